@@ -1,0 +1,281 @@
+// Package pipenet is a network inside one process: a [net.Listener] and the
+// dial function that reaches it, joined by bounded buffers instead of sockets.
+//
+// It exists for tests that run an HTTP client and server inside a
+// testing/synctest bubble. A goroutine that waits for a socket is not durably
+// blocked, so the bubble's clock never moves; here every wait is on a
+// [sync.Cond], which is. Call [Listen] inside the bubble, and close the server
+// before the bubble ends.
+//
+//	ln, dial := pipenet.Listen()
+//	go http.Serve(ln, handler)
+//	client := &http.Client{Transport: &http.Transport{DialContext: dial}}
+//
+// Unlike [net.Pipe] it behaves like TCP where HTTP depends on it: a write
+// returns as soon as the bytes fit the buffer, one side can close for writing
+// only, and errors are the errno values that a socket gives (EPIPE,
+// ECONNRESET), so code that classifies them can be tested.
+package pipenet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// bufferSize bounds what one direction holds. It is small, so that a peer that
+// reads nothing is felt by the writer as soon as on a slow real network.
+const bufferSize = 64 << 10
+
+// Listen opens a listener and returns it with the dial function that connects
+// to it. The function has the signature of [net/http.Transport.DialContext];
+// it ignores the network and address. It fails when ctx ends or the listener
+// is closed before the connection is accepted.
+func Listen() (net.Listener, func(ctx context.Context, network, addr string) (net.Conn, error)) {
+	l := &listener{accept: make(chan net.Conn), closed: make(chan struct{})}
+	return l, l.dial
+}
+
+type listener struct {
+	accept chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+	dialed atomic.Int64 // numbers the connections, so that each has its own address
+}
+
+func (l *listener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := pair(l.dialed.Add(1))
+	select {
+	case l.accept <- server:
+		return client, nil
+	case <-l.closed:
+		return nil, opError("dial", os.NewSyscallError("connect", syscall.ECONNREFUSED))
+	case <-ctx.Done():
+		return nil, opError("dial", context.Cause(ctx))
+	}
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.accept:
+		return c, nil
+	case <-l.closed:
+		return nil, opError("accept", net.ErrClosed)
+	}
+}
+
+func (l *listener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *listener) Addr() net.Addr { return addr("pipe:0") }
+
+type addr string
+
+func (a addr) Network() string { return "pipe" }
+func (a addr) String() string  { return string(a) }
+
+// conn is one end of a connection: it reads from one half and writes the other.
+type conn struct {
+	in, out       *half
+	local, remote addr
+	abrupt        atomic.Bool // SetLinger(0): Close resets
+}
+
+func pair(n int64) (client, server *conn) {
+	up, down := newHalf(), newHalf()
+	c, s := addr(fmt.Sprintf("pipe:%d", n)), addr("pipe:0")
+	return &conn{in: down, out: up, local: c, remote: s}, &conn{in: up, out: down, local: s, remote: c}
+}
+
+func (c *conn) Read(p []byte) (int, error)         { return c.in.read(p) }
+func (c *conn) Write(p []byte) (int, error)        { return c.out.write(p) }
+func (c *conn) LocalAddr() net.Addr                { return c.local }
+func (c *conn) RemoteAddr() net.Addr               { return c.remote }
+func (c *conn) SetReadDeadline(t time.Time) error  { return c.in.readBy.set(c.in, t) }
+func (c *conn) SetWriteDeadline(t time.Time) error { return c.out.writeBy.set(c.out, t) }
+
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// CloseWrite tells the peer that nothing more will come; reading goes on.
+func (c *conn) CloseWrite() error {
+	c.out.end(io.EOF, os.NewSyscallError("write", syscall.EPIPE), false)
+	return nil
+}
+
+// SetLinger(0) makes Close reset the connection, as it does on a TCP socket:
+// the peer loses what it has not yet read and sees ECONNRESET.
+func (c *conn) SetLinger(sec int) error {
+	c.abrupt.Store(sec == 0)
+	return nil
+}
+
+// Close ends both directions. The peer reads what was already written and then
+// io.EOF, and its writes fail with EPIPE. As on a TCP socket, closing with
+// unread data is a reset.
+func (c *conn) Close() error {
+	closed := error(net.ErrClosed)
+	reset := c.abrupt.Load()
+	if c.in.end(closed, os.NewSyscallError("write", syscall.EPIPE), true) {
+		reset = true
+	}
+	if reset {
+		c.in.fail(os.NewSyscallError("write", syscall.ECONNRESET))
+		c.out.end(os.NewSyscallError("read", syscall.ECONNRESET), closed, true)
+		return nil
+	}
+	c.out.end(io.EOF, closed, false)
+	return nil
+}
+
+// half is one direction: a bounded buffer with the two deadlines that end a
+// wait on it.
+type half struct {
+	mu       sync.Mutex
+	cond     sync.Cond
+	buf      []byte // what was written and not yet read; len <= bufferSize
+	readErr  error  // what a read returns once buf is empty
+	writeErr error  // what a write returns
+	readBy   deadline
+	writeBy  deadline
+}
+
+func newHalf() *half {
+	h := &half{}
+	h.cond.L = &h.mu
+	return h
+}
+
+func (h *half) read(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for {
+		switch {
+		case h.readBy.passed:
+			return 0, opError("read", os.ErrDeadlineExceeded)
+		case h.readErr == net.ErrClosed:
+			return 0, opError("read", net.ErrClosed)
+		case len(h.buf) > 0:
+			n := copy(p, h.buf)
+			h.buf = h.buf[:copy(h.buf, h.buf[n:])]
+			h.cond.Broadcast()
+			return n, nil
+		case h.readErr == io.EOF:
+			return 0, io.EOF
+		case h.readErr != nil:
+			return 0, opError("read", h.readErr)
+		case len(p) == 0:
+			return 0, nil
+		}
+		h.cond.Wait()
+	}
+}
+
+func (h *half) write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	written := 0
+	for {
+		switch {
+		case h.writeErr != nil:
+			return written, opError("write", h.writeErr)
+		case h.writeBy.passed:
+			return written, opError("write", os.ErrDeadlineExceeded)
+		case len(p) == 0:
+			return written, nil
+		}
+		if n := min(bufferSize-len(h.buf), len(p)); n > 0 {
+			h.buf = append(h.buf, p[:n]...)
+			p, written = p[n:], written+n
+			h.cond.Broadcast()
+			continue
+		}
+		h.cond.Wait()
+	}
+}
+
+// end sets what readers and writers of h get from now on, unless an earlier
+// end was first, and reports whether unread bytes were in h. With drop those
+// bytes are thrown away.
+func (h *half) end(readErr, writeErr error, drop bool) (unread bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.readErr == nil || drop && h.readErr == io.EOF {
+		h.readErr = readErr
+	}
+	if h.writeErr == nil {
+		h.writeErr = writeErr
+	}
+	unread = len(h.buf) > 0
+	if drop {
+		h.buf = nil
+	}
+	h.readBy.stop()
+	h.writeBy.stop()
+	h.cond.Broadcast()
+	return unread
+}
+
+// fail changes what writers get: the reader's end found out that it is a reset.
+func (h *half) fail(writeErr error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.writeErr != net.ErrClosed {
+		h.writeErr = writeErr
+	}
+}
+
+// deadline wakes the waiters of its half when it passes. The half's lock
+// guards it.
+type deadline struct {
+	timer  *time.Timer
+	passed bool
+	serial int // tells a timer that fires late that it was replaced
+}
+
+func (d *deadline) set(h *half, t time.Time) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d.stop()
+	d.passed = false
+	d.serial++
+	if t.IsZero() {
+		return nil
+	}
+	serial := d.serial
+	if wait := time.Until(t); wait > 0 {
+		d.timer = time.AfterFunc(wait, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if d.serial == serial {
+				d.passed = true
+				h.cond.Broadcast()
+			}
+		})
+		return nil
+	}
+	d.passed = true
+	h.cond.Broadcast()
+	return nil
+}
+
+func (d *deadline) stop() {
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+}
+
+func opError(op string, err error) error {
+	return &net.OpError{Op: op, Net: "pipe", Err: err}
+}
