@@ -1,0 +1,223 @@
+package chunk
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// bufferSize is the most that is read from a source at once. It is a
+	// multiple of Quantum: see Body.fill.
+	bufferSize = 1 << 20
+	// bodyBuffers is one to send from, one that is ready, one to read into.
+	bodyBuffers = 3
+)
+
+type buffer [bufferSize]byte
+
+// buffers are shared by all bodies of a process, so that a thousand small files
+// do not allocate a megabyte each.
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+// Body is the body of one request: a range of a [Source]. It reads ahead, in a
+// goroutine that ends with Close. It is an [io.ReadCloser] that keeps the rules
+// of [net/http.RoundTripper]: Close may be called while Read is waiting, from
+// another goroutine, and more than once.
+type Body struct {
+	src   *Source
+	span  Range
+	sum   *Running
+	ready chan block   // filled in order; closed when there is no more
+	free  chan *buffer // given back by Read
+	stop  chan struct{}
+	done  chan struct{} // closed when the goroutine has ended
+	once  sync.Once
+	sent  atomic.Int64
+	err   atomic.Pointer[error]
+
+	mu     sync.Mutex // held by Read, and by Close when it takes the buffers back
+	cur    block
+	closed bool
+}
+
+// block is the part of a filled buffer that is not sent yet.
+type block struct {
+	buf  *buffer
+	rest []byte
+}
+
+// Body returns the bytes of r as the body of a request, whose Content-Length
+// is r.Len(). The caller must close it.
+//
+// Each byte is written to sum, unless that is nil, before it is handed out. If
+// sum is at an offset before r.From, as it is after [Running.Rewind], the bytes
+// from there to r.From are read and hashed too, but not sent. It is an error if
+// sum is past r.From. Until Close has returned, sum belongs to the body, and may
+// be ahead of what was sent.
+//
+// When the source changed since the first reading, no byte of a quantum that
+// sum found changed is handed out.
+func (s *Source) Body(r Range, sum *Running) *Body {
+	b := &Body{
+		src: s, span: r, sum: sum,
+		ready: make(chan block, bodyBuffers),
+		free:  make(chan *buffer, bodyBuffers),
+		stop:  make(chan struct{}),
+		done:  make(chan struct{}),
+	}
+	go b.run()
+	return b
+}
+
+func (b *Body) run() {
+	defer close(b.done)
+	if err := b.fill(); err != nil {
+		err = fmt.Errorf("body %v: %w", b.span, err)
+		b.err.Store(&err)
+	}
+	close(b.ready)
+}
+
+// fill reads, hashes and hands over, until the range ends or stop is closed.
+func (b *Body) fill() error {
+	off := b.span.From
+	if b.sum != nil {
+		off = b.sum.Offset()
+	}
+	if off < 0 || off > b.span.From || b.span.From > b.span.To {
+		return fmt.Errorf("no such range of a source that is hashed up to byte %d", off)
+	}
+	for made := 0; off < b.span.To; {
+		buf := b.buffer(&made)
+		if buf == nil {
+			return nil
+		}
+		// Reads end at a boundary, so that the CRC32C of a quantum is compared
+		// before any of its bytes go out.
+		end := min(Floor(off+bufferSize), b.span.To)
+		p := buf[:end-off]
+		err := b.src.readFull(p, off)
+		if err == nil && b.sum != nil {
+			_, err = b.sum.Write(p)
+		}
+		if skip := b.span.From - off; err != nil || skip >= int64(len(p)) {
+			b.free <- buf
+		} else {
+			b.ready <- block{buf, p[max(skip, 0):]}
+		}
+		if err != nil {
+			return err
+		}
+		off = end
+	}
+	return nil
+}
+
+// buffer returns an empty buffer, or nil if the body was closed. The channels
+// have room for all buffers there are, so only this can wait.
+func (b *Body) buffer(made *int) *buffer {
+	select {
+	case <-b.stop:
+		return nil
+	case buf := <-b.free:
+		return buf
+	default:
+	}
+	if *made < bodyBuffers {
+		*made++
+		return buffers.Get().(*buffer)
+	}
+	select {
+	case <-b.stop:
+		return nil
+	case buf := <-b.free:
+		return buf
+	}
+}
+
+// Read implements [io.Reader]. After the range comes [io.EOF]. If the source
+// ends before the range does, the error wraps [ErrChanged] and
+// [io.ErrUnexpectedEOF]; if it cannot be read, [ErrRead] and the cause; after
+// Close it wraps [fs.ErrClosed].
+func (b *Body) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if b.cur.buf == nil {
+		if err := b.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, b.cur.rest)
+	b.cur.rest = b.cur.rest[n:]
+	if len(b.cur.rest) == 0 {
+		b.free <- b.cur.buf
+		b.cur = block{}
+	}
+	b.sent.Add(int64(n))
+	return n, nil
+}
+
+// next waits for the next block.
+func (b *Body) next() error {
+	select {
+	case <-b.stop:
+		return fmt.Errorf("body %v: %w", b.span, fs.ErrClosed)
+	default:
+	}
+	select {
+	case <-b.stop:
+		return fmt.Errorf("body %v: %w", b.span, fs.ErrClosed)
+	case blk, ok := <-b.ready:
+		if !ok {
+			if err := b.Err(); err != nil {
+				return err
+			}
+			return io.EOF
+		}
+		b.cur = blk
+		return nil
+	}
+}
+
+// Sent returns how many bytes of the range Read has handed out.
+func (b *Body) Sent() int64 { return b.sent.Load() }
+
+// Err returns the error of the source, as soon as reading ahead has met it, and
+// nil when the source is good and a request failed for reasons of the network.
+func (b *Body) Err() error {
+	if err := b.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Close stops reading ahead and waits until it has stopped: for one read of the
+// source, at most. It returns nil, also when Err does not.
+func (b *Body) Close() error {
+	b.once.Do(func() { close(b.stop) })
+	<-b.done
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil
+	}
+	b.closed = true
+	if b.cur.buf != nil {
+		buffers.Put(b.cur.buf)
+		b.cur = block{}
+	}
+	for blk := range b.ready {
+		buffers.Put(blk.buf)
+	}
+	close(b.free)
+	for buf := range b.free {
+		buffers.Put(buf)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package chunk
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+)
+
+// filler is the goroutine of a [Stream]: it reads, hashes, and cuts.
+type filler struct {
+	r      io.Reader
+	size   int // of a window
+	filled chan<- filled
+	free   <-chan window
+	stop   <-chan struct{}
+
+	off   int64   // where the next part begins
+	crc   uint32  // of the stream, without the byte held back
+	held  [1]byte // read after a full window, to know whether anything follows
+	holds bool
+	err   error // came with the latest bytes of r
+}
+
+func (f *filler) run() {
+	for {
+		var w window
+		select {
+		case <-f.stop:
+			return
+		case w = <-f.free:
+		}
+		part, err := f.fill(w)
+		select {
+		case <-f.stop:
+			return // whatever fill says, nobody asks any more
+		default:
+		}
+		if err != nil {
+			err = fmt.Errorf("stream: at byte %d: %w: %w", part.To, ErrRead, err)
+		}
+		f.filled <- filled{part, err}
+		if err != nil || part.Last {
+			return
+		}
+		f.off = part.To
+	}
+}
+
+// fill reads the next part. If it fails, the part tells how far it came.
+func (f *filler) fill(w window) (Part, error) {
+	begin := f.crc
+	w.data, w.marks = w.data[:0], w.marks[:0]
+	if f.holds {
+		w.data = append(f.room(w.data), f.held[0])
+		f.hash(&w, 1)
+	}
+	var err error
+	for err == nil && len(w.data) < f.size {
+		w.data = f.room(w.data)
+		var n int
+		n, err = f.read(w.data[len(w.data):cap(w.data)])
+		w.data = w.data[:len(w.data)+n]
+		f.hash(&w, n)
+	}
+	if err == nil {
+		_, err = f.read(f.held[:])
+		f.holds = true
+	}
+	part := Part{
+		Range:  Range{f.off, f.off + int64(len(w.data))},
+		CRC32C: f.crc,
+		window: w,
+		begin:  begin,
+	}
+	// Only the bare EOF is the end; one that is wrapped is the error of a
+	// reader that met an end too early.
+	if err == io.EOF {
+		part.Last, err = true, nil
+	}
+	return part, err
+}
+
+// room returns data with room for at least one more byte. The first window of
+// a stream grows with its content. The second one is made in one piece, because
+// copying it would need a third for a moment.
+func (f *filler) room(data []byte) []byte {
+	if len(data) < cap(data) {
+		return data
+	}
+	size := f.size
+	if f.off == 0 {
+		size = min(max(2*cap(data), Quantum), f.size)
+	}
+	return append(make([]byte, 0, size), data...)
+}
+
+// hash adds the latest n bytes of w to the checksum.
+func (f *filler) hash(w *window, n int) {
+	for at := len(w.data) - n; at < len(w.data); {
+		to := min(len(w.data), at-at%Quantum+Quantum)
+		f.crc = Update(f.crc, w.data[at:to])
+		if to%Quantum == 0 {
+			w.marks = append(w.marks, f.crc)
+		}
+		at = to
+	}
+}
+
+// read returns at least one byte or an error, never both. After Close it
+// returns an error without reading.
+func (f *filler) read(p []byte) (int, error) {
+	for range maxEmptyReads {
+		select {
+		case <-f.stop:
+			return 0, fs.ErrClosed
+		default:
+		}
+		if f.err != nil {
+			return 0, f.err
+		}
+		n, err := f.r.Read(p)
+		if n < 0 || n > len(p) {
+			return 0, errors.New("the reader returned an impossible count")
+		}
+		f.err = err
+		if n > 0 {
+			return n, nil
+		}
+	}
+	if f.err != nil {
+		return 0, f.err
+	}
+	return 0, io.ErrNoProgress
+}

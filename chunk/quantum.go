@@ -1,0 +1,40 @@
+package chunk
+
+import "fmt"
+
+// Quantum is the granularity of resumable uploads, in bytes (256 KiB). Every
+// request but the last must carry a multiple of it, and the server commits
+// multiples of it when a request is cut.
+//
+// https://cloud.google.com/storage/docs/performing-resumable-uploads#chunked-upload
+const Quantum = 256 << 10
+
+// Floor returns the greatest multiple of [Quantum] that is at most n.
+func Floor(n int64) int64 { return n &^ (Quantum - 1) }
+
+// Ceil returns the least multiple of [Quantum] that is at least n. The result
+// must fit in an int64.
+func Ceil(n int64) int64 { return Floor(n + Quantum - 1) }
+
+// LastBoundary returns the greatest multiple of [Quantum] strictly below size,
+// or 0 if there is none. It is where the tail of an object of that size
+// begins: the part, of 1 to Quantum bytes, that goes into a request of its own
+// with the checksum of the whole, because the server reads the X-Goog-Hash
+// header of the final request only. An empty object has an empty tail.
+func LastBoundary(size int64) int64 {
+	if size <= Quantum {
+		return 0
+	}
+	return Floor(size - 1)
+}
+
+// Range is the half-open range of bytes [From, To) of an object.
+//
+// Invariant: 0 <= From <= To.
+type Range struct{ From, To int64 }
+
+// Len returns the number of bytes in the range.
+func (r Range) Len() int64 { return r.To - r.From }
+
+// String returns the range as "[From,To)".
+func (r Range) String() string { return fmt.Sprintf("[%d,%d)", r.From, r.To) }

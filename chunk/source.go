@@ -1,0 +1,178 @@
+package chunk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Source is content that can be read again, at any offset and as often as an
+// upload needs. Its methods may be called from several goroutines.
+type Source struct {
+	r    io.ReaderAt
+	size int64
+	file *os.File // nil for FromReaderAt
+	path string   // absolute, so that a change of directory does not matter
+}
+
+// Open opens the regular file at path. Anything else gives an error that wraps
+// [ErrNotRegular] and says what to do; a named pipe is refused without waiting
+// for its writer.
+func Open(path string) (*Source, error) {
+	// Before the file is opened, because opening a FIFO blocks.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRegular(path, info.Mode()); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := fromFile(f, path)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func fromFile(f *os.File, path string) (*Source, error) {
+	// Again, because the path may name something else by now.
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRegular(path, info.Mode()); err != nil {
+		return nil, err
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return &Source{r: f, size: info.Size(), file: f, path: abs}, nil
+}
+
+func checkRegular(path string, mode fs.FileMode) error {
+	var what string
+	switch {
+	case mode.IsRegular():
+		return nil
+	case mode.IsDir():
+		what = "a directory: name the files in it"
+	case mode&fs.ModeNamedPipe != 0:
+		what = "a named pipe: upload it as a stream"
+	case mode&fs.ModeDevice != 0:
+		what = "a device: upload it as a stream"
+	case mode&fs.ModeSocket != 0:
+		what = "a socket: it has no content to upload"
+	default:
+		what = fmt.Sprintf("of type %v: upload a copy of its content", mode.Type())
+	}
+	return fmt.Errorf("open %s: %w but %s", path, ErrNotRegular, what)
+}
+
+// FromReaderAt returns the first size bytes of r as a Source. The caller
+// promises that r always gives the same bytes. All of its identity is the size.
+// It panics if size is negative.
+func FromReaderAt(r io.ReaderAt, size int64) *Source {
+	if size < 0 {
+		panic(fmt.Sprintf("chunk: FromReaderAt: negative size %d", size))
+	}
+	return &Source{r: r, size: size}
+}
+
+// Size returns the number of bytes in the source, as it was opened.
+func (s *Source) Size() int64 { return s.size }
+
+// Identity returns the identity of the open file as it is now. If the path
+// meanwhile names another file (it was replaced by a rename), the error wraps
+// [ErrChanged]. A file that was removed is still there as long as it is open,
+// and no change.
+func (s *Source) Identity() (Identity, error) {
+	if s.file == nil {
+		return Identity{Size: s.size}, nil
+	}
+	info, err := s.file.Stat()
+	if err != nil {
+		return Identity{}, fmt.Errorf("identity: %w: %w", ErrRead, err)
+	}
+	// An error here (removed, no access any more) shows no other file.
+	if now, err := os.Stat(s.path); err == nil && !os.SameFile(info, now) {
+		return Identity{}, fmt.Errorf("identity: another file has taken the place of %s: %w", s.path, ErrChanged)
+	}
+	id, err := identify(s.file, info)
+	if err != nil {
+		return Identity{}, fmt.Errorf("identity: %w: %w", ErrRead, err)
+	}
+	return id, nil
+}
+
+// ReadAt implements [io.ReaderAt]. The source ends at [Source.Size], also when
+// the file has grown.
+func (s *Source) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, fmt.Errorf("read: negative offset %d", off)
+	}
+	if off >= s.size {
+		return 0, io.EOF
+	}
+	left := s.size - off
+	if int64(len(p)) <= left {
+		return s.r.ReadAt(p, off)
+	}
+	n, err := s.r.ReadAt(p[:left], off)
+	if err == nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// readFull fills p from off, and says what a failure means for an upload.
+func (s *Source) readFull(p []byte, off int64) error {
+	n, err := s.ReadAt(p, off)
+	switch {
+	case n == len(p):
+		return nil
+	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("read: source ends at byte %d, before %d: %w: %w",
+			off+int64(n), off+int64(len(p)), ErrChanged, io.ErrUnexpectedEOF)
+	}
+	return fmt.Errorf("read: at byte %d: %w: %w", off+int64(n), ErrRead, err)
+}
+
+// Hash reads the source from c to the offset to and returns the checkpoint
+// there. Nothing is read if to is c.Offset. The errors wrap [ErrChanged] if the
+// source ends before, [ErrRead] if it cannot be read, or the cause of ctx.
+func (s *Source) Hash(ctx context.Context, c Checkpoint, to int64) (Checkpoint, error) {
+	if c.Offset < 0 || to < c.Offset {
+		return Checkpoint{}, fmt.Errorf("hash: no range from %d to %d", c.Offset, to)
+	}
+	buf := buffers.Get().(*buffer)
+	defer buffers.Put(buf)
+	for c.Offset < to {
+		if ctx.Err() != nil {
+			return Checkpoint{}, fmt.Errorf("hash: %w", context.Cause(ctx))
+		}
+		p := buf[:min(bufferSize, to-c.Offset)]
+		if err := s.readFull(p, c.Offset); err != nil {
+			return Checkpoint{}, fmt.Errorf("hash: %w", err)
+		}
+		c = Checkpoint{c.Offset + int64(len(p)), Update(c.CRC32C, p)}
+	}
+	return c, nil
+}
+
+// Close closes the file. A reader given to [FromReaderAt] stays open.
+func (s *Source) Close() error {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Close()
+}

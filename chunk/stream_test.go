@@ -1,0 +1,429 @@
+package chunk_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+
+	"gcsup/chunk"
+)
+
+const q = chunk.Quantum
+
+// sizes are the boundaries of everything that is cut at a quantum.
+var sizes = []int64{0, 1, q - 1, q, q + 1, 2 * q}
+
+// content returns n bytes that are always the same.
+func content(n int64) []byte {
+	b := make([]byte, n)
+	src := rand.NewChaCha8([32]byte{1})
+	src.Read(b)
+	return b
+}
+
+// crcOf is the reference: one call of the standard library over all bytes.
+func crcOf(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+
+// drain reads all parts and checks every promise that Next makes.
+func drain(t *testing.T, s *chunk.Stream, want []byte, window int64) {
+	t.Helper()
+	var off int64
+	for {
+		p, err := s.Next(t.Context())
+		if err != nil {
+			t.Fatalf("Next at %d = %v, want a part", off, err)
+		}
+		again, err := s.Next(t.Context())
+		if err != nil || again.Range != p.Range {
+			t.Fatalf("Next before Release = %v, %v, want %v again", again.Range, err, p.Range)
+		}
+		if p.From != off {
+			t.Fatalf("part %v begins at %d, want %d", p.Range, p.From, off)
+		}
+		if !p.Last && (p.Len() != window || p.To >= int64(len(want))) {
+			t.Fatalf("part %v of %d bytes, want a full window with more to follow", p.Range, len(want))
+		}
+		if p.Last && (p.To != int64(len(want)) || p.Len() == 0 && len(want) > 0) {
+			t.Fatalf("last part %v of %d bytes, want it to end the stream and not to be empty", p.Range, len(want))
+		}
+		if !bytes.Equal(p.Bytes(p.From, p.To), want[p.From:p.To]) {
+			t.Fatalf("part %v has other bytes", p.Range)
+		}
+		if w := crcOf(want[:p.To]); p.CRC32C != w {
+			t.Fatalf("part %v CRC32C = %08x, want %08x", p.Range, p.CRC32C, w)
+		}
+		for _, at := range []int64{p.From, p.From + 1, p.From + q - 1, p.From + q, p.From + q + 1, p.To - q, p.To - 1, p.To} {
+			if at < p.From || at > p.To {
+				continue
+			}
+			if got, w := p.Checkpoint(at), (chunk.Checkpoint{Offset: at, CRC32C: crcOf(want[:at])}); got != w {
+				t.Fatalf("part %v Checkpoint(%d) = %v, want %v", p.Range, at, got, w)
+			}
+		}
+		off = p.To
+		s.Release()
+		if p.Last {
+			break
+		}
+	}
+	if _, err := s.Next(t.Context()); err != io.EOF {
+		t.Fatalf("Next after the last part = %v, want io.EOF", err)
+	}
+}
+
+func TestStream(t *testing.T) {
+	readers := map[string]func(io.Reader) io.Reader{
+		"plain":   func(r io.Reader) io.Reader { return r },
+		"half":    iotest.HalfReader,
+		"dataerr": iotest.DataErrReader,
+		"both":    func(r io.Reader) io.Reader { return iotest.DataErrReader(iotest.HalfReader(r)) },
+		"empties": func(r io.Reader) io.Reader { return &emptyReader{r: r} },
+	}
+	for name, wrap := range readers {
+		t.Run(name, func(t *testing.T) {
+			for _, window := range []int64{q, 2 * q} {
+				lengths := append([]int64{}, sizes...)
+				for k := int64(1); k <= 4; k++ {
+					lengths = append(lengths, k*window-1, k*window, k*window+1)
+				}
+				for _, n := range lengths {
+					want := content(n)
+					s, err := chunk.NewStream(wrap(bytes.NewReader(want)), int(window))
+					if err != nil {
+						t.Fatal(err)
+					}
+					drain(t, s, want, window)
+					s.Close()
+				}
+			}
+		})
+	}
+}
+
+func TestStreamOneByteAtATime(t *testing.T) {
+	for _, n := range []int64{0, 1, q - 1, q, q + 1, 3*q + 1} {
+		want := content(n)
+		s, err := chunk.NewStream(iotest.OneByteReader(bytes.NewReader(want)), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drain(t, s, want, q)
+		s.Close()
+	}
+}
+
+// emptyReader gives nothing, without an error, every other time.
+type emptyReader struct {
+	r     io.Reader
+	empty bool
+}
+
+func (e *emptyReader) Read(p []byte) (int, error) {
+	if e.empty = !e.empty; e.empty {
+		return 0, nil
+	}
+	return e.r.Read(p)
+}
+
+func TestStreamDefaultWindow(t *testing.T) {
+	want := content(16<<20 + 1)
+	s, err := chunk.NewStream(bytes.NewReader(want), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	drain(t, s, want, 16<<20)
+}
+
+func TestStreamWindowRefused(t *testing.T) {
+	for _, window := range []int{-q, -1, 1, q - 1, q + 1} {
+		if s, err := chunk.NewStream(bytes.NewReader(nil), window); err == nil {
+			s.Close()
+			t.Errorf("NewStream(window %d) = nil error, want a refusal", window)
+		}
+	}
+}
+
+// A reader that fails never gives a last part, wherever it fails, and what is
+// given out before is what was read.
+func TestStreamReadError(t *testing.T) {
+	cause := errors.New("disk on fire")
+	for _, cause := range []error{cause, io.ErrUnexpectedEOF, fmt.Errorf("wrapped: %w", io.EOF)} {
+		for _, n := range []int64{0, 1, q - 1, q, q + 1, 2 * q, 2*q + 1} {
+			want := content(n)
+			s, err := chunk.NewStream(io.MultiReader(bytes.NewReader(want), iotest.ErrReader(cause)), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got int64
+			for {
+				p, err := s.Next(t.Context())
+				if err == nil {
+					if p.Last || !bytes.Equal(p.Bytes(p.From, p.To), want[p.From:p.To]) {
+						t.Fatalf("n=%d: part %v, last %v, before the error", n, p.Range, p.Last)
+					}
+					got = p.To
+					s.Release()
+					continue
+				}
+				if !errors.Is(err, chunk.ErrRead) || !errors.Is(err, cause) {
+					t.Fatalf("n=%d: Next = %v, want ErrRead and %v", n, err, cause)
+				}
+				if _, again := s.Next(t.Context()); again != err {
+					t.Fatalf("n=%d: Next after the error = %v, want the same error", n, again)
+				}
+				break
+			}
+			if w := chunk.LastBoundary(n); got != w {
+				t.Errorf("n=%d: %d bytes before the error, want %d", n, got, w)
+			}
+			s.Close()
+		}
+	}
+}
+
+func TestStreamReaderWithoutProgress(t *testing.T) {
+	s, err := chunk.NewStream(readerFunc(func([]byte) (int, error) { return 0, nil }), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Next(t.Context()); !errors.Is(err, io.ErrNoProgress) {
+		t.Errorf("Next = %v, want io.ErrNoProgress", err)
+	}
+}
+
+func TestStreamReaderImpossibleCount(t *testing.T) {
+	for _, n := range []int{-1, 1 << 30} {
+		s, err := chunk.NewStream(readerFunc(func([]byte) (int, error) { return n, nil }), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Next(t.Context()); !errors.Is(err, chunk.ErrRead) {
+			t.Errorf("count %d: Next = %v, want ErrRead", n, err)
+		}
+		s.Close()
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// While one part is in flight the next one fills, and no more than that is read.
+func TestStreamReadsOneWindowAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		want := content(5 * q)
+		src := bytes.NewReader(want)
+		s, err := chunk.NewStream(src, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for _, read := range []int{2*q + 1, 3*q + 1, 4*q + 1, 5 * q} {
+			synctest.Wait()
+			if got := len(want) - src.Len(); got != read {
+				t.Fatalf("%d bytes read ahead, want %d", got, read)
+			}
+			if _, err := s.Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.Release()
+		}
+	})
+}
+
+func TestStreamNextWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		s, err := chunk.NewStream(r, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts := make(chan chunk.Part)
+		go func() {
+			for {
+				p, err := s.Next(t.Context())
+				if err != nil {
+					close(parts)
+					return
+				}
+				parts <- p
+				s.Release()
+			}
+		}()
+		b := content(q + 1)
+		w.Write(b[:q])
+		synctest.Wait()
+		select {
+		case p := <-parts:
+			t.Fatalf("part %v is given out before it is known whether more follows", p.Range)
+		default:
+		}
+		w.Write(b[q:])
+		if p := <-parts; p.Last || p.Len() != q {
+			t.Fatalf("part %v, last %v, want a whole window", p.Range, p.Last)
+		}
+		w.Close()
+		if p := <-parts; !p.Last || p.Len() != 1 {
+			t.Fatalf("part %v, last %v, want the last byte", p.Range, p.Last)
+		}
+		<-parts
+		s.Close()
+	})
+}
+
+func TestStreamNextCancelled(t *testing.T) {
+	r, w := io.Pipe()
+	defer w.Close()
+	s, err := chunk.NewStream(r, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	cause := errors.New("user pressed a key")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	if _, err := s.Next(ctx); !errors.Is(err, cause) {
+		t.Errorf("Next = %v, want the cause", err)
+	}
+	// Nothing is lost: the next call goes on.
+	go func() {
+		w.Write([]byte("x"))
+		w.Close()
+	}()
+	if p, err := s.Next(t.Context()); err != nil || !p.Last || p.Len() != 1 {
+		t.Errorf("Next = %v, %v, want the last part", p.Range, err)
+	}
+}
+
+// Close returns while the reader is blocked, wakes Next, and the goroutine goes
+// away when the reader comes back (synctest fails if it does not).
+func TestStreamCloseWhileReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		s, err := chunk.NewStream(r, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		woken := make(chan error)
+		go func() {
+			_, err := s.Next(t.Context())
+			woken <- err
+		}()
+		synctest.Wait()
+		if err := s.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("second Close = %v", err)
+		}
+		if err := <-woken; !errors.Is(err, fs.ErrClosed) {
+			t.Errorf("Next = %v, want fs.ErrClosed", err)
+		}
+		w.Write([]byte("late"))
+	})
+}
+
+func TestStreamCloseKeepsThePart(t *testing.T) {
+	want := content(4 * q)
+	s, err := chunk.NewStream(bytes.NewReader(want), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if _, err := s.Next(t.Context()); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("Next after Close = %v, want fs.ErrClosed", err)
+	}
+	if !bytes.Equal(p.Bytes(0, q), want[:q]) {
+		t.Error("the part changed after Close")
+	}
+}
+
+// A short stream takes little memory, whatever the window.
+func TestStreamMemory(t *testing.T) {
+	for _, test := range []struct{ size, atMost int64 }{
+		{1, q + 64<<10},
+		{q + 1, 3*q + 64<<10},
+		{16 << 20, 32<<20 + 64<<10}, // doubling
+		{64 << 20, 64<<20 + 64<<10}, // doubling, then one more window
+	} {
+		res := testing.Benchmark(func(b *testing.B) {
+			for b.Loop() {
+				s, err := chunk.NewStream(io.LimitReader(zeros{}, test.size), 16<<20)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for {
+					p, err := s.Next(b.Context())
+					if err == io.EOF {
+						break
+					}
+					if err != nil || p.Len() == 0 {
+						b.Fatal(err)
+					}
+					s.Release()
+				}
+				s.Close()
+			}
+		})
+		if got := res.AllocedBytesPerOp(); got > test.atMost {
+			t.Errorf("a stream of %d bytes allocates %d bytes, want at most %d", test.size, got, test.atMost)
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+func TestPartPanicsOutside(t *testing.T) {
+	s, err := chunk.NewStream(bytes.NewReader(content(2*q+1)), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.Release()
+	p, err := s.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, call := range map[string]func(){
+		"Bytes before":      func() { p.Bytes(q-1, q+1) },
+		"Bytes after":       func() { p.Bytes(q, 2*q+1) },
+		"Bytes inverted":    func() { p.Bytes(q+1, q) },
+		"Checkpoint before": func() { p.Checkpoint(q - 1) },
+		"Checkpoint after":  func() { p.Checkpoint(2*q + 1) },
+	} {
+		if !panics(call) {
+			t.Errorf("%s: no panic", name)
+		}
+	}
+	if got := p.Bytes(q, q); len(got) != 0 || cap(got) != 0 {
+		t.Errorf("Bytes(q, q) has length %d and capacity %d, want none", len(got), cap(got))
+	}
+}
+
+func panics(call func()) (did bool) {
+	defer func() { did = recover() != nil }()
+	call()
+	return
+}
