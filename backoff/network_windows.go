@@ -1,0 +1,24 @@
+package backoff
+
+import "syscall"
+
+// brokenErrno is what the system says of a connection that is no more, or of a
+// network that is not there. Package syscall names only some of the codes of
+// https://learn.microsoft.com/windows/win32/winsock/windows-sockets-error-codes-2,
+// and its E names, such as ECONNREFUSED, are not what Windows returns.
+var brokenErrno = []error{
+	syscall.ERROR_BROKEN_PIPE,
+	syscall.ERROR_NETNAME_DELETED,
+	syscall.Errno(10049), // WSAEADDRNOTAVAIL: the machine has lost its address
+	syscall.Errno(10050), // WSAENETDOWN
+	syscall.Errno(10051), // WSAENETUNREACH
+	syscall.Errno(10052), // WSAENETRESET
+	syscall.Errno(10053), // WSAECONNABORTED
+	syscall.Errno(10054), // WSAECONNRESET
+	syscall.Errno(10057), // WSAENOTCONN
+	syscall.Errno(10058), // WSAESHUTDOWN
+	syscall.Errno(10060), // WSAETIMEDOUT
+	syscall.Errno(10061), // WSAECONNREFUSED
+	syscall.Errno(10064), // WSAEHOSTDOWN
+	syscall.Errno(10065), // WSAEHOSTUNREACH
+}

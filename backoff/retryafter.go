@@ -1,0 +1,40 @@
+package backoff
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// RetryAfter parses the value of a Retry-After header, a number of seconds or
+// an HTTP date (https://www.rfc-editor.org/rfc/rfc9110#field.retry-after). now
+// is what a date is compared with; a date in the past means 0.
+//
+// It returns false if there is nothing usable: no value, a negative number, or
+// neither of the two forms. The result can be very long; [Policy.Wait] cuts it.
+func RetryAfter(header string, now time.Time) (time.Duration, bool) {
+	header = strings.TrimSpace(header)
+	if isDigits(header) {
+		seconds, err := strconv.ParseInt(header, 10, 64)
+		if err != nil || seconds > int64(math.MaxInt64/time.Second) {
+			return math.MaxInt64, true // more than 292 years
+		}
+		return time.Duration(seconds) * time.Second, true
+	}
+	date, err := http.ParseTime(header)
+	if err != nil {
+		return 0, false
+	}
+	return max(date.Sub(now), 0), true
+}
+
+func isDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
