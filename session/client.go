@@ -1,0 +1,93 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Endpoint of the service when none is given.
+const DefaultEndpoint = "https://storage.googleapis.com"
+
+// Client makes the exchanges of the protocol at one endpoint. It is safe for
+// concurrent use; a single session must not have two requests in flight.
+type Client struct {
+	http     *http.Client
+	endpoint *url.URL
+}
+
+// NewClient returns a client that sends its requests with hc to endpoint: a
+// scheme and a host, "" for [DefaultEndpoint]. hc adds the credentials (nil:
+// http.DefaultClient, no credentials); its redirect policy is not used,
+// because a reply of 308 is an answer here and a redirect could carry the
+// session to another host. A path in the endpoint is dropped, as the official
+// library drops it for uploads.
+func NewClient(hc *http.Client, endpoint string) (*Client, error) {
+	if hc == nil {
+		hc = http.DefaultClient
+	}
+	if endpoint == "" {
+		endpoint = DefaultEndpoint
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+		return nil, fmt.Errorf("endpoint %q: want http://HOST[:PORT] or https://HOST[:PORT]", endpoint)
+	}
+	own := *hc
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	own.Timeout = 0 // a request lasts as long as bytes flow
+	return &Client{http: &own, endpoint: &url.URL{Scheme: u.Scheme, Host: u.Host}}, nil
+}
+
+// Endpoint is the scheme and host that requests go to.
+func (c *Client) Endpoint() string { return c.endpoint.String() }
+
+// url builds an absolute URL from path elements, which are escaped.
+func (c *Client) url(query url.Values, elem ...string) string {
+	var b strings.Builder
+	b.WriteString(c.endpoint.String())
+	for _, e := range elem {
+		b.WriteString("/")
+		b.WriteString(e)
+	}
+	if len(query) > 0 {
+		b.WriteString("?")
+		b.WriteString(query.Encode())
+	}
+	return b.String()
+}
+
+// exchange sends one request and reads its whole (bounded) answer.
+func (c *Client) exchange(ctx context.Context, op Op, uri URI, req *http.Request) Reply {
+	resp, err := c.http.Do(req.WithContext(ctx))
+	if err != nil {
+		return Reply{Op: op, Committed: -1, Err: transportError(ctx, uri, err)}
+	}
+	defer func() {
+		// Reading to the end lets the connection be used again.
+		_, _ = io.CopyN(io.Discard, resp.Body, bodyLimit)
+		_ = resp.Body.Close()
+	}()
+	return parseReply(op, uri, resp)
+}
+
+// transportError takes the URL, which holds the session's secret, out of the
+// error of net/http, and says why the context ended rather than that it did.
+func transportError(ctx context.Context, uri URI, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		err = ue.Err
+	}
+	if text := err.Error(); uri.scrub(text) != text {
+		// Some transport of the caller's put the URI into its message. The
+		// kind of the error is lost with the text, and that is the lesser harm.
+		return errors.New(uri.scrub(text))
+	}
+	return err
+}

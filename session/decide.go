@@ -1,0 +1,342 @@
+package session
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"gcsup/backoff"
+)
+
+// MaxRestarts is how often an upload takes a new session, from byte 0, after
+// the service lost the old one.
+const MaxRestarts = 3
+
+// State is what is known of an upload between two exchanges.
+//
+// Invariant: 0 <= Committed <= Sent, and Sent <= Size when Size is known.
+// Committed is the server's word and never decreases within a session; Sent is
+// ours, the highest offset whose bytes were ever handed to the network in this
+// session, by this process or by an earlier one.
+type State struct {
+	Size       int64 // of the object; -1 while it is not known
+	Committed  int64
+	Sent       int64
+	Replayable bool // the source can be read again from byte 0
+
+	Failures int // consecutive failures without newly committed bytes
+	Restarts int // sessions that were lost and replaced
+
+	// MayExist: a request that finishes the object was sent, and its outcome
+	// is not known. The object may be there.
+	MayExist bool
+
+	refreshed bool  // the last reply was a 401, and credentials were refreshed
+	beyond    bool  // the last reply claimed bytes that were never sent
+	rangeless bool  // the last reply had no Range
+	doubt     Reply // why the destination is being looked at
+}
+
+// Kind is what to do next.
+type Kind int
+
+// What to do next.
+const (
+	Begin  Kind = iota // open a session (or insert the small object) and begin at byte 0
+	Send               // send data from State.Committed
+	Finish             // everything is committed: finalize, with no data
+	Query              // ask what is committed
+	Check              // ask what is at the destination
+	Done               // the object is there; compare Action.Object with the source
+	Fail               // Action.Err
+)
+
+func (k Kind) String() string {
+	return [...]string{"begin", "send", "finish", "query", "check", "done", "fail"}[k]
+}
+
+// Action is the next step of an upload.
+type Action struct {
+	Kind       Kind
+	Wait       bool          // back off before it
+	RetryAfter time.Duration // what the server asked for, 0 if nothing; meaningful with Wait
+	Object     *Object       // with Done
+	Err        *Error        // with Fail; with Wait, what went wrong
+}
+
+// Decide takes the reply to the last exchange and says what to do next. It is
+// the whole knowledge of the protocol's failures, and pure.
+//
+//	reply                                    action
+//	200, 201 with an object                  done: compare it with the source
+//	200, 201 without one (lost, cut, HTML)   wait, query
+//	308, Range advanced                      go on from there; the budget is restored
+//	308, Range did not advance               after data: wait, query. After a query: send
+//	308, Range is everything                 finalize; again and again, with waits
+//	308, no Range                            wait, query; then believe that nothing is held
+//	308, Range beyond what was ever sent     wait, query; again: foreign writer
+//	308, Range behind what was committed     the server contradicts itself
+//	408, 429, 5xx, no reply, rate-limit 403  wait, query (never data)
+//	401                                      refresh the credentials, query; again: fail
+//	404, 410                                 look at the destination if the object may exist;
+//	                                         a new session from byte 0, three times at most
+//	410 around another 4xx                   as that status
+//	412                                      look at the destination if the object may exist; fail
+//	499                                      someone cancelled the session: fail
+//	other                                    fail
+//
+// Sources, reply by reply:
+// https://cloud.google.com/storage/docs/performing-resumable-uploads#handling_errors,
+// https://cloud.google.com/storage/docs/json_api/v1/status-codes,
+// https://github.com/googleapis/java-storage (JsonResumableSessionFailureScenario),
+// https://github.com/googleapis/google-cloud-cpp/issues/8868 (all bytes, not final),
+// https://github.com/googleapis/google-cloud-cpp/issues/7877 (308 without Range),
+// https://github.com/googleapis/google-cloud-cpp/issues/9750 (late commit).
+//
+// The driver stops when its budget for State.Failures is spent; Decide itself
+// never gives up for their number.
+func Decide(s State, r Reply) (State, Action) {
+	s.Sent = max(s.Sent, r.Sent)
+	if (r.Op == OpFinalize || r.Op == OpInsert) && !refused(r.Status) {
+		s.MayExist = true
+	}
+	if r.Status != 401 {
+		s.refreshed = false
+	}
+	if r.Status != 308 {
+		s.beyond, s.rangeless = false, false
+	}
+	if r.Op == OpStat {
+		return s.checked(r)
+	}
+	status := r.Status
+	if status == 410 && r.Inner >= 400 && r.Inner < 500 && r.Inner != 408 && r.Inner != 429 && r.Inner != 404 && r.Inner != 410 {
+		status = r.Inner // the envelope's content is the verdict
+	}
+	switch status {
+	case 200, 201:
+		return s.complete(r)
+	case 308:
+		return s.incomplete(r)
+	case 404, 410:
+		return s.gone(r)
+	case 412:
+		return s.check(r)
+	case 499:
+		return s.fail(r, ErrCancelled)
+	}
+	switch verdict(r) {
+	case backoff.Transient:
+		return s.again(r)
+	case backoff.Credentials:
+		if s.refreshed {
+			return s.fail(r, ErrCredentials)
+		}
+		s.refreshed = true
+		return s, Action{Kind: s.afterFailure(r)}
+	}
+	return s.fail(r, permanent(r, status))
+}
+
+// refused reports whether a status says that nothing was done.
+func refused(status int) bool { return status >= 400 && status < 500 && status != 408 }
+
+// complete: the service says that the request succeeded.
+func (s State) complete(r Reply) (State, Action) {
+	switch {
+	case r.Op == OpStart && !r.URI.IsZero():
+		s.Committed, s.Sent = 0, 0
+		return s, Action{Kind: s.next()}
+	case r.Op == OpStart:
+		return s.again(r)
+	case r.Object == nil:
+		// The session may be finished, and the description got lost. A
+		// finished session answers every query with it.
+		s.MayExist = true
+		return s.again(r)
+	case s.Size >= 0 && r.Object.Size != s.Size:
+		return s.fail(r, ErrForeignWriter)
+	}
+	return s, Action{Kind: Done, Object: r.Object}
+}
+
+// incomplete: the session is open and r.Committed bytes of it are held.
+func (s State) incomplete(r Reply) (State, Action) {
+	if r.Op == OpStart || r.Op == OpInsert {
+		return s.fail(r, ErrContradiction)
+	}
+	held := r.Committed
+	if held < 0 {
+		// "Nothing is held", or a header that got lost on the way: it happens
+		// once in a few million uploads. A query tells, and where something
+		// was committed before, a second one.
+		if r.Op != OpQuery || s.Committed > 0 && !s.rangeless {
+			s.rangeless = r.Op == OpQuery
+			return s.again(r)
+		}
+		held = 0
+	}
+	s.rangeless = false
+	switch {
+	case held < s.Committed:
+		return s.fail(r, ErrContradiction)
+	case held > s.Sent || s.Size >= 0 && held > s.Size:
+		if s.beyond {
+			return s.fail(r, ErrForeignWriter)
+		}
+		s.beyond = true
+		return s.again(r)
+	}
+	s.beyond = false
+	moved := held > s.Committed
+	s.Committed = held
+	if moved {
+		s.Failures = 0
+	}
+	if r.Op == OpQuery || moved && s.next() == Send {
+		return s, Action{Kind: s.next()}
+	}
+	if r.Op == OpPut && s.next() == Finish {
+		return s, Action{Kind: Finish}
+	}
+	// Data went out and none of it was kept, or the last request left the
+	// object unfinished.
+	return s.again(r)
+}
+
+// next is the step when nothing is wrong.
+func (s State) next() Kind {
+	if s.Size >= 0 && s.Committed == s.Size && s.Size > 0 {
+		return Finish
+	}
+	return Send
+}
+
+// again: back off, then find out what the server has.
+func (s State) again(r Reply) (State, Action) {
+	s.Failures++
+	return s, Action{Kind: s.afterFailure(r), Wait: true, RetryAfter: r.RetryAfter, Err: r.fail(nil, s.Committed)}
+}
+
+// afterFailure is what replaces a request whose outcome is not known: the
+// request itself where repeating it is harmless, else a query.
+func (s State) afterFailure(r Reply) Kind {
+	switch {
+	case r.Op == OpStart || r.Op == OpInsert:
+		return Begin
+	case r.Op == OpStat:
+		return Check
+	case r.Op == OpFinalize && r.Status == 308 && s.next() == Finish:
+		return Finish // all there and not final: say so again
+	}
+	return Query
+}
+
+// gone: the service does not know the bucket, or does not know the session any more.
+func (s State) gone(r Reply) (State, Action) {
+	if r.Op == OpStart || r.Op == OpInsert {
+		return s.fail(r, ErrNotFound)
+	}
+	if s.MayExist {
+		return s.check(r)
+	}
+	return s.restart(r)
+}
+
+func (s State) restart(r Reply) (State, Action) {
+	if !s.Replayable || s.Restarts >= MaxRestarts {
+		return s.fail(r, ErrGone)
+	}
+	s.Restarts++
+	s.Failures++
+	s.Committed, s.Sent, s.MayExist = 0, 0, false
+	a := Action{Kind: Begin, Wait: true, RetryAfter: r.RetryAfter, Err: r.fail(nil, 0)}
+	if r.Inner == 429 {
+		// The session died of a rate limit on the object, which a new one
+		// meets at once.
+		a.RetryAfter = max(a.RetryAfter, 30*time.Second)
+	}
+	return s, a
+}
+
+// check: look whether the object is there, made by a request of ours whose
+// reply was lost, before believing a refusal.
+func (s State) check(r Reply) (State, Action) {
+	s.doubt = r
+	if !s.MayExist {
+		return s.unmade()
+	}
+	return s, Action{Kind: Check}
+}
+
+// checked: the reply to that look.
+func (s State) checked(r Reply) (State, Action) {
+	switch {
+	case r.Status == 200 && r.Object != nil && r.Ours:
+		return s, Action{Kind: Done, Object: r.Object}
+	case r.Status == 200 && r.Object == nil, verdict(r) == backoff.Transient:
+		return s.again(r)
+	case verdict(r) == backoff.Credentials && !s.refreshed:
+		s.refreshed = true
+		return s, Action{Kind: Check}
+	}
+	return s.unmade() // not there, not ours, or not for us to see
+}
+
+// unmade: no request of ours made the object; the refusal stands.
+func (s State) unmade() (State, Action) {
+	r := s.doubt
+	s.doubt = Reply{}
+	if r.Status == 412 || r.Inner == 412 {
+		return s.fail(r, ErrPrecondition)
+	}
+	return s.restart(r)
+}
+
+func (s State) fail(r Reply, kind error) (State, Action) {
+	return s, Action{Kind: Fail, Err: r.fail(kind, s.Committed)}
+}
+
+func verdict(r Reply) backoff.Verdict {
+	if r.Status != 0 {
+		return backoff.Status(r.Status, r.Reason)
+	}
+	switch {
+	case errors.Is(r.Err, ErrStalled):
+		return backoff.Transient
+	case errors.Is(r.Err, ErrCredentials), errors.Is(r.Err, ErrForeignURI):
+		return backoff.Permanent
+	}
+	return backoff.Network(r.Err)
+}
+
+// permanent names what a reply that waiting cannot cure means.
+func permanent(r Reply, status int) error {
+	begins := r.Op == OpStart || r.Op == OpInsert || r.Op == OpStat
+	switch {
+	case errors.Is(r.Err, ErrCredentials):
+		return ErrCredentials
+	case errors.Is(r.Err, ErrForeignURI):
+		return ErrContradiction
+	case status == 0:
+		return ErrNotFound // no such host, a certificate that is not its own
+	case r.Reason == "dailyLimitExceeded" || r.Reason == "quotaExceeded":
+		return ErrQuota
+	case status == 403:
+		return ErrPermission
+	case status == 400 && (r.Op == OpInsert || r.Op == OpFinalize) && mentionsHash(r.Message):
+		return ErrChecksum
+	case begins && status >= 400 && status < 500:
+		return ErrInvalid
+	case begins:
+		return ErrNotFound // a redirect, or something that is not the API
+	}
+	return ErrContradiction
+}
+
+// mentionsHash tells a checksum that does not match from other bad requests:
+// the service gives both the same status and reason, and only its text differs.
+func mentionsHash(message string) bool {
+	m := strings.ToLower(message)
+	return strings.Contains(m, "crc32c") || strings.Contains(m, "md5") || strings.Contains(m, "checksum")
+}

@@ -1,0 +1,68 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gofrs/flock"
+)
+
+// Lock takes the upload for this process. The lock is the kernel's, on an open
+// file: it ends with the process, however that ends, and no stale lock file
+// can hold an upload. While another process has it, the error wraps [ErrInUse]
+// and says which.
+func (d *Dir) Lock(_ context.Context, id string) (unlock func(), err error) {
+	if !validID(id) {
+		return nil, fmt.Errorf("%w: %q", ErrNoToken, id)
+	}
+	path := filepath.Join(d.root.Name(), id+lockSuffix)
+	for {
+		lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+		held, err := lock.TryLock()
+		if err != nil {
+			return nil, fmt.Errorf("lock upload: %w", err)
+		}
+		if !held {
+			holder := "another process"
+			if text, err := os.ReadFile(path); err == nil && len(text) > 0 && len(text) < 300 {
+				holder = strings.TrimSpace(string(text))
+			}
+			return nil, fmt.Errorf("%w by %s", ErrInUse, holder)
+		}
+		// The one who held it before may have removed the file between our
+		// open and our lock: then this lock is on a file without a name, and
+		// the next one would get a lock of their own.
+		ours, err := lock.Stat()
+		if err == nil {
+			var named os.FileInfo
+			if named, err = os.Stat(path); err == nil && os.SameFile(ours, named) {
+				d.sign(path)
+				return func() { d.unlock(lock, id) }, nil
+			}
+		}
+		_ = lock.Close()
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("lock upload: %w", err)
+		}
+	}
+}
+
+// sign writes who holds the lock, for the message of the second one. It is
+// for people only: the lock does not depend on it.
+func (d *Dir) sign(path string) {
+	host, _ := os.Hostname()
+	_ = os.WriteFile(path, fmt.Appendf(nil, "process %d on %s\n", os.Getpid(), host), 0o600)
+}
+
+// unlock removes the lock file, while the lock is held, when the upload is
+// done and nothing is left of it.
+func (d *Dir) unlock(lock *flock.Flock, id string) {
+	if _, err := d.root.Lstat(id + tokenSuffix); errors.Is(err, os.ErrNotExist) {
+		_ = d.root.Remove(id + lockSuffix)
+	}
+	_ = lock.Close()
+}

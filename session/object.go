@@ -1,0 +1,83 @@
+package session
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"gcsup/chunk"
+)
+
+// Object is what the service says of a finished object. The fields are those
+// that an upload is checked by.
+type Object struct {
+	Bucket         string
+	Name           string
+	Generation     int64
+	Metageneration int64
+	Size           int64
+	CRC32C         uint32
+	HasCRC32C      bool // whether the service gave a CRC32C; it does for every object
+	ContentType    string
+}
+
+// parseObject reads an Object resource. It is nil for anything else: an empty
+// body, a truncated one, HTML, or JSON without a size.
+func parseObject(body []byte) *Object {
+	var r struct {
+		Bucket         string      `json:"bucket"`
+		Name           string      `json:"name"`
+		Generation     json.Number `json:"generation"`
+		Metageneration json.Number `json:"metageneration"`
+		Size           json.Number `json:"size"`
+		CRC32C         string      `json:"crc32c"`
+		ContentType    string      `json:"contentType"`
+	}
+	if json.Unmarshal(body, &r) != nil {
+		return nil
+	}
+	o := &Object{Bucket: r.Bucket, Name: r.Name, ContentType: r.ContentType}
+	var err error
+	if o.Size, err = r.Size.Int64(); err != nil || o.Size < 0 {
+		return nil
+	}
+	o.Generation, _ = r.Generation.Int64()
+	o.Metageneration, _ = r.Metageneration.Int64()
+	if crc, err := chunk.DecodeCRC32C(r.CRC32C); err == nil {
+		o.CRC32C, o.HasCRC32C = crc, true
+	}
+	return o
+}
+
+// objectFromHeaders reads the headers with which sessions of the XML API (and
+// signed URLs) end: 200 or 201, an empty body and x-goog headers.
+// https://cloud.google.com/storage/docs/xml-api/reference-headers
+func objectFromHeaders(h http.Header) *Object {
+	generation, err := strconv.ParseInt(h.Get("X-Goog-Generation"), 10, 64)
+	if err != nil {
+		return nil
+	}
+	size, err := strconv.ParseInt(h.Get("X-Goog-Stored-Content-Length"), 10, 64)
+	if err != nil || size < 0 {
+		return nil
+	}
+	o := &Object{Generation: generation, Size: size}
+	o.Metageneration, _ = strconv.ParseInt(h.Get("X-Goog-Metageneration"), 10, 64)
+	o.CRC32C, o.HasCRC32C = hashHeader(h, "X-Goog-Hash")
+	return o
+}
+
+// hashHeader finds crc32c=… in a header such as X-Goog-Hash, which may hold
+// several hashes in one line or in many.
+func hashHeader(h http.Header, key string) (uint32, bool) {
+	for _, line := range h.Values(key) {
+		for part := range strings.SplitSeq(line, ",") {
+			if value, ok := strings.CutPrefix(strings.TrimSpace(part), "crc32c="); ok {
+				crc, err := chunk.DecodeCRC32C(value)
+				return crc, err == nil
+			}
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,160 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Spec is the object that an upload is to make: everything that the service
+// fixes when the session starts
+// (https://cloud.google.com/storage/docs/json_api/v1/objects/insert).
+// Bucket and Object are required; the zero value of every other field leaves
+// the matter to the service or the bucket.
+type Spec struct {
+	Bucket string `json:"bucket"`
+	Object string `json:"object"`
+
+	ContentType        string            `json:"content_type,omitempty"` // "" is application/octet-stream
+	ContentEncoding    string            `json:"content_encoding,omitempty"`
+	ContentDisposition string            `json:"content_disposition,omitempty"`
+	ContentLanguage    string            `json:"content_language,omitempty"`
+	CacheControl       string            `json:"cache_control,omitempty"`
+	StorageClass       string            `json:"storage_class,omitempty"`
+	Metadata           map[string]string `json:"metadata,omitempty"` // custom metadata
+	PredefinedACL      string            `json:"predefined_acl,omitempty"`
+	KMSKeyName         string            `json:"kms_key_name,omitempty"`
+	UserProject        string            `json:"user_project,omitempty"` // who pays, for requester-pays buckets
+
+	// Preconditions. The service looks at them only when the last byte has
+	// arrived; a driver should look first (see Unmet).
+	// https://cloud.google.com/storage/docs/request-preconditions
+	IfGenerationMatch     *int64 `json:"if_generation_match,omitempty"` // 0: only if there is no object
+	IfMetagenerationMatch *int64 `json:"if_metageneration_match,omitempty"`
+}
+
+// URL is the destination as people write it: gs://bucket/object.
+func (s Spec) URL() string { return "gs://" + s.Bucket + "/" + s.Object }
+
+// Equal reports whether both make the same object under the same conditions.
+func (s Spec) Equal(t Spec) bool {
+	return maps.Equal(s.Metadata, t.Metadata) &&
+		equalPtr(s.IfGenerationMatch, t.IfGenerationMatch) &&
+		equalPtr(s.IfMetagenerationMatch, t.IfMetagenerationMatch) &&
+		s.Bucket == t.Bucket && s.Object == t.Object &&
+		s.ContentType == t.ContentType && s.ContentEncoding == t.ContentEncoding &&
+		s.ContentDisposition == t.ContentDisposition && s.ContentLanguage == t.ContentLanguage &&
+		s.CacheControl == t.CacheControl && s.StorageClass == t.StorageClass &&
+		s.PredefinedACL == t.PredefinedACL && s.KMSKeyName == t.KMSKeyName && s.UserProject == t.UserProject
+}
+
+func equalPtr(a, b *int64) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
+
+// Validate refuses names that the service would refuse, before anything is
+// sent: https://cloud.google.com/storage/docs/objects#naming.
+func (s Spec) Validate() error {
+	switch {
+	case s.Bucket == "":
+		return fmt.Errorf("%w: no bucket", ErrInvalid)
+	case strings.ContainsAny(s.Bucket, "/\\ \t\r\n?#%") || len(s.Bucket) > 222 || len(s.Bucket) < 3:
+		return fmt.Errorf("%w: %q is not a bucket name", ErrInvalid, s.Bucket)
+	case s.Object == "":
+		return fmt.Errorf("%w: no object name", ErrInvalid)
+	case len(s.Object) > 1024:
+		return fmt.Errorf("%w: the object name is %d bytes long, the limit is 1024", ErrInvalid, len(s.Object))
+	case !utf8.ValidString(s.Object):
+		return fmt.Errorf("%w: the object name %q is not valid UTF-8", ErrInvalid, s.Object)
+	case strings.ContainsAny(s.Object, "\r\n"):
+		return fmt.Errorf("%w: the object name %q has a line break", ErrInvalid, s.Object)
+	case s.Object == "." || s.Object == ".." || strings.HasPrefix(s.Object, ".well-known/acme-challenge/"):
+		return fmt.Errorf("%w: the service does not allow the object name %q", ErrInvalid, s.Object)
+	}
+	return nil
+}
+
+// Conditional reports whether a precondition is set.
+func (s Spec) Conditional() bool {
+	return s.IfGenerationMatch != nil || s.IfMetagenerationMatch != nil
+}
+
+// Unmet returns an error that wraps [ErrPrecondition] when the object that is
+// there now (nil: none) does not meet the preconditions.
+func (s Spec) Unmet(o *Object) error {
+	var generation, metageneration int64
+	if o != nil {
+		generation, metageneration = o.Generation, o.Metageneration
+	}
+	var errs []error
+	if want := s.IfGenerationMatch; want != nil && *want != generation {
+		switch {
+		case *want == 0:
+			errs = append(errs, fmt.Errorf("%w: %s exists (generation %d)", ErrPrecondition, s.URL(), generation))
+		case o == nil:
+			errs = append(errs, fmt.Errorf("%w: there is no %s, want generation %d", ErrPrecondition, s.URL(), *want))
+		default:
+			errs = append(errs, fmt.Errorf("%w: %s has generation %d, want %d", ErrPrecondition, s.URL(), generation, *want))
+		}
+	}
+	if want := s.IfMetagenerationMatch; want != nil && *want != metageneration {
+		errs = append(errs, fmt.Errorf("%w: %s has metageneration %d, want %d", ErrPrecondition, s.URL(), metageneration, *want))
+	}
+	return errors.Join(errs...)
+}
+
+// resource is the Object resource of the JSON API for the body of a request.
+type resource struct {
+	Name               string            `json:"name,omitempty"`
+	ContentType        string            `json:"contentType,omitempty"`
+	ContentEncoding    string            `json:"contentEncoding,omitempty"`
+	ContentDisposition string            `json:"contentDisposition,omitempty"`
+	ContentLanguage    string            `json:"contentLanguage,omitempty"`
+	CacheControl       string            `json:"cacheControl,omitempty"`
+	StorageClass       string            `json:"storageClass,omitempty"`
+	Metadata           map[string]string `json:"metadata,omitempty"`
+	CRC32C             string            `json:"crc32c,omitempty"`
+}
+
+func (s Spec) resource() resource {
+	return resource{
+		Name:               s.Object,
+		ContentType:        s.contentType(),
+		ContentEncoding:    s.ContentEncoding,
+		ContentDisposition: s.ContentDisposition,
+		ContentLanguage:    s.ContentLanguage,
+		CacheControl:       s.CacheControl,
+		StorageClass:       s.StorageClass,
+		Metadata:           s.Metadata,
+	}
+}
+
+func (s Spec) contentType() string {
+	if s.ContentType == "" {
+		return "application/octet-stream"
+	}
+	return s.ContentType
+}
+
+// query is the query string of the request that begins an upload.
+func (s Spec) query(uploadType string) url.Values {
+	q := url.Values{"uploadType": {uploadType}, "name": {s.Object}}
+	if g := s.IfGenerationMatch; g != nil {
+		q.Set("ifGenerationMatch", strconv.FormatInt(*g, 10))
+	}
+	if g := s.IfMetagenerationMatch; g != nil {
+		q.Set("ifMetagenerationMatch", strconv.FormatInt(*g, 10))
+	}
+	for key, value := range map[string]string{
+		"predefinedAcl": s.PredefinedACL, "kmsKeyName": s.KMSKeyName, "userProject": s.UserProject,
+	} {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+	return q
+}

@@ -1,0 +1,171 @@
+package session
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"gcsup/chunk"
+)
+
+// Lifetime of a session: the service drops it a week after it was started.
+// https://cloud.google.com/storage/docs/resumable-uploads#introduction
+const Lifetime = 7 * 24 * time.Hour
+
+// ErrDamaged says that a saved Token cannot be used: truncated, edited, or of
+// a version that this program does not know.
+var ErrDamaged = errors.New("saved upload is damaged")
+
+// Token is what another process, or another machine that reads the same
+// source, needs to go on with an upload.
+type Token struct {
+	ID       string    // ours: made of source and destination, no secret
+	Endpoint string    // scheme and host
+	Spec     Spec      // what the session was started with
+	Created  time.Time // when the session was started
+
+	URI URI // the session; a secret, see Encode
+
+	SourcePath string         // absolute
+	Source     chunk.Identity // when the session began
+
+	Committed   int64              // what the server had acknowledged when this was saved
+	HighWater   int64              // no byte from here on was ever sent in this session
+	Checkpoints []chunk.Checkpoint // CRC32C of prefixes of the source, ascending
+	Restarts    int                // sessions that were lost before this one
+}
+
+// Expires is when the service drops the session.
+func (t *Token) Expires() time.Time { return t.Created.Add(Lifetime) }
+
+// Checkpoint is the furthest known checksum of at most offset bytes.
+func (t *Token) Checkpoint(offset int64) chunk.Checkpoint {
+	var best chunk.Checkpoint
+	for _, c := range t.Checkpoints {
+		if c.Offset <= offset && c.Offset >= best.Offset {
+			best = c
+		}
+	}
+	return best
+}
+
+const tokenVersion = 1
+
+// envelope is the saved form. The digest is over the exact bytes of the Token,
+// so that a flipped bit or a cut file is noticed and never sent anywhere. It
+// is no signature: who can write the file can also make the digest.
+type envelope struct {
+	Version int             `json:"v"`
+	SHA256  string          `json:"sha256"`
+	Token   json.RawMessage `json:"token"`
+}
+
+type savedToken struct {
+	ID          string             `json:"id"`
+	Endpoint    string             `json:"endpoint"`
+	Spec        Spec               `json:"spec"`
+	Created     time.Time          `json:"created"`
+	SessionURI  string             `json:"session_uri"`
+	SourcePath  string             `json:"source_path"`
+	Source      chunk.Identity     `json:"source"`
+	Committed   int64              `json:"committed"`
+	HighWater   int64              `json:"high_water"`
+	Checkpoints []chunk.Checkpoint `json:"checkpoints"`
+	Restarts    int                `json:"restarts,omitempty"`
+}
+
+// Encode writes a Token out with its secret. Whoever reads the result can
+// write to the session: keep it where only the owner can read (mode 0600).
+func Encode(t *Token) ([]byte, error) {
+	token, err := json.Marshal(savedToken{
+		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Created: t.Created, SessionURI: t.URI.reveal(),
+		SourcePath: t.SourcePath, Source: t.Source,
+		Committed: t.Committed, HighWater: t.HighWater, Checkpoints: t.Checkpoints, Restarts: t.Restarts,
+	})
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(token)
+	out, err := json.Marshal(envelope{Version: tokenVersion, SHA256: hex.EncodeToString(sum[:]), Token: token})
+	if err != nil {
+		return nil, err
+	}
+	return append(out, '\n'), nil
+}
+
+// Decode reads what Encode wrote. Anything else is an error that wraps
+// [ErrDamaged], and says nothing of the content. The session URI of the result
+// is not yet trusted: see [Client.Adopt].
+func Decode(data []byte) (*Token, error) {
+	var e envelope
+	if err := strict(data, &e); err != nil {
+		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrDamaged)
+	}
+	if e.Version != tokenVersion {
+		return nil, fmt.Errorf("%w: version %d, this program knows %d", ErrDamaged, e.Version, tokenVersion)
+	}
+	sum := sha256.Sum256(e.Token)
+	if e.SHA256 != hex.EncodeToString(sum[:]) {
+		return nil, fmt.Errorf("%w: its content is not what was saved", ErrDamaged)
+	}
+	var s savedToken
+	if err := strict(e.Token, &s); err != nil {
+		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrDamaged)
+	}
+	t := &Token{
+		ID: s.ID, Endpoint: s.Endpoint, Spec: s.Spec, Created: s.Created, URI: newURI(s.SessionURI),
+		SourcePath: s.SourcePath, Source: s.Source,
+		Committed: s.Committed, HighWater: s.HighWater, Checkpoints: s.Checkpoints, Restarts: s.Restarts,
+	}
+	if err := t.sound(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return t, nil
+}
+
+func strict(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if d.More() {
+		return errors.New("more than one value")
+	}
+	return nil
+}
+
+// sound checks what every Token that was saved fulfils.
+func (t *Token) sound() error {
+	size := t.Source.Size
+	switch {
+	case !validID(t.ID):
+		return errors.New("bad id")
+	case t.Spec.Validate() != nil:
+		return errors.New("bad destination")
+	case t.SourcePath == "" || t.URI.IsZero() || t.Created.IsZero():
+		return errors.New("incomplete")
+	case t.Committed < 0 || t.Committed > t.HighWater || t.HighWater > size || t.Restarts < 0:
+		return errors.New("impossible offsets")
+	}
+	last := int64(-1)
+	for _, c := range t.Checkpoints {
+		if c.Offset <= last || c.Offset > size {
+			return errors.New("impossible checkpoints")
+		}
+		last = c.Offset
+	}
+	return nil
+}
+
+// Adopt checks that the Token's session belongs to this client's endpoint and
+// the Token's bucket, before anything is sent to it. The error wraps
+// [ErrForeignURI].
+func (c *Client) Adopt(t *Token) error {
+	_, err := c.adopt(t.URI.reveal(), t.Spec.Bucket)
+	return err
+}

@@ -1,0 +1,55 @@
+package upload
+
+import (
+	"context"
+	"io"
+
+	"gcsup/chunk"
+)
+
+// content is what an upload sends: a file, whose bytes can be read again, or a
+// stream, of which a window is kept.
+type content interface {
+	// part says what to send from offset on, at most limit bytes (a multiple
+	// of the quantum) unless it is the last part. It blocks until that is
+	// known. Its errors are the source's.
+	part(ctx context.Context, offset, limit int64) (part, error)
+
+	// committed says that the server holds all bytes before offset for good.
+	committed(offset int64)
+
+	// total is the size, or -1 while it is not known.
+	total() int64
+
+	// replayable reports whether part(0) would still work.
+	replayable() bool
+
+	// whole is the CRC32C of all bytes, for a content whose total is known.
+	whole(ctx context.Context) (uint32, error)
+
+	// prefix gives the CRC32C of the bytes before offset, which has been sent,
+	// if that needs no long reading.
+	prefix(offset int64) (crc32c uint32, ok bool)
+
+	// head reads the bytes before offset again, for a hash other than CRC32C,
+	// if they are few; nil otherwise.
+	head(offset int64) io.Reader
+
+	// unchanged reports whether the source is still what it was, before the
+	// last bytes go out. It may have to read much.
+	unchanged(ctx context.Context) error
+}
+
+// part is the body of one request.
+type part struct {
+	chunk.Range
+	last   bool
+	crc32c uint32 // of the whole content, with last
+	body   io.Reader
+	finish func() error // ends the reading of body; its error is the source's
+}
+
+// headLimit bounds what is read again only to compare an MD5 that the server
+// sent. It is one checkpoint interval: where CRC32C, which is at hand for any
+// length, is not reported, a longer prefix is left to the check at the end.
+const headLimit = 64 << 20

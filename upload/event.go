@@ -1,0 +1,30 @@
+package upload
+
+import "time"
+
+// EventKind says what an [Event] is about.
+type EventKind int
+
+// The kinds of events.
+const (
+	Started   EventKind = iota // a session was opened, or a small object is on its way
+	Resumed                    // an earlier session goes on at Committed
+	Restarted                  // the service lost the session; a new one begins at byte 0
+	Afresh                     // a saved upload was not used; Cause says why
+	Progress                   // bytes moved; at most a few times per second
+	Waiting                    // a request failed; the next try is in Delay
+	Warning                    // something is wrong that does not stop the upload; Cause says what
+)
+
+// Event tells an observer what an upload does. It holds no secrets.
+type Event struct {
+	Kind      EventKind
+	ID        string
+	Spec      Spec
+	Size      int64         // of the object, -1 while it is not known
+	Sent      int64         // offset up to which bytes were handed to the network
+	Committed int64         // offset up to which the server holds them durably
+	Delay     time.Duration // Waiting: how long
+	Retry     int           // Waiting: how many failures in a row this is, from 1
+	Cause     string        // Waiting, Restarted, Afresh, Warning: why, for people
+}

@@ -1,0 +1,146 @@
+package upload
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// fileContent is a source that can be read again.
+type fileContent struct {
+	src      *chunk.Source
+	identity chunk.Identity // of the bytes that sum has hashed
+	sum      *chunk.Running
+	reread   func(n int64) // told how many bytes were read only to be hashed
+}
+
+var _ content = (*fileContent)(nil)
+
+func (f *fileContent) total() int64     { return f.src.Size() }
+func (f *fileContent) replayable() bool { return true }
+func (f *fileContent) committed(n int64) {
+	f.sum.Forget(n)
+}
+
+// part is one long stretch up to the last boundary of the quantum, and then a
+// tail of at most a quantum, which goes in a request of its own: by then the
+// checksum of the whole is known, and the service can compare it before the
+// object comes into being.
+func (f *fileContent) part(_ context.Context, offset, limit int64) (part, error) {
+	size := f.src.Size()
+	if offset == 0 {
+		f.restart()
+	}
+	f.sum.Rewind(offset)
+	tail := chunk.LastBoundary(size)
+	if offset >= tail {
+		return f.tail(offset)
+	}
+	to := min(chunk.Floor(offset+limit), tail)
+	if to <= offset {
+		to = chunk.Floor(offset) + chunk.Quantum // an unaligned offset, and the smallest limit
+	}
+	rng := chunk.Range{From: offset, To: to}
+	body := f.src.Body(rng, f.sum)
+	return part{Range: rng, body: body, finish: func() error {
+		_ = body.Close()
+		return body.Err()
+	}}, nil
+}
+
+// restart makes the checksum begin at byte 0 when it began at a checkpoint.
+func (f *fileContent) restart() {
+	if _, ok := f.sum.Nearest(0); !ok {
+		f.sum = chunk.NewRunning(chunk.Checkpoint{})
+	}
+}
+
+func (f *fileContent) tail(offset int64) (part, error) {
+	rng := chunk.Range{From: offset, To: f.src.Size()}
+	body := f.src.Body(rng, f.sum)
+	defer body.Close()
+	data := make([]byte, rng.Len())
+	if _, err := io.ReadFull(body, data); err != nil {
+		return part{}, err
+	}
+	return part{
+		Range: rng, last: true, crc32c: f.sum.Sum(),
+		body:   bytes.NewReader(data),
+		finish: func() error { return nil },
+	}, nil
+}
+
+func (f *fileContent) whole(ctx context.Context) (uint32, error) {
+	size := f.src.Size()
+	from, ok := f.sum.Nearest(size)
+	if !ok {
+		return 0, fmt.Errorf("no checksum below %d", size)
+	}
+	to, err := f.hash(ctx, from, size)
+	return to.CRC32C, err
+}
+
+func (f *fileContent) prefix(offset int64) (uint32, bool) {
+	from, ok := f.sum.Nearest(offset)
+	if !ok || offset-from.Offset >= chunk.Quantum {
+		return 0, false
+	}
+	to, err := f.hash(context.Background(), from, offset)
+	return to.CRC32C, err == nil
+}
+
+func (f *fileContent) head(offset int64) io.Reader {
+	if offset > headLimit {
+		return nil
+	}
+	f.reread(offset)
+	return io.NewSectionReader(f.src, 0, offset)
+}
+
+// unchanged compares the identity with the one at the beginning. Where only
+// the change time differs, which a chmod does, but also an edit that put the
+// modification time back, the bytes decide.
+func (f *fileContent) unchanged(ctx context.Context) error {
+	now, err := f.src.Identity()
+	if err != nil {
+		return err
+	}
+	switch f.identity.Compare(now) {
+	case chunk.Same:
+		return nil
+	case chunk.ChangeTimeOnly:
+		hashed := chunk.Checkpoint{Offset: f.sum.Offset(), CRC32C: f.sum.Sum()}
+		if err := f.compare(ctx, hashed); err != nil {
+			return err
+		}
+		f.identity = now
+		return nil
+	}
+	return fmt.Errorf("%w: its size or modification time is not what it was", session.ErrSourceChanged)
+}
+
+// compare reads the source from the beginning and holds it against a checksum
+// from before.
+func (f *fileContent) compare(ctx context.Context, want chunk.Checkpoint) error {
+	got, err := f.hash(ctx, chunk.Checkpoint{}, want.Offset)
+	if err != nil {
+		return err
+	}
+	if got != want {
+		return fmt.Errorf("%w: its first %d bytes are not what they were", session.ErrSourceChanged, want.Offset)
+	}
+	return nil
+}
+
+// hash goes on from a checksum to another offset.
+func (f *fileContent) hash(ctx context.Context, from chunk.Checkpoint, to int64) (chunk.Checkpoint, error) {
+	if from.Offset == to {
+		return from, nil
+	}
+	f.reread(to - from.Offset)
+	return f.src.Hash(ctx, from, to)
+}

@@ -1,0 +1,102 @@
+package upload
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"gcsup/backoff"
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// Spec is the object to make; Bucket and Object are required.
+type Spec = session.Spec
+
+// Options of an [Uploader]. The zero value is good.
+type Options struct {
+	// Endpoint is the service's scheme and host; "" is
+	// https://storage.googleapis.com.
+	Endpoint string
+
+	// Store keeps the uploads of files, so that another process can resume
+	// them. nil: they can be resumed within this call only. See
+	// [session.OpenDir].
+	Store session.Store
+
+	// Policy says how long to wait before each retry. The zero value is
+	// min(2^n s + random 0..1000 ms, 32 s).
+	Policy backoff.Policy
+
+	// RetryFor keeps an upload trying for this long without new committed
+	// bytes, instead of a number of tries that grows with its size
+	// ([backoff.Tries]). It ends early when the next wait would not fit.
+	RetryFor time.Duration
+
+	// ChunkSize bounds the bytes of one request, for networks that cut long
+	// ones; it is rounded up to a multiple of 256 KiB. 0: at most 1 GiB first,
+	// then what takes about a minute.
+	ChunkSize int64
+
+	// StallTimeout and StallRate say when a request is given up: it lags
+	// behind StallRate, in bytes per second, by StallTimeout. 0 is 2 minutes
+	// and 64 KiB/s. StallTimeout < 0 switches it off.
+	StallTimeout time.Duration
+	StallRate    int64
+
+	// Window is how much of a stream is kept in memory until the server has
+	// committed it, in bytes, a multiple of 256 KiB. Twice as much is used.
+	// 0 is 16 MiB.
+	Window int
+
+	// RestartChanged makes a file that changed since its session began start
+	// again from byte 0, instead of failing with [session.ErrSourceChanged].
+	RestartChanged bool
+
+	// Objects looks at the object at a destination. nil does it with one GET
+	// of the JSON API.
+	Objects Objects
+
+	// Observer is told what happens, one Event at a time per upload, on the
+	// upload's goroutines: it must return quickly.
+	Observer func(Event)
+
+	// Logger gets a line per exchange (debug) and per resume (info). nil is silent.
+	Logger *slog.Logger
+}
+
+const (
+	defaultStallTimeout = 2 * time.Minute
+	defaultStallRate    = 64 << 10
+)
+
+// withDefaults checks the options and fills in what is zero.
+func (o Options) withDefaults() (Options, error) {
+	if err := o.Policy.Validate(); err != nil {
+		return o, fmt.Errorf("retry policy: %w", err)
+	}
+	switch {
+	case o.RetryFor < 0:
+		return o, fmt.Errorf("retry for %v: want a duration that is not negative", o.RetryFor)
+	case o.ChunkSize < 0:
+		return o, fmt.Errorf("chunk size %d: want a size that is not negative", o.ChunkSize)
+	case o.StallRate < 0:
+		return o, fmt.Errorf("stall rate %d: want a rate that is not negative", o.StallRate)
+	case o.Window < 0 || o.Window%chunk.Quantum != 0:
+		return o, fmt.Errorf("window %d: want a multiple of %d", o.Window, chunk.Quantum)
+	}
+	o.ChunkSize = chunk.Ceil(o.ChunkSize)
+	if o.StallTimeout == 0 {
+		o.StallTimeout = defaultStallTimeout
+	}
+	if o.StallRate == 0 {
+		o.StallRate = defaultStallRate
+	}
+	if o.Observer == nil {
+		o.Observer = func(Event) {}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o, nil
+}

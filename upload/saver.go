@@ -1,0 +1,74 @@
+package upload
+
+import (
+	"context"
+	"slices"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// checkpointEvery is how far apart the saved checksums of a source are. A
+// resume reads at most this much again, and what was sent while a save was
+// under way.
+const checkpointEvery = 32 << 20
+
+// saver writes checkpoints to the store while a request is in flight, in a
+// goroutine, so that a slow disk does not hold up the network. When saves
+// cannot keep up, the newest one replaces the one that waits.
+type saver struct {
+	next chan *session.Token // holds at most one
+	done chan struct{}
+	err  error // of the last save; read after stop
+}
+
+func startSaver(ctx context.Context, store session.Store) *saver {
+	s := &saver{next: make(chan *session.Token, 1), done: make(chan struct{})}
+	// A checkpoint is worth saving also when the upload is being cancelled.
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		defer close(s.done)
+		for t := range s.next {
+			s.err = store.Save(ctx, t)
+		}
+	}()
+	return s
+}
+
+// offer hands a Token over, which must not be changed any more. Only one
+// goroutine may offer.
+func (s *saver) offer(t *session.Token) {
+	for {
+		select {
+		case s.next <- t:
+			return
+		default:
+		}
+		select {
+		case <-s.next:
+		default:
+		}
+	}
+}
+
+// stop waits for the save under way and returns the error of the last one.
+func (s *saver) stop() error {
+	close(s.next)
+	<-s.done
+	return s.err
+}
+
+// withCheckpoint is the Token with one more checkpoint, without those that no
+// resume can need: before the greatest at or below what is committed.
+func withCheckpoint(t session.Token, c chunk.Checkpoint) *session.Token {
+	if last := len(t.Checkpoints) - 1; last < 0 || t.Checkpoints[last].Offset < c.Offset {
+		t.Checkpoints = append(slices.Clone(t.Checkpoints), c)
+	}
+	return pruned(t)
+}
+
+func pruned(t session.Token) *session.Token {
+	base := t.Checkpoint(t.Committed).Offset
+	t.Checkpoints = slices.DeleteFunc(slices.Clone(t.Checkpoints), func(c chunk.Checkpoint) bool { return c.Offset < base })
+	return &t
+}

@@ -1,0 +1,86 @@
+package upload
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// streamContent is a source that cannot be read again: what the server has not
+// committed is kept in a window.
+type streamContent struct {
+	stream *chunk.Stream
+	cur    *chunk.Part // nil before the first part, and between two
+	done   int64       // committed: all parts before this offset were released
+}
+
+var _ content = (*streamContent)(nil)
+
+func (s *streamContent) total() int64 {
+	if s.cur != nil && s.cur.Last {
+		return s.cur.To
+	}
+	return -1
+}
+
+func (s *streamContent) replayable() bool {
+	return s.done == 0 && (s.cur == nil || s.cur.From == 0)
+}
+
+func (s *streamContent) part(ctx context.Context, offset, limit int64) (part, error) {
+	if s.cur == nil {
+		next, err := s.stream.Next(ctx)
+		if err != nil {
+			return part{}, err
+		}
+		s.cur = &next
+	}
+	if offset < s.cur.From || offset > s.cur.To {
+		return part{}, fmt.Errorf("%w: it asks for byte %d, which was committed before", session.ErrContradiction, offset)
+	}
+	p := part{Range: chunk.Range{From: offset, To: s.cur.To}, last: s.cur.Last, crc32c: s.cur.CRC32C, finish: func() error { return nil }}
+	if p.Len() > limit {
+		// The last request must bring the end of the stream, and so a whole
+		// window; lower limits apply to what comes before it.
+		if to := chunk.Floor(offset + limit); to > offset && to < p.To {
+			p.To, p.last = to, false
+		}
+	}
+	p.body = bytes.NewReader(s.cur.Bytes(p.From, p.To))
+	return p, nil
+}
+
+func (s *streamContent) committed(offset int64) {
+	if s.cur != nil && offset == s.cur.To && !s.cur.Last {
+		s.done = offset
+		s.cur = nil
+		s.stream.Release()
+	}
+}
+
+func (s *streamContent) whole(context.Context) (uint32, error) {
+	if s.total() < 0 {
+		return 0, fmt.Errorf("%w: the object is finished and the stream is not", session.ErrForeignWriter)
+	}
+	return s.cur.CRC32C, nil
+}
+
+func (s *streamContent) prefix(offset int64) (uint32, bool) {
+	if s.cur == nil || offset < s.cur.From || offset > s.cur.To {
+		return 0, false
+	}
+	return s.cur.Checkpoint(offset).CRC32C, true
+}
+
+func (s *streamContent) head(offset int64) io.Reader {
+	if s.cur == nil || s.cur.From != 0 || offset > s.cur.To {
+		return nil
+	}
+	return bytes.NewReader(s.cur.Bytes(0, offset))
+}
+
+func (s *streamContent) unchanged(context.Context) error { return nil }
