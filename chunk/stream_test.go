@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -360,26 +361,25 @@ func TestStreamMemory(t *testing.T) {
 		{16 << 20, 32<<20 + 64<<10}, // doubling
 		{64 << 20, 64<<20 + 64<<10}, // doubling, then one more window
 	} {
-		res := testing.Benchmark(func(b *testing.B) {
-			for b.Loop() {
-				s, err := chunk.NewStream(io.LimitReader(zeros{}, test.size), 16<<20)
-				if err != nil {
-					b.Fatal(err)
-				}
-				for {
-					p, err := s.Next(b.Context())
-					if err == io.EOF {
-						break
-					}
-					if err != nil || p.Len() == 0 {
-						b.Fatal(err)
-					}
-					s.Release()
-				}
-				s.Close()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s, err := chunk.NewStream(io.LimitReader(zeros{}, test.size), 16<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			p, err := s.Next(t.Context())
+			if err != nil || p.Len() == 0 {
+				t.Fatalf("Next = %v, %v", p.Range, err)
 			}
-		})
-		if got := res.AllocedBytesPerOp(); got > test.atMost {
+			s.Release()
+			if p.Last {
+				break
+			}
+		}
+		s.Close()
+		runtime.ReadMemStats(&after)
+		if got := int64(after.TotalAlloc - before.TotalAlloc); got > test.atMost {
 			t.Errorf("a stream of %d bytes allocates %d bytes, want at most %d", test.size, got, test.atMost)
 		}
 	}

@@ -1,0 +1,94 @@
+package chunk_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"gcsup/chunk"
+)
+
+// A file of a million bytes is sent in two requests: up to the last boundary,
+// and the tail, which carries the checksum of the whole.
+func Example() {
+	content := strings.Repeat("0123456789", 100_000)
+	src := chunk.FromReaderAt(strings.NewReader(content), int64(len(content)))
+	sum := chunk.NewRunning(chunk.Checkpoint{})
+
+	tail := chunk.LastBoundary(src.Size())
+	for _, r := range []chunk.Range{{From: 0, To: tail}, {From: tail, To: src.Size()}} {
+		body := src.Body(r, sum)
+		n, err := io.Copy(io.Discard, body) // a real program sends it
+		body.Close()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("bytes %d-%d/%d: %d bytes\n", r.From, r.To-1, src.Size(), n)
+	}
+	fmt.Println("X-Goog-Hash: crc32c=" + chunk.EncodeCRC32C(sum.Sum()))
+	// Output:
+	// bytes 0-786431/1000000: 786432 bytes
+	// bytes 786432-999999/1000000: 213568 bytes
+	// X-Goog-Hash: crc32c=tppqZw==
+}
+
+// The server has committed less than it was sent. The next body starts there,
+// and hashes what lies between the nearest boundary and that once more.
+func ExampleRunning_Rewind() {
+	content := strings.Repeat("0123456789", 100_000)
+	src := chunk.FromReaderAt(strings.NewReader(content), int64(len(content)))
+	sum := chunk.NewRunning(chunk.Checkpoint{})
+
+	body := src.Body(chunk.Range{From: 0, To: src.Size()}, sum)
+	io.Copy(io.Discard, body)
+	body.Close()
+
+	const committed = 700_000
+	fmt.Println("back at", sum.Rewind(committed).Offset)
+	body = src.Body(chunk.Range{From: committed, To: src.Size()}, sum)
+	n, err := io.Copy(io.Discard, body)
+	body.Close()
+	fmt.Println("sent again:", n, err)
+	fmt.Println("crc32c:", chunk.EncodeCRC32C(sum.Sum()))
+	// Output:
+	// back at 524288
+	// sent again: 300000 <nil>
+	// crc32c: tppqZw==
+}
+
+// A stream is cut into windows; the last part is never empty.
+func ExampleStream() {
+	stdin := strings.NewReader(strings.Repeat("x", 2*chunk.Quantum))
+	s, err := chunk.NewStream(stdin, chunk.Quantum)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+	for {
+		part, err := s.Next(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		// Send part.Bytes(part.From, part.To), and again what is not committed.
+		fmt.Println(part.Range, "last:", part.Last, "crc32c:", chunk.EncodeCRC32C(part.CRC32C))
+		s.Release()
+		if part.Last {
+			return
+		}
+	}
+	// Output:
+	// [0,262144) last: false crc32c: IqXLaA==
+	// [262144,524288) last: true crc32c: ZX2+eA==
+}
+
+// Pieces that were hashed apart give the checksum of the whole.
+func ExampleCombine() {
+	hello, world := []byte("hello, "), []byte("world")
+	whole := chunk.Combine(chunk.Update(0, hello), chunk.Update(0, world), int64(len(world)))
+	fmt.Println(whole == chunk.Update(0, []byte("hello, world")))
+	// Output: true
+}

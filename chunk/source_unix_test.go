@@ -1,0 +1,117 @@
+//go:build unix
+
+package chunk_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gcsup/chunk"
+)
+
+// Nobody ever opens the other end: if Open did more than look, it would hang.
+func TestOpenNamedPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := chunk.Open(path)
+	if !errors.Is(err, chunk.ErrNotRegular) || !strings.Contains(err.Error(), "stream") {
+		t.Errorf("Open = %v, want ErrNotRegular that says what to do", err)
+	}
+}
+
+func TestOpenSocket(t *testing.T) {
+	// Relative, because the path of a socket may have 104 bytes at most.
+	t.Chdir(t.TempDir())
+	l, err := net.Listen("unix", "socket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := chunk.Open("socket"); !errors.Is(err, chunk.ErrNotRegular) {
+		t.Errorf("Open = %v, want ErrNotRegular", err)
+	}
+}
+
+func TestSourceFollowsALink(t *testing.T) {
+	data := content(10)
+	path := file(t, data)
+	link := path + ".link"
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, link)
+	if identity(t, s) != identity(t, open(t, path)) {
+		t.Error("a link has another identity than its file")
+	}
+	// Pointing the link elsewhere is a change.
+	other := file(t, data)
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(other, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Identity(); !errors.Is(err, chunk.ErrChanged) {
+		t.Errorf("Identity = %v, want ErrChanged", err)
+	}
+}
+
+func TestSourceReplaced(t *testing.T) {
+	data := content(10)
+	dir := filepath.Dir(file(t, data))
+	t.Chdir(dir)
+	s := open(t, "source")
+	was := identity(t, s)
+
+	// The path is remembered as it was, whatever the current directory is now.
+	t.Chdir(t.TempDir())
+
+	path := filepath.Join(dir, "source")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if got := was.Compare(identity(t, s)); got != chunk.ChangeTimeOnly {
+		t.Errorf("Compare of a removed file = %v, want %v (it has one link less)", got, chunk.ChangeTimeOnly)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Identity(); !errors.Is(err, chunk.ErrChanged) {
+		t.Errorf("Identity of a replaced file = %v, want ErrChanged", err)
+	}
+}
+
+func TestSourceClosed(t *testing.T) {
+	s := open(t, file(t, nil))
+	if err := s.Close(); err != nil {
+		t.Errorf("Close = %v", err)
+	}
+	if _, err := s.Identity(); !errors.Is(err, chunk.ErrRead) || !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Identity after Close = %v, want ErrRead and os.ErrClosed", err)
+	}
+}
+
+func TestSourceChmod(t *testing.T) {
+	path := file(t, content(10))
+	s := open(t, path)
+	was := identity(t, s)
+	if was.Inode == 0 || was.ChangeTimeNS == 0 {
+		t.Fatalf("identity %+v, want an inode and a change time", was)
+	}
+	// The clock of a file system moves in steps of some milliseconds.
+	for is := was; is == was; is = identity(t, s) {
+		if err := os.Chmod(path, 0o400); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := was.Compare(identity(t, s)); got != chunk.ChangeTimeOnly {
+		t.Errorf("Compare after chmod = %v, want %v", got, chunk.ChangeTimeOnly)
+	}
+}
