@@ -1,0 +1,61 @@
+package gcs
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"cloud.google.com/go/storage"
+	"google.golang.org/api/googleapi"
+
+	"gcsup/backoff"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+var _ upload.Objects = (*Client)(nil)
+
+// Stat asks the official library once for the metadata of an object. It does
+// not retry: the uploader does.
+func (c *Client) Stat(ctx context.Context, spec upload.Spec) session.Reply {
+	reply := session.Reply{Op: session.OpStat, Committed: -1}
+	sc, err := c.Storage(ctx)
+	if err != nil {
+		reply.Err = err
+		return reply
+	}
+	bucket := sc.Bucket(spec.Bucket)
+	if spec.UserProject != "" {
+		bucket = bucket.UserProject(spec.UserProject)
+	}
+	attrs, err := bucket.Object(spec.Object).Retryer(storage.WithPolicy(storage.RetryNever)).Attrs(ctx)
+	if err == nil {
+		reply.Status = http.StatusOK
+		reply.Object = &session.Object{
+			Bucket: attrs.Bucket, Name: attrs.Name, Generation: attrs.Generation, Metageneration: attrs.Metageneration,
+			Size: attrs.Size, CRC32C: attrs.CRC32C, HasCRC32C: true, ContentType: attrs.ContentType,
+		}
+		return reply
+	}
+	apiErr, isAPI := errors.AsType[*googleapi.Error](err)
+	switch {
+	case isAPI:
+		reply.Status, reply.Message = apiErr.Code, apiErr.Message
+		if len(apiErr.Errors) > 0 {
+			reply.Reason = apiErr.Errors[0].Reason
+		}
+		reply.RetryAfter, _ = backoff.RetryAfter(apiErr.Header.Get("Retry-After"), time.Now())
+	case errors.Is(err, storage.ErrObjectNotExist), errors.Is(err, storage.ErrBucketNotExist):
+		reply.Status = http.StatusNotFound
+	default:
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		} else if ue, ok := errors.AsType[*url.Error](err); ok {
+			err = ue.Err
+		}
+		reply.Err = err
+	}
+	return reply
+}
