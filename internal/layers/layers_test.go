@@ -1,0 +1,91 @@
+package layers_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// allowed says which packages outside the standard library each of ours may
+// link, directly or not: exact paths, or a module with "/...". A package that
+// is not listed fails the test, so a new one gets its place here.
+var allowed = map[string][]string{
+	"gcsup/backoff":             {},
+	"gcsup/chunk":               {},
+	"gcsup/session":             {"gcsup/backoff", "gcsup/chunk", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
+	"gcsup/upload":              {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
+	"gcsup/upload/gcs":          {"*"},
+	"gcsup/cmd/gcsup":           {"*"},
+	"gcsup/fakegcs":             {},
+	"gcsup/fakegcs/fakegcstest": {"gcsup/fakegcs"},
+	"gcsup/internal/pipenet":    {},
+	"gcsup/internal/layers":     {},
+	"gcsup/internal/herd":       {"gcsup/backoff"},
+}
+
+// Only these may import packages that are above the libraries.
+var tops = []string{"gcsup/upload/gcs", "gcsup/cmd/gcsup"}
+
+func TestImportArrows(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}", "gcsup/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pkg := range strings.Fields(string(out)) {
+		rules, known := allowed[pkg]
+		if !known {
+			t.Errorf("%s is not in the table: say what it may link", pkg)
+			continue
+		}
+		for _, dep := range dependencies(t, pkg) {
+			if dep != pkg && !matches(rules, dep) {
+				t.Errorf("%s links %s", pkg, dep)
+			}
+			if slices.Contains(tops, dep) && !slices.Contains(tops, pkg) {
+				t.Errorf("%s links %s, which is above it", pkg, dep)
+			}
+		}
+	}
+}
+
+// TestNoSDK holds the promise to programs that embed the library: upload and
+// session bring no Google SDK.
+func TestNoSDK(t *testing.T) {
+	for _, dep := range dependencies(t, "gcsup/upload", "gcsup/session") {
+		if strings.HasPrefix(dep, "cloud.google.com/") || strings.HasPrefix(dep, "google.golang.org/") {
+			t.Errorf("upload or session links %s", dep)
+		}
+	}
+}
+
+// dependencies lists all packages outside the standard library that the
+// packages link, on each platform that is built for.
+func dependencies(t *testing.T, pkgs ...string) []string {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, goos := range []string{"linux", "darwin", "windows"} {
+		cmd := exec.Command("go", append([]string{"list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}"}, pkgs...)...)
+		cmd.Env = append(cmd.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list on %s: %v", goos, err)
+		}
+		for _, dep := range strings.Fields(string(out)) {
+			seen[dep] = true
+		}
+	}
+	var deps []string
+	for dep := range seen {
+		deps = append(deps, dep)
+	}
+	slices.Sort(deps)
+	return deps
+}
+
+func matches(rules []string, dep string) bool {
+	return slices.ContainsFunc(rules, func(rule string) bool {
+		module, tree := strings.CutSuffix(rule, "/...")
+		return rule == "*" || rule == dep || tree && (dep == module || strings.HasPrefix(dep, module+"/"))
+	})
+}
