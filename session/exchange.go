@@ -133,6 +133,8 @@ func (c *Client) Cancel(ctx context.Context, uri URI) Reply {
 	if err != nil {
 		return unsent(OpCancel, err)
 	}
+	// Makes net/http send Content-Length: 0, which the service asks for.
+	req.TransferEncoding = []string{"identity"}
 	return c.exchange(ctx, OpCancel, uri, req)
 }
 

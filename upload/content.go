@@ -50,6 +50,6 @@ type part struct {
 }
 
 // headLimit bounds what is read again only to compare an MD5 that the server
-// sent. It is one checkpoint interval: where CRC32C, which is at hand for any
-// length, is not reported, a longer prefix is left to the check at the end.
-const headLimit = 64 << 20
+// sent. Where it does not report the CRC32C, which is at hand for any length, a
+// longer prefix is left to the check at the end.
+const headLimit = checkpointEvery

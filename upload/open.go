@@ -13,6 +13,9 @@ import (
 	"gcsup/session"
 )
 
+// maxObject is the service's limit: https://cloud.google.com/storage/quotas#objects.
+const maxObject = 5 << 40
+
 // uploadFile uploads a file, going on with an earlier session if there is one.
 func (t *transfer) uploadFile(ctx context.Context, path string) error {
 	if err := t.spec.Validate(); err != nil {
@@ -86,6 +89,9 @@ func (t *transfer) open(path string) (*chunk.Source, error) {
 		return nil, err
 	}
 	identity, err := src.Identity()
+	if err == nil && src.Size() > maxObject {
+		err = fmt.Errorf("%w: %s has %d bytes, an object at most %d (5 TiB)", session.ErrInvalid, path, src.Size(), int64(maxObject))
+	}
 	if err != nil {
 		_ = src.Close()
 		return nil, err

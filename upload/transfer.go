@@ -153,7 +153,7 @@ func (t *transfer) learn(ctx context.Context, r session.Reply) (session.Action, 
 	if t.state.Committed > before.Committed {
 		t.progress()
 	}
-	if err := t.agree(ctx, r); err != nil {
+	if err := t.agree(r); err != nil {
 		return action, err
 	}
 	t.content.committed(t.state.Committed)
@@ -171,7 +171,11 @@ func (t *transfer) progress() {
 
 // agree compares the checksum of what the server says it holds with ours, so
 // that damage is noticed at the first reply after it and not at the end.
-func (t *transfer) agree(ctx context.Context, r session.Reply) error {
+//
+// The service reports an MD5, and of late a CRC32C. The MD5 is not kept while
+// sending, for it costs more than all the rest; it is compared where a short
+// prefix can be read again, when an upload goes on after a failure.
+func (t *transfer) agree(r session.Reply) error {
 	offset := r.Committed
 	if r.Status != 308 || offset <= 0 || offset != t.state.Committed {
 		return nil
@@ -186,13 +190,16 @@ func (t *transfer) agree(ctx context.Context, r session.Reply) error {
 		}
 		return nil
 	}
-	if head := t.content.head(offset); r.HasRangeMD5 && head != nil {
+	if r.Op != session.OpQuery || !r.HasRangeMD5 {
+		return nil
+	}
+	if head := t.content.head(offset); head != nil {
 		h := md5.New()
 		if n, err := io.Copy(h, head); err == nil && n == offset && [16]byte(h.Sum(nil)) != r.RangeMD5 {
 			return differ("MD5")
 		}
 	}
-	return ctx.Err()
+	return nil
 }
 
 // backOff waits before the next try, or says that the budget is spent.
