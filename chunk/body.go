@@ -30,10 +30,9 @@ type Body struct {
 	src   *Source
 	span  Range
 	sum   *Running
-	ready chan block   // filled in order; closed when there is no more
+	ready chan block   // filled in order; closed when the goroutine ends
 	free  chan *buffer // given back by Read
 	stop  chan struct{}
-	done  chan struct{} // closed when the goroutine has ended
 	once  sync.Once
 	sent  atomic.Int64
 	err   atomic.Pointer[error]
@@ -66,14 +65,12 @@ func (s *Source) Body(r Range, sum *Running) *Body {
 		ready: make(chan block, bodyBuffers),
 		free:  make(chan *buffer, bodyBuffers),
 		stop:  make(chan struct{}),
-		done:  make(chan struct{}),
 	}
 	go b.run()
 	return b
 }
 
 func (b *Body) run() {
-	defer close(b.done)
 	if err := b.fill(); err != nil {
 		err = fmt.Errorf("body %v: %w", b.span, err)
 		b.err.Store(&err)
@@ -201,7 +198,6 @@ func (b *Body) Err() error {
 // source, at most. It returns nil, also when Err does not.
 func (b *Body) Close() error {
 	b.once.Do(func() { close(b.stop) })
-	<-b.done
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -212,7 +208,7 @@ func (b *Body) Close() error {
 		buffers.Put(b.cur.buf)
 		b.cur = block{}
 	}
-	for blk := range b.ready {
+	for blk := range b.ready { // until the goroutine has closed it
 		buffers.Put(blk.buf)
 	}
 	close(b.free)

@@ -162,31 +162,38 @@ func TestBodySourceErrors(t *testing.T) {
 // with the edit goes out, wherever the second reading begins.
 func TestBodyNeverSendsAChangedQuantum(t *testing.T) {
 	data := content(8 * q)
-	for _, edit := range []int64{0, q - 1, q, 3*q + 5, 8*q - 1} {
-		for _, from := range []int64{0, 1, q, q + 1, 3 * q} {
-			if from > edit {
-				continue
-			}
-			edited := bytes.Clone(data)
-			sum := chunk.NewRunning(chunk.Checkpoint{})
-			src := chunk.FromReaderAt(bytes.NewReader(edited), int64(len(data)))
-			first := src.Body(chunk.Range{To: src.Size()}, sum)
-			if _, err := io.Copy(io.Discard, first); err != nil {
-				t.Fatal(err)
-			}
-			first.Close()
+	for _, test := range []struct{ base, from, edit int64 }{
+		{0, 0, 0},
+		{0, 0, q - 1},
+		{0, 1, q - 1},
+		{0, 0, q},
+		{0, q, q},
+		{0, q + 1, 3*q + 5},
+		{0, 3 * q, 3*q + 5},
+		{0, 3 * q, 8*q - 1},
+		{1, 1, 4 * q}, // reads begin between two boundaries
+		{q - 1, q - 1, 4*q + 5},
+		{q + 1, 2 * q, 8*q - 1},
+	} {
+		edited := bytes.Clone(data)
+		sum := chunk.NewRunning(at(data, test.base))
+		src := chunk.FromReaderAt(bytes.NewReader(edited), int64(len(data)))
+		first := src.Body(chunk.Range{From: test.base, To: src.Size()}, sum)
+		if _, err := io.Copy(io.Discard, first); err != nil {
+			t.Fatal(err)
+		}
+		first.Close()
 
-			edited[edit] ^= 0x80
-			sum.Rewind(from)
-			b := src.Body(chunk.Range{From: from, To: src.Size()}, sum)
-			got, err := io.ReadAll(b)
-			b.Close()
-			if !errors.Is(err, chunk.ErrChanged) || !errors.Is(b.Err(), chunk.ErrChanged) {
-				t.Errorf("edit at %d, from %d: ReadAll = %v, want ErrChanged", edit, from, err)
-			}
-			if end := from + int64(len(got)); end > max(from, chunk.Floor(edit)) {
-				t.Errorf("edit at %d, from %d: sent up to %d", edit, from, end)
-			}
+		edited[test.edit] ^= 0x80
+		sum.Rewind(test.from)
+		b := src.Body(chunk.Range{From: test.from, To: src.Size()}, sum)
+		got, err := io.ReadAll(b)
+		b.Close()
+		if !errors.Is(err, chunk.ErrChanged) || !errors.Is(b.Err(), chunk.ErrChanged) {
+			t.Errorf("%v: ReadAll = %v, want ErrChanged", test, err)
+		}
+		if end := test.from + int64(len(got)); end > max(test.from, chunk.Floor(test.edit)) {
+			t.Errorf("%v: sent up to %d", test, end)
 		}
 	}
 }

@@ -22,10 +22,7 @@ func Ceil(n int64) int64 { return Floor(n + Quantum - 1) }
 // with the checksum of the whole, because the server reads the X-Goog-Hash
 // header of the final request only. An empty object has an empty tail.
 func LastBoundary(size int64) int64 {
-	if size <= Quantum {
-		return 0
-	}
-	return Floor(size - 1)
+	return Floor(max(size-1, 0))
 }
 
 // Range is the half-open range of bytes [From, To) of an object.

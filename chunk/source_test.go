@@ -64,6 +64,11 @@ func TestSourceReadAt(t *testing.T) {
 			if _, err := s.ReadAt(make([]byte, 1), -1); err == nil {
 				t.Errorf("%s: ReadAt(-1) = nil error", name)
 			}
+			for _, off := range []int64{n, n + 1, n + q} {
+				if k, err := s.ReadAt(make([]byte, 1), off); k != 0 || err != io.EOF {
+					t.Errorf("%s of %d bytes: ReadAt(%d) = %d, %v, want 0, io.EOF", name, n, off, k, err)
+				}
+			}
 		}
 	}
 }
