@@ -78,7 +78,7 @@ func (p Part) Checkpoint(offset int64) Checkpoint {
 	return Checkpoint{offset, Update(crc, p.Bytes(boundary, offset))}
 }
 
-// NewStream returns a stream that reads from r at once, and cuts it into parts
+// NewStream returns a stream that begins to read from r, and cuts it into parts
 // of window bytes: a multiple of [Quantum], or 0 for 16 MiB. It keeps at most
 // two windows in memory; a stream shorter than a window takes memory in
 // proportion to its length.
