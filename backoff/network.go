@@ -14,7 +14,7 @@ import (
 // one.
 //
 // Transient are: connections that were reset, refused, closed or cut short
-// (io.EOF and io.ErrUnexpectedEOF among them), hosts and networks that cannot
+// (io.EOF, io.ErrUnexpectedEOF and a reply cut in its header among them), hosts and networks that cannot
 // be reached, timeouts of every kind, DNS failures that the resolver calls
 // temporary, and HTTP/2 connections that the server gave up.
 //
@@ -43,7 +43,7 @@ func Network(err error) Verdict {
 			return Transient
 		}
 	}
-	if timedOut(err) || http2Stream(err) || http2Text(err.Error()) {
+	if timedOut(err) || http2Stream(err) || knownText(err.Error()) {
 		return Transient
 	}
 	return Permanent
@@ -105,17 +105,21 @@ type streamError struct {
 
 func (e streamError) Error() string { return "http2: stream error" }
 
-// http2Texts are the failures that net/http returns as plain text or with a
-// type that it neither exports nor lets errors.As fill
-// (https://github.com/golang/go/blob/master/src/net/http/h2_bundle.go).
-var http2Texts = []string{
+// texts are the failures that net/http returns as plain text or with a type
+// that it neither exports nor lets errors.As fill
+// (https://github.com/golang/go/blob/master/src/net/http/transport.go and
+// h2_bundle.go beside it).
+var texts = []string{
 	"http: server closed idle connection",
+	// A reply that was cut in its header reads as a malformed one. A server
+	// that does not speak HTTP looks the same, and costs one budget.
+	"net/http: HTTP/1.x transport connection broken",
 	"http2: client connection lost",
 	"http2: server sent GOAWAY and closed the connection",
 	"http2: Transport received GOAWAY from server",
 	"http2: Transport received Server's graceful shutdown GOAWAY",
 }
 
-func http2Text(text string) bool {
-	return slices.ContainsFunc(http2Texts, func(known string) bool { return strings.Contains(text, known) })
+func knownText(text string) bool {
+	return slices.ContainsFunc(texts, func(known string) bool { return strings.Contains(text, known) })
 }

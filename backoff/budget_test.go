@@ -1,0 +1,197 @@
+package backoff_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"gcsup/backoff"
+)
+
+func TestTries(t *testing.T) {
+	const mib, gib, tib = 1 << 20, 1 << 30, 1 << 40
+	tests := []struct {
+		atStake int64
+		tries   int
+		about   time.Duration // what they wait in all with the zero Policy
+	}{
+		{math.MinInt64, 5, 33 * time.Second},
+		{-1, 5, 33 * time.Second},
+		{0, 5, 33 * time.Second},
+		{8 * mib, 5, 33 * time.Second},
+		{8*mib + 1, 5, 33 * time.Second},
+		{64 * mib, 10, 3*time.Minute + 14*time.Second},
+		{1 * gib, 25, 11 * time.Minute},
+		{100 * gib, 117, time.Hour},
+		{5 * tib, 434, 3*time.Hour + 49*time.Minute},
+		{math.MaxInt64, 51606, 458*time.Hour + 42*time.Minute},
+	}
+	for _, test := range tests {
+		tries := backoff.Tries(test.atStake)
+		if tries != test.tries {
+			t.Errorf("Tries(%d) = %d, want %d", test.atStake, tries, test.tries)
+		}
+		var total time.Duration
+		for n := range tries {
+			total += backoff.Policy{}.Delay(n, 0.5)
+		}
+		if diff := (total - test.about).Abs(); diff > test.about/50+time.Second {
+			t.Errorf("%d tries wait %v, documented as %v", tries, total, test.about)
+		}
+	}
+}
+
+func TestTriesMonotone(t *testing.T) {
+	before := 0
+	for atStake := int64(1); atStake > 0 && atStake < math.MaxInt64/2; atStake += atStake/10 + 1 {
+		tries := backoff.Tries(atStake)
+		if tries < before {
+			t.Fatalf("Tries(%d) = %d, less than the %d of fewer bytes", atStake, tries, before)
+		}
+		before = tries
+	}
+}
+
+// fail counts how many retries b grants in a row, and the time they wait, when
+// every one fails. It stops at most retries.
+func fail(b *backoff.Budget, p backoff.Policy, most int) (retries int, waited time.Duration) {
+	for retries < most {
+		b.Failed()
+		wait, ok := b.Next(p, 0.5, 0, waited)
+		if !ok {
+			break
+		}
+		retries++
+		waited += wait
+	}
+	return retries, waited
+}
+
+func TestBudgetTries(t *testing.T) {
+	tests := []struct {
+		name   string
+		budget backoff.Budget
+		want   int
+	}{
+		{"zero", backoff.Budget{}, 5},
+		{"at stake", backoff.Budget{AtStake: 1 << 30}, 25},
+		{"explicit tries win over bytes", backoff.Budget{Tries: 7, AtStake: 1 << 30}, 7},
+		{"one", backoff.Budget{Tries: 1}, 1},
+		{"none", backoff.Budget{Tries: -1}, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got, _ := fail(&test.budget, backoff.Policy{}, 1000); got != test.want {
+				t.Errorf("retries = %d, want %d", got, test.want)
+			}
+			if got := test.budget.Failures(); got != test.want+1 {
+				t.Errorf("Failures() = %d, want %d", got, test.want+1)
+			}
+		})
+	}
+}
+
+func TestBudgetProgress(t *testing.T) {
+	var b backoff.Budget
+	fail(&b, backoff.Policy{}, 5)
+	b.Progress()
+	if got := b.Failures(); got != 0 {
+		t.Errorf("Failures() after Progress = %d, want 0", got)
+	}
+	b.Failed()
+	if wait, ok := b.Next(backoff.Policy{}, 0, 0, 0); wait != time.Second || !ok {
+		t.Errorf("Next after Progress = %v, %v, want 1s, true", wait, ok)
+	}
+	if got, _ := fail(&b, backoff.Policy{}, 1000); got != 4 {
+		t.Errorf("retries left after Progress and one more failure = %d, want 4", got)
+	}
+}
+
+func TestBudgetNext(t *testing.T) {
+	const s = time.Second
+	tests := []struct {
+		name       string
+		budget     backoff.Budget
+		failures   int
+		retryAfter time.Duration
+		elapsed    time.Duration
+		wait       time.Duration
+		ok         bool
+	}{
+		{"nothing failed yet", backoff.Budget{}, 0, 0, 0, 1 * s, true},
+		{"first", backoff.Budget{}, 1, 0, 0, 1 * s, true},
+		{"fifth", backoff.Budget{}, 5, 0, 0, 16 * s, true},
+		{"sixth", backoff.Budget{}, 6, 0, 0, 32 * s, false},
+		{"elapsed does not matter without For", backoff.Budget{}, 1, 0, time.Hour, 1 * s, true},
+		{"retry-after", backoff.Budget{}, 1, 7 * s, 0, 7 * s, true},
+		{"for, fits exactly", backoff.Budget{For: 10 * s}, 1, 0, 9 * s, 1 * s, true},
+		{"for, does not fit", backoff.Budget{For: 10 * s}, 1, 0, 9*s + 1, 1 * s, false},
+		{"for, long over", backoff.Budget{For: 10 * s}, 1, 0, 20 * s, 1 * s, false},
+		{"for, retry-after does not fit", backoff.Budget{For: 10 * s}, 1, 11 * s, 0, 11 * s, false},
+		{"for, shorter than any wait", backoff.Budget{For: 1}, 1, 0, 0, 1 * s, false},
+		{"for goes on when tries are over", backoff.Budget{For: time.Hour}, 50, 0, time.Minute, 32 * s, true},
+		{"for wins over tries", backoff.Budget{For: time.Hour, Tries: -1}, 1, 0, 0, 1 * s, true},
+		{"huge for", backoff.Budget{For: math.MaxInt64}, 1000, 0, 1000 * time.Hour, 32 * s, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			for range test.failures {
+				test.budget.Failed()
+			}
+			wait, ok := test.budget.Next(backoff.Policy{}, 0, test.retryAfter, test.elapsed)
+			if wait != test.wait || ok != test.ok {
+				t.Errorf("Next = %v, %v, want %v, %v", wait, ok, test.wait, test.ok)
+			}
+		})
+	}
+}
+
+// TestBudgetThrottled checks that waits which end without a token cost no try,
+// and yet come to an end: after twice the longest total wait of the tries.
+func TestBudgetThrottled(t *testing.T) {
+	tests := []struct {
+		name   string
+		policy backoff.Policy
+		most   time.Duration
+	}{
+		// (2 + 3 + 5 + 9 + 17) s, twice.
+		{"zero", backoff.Policy{}, 72 * time.Second},
+		// (1 + 2 + 4 + 8 + 16) s, twice.
+		{"none", backoff.Policy{Jitter: backoff.NoJitter}, 62 * time.Second},
+		// (1.5 + 3 + 6 + 12 + 24) s, twice.
+		{"scaled", backoff.Policy{Jitter: backoff.ScaledJitter}, 93 * time.Second},
+		// The upper ends 3, 9, 27, 32, 32 s, twice.
+		{"decorrelated", backoff.Policy{Jitter: backoff.DecorrelatedJitter, Multiplier: 3}, 206 * time.Second},
+		// 5 times 2 s, twice.
+		{"constant", backoff.Policy{Maximum: 2 * time.Second, Initial: 2 * time.Second}, 20 * time.Second},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var b backoff.Budget
+			b.Failed()
+			var waited time.Duration
+			for i := 0; ; i++ {
+				wait, ok := b.Next(test.policy, 0.5, 0, 0)
+				if !ok {
+					if waited+wait <= test.most {
+						t.Errorf("spent after %v, want %v to fit", waited, test.most)
+					}
+					break
+				}
+				waited += wait
+				if waited > test.most {
+					t.Fatalf("granted %v without a token, want at most %v", waited, test.most)
+				}
+				b.Throttled()
+			}
+			if got := b.Failures(); got != 1 {
+				t.Errorf("Failures() = %d, want 1: a wait without a token is no try", got)
+			}
+			b.Progress()
+			b.Failed()
+			if _, ok := b.Next(test.policy, 0.5, 0, 0); !ok {
+				t.Error("Progress has not restored the budget")
+			}
+		})
+	}
+}

@@ -1,0 +1,289 @@
+package backoff_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/backoff"
+)
+
+// TestNetworkErrors covers the kinds that cannot be provoked, or only by
+// waiting.
+func TestNetworkErrors(t *testing.T) {
+	notFound := backoff.Permanent
+	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
+		notFound = backoff.Transient
+	}
+	inURL := func(err error) error { return &url.Error{Op: "Put", URL: "https://example.com", Err: err} }
+	tests := []struct {
+		name string
+		err  error
+		want backoff.Verdict
+	}{
+		{"nil", nil, backoff.Permanent},
+		{"unknown", errors.New("something"), backoff.Permanent},
+		{"EOF", io.EOF, backoff.Transient},
+		{"EOF in a URL error", inURL(io.EOF), backoff.Transient},
+		{"unexpected EOF", fmt.Errorf("read: %w", io.ErrUnexpectedEOF), backoff.Transient},
+		{"closed pipe", io.ErrClosedPipe, backoff.Transient},
+		{"closed connection", inURL(net.ErrClosed), backoff.Transient},
+		{"deadline of a connection", inURL(os.ErrDeadlineExceeded), backoff.Transient},
+		{"deadline of an attempt", inURL(context.DeadlineExceeded), backoff.Transient},
+		{"deadline, two levels deep", inURL(fmt.Errorf("reading: %w", context.DeadlineExceeded)), backoff.Transient},
+		{"deadline, joined", errors.Join(errors.New("cut"), os.ErrDeadlineExceeded), backoff.Transient},
+		{"cancelled", inURL(context.Canceled), backoff.Permanent},
+		{"cancelled and reset", errors.Join(io.EOF, context.Canceled), backoff.Permanent},
+		{"DNS, temporary", inURL(&net.OpError{Op: "dial", Err: &net.DNSError{Err: "server misbehaving", IsTemporary: true}}), backoff.Transient},
+		{"DNS, timeout", &net.DNSError{Err: "i/o timeout", IsTimeout: true}, backoff.Transient},
+		{"DNS, no such host", &net.DNSError{Err: "no such host", IsNotFound: true}, notFound},
+		{"DNS, other", &net.DNSError{Err: "cannot unmarshal DNS message"}, backoff.Permanent},
+		{"idle connection", inURL(errors.New("http: server closed idle connection")), backoff.Transient},
+		{"disk", &os.PathError{Op: "read", Path: "x", Err: os.ErrPermission}, backoff.Permanent},
+		{"TLS, not a TLS server", inURL(tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}), backoff.Permanent},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := backoff.Network(test.err); got != test.want {
+				t.Errorf("Network(%v) = %v, want %v", test.err, got, test.want)
+			}
+		})
+	}
+}
+
+// TestNetworkReal provokes failures with net/http and real connections, so
+// that the classification follows what the library returns, not what we think
+// it does.
+func TestNetworkReal(t *testing.T) {
+	// get makes a request whose every connection is served by serve.
+	get := func(t *testing.T, transport *http.Transport, serve func(net.Conn)) error {
+		t.Helper()
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				serve(conn)
+				conn.Close()
+			}
+		}()
+		t.Cleanup(func() { listener.Close(); <-done })
+		client := &http.Client{Transport: transport}
+		defer transport.CloseIdleConnections()
+		resp, err := client.Post("http://"+listener.Addr().String(), "", nil)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		_, err = io.ReadAll(resp.Body)
+		return err
+	}
+	request := func(conn net.Conn) {
+		if req, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			io.Copy(io.Discard, req.Body)
+		}
+	}
+	h2 := func() *http.Transport {
+		transport := &http.Transport{Protocols: new(http.Protocols)}
+		transport.Protocols.SetUnencryptedHTTP2(true)
+		return transport
+	}
+
+	tests := []struct {
+		name string
+		err  func(t *testing.T) error
+		want backoff.Verdict
+	}{
+		{"reset", func(t *testing.T) error {
+			return get(t, &http.Transport{}, func(conn net.Conn) {
+				request(conn)
+				conn.(*net.TCPConn).SetLinger(0)
+			})
+		}, backoff.Transient},
+		{"closed without a reply", func(t *testing.T) error {
+			return get(t, &http.Transport{}, request)
+		}, backoff.Transient},
+		{"closed in the status line", func(t *testing.T) error {
+			return get(t, &http.Transport{}, func(conn net.Conn) {
+				request(conn)
+				io.WriteString(conn, "HTTP/1.1 2")
+			})
+		}, backoff.Transient},
+		{"closed in the header", func(t *testing.T) error {
+			return get(t, &http.Transport{}, func(conn net.Conn) {
+				request(conn)
+				io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Le")
+			})
+		}, backoff.Transient},
+		{"closed in the body", func(t *testing.T) error {
+			return get(t, &http.Transport{}, func(conn net.Conn) {
+				request(conn)
+				io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab")
+			})
+		}, backoff.Transient},
+		{"no reply in time", func(t *testing.T) error {
+			return get(t, &http.Transport{ResponseHeaderTimeout: time.Millisecond}, func(conn net.Conn) {
+				request(conn)
+				io.Copy(io.Discard, conn) // until the client hangs up
+			})
+		}, backoff.Transient},
+		{"not HTTP", func(t *testing.T) error {
+			return get(t, &http.Transport{}, func(conn net.Conn) {
+				request(conn)
+				io.WriteString(conn, "220 mail.example.com\r\n\r\n")
+			})
+		}, backoff.Transient},
+		{"HTTP/2 goodbye", func(t *testing.T) error {
+			return get(t, h2(), func(conn net.Conn) {
+				readHeaders(conn)
+				conn.Write(frame(frameGoAway, 0, []byte{0, 0, 0, 1, 0, 0, 0, 0}))
+			})
+		}, backoff.Transient},
+		{"HTTP/2 goodbye with an error", func(t *testing.T) error {
+			return get(t, h2(), func(conn net.Conn) {
+				readHeaders(conn)
+				conn.Write(frame(frameGoAway, 0, []byte{0, 0, 0, 0, 0, 0, 0, 2}))
+			})
+		}, backoff.Transient},
+		{"HTTP/2 stream reset for an internal error", func(t *testing.T) error {
+			return get(t, h2(), func(conn net.Conn) {
+				readHeaders(conn)
+				conn.Write(frame(frameReset, 1, []byte{0, 0, 0, 2}))
+				io.Copy(io.Discard, conn)
+			})
+		}, backoff.Transient},
+		{"HTTP/2 stream reset for a flow control error", func(t *testing.T) error {
+			return get(t, h2(), func(conn net.Conn) {
+				readHeaders(conn)
+				conn.Write(frame(frameReset, 1, []byte{0, 0, 0, 3}))
+				io.Copy(io.Discard, conn)
+			})
+		}, backoff.Permanent},
+		{"HTTP/2 connection without a pulse", func(t *testing.T) error {
+			transport := h2()
+			transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: time.Millisecond, PingTimeout: time.Millisecond}
+			return get(t, transport, func(conn net.Conn) { io.Copy(io.Discard, conn) })
+		}, backoff.Transient},
+		{"refused", func(t *testing.T) error {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			listener.Close()
+			_, err = http.Get("http://" + listener.Addr().String())
+			return err
+		}, backoff.Transient},
+		{"certificate", func(t *testing.T) error {
+			server := httptest.NewUnstartedServer(http.NotFoundHandler())
+			server.Config.ErrorLog = log.New(io.Discard, "", 0)
+			server.StartTLS()
+			t.Cleanup(server.Close)
+			_, err := (&http.Client{Transport: &http.Transport{}}).Get(server.URL)
+			return err
+		}, backoff.Permanent},
+		{"scheme", func(t *testing.T) error {
+			_, err := http.Get("gs://bucket/object")
+			return err
+		}, backoff.Permanent},
+		{"no host", func(t *testing.T) error {
+			_, err := http.Get("http://")
+			return err
+		}, backoff.Permanent},
+		{"malformed URL", func(t *testing.T) error {
+			_, err := http.Get("http://[::1")
+			return err
+		}, backoff.Permanent},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			err := test.err(t)
+			if err == nil {
+				t.Fatal("the request succeeded")
+			}
+			t.Log(err)
+			if got := backoff.Network(err); got != test.want {
+				t.Errorf("Network = %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestNetworkClientTimeout checks that http.Client.Timeout, which ends one
+// attempt, is told from a cancelled context.
+func TestNetworkClientTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			client, server := net.Pipe()
+			go io.Copy(io.Discard, server) // takes everything, answers nothing
+			return client, nil
+		}
+		transport := &http.Transport{DialContext: dial}
+		defer transport.CloseIdleConnections()
+
+		_, err := (&http.Client{Transport: transport, Timeout: time.Second}).Get("http://example.com")
+		if got := backoff.Network(err); err == nil || got != backoff.Transient {
+			t.Errorf("timeout: Network(%v) = %v, want transient", err, got)
+		}
+
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://example.com", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = (&http.Client{Transport: transport}).Do(req)
+		if got := backoff.Network(err); err == nil || got != backoff.Permanent {
+			t.Errorf("cancelled: Network(%v) = %v, want permanent", err, got)
+		}
+	})
+}
+
+const (
+	frameHeaders = 1
+	frameReset   = 3
+	frameGoAway  = 7
+)
+
+// frame makes an HTTP/2 frame, and, as a server's first must be, one with its
+// settings before it.
+func frame(kind byte, stream byte, payload []byte) []byte {
+	const settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	return append([]byte(settings), append([]byte{0, 0, byte(len(payload)), kind, 0, 0, 0, 0, stream}, payload...)...)
+}
+
+// readHeaders reads what an HTTP/2 client sends up to the headers of its first
+// request.
+func readHeaders(conn net.Conn) {
+	r := bufio.NewReader(conn)
+	r.Discard(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+	for {
+		var head [9]byte
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			return
+		}
+		r.Discard(int(head[0])<<16 | int(head[1])<<8 | int(head[2]))
+		if head[3] == frameHeaders {
+			return
+		}
+	}
+}
