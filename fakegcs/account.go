@@ -1,0 +1,121 @@
+package fakegcs
+
+import (
+	"log/slog"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Request is what the server remembers of one HTTP request that is over.
+type Request struct {
+	Time         time.Time     `json:"time"` // when it came in
+	Elapsed      time.Duration `json:"elapsed_ns"`
+	Method       string        `json:"method"`
+	Path         string        `json:"path"` // with the query; an upload_id is shown as REDACTED
+	Op           Op            `json:"op"`
+	Bucket       string        `json:"bucket,omitempty"`
+	Object       string        `json:"object,omitempty"`
+	ContentRange string        `json:"content_range,omitempty"`
+	Received     int64         `json:"received"` // body bytes that the server read
+	Status       int           `json:"status"`   // 0: no reply was sent
+	Sent         int64         `json:"sent"`     // body bytes of the reply
+	Range        string        `json:"range,omitempty"`
+	Fault        Effect        `json:"fault,omitempty"` // what the plan did to it
+	UserAgent    string        `json:"user_agent,omitempty"`
+}
+
+// LogValue implements [slog.LogValuer].
+func (r Request) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("method", r.Method), slog.String("op", string(r.Op)), slog.String("path", r.Path),
+		slog.String("contentRange", r.ContentRange), slog.Int64("received", r.Received), slog.Int("status", r.Status),
+		slog.String("range", r.Range), slog.String("fault", string(r.Fault)), slog.Duration("elapsed", r.Elapsed))
+}
+
+// Stats are totals since the server was made, requests on fakegcs's own paths
+// left out.
+type Stats struct {
+	Requests int64        `json:"requests"`
+	Received int64        `json:"received"` // bytes of request bodies
+	Sent     int64        `json:"sent"`     // bytes of reply bodies
+	Ops      map[Op]int64 `json:"ops"`      // requests by operation
+	Faults   int64        `json:"faults"`   // requests that a fault acted on
+}
+
+type account struct {
+	mu    sync.Mutex
+	keep  int
+	list  []Request
+	stats Stats
+}
+
+func (s *Server) note(q *request, out *sent, start time.Time) {
+	if q.op == OpControl {
+		return
+	}
+	r := Request{
+		Time: start, Elapsed: time.Since(start), Method: q.Method, Path: redact(q.URL), Op: q.op, Bucket: q.bucket, Object: q.object,
+		ContentRange: q.Header.Get("Content-Range"), Received: q.in.received.Load(), Status: out.status, Sent: out.bytes,
+		Range: out.reported, UserAgent: q.UserAgent(),
+	}
+	if q.fault != nil {
+		r.Fault = q.fault.Effect
+	}
+	s.account.add(r)
+	if s.opts.OnRequest != nil {
+		s.opts.OnRequest(r)
+	}
+}
+
+// redact is the URL without the secret of a session.
+func redact(u *url.URL) string {
+	query := u.Query()
+	if !query.Has("upload_id") {
+		return u.RequestURI()
+	}
+	query.Set("upload_id", "REDACTED")
+	return u.EscapedPath() + "?" + query.Encode()
+}
+
+func (a *account) add(r Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stats.Requests++
+	a.stats.Received += r.Received
+	a.stats.Sent += r.Sent
+	if a.stats.Ops == nil {
+		a.stats.Ops = map[Op]int64{}
+	}
+	a.stats.Ops[r.Op]++
+	if r.Fault != "" {
+		a.stats.Faults++
+	}
+	if a.keep < 0 {
+		return
+	}
+	if len(a.list) >= 2*a.keep { // drop the older half now and then, not one each time
+		a.list = slices.Clone(a.list[len(a.list)-a.keep:])
+	}
+	a.list = append(a.list, r)
+}
+
+// Requests are the latest requests in the order in which they ended, at least
+// as many as [Options.KeepRequests]. Those on fakegcs's own paths are left out.
+func (s *Server) Requests() []Request {
+	s.account.mu.Lock()
+	defer s.account.mu.Unlock()
+	return slices.Clone(s.account.list)
+}
+
+// Stats are the totals so far.
+func (s *Server) Stats() Stats {
+	s.account.mu.Lock()
+	defer s.account.mu.Unlock()
+	st := s.account.stats
+	st.Ops = map[Op]int64{}
+	for op, n := range s.account.stats.Ops {
+		st.Ops[op] = n
+	}
+	return st
+}

@@ -1,0 +1,85 @@
+package fakegcs
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+var (
+	errCut         = errors.New("the connection was cut by a fault")
+	errInterrupted = errors.New("the request was given up")
+)
+
+// body is a request's body on its way in: it counts, obeys the link model and
+// the faults that act in the middle of a request, and can be interrupted.
+type body struct {
+	r    io.Reader
+	wait func(time.Duration, <-chan struct{}) bool // false: the wait was cut short; d == 0 is for ever
+	pace func(n int)                               // the link model; nil is an unlimited link
+	step int                                       // with pace: the most to read at once
+
+	cut, stall, corrupt int64 // offsets in the body; -1 for none
+	stallFor            time.Duration
+
+	received atomic.Int64
+	latest   atomic.Int64 // when a byte last came in, in Unix nanoseconds
+	stalled  atomic.Bool  // waits because a fault says so
+	once     sync.Once
+	stop     chan struct{}
+	expire   func() // makes a Read that waits for the network return
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	at := b.received.Load()
+	if at == b.stall {
+		b.stall = -1
+		b.stalled.Store(true)
+		ok := b.wait(b.stallFor, b.stop)
+		b.stalled.Store(false)
+		if !ok {
+			return 0, errInterrupted
+		}
+	}
+	if at == b.cut {
+		return 0, errCut
+	}
+	for _, limit := range []int64{b.cut, b.stall} {
+		if limit > at {
+			p = p[:min(int64(len(p)), limit-at)]
+		}
+	}
+	if b.pace != nil {
+		p = p[:min(len(p), b.step)]
+	}
+	n, err := b.r.Read(p)
+	if n > 0 {
+		if b.pace != nil {
+			b.pace(n)
+		}
+		b.received.Add(int64(n))
+		b.latest.Store(time.Now().UnixNano())
+		if b.corrupt >= at && b.corrupt < at+int64(n) {
+			p[b.corrupt-at] ^= 1
+		}
+	}
+	return n, err
+}
+
+// interrupt ends the Read that is going on and all later ones.
+func (b *body) interrupt() {
+	b.once.Do(func() {
+		close(b.stop)
+		if b.expire != nil {
+			b.expire()
+		}
+	})
+}
+
+// quiet tells whether nothing has come in for so long that the client must be
+// gone, or waiting for us.
+func (b *body) quiet(now time.Time, silence time.Duration) bool {
+	return b.stalled.Load() || now.UnixNano()-b.latest.Load() >= int64(silence)
+}

@@ -1,0 +1,261 @@
+package fakegcs
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// bucketResource is a bucket's metadata: of the API's resource the part that
+// uploads depend on, and labels.
+// https://cloud.google.com/storage/docs/json_api/v1/buckets#resource
+type bucketResource struct {
+	Kind                  string            `json:"kind"`
+	ID                    string            `json:"id"`
+	SelfLink              string            `json:"selfLink,omitempty"`
+	Name                  string            `json:"name"`
+	ProjectNumber         string            `json:"projectNumber"`
+	Location              string            `json:"location"`
+	LocationType          string            `json:"locationType"`
+	StorageClass          string            `json:"storageClass"`
+	Metageneration        int64             `json:"metageneration,string"`
+	Etag                  string            `json:"etag"`
+	TimeCreated           time.Time         `json:"timeCreated"`
+	Updated               time.Time         `json:"updated"`
+	DefaultEventBasedHold bool              `json:"defaultEventBasedHold,omitempty"`
+	Versioning            *versioning       `json:"versioning,omitempty"`
+	RetentionPolicy       *retentionPolicy  `json:"retentionPolicy,omitempty"`
+	SoftDeletePolicy      *softDeletePolicy `json:"softDeletePolicy,omitempty"`
+	IamConfiguration      json.RawMessage   `json:"iamConfiguration,omitempty"` // kept as given
+	Labels                map[string]string `json:"labels,omitempty"`
+}
+
+type versioning struct {
+	Enabled bool `json:"enabled"`
+}
+
+type retentionPolicy struct {
+	RetentionPeriod int64     `json:"retentionPeriod,string"` // seconds
+	EffectiveTime   time.Time `json:"effectiveTime"`
+	IsLocked        bool      `json:"isLocked,omitempty"`
+}
+
+type softDeletePolicy struct {
+	RetentionDurationSeconds int64     `json:"retentionDurationSeconds,string"`
+	EffectiveTime            time.Time `json:"effectiveTime"`
+}
+
+// bucket is a bucket and what is in it. [Server.mu] guards all of it.
+type bucket struct {
+	bucketResource
+	names   []string // sorted; those with at least one generation of any kind
+	objects map[string]*generations
+}
+
+// generations is everything that is kept under one object name.
+type generations struct {
+	live *version
+	old  []*version // noncurrent, oldest first
+	soft []*version // soft-deleted, oldest first
+}
+
+// version is one generation of an object. Object is never changed in place: a
+// patch replaces it, so that whoever holds the pointer may read without a lock.
+type version struct {
+	*Object
+	blob *sharedBlob
+}
+
+func newBucket(name string, now time.Time) *bucket {
+	b := &bucket{
+		bucketResource: bucketResource{
+			Kind: "storage#bucket", ID: name, Name: name, ProjectNumber: "0",
+			Location: "US", LocationType: "multi-region", StorageClass: "STANDARD",
+			Metageneration: 1, TimeCreated: now, Updated: now,
+		},
+		objects: map[string]*generations{},
+	}
+	b.sign()
+	return b
+}
+
+func (b *bucket) sign() {
+	o := Object{Generation: b.TimeCreated.UnixMicro(), Metageneration: b.Metageneration}
+	o.sign()
+	b.Etag = o.Etag
+}
+
+var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$`)
+
+// checkBucketName applies the part of
+// https://cloud.google.com/storage/docs/buckets#naming that is a matter of
+// characters.
+func checkBucketName(name string) *apiError {
+	if !bucketName.MatchString(name) || strings.Contains(name, "..") {
+		return invalid("Invalid bucket name: '%s'. It must have 3 to 222 lower-case letters, digits, dots, dashes and underscores, and begin and end with a letter or digit.", name)
+	}
+	return nil
+}
+
+// configure applies the fields of a create or patch body to r. Fields that
+// uploads don't depend on are accepted and left out.
+func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
+	}
+	for name, raw := range fields {
+		var err error
+		switch name {
+		case "location":
+			err = json.Unmarshal(raw, &r.Location)
+			r.Location = strings.ToUpper(r.Location)
+		case "storageClass":
+			err = json.Unmarshal(raw, &r.StorageClass)
+		case "defaultEventBasedHold":
+			r.DefaultEventBasedHold = false
+			err = json.Unmarshal(raw, &r.DefaultEventBasedHold)
+		case "iamConfiguration":
+			r.IamConfiguration = slices.Clone(raw)
+		case "versioning":
+			r.Versioning = nil
+			err = json.Unmarshal(raw, &r.Versioning)
+		case "retentionPolicy":
+			r.RetentionPolicy = nil
+			if err = json.Unmarshal(raw, &r.RetentionPolicy); err == nil && r.RetentionPolicy != nil {
+				if r.RetentionPolicy.RetentionPeriod == 0 {
+					r.RetentionPolicy = nil
+				} else {
+					r.RetentionPolicy.EffectiveTime = now
+				}
+			}
+		case "softDeletePolicy":
+			r.SoftDeletePolicy = nil
+			if err = json.Unmarshal(raw, &r.SoftDeletePolicy); err == nil && r.SoftDeletePolicy != nil {
+				r.SoftDeletePolicy.EffectiveTime = now
+			}
+		case "labels":
+			if string(raw) == "null" {
+				r.Labels = nil
+				break
+			}
+			var labels map[string]*string
+			err = json.Unmarshal(raw, &labels)
+			r.Labels = merge(r.Labels, labels)
+		}
+		if err != nil {
+			return invalid("Invalid value for %s: %v", name, err)
+		}
+	}
+	return nil
+}
+
+// merge is the patch of a string map: a null takes the key away. The result is
+// a new map.
+func merge(old map[string]string, patch map[string]*string) map[string]string {
+	merged := make(map[string]string, len(old)+len(patch))
+	for k, v := range old {
+		merged[k] = v
+	}
+	for k, v := range patch {
+		if v == nil {
+			delete(merged, k)
+		} else {
+			merged[k] = *v
+		}
+	}
+	if len(merged) == 0 {
+		return nil
+	}
+	return merged
+}
+
+func (b *bucket) versioned() bool { return b.Versioning != nil && b.Versioning.Enabled }
+
+// softDeleteFor is how long a deleted object can be restored; 0 is never.
+func (b *bucket) softDeleteFor() time.Duration {
+	if b.SoftDeletePolicy == nil {
+		return 0
+	}
+	return time.Duration(b.SoftDeletePolicy.RetentionDurationSeconds) * time.Second
+}
+
+// live is the current generation of an object, or nil.
+func (b *bucket) live(name string) *version {
+	if g := b.objects[name]; g != nil {
+		return g.live
+	}
+	return nil
+}
+
+// version finds a generation that is live or noncurrent; 0 is the live one.
+func (b *bucket) version(name string, generation int64) *version {
+	g := b.objects[name]
+	if g == nil {
+		return nil
+	}
+	if generation == 0 || g.live != nil && g.live.Generation == generation {
+		return g.live
+	}
+	for _, v := range g.old {
+		if v.Generation == generation {
+			return v
+		}
+	}
+	return nil
+}
+
+func (b *bucket) at(name string) *generations {
+	g := b.objects[name]
+	if g == nil {
+		g = &generations{}
+		b.objects[name] = g
+		i, _ := slices.BinarySearch(b.names, name)
+		b.names = slices.Insert(b.names, i, name)
+	}
+	return g
+}
+
+// tidy forgets a name that has no generation left.
+func (b *bucket) tidy(name string) {
+	g := b.objects[name]
+	if g == nil || g.live != nil || len(g.old) > 0 || len(g.soft) > 0 {
+		return
+	}
+	delete(b.objects, name)
+	if i, ok := slices.BinarySearch(b.names, name); ok {
+		b.names = slices.Delete(b.names, i, i+1)
+	}
+}
+
+// protected refuses to remove or replace v while a hold or retention is on it.
+func protected(v *version, now time.Time) *apiError {
+	name := v.Bucket + "/" + v.Name
+	if v.TemporaryHold || v.EventBasedHold {
+		return refuse(http.StatusForbidden, "objectUnderActiveHold", "Object '%s' is under active Temporary hold or Event-Based hold and cannot be deleted, overwritten or archived until hold is removed.", name)
+	}
+	until := v.RetentionExpirationTime
+	if v.Retention != nil && v.Retention.RetainUntilTime.After(until) {
+		until = v.Retention.RetainUntilTime
+	}
+	if now.Before(until) {
+		return refuse(http.StatusForbidden, "retentionPolicyNotMet", "Object '%s' is subject to bucket's retention policy or object retention and cannot be deleted or overwritten until %s", name, until.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// generationParam reads the generation parameter of a request; 0 if not given.
+func generationParam(value string) (int64, *apiError) {
+	if value == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < 0 {
+		return 0, invalid("Invalid value for generation: '%s'.", value)
+	}
+	return n, nil
+}

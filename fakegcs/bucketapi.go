@@ -1,0 +1,190 @@
+package fakegcs
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+type bucketList struct {
+	Kind  string           `json:"kind"`
+	Items []bucketResource `json:"items,omitempty"`
+}
+
+// CreateBucket creates a bucket. It fails when the name is not valid or taken.
+func (s *Server) CreateBucket(name string) error {
+	if _, err := s.createBucket(name, nil); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (s *Server) createBucket(name string, body []byte) (bucketResource, *apiError) {
+	if err := checkBucketName(name); err != nil {
+		return bucketResource{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.buckets[name] != nil {
+		return bucketResource{}, refuse(http.StatusConflict, "conflict", "Your previous request to create the named bucket succeeded and you already own it.")
+	}
+	b := newBucket(name, s.now())
+	if len(bytes.TrimSpace(body)) > 0 {
+		if err := b.configure(body, s.now()); err != nil {
+			return bucketResource{}, err
+		}
+	}
+	if err := s.disk.saveBucket(b); err != nil {
+		return bucketResource{}, errInternal(err)
+	}
+	s.buckets[name] = b
+	return b.bucketResource, nil
+}
+
+// onBuckets does the bucket operations of both APIs.
+func (s *Server) onBuckets(q *request) *reply {
+	var (
+		res bucketResource
+		err *apiError
+	)
+	switch q.op {
+	case OpBucketList:
+		return s.listBuckets(q)
+	case OpBucketInsert:
+		res, err = s.insertBucket(q)
+	case OpBucketGet:
+		res, err = s.getBucket(q)
+	case OpBucketPatch:
+		res, err = s.patchBucket(q)
+	case OpBucketDelete:
+		if err = s.deleteBucket(q); err == nil {
+			return newReply(http.StatusNoContent)
+		}
+	}
+	if err != nil {
+		return err.reply(q.xml)
+	}
+	if q.xml {
+		return newReply(http.StatusOK)
+	}
+	res.SelfLink = q.base() + "/storage/v1/b/" + res.Name
+	return jsonReply(http.StatusOK, res)
+}
+
+func (s *Server) insertBucket(q *request) (bucketResource, *apiError) {
+	body, err := readMetadata(q.in)
+	if err != nil {
+		return bucketResource{}, err
+	}
+	if q.xml {
+		return s.createBucket(q.bucket, nil)
+	}
+	var named struct {
+		Name string `json:"name"`
+	}
+	if err := json.Unmarshal(body, &named); err != nil {
+		return bucketResource{}, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
+	}
+	if named.Name == "" {
+		return bucketResource{}, refuse(http.StatusBadRequest, "required", "Required parameter: name")
+	}
+	return s.createBucket(named.Name, body)
+}
+
+func (s *Server) getBucket(q *request) (bucketResource, *apiError) {
+	cond, err := parseConditions(q.query, q.Header, "if")
+	if err != nil {
+		return bucketResource{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.bucketLocked(q.bucket)
+	if err != nil {
+		return bucketResource{}, err
+	}
+	return b.bucketResource, cond.check(&Object{Metageneration: b.Metageneration}, true)
+}
+
+func (s *Server) patchBucket(q *request) (bucketResource, *apiError) {
+	cond, err := parseConditions(q.query, q.Header, "if")
+	if err != nil {
+		return bucketResource{}, err
+	}
+	body, err := readMetadata(q.in)
+	if err != nil {
+		return bucketResource{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.bucketLocked(q.bucket)
+	if err != nil {
+		return bucketResource{}, err
+	}
+	if err := cond.check(&Object{Metageneration: b.Metageneration}, false); err != nil {
+		return bucketResource{}, err
+	}
+	was := b.bucketResource
+	err = b.configure(body, s.now())
+	if err == nil {
+		b.Metageneration++
+		b.Updated = s.now()
+		b.sign()
+		if saveErr := s.disk.saveBucket(b); saveErr != nil {
+			err = errInternal(saveErr)
+		}
+	}
+	if err != nil {
+		b.bucketResource = was
+		return bucketResource{}, err
+	}
+	return b.bucketResource, nil
+}
+
+func (s *Server) deleteBucket(q *request) *apiError {
+	cond, err := parseConditions(q.query, q.Header, "if")
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.buckets[q.bucket]
+	if b == nil {
+		return errNoBucket()
+	}
+	if err := cond.check(&Object{Metageneration: b.Metageneration}, false); err != nil {
+		return err
+	}
+	for _, g := range b.objects {
+		if g.live != nil || len(g.old) > 0 {
+			return refuse(http.StatusConflict, "conflict", "The bucket you tried to delete is not empty.")
+		}
+	}
+	if err := s.disk.removeBucket(b.Name); err != nil {
+		return errInternal(err)
+	}
+	for _, g := range b.objects {
+		for _, v := range g.soft {
+			v.blob.release()
+		}
+	}
+	delete(s.buckets, b.Name)
+	return nil
+}
+
+func (s *Server) listBuckets(q *request) *reply {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := bucketList{Kind: "storage#buckets"}
+	for name, b := range s.buckets {
+		if strings.HasPrefix(name, q.query.Get("prefix")) {
+			out.Items = append(out.Items, b.bucketResource)
+		}
+	}
+	slices.SortFunc(out.Items, func(a, b bucketResource) int { return strings.Compare(a.Name, b.Name) })
+	if q.xml {
+		return xmlBuckets(out)
+	}
+	return jsonReply(http.StatusOK, out)
+}

@@ -1,0 +1,60 @@
+// Package fakegcs is a strict Cloud Storage server for tests and demos: an
+// [http.Handler] that says what the real service says, also where an upload
+// goes wrong. It keeps objects in memory or in a directory.
+//
+// Two calls are enough:
+//
+//	gcs, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
+//	srv := httptest.NewServer(gcs)
+//
+// Clients find it by STORAGE_EMULATOR_HOST or their endpoint setting. Close
+// the HTTP server first and gcs after it; when a fault stalls requests, close
+// gcs first, which ends them.
+//
+// # What it is strict about
+//
+//   - A resumable upload takes bytes only where the committed ones end. A gap is
+//     refused, an overlap is skipped without comparing, a request that isn't the
+//     last must have whole quanta of 256 KiB.
+//   - Of a request that was cut off it keeps the whole quanta; the client has to
+//     ask for the offset, which never decreases.
+//   - A status query never makes an object of half an upload.
+//   - Preconditions, X-Goog-Hash and declared checksums are held against the
+//     object when all bytes are there. If one fails, there is no object.
+//   - A session that is finished answers its object for ever, a cancelled one 499,
+//     a dead one 410 with the cause inside, one older than a week 404.
+//
+// The facts are those of https://cloud.google.com/storage/docs/resumable-uploads
+// and https://cloud.google.com/storage/docs/performing-resumable-uploads; where
+// these are silent, what client libraries have recorded of the service. A chunk
+// that isn't the last and has at least one quantum, but not a whole number, is
+// cut down to whole quanta: reports of the service differ there.
+//
+// Requests on one session may come together, as they do when a client gives up
+// a connection and the server hasn't noticed yet. A query waits until the
+// server has taken in what a dead connection left behind, and then gives the
+// final offset; while a living request sends slowly, the query soon gives what
+// is committed so far. A data request takes a session over from one that has
+// fallen silent.
+//
+// # Faults
+//
+// A [Fault] says to which requests what is to happen, how often. Plans are
+// given in [Options.Faults], by [Server.AddFaults], as a JSON file
+// ([ParseFaults]), or over HTTP. [Server.FaultReport] tells what fired.
+//
+// # Control over HTTP
+//
+//	GET    /_fakegcs/faults    the plan with counts
+//	POST   /_fakegcs/faults    append to the plan: a JSON array, see ParseFaults
+//	DELETE /_fakegcs/faults    clear the plan
+//	GET    /_fakegcs/requests  the latest requests
+//	GET    /_fakegcs/stats     totals
+//	POST   /_fakegcs/clock     {"advance": "168h"} moves the clock forward
+//	POST   /_fakegcs/token     an OAuth 2.0 token endpoint, see Options.RequireToken
+//
+// # Virtual time
+//
+// The server works inside a testing/synctest bubble, if it is created there and
+// reached over a network without sockets. It waits with package time only.
+package fakegcs

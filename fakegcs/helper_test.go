@@ -1,0 +1,114 @@
+package fakegcs_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"gcsup/fakegcs"
+)
+
+// q is the quantum in which uploads are committed.
+const q = 256 << 10
+
+// world is a server with one bucket and a client that follows nothing.
+type world struct {
+	*testing.T
+	gcs *fakegcs.Server
+	url string
+}
+
+func newWorld(t *testing.T, opts *fakegcs.Options) *world {
+	t.Helper()
+	gcs, err := fakegcs.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(gcs)
+	t.Cleanup(func() {
+		if err := gcs.Close(); err != nil {
+			t.Error(err)
+		}
+		srv.Close()
+	})
+	if _, ok := gcs.Object("bkt", ""); !ok {
+		_ = gcs.CreateBucket("bkt") // a directory may have it
+	}
+	return &world{t, gcs, srv.URL}
+}
+
+type answer struct {
+	*http.Response
+	body string
+}
+
+var plainClient = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
+// try sends one request. Headers are "Name: value"; target is a path or URL.
+func (w *world) try(method, target string, body []byte, headers ...string) (answer, error) {
+	w.Helper()
+	if strings.HasPrefix(target, "/") {
+		target = w.url + target
+	}
+	req, err := http.NewRequest(method, target, bytes.NewReader(body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Add(name, value)
+	}
+	resp, err := plainClient.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	return answer{resp, string(data)}, err
+}
+
+func (w *world) do(method, target string, body []byte, headers ...string) answer {
+	w.Helper()
+	a, err := w.try(method, target, body, headers...)
+	if err != nil {
+		w.Fatalf("%s %s: %v", method, target, err)
+	}
+	return a
+}
+
+// start begins a resumable upload and returns its session URI.
+func (w *world) start(name string, headers ...string) string {
+	w.Helper()
+	a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name="+url.QueryEscape(name), nil, headers...)
+	if a.StatusCode != 200 || a.body != "" || a.Header.Get("Location") == "" || a.Header.Get("X-GUploader-UploadID") == "" {
+		w.Fatalf("start = %d %q %v", a.StatusCode, a.body, a.Header)
+	}
+	return a.Header.Get("Location")
+}
+
+// data is n bytes that repeat nowhere near a quantum.
+func data(n int) []byte {
+	p := make([]byte, n)
+	x := uint32(2463534242)
+	for i := range p {
+		x ^= x << 13
+		x ^= x >> 17
+		x ^= x << 5
+		p[i] = byte(x)
+	}
+	return p
+}
+
+func (a answer) json(t testing.TB) map[string]any {
+	t.Helper()
+	m := map[string]any{}
+	if err := json.Unmarshal([]byte(a.body), &m); err != nil {
+		t.Fatalf("body %q: %v", a.body, err)
+	}
+	return m
+}

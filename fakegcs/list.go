@@ -1,0 +1,157 @@
+package fakegcs
+
+import (
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+type objectList struct {
+	Kind          string           `json:"kind"`
+	NextPageToken string           `json:"nextPageToken,omitempty"`
+	Prefixes      []string         `json:"prefixes,omitempty"`
+	Items         []objectResource `json:"items,omitempty"`
+}
+
+// listQuery is what a listing asks for.
+type listQuery struct {
+	prefix, delimiter, start, end, after string
+	trailing                             bool // includeTrailingDelimiter
+	versions, soft                       bool
+	limit                                int
+}
+
+func (q *request) listQuery() (listQuery, *apiError) {
+	p := q.query
+	l := listQuery{
+		prefix: p.Get("prefix"), delimiter: p.Get("delimiter"), start: p.Get("startOffset"), end: p.Get("endOffset"),
+		trailing: p.Get("includeTrailingDelimiter") == "true", versions: p.Get("versions") == "true", soft: p.Get("softDeleted") == "true",
+		limit: 1000, after: p.Get("start-after"),
+	}
+	most, token := p.Get("maxResults"), p.Get("pageToken")
+	if q.xml {
+		if most, token = p.Get("max-keys"), p.Get("continuation-token"); token == "" && p.Has("marker") {
+			l.after = p.Get("marker")
+		}
+	}
+	if most != "" {
+		n, err := strconv.Atoi(most)
+		if err != nil || n < 0 {
+			return l, invalid("Invalid value for maxResults: '%s'.", most)
+		}
+		if n > 0 {
+			l.limit = min(n, 1000)
+		}
+	}
+	if token != "" {
+		after, err := base64.URLEncoding.DecodeString(token)
+		if err != nil {
+			return l, invalid("Invalid page token '%s'.", token)
+		}
+		l.after = string(after)
+	}
+	return l, nil
+}
+
+// page is one page of a listing. next is where the following one continues;
+// "" when this is the last.
+type page struct {
+	objects  []*Object
+	prefixes []string
+	next     string
+}
+
+// list works through the sorted names from where the page begins.
+func (b *bucket) list(l listQuery) page {
+	var p page
+	first := max(l.prefix, l.start)
+	if l.after != "" {
+		first = max(first, l.after+"\x00") // the next possible name
+	}
+	i, _ := slices.BinarySearch(b.names, first)
+	last := "" // the last name or prefix that was given out
+	for ; i < len(b.names); i++ {
+		name := b.names[i]
+		if !strings.HasPrefix(name, l.prefix) || l.end != "" && name >= l.end {
+			break
+		}
+		found := b.objects[name].visible(l)
+		if len(found) == 0 {
+			continue
+		}
+		rolled := ""
+		if l.delimiter != "" {
+			if at := strings.Index(name[len(l.prefix):], l.delimiter); at >= 0 {
+				rolled = name[:len(l.prefix)+at+len(l.delimiter)]
+			}
+		}
+		if rolled != "" && rolled == l.after {
+			continue // given out on the page before
+		}
+		fresh := rolled != "" && (len(p.prefixes) == 0 || p.prefixes[len(p.prefixes)-1] != rolled)
+		plain := rolled == "" || l.trailing && rolled == name
+		if (fresh || plain) && len(p.objects)+len(p.prefixes) >= l.limit {
+			p.next = last
+			return p
+		}
+		if fresh {
+			p.prefixes = append(p.prefixes, rolled)
+			last = rolled
+		}
+		if plain {
+			p.objects = append(p.objects, found...)
+			last = name
+		}
+	}
+	return p
+}
+
+// visible are the generations of one name that a listing shows.
+func (g *generations) visible(l listQuery) []*Object {
+	var out []*Object
+	add := func(vs []*version) {
+		for _, v := range vs {
+			out = append(out, v.Object)
+		}
+	}
+	switch {
+	case l.soft:
+		add(g.soft)
+		return out
+	case l.versions:
+		add(g.old)
+	}
+	if g.live != nil {
+		out = append(out, g.live.Object)
+	}
+	return out
+}
+
+func (s *Server) listObjects(q *request) *reply {
+	l, err := q.listQuery()
+	if err != nil {
+		return err.reply(q.xml)
+	}
+	s.mu.Lock()
+	b, err := s.bucketLocked(q.bucket)
+	if err != nil {
+		s.mu.Unlock()
+		return err.reply(q.xml)
+	}
+	s.expireLocked(b, s.now())
+	p := b.list(l)
+	s.mu.Unlock()
+	if q.xml {
+		return xmlListing(q, l, p)
+	}
+	out := objectList{Kind: "storage#objects", Prefixes: p.prefixes}
+	for _, o := range p.objects {
+		out.Items = append(out.Items, o.resource(q.base()))
+	}
+	if p.next != "" {
+		out.NextPageToken = base64.URLEncoding.EncodeToString([]byte(p.next))
+	}
+	return jsonReply(http.StatusOK, out)
+}

@@ -1,0 +1,129 @@
+package fakegcs
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// CRC32C is a Castagnoli checksum. As text it is what the service writes: the
+// four bytes in big-endian order, in base64 ("AAAAAA==" for the empty object).
+type CRC32C uint32
+
+// MarshalText implements [encoding.TextMarshaler].
+func (c CRC32C) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (c *CRC32C) UnmarshalText(text []byte) error {
+	b, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil || len(b) != 4 {
+		return fmt.Errorf("crc32c %q is not the base64 of 4 bytes", text)
+	}
+	*c = CRC32C(binary.BigEndian.Uint32(b))
+	return nil
+}
+
+func (c CRC32C) String() string {
+	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, uint32(c)))
+}
+
+// Object is the metadata of one generation of an object. Its JSON form is the
+// API's object resource,
+// https://cloud.google.com/storage/docs/json_api/v1/objects#resource.
+type Object struct {
+	Bucket                  string            `json:"bucket"`
+	Name                    string            `json:"name"`
+	Generation              int64             `json:"generation,string,omitempty"`
+	Metageneration          int64             `json:"metageneration,string,omitempty"`
+	Size                    int64             `json:"size,string"`
+	CRC32C                  CRC32C            `json:"crc32c"`
+	MD5                     []byte            `json:"md5Hash,omitempty"` // none on composed objects, multipart uploads and with Options.NoMD5
+	ContentType             string            `json:"contentType,omitempty"`
+	ContentEncoding         string            `json:"contentEncoding,omitempty"`
+	ContentDisposition      string            `json:"contentDisposition,omitempty"`
+	ContentLanguage         string            `json:"contentLanguage,omitempty"`
+	CacheControl            string            `json:"cacheControl,omitempty"`
+	StorageClass            string            `json:"storageClass,omitempty"`
+	Metadata                map[string]string `json:"metadata,omitempty"`
+	Contexts                any               `json:"contexts,omitempty"` // kept as given
+	ComponentCount          int               `json:"componentCount,omitempty"`
+	TemporaryHold           bool              `json:"temporaryHold,omitempty"`
+	EventBasedHold          bool              `json:"eventBasedHold,omitempty"`
+	RetentionExpirationTime time.Time         `json:"retentionExpirationTime,omitzero"`
+	Retention               *Retention        `json:"retention,omitempty"`
+	CustomTime              time.Time         `json:"customTime,omitzero"`
+	CustomerEncryption      *Encryption       `json:"customerEncryption,omitempty"`
+	KMSKeyName              string            `json:"kmsKeyName,omitempty"` // recorded, nothing is encrypted
+	Etag                    string            `json:"etag,omitempty"`
+	TimeCreated             time.Time         `json:"timeCreated,omitzero"`
+	Updated                 time.Time         `json:"updated,omitzero"`
+	TimeFinalized           time.Time         `json:"timeFinalized,omitzero"`
+	TimeStorageClassUpdated time.Time         `json:"timeStorageClassUpdated,omitzero"`
+	TimeDeleted             time.Time         `json:"timeDeleted,omitzero"`    // when it became noncurrent
+	SoftDeleteTime          time.Time         `json:"softDeleteTime,omitzero"` // when it was soft-deleted
+	HardDeleteTime          time.Time         `json:"hardDeleteTime,omitzero"` // when a soft-deleted object goes for good
+}
+
+// Retention is the retention configuration of one object.
+type Retention struct {
+	Mode            string    `json:"mode,omitempty"` // "Unlocked" or "Locked"
+	RetainUntilTime time.Time `json:"retainUntilTime,omitzero"`
+}
+
+// Encryption tells with which customer-supplied key an object is encrypted.
+// The key itself is never kept, and the bytes are stored as they are.
+type Encryption struct {
+	EncryptionAlgorithm string `json:"encryptionAlgorithm"`
+	KeySHA256           string `json:"keySha256"` // base64
+}
+
+// clone returns a copy that shares nothing that is ever changed in place.
+func (o *Object) clone() *Object {
+	c := *o
+	c.MD5 = slices.Clone(o.MD5)
+	c.Metadata = maps.Clone(o.Metadata)
+	return &c
+}
+
+// sign gives o the entity tag of its generation and metageneration.
+func (o *Object) sign() {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(o.Generation))
+	binary.BigEndian.PutUint64(b[8:], uint64(o.Metageneration))
+	o.Etag = base64.StdEncoding.EncodeToString(b[:])
+}
+
+// hashes is the value of the x-goog-hash header of o's bytes.
+func (o *Object) hashes() []string {
+	h := []string{"crc32c=" + o.CRC32C.String()}
+	if o.MD5 != nil {
+		h = append(h, "md5="+base64.StdEncoding.EncodeToString(o.MD5))
+	}
+	return h
+}
+
+// objectResource is an Object with the fields that depend on who asks.
+type objectResource struct {
+	Kind      string `json:"kind"`
+	ID        string `json:"id"`
+	SelfLink  string `json:"selfLink"`
+	MediaLink string `json:"mediaLink"`
+	*Object
+}
+
+func (o *Object) resource(base string) objectResource {
+	gen := strconv.FormatInt(o.Generation, 10)
+	path := "b/" + url.PathEscape(o.Bucket) + "/o/" + url.PathEscape(o.Name)
+	return objectResource{
+		Kind:      "storage#object",
+		ID:        o.Bucket + "/" + o.Name + "/" + gen,
+		SelfLink:  base + "/storage/v1/" + path,
+		MediaLink: base + "/download/storage/v1/" + path + "?generation=" + gen + "&alt=media",
+		Object:    o,
+	}
+}

@@ -1,0 +1,192 @@
+package fakegcs
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// get answers an object's metadata: as JSON, or as the headers of an XML HEAD.
+func (s *Server) get(q *request) *reply {
+	v, err := s.lookup(q)
+	if err != nil {
+		return err.reply(q.xml)
+	}
+	defer v.blob.release()
+	if q.xml {
+		r := newReply(http.StatusOK)
+		objectHeaders(r, v.Object)
+		r.length = v.Size
+		return r
+	}
+	return jsonReply(http.StatusOK, v.resource(q.base())).set("Etag", v.Etag)
+}
+
+// lookup finds the generation that a request names and checks its
+// preconditions. The caller releases the blob.
+func (s *Server) lookup(q *request) (*version, *apiError) {
+	generation, err := generationParam(q.query.Get("generation"))
+	if err != nil {
+		return nil, err
+	}
+	cond, err := parseConditions(q.query, q.Header, "if")
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.find(q.bucket, q.object, generation)
+	if err != nil {
+		return nil, err
+	}
+	if err := cond.check(v.Object, true); err != nil {
+		v.blob.release()
+		return nil, err
+	}
+	return v, nil
+}
+
+// objectHeaders are the headers with which object bytes come,
+// https://cloud.google.com/storage/docs/xml-api/reference-headers.
+func objectHeaders(r *reply, o *Object) {
+	r.set("Content-Type", o.ContentType)
+	for name, value := range map[string]string{
+		"Cache-Control": o.CacheControl, "Content-Disposition": o.ContentDisposition,
+		"Content-Encoding": o.ContentEncoding, "Content-Language": o.ContentLanguage,
+	} {
+		if value != "" {
+			r.set(name, value)
+		}
+	}
+	encoding := o.ContentEncoding
+	if encoding == "" {
+		encoding = "identity"
+	}
+	r.set("Etag", `"`+o.Etag+`"`)
+	r.set("Last-Modified", o.Updated.UTC().Format(http.TimeFormat))
+	r.set("X-Goog-Generation", strconv.FormatInt(o.Generation, 10))
+	r.set("X-Goog-Metageneration", strconv.FormatInt(o.Metageneration, 10))
+	r.set("X-Goog-Stored-Content-Encoding", encoding)
+	r.set("X-Goog-Stored-Content-Length", strconv.FormatInt(o.Size, 10))
+	r.set("X-Goog-Storage-Class", o.StorageClass)
+	if o.ComponentCount > 0 {
+		r.set("X-Goog-Component-Count", strconv.Itoa(o.ComponentCount))
+	}
+	for _, h := range o.hashes() {
+		r.header.Add("X-Goog-Hash", h)
+	}
+	for k, v := range o.Metadata {
+		r.set("X-Goog-Meta-"+k, v)
+	}
+}
+
+// read answers an object's bytes, or the part that a Range header asks for.
+func (s *Server) read(q *request) *reply {
+	v, refused := s.lookup(q)
+	if refused != nil {
+		return refused.reply(q.xml)
+	}
+	fail := func(e *apiError) *reply {
+		v.blob.release()
+		return e.reply(q.xml)
+	}
+	if err := mayRead(v.Object, q.Header, "x-goog-encryption-"); err != nil {
+		return fail(err)
+	}
+	r := newReply(http.StatusOK)
+	objectHeaders(r, v.Object)
+	r.set("Accept-Ranges", "bytes")
+	from, to := int64(0), v.Size
+	unzip := v.ContentEncoding == "gzip" && !acceptsGzip(q.Header) && !strings.Contains(v.CacheControl, "no-transform")
+	if spec := q.Header.Get("Range"); spec != "" && !unzip {
+		var ok, valid bool
+		from, to, ok, valid = parseByteRange(spec, v.Size)
+		switch {
+		case !valid: // to be ignored, RFC 9110, section 14.2
+			from, to = 0, v.Size
+		case !ok:
+			e := fail(refuse(http.StatusRequestedRangeNotSatisfiable, "requestedRangeNotSatisfiable", "Request range not satisfiable"))
+			return e.set("Content-Range", "bytes */"+strconv.FormatInt(v.Size, 10))
+		default:
+			r.status = http.StatusPartialContent
+			r.set("Content-Range", "bytes "+strconv.FormatInt(from, 10)+"-"+strconv.FormatInt(to-1, 10)+"/"+strconv.FormatInt(v.Size, 10))
+		}
+	}
+	section, err := v.blob.section(from, to)
+	if err != nil {
+		e := errInternal(err)
+		if err == errDiscarded {
+			e.status, e.reason = http.StatusNotImplemented, "notImplemented"
+		}
+		return fail(e)
+	}
+	r.stream, r.length = &released{section, v.blob}, to-from
+	if unzip {
+		// Decompressive transcoding, https://cloud.google.com/storage/docs/transcoding:
+		// the hashes and the stored length stay those of the compressed bytes.
+		z, err := gzip.NewReader(section)
+		if err != nil {
+			_ = r.stream.Close()
+			return invalid("The object has Content-Encoding gzip but is not gzip: %v", err).reply(q.xml)
+		}
+		r.stream, r.length = &unzipped{z, r.stream}, -1
+		r.header.Del("Content-Encoding")
+		r.header.Del("Accept-Ranges")
+		r.set("Warning", "214 UploadServer gunzipped")
+	}
+	return r
+}
+
+func acceptsGzip(h http.Header) bool {
+	return strings.Contains(strings.ToLower(strings.Join(h.Values("Accept-Encoding"), ",")), "gzip")
+}
+
+// released gives the blob back when the reply has been sent.
+type released struct {
+	io.ReadCloser
+	blob *sharedBlob
+}
+
+func (r *released) Close() error {
+	err := r.ReadCloser.Close()
+	r.blob.release()
+	return err
+}
+
+type unzipped struct {
+	io.Reader
+	under io.Closer
+}
+
+func (u *unzipped) Close() error { return u.under.Close() }
+
+// parseByteRange parses a Range header for an object of the given size into
+// [from, to). valid is false for a header that must be ignored; ok is false
+// for a range that no byte is in.
+func parseByteRange(spec string, size int64) (from, to int64, ok, valid bool) {
+	spec, found := strings.CutPrefix(spec, "bytes=")
+	first, last, dash := strings.Cut(spec, "-")
+	if !found || !dash || strings.Contains(spec, ",") {
+		return 0, 0, false, false
+	}
+	if first == "" { // the last n bytes
+		n, valid := parseOffset(last)
+		if !valid {
+			return 0, 0, false, false
+		}
+		return max(0, size-n), size, n > 0 && size > 0, true
+	}
+	from, valid = parseOffset(first)
+	if !valid {
+		return 0, 0, false, false
+	}
+	to = size
+	if last != "" {
+		n, valid := parseOffset(last)
+		if !valid || n < from {
+			return 0, 0, false, false
+		}
+		to = min(size, n+1)
+	}
+	return from, to, from < size, true
+}

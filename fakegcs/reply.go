@@ -1,0 +1,199 @@
+package fakegcs
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// reply is what a handler answers. Handlers return it as a value; only the
+// front of the server writes, so that faults can cut, delay or lose any reply.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+	// stream, when set, replaces body; length is its size or -1.
+	stream io.ReadCloser
+	length int64
+}
+
+func newReply(status int) *reply {
+	return &reply{status: status, header: http.Header{}}
+}
+
+func (r *reply) set(key, value string) *reply {
+	r.header.Set(key, value)
+	return r
+}
+
+// text is a plain reply, as the upload servers answer errors: not JSON.
+func textReply(status int, body string) *reply {
+	r := newReply(status).set("Content-Type", "text/plain; charset=utf-8")
+	r.body = []byte(body)
+	return r
+}
+
+// encode marshals v without HTML escapes, as the service writes JSON.
+func encode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(v)
+	return buf.Bytes(), err
+}
+
+func jsonReply(status int, v any) *reply {
+	r := newReply(status).set("Content-Type", "application/json; charset=UTF-8")
+	body, err := encode(v)
+	if err != nil { // only resources of our own come here
+		return (&apiError{status: http.StatusInternalServerError, reason: "internalError", message: err.Error()}).reply(false)
+	}
+	r.body = body
+	return r
+}
+
+func xmlReply(status int, v any) *reply {
+	r := newReply(status).set("Content-Type", "application/xml; charset=UTF-8")
+	body, err := xml.Marshal(v)
+	if err != nil {
+		return textReply(http.StatusInternalServerError, err.Error())
+	}
+	r.body = append([]byte(`<?xml version='1.0' encoding='UTF-8'?>`), body...)
+	return r
+}
+
+// apiError is a refusal. The reasons are those of
+// https://cloud.google.com/storage/docs/json_api/v1/status-codes.
+type apiError struct {
+	status  int
+	reason  string
+	message string
+	text    bool // the upload servers' form: text/plain instead of JSON
+}
+
+func (e *apiError) Error() string { return e.message }
+
+func refuse(status int, reason, format string, args ...any) *apiError {
+	return &apiError{status: status, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+func invalid(format string, args ...any) *apiError {
+	return refuse(http.StatusBadRequest, "invalid", format, args...)
+}
+
+type jsonError struct {
+	Error jsonErrorBody `json:"error"`
+}
+
+type jsonErrorBody struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Errors  []jsonErrorItem `json:"errors"`
+}
+
+type jsonErrorItem struct {
+	Message string `json:"message"`
+	Domain  string `json:"domain"`
+	Reason  string `json:"reason"`
+}
+
+type xmlError struct {
+	XMLName xml.Name `xml:"Error"`
+	Code    string
+	Message string
+	Details string `xml:",omitempty"`
+}
+
+// reply is the error in the form of the API it was asked through.
+func (e *apiError) reply(asXML bool) *reply {
+	var r *reply
+	switch {
+	case e.status == http.StatusNotModified || e.status == statusClientClosed:
+		r = newReply(e.status) // no body
+	case e.text:
+		r = textReply(e.status, e.message)
+	case asXML:
+		r = xmlReply(e.status, xmlError{Code: xmlCode(e.reason), Message: e.message})
+	default:
+		r = jsonReply(e.status, jsonError{jsonErrorBody{
+			Code: e.status, Message: e.message,
+			Errors: []jsonErrorItem{{Message: e.message, Domain: domain(e.reason), Reason: jsonReason(e.reason)}},
+		}})
+	}
+	if e.status == http.StatusUnauthorized {
+		r.set("WWW-Authenticate", `Bearer realm="https://accounts.google.com/"`)
+	}
+	return r
+}
+
+func domain(reason string) string {
+	switch {
+	case strings.HasSuffix(reason, "LimitExceeded"):
+		return "usageLimits"
+	default:
+		return "global"
+	}
+}
+
+// jsonReason is reason as the JSON API has it: it knows one notFound only.
+func jsonReason(reason string) string {
+	switch reason {
+	case "noBucket", "noUpload":
+		return "notFound"
+	case "invalidPart", "invalidPartOrder", "entityTooSmall", "badDigest":
+		return "invalid"
+	}
+	return reason
+}
+
+// xmlCode is the error code of the XML API,
+// https://cloud.google.com/storage/docs/xml-api/reference-status.
+func xmlCode(reason string) string {
+	switch reason {
+	case "notFound":
+		return "NoSuchKey"
+	case "noBucket":
+		return "NoSuchBucket"
+	case "noUpload":
+		return "NoSuchUpload"
+	case "invalidPart", "invalidPartOrder", "entityTooSmall", "badDigest":
+		return strings.ToUpper(reason[:1]) + reason[1:]
+	case "conditionNotMet":
+		return "PreconditionFailed"
+	case "conflict":
+		return "Conflict"
+	case "required", "authError":
+		return "AuthenticationRequired"
+	case "forbidden", "insufficientPermissions", "objectUnderActiveHold", "retentionPolicyNotMet":
+		return "AccessDenied"
+	case "rateLimitExceeded", "userRateLimitExceeded":
+		return "SlowDown"
+	case "requestedRangeNotSatisfiable":
+		return "InvalidRange"
+	case "methodNotAllowed":
+		return "MethodNotAllowed"
+	case "notImplemented":
+		return "NotImplemented"
+	case "backendError", "internalError":
+		return "InternalError"
+	}
+	return "InvalidArgument"
+}
+
+// statusClientClosed is what a cancelled upload session answers.
+const statusClientClosed = 499
+
+// parseInt parses a request parameter that must be a whole number.
+func parseInt(name, value string) (int64, *apiError) {
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return 0, invalid("Invalid value for %s: '%s'. It must be a whole number.", name, value)
+	}
+	return n, nil
+}

@@ -1,0 +1,275 @@
+package fakegcs
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Op is the operation that a request asks for: what a fault plan matches and
+// what the accounting shows.
+type Op string
+
+// The operations. The first five make up a resumable upload.
+const (
+	OpStart    Op = "start"    // begin an upload session, JSON or XML
+	OpPut      Op = "put"      // a data request that can't be the session's last
+	OpFinalize Op = "finalize" // a data request that carries the last byte
+	OpQuery    Op = "query"    // "bytes */T" or "bytes */*": how much is there?
+	OpCancel   Op = "cancel"   // DELETE on the session
+
+	OpInsert  Op = "insert"  // a whole object in one request: media, multipart, XML PUT
+	OpGet     Op = "get"     // metadata: JSON GET, XML HEAD
+	OpRead    Op = "read"    // bytes: alt=media, XML GET
+	OpList    Op = "list"    // the objects of a bucket
+	OpDelete  Op = "delete"  // an object
+	OpPatch   Op = "patch"   // an object's metadata: PATCH or PUT
+	OpCompose Op = "compose" // objects into one
+	OpRewrite Op = "rewrite" // rewriteTo, copyTo and XML copy
+	OpRestore Op = "restore" // a soft-deleted object
+
+	OpPartsStart    Op = "parts-start"    // XML multipart upload: initiate
+	OpPartsPut      Op = "parts-put"      // upload one part
+	OpPartsComplete Op = "parts-complete" // make the object
+	OpPartsAbort    Op = "parts-abort"    // give it up
+	OpPartsList     Op = "parts-list"     // the parts of one
+	OpPartsUploads  Op = "parts-uploads"  // those of a bucket
+
+	OpBucketInsert Op = "bucket-insert"
+	OpBucketGet    Op = "bucket-get"
+	OpBucketList   Op = "bucket-list"
+	OpBucketPatch  Op = "bucket-patch"
+	OpBucketDelete Op = "bucket-delete"
+
+	OpControl Op = "control" // fakegcs's own paths; faults never apply
+	OpUnknown Op = "unknown" // anything else
+)
+
+// request is an HTTP request with what its URL and headers say it is.
+type request struct {
+	*http.Request
+	op             Op
+	xml            bool // asked through the XML API: errors are XML
+	bucket, object string
+	query          url.Values
+	rest           []string // path segments after the object: "rewriteTo", ...
+	upload         string   // upload_id
+	rangeGiven     bool
+	contentRange   contentRange
+	rangeErr       error
+	in             *body   // the request's body; replaces Request.Body
+	fault          *Action // what the plan wants done to this request, or nil
+}
+
+// parse works out what r asks for. It never fails: what it can't make out is
+// OpUnknown. It works on the escaped path, since "/" in a bucket's object names
+// is escaped in JSON API paths, and paths are not cleaned: "a/../b" and "a//b"
+// are good object names.
+func parse(r *http.Request) *request {
+	q := &request{Request: r, op: OpUnknown, query: r.URL.Query()}
+	path := r.URL.EscapedPath()
+	upload := false
+	switch {
+	case strings.HasPrefix(path, controlPrefix):
+		q.op = OpControl
+		return q
+	case strings.HasPrefix(path, "/upload/storage/v1/"):
+		upload, path = true, strings.TrimPrefix(path, "/upload/storage/v1/")
+	case strings.HasPrefix(path, "/resumable/upload/storage/v1/"):
+		upload, path = true, strings.TrimPrefix(path, "/resumable/upload/storage/v1/")
+	case strings.HasPrefix(path, "/download/storage/v1/"):
+		path = strings.TrimPrefix(path, "/download/storage/v1/")
+		q.query.Set("alt", "media")
+	case strings.HasPrefix(path, "/storage/v1/"):
+		path = strings.TrimPrefix(path, "/storage/v1/")
+	default:
+		q.xml = true
+		q.parseXML(path)
+		return q
+	}
+	q.parseJSON(path, upload)
+	return q
+}
+
+func (q *request) parseJSON(path string, upload bool) {
+	segs := strings.Split(path, "/")
+	for i, s := range segs {
+		if u, err := url.PathUnescape(s); err == nil {
+			segs[i] = u
+		}
+	}
+	if len(segs) > 1 && segs[len(segs)-1] == "" {
+		segs = segs[:len(segs)-1] // a trailing slash
+	}
+	if segs[0] != "b" {
+		return
+	}
+	if len(segs) > 1 {
+		q.bucket = segs[1]
+	}
+	if len(segs) > 3 {
+		q.object = segs[3]
+		q.rest = segs[4:]
+	}
+	switch {
+	case len(segs) > 2 && segs[2] != "o":
+		q.rest = segs[2:]
+	case len(segs) == 1:
+		q.op = byMethod(q.Method, map[string]Op{"GET": OpBucketList, "POST": OpBucketInsert})
+	case len(segs) == 2:
+		q.op = byMethod(q.Method, map[string]Op{"GET": OpBucketGet, "PATCH": OpBucketPatch, "PUT": OpBucketPatch, "DELETE": OpBucketDelete})
+	case upload:
+		q.object = q.query.Get("name")
+		q.parseUpload()
+	case len(segs) == 3:
+		q.op = byMethod(q.Method, map[string]Op{"GET": OpList})
+	case len(q.rest) == 0:
+		q.op = byMethod(q.Method, map[string]Op{"GET": OpGet, "PATCH": OpPatch, "PUT": OpPatch, "DELETE": OpDelete})
+		if q.op == OpGet && q.query.Get("alt") == "media" {
+			q.op = OpRead
+		}
+	case q.Method != http.MethodPost:
+	case q.rest[0] == "compose":
+		q.op = OpCompose
+	case q.rest[0] == "restore":
+		q.op = OpRestore
+	case (q.rest[0] == "rewriteTo" || q.rest[0] == "copyTo") && len(q.rest) == 5 && q.rest[1] == "b" && q.rest[3] == "o":
+		q.op = OpRewrite
+	}
+}
+
+func byMethod(method string, ops map[string]Op) Op {
+	if op, ok := ops[method]; ok {
+		return op
+	}
+	return OpUnknown
+}
+
+// parseUpload tells apart what goes to an /upload/ path.
+func (q *request) parseUpload() {
+	if q.query.Has("upload_id") {
+		// Stripped of its uploadType a session URI is not one for POST.
+		if q.Method != http.MethodPost || q.query.Get("uploadType") == "resumable" {
+			q.parseSession()
+		}
+		return
+	}
+	switch q.query.Get("uploadType") {
+	case "resumable":
+		if q.Method == http.MethodPost || q.Method == http.MethodPut {
+			q.op = OpStart
+		}
+	case "media", "multipart":
+		if q.Method == http.MethodPost || q.Method == http.MethodPut {
+			q.op = OpInsert
+		}
+	}
+}
+
+// parseSession tells apart the requests on a session URI. PUT and POST mean
+// the same.
+func (q *request) parseSession() {
+	q.upload = q.query.Get("upload_id")
+	switch q.Method {
+	case http.MethodDelete:
+		q.op = OpCancel
+		return
+	case http.MethodPut, http.MethodPost:
+	default:
+		return
+	}
+	q.op = OpPut
+	header := q.Header.Get("Content-Range")
+	if header == "" { // the body is the whole object
+		q.contentRange = contentRange{first: 0, last: -1, total: q.ContentLength}
+		if q.ContentLength > 0 {
+			q.contentRange.last = q.ContentLength - 1
+		}
+		q.op = OpFinalize
+		return
+	}
+	q.rangeGiven = true
+	c, err := parseContentRange(header)
+	q.contentRange, q.rangeErr = c, err
+	switch {
+	case err != nil:
+	case c.query:
+		q.op = OpQuery
+	case c.last < 0, c.last+1 == c.total:
+		q.op = OpFinalize
+	}
+}
+
+func (q *request) parseXML(path string) {
+	bucket, object, slash := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	var err error
+	if q.bucket, err = url.PathUnescape(bucket); err != nil {
+		q.bucket = bucket
+	}
+	if q.object, err = url.PathUnescape(object); err != nil {
+		q.object = object
+	}
+	switch {
+	case q.query.Has("upload_id"):
+		q.parseSession()
+	case q.bucket == "":
+		q.op = byMethod(q.Method, map[string]Op{"GET": OpBucketList})
+	case !slash || q.object == "":
+		q.op = byMethod(q.Method, map[string]Op{"GET": OpList, "HEAD": OpBucketGet, "PUT": OpBucketInsert, "DELETE": OpBucketDelete})
+		if q.op == OpList && q.query.Has("uploads") {
+			q.op = OpPartsUploads
+		}
+	case q.query.Has("uploads"):
+		q.op = byMethod(q.Method, map[string]Op{"POST": OpPartsStart})
+	case q.query.Has("uploadId"):
+		q.op = byMethod(q.Method, map[string]Op{"PUT": OpPartsPut, "POST": OpPartsComplete, "DELETE": OpPartsAbort, "GET": OpPartsList})
+	case q.Method == http.MethodPost && strings.EqualFold(q.Header.Get("x-goog-resumable"), "start"),
+		q.Method == http.MethodPut && strings.EqualFold(q.Header.Get("x-goog-resumable"), "start"):
+		q.op = OpStart
+	case q.Method == http.MethodPut && q.Header.Get("x-goog-copy-source") != "":
+		q.op = OpRewrite
+	default:
+		q.op = byMethod(q.Method, map[string]Op{"GET": OpRead, "HEAD": OpGet, "PUT": OpInsert, "DELETE": OpDelete})
+	}
+}
+
+// base is the server's own URL as the client sees it, for the links in
+// replies: a session URI must lead back the way the request came.
+func (q *request) base() string {
+	scheme := "http"
+	if q.TLS != nil {
+		scheme = "https"
+	}
+	if p := q.Header.Get("X-Forwarded-Proto"); p == "http" || p == "https" {
+		scheme = p
+	}
+	return scheme + "://" + q.Host
+}
+
+// isSession tells whether the request goes to a session URI.
+func (q *request) isSession() bool {
+	switch q.op {
+	case OpPut, OpFinalize, OpQuery, OpCancel:
+		return true
+	}
+	return false
+}
+
+// dataSpan is the object bytes [from, to) that the request carries, for faults
+// that wait for an offset. to is -1 when it is open; ok is false for requests
+// without object bytes.
+func (q *request) dataSpan() (from, to int64, ok bool) {
+	switch q.op {
+	case OpInsert, OpPartsPut:
+		return 0, -1, true
+	case OpPut, OpFinalize:
+		if q.rangeErr != nil {
+			return 0, 0, false
+		}
+		if q.contentRange.last < 0 {
+			return q.contentRange.first, -1, true
+		}
+		return q.contentRange.first, q.contentRange.last + 1, true
+	}
+	return 0, 0, false
+}

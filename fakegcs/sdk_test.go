@@ -1,0 +1,110 @@
+package fakegcs_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"cloud.google.com/go/storage"
+	"google.golang.org/api/iterator"
+
+	"gcsup/fakegcs"
+)
+
+// The official library, unmodified, writes, reads back, lists and deletes.
+func TestOfficialClient(t *testing.T) {
+	for _, mode := range []string{"memory", "directory"} {
+		for _, chunk := range []int{0, q, 1 << 20, 16 << 20} {
+			t.Run(fmt.Sprintf("%s/chunk=%d", mode, chunk), func(t *testing.T) {
+				opts := &fakegcs.Options{}
+				if mode == "directory" {
+					opts.Dir = t.TempDir()
+				}
+				w := newWorld(t, opts)
+				t.Setenv("STORAGE_EMULATOR_HOST", w.url)
+				ctx := context.Background()
+				client, err := storage.NewClient(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer client.Close()
+				bkt := client.Bucket("bkt")
+				for _, size := range []int{0, 1, q - 1, q, q + 1, 2 * q, 1<<20 + 7} {
+					name := fmt.Sprintf("dir/a b/../ü%d", size)
+					content := data(size)
+					obj := bkt.Object(name).If(storage.Conditions{DoesNotExist: true})
+					wr := obj.NewWriter(ctx)
+					wr.ChunkSize, wr.ContentType, wr.Metadata = chunk, "text/x-test", map[string]string{"k": "v"}
+					if _, err := wr.Write(content); err != nil {
+						t.Fatal(err)
+					}
+					if err := wr.Close(); err != nil {
+						t.Fatalf("size %d: %v", size, err)
+					}
+					attrs, err := bkt.Object(name).Attrs(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if attrs.Size != int64(size) || attrs.CRC32C != wr.Attrs().CRC32C || attrs.Generation != wr.Attrs().Generation ||
+						attrs.ContentType != "text/x-test" || attrs.Metadata["k"] != "v" || len(attrs.MD5) != 16 {
+						t.Errorf("size %d: attrs = %+v", size, attrs)
+					}
+					rd, err := bkt.Object(name).NewReader(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got, err := io.ReadAll(rd)
+					rd.Close()
+					if err != nil || !bytes.Equal(got, content) {
+						t.Errorf("size %d: read back %d bytes, %v", size, len(got), err)
+					}
+					if size > 10 {
+						rd, err := bkt.Object(name).NewRangeReader(ctx, 3, 5)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if got, err := io.ReadAll(rd); err != nil || !bytes.Equal(got, content[3:8]) || rd.Attrs.Size != int64(size) {
+							t.Errorf("size %d: range read %d bytes, %v", size, len(got), err)
+						}
+						rd.Close()
+					}
+					again := obj.NewWriter(ctx)
+					again.ChunkSize = chunk
+					again.Write(content)
+					if err := again.Close(); err == nil || !strings.Contains(err.Error(), "412") {
+						t.Errorf("overwrite with DoesNotExist = %v, want 412", err)
+					}
+				}
+				var names []string
+				for it := bkt.Objects(ctx, &storage.Query{Prefix: "dir/"}); ; {
+					attrs, err := it.Next()
+					if err == iterator.Done {
+						break
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					names = append(names, attrs.Name)
+				}
+				if len(names) != 7 {
+					t.Errorf("listed %q", names)
+				}
+				for _, name := range names {
+					if err := bkt.Object(name).Delete(ctx); err != nil {
+						t.Error(err)
+					}
+				}
+				if _, err := bkt.Object(names[0]).Attrs(ctx); !errors.Is(err, storage.ErrObjectNotExist) {
+					t.Errorf("Attrs after Delete = %v", err)
+				}
+				if err := bkt.Delete(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,512 @@
+package fakegcs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options configures a [Server]. The zero value is a strict server in memory.
+type Options struct {
+	// Dir is the directory that keeps everything, created as needed. A server
+	// that is started on it again goes on where the last one was, also after
+	// that one was killed. Only one server may use a directory at a time.
+	// Empty means memory.
+	Dir string
+	// CreateBuckets makes a bucket come into being when it is first named.
+	CreateBuckets bool
+	// Discard throws object bytes away and keeps sizes and checksums, for
+	// benchmarks. Reads of object bytes answer 501. Not together with Dir.
+	Discard bool
+	// NoMD5 leaves out MD5, which costs more than all else together: objects
+	// have no md5Hash, incomplete uploads no X-Range-MD5, and an upload that
+	// declares an MD5 is refused with 501.
+	NoMD5 bool
+	// RunningHash adds x-goog-running-hash, the CRC32C of what is committed,
+	// to the answers of incomplete uploads. The service sends it at times, but
+	// does not document it.
+	RunningHash bool
+	// Query308 answers status queries with a real 308 also where the request
+	// has X-GUploader-No-308, as Google's storage-testbench does. The service
+	// answers 200 with an override header.
+	Query308 bool
+	// RequireToken answers 401 to requests without a bearer token that
+	// [Server.AllowToken] or POST /_fakegcs/token gave out. Session URIs need
+	// none.
+	RequireToken bool
+	// Faults is the fault plan to begin with.
+	Faults []Fault
+	// Rate and TotalRate limit the bytes per second in each direction, of one
+	// connection and of all together. 0 is no limit.
+	Rate, TotalRate int64
+	// Latency delays each reply.
+	Latency time.Duration
+	// KeepRequests is how many requests [Server.Requests] remembers. 0 means
+	// 10000, and -1 none.
+	KeepRequests int
+	// OnRequest, if set, is told of every request when it is over. It is
+	// called from many goroutines and must not block.
+	OnRequest func(Request)
+	// Logger gets warnings about the directory. nil discards them.
+	Logger *slog.Logger
+}
+
+// Server is a Cloud Storage server. It is an [http.Handler]; create it with
+// [New]. All methods may be called from any goroutine.
+type Server struct {
+	opts    Options
+	log     *slog.Logger
+	disk    *disk // nil in memory
+	buffers buffers
+	plan    plan
+	account account
+	link    link
+	tokens  tokens
+	ahead   atomic.Int64 // how far the clock was moved
+
+	ctx            context.Context // ends when Close is called
+	cancel         context.CancelFunc
+	mu             sync.Mutex // guards what follows, and all buckets
+	buckets        map[string]*bucket
+	sessions       map[string]*session
+	lastGeneration int64
+
+	runMu   sync.Mutex // guards what follows
+	closed  bool
+	running map[*body]bool
+	idle    sync.WaitGroup
+}
+
+// New makes a server. It fails when the options contradict each other or the
+// directory can't be used.
+func New(opts *Options) (*Server, error) {
+	s := &Server{buckets: map[string]*bucket{}, sessions: map[string]*session{}, running: map[*body]bool{}}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.log = s.opts.Logger; s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	o := s.opts
+	switch {
+	case o.Dir != "" && o.Discard:
+		return nil, errors.New("fakegcs: Options: Dir and Discard exclude each other")
+	case o.Rate < 0 || o.TotalRate < 0 || o.Latency < 0:
+		return nil, errors.New("fakegcs: Options: a negative rate or latency")
+	}
+	if err := s.AddFaults(o.Faults...); err != nil {
+		return nil, err
+	}
+	s.account.keep = o.KeepRequests
+	if s.account.keep == 0 {
+		s.account.keep = 10000
+	}
+	s.link.init(o.Rate, o.TotalRate)
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if o.Dir != "" {
+		d, err := openDisk(o.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("fakegcs: open directory: %w", err)
+		}
+		s.disk = d
+		if err := d.load(s); err != nil {
+			return nil, fmt.Errorf("fakegcs: load directory: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// Close ends stalled and running requests, waits for them, and lets go of the
+// directory. Later requests are answered 503.
+func (s *Server) Close() error {
+	s.runMu.Lock()
+	s.closed = true
+	for b := range s.running {
+		b.interrupt()
+	}
+	s.runMu.Unlock()
+	s.cancel()
+	s.idle.Wait()
+	return nil
+}
+
+// now is the server's time. The service's clock has milliseconds.
+func (s *Server) now() time.Time {
+	return time.Now().Add(time.Duration(s.ahead.Load())).UTC().Truncate(time.Millisecond)
+}
+
+// Advance moves the server's clock forward, to make sessions expire.
+func (s *Server) Advance(d time.Duration) { s.ahead.Add(int64(d)) }
+
+// AddFaults appends to the fault plan. It adds nothing when one of the faults
+// is not valid.
+func (s *Server) AddFaults(faults ...Fault) error {
+	for i, f := range faults {
+		if err := f.Validate(); err != nil {
+			return fmt.Errorf("fakegcs: fault %d: %w", i+1, err)
+		}
+	}
+	s.plan.add(faults)
+	return nil
+}
+
+// ClearFaults takes all faults away.
+func (s *Server) ClearFaults() { s.plan.clear() }
+
+// FaultReport tells what became of each fault of the plan, in its order.
+func (s *Server) FaultReport() []FaultCount { return s.plan.report() }
+
+// Object is the metadata of the live generation of an object.
+func (s *Server) Object(bucket, name string) (Object, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.buckets[bucket]
+	if b == nil {
+		return Object{}, false
+	}
+	v := b.live(name)
+	if v == nil {
+		return Object{}, false
+	}
+	return *v.clone(), true
+}
+
+// OpenObject reads the bytes of the live generation of an object, also while
+// it is being replaced or deleted. The caller closes the reader.
+func (s *Server) OpenObject(bucket, name string) (io.ReadCloser, error) {
+	v, refused := s.find(bucket, name, 0)
+	if refused != nil {
+		return nil, refused
+	}
+	r, err := v.blob.section(0, v.Size)
+	if err != nil {
+		v.blob.release()
+		return nil, err
+	}
+	return &released{r, v.blob}, nil
+}
+
+// ReadObject is the bytes of the live generation of an object.
+func (s *Server) ReadObject(bucket, name string) ([]byte, error) {
+	r, err := s.OpenObject(bucket, name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(r)
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	q := parse(r)
+	q.in = s.newBody(w, r)
+	if !s.enter(q.in) {
+		http.Error(w, "the server is closed", http.StatusServiceUnavailable)
+		return
+	}
+	defer s.leave(q.in)
+	conn := s.link.connect(r.RemoteAddr)
+	defer s.link.disconnect(r.RemoteAddr)
+	if s.link.limited() {
+		q.in.step = conn.step()
+		q.in.pace = func(n int) { s.link.pace(s.ctx, conn, &s.link.in, n) }
+	}
+	sent := &sent{}
+	defer func() { // also when the reply is a panic that ends the connection
+		s.note(q, sent, start)
+	}()
+	rep := s.answer(q)
+	if rep.stream != nil {
+		defer rep.stream.Close()
+	}
+	s.send(w, q, rep, conn, sent)
+}
+
+func (s *Server) enter(b *body) bool {
+	s.runMu.Lock()
+	defer s.runMu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.running[b] = true
+	s.idle.Add(1)
+	return true
+}
+
+func (s *Server) leave(b *body) {
+	s.runMu.Lock()
+	delete(s.running, b)
+	s.runMu.Unlock()
+	s.idle.Done()
+}
+
+func (s *Server) newBody(w http.ResponseWriter, r *http.Request) *body {
+	b := &body{r: r.Body, cut: -1, stall: -1, corrupt: -1, stop: make(chan struct{})}
+	b.latest.Store(time.Now().UnixNano())
+	rc := http.NewResponseController(w)
+	b.expire = func() { _ = rc.SetReadDeadline(time.Unix(1, 0)) } // not every ResponseWriter can
+	b.wait = func(d time.Duration, stop <-chan struct{}) bool { return s.wait(&request{Request: r}, d, stop) }
+	return b
+}
+
+// wait waits for d, or for ever when d is 0. It reports false when the client
+// has gone, the server is closed, or stop is closed first. The context of a
+// request is of use only when its body was read: before that net/http does
+// not watch the connection.
+func (s *Server) wait(q *request, d time.Duration, stop <-chan struct{}) bool {
+	var after <-chan time.Time
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		after = timer.C
+	}
+	select {
+	case <-after:
+		return true
+	case <-q.Context().Done():
+	case <-s.ctx.Done():
+	case <-stop:
+	}
+	return false
+}
+
+// is tells whether a is the given effect; a may be nil.
+func (a *Action) is(e Effect) bool { return a != nil && a.Effect == e }
+
+// hangup is the reply of a fault that sends none.
+var hangup = &reply{}
+
+// answer lets the fault plan act on q before its operation is done, and does
+// it.
+func (s *Server) answer(q *request) *reply {
+	if q.op == OpControl {
+		return s.control(q)
+	}
+	s.nameSession(q)
+	q.fault = s.plan.take(q)
+	if f := q.fault; f != nil {
+		switch f.Effect {
+		case EffectStatus:
+			return f.statusReply(q.xml, s.now())
+		case EffectStatusAfter:
+			if op := q.op; op != OpPut && op != OpFinalize {
+				return f.statusReply(q.xml, s.now())
+			}
+		case EffectRevoke:
+			s.tokens.revoke(bearer(q.Header))
+			return refuse(http.StatusUnauthorized, "authError", "Invalid Credentials").reply(q.xml)
+		case EffectReset, EffectClose:
+			return hangup
+		case EffectStall:
+			q.in.stalled.Store(true)
+			if !s.wait(q, f.For, q.in.stop) {
+				return hangup
+			}
+			q.in.stalled.Store(false)
+		case EffectDelay:
+			if !s.wait(q, f.For, q.in.stop) {
+				return hangup
+			}
+		case EffectCutRequest, EffectLateCommit:
+			q.in.cut = f.Bytes
+		case EffectStallBody:
+			q.in.stall, q.in.stallFor = f.Bytes, f.For
+		case EffectCorrupt:
+			q.in.corrupt = f.Bytes
+		}
+	}
+	if s.opts.RequireToken && !q.isSession() && !s.tokens.valid(bearer(q.Header), s.now()) {
+		return refuse(http.StatusUnauthorized, "authError", "Invalid Credentials").reply(q.xml)
+	}
+	return s.operate(q)
+}
+
+// nameSession gives a request on a session the names of its object, which its
+// URL need not have.
+func (s *Server) nameSession(q *request) {
+	if q.upload == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u := s.sessions[q.upload]; u != nil {
+		q.bucket, q.object, q.xml = u.Meta.Bucket, u.Meta.Name, u.XML
+	}
+}
+
+// operate does what q asks for.
+func (s *Server) operate(q *request) *reply {
+	switch q.op {
+	case OpStart:
+		return s.start(q)
+	case OpPut, OpFinalize, OpQuery, OpCancel:
+		return s.onSession(q)
+	case OpInsert:
+		return s.insert(q)
+	case OpGet:
+		return s.get(q)
+	case OpRead:
+		return s.read(q)
+	case OpList:
+		return s.listObjects(q)
+	case OpDelete:
+		return s.delete(q)
+	case OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete:
+		return s.onBuckets(q)
+	}
+	return s.unknown(q)
+}
+
+func (s *Server) delete(q *request) *reply {
+	generation, err := generationParam(q.query.Get("generation"))
+	if err != nil {
+		return err.reply(q.xml)
+	}
+	cond, err := parseConditions(q.query, q.Header, "if")
+	if err != nil {
+		return err.reply(q.xml)
+	}
+	if err := s.deleteObject(q.bucket, q.object, generation, cond); err != nil {
+		return err.reply(q.xml)
+	}
+	return newReply(http.StatusNoContent)
+}
+
+// unknown refuses what the server does not offer, in a way that tells whether
+// the URL or the method is wrong.
+func (s *Server) unknown(q *request) *reply {
+	switch {
+	case q.upload != "" || q.query.Has("upload_id"):
+		return refuse(http.StatusMethodNotAllowed, "methodNotAllowed", "Method Not Allowed").reply(q.xml)
+	case q.bucket != "" && len(q.rest) == 0:
+		if slices.Contains([]string{"GET", "PUT", "POST", "DELETE", "PATCH", "HEAD"}, q.Method) && q.query.Get("uploadType") != "" {
+			return invalid("Invalid upload type: '%s'.", q.query.Get("uploadType")).reply(q.xml)
+		}
+		return refuse(http.StatusMethodNotAllowed, "methodNotAllowed", "Method Not Allowed").reply(q.xml)
+	case q.bucket != "":
+		return refuse(http.StatusNotImplemented, "notImplemented", "fakegcs does not implement %s %s", q.Method, q.URL.Path).reply(q.xml)
+	}
+	return refuse(http.StatusNotFound, "notFound", "Not Found").reply(q.xml)
+}
+
+// sent is what really went out.
+type sent struct {
+	status   int    // 0: no reply
+	reported string // its Range header
+	bytes    int64
+}
+
+// send writes the reply, or what the fault leaves of it. The request is read to
+// its end first: a client that is still writing when the connection closes may
+// lose the reply, and the emulator is to be predictable.
+func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *lane, out *sent) {
+	f := q.fault
+	if rep == hangup {
+		drop(w, f.is(EffectReset))
+		return
+	}
+	early := f != nil && f.Early && (f.Effect == EffectStatus || f.Effect == EffectStatusAfter)
+	if !early {
+		_, err := io.Copy(io.Discard, q.in)
+		switch {
+		case errors.Is(err, errCut):
+			drop(w, true)
+			return
+		case errors.Is(err, errInterrupted):
+			drop(w, false)
+			return
+		}
+	}
+	if f.is(EffectStallReply) && !s.wait(q, f.For, q.in.stop) {
+		drop(w, false)
+		return
+	}
+	if f.is(EffectLoseReply) {
+		drop(w, true)
+		return
+	}
+	if s.opts.Latency > 0 && !s.wait(q, s.opts.Latency, q.in.stop) {
+		drop(w, false)
+		return
+	}
+	for k, v := range rep.header {
+		w.Header()[k] = v
+	}
+	if f.is(EffectGoAway) {
+		w.Header().Set("Connection", "close")
+	}
+	length := rep.length
+	if rep.stream == nil && rep.length == 0 {
+		length = int64(len(rep.body))
+	}
+	if length >= 0 && rep.status != http.StatusNoContent && rep.status != http.StatusNotModified {
+		w.Header().Set("Content-Length", strconv.FormatInt(length, 10))
+	}
+	limit := int64(-1)
+	if f.is(EffectCutReply) {
+		limit = min(f.Bytes, max(length, 0))
+	}
+	out.status, out.reported = rep.status, rep.header.Get("Range")
+	w.WriteHeader(rep.status)
+	var to io.Writer = w
+	if s.link.limited() {
+		to = &pacedWriter{w: w, step: conn.step(), pace: func(n int) { s.link.pace(s.ctx, conn, &s.link.out, n) }}
+	}
+	if q.Method != http.MethodHead {
+		out.bytes = rep.copyTo(to, limit)
+	}
+	if limit >= 0 {
+		_ = http.NewResponseController(w).Flush() // what was sent is to arrive
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// copyTo writes the body, at most limit bytes of it when limit isn't negative.
+func (r *reply) copyTo(w io.Writer, limit int64) int64 {
+	if r.stream == nil {
+		p := r.body
+		if limit >= 0 {
+			p = p[:min(int64(len(p)), limit)]
+		}
+		n, _ := w.Write(p) // the client may have gone
+		return int64(n)
+	}
+	var from io.Reader = r.stream
+	if limit >= 0 {
+		from = io.LimitReader(from, limit)
+	}
+	n, err := io.Copy(w, from)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the length was promised
+	}
+	return n
+}
+
+// drop ends the connection without a reply: with a reset (RST), or in order.
+func drop(w http.ResponseWriter, reset bool) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil { // HTTP/2: RST_STREAM
+		panic(http.ErrAbortHandler)
+	}
+	if reset {
+		raw := conn
+		if t, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
+			raw = t.NetConn()
+		}
+		if l, ok := raw.(interface{ SetLinger(int) error }); ok {
+			_ = l.SetLinger(0)
+		}
+		_ = raw.Close()
+	}
+	_ = conn.Close()
+}

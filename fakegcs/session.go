@@ -1,0 +1,285 @@
+package fakegcs
+
+import (
+	"encoding"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// sessionLifetime is how long a session can be used,
+// https://cloud.google.com/storage/docs/resumable-uploads#introduction.
+const sessionLifetime = 7 * 24 * time.Hour
+
+// checkpointEvery is how many bytes may have to be hashed again after a crash
+// of the emulator.
+const checkpointEvery = 64 << 20
+
+// The states of a session.
+const (
+	active    = ""          // takes bytes
+	final     = "final"     // the object exists; every request answers it again
+	cancelled = "cancelled" // every request answers 499
+	dead      = "dead"      // every request answers 410 with the cause inside
+)
+
+// sessionRecord is what a session is, and what the directory keeps of it.
+type sessionRecord struct {
+	ID      string     `json:"id"` // the upload_id
+	XML     bool       `json:"xml,omitempty"`
+	Meta    Object     `json:"meta"` // what the object is to be
+	Cond    conditions `json:"conditions"`
+	CRC32C  *CRC32C    `json:"wantCrc32c,omitempty"` // declared at the start
+	MD5     []byte     `json:"wantMd5,omitempty"`
+	Created time.Time  `json:"created"`
+	Total   int64      `json:"total"` // size of the object, -1 unknown; once known it can't change
+
+	State    string  `json:"state,omitempty"`
+	Poison   string  `json:"poison,omitempty"` // the error that a too short chunk left behind
+	Status   int     `json:"status,omitempty"` // why it is dead
+	Reason   string  `json:"reason,omitempty"`
+	Message  string  `json:"message,omitempty"`
+	Object   *Object `json:"object,omitempty"`
+	BlobID   string  `json:"blob,omitempty"`
+	Size     int64   `json:"size"`               // bytes committed at the last checkpoint
+	Sum      CRC32C  `json:"crc32c"`             // of those
+	MD5State []byte  `json:"md5State,omitempty"` // of those
+}
+
+// session is one resumable upload.
+//
+// mu is held for short steps only: to take in one quantum, to answer a query,
+// to make the object. No request waits for the network with it. In between,
+// one request at a time is the session's writer; it commits quantum after
+// quantum, and each commit first looks whether it still is the writer.
+//
+// Two things follow for a client that lost its connection. A query waits until
+// the writer has taken in all that the dead connection still held: it knows
+// that when the writer ends, or when nothing came in for [silence]. And a new
+// data request takes the session over from a writer that has fallen silent,
+// whose bytes count no more from then on; so a stalled request can't hold a
+// session. While a writer is alive and busy, a query waits at most [patience]
+// and then answers what is committed so far, and a data request waits for its
+// turn.
+type session struct {
+	mu sync.Mutex
+	sessionRecord
+	blob   *sharedBlob
+	sum    *digest
+	writer *writer
+	// A late-commit fault: until hiddenUntil the session claims to hold only
+	// hiddenAt bytes.
+	hiddenAt    int64
+	hiddenUntil time.Time
+}
+
+const (
+	silence  = 100 * time.Millisecond
+	patience = 2 * time.Second
+)
+
+// writer is the request that may add bytes to a session.
+type writer struct {
+	in   *body
+	done chan struct{} // closed when it no longer reads
+}
+
+// settle waits until w has ended, has fallen silent, or limit has passed; 0 is
+// no limit. It reports whether w ended.
+func (s *Server) settle(q *request, w *writer, limit time.Duration) bool {
+	tick := time.NewTicker(silence / 10)
+	defer tick.Stop()
+	start := time.Now()
+	for !w.in.quiet(time.Now(), silence) && (limit == 0 || time.Since(start) < limit) {
+		select {
+		case <-w.done:
+			return true
+		case <-tick.C:
+		case <-q.Context().Done():
+			return false
+		case <-s.ctx.Done():
+			return false
+		}
+	}
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// claim makes q the writer of u, as soon as an earlier one lets it. It fails
+// only when q or the server has ended.
+func (s *Server) claim(q *request, u *session) (*writer, *apiError) {
+	w := &writer{in: q.in, done: make(chan struct{})}
+	for {
+		u.mu.Lock()
+		earlier := u.writer
+		if earlier == nil {
+			u.writer = w
+			u.mu.Unlock()
+			q.in.latest.Store(time.Now().UnixNano())
+			return w, nil
+		}
+		u.mu.Unlock()
+		if s.settle(q, earlier, 0) {
+			continue
+		}
+		if q.Context().Err() != nil || s.ctx.Err() != nil {
+			return nil, refuse(http.StatusServiceUnavailable, "backendError", "Another request is using this upload session.")
+		}
+		u.mu.Lock()
+		if u.writer == earlier {
+			u.writer = nil
+			earlier.in.interrupt()
+		}
+		u.mu.Unlock()
+	}
+}
+
+// resignLocked ends w's turn. Someone may have taken it already.
+func (u *session) resignLocked(w *writer) {
+	if u.writer == w {
+		u.writer = nil
+		u.sum.idle()
+		_ = u.blob.close() // every byte was handed to the system by its write
+	}
+	close(w.done)
+}
+
+// committedLocked is the number of bytes that the session admits to.
+func (u *session) committedLocked(now time.Time) int64 {
+	if now.Before(u.hiddenUntil) {
+		return min(u.hiddenAt, u.blob.size())
+	}
+	return u.blob.size()
+}
+
+// takeLocked commits p, of which it becomes the owner.
+func (s *Server) takeLocked(u *session, p []byte) error {
+	kept, err := u.blob.append(p, true)
+	if err != nil {
+		s.buffers.put(p)
+		return err
+	}
+	u.sum.add(p, !kept)
+	if u.blob.size()-u.Size >= checkpointEvery {
+		return s.saveLocked(u)
+	}
+	return nil
+}
+
+// saveLocked writes the session's record to the directory, if there is one.
+func (s *Server) saveLocked(u *session) error {
+	if s.disk == nil {
+		return nil
+	}
+	if u.State == active {
+		u.Size, u.Sum = u.blob.size(), u.sum.crc
+		if u.sum.md5 != nil {
+			u.sum.pending.Wait()
+			u.MD5State, _ = u.sum.md5.(encoding.BinaryMarshaler).MarshalBinary() // never fails
+		}
+	}
+	return s.disk.saveSession(&u.sessionRecord)
+}
+
+// endLocked puts the session into a state in which it takes no more bytes and
+// holds none.
+func (s *Server) endLocked(u *session, state string, cause *apiError) *apiError {
+	u.State = state
+	if cause != nil {
+		u.Status, u.Reason, u.Message = cause.status, cause.reason, cause.message
+	}
+	u.MD5State = nil
+	if err := s.saveLocked(u); err != nil {
+		return errInternal(err)
+	}
+	if u.blob != nil && state != final {
+		u.blob.release()
+	}
+	u.blob = nil
+	return nil
+}
+
+// closedReplyLocked is the answer of a session that takes no more bytes, or
+// nil when it does.
+func (s *Server) closedReplyLocked(q *request, u *session) *reply {
+	switch u.State {
+	case final:
+		return s.finishedReply(q, u)
+	case cancelled:
+		return u.mark(newReply(statusClientClosed))
+	case dead:
+		// The status is 410 whatever the cause; the body has the cause.
+		cause := &apiError{status: u.Status, reason: u.Reason, message: u.Message}
+		r := cause.reply(false)
+		r.status = http.StatusGone
+		return u.mark(r)
+	}
+	return nil
+}
+
+// mark adds the headers that every answer of the upload servers has.
+func (u *session) mark(r *reply) *reply {
+	return r.set("X-Guploader-Uploadid", u.ID).set("Server", "UploadServer")
+}
+
+// finishedReply answers the object that the session has made. XML sessions
+// have it in headers and no body.
+func (s *Server) finishedReply(q *request, u *session) *reply {
+	o := u.Object
+	if q.fault.is(EffectWrongHash) {
+		o = o.clone()
+		o.CRC32C ^= 1
+		if o.MD5 != nil {
+			o.MD5[0] ^= 1
+		}
+	}
+	if u.XML {
+		r := newReply(http.StatusOK)
+		objectHeaders(r, o)
+		r.set("Content-Type", "text/html; charset=UTF-8")
+		r.header.Del("Last-Modified")
+		return u.mark(r)
+	}
+	return u.mark(jsonReply(http.StatusOK, o.resource(q.base())))
+}
+
+// incompleteLocked is the 308: so many bytes are committed, go on from there.
+// With X-GUploader-No-308 it comes as 200 with an override header.
+func (s *Server) incompleteLocked(q *request, u *session) *reply {
+	now := s.now()
+	n := u.committedLocked(now)
+	r := newReply(http.StatusPermanentRedirect)
+	if q.Header.Get("X-Guploader-No-308") == "yes" && (q.op != OpQuery || !s.opts.Query308) {
+		r = newReply(http.StatusOK).set("X-Http-Status-Code-Override", "308")
+	}
+	r.set("Content-Type", "text/html; charset=UTF-8")
+	claimed := n
+	if q.fault.is(EffectWrongRange) {
+		claimed = max(0, n+q.fault.Bytes)
+	}
+	if claimed > 0 && !q.fault.is(EffectNoRange) {
+		r.set("Range", "bytes=0-"+strconv.FormatInt(claimed-1, 10))
+	}
+	if n > 0 && n == u.blob.size() {
+		crc, sum := u.sum.crc, u.sum.sumMD5()
+		if q.fault.is(EffectWrongHash) {
+			crc ^= 1
+			if sum != nil {
+				sum[0] ^= 1
+			}
+		}
+		if sum != nil {
+			r.set("X-Range-Md5", hex.EncodeToString(sum))
+		}
+		if s.opts.RunningHash {
+			r.set("X-Goog-Running-Hash", "crc32c="+crc.String())
+		}
+	}
+	return u.mark(r)
+}

@@ -1,0 +1,256 @@
+package fakegcs
+
+import (
+	"net/http"
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+// This file is the one place where objects appear, are replaced and go away.
+// Its methods on Server that end in Locked need [Server.mu]. Each change goes
+// to the directory first and into memory afterwards, so that a failed write
+// changes nothing.
+
+// errNoBucket is the service's answer for a bucket that isn't there.
+func errNoBucket() *apiError {
+	return refuse(http.StatusNotFound, "noBucket", "The specified bucket does not exist.")
+}
+
+func errNoObject(bucket, name string) *apiError {
+	return refuse(http.StatusNotFound, "notFound", "No such object: %s/%s", bucket, name)
+}
+
+func errInternal(err error) *apiError {
+	return refuse(http.StatusInternalServerError, "internalError", "%v", err)
+}
+
+// bucketLocked finds a bucket, or creates it when the options say so.
+func (s *Server) bucketLocked(name string) (*bucket, *apiError) {
+	if b := s.buckets[name]; b != nil {
+		return b, nil
+	}
+	if !s.opts.CreateBuckets {
+		return nil, errNoBucket()
+	}
+	if err := checkBucketName(name); err != nil {
+		return nil, err
+	}
+	b := newBucket(name, s.now())
+	if err := s.disk.saveBucket(b); err != nil {
+		return nil, errInternal(err)
+	}
+	s.buckets[name] = b
+	return b, nil
+}
+
+// hasBucket refuses what is meant for a bucket that isn't there.
+func (s *Server) hasBucket(name string) *apiError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.bucketLocked(name)
+	return err
+}
+
+// checkName applies https://cloud.google.com/storage/docs/objects#naming.
+func checkName(name string) *apiError {
+	switch {
+	case name == "":
+		return refuse(http.StatusBadRequest, "required", "Required parameter: name")
+	case len(name) > 1024:
+		return invalid("The specified object name is not valid: it has %d bytes of UTF-8, at most 1024 are allowed.", len(name))
+	case !utf8.ValidString(name), name == ".", name == "..":
+		return invalid("The specified object name is not valid.")
+	}
+	for _, r := range name {
+		if r == '\r' || r == '\n' {
+			return invalid("Disallowed unicode characters present in object name '%s'", name)
+		}
+	}
+	return nil
+}
+
+// publish makes an object of the bytes in blob: it becomes the live generation
+// of its name, all at once, if the preconditions hold. o has the metadata that
+// the uploader gave, with size and checksums; session names the upload session
+// that this finishes, if one does. The object takes over the caller's reference
+// to blob, except when publish fails.
+func (s *Server) publish(o *Object, blob *sharedBlob, cond conditions, session string) (*Object, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.bucketLocked(o.Bucket)
+	if err != nil {
+		return nil, err
+	}
+	now := s.now()
+	previous := b.live(o.Name)
+	if err := cond.check(objectOf(previous), false); err != nil {
+		return nil, err
+	}
+	if previous != nil && !b.versioned() {
+		if err := protected(previous, now); err != nil {
+			return nil, err
+		}
+	}
+	o = o.clone()
+	o.Generation = s.generationLocked(now)
+	o.Metageneration = 1
+	o.TimeCreated, o.Updated, o.TimeFinalized, o.TimeStorageClassUpdated = now, now, now, now
+	if o.StorageClass == "" {
+		o.StorageClass = b.StorageClass
+	}
+	if o.ContentType == "" {
+		o.ContentType = "application/octet-stream"
+	}
+	if b.DefaultEventBasedHold {
+		o.EventBasedHold = true
+	}
+	if p := b.RetentionPolicy; p != nil && !o.EventBasedHold {
+		o.RetentionExpirationTime = now.Add(time.Duration(p.RetentionPeriod) * time.Second)
+	}
+	o.sign()
+	v := &version{o, blob}
+	if err := s.disk.saveObject(v, session); err != nil {
+		return nil, errInternal(err)
+	}
+	if previous != nil {
+		// The new object is there, so nothing may fail any more. What stays
+		// of the old one in the directory is put right at the next start.
+		if err := s.retireLocked(b, previous, now); err != nil {
+			s.log.Warn("fakegcs: replace object", "bucket", o.Bucket, "object", o.Name, "err", err)
+		}
+	}
+	b.at(o.Name).live = v
+	return o, nil
+}
+
+func objectOf(v *version) *Object {
+	if v == nil {
+		return nil
+	}
+	return v.Object
+}
+
+// generationLocked makes a new generation number: microseconds, as the
+// service's are, and larger than every one before.
+func (s *Server) generationLocked(now time.Time) int64 {
+	s.lastGeneration = max(now.UnixMicro(), s.lastGeneration+1)
+	return s.lastGeneration
+}
+
+// retireLocked takes the live generation v out of the way: it becomes
+// noncurrent, or soft-deleted, or is gone, as the bucket is configured.
+func (s *Server) retireLocked(b *bucket, v *version, now time.Time) *apiError {
+	g := b.objects[v.Name]
+	if b.versioned() {
+		o := v.clone()
+		o.TimeDeleted = now
+		kept := &version{o, v.blob}
+		if err := s.disk.saveObject(kept, ""); err != nil {
+			return errInternal(err)
+		}
+		g.live, g.old = nil, append(g.old, kept)
+		return nil
+	}
+	if err := s.eraseLocked(b, v, now, b.softDeleteFor()); err != nil {
+		return err
+	}
+	g.live = nil
+	return nil
+}
+
+// eraseLocked deletes the generation v for good, or soft-deletes it when keep
+// isn't 0. The caller takes it out of live or old.
+func (s *Server) eraseLocked(b *bucket, v *version, now time.Time, keep time.Duration) *apiError {
+	if keep == 0 {
+		if err := s.disk.removeObject(v.Object); err != nil {
+			return errInternal(err)
+		}
+		v.blob.release()
+		return nil
+	}
+	o := v.clone()
+	o.SoftDeleteTime, o.HardDeleteTime = now, now.Add(keep)
+	soft := &version{o, v.blob}
+	if err := s.disk.saveObject(soft, ""); err != nil {
+		return errInternal(err)
+	}
+	g := b.objects[v.Name]
+	g.soft = append(g.soft, soft)
+	return nil
+}
+
+// expireLocked lets the soft-deleted objects of b go whose time has come.
+func (s *Server) expireLocked(b *bucket, now time.Time) {
+	if b.SoftDeletePolicy == nil {
+		return
+	}
+	for _, name := range slices.Clone(b.names) {
+		g := b.objects[name]
+		g.soft = slices.DeleteFunc(g.soft, func(v *version) bool {
+			if now.Before(v.HardDeleteTime) || s.disk.removeObject(v.Object) != nil {
+				return false
+			}
+			v.blob.release()
+			return true
+		})
+		b.tidy(name)
+	}
+}
+
+// deleteObject deletes one generation, or the live one when generation is 0:
+// that is archived in a bucket with versioning.
+func (s *Server) deleteObject(bucketName, name string, generation int64, cond conditions) *apiError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.bucketLocked(bucketName)
+	if err != nil {
+		return err
+	}
+	now := s.now()
+	v := b.version(name, generation)
+	if v == nil {
+		return errNoObject(b.Name, name)
+	}
+	if err := cond.check(v.Object, false); err != nil {
+		return err
+	}
+	if generation == 0 && b.versioned() {
+		return s.retireLocked(b, v, now)
+	}
+	if err := protected(v, now); err != nil {
+		return err
+	}
+	return s.dropLocked(b, v, now, b.softDeleteFor())
+}
+
+// dropLocked erases one generation and takes it out of the bucket.
+func (s *Server) dropLocked(b *bucket, v *version, now time.Time, keep time.Duration) *apiError {
+	if err := s.eraseLocked(b, v, now, keep); err != nil {
+		return err
+	}
+	g := b.objects[v.Name]
+	if g.live == v {
+		g.live = nil
+	}
+	g.old = slices.DeleteFunc(g.old, func(o *version) bool { return o == v })
+	b.tidy(v.Name)
+	return nil
+}
+
+// find is the generation of an object that a request may see, with a reference
+// to its bytes that the caller releases.
+func (s *Server) find(bucketName, name string, generation int64) (*version, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.bucketLocked(bucketName)
+	if err != nil {
+		return nil, err
+	}
+	v := b.version(name, generation)
+	if v == nil {
+		return nil, errNoObject(bucketName, name)
+	}
+	v.blob.retain()
+	return v, nil
+}

@@ -1,0 +1,61 @@
+package fakegcs
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// tokenLifetime is what the service's access tokens have.
+const tokenLifetime = time.Hour
+
+// tokens are the bearer tokens that are accepted, with their ends.
+type tokens struct {
+	mu  sync.Mutex
+	end map[string]time.Time
+}
+
+// AllowToken accepts a bearer token for one hour of the server's clock. See
+// [Options.RequireToken].
+func (s *Server) AllowToken(token string) { s.tokens.allow(token, s.now()) }
+
+func (t *tokens) allow(token string, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.end == nil {
+		t.end = map[string]time.Time{}
+	}
+	t.end[token] = now.Add(tokenLifetime)
+}
+
+func (t *tokens) revoke(token string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.end, token)
+}
+
+func (t *tokens) valid(token string, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return now.Before(t.end[token])
+}
+
+func bearer(h http.Header) string {
+	kind, token, _ := strings.Cut(h.Get("Authorization"), " ")
+	if !strings.EqualFold(kind, "Bearer") {
+		return ""
+	}
+	return token
+}
+
+// issueToken is an OAuth 2.0 token endpoint that asks no questions: what a
+// credential's token URL points to in a test.
+func (s *Server) issueToken() *reply {
+	token := "fake-" + base64.RawURLEncoding.EncodeToString(randomBytes(24))
+	s.AllowToken(token)
+	return jsonReply(http.StatusOK, map[string]any{
+		"access_token": token, "token_type": "Bearer", "expires_in": int(tokenLifetime / time.Second),
+	})
+}
