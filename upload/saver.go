@@ -3,15 +3,29 @@ package upload
 import (
 	"context"
 	"slices"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
 )
 
-// checkpointEvery is how far apart the saved checksums of a source are. A
-// resume reads at most this much again, and what was sent while a save was
-// under way.
-const checkpointEvery = 32 << 20
+// Saved checksums of a source lie at most checkpointEvery apart, so a resume
+// reads no more than that again, and what was sent while a save was under way.
+// The first ones come sooner, and on a slow link one comes every
+// checkpointTime: they tell whether a source whose change time differs still
+// has the bytes that were sent.
+const (
+	checkpointEvery = 32 << 20
+	checkpointFirst = 1 << 20
+	checkpointTime  = time.Second
+)
+
+// checkpointDue reports whether a checkpoint at offset is worth a save, when
+// the last one was at last, and since ago.
+func checkpointDue(offset, last int64, since time.Duration) bool {
+	gain := offset - last
+	return gain >= checkpointEvery || gain >= max(checkpointFirst, last) || gain >= chunk.Quantum && since >= checkpointTime
+}
 
 // saver writes checkpoints to the store while a request is in flight, in a
 // goroutine, so that a slow disk does not hold up the network. When saves

@@ -85,6 +85,7 @@ func (t *transfer) send(ctx context.Context) (session.Reply, error) {
 	}
 	t.sent = from
 	began := time.Now()
+	t.checked = began
 	r := t.exchange(ctx, func(ctx context.Context, w *watch) session.Reply {
 		body := &meter{r: w.body(p.body), t: t, checkpoints: checkpoints}
 		if p.last {
@@ -151,11 +152,16 @@ func (t *transfer) checkpoint() (chunk.Checkpoint, bool) {
 	if n := len(t.token.Checkpoints); n > 0 {
 		last = t.token.Checkpoints[n-1].Offset
 	}
-	if t.file.sum.Offset() < last+checkpointEvery {
+	now, offset := time.Now(), t.file.sum.Offset()
+	if !checkpointDue(offset, last, now.Sub(t.checked)) {
 		return chunk.Checkpoint{}, false
 	}
-	c, ok := t.file.sum.Nearest(t.file.sum.Offset())
-	return c, ok && c.Offset > last
+	c, ok := t.file.sum.Nearest(offset)
+	if !ok || c.Offset <= last {
+		return chunk.Checkpoint{}, false
+	}
+	t.checked = now
+	return c, true
 }
 
 // save makes the Token durable before a request that sends up to offset to.

@@ -44,7 +44,8 @@ type transfer struct {
 
 	handed   int64 // the highest offset that this call handed to the network
 	sent     int64 // of the request under way
-	reported time.Time
+	reported time.Time // the last Progress
+	checked  time.Time // the last checkpoint
 
 	began time.Time
 	res   Result

@@ -1,0 +1,196 @@
+package upload_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/internal/pipenet"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+const q = int64(chunk.Quantum)
+
+// world is a Cloud Storage server, a network to it and a state directory. In a
+// synctest bubble its time is virtual.
+type world struct {
+	t      *testing.T
+	srv    *fakegcs.Server
+	http   *http.Client
+	store  *session.Dir
+	dir    string
+	close  func()
+	mu     sync.Mutex
+	events []upload.Event
+}
+
+// inBubble runs f in a world of virtual time.
+func inBubble(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, dir, opts)
+		defer w.close()
+		f(w)
+	})
+}
+
+func newWorld(t *testing.T, dir string, opts *fakegcs.Options) *world {
+	t.Helper()
+	srv, err := fakegcs.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.CreateBucket("bkt"); err != nil {
+		t.Fatal(err)
+	}
+	ln, dial := pipenet.Listen()
+	hs := &http.Server{Handler: srv}
+	go hs.Serve(ln)
+	tr := &http.Transport{DialContext: dial}
+	store, err := session.OpenDir(filepath.Join(dir, "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{t: t, srv: srv, http: &http.Client{Transport: tr}, store: store, dir: dir, close: func() {
+		tr.CloseIdleConnections()
+		_ = srv.Close()
+		_ = hs.Close()
+		_ = store.Close()
+		time.Sleep(time.Second) // virtual: net/http lingers half a second over a connection that it cuts
+	}}
+}
+
+// uploader is an Uploader for this world. Changes to the zero options are made
+// by with.
+func (w *world) uploader(with ...func(*upload.Options)) *upload.Uploader {
+	w.t.Helper()
+	opts := &upload.Options{Endpoint: "http://gcs.test", Store: w.store, Observer: func(e upload.Event) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events = append(w.events, e)
+	}}
+	for _, f := range with {
+		f(opts)
+	}
+	up, err := upload.New(w.http, opts)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return up
+}
+
+// kinds lists the events of interest that happened.
+func (w *world) saw(kind upload.EventKind) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.events {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// data is size bytes that no two offsets of share.
+func data(size int64) []byte {
+	b := make([]byte, size)
+	rnd := rand.NewChaCha8([32]byte{byte(size), byte(size >> 8), byte(size >> 16)})
+	_, _ = rnd.Read(b)
+	return b
+}
+
+// file writes content to a file of the world.
+func (w *world) file(content []byte) string {
+	w.t.Helper()
+	path := filepath.Join(w.dir, "source")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+// wantObject fails unless the object at bkt/name is exactly content.
+func (w *world) wantObject(name string, content []byte) {
+	w.t.Helper()
+	got, err := w.srv.ReadObject("bkt", name)
+	if err != nil {
+		w.t.Errorf("read %s: %v", name, err)
+		return
+	}
+	if !bytes.Equal(got, content) {
+		w.t.Errorf("object %s has %d bytes that are not the source's %d", name, len(got), len(content))
+	}
+}
+
+func (w *world) wantNoObject(name string) {
+	w.t.Helper()
+	if o, ok := w.srv.Object("bkt", name); ok {
+		w.t.Errorf("there is an object %s of %d bytes, want none", name, o.Size)
+	}
+}
+
+// wantSaved fails unless that many uploads are saved.
+func (w *world) wantSaved(n int) {
+	w.t.Helper()
+	ids, err := w.store.List(context.Background())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if len(ids) != n {
+		w.t.Errorf("%d uploads are saved, want %d", len(ids), n)
+	}
+}
+
+// trace is the requests that the server saw, one word each: the operation,
+// the range it carried, and the status.
+func (w *world) trace() string {
+	var b strings.Builder
+	for _, r := range w.srv.Requests() {
+		fmt.Fprintf(&b, "%s %s -> %d", r.Op, strings.TrimPrefix(r.ContentRange, "bytes "), r.Status)
+		if r.Range != "" {
+			fmt.Fprintf(&b, " %s", r.Range)
+		}
+		if r.Fault != "" {
+			fmt.Fprintf(&b, " (%s)", r.Fault)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+var spec = upload.Spec{Bucket: "bkt", Object: "obj"}
+
+// resumable makes also small files go through a session.
+func resumable(o *upload.Options) { o.ChunkSize = q }
+
+// oneByte is a reader of unknown length, in awkward pieces.
+func pieces(content []byte) io.Reader { return &pieceReader{content, 1} }
+
+type pieceReader struct {
+	rest []byte
+	n    int
+}
+
+func (p *pieceReader) Read(b []byte) (int, error) {
+	if len(p.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, p.rest[:min(p.n, len(p.rest))])
+	p.rest = p.rest[n:]
+	p.n = p.n*3%100_003 + 1
+	return n, nil
+}
