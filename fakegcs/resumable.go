@@ -135,6 +135,7 @@ func (s *Server) forgetLocked(u *session) {
 	defer u.mu.Unlock()
 	if u.State == active {
 		u.State = cancelled
+		u.sum.idle()
 		u.blob.release()
 		u.blob = nil
 	}

@@ -144,8 +144,10 @@ func (s *Server) claim(q *request, u *session) (*writer, *apiError) {
 func (u *session) resignLocked(w *writer) {
 	if u.writer == w {
 		u.writer = nil
-		u.sum.idle()
-		_ = u.blob.close() // every byte was handed to the system by its write
+		if u.blob != nil { // the session may have ended meanwhile
+			u.sum.idle()
+			_ = u.blob.close() // every byte was handed to the system by its write
+		}
 	}
 	close(w.done)
 }
@@ -198,7 +200,8 @@ func (s *Server) endLocked(u *session, state string, cause *apiError) *apiError 
 	if err := s.saveLocked(u); err != nil {
 		return errInternal(err)
 	}
-	if u.blob != nil && state != final {
+	u.sum.idle()
+	if state != final {
 		u.blob.release()
 	}
 	u.blob = nil

@@ -1,0 +1,37 @@
+package fakegcstest_test
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"gcsup/fakegcs"
+	"gcsup/fakegcs/fakegcstest"
+)
+
+func TestFakeGCS(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		opts func(t *testing.T) *fakegcs.Options
+	}{
+		{"memory", func(*testing.T) *fakegcs.Options { return &fakegcs.Options{} }},
+		{"directory", func(t *testing.T) *fakegcs.Options { return &fakegcs.Options{Dir: t.TempDir()} }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			fakegcstest.Run(t, func(t *testing.T) fakegcstest.Target {
+				gcs, err := fakegcs.New(test.opts(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := gcs.CreateBucket("bkt"); err != nil {
+					t.Fatal(err)
+				}
+				srv := httptest.NewServer(gcs)
+				t.Cleanup(func() {
+					gcs.Close()
+					srv.Close()
+				})
+				return fakegcstest.Target{URL: srv.URL, Bucket: "bkt"}
+			})
+		})
+	}
+}
