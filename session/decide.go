@@ -31,7 +31,7 @@ type State struct {
 	// is not known. The object may be there.
 	MayExist bool
 
-	refreshed bool  // the last reply was a 401, and credentials were refreshed
+	refreshed bool  // credentials were refreshed since the last wait, new session or progress
 	beyond    bool  // the last reply claimed bytes that were never sent
 	rangeless bool  // the last reply had no Range
 	doubt     Reply // why the destination is being looked at
@@ -100,9 +100,6 @@ func Decide(s State, r Reply) (State, Action) {
 	if (r.Op == OpFinalize || r.Op == OpInsert) && !refused(r.Status) {
 		s.MayExist = true
 	}
-	if r.Status != 401 {
-		s.refreshed = false
-	}
 	if r.Status != 308 {
 		s.beyond, s.rangeless = false, false
 	}
@@ -110,7 +107,7 @@ func Decide(s State, r Reply) (State, Action) {
 		return s.checked(r)
 	}
 	status := r.Status
-	if status == 410 && r.Inner >= 400 && r.Inner < 500 && r.Inner != 408 && r.Inner != 429 && r.Inner != 404 && r.Inner != 410 {
+	if r.Inner >= 400 && r.Inner < 500 && r.Inner != 404 && r.Inner != 410 && backoff.Status(r.Inner, r.Reason) == backoff.Permanent {
 		status = r.Inner // the envelope's content is the verdict
 	}
 	switch status {
@@ -145,7 +142,7 @@ func refused(status int) bool { return status >= 400 && status < 500 && status !
 func (s State) complete(r Reply) (State, Action) {
 	switch {
 	case r.Op == OpStart && !r.URI.IsZero():
-		s.Committed, s.Sent = 0, 0
+		s.Committed, s.Sent, s.refreshed = 0, 0, false
 		return s, Action{Kind: s.next()}
 	case r.Op == OpStart:
 		return s.again(r)
@@ -191,7 +188,7 @@ func (s State) incomplete(r Reply) (State, Action) {
 	moved := held > s.Committed
 	s.Committed = held
 	if moved {
-		s.Failures = 0
+		s.Failures, s.refreshed = 0, false
 	}
 	if r.Op == OpQuery || moved && s.next() == Send {
 		return s, Action{Kind: s.next()}
@@ -215,6 +212,7 @@ func (s State) next() Kind {
 // again: back off, then find out what the server has.
 func (s State) again(r Reply) (State, Action) {
 	s.Failures++
+	s.refreshed = false
 	return s, Action{Kind: s.afterFailure(r), Wait: true, RetryAfter: r.RetryAfter, Err: r.fail(nil, s.Committed)}
 }
 
@@ -226,7 +224,7 @@ func (s State) afterFailure(r Reply) Kind {
 		return Begin
 	case r.Op == OpStat:
 		return Check
-	case r.Op == OpFinalize && r.Status == 308 && s.next() == Finish:
+	case r.Op == OpFinalize && r.Status == 308 && r.Committed == s.Size && s.next() == Finish:
 		return Finish // all there and not final: say so again
 	}
 	return Query
@@ -249,9 +247,9 @@ func (s State) restart(r Reply) (State, Action) {
 	}
 	s.Restarts++
 	s.Failures++
-	s.Committed, s.Sent, s.MayExist = 0, 0, false
+	s.Committed, s.Sent, s.MayExist, s.refreshed = 0, 0, false, false
 	a := Action{Kind: Begin, Wait: true, RetryAfter: r.RetryAfter, Err: r.fail(nil, 0)}
-	if r.Inner == 429 {
+	if r.Inner == 429 || r.Inner == 403 {
 		// The session died of a rate limit on the object, which a new one
 		// meets at once.
 		a.RetryAfter = max(a.RetryAfter, 30*time.Second)

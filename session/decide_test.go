@@ -1,0 +1,445 @@
+package session_test
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+const q = chunk.Quantum
+
+var sentinelNames = map[error]string{
+	session.ErrInvalid: "ErrInvalid", session.ErrCredentials: "ErrCredentials", session.ErrPermission: "ErrPermission",
+	session.ErrNotFound: "ErrNotFound", session.ErrQuota: "ErrQuota", session.ErrPrecondition: "ErrPrecondition",
+	session.ErrGone: "ErrGone", session.ErrCancelled: "ErrCancelled", session.ErrChecksum: "ErrChecksum",
+	session.ErrForeignWriter: "ErrForeignWriter", session.ErrContradiction: "ErrContradiction",
+}
+
+// describe puts an action in words: "send", "wait query", "wait 30s begin",
+// "done", "ErrGone".
+func describe(a session.Action) string {
+	if a.Kind == session.Fail {
+		for kind, name := range sentinelNames {
+			if errors.Is(a.Err, kind) {
+				return name
+			}
+		}
+		return "an error without a sentinel"
+	}
+	var words []string
+	if a.Wait {
+		words = append(words, "wait")
+	}
+	if a.RetryAfter > 0 {
+		words = append(words, a.RetryAfter.String())
+	}
+	return strings.Join(append(words, a.Kind.String()), " ")
+}
+
+const gapMessage = "Invalid request.  According to the Content-Range header, the upload offset is 524288 byte(s), which exceeds already uploaded size of 262144 byte(s)."
+
+// TestDecide is the decision table: each reply, to each exchange, in the middle
+// of an upload of 2q+1 bytes of which q are committed and 2q were sent.
+func TestDecide(t *testing.T) {
+	const total = 2*q + 1
+	const beginWait, queryWait = "wait begin", "wait query"
+	again := [5]string{beginWait, queryWait, queryWait, queryWait, beginWait}
+	all := func(what string) [5]string { return [5]string{what, what, what, what, what} }
+	// Before a session is there the request is to blame, later the server.
+	refused := [5]string{"ErrInvalid", "ErrContradiction", "ErrContradiction", "ErrContradiction", "ErrInvalid"}
+	gone := [5]string{"ErrNotFound", beginWait, beginWait, beginWait, "ErrNotFound"}
+	goneSlowly := [5]string{"ErrNotFound", "wait 30s begin", "wait 30s begin", "wait 30s begin", "ErrNotFound"}
+
+	ops := [5]session.Op{session.OpStart, session.OpPut, session.OpQuery, session.OpFinalize, session.OpInsert}
+	for _, row := range []struct {
+		name  string
+		reply session.Reply
+		want  [5]string // to start, put, query, finalize, insert
+	}{
+		{"the object", session.Reply{Status: 200, Object: object(total)}, [5]string{beginWait, "done", "done", "done", "done"}},
+		{"the object, created", session.Reply{Status: 201, Object: object(total)}, [5]string{beginWait, "done", "done", "done", "done"}},
+		{"success, and no object in it", session.Reply{Status: 200}, again},
+		{"a shorter object", session.Reply{Status: 200, Object: object(total - 1)}, [5]string{beginWait, "ErrForeignWriter", "ErrForeignWriter", "ErrForeignWriter", "ErrForeignWriter"}},
+		{"a longer object", session.Reply{Status: 200, Object: object(total + 1)}, [5]string{beginWait, "ErrForeignWriter", "ErrForeignWriter", "ErrForeignWriter", "ErrForeignWriter"}},
+
+		{"more is held", session.Reply{Status: 308, Committed: 2 * q}, [5]string{"ErrContradiction", "send", "send", "send", "ErrContradiction"}},
+		{"less is held than was sent", session.Reply{Status: 308, Committed: q + 1}, [5]string{"ErrContradiction", "send", "send", "send", "ErrContradiction"}},
+		{"nothing more is held", session.Reply{Status: 308, Committed: q}, [5]string{"ErrContradiction", queryWait, "send", queryWait, "ErrContradiction"}},
+		{"no Range", session.Reply{Status: 308, Committed: -1}, [5]string{"ErrContradiction", queryWait, queryWait, queryWait, "ErrContradiction"}},
+		{"all is held, and not final", session.Reply{Status: 308, Committed: total, Sent: total}, [5]string{"ErrContradiction", "finish", "finish", "wait finish", "ErrContradiction"}},
+		{"more is held than was sent", session.Reply{Status: 308, Committed: 2*q + 1}, [5]string{"ErrContradiction", queryWait, queryWait, queryWait, "ErrContradiction"}},
+		{"more is held than there is", session.Reply{Status: 308, Committed: total + 1, Sent: total}, [5]string{"ErrContradiction", queryWait, queryWait, queryWait, "ErrContradiction"}},
+		{"less is held than before", session.Reply{Status: 308, Committed: q - 1}, [5]string{"ErrContradiction", "ErrContradiction", "ErrContradiction", "ErrContradiction", "ErrContradiction"}},
+
+		{"connection reset", session.Reply{Err: errReset}, again},
+		{"end of file", session.Reply{Err: io.EOF}, again},
+		{"connection cut", session.Reply{Err: io.ErrUnexpectedEOF}, again},
+		{"timeout", session.Reply{Err: errTimeout}, again},
+		{"stall", session.Reply{Err: session.ErrStalled}, again},
+		{"408", session.Reply{Status: 408}, again},
+		{"429", session.Reply{Status: 429}, again},
+		{"429 with Retry-After", session.Reply{Status: 429, RetryAfter: 5 * time.Second}, [5]string{"wait 5s begin", "wait 5s query", "wait 5s query", "wait 5s query", "wait 5s begin"}},
+		{"500", session.Reply{Status: 500}, again},
+		{"502", session.Reply{Status: 502}, again},
+		{"503", session.Reply{Status: 503}, again},
+		{"503, a gap", session.Reply{Status: 503, Message: gapMessage}, again},
+		{"504", session.Reply{Status: 504}, again},
+		{"599", session.Reply{Status: 599}, again},
+		{"403 rateLimitExceeded", session.Reply{Status: 403, Reason: "rateLimitExceeded"}, again},
+		{"403 userRateLimitExceeded", session.Reply{Status: 403, Reason: "userRateLimitExceeded"}, again},
+
+		{"401", session.Reply{Status: 401}, [5]string{"begin", "query", "query", "query", "begin"}},
+		{"no credentials", session.Reply{Err: session.ErrCredentials}, all("ErrCredentials")},
+		{"403", session.Reply{Status: 403}, all("ErrPermission")},
+		{"403 forbidden", session.Reply{Status: 403, Reason: "forbidden"}, all("ErrPermission")},
+		{"403 dailyLimitExceeded", session.Reply{Status: 403, Reason: "dailyLimitExceeded"}, all("ErrQuota")},
+		{"403 quotaExceeded", session.Reply{Status: 403, Reason: "quotaExceeded"}, all("ErrQuota")},
+		{"412", session.Reply{Status: 412}, all("ErrPrecondition")},
+		{"499", session.Reply{Status: 499}, all("ErrCancelled")},
+
+		{"404", session.Reply{Status: 404}, gone},
+		{"410", session.Reply{Status: 410}, gone},
+		{"410 around 503", session.Reply{Status: 410, Inner: 503, Reason: "backendError"}, gone},
+		{"410 around 404", session.Reply{Status: 410, Inner: 404}, gone},
+		{"410 around 410", session.Reply{Status: 410, Inner: 410}, gone},
+		{"410 around 401", session.Reply{Status: 410, Inner: 401}, gone}, // starting the next one tells
+		{"410 around 408", session.Reply{Status: 410, Inner: 408}, gone},
+		{"410 around 429", session.Reply{Status: 410, Inner: 429}, goneSlowly},
+		{"410 around 403 rateLimitExceeded", session.Reply{Status: 410, Inner: 403, Reason: "rateLimitExceeded"}, goneSlowly},
+		{"410 around 400", session.Reply{Status: 410, Inner: 400}, refused},
+		{"410 around 403", session.Reply{Status: 410, Inner: 403}, all("ErrPermission")},
+		{"410 around 412", session.Reply{Status: 410, Inner: 412}, all("ErrPrecondition")},
+		{"410 around 499", session.Reply{Status: 410, Inner: 499}, all("ErrCancelled")},
+
+		{"400", session.Reply{Status: 400, Message: "Failed to parse Content-Range header."}, refused},
+		{"400, the hash differs", session.Reply{Status: 400, Message: "Provided CRC32C \"AAAAAA==\" doesn't match calculated CRC32C \"x\"."},
+			[5]string{"ErrInvalid", "ErrContradiction", "ErrContradiction", "ErrChecksum", "ErrChecksum"}},
+		{"405", session.Reply{Status: 405}, refused},
+		{"409", session.Reply{Status: 409}, refused},
+		{"411", session.Reply{Status: 411}, refused},
+		{"413", session.Reply{Status: 413}, refused},
+		{"416", session.Reply{Status: 416}, refused},
+
+		{"a redirect", session.Reply{Status: 302}, [5]string{"ErrNotFound", "ErrContradiction", "ErrContradiction", "ErrContradiction", "ErrNotFound"}},
+		{"204", session.Reply{Status: 204}, [5]string{"ErrNotFound", "ErrContradiction", "ErrContradiction", "ErrContradiction", "ErrNotFound"}},
+		{"a certificate nobody trusts", session.Reply{Err: errTrust}, all("ErrNotFound")},
+		{"a session at another host", session.Reply{Err: session.ErrForeignURI}, all("ErrContradiction")},
+	} {
+		for i, op := range ops {
+			s := session.State{Size: total, Committed: q, Sent: 2 * q, Replayable: true}
+			r := row.reply
+			r.Op = op
+			if r.Status != 308 {
+				r.Committed = -1
+			}
+			if _, a := session.Decide(s, r); describe(a) != row.want[i] {
+				t.Errorf("%s: %s: %s, want %s", row.name, op, describe(a), row.want[i])
+			}
+		}
+	}
+}
+
+// TestDecideStart has the one reply that only a start gets.
+func TestDecideStart(t *testing.T) {
+	uri := freshURI(t)
+	for _, size := range []int64{-1, 0, 1, q - 1, q, q + 1, 2 * q} {
+		for _, status := range []int{200, 201} {
+			s := session.State{Size: size, Committed: 0, Sent: 0}
+			s, a := session.Decide(s, session.Reply{Op: session.OpStart, Status: status, Committed: -1, URI: uri})
+			if describe(a) != "send" || s.Committed != 0 || s.Sent != 0 {
+				t.Errorf("size %d, %d: %s at %d, want send at 0", size, status, describe(a), s.Committed)
+			}
+		}
+	}
+}
+
+// Replies, short enough to write stories with.
+func put(sent int64, r session.Reply) session.Reply {
+	r.Op, r.Sent = session.OpPut, sent
+	return r
+}
+
+func finalize(sent int64, r session.Reply) session.Reply {
+	r.Op, r.Sent = session.OpFinalize, sent
+	return r
+}
+
+func query(r session.Reply) session.Reply {
+	r.Op = session.OpQuery
+	return r
+}
+
+func start(r session.Reply) session.Reply {
+	r.Op = session.OpStart
+	return r
+}
+
+func stat(r session.Reply) session.Reply {
+	r.Op = session.OpStat
+	return r
+}
+
+func held(n int64) session.Reply    { return session.Reply{Status: 308, Committed: n} }
+func status(code int) session.Reply { return session.Reply{Status: code, Committed: -1} }
+func made(size int64) session.Reply {
+	return session.Reply{Status: 200, Committed: -1, Object: object(size)}
+}
+func broken(err error) session.Reply { return session.Reply{Err: err, Committed: -1} }
+func ours(size int64) session.Reply  { r := made(size); r.Ours = true; return r }
+func opened(t testing.TB) session.Reply {
+	return session.Reply{Status: 200, Committed: -1, URI: freshURI(t)}
+}
+
+// TestStories has what takes more than one reply to tell.
+func TestStories(t *testing.T) {
+	const total = 2*q + 1
+	const rangeless = -1
+	type turn struct {
+		reply session.Reply
+		want  string
+	}
+	file := session.State{Size: total, Replayable: true}
+	at := func(committed, sent int64) session.State {
+		return session.State{Size: total, Committed: committed, Sent: sent, Replayable: true}
+	}
+	stream := session.State{Size: -1}
+	for _, story := range []struct {
+		name  string
+		state session.State
+		turns []turn
+		end   session.State // Size, Committed, Sent, Failures, Restarts and MayExist are compared
+	}{
+		{"nothing fails", file, []turn{
+			{start(opened(t)), "send"},
+			{put(2*q, held(2*q)), "send"},
+			{finalize(total, made(total)), "done"},
+		}, session.State{Size: total, Committed: 2 * q, Sent: total, MayExist: true}},
+		{"an empty object", session.State{Size: 0}, []turn{
+			{start(opened(t)), "send"},
+			{finalize(0, status(503)), "wait query"},
+			{query(held(rangeless)), "send"},
+			{finalize(0, made(0)), "done"},
+		}, session.State{Failures: 1, MayExist: true}},
+		{"a stream", stream, []turn{
+			{start(opened(t)), "send"},
+			{put(q, held(q)), "send"},
+			{put(2*q, held(2*q)), "send"},
+		}, session.State{Size: -1, Committed: 2 * q, Sent: 2 * q}},
+		{"the server keeps a part", at(0, 0), []turn{
+			{put(2*q, held(q)), "send"},
+			{put(2*q, held(2*q)), "send"},
+		}, session.State{Size: total, Committed: 2 * q, Sent: 2 * q}},
+		{"the server keeps nothing, time and again", at(0, 0), []turn{
+			{put(q, held(rangeless)), "wait query"},
+			{query(held(rangeless)), "send"},
+			{put(q, held(rangeless)), "wait query"},
+			{query(held(rangeless)), "send"},
+		}, session.State{Size: total, Sent: q, Failures: 2}},
+		{"an answered query without progress restores no budget", at(q, q), []turn{
+			{put(2*q, status(503)), "wait query"},
+			{query(held(q)), "send"},
+			{put(2*q, status(503)), "wait query"},
+			{query(held(q)), "send"},
+		}, session.State{Size: total, Committed: q, Sent: 2 * q, Failures: 2}},
+		{"progress restores the budget", at(q, q), []turn{
+			{put(2*q, status(503)), "wait query"},
+			{query(status(500)), "wait query"},
+			{query(held(q + 1)), "send"},
+		}, session.State{Size: total, Committed: q + 1, Sent: 2 * q}},
+		{"a gap", at(q, 2*q), []turn{
+			{put(2*q, session.Reply{Status: 503, Committed: -1, Message: gapMessage}), "wait query"},
+			{query(held(q)), "send"},
+		}, session.State{Size: total, Committed: q, Sent: 2 * q, Failures: 1}},
+		{"a Range that got lost once", at(q, 2*q), []turn{
+			{put(2*q, held(rangeless)), "wait query"},
+			{query(held(rangeless)), "wait query"},
+			{query(held(2 * q)), "send"},
+		}, session.State{Size: total, Committed: 2 * q, Sent: 2 * q}},
+		{"a Range that stays away where bytes were committed", at(q, 2*q), []turn{
+			{put(2*q, held(rangeless)), "wait query"},
+			{query(held(rangeless)), "wait query"},
+			{query(held(rangeless)), "ErrContradiction"},
+		}, session.State{Size: total, Committed: q, Sent: 2 * q, Failures: 2}},
+		{"a late commit of what was sent", at(q, 2*q), []turn{
+			{put(2*q, broken(errReset)), "wait query"},
+			{query(held(q)), "send"},
+			{put(2*q, held(2*q)), "send"},
+		}, session.State{Size: total, Committed: 2 * q, Sent: 2 * q}},
+		{"more than was sent, and still", at(q, q), []turn{
+			{query(held(2 * q)), "wait query"},
+			{query(held(2 * q)), "ErrForeignWriter"},
+		}, session.State{Size: total, Committed: q, Sent: q, Failures: 1}},
+		{"more than was sent, and then not", at(q, q), []turn{
+			{query(held(2 * q)), "wait query"},
+			{query(held(q)), "send"},
+			{put(2*q, held(2*q)), "send"},
+		}, session.State{Size: total, Committed: 2 * q, Sent: 2 * q}},
+		{"all there and not final", at(2*q, 2*q), []turn{
+			{finalize(total, held(total)), "wait finish"},
+			{finalize(total, held(total)), "wait finish"},
+			{finalize(total, status(503)), "wait query"},
+			{query(held(total)), "finish"},
+			{finalize(total, made(total)), "done"},
+		}, session.State{Size: total, Committed: total, Sent: total, Failures: 3, MayExist: true}},
+		{"all there, and then no Range", at(total, total), []turn{
+			{finalize(total, held(rangeless)), "wait query"},
+			{query(held(total)), "finish"},
+		}, session.State{Size: total, Committed: total, Sent: total, Failures: 1, MayExist: true}},
+		{"a final reply that got lost", at(2*q, 2*q), []turn{
+			{finalize(total, broken(io.EOF)), "wait query"},
+			{query(made(total)), "done"},
+		}, session.State{Size: total, Committed: 2 * q, Sent: total, Failures: 1, MayExist: true}},
+		{"a final reply that was cut", at(2*q, 2*q), []turn{
+			{finalize(total, status(200)), "wait query"},
+			{query(status(200)), "wait query"},
+			{query(made(total)), "done"},
+		}, session.State{Size: total, Committed: 2 * q, Sent: total, Failures: 2, MayExist: true}},
+		{"the precondition was lost to ourselves", at(2*q, 2*q), []turn{
+			{finalize(total, broken(io.EOF)), "wait query"},
+			{query(status(412)), "check"},
+			{stat(ours(total)), "done"},
+		}, session.State{Size: total, Committed: 2 * q, Sent: total, Failures: 1, MayExist: true}},
+		{"the precondition was lost to another", at(2*q, 2*q), []turn{
+			{finalize(total, broken(io.EOF)), "wait query"},
+			{query(status(412)), "check"},
+			{stat(made(total)), "ErrPrecondition"},
+		}, session.State{Size: total, Committed: 2 * q, Sent: total, Failures: 1, MayExist: true}},
+		{"the session goes after the last byte, the object is there", at(2*q, 2*q), []turn{
+			{finalize(total, broken(errReset)), "wait query"},
+			{query(status(404)), "check"},
+			{stat(status(503)), "wait check"},
+			{stat(status(200)), "wait check"},
+			{stat(ours(total)), "done"},
+		}, session.State{Size: total, Committed: 2 * q, Sent: total, Failures: 3, MayExist: true}},
+		{"the session goes after the last byte, the object is not there", at(2*q, 2*q), []turn{
+			{finalize(total, broken(errReset)), "wait query"},
+			{query(status(410)), "check"},
+			{stat(status(404)), "wait begin"},
+			{start(opened(t)), "send"},
+		}, session.State{Size: total, Failures: 2, Restarts: 1}},
+		{"the session goes, and the destination cannot be seen", at(2*q, 2*q), []turn{
+			{finalize(total, broken(errReset)), "wait query"},
+			{query(status(410)), "check"},
+			{stat(status(401)), "check"},
+			{stat(status(401)), "wait begin"},
+		}, session.State{Size: total, Failures: 2, Restarts: 1}},
+		{"the session goes, four times", at(q, 2*q), []turn{
+			{put(2*q, status(404)), "wait begin"},
+			{start(opened(t)), "send"},
+			{put(2*q, status(410)), "wait begin"},
+			{start(opened(t)), "send"},
+			{put(2*q, status(404)), "wait begin"},
+			{start(opened(t)), "send"},
+			{put(2*q, held(q)), "send"},
+			{put(2*q, status(404)), "ErrGone"},
+		}, session.State{Size: total, Committed: q, Sent: 2 * q, Restarts: 3}},
+		{"the session goes, and the stream cannot be read again", session.State{Size: -1, Committed: q, Sent: q}, []turn{
+			{put(2*q, status(404)), "ErrGone"},
+		}, session.State{Size: -1, Committed: q, Sent: 2 * q}},
+		{"the session goes, and then the bucket is not there", at(q, q), []turn{
+			{query(status(404)), "wait begin"},
+			{start(status(404)), "ErrNotFound"},
+		}, session.State{Size: total, Restarts: 1, Failures: 1}},
+		{"credentials that are refreshed in vain", at(q, q), []turn{
+			{query(status(401)), "query"},
+			{query(status(401)), "ErrCredentials"},
+		}, session.State{Size: total, Committed: q, Sent: q}},
+		{"credentials that are good for queries only", at(q, q), []turn{
+			{put(q, status(401)), "query"},
+			{query(held(q)), "send"},
+			{put(q, status(401)), "ErrCredentials"},
+		}, session.State{Size: total, Committed: q, Sent: q}},
+		{"credentials that end every hour", at(0, 0), []turn{
+			{put(0, status(401)), "query"},
+			{query(held(rangeless)), "send"},
+			{put(q, held(q)), "send"},
+			{put(q, status(401)), "query"},
+			{query(held(q)), "send"},
+		}, session.State{Size: total, Committed: q, Sent: q}},
+		{"credentials that end in an outage", at(q, q), []turn{
+			{query(status(401)), "query"},
+			{query(status(503)), "wait query"},
+			{query(status(401)), "query"},
+			{query(held(q)), "send"},
+		}, session.State{Size: total, Committed: q, Sent: q, Failures: 1}},
+	} {
+		s := story.state
+		for i, turn := range story.turns {
+			if turn.reply.Op == session.OpFinalize {
+				s.Size = total // the driver knows it by then
+				if story.state.Size == 0 {
+					s.Size = 0
+				}
+			}
+			var a session.Action
+			if s, a = session.Decide(s, turn.reply); describe(a) != turn.want {
+				t.Errorf("%s: turn %d, %s: %s, want %s", story.name, i, turn.reply.Op, describe(a), turn.want)
+				break
+			}
+		}
+		got := session.State{Size: s.Size, Committed: s.Committed, Sent: s.Sent, Failures: s.Failures, Restarts: s.Restarts, MayExist: s.MayExist}
+		if got != story.end {
+			t.Errorf("%s: ends in\n%+v, want\n%+v", story.name, got, story.end)
+		}
+	}
+}
+
+// TestDecideInsert: an insert that may have succeeded is repeated, and a
+// refusal of the second is held against what the first may have made.
+func TestDecideInsert(t *testing.T) {
+	insert := func(r session.Reply) session.Reply {
+		r.Op, r.Sent = session.OpInsert, 1
+		return r
+	}
+	s := session.State{Size: 1, Replayable: true}
+	s, a := session.Decide(s, insert(broken(io.EOF)))
+	if describe(a) != "wait begin" || !s.MayExist {
+		t.Fatalf("lost reply: %s, MayExist %v, want wait begin, true", describe(a), s.MayExist)
+	}
+	s, a = session.Decide(s, insert(status(412)))
+	if describe(a) != "check" {
+		t.Fatalf("412 after it: %s, want check", describe(a))
+	}
+	if _, a := session.Decide(s, stat(ours(1))); describe(a) != "done" || a.Object == nil {
+		t.Errorf("ours is there: %s, want done", describe(a))
+	}
+	if _, a := session.Decide(s, stat(status(404))); describe(a) != "ErrPrecondition" || a.Err.Op != session.OpInsert {
+		t.Errorf("nothing is there: %s, %v, want the ErrPrecondition of the insert", describe(a), a.Err)
+	}
+}
+
+func TestKindString(t *testing.T) {
+	want := []string{"begin", "send", "finish", "query", "check", "done", "fail"}
+	for i, w := range want {
+		if got := session.Kind(i).String(); got != w {
+			t.Errorf("Kind(%d) = %q, want %q", i, got, w)
+		}
+	}
+}
+
+func TestErrorText(t *testing.T) {
+	for _, c := range []struct {
+		err  session.Error
+		want string
+	}{
+		{session.Error{Op: session.OpPut, Status: 503, Message: "Try later.", Kind: session.ErrBudget, Offset: 262144, Attempts: 6},
+			"put: retry budget spent: 503 Service Unavailable: Try later. (after 6 attempts at offset 262144)"},
+		{session.Error{Op: session.OpStart, Status: 404, Kind: session.ErrNotFound, Attempts: 1}, "start: destination not found: 404 Not Found"},
+		{session.Error{Op: session.OpPut, Status: 499, Kind: session.ErrCancelled}, "put: session was cancelled: 499"},
+		{session.Error{Op: session.OpQuery, Err: io.EOF}, "query: EOF"},
+		{session.Error{Op: session.OpQuery}, "query: no reply"},
+	} {
+		if got := c.err.Error(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.err, got, c.want)
+		}
+	}
+	err := error(&session.Error{Kind: session.ErrBudget, Err: io.EOF})
+	if !errors.Is(err, session.ErrBudget) || !errors.Is(err, io.EOF) || errors.Is(err, session.ErrGone) {
+		t.Errorf("%v wraps not what it should", err)
+	}
+}

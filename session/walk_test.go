@@ -1,0 +1,421 @@
+package session_test
+
+import (
+	"crypto/x509"
+	"errors"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// A walk feeds every reply to every reachable state until nothing new turns up.
+// Decide does not look at State.Failures, the one field that grows without end
+// (the walk checks that), so the states are finite, and what holds for each of
+// them holds for sequences of replies of any length.
+type walk struct {
+	t      *testing.T
+	insert bool  // begin with one request for the whole object
+	total  int64 // bytes in the source
+	part   int64 // bytes per request that is not the last
+	uri    session.URI
+
+	ids   map[step]int
+	steps []step
+	free  [][]int // edges on which the upload neither waits nor gets on
+	edges int
+	depth int // of the furthest step from the start
+}
+
+// step is one thing to do in one state.
+type step struct {
+	state  session.State
+	kind   session.Kind
+	opened bool // there is a session
+}
+
+var (
+	errReset   = &os.SyscallError{Syscall: "read", Err: syscall.ECONNRESET}
+	errTrust   = x509.UnknownAuthorityError{}
+	errTimeout = os.ErrDeadlineExceeded
+)
+
+// sentinels are what callers branch on.
+var sentinels = []error{
+	session.ErrInvalid, session.ErrCredentials, session.ErrPermission, session.ErrNotFound, session.ErrQuota,
+	session.ErrPrecondition, session.ErrGone, session.ErrCancelled, session.ErrChecksum, session.ErrForeignWriter,
+	session.ErrContradiction,
+}
+
+// refusals are the replies that every exchange can get.
+var refusals = []session.Reply{
+	{Err: errReset}, {Err: io.EOF}, {Err: errTimeout}, {Err: session.ErrStalled},
+	{Err: errTrust}, {Err: session.ErrCredentials},
+	{Status: 204}, {Status: 302}, {Status: 304},
+	{Status: 400}, {Status: 400, Message: "Provided CRC32C does not match"}, {Status: 401}, {Status: 403},
+	{Status: 403, Reason: "rateLimitExceeded"}, {Status: 403, Reason: "dailyLimitExceeded"},
+	{Status: 404}, {Status: 405}, {Status: 408}, {Status: 409},
+	{Status: 410}, {Status: 410, Inner: 400}, {Status: 410, Inner: 401}, {Status: 410, Inner: 403},
+	{Status: 410, Inner: 403, Reason: "rateLimitExceeded"}, {Status: 410, Inner: 404}, {Status: 410, Inner: 412},
+	{Status: 410, Inner: 429}, {Status: 410, Inner: 499}, {Status: 410, Inner: 503},
+	{Status: 411}, {Status: 412}, {Status: 413}, {Status: 416},
+	{Status: 429}, {Status: 429, RetryAfter: time.Hour}, {Status: 499},
+	{Status: 500}, {Status: 501}, {Status: 502}, {Status: 503}, {Status: 504}, {Status: 599},
+}
+
+// ambiguous reports whether a reply leaves open what the server did.
+func ambiguous(r session.Reply) bool {
+	return r.Status == 0 || r.Status == 408 || r.Status >= 500
+}
+
+func TestEveryStateMeetsEveryReply(t *testing.T) {
+	const q = chunk.Quantum
+	uri := freshURI(t)
+	var states, transitions, depth int
+	for _, total := range []int64{0, 1, q - 1, q, q + 1, 2*q + 1} {
+		for _, source := range []struct {
+			size       int64 // as State.Size is at first
+			replayable bool
+		}{{total, true}, {total, false}, {-1, false}} {
+			for _, part := range []int64{q, 1 << 40} {
+				if total < 2*q && part == q {
+					continue // the same requests
+				}
+				w := &walk{t: t, total: total, part: part, uri: uri, ids: map[step]int{}}
+				start := session.State{Size: source.size, Replayable: source.replayable}
+				w.from(step{state: start, kind: session.Begin})
+				if source.size >= 0 {
+					// An upload that an earlier process left behind.
+					for _, committed := range w.offsets(0, total) {
+						for _, high := range w.offsets(committed, total) {
+							start.Committed, start.Sent, start.MayExist = committed, high, high == total
+							w.from(step{state: start, kind: session.Query, opened: true})
+						}
+					}
+				}
+				w.noFreeCycle()
+				states, transitions, depth = states+len(w.steps), transitions+w.edges, max(depth, w.depth)
+			}
+		}
+		w := &walk{t: t, total: total, insert: true, ids: map[step]int{}}
+		w.from(step{state: session.State{Size: total, Replayable: true}, kind: session.Begin})
+		w.noFreeCycle()
+		states, transitions, depth = states+len(w.steps), transitions+w.edges, max(depth, w.depth)
+	}
+	t.Logf("%d states, %d transitions; the furthest state is %d exchanges from the start", states, transitions, depth)
+}
+
+// from visits what can be reached from a step, breadth first.
+func (w *walk) from(s step) {
+	if _, known := w.ids[s]; known {
+		return
+	}
+	w.ids[s] = len(w.steps)
+	w.steps, w.free = append(w.steps, s), append(w.free, nil)
+	for level, next := 0, len(w.steps)-1; next < len(w.steps) && !w.t.Failed(); level++ {
+		for end := len(w.steps); next < end; next++ {
+			w.visit(next)
+		}
+		w.depth = max(w.depth, level)
+	}
+}
+
+func (w *walk) visit(id int) {
+	s := w.steps[id]
+	before, replies := w.perform(s.state, s.kind)
+	if !w.recovers(s) {
+		w.t.Errorf("%+v: a server that answers as it should from here on does not end it", s)
+	}
+	for _, r := range replies {
+		w.edges++
+		after, action := session.Decide(before, r)
+		w.check(s, before, r, after, action)
+		if w.t.Failed() {
+			return
+		}
+		if action.Kind == session.Done || action.Kind == session.Fail {
+			continue
+		}
+		next := step{state: after, kind: action.Kind, opened: s.opened || r.Op == session.OpStart && !r.URI.IsZero()}
+		if action.Kind == session.Begin {
+			next.opened = false
+		}
+		next.state.Failures = 0
+		to, known := w.ids[next]
+		if !known {
+			to = len(w.steps)
+			w.ids[next] = to
+			w.steps, w.free = append(w.steps, next), append(w.free, nil)
+		}
+		if !action.Wait && after.Committed <= before.Committed {
+			w.free[id] = append(w.free[id], to)
+		}
+	}
+}
+
+// check holds one decision against what must always be so.
+func (w *walk) check(s step, before session.State, r session.Reply, after session.State, a session.Action) {
+	fail := func(format string, args ...any) {
+		w.t.Helper()
+		w.t.Errorf("total %d, %s in\n  %+v\nreply %+v\n  %+v\n  %+v:\n"+format,
+			append([]any{w.total, s.kind, before, r, after, a}, args...)...)
+	}
+	if !(0 <= after.Committed && after.Committed <= after.Sent && (after.Size < 0 || after.Sent <= after.Size)) {
+		fail("not 0 <= Committed <= Sent <= Size")
+	}
+	newSession := after.Restarts > before.Restarts || r.Op == session.OpStart
+	if after.Committed < before.Committed && !newSession {
+		fail("Committed went back")
+	}
+	if after.Sent < before.Sent && !newSession {
+		fail("Sent went back")
+	}
+	if after.Restarts > session.MaxRestarts || after.Restarts > before.Restarts && !before.Replayable {
+		fail("too many sessions")
+	}
+	if after.Restarts > before.Restarts && a.Kind != session.Begin {
+		fail("a new session does not begin")
+	}
+	if (ambiguous(r) || r.Status == 401 || r.Status == 429 || r.Status == 200 && r.Object == nil && r.Op != session.OpStart) && a.Kind == session.Send {
+		fail("data after a request whose outcome is not known")
+	}
+	if (ambiguous(r) || r.Status == 429) && a.Kind != session.Fail && !a.Wait {
+		fail("no wait after a failure")
+	}
+	if a.Wait && a.Err == nil {
+		fail("a wait that says not what for")
+	}
+	if moved := after.Committed > before.Committed; !moved && after.Failures != before.Failures+count(a.Wait) || moved && after.Failures != count(a.Wait) {
+		fail("failures not counted, or forgotten without progress")
+	}
+	if a.Wait && r.RetryAfter > a.RetryAfter {
+		fail("Retry-After is lost")
+	}
+	opened := s.opened || r.Op == session.OpStart && !r.URI.IsZero()
+	switch a.Kind {
+	case session.Send, session.Finish, session.Query:
+		if !opened {
+			fail("a request on a session that is not there")
+		}
+		if a.Kind == session.Finish && (after.Size < 0 || after.Committed != after.Size) {
+			fail("finished too early")
+		}
+	case session.Check:
+		if !after.MayExist {
+			fail("a look at the destination, where no request of ours can have made an object")
+		}
+	case session.Done:
+		if a.Object == nil || after.Size >= 0 && a.Object.Size != after.Size {
+			fail("done without the object")
+		}
+	case session.Fail:
+		var kinds []error
+		for _, kind := range sentinels {
+			if errors.Is(a.Err, kind) {
+				kinds = append(kinds, kind)
+			}
+		}
+		if len(kinds) != 1 {
+			fail("the error has the sentinels %v, want one", kinds)
+		}
+		if a.Err.Op != r.Op && r.Op != session.OpStat || a.Err.Offset != after.Committed {
+			fail("the error is not that of the reply")
+		}
+	}
+	// Nothing depends on how often it failed.
+	before.Failures = 1000
+	again, b := session.Decide(before, r)
+	if after.Committed <= before.Committed && again.Failures != 1000+count(a.Wait) {
+		fail("failures not counted, or forgotten without progress")
+	}
+	again.Failures = after.Failures
+	if again != after || b.Kind != a.Kind || b.Wait != a.Wait {
+		fail("another decision after more failures")
+	}
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// offsets are the numbers in [from, to] that make a difference.
+func (w *walk) offsets(from, to int64) []int64 {
+	const q = chunk.Quantum
+	var in []int64
+	for _, n := range []int64{0, 1, q - 1, q, q + 1, 2 * q, w.total - 1, w.total} {
+		known := false
+		for _, o := range in {
+			known = known || o == n
+		}
+		if from <= n && n <= to && !known {
+			in = append(in, n)
+		}
+	}
+	return in
+}
+
+// perform gives the state as it is while the exchange is under way, and every
+// reply to it.
+func (w *walk) perform(s session.State, kind session.Kind) (session.State, []session.Reply) {
+	var out []session.Reply
+	add := func(op session.Op, sent int64, replies ...session.Reply) {
+		for _, r := range replies {
+			r.Op, r.Sent = op, sent
+			if r.Status != 308 {
+				r.Committed = -1
+			}
+			out = append(out, r)
+		}
+	}
+	finished := []session.Reply{
+		{Status: 200}, {Status: 200, Object: object(w.total)}, {Status: 201, Object: object(w.total)},
+		{Status: 200, Object: object(w.total + 1)}, {Status: 200, Object: object(max(0, w.total-1))},
+	}
+	var open []session.Reply
+	for _, held := range append(w.offsets(1, w.total), -1, w.total+1) {
+		open = append(open, session.Reply{Status: 308, Committed: held})
+	}
+	switch kind {
+	case session.Begin:
+		if w.insert {
+			add(session.OpInsert, 0, refusals...)
+			add(session.OpInsert, w.total, refusals...)
+			add(session.OpInsert, w.total, finished...)
+			add(session.OpInsert, w.total, open...)
+			break
+		}
+		add(session.OpStart, 0, session.Reply{Status: 200, URI: w.uri}, session.Reply{Status: 201, URI: w.uri}, session.Reply{Status: 200})
+		add(session.OpStart, 0, session.Reply{Err: session.ErrForeignURI}, session.Reply{Status: 308, Committed: -1})
+		add(session.OpStart, 0, refusals...)
+	case session.Send:
+		from, boundary := s.Committed, chunk.LastBoundary(w.total)
+		op, to := session.OpPut, min(chunk.Floor(from+min(w.part, w.total)), boundary)
+		if from >= boundary {
+			op, to = session.OpFinalize, w.total
+			s.Size = w.total
+		}
+		for _, sent := range w.offsets(from, to) {
+			add(op, sent, session.Reply{Err: io.EOF}, session.Reply{Status: 408}, session.Reply{Status: 503})
+		}
+		add(op, from, refusals...)
+		add(op, to, refusals...)
+		add(op, from, finished...)
+		add(op, to, finished...)
+		add(op, from, open...)
+		add(op, to, open...)
+	case session.Finish:
+		add(session.OpFinalize, s.Size, refusals...)
+		add(session.OpFinalize, s.Size, finished...)
+		add(session.OpFinalize, s.Size, open...)
+	case session.Query:
+		add(session.OpQuery, 0, refusals...)
+		add(session.OpQuery, 0, finished...)
+		add(session.OpQuery, 0, open...)
+	case session.Check:
+		add(session.OpStat, 0, refusals...)
+		add(session.OpStat, 0, finished...)
+		add(session.OpStat, 0, session.Reply{Status: 200, Object: object(w.total), Ours: true})
+	}
+	return s, out
+}
+
+// recovers lets a server answer that is well from now on, holds what was
+// committed, and knows of no object yet. The upload must end in the object, or
+// in the verdict that was already pending.
+func (w *walk) recovers(s step) bool {
+	for range 12 {
+		before, _ := w.perform(s.state, s.kind)
+		r := session.Reply{Committed: -1}
+		switch s.kind {
+		case session.Begin:
+			r.Op, r.Status, r.URI = session.OpStart, 200, w.uri
+			if w.insert {
+				r.Op, r.URI, r.Sent, r.Object = session.OpInsert, session.URI{}, w.total, object(w.total)
+			}
+		case session.Query:
+			r.Op, r.Status, r.Committed = session.OpQuery, 308, before.Committed
+			if before.Committed == 0 {
+				r.Committed = -1
+			}
+		case session.Send, session.Finish:
+			boundary := chunk.LastBoundary(w.total)
+			if before.Committed < boundary {
+				to := min(chunk.Floor(before.Committed+min(w.part, w.total)), boundary)
+				r.Op, r.Status, r.Sent, r.Committed = session.OpPut, 308, to, to
+				break
+			}
+			r.Op, r.Status, r.Sent, r.Object = session.OpFinalize, 200, w.total, object(w.total)
+		case session.Check:
+			r.Op, r.Status = session.OpStat, 404
+		}
+		after, a := session.Decide(before, r)
+		switch a.Kind {
+		case session.Done:
+			return true
+		case session.Fail:
+			return s.kind == session.Check
+		}
+		s = step{state: after, kind: a.Kind, opened: true}
+	}
+	return false
+}
+
+// noFreeCycle reports a round of requests that can go on for ever at full
+// speed: without a wait, and without a byte gained.
+func (w *walk) noFreeCycle() {
+	const unseen, open, closed = 0, 1, 2
+	mark := make([]int, len(w.steps))
+	var path []int
+	var visit func(id int) bool
+	visit = func(id int) bool {
+		mark[id] = open
+		path = append(path, id)
+		for _, next := range w.free[id] {
+			if mark[next] == open {
+				w.t.Errorf("total %d: requests without end, without a wait and without progress:", w.total)
+				for _, id := range path[slices.Index(path, next):] {
+					w.t.Errorf("  %s in %+v", w.steps[id].kind, w.steps[id].state)
+				}
+				return false
+			}
+			if mark[next] == unseen && !visit(next) {
+				return false
+			}
+		}
+		path = path[:len(path)-1]
+		mark[id] = closed
+		return true
+	}
+	for id := range w.steps {
+		if mark[id] == unseen && !visit(id) {
+			return
+		}
+	}
+}
+
+var objects = map[int64]*session.Object{}
+
+// object is a finished object of a size: always the same pointer, so that
+// states can be compared.
+func object(size int64) *session.Object {
+	if objects[size] == nil {
+		objects[size] = &session.Object{Bucket: "bucket", Name: "object", Generation: 7, Size: size}
+	}
+	return objects[size]
+}
+
+// Every field of State is part of what the walk compares.
+func TestStateIsComparable(t *testing.T) {
+	if !reflect.TypeFor[session.State]().Comparable() {
+		t.Fatal("State is not comparable: the walk cannot tell states apart")
+	}
+}
