@@ -54,7 +54,7 @@ const (
 	EffectRevoke Effect = "revoke"
 
 	EffectReset Effect = "reset" // Reset the connection (TCP RST); nothing is read.
-	EffectClose Effect = "close" // Close it in order (FIN); nothing is read.
+	EffectClose Effect = "close" // Read the request, throw it away, close the connection in order (FIN).
 	// Take Bytes of the request's body, then reset the connection. Of the
 	// bytes the upload keeps whole quanta of 256 KiB. [Bytes]
 	EffectCutRequest Effect = "cut-request"

@@ -2,7 +2,11 @@ package fakegcs_test
 
 import (
 	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -19,8 +23,10 @@ const q = 256 << 10
 // world is a server with one bucket and a client that follows nothing.
 type world struct {
 	*testing.T
-	gcs *fakegcs.Server
-	url string
+	gcs    *fakegcs.Server
+	url    string
+	client *http.Client
+	ctx    context.Context // of requests; nil is none
 }
 
 func newWorld(t *testing.T, opts *fakegcs.Options) *world {
@@ -39,7 +45,7 @@ func newWorld(t *testing.T, opts *fakegcs.Options) *world {
 	if _, ok := gcs.Object("bkt", ""); !ok {
 		_ = gcs.CreateBucket("bkt") // a directory may have it
 	}
-	return &world{t, gcs, srv.URL}
+	return &world{T: t, gcs: gcs, url: srv.URL, client: plainClient}
 }
 
 type answer struct {
@@ -63,7 +69,10 @@ func (w *world) try(method, target string, body []byte, headers ...string) (answ
 		name, value, _ := strings.Cut(h, ": ")
 		req.Header.Add(name, value)
 	}
-	resp, err := plainClient.Do(req)
+	if w.ctx != nil {
+		req = req.WithContext(w.ctx)
+	}
+	resp, err := w.client.Do(req)
 	if err != nil {
 		return answer{}, err
 	}
@@ -111,4 +120,10 @@ func (a answer) json(t testing.TB) map[string]any {
 		t.Fatalf("body %q: %v", a.body, err)
 	}
 	return m
+}
+
+// crc is the crc32c of p as the API writes it.
+func crc(p []byte) string {
+	sum := crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli))
+	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, sum))
 }

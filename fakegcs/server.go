@@ -412,6 +412,9 @@ type sent struct {
 func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *lane, out *sent) {
 	f := q.fault
 	if rep == hangup {
+		if f.is(EffectClose) { // unread data would make it a reset
+			_, _ = io.Copy(io.Discard, q.in)
+		}
 		drop(w, f.is(EffectReset))
 		return
 	}

@@ -1,0 +1,339 @@
+package fakegcs_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/internal/pipenet"
+)
+
+// bubble runs f with a server and a client in virtual time.
+func bubble(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		gcs, err := fakegcs.New(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := gcs.CreateBucket("bkt"); err != nil {
+			t.Fatal(err)
+		}
+		ln, dial := pipenet.Listen()
+		srv := &http.Server{Handler: gcs}
+		go srv.Serve(ln)
+		tr := &http.Transport{DialContext: dial}
+		f(&world{T: t, gcs: gcs, url: "http://pipe", client: &http.Client{Transport: tr, CheckRedirect: plainClient.CheckRedirect}})
+		if err := gcs.Close(); err != nil {
+			t.Error(err)
+		}
+		tr.CloseIdleConnections()
+		srv.Close()
+		time.Sleep(time.Second) // net/http lingers before it closes a connection with unread data
+	})
+}
+
+func chunkRange(from, to int, total string) string {
+	return fmt.Sprintf("Content-Range: bytes %d-%d/%s", from, to-1, total)
+}
+
+func (w *world) put(uri string, from, to int, total string) (answer, error) {
+	w.Helper()
+	return w.try("PUT", uri, data(to)[from:], chunkRange(from, to, total))
+}
+
+// committed asks the session how many bytes it has.
+func (w *world) committed(uri string) string {
+	w.Helper()
+	a := w.do("PUT", uri, nil, "Content-Range: bytes */*")
+	if a.StatusCode != 308 {
+		return a.Status
+	}
+	return a.Header.Get("Range")
+}
+
+// Each effect on the second of three requests of an upload: what the client
+// sees, what a query says then, and that the upload can be finished.
+func TestEffects(t *testing.T) {
+	const size = 4 * q
+	for _, test := range []struct {
+		do     fakegcs.Action
+		status int           // of the request the fault is for; 0 for none
+		err    error         // that the client gets instead
+		after  string        // the Range of the next query
+		took   time.Duration // virtual
+		dead   bool
+	}{
+		{do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "7"}, status: 503, after: "bytes=0-262143"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, Early: true}, status: 429, after: "bytes=0-262143"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q + 1000}, status: 503, after: "bytes=0-263143"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectRevoke}, status: 401, after: "bytes=0-262143"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectReset}, err: syscall.ECONNRESET, after: "bytes=0-262143"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectClose}, err: io.EOF, after: "bytes=0-262143"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 5}, err: syscall.ECONNRESET, after: "bytes=0-524287"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectCutRequest}, err: syscall.ECONNRESET, after: "bytes=0-262143"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: q, For: time.Minute}, err: syscall.ECONNRESET, after: "bytes=0-262143"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}, err: syscall.ECONNRESET, after: "bytes=0-786431"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectGoAway}, status: 308, after: "bytes=0-786431"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectStall}, err: context.DeadlineExceeded, took: time.Minute, after: "bytes=0-262143"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectStall, For: 9 * time.Second}, status: 308, took: 9 * time.Second, after: "bytes=0-786431"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: q + 5}, err: context.DeadlineExceeded, took: time.Minute, after: "bytes=0-524287"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: q + 5, For: time.Second}, status: 308, took: time.Second, after: "bytes=0-786431"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectStallReply}, err: context.DeadlineExceeded, took: time.Minute, after: "bytes=0-786431"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: 3 * time.Second}, status: 308, took: 3 * time.Second, after: "bytes=0-786431"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: q}, status: 308, after: "bytes=0-524287"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 1}, status: 308, after: "bytes=0-786430"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectNoRange}, status: 308, after: "bytes=0-786431"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectWrongRange, Bytes: -q}, status: 308, after: "bytes=0-786431"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectWrongHash}, status: 308, after: "bytes=0-786431"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectGone, Status: 429, Reason: "rateLimitExceeded"}, status: 410, after: "410 Gone", dead: true},
+		{do: fakegcs.Action{Effect: fakegcs.EffectNotFound}, status: 404, after: "404 Not Found", dead: true},
+		{do: fakegcs.Action{Effect: fakegcs.EffectCancelled}, status: 499, after: "499 status code 499", dead: true},
+	} {
+		t.Run(string(test.do.Effect), func(t *testing.T) {
+			bubble(t, &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: test.do}}}, func(w *world) {
+				uri := w.start("x")
+				if a, err := w.put(uri, 0, q, "*"); err != nil || a.StatusCode != 308 {
+					t.Fatalf("first chunk: %v %v", a, err)
+				}
+				start := time.Now()
+				ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+				w.ctx = ctx
+				a, err := w.put(uri, q, 3*q, "*")
+				cancel()
+				w.ctx = nil
+				switch {
+				case test.err != nil && !errors.Is(err, test.err) && !(test.err == syscall.ECONNRESET && errors.Is(err, syscall.EPIPE)):
+					t.Errorf("error = %v, want %v", err, test.err)
+				case test.err == nil && err != nil:
+					t.Errorf("error = %v, want status %d", err, test.status)
+				case test.err == nil && a.StatusCode != test.status:
+					t.Errorf("status = %d, want %d", a.StatusCode, test.status)
+				}
+				if d := time.Since(start); d < test.took || d > test.took+200*time.Millisecond {
+					t.Errorf("took %v, want %v", d, test.took)
+				}
+				if got := w.committed(uri); got != test.after {
+					t.Errorf("query says %q, want %q", got, test.after)
+				}
+				if n := w.gcs.FaultReport(); n[0].Fired != 1 || !n[0].Done {
+					t.Errorf("report = %+v", n)
+				}
+				if test.dead {
+					if _, ok := w.gcs.Object("bkt", "x"); ok {
+						t.Error("there is an object")
+					}
+					return
+				}
+				from := 0
+				fmt.Sscanf(test.after, "bytes=0-%d", &from)
+				if a, err := w.put(uri, from+1, size, fmt.Sprint(size)); err != nil || a.StatusCode != 200 {
+					t.Fatalf("last chunk: %v %v", a.body, err)
+				}
+				if got, err := w.gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, data(size)) {
+					t.Errorf("object has %d bytes, %v", len(got), err)
+				}
+			})
+		})
+	}
+}
+
+// Effects that show in the reply only.
+func TestEffectsOnReplies(t *testing.T) {
+	on := func(op fakegcs.Op, do fakegcs.Action) *fakegcs.Options {
+		return &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{{On: fakegcs.Match{Op: op}, Do: do}}}
+	}
+	t.Run("retry-after", func(t *testing.T) {
+		bubble(t, on("", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "userRateLimitExceeded", RetryAfter: "+5s"}), func(w *world) {
+			a := w.do("GET", "/storage/v1/b/bkt", nil)
+			want := time.Now().Add(5 * time.Second).UTC().Format(http.TimeFormat)
+			if a.StatusCode != 403 || a.Header.Get("Retry-After") != want || !strings.Contains(a.body, `"reason": "userRateLimitExceeded"`) || !strings.Contains(a.body, `"domain": "usageLimits"`) {
+				t.Errorf("%d %q %s", a.StatusCode, a.Header.Get("Retry-After"), a.body)
+			}
+		})
+	})
+	t.Run("html", func(t *testing.T) {
+		bubble(t, on("", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 502, Body: "<html>"}), func(w *world) {
+			if a := w.do("GET", "/storage/v1/b/bkt", nil); a.StatusCode != 502 || a.body != "<html>" || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") {
+				t.Errorf("%d %q", a.StatusCode, a.body)
+			}
+		})
+	})
+	t.Run("no-range", func(t *testing.T) {
+		bubble(t, on(fakegcs.OpPut, fakegcs.Action{Effect: fakegcs.EffectNoRange}), func(w *world) {
+			if a, err := w.put(w.start("x"), 0, q, "*"); err != nil || a.StatusCode != 308 || a.Header.Get("Range") != "" {
+				t.Errorf("%v %v", a.Header, err)
+			}
+		})
+	})
+	t.Run("wrong-range", func(t *testing.T) {
+		bubble(t, on(fakegcs.OpPut, fakegcs.Action{Effect: fakegcs.EffectWrongRange, Bytes: 100}), func(w *world) {
+			if a, err := w.put(w.start("x"), 0, q, "*"); err != nil || a.Header.Get("Range") != "bytes=0-262243" {
+				t.Errorf("%v %v", a.Header, err)
+			}
+		})
+	})
+	t.Run("wrong-hash", func(t *testing.T) {
+		bubble(t, on(fakegcs.OpPut, fakegcs.Action{Effect: fakegcs.EffectWrongHash}), func(w *world) {
+			uri := w.start("x")
+			a, err := w.put(uri, 0, q, "*")
+			good := w.do("PUT", uri, nil, "Content-Range: bytes */*")
+			if err != nil || a.Header.Get("X-Range-MD5") == good.Header.Get("X-Range-MD5") || a.Header.Get("x-goog-running-hash") == good.Header.Get("x-goog-running-hash") {
+				t.Errorf("%v\n%v %v", a.Header, good.Header, err)
+			}
+		})
+	})
+	t.Run("not-final", func(t *testing.T) {
+		bubble(t, on(fakegcs.OpFinalize, fakegcs.Action{Effect: fakegcs.EffectNotFinal}), func(w *world) {
+			uri := w.start("x")
+			if a, err := w.put(uri, 0, 100, "100"); err != nil || a.StatusCode != 308 || a.Header.Get("Range") != "bytes=0-99" {
+				t.Errorf("%v %v", a.Header, err)
+			}
+			if a := w.do("PUT", uri, nil, "Content-Range: bytes */100"); a.StatusCode != 200 {
+				t.Errorf("query: %d", a.StatusCode)
+			}
+		})
+	})
+	t.Run("slow-finalize", func(t *testing.T) {
+		bubble(t, on(fakegcs.OpFinalize, fakegcs.Action{Effect: fakegcs.EffectSlowFinalize, For: time.Hour}), func(w *world) {
+			uri := w.start("x")
+			done := make(chan answer)
+			go func() { done <- w.do("PUT", uri, data(100)) }()
+			time.Sleep(time.Minute)
+			if got := w.committed(uri); got != "bytes=0-99" {
+				t.Errorf("while it finishes: %q", got)
+			}
+			if a := <-done; a.StatusCode != 200 {
+				t.Errorf("finished with %d", a.StatusCode)
+			}
+		})
+	})
+	t.Run("late-commit", func(t *testing.T) {
+		bubble(t, on(fakegcs.OpPut, fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: q, For: time.Minute}), func(w *world) {
+			uri := w.start("x")
+			w.put(uri, 0, 2*q, "*")
+			early := w.committed(uri)
+			time.Sleep(time.Minute)
+			if late := w.committed(uri); early != "" || late != "bytes=0-262143" {
+				t.Errorf("committed %q at first and %q later", early, late)
+			}
+		})
+	})
+	t.Run("corrupt", func(t *testing.T) {
+		bubble(t, on(fakegcs.OpFinalize, fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 50}), func(w *world) {
+			if a := w.do("PUT", w.start("x"), data(100), "X-Goog-Hash: crc32c="+crc(data(100))); a.StatusCode != 400 {
+				t.Errorf("%d %s", a.StatusCode, a.body)
+			}
+		})
+	})
+	t.Run("cut-reply", func(t *testing.T) {
+		bubble(t, on(fakegcs.OpFinalize, fakegcs.Action{Effect: fakegcs.EffectCutReply, Bytes: 10}), func(w *world) {
+			uri := w.start("x")
+			if a, err := w.try("PUT", uri, data(100)); !errors.Is(err, io.ErrUnexpectedEOF) || len(a.body) != 10 || a.StatusCode != 200 {
+				t.Errorf("%v %v", a, err)
+			}
+			if a := w.do("PUT", uri, nil, "Content-Range: bytes */100"); a.StatusCode != 200 || a.json(t)["size"] != "100" {
+				t.Errorf("query: %d %s", a.StatusCode, a.body)
+			}
+		})
+	})
+	t.Run("offset range", func(t *testing.T) {
+		opts := &fakegcs.Options{Faults: []fakegcs.Fault{{On: fakegcs.Match{From: q, To: q + 1}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 500}}}}
+		bubble(t, opts, func(w *world) {
+			uri := w.start("x")
+			for _, step := range []struct{ from, to, status int }{{0, q, 308}, {q, 2 * q, 500}, {0, 2 * q, 500}, {q + 1, 2 * q, 503}} {
+				if a, err := w.put(uri, step.from, step.to, "*"); err != nil || a.StatusCode != step.status {
+					t.Errorf("%+v: %d %v", step, a.StatusCode, err)
+				}
+			}
+		})
+	})
+}
+
+// Over real sockets a reset is ECONNRESET, also with TLS and HTTP/2 underneath.
+func TestResetIsAReset(t *testing.T) {
+	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{
+		{Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
+		{Do: fakegcs.Action{Effect: fakegcs.EffectClose}},
+	}})
+	if _, err := w.try("GET", "/storage/v1/b/bkt", nil); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("reset gives %v, want ECONNRESET", err)
+	}
+	if _, err := w.try("GET", "/storage/v1/b/bkt", nil); !errors.Is(err, io.EOF) {
+		t.Errorf("close gives %v, want EOF", err)
+	}
+}
+
+func TestParseFaults(t *testing.T) {
+	good := `[
+  {"on": {"op": "put", "from": 1, "to": 9}, "skip": 2, "times": -1, "do": {"effect": "status", "status": 503, "retryAfter": "+5s"}},
+  {"do": {"effect": "stall", "for": "1m30s"}}
+]`
+	faults, err := fakegcs.ParseFaults(strings.NewReader(good))
+	if err != nil || len(faults) != 2 || faults[1].Do.For != 90*time.Second || faults[0].On.To != 9 {
+		t.Fatalf("%+v, %v", faults, err)
+	}
+	text, err := json.Marshal(faults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := fakegcs.ParseFaults(bytes.NewReader(text))
+	if err != nil || fmt.Sprint(again) != fmt.Sprint(faults) {
+		t.Errorf("a round trip gives %v, %v", again, err)
+	}
+	for _, test := range []struct{ plan, want string }{
+		{``, "line 1: not a JSON array"},
+		{`{}`, "line 1: not a JSON array"},
+		{"[\n{\"do\":{\"effect\":\"reset\"}},\n\n{\"on\":{\"oops\":1},\"do\":{\"effect\":\"reset\"}}]", `line 4: fault 2: json: unknown field "oops"`},
+		{`[{"do":{"effect":"reset","oops":1}}]`, `unknown field "oops"`},
+		{`[{"do":{}}]`, "do.effect: missing"},
+		{`[{"do":{"effect":"explode"}}]`, `there is no effect "explode"`},
+		{`[{"on":{"op":"fly"},"do":{"effect":"reset"}}]`, `there is no operation "fly"`},
+		{`[{"do":{"effect":"status"}}]`, "do.status: missing"},
+		{`[{"do":{"effect":"reset","status":503}}]`, `"reset" does not use it`},
+		{`[{"do":{"effect":"reset","bytes":3}}]`, `"reset" does not use it`},
+		{`[{"do":{"effect":"cut-reply","bytes":-3}}]`, "negative"},
+		{`[{"do":{"effect":"delay"}}]`, "do.for: missing"},
+		{`[{"do":{"effect":"delay","for":"soon"}}]`, `"soon" is not a duration`},
+		{`[{"times":-2,"do":{"effect":"reset"}}]`, "times: -2"},
+		{`[{"on":{"from":9,"to":3},"do":{"effect":"reset"}}]`, "no range"},
+		{`[{"do":{"effect":"reset"}}`, "no end"},
+		{`[] []`, "more after the end"},
+	} {
+		if _, err := fakegcs.ParseFaults(strings.NewReader(test.plan)); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("ParseFaults(%s) = %v, want %q", test.plan, err, test.want)
+		}
+	}
+}
+
+func FuzzParseFaults(f *testing.F) {
+	f.Add(`[{"on": {"op": "put"}, "skip": 1, "times": 2, "do": {"effect": "status", "status": 503, "retryAfter": "3"}}]`)
+	f.Add(`[{"do": {"effect": "late-commit", "bytes": 3, "for": "1s"}}]`)
+	f.Fuzz(func(t *testing.T, plan string) {
+		faults, err := fakegcs.ParseFaults(strings.NewReader(plan))
+		if err != nil {
+			return
+		}
+		text, err := json.Marshal(faults)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if faults == nil {
+			return
+		}
+		again, err := fakegcs.ParseFaults(bytes.NewReader(text))
+		if err != nil || fmt.Sprint(again) != fmt.Sprint(faults) {
+			t.Errorf("round trip of %s: %v, %v", text, again, err)
+		}
+	})
+}
