@@ -20,6 +20,7 @@ import (
 //	blobs/ID               the bytes of an object or of an unfinished upload
 //	sessions/UPLOAD_ID     the record of an upload session
 //	buckets/NAME/bucket    the configuration of a bucket
+//	lock                   held while a server uses the directory
 //	buckets/NAME/HASH-GEN  the record of one generation of an object; HASH is of its name, which is inside
 //
 // Bytes are written straight to their blob as they arrive, and stay there when
@@ -29,7 +30,10 @@ import (
 // survives the server's death at any moment, not the machine's.
 //
 // A nil disk is a server in memory: its methods do nothing.
-type disk struct{ dir string }
+type disk struct {
+	dir  string
+	lock *os.File
+}
 
 // objectRecord is the record of one generation.
 type objectRecord struct {
@@ -41,13 +45,26 @@ type objectRecord struct {
 const tempSuffix = ".tmp"
 
 func openDisk(dir string) (*disk, error) {
-	d := &disk{dir}
+	d := &disk{dir: dir}
 	for _, sub := range []string{"blobs", "sessions", "buckets"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return nil, err
 		}
 	}
+	var err error
+	if d.lock, err = lockFile(filepath.Join(dir, "lock")); err != nil {
+		return nil, fmt.Errorf("another server uses this directory: %w", err)
+	}
 	return d, nil
+}
+
+func (d *disk) close() error {
+	if d == nil || d.lock == nil {
+		return nil
+	}
+	lock := d.lock
+	d.lock = nil
+	return lock.Close()
 }
 
 // write replaces the file at path by v in JSON.

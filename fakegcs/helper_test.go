@@ -127,3 +127,5 @@ func crc(p []byte) string {
 	sum := crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli))
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, sum))
 }
+
+func escape(name string) string { return strings.ReplaceAll(url.QueryEscape(name), "+", "%20") }

@@ -119,7 +119,7 @@ func New(opts *Options) (*Server, error) {
 		}
 		s.disk = d
 		if err := d.load(s); err != nil {
-			return nil, fmt.Errorf("fakegcs: load directory: %w", err)
+			return nil, fmt.Errorf("fakegcs: load directory: %w", errors.Join(err, d.close()))
 		}
 	}
 	return s, nil
@@ -129,6 +129,7 @@ func New(opts *Options) (*Server, error) {
 // directory. Later requests are answered 503.
 func (s *Server) Close() error {
 	s.runMu.Lock()
+	again := s.closed
 	s.closed = true
 	for b := range s.running {
 		b.interrupt()
@@ -136,7 +137,10 @@ func (s *Server) Close() error {
 	s.runMu.Unlock()
 	s.cancel()
 	s.idle.Wait()
-	return nil
+	if again {
+		return nil
+	}
+	return s.disk.close()
 }
 
 // now is the server's time. The service's clock has milliseconds.

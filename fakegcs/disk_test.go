@@ -1,0 +1,217 @@
+package fakegcs_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+)
+
+// TestMain is the emulator process that the crash test kills.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("FAKEGCS_TEST_DIR"); dir != "" {
+		gcs, err := fakegcs.New(&fakegcs.Options{Dir: dir, CreateBuckets: true})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Printf("http://%s\n", ln.Addr())
+		panic(http.Serve(ln, gcs))
+	}
+	os.Exit(m.Run())
+}
+
+// emulate starts the emulator process.
+func emulate(t *testing.T, dir string) (url string, kill func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "FAKEGCS_TEST_DIR="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := false
+	kill = func() {
+		if !done {
+			done = true
+			_ = cmd.Process.Kill() // SIGKILL
+			_ = cmd.Wait()
+		}
+	}
+	t.Cleanup(kill)
+	return strings.TrimSpace(line), kill
+}
+
+// A server that is killed at a random moment of an upload, again and again,
+// loses no finished object and no committed byte.
+func TestKilledServer(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	dir := t.TempDir()
+	content := data(24*q + 99)
+	url, kill := emulate(t, dir)
+	w := &world{T: t, url: url, client: &http.Client{}}
+	if a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=before", content[:q+1]); a.StatusCode != 200 {
+		t.Fatal(a.body)
+	}
+	uri := w.start("x")
+	session := func() string { return url + uri[strings.Index(uri, "/upload"):] }
+	committed := 0
+	for round := range 5 {
+		// Sends one request slowly enough to be killed in the middle of it.
+		ctx, cancel := context.WithCancel(t.Context())
+		killed := make(chan bool)
+		go func() {
+			defer close(killed)
+			time.Sleep(time.Duration(rnd.IntN(30)) * time.Millisecond)
+			kill()
+			cancel()
+		}()
+		to := committed + 4*q
+		req, _ := http.NewRequestWithContext(ctx, "PUT", session(), &slowReader{data: content[committed:to]})
+		req.ContentLength = int64(4 * q)
+		req.Header.Set("Content-Range", strings.TrimPrefix(chunkRange(committed, to, "*"), "Content-Range: "))
+		low := 0
+		if resp, err := w.client.Do(req); err == nil {
+			low = 4 * q
+			resp.Body.Close()
+		}
+		<-killed
+		url, kill = emulate(t, dir)
+		w.url = url
+		var last int
+		got := w.committed(session())
+		if got != "" {
+			fmt.Sscanf(got, "bytes=0-%d", &last)
+			last++
+		}
+		if last%q != 0 || last < committed+low || last > to {
+			t.Fatalf("round %d: %d bytes were committed, now %q", round, committed, got)
+		}
+		committed = last
+	}
+	t.Logf("%d bytes survived", committed)
+	a, err := w.try("PUT", session(), content[committed:], chunkRange(committed, len(content), fmt.Sprint(len(content))), "X-Goog-Hash: crc32c="+crc(content))
+	if err != nil || a.StatusCode != 200 {
+		t.Fatalf("%v %v", a, err)
+	}
+	kill()
+	url, kill = emulate(t, dir)
+	w.url = url
+	if a := w.do("PUT", session(), nil, "Content-Range: bytes */*"); a.StatusCode != 200 {
+		t.Errorf("finished session after a restart: %d %s", a.StatusCode, a.body)
+	}
+	for name, want := range map[string][]byte{"x": content, "before": content[:q+1]} {
+		a := w.do("GET", "/storage/v1/b/bkt/o/"+name+"?alt=media", nil)
+		if !bytes.Equal([]byte(a.body), want) {
+			t.Errorf("object %s has %d bytes", name, len(a.body))
+		}
+	}
+}
+
+type slowReader struct{ data []byte }
+
+func (r *slowReader) Read(p []byte) (int, error) {
+	if len(r.data) == 0 {
+		return 0, io.EOF
+	}
+	time.Sleep(time.Millisecond)
+	n := copy(p[:min(len(p), 50_000)], r.data)
+	r.data = r.data[n:]
+	return n, nil
+}
+
+// Everything is there again after a restart, and nothing else is.
+func TestRestart(t *testing.T) {
+	dir := t.TempDir()
+	gcs, err := fakegcs.New(&fakegcs.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fakegcs.New(&fakegcs.Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "another server") {
+		t.Errorf("second server on the directory: %v", err)
+	}
+	gcs.Close()
+
+	w := newWorld(t, &fakegcs.Options{Dir: dir})
+	names := []string{"a", "a/b", "../../../etc/passwd", strings.Repeat("ü", 512), "con", "x\x00y"}
+	for _, name := range names {
+		w.insert(name, "first of "+name)
+		w.insert(name, "content of "+name)
+	}
+	uri := w.start("unaligned")
+	w.put(uri, 0, q, "*")
+	w.gcs.AddFaults(fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q + 77}})
+	w.put(uri, q, 2*q, "*")
+	for _, end := range []string{"cancelled", "dead"} {
+		uri := w.start(end)
+		if end == "cancelled" {
+			w.do("DELETE", uri, nil)
+		} else {
+			w.do("PUT", uri, data(9), "X-Goog-Hash: crc32c=AAAAAA==")
+		}
+	}
+	blobs, _ := filepath.Glob(filepath.Join(dir, "blobs", "*"))
+	if len(blobs) != len(names)+1 {
+		t.Errorf("%d blobs in the directory, want one per object and unfinished upload: %d", len(blobs), len(names)+1)
+	}
+	if err := w.gcs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "blobs", "orphan"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	w2 := newWorld(t, &fakegcs.Options{Dir: dir})
+	for _, name := range names {
+		if got, err := w2.gcs.ReadObject("bkt", name); string(got) != "content of "+name || err != nil {
+			t.Errorf("%q has %q, %v", name, got, err)
+		}
+	}
+	uri = w2.url + uri[strings.Index(uri, "/upload"):]
+	if got := w2.committed(uri); got != fmt.Sprintf("bytes=0-%d", q+76) {
+		t.Errorf("unaligned upload has %q", got)
+	}
+	if a, err := w2.put(uri, q+77, 2*q, fmt.Sprint(2*q)); err != nil || a.StatusCode != 200 || a.json(t)["crc32c"] != crc(data(2*q)) {
+		t.Errorf("finish: %s %v", a.body, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "blobs", "orphan")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("an orphaned blob was left: %v", err)
+	}
+}
+
+// insert uploads an object in one request and returns its resource.
+func (w *world) insert(name, content string, headers ...string) map[string]any {
+	w.Helper()
+	a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name="+escape(name), []byte(content), headers...)
+	if a.StatusCode != 200 {
+		w.Fatalf("insert %q: %d %s", name, a.StatusCode, a.body)
+	}
+	return a.json(w)
+}
