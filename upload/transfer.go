@@ -42,8 +42,8 @@ type transfer struct {
 	tries   int            // requests since the last progress
 	retry   bool           // the next request replaces one that failed
 
-	handed   int64 // the highest offset that this call handed to the network
-	sent     int64 // of the request under way
+	handed   int64     // the highest offset that this call handed to the network
+	sent     int64     // of the request under way
 	reported time.Time // the last Progress
 	checked  time.Time // the last checkpoint
 
@@ -135,6 +135,7 @@ func (t *transfer) learn(ctx context.Context, r session.Reply) (session.Action, 
 		t.retry = false
 	}
 	if t.state.Restarts > before.Restarts {
+		t.taken = nil
 		t.event(Event{Kind: Restarted, Cause: r.Cause()})
 		t.budget.AtStake = max(t.budget.AtStake, t.handed)
 		return action, nil

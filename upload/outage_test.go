@@ -1,0 +1,309 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/backoff"
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// down makes every request fail from now on.
+func (w *world) down(do fakegcs.Action) {
+	w.t.Helper()
+	if err := w.srv.AddFaults(fakegcs.Fault{Times: -1, Do: do}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestBudget: a short upload stops after five retries, about half a minute,
+// and can be resumed when the service is back.
+func TestBudget(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(9 * mib)
+		path := w.file(content)
+		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
+		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, Message: "Backend Error"}})
+		start := time.Now()
+		res, err := w.uploader().File(w.t.Context(), path, spec)
+		if !errors.Is(err, session.ErrBudget) {
+			t.Fatalf("error = %v, want ErrBudget", err)
+		}
+		e, ok := errors.AsType[*session.Error](err)
+		if !ok || e.Status != 503 || e.Op != session.OpQuery || len(e.Waits) != 5 {
+			t.Errorf("error = %#v", e)
+		}
+		// 1 + 2 + 4 + 8 + 16 s, and 0 to 1 s more for each.
+		if took := time.Since(start); took < 31*time.Second || took > 36*time.Second {
+			t.Errorf("gave up after %v, want 31 to 36 s", took)
+		}
+		for i, wait := range e.Waits {
+			if least := time.Second << i; wait.Delay < least || wait.Delay > least+time.Second {
+				t.Errorf("wait %d = %v, want %v to %v", i, wait.Delay, least, least+time.Second)
+			}
+		}
+		if !res.Resumable || res.Retries != 6 || res.Waited < 31*time.Second {
+			t.Errorf("Result = %+v", res)
+		}
+		w.wantSaved(1)
+		w.srv.ClearFaults()
+		if res, err = w.uploader().File(w.t.Context(), path, spec); err != nil || res.ResumedFrom != 2*mib {
+			t.Errorf("resumed: %+v, %v", res, err)
+		}
+		w.wantObject("obj", content)
+	})
+}
+
+// TestProgressRestoresTheBudget: many failures, each after some progress.
+func TestProgressRestoresTheBudget(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(30*q + 1)
+		for i := range int64(28) {
+			w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut, From: (i + 1) * q, To: (i+1)*q + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 1}})
+		}
+		res, err := w.uploader(resumable).File(w.t.Context(), w.file(content), spec)
+		_ = res
+		if err != nil {
+			t.Fatalf("%v\n%s", err, w.trace())
+		}
+		w.wantObject("obj", content)
+	})
+}
+
+// TestAnAnsweredQueryIsNoProgress: PUT fails, query answers, for ever; it must
+// end. https://github.com/googleapis/java-storage/issues/3040
+func TestAnAnsweredQueryIsNoProgress(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		_, err := w.uploader().File(w.t.Context(), w.file(data(9*mib)), spec)
+		if !errors.Is(err, session.ErrBudget) {
+			t.Errorf("error = %v, want ErrBudget", err)
+		}
+		if n := len(w.srv.Requests()); n > 15 {
+			t.Errorf("%d requests were made\n%s", n, w.trace())
+		}
+	})
+}
+
+// TestRetryFor: keeps on as long as it is told, and not into a wait that does
+// not fit.
+func TestRetryFor(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(9 * mib))
+		w.down(fakegcs.Action{Effect: fakegcs.EffectReset})
+		start := time.Now()
+		_, err := w.uploader(func(o *upload.Options) { o.RetryFor = 2 * time.Hour }).File(w.t.Context(), path, spec)
+		if !errors.Is(err, session.ErrBudget) {
+			t.Fatalf("error = %v, want ErrBudget", err)
+		}
+		if took := time.Since(start); took > 2*time.Hour || took < 2*time.Hour-time.Minute {
+			t.Errorf("gave up after %v, want just under two hours", took)
+		}
+	})
+}
+
+// TestOutage: ten minutes without the service, then it is back.
+func TestOutage(t *testing.T) {
+	for _, do := range []fakegcs.Action{
+		{Effect: fakegcs.EffectStatus, Status: 503}, {Effect: fakegcs.EffectReset}, {Effect: fakegcs.EffectStall},
+	} {
+		t.Run(string(do.Effect), func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				content := data(20 * mib)
+				path := w.file(content)
+				const outage = 10 * time.Minute
+				w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 5 * mib}})
+				up := w.uploader(func(o *upload.Options) {
+					o.RetryFor = time.Hour
+					o.StallTimeout = 20 * time.Second
+					observe := o.Observer
+					first := true
+					o.Observer = func(e upload.Event) {
+						observe(e)
+						if e.Kind == upload.Waiting && first {
+							first = false
+							w.down(do)
+							time.AfterFunc(outage, w.srv.ClearFaults)
+						}
+					}
+				})
+				start := time.Now()
+				res, err := up.File(w.t.Context(), path, spec)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				w.wantObject("obj", content)
+				if took := time.Since(start); took < outage || took > outage+32*time.Second+20*time.Second {
+					t.Errorf("finished after %v, want within one longest wait of the end of the outage", took)
+				}
+				if res.BytesResent > q {
+					t.Errorf("%d bytes were sent again", res.BytesResent)
+				}
+			})
+		})
+	}
+}
+
+// TestManyUploadsInAnOutage: the uploads of a process do not multiply the
+// requests to a service that is down, and all get through when it is back.
+func TestManyUploadsInAnOutage(t *testing.T) {
+	const n = 32
+	t.Run("total", func(t *testing.T) {
+		inBubble(t, nil, func(w *world) {
+			content := data(9 * mib)
+			path := w.file(content)
+			w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+			up := w.uploader(func(o *upload.Options) { o.Store = nil })
+			var wg sync.WaitGroup
+			for i := range n {
+				wg.Go(func() {
+					_, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)})
+					if !errors.Is(err, session.ErrBudget) {
+						t.Errorf("upload %d: %v, want ErrBudget", i, err)
+					}
+				})
+			}
+			time.Sleep(32 * time.Second)
+			early := len(w.srv.Requests())
+			wg.Wait()
+			total := len(w.srv.Requests())
+			t.Logf("%d uploads: %d requests in 32 s, %d in all", n, early, total)
+			if early > n*6/5 || total > n*13/10 {
+				t.Errorf("%d requests in 32 s and %d in all, for %d uploads", early, total, n)
+			}
+		})
+	})
+	t.Run("ended", func(t *testing.T) {
+		inBubble(t, nil, func(w *world) {
+			content := data(9 * mib)
+			path := w.file(content)
+			w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+			time.AfterFunc(25*time.Second, w.srv.ClearFaults)
+			up := w.uploader(func(o *upload.Options) { o.Store = nil })
+			var wg sync.WaitGroup
+			for i := range n {
+				wg.Go(func() {
+					if _, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)}); err != nil {
+						t.Errorf("upload %d: %v", i, err)
+						return
+					}
+					w.wantObject(fmt.Sprint(i), content)
+				})
+			}
+			wg.Wait()
+		})
+	})
+}
+
+// TestBlackHole: a server that takes everything and never answers is noticed.
+func TestBlackHole(t *testing.T) {
+	for _, effect := range []fakegcs.Effect{fakegcs.EffectStall, fakegcs.EffectStallReply} {
+		t.Run(string(effect), func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				content := data(9 * mib)
+				w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: effect}})
+				start := time.Now()
+				if _, err := w.uploader().File(w.t.Context(), w.file(content), spec); err != nil {
+					t.Fatal(err)
+				}
+				w.wantObject("obj", content)
+				if took := time.Since(start); took < 2*time.Minute || took > 3*time.Minute {
+					t.Errorf("took %v, want the stall timeout of two minutes and a little", took)
+				}
+			})
+		})
+	}
+}
+
+// TestSlowLink: 512 KiB/s, steadily, is no stall.
+func TestSlowLink(t *testing.T) {
+	inBubble(t, &fakegcs.Options{Rate: 512 << 10}, func(w *world) {
+		content := data(100 * mib)
+		res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.wantObject("obj", content)
+		if res.Requests != 3 || res.Retries != 0 || res.Elapsed < 190*time.Second {
+			t.Errorf("Result = %+v", res)
+		}
+	})
+}
+
+// TestLongUploadsLearnEveryMinute: a request is bounded by time once the rate
+// is known.
+func TestLongUploadsLearnEveryMinute(t *testing.T) {
+	inBubble(t, &fakegcs.Options{Rate: 512 << 10, Discard: true, NoMD5: true}, func(w *world) {
+		f := w.file(nil)
+		const size = gib + 64*mib
+		if err := truncate(f, size); err != nil {
+			t.Fatal(err)
+		}
+		res, err := w.uploader(func(o *upload.Options) { o.Store = nil }).File(w.t.Context(), f, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Nothing is known of the rate for the first GiB; then 30 MiB a minute.
+		if res.Requests < 6 || res.Requests > 7 {
+			t.Errorf("%d requests\n%s", res.Requests, w.trace())
+		}
+	})
+}
+
+// TestCutsLowerTheBound: a network that lets no long request through, and a
+// server that keeps nothing of one that was cut.
+func TestCutsLowerTheBound(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(24 * mib)
+		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut, From: 0, To: 1}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 502}})
+		res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, w.trace())
+		}
+		w.wantObject("obj", content)
+		if res.BytesSent > 4*24*mib {
+			t.Errorf("%d bytes were sent for %d\n%s", res.BytesSent, len(content), w.trace())
+		}
+	})
+}
+
+func TestPolicyIsUsed(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+		up := w.uploader(func(o *upload.Options) {
+			o.Policy = backoff.Policy{Initial: 100 * time.Millisecond, Maximum: 300 * time.Millisecond, Jitter: backoff.NoJitter}
+		})
+		_, err := up.File(w.t.Context(), w.file(data(10)), spec)
+		e, _ := errors.AsType[*session.Error](err)
+		if e == nil || e.Waits[0].Delay != 100*time.Millisecond || e.Waits[2].Delay != 300*time.Millisecond {
+			t.Errorf("error = %v, waits %v", err, e.Waits)
+		}
+	})
+	if _, err := upload.New(nil, &upload.Options{Policy: backoff.Policy{Maximum: time.Minute}}); err == nil {
+		t.Error("a policy that waits a minute is accepted")
+	}
+}
+
+// TestInterrupt: a cancelled context ends a wait at once, and keeps the session.
+func TestInterrupt(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "50"}})
+		ctx, cancel := context.WithCancelCause(w.t.Context())
+		why := errors.New("the user said so")
+		time.AfterFunc(10*time.Second, func() { cancel(why) })
+		start := time.Now()
+		res, err := w.uploader().File(ctx, w.file(data(9*mib)), spec)
+		if !errors.Is(err, why) || time.Since(start) != 10*time.Second || !res.Resumable {
+			t.Errorf("after %v: %+v, %v", time.Since(start), res, err)
+		}
+		if e, ok := errors.AsType[*session.Error](err); !ok || e.Status != 503 {
+			t.Errorf("the error does not say what was wrong before: %v", err)
+		}
+	})
+}

@@ -1,0 +1,387 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// interrupt uploads until the server is stuck at offset at, and then cancels.
+func (w *world) interrupt(path string, at int64, with ...func(*upload.Options)) *upload.Result {
+	w.t.Helper()
+	stall := fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut, From: at, To: at + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: at}}
+	if err := w.srv.AddFaults(stall); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	res, err := w.uploader(with...).File(ctx, path, spec)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		w.t.Fatalf("interrupted upload: %v", err)
+	}
+	if !res.Resumable || res.ID == "" {
+		w.t.Fatalf("interrupted upload is not resumable: %+v", res)
+	}
+	w.wantSaved(1)
+	w.wantNoObject("obj")
+	return res
+}
+
+// TestResume: the second call sends exactly what the first one left, whichever
+// of the two ways it is made.
+func TestResume(t *testing.T) {
+	content := data(40*mib + 77)
+	for _, at := range []int64{0, 1, q, 5*mib + 3, 39 * mib} {
+		for _, by := range []string{"File", "Resume"} {
+			t.Run(fmt.Sprint(at, " by ", by), func(t *testing.T) {
+				inBubble(t, &fakegcs.Options{RunningHash: at%2 == 0}, func(w *world) {
+					path := w.file(content)
+					first := w.interrupt(path, at)
+					held := chunk.Floor(at)
+
+					up := w.uploader()
+					var res *upload.Result
+					var err error
+					if by == "File" {
+						res, err = up.File(w.t.Context(), path, spec)
+					} else {
+						res, err = up.Resume(w.t.Context(), first.ID)
+					}
+					if err != nil {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					w.wantObject("obj", content)
+					w.wantSaved(0)
+					if !res.Resumed || res.ResumedFrom != held || res.BytesSent != int64(len(content))-held || res.BytesResent != 0 {
+						t.Errorf("Result = %+v, want it resumed from %d\n%s", res, held, w.trace())
+					}
+					got := int64(0)
+					for _, r := range w.srv.Requests() {
+						if r.Fault == "" && (r.Op == fakegcs.OpPut || r.Op == fakegcs.OpFinalize) {
+							got += r.Received
+						}
+					}
+					if got != int64(len(content))-held {
+						t.Errorf("the second call sent %d bytes, want %d", got, int64(len(content))-held)
+					}
+					if res.BytesReread > 64*mib {
+						t.Errorf("%d bytes were read again", res.BytesReread)
+					}
+					if w.saw(upload.Resumed) != 1 {
+						t.Error("no Resumed event")
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestResumeFinished: the first process sent the last byte and died before it
+// saw the reply.
+func TestResumeFinished(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(9 * mib)
+		path := w.file(content)
+		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply}})
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+		defer cancel()
+		if _, err := w.uploader().File(ctx, path, spec); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("error = %v", err)
+		}
+		w.wantObject("obj", content)
+		res, err := w.uploader().File(w.t.Context(), path, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.BytesSent != 0 || res.Requests != 1 || !res.Resumed || res.ResumedFrom != 9*mib || res.Object.Generation == 0 {
+			t.Errorf("Result = %+v", res)
+		}
+		w.wantSaved(0)
+	})
+}
+
+// TestResumeReadsLittle: the checksum of what was sent comes from a checkpoint.
+func TestResumeReadsLittle(t *testing.T) {
+	if testing.Short() {
+		t.Log("uploads 200 MiB")
+	}
+	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
+		content := data(200 * mib)
+		path := w.file(content)
+		w.interrupt(path, 190*mib)
+		res, err := w.uploader().File(w.t.Context(), path, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.BytesReread > 64*mib || res.ResumedFrom != 190*mib {
+			t.Errorf("%d bytes were read again to resume from %d", res.BytesReread, res.ResumedFrom)
+		}
+		w.wantObject("obj", content)
+	})
+}
+
+// TestSourceChanged: nothing of a changed file is sent, and the object that was
+// there before stays.
+func TestSourceChanged(t *testing.T) {
+	changes := []struct {
+		name   string
+		change func(path string, content []byte) error
+		want   error
+	}{
+		{"another mtime", func(path string, content []byte) error {
+			return os.Chtimes(path, time.Time{}, time.Unix(1e9, 0))
+		}, session.ErrSourceChanged},
+		{"longer", func(path string, content []byte) error { return appendTo(path, "x") }, session.ErrSourceChanged},
+		{"shorter", func(path string, content []byte) error { return os.Truncate(path, 8*mib) }, session.ErrSourceChanged},
+		{"replaced, same size and mtime", func(path string, content []byte) error {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+				return err
+			}
+			if err := os.Chtimes(path+".new", time.Time{}, info.ModTime()); err != nil {
+				return err
+			}
+			return os.Rename(path+".new", path)
+		}, session.ErrSourceChanged},
+		{"edited in the committed part, mtime put back", func(path string, content []byte) error {
+			return editQuietly(path, 100)
+		}, session.ErrSourceChanged},
+		{"chmod", func(path string, content []byte) error { return os.Chmod(path, 0o640) }, nil},
+	}
+	for _, tt := range changes {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				content := data(20 * mib)
+				path := w.file(content)
+				w.interrupt(path, 15*mib)
+				old := []byte("the object that was there before")
+				if err := os.WriteFile(filepath.Join(w.dir, "old"), old, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w.uploader().File(w.t.Context(), filepath.Join(w.dir, "old"), spec); err != nil {
+					t.Fatal(err)
+				}
+				if err := tt.change(path, content); err != nil {
+					t.Fatal(err)
+				}
+				requests := len(w.srv.Requests())
+				_, err := w.uploader().File(w.t.Context(), path, spec)
+				if tt.want == nil {
+					if err != nil {
+						t.Fatal(err)
+					}
+					w.wantObject("obj", content)
+					return
+				}
+				if !errors.Is(err, tt.want) {
+					t.Errorf("error = %v, want %v", err, tt.want)
+				}
+				if n := len(w.srv.Requests()) - requests; n != 0 {
+					t.Errorf("%d requests were made", n)
+				}
+				w.wantObject("obj", old)
+				w.wantSaved(1)
+
+				now, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				res, err := w.uploader(func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec)
+				if err != nil {
+					t.Fatalf("restart: %v", err)
+				}
+				if res.Resumed || w.saw(upload.Afresh) != 1 {
+					t.Errorf("restart: %+v", res)
+				}
+				w.wantObject("obj", now)
+				w.wantSaved(0)
+			})
+		})
+	}
+}
+
+func appendTo(path, text string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// editQuietly changes one byte and puts the modification time back.
+func editQuietly(path string, offset int64) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	b := make([]byte, 1)
+	_, err = f.ReadAt(b, offset)
+	if err == nil {
+		b[0] ^= 1
+		_, err = f.WriteAt(b, offset)
+	}
+	return errors.Join(err, f.Close(), os.Chtimes(path, time.Time{}, info.ModTime()))
+}
+
+// TestSourceChangesWhileSending: noticed before the last bytes go out.
+func TestSourceChangesWhileSending(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(path string) error
+	}{
+		{"edited", func(path string) error { return editQuietly(path, 100) }},
+		{"grown", func(path string) error { return appendTo(path, "x") }},
+		{"replaced", func(path string) error {
+			return errors.Join(os.WriteFile(path+".new", data(20*mib), 0o600), os.Rename(path+".new", path))
+		}},
+		{"truncated", func(path string) error { return os.Truncate(path, 1) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				path := w.file(data(20 * mib))
+				var once bool
+				up := w.uploader(func(o *upload.Options) {
+					o.ChunkSize = 4 * mib
+					o.Observer = func(e upload.Event) {
+						if e.Committed >= 8*mib && !once {
+							once = true
+							if err := tt.change(path); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+				})
+				_, err := up.File(w.t.Context(), path, spec)
+				if !errors.Is(err, session.ErrSourceChanged) {
+					t.Errorf("error = %v, want ErrSourceChanged", err)
+				}
+				w.wantNoObject("obj")
+				if strings.Contains(w.trace(), "finalize") {
+					t.Errorf("the last bytes went out\n%s", w.trace())
+				}
+			})
+		})
+	}
+}
+
+// TestUselessTokens: a saved upload that cannot be gone on with is not, and the
+// observer is told why.
+func TestUselessTokens(t *testing.T) {
+	content := data(20 * mib)
+	for _, tt := range []struct {
+		name  string
+		spoil func(w *world, path, id string)
+		with  func(*upload.Options)
+		spec  upload.Spec
+	}{
+		{"damaged", func(w *world, path, id string) {
+			file := filepath.Join(w.dir, "state", id+".json")
+			b, err := os.ReadFile(file)
+			if err == nil {
+				err = os.WriteFile(file, b[:len(b)/2], 0o600)
+			}
+			if err != nil {
+				w.t.Error(err)
+			}
+		}, nil, spec},
+		{"empty", func(w *world, path, id string) {
+			if err := os.WriteFile(filepath.Join(w.dir, "state", id+".json"), nil, 0o600); err != nil {
+				w.t.Error(err)
+			}
+		}, nil, spec},
+		{"expired", func(w *world, path, id string) { time.Sleep(8 * 24 * time.Hour) }, nil, spec},
+		{"other options", func(w *world, path, id string) {}, nil, upload.Spec{Bucket: "bkt", Object: "obj", ContentType: "text/plain"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				path := w.file(content)
+				first := w.interrupt(path, 15*mib)
+				tt.spoil(w, path, first.ID)
+				res, err := w.uploader().File(w.t.Context(), path, tt.spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.wantObject("obj", content)
+				w.wantSaved(0)
+				if res.Resumed || w.saw(upload.Afresh) != 1 {
+					t.Errorf("Result = %+v; %d Afresh events", res, w.saw(upload.Afresh))
+				}
+			})
+		})
+	}
+}
+
+// TestSessionLostBetweenRuns: the service forgot it, in each way it can.
+func TestSessionLostBetweenRuns(t *testing.T) {
+	for _, effect := range []fakegcs.Effect{fakegcs.EffectNotFound, fakegcs.EffectGone} {
+		t.Run(string(effect), func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				content := data(20 * mib)
+				path := w.file(content)
+				w.interrupt(path, 15*mib)
+				w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: effect}})
+				res, err := w.uploader().File(w.t.Context(), path, spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.wantObject("obj", content)
+				if res.Resumed || res.ResumedFrom != 0 || w.saw(upload.Restarted) != 1 {
+					t.Errorf("Result = %+v", res)
+				}
+			})
+		})
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(20 * mib))
+		first := w.interrupt(path, 15*mib)
+		if err := w.uploader().Cancel(w.t.Context(), first.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.wantSaved(0)
+		if !strings.HasSuffix(w.trace(), "cancel  -> 499\n") {
+			t.Errorf("requests:\n%s", w.trace())
+		}
+		if _, err := w.uploader().Resume(w.t.Context(), first.ID); !errors.Is(err, session.ErrNoToken) {
+			t.Errorf("resume after cancel: %v, want ErrNoToken", err)
+		}
+	})
+}
+
+func TestInUse(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(20 * mib))
+		first := w.interrupt(path, 15*mib)
+		unlock, err := w.store.Lock(w.t.Context(), first.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.uploader().File(w.t.Context(), path, spec); !errors.Is(err, session.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
+			t.Errorf("error = %v, want ErrInUse that names the process", err)
+		}
+		unlock()
+		if _, err := w.uploader().File(w.t.Context(), path, spec); err != nil {
+			t.Error(err)
+		}
+	})
+}

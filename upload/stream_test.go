@@ -1,0 +1,103 @@
+package upload_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// smallWindow makes a stream of little data many parts.
+func smallWindow(o *upload.Options) { o.Window = int(2 * q) }
+
+// TestReaderSizes: streams of every length around the boundaries, with the
+// last request carrying the total.
+func TestReaderSizes(t *testing.T) {
+	for _, size := range []int64{0, 1, q - 1, q, q + 1, 2*q - 1, 2 * q, 2*q + 1, 4 * q, 5*q + 7} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				content := data(size)
+				res, err := w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				w.wantObject("obj", content)
+				w.wantSaved(0)
+				if res.Size != size || res.Object.Size != size || res.Object.CRC32C != chunk.Update(0, content) || res.BytesSent != size {
+					t.Errorf("Result = %+v", res)
+				}
+				for _, line := range strings.Split(strings.TrimSpace(w.trace()), "\n")[1:] {
+					last := strings.HasPrefix(line, "finalize") || strings.HasPrefix(line, "query */0")
+					if unknown := strings.Contains(line, "/*"); unknown == last {
+						t.Errorf("wrong total in %q\n%s", line, w.trace())
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestReaderSurvives(t *testing.T) {
+	points := []struct {
+		name  string
+		match fakegcs.Match
+		also  []fault
+	}{
+		{"start", fakegcs.Match{Op: fakegcs.OpStart}, nil},
+		{"first data", fakegcs.Match{Op: fakegcs.OpPut}, dataFaults},
+		{"middle", fakegcs.Match{Op: fakegcs.OpPut, From: 4 * q, To: 5 * q}, dataFaults},
+		{"end", fakegcs.Match{Op: fakegcs.OpFinalize}, append(finalFaults, dataFaults...)},
+	}
+	content := data(7*q + 12345)
+	for _, p := range points {
+		for _, f := range append(faults, p.also...) {
+			t.Run(p.name+"/"+f.name, func(t *testing.T) {
+				f.plan.On = p.match
+				inBubble(t, &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{f.plan}}, func(w *world) {
+					_, err := w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec)
+					lost := f.plan.Do.Effect == fakegcs.EffectGone || f.plan.Do.Effect == fakegcs.EffectNotFound
+					if lost && p.name != "first data" {
+						// The first window is gone, and cannot be read again.
+						if !errors.Is(err, session.ErrGone) {
+							t.Errorf("error = %v, want ErrGone", err)
+						}
+						w.wantNoObject("obj")
+						return
+					}
+					if err != nil {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					w.wantObject("obj", content)
+				})
+			})
+		}
+	}
+}
+
+// TestReaderThatFails: whatever was sent before, no object comes into being.
+func TestReaderThatFails(t *testing.T) {
+	broken := errors.New("the pipe broke")
+	for _, size := range []int64{0, 1, q, 2 * q, 2*q + 1, 5 * q} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				r := io.MultiReader(bytes.NewReader(data(size)), iotest.ErrReader(broken))
+				res, err := w.uploader(smallWindow).Reader(w.t.Context(), r, spec)
+				if !errors.Is(err, broken) || !errors.Is(err, chunk.ErrRead) {
+					t.Errorf("error = %v, want it to wrap the reader's and chunk.ErrRead", err)
+				}
+				if res == nil || res.Object != nil || res.Resumable {
+					t.Errorf("Result = %+v", res)
+				}
+				w.wantNoObject("obj")
+			})
+		})
+	}
+}

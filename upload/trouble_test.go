@@ -1,0 +1,277 @@
+package upload_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+func truncate(path string, size int64) error { return os.Truncate(path, size) }
+
+// TestRefusals: what cannot be cured fails at once, with a sentinel, and leaves
+// the destination as it was.
+func TestRefusals(t *testing.T) {
+	status := func(code int, reason string) fakegcs.Action {
+		return fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Reason: reason}
+	}
+	lie := func(effect fakegcs.Effect, n int64) fakegcs.Action {
+		return fakegcs.Action{Effect: effect, Bytes: n}
+	}
+	for _, tt := range []struct {
+		name     string
+		plan     fakegcs.Fault
+		want     error
+		requests int
+		saved    int
+	}{
+		{"401 at start", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpStart}, Times: -1, Do: status(401, "authError")}, session.ErrCredentials, 2, 0},
+		{"403 at start", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpStart}, Do: status(403, "forbidden")}, session.ErrPermission, 1, 0},
+		{"daily quota", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpStart}, Do: status(403, "dailyLimitExceeded")}, session.ErrQuota, 1, 0},
+		{"400 at start", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpStart}, Do: status(400, "invalid")}, session.ErrInvalid, 1, 0},
+		{"404 at start", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpStart}, Do: status(404, "notFound")}, session.ErrNotFound, 1, 0},
+		{"403 in the middle", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(403, "forbidden")}, session.ErrPermission, 3, 1},
+		{"401 in the middle, for ever", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Times: -1, Do: status(401, "authError")}, nil, 0, 0},
+		{"400 in the middle", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(400, "invalid")}, session.ErrContradiction, 3, 0},
+		{"413 in the middle", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(413, "uploadTooLarge")}, session.ErrContradiction, 3, 0},
+		{"499", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCancelled}}, session.ErrCancelled, 3, 0},
+		{"412 at the end", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: status(412, "conditionNotMet")}, session.ErrPrecondition, 0, 0},
+		{"410 around a 412", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectGone, Status: 412}}, session.ErrPrecondition, 0, 0},
+		{"corrupted on the way", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: lie(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
+		{"tail corrupted on the way", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: lie(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
+		{"offset going back", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: lie(fakegcs.EffectWrongRange, -3*q)}, session.ErrContradiction, 0, 0},
+		{"offset beyond, for ever", fakegcs.Fault{Times: -1, Skip: 2, Do: lie(fakegcs.EffectWrongRange, 2*q)}, session.ErrForeignWriter, 0, 0},
+		{"another object at the end", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectWrongHash}}, session.ErrForeignWriter, 0, 0},
+		{"session lost four times", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}, session.ErrGone, 8, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{tt.plan}}, func(w *world) {
+				content := data(6*q + 5000)
+				res, err := w.uploader(func(o *upload.Options) { o.ChunkSize = 2 * q }).File(w.t.Context(), w.file(content), spec)
+				if tt.want == nil {
+					t.Log(err)
+					return
+				}
+				if !errors.Is(err, tt.want) {
+					t.Errorf("error = %v, want %v\n%s", err, tt.want, w.trace())
+				}
+				if res == nil || res.Object != nil || res.Resumable != (tt.saved > 0) {
+					t.Errorf("Result = %+v", res)
+				}
+				if n := len(w.srv.Requests()); tt.requests > 0 && n != tt.requests {
+					t.Errorf("%d requests, want %d\n%s", n, tt.requests, w.trace())
+				}
+				if _, there := w.srv.Object("bkt", "obj"); there && tt.name != "another object at the end" {
+					t.Error("there is an object")
+				}
+				w.wantSaved(tt.saved)
+			})
+		})
+	}
+}
+
+// TestRunningHash: damage is noticed at the first reply after it.
+func TestRunningHash(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		inBubble(t, &fakegcs.Options{RunningHash: true}, func(w *world) {
+			content := data(12*q + 1)
+			w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}})
+			var err error
+			if stream {
+				_, err = w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec)
+			} else {
+				_, err = w.uploader(func(o *upload.Options) { o.ChunkSize = 2 * q }).File(w.t.Context(), w.file(content), spec)
+			}
+			if !errors.Is(err, session.ErrChecksum) {
+				t.Errorf("stream %v: error = %v, want ErrChecksum", stream, err)
+			}
+			if n := len(w.srv.Requests()); n != 3 {
+				t.Errorf("stream %v: noticed after %d requests, want 3\n%s", stream, n, w.trace())
+			}
+			w.wantNoObject("obj")
+		})
+	}
+}
+
+// TestRangeMD5: where the server reports only an MD5, a short prefix is compared
+// after a failure.
+func TestRangeMD5(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(12*q + 1)
+		w.srv.AddFaults(
+			fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}},
+			fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut, From: 2 * q}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+		)
+		_, err := w.uploader(func(o *upload.Options) { o.ChunkSize = 2 * q }).File(w.t.Context(), w.file(content), spec)
+		if !errors.Is(err, session.ErrChecksum) || !strings.Contains(w.trace(), "query */* -> 200 bytes=0-524287\n") || strings.Contains(w.trace(), "finalize") {
+			t.Errorf("error = %v, want ErrChecksum at the query\n%s", err, w.trace())
+		}
+	})
+}
+
+// TestLateCommit: the server reports less than it is still committing of a
+// request that was cut, and more later.
+func TestLateCommit(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(20 * mib)
+		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: 10 * mib, For: 3e9}})
+		if _, err := w.uploader().File(w.t.Context(), w.file(content), spec); err != nil {
+			t.Fatalf("%v\n%s", err, w.trace())
+		}
+		w.wantObject("obj", content)
+	})
+}
+
+// TestPreconditions: a doomed upload fails before its first byte.
+func TestPreconditions(t *testing.T) {
+	with := func(g int64) upload.Spec {
+		s := spec
+		s.IfGenerationMatch = &g
+		return s
+	}
+	small, large := data(1000), data(9*mib)
+	for _, tt := range []struct {
+		name    string
+		content []byte
+		exists  bool
+		want    func(generation int64) upload.Spec
+		ok      bool
+		trace   string
+	}{
+		{"none, and none is wanted", large, false, func(int64) upload.Spec { return with(0) }, true, "get  -> 404\nstart  -> 200\nput 0-9175039/9437184 -> 200 bytes=0-9175039\nfinalize 9175040-9437183/9437184 -> 200\n"},
+		{"one, and none is wanted", large, true, func(int64) upload.Spec { return with(0) }, false, "get  -> 200\n"},
+		{"one, and that is wanted", large, true, with, true, "get  -> 200\nstart  -> 200\nput 0-9175039/9437184 -> 200 bytes=0-9175039\nfinalize 9175040-9437183/9437184 -> 200\n"},
+		{"one, and another is wanted", large, true, func(int64) upload.Spec { return with(7) }, false, "get  -> 200\n"},
+		{"none, and one is wanted", large, false, func(int64) upload.Spec { return with(7) }, false, "get  -> 404\nstart  -> 200\ncancel  -> 499\n"},
+		{"small: none, and none is wanted", small, false, func(int64) upload.Spec { return with(0) }, true, "get  -> 404\ninsert  -> 200\n"},
+		{"small: one, and none is wanted", small, true, func(int64) upload.Spec { return with(0) }, false, "get  -> 200\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				var before string
+				if tt.exists {
+					if _, err := w.uploader().File(w.t.Context(), w.file([]byte("before")), spec); err != nil {
+						t.Fatal(err)
+					}
+					before = w.trace()
+				}
+				o, _ := w.srv.Object("bkt", "obj")
+				_, err := w.uploader().File(w.t.Context(), w.file(tt.content), tt.want(o.Generation))
+				if tt.ok && err != nil || !tt.ok && !errors.Is(err, session.ErrPrecondition) {
+					t.Errorf("error = %v", err)
+				}
+				if got := strings.TrimPrefix(w.trace(), before); got != tt.trace {
+					t.Errorf("requests:\n%swant:\n%s", got, tt.trace)
+				}
+				switch {
+				case tt.ok:
+					w.wantObject("obj", tt.content)
+				case tt.exists:
+					w.wantObject("obj", []byte("before"))
+				}
+				w.wantSaved(0)
+			})
+		})
+	}
+}
+
+// TestOwnSuccess: 412 after a lost reply means that our own attempt was the
+// success, if the object is the one that was sent.
+func TestOwnSuccess(t *testing.T) {
+	zero := int64(0)
+	conditional := spec
+	conditional.IfGenerationMatch = &zero
+	for _, tt := range []struct {
+		name string
+		size int64
+		op   fakegcs.Op
+	}{{"small", 1000, fakegcs.OpInsert}, {"resumable", 9 * mib, fakegcs.OpFinalize}} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				content := data(tt.size)
+				w.srv.AddFaults(
+					fakegcs.Fault{On: fakegcs.Match{Op: tt.op}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
+					// The session is forgotten too: what is left is the object.
+					fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
+				)
+				res, err := w.uploader().File(w.t.Context(), w.file(content), conditional)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				w.wantObject("obj", content)
+				if o, _ := w.srv.Object("bkt", "obj"); res.Object.Generation != o.Generation {
+					t.Errorf("generation %d, want %d", res.Object.Generation, o.Generation)
+				}
+			})
+		})
+	}
+	t.Run("someone else's", func(t *testing.T) {
+		inBubble(t, nil, func(w *world) {
+			content, theirs := data(9*mib), data(9*mib + 1)[1:]
+			w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+			up := w.uploader(func(o *upload.Options) {
+				observe := o.Observer
+				o.Observer = func(e upload.Event) {
+					observe(e)
+					if e.Kind == upload.Waiting {
+						other := filepath.Join(w.dir, "theirs")
+						if err := os.WriteFile(other, theirs, 0o600); err != nil {
+							t.Error(err)
+						}
+						if _, err := w.uploader(func(o *upload.Options) { o.Store = nil }).File(w.t.Context(), other, spec); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			})
+			_, err := up.File(w.t.Context(), w.file(content), conditional)
+			if !errors.Is(err, session.ErrPrecondition) {
+				t.Errorf("error = %v, want ErrPrecondition\n%s", err, w.trace())
+			}
+			w.wantObject("obj", theirs)
+		})
+	})
+}
+
+func TestBadInput(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		up := w.uploader()
+		if _, err := up.File(w.t.Context(), filepath.Join(w.dir, "missing"), spec); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("missing file: %v", err)
+		}
+		if _, err := up.File(w.t.Context(), w.dir, spec); !errors.Is(err, chunk.ErrNotRegular) {
+			t.Errorf("directory: %v", err)
+		}
+		for _, s := range []upload.Spec{{}, {Bucket: "bkt"}, {Bucket: "b/kt", Object: "o"}, {Bucket: "bkt", Object: strings.Repeat("x", 1025)}, {Bucket: "bkt", Object: "a\nb"}, {Bucket: "bkt", Object: "a\xffb"}} {
+			if _, err := up.File(w.t.Context(), w.file(data(1)), s); !errors.Is(err, session.ErrInvalid) {
+				t.Errorf("%q: %v, want ErrInvalid", s.URL(), err)
+			}
+		}
+		huge := w.file(nil)
+		if err := truncate(huge, 5<<40+1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := up.File(w.t.Context(), huge, spec); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("5 TiB and a byte: %v, want ErrInvalid", err)
+		}
+		if n := len(w.srv.Requests()); n != 0 {
+			t.Errorf("%d requests were made", n)
+		}
+		if _, err := up.File(w.t.Context(), w.file(data(1)), upload.Spec{Bucket: "nobucket", Object: "o"}); !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("no bucket: %v, want ErrNotFound", err)
+		}
+	})
+	for name, o := range map[string]upload.Options{
+		"endpoint": {Endpoint: "ftp://x"}, "retry for": {RetryFor: -1}, "chunk size": {ChunkSize: -1}, "window": {Window: 5}, "stall rate": {StallRate: -1},
+	} {
+		if _, err := upload.New(nil, &o); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
