@@ -33,6 +33,11 @@ type body struct {
 }
 
 func (b *body) Read(p []byte) (int, error) {
+	select {
+	case <-b.stop:
+		return 0, errInterrupted
+	default:
+	}
 	at := b.received.Load()
 	if at == b.stall {
 		b.stall = -1

@@ -12,9 +12,11 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/fakegcstest"
 )
 
 // q is the quantum in which uploads are committed.
@@ -100,18 +102,11 @@ func (w *world) start(name string, headers ...string) string {
 	return a.Header.Get("Location")
 }
 
-// data is n bytes that repeat nowhere near a quantum.
-func data(n int) []byte {
-	p := make([]byte, n)
-	x := uint32(2463534242)
-	for i := range p {
-		x ^= x << 13
-		x ^= x >> 17
-		x ^= x << 5
-		p[i] = byte(x)
-	}
-	return p
-}
+// data is n bytes that repeat nowhere near a quantum. Callers must not change
+// them.
+func data(n int) []byte { return content()[:n:n] }
+
+var content = sync.OnceValue(func() []byte { return fakegcstest.Content(64 * q) })
 
 func (a answer) json(t testing.TB) map[string]any {
 	t.Helper()
