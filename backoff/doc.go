@@ -2,23 +2,38 @@
 // when to stop trying, and which failures are worth another try. It serves any
 // Google API, and depends on the standard library only.
 //
-// The decisions are pure: a [Policy] computes a wait from the number of the
-// retry and a random number, [Status] and [Network] classify a failure, and a
-// [Budget] counts what was tried. None of them looks at a clock or sleeps.
+// A program that speaks HTTP wraps its client's transport, and any other
+// operation goes through [Retry]:
+//
+//	client := &http.Client{Transport: &backoff.Transport{}}
+//
+//	rows, err := backoff.Retry(ctx, backoff.CloudStorage(), fetch, nil)
 //
 // # The algorithm
 //
-// The zero Policy is truncated exponential backoff as Google describes it in
+// The zero [Policy] is truncated exponential backoff as Google describes it in
 // https://cloud.google.com/storage/docs/retry-strategy: before retry n wait
 //
 //	min(2^n seconds + random 0..1000 milliseconds, 32 seconds)
 //
 // with the random part drawn anew for every wait, so that clients which failed
-// together do not come back together.
+// together do not come back together. [Named] lists the other policies.
+//
+// # The parts
+//
+// Retry and Transport are made of parts that a program with a loop of its own,
+// such as an uploader, can use by themselves. They are pure: a Policy computes
+// a wait from the number of the retry and a random number, [Status] and
+// [Network] classify a failure, and a [Budget] counts what was tried. None of
+// them looks at a clock or sleeps. A [Throttle], which many operations share,
+// is the one part with a clock.
 //
 // # Guarantees
 //
 // Every wait is shorter than [Limit], one minute: whatever a Policy says, for
 // every n, and whatever a Retry-After header asks for. A Policy that would wait
 // longer is refused by [Policy.Validate].
+//
+// Retrying ends: with success, with an error that waiting does not cure, or
+// when the budget is spent, which only progress restores.
 package backoff

@@ -1,7 +1,13 @@
 package backoff_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"time"
 
 	"gcsup/backoff"
@@ -32,4 +38,123 @@ func ExampleBudget() {
 		elapsed += wait
 	}
 	// Output: after 33.5s and 6 failures: stop
+}
+
+// quick is for examples: they are not to wait for seconds.
+var quick = backoff.Policy{Initial: time.Millisecond, Jitter: backoff.FullJitter}
+
+// A client of Memorystore's REST API. Every call that is safe to repeat is
+// repeated, here one that meets 503 and 429 first.
+func ExampleTransport_memorystore() {
+	answers := []int{503, 429, 200}
+	redis := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(answers[0])
+		answers = answers[1:]
+		io.WriteString(w, `{"state": "READY"}`)
+	}))
+	defer redis.Close()
+
+	var counters backoff.Counters
+	client := &http.Client{Transport: &backoff.Transport{
+		Policy:   quick, // leave it out for backoff.Memorystore()
+		Counters: &counters,
+	}}
+	// With credentials: client = oauth2.NewClient(context.WithValue(ctx, oauth2.HTTPClient, client), tokens)
+
+	resp, err := client.Get(redis.URL + "/v1/projects/p/locations/europe-west1/instances/cache")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	fmt.Println(resp.StatusCode, string(body))
+	fmt.Println("retries by cause:", counters.Counts().Causes)
+	// Output:
+	// 200 {"state": "READY"}
+	// retries by cause: map[429:1 503:1]
+}
+
+// A change of an object's metadata may be repeated when it has a precondition,
+// and is made once when it has none.
+func ExampleTransport_metadata() {
+	requests := 0
+	storage := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests++; requests%2 == 1 {
+			http.Error(w, "try later", http.StatusServiceUnavailable)
+		}
+	}))
+	defer storage.Close()
+
+	client := &http.Client{Transport: &backoff.Transport{Policy: quick}}
+	for _, precondition := range []string{"", "?ifMetagenerationMatch=3"} {
+		requests = 0
+		url := storage.URL + "/storage/v1/b/my-bucket/o/photo.jpg" + precondition
+		req, err := http.NewRequest("PATCH", url, strings.NewReader(`{"cacheControl": "no-store"}`))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		resp.Body.Close()
+		fmt.Println(resp.StatusCode, "after", requests, "requests")
+	}
+	// Output:
+	// 503 after 1 requests
+	// 200 after 2 requests
+}
+
+// A batch that succeeds in part is called again with the rest. Each time that
+// it got somewhere, the count of failures starts anew.
+func ExampleRetry_batch() {
+	// write stores at most two items of a call, and none of every third.
+	calls := 0
+	write := func(items []string) (unprocessed []string) {
+		if calls++; calls%3 == 0 {
+			return items
+		}
+		return items[min(2, len(items)):]
+	}
+
+	items := strings.Split("a b c d e f g", " ")
+	policy := quick // in earnest: backoff.Scaled()
+	_, err := backoff.Retry(context.Background(), policy, func(context.Context) (struct{}, error) {
+		left := write(items)
+		progress := len(left) < len(items)
+		items = left
+		err := fmt.Errorf("%d items left", len(items))
+		switch {
+		case len(items) == 0:
+			return struct{}{}, nil
+		case progress:
+			return struct{}{}, backoff.Progress(err)
+		}
+		return struct{}{}, backoff.Transient.Mark(err)
+	}, &backoff.Options{
+		Observe: func(a backoff.Attempt) { fmt.Println(a.Number, a.Err) },
+	})
+	fmt.Println("error:", err)
+	// Output:
+	// 1 5 items left
+	// 2 3 items left
+	// 3 3 items left
+	// 4 1 items left
+	// 5 <nil>
+	// error: <nil>
+}
+
+// What waiting does not cure comes back at once, and says so.
+func ExampleRetry_permanent() {
+	_, err := backoff.Retry(context.Background(), backoff.CloudStorage(), func(context.Context) (string, error) {
+		return "", &backoff.StatusError{Code: 403, Reason: "dailyLimitExceeded", Message: "Quota is used up."}
+	}, nil)
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, backoff.ErrPermanent))
+	// Output:
+	// backoff: tried once, not again: waiting does not cure it: HTTP 403 Forbidden (dailyLimitExceeded): Quota is used up.
+	// true
 }

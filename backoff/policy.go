@@ -77,8 +77,9 @@ const (
 	//
 	// The series needs the wait before. Delay has no memory, so it derives
 	// the earlier waits of one such series from its random number. Every
-	// wait then has exactly the distribution of the n-th wait of the series,
-	// and a caller that passes one random number throughout gets one series.
+	// wait then has the distribution of the n-th wait of the series, which
+	// hardly changes any more, and here not at all, after n = 64. A caller
+	// that passes one random number throughout gets one series.
 	DecorrelatedJitter
 )
 
@@ -135,7 +136,8 @@ func (p Policy) Delay(n int, random float64) time.Duration {
 	}
 
 	// In floating point nothing overflows: a huge power is +Inf, and min
-	// takes Maximum instead.
+	// takes Maximum instead. The conversion of a product keeps it from being
+	// fused with the sum after it, so that every machine computes the same.
 	limit := float64(p.Maximum)
 	wait := float64(p.Initial) * math.Pow(p.Multiplier, float64(max(n, 0)))
 	switch p.Jitter {
@@ -146,7 +148,7 @@ func (p Policy) Delay(n int, random float64) time.Duration {
 	case ScaledJitter:
 		wait = min(wait, limit) * (0.5 + random)
 	case AdditiveJitter:
-		wait += float64(additiveSpread) * random
+		wait += float64(float64(additiveSpread) * random)
 	}
 	return time.Duration(min(wait, limit))
 }
@@ -211,7 +213,7 @@ func (p Policy) decorrelated(n int, random float64) time.Duration {
 	for range min(max(n, 0), enough) + 1 {
 		seed += 0x9e3779b97f4a7c15
 		u := float64(mix(seed)>>11) / (1 << 53)
-		wait = min(lowest+u*(p.Multiplier*wait-lowest), limit)
+		wait = min(lowest+float64(u*(float64(p.Multiplier*wait)-lowest)), limit)
 	}
 	return time.Duration(wait)
 }

@@ -1,0 +1,213 @@
+package backoff
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// maxHistory bounds Error.History. An operation that makes progress may be
+// tried without end.
+const maxHistory = 32
+
+// Options of [Retry]. The zero value is good.
+type Options struct {
+	// Budget says when to stop. The zero value allows 5 retries without
+	// progress. Retry works on a copy.
+	Budget Budget
+
+	// Throttle, if not nil, is a bucket that all operations on one service
+	// share.
+	Throttle *Throttle
+
+	// Classify tells what is worth another try. nil is the function
+	// [Classify].
+	Classify func(error) Verdict
+
+	// Refresh makes credentials new when the verdict is [Credentials]; the
+	// operation is then tried once more, at once. nil makes that verdict
+	// permanent.
+	Refresh func(context.Context) error
+
+	// Observe, if not nil, is told of each attempt when it is over, and of
+	// each wait that ended without a token, before the next wait begins.
+	Observe func(Attempt)
+
+	// Counters, if not nil, counts what happens.
+	Counters *Counters
+}
+
+// An Attempt is one call of an operation, as an observer sees it.
+type Attempt struct {
+	Number    int           // 1 for the first call
+	Err       error         // nil: it succeeded
+	Verdict   Verdict       // what Err is; Permanent, and without meaning, if Err is nil
+	Progress  bool          // Err was marked by Progress
+	Throttled bool          // no new call: the wait after this one ended without a token
+	Wait      time.Duration // the wait that follows; 0: none, it is the end or a call with new credentials
+}
+
+// Retry calls op until it succeeds, and waits between the calls as p says, or
+// as long as the server asks for in a [StatusError]. The two other calls to
+// know are [Verdict.Mark] and [Progress], with which op says more about its
+// error.
+//
+// It returns what op returned last. The error is nil or an *[Error], which
+// says how often op was called and why no more: the error was permanent, the
+// budget was spent, or ctx was done. It also stops, without waiting, when ctx
+// has a deadline and the next wait would not fit. A p that its Validate refuses
+// is an error before the first call.
+//
+// op is called on the caller's goroutine, never again after Retry has returned.
+func Retry[T any](ctx context.Context, p Policy, op func(context.Context) (T, error), opts *Options) (T, error) {
+	if err := p.Validate(); err != nil {
+		var none T
+		return none, err
+	}
+	o := newOperation(p, opts)
+	for {
+		result, err := op(ctx)
+		if err == nil {
+			o.succeeded()
+			return result, nil
+		}
+		if stop := o.failed(ctx, err); stop != nil {
+			return result, stop
+		}
+	}
+}
+
+// operation is the state of one operation that is tried until it succeeds.
+type operation struct {
+	Options
+	policy    Policy
+	number    int       // attempts so far
+	progress  time.Time // of the last progress, or of the start
+	refreshed bool      // credentials are new since the last progress
+	retried   bool      // the last attempt was a retry that took a token
+	waited    time.Duration
+	history   []Attempt
+}
+
+func newOperation(p Policy, opts *Options) *operation {
+	o := &operation{policy: p, progress: time.Now()}
+	if opts != nil {
+		o.Options = *opts
+	}
+	if o.Classify == nil {
+		o.Classify = Classify
+	}
+	return o
+}
+
+// succeeded notes that the attempt just made is the last and succeeded.
+func (o *operation) succeeded() {
+	o.number++
+	o.Throttle.Succeeded(o.retried)
+	o.Counters.attempt(nil)
+	o.observe(Attempt{Number: o.number})
+}
+
+// failed notes that the attempt just made failed with err. It waits until the
+// next is due and returns nil, or returns why there is to be none.
+func (o *operation) failed(ctx context.Context, err error) error {
+	o.number++
+	o.Counters.attempt(err)
+	a := Attempt{Number: o.number, Err: err, Verdict: o.Classify(err), Progress: isProgress(err)}
+	if ctx.Err() != nil {
+		return o.end(a, context.Cause(ctx))
+	}
+	if a.Progress {
+		// The server did work for us: so far the attempt is a success.
+		o.Throttle.Succeeded(o.retried)
+		o.Budget.Progress()
+		o.progress, o.refreshed = time.Now(), false
+	}
+	if a.Verdict == Credentials && o.Refresh != nil && !o.refreshed {
+		refreshErr := o.Refresh(ctx)
+		if refreshErr == nil {
+			o.refreshed, o.retried = true, false
+			o.record(a)
+			return nil
+		}
+		a.Err, a.Verdict = refreshErr, o.Classify(refreshErr)
+	}
+	if a.Verdict != Transient {
+		return o.end(a, ErrPermanent)
+	}
+	o.Budget.Failed()
+	return o.wait(ctx, a)
+}
+
+// wait waits after attempt a until there is a token for the next.
+func (o *operation) wait(ctx context.Context, a Attempt) error {
+	after := retryAfter(a.Err)
+	for {
+		wait, ok := o.Budget.Next(o.policy, rand.Float64(), after, time.Since(o.progress))
+		if !ok {
+			o.Counters.spent()
+			return o.end(a, ErrBudget)
+		}
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
+			return o.end(a, context.DeadlineExceeded)
+		}
+		a.Wait = wait
+		o.record(a)
+		start := time.Now()
+		err := sleep(ctx, wait)
+		o.waited += time.Since(start)
+		o.Counters.waited(time.Since(start))
+		if err != nil {
+			return o.stopped(err, a.Err)
+		}
+		if o.Throttle.Allow() {
+			o.retried = true
+			o.Counters.retry(a.Err)
+			return nil
+		}
+		o.Budget.Throttled()
+		o.Counters.throttled()
+		a.Throttled, after = true, 0
+	}
+}
+
+// end records a, after which there is no other attempt because of stop.
+func (o *operation) end(a Attempt, stop error) error {
+	a.Wait = 0
+	o.record(a)
+	return o.stopped(stop, a.Err)
+}
+
+func (o *operation) stopped(stop, err error) error {
+	return &Error{Stop: stop, Err: err, Attempts: o.number, Waited: o.waited, History: o.history}
+}
+
+// record keeps a for the history and shows it to the observer.
+func (o *operation) record(a Attempt) {
+	if !a.Throttled {
+		if len(o.history) == maxHistory {
+			copy(o.history, o.history[1:])
+			o.history = o.history[:maxHistory-1]
+		}
+		o.history = append(o.history, a)
+	}
+	o.observe(a)
+}
+
+func (o *operation) observe(a Attempt) {
+	if o.Observe != nil {
+		o.Observe(a)
+	}
+}
+
+// sleep waits for d, or until ctx is done and returns the cause.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,400 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/backoff"
+)
+
+// plain waits 1, 2, 4, ... 32 s.
+var plain = backoff.Policy{Jitter: backoff.NoJitter}
+
+// script is an operation that returns its errors one after the other, and in
+// the end nil, and notes when it is called.
+type script struct {
+	errs  []error
+	start time.Time
+	calls []time.Duration
+}
+
+func (s *script) run(context.Context) (int, error) {
+	if s.start.IsZero() {
+		s.start = time.Now()
+	}
+	s.calls = append(s.calls, time.Since(s.start))
+	if len(s.errs) == 0 {
+		return len(s.calls), nil
+	}
+	err := s.errs[0]
+	s.errs = s.errs[1:]
+	return 0, err
+}
+
+func times(n int, err error) []error {
+	errs := make([]error, n)
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+func status(code int) error { return &backoff.StatusError{Code: code} }
+
+func TestRetry(t *testing.T) {
+	const s = time.Second
+	wait := func(d time.Duration) error { return &backoff.StatusError{Code: 503, RetryAfter: d} }
+	progress := backoff.Progress(errors.New("2 items left"))
+	join := func(lists ...[]error) []error {
+		var all []error
+		for _, list := range lists {
+			all = append(all, list...)
+		}
+		return all
+	}
+	tests := []struct {
+		name  string
+		errs  []error
+		opts  *backoff.Options
+		calls []time.Duration
+		stop  error // nil: it succeeded
+	}{
+		{"at once", nil, nil, []time.Duration{0}, nil},
+		{"third time", times(2, status(503)), nil, []time.Duration{0, 1 * s, 3 * s}, nil},
+		{"last chance", times(5, io.ErrUnexpectedEOF), nil, []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 31 * s}, nil},
+		{"budget spent", times(6, status(429)), nil, []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 31 * s}, backoff.ErrBudget},
+		{"two tries", times(6, status(500)), &backoff.Options{Budget: backoff.Budget{Tries: 2}}, []time.Duration{0, 1 * s, 3 * s}, backoff.ErrBudget},
+		{"no tries", times(6, status(500)), &backoff.Options{Budget: backoff.Budget{Tries: -1}}, []time.Duration{0}, backoff.ErrBudget},
+		{"for 20 s", times(99, status(500)), &backoff.Options{Budget: backoff.Budget{For: 20 * s}}, []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s}, backoff.ErrBudget},
+		{"permanent", []error{status(404)}, nil, []time.Duration{0}, backoff.ErrPermanent},
+		{"permanent later", []error{status(503), status(412)}, nil, []time.Duration{0, 1 * s}, backoff.ErrPermanent},
+		{"unknown", []error{errors.New("odd")}, nil, []time.Duration{0}, backoff.ErrPermanent},
+		{"marked transient", []error{backoff.Transient.Mark(errors.New("odd"))}, nil, []time.Duration{0, 1 * s}, nil},
+		{"marked permanent", []error{backoff.Permanent.Mark(status(503))}, nil, []time.Duration{0}, backoff.ErrPermanent},
+		{"marked deep inside", []error{fmt.Errorf("batch: %w", backoff.Transient.Mark(errors.New("odd")))}, nil, []time.Duration{0, 1 * s}, nil},
+		{"retry-after", []error{wait(7 * s), wait(0)}, nil, []time.Duration{0, 7 * s, 9 * s}, nil},
+		{"retry-after of a day", []error{wait(24 * time.Hour)}, nil, []time.Duration{0, 59 * s}, nil},
+		{"progress starts anew", join(times(5, status(503)), []error{progress}, times(4, status(503))), nil,
+			[]time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 31 * s, 32 * s, 34 * s, 38 * s, 46 * s, 62 * s}, nil},
+		{"progress, then nothing", join([]error{progress}, times(9, status(503))), nil, []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 31 * s}, backoff.ErrBudget},
+		{"progress restores the time", join(times(3, status(503)), []error{progress}, times(9, status(503))), &backoff.Options{Budget: backoff.Budget{For: 10 * s}},
+			[]time.Duration{0, 1 * s, 3 * s, 7 * s, 8 * s, 10 * s, 14 * s}, backoff.ErrBudget},
+		{"progress with a permanent error", []error{backoff.Progress(status(403))}, nil, []time.Duration{0}, backoff.ErrPermanent},
+		{"credentials without a refresh", []error{status(401)}, nil, []time.Duration{0}, backoff.ErrPermanent},
+		{"own classification", []error{status(404)}, &backoff.Options{Classify: func(error) backoff.Verdict { return backoff.Transient }}, []time.Duration{0, 1 * s}, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				op := &script{errs: test.errs}
+				got, err := backoff.Retry(t.Context(), plain, op.run, test.opts)
+				if !reflect.DeepEqual(op.calls, test.calls) {
+					t.Errorf("called at %v, want %v", op.calls, test.calls)
+				}
+				if test.stop == nil {
+					if err != nil || got != len(test.calls) {
+						t.Errorf("Retry = %d, %v, want %d, nil", got, err, len(test.calls))
+					}
+					return
+				}
+				failed, ok := errors.AsType[*backoff.Error](err)
+				if !ok {
+					t.Fatalf("Retry = %v, want a *backoff.Error", err)
+				}
+				if !errors.Is(err, test.stop) || failed.Attempts != len(test.calls) || failed.Waited != test.calls[len(test.calls)-1] {
+					t.Errorf("error = %+v, want %v after %d attempts and %v", failed, test.stop, len(test.calls), test.calls[len(test.calls)-1])
+				}
+				last := test.errs[len(test.calls)-1]
+				if !errors.Is(err, last) || !strings.Contains(err.Error(), last.Error()) || !strings.Contains(err.Error(), test.stop.Error()) {
+					t.Errorf("error %q does not carry %q and %q", err, last, test.stop)
+				}
+				if len(failed.History) != failed.Attempts {
+					t.Errorf("history has %d attempts, want %d", len(failed.History), failed.Attempts)
+				}
+				for i, a := range failed.History {
+					var wait time.Duration
+					if i+1 < len(test.calls) {
+						wait = test.calls[i+1] - test.calls[i]
+					}
+					if a.Number != i+1 || a.Err != test.errs[i] || a.Wait != wait {
+						t.Errorf("history[%d] = %+v, want number %d, error %v, wait %v", i, a, i+1, test.errs[i], wait)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestRetryPolicyRefused(t *testing.T) {
+	op := new(script)
+	_, err := backoff.Retry(t.Context(), backoff.Policy{Maximum: time.Hour}, op.run, nil)
+	if err == nil || len(op.calls) != 0 {
+		t.Errorf("Retry with a wait of an hour = %v after %d calls, want an error and none", err, len(op.calls))
+	}
+}
+
+func TestRetryContext(t *testing.T) {
+	reason := errors.New("the user pressed a key")
+	t.Run("cancelled in a wait", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(2500*time.Millisecond, func() { cancel(reason) })
+			op := &script{errs: times(9, status(503))}
+			start := time.Now()
+			_, err := backoff.Retry(ctx, plain, op.run, nil)
+			if elapsed := time.Since(start); elapsed != 2500*time.Millisecond || len(op.calls) != 2 {
+				t.Errorf("stopped after %v and %d calls, want 2.5s and 2", elapsed, len(op.calls))
+			}
+			failed, _ := errors.AsType[*backoff.Error](err)
+			if !errors.Is(err, reason) || !errors.Is(err, op.errs[0]) || failed.Waited != 2500*time.Millisecond {
+				t.Errorf("error = %v, want both the reason and the last error", err)
+			}
+		})
+	})
+	t.Run("cancelled in the operation", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		calls := 0
+		_, err := backoff.Retry(ctx, plain, func(context.Context) (int, error) {
+			calls++
+			cancel(reason)
+			return 0, status(503)
+		}, nil)
+		if calls != 1 || !errors.Is(err, reason) {
+			t.Errorf("Retry = %v after %d calls, want %v after 1", err, calls, reason)
+		}
+	})
+	t.Run("the wait does not fit", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			op := &script{errs: times(9, status(503))}
+			start := time.Now()
+			_, err := backoff.Retry(ctx, plain, op.run, nil)
+			// The wait after 3 s would be over at 7 s.
+			if elapsed := time.Since(start); elapsed != 3*time.Second || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("stopped after %v with %v, want 3s and the deadline", elapsed, err)
+			}
+		})
+	})
+	t.Run("timeout of one attempt", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			_, err := backoff.Retry(t.Context(), plain, func(ctx context.Context) (int, error) {
+				if calls++; calls == 3 {
+					return 0, nil
+				}
+				ctx, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				<-ctx.Done()
+				return 0, ctx.Err()
+			}, nil)
+			if calls != 3 || err != nil {
+				t.Errorf("Retry = %v after %d calls, want nil after 3", err, calls)
+			}
+		})
+	})
+}
+
+func TestRetryRefresh(t *testing.T) {
+	down := errors.New("no token")
+	tests := []struct {
+		name      string
+		errs      []error
+		refresh   []error // what Refresh returns, call by call
+		calls     []time.Duration
+		refreshes int
+		stop      error
+	}{
+		{"expired", []error{status(401)}, times(1, nil), []time.Duration{0, 0}, 1, nil},
+		{"refused with fresh ones too", times(3, status(401)), times(3, nil), []time.Duration{0, 0}, 1, backoff.ErrPermanent},
+		{"refused with fresh ones after a failure", []error{status(401), status(503), status(401)}, times(3, nil), []time.Duration{0, 0, time.Second}, 1, backoff.ErrPermanent},
+		{"expired again after progress", []error{status(401), backoff.Progress(status(503)), status(401)}, times(3, nil), []time.Duration{0, 0, time.Second, time.Second}, 2, nil},
+		{"no fresh ones", []error{status(401)}, []error{down}, []time.Duration{0}, 1, down},
+		{"no fresh ones for a while", times(4, status(401)), []error{status(503), status(503), nil}, []time.Duration{0, time.Second, 3 * time.Second, 3 * time.Second}, 3, backoff.ErrPermanent},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				op := &script{errs: test.errs}
+				refreshes := 0
+				_, err := backoff.Retry(t.Context(), plain, op.run, &backoff.Options{Refresh: func(context.Context) error {
+					refreshes++
+					return test.refresh[refreshes-1]
+				}})
+				if !reflect.DeepEqual(op.calls, test.calls) || refreshes != test.refreshes {
+					t.Errorf("called at %v, %d refreshes, want %v and %d", op.calls, refreshes, test.calls, test.refreshes)
+				}
+				if !errors.Is(err, test.stop) {
+					t.Errorf("Retry = %v, want %v", err, test.stop)
+				}
+			})
+		})
+	}
+}
+
+func TestRetryObserverAndCounters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const s = time.Second
+		throttle := new(backoff.Throttle)
+		for throttle.Allow() {
+		}
+		left := backoff.Progress(errors.New("1 left"))
+		op := &script{errs: []error{left, io.EOF}}
+		var counters backoff.Counters
+		var seen []backoff.Attempt
+		if _, err := backoff.Retry(t.Context(), plain, op.run, &backoff.Options{
+			Throttle: throttle,
+			Counters: &counters,
+			Observe:  func(a backoff.Attempt) { seen = append(seen, a) },
+		}); err != nil {
+			t.Fatal(err)
+		}
+		// The progress of the first attempt gave back a tenth of a token:
+		// the bucket has one after 27 s.
+		var want []backoff.Attempt
+		for i := range 27 {
+			want = append(want, backoff.Attempt{Number: 1, Err: left, Verdict: backoff.Transient, Progress: true, Throttled: i > 0, Wait: s})
+		}
+		// Then none for 30 s.
+		for i := range 30 {
+			want = append(want, backoff.Attempt{Number: 2, Err: io.EOF, Verdict: backoff.Transient, Throttled: i > 0, Wait: 2 * s})
+		}
+		want = append(want[:27+15], backoff.Attempt{Number: 3})
+		want[27].Wait = 2 * s
+		if !reflect.DeepEqual(seen, want) {
+			t.Errorf("observed %d attempts %+v\nwant %d %+v", len(seen), seen, len(want), want)
+		}
+		wantCounts := backoff.Counts{
+			Attempts: 3, Failures: 2, Retries: 2, Waits: 27 + 15, Waited: 57 * s, Throttled: 26 + 14,
+			Causes: map[string]int64{"partial": 1, "connection": 1},
+		}
+		if got := counters.Counts(); !reflect.DeepEqual(got, wantCounts) {
+			t.Errorf("Counts() = %+v, want %+v", got, wantCounts)
+		}
+	})
+}
+
+func TestRetryHistoryBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		op := &script{errs: append(times(1000, backoff.Progress(io.EOF)), status(400))}
+		_, err := backoff.Retry(t.Context(), plain, op.run, nil)
+		failed, ok := errors.AsType[*backoff.Error](err)
+		if !ok || failed.Attempts != 1001 || len(failed.History) != 32 {
+			t.Fatalf("Retry = %v, want 1001 attempts, 32 of them in the history", err)
+		}
+		for i, a := range failed.History {
+			if a.Number != 970+i {
+				t.Errorf("history[%d].Number = %d, want %d", i, a.Number, 970+i)
+			}
+		}
+	})
+}
+
+// TestRetryEnds tries operations that never succeed, at random, against the
+// rule that every one without progress ends.
+func TestRetryEnds(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	errs := []error{io.EOF, status(401), status(429), status(503), &backoff.StatusError{Code: 503, RetryAfter: time.Hour}, context.DeadlineExceeded}
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			opts := &backoff.Options{
+				Throttle: new(backoff.Throttle),
+				Budget:   backoff.Budget{Tries: r.IntN(10), For: time.Duration(r.IntN(3)) * time.Minute},
+				Refresh:  func(context.Context) error { return nil },
+			}
+			start := time.Now()
+			_, err := backoff.Retry(t.Context(), backoff.Policy{Jitter: backoff.Jitter(r.IntN(6))}, func(context.Context) (int, error) {
+				if calls++; calls > 10000 {
+					return 0, nil
+				}
+				return 0, errs[r.IntN(len(errs))]
+			}, opts)
+			if err == nil || calls > 10000 {
+				t.Errorf("%+v: no end after %d calls", opts.Budget, calls)
+			}
+			if elapsed := time.Since(start); elapsed > time.Hour || opts.Budget.For > 0 && elapsed > opts.Budget.For {
+				t.Errorf("%+v: ended after %v", opts.Budget, elapsed)
+			}
+		})
+	}
+}
+
+func TestCheckResponse(t *testing.T) {
+	reply := func(code int, body string, header ...string) *http.Response {
+		resp := &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
+		for i := 0; i+1 < len(header); i += 2 {
+			resp.Header.Set(header[i], header[i+1])
+		}
+		return resp
+	}
+	tests := []struct {
+		name string
+		resp *http.Response
+		want *backoff.StatusError
+		text string
+	}{
+		{"ok", reply(200, `{"error":{}}`), nil, ""},
+		{"incomplete", reply(308, ""), nil, ""},
+		{"classic", reply(403, `{"error":{"code":403,"message":"Slow down.","errors":[{"domain":"usageLimits","reason":"rateLimitExceeded"}]}}`),
+			&backoff.StatusError{Code: 403, Reason: "rateLimitExceeded", Message: "Slow down."}, "HTTP 403 Forbidden (rateLimitExceeded): Slow down."},
+		{"details", reply(429, `{"error":{"status":"RESOURCE_EXHAUSTED","message":"Quota.","details":[{"@type":"x"},{"reason":"RATE_LIMIT_EXCEEDED"}]}}`),
+			&backoff.StatusError{Code: 429, Reason: "RATE_LIMIT_EXCEEDED", Message: "Quota."}, "HTTP 429 Too Many Requests (RATE_LIMIT_EXCEEDED): Quota."},
+		{"html", reply(502, "<html>Bad Gateway"), &backoff.StatusError{Code: 502}, "HTTP 502 Bad Gateway"},
+		{"other JSON", reply(500, `{"error":"invalid_grant"}`), &backoff.StatusError{Code: 500}, "HTTP 500 Internal Server Error"},
+		{"no name", reply(599, ""), &backoff.StatusError{Code: 599}, "HTTP 599"},
+		{"retry-after", reply(503, "", "Retry-After", "12"), &backoff.StatusError{Code: 503, RetryAfter: 12 * time.Second}, "HTTP 503 Service Unavailable"},
+		{"huge", reply(500, `{"error":{"message":"`+strings.Repeat("x", 1<<20)+`"}}`), &backoff.StatusError{Code: 500}, "HTTP 500 Internal Server Error"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			err := backoff.CheckResponse(test.resp)
+			if test.want == nil {
+				if err != nil {
+					t.Errorf("CheckResponse = %v, want nil", err)
+				}
+				return
+			}
+			got, ok := err.(*backoff.StatusError)
+			if !ok || *got != *test.want || got.Error() != test.text {
+				t.Errorf("CheckResponse = %+v, want %+v", err, test.want)
+			}
+		})
+	}
+	rest, _ := io.ReadAll(tests[len(tests)-1].resp.Body)
+	if read := 1<<20 - len(rest); read > 64<<10 {
+		t.Errorf("read %d bytes of a huge error, want at most 64 KiB", read)
+	}
+}
+
+func TestMarkNil(t *testing.T) {
+	if err := backoff.Transient.Mark(nil); err != nil {
+		t.Errorf("Mark(nil) = %v", err)
+	}
+	if err := backoff.Progress(nil); err != nil {
+		t.Errorf("Progress(nil) = %v", err)
+	}
+}
+
+func FuzzCheckResponse(f *testing.F) {
+	f.Add(403, []byte(`{"error":{"errors":[{"reason":"rateLimitExceeded"}]}}`), "3")
+	f.Add(503, []byte("<html>"), "Sat, 21 Nov 2026 10:00:30 GMT")
+	f.Fuzz(func(t *testing.T, code int, body []byte, after string) {
+		resp := &http.Response{StatusCode: code, Header: http.Header{"Retry-After": {after}}, Body: io.NopCloser(strings.NewReader(string(body)))}
+		err := backoff.CheckResponse(resp)
+		if (err != nil) != (code >= 400) {
+			t.Errorf("CheckResponse of status %d = %v", code, err)
+		}
+	})
+}
