@@ -34,7 +34,10 @@ func NewClient(hc *http.Client, endpoint string) (*Client, error) {
 		endpoint = DefaultEndpoint
 	}
 	u, err := url.Parse(endpoint)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+	if err == nil && u.User != nil {
+		return nil, fmt.Errorf("endpoint %q: want no user name and password in it", u.Redacted())
+	}
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("endpoint %q: want http://HOST[:PORT] or https://HOST[:PORT]", endpoint)
 	}
 	own := *hc

@@ -50,7 +50,7 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 	}
 	r := c.exchange(ctx, OpStart, URI{}, req)
 	if r.Err == nil && (r.Status == 200 || r.Status == 201) {
-		if r.URI, err = c.fresh(r.location); err != nil {
+		if r.URI, err = c.fresh(r.location.reveal()); err != nil {
 			r.Err, r.Status = err, 0
 		}
 	}

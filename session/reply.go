@@ -42,7 +42,7 @@ type Reply struct {
 	Inner      int           // 410: the status inside its body, which is the cause; 0 if there is none
 	RetryAfter time.Duration // from the header; 0 if there is none
 
-	location string
+	location URI // start: as the service gave it
 }
 
 // Cancelled reports whether the reply to a Cancel means that the session is no
@@ -71,7 +71,7 @@ func parseReply(op Op, uri URI, resp *http.Response) Reply {
 		}
 	case r.Status == 200 || r.Status == 201:
 		if op == OpStart {
-			r.location = resp.Header.Get("Location")
+			r.location = newURI(resp.Header.Get("Location"))
 			break
 		}
 		body, err := io.ReadAll(io.LimitReader(resp.Body, objectLimit))
@@ -83,8 +83,10 @@ func parseReply(op Op, uri URI, resp *http.Response) Reply {
 		}
 	default:
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, bodyLimit))
-		r.Reason, r.Message, r.Inner = parseError(resp.Header.Get("Content-Type"), body)
-		r.Message = uri.scrub(r.Message)
+		var reason, message string
+		reason, message, r.Inner = parseError(resp.Header.Get("Content-Type"), body)
+		// The secret goes first, so that no piece of it is left at a cut.
+		r.Reason, r.Message = oneLine(uri.scrub(reason)), oneLine(uri.scrub(message))
 		if r.Status != 410 {
 			r.Inner = 0
 		}
@@ -124,14 +126,15 @@ func parseError(contentType string, body []byte) (reason, message string, code i
 		if len(e.Error.Errors) > 0 {
 			reason = e.Error.Errors[0].Reason
 		}
-		return reason, oneLine(e.Error.Message), e.Error.Code
+		return reason, e.Error.Message, e.Error.Code
 	}
 	if strings.Contains(contentType, "html") || strings.HasPrefix(strings.TrimSpace(text), "<") {
 		return "", "", 0
 	}
-	return "", oneLine(text), 0
+	return "", text, 0
 }
 
+// oneLine makes a server's text fit to be shown in a message of ours.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

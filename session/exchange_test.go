@@ -1,0 +1,423 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// TestRequests compares what goes over the wire, byte for byte.
+func TestRequests(t *testing.T) {
+	spec := session.Spec{Bucket: "bucket", Object: "object"}
+	zero, one := int64(0), int64(1)
+	rich := session.Spec{
+		Bucket: "bucket", Object: "a/b c?&ü.txt", ContentType: "text/plain", ContentEncoding: "gzip",
+		ContentDisposition: "inline", ContentLanguage: "de", CacheControl: "no-store", StorageClass: "NEARLINE",
+		Metadata: map[string]string{"k": "v"}, PredefinedACL: "private", KMSKeyName: "projects/p/k", UserProject: "payer",
+		IfGenerationMatch: &zero, IfMetagenerationMatch: &one,
+	}
+	const target = "/upload/storage/v1/b/bucket/o?uploadType=resumable&name=object&upload_id=" + secret
+	put := func(header string) string {
+		return "PUT " + target + " HTTP/1.1\nHost: HOST\nUser-Agent: Go-http-client/1.1\n" + header + "\n"
+	}
+	for _, c := range []struct {
+		name string
+		do   func(context.Context, *session.Client, session.URI) session.Reply
+		want string
+	}{
+		{"start", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
+			return c.Start(ctx, spec, 524289)
+		}, `POST /upload/storage/v1/b/bucket/o?name=object&uploadType=resumable HTTP/1.1
+Host: HOST
+User-Agent: Go-http-client/1.1
+Content-Length: 58
+Content-Type: application/json; charset=UTF-8
+X-Upload-Content-Length: 524289
+X-Upload-Content-Type: application/octet-stream
+
+{"name":"object","contentType":"application/octet-stream"}`},
+		{"start of an empty object", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
+			return c.Start(ctx, spec, 0)
+		}, `POST /upload/storage/v1/b/bucket/o?name=object&uploadType=resumable HTTP/1.1
+Host: HOST
+User-Agent: Go-http-client/1.1
+Content-Length: 58
+Content-Type: application/json; charset=UTF-8
+X-Upload-Content-Length: 0
+X-Upload-Content-Type: application/octet-stream
+
+{"name":"object","contentType":"application/octet-stream"}`},
+		{"start of a stream with everything", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
+			return c.Start(ctx, rich, -1)
+		}, `POST /upload/storage/v1/b/bucket/o?ifGenerationMatch=0&ifMetagenerationMatch=1&kmsKeyName=projects%2Fp%2Fk&name=a%2Fb+c%3F%26%C3%BC.txt&predefinedAcl=private&uploadType=resumable&userProject=payer HTTP/1.1
+Host: HOST
+User-Agent: Go-http-client/1.1
+Content-Length: 207
+Content-Type: application/json; charset=UTF-8
+X-Upload-Content-Type: text/plain
+
+{"name":"a/b c?\u0026ü.txt","contentType":"text/plain","contentEncoding":"gzip","contentDisposition":"inline","contentLanguage":"de","cacheControl":"no-store","storageClass":"NEARLINE","metadata":{"k":"v"}}`},
+		{"put, size known", func(ctx context.Context, c *session.Client, uri session.URI) session.Reply {
+			return c.Put(ctx, uri, chunk.Range{From: 262144, To: 262149}, 524289, strings.NewReader("bytes"))
+		}, put("Content-Length: 5\nContent-Range: bytes 262144-262148/524289\nX-Guploader-No-308: yes\n") + "bytes"},
+		{"put, size not known", func(ctx context.Context, c *session.Client, uri session.URI) session.Reply {
+			return c.Put(ctx, uri, chunk.Range{From: 0, To: 1}, -1, strings.NewReader("b"))
+		}, put("Content-Length: 1\nContent-Range: bytes 0-0/*\nX-Guploader-No-308: yes\n") + "b"},
+		{"finalize with data", func(ctx context.Context, c *session.Client, uri session.URI) session.Reply {
+			return c.Finalize(ctx, uri, chunk.Range{From: 262144, To: 262145}, 262145, 0x01020304, strings.NewReader("b"))
+		}, put("Content-Length: 1\nContent-Range: bytes 262144-262144/262145\nX-Goog-Hash: crc32c=AQIDBA==\nX-Guploader-No-308: yes\n") + "b"},
+		{"finalize without data", func(ctx context.Context, c *session.Client, uri session.URI) session.Reply {
+			return c.Finalize(ctx, uri, chunk.Range{From: 262144, To: 262144}, 262144, 0xfffefdfc, nil)
+		}, put("Content-Length: 0\nContent-Range: bytes */262144\nX-Goog-Hash: crc32c=//79/A==\nX-Guploader-No-308: yes\n")},
+		{"finalize an empty object", func(ctx context.Context, c *session.Client, uri session.URI) session.Reply {
+			return c.Finalize(ctx, uri, chunk.Range{}, 0, 0, nil)
+		}, put("Content-Length: 0\nContent-Range: bytes */0\nX-Goog-Hash: crc32c=AAAAAA==\nX-Guploader-No-308: yes\n")},
+		{"query", func(ctx context.Context, c *session.Client, uri session.URI) session.Reply {
+			return c.Query(ctx, uri)
+		}, put("Content-Length: 0\nContent-Range: bytes */*\nX-Guploader-No-308: yes\n")},
+		{"cancel", func(ctx context.Context, c *session.Client, uri session.URI) session.Reply {
+			return c.Cancel(ctx, uri)
+		}, "DELETE " + target + " HTTP/1.1\nHost: HOST\nUser-Agent: Go-http-client/1.1\nContent-Length: 0\n\n"},
+		{"stat", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
+			return c.Stat(ctx, rich)
+		}, `GET /storage/v1/b/bucket/o/a%2Fb%20c%3F&%C3%BC.txt?fields=bucket%2Cname%2Cgeneration%2Cmetageneration%2Csize%2Ccrc32c%2CcontentType&userProject=payer HTTP/1.1
+Host: HOST
+User-Agent: Go-http-client/1.1
+
+`},
+	} {
+		w := newWire(t, "HTTP/1.1 503 Service Unavailable\nContent-Length: 0\n\n")
+		if r := c.do(t.Context(), w.client(), w.uri()); r.Status != 503 {
+			t.Errorf("%s: %+v", c.name, r)
+		}
+		got := w.got()
+		if len(got) != 1 {
+			t.Errorf("%s: %d requests, want 1", c.name, len(got))
+			continue
+		}
+		if got[0] != c.want {
+			t.Errorf("%s: sent\n%s\nwant\n%s", c.name, got[0], c.want)
+		}
+	}
+}
+
+// TestInsertRequest: the boundary is drawn by lot.
+func TestInsertRequest(t *testing.T) {
+	for _, data := range []string{"", "b", strings.Repeat("x", 3*q)} {
+		w := newWire(t, "HTTP/1.1 503 Service Unavailable\nContent-Length: 0\n\n")
+		generation := int64(0)
+		spec := session.Spec{Bucket: "bucket", Object: "object", ContentType: "text/plain", IfGenerationMatch: &generation}
+		r := w.client().Insert(t.Context(), spec, []byte(data), 0x01020304)
+		if r.Op != session.OpInsert || r.Status != 503 || r.Sent != int64(len(data)) {
+			t.Errorf("%d bytes: %+v", len(data), r)
+		}
+		got := w.got()[0]
+		_, boundary, _ := strings.Cut(got, "boundary=")
+		boundary, _, _ = strings.Cut(boundary, "\n")
+		body := fmt.Sprintf(`--%[1]s
+Content-Type: application/json; charset=UTF-8
+
+{"name":"object","contentType":"text/plain","crc32c":"AQIDBA=="}
+--%[1]s
+Content-Type: text/plain
+
+%[2]s
+--%[1]s--
+`, boundary, data)
+		want := fmt.Sprintf(`POST /upload/storage/v1/b/bucket/o?ifGenerationMatch=0&name=object&uploadType=multipart HTTP/1.1
+Host: HOST
+User-Agent: Go-http-client/1.1
+Content-Length: %d
+Content-Type: multipart/related; boundary=%s
+
+`, len(body)+strings.Count(body, "\n"), boundary) + body
+		if got != want {
+			t.Errorf("%d bytes: sent\n%.600s\nwant\n%.600s", len(data), got, want)
+		}
+	}
+}
+
+// A body that is shorter than its range is no success and no hang.
+func TestBodyTooShort(t *testing.T) {
+	w := newWire(t, "HTTP/1.1 200 OK\nContent-Length: 0\n\n")
+	r := w.client().Put(t.Context(), w.uri(), chunk.Range{From: q, To: 2 * q}, -1, strings.NewReader("short"))
+	if r.Status != 0 || r.Err == nil || r.Sent != q+5 {
+		t.Errorf("%+v, want no reply, and 5 bytes sent", r)
+	}
+}
+
+// A server that answers before it has read the body: the reply counts, and the
+// body is free when Put returns, though net/http has not finished with it.
+func TestEarlyReply(t *testing.T) {
+	const length = 64 << 20 // more than the buffers between here and there
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		c, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		_, _ = io.ReadAtLeast(c, make([]byte, 4096), 4096)
+		_, _ = io.WriteString(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy")
+		_, _ = io.Copy(io.Discard, c)
+	}()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	endpoint := "http://" + listener.Addr().String()
+	client := newClient(t, &http.Client{Transport: transport}, endpoint)
+	body := &countingBody{}
+	r := client.Put(t.Context(), uriAt(t, endpoint), chunk.Range{From: 0, To: length}, -1, body)
+	read := body.n.Load()
+	if r.Status != 503 || r.Message != "busy" {
+		t.Errorf("%+v, want the early 503", r)
+	}
+	if r.Sent != read {
+		t.Errorf("Sent = %d, but %d bytes were read from the body", r.Sent, read)
+	}
+	// The race detector and this compare what is read from now on: nothing.
+	body.over = true
+	transport.CloseIdleConnections()
+	if again := body.n.Load(); again != read {
+		t.Errorf("%d bytes were read after Put returned", again-read)
+	}
+}
+
+// countingBody yields zeros. Its field over is written without a lock by the
+// test: a Read at the same time is a race that -race reports.
+type countingBody struct {
+	n    atomic.Int64
+	over bool
+}
+
+func (b *countingBody) Read(p []byte) (int, error) {
+	if b.over {
+		panic("read after the exchange")
+	}
+	clear(p)
+	b.n.Add(int64(len(p)))
+	return len(p), nil
+}
+
+// The context's cause is the error, so that the driver can tell a stall from a
+// user who has had enough.
+func TestContextCause(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	w := newWireFunc(t, func(c net.Conn, _ string) {
+		cancel(session.ErrStalled)
+		_, _ = io.Copy(io.Discard, c) // until the client hangs up
+	})
+	r := w.client().Query(ctx, w.uri())
+	if r.Status != 0 || !errors.Is(r.Err, session.ErrStalled) || !r.Retryable() {
+		t.Errorf("%+v, want ErrStalled", r)
+	}
+}
+
+// A context that ends while the body of the reply comes in leaves what the
+// header said.
+func TestStallInTheReply(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	w := newWireFunc(t, func(c net.Conn, _ string) {
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"size\":\"5\"")
+		cancel(session.ErrStalled)
+		_, _ = io.Copy(io.Discard, c)
+	})
+	r := w.client().Query(ctx, w.uri())
+	if r.Status != 200 && r.Err == nil || r.Object != nil {
+		t.Errorf("%+v, want no object", r)
+	}
+}
+
+// A redirect is an answer. It is not followed, least of all with the session's
+// data to another host.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	elsewhere := newWire(t, "HTTP/1.1 200 OK\nContent-Length: 0\n\n")
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		w := newWire(t, fmt.Sprintf("HTTP/1.1 %d Moved\nLocation: %s/there\nContent-Length: 0\n\n", code, elsewhere.endpoint()))
+		uri, c := w.uri(), w.client()
+		for name, r := range map[string]session.Reply{
+			"put":      c.Put(t.Context(), uri, chunk.Range{To: 5}, -1, strings.NewReader("bytes")),
+			"finalize": c.Finalize(t.Context(), uri, chunk.Range{To: 5}, 5, 1, bytes.NewReader([]byte("bytes"))),
+			"query":    c.Query(t.Context(), uri),
+			"cancel":   c.Cancel(t.Context(), uri),
+			"start":    c.Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, 5),
+			"insert":   c.Insert(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, []byte("bytes"), 1),
+			"stat":     c.Stat(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}),
+		} {
+			if r.Status != code {
+				t.Errorf("%s, %d: %+v", name, code, r)
+			}
+		}
+	}
+	if got := elsewhere.got(); len(got) != 0 {
+		t.Errorf("followed to another host:\n%s", got[0])
+	}
+}
+
+// The caller's client keeps its own policy and timeout.
+func TestCallersClientIsLeftAlone(t *testing.T) {
+	policy := func(*http.Request, []*http.Request) error { return nil }
+	hc := &http.Client{CheckRedirect: policy, Timeout: 7}
+	newClient(t, hc, "")
+	if hc.CheckRedirect(nil, nil) != nil || hc.Timeout != 7 {
+		t.Error("NewClient changed the http.Client that it was given")
+	}
+}
+
+func TestNewClient(t *testing.T) {
+	for _, c := range []struct{ endpoint, want string }{
+		{"", "https://storage.googleapis.com"},
+		{"https://storage.europe-west3.rep.googleapis.com", "https://storage.europe-west3.rep.googleapis.com"},
+		{"http://localhost:4443", "http://localhost:4443"},
+		{"http://localhost:4443/storage/v1/", "http://localhost:4443"},
+		{"HTTPS://Example.com", "https://Example.com"},
+		{"http://[::1]:80", "http://[::1]:80"},
+		{"localhost:4443", ""},
+		{"//host", ""},
+		{"ftp://host", ""},
+		{"https://", ""},
+		{"https://user:pa55@host", ""},
+		{"https://ho st", ""},
+		{"http://host:port", ""},
+	} {
+		client, err := session.NewClient(nil, c.endpoint)
+		switch {
+		case c.want == "" && err == nil:
+			t.Errorf("NewClient(%q) is no error", c.endpoint)
+		case c.want == "" && !strings.Contains(err.Error(), "http"):
+			t.Errorf("NewClient(%q): %v: does not say what to do", c.endpoint, err)
+		case c.want == "" && strings.Contains(err.Error(), "pa55"):
+			t.Errorf("NewClient(%q): %v: prints a password", c.endpoint, err)
+		case c.want != "" && (err != nil || client.Endpoint() != c.want):
+			t.Errorf("NewClient(%q) = %v, %v, want %s", c.endpoint, client, err, c.want)
+		}
+	}
+}
+
+// TestLocation: where a new session may be.
+func TestLocation(t *testing.T) {
+	const foreign, missing = "foreign", "missing"
+	for _, c := range []struct{ name, location, want string }{ // want: foreign, missing, or the path of the next request
+		{"absolute", "Location: http://HOST" + sessionPath + "\n", sessionPath},
+		{"no scheme", "Location: //HOST" + sessionPath + "\n", sessionPath},
+		{"path", "Location: " + sessionPath + "\n", sessionPath},
+		{"path, /resumable", "Location: /resumable" + sessionPath + "\n", "/resumable" + sessionPath},
+		{"none", "", missing},
+		{"empty", "Location:\n", missing},
+		{"no URL", "Location: http://HOST:x/" + secret + "\n", missing},
+		{"another host", "Location: http://example.com" + sessionPath + "\n", foreign},
+		{"another port", "Location: http://127.0.0.1:1" + sessionPath + "\n", foreign},
+		{"another scheme", "Location: https://HOST" + sessionPath + "\n", foreign},
+		{"with a password", "Location: http://user:pa55@HOST" + sessionPath + "\n", foreign},
+		{"another host, no scheme", "Location: //example.com" + sessionPath + "\n", foreign},
+		{"opaque", "Location: http:HOST?upload_id=" + secret + "\n", foreign},
+	} {
+		for _, code := range []int{200, 201} {
+			var host string
+			w := newWireFunc(t, func(conn net.Conn, request string) {
+				reply := fmt.Sprintf("HTTP/1.1 %d OK\n%sContent-Length: 0\n\n", code, c.location)
+				if !strings.HasPrefix(request, "POST") {
+					reply = "HTTP/1.1 308 Resume Incomplete\nContent-Length: 0\n\n"
+				}
+				reply = strings.ReplaceAll(reply, "HOST", host)
+				_, _ = io.WriteString(conn, strings.ReplaceAll(reply, "\n", "\r\n"))
+			})
+			host = w.listener.Addr().String()
+			client := w.client()
+			r := client.Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, 5)
+			if r.Err != nil && (strings.Contains(r.Err.Error(), secret) || strings.Contains(r.Err.Error(), "word")) {
+				t.Errorf("%s: %v: tells a secret", c.name, r.Err)
+			}
+			switch c.want {
+			case foreign:
+				if !errors.Is(r.Err, session.ErrForeignURI) || !r.URI.IsZero() || r.Status != 0 {
+					t.Errorf("%s: %+v, want ErrForeignURI", c.name, r)
+				}
+			case missing:
+				if r.Err == nil || !r.URI.IsZero() || r.Status != 0 {
+					t.Errorf("%s: %+v, want an error", c.name, r)
+				}
+			default:
+				if r.Err != nil || r.URI.IsZero() || r.Status != code {
+					t.Errorf("%s: %+v, want a session", c.name, r)
+					continue
+				}
+				client.Query(t.Context(), r.URI)
+				if got := w.got(); !strings.HasPrefix(got[1], "PUT "+c.want+" HTTP/1.1\n") {
+					t.Errorf("%s: the query is\n%s, want it at %s", c.name, got[1], c.want)
+				}
+			}
+		}
+	}
+}
+
+// Default ports and the case of a host make no other host.
+func TestLocationOfTheSameHost(t *testing.T) {
+	for _, c := range []struct{ endpoint, location string }{
+		{"https://storage.googleapis.com", "https://Storage.GoogleAPIs.com:443" + sessionPath},
+		{"https://storage.googleapis.com:443", "https://storage.googleapis.com" + sessionPath},
+		{"http://localhost", "http://localhost:80" + sessionPath},
+		{"http://[::1]:8080", "http://[::1]:8080" + sessionPath},
+	} {
+		client := newClient(t, &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			return response(200, http.Header{"Location": {c.location}}, ""), nil
+		})}, c.endpoint)
+		if r := client.Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, -1); r.Err != nil || r.URI.IsZero() {
+			t.Errorf("endpoint %s, Location at %s: %v", c.endpoint, c.location, r.Err)
+		}
+	}
+}
+
+// Several exchanges share a connection, the way a long upload makes thousands.
+func TestConnectionIsReused(t *testing.T) {
+	var connections atomic.Int32
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			switch {
+			case r.Header.Get("Content-Range") == "bytes */*":
+				http.Error(w, strings.Repeat("long ", 10_000), 503)
+			default:
+				w.Header().Set("Range", "bytes=0-4")
+				w.WriteHeader(308)
+			}
+		}),
+		ConnState: func(_ net.Conn, s http.ConnState) {
+			if s == http.StateNew {
+				connections.Add(1)
+			}
+		},
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
+	}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Close()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	endpoint := "http://" + listener.Addr().String()
+	client, uri := newClient(t, &http.Client{Transport: transport}, endpoint), uriAt(t, endpoint)
+	for range 5 {
+		client.Put(t.Context(), uri, chunk.Range{To: 5}, -1, strings.NewReader("bytes"))
+		client.Query(t.Context(), uri)
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("%d connections for 10 exchanges, want 1", n)
+	}
+}

@@ -1,0 +1,342 @@
+package session_test
+
+import (
+	"crypto/md5"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"gcsup/session"
+)
+
+// TestOpenReplies: both shapes of "go on", with every Range.
+func TestOpenReplies(t *testing.T) {
+	const plain = "HTTP/1.1 308 Resume Incomplete\n%sContent-Length: 0\n\n"
+	const overridden = "HTTP/1.1 200 OK\nX-HTTP-Status-Code-Override: 308\n%sContent-Length: 0\n\n"
+	for _, c := range []struct {
+		header string
+		want   int64
+	}{
+		{"", -1},
+		{"Range: bytes=0-0\n", 1},
+		{"Range: bytes=0-262143\n", q},
+		{"range: bytes=0-262144\n", q + 1},
+		{"Range:   bytes=0-9  \n", 10},
+		{fmt.Sprintf("Range: bytes=0-%d\n", 5<<40-1), 5 << 40},
+		{fmt.Sprintf("Range: bytes=0-%d\n", int64(1)<<62-1), 1 << 62},
+		{fmt.Sprintf("Range: bytes=0-%d\n", int64(math.MaxInt64)), -1},
+		{"Range: bytes=0-99999999999999999999\n", -1},
+		{"Range: bytes=0--1\n", -1},
+		{"Range: bytes=0-+1\n", -1},
+		{"Range: bytes=0-\n", -1},
+		{"Range: bytes=1-9\n", -1},
+		{"Range: bytes=0-9,20-29\n", -1},
+		{"Range: bytes 0-9\n", -1},
+		{"Range: 0-9\n", -1},
+		{"Range: bytes=0-9x\n", -1},
+		{"Range: bytes=0-1_0\n", -1},
+		{"Range: bytes=0-0x9\n", -1},
+	} {
+		for _, shape := range []string{plain, overridden} {
+			w := newWire(t, fmt.Sprintf(shape, c.header))
+			r := w.client().Query(t.Context(), w.uri())
+			if r.Status != 308 || r.Committed != c.want || r.Err != nil {
+				t.Errorf("%q: status %d, committed %d, want 308, %d", c.header, r.Status, r.Committed, c.want)
+			}
+		}
+	}
+}
+
+// A body that should not be there hinders nobody.
+func TestOpenReplyWithBody(t *testing.T) {
+	w := newWire(t, "HTTP/1.1 308 Resume Incomplete\nRange: bytes=0-9\nContent-Length: 1000\n\ncut")
+	if r := w.client().Query(t.Context(), w.uri()); r.Status != 308 || r.Committed != 10 {
+		t.Errorf("%+v, want 308 with 10 bytes", r)
+	}
+}
+
+func TestHashesOfWhatIsHeld(t *testing.T) {
+	sum := md5.Sum([]byte("prefix"))
+	crc := uint32(0x01020304)
+	for _, c := range []struct {
+		header string
+		crc    *uint32
+		md5    bool
+	}{
+		{"", nil, false},
+		{"X-Goog-Running-Hash: crc32c=AQIDBA==\n", &crc, false},
+		{"X-Goog-Running-Hash: md5=AAAA, crc32c=AQIDBA==\n", &crc, false},
+		{"X-Goog-Running-Hash: md5=AAAA\nX-Goog-Running-Hash: crc32c=AQIDBA==\n", &crc, false},
+		{"X-Goog-Running-Hash: crc32c=AQID\n", nil, false},
+		{"X-Goog-Running-Hash: crc32c=????\n", nil, false},
+		{fmt.Sprintf("X-Range-MD5: %x\n", sum), nil, true},
+		{fmt.Sprintf("X-Range-MD5: %X\n", sum), nil, true},
+		{fmt.Sprintf("X-Range-MD5: %x\n", sum[1:]), nil, false},
+		{"X-Range-MD5: zz\n", nil, false},
+	} {
+		w := newWire(t, "HTTP/1.1 308 Resume Incomplete\nRange: bytes=0-5\n"+c.header+"Content-Length: 0\n\n")
+		r := w.client().Query(t.Context(), w.uri())
+		if !reflect.DeepEqual(r.RunningCRC32C, c.crc) {
+			t.Errorf("%q: CRC32C %v, want %v", c.header, r.RunningCRC32C, c.crc)
+		}
+		if r.HasRangeMD5 != c.md5 || c.md5 && r.RangeMD5 != sum {
+			t.Errorf("%q: MD5 %v %x, want %v %x", c.header, r.HasRangeMD5, r.RangeMD5, c.md5, sum)
+		}
+	}
+}
+
+// TestFinishedReplies: what is an object and what is not.
+func TestFinishedReplies(t *testing.T) {
+	const resource = `{"kind":"storage#object","bucket":"bucket","name":"object","generation":"1700000000000001","metageneration":"1","size":"262145","crc32c":"AQIDBA==","contentType":"text/plain","metadata":{"k":"v"},"acl":[]}`
+	object := &session.Object{Bucket: "bucket", Name: "object", Generation: 1700000000000001, Metageneration: 1, Size: q + 1, CRC32C: 0x01020304, HasCRC32C: true, ContentType: "text/plain"}
+	json := func(body string) string {
+		return fmt.Sprintf("Content-Type: application/json; charset=UTF-8\nContent-Length: %d\n\n%s", len(body), body)
+	}
+	xml := func(header string) string { return header + "Content-Length: 0\n\n" }
+	for _, c := range []struct {
+		name, rest string
+		want       *session.Object
+	}{
+		{"JSON", json(resource), object},
+		{"JSON without a length", "\n" + resource, object},
+		{"JSON with numbers", json(`{"size":262145,"generation":1700000000000001}`), &session.Object{Generation: 1700000000000001, Size: q + 1}},
+		{"an empty object", json(`{"size":"0","crc32c":"AAAAAA=="}`), &session.Object{HasCRC32C: true}},
+		{"a CRC32C that is none", json(`{"size":"5","crc32c":"xyz"}`), &session.Object{Size: 5}},
+		{"empty", xml(""), nil},
+		{"cut", "Content-Length: 1000\n\n" + resource[:100], nil},
+		{"cut at the last byte", fmt.Sprintf("Content-Length: %d\n\n%s", len(resource), resource[:len(resource)-1]), nil},
+		{"cut, but whole JSON", fmt.Sprintf("Content-Length: %d\n\n%s", len(resource)+10, resource), nil},
+		{"cut between chunks", "Transfer-Encoding: chunked\n\n5\n{\"siz\n", nil},
+		{"HTML", json("<html><body>Welcome</body></html>"), nil},
+		{"text", json("OK"), nil},
+		{"null", json("null"), nil},
+		{"a list", json("[]"), nil},
+		{"no size", json(`{"generation":"5"}`), nil},
+		{"a size that is none", json(`{"size":"many"}`), nil},
+		{"a negative size", json(`{"size":"-1"}`), nil},
+		{"a fraction", json(`{"size":"1.5"}`), nil},
+		{"a size over 2^63", json(`{"size":"9223372036854775808"}`), nil},
+		{"an error that calls itself a success", json(`{"error":{"code":500}}`), nil},
+		{"headers, as sessions of the XML API end", xml("x-goog-generation: 5\nx-goog-metageneration: 1\nx-goog-stored-content-length: 262145\nx-goog-hash: crc32c=AQIDBA==\nx-goog-hash: md5=AAAA\n"),
+			&session.Object{Generation: 5, Metageneration: 1, Size: q + 1, CRC32C: 0x01020304, HasCRC32C: true}},
+		{"headers without a hash", xml("x-goog-generation: 5\nx-goog-stored-content-length: 0\n"), &session.Object{Generation: 5}},
+		{"headers without a generation", xml("x-goog-stored-content-length: 5\n"), nil},
+		{"headers without a length", xml("x-goog-generation: 5\n"), nil},
+		{"headers with a negative length", xml("x-goog-generation: 5\nx-goog-stored-content-length: -5\n"), nil},
+		{"another override", "X-HTTP-Status-Code-Override: 404\n" + json(resource), object},
+	} {
+		for _, code := range []int{200, 201} {
+			w := newWire(t, fmt.Sprintf("HTTP/1.1 %d Whatever\n%s", code, c.rest))
+			r := w.client().Query(t.Context(), w.uri())
+			if r.Status != code || r.Err != nil || r.Committed != -1 {
+				t.Errorf("%s: %+v, want status %d", c.name, r, code)
+			}
+			if !reflect.DeepEqual(r.Object, c.want) {
+				t.Errorf("%s: object %+v, want %+v", c.name, r.Object, c.want)
+			}
+		}
+	}
+}
+
+// TestRefusals: errors come as JSON, text, HTML or nothing.
+func TestRefusals(t *testing.T) {
+	const gap = "Invalid request.  According to the Content-Range header, the upload offset is 524288 byte(s), which exceeds already uploaded size of 262144 byte(s)."
+	for _, c := range []struct {
+		name, contentType, body string
+		code                    int
+		reason, message         string
+		inner                   int
+	}{
+		{"nothing", "", "", 503, "", "", 0},
+		{"JSON", "application/json; charset=UTF-8", `{"error":{"code":403,"message":"No\nway.","errors":[{"message":"No way.","domain":"global","reason":"forbidden"},{"reason":"second"}]}}`, 403, "forbidden", "No way.", 0},
+		{"JSON without errors", "application/json", `{"error":{"code":503,"message":"Try later."}}`, 503, "", "Try later.", 0},
+		{"JSON that is no error", "application/json", `{"hello":"world"}`, 500, "", `{"hello":"world"}`, 0},
+		{"JSON of another shape", "application/json", `{"error":"invalid_grant"}`, 400, "", `{"error":"invalid_grant"}`, 0},
+		{"JSON, cut", "application/json", `{"error":{"code":403,"mess`, 403, "", `{"error":{"code":403,"mess`, 0},
+		{"text, a gap", "text/plain; charset=utf-8", gap, 503, "", strings.ReplaceAll(gap, ".  ", ". "), 0},
+		{"HTML", "text/html; charset=UTF-8", "<!DOCTYPE html><title>Error 502</title>", 502, "", "", 0},
+		{"HTML that says it is text", "text/plain", "  <html>oops", 502, "", "", 0},
+		{"text that says it is HTML", "text/html", "Not Found", 404, "", "", 0},
+		{"410 around 503", "application/json", `{"error":{"code":503,"message":"Backend Error","errors":[{"reason":"backendError"}]}}`, 410, "backendError", "Backend Error", 503},
+		{"410 around 412", "application/json", `{"error":{"code":412,"message":"Precondition Failed","errors":[{"reason":"conditionNotMet"}]}}`, 410, "conditionNotMet", "Precondition Failed", 412},
+		{"410, text", "text/plain", "gone", 410, "", "gone", 0},
+		{"another code inside another status", "application/json", `{"error":{"code":412,"message":"m"}}`, 500, "", "m", 0},
+		{"no UTF-8", "text/plain", "\xff\xfe\x00bad", 500, "", "? bad", 0},
+		{"control characters", "text/plain", "\x1b[31mred\r\n\ttab\x7f", 500, "", "[31mred tab", 0},
+		{"499", "", "", 499, "", "", 0},
+	} {
+		w := newWire(t, fmt.Sprintf("HTTP/1.1 %d Whatever\nContent-Type: %s\nContent-Length: %d\n\n", c.code, c.contentType, len(c.body))+c.body)
+		if strings.Contains(c.body, "\n") && c.code != 403 {
+			body := c.body
+			w = newWireFunc(t, func(conn net.Conn, _ string) {
+				_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d Whatever\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", c.code, c.contentType, len(body), body)
+			})
+		}
+		r := w.client().Query(t.Context(), w.uri())
+		if r.Status != c.code || r.Reason != c.reason || r.Message != c.message || r.Inner != c.inner || r.Err != nil {
+			t.Errorf("%s: status %d, reason %q, message %q, inner %d, want %d, %q, %q, %d", c.name, r.Status, r.Reason, r.Message, r.Inner, c.code, c.reason, c.message, c.inner)
+		}
+	}
+}
+
+// The secret of the session does not come back in what the server echoes, nor
+// does a piece of it where a long text is cut.
+func TestRefusalsThatEchoTheSession(t *testing.T) {
+	w := newWire(t, "HTTP/1.1 503 Busy\nContent-Length: 0\n\n")
+	echoes := map[string]string{
+		"the URI":             w.endpoint() + sessionPath,
+		"the path":            sessionPath,
+		"the id":              "upload " + secret + " is busy",
+		"the id, in JSON":     `{"error":{"code":503,"message":"upload ` + secret + `","errors":[{"reason":"` + secret + `"}]}}`,
+		"the id, escaped":     `{"error":{"code":503,"message":"x\u0026upload_id=` + secret + `"}}`,
+		"the id, in a reason": `{"error":{"code":503,"errors":[{"reason":"` + secret + `"}]}}`,
+	}
+	for n := 270; n <= 300; n++ {
+		echoes[fmt.Sprintf("the id, after %d characters", n)] = strings.Repeat("x", n) + secret
+	}
+	for name, body := range echoes {
+		client := newClient(t, &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			return response(503, http.Header{"Content-Type": {"text/plain"}}, body), nil
+		})}, w.endpoint())
+		r := client.Query(t.Context(), w.uri())
+		_, a := session.Decide(session.State{Size: 5}, r)
+		for what, text := range map[string]string{"message": r.Message, "reason": r.Reason, "reply": fmt.Sprintf("%+v", r), "error": fmt.Sprintf("%v %+v", a.Err, *a.Err)} {
+			if strings.Contains(text, secret[:6]) {
+				t.Errorf("%s: the %s tells it: %s", name, what, text)
+			}
+		}
+	}
+}
+
+// An error's body is read up to 64 KiB, however long it is.
+func TestEndlessBody(t *testing.T) {
+	for _, c := range []struct {
+		status string
+		max    int
+	}{{"503 Busy", 128 << 10}, {"200 OK", 2 << 20}, {"308 Resume Incomplete\r\nRange: bytes=0-9", 128 << 10}} {
+		read := 0
+		client := newClient(t, &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			var code int
+			_, _ = fmt.Sscan(c.status, &code)
+			resp := response(code, http.Header{"Range": {"bytes=0-9"}}, "")
+			resp.ContentLength = -1
+			resp.Body = io.NopCloser(readFunc(func(p []byte) (int, error) {
+				for i := range p {
+					p[i] = 'x'
+				}
+				read += len(p)
+				return len(p), nil
+			}))
+			return resp, nil
+		})}, "")
+		r := client.Query(t.Context(), freshURI(t))
+		if read > c.max {
+			t.Errorf("%s: %d bytes of the body were read, want %d at most", c.status, read, c.max)
+		}
+		if len(r.Message) > 310 || r.Object != nil {
+			t.Errorf("%s: message of %d bytes, object %v", c.status, len(r.Message), r.Object)
+		}
+	}
+}
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestRetryAfterHeader(t *testing.T) {
+	for _, c := range []struct {
+		header   string
+		min, max time.Duration
+	}{
+		{"", 0, 0},
+		{"Retry-After: 7\n", 7 * time.Second, 7 * time.Second},
+		{"Retry-After: 0\n", 0, 0},
+		{"Retry-After: -7\n", 0, 0},
+		{"Retry-After: soon\n", 0, 0},
+		{"Retry-After: 99999999999999999999\n", time.Hour, math.MaxInt64},
+		{"Retry-After: " + time.Now().Add(time.Hour).UTC().Format(http.TimeFormat) + "\n", 59 * time.Minute, time.Hour},
+		{"Retry-After: " + time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat) + "\n", 0, 0},
+	} {
+		w := newWire(t, "HTTP/1.1 503 Busy\n"+c.header+"Content-Length: 0\n\n")
+		r := w.client().Query(t.Context(), w.uri())
+		if r.Status != 503 || r.RetryAfter < c.min || r.RetryAfter > c.max {
+			t.Errorf("%q: %v, want %v to %v", c.header, r.RetryAfter, c.min, c.max)
+		}
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	for code, want := range map[int]bool{499: true, 404: true, 410: true, 204: true, 200: false, 401: false, 503: false} {
+		w := newWire(t, fmt.Sprintf("HTTP/1.1 %d Whatever\nContent-Length: 0\n\n", code))
+		if r := w.client().Cancel(t.Context(), w.uri()); code != 204 && r.Status != code || r.Cancelled() != want {
+			t.Errorf("%d: %+v: Cancelled() = %v, want %v", code, r, r.Cancelled(), want)
+		}
+	}
+	if (session.Reply{Op: session.OpCancel}).Cancelled() {
+		t.Error("no reply means cancelled")
+	}
+}
+
+func TestReplyCause(t *testing.T) {
+	for _, c := range []struct {
+		r    session.Reply
+		want string
+	}{{status(503), "503"}, {broken(io.EOF), "EOF"}, {session.Reply{}, "no reply"}} {
+		if got := c.r.Cause(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.r, got, c.want)
+		}
+	}
+}
+
+// FuzzReply: no reply, however broken, gives anything but a bounded, printable
+// Reply that keeps the secret, and Decide takes it.
+func FuzzReply(f *testing.F) {
+	f.Add(308, "bytes=0-262143", "", "", "", "")
+	f.Add(200, "", "", "", "application/json", `{"size":"5"}`)
+	f.Add(200, "bytes=0-9", "308", "", "", "")
+	f.Add(503, "", "", "7", "text/plain", gapMessage)
+	f.Add(410, "", "", "Wed, 21 Oct 2015 07:28:00 GMT", "", `{"error":{"code":412,"errors":[{"reason":"r"}]}}`)
+	f.Add(500, "", "", "", "text/html", "<html>"+secret)
+	uri := freshURI(f)
+	f.Fuzz(func(t *testing.T, code int, rng, override, retryAfter, contentType, body string) {
+		if code < 200 || code > 599 {
+			return
+		}
+		client := newClient(t, &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			h := http.Header{}
+			h.Set("Range", rng)
+			h.Set("X-Http-Status-Code-Override", override)
+			h.Set("Retry-After", retryAfter)
+			h.Set("Content-Type", contentType)
+			h.Set("X-Goog-Running-Hash", body)
+			h.Set("X-Range-Md5", body)
+			return response(code, h, body), nil
+		})}, "")
+		r := client.Query(t.Context(), uri)
+		if r.Committed < -1 || r.Committed >= 0 && r.Status != 308 || r.RetryAfter < 0 {
+			t.Errorf("impossible numbers: %+v", r)
+		}
+		if r.Committed > 0 && rng != fmt.Sprintf("bytes=0-%d", r.Committed-1) && !strings.Contains(rng, "-0") && strings.TrimSpace(rng) == rng {
+			t.Errorf("Range %q: %d", rng, r.Committed)
+		}
+		for _, text := range []string{r.Message, r.Reason} {
+			if len(text) > 310 || !utf8.ValidString(text) || strings.ContainsAny(text, "\r\n\x00\x1b") || strings.Contains(text, secret) {
+				t.Errorf("message or reason %q", text)
+			}
+		}
+		if r.Object != nil && (r.Object.Size < 0 || r.Status != 200 && r.Status != 201) {
+			t.Errorf("object %+v", r.Object)
+		}
+		s, a := session.Decide(session.State{Size: 2 * q, Committed: q, Sent: q}, r)
+		if s.Committed < q || s.Committed > s.Sent || s.Sent > s.Size || a.Kind == session.Fail && a.Err.Kind == nil {
+			t.Errorf("%+v\n%+v", s, a)
+		}
+	})
+}
