@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 )
 
@@ -88,9 +89,28 @@ func transportError(ctx context.Context, uri URI, err error) error {
 		err = ue.Err
 	}
 	if text := err.Error(); uri.scrub(text) != text {
-		// Some transport of the caller's put the URI into its message. The
-		// kind of the error is lost with the text, and that is the lesser harm.
-		return errors.New(uri.scrub(text))
+		// Some transport of the caller's put the URI into its message.
+		timeout, ok := errors.AsType[interface {
+			error
+			Timeout() bool
+		}](err)
+		return &scrubbed{
+			text:    uri.scrub(text),
+			is:      func(target error) bool { return errors.Is(err, target) },
+			timeout: ok && timeout.Timeout() || errors.Is(err, os.ErrDeadlineExceeded),
+		}
 	}
 	return err
 }
+
+// scrubbed stands for an error whose text, at some depth, has the session's
+// secret. It can be asked what it is, and does not hand the other out.
+type scrubbed struct {
+	text    string
+	is      func(target error) bool // a function, because fmt can print any other field
+	timeout bool
+}
+
+func (e *scrubbed) Error() string        { return e.text }
+func (e *scrubbed) Is(target error) bool { return e.is(target) }
+func (e *scrubbed) Timeout() bool        { return e.timeout }

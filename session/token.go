@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
+	"unicode/utf8"
 
 	"gcsup/chunk"
 )
@@ -71,6 +73,7 @@ type savedToken struct {
 	Created     time.Time          `json:"created"`
 	SessionURI  string             `json:"session_uri"`
 	SourcePath  string             `json:"source_path"`
+	RawPath     []byte             `json:"source_path_raw,omitempty"` // the path, when JSON cannot hold it because it is not UTF-8
 	Source      chunk.Identity     `json:"source"`
 	Committed   int64              `json:"committed"`
 	HighWater   int64              `json:"high_water"`
@@ -81,11 +84,15 @@ type savedToken struct {
 // Encode writes a Token out with its secret. Whoever reads the result can
 // write to the session: keep it where only the owner can read (mode 0600).
 func Encode(t *Token) ([]byte, error) {
-	token, err := json.Marshal(savedToken{
+	s := savedToken{
 		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Created: t.Created, SessionURI: t.URI.reveal(),
 		SourcePath: t.SourcePath, Source: t.Source,
 		Committed: t.Committed, HighWater: t.HighWater, Checkpoints: t.Checkpoints, Restarts: t.Restarts,
-	})
+	}
+	if !utf8.ValidString(t.SourcePath) {
+		s.RawPath = []byte(t.SourcePath)
+	}
+	token, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +128,9 @@ func Decode(data []byte) (*Token, error) {
 		SourcePath: s.SourcePath, Source: s.Source,
 		Committed: s.Committed, HighWater: s.HighWater, Checkpoints: s.Checkpoints, Restarts: s.Restarts,
 	}
+	if len(s.RawPath) > 0 {
+		t.SourcePath = string(s.RawPath)
+	}
 	if err := t.sound(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
@@ -133,7 +143,7 @@ func strict(data []byte, v any) error {
 	if err := d.Decode(v); err != nil {
 		return err
 	}
-	if d.More() {
+	if _, err := d.Token(); err != io.EOF { // More takes a bracket for an end
 		return errors.New("more than one value")
 	}
 	return nil

@@ -1,0 +1,286 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding"
+	"encoding/gob"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gcsup/backoff"
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// tells reports whether a text has the secret in any form that someone could
+// use: as it is, escaped, in hexadecimal, or as numbers.
+func tells(text string) bool {
+	lower := strings.ToLower(text)
+	for _, form := range []string{
+		secret, url.QueryEscape(secret), sessionPath,
+		fmt.Sprintf("%x", secret), fmt.Sprintf("% x", secret), strings.Trim(fmt.Sprint([]byte(secret)), "[]"), strings.Trim(fmt.Sprintf("%#v", []byte(secret)), "[]byte{}"),
+	} {
+		if strings.Contains(lower, strings.ToLower(form)) {
+			return true
+		}
+	}
+	return false
+}
+
+// The test would be worth nothing if tells saw nothing.
+func TestTellsSeesTheSecret(t *testing.T) {
+	type naive struct{ uri string }
+	n := naive{"https://storage.googleapis.com" + sessionPath}
+	for _, text := range []string{fmt.Sprint(n), fmt.Sprintf("%#v", n), fmt.Sprintf("%x", n), fmt.Sprintf("%X", n), fmt.Sprintf("%q", n), fmt.Sprintf("% x", n.uri), fmt.Sprint([]byte(n.uri)), fmt.Sprintf("%#v", []byte(n.uri))} {
+		if !tells(text) {
+			t.Errorf("not seen in %s", text)
+		}
+	}
+}
+
+// holders are the ways in which a URI gets to a print without anyone's thinking.
+func holders(uri session.URI) map[string]any {
+	type Public struct{ URI session.URI }
+	type private struct{ uri session.URI }
+	type pointer struct{ uri *session.URI }
+	type embedded struct{ session.URI }
+	token := &session.Token{ID: "id", URI: uri}
+	started := session.Reply{Op: session.OpStart, Status: 200, URI: uri, Committed: -1}
+	state, action := session.Decide(session.State{Size: -1, MayExist: true}, session.Reply{Op: session.OpQuery, Status: 404, URI: uri})
+	_, failed := session.Decide(state, session.Reply{Op: session.OpStat, Status: 404, URI: uri})
+	return map[string]any{
+		"itself": uri, "a pointer": &uri, "a slice": []session.URI{uri}, "an array": [1]session.URI{uri}, "an interface": []any{uri, &uri},
+		"a value of a map": map[string]session.URI{"k": uri}, "a key of a map": map[session.URI]int{uri: 1},
+		"a field": Public{uri}, "an unexported field": private{uri}, "a pointer to one": &private{uri}, "an unexported pointer": pointer{&uri},
+		"an embedded field": embedded{uri}, "deep": map[string]any{"k": []any{&private{uri}, []Public{{uri}}, map[string]*private{"k": {uri}}}},
+		"a Token": token, "a Token's value": *token, "a Reply": started, "a State": state, "an Action": action, "an Error": failed.Err, "an Error's value": *failed.Err,
+	}
+}
+
+func TestSecretIsNotPrinted(t *testing.T) {
+	uri := freshURI(t)
+	for name, holder := range holders(uri) {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%+s", "%#s", "%q", "%+q", "%#q", "%x", "%X", "% x", "%#x", "%d", "%+d", "%b", "%o", "%O", "%c", "%U", "%t", "%e", "%g", "%p", "%T", "%w", "%z", "%10s", "%.200s", "%-300v", "%050v"} {
+			if text := fmt.Sprintf(verb, holder); tells(text) {
+				t.Errorf("%s: %s prints %s", name, verb, text)
+			}
+		}
+		if text := fmt.Sprint(holder, holder) + fmt.Sprintln(holder) + fmt.Errorf("%w", fmt.Errorf("%v", holder)).Error(); tells(text) {
+			t.Errorf("%s: printed: %s", name, text)
+		}
+	}
+}
+
+func TestSecretIsNotLogged(t *testing.T) {
+	uri := freshURI(t)
+	for name, holder := range holders(uri) {
+		var out bytes.Buffer
+		opts := &slog.HandlerOptions{AddSource: true}
+		for _, h := range []slog.Handler{slog.NewTextHandler(&out, opts), slog.NewJSONHandler(&out, opts)} {
+			log := slog.New(h).With("with", holder)
+			log.Info("message", "holder", holder, slog.Group("group", "holder", holder))
+			log.Error(fmt.Sprint(holder), slog.Any("any", holder), slog.Any("value", slog.AnyValue(holder).Resolve()))
+		}
+		if out.Len() == 0 || tells(out.String()) {
+			t.Errorf("%s: logged: %s", name, out.String())
+		}
+	}
+}
+
+func TestSecretIsNotMarshalled(t *testing.T) {
+	uri := freshURI(t)
+	for name, holder := range holders(uri) {
+		var out bytes.Buffer
+		data, err := json.Marshal(holder)
+		fmt.Fprintf(&out, "%s %v\n", data, err)
+		data, err = xml.Marshal(holder)
+		fmt.Fprintf(&out, "%s %v\n", data, err)
+		if m, ok := holder.(encoding.TextMarshaler); ok {
+			data, err = m.MarshalText()
+			fmt.Fprintf(&out, "%s %v\n", data, err)
+		}
+		err = gob.NewEncoder(&out).Encode(holder)
+		fmt.Fprintln(&out, err)
+		if tells(out.String()) {
+			t.Errorf("%s: marshalled: %s", name, out.String())
+		}
+	}
+}
+
+func TestURIString(t *testing.T) {
+	for _, c := range []struct {
+		uri  session.URI
+		want string
+	}{{session.URI{}, "[no session URI]"}, {freshURI(t), "[session URI redacted]"}} {
+		json, err := json.Marshal(c.uri)
+		if got := c.uri.String(); got != c.want || fmt.Sprintf("%x", c.uri) != c.want || string(json) != `"`+c.want+`"` || err != nil {
+			t.Errorf("%s, %s, %v, want %s", got, json, err, c.want)
+		}
+	}
+	if !(session.URI{}).IsZero() || freshURI(t).IsZero() {
+		t.Error("IsZero is wrong")
+	}
+}
+
+// chain prints an error and all that it wraps, in every form.
+func chain(err error) string {
+	if err == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%v | %+v | %#v | %s\n", err, err, err, err)
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		text += chain(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			text += chain(inner)
+		}
+	}
+	return text
+}
+
+// TestFailedRequestsKeepTheSecret: net/http puts the URL into the text of every
+// error. None comes through, at any depth, and what kind of error it was does.
+func TestFailedRequestsKeepTheSecret(t *testing.T) {
+	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer plain.Close()
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	defer secure.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	resetting := newWireFunc(t, func(c net.Conn, _ string) { _ = c.(*net.TCPConn).SetLinger(0) })
+	hangingUp := newWireFunc(t, func(net.Conn, string) {})
+	garbage := newWire(t, "SSH-2.0-OpenSSH_9.6\n")
+	refusing := newWire(t, "HTTP/1.1 407 Proxy Authentication Required\nContent-Length: 0\n\n")
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	transport := func(set func(*http.Transport)) *http.Client {
+		tr := &http.Transport{}
+		if set != nil {
+			set(tr)
+		}
+		t.Cleanup(tr.CloseIdleConnections)
+		return &http.Client{Transport: tr}
+	}
+	proxy := func(to string) func(*http.Transport) {
+		u, err := url.Parse(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(tr *http.Transport) { tr.Proxy = http.ProxyURL(u) }
+	}
+	const host = "https://storage.googleapis.com"
+	for _, c := range []struct {
+		name     string
+		ctx      context.Context
+		hc       *http.Client
+		endpoint string
+		verdict  backoff.Verdict
+	}{
+		{"connection refused", nil, transport(nil), "http://" + closed.Addr().String(), backoff.Transient},
+		{"connection reset", nil, transport(nil), resetting.endpoint(), backoff.Transient},
+		{"hung up", nil, transport(nil), hangingUp.endpoint(), backoff.Transient},
+		{"no HTTP", nil, transport(nil), garbage.endpoint(), backoff.Transient},
+		{"no TLS", nil, transport(nil), strings.Replace(plain.URL, "http:", "https:", 1), backoff.Permanent},
+		{"a certificate that nobody trusts", nil, transport(nil), secure.URL, backoff.Permanent},
+		{"a certificate of another host", nil, transport(func(tr *http.Transport) {
+			tr.TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+			tr.TLSClientConfig.ServerName = "other.invalid"
+			tr.DialTLSContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return (&tls.Dialer{Config: tr.TLSClientConfig}).DialContext(ctx, network, secure.Listener.Addr().String())
+			}
+		}), "https://other.invalid", backoff.Permanent},
+		{"a proxy that is not there", nil, transport(proxy("http://" + closed.Addr().String())), host, backoff.Transient},
+		{"a proxy that refuses", nil, transport(proxy(refusing.endpoint())), host, backoff.Permanent},
+		{"a proxy that is none", nil, transport(proxy("nonsense://proxy")), host, backoff.Permanent},
+		{"a protocol that is none", nil, &http.Client{Transport: (&http.Transport{}).Clone()}, "http://[::1]:1", backoff.Transient},
+		{"cancelled", cancelled, transport(nil), plain.URL, backoff.Permanent},
+		{"a transport that prints", nil, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			return nil, fmt.Errorf("%s %q: %w", r.Method, r.URL, syscall.ECONNRESET)
+		})}, host, backoff.Transient},
+		{"a transport that prints what it waited for", nil, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			return nil, fmt.Errorf("%s: %w", r.URL.RawQuery, errTimeout)
+		})}, host, backoff.Transient},
+		{"a transport with a client in it", nil, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			return nil, &url.Error{Op: "Put", URL: r.URL.String(), Err: &url.Error{Op: "Put", URL: r.URL.String(), Err: io.EOF}}
+		})}, host, backoff.Transient},
+		{"a transport that has no credentials", nil, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			return nil, fmt.Errorf("%w: %s", session.ErrCredentials, "no token")
+		})}, host, backoff.Permanent},
+		{"a transport that has no credentials and prints", nil, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			return nil, fmt.Errorf("%w for %s", session.ErrCredentials, r.URL)
+		})}, host, backoff.Permanent},
+	} {
+		ctx := c.ctx
+		if ctx == nil {
+			ctx = t.Context()
+		}
+		client, uri := newClient(t, c.hc, c.endpoint), uriAt(t, c.endpoint)
+		rng := chunk.Range{To: 5}
+		for name, r := range map[string]session.Reply{
+			"put":      client.Put(ctx, uri, rng, 9, strings.NewReader("bytes")),
+			"finalize": client.Finalize(ctx, uri, rng, 5, 0, strings.NewReader("bytes")),
+			"query":    client.Query(ctx, uri),
+			"cancel":   client.Cancel(ctx, uri),
+		} {
+			if r.Status != 0 || r.Err == nil {
+				t.Errorf("%s: %s: %+v, want no reply", c.name, name, r)
+				continue
+			}
+			_, a := session.Decide(session.State{Size: 9}, r)
+			if a.Err == nil {
+				t.Errorf("%s: %s: %+v", c.name, name, a)
+				continue
+			}
+			for _, text := range []string{chain(r.Err), chain(a.Err), fmt.Sprintf("%+v %#v", r, r), r.Cause()} {
+				if tells(text) || strings.Contains(strings.ReplaceAll(text, "upload_id=[redacted]", ""), "upload_id") {
+					t.Errorf("%s: %s: tells: %s", c.name, name, text)
+				}
+			}
+			if r.Retryable() != (c.verdict == backoff.Transient) {
+				t.Errorf("%s: %s: %v: retryable = %v", c.name, name, r.Err, r.Retryable())
+			}
+			if strings.Contains(c.name, "credentials") != errors.Is(a.Err, session.ErrCredentials) {
+				t.Errorf("%s: %s: %v: ErrCredentials = %v", c.name, name, a.Err, errors.Is(a.Err, session.ErrCredentials))
+			}
+		}
+	}
+}
+
+// A session URI that no request can be made of does not get into the error.
+func TestBadURLKeepsTheSecret(t *testing.T) {
+	token, err := session.Decode(encoded(t, func(m map[string]any) { m["session_uri"] = "https://bad host\x7f/" + sessionPath }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := newClient(t, nil, "")
+	for _, r := range []session.Reply{
+		client.Query(t.Context(), token.URI), client.Cancel(t.Context(), token.URI),
+		client.Finalize(t.Context(), token.URI, chunk.Range{}, 0, 0, nil), client.Query(t.Context(), session.URI{}),
+	} {
+		if r.Err == nil || tells(chain(r.Err)) || r.Retryable() {
+			t.Errorf("%+v: %s", r, chain(r.Err))
+		}
+	}
+	if err := client.Adopt(token); !errors.Is(err, session.ErrForeignURI) || tells(chain(err)) {
+		t.Errorf("Adopt: %v", err)
+	}
+}

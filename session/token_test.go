@@ -1,0 +1,337 @@
+package session_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// sample is a Token with every field set.
+func sample(t testing.TB) *session.Token {
+	generation, metageneration := int64(0), int64(3)
+	return &session.Token{
+		ID: "a1-B_2", Endpoint: session.DefaultEndpoint,
+		Spec: session.Spec{
+			Bucket: "bucket", Object: "dir/ö \"x\" <&>.bin", ContentType: "text/plain", ContentEncoding: "gzip",
+			ContentDisposition: "inline", ContentLanguage: "de", CacheControl: "no-store", StorageClass: "NEARLINE",
+			Metadata: map[string]string{"a": "1", "b": "\u2028"}, PredefinedACL: "private", KMSKeyName: "k", UserProject: "p",
+			IfGenerationMatch: &generation, IfMetagenerationMatch: &metageneration,
+		},
+		Created: time.Date(2026, 11, 21, 9, 36, 58, 123456789, time.UTC),
+		URI:     freshURI(t), SourcePath: "/data/ü.img",
+		Source:    chunk.Identity{Size: 5 << 40, ModTimeNS: 1, ChangeTimeNS: 2, Device: 1<<64 - 1, Inode: 4},
+		Committed: q, HighWater: 2 * q,
+		Checkpoints: []chunk.Checkpoint{{Offset: 0}, {Offset: 32 << 20, CRC32C: 1<<32 - 1}}, Restarts: 2,
+	}
+}
+
+// same compares what is in two Tokens, the secret too.
+func same(t testing.TB, a, b *session.Token) bool {
+	t.Helper()
+	x, err := session.Encode(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := session.Encode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Equal(x, y)
+}
+
+// encoded is a saved Token, edited, with a digest that is right again: what
+// someone can plant who can write to the file.
+func encoded(t testing.TB, edit func(map[string]any)) []byte {
+	t.Helper()
+	data, err := session.Encode(sample(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var envelope, token map[string]any
+	for _, step := range []func() error{
+		func() error { return unmarshal(data, &envelope) },
+		func() error {
+			raw, err := json.Marshal(envelope["token"])
+			return errors.Join(err, unmarshal(raw, &token))
+		},
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(token)
+	raw, err := json.Marshal(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seal(1, raw)
+}
+
+func unmarshal(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	return d.Decode(v)
+}
+
+func seal(version int, token []byte) []byte {
+	return fmt.Appendf(nil, `{"v":%d,"sha256":"%x","token":%s}`, version, sha256.Sum256(token), token)
+}
+
+func TestTokenRoundTrip(t *testing.T) {
+	full := sample(t)
+	least := &session.Token{ID: "x", Spec: session.Spec{Bucket: "abc", Object: "o"}, Created: time.Unix(0, 0), URI: freshURI(t), SourcePath: "/"}
+	bytesInPath := sample(t)
+	bytesInPath.SourcePath = "/data/\xff\xfe\x80 not UTF-8"
+	local := sample(t)
+	local.Created = time.Now() // with a monotonic reading, and in a time zone
+	for name, token := range map[string]*session.Token{"full": full, "least": least, "a path that is not UTF-8": bytesInPath, "now": local} {
+		data, err := session.Encode(token)
+		if err != nil {
+			t.Errorf("%s: Encode: %v", name, err)
+			continue
+		}
+		back, err := session.Decode(data)
+		if err != nil {
+			t.Errorf("%s: Decode: %v", name, err)
+			continue
+		}
+		if !same(t, token, back) {
+			t.Errorf("%s: encoded otherwise the second time", name)
+		}
+		if !back.Created.Equal(token.Created) || !back.Spec.Equal(token.Spec) {
+			t.Errorf("%s: %+v, want %+v", name, back, token)
+		}
+		a, b := *token, *back
+		a.URI, b.URI, a.Created, b.Created = session.URI{}, session.URI{}, time.Time{}, time.Time{}
+		if !reflect.DeepEqual(a, b) {
+			t.Errorf("%s: got\n%+v, want\n%+v", name, b, a)
+		}
+	}
+}
+
+// Encode is the one place where the secret is written out.
+func TestEncodeHasTheSecret(t *testing.T) {
+	data, err := session.Encode(sample(t))
+	if err != nil || !strings.Contains(string(data), secret) || data[len(data)-1] != '\n' {
+		t.Errorf("%s, %v", data, err)
+	}
+}
+
+// TestDamagedTokens: each truncation and each flipped bit is noticed, or
+// changes nothing. It is never another Token.
+func TestDamagedTokens(t *testing.T) {
+	token := sample(t)
+	data, err := session.Encode(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	identical := 0
+	try := func(what string, damaged []byte) {
+		got, err := session.Decode(damaged)
+		switch {
+		case err == nil && same(t, got, token):
+			identical++
+		case err == nil:
+			t.Errorf("%s: another Token: %+v", what, got)
+		case !errors.Is(err, session.ErrDamaged):
+			t.Errorf("%s: %v, want ErrDamaged", what, err)
+		case tells(err.Error()):
+			t.Errorf("%s: %v: tells the secret", what, err)
+		}
+	}
+	for n := range len(data) {
+		try(fmt.Sprintf("cut to %d bytes", n), data[:n])
+		try(fmt.Sprintf("without byte %d", n), append(bytes.Clone(data[:n]), data[n+1:]...))
+		zeroed := bytes.Clone(data)
+		clear(zeroed[n:])
+		try(fmt.Sprintf("zeros from %d", n), zeroed)
+		for bit := range 8 {
+			flipped := bytes.Clone(data)
+			flipped[n] ^= 1 << bit
+			try(fmt.Sprintf("bit %d of byte %d", bit, n), flipped)
+		}
+	}
+	for _, more := range []string{"x", "{}", "}", "]", "null", string(data), "\x00"} {
+		if _, err := session.Decode(append(bytes.Clone(data), more...)); !errors.Is(err, session.ErrDamaged) {
+			t.Errorf("with %.10q behind it: %v, want ErrDamaged", more, err)
+		}
+	}
+	t.Logf("%d bytes; %d of the damages changed nothing (white space, case of a key)", len(data), identical)
+	if identical > 20 {
+		t.Errorf("%d damages changed nothing: the digest does not see them", identical)
+	}
+}
+
+// TestPlantedTokens: what someone could write who knows the format.
+func TestPlantedTokens(t *testing.T) {
+	set := func(key string, value any) func(map[string]any) { return func(m map[string]any) { m[key] = value } }
+	drop := func(key string) func(map[string]any) { return func(m map[string]any) { delete(m, key) } }
+	spec := func(key string, value any) func(map[string]any) {
+		return func(m map[string]any) { m["spec"].(map[string]any)[key] = value }
+	}
+	checkpoints := func(offsets ...int64) func(map[string]any) {
+		var list []any
+		for _, o := range offsets {
+			list = append(list, map[string]any{"offset": o, "crc32c": 0})
+		}
+		return set("checkpoints", list)
+	}
+	if _, err := session.Decode(encoded(t, func(map[string]any) {})); err != nil {
+		t.Fatalf("unedited: %v", err)
+	}
+	for name, edit := range map[string]func(map[string]any){
+		"no id":                       drop("id"),
+		"an id with a path":           set("id", "../x"),
+		"an id with a dot":            set("id", "x.json"),
+		"a long id":                   set("id", strings.Repeat("x", 65)),
+		"no spec":                     drop("spec"),
+		"no bucket":                   spec("bucket", ""),
+		"a bucket with a path":        spec("bucket", "a/b"),
+		"no object":                   spec("object", ""),
+		"no session":                  drop("session_uri"),
+		"an empty session":            set("session_uri", ""),
+		"no source":                   drop("source_path"),
+		"no time":                     drop("created"),
+		"committed below 0":           set("committed", -1),
+		"committed above sent":        set("committed", 2*q+1),
+		"sent above size":             set("high_water", int64(5<<40)+1),
+		"a size below 0":              set("source", map[string]any{"size": -1}),
+		"a size below what was sent":  set("source", map[string]any{"size": 5}),
+		"restarts below 0":            set("restarts", -1),
+		"a checkpoint below 0":        checkpoints(-1),
+		"a checkpoint above the size": checkpoints(5<<40 + 1),
+		"a checkpoint twice":          checkpoints(q, q),
+		"checkpoints out of order":    checkpoints(2*q, q),
+		"an offset over 2^63":         set("committed", json.Number("9223372036854775808")),
+		"a fraction":                  set("committed", 1.5),
+		"another type":                set("committed", "5"),
+		"a field of tomorrow":         set("tomorrow", 1),
+	} {
+		if got, err := session.Decode(encoded(t, edit)); !errors.Is(err, session.ErrDamaged) || tells(err.Error()) {
+			t.Errorf("%s: %+v, %v, want ErrDamaged", name, got, err)
+		}
+	}
+}
+
+func TestTokenVersions(t *testing.T) {
+	token := encoded(t, func(map[string]any) {})
+	_, raw, _ := bytes.Cut(token, []byte(`"token":`))
+	raw = bytes.TrimSuffix(raw, []byte("}"))
+	for version, want := range map[int]error{0: session.ErrDamaged, 1: nil, 2: session.ErrDamaged, -1: session.ErrDamaged} {
+		if _, err := session.Decode(seal(version, raw)); !errors.Is(err, want) {
+			t.Errorf("version %d: %v, want %v", version, err, want)
+		} else if err != nil && !strings.Contains(err.Error(), fmt.Sprintf("version %d", version)) {
+			t.Errorf("version %d: %v: does not say so", version, err)
+		}
+	}
+}
+
+func TestCheckpoint(t *testing.T) {
+	token := session.Token{Checkpoints: []chunk.Checkpoint{{Offset: q, CRC32C: 1}, {Offset: 2 * q, CRC32C: 2}}}
+	for _, c := range []struct{ at, want int64 }{{0, 0}, {1, 0}, {q - 1, 0}, {q, q}, {q + 1, q}, {2 * q, 2 * q}, {3 * q, 2 * q}} {
+		if got := token.Checkpoint(c.at); got.Offset != c.want {
+			t.Errorf("Checkpoint(%d) is at %d, want %d", c.at, got.Offset, c.want)
+		}
+	}
+}
+
+func TestExpires(t *testing.T) {
+	token := session.Token{Created: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)}
+	if want := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC); !token.Expires().Equal(want) {
+		t.Errorf("%v, want %v", token.Expires(), want)
+	}
+}
+
+// TestAdopt: a session from a store is used at the configured endpoint, in the
+// configured bucket, or not at all.
+func TestAdopt(t *testing.T) {
+	const g = "https://storage.googleapis.com"
+	const rest = "/o?uploadType=resumable&upload_id=" + secret
+	for _, c := range []struct {
+		endpoint, uri string
+		ok            bool
+	}{
+		{g, g + sessionPath, true},
+		{g, g + "/resumable" + sessionPath, true},
+		{g, "https://STORAGE.googleapis.com:443" + sessionPath, true},
+		{"http://localhost:9000", "http://localhost:9000" + sessionPath, true},
+		{g, "http://storage.googleapis.com" + sessionPath, false},
+		{g, "https://evil.example" + sessionPath, false},
+		{g, "https://storage.googleapis.com.evil.example" + sessionPath, false},
+		{g, "https://storage.googleapis.com:8443" + sessionPath, false},
+		{g, "https://storage.googleapis.com@evil.example" + sessionPath, false},
+		{g, "https://me@storage.googleapis.com" + sessionPath, false},
+		{g, "https://evil.example/?" + g + sessionPath, false},
+		{g, "https:" + sessionPath, false},
+		{g, "https:storage.googleapis.com" + sessionPath, false},
+		{g, "//storage.googleapis.com" + sessionPath, false},
+		{g, sessionPath, false},
+		{g, "javascript:alert(1)", false},
+		{g, "file:///etc/passwd", false},
+		{g, " ", false},
+		{g, g + "/upload/storage/v1/b/other" + rest, false},
+		{g, g + "/upload/storage/v1/b/bucket2" + rest, false},
+		{g, g + "/upload/storage/v1/b/bucket/../other" + rest, false},
+		{g, g + "/upload/storage/v1/b/bucket%2Fo/other" + rest, false},
+		{g, g + "/storage/v1/b/bucket" + rest, false},
+		{g, g + "/upload/storage/v1/b/bucket/o/object?upload_id=" + secret, false},
+		{g, g + "/upload/storage/v1/b/bucket/o?uploadType=resumable", false},
+		{g, g + "/upload/storage/v1/b/bucket/o?upload_id=", false},
+		{g, g + "/upload/storage/v1/b/bucket/o#?upload_id=" + secret, false},
+		{"http://localhost:9000", "http://127.0.0.1:9000" + sessionPath, false},
+	} {
+		token, err := session.Decode(encoded(t, func(m map[string]any) { m["session_uri"] = c.uri }))
+		if err != nil {
+			t.Fatalf("%s: %v", c.uri, err)
+		}
+		err = newClient(t, nil, c.endpoint).Adopt(token)
+		if c.ok && err != nil || !c.ok && !errors.Is(err, session.ErrForeignURI) {
+			t.Errorf("%s at %s: %v, want ok = %v", c.uri, c.endpoint, err, c.ok)
+		}
+		if err != nil && tells(err.Error()) {
+			t.Errorf("%s: %v: tells the secret", c.uri, err)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	token := sample(f)
+	data, err := session.Encode(token)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add(data[:len(data)/2])
+	f.Add(encoded(f, func(m map[string]any) { m["committed"] = -1 }))
+	f.Add([]byte(`{"v":1,"sha256":"","token":null}`))
+	f.Add([]byte("null"))
+	f.Add([]byte(""))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		token, err := session.Decode(data)
+		if err != nil {
+			if !errors.Is(err, session.ErrDamaged) || len(err.Error()) > 300 {
+				t.Errorf("%v, want ErrDamaged", err)
+			}
+			return
+		}
+		if token.Committed < 0 || token.Committed > token.HighWater || token.HighWater > token.Source.Size {
+			t.Errorf("impossible offsets: %+v", token)
+		}
+		again, err := session.Encode(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := session.Decode(again); err != nil || !same(t, token, back) {
+			t.Errorf("%s\n%+v, %v", data, back, err)
+		}
+	})
+}
