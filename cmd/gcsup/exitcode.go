@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// The exit codes, which are those of sysexits.h where it has a fitting one.
+const (
+	exitOK          = 0
+	exitUsage       = 64
+	exitData        = 65
+	exitNoInput     = 66
+	exitUnavailable = 69
+	exitExists      = 73
+	exitIO          = 74
+	exitTemporary   = 75
+	exitPermission  = 77
+	exitConfig      = 78
+	exitSignal      = 130
+)
+
+// failure is a way to fail: what scripts branch on.
+type failure struct {
+	is   error  // what errors.Is finds
+	kind string // in the JSON output
+	code int
+	hint string // what to do, unless the error says it
+}
+
+// failures is the table of all of them, the first that fits counts. What fits
+// none is local I/O, which has no sentinel of its own.
+func failures() []failure {
+	return []failure{
+		{errUsage, "usage", exitUsage, ""},
+		{errSource, "no_input", exitNoInput, ""},
+		{errConfig, "configuration", exitConfig, ""},
+		{context.Canceled, "interrupted", exitTemporary, ""},
+		{session.ErrInUse, "in_use", exitTemporary, ""},
+		{session.ErrBudget, "retries_exhausted", exitTemporary, ""},
+		{session.ErrSourceChanged, "source_changed", exitData, "to upload it as it is now, add --if-source-changed=restart"},
+		{session.ErrChecksum, "checksum", exitData, ""},
+		{session.ErrForeignWriter, "foreign_writer", exitData, ""},
+		{session.ErrContradiction, "contradiction", exitData, ""},
+		{chunk.ErrNotRegular, "no_input", exitNoInput, ""},
+		{session.ErrNoToken, "no_saved_upload", exitNoInput, "see gcsup sessions list"},
+		{session.ErrNotFound, "not_found", exitUnavailable, "create the bucket first, or correct its name or the endpoint"},
+		{session.ErrGone, "session_gone", exitUnavailable, ""},
+		{session.ErrCancelled, "cancelled", exitUnavailable, "run the same command again to begin from the first byte"},
+		{session.ErrQuota, "quota", exitUnavailable, ""},
+		{session.ErrPrecondition, "precondition", exitExists, ""},
+		{session.ErrCredentials, "credentials", exitPermission, "run gcloud auth application-default login, or let GOOGLE_APPLICATION_CREDENTIALS name a key file"},
+		{session.ErrPermission, "permission", exitPermission, ""},
+		{session.ErrUnsafe, "unsafe_state", exitConfig, ""},
+		{session.ErrForeignURI, "endpoint", exitConfig, "give the --endpoint, or --emulator, that it was begun with"},
+		{session.ErrInvalid, "invalid", exitUsage, ""},
+		{nil, "local_io", exitIO, ""},
+	}
+}
+
+// classify finds the failure that err is.
+func classify(err error) failure {
+	for _, f := range failures() {
+		if f.is == nil || errors.Is(err, f.is) {
+			return f
+		}
+	}
+	panic("unreachable: the last failure fits all")
+}
+
+// Kinds of errors that begin in this package.
+var (
+	errUsage  = errors.New("usage")
+	errSource = errors.New("source")
+	errConfig = errors.New("configuration")
+)
+
+// kinded is an error with a kind that its text does not repeat.
+type kinded struct {
+	error
+	kind error
+}
+
+func (k kinded) Unwrap() []error { return []error{k.error, k.kind} }
+
+func usagef(format string, args ...any) error {
+	return kinded{fmt.Errorf(format, args...), errUsage}
+}
+
+// ofSource says that err is about the source at path, if it is: the file
+// system's errors of the source and of the state directory differ only in the
+// path.
+func ofSource(err error, path string) error {
+	pe, ok := errors.AsType[*fs.PathError](err)
+	if !ok || pe.Path != path || errors.Is(err, chunk.ErrRead) || errors.Is(err, errSource) {
+		return err
+	}
+	return kinded{fmt.Errorf("%s: %w", path, pe.Err), errSource}
+}

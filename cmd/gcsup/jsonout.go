@@ -1,0 +1,128 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+
+	"gcsup/chunk"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// What --json prints, a line each; docs/cli.md is the contract. A field that
+// is not known is null, and no field holds a secret.
+
+// resultLine is the last line of an upload.
+type resultLine struct {
+	V           int        `json:"v"`
+	Type        string     `json:"type"`
+	Status      string     `json:"status"`
+	Source      string     `json:"source"`
+	Destination string     `json:"destination"`
+	Generation  *string    `json:"generation"` // a string, because JSON's numbers lose digits of it
+	Size        *int64     `json:"size"`
+	CRC32C      *string    `json:"crc32c"`
+	BytesSent   int64      `json:"bytes_sent"`
+	BytesResent int64      `json:"bytes_resent"`
+	ResumedFrom int64      `json:"resumed_from"`
+	Requests    int        `json:"requests"`
+	Retries     int        `json:"retries"`
+	WaitedMS    int64      `json:"waited_ms"`
+	ElapsedMS   int64      `json:"elapsed_ms"`
+	ID          *string    `json:"id"`
+	Error       *errorLine `json:"error"`
+}
+
+type errorLine struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+	Status  *int   `json:"status"` // of HTTP
+}
+
+// eventLine is what happens before.
+type eventLine struct {
+	V           int     `json:"v"`
+	Type        string  `json:"type"`
+	Source      string  `json:"source"`
+	Destination string  `json:"destination"`
+	ID          *string `json:"id"`
+	Size        *int64  `json:"size"`
+	Sent        int64   `json:"sent"`
+	Committed   int64   `json:"committed"`
+	DelayMS     int64   `json:"delay_ms,omitempty"`
+	Retry       int     `json:"retry,omitempty"`
+	Cause       string  `json:"cause,omitempty"`
+}
+
+// The statuses of a resultLine.
+const (
+	statusOK      = "ok"
+	statusSkipped = "skipped"
+	statusFailed  = "failed"
+)
+
+// newResultLine describes how an upload ended; res may be nil.
+func newResultLine(source, destination, status string, res *upload.Result, err error) resultLine {
+	l := resultLine{V: 1, Type: "result", Status: status, Source: source, Destination: destination}
+	if res != nil {
+		l.Size, l.ID = known(res.Size, res.Size >= 0), known(res.ID, res.ID != "")
+		l.BytesSent, l.BytesResent, l.ResumedFrom = res.BytesSent, res.BytesResent, res.ResumedFrom
+		l.Requests, l.Retries = res.Requests, res.Retries
+		l.WaitedMS, l.ElapsedMS = res.Waited.Milliseconds(), res.Elapsed.Milliseconds()
+		if o := res.Object; o != nil {
+			l.Generation = new(generationText(o))
+			l.Size = &o.Size
+			l.CRC32C = known(chunk.EncodeCRC32C(o.CRC32C), o.HasCRC32C)
+		}
+	}
+	if status == statusFailed {
+		l.Error = &errorLine{Kind: classify(err).kind, Message: err.Error()}
+		if e, ok := errors.AsType[*session.Error](err); ok {
+			l.Error.Status = known(e.Status, e.Status != 0)
+		}
+	}
+	return l
+}
+
+func newEventLine(source, destination string, e upload.Event) eventLine {
+	return eventLine{
+		V: 1, Type: eventType(e.Kind), Source: source, Destination: destination,
+		ID: known(e.ID, e.ID != ""), Size: known(e.Size, e.Size >= 0),
+		Sent: e.Sent, Committed: e.Committed,
+		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, Cause: e.Cause,
+	}
+}
+
+func eventType(k upload.EventKind) string {
+	switch k {
+	case upload.Started:
+		return "started"
+	case upload.Resumed:
+		return "resumed"
+	case upload.Restarted:
+		return "restarted"
+	case upload.Afresh:
+		return "afresh"
+	case upload.Progress:
+		return "progress"
+	case upload.Waiting:
+		return "waiting"
+	default:
+		return "warning"
+	}
+}
+
+func known[T any](v T, is bool) *T {
+	if !is {
+		return nil
+	}
+	return &v
+}
+
+// printJSON writes v on a line of its own, in one Write.
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

@@ -1,0 +1,105 @@
+// Command gcsup uploads files and streams to Cloud Storage, and resumes what
+// was interrupted. See docs/cli.md, or gcsup help.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// stdio is where a command reads and writes: results go to out, and all that
+// is for people to err.
+type stdio struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// run executes one command line and returns its exit code. The first SIGINT
+// or SIGTERM cancels the command, which then ends in order; the second one
+// does not wait for that.
+func run(args []string, std stdio) int {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+
+	done := make(chan int, 1)
+	go func() { done <- execute(ctx, args, std) }()
+	select {
+	case code := <-done:
+		return code
+	case s := <-signals:
+		cancel(kinded{fmt.Errorf("stopped by signal: %v", s), context.Canceled})
+	}
+	select {
+	case code := <-done:
+		return code
+	case <-signals:
+		return exitSignal
+	}
+}
+
+// execute runs the command, and prints its error if it has not done so.
+func execute(ctx context.Context, args []string, std stdio) int {
+	root, started := newRoot(std)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if code, ok := errors.AsType[exitCode](err); ok {
+		return int(code)
+	}
+	if !*started { // cobra's own: unknown command, bad flag, wrong number of arguments
+		err = usagef("%w; see gcsup help", err)
+	}
+	newConsole(std.err, false).fail(err.Error())
+	return classify(err).code
+}
+
+// exitCode is the error of a command that has already said what went wrong.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// newRoot is the tree of commands. started becomes true when the command line
+// was understood and the command itself begins.
+func newRoot(std stdio) (root *cobra.Command, started *bool) {
+	started = new(bool)
+	root = &cobra.Command{
+		Use:   "gcsup",
+		Short: "Upload to Cloud Storage, and resume what was interrupted",
+		Long: `gcsup uploads files and streams to Cloud Storage. An interruption at any moment
+costs only the bytes that the service had not yet committed, and the object that
+appears is byte-identical to the source, or does not appear.
+
+Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 not there; 73 precondition;
+74 local I/O; 75 temporary, run again to resume; 77 permission; 78 configuration.`,
+		SilenceErrors:    true,
+		SilenceUsage:     true,
+		PersistentPreRun: func(*cobra.Command, []string) { *started = true },
+	}
+	root.SetIn(std.in)
+	root.SetOut(std.out)
+	root.SetErr(std.err)
+	root.AddCommand(
+		newCp(std),
+		newResume(std),
+		newSessions(std),
+		newEmulator(std),
+		newVersion(std),
+	)
+	return root, started
+}

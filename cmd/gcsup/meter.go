@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dustin/go-humanize"
+
+	"gcsup/upload"
+)
+
+// meter knows how far one upload is, how fast it goes and what it waits for.
+type meter struct {
+	name            string
+	size            int64 // -1 while it is not known
+	sent, committed int64
+	samples         []sample  // of the last rateOver, oldest first
+	until           time.Time // it waits; zero if not
+	why             string
+}
+
+type sample struct {
+	at   time.Time
+	sent int64
+}
+
+// rateOver is what the rate is the mean of: long enough to be steady, short
+// enough to follow a network that changes.
+const rateOver = 10 * time.Second
+
+func newMeter(source string) *meter {
+	name := printable(source)
+	if source == stdinName {
+		name = "standard input"
+	}
+	return &meter{name: name, size: -1}
+}
+
+// note takes an event in.
+func (m *meter) note(e upload.Event, now time.Time) {
+	m.size, m.committed = e.Size, e.Committed
+	if e.Sent < m.sent || e.Kind == upload.Resumed {
+		m.samples = nil // it goes back, or begins in the middle: no speed
+	}
+	m.sent = e.Sent
+	m.until = time.Time{}
+	switch e.Kind {
+	case upload.Waiting:
+		m.until, m.samples = now.Add(e.Delay), nil
+		m.why = fmt.Sprintf("%s, retry %d", printable(e.Cause), e.Retry)
+	case upload.Progress, upload.Resumed, upload.Started:
+		m.samples = append(m.samples, sample{now, e.Sent})
+	}
+	for len(m.samples) > 2 && now.Sub(m.samples[0].at) > rateOver {
+		m.samples = m.samples[1:]
+	}
+}
+
+// rate is in bytes per second, 0 while it is not known.
+func (m *meter) rate(now time.Time) float64 {
+	if len(m.samples) < 2 {
+		return 0
+	}
+	first, last := m.samples[0], m.samples[len(m.samples)-1]
+	return float64(last.sent-first.sent) / max(now.Sub(first.at).Seconds(), 0.1)
+}
+
+// text says it all, without the name.
+func (m *meter) text(now time.Time) string {
+	var b strings.Builder
+	if m.size > 0 {
+		fmt.Fprintf(&b, "%d%%  ", m.sent*100/m.size)
+	}
+	fmt.Fprintf(&b, "%s sent, %s durable", bytesText(m.sent), bytesText(m.committed))
+	if m.size >= 0 {
+		fmt.Fprintf(&b, " of %s", bytesText(m.size))
+	}
+	if !m.until.IsZero() {
+		if left := m.until.Sub(now); left > 0 {
+			fmt.Fprintf(&b, "  waiting: %s, %.0f s left", m.why, math.Ceil(left.Seconds()))
+		} else {
+			fmt.Fprintf(&b, "  trying again: %s", m.why)
+		}
+		return b.String()
+	}
+	if rate := m.rate(now); rate > 0 {
+		fmt.Fprintf(&b, "  %s/s", bytesText(int64(rate)))
+		if m.size > m.sent {
+			eta := time.Duration(float64(m.size-m.sent) / rate * float64(time.Second))
+			fmt.Fprintf(&b, "  ETA %s", eta.Round(time.Second))
+		}
+	}
+	return b.String()
+}
+
+// plainLine is for a log.
+func (m *meter) plainLine(now time.Time) string { return m.name + "  " + m.text(now) }
+
+// bar is for a terminal of that many columns. In its picture '=' is durable
+// and '-' is sent.
+func (m *meter) bar(now time.Time, columns int) string {
+	text := m.text(now)
+	name := shorten(m.name, max(columns/4, 8))
+	room := columns - 1 - utf8.RuneCountInString(name) - utf8.RuneCountInString(text) - len("  []  ")
+	picture := "  "
+	if m.size > 0 && room >= 8 {
+		room = min(room, 40)
+		durable := int(m.committed * int64(room) / m.size)
+		sent := max(int(m.sent*int64(room)/m.size), durable)
+		picture = "  [" + strings.Repeat("=", durable) + strings.Repeat("-", sent-durable) + strings.Repeat(" ", room-sent) + "]  "
+	}
+	return shorten(name+picture+text, columns-1)
+}
+
+func shorten(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
+	}
+	return string(runes[:max(width-1, 0)]) + "…"
+}
+
+func bytesText(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// task is one upload to make and to report.
+type task struct {
+	source      string
+	destination string
+	skip        bool // a precondition that fails is no failure
+	do          func(context.Context) (*upload.Result, error)
+}
+
+// reporter runs uploads one after the other and tells people and programs
+// what becomes of them.
+type reporter struct {
+	out     io.Writer
+	console *console
+	flags   outputFlags
+
+	resume  func(id string) string // the command that resumes
+	headers bool                   // headers were given, which that command needs again
+
+	mu       sync.Mutex
+	current  task
+	progress *progress // nil when quiet, and between uploads
+	printed  time.Time // the last progress event in JSON
+	outErr   error     // of writing to out
+}
+
+// run does the tasks. A task that fails does not stop those after it; the
+// exit code is that of the first that failed. After an interruption the rest
+// is not begun.
+func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
+	code, done, stored := exitOK, 0, false
+	for _, t := range tasks {
+		if ctx.Err() != nil {
+			break
+		}
+		r.begin(t)
+		res, err := t.do(ctx)
+		err = ofSource(err, t.source)
+		r.end(res, err)
+		if err != nil && !t.skipped(err) && code == exitOK {
+			code = classify(err).code
+		}
+		stored = stored || err == nil
+		done++
+	}
+	if stored && c.emulator != nil {
+		r.console.message("%s", c.emulator.where())
+	}
+	if left := tasks[done:]; len(left) > 0 {
+		err := context.Cause(ctx)
+		if code == exitOK {
+			code = classify(err).code
+		}
+		_ = r.refuse(left, err)
+		r.console.fail(fmt.Sprintf("not begun: %d of %d sources", len(left), len(tasks)))
+	}
+	if r.outErr != nil {
+		return fmt.Errorf("standard output: %w", r.outErr)
+	}
+	if code != exitOK {
+		return exitCode(code)
+	}
+	return nil
+}
+
+// refuse reports tasks that cannot even begin, and returns err.
+func (r *reporter) refuse(tasks []task, err error) error {
+	if r.flags.json {
+		for _, t := range tasks {
+			r.print(newResultLine(t.source, t.destination, statusFailed, nil, err))
+		}
+	}
+	return withHint(err)
+}
+
+func (t task) skipped(err error) bool { return t.skip && errors.Is(err, session.ErrPrecondition) }
+
+func (r *reporter) begin(t task) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current, r.printed = t, time.Time{}
+	if !r.flags.quiet {
+		// The log of --verbose would push the bar around.
+		r.progress = startProgress(r.console, t.source, !r.flags.verbose)
+	}
+}
+
+// observe is told by the library what happens.
+func (r *reporter) observe(e upload.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.current
+	if r.progress != nil {
+		r.progress.note(e)
+	}
+	if r.flags.json && !r.flags.quiet {
+		now := time.Now()
+		if e.Kind != upload.Progress || now.Sub(r.printed) >= time.Second {
+			r.print(newEventLine(t.source, t.destination, e))
+		}
+		if e.Kind == upload.Progress && now.Sub(r.printed) >= time.Second {
+			r.printed = now
+		}
+	}
+	switch e.Kind {
+	case upload.Resumed:
+		r.console.message("resuming %s to %s at %s of %s (saved upload %s)", t.source, t.destination, bytesText(e.Committed), bytesText(e.Size), e.ID)
+	case upload.Restarted:
+		r.console.message("%s: the service lost the session (%s); beginning again from the first byte", t.source, e.Cause)
+	case upload.Afresh:
+		r.console.message("%s: not resuming: %s", t.source, e.Cause)
+	case upload.Warning:
+		r.console.message("%s: warning: %s", t.source, e.Cause)
+	}
+}
+
+func (r *reporter) end(res *upload.Result, err error) {
+	if r.progress != nil {
+		r.progress.stop()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.current
+	r.progress = nil
+	status := statusOK
+	switch {
+	case t.skipped(err):
+		status = statusSkipped
+		r.console.message("skipped %s: %s exists", t.source, t.destination)
+	case err != nil:
+		status = statusFailed
+		r.explain(t, res, err)
+	}
+	switch {
+	case r.flags.json:
+		r.print(newResultLine(t.source, t.destination, status, res, err))
+	case status == statusOK && !r.flags.quiet:
+		_, werr := fmt.Fprintln(r.out, summary(t, res))
+		r.wrote(werr)
+	}
+}
+
+// explain says what went wrong and how to go on.
+func (r *reporter) explain(t task, res *upload.Result, err error) {
+	text := withHint(err).Error()
+	if !errors.Is(err, errSource) {
+		text = t.source + " to " + t.destination + ": " + text
+	}
+	r.console.fail(text)
+	switch {
+	case res != nil && res.Resumable:
+		also := ""
+		if r.headers {
+			also = " (with the same --additional-headers)"
+		}
+		r.console.fail("to resume: " + r.resume(res.ID) + also)
+	case classify(err).code == exitTemporary && t.source == stdinName:
+		r.console.fail("a stream cannot be resumed: run the same command again, with the same input from its beginning")
+	case classify(err).code == exitTemporary && !errors.Is(err, session.ErrInUse):
+		r.console.fail("to go on: run the same command again")
+	}
+}
+
+// withHint adds what to do about err.
+func withHint(err error) error {
+	if hint := classify(err).hint; hint != "" {
+		return fmt.Errorf("%w; %s", err, hint)
+	}
+	return err
+}
+
+// summary is the line of a finished upload.
+func summary(t task, res *upload.Result) string {
+	o := res.Object
+	text := fmt.Sprintf("%s#%s  %d bytes  crc32c %s  %s", t.destination, generationText(o), o.Size, chunk.EncodeCRC32C(o.CRC32C), res.Elapsed.Round(time.Millisecond))
+	if res.Resumed {
+		text += fmt.Sprintf("  resumed from byte %d", res.ResumedFrom)
+	}
+	if res.Retries > 0 {
+		text += fmt.Sprintf("  %d retries, waited %s, re-sent %d bytes", res.Retries, res.Waited.Round(time.Millisecond), res.BytesResent)
+	}
+	return text
+}
+
+func generationText(o *session.Object) string { return strconv.FormatInt(o.Generation, 10) }
+
+func (r *reporter) print(line any) { r.wrote(printJSON(r.out, line)) }
+
+func (r *reporter) wrote(err error) {
+	if r.outErr == nil {
+		r.outErr = err
+	}
+}

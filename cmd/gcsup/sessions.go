@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+func newSessions(std stdio) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sessions",
+		Short: "List and end saved uploads",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("sessions: there is no %q; see gcsup help sessions", args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(newSessionsList(std), newSessionsRm(std), newSessionsCancel(std))
+	return cmd
+}
+
+func newSessionsList(std stdio) *cobra.Command {
+	var place placeFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List saved uploads",
+		Long: `list shows the uploads that can be resumed. COMMITTED is what the service had
+acknowledged when the upload was last saved; it may hold more by now.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := place.openStore()
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			con := newConsole(std.err, false)
+			tokens, err := savedUploads(cmd.Context(), store, con)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printSessionsJSON(std.out, tokens)
+			}
+			if len(tokens) == 0 {
+				con.message("no saved uploads")
+				return nil
+			}
+			return printSessions(std.out, tokens, time.Now())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON Lines")
+	place.addStateDir(cmd.Flags())
+	return cmd
+}
+
+func printSessions(w io.Writer, tokens []*session.Token, now time.Time) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "ID\tSOURCE\tDESTINATION\tCOMMITTED\tSIZE\tDONE\tAGE\tEXPIRES IN")
+	for _, t := range tokens {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%d%%\t%s\t%s\n", t.ID, printable(t.SourcePath), printable(t.Spec.URL()),
+			bytesText(t.Committed), bytesText(t.Source.Size), t.Committed*100/max(t.Source.Size, 1),
+			span(now.Sub(t.Created)), span(t.Expires().Sub(now)))
+	}
+	return tw.Flush()
+}
+
+// span is a duration in its two largest units.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d <= 0:
+		return "0s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < day:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%02dh", d/day, d%day/time.Hour)
+}
+
+// sessionLine is a saved upload in JSON, without its session URI.
+type sessionLine struct {
+	V           int       `json:"v"`
+	Type        string    `json:"type"`
+	ID          string    `json:"id"`
+	Source      string    `json:"source"`
+	Destination string    `json:"destination"`
+	Endpoint    string    `json:"endpoint"`
+	Committed   int64     `json:"committed"`
+	Size        int64     `json:"size"`
+	Created     time.Time `json:"created"`
+	Expires     time.Time `json:"expires"`
+}
+
+func printSessionsJSON(w io.Writer, tokens []*session.Token) error {
+	for _, t := range tokens {
+		err := printJSON(w, sessionLine{
+			V: 1, Type: "session", ID: t.ID, Source: t.SourcePath, Destination: t.Spec.URL(), Endpoint: t.Endpoint,
+			Committed: t.Committed, Size: t.Source.Size, Created: t.Created.UTC(), Expires: t.Expires().UTC(),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newSessionsRm(std stdio) *cobra.Command {
+	var place placeFlags
+	cmd := &cobra.Command{
+		Use:   "rm ID...",
+		Short: "Forget saved uploads",
+		Long: `rm forgets saved uploads. It does not ask the service: that drops the bytes by
+itself a week after the upload began, and they cost nothing. See cancel.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			store, err := place.openStore()
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			return forEach(std, ids, func(id string) error { return forget(cmd.Context(), store, id) })
+		},
+	}
+	place.addStateDir(cmd.Flags())
+	return cmd
+}
+
+// forget deletes a saved upload that no process is working on.
+func forget(ctx context.Context, store *session.Dir, id string) error {
+	unlock, err := store.Lock(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := store.Load(ctx, id); err != nil && !errors.Is(err, session.ErrDamaged) {
+		return err
+	}
+	return store.Delete(ctx, id)
+}
+
+func newSessionsCancel(std stdio) *cobra.Command {
+	var place placeFlags
+	cmd := &cobra.Command{
+		Use:   "cancel ID...",
+		Short: "Cancel saved uploads at the service, and forget them",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			c, err := place.connect(cmd.Context(), upload.Options{}, true)
+			if err != nil {
+				return withHint(err)
+			}
+			defer c.close()
+			return forEach(std, ids, func(id string) error { return c.uploader.Cancel(cmd.Context(), id) })
+		},
+	}
+	place.add(cmd.Flags())
+	return cmd
+}
+
+// forEach does it for each ID, also after one that failed. The exit code is
+// that of the first failure.
+func forEach(std stdio, ids []string, do func(id string) error) error {
+	code := exitOK
+	for _, id := range ids {
+		err := do(id)
+		if err == nil {
+			continue
+		}
+		newConsole(std.err, false).fail(fmt.Sprintf("%s: %v", id, withHint(err)))
+		if code == exitOK {
+			code = classify(err).code
+		}
+	}
+	if code != exitOK {
+		return exitCode(code)
+	}
+	return nil
+}

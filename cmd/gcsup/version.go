@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+func newVersion(std stdio) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := version()
+			if asJSON {
+				return printJSON(std.out, v)
+			}
+			_, err := fmt.Fprintf(std.out, "gcsup %s (%s) %s %s/%s\n", v.Version, v.Revision, v.Go, v.OS, v.Arch)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+type versionLine struct {
+	V        int    `json:"v"`
+	Version  string `json:"version"`
+	Revision string `json:"revision"` // of the source; "+dirty" if it had changes
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+}
+
+// version is what the build recorded of itself.
+func version() versionLine {
+	v := versionLine{V: 1, Version: "(devel)", Revision: "unknown", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	dirty := ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			v.Revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+dirty"
+		}
+	}
+	v.Revision += dirty
+	return v
+}
