@@ -14,6 +14,9 @@ const controlPrefix = "/_fakegcs/"
 // control answers fakegcs's own paths, which package fakegcs documents.
 func (s *Server) control(q *request) *reply {
 	path := q.URL.Path
+	if strings.HasPrefix(path, "/retry_test") {
+		return s.retry.control(q)
+	}
 	switch q.Method + " " + strings.TrimPrefix(path, controlPrefix) {
 	case "GET faults":
 		return jsonReply(http.StatusOK, s.FaultReport())

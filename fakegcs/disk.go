@@ -20,6 +20,7 @@ import (
 //	blobs/ID               the bytes of an object or of an unfinished upload
 //	sessions/UPLOAD_ID     the record of an upload session
 //	buckets/NAME/bucket    the configuration of a bucket
+//	parts/UPLOAD_ID        the record of an XML multipart upload with its parts
 //	lock                   held while a server uses the directory
 //	buckets/NAME/HASH-GEN  the record of one generation of an object; HASH is of its name, which is inside
 //
@@ -46,7 +47,7 @@ const tempSuffix = ".tmp"
 
 func openDisk(dir string) (*disk, error) {
 	d := &disk{dir: dir}
-	for _, sub := range []string{"blobs", "sessions", "buckets"} {
+	for _, sub := range []string{"blobs", "sessions", "buckets", "parts"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return nil, err
 		}
@@ -143,6 +144,22 @@ func (d *disk) removeSession(id string) error {
 	return d.remove(d.sessionPath(id))
 }
 
+func (d *disk) partsPath(id string) string { return filepath.Join(d.dir, "parts", id) }
+
+func (d *disk) saveParts(p *partsUpload) error {
+	if d == nil {
+		return nil
+	}
+	return d.write(d.partsPath(p.ID), p.record())
+}
+
+func (d *disk) removeParts(id string) error {
+	if d == nil {
+		return nil
+	}
+	return d.remove(d.partsPath(id))
+}
+
 // newBlob makes room for the bytes of an upload, with one reference.
 func (s *Server) newBlob() (*sharedBlob, *apiError) {
 	b := &sharedBlob{}
@@ -171,6 +188,9 @@ func (d *disk) load(s *Server) error {
 		return err
 	}
 	if err := l.sessions(); err != nil {
+		return err
+	}
+	if err := l.parts(); err != nil {
 		return err
 	}
 	return l.sweep()
@@ -372,6 +392,27 @@ func (l *loader) rehash(u *session, committed int64) error {
 		u.sum.add(p, true)
 		return nil
 	})
+}
+
+func (l *loader) parts() error {
+	ids, err := l.entries(filepath.Join(l.dir, "parts"))
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		var r partsRecord
+		if err := readRecord(l.partsPath(id), &r); err != nil {
+			return err
+		}
+		p := &partsUpload{ID: r.ID, Meta: r.Meta, Initiated: r.Initiated, parts: map[int]*version{}}
+		for n, part := range r.Parts {
+			blob := l.disk.blob(part.Blob, part.Object.Size).retain()
+			l.blobs[part.Blob] = blob
+			p.parts[n] = &version{&part.Object, blob}
+		}
+		l.s.uploads[id] = p
+	}
+	return nil
 }
 
 // sweep removes the blobs that nothing refers to.

@@ -35,6 +35,9 @@ func (s *Server) lookup(q *request) (*version, *apiError) {
 	if err != nil {
 		return nil, err
 	}
+	if q.query.Get("softDeleted") == "true" {
+		return s.findSoftDeleted(q.bucket, q.object, generation)
+	}
 	v, err := s.find(q.bucket, q.object, generation)
 	if err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func parse(r *http.Request) *request {
 	path := r.URL.EscapedPath()
 	upload := false
 	switch {
-	case strings.HasPrefix(path, controlPrefix):
+	case strings.HasPrefix(path, controlPrefix), path == "/retry_test", strings.HasPrefix(path, "/retry_test/"):
 		q.op = OpControl
 		return q
 	case strings.HasPrefix(path, "/upload/storage/v1/"):

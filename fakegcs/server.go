@@ -71,6 +71,7 @@ type Server struct {
 	account account
 	link    link
 	tokens  tokens
+	retry   retryTests
 	ahead   atomic.Int64 // how far the clock was moved
 
 	ctx            context.Context // ends when Close is called
@@ -78,6 +79,7 @@ type Server struct {
 	mu             sync.Mutex // guards what follows, and all buckets
 	buckets        map[string]*bucket
 	sessions       map[string]*session
+	uploads        map[string]*partsUpload
 	lastGeneration int64
 
 	runMu   sync.Mutex // guards what follows
@@ -89,7 +91,7 @@ type Server struct {
 // New makes a server. It fails when the options contradict each other or the
 // directory can't be used.
 func New(opts *Options) (*Server, error) {
-	s := &Server{buckets: map[string]*bucket{}, sessions: map[string]*session{}, running: map[*body]bool{}}
+	s := &Server{buckets: map[string]*bucket{}, sessions: map[string]*session{}, uploads: map[string]*partsUpload{}, running: map[*body]bool{}}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -298,6 +300,9 @@ func (s *Server) answer(q *request) *reply {
 	}
 	s.nameSession(q)
 	q.fault = s.plan.take(q)
+	if q.fault == nil {
+		q.fault = s.retry.take(q)
+	}
 	if f := q.fault; f != nil {
 		switch f.Effect {
 		case EffectStatus:
@@ -332,7 +337,19 @@ func (s *Server) answer(q *request) *reply {
 	if s.opts.RequireToken && !q.isSession() && !s.tokens.valid(bearer(q.Header), s.now()) {
 		return refuse(http.StatusUnauthorized, "authError", "Invalid Credentials").reply(q.xml)
 	}
-	return s.operate(q)
+	fields := q.query.Get("fields")
+	mask, err := parseFields(fields)
+	if fields == "" || q.xml {
+		return s.operate(q)
+	}
+	if err != nil {
+		return refuse(http.StatusBadRequest, "invalidParameter", "%v %s", err, fields).reply(false)
+	}
+	r := s.operate(q)
+	if r.status/100 == 2 && r.stream == nil && len(r.body) > 0 {
+		r.body = mask.cut(r.body)
+	}
+	return r
 }
 
 // nameSession gives a request on a session the names of its object, which its
@@ -365,6 +382,16 @@ func (s *Server) operate(q *request) *reply {
 		return s.listObjects(q)
 	case OpDelete:
 		return s.delete(q)
+	case OpPatch:
+		return s.patch(q)
+	case OpCompose:
+		return s.compose(q)
+	case OpRewrite:
+		return s.rewrite(q)
+	case OpRestore:
+		return s.restore(q)
+	case OpPartsStart, OpPartsPut, OpPartsComplete, OpPartsAbort, OpPartsList, OpPartsUploads:
+		return s.onParts(q)
 	case OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete:
 		return s.onBuckets(q)
 	}

@@ -1,0 +1,188 @@
+package fakegcs
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+)
+
+// maxSources is how many objects one compose takes,
+// https://cloud.google.com/storage/docs/composite-objects.
+const maxSources = 32
+
+type composeRequest struct {
+	SourceObjects []struct {
+		Name                string `json:"name"`
+		Generation          int64  `json:"generation,string"`
+		ObjectPreconditions struct {
+			IfGenerationMatch *int64 `json:"ifGenerationMatch,string"`
+		} `json:"objectPreconditions"`
+	} `json:"sourceObjects"`
+	Destination         json.RawMessage `json:"destination"`
+	DeleteSourceObjects bool            `json:"deleteSourceObjects"`
+}
+
+// compose concatenates objects of one bucket.
+func (s *Server) compose(q *request) *reply {
+	o, err := s.composeObject(q)
+	if err != nil {
+		return err.reply(q.xml)
+	}
+	return jsonReply(http.StatusOK, o.resource(q.base()))
+}
+
+func (s *Server) composeObject(q *request) (*Object, *apiError) {
+	cond, err := parseConditions(q.query, q.Header, "if")
+	if err != nil {
+		return nil, err
+	}
+	body, err := readMetadata(q.in)
+	if err != nil {
+		return nil, err
+	}
+	var ask composeRequest
+	if err := json.Unmarshal(body, &ask); err != nil {
+		return nil, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
+	}
+	switch n := len(ask.SourceObjects); {
+	case n == 0:
+		return nil, refuse(http.StatusBadRequest, "required", "You must provide at least one source component.")
+	case n > maxSources:
+		return nil, invalid("The number of source components provided (%d) exceeds the maximum (%d).", n, maxSources)
+	}
+	o, want, err := decodeObject(ask.Destination)
+	if err != nil {
+		return nil, err
+	}
+	want.md5 = nil // ignored: a composed object has none
+	o.Bucket, o.Name = q.bucket, q.object
+	if err := checkName(o.Name); err != nil {
+		return nil, err
+	}
+	if o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-"); err != nil {
+		return nil, err
+	}
+
+	var sources []*version
+	defer func() {
+		for _, v := range sources {
+			v.blob.release()
+		}
+	}()
+	for _, source := range ask.SourceObjects {
+		v, err := s.find(q.bucket, source.Name, source.Generation)
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, v)
+		if err := (conditions{Generation: source.ObjectPreconditions.IfGenerationMatch}).check(v.Object, false); err != nil {
+			return nil, err
+		}
+		if err := mayRead(v.Object, q.Header, "x-goog-encryption-"); err != nil {
+			return nil, err
+		}
+		o.ComponentCount += max(v.ComponentCount, 1)
+	}
+	if o.ContentType == "" {
+		o.ContentType = sources[0].ContentType
+	}
+	if o.StorageClass == "" {
+		o.StorageClass = sources[0].StorageClass
+	}
+	blob, err := s.join(o, sources)
+	if err != nil {
+		return nil, err
+	}
+	if err := want.check(o); err != nil {
+		blob.release()
+		return nil, err
+	}
+	made, err := s.publish(o, blob, cond, "")
+	if err != nil {
+		blob.release()
+		return nil, err
+	}
+	if ask.DeleteSourceObjects {
+		s.dropSources(sources, made)
+	}
+	return made, nil
+}
+
+// join concatenates the bytes of parts into a new blob, and gives o the size
+// and the checksum, which is combined from those of the parts.
+func (s *Server) join(o *Object, parts []*version) (*sharedBlob, *apiError) {
+	blob, err := s.newBlob()
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range parts {
+		if err := s.copyBlob(blob, part); err != nil {
+			blob.release()
+			return nil, errInternal(err)
+		}
+		o.CRC32C = combineCRC(o.CRC32C, part.CRC32C, part.Size)
+		o.Size += part.Size
+	}
+	if err := blob.close(); err != nil {
+		blob.release()
+		return nil, errInternal(err)
+	}
+	return blob, nil
+}
+
+// copyBlob appends the bytes of v to blob. In memory they are shared.
+func (s *Server) copyBlob(blob *sharedBlob, v *version) error {
+	switch from := v.blob.blob.(type) {
+	case *nullBlob:
+		blob.blob.(*nullBlob).n += from.n
+		return nil
+	case *memBlob:
+		for _, seg := range from.segs {
+			if _, err := blob.append(seg[:len(seg):len(seg)], true); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	r, err := v.blob.section(0, v.Size)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	buf := s.buffers.get()
+	defer s.buffers.put(buf)
+	for {
+		n, err := fill(r, buf)
+		if n > 0 {
+			if _, err := blob.append(buf[:n], false); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// dropSources deletes what was composed, for good: deleteSourceObjects passes
+// soft delete and versioning by. A source that has changed meanwhile stays.
+func (s *Server) dropSources(sources []*version, made *Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.buckets[made.Bucket]
+	for _, v := range sources {
+		if b == nil || v.Generation == made.Generation {
+			continue
+		}
+		current := b.version(v.Name, v.Generation)
+		if current == nil || protected(current, s.now()) != nil {
+			continue
+		}
+		if err := s.dropLocked(b, current, s.now(), 0); err != nil {
+			s.log.Warn("fakegcs: delete source of compose", "object", v.Name, "err", err)
+		}
+	}
+}

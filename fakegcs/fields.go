@@ -1,0 +1,109 @@
+package fakegcs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+// fieldMask is a parsed fields parameter,
+// https://cloud.google.com/storage/docs/json_api#partial-response: for each
+// wanted name what is wanted inside it. A nil mask wants everything.
+type fieldMask map[string]fieldMask
+
+var errFields = errors.New("Invalid field selection") //nolint:revive,staticcheck // the service's text
+
+// parseFields parses "a,b/c,d(e,f/g)". "*" is any name.
+func parseFields(s string) (fieldMask, error) {
+	m, rest, err := parseFieldList(s, 0)
+	if err != nil || rest != "" {
+		return nil, errFields
+	}
+	return m, nil
+}
+
+func parseFieldList(s string, depth int) (fieldMask, string, error) {
+	if depth > 10 {
+		return nil, "", errFields
+	}
+	m := fieldMask{}
+	for {
+		at := m
+		for {
+			end := strings.IndexAny(s, ",/()")
+			if end < 0 {
+				end = len(s)
+			}
+			name := strings.TrimSpace(s[:end])
+			if name == "" {
+				return nil, "", errFields
+			}
+			s = s[end:]
+			inner, known := at[name]
+			switch {
+			case strings.HasPrefix(s, "/"):
+				if !known || inner == nil {
+					inner = fieldMask{}
+				}
+				at[name] = inner
+				at, s = inner, s[1:]
+				continue
+			case strings.HasPrefix(s, "("):
+				list, rest, err := parseFieldList(s[1:], depth+1)
+				if err != nil || !strings.HasPrefix(rest, ")") {
+					return nil, "", errFields
+				}
+				at[name], s = list, rest[1:]
+			default:
+				at[name] = nil
+			}
+			break
+		}
+		if !strings.HasPrefix(s, ",") {
+			return m, s, nil
+		}
+		s = s[1:]
+	}
+}
+
+// apply returns the part of a decoded JSON value that m wants.
+func (m fieldMask) apply(v any) any {
+	if m == nil {
+		return v
+	}
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = m.apply(v[i])
+		}
+	case map[string]any:
+		for name, value := range v {
+			inner, wanted := m[name]
+			if !wanted {
+				inner, wanted = m["*"]
+			}
+			if wanted {
+				v[name] = inner.apply(value)
+			} else {
+				delete(v, name)
+			}
+		}
+	}
+	return v
+}
+
+// cut takes out of a JSON body what m doesn't want. What isn't JSON stays.
+func (m fieldMask) cut(body []byte) []byte {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	if dec.Decode(&v) != nil {
+		return body
+	}
+	less, err := encode(m.apply(v))
+	if err != nil {
+		return body
+	}
+	return less
+}

@@ -1,0 +1,347 @@
+package fakegcs
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/xml"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// XML API multipart uploads, https://cloud.google.com/storage/docs/multipart-uploads.
+
+const (
+	maxParts    = 10000
+	minPartSize = 5 << 20 // of all but the last
+)
+
+// partsUpload is one multipart upload.
+type partsUpload struct {
+	ID        string
+	Meta      Object
+	Initiated time.Time
+
+	mu    sync.Mutex // guards what follows
+	ended bool       // completed or aborted
+	parts map[int]*version
+}
+
+// partsRecord is its record in the directory.
+type partsRecord struct {
+	ID        string             `json:"id"`
+	Meta      Object             `json:"meta"`
+	Initiated time.Time          `json:"initiated"`
+	Parts     map[int]partRecord `json:"parts,omitempty"`
+}
+
+type partRecord struct {
+	Object Object `json:"object"` // size, checksums, time of the part
+	Blob   string `json:"blob"`
+}
+
+func (p *partsUpload) record() partsRecord {
+	r := partsRecord{ID: p.ID, Meta: p.Meta, Initiated: p.Initiated, Parts: map[int]partRecord{}}
+	for n, part := range p.parts {
+		r.Parts[n] = partRecord{*part.Object, part.blob.id}
+	}
+	return r
+}
+
+// partTag is the entity tag of a part: of its MD5, or else of its crc32c.
+func partTag(o *Object) string {
+	if o.MD5 != nil {
+		return `"` + hex.EncodeToString(o.MD5) + `"`
+	}
+	return `"` + o.CRC32C.String() + `"`
+}
+
+// onParts does the operations of multipart uploads.
+func (s *Server) onParts(q *request) *reply {
+	var (
+		r   *reply
+		err *apiError
+	)
+	switch q.op {
+	case OpPartsStart:
+		r, err = s.startParts(q)
+	case OpPartsUploads:
+		r, err = s.listUploads(q)
+	default:
+		var p *partsUpload
+		if p, err = s.findParts(q); err != nil {
+			break
+		}
+		switch q.op {
+		case OpPartsPut:
+			r, err = s.putPart(q, p)
+		case OpPartsComplete:
+			r, err = s.completeParts(q, p)
+		case OpPartsAbort:
+			r, err = s.abortParts(p)
+		case OpPartsList:
+			r, err = p.list(q)
+		}
+	}
+	if err != nil {
+		return err.reply(true)
+	}
+	return r
+}
+
+func (s *Server) startParts(q *request) (*reply, *apiError) {
+	if err := s.hasBucket(q.bucket); err != nil {
+		return nil, err
+	}
+	o, _, err := s.newXMLObject(q)
+	if err != nil {
+		return nil, err
+	}
+	p := &partsUpload{ID: base64.RawURLEncoding.EncodeToString(randomBytes(32)), Meta: *o, Initiated: s.now(), parts: map[int]*version{}}
+	if err := s.disk.saveParts(p); err != nil {
+		return nil, errInternal(err)
+	}
+	s.mu.Lock()
+	s.uploads[p.ID] = p
+	s.mu.Unlock()
+	return xmlReply(http.StatusOK, struct {
+		XMLName               xml.Name `xml:"InitiateMultipartUploadResult"`
+		Namespace             string   `xml:"xmlns,attr"`
+		Bucket, Key, UploadId string
+	}{Namespace: xmlNamespace, Bucket: o.Bucket, Key: o.Name, UploadId: p.ID}), nil
+}
+
+func errNoUpload() *apiError {
+	return refuse(http.StatusNotFound, "noUpload", "The requested upload was not found.")
+}
+
+func (s *Server) findParts(q *request) (*partsUpload, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.uploads[q.query.Get("uploadId")]
+	if p == nil || p.Meta.Bucket != q.bucket || p.Meta.Name != q.object {
+		return nil, errNoUpload()
+	}
+	return p, nil
+}
+
+func (s *Server) putPart(q *request, p *partsUpload) (*reply, *apiError) {
+	n, parseErr := strconv.Atoi(q.query.Get("partNumber"))
+	if parseErr != nil || n < 1 || n > maxParts {
+		return nil, invalid("Part number must be an integer between 1 and %d, inclusive.", maxParts)
+	}
+	var want checksums
+	if err := want.addHeader(q.Header); err != nil {
+		return nil, err
+	}
+	blob, err := s.newBlob()
+	if err != nil {
+		return nil, err
+	}
+	o := &Object{Updated: s.now()}
+	if err = s.fill(blob, o, q.in); err == nil {
+		if err = want.check(o); err != nil && err.status == http.StatusBadRequest {
+			err.reason = "badDigest"
+		}
+	}
+	if err == nil {
+		err = s.addPart(p, n, &version{o, blob})
+	}
+	if err != nil {
+		blob.release()
+		return nil, err
+	}
+	r := newReply(http.StatusOK).set("Etag", partTag(o))
+	for _, h := range o.hashes() {
+		r.header.Add("X-Goog-Hash", h)
+	}
+	return r, nil
+}
+
+// addPart puts a part in its place; the one that was there is gone.
+func (s *Server) addPart(p *partsUpload, n int, part *version) *apiError {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return errNoUpload()
+	}
+	old := p.parts[n]
+	p.parts[n] = part
+	if err := s.disk.saveParts(p); err != nil {
+		delete(p.parts, n)
+		if old != nil {
+			p.parts[n] = old
+		}
+		return errInternal(err)
+	}
+	if old != nil {
+		old.blob.release()
+	}
+	return nil
+}
+
+func (s *Server) completeParts(q *request, p *partsUpload) (*reply, *apiError) {
+	body, err := readMetadata(q.in)
+	if err != nil {
+		return nil, err
+	}
+	var ask struct {
+		XMLName xml.Name `xml:"CompleteMultipartUpload"`
+		Part    []struct {
+			PartNumber int
+			ETag       string
+		}
+	}
+	if err := xml.Unmarshal(body, &ask); err != nil {
+		return nil, invalid("The XML you provided was not well-formed: %v", err)
+	}
+	if len(ask.Part) == 0 {
+		return nil, invalid("The list of parts is empty.")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return nil, errNoUpload()
+	}
+	var parts []*version
+	for i, a := range ask.Part {
+		part := p.parts[a.PartNumber]
+		switch {
+		case i > 0 && a.PartNumber <= ask.Part[i-1].PartNumber:
+			return nil, refuse(http.StatusBadRequest, "invalidPartOrder", "The list of parts was not in ascending order. Parts must be ordered by part number.")
+		case part == nil || strings.Trim(a.ETag, `"`) != strings.Trim(partTag(part.Object), `"`):
+			return nil, refuse(http.StatusBadRequest, "invalidPart", "One or more of the specified parts could not be found. The part may not have been uploaded, or the specified entity tag may not match the part's entity tag.")
+		case i < len(ask.Part)-1 && part.Size < minPartSize:
+			return nil, refuse(http.StatusBadRequest, "entityTooSmall", "Your proposed upload is smaller than the minimum allowed size: part %d has %d bytes, all but the last need %d.", a.PartNumber, part.Size, minPartSize)
+		}
+		parts = append(parts, part)
+	}
+	o := p.Meta.clone()
+	blob, err := s.join(o, parts)
+	if err != nil {
+		return nil, err
+	}
+	cond, err := parseConditions(q.query, q.Header, "if")
+	if err == nil {
+		var made *Object
+		if made, err = s.publish(o, blob, cond, ""); err == nil {
+			s.endParts(p)
+			r := xmlReply(http.StatusOK, struct {
+				XMLName                     xml.Name `xml:"CompleteMultipartUploadResult"`
+				Namespace                   string   `xml:"xmlns,attr"`
+				Location, Bucket, Key, ETag string
+			}{Namespace: xmlNamespace, Location: q.base() + "/" + made.Bucket + "/" + escapePath(made.Name), Bucket: made.Bucket, Key: made.Name, ETag: `"` + made.Etag + `"`})
+			r.set("X-Goog-Generation", strconv.FormatInt(made.Generation, 10))
+			return r.set("X-Goog-Hash", "crc32c="+made.CRC32C.String()), nil
+		}
+	}
+	blob.release()
+	return nil, err
+}
+
+func (s *Server) abortParts(p *partsUpload) (*reply, *apiError) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return nil, errNoUpload()
+	}
+	s.endParts(p)
+	return newReply(http.StatusNoContent), nil
+}
+
+// endParts forgets an upload and lets its parts go; p.mu is held.
+func (s *Server) endParts(p *partsUpload) {
+	p.ended = true
+	if err := s.disk.removeParts(p.ID); err != nil {
+		s.log.Warn("fakegcs: remove multipart upload", "err", err)
+	}
+	for _, part := range p.parts {
+		part.blob.release()
+	}
+	p.parts = nil
+	s.mu.Lock()
+	delete(s.uploads, p.ID)
+	s.mu.Unlock()
+}
+
+type xmlPart struct {
+	PartNumber   int
+	LastModified string
+	ETag         string
+	Size         int64
+}
+
+func (p *partsUpload) list(q *request) (*reply, *apiError) {
+	limit, after := 1000, 0
+	if v := q.query.Get("max-parts"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			return nil, invalid("Invalid max-parts '%s'.", v)
+		}
+		limit = min(n, limit)
+	}
+	if v := q.query.Get("part-number-marker"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 {
+			return nil, invalid("Invalid part-number-marker '%s'.", v)
+		}
+		after = n
+	}
+	out := struct {
+		XMLName               xml.Name `xml:"ListPartsResult"`
+		Namespace             string   `xml:"xmlns,attr"`
+		Bucket, Key, UploadId string
+		StorageClass          string
+		PartNumberMarker      int
+		NextPartNumberMarker  int
+		MaxParts              int
+		IsTruncated           bool
+		Part                  []xmlPart
+	}{Namespace: xmlNamespace, Bucket: q.bucket, Key: q.object, UploadId: p.ID, StorageClass: p.Meta.StorageClass, PartNumberMarker: after, MaxParts: limit}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range slices.Sorted(maps.Keys(p.parts)) {
+		if n <= after {
+			continue
+		}
+		if len(out.Part) == limit {
+			out.IsTruncated = true
+			break
+		}
+		o := p.parts[n].Object
+		out.Part = append(out.Part, xmlPart{n, o.Updated.Format(time.RFC3339Nano), partTag(o), o.Size})
+		out.NextPartNumberMarker = n
+	}
+	return xmlReply(http.StatusOK, out), nil
+}
+
+type xmlUpload struct {
+	Key, UploadId, StorageClass, Initiated string
+}
+
+func (s *Server) listUploads(q *request) (*reply, *apiError) {
+	if err := s.hasBucket(q.bucket); err != nil {
+		return nil, err
+	}
+	out := struct {
+		XMLName    xml.Name `xml:"ListMultipartUploadsResult"`
+		Namespace  string   `xml:"xmlns,attr"`
+		Bucket     string
+		Prefix     string `xml:",omitempty"`
+		MaxUploads int
+		Upload     []xmlUpload
+	}{Namespace: xmlNamespace, Bucket: q.bucket, Prefix: q.query.Get("prefix"), MaxUploads: 1000}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.uploads {
+		if p.Meta.Bucket == q.bucket && strings.HasPrefix(p.Meta.Name, out.Prefix) {
+			out.Upload = append(out.Upload, xmlUpload{p.Meta.Name, p.ID, p.Meta.StorageClass, p.Initiated.Format(time.RFC3339Nano)})
+		}
+	}
+	slices.SortFunc(out.Upload, func(a, b xmlUpload) int { return strings.Compare(a.Key+a.UploadId, b.Key+b.UploadId) })
+	return xmlReply(http.StatusOK, out), nil
+}

@@ -1,0 +1,231 @@
+package fakegcs_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/storage"
+	"github.com/googleapis/gax-go/v2"
+	"github.com/googleapis/gax-go/v2/callctx"
+
+	"gcsup/fakegcs"
+)
+
+// Google's retry conformance scenarios that touch uploads, run by the official
+// library the way its own tests run them: every instruction must be consumed.
+// https://github.com/googleapis/conformance-tests/blob/main/storage/v1/retry_tests.json
+func TestRetryConformance(t *testing.T) {
+	w := newWorld(t, nil)
+	t.Setenv("STORAGE_EMULATOR_HOST", w.url)
+	client, err := storage.NewClient(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	client.SetRetry(storage.WithBackoff(gax.Backoff{Initial: 10 * time.Millisecond}))
+
+	const whole, split = 3 << 20, 9 << 20
+	for i, test := range []struct {
+		instructions []string
+		size, chunk  int
+		precondition bool
+		fails        bool
+	}{
+		{[]string{"return-503", "return-503"}, 11, 16 << 20, true, false}, // 2: conditionally idempotent
+		{[]string{"return-reset-connection", "return-reset-connection"}, 11, 16 << 20, true, false},
+		{[]string{"return-reset-connection", "return-503"}, whole, 2 << 20, true, false},
+		{[]string{"return-503"}, 11, 16 << 20, false, true}, // 3: without precondition
+		{[]string{"return-reset-connection"}, whole, 2 << 20, false, true},
+		{[]string{"return-400"}, 11, 16 << 20, true, true}, // 5: not retryable
+		{[]string{"return-401"}, whole, 2 << 20, true, true},
+		{[]string{"return-503", "return-400"}, 11, 16 << 20, true, true}, // 6: mixed
+		{[]string{"return-reset-connection", "return-401"}, whole, 2 << 20, true, true},
+		{[]string{"return-reset-connection", "return-503"}, split, 4 << 20, true, false}, // 7: resumable uploads
+		{[]string{"return-408"}, split, 4 << 20, true, false},
+		{[]string{"return-503-after-256K"}, split, 4 << 20, true, false},
+		{[]string{"return-503-after-8192K", "return-408"}, split, 4 << 20, true, false},
+		{[]string{"return-503-after-4080K"}, split, 4 << 20, true, false},
+		{[]string{"return-503-after-1000K", "return-503-after-1024K", "return-503-after-1025K", "return-503-after-4000K", "return-503-after-4096K", "return-503-after-4097K"}, split, 4 << 20, true, false},
+	} {
+		t.Run(fmt.Sprintf("%v/%d", test.instructions, test.size), func(t *testing.T) {
+			body, _ := json.Marshal(map[string]any{"instructions": map[string]any{"storage.objects.insert": test.instructions}, "transport": "HTTP"})
+			a := w.do("POST", "/retry_test", body)
+			if a.StatusCode != 200 {
+				t.Fatal(a.body)
+			}
+			id := a.json(t)["id"].(string)
+			ctx := callctx.SetHeaders(context.Background(), "x-retry-test-id", id)
+			name := fmt.Sprint("x", i)
+			obj := client.Bucket("bkt").Object(name)
+			if test.precondition {
+				obj = obj.If(storage.Conditions{DoesNotExist: true})
+			}
+			wr := obj.NewWriter(ctx)
+			wr.ChunkSize = test.chunk
+			_, err := wr.Write(data(test.size))
+			if closeErr := wr.Close(); err == nil {
+				err = closeErr
+			}
+			if (err != nil) != test.fails {
+				t.Errorf("upload: %v", err)
+			}
+			if !test.fails {
+				if got, err := w.gcs.ReadObject("bkt", name); err != nil || !bytes.Equal(got, data(test.size)) {
+					t.Errorf("object has %d bytes, %v", len(got), err)
+				}
+			}
+			if a := w.do("GET", "/retry_test/"+id, nil); a.json(t)["completed"] != true {
+				t.Errorf("instructions are left: %s", a.body)
+			}
+			if a := w.do("DELETE", "/retry_test/"+id, nil); a.StatusCode != 200 {
+				t.Errorf("delete: %d", a.StatusCode)
+			}
+			if a := w.do("GET", "/retry_test/"+id, nil); a.StatusCode != 404 {
+				t.Errorf("after delete: %d", a.StatusCode)
+			}
+		})
+	}
+}
+
+func TestRetryTestRefusals(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, body := range []string{`{`, `{"instructions":{"storage.fly":["return-503"]}}`, `{"instructions":{"storage.objects.insert":["return-tea"]}}`, `{"instructions":{"storage.objects.insert":["return-999"]}}`} {
+		if a := w.do("POST", "/retry_test", []byte(body)); a.StatusCode != 400 {
+			t.Errorf("%s is answered %d", body, a.StatusCode)
+		}
+	}
+}
+
+// The instructions of the testbench that no scenario of the library uses.
+func TestRetryInstructions(t *testing.T) {
+	bubble(t, nil, func(w *world) {
+		create := func(instruction, method string) string {
+			body := fmt.Sprintf(`{"instructions":{%q:[%q]}}`, method, instruction)
+			return "x-retry-test-id: " + w.do("POST", "/retry_test", []byte(body)).json(w)["id"].(string)
+		}
+		stall := create("stall-for-2s-after-300K", "storage.objects.insert")
+		uri := w.start("x", stall)
+		start := time.Now()
+		w.do("PUT", uri, data(q), chunkRange(0, q, "*"), stall)
+		if d := time.Since(start); d > time.Second {
+			t.Errorf("stalled %v before 300K", d)
+		}
+		if a := w.do("PUT", uri, data(2 * q)[q:], chunkRange(q, 2*q, fmt.Sprint(2*q)), stall); a.StatusCode != 200 || time.Since(start) < 2*time.Second {
+			t.Errorf("status %d after %v", a.StatusCode, time.Since(start))
+		}
+		broken := create("return-broken-stream-final-chunk-after-9B", "storage.objects.insert")
+		if a, err := w.try("PUT", w.start("y", broken), data(100), broken); err == nil || len(a.body) != 9 {
+			t.Errorf("final reply: %d bytes, %v", len(a.body), err)
+		}
+		download := create("return-broken-stream-after-256K", "storage.objects.get")
+		if a, err := w.try("GET", "/bkt/x", nil, download); err == nil || len(a.body) != q {
+			t.Errorf("download: %d bytes, %v", len(a.body), err)
+		}
+		if a := w.do("GET", "/retry_test", nil); strings.Count(a.body, `"completed": true`) != 3 {
+			t.Errorf("not all are completed: %s", a.body)
+		}
+	})
+}
+
+// Faults and accounting over HTTP.
+func TestControl(t *testing.T) {
+	w := newWorld(t, &fakegcs.Options{KeepRequests: 2})
+	for _, test := range []struct {
+		method, path, body string
+		status             int
+		has                string
+	}{
+		{"POST", "/_fakegcs/faults", `[{"on":{"op":"bucket-get"},"do":{"effect":"status","status":503}}]`, 204, ""},
+		{"POST", "/_fakegcs/faults", `[{"do":{"effect":"nothing"}}]`, 400, "line 1: fault 1: do.effect"},
+		{"GET", "/storage/v1/b/bkt", "", 503, ""},
+		{"GET", "/storage/v1/b/bkt", "", 200, ""},
+		{"GET", "/_fakegcs/faults", "", 200, `"fired": 1`},
+		{"DELETE", "/_fakegcs/faults", "", 204, ""},
+		{"GET", "/_fakegcs/faults", "", 200, "[]"},
+		{"GET", "/_fakegcs/stats", "", 200, `"bucket-get": 2`},
+		{"GET", "/_fakegcs/requests", "", 200, `"fault": "status"`},
+		{"POST", "/_fakegcs/clock", `{"advance":"-1h"}`, 400, "duration"},
+		{"POST", "/_fakegcs/clock", `{"advance":"1h"}`, 200, "now"},
+		{"POST", "/_fakegcs/token", "", 200, "access_token"},
+		{"GET", "/_fakegcs/nonsense", "", 404, "there is no GET"},
+	} {
+		a := w.do(test.method, test.path, []byte(test.body))
+		if a.StatusCode != test.status || !strings.Contains(a.body, test.has) {
+			t.Errorf("%s %s = %d %s, want %d %s", test.method, test.path, a.StatusCode, a.body, test.status, test.has)
+		}
+	}
+	for range 10 {
+		w.do("GET", "/storage/v1/b/bkt", nil)
+	}
+	if n := len(w.gcs.Requests()); n < 2 || n > 4 {
+		t.Errorf("%d requests are kept", n)
+	}
+	uri := w.start("x")
+	w.do("PUT", uri, data(5), "Content-Range: bytes 0-4/5")
+	list := w.gcs.Requests()
+	last := list[len(list)-1]
+	if last.Op != fakegcs.OpFinalize || last.Object != "x" || last.ContentRange != "bytes 0-4/5" || last.Received != 5 || last.Status != 200 || !strings.Contains(last.Path, "upload_id=REDACTED") {
+		t.Errorf("last request: %+v", last)
+	}
+}
+
+// Tokens run out, can be revoked, and are not needed on a session URI.
+func TestTokens(t *testing.T) {
+	bubble(t, &fakegcs.Options{RequireToken: true}, func(w *world) {
+		get := func(token string) int {
+			return w.do("GET", "/storage/v1/b/bkt", nil, "Authorization: Bearer "+token).StatusCode
+		}
+		if a := w.do("GET", "/storage/v1/b/bkt", nil); a.StatusCode != 401 || a.Header.Get("WWW-Authenticate") == "" || !strings.Contains(a.body, "authError") {
+			t.Errorf("without a token: %d %s", a.StatusCode, a.body)
+		}
+		token := w.do("POST", "/_fakegcs/token", nil).json(w)["access_token"].(string)
+		uri := w.start("x", "Authorization: Bearer "+token)
+		if s := get(token); s != 200 {
+			t.Errorf("with it: %d", s)
+		}
+		if err := w.gcs.AddFaults(fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectRevoke}}); err != nil {
+			t.Fatal(err)
+		}
+		if s := get(token); s != http.StatusUnauthorized {
+			t.Errorf("while it is revoked: %d", s)
+		}
+		if s := get(token); s != http.StatusUnauthorized {
+			t.Errorf("after it was revoked: %d", s)
+		}
+		if a := w.do("PUT", uri, data(5)); a.StatusCode != 200 {
+			t.Errorf("session without a token: %d", a.StatusCode)
+		}
+		w.gcs.AllowToken("mine")
+		if s := get("mine"); s != 200 {
+			t.Errorf("a token of ours: %d", s)
+		}
+		time.Sleep(time.Hour)
+		if s := get("mine"); s != http.StatusUnauthorized {
+			t.Errorf("an hour later: %d", s)
+		}
+	})
+}
+
+// After a week a session is 404, finished or not.
+func TestExpiry(t *testing.T) {
+	w := newWorld(t, nil)
+	open, finished := w.start("x"), w.start("y")
+	w.put(open, 0, q, "*")
+	w.do("PUT", finished, data(9))
+	w.gcs.Advance(7*24*time.Hour - time.Minute)
+	if got := w.committed(open); got != "bytes=0-262143" {
+		t.Errorf("before a week: %q", got)
+	}
+	w.gcs.Advance(2 * time.Minute)
+	for _, uri := range []string{open, finished} {
+		if a := w.do("PUT", uri, nil, "Content-Range: bytes */*"); a.StatusCode != 404 {
+			t.Errorf("after a week: %d", a.StatusCode)
+		}
+	}
+}
