@@ -1,0 +1,93 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// An upload that is interrupted, and resumed by the next call.
+func ExampleUploader_File() {
+	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{
+		// The connection breaks after 4 MiB, once.
+		{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 4 << 20}},
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	emulator := httptest.NewServer(srv)
+	defer emulator.Close()
+	dir, err := os.MkdirTemp("", "gcsup")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "disk.img")
+	if err := os.WriteFile(path, make([]byte, 10<<20), 0o600); err != nil {
+		log.Fatal(err)
+	}
+	store, err := session.OpenDir(filepath.Join(dir, "state"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+
+	spec := upload.Spec{Bucket: "my-bucket", Object: "disk.img"}
+	ctx, interrupt := context.WithCancel(context.Background())
+	up, err := upload.New(http.DefaultClient, &upload.Options{
+		Endpoint: emulator.URL,
+		Store:    store,
+		Observer: func(e upload.Event) {
+			if e.Kind == upload.Waiting {
+				interrupt() // the user presses Ctrl-C
+			}
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := up.File(ctx, path, spec)
+	fmt.Println(errors.Is(err, context.Canceled), result.Resumable)
+
+	result, err = up.File(context.Background(), path, spec)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("resumed from", result.ResumedFrom, "sent", result.BytesSent, "of", result.Size)
+	// Output:
+	// true true
+	// resumed from 4194304 sent 6291456 of 10485760
+}
+
+// A stream of unknown length.
+func ExampleUploader_Reader() {
+	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	emulator := httptest.NewServer(srv)
+	defer emulator.Close()
+
+	up, err := upload.New(http.DefaultClient, &upload.Options{Endpoint: emulator.URL})
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := up.Reader(context.Background(), strings.NewReader("from a pipe"), upload.Spec{Bucket: "my-bucket", Object: "stream"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.Object.Size, "bytes")
+	// Output: 11 bytes
+}

@@ -1,0 +1,58 @@
+package gcs_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+	"gcsup/upload/gcs"
+)
+
+// Upload a file, resumable by another process. Against the real service leave
+// Endpoint and Anonymous out: the credentials are found as gcloud's are.
+func Example() {
+	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	emulator := httptest.NewServer(srv)
+	defer emulator.Close()
+	dir, err := os.MkdirTemp("", "gcsup")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "greeting.txt")
+	if err := os.WriteFile(path, []byte("hello, world\n"), 0o600); err != nil {
+		log.Fatal(err)
+	}
+
+	ctx := context.Background()
+	client, err := gcs.New(ctx, &gcs.Options{Endpoint: emulator.URL, Anonymous: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	store, err := session.OpenDir(filepath.Join(dir, "state"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	up, err := client.Uploader(&upload.Options{Store: store})
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := up.File(ctx, path, upload.Spec{Bucket: "my-bucket", Object: "greeting.txt"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.Spec.URL(), result.Object.Size, "bytes")
+	// Output: gs://my-bucket/greeting.txt 13 bytes
+}

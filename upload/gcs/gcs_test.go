@@ -1,0 +1,461 @@
+package gcs_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/storage"
+
+	"gcsup/backoff"
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+	"gcsup/upload/gcs"
+)
+
+// clean keeps the environment of whoever runs the tests out of them.
+func clean(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{
+		"STORAGE_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_QUOTA_PROJECT",
+		"GOOGLE_CLOUD_UNIVERSE_DOMAIN", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy",
+	} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("GCE_METADATA_HOST", "127.0.0.1:1") // nobody listens there
+}
+
+func emulator(t *testing.T, opts *fakegcs.Options) (*fakegcs.Server, string) {
+	t.Helper()
+	srv, err := fakegcs.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ts := httptest.NewServer(srv)
+	t.Cleanup(func() {
+		ts.Close()
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := srv.CreateBucket("bkt"); err != nil {
+		t.Fatal(err)
+	}
+	return srv, ts.URL
+}
+
+func source(t *testing.T, size int) (string, []byte) {
+	t.Helper()
+	content := bytes.Repeat([]byte("0123456789abcdef!"), size/17+1)[:size]
+	path := filepath.Join(t.TempDir(), "source")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path, content
+}
+
+func TestEndpoint(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		emulator string
+		universe string
+		opts     gcs.Options
+		want     string // "": refused
+	}{
+		{"default", "", "", gcs.Options{}, "https://storage.googleapis.com"},
+		{"universe from the environment", "", "example.cloud", gcs.Options{}, "https://storage.example.cloud"},
+		{"universe option", "", "example.cloud", gcs.Options{UniverseDomain: "other.cloud"}, "https://storage.other.cloud"},
+		{"emulator without scheme", "localhost:9000", "", gcs.Options{}, "http://localhost:9000"},
+		{"emulator with https", "https://localhost:9000", "", gcs.Options{}, "https://localhost:9000"},
+		{"emulator's path is dropped", "http://h:1/some/prefix/", "", gcs.Options{}, "http://h:1"},
+		{"endpoint wins over the emulator", "localhost:9000", "", gcs.Options{Endpoint: "https://other:99"}, "https://other:99"},
+		{"endpoint without scheme", "", "", gcs.Options{Endpoint: "x:99"}, "https://x:99"},
+		{"endpoint's path is dropped", "", "", gcs.Options{Endpoint: "https://x/storage/v1/"}, "https://x"},
+		{"endpoint of another kind", "", "", gcs.Options{Endpoint: "ftp://x"}, ""},
+		{"endpoint with a user", "", "", gcs.Options{Endpoint: "https://me:secret@x"}, ""},
+		{"endpoint without a host", "", "", gcs.Options{Endpoint: "https://"}, ""},
+		{"emulator that is none", "http://", "", gcs.Options{}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			clean(t)
+			t.Setenv("STORAGE_EMULATOR_HOST", tt.emulator)
+			t.Setenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN", tt.universe)
+			tt.opts.Anonymous = true
+			c, err := gcs.New(t.Context(), &tt.opts)
+			if tt.want == "" {
+				if err == nil {
+					t.Errorf("Endpoint = %q, want an error", c.Endpoint())
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if c.Endpoint() != tt.want {
+				t.Errorf("Endpoint = %q, want %q", c.Endpoint(), tt.want)
+			}
+		})
+	}
+}
+
+func TestNoCredentials(t *testing.T) {
+	clean(t)
+	missing := filepath.Join(t.TempDir(), "missing.json")
+	broken := filepath.Join(t.TempDir(), "broken.json")
+	if err := os.WriteFile(broken, []byte(`{"private_key": "SECRET`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{missing, broken} {
+		_, err := gcs.New(t.Context(), &gcs.Options{CredentialsFile: file})
+		if !errors.Is(err, session.ErrCredentials) || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%s: error = %v, want ErrCredentials without the content", filepath.Base(file), err)
+		}
+	}
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", missing)
+	if _, err := gcs.New(t.Context(), nil); !errors.Is(err, session.ErrCredentials) {
+		t.Errorf("default: error = %v, want ErrCredentials", err)
+	}
+}
+
+// tokens is a token service. Each token that it gives out is allowed at srv.
+type tokens struct {
+	mu    sync.Mutex
+	srv   *fakegcs.Server
+	given int
+	fail  func(n int) (status int, body string) // of the n-th request, 0 to go on
+	n     int
+}
+
+func (s *tokens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.n++
+	if s.fail != nil {
+		if status, body := s.fail(s.n); status != 0 {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+			return
+		}
+	}
+	s.given++
+	token := fmt.Sprintf("ya29.token-%d", s.given)
+	s.srv.AllowToken(token)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": token, "token_type": "Bearer", "expires_in": 3600})
+}
+
+// credentialsFile is that of a user whose tokens come from the service.
+func credentialsFile(t *testing.T, service *tokens) string {
+	t.Helper()
+	ts := httptest.NewServer(service)
+	t.Cleanup(ts.Close)
+	path := filepath.Join(t.TempDir(), "credentials.json")
+	data, _ := json.Marshal(map[string]string{
+		"type": "authorized_user", "client_id": "id", "client_secret": "secret", "refresh_token": "refresh",
+		"token_uri": ts.URL + "/token", "quota_project_id": "quota-from-file",
+	})
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestTokenRejectedInMidUpload: a new token is fetched, once, and the upload
+// goes on from what the server holds.
+func TestTokenRejectedInMidUpload(t *testing.T) {
+	clean(t)
+	srv, url := emulator(t, &fakegcs.Options{RequireToken: true, Faults: []fakegcs.Fault{
+		{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: fakegcs.Action{Effect: fakegcs.EffectRevoke}},
+	}})
+	service := &tokens{srv: srv}
+	c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: url, CredentialsFile: credentialsFile(t, service)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	up, err := c.Uploader(&upload.Options{ChunkSize: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, content := source(t, 5<<20)
+	zero := int64(0)
+	res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationMatch: &zero})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := srv.ReadObject("bkt", "o"); !bytes.Equal(got, content) {
+		t.Error("the object is not the source")
+	}
+	if service.given != 2 || res.Waited != 0 || res.BytesSent > int64(len(content))+1<<20 {
+		t.Errorf("%d tokens, %+v", service.given, res)
+	}
+}
+
+// TestTokenService: one that is down for a moment is waited for; one that
+// refuses is not.
+func TestTokenService(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		fail func(n int) (int, string)
+		want error
+	}{
+		{"down for a moment", func(n int) (int, string) {
+			if n <= 2 {
+				return 503, "<html>SECRET</html>"
+			}
+			return 0, ""
+		}, nil},
+		{"refuses", func(int) (int, string) {
+			return 400, `{"error":"invalid_grant","error_description":"Token has been expired or revoked.","x":"SECRET"}`
+		}, session.ErrCredentials},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			clean(t)
+			srv, url := emulator(t, &fakegcs.Options{RequireToken: true})
+			service := &tokens{srv: srv, fail: tt.fail}
+			c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: url, CredentialsFile: credentialsFile(t, service)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			up, err := c.Uploader(&upload.Options{Policy: backoff.Policy{Initial: time.Millisecond, Maximum: time.Millisecond}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			path, _ := source(t, 100)
+			_, err = up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+			if !errors.Is(err, tt.want) {
+				t.Errorf("error = %v, want %v", err, tt.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "SECRET") {
+				t.Errorf("the error quotes the reply: %v", err)
+			}
+		})
+	}
+}
+
+// TestHeaders: what every request carries, and that nothing goes to another
+// host.
+func TestHeaders(t *testing.T) {
+	clean(t)
+	var mu sync.Mutex
+	var seen []http.Header
+	srv, _ := emulator(t, nil)
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		seen = append(seen, r.Header.Clone())
+		mu.Unlock()
+		srv.ServeHTTP(w, r)
+	}))
+	defer ts.Close()
+	service := &tokens{srv: srv}
+	c, err := gcs.New(t.Context(), &gcs.Options{
+		Endpoint: ts.URL, CredentialsFile: credentialsFile(t, service),
+		Header: http.Header{"x-test": {"yes"}}, UserAgent: "mine/1",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	up, err := c.Uploader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, _ := source(t, 9<<20)
+	zero := int64(0)
+	if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationMatch: &zero}); err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) != 4 { // stat, start, put, finalize
+		t.Errorf("%d requests, want 4", len(seen))
+	}
+	for i, h := range seen {
+		if h.Get("X-Test") != "yes" || h.Get("Authorization") != "Bearer ya29.token-1" || h.Get("X-Goog-User-Project") != "quota-from-file" || h.Get("User-Agent") == "" {
+			t.Errorf("request %d: %v", i, h)
+		}
+	}
+
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request went to another host") }))
+	defer elsewhere.Close()
+	if resp, err := c.HTTP().Get(elsewhere.URL); !errors.Is(err, session.ErrForeignURI) {
+		t.Errorf("request to another host: %v, %v", resp, err)
+	}
+}
+
+// TestEmulatorHasNoCredentials: with STORAGE_EMULATOR_HOST none are looked for
+// or sent, also when an endpoint is given.
+func TestEmulatorHasNoCredentials(t *testing.T) {
+	clean(t)
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/does/not/exist")
+	srv, url := emulator(t, nil)
+	for _, endpoint := range []string{"", url} {
+		t.Setenv("STORAGE_EMULATOR_HOST", strings.TrimPrefix(url, "http://"))
+		c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: endpoint})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		up, err := c.Uploader(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path, content := source(t, 100)
+		if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"}); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := srv.ReadObject("bkt", "o"); !bytes.Equal(got, content) {
+			t.Error("the object is not the source")
+		}
+	}
+}
+
+// TestPlainHTTPCarriesNoCredentials: but for this machine, where a file was
+// named.
+func TestPlainHTTPCarriesNoCredentials(t *testing.T) {
+	clean(t)
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/does/not/exist")
+	if _, err := gcs.New(t.Context(), &gcs.Options{Endpoint: "http://gcs.example:80"}); err != nil {
+		t.Errorf("another machine over http: %v, want no credentials to be looked for", err)
+	}
+	if _, err := gcs.New(t.Context(), &gcs.Options{Endpoint: "http://127.0.0.1:80"}); !errors.Is(err, session.ErrCredentials) {
+		t.Errorf("this machine over http: %v, want the named file to be looked for", err)
+	}
+}
+
+// TestOfficialLibrary: what we write, the official library reads alike,
+// attributes and bytes; and what it writes, we read alike.
+func TestOfficialLibrary(t *testing.T) {
+	clean(t)
+	_, url := emulator(t, nil)
+	t.Setenv("STORAGE_EMULATOR_HOST", url)
+	official, err := storage.NewClient(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer official.Close()
+	c, err := gcs.New(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	up, err := c.Uploader(&upload.Options{ChunkSize: 256 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := session.NewClient(nil, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{0, 1, chunk.Quantum - 1, chunk.Quantum, chunk.Quantum + 1, 2 * chunk.Quantum, 20<<20 + 1} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			path, content := source(t, size)
+			crc := crc32.Checksum(content, crc32.MakeTable(crc32.Castagnoli))
+			ours := upload.Spec{
+				Bucket: "bkt", Object: fmt.Sprintf("dir/ours %d ü?#", size), ContentType: "text/x-test", CacheControl: "no-store",
+				ContentDisposition: "attachment", ContentLanguage: "eo", Metadata: map[string]string{"k": "v"},
+			}
+			res, err := up.File(t.Context(), path, ours)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := official.Bucket("bkt").Object(ours.Object)
+			attrs, err := o.Attrs(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if attrs.Size != int64(size) || attrs.CRC32C != crc || attrs.Generation != res.Object.Generation || attrs.ContentType != ours.ContentType ||
+				attrs.CacheControl != ours.CacheControl || attrs.ContentDisposition != ours.ContentDisposition || attrs.ContentLanguage != ours.ContentLanguage || attrs.Metadata["k"] != "v" {
+				t.Errorf("Attrs = %+v", attrs)
+			}
+			r, err := o.NewReader(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(r)
+			if err = errors.Join(err, r.Close()); err != nil || !bytes.Equal(got, content) {
+				t.Errorf("read %d bytes, %v", len(got), err)
+			}
+
+			theirs := upload.Spec{Bucket: "bkt", Object: fmt.Sprintf("theirs-%d", size)}
+			w := official.Bucket("bkt").Object(theirs.Object).NewWriter(t.Context())
+			w.ChunkSize, w.ContentType = 1<<20, "text/x-theirs"
+			if _, err := w.Write(content); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for name, objects := range map[string]upload.Objects{"gcs": c, "session": plain} {
+				stat := objects.Stat(t.Context(), theirs)
+				want := &session.Object{Bucket: "bkt", Name: theirs.Object, Generation: w.Attrs().Generation, Metageneration: 1, Size: int64(size), CRC32C: crc, HasCRC32C: true, ContentType: "text/x-theirs"}
+				if stat.Object == nil || *stat.Object != *want {
+					t.Errorf("%s: Stat = %+v, want %+v", name, stat.Object, want)
+				}
+			}
+		})
+	}
+}
+
+// TestStatRefusals: both ways to look at an object tell the same of one that
+// cannot be seen.
+func TestStatRefusals(t *testing.T) {
+	clean(t)
+	srv, url := emulator(t, nil)
+	c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	plain, err := session.NewClient(nil, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, do := range []fakegcs.Action{
+		{Effect: fakegcs.EffectStatus, Status: 404},
+		{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"},
+		{Effect: fakegcs.EffectStatus, Status: 403, Reason: "rateLimitExceeded"},
+		{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "7"},
+		{Effect: fakegcs.EffectStatus, Status: 429},
+		{Effect: fakegcs.EffectReset},
+	} {
+		for name, objects := range map[string]upload.Objects{"gcs": c, "session": plain} {
+			// On a connection that was used before, net/http repeats a GET that
+			// was reset by itself.
+			c.HTTP().CloseIdleConnections()
+			http.DefaultClient.CloseIdleConnections()
+			before := srv.Stats().Requests
+			if err := srv.AddFaults(fakegcs.Fault{Do: do}); err != nil {
+				t.Fatal(err)
+			}
+			r := objects.Stat(t.Context(), upload.Spec{Bucket: "bkt", Object: "o"})
+			retry := do.Effect == fakegcs.EffectReset || do.Status > 404 || do.Reason == "rateLimitExceeded"
+			if r.Status != do.Status || r.Object != nil || do.Reason != "" && r.Reason != do.Reason || r.Retryable() != retry || do.RetryAfter != "" && r.RetryAfter != 7*time.Second {
+				t.Errorf("%s: %+v: reply %+v", name, do, r)
+			}
+			if n := srv.Stats().Requests - before; n != 1 {
+				t.Errorf("%s: %+v: %d requests, want 1", name, do, n)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r := c.Stat(ctx, upload.Spec{Bucket: "bkt", Object: "o"}); !errors.Is(r.Err, context.Canceled) {
+		t.Errorf("cancelled: %+v", r)
+	}
+}
