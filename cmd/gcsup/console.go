@@ -78,7 +78,10 @@ func (c *console) width() (columns int, ok bool) {
 		return 0, false
 	}
 	columns, _, err := term.GetSize(int(f.Fd()))
-	return columns, err == nil && columns > 0
+	if err != nil || columns <= 0 {
+		columns = 80 // some pseudo-terminals do not say
+	}
+	return columns, true
 }
 
 // printable keeps what a server or a file's name says from steering the

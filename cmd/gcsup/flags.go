@@ -124,10 +124,18 @@ type byteSize int64
 func (b *byteSize) Type() string { return "SIZE" }
 
 func (b *byteSize) String() string {
-	if *b == 0 {
+	n := int64(*b)
+	switch { // exact, because resumeCommand repeats it
+	case n == 0:
 		return "" // pflag shows no default then
+	case n%(1<<30) == 0:
+		return fmt.Sprintf("%dGiB", n>>30)
+	case n%(1<<20) == 0:
+		return fmt.Sprintf("%dMiB", n>>20)
+	case n%(1<<10) == 0:
+		return fmt.Sprintf("%dKiB", n>>10)
 	}
-	return strings.ReplaceAll(humanize.IBytes(uint64(*b)), " ", "")
+	return fmt.Sprint(n)
 }
 
 func (b *byteSize) Set(text string) error {

@@ -30,7 +30,7 @@ func (h headerFlag) header() (http.Header, error) {
 	for _, text := range h {
 		r := csv.NewReader(strings.NewReader(text))
 		pairs, err := r.Read()
-		if err != nil || r.InputOffset() != int64(len(text)) {
+		if err != nil || strings.ContainsAny(text, "\r\n") {
 			return nil, usagef("--additional-headers: want KEY=VALUE[,KEY=VALUE...]; a pair whose value has a comma stands in double quotes: '\"KEY=A,B\"'")
 		}
 		for _, pair := range pairs {

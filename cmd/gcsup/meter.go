@@ -104,10 +104,9 @@ func (m *meter) plainLine(now time.Time) string { return m.name + "  " + m.text(
 func (m *meter) bar(now time.Time, columns int) string {
 	text := m.text(now)
 	name := shorten(m.name, max(columns/4, 8))
-	room := columns - 1 - utf8.RuneCountInString(name) - utf8.RuneCountInString(text) - len("  []  ")
+	room := min(max(columns/4, 8), 30)
 	picture := "  "
-	if m.size > 0 && room >= 8 {
-		room = min(room, 40)
+	if m.size > 0 && utf8.RuneCountInString(name+text)+room+len("  []  ") < columns {
 		durable := int(m.committed * int64(room) / m.size)
 		sent := max(int(m.sent*int64(room)/m.size), durable)
 		picture = "  [" + strings.Repeat("=", durable) + strings.Repeat("-", sent-durable) + strings.Repeat(" ", room-sent) + "]  "

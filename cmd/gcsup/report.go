@@ -192,7 +192,7 @@ func summary(t task, res *upload.Result) string {
 		text += fmt.Sprintf("  resumed from byte %d", res.ResumedFrom)
 	}
 	if res.Retries > 0 {
-		text += fmt.Sprintf("  %d retries, waited %s, re-sent %d bytes", res.Retries, res.Waited.Round(time.Millisecond), res.BytesResent)
+		text += fmt.Sprintf("  retries %d, waited %s, re-sent %d bytes", res.Retries, res.Waited.Round(time.Millisecond), res.BytesResent)
 	}
 	return text
 }

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+	"testing"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+func TestExitCodes(t *testing.T) {
+	missing := &fs.PathError{Op: "open", Path: "a.bin", Err: syscall.ENOENT}
+	full := &fs.PathError{Op: "write", Path: "state/x.tmp", Err: syscall.ENOSPC}
+	for _, c := range []struct {
+		err  error
+		code int
+		kind string
+	}{
+		{usagef("no"), 64, "usage"},
+		{session.ErrInvalid, 64, "invalid"},
+		{session.ErrSourceChanged, 65, "source_changed"},
+		{session.ErrChecksum, 65, "checksum"},
+		{session.ErrForeignWriter, 65, "foreign_writer"},
+		{session.ErrContradiction, 65, "contradiction"},
+		{ofSource(missing, "a.bin"), 66, "no_input"},
+		{ofSource(fmt.Errorf("open: %w", missing), "a.bin"), 66, "no_input"},
+		{chunk.ErrNotRegular, 66, "no_input"},
+		{session.ErrNoToken, 66, "no_saved_upload"},
+		{session.ErrNotFound, 69, "not_found"},
+		{session.ErrGone, 69, "session_gone"},
+		{session.ErrCancelled, 69, "cancelled"},
+		{session.ErrQuota, 69, "quota"},
+		{session.ErrPrecondition, 73, "precondition"},
+		{ofSource(full, "a.bin"), 74, "local_io"},
+		{ofSource(fmt.Errorf("%w: %w", chunk.ErrRead, missing), "a.bin"), 74, "local_io"},
+		{session.ErrDamaged, 74, "local_io"},
+		{errors.New("unheard of"), 74, "local_io"},
+		{session.ErrBudget, 75, "retries_exhausted"},
+		{session.ErrInUse, 75, "in_use"},
+		{context.Canceled, 75, "interrupted"},
+		{session.ErrCredentials, 77, "credentials"},
+		{session.ErrPermission, 77, "permission"},
+		{session.ErrUnsafe, 78, "unsafe_state"},
+		{session.ErrForeignURI, 78, "endpoint"},
+		{kinded{errors.New("endpoint"), errConfig}, 78, "configuration"},
+		// What interrupted or ended the upload counts, not what was wrong before.
+		{fmt.Errorf("%w (before that: %w)", context.Canceled, session.ErrCredentials), 75, "interrupted"},
+		{&session.Error{Kind: session.ErrBudget, Err: session.ErrStalled}, 75, "retries_exhausted"},
+	} {
+		for _, err := range []error{c.err, fmt.Errorf("while testing: %w", c.err)} {
+			if f := classify(err); f.code != c.code || f.kind != c.kind {
+				t.Errorf("classify(%v) = %d %s, want %d %s", err, f.code, f.kind, c.code, c.kind)
+			}
+		}
+	}
+}
+
+func TestOfSourceNamesThePathOnce(t *testing.T) {
+	err := ofSource(&fs.PathError{Op: "stat", Path: "a.bin", Err: syscall.ENOENT}, "a.bin")
+	if got, want := err.Error(), "a.bin: no such file or directory"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v does not wrap fs.ErrNotExist", err)
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"gcsup/upload"
+)
+
+func TestByteSize(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "1": 1, "262144": 262144, "256KiB": 256 << 10, "8MiB": 8 << 20, "8mib": 8 << 20, "8 MiB": 8 << 20,
+		"8MB": 8_000_000, "8M": 8_000_000, "1.5GiB": 3 << 29, "8.1234567MiB": 8518046, "9223372036854775807": 1<<63 - 1,
+	} {
+		var b byteSize
+		if err := b.Set(text); err != nil || int64(b) != want {
+			t.Errorf("Set(%q) = %d, %v, want %d", text, int64(b), err, want)
+		}
+		if want == 0 {
+			continue
+		}
+		var again byteSize
+		if err := again.Set(b.String()); err != nil || again != b {
+			t.Errorf("Set(%q), which prints %d, = %d, %v", b.String(), int64(b), int64(again), err)
+		}
+	}
+	for _, text := range []string{"", "-1", "MiB", "8 apples", "9223372036854775808", "9000000TiB", "1e3"} {
+		var b byteSize
+		if err := b.Set(text); err == nil {
+			t.Errorf("Set(%q) = %d, want an error", text, int64(b))
+		}
+	}
+}
+
+func parsed(t *testing.T, args ...string) (*cpFlags, *pflag.FlagSet) {
+	t.Helper()
+	var f cpFlags
+	fs := pflag.NewFlagSet("cp", pflag.ContinueOnError)
+	f.place.add(fs)
+	f.send.add(fs)
+	f.output.add(fs)
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return &f, fs
+}
+
+func TestSendOptions(t *testing.T) {
+	f, _ := parsed(t)
+	got, err := f.send.options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := upload.New(nil, &got); err != nil {
+		t.Errorf("the defaults are refused: %v", err)
+	}
+	f, _ = parsed(t, "--stall-timeout=0", "--retry-for=1h", "--chunk-size=8MiB", "--max-wait=59s", "--if-source-changed=restart", "--stall-rate=1KiB")
+	got, err = f.send.options()
+	if err != nil || got.StallTimeout >= 0 || got.RetryFor != time.Hour || got.ChunkSize != 8<<20 ||
+		got.Policy.Maximum != 59*time.Second || !got.RestartChanged || got.StallRate != 1024 {
+		t.Errorf("options %+v, %v", got, err)
+	}
+	for _, arg := range []string{
+		"--max-wait=1m", "--max-wait=0", "--max-wait=-1s", "--retry-for=-1s", "--stall-timeout=-1s", "--stall-rate=0", "--if-source-changed=maybe",
+	} {
+		f, _ := parsed(t, arg)
+		if _, err := f.send.options(); err == nil || classify(err).code != exitUsage {
+			t.Errorf("%s: error %v, want one of usage", arg, err)
+		}
+	}
+}
+
+func TestResumeCommand(t *testing.T) {
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		env  map[string]string
+		want string
+	}{
+		{nil, nil, "gcsup resume ID"},
+		{[]string{"-q", "--json", "-v", "--additional-headers=X-A=hunter2"}, nil, "gcsup resume ID"},
+		{[]string{"--state-dir=st", "--chunk-size=8MiB"}, nil, "gcsup resume ID --chunk-size=8MiB --state-dir=" + here + "/st"},
+		{[]string{"--state-dir=/a b'c"}, nil, `gcsup resume ID '--state-dir=/a b'\''c'`},
+		{[]string{"--endpoint=http://h:1"}, map[string]string{"STORAGE_EMULATOR_HOST": "other:2"}, "gcsup resume ID --endpoint=http://h:1"},
+		{nil, map[string]string{"STORAGE_EMULATOR_HOST": "h:1", "GCSUP_STATE_DIR": "/s"}, "gcsup resume ID --state-dir=/s --endpoint=http://h:1"},
+		{[]string{"--emulator"}, map[string]string{"STORAGE_EMULATOR_HOST": "h:1"}, "gcsup resume ID --emulator"},
+		{[]string{"--emulator=em"}, nil, "gcsup resume ID --emulator=" + here + "/em"},
+		{[]string{"--retry-for=90m", "--if-source-changed=restart"}, nil, "gcsup resume ID --if-source-changed=restart --retry-for=1h30m0s"},
+	} {
+		t.Setenv("STORAGE_EMULATOR_HOST", c.env["STORAGE_EMULATOR_HOST"])
+		t.Setenv("GCSUP_STATE_DIR", c.env["GCSUP_STATE_DIR"])
+		_, fs := parsed(t, c.args...)
+		got := resumeCommand(fs, "ID")
+		if got != c.want {
+			t.Errorf("%q: %s, want %s", c.args, got, c.want)
+		}
+	}
+}
+
+func TestStateDir(t *testing.T) {
+	t.Setenv("GCSUP_STATE_DIR", "")
+	t.Setenv("HOME", "/home/u")
+	for _, c := range []struct{ flag, env, xdg, want string }{
+		{"/flag", "/env", "/xdg", "/flag"},
+		{"", "/env", "/xdg", "/env"},
+	} {
+		t.Setenv("GCSUP_STATE_DIR", c.env)
+		t.Setenv("XDG_STATE_HOME", c.xdg)
+		if got, err := stateDir(c.flag); err != nil || got != c.want {
+			t.Errorf("stateDir(%q) with %+v = %q, %v, want %q", c.flag, c, got, err, c.want)
+		}
+	}
+}

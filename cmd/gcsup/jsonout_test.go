@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// The fields of a result line are a contract: scripts read them.
+var resultFields = []string{
+	"v", "type", "status", "source", "destination", "generation", "size", "crc32c", "bytes_sent", "bytes_resent", "resumed_from",
+	"requests", "retries", "waited_ms", "elapsed_ms", "id", "error",
+}
+
+func line(t *testing.T, v any) (text string, fields map[string]any) {
+	t.Helper()
+	var b strings.Builder
+	if err := printJSON(&b, v); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(b.String()), &fields); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(b.String(), "\n") != 1 || !strings.HasSuffix(b.String(), "\n") {
+		t.Errorf("not one line: %q", b.String())
+	}
+	return b.String(), fields
+}
+
+func TestResultLine(t *testing.T) {
+	res := &upload.Result{
+		ID: "abc", Size: 5, BytesSent: 7, BytesResent: 2, ResumedFrom: 1, Resumed: true, Requests: 4, Retries: 1,
+		Waited: 1500 * time.Millisecond, Elapsed: 2 * time.Second,
+		Object: &session.Object{Generation: 1 << 60, Size: 5, CRC32C: 0x01020304, HasCRC32C: true},
+	}
+	text, _ := line(t, newResultLine("a&b\n", "gs://bkt/a", statusOK, res, nil))
+	want := `{"v":1,"type":"result","status":"ok","source":"a&b\n","destination":"gs://bkt/a","generation":"1152921504606846976","size":5,` +
+		`"crc32c":"AQIDBA==","bytes_sent":7,"bytes_resent":2,"resumed_from":1,"requests":4,"retries":1,"waited_ms":1500,"elapsed_ms":2000,"id":"abc","error":null}` + "\n"
+	if text != want {
+		t.Errorf("got  %swant %s", text, want)
+	}
+}
+
+func TestResultLineOfFailure(t *testing.T) {
+	for _, c := range []struct {
+		res    *upload.Result
+		err    error
+		kind   string
+		status any
+	}{
+		{nil, usagef("no"), "usage", nil},
+		{&upload.Result{Size: -1}, errors.New("disk"), "local_io", nil},
+		{&upload.Result{Size: 5, ID: "abc"}, &session.Error{Op: session.OpStart, Status: 404, Kind: session.ErrNotFound}, "not_found", 404.0},
+		{&upload.Result{Size: 5}, &session.Error{Op: session.OpPut, Kind: session.ErrBudget, Err: errors.New("reset")}, "retries_exhausted", nil},
+	} {
+		_, fields := line(t, newResultLine("a", "gs://bkt/a", statusFailed, c.res, c.err))
+		var names []string
+		for name := range fields {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		want := slices.Sorted(slices.Values(resultFields))
+		if !reflect.DeepEqual(names, want) {
+			t.Errorf("%v: fields %v, want %v", c.err, names, want)
+		}
+		wantError := map[string]any{"kind": c.kind, "message": c.err.Error(), "status": c.status}
+		if !reflect.DeepEqual(fields["error"], wantError) {
+			t.Errorf("%v: error %v, want %v", c.err, fields["error"], wantError)
+		}
+		if fields["generation"] != nil || fields["crc32c"] != nil {
+			t.Errorf("%v: an object that is not there: %v", c.err, fields)
+		}
+		if c.res == nil || c.res.Size < 0 {
+			if fields["size"] != nil {
+				t.Errorf("%v: size %v, want null", c.err, fields["size"])
+			}
+		}
+	}
+}
+
+func TestEventLine(t *testing.T) {
+	e := upload.Event{Kind: upload.Waiting, ID: "abc", Size: 9, Sent: 5, Committed: 3, Delay: 1500 * time.Millisecond, Retry: 2, Cause: "503"}
+	text, _ := line(t, newEventLine("a", "gs://bkt/a", e))
+	want := `{"v":1,"type":"waiting","source":"a","destination":"gs://bkt/a","id":"abc","size":9,"sent":5,"committed":3,"delay_ms":1500,"retry":2,"cause":"503"}` + "\n"
+	if text != want {
+		t.Errorf("got  %swant %s", text, want)
+	}
+	text, _ = line(t, newEventLine("-", "gs://bkt/a", upload.Event{Kind: upload.Progress, Size: -1}))
+	want = `{"v":1,"type":"progress","source":"-","destination":"gs://bkt/a","id":null,"size":null,"sent":0,"committed":0}` + "\n"
+	if text != want {
+		t.Errorf("got  %swant %s", text, want)
+	}
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"gcsup/upload"
+)
+
+func TestMeter(t *testing.T) {
+	const mib = 1 << 20
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	type step struct {
+		after time.Duration
+		event upload.Event
+	}
+	at := func(kind upload.EventKind, sent, committed int64) upload.Event {
+		return upload.Event{Kind: kind, Size: 100 * mib, Sent: sent * mib, Committed: committed * mib}
+	}
+	waiting := at(upload.Waiting, 40, 30)
+	waiting.Delay, waiting.Retry, waiting.Cause = 8*time.Second, 3, "503\x1b[2J"
+	for _, c := range []struct {
+		name  string
+		steps []step
+		look  time.Duration
+		want  string
+	}{
+		{"nothing yet", nil, 0, "a.bin  0 B sent, 0 B durable"},
+		{"begun", []step{{0, at(upload.Started, 0, 0)}}, 0, "a.bin  0%  0 B sent, 0 B durable of 100 MiB"},
+		{"under way", []step{{0, at(upload.Started, 0, 0)}, {2 * time.Second, at(upload.Progress, 20, 10)}}, 2 * time.Second,
+			"a.bin  20%  20 MiB sent, 10 MiB durable of 100 MiB  10 MiB/s  ETA 8s"},
+		{"no bytes for a while", []step{{0, at(upload.Started, 0, 0)}, {2 * time.Second, at(upload.Progress, 20, 10)}}, 4 * time.Second,
+			"a.bin  20%  20 MiB sent, 10 MiB durable of 100 MiB  5.0 MiB/s  ETA 16s"},
+		{"a resume has no speed yet", []step{{0, at(upload.Resumed, 60, 60)}}, time.Second, "a.bin  60%  60 MiB sent, 60 MiB durable of 100 MiB"},
+		{"and then only its own", []step{{0, at(upload.Resumed, 60, 60)}, {time.Second, at(upload.Progress, 70, 60)}}, time.Second,
+			"a.bin  70%  70 MiB sent, 60 MiB durable of 100 MiB  10 MiB/s  ETA 3s"},
+		{"back after a failure", []step{{0, at(upload.Started, 0, 0)}, {time.Second, at(upload.Progress, 50, 0)}, {time.Second, at(upload.Progress, 30, 30)}}, 2 * time.Second,
+			"a.bin  30%  30 MiB sent, 30 MiB durable of 100 MiB"},
+		{"waiting", []step{{0, waiting}}, 100 * time.Millisecond, "a.bin  40%  40 MiB sent, 30 MiB durable of 100 MiB  waiting: 503?[2J, retry 3, 8 s left"},
+		{"waited", []step{{0, waiting}}, 9 * time.Second, "a.bin  40%  40 MiB sent, 30 MiB durable of 100 MiB  trying again: 503?[2J, retry 3"},
+		{"a stream", []step{{0, upload.Event{Kind: upload.Started, Size: -1}}, {time.Second, upload.Event{Kind: upload.Progress, Size: -1, Sent: mib}}}, time.Second,
+			"a.bin  1.0 MiB sent, 0 B durable  1.0 MiB/s"},
+		{"an empty file", []step{{0, upload.Event{Kind: upload.Started}}}, 0, "a.bin  0 B sent, 0 B durable of 0 B"},
+	} {
+		m := newMeter("a.bin")
+		for _, s := range c.steps {
+			m.note(s.event, start.Add(s.after))
+		}
+		now := start.Add(c.look)
+		if got := m.plainLine(now); got != c.want {
+			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
+		}
+		for _, columns := range []int{1, 2, 10, 40, 80, 120, 300} {
+			if bar := m.bar(now, columns); utf8.RuneCountInString(bar) >= max(columns, 2) {
+				t.Errorf("%s: the bar for %d columns is %q", c.name, columns, bar)
+			}
+		}
+	}
+}
+
+func TestBarShowsDurableAndSent(t *testing.T) {
+	m := newMeter("a.bin")
+	m.note(upload.Event{Kind: upload.Progress, Size: 200, Sent: 100, Committed: 50}, time.Time{})
+	if bar := m.bar(time.Time{}, 80); !strings.Contains(bar, "[=====-----          ]") {
+		t.Errorf("bar %q, want a quarter of '=' and a quarter of '-'", bar)
+	}
+}
+
+func TestConsoleKeepsTheLiveLineBelow(t *testing.T) {
+	var b strings.Builder
+	c := newConsole(&b, false)
+	c.show("half way")
+	c.message("hello %s", "you\x1b")
+	c.show("done")
+	c.show("")
+	want := "\rhalf way" + "\r        \r" + "gcsup: hello you?\n" + "\rhalf way" + "\rdone    " + "\r    \r"
+	if b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+	b.Reset()
+	q := newConsole(&b, true)
+	q.message("not this")
+	q.fail("but this")
+	if got, want := b.String(), "gcsup: but this\n"; got != want {
+		t.Errorf("quiet: got %q, want %q", got, want)
+	}
+}
