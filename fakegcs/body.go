@@ -83,8 +83,9 @@ func (b *body) interrupt() {
 	})
 }
 
-// quiet tells whether nothing has come in for so long that the client must be
-// gone, or waiting for us.
-func (b *body) quiet(now time.Time, silence time.Duration) bool {
-	return b.stalled.Load() || now.UnixNano()-b.latest.Load() >= int64(silence)
+// quiet tells whether nothing has come in for so long, since start, that the
+// client must be gone, or waiting for us.
+func (b *body) quiet(start, now time.Time, silence time.Duration) bool {
+	since := max(b.latest.Load(), start.UnixNano())
+	return b.stalled.Load() || now.UnixNano()-since >= int64(silence)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -135,8 +136,9 @@ func (s *Server) rewrite(q *request) *reply {
 	case q.rest[0] == "copyTo":
 		return jsonReply(http.StatusOK, o.resource(q.base()))
 	}
+	size := strconv.FormatInt(o.Size, 10)
 	return jsonReply(http.StatusOK, map[string]any{
-		"kind": "storage#rewriteResponse", "done": true, "objectSize": o.Size, "totalBytesRewritten": o.Size, "resource": o.resource(q.base()),
+		"kind": "storage#rewriteResponse", "done": true, "objectSize": size, "totalBytesRewritten": size, "resource": o.resource(q.base()),
 	})
 }
 

@@ -207,12 +207,15 @@ func (s *Server) completeParts(q *request, p *partsUpload) (*reply, *apiError) {
 	if p.ended {
 		return nil, errNoUpload()
 	}
+	for i := 1; i < len(ask.Part); i++ {
+		if ask.Part[i].PartNumber <= ask.Part[i-1].PartNumber {
+			return nil, refuse(http.StatusBadRequest, "invalidPartOrder", "The list of parts was not in ascending order. Parts must be ordered by part number.")
+		}
+	}
 	var parts []*version
 	for i, a := range ask.Part {
 		part := p.parts[a.PartNumber]
 		switch {
-		case i > 0 && a.PartNumber <= ask.Part[i-1].PartNumber:
-			return nil, refuse(http.StatusBadRequest, "invalidPartOrder", "The list of parts was not in ascending order. Parts must be ordered by part number.")
 		case part == nil || strings.Trim(a.ETag, `"`) != strings.Trim(partTag(part.Object), `"`):
 			return nil, refuse(http.StatusBadRequest, "invalidPart", "One or more of the specified parts could not be found. The part may not have been uploaded, or the specified entity tag may not match the part's entity tag.")
 		case i < len(ask.Part)-1 && part.Size < minPartSize:

@@ -87,12 +87,13 @@ type writer struct {
 }
 
 // settle waits until w has ended, has fallen silent, or limit has passed; 0 is
-// no limit. It reports whether w ended.
+// no limit. It reports whether w ended. The silence counts from when settle is
+// called: what the system has just received may not have woken w yet.
 func (s *Server) settle(q *request, w *writer, limit time.Duration) bool {
 	tick := time.NewTicker(silence / 10)
 	defer tick.Stop()
 	start := time.Now()
-	for !w.in.quiet(time.Now(), silence) && (limit == 0 || time.Since(start) < limit) {
+	for !w.in.quiet(start, time.Now(), silence) && (limit == 0 || time.Since(start) < limit) {
 		select {
 		case <-w.done:
 			return true
