@@ -27,7 +27,8 @@ const (
 
 // Dir is a [Store] in a directory of its own: one file per upload, mode 0600,
 // written to a temporary file, synced, renamed, and the directory synced.
-// It does not follow symbolic links out of the directory.
+// It does not follow symbolic links out of the directory. Save and Delete of
+// an upload are for the one who holds its lock.
 type Dir struct {
 	root *os.Root
 	mu   sync.Mutex
@@ -39,7 +40,14 @@ var _ Store = (*Dir)(nil)
 // not there. The directory is the store's own: its mode is set to 0700.
 // Errors of the file system wrap *fs.PathError.
 func OpenDir(dir string) (*Dir, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if dir == "" {
+		return nil, errors.New("state directory: its path is empty")
+	}
+	dir, err := filepath.Abs(dir) // locks are on paths, and the working directory may change
+	if err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	if err := makeDir(dir); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	info, err := os.Stat(dir)
@@ -59,6 +67,27 @@ func OpenDir(dir string) (*Dir, error) {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	return &Dir{root: root}, nil
+}
+
+// makeDir makes a directory, with its parents, that a loss of power does not
+// take away.
+func makeDir(dir string) error {
+	parent := filepath.Dir(dir)
+	if info, err := os.Stat(dir); err == nil && info.IsDir() || parent == dir {
+		return err
+	}
+	if err := makeDir(parent); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	root, err := os.OpenRoot(parent)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return syncDir(root)
 }
 
 // Close releases the directory. Locks stay until they are unlocked.
@@ -94,33 +123,48 @@ func (d *Dir) Load(_ context.Context, id string) (*Token, error) {
 
 func (d *Dir) read(name string) ([]byte, error) {
 	path := filepath.Join(d.root.Name(), name)
-	info, err := d.root.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: %s is not a plain file; remove it", ErrUnsafe, path)
-	}
-	f, err := d.root.Open(name)
+	f, info, err := d.open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	opened, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
 	switch {
-	case !os.SameFile(info, opened):
-		return nil, fmt.Errorf("%w: %s was replaced while it was opened", ErrUnsafe, path)
-	case !ownedByUs(opened):
+	case !ownedByUs(info):
 		return nil, fmt.Errorf("%w: %s belongs to another user; remove it", ErrUnsafe, path)
-	case lax(opened):
-		return nil, fmt.Errorf("%w: others can read or write %s (mode %04o); if you trust it, chmod 600 it, else remove it", ErrUnsafe, path, opened.Mode().Perm())
-	case opened.Size() > tokenLimit:
-		return nil, fmt.Errorf("%w: %s is %d bytes long; remove it", ErrUnsafe, path, opened.Size())
+	case lax(info):
+		return nil, fmt.Errorf("%w: others can read or write %s (mode %04o); if you trust it, chmod 600 it, else remove it", ErrUnsafe, path, info.Mode().Perm())
+	case info.Size() > tokenLimit:
+		return nil, fmt.Errorf("%w: %s is %d bytes long; remove it", ErrUnsafe, path, info.Size())
 	}
 	return io.ReadAll(f)
+}
+
+// open opens a plain file, and says what it is.
+func (d *Dir) open(name string) (*os.File, fs.FileInfo, error) {
+	path := filepath.Join(d.root.Name(), name)
+	for range 100 {
+		info, err := d.root.Lstat(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !info.Mode().IsRegular() {
+			return nil, nil, fmt.Errorf("%w: %s is not a plain file; remove it", ErrUnsafe, path)
+		}
+		f, err := d.root.Open(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		opened, err := f.Stat()
+		if err == nil && os.SameFile(info, opened) {
+			return f, opened, nil
+		}
+		_ = f.Close()
+		if err != nil {
+			return nil, nil, err
+		}
+		// A Save of the one who has the lock came in between.
+	}
+	return nil, nil, fmt.Errorf("%w: %s is another file each time; remove it", ErrUnsafe, path)
 }
 
 // Save writes the Token durably: when it returns nil, the Token survives a
@@ -135,25 +179,49 @@ func (d *Dir) Save(_ context.Context, t *Token) error {
 	}
 	d.mu.Lock() // saves of one process, which may come from two goroutines, in turn
 	defer d.mu.Unlock()
-	if err := d.replace(t.ID+tempSuffix, t.ID+tokenSuffix, data); err != nil {
+	if err := replace(rootDisk{d.root}, t.ID+tempSuffix, t.ID+tokenSuffix, data); err != nil {
 		return fmt.Errorf("save upload: %w", err)
 	}
 	return nil
 }
 
-func (d *Dir) replace(temp, name string, data []byte) (err error) {
+// disk is what Save and Delete do to the directory. A test puts one in its
+// place that loses power.
+type disk interface {
+	create(name string) (diskFile, error) // for writing; the name must not be taken
+	Rename(from, to string) error
+	Remove(name string) error
+	sync() error // of the names, not of what is in the files
+}
+
+type diskFile interface {
+	io.WriteCloser
+	Sync() error
+}
+
+type rootDisk struct{ *os.Root }
+
+func (d rootDisk) create(name string) (diskFile, error) {
+	return d.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+func (d rootDisk) sync() error { return syncDir(d.Root) }
+
+// replace puts data in the place of name's content: all of it or nothing, also
+// when the power goes.
+func replace(d disk, temp, name string, data []byte) (err error) {
 	// The lock of the upload is ours, so a temporary file that is there was
 	// left by a process that was killed.
-	if err := d.root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := d.create(temp)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			_ = d.root.Remove(temp)
+			_ = d.Remove(temp)
 		}
 	}()
 	_, err = f.Write(data)
@@ -166,10 +234,10 @@ func (d *Dir) replace(temp, name string, data []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := d.root.Rename(temp, name); err != nil {
+	if err := d.Rename(temp, name); err != nil {
 		return err
 	}
-	return syncDir(d.root)
+	return d.sync()
 }
 
 // List gives the IDs of the saved uploads, sorted.
@@ -192,13 +260,17 @@ func (d *Dir) Delete(_ context.Context, id string) error {
 	if !validID(id) {
 		return fmt.Errorf("%w: %q", ErrNoToken, id)
 	}
-	for _, suffix := range []string{tokenSuffix, tempSuffix} {
-		if err := d.root.Remove(id + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("delete saved upload: %w", err)
-		}
-	}
-	if err := syncDir(d.root); err != nil {
+	if err := remove(rootDisk{d.root}, id+tokenSuffix, id+tempSuffix); err != nil {
 		return fmt.Errorf("delete saved upload: %w", err)
 	}
 	return nil
+}
+
+func remove(d disk, names ...string) error {
+	for _, name := range names {
+		if err := d.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return d.sync()
 }

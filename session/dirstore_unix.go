@@ -3,6 +3,7 @@
 package session
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
@@ -23,5 +24,9 @@ func syncDir(root *os.Root) error {
 		return err
 	}
 	defer dir.Close()
-	return dir.Sync()
+	err = dir.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil // some network file systems cannot, and have no other way to it
+	}
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/gofrs/flock"
 )
@@ -19,8 +20,12 @@ func (d *Dir) Lock(_ context.Context, id string) (unlock func(), err error) {
 	if !validID(id) {
 		return nil, fmt.Errorf("%w: %q", ErrNoToken, id)
 	}
-	path := filepath.Join(d.root.Name(), id+lockSuffix)
+	name := id + lockSuffix
+	path := filepath.Join(d.root.Name(), name)
 	for {
+		if info, err := d.root.Lstat(name); err == nil && !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%w: %s is not a plain file; remove it", ErrUnsafe, path)
+		}
 		lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 		held, err := lock.TryLock()
 		if err != nil {
@@ -28,7 +33,7 @@ func (d *Dir) Lock(_ context.Context, id string) (unlock func(), err error) {
 		}
 		if !held {
 			holder := "another process"
-			if text, err := os.ReadFile(path); err == nil && len(text) > 0 && len(text) < 300 {
+			if text, err := d.root.ReadFile(name); err == nil && len(text) > 0 && len(text) < 300 {
 				holder = strings.TrimSpace(string(text))
 			}
 			return nil, fmt.Errorf("%w by %s", ErrInUse, holder)
@@ -39,9 +44,10 @@ func (d *Dir) Lock(_ context.Context, id string) (unlock func(), err error) {
 		ours, err := lock.Stat()
 		if err == nil {
 			var named os.FileInfo
-			if named, err = os.Stat(path); err == nil && os.SameFile(ours, named) {
-				d.sign(path)
-				return func() { d.unlock(lock, id) }, nil
+			if named, err = d.root.Lstat(name); err == nil && os.SameFile(ours, named) {
+				d.sign(name)
+				// Once, because the file's name may be another's lock by then.
+				return sync.OnceFunc(func() { d.unlock(lock, id) }), nil
 			}
 		}
 		_ = lock.Close()
@@ -53,9 +59,9 @@ func (d *Dir) Lock(_ context.Context, id string) (unlock func(), err error) {
 
 // sign writes who holds the lock, for the message of the second one. It is
 // for people only: the lock does not depend on it.
-func (d *Dir) sign(path string) {
+func (d *Dir) sign(name string) {
 	host, _ := os.Hostname()
-	_ = os.WriteFile(path, fmt.Appendf(nil, "process %d on %s\n", os.Getpid(), host), 0o600)
+	_ = d.root.WriteFile(name, fmt.Appendf(nil, "process %d on %s\n", os.Getpid(), host), 0o600)
 }
 
 // unlock removes the lock file, while the lock is held, when the upload is

@@ -1,0 +1,327 @@
+package session_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"gcsup/session"
+)
+
+func openDir(t *testing.T, path string) *session.Dir {
+	t.Helper()
+	d, err := session.OpenDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+// saved is a store with one Token in it, and the path of its file.
+func saved(t *testing.T) (*session.Dir, *session.Token, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "state", "sessions")
+	d, token := openDir(t, path), sample(t)
+	if err := d.Save(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	return d, token, filepath.Join(path, token.ID+".json")
+}
+
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestDirRoundTrip(t *testing.T) {
+	d, token, path := saved(t)
+	got, err := d.Load(t.Context(), token.ID)
+	if err != nil || !same(t, got, token) {
+		t.Fatalf("Load = %+v, %v, want what was saved", got, err)
+	}
+	token.Committed, token.HighWater = 2*q, 2*q
+	if err := d.Save(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	// Another process.
+	got, err = openDir(t, filepath.Dir(path)).Load(t.Context(), token.ID)
+	if err != nil || !same(t, got, token) {
+		t.Fatalf("Load = %+v, %v, want what was saved last", got, err)
+	}
+	if got := files(t, filepath.Dir(path)); !slices.Equal(got, []string{token.ID + ".json"}) {
+		t.Errorf("files %v, want the one of the Token", got)
+	}
+	if err := d.Delete(t.Context(), token.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, session.ErrNoToken) {
+		t.Errorf("Load after Delete: %v, want ErrNoToken", err)
+	}
+	if err := d.Delete(t.Context(), token.ID); err != nil {
+		t.Errorf("second Delete: %v", err)
+	}
+	if got := files(t, filepath.Dir(path)); len(got) != 0 {
+		t.Errorf("files %v are left", got)
+	}
+}
+
+func TestDirList(t *testing.T) {
+	d, token, path := saved(t)
+	for _, id := range []string{"b", "a", "Z"} {
+		token.ID = id
+		if err := d.Save(t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, other := range []string{"x.json.tmp", "x.lock", "x.damaged", "a b.json", ".json", "notes.txt"} {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), other), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := d.List(t.Context())
+	if want := []string{"Z", "a", "a1-B_2", "b"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("List() = %v, %v, want %v", got, err, want)
+	}
+	if got, err := openDir(t, t.TempDir()).List(t.Context()); err != nil || len(got) != 0 {
+		t.Errorf("List() of nothing = %v, %v", got, err)
+	}
+}
+
+// IDs are names of files: none of them leads elsewhere.
+func TestDirIDs(t *testing.T) {
+	d, token, _ := saved(t)
+	for _, id := range []string{"", ".", "..", "../x", "a/b", `a\b`, "a.json", "a b", "ä", "a\x00", strings.Repeat("x", 65)} {
+		if _, err := d.Load(t.Context(), id); !errors.Is(err, session.ErrNoToken) {
+			t.Errorf("Load(%q): %v, want ErrNoToken", id, err)
+		}
+		if err := d.Delete(t.Context(), id); !errors.Is(err, session.ErrNoToken) {
+			t.Errorf("Delete(%q): %v, want ErrNoToken", id, err)
+		}
+		if _, err := d.Lock(t.Context(), id); !errors.Is(err, session.ErrNoToken) {
+			t.Errorf("Lock(%q): %v, want ErrNoToken", id, err)
+		}
+		token.ID = id
+		if err := d.Save(t.Context(), token); err == nil {
+			t.Errorf("Save(%q) is no error", id)
+		}
+	}
+	token.ID = strings.Repeat("x", 64)
+	if err := d.Save(t.Context(), token); err != nil {
+		t.Errorf("Save of a long id: %v", err)
+	}
+}
+
+// TestQuarantine: a damaged Token is set aside, with a message that says where,
+// and the next Load is free to begin afresh.
+func TestQuarantine(t *testing.T) {
+	for name, damage := range map[string]func([]byte) []byte{
+		"empty":     func([]byte) []byte { return nil },
+		"cut":       func(b []byte) []byte { return b[:len(b)/2] },
+		"a bit":     func(b []byte) []byte { b[len(b)/2] ^= 1; return b },
+		"zeros":     func(b []byte) []byte { clear(b); return b },
+		"version 2": func(b []byte) []byte { return bytes.Replace(b, []byte(`"v":1`), []byte(`"v":2`), 1) },
+	} {
+		d, token, path := saved(t)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data = damage(data)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		aside := strings.TrimSuffix(path, ".json") + ".damaged"
+		_, err = d.Load(t.Context(), token.ID)
+		if !errors.Is(err, session.ErrDamaged) || !strings.Contains(err.Error(), aside) || tells(err.Error()) {
+			t.Errorf("%s: %v, want ErrDamaged with %s", name, err, aside)
+		}
+		if kept, err := os.ReadFile(aside); err != nil || !bytes.Equal(kept, data) {
+			t.Errorf("%s: kept %q, %v", name, kept, err)
+		}
+		if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, session.ErrNoToken) {
+			t.Errorf("%s: second Load: %v, want ErrNoToken", name, err)
+		}
+		if ids, err := d.List(t.Context()); err != nil || len(ids) != 0 {
+			t.Errorf("%s: List() = %v, %v, want nothing", name, ids, err)
+		}
+		if err := d.Save(t.Context(), token); err != nil {
+			t.Errorf("%s: Save: %v", name, err)
+		}
+		if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, token) {
+			t.Errorf("%s: Load after Save: %v, %v", name, got, err)
+		}
+	}
+}
+
+// The Token of one upload under the name of another is not that upload's.
+func TestTokenUnderAnotherName(t *testing.T) {
+	d, _, path := saved(t)
+	if err := os.Rename(path, filepath.Join(filepath.Dir(path), "other.json")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.Load(t.Context(), "other"); !errors.Is(err, session.ErrDamaged) {
+		t.Errorf("Load = %v, %v, want ErrDamaged", got, err)
+	}
+}
+
+// What a killed process left does not stop the next Save, and is not read.
+func TestStaleTemporaryFile(t *testing.T) {
+	d, token, path := saved(t)
+	temp := strings.TrimSuffix(path, ".json") + ".tmp"
+	if err := os.WriteFile(temp, []byte("half"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Load(t.Context(), token.ID); err != nil {
+		t.Errorf("Load beside it: %v", err)
+	}
+	token.Committed++
+	if err := d.Save(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, token) {
+		t.Errorf("Load = %v, %v, want what was saved", got, err)
+	}
+	if got := files(t, filepath.Dir(path)); !slices.Equal(got, []string{filepath.Base(path)}) {
+		t.Errorf("files %v, want the one of the Token", got)
+	}
+}
+
+// A Save that fails leaves the Token of before.
+func TestFailedSave(t *testing.T) {
+	d, token, path := saved(t)
+	old := *token
+	temp := strings.TrimSuffix(path, ".json") + ".tmp"
+	if err := os.MkdirAll(filepath.Join(temp, "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	token.Committed++
+	err := d.Save(t.Context(), token)
+	if _, ok := errors.AsType[*fs.PathError](err); !ok {
+		t.Errorf("Save: %v, want a *fs.PathError in it", err)
+	}
+	if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, &old) {
+		t.Errorf("Load = %v, %v, want the old Token", got, err)
+	}
+}
+
+// Two goroutines of one upload save at the same time: the one that sends and
+// the one that writes checkpoints.
+func TestConcurrentSaves(t *testing.T) {
+	d, token, path := saved(t)
+	var writers, readers sync.WaitGroup
+	stop := make(chan struct{})
+	readers.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if _, err := d.Load(t.Context(), token.ID); err != nil {
+				t.Errorf("Load beside Saves: %v", err)
+				return
+			}
+		}
+	})
+	for w := range 4 {
+		writers.Go(func() {
+			for n := range 25 {
+				mine := *token
+				mine.HighWater = int64(1000 * (w*25 + n))
+				mine.Committed = mine.HighWater
+				if err := d.Save(t.Context(), &mine); err != nil {
+					t.Errorf("Save: %v", err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	close(stop)
+	readers.Wait()
+	if got := files(t, filepath.Dir(path)); !slices.Equal(got, []string{filepath.Base(path)}) {
+		t.Errorf("files %v, want the one of the Token", got)
+	}
+}
+
+// A store may hold many uploads, of many goroutines.
+func TestConcurrentUploads(t *testing.T) {
+	d, token, _ := saved(t)
+	var wg sync.WaitGroup
+	for n := range 16 {
+		wg.Go(func() {
+			mine := *token
+			mine.ID = fmt.Sprintf("upload-%d", n)
+			unlock, err := d.Lock(t.Context(), mine.ID)
+			if err != nil {
+				t.Errorf("Lock: %v", err)
+				return
+			}
+			defer unlock()
+			for range 5 {
+				if err := d.Save(t.Context(), &mine); err != nil {
+					t.Errorf("Save: %v", err)
+				}
+				if got, err := d.Load(t.Context(), mine.ID); err != nil || got.ID != mine.ID {
+					t.Errorf("Load = %v, %v", got, err)
+				}
+			}
+			if err := d.Delete(t.Context(), mine.ID); err != nil {
+				t.Errorf("Delete: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestOpenDirErrors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"", file, filepath.Join(file, "below")} {
+		d, err := session.OpenDir(path)
+		if err == nil {
+			_ = d.Close()
+			t.Errorf("OpenDir(%q) is no error", path)
+			continue
+		}
+		if _, ok := errors.AsType[*fs.PathError](err); !ok && path != "" {
+			t.Errorf("OpenDir(%q): %v, want a *fs.PathError in it", path, err)
+		}
+	}
+}
+
+// A relative directory stays where it was when the working directory changes.
+func TestRelativeDir(t *testing.T) {
+	base := t.TempDir()
+	t.Chdir(base)
+	d, token := openDir(t, "sessions"), sample(t)
+	t.Chdir(t.TempDir())
+	unlock, err := d.Lock(t.Context(), token.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if err := d.Save(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := files(t, filepath.Join(base, "sessions")), []string{token.ID + ".json", token.ID + ".lock"}; !slices.Equal(got, want) {
+		t.Errorf("files %v, want %v", got, want)
+	}
+}

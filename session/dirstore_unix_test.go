@@ -1,0 +1,187 @@
+//go:build unix
+
+package session_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gcsup/session"
+)
+
+func mode(t *testing.T, path string) os.FileMode {
+	t.Helper()
+	info, err := os.Lstat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode()
+}
+
+// Files are for the owner alone, whatever the umask.
+func TestModes(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	d, token, path := saved(t)
+	unlock, err := d.Lock(t.Context(), token.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	for p, want := range map[string]os.FileMode{
+		path: 0o600, strings.TrimSuffix(path, ".json") + ".lock": 0o600,
+		filepath.Dir(path): 0o700 | os.ModeDir, filepath.Dir(filepath.Dir(path)): 0o700 | os.ModeDir,
+	} {
+		if got := mode(t, p); got != want {
+			t.Errorf("%s has mode %v, want %v", p, got, want)
+		}
+	}
+}
+
+// A directory that others can read is closed to them when it is opened.
+func TestLaxDirectoryIsClosed(t *testing.T) {
+	for _, perm := range []os.FileMode{0o755, 0o777, 0o750, 0o701} {
+		dir := t.TempDir()
+		if err := os.Chmod(dir, perm); err != nil {
+			t.Fatal(err)
+		}
+		openDir(t, dir)
+		if got := mode(t, dir).Perm(); got != 0o700 {
+			t.Errorf("%v became %v, want 0700", perm, got)
+		}
+	}
+}
+
+// TestLaxFileIsRefused: a Token that others could read or write is not used,
+// and stays where it is.
+func TestLaxFileIsRefused(t *testing.T) {
+	d, token, path := saved(t)
+	for _, perm := range []os.FileMode{0o604, 0o602, 0o601, 0o640, 0o620, 0o610, 0o644, 0o666, 0o777} {
+		if err := os.Chmod(path, perm); err != nil {
+			t.Fatal(err)
+		}
+		_, err := d.Load(t.Context(), token.ID)
+		if !errors.Is(err, session.ErrUnsafe) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "chmod 600") {
+			t.Errorf("mode %v: %v, want ErrUnsafe, and what to do", perm, err)
+		}
+	}
+	for _, perm := range []os.FileMode{0o600, 0o400} {
+		if err := os.Chmod(path, perm); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Load(t.Context(), token.ID); err != nil {
+			t.Errorf("mode %v: %v", perm, err)
+		}
+	}
+}
+
+// TestNotAPlainFile: symbolic links, also to a good Token, directories and
+// pipes are refused, and Load does not wait for a pipe's writer.
+func TestNotAPlainFile(t *testing.T) {
+	for name, plant := range map[string]func(path, good string) error{
+		"a link in the directory":     func(path, good string) error { return os.Symlink(filepath.Base(good), path) },
+		"a link out of the directory": func(path, _ string) error { return os.Symlink("/etc/hostname", path) },
+		"an absolute link":            func(path, good string) error { return os.Symlink(good, path) },
+		"a dangling link":             func(path, _ string) error { return os.Symlink("nowhere", path) },
+		"a directory":                 func(path, _ string) error { return os.Mkdir(path, 0o700) },
+		"a pipe":                      func(path, _ string) error { return syscall.Mkfifo(path, 0o600) },
+	} {
+		d, token, path := saved(t)
+		good := filepath.Join(filepath.Dir(path), "good")
+		if err := os.Rename(path, good); err != nil {
+			t.Fatal(err)
+		}
+		if err := plant(path, good); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, session.ErrUnsafe) {
+			t.Errorf("%s: Load: %v, want ErrUnsafe", name, err)
+		}
+		lock := strings.TrimSuffix(path, ".json") + ".lock"
+		if err := plant(lock, good); err != nil {
+			t.Fatal(err)
+		}
+		before, err := os.ReadFile(good)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if unlock, err := d.Lock(t.Context(), token.ID); !errors.Is(err, session.ErrUnsafe) {
+			t.Errorf("%s: Lock: %v, want ErrUnsafe", name, err)
+			if err == nil {
+				unlock()
+			}
+		}
+		if after, err := os.ReadFile(good); err != nil || string(after) != string(before) {
+			t.Errorf("%s: Lock wrote through the link: %q, %v", name, after, err)
+		}
+	}
+}
+
+// A link in the way of a Save is replaced, and what it points to stays.
+func TestSaveReplacesLinks(t *testing.T) {
+	d, token, path := saved(t)
+	victim := filepath.Join(t.TempDir(), "victim")
+	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range []string{path, strings.TrimSuffix(path, ".json") + ".tmp"} {
+		_ = os.Remove(link)
+		if err := os.Symlink(victim, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Save(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(victim); err != nil || string(data) != "precious" {
+		t.Errorf("the file behind the link is %q, %v", data, err)
+	}
+	if !mode(t, path).IsRegular() {
+		t.Error("the Token is still a link")
+	}
+	if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, token) {
+		t.Errorf("Load = %v, %v", got, err)
+	}
+}
+
+// TestOthersFiles needs the right to give files away, which root has; for
+// everyone else the refused chown is the proof that nobody can plant a file
+// of ours.
+func TestOthersFiles(t *testing.T) {
+	d, token, path := saved(t)
+	const nobody = 65534
+	if err := os.Chown(path, nobody, nobody); err != nil {
+		if os.Geteuid() == 0 {
+			t.Fatal(err)
+		}
+		return
+	}
+	if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, session.ErrUnsafe) || !strings.Contains(err.Error(), "another user") {
+		t.Errorf("Load of another's file: %v, want ErrUnsafe", err)
+	}
+	dir := t.TempDir()
+	if err := os.Chown(dir, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	other, err := session.OpenDir(dir)
+	if !errors.Is(err, session.ErrUnsafe) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("OpenDir of another's directory: %v, want ErrUnsafe", err)
+	}
+	if err == nil {
+		_ = other.Close()
+	}
+}
+
+// A file that cannot be a Token is not read into memory.
+func TestHugeFile(t *testing.T) {
+	d, token, path := saved(t)
+	if err := os.Truncate(path, 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, session.ErrUnsafe) {
+		t.Errorf("Load: %v, want ErrUnsafe", err)
+	}
+}

@@ -1,0 +1,287 @@
+package session_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"gcsup/session"
+)
+
+// The test binary is also the other process: with these variables set it locks
+// an upload, says so, and holds it until its standard input ends; or it takes
+// part in the stress.
+const lockDirEnv, stressEnv = "SESSION_TEST_LOCK_DIR", "SESSION_TEST_STRESS"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(lockDirEnv); dir != "" {
+		d, err := session.OpenDir(dir)
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		if os.Getenv(stressEnv) != "" {
+			os.Exit(stress(d, filepath.Dir(dir)))
+		}
+		unlock, err := d.Lock(context.Background(), "id")
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("locked")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		unlock()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// holder starts a process that holds the lock of "id" in dir.
+func holder(t *testing.T, dir string) (*exec.Cmd, io.Closer) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), lockDirEnv+"="+dir)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "locked\n" {
+		t.Fatalf("the other process says %q, %v", line, err)
+	}
+	return cmd, stdin
+}
+
+// TestLockOfAnotherProcess: the second one is told who has it, and gets it when
+// the first one ends, also by SIGKILL.
+func TestLockOfAnotherProcess(t *testing.T) {
+	for name, end := range map[string]func(*exec.Cmd, io.Closer) error{
+		"unlocked": func(_ *exec.Cmd, stdin io.Closer) error { return stdin.Close() },
+		"killed":   func(cmd *exec.Cmd, _ io.Closer) error { return cmd.Process.Kill() },
+	} {
+		dir := filepath.Join(t.TempDir(), "sessions")
+		cmd, stdin := holder(t, dir)
+		d := openDir(t, dir)
+		_, err := d.Lock(t.Context(), "id")
+		if want := fmt.Sprintf("process %d on ", cmd.Process.Pid); !errors.Is(err, session.ErrInUse) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: Lock: %v, want ErrInUse with %q", name, err, want)
+		}
+		if unlock, err := d.Lock(t.Context(), "other"); err != nil {
+			t.Errorf("%s: Lock of another upload: %v", name, err)
+		} else {
+			unlock()
+		}
+		if err := end(cmd, stdin); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		unlock, err := d.Lock(t.Context(), "id")
+		if err != nil {
+			t.Errorf("%s: Lock after it ended: %v", name, err)
+			continue
+		}
+		unlock()
+		if got := files(t, dir); len(got) != 0 {
+			t.Errorf("%s: files %v are left", name, got)
+		}
+	}
+}
+
+// Within one process a lock is a lock too.
+func TestLockTwice(t *testing.T) {
+	d, token, _ := saved(t)
+	unlock, err := d.Lock(t.Context(), token.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Lock(t.Context(), token.ID); !errors.Is(err, session.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
+		t.Errorf("second Lock: %v, want ErrInUse, and by whom", err)
+	}
+	unlock()
+	again, err := d.Lock(t.Context(), token.ID)
+	if err != nil {
+		t.Fatalf("Lock after unlock: %v", err)
+	}
+	again()
+}
+
+// The lock file goes with the upload, and stays while there is something left
+// to lock.
+func TestLockFile(t *testing.T) {
+	d, token, path := saved(t)
+	lock := token.ID + ".lock"
+	unlock, err := d.Lock(t.Context(), token.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if _, err := d.Load(t.Context(), token.ID); err != nil {
+		t.Errorf("Load: %v", err)
+	}
+	unlock, err = d.Lock(t.Context(), token.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Delete(t.Context(), token.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t, filepath.Dir(path)); !slices.Contains(got, lock) {
+		t.Errorf("files %v, want %s while it is held", got, lock)
+	}
+	unlock()
+	if got := files(t, filepath.Dir(path)); len(got) != 0 {
+		t.Errorf("files %v are left", got)
+	}
+}
+
+// A second call of unlock does nothing: the name is another's lock by then.
+func TestUnlockTwice(t *testing.T) {
+	d := openDir(t, t.TempDir())
+	first, err := d.Lock(t.Context(), "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first()
+	second, err := d.Lock(t.Context(), "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second()
+	first()
+	if unlock, err := d.Lock(t.Context(), "id"); !errors.Is(err, session.ErrInUse) {
+		t.Errorf("a second owner: %v, want ErrInUse", err)
+		if err == nil {
+			unlock()
+		}
+	}
+}
+
+// A lock outlives the Dir that it was taken from.
+func TestLockAfterClose(t *testing.T) {
+	dir := t.TempDir()
+	d, err := session.OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := d.Lock(t.Context(), "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other := openDir(t, dir)
+	if _, err := other.Lock(t.Context(), "id"); !errors.Is(err, session.ErrInUse) {
+		t.Errorf("Lock: %v, want ErrInUse", err)
+	}
+	unlock()
+	again, err := other.Lock(t.Context(), "id")
+	if err != nil {
+		t.Fatalf("Lock after unlock: %v", err)
+	}
+	again()
+}
+
+const stressRounds = 150
+
+// stress locks, sometimes saves, deletes, and unlocks, so that the lock file
+// comes and goes all the time. While it has the lock it is alone: it makes a
+// directory that only one can make.
+func stress(d *session.Dir, outside string) int {
+	token := &session.Token{ID: "id", Spec: session.Spec{Bucket: "bucket", Object: "object"}}
+	alone := filepath.Join(outside, "alone")
+	for n := 0; n < stressRounds; {
+		unlock, err := d.Lock(context.Background(), "id")
+		if errors.Is(err, session.ErrInUse) {
+			continue
+		}
+		if err != nil {
+			fmt.Println("Lock:", err)
+			return 1
+		}
+		if err := os.Mkdir(alone, 0o700); err != nil {
+			fmt.Println("two owners:", err)
+			return 1
+		}
+		if n%3 == 0 {
+			if err := d.Save(context.Background(), token); err != nil {
+				fmt.Println("Save:", err)
+				return 1
+			}
+		}
+		if n%3 == 1 {
+			if err := d.Delete(context.Background(), "id"); err != nil {
+				fmt.Println("Delete:", err)
+				return 1
+			}
+		}
+		if err := os.Remove(alone); err != nil {
+			fmt.Println("two owners:", err)
+			return 1
+		}
+		unlock()
+		n++
+	}
+	return 0
+}
+
+// TestLockStress: two processes and two goroutines of this one fight for one
+// lock whose file is removed again and again.
+func TestLockStress(t *testing.T) {
+	base := t.TempDir()
+	dir := filepath.Join(base, "sessions")
+	d := openDir(t, dir)
+	var failed atomic.Bool
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), lockDirEnv+"="+dir, stressEnv+"=1")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("a process: %v: %s", err, out)
+				failed.Store(true)
+			}
+		})
+		wg.Go(func() {
+			if stress(d, base) != 0 {
+				failed.Store(true)
+			}
+		})
+	}
+	wg.Wait()
+	if failed.Load() {
+		t.Error("see above")
+	}
+	unlock, err := d.Lock(t.Context(), "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Delete(t.Context(), "id"); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if got := files(t, dir); len(got) != 0 {
+		t.Errorf("files %v are left", got)
+	}
+}
