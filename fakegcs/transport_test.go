@@ -1,0 +1,172 @@
+package fakegcs_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+)
+
+// TLS with the generated authority, HTTP/1.1 and HTTP/2: an upload works, and
+// a reset is one.
+func TestTLS(t *testing.T) {
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		t.Run(proto, func(t *testing.T) {
+			gcs, err := fakegcs.New(&fakegcs.Options{Faults: []fakegcs.Fault{
+				{On: fakegcs.Match{Op: fakegcs.OpBucketGet}, Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
+				{On: fakegcs.Match{Op: fakegcs.OpBucketGet}, Do: fakegcs.Action{Effect: fakegcs.EffectGoAway}},
+				{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectCutReply, Bytes: 7}},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := gcs.CreateBucket("bkt"); err != nil {
+				t.Fatal(err)
+			}
+			cert, ca, err := fakegcs.NewCertificate("localhost", "127.0.0.1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pool := x509.NewCertPool()
+			if !pool.AppendCertsFromPEM(ca) {
+				t.Fatal("the authority is no PEM")
+			}
+			var protocols http.Protocols
+			protocols.SetHTTP1(proto == "HTTP/1.1")
+			protocols.SetHTTP2(proto == "HTTP/2.0")
+			srv := &http.Server{Handler: gcs, TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}, Protocols: &protocols}
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			go srv.ServeTLS(ln, "", "")
+			defer srv.Close()
+			defer gcs.Close()
+			tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, Protocols: &protocols}
+			defer tr.CloseIdleConnections()
+			w := &world{T: t, gcs: gcs, url: "https://localhost:" + strings.TrimPrefix(ln.Addr().String(), "127.0.0.1:"), client: &http.Client{Transport: tr}}
+
+			if _, err := w.try("GET", "/storage/v1/b/bkt", nil); err == nil || proto == "HTTP/1.1" && !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("reset gives %v", err)
+			}
+			if a := w.do("GET", "/storage/v1/b/bkt", nil); a.StatusCode != 200 || a.Proto != proto {
+				t.Errorf("%s %d", a.Proto, a.StatusCode)
+			}
+			uri := w.start("x")
+			if !strings.HasPrefix(uri, w.url) {
+				t.Errorf("session URI %s", uri)
+			}
+			if a, err := w.try("PUT", uri, data(5*q+1)); err == nil || len(a.body) != 7 {
+				t.Errorf("cut reply: %q %v", a.body, err)
+			}
+			if a := w.do("PUT", uri, nil, "Content-Range: bytes */*"); a.StatusCode != 200 {
+				t.Errorf("query: %d", a.StatusCode)
+			}
+			if got, err := gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, data(5*q+1)) {
+				t.Errorf("object has %d bytes, %v", len(got), err)
+			}
+		})
+	}
+}
+
+// The link model, in virtual time: a rate for each connection, one for all, and
+// a latency for each reply.
+func TestLink(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		opts    fakegcs.Options
+		clients int
+		want    time.Duration // for 1 MiB from each
+	}{
+		{"rate", fakegcs.Options{Rate: 1 << 20}, 3, time.Second},
+		{"total", fakegcs.Options{TotalRate: 1 << 20}, 4, 4 * time.Second},
+		{"both", fakegcs.Options{Rate: 1 << 18, TotalRate: 1 << 20}, 2, 4 * time.Second},
+		{"latency", fakegcs.Options{Latency: 70 * time.Millisecond}, 2, 70 * time.Millisecond},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, &test.opts, func(w *world) {
+				start := time.Now()
+				done := make(chan bool)
+				for i := range test.clients {
+					go func() {
+						w.insert("x"+string(rune('0'+i)), string(data(1<<20)))
+						done <- true
+					}()
+				}
+				for range test.clients {
+					<-done
+				}
+				if d := time.Since(start); d < test.want-time.Microsecond || d > test.want*11/10 {
+					t.Errorf("upload took %v, want %v", d, test.want)
+				}
+				if test.opts.Rate == 0 {
+					return
+				}
+				start = time.Now()
+				if a := w.do("GET", "/bkt/x0", nil); len(a.body) != 1<<20 {
+					t.Errorf("read %d bytes", len(a.body))
+				}
+				if d, want := time.Since(start), time.Second*(1<<20)/time.Duration(test.opts.Rate); d < want-time.Microsecond || d > want*11/10 {
+					t.Errorf("download took %v, want %v", d, want)
+				}
+			})
+		})
+	}
+}
+
+// Discard mode keeps sizes and checksums, and says so when bytes are asked for.
+func TestDiscard(t *testing.T) {
+	w := newWorld(t, &fakegcs.Options{Discard: true, NoMD5: true})
+	uri := w.start("x")
+	w.put(uri, 0, 2*q, "*")
+	if a, err := w.put(uri, 2*q, 3*q+1, "786433"); err != nil || a.json(t)["crc32c"] != crc(data(3*q+1)) || a.json(t)["md5Hash"] != nil {
+		t.Errorf("%s %v", a.body, err)
+	}
+	if a := w.do("GET", "/bkt/x", nil); a.StatusCode != 501 || !strings.Contains(a.body, "discard mode") {
+		t.Errorf("read: %d %s", a.StatusCode, a.body)
+	}
+	if _, err := w.gcs.ReadObject("bkt", "x"); err == nil {
+		t.Error("ReadObject gave something")
+	}
+	if a := w.do("PUT", w.start("y"), data(5), "X-Goog-Hash: md5=1B2M2Y8AsgTpgAmY7PhCfg=="); a.StatusCode != 501 {
+		t.Errorf("an MD5 without MD5: %d", a.StatusCode)
+	}
+}
+
+func TestOptionsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, opts := range []*fakegcs.Options{
+		{Dir: t.TempDir(), Discard: true}, {Rate: -1}, {Latency: -1}, {Faults: []fakegcs.Fault{{}}}, {Dir: file},
+	} {
+		if _, err := fakegcs.New(opts); err == nil || !strings.HasPrefix(err.Error(), "fakegcs: ") {
+			t.Errorf("New(%+v) = %v", opts, err)
+		}
+	}
+}
+
+// Decompressive transcoding, https://cloud.google.com/storage/docs/transcoding.
+func TestTranscoding(t *testing.T) {
+	w := newWorld(t, nil)
+	const zipped = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\xcaH\xcd\xc9\xc9\x07\x04\x00\x00\xff\xff\x86\xa6\x106\x05\x00\x00\x00"
+	w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=z&contentEncoding=gzip", []byte(zipped))
+	w.client = &http.Client{Transport: &http.Transport{DisableCompression: true}}
+	if a := w.do("GET", "/bkt/z", nil); a.body != "hello" || a.Header.Get("Content-Encoding") != "" || a.Header.Get("x-goog-stored-content-encoding") != "gzip" {
+		t.Errorf("%q %v", a.body, a.Header)
+	}
+	if a := w.do("GET", "/bkt/z", nil, "Accept-Encoding: gzip"); a.body != zipped || a.Header.Get("Content-Encoding") != "gzip" {
+		t.Errorf("%q %v", a.body, a.Header)
+	}
+}
