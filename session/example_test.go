@@ -1,0 +1,67 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+
+	"gcsup/session"
+)
+
+// The decision table, asked about an upload of 1 MiB whose first half is
+// committed: no clock, no network.
+func ExampleDecide() {
+	state := session.State{Size: 1 << 20, Committed: 512 << 10, Sent: 512 << 10, Replayable: true}
+	for _, reply := range []session.Reply{
+		{Op: session.OpPut, Sent: 768 << 10, Status: 503, Committed: -1}, // how much of it was kept?
+		{Op: session.OpQuery, Status: 308, Committed: 768 << 10},         // all
+		{Op: session.OpFinalize, Sent: 1 << 20, Status: 400, Message: "Provided CRC32C doesn't match."},
+	} {
+		var action session.Action
+		state, action = session.Decide(state, reply)
+		fmt.Printf("%s: %d: %s", reply.Op, reply.Status, action.Kind)
+		if action.Wait {
+			fmt.Print(", after a wait")
+		}
+		if action.Kind == session.Fail && errors.Is(action.Err, session.ErrChecksum) {
+			fmt.Print(", and the object was not made")
+		}
+		fmt.Printf("; %d bytes are committed\n", state.Committed)
+	}
+	// Output:
+	// put: 503: query, after a wait; 524288 bytes are committed
+	// query: 308: send; 786432 bytes are committed
+	// finalize: 400: fail, and the object was not made; 786432 bytes are committed
+}
+
+// A store keeps what another process needs to go on with an upload. This one
+// has nothing yet.
+func ExampleOpenDir() {
+	dir, err := os.MkdirTemp("", "sessions")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+
+	store, err := session.OpenDir(dir)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+
+	ctx := context.Background()
+	unlock, err := store.Lock(ctx, "backup-2026")
+	if err != nil {
+		log.Fatal(err) // session.ErrInUse: another process is at it
+	}
+	defer unlock()
+
+	_, err = store.Load(ctx, "backup-2026")
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, session.ErrNoToken))
+	// Output:
+	// no such saved upload: backup-2026
+	// true
+}

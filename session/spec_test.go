@@ -1,0 +1,114 @@
+package session_test
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"gcsup/session"
+)
+
+func TestValidate(t *testing.T) {
+	for _, c := range []struct {
+		bucket, object string
+		ok             bool
+	}{
+		{"bucket", "object", true},
+		{"b.example.com", "dir/ö \"x\"?#[]*.bin", true},
+		{"b_1-2", strings.Repeat("x", 1024), true},
+		{"bucket", strings.Repeat("ö", 512), true},
+		{"bucket", "...", true},
+		{"bucket", "a/../b", true},
+		{"bucket", " ", true},
+		{"bucket", strings.Repeat("x", 1025), false},
+		{"bucket", strings.Repeat("ö", 512) + "x", false},
+		{"bucket", "", false},
+		{"bucket", ".", false},
+		{"bucket", "..", false},
+		{"bucket", "a\nb", false},
+		{"bucket", "a\rb", false},
+		{"bucket", "\xff", false},
+		{"bucket", ".well-known/acme-challenge/x", false},
+		{"", "object", false},
+		{"ab", "object", false},
+		{strings.Repeat("b", 223), "object", false},
+		{"a/b", "object", false},
+		{"a?b", "object", false},
+		{"a b", "object", false},
+		{"gs://bucket", "object", false},
+	} {
+		err := session.Spec{Bucket: c.bucket, Object: c.object}.Validate()
+		if c.ok && err != nil || !c.ok && !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("%.30q/%.30q: %v, want ok = %v", c.bucket, c.object, err, c.ok)
+		}
+	}
+}
+
+// TestSpecEqual changes each field in turn, also those that are added one day.
+func TestSpecEqual(t *testing.T) {
+	one, other := int64(1), int64(2)
+	base := session.Spec{Bucket: "bucket", Object: "object", Metadata: map[string]string{"k": "v"}, IfGenerationMatch: &one, IfMetagenerationMatch: &one}
+	again := base
+	same := int64(1)
+	again.Metadata, again.IfGenerationMatch = map[string]string{"k": "v"}, &same
+	if !base.Equal(again) || !(session.Spec{}).Equal(session.Spec{Metadata: map[string]string{}}) {
+		t.Error("equal Specs are not Equal")
+	}
+	for i := range reflect.TypeFor[session.Spec]().NumField() {
+		for _, clear := range []bool{true, false} {
+			changed := base
+			f := reflect.ValueOf(&changed).Elem().Field(i)
+			switch v := f.Addr().Interface().(type) {
+			case *string:
+				*v += "x"
+			case **int64:
+				*v = &other
+				if clear {
+					*v = nil
+				}
+			case *map[string]string:
+				*v = map[string]string{"k": "w"}
+				if clear {
+					*v = nil
+				}
+			default:
+				t.Fatalf("teach this test about %T", v)
+			}
+			if base.Equal(changed) || changed.Equal(base) {
+				t.Errorf("a Spec with another %s is Equal", reflect.TypeFor[session.Spec]().Field(i).Name)
+			}
+		}
+	}
+}
+
+func TestUnmet(t *testing.T) {
+	n := func(n int64) *int64 { return &n }
+	there := &session.Object{Generation: 5, Metageneration: 2}
+	for _, c := range []struct {
+		generation, metageneration *int64
+		object                     *session.Object
+		want                       string // part of the message; "" if it is met
+	}{
+		{nil, nil, nil, ""},
+		{nil, nil, there, ""},
+		{n(0), nil, nil, ""},
+		{n(5), nil, there, ""},
+		{n(5), n(2), there, ""},
+		{n(0), nil, there, "exists (generation 5)"},
+		{n(5), nil, nil, "there is no gs://bucket/object"},
+		{n(4), nil, there, "has generation 5, want 4"},
+		{nil, n(3), there, "has metageneration 2, want 3"},
+		{nil, n(3), nil, "metageneration"},
+		{n(5), n(3), there, "has metageneration 2, want 3"},
+	} {
+		spec := session.Spec{Bucket: "bucket", Object: "object", IfGenerationMatch: c.generation, IfMetagenerationMatch: c.metageneration}
+		err := spec.Unmet(c.object)
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, session.ErrPrecondition) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v, want %q", c, err, c.want)
+		}
+		if got, want := spec.Conditional(), c.generation != nil || c.metageneration != nil; got != want {
+			t.Errorf("%+v: Conditional() = %v", c, got)
+		}
+	}
+}
