@@ -54,7 +54,12 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	want.md5 = nil // ignored: a composed object has none
+	// A crc32c is a demand (the Go library's SendCRC32C), except when an md5Hash
+	// comes with it: gcloud sends both of the first source along with the rest of
+	// its metadata, and the service makes the object nevertheless.
+	if want.md5 != nil {
+		want = checksums{}
+	}
 	o.Bucket, o.Name = q.bucket, q.object
 	if err := checkName(o.Name); err != nil {
 		return nil, err

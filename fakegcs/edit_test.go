@@ -123,6 +123,10 @@ func TestCompose(t *testing.T) {
 			if _, err := bad.Run(ctx); statusOf(err) != 400 {
 				t.Errorf("with a wrong crc32c: %v", err)
 			}
+			gcloud := `{"destination":{"crc32c":"AAAAAA==","md5Hash":"1B2M2Y8AsgTpgAmY7PhCfg=="},"sourceObjects":[{"name":"tail"}]}`
+			if a := w.do("POST", "/storage/v1/b/bkt/o/gcloud/compose", []byte(gcloud)); a.StatusCode != 200 {
+				t.Errorf("with the metadata of the first source: %d %s", a.StatusCode, a.body)
+			}
 			if _, err := bkt.Object("bad").ComposerFrom(bkt.Object("missing")).Run(ctx); statusOf(err) != 404 {
 				t.Errorf("of an object that is not there: %v", err)
 			}
