@@ -1,0 +1,398 @@
+package upload_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+var (
+	seedFlag  = flag.Uint64("seed", 0, "run only this seed of the simulation, and print what happened")
+	seedsFlag = flag.Uint64("seeds", 400, "how many seeds the simulation runs")
+)
+
+// TestSimulation runs uploads with everything against them, many times, each
+// from one seed: random faults in both directions of every exchange, crashes
+// of the process with whatever the store held at that moment, sources that
+// change, outages from seconds to days of virtual time. The oracle knows
+// nothing of the uploader: it looks at the object, the error and the requests
+// that the server saw.
+//
+//	go test ./upload -run Simulation -seed 17        one seed, with its story
+//	go test ./upload -run Simulation -seeds 100000   more of them
+func TestSimulation(t *testing.T) {
+	if *seedFlag != 0 {
+		simulate(t, *seedFlag, t.Logf)
+		return
+	}
+	var total outcome
+	for seed := uint64(1); seed <= *seedsFlag; seed++ {
+		total.add(simulate(t, seed, nil))
+		if t.Failed() {
+			t.Fatalf("seed %d: go test ./upload -run Simulation -seed %d", seed, seed)
+		}
+	}
+	t.Logf("%d seeds: %+v", *seedsFlag, total)
+}
+
+// outcome counts what happened, for the report.
+type outcome struct {
+	Runs, Done, Failed, Crashes, Requests, Faults int
+	Resumed, Restarted, Resent, Sent              int64
+	Virtual                                       time.Duration
+}
+
+func (o *outcome) add(p outcome) {
+	o.Runs += p.Runs
+	o.Done += p.Done
+	o.Failed += p.Failed
+	o.Crashes += p.Crashes
+	o.Requests += p.Requests
+	o.Faults += p.Faults
+	o.Resumed += p.Resumed
+	o.Restarted += p.Restarted
+	o.Resent += p.Resent
+	o.Sent += p.Sent
+	o.Virtual += p.Virtual
+}
+
+func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome) {
+	dir := filepath.Join(t.TempDir(), fmt.Sprint(seed))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	synctest.Test(t, func(t *testing.T) {
+		s := &simulation{rnd: rand.New(rand.NewPCG(seed, 1)), logf: logf, out: &out}
+		s.run(t, dir)
+		if t.Failed() {
+			t.Logf("seed %d\n%s", seed, s.w.trace())
+		}
+	})
+	return out
+}
+
+type simulation struct {
+	w        *world
+	rnd      *rand.Rand
+	logf     func(string, ...any)
+	out      *outcome
+	versions [][]byte // of the source, the newest last
+	path     string
+}
+
+func (s *simulation) log(format string, args ...any) {
+	if s.logf != nil {
+		s.logf("%v "+format, append([]any{time.Now().Format("02 15:04:05.000")}, args...)...)
+	}
+}
+
+func (s *simulation) chance(percent int) bool { return s.rnd.IntN(100) < percent }
+
+// size is one at a boundary, or any.
+func (s *simulation) size() int64 {
+	edges := []int64{0, 1, q - 1, q, q + 1, 2*q - 1, 2 * q, 2*q + 1, 5 * q, 8*q + 3}
+	if s.chance(40) {
+		return edges[s.rnd.IntN(len(edges))]
+	}
+	return s.rnd.Int64N(24 * q)
+}
+
+func (s *simulation) content(size int64) []byte {
+	b := make([]byte, size)
+	var seed [32]byte
+	for i := range seed {
+		seed[i] = byte(s.rnd.Uint32())
+	}
+	_, _ = rand.NewChaCha8(seed).Read(b)
+	return b
+}
+
+// faults is a random plan.
+func (s *simulation) faults() []fakegcs.Fault {
+	ops := []fakegcs.Op{fakegcs.OpStart, fakegcs.OpPut, fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize, fakegcs.OpInsert, fakegcs.OpGet, ""}
+	var plan []fakegcs.Fault
+	for range s.rnd.IntN(9) {
+		all := append(append(append([]fault{}, faults...), dataFaults...), finalFaults...)
+		f := all[s.rnd.IntN(len(all))].plan
+		f.On = fakegcs.Match{Op: ops[s.rnd.IntN(len(ops))]}
+		f.Skip = s.rnd.IntN(4)
+		f.Times = 1 + s.rnd.IntN(3)
+		if f.Do.Bytes > 0 {
+			f.Do.Bytes = s.rnd.Int64N(6*q) + 1
+		}
+		if f.Validate() == nil {
+			plan = append(plan, f)
+		}
+	}
+	return plan
+}
+
+func (s *simulation) run(t *testing.T, dir string) {
+	stream := s.chance(25)
+	opts := &fakegcs.Options{RunningHash: s.chance(50), NoMD5: s.chance(50)}
+	if s.chance(80) { // a link on which a crash finds something under way
+		opts.Rate, opts.Latency = 128<<10<<s.rnd.IntN(6), time.Duration(s.rnd.Int64N(int64(300*time.Millisecond)))
+	}
+	s.w = newWorld(t, dir, opts)
+	defer s.w.close()
+	s.versions = [][]byte{s.content(s.size())}
+	s.path = s.w.file(s.versions[0])
+	plan := s.faults()
+	if err := s.w.srv.AddFaults(plan...); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range plan {
+		s.log("plan: %+v", f)
+	}
+	if s.chance(30) {
+		// An outage, some time into the upload.
+		begin, length := s.duration(2*time.Minute), s.duration(3*24*time.Hour)
+		do := []fakegcs.Action{{Effect: fakegcs.EffectStatus, Status: 503}, {Effect: fakegcs.EffectReset}, {Effect: fakegcs.EffectStatus, Status: 429, RetryAfter: "3600"}}[s.rnd.IntN(3)]
+		s.log("an outage in %v for %v: %s", begin, length, do.Effect)
+		outage := time.AfterFunc(begin, func() {
+			s.w.down(do)
+			time.AfterFunc(length, s.w.srv.ClearFaults)
+		})
+		defer outage.Stop()
+	}
+	options := func(o *upload.Options) {
+		o.ChunkSize = []int64{0, q, q, 2 * q, 3 * q, 100 * q}[s.rnd.IntN(6)]
+		o.Window = int(q * (1 + s.rnd.Int64N(3)))
+		if s.chance(30) {
+			o.RetryFor = s.duration(4 * 24 * time.Hour)
+		}
+	}
+	start := time.Now()
+	for s.out.Runs < 40 {
+		s.out.Runs++
+		if s.once(t, stream, options) {
+			break
+		}
+		if s.chance(10) && !stream {
+			s.change(t)
+		}
+		time.Sleep(s.duration(time.Hour))
+	}
+	s.out.Virtual = time.Since(start)
+	s.judge(t)
+}
+
+func (s *simulation) duration(max time.Duration) time.Duration {
+	// As likely short as long.
+	d := time.Second << s.rnd.IntN(20)
+	return min(d, max) + time.Duration(s.rnd.Int64N(int64(time.Second)))
+}
+
+// once is one life of a process. It reports whether all is over.
+func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Options)) bool {
+	ctx, die := context.WithCancel(t.Context())
+	defer die()
+	p := &process{Store: s.w.store}
+	if s.chance(50) {
+		// A crash: at once nothing is written or sent any more.
+		at := s.duration(5 * time.Minute)
+		if s.chance(70) {
+			at = time.Duration(s.rnd.Int64N(int64(10 * time.Second)))
+		}
+		timer := time.AfterFunc(at, func() { p.dead.Store(true); die() })
+		defer timer.Stop()
+	} else if s.chance(30) {
+		p.saves.Store(s.rnd.Int64N(6) + 1) // dies in a save
+		p.die = die
+	}
+	var waited sync.Map
+	up := s.w.uploader(options, func(o *upload.Options) {
+		o.Store = p
+		o.RestartChanged = s.chance(50)
+		o.Observer = func(e upload.Event) {
+			if e.Delay >= time.Minute {
+				waited.Store(e.Delay, true)
+			}
+			if e.Kind != upload.Progress {
+				s.log("%v %v at %d: %s", e.Kind, e.Delay, e.Committed, e.Cause)
+			}
+			if e.Kind == upload.Restarted {
+				s.out.Restarted++
+			}
+		}
+	})
+	content := s.versions[len(s.versions)-1]
+	var res *upload.Result
+	var err error
+	if stream {
+		res, err = up.Reader(ctx, pieces(content), spec)
+	} else {
+		res, err = up.File(ctx, s.path, spec)
+	}
+	waited.Range(func(d, _ any) bool { t.Errorf("a wait of %v", d); return true })
+	s.out.Resent += res.BytesResent
+	s.out.Sent += res.BytesSent
+	if res.Resumed {
+		s.out.Resumed++
+	}
+	s.log("run %d: %v %+v", s.out.Runs, err, res)
+	switch {
+	case p.dead.Load():
+		s.out.Crashes++
+		return false
+	case err == nil:
+		s.out.Done++
+		got, rerr := s.w.srv.ReadObject("bkt", "obj")
+		if rerr != nil || !bytes.Equal(got, content) {
+			t.Errorf("the upload is done, and the object (%d bytes, %v) is not the source", len(got), rerr)
+		}
+		if res.Object == nil || res.Object.CRC32C != chunk.Update(0, content) {
+			t.Errorf("Result.Object = %+v", res.Object)
+		}
+		s.w.wantSaved(0)
+		return true
+	}
+	s.out.Failed++
+	if !typed(err) {
+		t.Errorf("an error without a sentinel: %v", err)
+	}
+	if errors.Is(err, session.ErrChecksum) || errors.Is(err, session.ErrForeignWriter) {
+		t.Errorf("nobody damaged anything: %v", err)
+	}
+	return stream && !errors.Is(err, session.ErrBudget) && !errors.Is(err, session.ErrGone)
+}
+
+func typed(err error) bool {
+	for _, kind := range []error{
+		session.ErrBudget, session.ErrGone, session.ErrSourceChanged, session.ErrContradiction, session.ErrForeignWriter, session.ErrChecksum,
+	} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// process is the store as one process sees it: when that is dead, nothing is
+// written any more.
+type process struct {
+	session.Store
+	dead  atomic.Bool
+	saves atomic.Int64 // dies in the save with this number, counted down
+	die   func()
+}
+
+var errDead = errors.New("the process is dead")
+
+func (p *process) Save(ctx context.Context, token *session.Token) error {
+	if p.die != nil && p.saves.Add(-1) == 0 {
+		if token.HighWater%2 == 0 { // before or after the rename
+			_ = p.Store.Save(ctx, token)
+		}
+		p.dead.Store(true)
+		p.die()
+	}
+	if p.dead.Load() {
+		return errDead
+	}
+	return p.Store.Save(ctx, token)
+}
+
+func (p *process) Delete(ctx context.Context, id string) error {
+	if p.dead.Load() {
+		return errDead
+	}
+	return p.Store.Delete(ctx, id)
+}
+
+// change makes the source another one, in one of the ways in which that
+// happens.
+func (s *simulation) change(t *testing.T) {
+	now := bytes.Clone(s.versions[len(s.versions)-1])
+	switch s.rnd.IntN(4) {
+	case 0: // touched
+		s.log("the source is touched")
+		if err := os.Chtimes(s.path, time.Time{}, time.Unix(1e9+s.rnd.Int64N(1e8), 0)); err != nil {
+			t.Fatal(err)
+		}
+		return
+	case 1: // edited, and the modification time put back
+		if len(now) == 0 {
+			return
+		}
+		at := s.rnd.Int64N(int64(len(now)))
+		s.log("byte %d of the source is edited quietly", at)
+		now[at] ^= 1
+		if err := editQuietly(s.path, at); err != nil {
+			t.Fatal(err)
+		}
+	case 2:
+		s.log("the source grows")
+		now = append(now, 'x')
+		if err := appendTo(s.path, "x"); err != nil {
+			t.Fatal(err)
+		}
+	case 3:
+		s.log("the source is replaced")
+		now = s.content(s.size())
+		if err := errors.Join(os.WriteFile(s.path+".new", now, 0o600), os.Rename(s.path+".new", s.path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.versions = append(s.versions, now)
+}
+
+// judge looks at what the server saw, from the first request to the last.
+func (s *simulation) judge(t *testing.T) {
+	// An object, if there is one, is a version of the source, whole.
+	if got, err := s.w.srv.ReadObject("bkt", "obj"); err == nil {
+		whole := false
+		for _, v := range s.versions {
+			whole = whole || bytes.Equal(v, got)
+		}
+		if !whole {
+			t.Errorf("the object, %d bytes, is no version of the source", len(got))
+		}
+	}
+	// No byte that the server said it had committed was sent again, unless to
+	// another session.
+	committed := int64(0)
+	for _, r := range s.w.srv.Requests() {
+		s.out.Requests++
+		if r.Fault != "" {
+			s.out.Faults++
+		}
+		switch r.Op {
+		case fakegcs.OpStart:
+			committed = 0
+		case fakegcs.OpPut, fakegcs.OpFinalize:
+			first, _, ok := strings.Cut(strings.TrimPrefix(r.ContentRange, "bytes "), "-")
+			if from, err := strconv.ParseInt(first, 10, 64); ok && err == nil && from < committed {
+				t.Errorf("bytes from %d were sent, and the client knew of %d committed ones", from, committed)
+			}
+		}
+		if last, ok := strings.CutPrefix(r.Range, "bytes=0-"); ok && r.Status != 0 {
+			if n, err := strconv.ParseInt(last, 10, 64); err == nil {
+				committed = n + 1
+			}
+		}
+	}
+	// Every retry waits, so requests are bounded by time. Each run that is
+	// neither crashed nor done ends within its budget.
+	if n := s.out.Requests; n > 400+int(s.out.Virtual/(15*time.Second)) {
+		t.Errorf("%d requests in %v", n, s.out.Virtual)
+	}
+}
