@@ -32,7 +32,11 @@ func (c *console) message(format string, args ...any) {
 
 // fail prints a line, also when the console is quiet.
 func (c *console) fail(text string) {
-	_, _ = c.Write([]byte("gcsup: " + printable(text) + "\n"))
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = printable(line)
+	}
+	_, _ = c.Write([]byte("gcsup: " + strings.Join(lines, "\n") + "\n"))
 }
 
 // Write prints whole lines above the live line.
@@ -84,8 +88,8 @@ func (c *console) width() (columns int, ok bool) {
 	return columns, true
 }
 
-// printable keeps what a server or a file's name says from steering the
-// terminal.
+// printable makes one line of text, and keeps what a server or a file's name
+// says from steering the terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == utf8.RuneError {

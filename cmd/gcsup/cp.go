@@ -50,7 +50,6 @@ where the service stands. If the file has changed since, nothing is sent.`,
 	f.place.add(fs)
 	f.send.add(fs)
 	f.output.add(fs)
-	cmd.MarkFlagsMutuallyExclusive("no-clobber", "if-generation-match")
 	return cmd
 }
 
@@ -81,6 +80,9 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 			}
 			return c.uploader.File(ctx, j.source, spec)
 		}
+	}
+	if f.noClobber && cmd.Flags().Changed("if-generation-match") {
+		return r.refuse(tasks, usagef("--no-clobber and --if-generation-match exclude each other"))
 	}
 	opts, err := f.send.options()
 	if err != nil {

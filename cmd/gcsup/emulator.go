@@ -3,17 +3,22 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"gcsup/fakegcs"
 	"gcsup/internal/pipenet"
@@ -22,8 +27,7 @@ import (
 )
 
 func newEmulator(std stdio) *cobra.Command {
-	var addr, faults string
-	var opts fakegcs.Options
+	var f emulatorFlags
 	cmd := &cobra.Command{
 		Use:   "emulator",
 		Short: "Serve an emulator of Cloud Storage",
@@ -32,28 +36,117 @@ it is ready it prints one line, which makes clients use it:
 
   export STORAGE_EMULATOR_HOST=http://HOST:PORT
 
-It asks for no credentials. It ends on SIGINT or SIGTERM.`,
+It asks for no credentials. It ends on SIGINT or SIGTERM. With --tls it makes a
+certificate authority of its own, and says on standard error where that is.
+
+While it runs, HTTP requests to /_fakegcs/ show and change the fault plan, the
+requests so far and the clock; see the documentation of package fakegcs.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if faults != "" {
-				plan, err := readFaults(faults)
-				if err != nil {
-					return err
-				}
-				opts.Faults = plan
+			opts, err := f.options(std)
+			if err != nil {
+				return err
 			}
-			if _, _, err := net.SplitHostPort(addr); err != nil {
-				return usagef("--addr %q: want HOST:PORT; port 0 takes a free one", addr)
-			}
-			return serveEmulator(cmd.Context(), std, addr, opts)
+			return serveEmulator(cmd.Context(), std, f, opts)
 		},
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&addr, "addr", "127.0.0.1:4443", "listen on `HOST:PORT`; port 0 takes a free one")
-	flags.StringVar(&opts.Dir, "dir", "", "keep everything in `DIR`, and go on with what is there (default: in memory)")
-	flags.StringVar(&faults, "faults", "", "act on the fault plan in `FILE`, a JSON array")
-	flags.BoolVar(&opts.CreateBuckets, "create-buckets", false, "make a bucket when it is first named")
+	f.add(cmd.Flags())
 	return cmd
+}
+
+// emulatorFlags are the flags of the command.
+type emulatorFlags struct {
+	addr, dir, faults, log        string
+	createBuckets, discard, noMD5 bool
+	tls, http2                    bool
+	latency                       time.Duration
+	rate, totalRate               byteSize
+}
+
+func (f *emulatorFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.addr, "addr", "127.0.0.1:4443", "listen on `HOST:PORT`; port 0 takes a free one")
+	fs.StringVar(&f.dir, "dir", "", "keep everything in `DIR`, and go on with what is there (default: in memory)")
+	fs.StringVar(&f.faults, "faults", "", "act on the fault plan in `FILE`, a JSON array")
+	fs.BoolVar(&f.createBuckets, "create-buckets", false, "make a bucket when it is first named")
+	fs.BoolVar(&f.tls, "tls", false, "speak https")
+	fs.BoolVar(&f.http2, "http2", true, "with --tls, offer HTTP/2")
+	fs.DurationVar(&f.latency, "latency", 0, "hold back each reply so long")
+	fs.Var(&f.rate, "rate", "bytes per second of each connection, such as 10MiB (default: no limit)")
+	fs.Var(&f.totalRate, "total-rate", "bytes per second of all connections together (default: no limit)")
+	fs.BoolVar(&f.discard, "discard", false, "keep sizes and checksums of objects only, not their bytes")
+	fs.BoolVar(&f.noMD5, "no-md5", false, "compute no MD5, which costs more than all else together")
+	fs.StringVar(&f.log, "log", "", "write requests to standard error, as `text` or json")
+}
+
+// options are the flags as the emulator knows them.
+func (f *emulatorFlags) options(std stdio) (fakegcs.Options, error) {
+	opts := fakegcs.Options{
+		Dir: f.dir, CreateBuckets: f.createBuckets, Discard: f.discard, NoMD5: f.noMD5,
+		Latency: f.latency, Rate: int64(f.rate), TotalRate: int64(f.totalRate),
+	}
+	switch {
+	case f.dir != "" && f.discard:
+		return opts, usagef("--dir and --discard exclude each other")
+	case f.latency < 0:
+		return opts, usagef("--latency %v: want a duration that isn't negative", f.latency)
+	}
+	if _, _, err := net.SplitHostPort(f.addr); err != nil {
+		return opts, usagef("--addr %q: want HOST:PORT; port 0 takes a free one", f.addr)
+	}
+	switch f.log {
+	case "":
+	case "text":
+		opts.OnRequest = requestLog(std.err, requestText)
+	case "json":
+		opts.OnRequest = requestLog(std.err, requestJSON)
+	default:
+		return opts, usagef("--log %q: want text or json", f.log)
+	}
+	if f.faults != "" {
+		plan, err := readFaults(f.faults)
+		if err != nil {
+			return opts, err
+		}
+		opts.Faults = plan
+	}
+	return opts, nil
+}
+
+// requestLog writes a line for each request. A line that can't be written is
+// lost; the emulator goes on.
+func requestLog(w io.Writer, line func(fakegcs.Request) string) func(fakegcs.Request) {
+	var mu sync.Mutex
+	return func(r fakegcs.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = fmt.Fprintln(w, line(r))
+	}
+}
+
+// requestText is a request for people.
+func requestText(r fakegcs.Request) string {
+	status := fmt.Sprint(r.Status)
+	if r.Status == 0 {
+		status = "no reply"
+	}
+	text := fmt.Sprintf("%s %-6s %-13s %s/%s: %s", r.Time.Format("15:04:05.000"), r.Method, r.Op, r.Bucket, r.Object, status)
+	for _, part := range []struct{ before, value string }{
+		{", sent ", r.ContentRange}, {", committed ", r.Range}, {", fault ", string(r.Fault)},
+	} {
+		if part.value != "" {
+			text += part.before + part.value
+		}
+	}
+	return fmt.Sprintf("%s (%d bytes, %v)", text, r.Received, r.Elapsed.Round(time.Microsecond))
+}
+
+// requestJSON is a request as JSON on one line.
+func requestJSON(r fakegcs.Request) string {
+	line, err := json.Marshal(r)
+	if err != nil { // it has numbers and text only
+		return err.Error()
+	}
+	return string(line)
 }
 
 func readFaults(path string) ([]fakegcs.Fault, error) {
@@ -70,8 +163,8 @@ func readFaults(path string) ([]fakegcs.Fault, error) {
 }
 
 // serveEmulator serves until ctx ends.
-func serveEmulator(ctx context.Context, std stdio, addr string, opts fakegcs.Options) error {
-	ln, err := net.Listen("tcp", addr)
+func serveEmulator(ctx context.Context, std stdio, f emulatorFlags, opts fakegcs.Options) error {
+	ln, err := net.Listen("tcp", f.addr)
 	if err != nil {
 		return fmt.Errorf("emulator: %w", err)
 	}
@@ -80,8 +173,20 @@ func serveEmulator(ctx context.Context, std stdio, addr string, opts fakegcs.Opt
 	if err != nil {
 		return err
 	}
+	scheme := "http"
+	if f.tls {
+		scheme = "https"
+		ca, remove, err := e.secure(f.dir, f.http2, ln.Addr())
+		if err != nil {
+			return errors.Join(err, e.close())
+		}
+		defer remove()
+		if _, err := fmt.Fprintf(std.err, "clients trust it by SSL_CERT_FILE=%s\n", ca); err != nil {
+			return errors.Join(fmt.Errorf("standard error: %w", err), e.close())
+		}
+	}
 	failed := e.serve(ln)
-	if _, err := fmt.Fprintf(std.out, "export STORAGE_EMULATOR_HOST=http://%s\n", reachable(ln.Addr())); err != nil {
+	if _, err := fmt.Fprintf(std.out, "export STORAGE_EMULATOR_HOST=%s://%s\n", scheme, reachable(ln.Addr())); err != nil {
 		return errors.Join(fmt.Errorf("standard output: %w", err), e.close())
 	}
 	select {
@@ -122,12 +227,46 @@ func newEmulated(opts fakegcs.Options) (*emulated, error) {
 	return &emulated{server, &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}}, nil
 }
 
+// secure makes e speak TLS. The certificate of the authority goes into a file
+// in dir, or in a temporary directory when dir is empty; remove takes that away.
+func (e *emulated) secure(dir string, http2 bool, addr net.Addr) (ca string, remove func(), err error) {
+	host, _, err := net.SplitHostPort(reachable(addr))
+	if err != nil {
+		return "", nil, fmt.Errorf("emulator: %w", err)
+	}
+	cert, pem, err := fakegcs.NewCertificate("localhost", "127.0.0.1", "::1", host)
+	if err != nil {
+		return "", nil, fmt.Errorf("emulator: %w", err)
+	}
+	remove = func() {}
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "gcsup-emulator-"); err != nil {
+			return "", nil, fmt.Errorf("emulator: %w", err)
+		}
+		remove = func() { _ = os.RemoveAll(dir) }
+	}
+	ca = filepath.Join(dir, "ca.pem")
+	if err := os.WriteFile(ca, pem, 0o644); err != nil {
+		remove()
+		return "", nil, fmt.Errorf("emulator: %w", err)
+	}
+	e.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}}
+	e.http.Protocols = new(http.Protocols)
+	e.http.Protocols.SetHTTP1(true)
+	e.http.Protocols.SetHTTP2(http2)
+	return ca, remove, nil
+}
+
 // serve serves on ln in the background; the channel gives the error that ends
 // it early.
 func (e *emulated) serve(ln net.Listener) <-chan error {
 	failed := make(chan error, 1)
 	go func() {
-		if err := e.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		serve := e.http.Serve
+		if e.http.TLSConfig != nil {
+			serve = func(ln net.Listener) error { return e.http.ServeTLS(ln, "", "") }
+		}
+		if err := serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			failed <- fmt.Errorf("emulator: %w", err)
 		}
 	}()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -78,7 +79,8 @@ func newResultLine(source, destination, status string, res *upload.Result, err e
 	}
 	if status == statusFailed {
 		l.Error = &errorLine{Kind: classify(err).kind, Message: err.Error()}
-		if e, ok := errors.AsType[*session.Error](err); ok {
+		// An interruption may wrap what was wrong before: not its cause.
+		if e, ok := errors.AsType[*session.Error](err); ok && !errors.Is(err, context.Canceled) {
 			l.Error.Status = known(e.Status, e.Status != 0)
 		}
 	}

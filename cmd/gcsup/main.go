@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -63,7 +64,7 @@ func execute(ctx context.Context, args []string, std stdio) int {
 		return int(code)
 	}
 	if !*started { // cobra's own: unknown command, bad flag, wrong number of arguments
-		err = usagef("%w; see gcsup help", err)
+		err = usagef("%s; see gcsup help", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	newConsole(std.err, false).fail(err.Error())
 	return classify(err).code

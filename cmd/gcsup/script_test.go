@@ -1,0 +1,312 @@
+//go:build scripts
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite what the scripts compare with")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"gcsup": main})
+}
+
+// TestScripts runs the stories in testdata with the real program, in processes
+// of its own. Besides testscript's commands they have:
+//
+//	bytes FILE SIZE [SEED]         make a file of pseudo-random bytes
+//	emulator [FLAG...]             start gcsup emulator with a free port, set STORAGE_EMULATOR_HOST
+//	bucket NAME                    make a bucket there
+//	stop-emulator [SIGNAL]         end it; without a signal as SIGINT, and it must exit 0
+//	exits CODE COMMAND...          run a command to that exit code
+//	same-object gs://B/O FILE      the emulator has an object of exactly these bytes
+//	no-object gs://B/O             the emulator has no such object
+//	begin NAME REGEXP COMMAND...   start a command, wait until a line of its standard output matches
+//	signal NAME SIGNAL             send INT, TERM or KILL to it
+//	ended NAME CODE                wait for its end; its output is in NAME.out and NAME.err. A killed one has code -1
+//	received OP COUNT              the emulator has seen so many requests of that operation
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Values[childrenKey{}] = map[string]*child{}
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("GCSUP_STATE_DIR", filepath.Join(e.WorkDir, "state"))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"bytes":         scriptBytes,
+			"emulator":      scriptEmulator,
+			"bucket":        scriptBucket,
+			"stop-emulator": scriptStopEmulator,
+			"exits":         scriptExits,
+			"same-object":   scriptSameObject,
+			"no-object":     scriptNoObject,
+			"begin":         scriptBegin,
+			"signal":        scriptSignal,
+			"ended":         scriptEnded,
+			"received":      scriptReceived,
+		},
+	})
+}
+
+func usage(ts *testscript.TestScript, neg, ok bool, text string) {
+	if neg || !ok {
+		ts.Fatalf("usage: %s", text)
+	}
+}
+
+func number(ts *testscript.TestScript, text string) int {
+	n, err := strconv.Atoi(text)
+	ts.Check(err)
+	return n
+}
+
+func scriptBytes(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, len(args) == 2 || len(args) == 3, "bytes FILE SIZE [SEED]")
+	seed := 1
+	if len(args) == 3 {
+		seed = number(ts, args[2])
+	}
+	var size byteSize
+	ts.Check(size.Set(args[1]))
+	ts.Check(writeRandom(ts.MkAbs(args[0]), int64(size), uint64(seed)))
+}
+
+func writeRandom(path string, size int64, seed uint64) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	var key [32]byte
+	key[0], key[1] = byte(seed), byte(seed>>8)
+	_, err = io.CopyN(f, rand.NewChaCha8(key), size)
+	return errors.Join(err, f.Close())
+}
+
+// child is a process that a script runs beside others.
+type child struct {
+	cmd      *exec.Cmd
+	out, err bytes.Buffer
+	copied   chan struct{} // closed when out is complete
+}
+
+// start starts a command and waits until a line of its standard output
+// matches. It is killed at the end of the script if nothing else ended it.
+func start(ts *testscript.TestScript, until *regexp.Regexp, args []string) (c *child, matched string) {
+	path := filepath.Join(strings.Split(ts.Getenv("PATH"), string(os.PathListSeparator))[0], args[0])
+	c = &child{cmd: exec.Command(path, args[1:]...), copied: make(chan struct{})}
+	c.cmd.Dir = ts.MkAbs(".")
+	for _, key := range []string{"HOME", "PATH", "GCSUP_STATE_DIR", "STORAGE_EMULATOR_HOST", "TMPDIR", "GOCOVERDIR"} {
+		if value := ts.Getenv(key); value != "" {
+			c.cmd.Env = append(c.cmd.Env, key+"="+value)
+		}
+	}
+	c.cmd.Stderr = &c.err
+	stdout, pipe, err := os.Pipe()
+	ts.Check(err)
+	c.cmd.Stdout = pipe
+	ts.Check(c.cmd.Start())
+	ts.Check(pipe.Close())
+	ts.Defer(func() {
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+	})
+	line := make(chan string, 1)
+	go func() {
+		defer close(c.copied)
+		defer stdout.Close()
+		found := false
+		r := bufio.NewReader(stdout)
+		for {
+			text, err := r.ReadString('\n')
+			c.out.WriteString(text)
+			if !found && until.MatchString(text) {
+				found = true
+				line <- text
+			}
+			if err != nil {
+				close(line)
+				return
+			}
+		}
+	}()
+	matched, ok := <-line
+	if !ok {
+		_ = c.cmd.Wait()
+		ts.Fatalf("%q ended, and no line matched %q\nstdout:\n%s\nstderr:\n%s", args, until, &c.out, &c.err)
+	}
+	return c, matched
+}
+
+func (c *child) wait(ts *testscript.TestScript) int {
+	<-c.copied
+	err := c.cmd.Wait()
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		ts.Check(err)
+	}
+	return c.cmd.ProcessState.ExitCode()
+}
+
+// childrenOf are the children of a script by name.
+func childrenOf(ts *testscript.TestScript) map[string]*child {
+	return ts.Value(childrenKey{}).(map[string]*child)
+}
+
+type childrenKey struct{}
+
+func scriptBegin(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, len(args) >= 3, "begin NAME REGEXP COMMAND...")
+	until, err := regexp.Compile(args[1])
+	ts.Check(err)
+	childrenOf(ts)[args[0]], _ = start(ts, until, args[2:])
+}
+
+func signalOf(ts *testscript.TestScript, name string) os.Signal {
+	switch name {
+	case "INT":
+		return os.Interrupt
+	case "TERM":
+		return syscall.SIGTERM
+	case "KILL":
+		return os.Kill
+	}
+	ts.Fatalf("unknown signal %q", name)
+	return nil
+}
+
+func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, len(args) == 2 && childrenOf(ts)[args[0]] != nil, "signal NAME SIGNAL")
+	ts.Check(childrenOf(ts)[args[0]].cmd.Process.Signal(signalOf(ts, args[1])))
+}
+
+func scriptEnded(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, len(args) == 2 && childrenOf(ts)[args[0]] != nil, "ended NAME CODE")
+	c := childrenOf(ts)[args[0]]
+	code := c.wait(ts)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".out"), c.out.Bytes(), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".err"), c.err.Bytes(), 0o600))
+	if want := number(ts, args[1]); code != want {
+		ts.Fatalf("%s: exit code %d, want %d\nstdout:\n%s\nstderr:\n%s", args[0], code, want, &c.out, &c.err)
+	}
+}
+
+func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, len(args) >= 2, "exits CODE COMMAND...")
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if want := number(ts, args[0]); code != want {
+		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+}
+
+const emulatorName = "emulator"
+
+func scriptEmulator(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, true, "emulator [FLAG...]")
+	ready := regexp.MustCompile(`^export STORAGE_EMULATOR_HOST=(http://.*)\n$`)
+	c, line := start(ts, ready, append([]string{"gcsup", "emulator", "--addr", "127.0.0.1:0"}, args...))
+	childrenOf(ts)[emulatorName] = c
+	ts.Setenv("STORAGE_EMULATOR_HOST", ready.FindStringSubmatch(line)[1])
+}
+
+func scriptBucket(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, len(args) == 1, "bucket NAME")
+	resp, err := http.Post(ts.Getenv("STORAGE_EMULATOR_HOST")+"/storage/v1/b", "application/json", strings.NewReader(`{"name":"`+args[0]+`"}`))
+	ts.Check(err)
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		ts.Fatalf("bucket %s: status %d", args[0], resp.StatusCode)
+	}
+}
+
+func scriptStopEmulator(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, len(args) <= 1 && childrenOf(ts)[emulatorName] != nil, "stop-emulator [SIGNAL]")
+	c := childrenOf(ts)[emulatorName]
+	delete(childrenOf(ts), emulatorName)
+	name := "INT"
+	if len(args) == 1 {
+		name = args[0]
+	}
+	ts.Check(c.cmd.Process.Signal(signalOf(ts, name)))
+	code := c.wait(ts)
+	switch {
+	case name == "KILL":
+	case code != 0:
+		ts.Fatalf("emulator: exit code %d\n%s", code, &c.err)
+	case strings.Count(c.out.String(), "\n") != 1:
+		ts.Fatalf("emulator: more than one line on standard output:\n%s", &c.out)
+	}
+}
+
+func get(ts *testscript.TestScript, path string) *http.Response {
+	resp, err := http.Get(ts.Getenv("STORAGE_EMULATOR_HOST") + path)
+	ts.Check(err)
+	return resp
+}
+
+func getObject(ts *testscript.TestScript, gs string) *http.Response {
+	bucket, object, err := parseDestination(gs)
+	ts.Check(err)
+	return get(ts, "/storage/v1/b/"+bucket+"/o/"+url.PathEscape(object)+"?alt=media")
+}
+
+func scriptSameObject(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, len(args) == 2, "same-object gs://BUCKET/OBJECT FILE")
+	want, err := os.ReadFile(ts.MkAbs(args[1]))
+	ts.Check(err)
+	resp := getObject(ts, args[0])
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	if resp.StatusCode != http.StatusOK || !bytes.Equal(got, want) {
+		ts.Fatalf("%s: status %d, %d bytes; they are not the %d bytes of %s", args[0], resp.StatusCode, len(got), len(want), args[1])
+	}
+}
+
+func scriptNoObject(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, len(args) == 1, "no-object gs://BUCKET/OBJECT")
+	resp := getObject(ts, args[0])
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusNotFound {
+		ts.Fatalf("%s: status %d, want 404", args[0], resp.StatusCode)
+	}
+}
+
+func scriptReceived(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, len(args) == 2, "received OP COUNT")
+	resp := get(ts, "/_fakegcs/stats")
+	defer resp.Body.Close()
+	var stats struct{ Ops map[string]int }
+	ts.Check(json.NewDecoder(resp.Body).Decode(&stats))
+	if got, want := stats.Ops[args[0]], number(ts, args[1]); got != want {
+		ts.Fatalf("%d %s requests, want %d (all: %v)", got, args[0], want, stats.Ops)
+	}
+}
