@@ -230,6 +230,15 @@ func (t *transfer) settle(ctx context.Context, err error) error {
 		return err
 	}
 	t.res.Resumable = true
+	if t.taken == nil && !errors.Is(err, session.ErrSourceChanged) {
+		// What is known of the source and the server by now makes the resume
+		// cheaper, and notices more; without it there is one all the same.
+		// Not so of a source that changed: its checksums are not those of
+		// what was sent.
+		if serr := t.save(ctx, t.state.Sent); serr != nil {
+			t.event(Event{Kind: Warning, Cause: serr.Error()})
+		}
+	}
 	return err
 }
 

@@ -164,16 +164,20 @@ func (t *transfer) checkpoint() (chunk.Checkpoint, bool) {
 	return c, true
 }
 
-// save makes the Token durable before a request that sends up to offset to.
+// save makes the Token durable, before a request that sends up to offset to.
 func (t *transfer) save(ctx context.Context, to int64) error {
 	if t.token == nil {
 		return nil
 	}
 	token := *t.token
 	token.Committed = t.state.Committed
-	token.HighWater = max(t.state.Sent, to)
+	token.HighWater = max(token.HighWater, to)
 	token.Source = t.file.identity
-	t.token = pruned(token)
+	if c, ok := t.file.sum.Nearest(t.file.sum.Offset()); ok && c.Offset > 0 {
+		t.token = withCheckpoint(token, c)
+	} else {
+		t.token = pruned(token)
+	}
 	if err := t.u.opts.Store.Save(ctx, t.token); err != nil {
 		return err
 	}
