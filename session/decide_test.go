@@ -279,6 +279,18 @@ func TestStories(t *testing.T) {
 			{query(held(q)), "send"},
 			{put(2*q, held(2*q)), "send"},
 		}, session.State{Size: total, Committed: 2 * q, Sent: 2 * q}},
+		{"more than was sent, twice, and an outage between", at(q, q), []turn{
+			{query(held(2 * q)), "wait query"},
+			{query(status(503)), "wait query"},
+			{query(held(2 * q)), "wait query"},
+			{query(held(2 * q)), "ErrForeignWriter"},
+		}, session.State{Size: total, Committed: q, Sent: q, Failures: 3}},
+		{"no Range, twice, and an outage between", at(q, q), []turn{
+			{query(held(rangeless)), "wait query"},
+			{query(status(503)), "wait query"},
+			{query(held(rangeless)), "wait query"},
+			{query(held(rangeless)), "ErrContradiction"},
+		}, session.State{Size: total, Committed: q, Sent: q, Failures: 3}},
 		{"all there and not final", at(2*q, 2*q), []turn{
 			{finalize(total, held(total)), "wait finish"},
 			{finalize(total, held(total)), "wait finish"},
