@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gcsup/upload"
+)
+
+// docs/cli.md is what scripts rely on. These tests hold it against the program.
+
+// sections are the parts of the page by heading.
+func sections(t *testing.T) map[string]string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := map[string]string{}
+	for _, part := range strings.Split(string(page), "\n## ")[1:] {
+		heading, body, _ := strings.Cut(part, "\n")
+		parts[heading] = body
+	}
+	return parts
+}
+
+func TestDocumentedFlags(t *testing.T) {
+	parts := sections(t)
+	flag := regexp.MustCompile("`(?:-[a-z]`, `)?--([a-z0-9-]+)")
+	documented := func(text string) (names []string) {
+		for _, m := range flag.FindAllStringSubmatch(text, -1) {
+			names = append(names, m[1])
+		}
+		for _, m := range regexp.MustCompile(`\(#([a-z]+)\)`).FindAllStringSubmatch(text, -1) {
+			for heading, body := range parts {
+				if strings.ToLower(heading) != m[1] || heading == "Environment" {
+					continue
+				}
+				for _, line := range strings.Split(body, "\n") {
+					if name := flag.FindStringSubmatch(line); name != nil && strings.HasPrefix(line, "| `-") {
+						names = append(names, name[1])
+					}
+				}
+			}
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
+	}
+	root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
+	for _, cmd := range leaves(root) {
+		path := cmd.CommandPath()
+		var heading string
+		for h := range parts {
+			if h == path || strings.HasPrefix(h, path+" ") {
+				heading = h
+			}
+		}
+		if heading == "" {
+			t.Errorf("%s has no section in docs/cli.md", path)
+			continue
+		}
+		var have []string
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { have = append(have, f.Name) })
+		slices.Sort(have)
+		var want []string
+		for _, name := range documented(parts[heading]) {
+			// A text may also name a flag of another command.
+			if cmd.LocalFlags().Lookup(name) != nil || !anyHas(root, name) {
+				want = append(want, name)
+			}
+		}
+		if !slices.Equal(have, want) {
+			t.Errorf("%s has the flags\n%v, docs/cli.md has\n%v", path, have, want)
+		}
+	}
+}
+
+func leaves(cmd *cobra.Command) []*cobra.Command {
+	if len(cmd.Commands()) == 0 {
+		return []*cobra.Command{cmd}
+	}
+	var all []*cobra.Command
+	for _, c := range cmd.Commands() {
+		all = append(all, leaves(c)...)
+	}
+	return all
+}
+
+func anyHas(root *cobra.Command, flag string) bool {
+	return slices.ContainsFunc(leaves(root), func(c *cobra.Command) bool { return c.LocalFlags().Lookup(flag) != nil })
+}
+
+func TestDocumentedExitCodes(t *testing.T) {
+	var have, want []string
+	for _, m := range regexp.MustCompile("(?m)^\\| (\\d+) \\| (?:`([a-z_]+)`)? ?\\|").FindAllStringSubmatch(sections(t)["Exit codes"], -1) {
+		have = append(have, m[1]+" "+m[2])
+	}
+	want = append(want, fmt.Sprint(exitOK, " "), fmt.Sprint(exitSignal, " "))
+	for _, f := range failures() {
+		want = append(want, strconv.Itoa(f.code)+" "+f.kind)
+	}
+	slices.Sort(have)
+	slices.Sort(want)
+	want = slices.Compact(want)
+	if !slices.Equal(have, want) {
+		t.Errorf("docs/cli.md has the exit codes\n%q, the program\n%q", have, want)
+	}
+}
+
+func TestDocumentedJSON(t *testing.T) {
+	part := sections(t)["JSON Lines"]
+	results, events, ok := strings.Cut(part, "Before it come events")
+	if !ok {
+		t.Fatal("no text on events")
+	}
+	first := regexp.MustCompile("(?m)^\\| ((?:`[a-z0-9_]+`(?:, )?)+) \\|")
+	name := regexp.MustCompile("`([a-z0-9_]+)`")
+	column := func(text string) (names []string) {
+		for _, row := range first.FindAllStringSubmatch(text, -1) {
+			for _, m := range name.FindAllStringSubmatch(row[1], -1) {
+				names = append(names, m[1])
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	if have, want := column(results), slices.Sorted(slices.Values(resultFields)); !slices.Equal(have, want) {
+		t.Errorf("docs/cli.md has the fields\n%v of a result, the program\n%v", have, want)
+	}
+	var kinds []string
+	for k := range upload.Warning + 1 {
+		kinds = append(kinds, eventType(k))
+	}
+	slices.Sort(kinds)
+	if have := column(events); !slices.Equal(have, kinds) {
+		t.Errorf("docs/cli.md has the events\n%v, the program\n%v", have, kinds)
+	}
+	for f := range reflect.TypeFor[eventLine]().Fields() {
+		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !strings.Contains(events, "`"+key+"`") {
+			t.Errorf("docs/cli.md does not name the field %s of events", key)
+		}
+	}
+}
