@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"net"
 	"strings"
 	"time"
 
@@ -83,6 +84,7 @@ type Action struct {
 //	410 around another 4xx                   as that status
 //	412                                      look at the destination if the object may exist; fail
 //	499                                      someone cancelled the session: fail
+//	3xx, other 2xx in mid-upload             not the service's answer: wait, query
 //	other                                    fail
 //
 // Sources, reply by reply:
@@ -118,6 +120,9 @@ func Decide(s State, r Reply) (State, Action) {
 	case 404, 410:
 		return s.gone(r)
 	case 412:
+		if r.Reason == "orgPolicyConstraintFailed" {
+			return s.fail(r, ErrPermission)
+		}
 		return s.check(r)
 	case 499:
 		return s.fail(r, ErrCancelled)
@@ -296,6 +301,11 @@ func (s State) fail(r Reply, kind error) (State, Action) {
 }
 
 func verdict(r Reply) backoff.Verdict {
+	if r.Status >= 200 && r.Status < 400 && !r.Op.begins() {
+		// Not an answer of the service, which was there before: the login page
+		// of a network in between, say.
+		return backoff.Transient
+	}
 	if r.Status != 0 {
 		return backoff.Status(r.Status, r.Reason)
 	}
@@ -305,12 +315,21 @@ func verdict(r Reply) backoff.Verdict {
 	case errors.Is(r.Err, ErrCredentials), errors.Is(r.Err, ErrForeignURI):
 		return backoff.Permanent
 	}
+	if _, ok := errors.AsType[*net.DNSError](r.Err); ok && !r.Op.begins() {
+		// The name was known when the session was opened: this machine is
+		// between two networks.
+		return backoff.Transient
+	}
 	return backoff.Network(r.Err)
 }
 
+// begins reports whether an exchange is the first contact, whose failure may
+// mean that the service, or the bucket, is not there at all.
+func (op Op) begins() bool { return op == OpStart || op == OpInsert || op == OpStat }
+
 // permanent names what a reply that waiting cannot cure means.
 func permanent(r Reply, status int) error {
-	begins := r.Op == OpStart || r.Op == OpInsert || r.Op == OpStat
+	begins := r.Op.begins()
 	switch {
 	case errors.Is(r.Err, ErrCredentials):
 		return ErrCredentials

@@ -3,6 +3,7 @@ package session_test
 import (
 	"errors"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,8 @@ func TestDecide(t *testing.T) {
 		{"more is held than there is", session.Reply{Status: 308, Committed: total + 1, Sent: total}, [5]string{"ErrContradiction", queryWait, queryWait, queryWait, "ErrContradiction"}},
 		{"less is held than before", session.Reply{Status: 308, Committed: q - 1}, [5]string{"ErrContradiction", "ErrContradiction", "ErrContradiction", "ErrContradiction", "ErrContradiction"}},
 
+		{"no such host", session.Reply{Err: &net.DNSError{Err: "no such host", IsNotFound: true}}, [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}},
+		{"412 orgPolicyConstraintFailed", session.Reply{Status: 412, Reason: "orgPolicyConstraintFailed"}, all("ErrPermission")},
 		{"connection reset", session.Reply{Err: errReset}, again},
 		{"end of file", session.Reply{Err: io.EOF}, again},
 		{"connection cut", session.Reply{Err: io.ErrUnexpectedEOF}, again},
@@ -125,8 +128,8 @@ func TestDecide(t *testing.T) {
 		{"413", session.Reply{Status: 413}, refused},
 		{"416", session.Reply{Status: 416}, refused},
 
-		{"a redirect", session.Reply{Status: 302}, [5]string{"ErrNotFound", "ErrContradiction", "ErrContradiction", "ErrContradiction", "ErrNotFound"}},
-		{"204", session.Reply{Status: 204}, [5]string{"ErrNotFound", "ErrContradiction", "ErrContradiction", "ErrContradiction", "ErrNotFound"}},
+		{"a redirect", session.Reply{Status: 302}, [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}},
+		{"204", session.Reply{Status: 204}, [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}},
 		{"a certificate nobody trusts", session.Reply{Err: errTrust}, all("ErrNotFound")},
 		{"a session at another host", session.Reply{Err: session.ErrForeignURI}, all("ErrContradiction")},
 	} {

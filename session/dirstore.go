@@ -37,7 +37,7 @@ type Dir struct {
 var _ Store = (*Dir)(nil)
 
 // OpenDir opens the store in dir, which is made, with its parents, if it is
-// not there. The directory is the store's own: its mode is set to 0700.
+// not there, with mode 0700. One that others can write to is refused.
 // Errors of the file system wrap *fs.PathError.
 func OpenDir(dir string) (*Dir, error) {
 	if dir == "" {
@@ -57,10 +57,8 @@ func OpenDir(dir string) (*Dir, error) {
 	if !ownedByUs(info) {
 		return nil, fmt.Errorf("%w: the state directory %s belongs to another user", ErrUnsafe, dir)
 	}
-	if lax(info) {
-		if err := os.Chmod(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("state directory: %w", err)
-		}
+	if writable(info) {
+		return nil, fmt.Errorf("%w: others can write to the state directory %s (mode %04o); chmod 700 it, or name another", ErrUnsafe, dir, info.Mode().Perm())
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 // inherits from the user's profile, which the mode bits do not show.
 func lax(fs.FileInfo) bool { return false }
 
+func writable(fs.FileInfo) bool { return false }
+
 func ownedByUs(fs.FileInfo) bool { return true }
 
 // syncDir does nothing: a directory cannot be opened for syncing, and the

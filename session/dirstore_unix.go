@@ -12,6 +12,9 @@ import (
 // lax reports whether anyone but the owner has access.
 func lax(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 != 0 }
 
+// writable reports whether anyone but the owner can put files there.
+func writable(dir fs.FileInfo) bool { return dir.Mode().Perm()&0o022 != 0 }
+
 func ownedByUs(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return !ok || int(stat.Uid) == os.Geteuid()

@@ -41,16 +41,18 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// A directory that others can read is closed to them when it is opened.
-func TestLaxDirectoryIsClosed(t *testing.T) {
-	for _, perm := range []os.FileMode{0o755, 0o777, 0o750, 0o701} {
+// A directory in which others could plant a file is not used.
+func TestLaxDirectoryIsRefused(t *testing.T) {
+	for _, perm := range []os.FileMode{0o777, 0o770, 0o720, 0o702, 0o1777} {
 		dir := t.TempDir()
 		if err := os.Chmod(dir, perm); err != nil {
 			t.Fatal(err)
 		}
-		openDir(t, dir)
-		if got := mode(t, dir).Perm(); got != 0o700 {
-			t.Errorf("%v became %v, want 0700", perm, got)
+		if _, err := session.OpenDir(dir); !errors.Is(err, session.ErrUnsafe) {
+			t.Errorf("%v: %v, want ErrUnsafe", perm, err)
+		}
+		if got := mode(t, dir).Perm(); got != perm.Perm() {
+			t.Errorf("%v became %v", perm, got)
 		}
 	}
 }

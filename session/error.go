@@ -103,6 +103,9 @@ func (e *Error) Cause() string {
 
 // Unwrap gives the sentinel and the cause to errors.Is and errors.As.
 func (e *Error) Unwrap() []error {
+	if e == nil { // Action.Err of an action that is no failure
+		return nil
+	}
 	var errs []error
 	if e.Kind != nil {
 		errs = append(errs, e.Kind)

@@ -75,6 +75,10 @@ func (c *Client) Finalize(ctx context.Context, uri URI, rng chunk.Range, total i
 }
 
 func (c *Client) send(ctx context.Context, op Op, uri URI, rng chunk.Range, total int64, crc32c *uint32, body io.Reader) Reply {
+	if op == OpPut && rng.Len() == 0 {
+		// With a total it would finalize, and without a checksum.
+		return unsent(op, fmt.Errorf("%w: a part without bytes", ErrInvalid))
+	}
 	var guarded *guard
 	var reader io.Reader
 	if rng.Len() > 0 {
