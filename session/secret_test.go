@@ -210,7 +210,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 		}), "https://other.invalid", backoff.Permanent},
 		{"a proxy that is not there", nil, transport(proxy("http://" + closed.Addr().String())), host, backoff.Transient},
 		{"a proxy that refuses", nil, transport(proxy(refusing.endpoint())), host, backoff.Permanent},
-		{"a proxy that is none", nil, transport(proxy("nonsense://proxy")), host, backoff.Permanent},
+		{"a proxy that has no address", nil, transport(proxy("nonsense://proxy.invalid")), host, backoff.Transient},
 		{"a protocol that is none", nil, &http.Client{Transport: (&http.Transport{}).Clone()}, "http://[::1]:1", backoff.Transient},
 		{"cancelled", cancelled, transport(nil), plain.URL, backoff.Permanent},
 		{"a transport that prints", nil, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
