@@ -1,0 +1,55 @@
+package fakegcs
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// RandomFaults is a plan of n faults for uploads, the same for the same seed:
+// failures that the service, the network and servers between them really
+// show, at random requests and offsets of an upload of size bytes. An uploader
+// that resumes survives any such plan, since no fault in it lasts: each acts
+// once or twice, and none lies about what is committed or kills a session.
+func RandomFaults(seed uint64, n int, size int64) []Fault {
+	r := rand.New(rand.NewPCG(seed, 0x66616b65676373))
+	faults := make([]Fault, n)
+	for i := range faults {
+		faults[i] = randomFault(r, size)
+	}
+	return faults
+}
+
+func randomFault(r *rand.Rand, size int64) Fault {
+	one := func(list ...Op) Op { return list[r.IntN(len(list))] }
+	any4 := func() Op { return one(OpStart, OpPut, OpFinalize, OpQuery) }
+	data := func() Op { return one(OpPut, OpFinalize) }
+	within := func() int64 { return r.Int64N(size + 1) }
+	f := Fault{Skip: r.IntN(3), Times: 1 + r.IntN(2)}
+	switch r.IntN(12) {
+	case 0:
+		f.On.Op, f.Do = any4(), Action{Effect: EffectStatus, Status: []int{408, 429, 500, 502, 503, 504}[r.IntN(6)], Early: r.IntN(2) == 0}
+	case 1:
+		f.On.Op, f.Do = any4(), Action{Effect: EffectStatus, Status: 503, RetryAfter: []string{"1", "3", "+2s"}[r.IntN(3)]}
+	case 2:
+		f.On.Op, f.Do = any4(), Action{Effect: EffectStatus, Status: 502, Body: "<html>Bad Gateway</html>"}
+	case 3:
+		f.On.Op, f.Do = data(), Action{Effect: EffectStatusAfter, Status: 503, Bytes: within()}
+	case 4:
+		f.On.Op, f.Do = any4(), Action{Effect: []Effect{EffectReset, EffectClose}[r.IntN(2)]}
+	case 5:
+		f.On.Op, f.Do = data(), Action{Effect: EffectCutRequest, Bytes: within()}
+	case 6:
+		f.On.Op, f.Do = any4(), Action{Effect: EffectLoseReply}
+	case 7:
+		f.On.Op, f.Do = any4(), Action{Effect: EffectCutReply, Bytes: r.Int64N(200)}
+	case 8:
+		f.On.Op, f.Do = data(), Action{Effect: EffectShortCommit, Bytes: 1 + within()}
+	case 9:
+		f.On.Op, f.Do = data(), Action{Effect: EffectNoRange}
+	case 10:
+		f.On.Op, f.Do = OpFinalize, Action{Effect: EffectNotFinal}
+	case 11:
+		f.On.Op, f.Do = any4(), Action{Effect: EffectDelay, For: time.Duration(1 + r.Int64N(int64(5*time.Second)))}
+	}
+	return f
+}

@@ -1,0 +1,95 @@
+package fakegcs_test
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+)
+
+// A dumb uploader that does nothing but query after every trouble gets any
+// random plan done, and the object is its source: the server keeps its promises.
+func TestRandomFaults(t *testing.T) {
+	base := uint64(time.Now().UnixNano())
+	for i := range uint64(40) {
+		seed := base + i
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			size := int(seed % uint64(6*q))
+			faults := fakegcs.RandomFaults(seed, 12, int64(size))
+			if again := fakegcs.RandomFaults(seed, 12, int64(size)); !reflect.DeepEqual(faults, again) {
+				t.Error("the same seed gives another plan")
+			}
+			bubble(t, &fakegcs.Options{Faults: faults}, func(w *world) {
+				total := fmt.Sprint(size)
+				var uri string
+				for uri == "" {
+					if a, err := w.try("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x", nil); err == nil {
+						uri = a.Header.Get("Location")
+					}
+				}
+				committed, promised := 0, 0
+				for tries := 0; ; tries++ {
+					if tries > 500 {
+						t.Fatalf("not done after %d tries; plan %+v", tries, w.gcs.FaultReport())
+					}
+					to := min(committed+q*(1+tries%3), size)
+					if size-to < q {
+						to = size
+					}
+					spec := chunkRange(committed, to, total)
+					if committed == to { // nothing left but to finish
+						spec = "Content-Range: bytes */" + total
+					}
+					if a, err := w.try("PUT", uri, data(size)[committed:to], spec); err == nil && a.StatusCode == 200 {
+						break
+					}
+					a, err := w.try("PUT", uri, nil, "Content-Range: bytes */*")
+					if err != nil || a.StatusCode != 308 {
+						if err == nil && a.StatusCode == 200 {
+							break
+						}
+						continue
+					}
+					last := -1
+					fmt.Sscanf(a.Header.Get("Range"), "bytes=0-%d", &last)
+					if committed = last + 1; committed < promised || committed > size {
+						t.Fatalf("%d bytes were committed, now %d", promised, committed)
+					}
+					promised = committed
+				}
+				if got, err := w.gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, data(size)) {
+					t.Errorf("object has %d of %d bytes, %v", len(got), size, err)
+				}
+			})
+		})
+	}
+}
+
+// Whatever the URL, the server answers and does not fall over.
+func FuzzRequest(f *testing.F) {
+	for _, seed := range [][3]string{
+		{"GET", "/storage/v1/b/bkt/o/a%2Fb?alt=media", "bytes=0-3"},
+		{"PUT", "/upload/storage/v1/b/bkt/o?uploadType=resumable&upload_id=x", "bytes 0-1/2"},
+		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=multipart", ""},
+		{"POST", "/storage/v1/b/bkt/o/x/rewriteTo/b/bkt/o/y", "bytes */*"},
+		{"GET", "/bkt?delimiter=/&prefix=a&max-keys=1", ""},
+		{"PUT", "/bkt/o?uploadId=1&partNumber=1", ""},
+		{"GET", "/storage/v1/b/bkt/o?fields=items(name,a/b),kind", ""},
+		{"POST", "/_fakegcs/faults", ""},
+	} {
+		f.Add(seed[0], seed[1], seed[2], []byte(`{"name":"x"}`))
+	}
+	gcs, err := fakegcs.New(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := gcs.CreateBucket("bkt"); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, method, target, header string, body []byte) {
+		serve(t, gcs, method, target, header, body)
+	})
+}
