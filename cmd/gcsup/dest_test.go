@@ -32,6 +32,7 @@ func TestPlan(t *testing.T) {
 		{[]string{"d/a", "e/a"}, "gs://bkt/x/", nil, errUsage},
 		{[]string{"a", "a"}, "gs://bkt", nil, errUsage},
 		{[]string{"a"}, "bkt/x", nil, errUsage},
+		{[]string{"gs://bkt/a"}, "gs://bkt/b", nil, errUsage},
 		{[]string{"a"}, "s3://bkt/x", nil, errUsage},
 		{[]string{"a"}, "gs:/bkt/x", nil, errUsage},
 		{[]string{"a"}, "gs://", nil, errUsage},

@@ -1,0 +1,147 @@
+//go:build scripts
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+)
+
+// trap is a server that kills the client when it has received so many bytes of
+// the object.
+type trap struct {
+	http.Handler
+	left atomic.Int64
+	kill atomic.Pointer[os.Process]
+}
+
+func (tr *trap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPut {
+		r.Body = trapped{r.Body, tr}
+	}
+	tr.Handler.ServeHTTP(w, r)
+}
+
+type trapped struct {
+	io.ReadCloser
+	trap *trap
+}
+
+func (b trapped) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.trap.left.Add(-int64(n)) <= 0 {
+		if p := b.trap.kill.Swap(nil); p != nil {
+			_ = p.Kill()
+		}
+	}
+	return n, err
+}
+
+// A process that is killed at any byte, again and again, still makes the
+// object: with one session, and without sending a committed byte twice.
+func TestKilledAtRandomBytes(t *testing.T) {
+	const size, kills = 24<<20 + 12345, 6
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+
+	dir := t.TempDir()
+	source := filepath.Join(dir, "a.bin")
+	if err := writeRandom(source, size, seed); err != nil {
+		t.Fatal(err)
+	}
+	gcs, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := &trap{Handler: gcs}
+	srv := httptest.NewServer(tr)
+	t.Cleanup(srv.Close)
+	t.Cleanup(func() { _ = gcs.Close() }) // before: it ends what a dead client left
+
+	upload := func(kill bool) (output string, err error) {
+		cmd := exec.Command("gcsup", "cp", "--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", srv.URL, source, "gs://demo/a.bin")
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		tr.left.Store(1 << 62)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if kill {
+			// Mostly in the middle, and at times in the first or the last bytes.
+			tr.kill.Store(cmd.Process)
+			tr.left.Store(1 + random.Int64N(size/kills*2))
+		}
+		err = cmd.Wait()
+		tr.kill.Store(nil)
+		return out.String(), err
+	}
+	killed := 0
+	for range kills {
+		out, err := upload(true)
+		if err == nil {
+			break // the bytes that were left were fewer than the trap waited for
+		}
+		if code := err.(*exec.ExitError).ExitCode(); code != -1 {
+			t.Fatalf("exit code %d before it was killed:\n%s", code, out)
+		}
+		killed++
+	}
+	if _, done := gcs.Object("demo", "a.bin"); !done {
+		if out, err := upload(false); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	t.Logf("killed %d times", killed)
+
+	want, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := gcs.ReadObject("demo", "a.bin")
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the object has %d bytes, %v; they are not the %d of the source", len(got), err, len(want))
+	}
+	// In the order in which they came in: one whose client was killed may end
+	// after the next client's first.
+	requests := gcs.Requests()
+	slices.SortStableFunc(requests, func(a, b fakegcs.Request) int { return a.Time.Compare(b.Time) })
+	starts, committed := 0, int64(0)
+	for _, r := range requests {
+		switch r.Op {
+		case fakegcs.OpStart:
+			starts++
+		case fakegcs.OpPut, fakegcs.OpFinalize:
+			var from int64
+			if _, err := fmt.Sscanf(r.ContentRange, "bytes %d-", &from); err != nil {
+				t.Fatalf("Content-Range %q: %v", r.ContentRange, err)
+			}
+			if from != committed {
+				t.Errorf("%s begins at byte %d, the server had told %d", r.Op, from, committed)
+			}
+		}
+		if text, ok := strings.CutPrefix(r.Range, "bytes=0-"); ok {
+			if _, err := fmt.Sscan(text, &committed); err != nil {
+				t.Fatalf("Range %q: %v", r.Range, err)
+			}
+			committed++
+		}
+	}
+	if starts != 1 {
+		t.Errorf("%d sessions were begun, want 1", starts)
+	}
+}
