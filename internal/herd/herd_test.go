@@ -1,0 +1,406 @@
+package herd_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/backoff"
+	"gcsup/internal/herd"
+)
+
+var update = flag.Bool("update", false, "write the charts of docs/backoff.md anew")
+
+func scenario(t testing.TB, name string) herd.Scenario {
+	t.Helper()
+	s, err := herd.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func run(t testing.TB, s herd.Scenario, policies ...string) map[string]herd.Result {
+	t.Helper()
+	results, err := herd.Run(t.Context(), s, policies, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]herd.Result{}
+	for _, r := range results {
+		byName[r.Policy] = r
+	}
+	return byName
+}
+
+// TestOracle compares the simulation of policies without jitter with the
+// simplest program that could do it: go through time in milliseconds and look
+// at every client each time.
+func TestOracle(t *testing.T) {
+	for _, name := range []string{"none", "exponential"} {
+		for _, s := range []herd.Scenario{
+			{Clients: 1, Capacity: 1},
+			{Clients: 37, Capacity: 20, Outage: 2500 * time.Millisecond},
+			{Clients: 100, Capacity: 100, Outage: 20 * time.Second},
+			{Clients: 100, Capacity: 7},
+		} {
+			real := scenario(t, "herd")
+			real.Clients, real.Capacity, real.Outage = s.Clients, s.Capacity, s.Outage
+			got := run(t, real, name)[name]
+
+			policy, err := backoff.Named(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			due := make([]time.Duration, s.Clients)
+			tries := make([]int, s.Clients)
+			credit := 0.0 // requests
+			queue := max(float64(s.Capacity)/10, 1)
+			var requests int64
+			var all, longest time.Duration
+			left := s.Clients
+			for now := time.Duration(0); left > 0; now += time.Millisecond {
+				credit = min(credit+float64(s.Capacity)/1000, queue)
+				if now <= s.Outage {
+					credit = queue
+				}
+				for i := range due {
+					if due[i] != now {
+						continue
+					}
+					requests++
+					if now >= s.Outage && credit > 1-1e-9 {
+						credit--
+						left--
+						all = now
+						due[i] = -1
+						continue
+					}
+					wait := policy.Delay(tries[i], 0)
+					longest = max(longest, wait)
+					due[i] = now + wait
+					tries[i]++
+				}
+			}
+			if got.Requests != requests || got.Wasted != requests-int64(s.Clients) || got.All != all || got.MaxWait != longest || got.Failed != 0 {
+				t.Errorf("%s, %+v: %d requests, %d wasted, all after %v, longest wait %v, %d failed\nwant %d, %d, %v, %v, 0",
+					name, s, got.Requests, got.Wasted, got.All, got.MaxWait, got.Failed, requests, requests-int64(s.Clients), all, longest)
+			}
+		}
+	}
+}
+
+// TestResults checks what holds for every policy and scenario.
+func TestResults(t *testing.T) {
+	for _, s := range herd.Scenarios() {
+		s.Clients /= 20 // quick; the relations are the same
+		s.Capacity = max(s.Capacity/20, 1)
+		results, err := herd.Run(t.Context(), s, backoff.Names(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts := int64(1)
+		if s.Name == "uploads" {
+			parts = 30
+		}
+		for _, r := range results {
+			var requests, served int64
+			for second, load := range r.Load {
+				requests += load.Requests
+				served += load.Served
+				if queue := max(int64(s.Capacity)/10, 1); load.Served > int64(s.Capacity)+queue {
+					t.Errorf("%s, %s: %d served in second %d, more than the capacity of %d and the queue", s.Name, r.Policy, load.Served, second, s.Capacity)
+				}
+				if start := 15; s.Name != "uploads" {
+					if time.Duration(second+1)*time.Second <= s.Outage && load.Served > 0 {
+						t.Errorf("%s, %s: %d served in second %d of the outage", s.Name, r.Policy, load.Served, second)
+					}
+				} else if second >= start && time.Duration(second-start+1)*time.Second <= s.Outage && load.Served > 0 {
+					t.Errorf("%s, %s: %d served in second %d of the outage", s.Name, r.Policy, load.Served, second)
+				}
+			}
+			if requests != r.Requests || requests-served != r.Wasted {
+				t.Errorf("%s, %s: %d requests, %d wasted, the load says %d, %d", s.Name, r.Policy, r.Requests, r.Wasted, requests, requests-served)
+			}
+			if r.Failed == 0 && served != int64(s.Clients)*parts {
+				t.Errorf("%s, %s: %d requests served, want %d", s.Name, r.Policy, served, int64(s.Clients)*parts)
+			}
+			if (r.Failed == 0) != (r.All >= 0) || r.All >= 0 && (r.P50 > r.P99 || r.P99 > r.All || r.P50 < 0) {
+				t.Errorf("%s, %s: %d failed, 50 %% %v, 99 %% %v, all %v", s.Name, r.Policy, r.Failed, r.P50, r.P99, r.All)
+			}
+			if r.MaxWait <= 0 || r.MaxWait >= backoff.Limit {
+				t.Errorf("%s, %s: longest wait %v", s.Name, r.Policy, r.MaxWait)
+			}
+		}
+	}
+}
+
+// TestHerd states what the default scenario is there to show.
+func TestHerd(t *testing.T) {
+	s := scenario(t, "herd")
+	r := run(t, s, backoff.Names()...)
+	if got := r["exponential"].Peak; got != int64(s.Clients) {
+		t.Errorf("without jitter the worst second has %d requests, want all %d clients", got, s.Clients)
+	}
+	for _, name := range []string{"full", "equal", "scaled", "decorrelated"} {
+		if got := r[name].Peak; got > int64(s.Clients)/10 {
+			t.Errorf("%s: the worst second has %d requests, want at most a tenth of the clients", name, got)
+		}
+		if got, waves := r[name].All, r["exponential"].All; got > waves/10 {
+			t.Errorf("%s: all served after %v, without jitter %v: want a tenth at most", name, got, waves)
+		}
+	}
+	if got := r["none"].Wasted; got < 10*r["full"].Wasted {
+		t.Errorf("none wastes %d requests, full %d: want ten times as many", got, r["full"].Wasted)
+	}
+	if got := r["bidmanager"]; got.Failed != s.Clients || got.Requests != int64(6*s.Clients) {
+		t.Errorf("bidmanager: %d gave up after %d requests, want all %d after 6 each", got.Failed, got.Requests, s.Clients)
+	}
+}
+
+func TestBucket(t *testing.T) {
+	s := scenario(t, "bucket")
+	r := run(t, s, "cloudstorage")
+	off, on := r["cloudstorage"], r["cloudstorage+bucket"]
+	if off.Failed != 0 || on.Failed != 0 {
+		t.Errorf("%d clients were never served without the bucket, %d with it", off.Failed, on.Failed)
+	}
+	if on.Wasted*4 > off.Wasted {
+		t.Errorf("the bucket wastes %d requests, without it %d: want a quarter at most", on.Wasted, off.Wasted)
+	}
+	if on.Peak >= off.Peak {
+		t.Errorf("worst second: %d with the bucket, %d without", on.Peak, off.Peak)
+	}
+}
+
+// TestUploads: progress restores the tries, so that uploads survive an outage
+// that their tries last for, wherever it comes.
+func TestUploads(t *testing.T) {
+	s := scenario(t, "uploads")
+	s.Outage = 10 * time.Second
+	if got := run(t, s, "bidmanager")["bidmanager"]; got.Failed != 0 || got.All < 40*time.Second {
+		t.Errorf("outage of 10 s: %d of %d failed, all after %v", got.Failed, s.Clients, got.All)
+	}
+	s.Outage = time.Minute
+	if got := run(t, s, "bidmanager")["bidmanager"]; got.Failed != s.Clients {
+		t.Errorf("outage of a minute: %d of %d failed, want all: five tries last half as long", got.Failed, s.Clients)
+	}
+}
+
+// TestCollapse: refusals that cost more than the capacity keep the server down,
+// and the run ends all the same.
+func TestCollapse(t *testing.T) {
+	s := scenario(t, "overload")
+	s.Clients, s.Capacity = s.Clients/50, s.Capacity/50
+	r := run(t, s, "none", "cloudstorage")
+	if got := r["none"]; got.Failed == 0 || got.P50 != -1 {
+		t.Errorf("none: %d failed, half served after %v, want a server that does not come back", got.Failed, got.P50)
+	}
+	if got := r["cloudstorage"]; got.Failed != 0 {
+		t.Errorf("cloudstorage: %d failed, want 0", got.Failed)
+	}
+}
+
+func TestSameSeedSameBytes(t *testing.T) {
+	output := func(seed uint64) string {
+		var b bytes.Buffer
+		for _, name := range []string{"herd", "bucket", "overload"} {
+			s := scenario(t, name)
+			s.Clients = 500
+			results, err := herd.Run(t.Context(), s, []string{"cloudstorage", "decorrelated", "exponential"}, seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, err := range []error{herd.WriteTable(&b, s, results), herd.WriteJSON(&b, results), herd.WriteSVG(&b, s, results)} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return b.String()
+	}
+	if output(1) != output(1) {
+		t.Error("the same seed gives different bytes")
+	}
+	if output(1) == output(2) {
+		t.Error("another seed gives the same bytes")
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	s := scenario(t, "herd")
+	change := func(f func(*herd.Scenario)) herd.Scenario {
+		changed := s
+		f(&changed)
+		return changed
+	}
+	tests := []struct {
+		scenario herd.Scenario
+		policies []string
+		want     string
+	}{
+		{s, nil, "no policy"},
+		{s, []string{"full", "fibonacci"}, `no policy "fibonacci": choose one of none, exponential`},
+		{change(func(s *herd.Scenario) { s.Clients = 0 }), []string{"full"}, "0 clients: want 1 to 1000000"},
+		{change(func(s *herd.Scenario) { s.Clients = herd.MaxClients + 1 }), []string{"full"}, "1000001 clients: want 1 to 1000000"},
+		{change(func(s *herd.Scenario) { s.Capacity = 0 }), []string{"full"}, "capacity of 0"},
+		{change(func(s *herd.Scenario) { s.Capacity = herd.MaxCapacity + 1 }), []string{"full"}, "want 1 to 10000000"},
+		{change(func(s *herd.Scenario) { s.Outage = -1 }), []string{"full"}, "outage of -1ns"},
+		{change(func(s *herd.Scenario) { s.Outage = herd.MaxOutage + 1 }), []string{"full"}, "want 0 to 12h"},
+	}
+	for _, test := range tests {
+		if _, err := herd.Run(t.Context(), test.scenario, test.policies, 1); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("Run = %v, want an error with %q", err, test.want)
+		}
+	}
+	if _, err := herd.Lookup("stampede"); err == nil || !strings.Contains(err.Error(), "herd, gate, overload, uploads, bucket") {
+		t.Errorf("Lookup(stampede) = %v, want an error with the names", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := herd.Run(ctx, s, []string{"full"}, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("Run with a cancelled context = %v", err)
+	}
+}
+
+func TestWriteJSON(t *testing.T) {
+	var b bytes.Buffer
+	if err := herd.WriteJSON(&b, []herd.Result{
+		{Policy: "full", Requests: 12, Wasted: 2, Peak: 7, P50: 1500 * time.Millisecond, P99: 2 * time.Second, All: 2123456789, MaxWait: 31999999999},
+		{Policy: "bidmanager", Requests: 6, Wasted: 6, P50: -1, P99: -1, All: -1, Failed: 1},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"policy":"full","requests":12,"wasted":2,"peak_per_s":7,"p50_s":1.5,"p99_s":2,"all_s":2.123,"max_wait_s":32,"failed":0}
+{"policy":"bidmanager","requests":6,"wasted":6,"peak_per_s":0,"p50_s":null,"p99_s":null,"all_s":null,"max_wait_s":0,"failed":1}
+`
+	if b.String() != want {
+		t.Errorf("WriteJSON wrote\n%swant\n%s", b.String(), want)
+	}
+	for line := range strings.Lines(b.String()) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("not JSON: %s", line)
+		}
+	}
+}
+
+func TestWriteSVG(t *testing.T) {
+	for _, s := range herd.Scenarios() {
+		for _, change := range []func(*herd.Scenario){
+			func(s *herd.Scenario) { s.Clients, s.Capacity = s.Clients/50, max(s.Capacity/50, 1) },
+			func(s *herd.Scenario) { s.Clients, s.Capacity, s.Outage = 1, 1, 0 },
+			func(s *herd.Scenario) { s.Clients, s.Capacity = 10, herd.MaxCapacity },
+			func(s *herd.Scenario) { s.Clients, s.Outage = 10, 3*time.Hour },
+		} {
+			change(&s)
+			results, err := herd.Run(t.Context(), s, []string{"none", "full", "bidmanager"}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b bytes.Buffer
+			if err := herd.WriteSVG(&b, s, results); err != nil {
+				t.Fatal(err)
+			}
+			panels := strings.Count(b.String(), `font-weight="bold">`) - 1
+			if panels != len(results) {
+				t.Errorf("%s: %d panels for %d results", s.Name, panels, len(results))
+			}
+			if strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "Inf") || b.Len() > 1<<20 {
+				t.Errorf("%s: bad or huge SVG of %d bytes", s.Name, b.Len())
+			}
+			for d := xml.NewDecoder(&b); ; {
+				if _, err := d.Token(); err == io.EOF {
+					break
+				} else if err != nil {
+					t.Fatalf("%s: not XML: %v", s.Name, err)
+				}
+			}
+		}
+	}
+}
+
+// TestCharts keeps the charts of docs/backoff.md what the simulation draws.
+// go test ./internal/herd -run Charts -update writes them anew.
+func TestCharts(t *testing.T) {
+	for _, chart := range []struct {
+		file, scenario string
+		policies       []string
+	}{
+		{"backoff-herd.svg", "herd", []string{"none", "exponential", "cloudstorage", "full", "decorrelated"}},
+		{"backoff-bucket.svg", "bucket", []string{"cloudstorage"}},
+	} {
+		s := scenario(t, chart.scenario)
+		results, err := herd.Run(t.Context(), s, chart.policies, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := herd.WriteSVG(&b, s, results); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join("..", "..", "docs", chart.file)
+		if *update {
+			if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kept, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(kept, b.Bytes()) {
+			t.Errorf("%s is out of date: run go test ./internal/herd -run Charts -update", path)
+		}
+	}
+}
+
+func TestWriteTable(t *testing.T) {
+	s := scenario(t, "gate")
+	var b bytes.Buffer
+	if err := herd.WriteTable(&b, s, []herd.Result{
+		{Policy: "full", Requests: 12, Wasted: 2, Peak: 7, P50: 1500 * time.Millisecond, P99: 2 * time.Second, All: 2123456789, MaxWait: 31 * time.Second},
+		{Policy: "bidmanager", P50: -1, P99: -1, All: -1, Failed: 100},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"full", "12", "2", "7", "1.5 s", "2.0 s", "2.1 s", "0", "31.0 s", "bidmanager", "0", "0", "0", "never", "never", "never", "100", "0.0 s"}
+	var got []string
+	for line := range strings.Lines(b.String()) {
+		if fields := strings.Split(strings.TrimSpace(line), "  "); strings.HasPrefix(strings.TrimSpace(line), "full") || strings.HasPrefix(strings.TrimSpace(line), "bidmanager") {
+			for _, f := range fields {
+				if f = strings.TrimSpace(f); f != "" {
+					got = append(got, f)
+				}
+			}
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("WriteTable wrote\n%swhose cells are %q, want %q", b.String(), got, want)
+	}
+}
+
+// BenchmarkMillion is the size that the simulation is meant for.
+func BenchmarkMillion(b *testing.B) {
+	for _, policy := range []string{"exponential", "cloudstorage", "full", "decorrelated"} {
+		b.Run(policy, func(b *testing.B) {
+			s := scenario(b, "herd")
+			s.Clients, s.Capacity = herd.MaxClients, 10_000
+			b.ReportAllocs()
+			var requests int64
+			for b.Loop() {
+				requests += run(b, s, policy)[policy].Requests
+			}
+			b.ReportMetric(float64(b.Elapsed())/float64(requests), "ns/request")
+		})
+	}
+}

@@ -1,0 +1,232 @@
+package herd
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"time"
+
+	"gcsup/backoff"
+)
+
+// A run ends when all clients have been served or have given up, and else
+// here: under some policies that is never.
+const (
+	maxTime   = 24 * time.Hour
+	maxIdle   = time.Hour // the server is up, and serves nobody
+	maxEvents = 200_000_000
+)
+
+// A Result is what one policy did.
+type Result struct {
+	Policy   string // with "+bucket" if clients shared token buckets
+	Requests int64
+	Wasted   int64         // requests that were not served
+	Peak     int64         // the most requests in one second in which the server was up
+	P50      time.Duration // when half of the clients had been served; -1: never
+	P99      time.Duration // the same for 99 %
+	All      time.Duration // the same for all
+	Failed   int           // clients that gave up, or were not served by the end of the run
+	MaxWait  time.Duration // the longest wait of a client between two requests
+	Load     []Second      // by second from 0
+}
+
+// Second is what happened in a second.
+type Second struct {
+	Requests, Served int64
+}
+
+// Run plays the scenario once for each of the policies, which are names that
+// [backoff.Named] knows, and returns the results in that order.
+func Run(ctx context.Context, s Scenario, policies []string, seed uint64) ([]Result, error) {
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	if len(policies) == 0 {
+		return nil, errors.New("herd: no policy")
+	}
+	var runs []*run
+	for _, name := range policies {
+		policy, err := backoff.Named(name)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, newRun(s, name, policy, seed))
+		if s.group > 0 {
+			bucket := newRun(s, name, policy, seed)
+			bucket.result.Policy += "+bucket"
+			bucket.buckets = make([]backoff.Throttle, (s.Clients+s.group-1)/s.group)
+			runs = append(runs, bucket)
+		}
+	}
+
+	// Runs share nothing. As many as there are processors go at a time,
+	// which bounds the memory too.
+	var wg sync.WaitGroup
+	errs := make([]error, len(runs))
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	results := make([]Result, len(runs))
+	for i, r := range runs {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			errs[i] = r.play(ctx)
+			results[i] = r.result
+		})
+	}
+	wg.Wait()
+	return results, errors.Join(errs...)
+}
+
+// run is the simulation of one policy.
+type run struct {
+	scenario Scenario
+	policy   backoff.Policy
+	tries    uint32 // retries in a row before a client gives up; 0: it never does
+	buckets  []backoff.Throttle
+	random   *rand.Rand
+	server   *server
+	wheel    *wheel
+	result   Result
+	done     int64 // clients served in full
+	last     int64 // ns; when a request was served
+}
+
+func newRun(s Scenario, name string, policy backoff.Policy, seed uint64) *run {
+	r := &run{
+		scenario: s,
+		policy:   policy,
+		random:   rand.New(rand.NewPCG(seed, 0)),
+		server:   newServer(s),
+		result:   Result{Policy: name, P50: -1, P99: -1, All: -1},
+	}
+	if name == "bidmanager" {
+		r.tries = uint32(backoff.Tries(0))
+	}
+	return r
+}
+
+func (r *run) play(ctx context.Context) error {
+	r.wheel = new(wheel)
+	defer func() { r.wheel = nil }()
+	r.begin()
+	for events := 0; events < maxEvents; events++ {
+		if events%(1<<16) == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		e, ok := r.wheel.pop()
+		if !ok || e.at > int64(maxTime) || e.at > max(r.last, r.server.up)+int64(maxIdle) {
+			break
+		}
+		r.event(e)
+	}
+	r.result.Wasted = r.result.Requests
+	for second, load := range r.result.Load {
+		r.result.Wasted -= load.Served
+		if int64(second+1)*int64(time.Second) <= r.server.down || int64(second)*int64(time.Second) >= r.server.up {
+			r.result.Peak = max(r.result.Peak, load.Requests)
+		}
+	}
+	r.result.Failed = r.scenario.Clients - int(r.done)
+	return nil
+}
+
+// begin queues the first requests.
+func (r *run) begin() {
+	s := r.scenario
+	first := event{count: uint32(s.Clients), left: uint32(s.parts)}
+	if s.spread == 0 && r.buckets == nil {
+		r.wheel.push(first)
+		return
+	}
+	first.count = 1
+	for client := range s.Clients {
+		if s.spread > 0 {
+			first.at = r.random.Int64N(int64(s.spread))
+		}
+		if r.buckets != nil {
+			first.group = uint32(client / s.group)
+		}
+		r.wheel.push(first)
+	}
+}
+
+// event makes the requests of e.
+func (r *run) event(e event) {
+	if e.tries > 0 && r.buckets != nil && !r.buckets[e.group].AllowAt(instant(e.at)) {
+		r.wait(e)
+		return
+	}
+	served := r.server.admit(e.at, int64(e.count))
+	r.count(e, served)
+	if served > 0 {
+		r.served(e, uint32(served))
+	}
+	if refused := e.count - uint32(served); refused > 0 {
+		e.count = refused
+		e.tries++
+		if r.tries == 0 || e.tries <= r.tries {
+			r.wait(e)
+		}
+	}
+}
+
+// instant is the time of day of the virtual time ns, for the token bucket.
+func instant(ns int64) time.Time { return time.Unix(0, ns) }
+
+func (r *run) count(e event, served int64) {
+	second := int(e.at / int64(time.Second))
+	for len(r.result.Load) <= second {
+		r.result.Load = append(r.result.Load, Second{})
+	}
+	r.result.Load[second].Requests += int64(e.count)
+	r.result.Load[second].Served += served
+	r.result.Requests += int64(e.count)
+}
+
+// served notes that count of the clients of e were.
+func (r *run) served(e event, count uint32) {
+	r.last = e.at
+	if r.buckets != nil {
+		r.buckets[e.group].Succeeded(e.tries > 0)
+	}
+	e.count, e.tries = count, 0
+	if e.left--; e.left > 0 {
+		e.at += int64(r.scenario.pause)
+		r.wheel.push(e)
+		return
+	}
+	before := r.done
+	r.done += int64(count)
+	clients := int64(r.scenario.Clients)
+	for _, share := range []struct {
+		percent int64
+		when    *time.Duration
+	}{{50, &r.result.P50}, {99, &r.result.P99}, {100, &r.result.All}} {
+		if target := (clients*share.percent + 99) / 100; before < target && r.done >= target {
+			*share.when = time.Duration(e.at)
+		}
+	}
+}
+
+// wait queues e for when its wait is over.
+func (r *run) wait(e event) {
+	now, together := e.at, e.count
+	if r.policy.Jitter != backoff.NoJitter {
+		e.count = 1 // each draws a wait of its own
+		for range together {
+			r.after(now, e)
+		}
+		return
+	}
+	r.after(now, e)
+}
+
+func (r *run) after(now int64, e event) {
+	wait := r.policy.Delay(int(e.tries)-1, r.random.Float64())
+	r.result.MaxWait = max(r.result.MaxWait, wait)
+	e.at = now + int64(wait)
+	r.wheel.push(e)
+}

@@ -1,0 +1,129 @@
+package herd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Sizes of the chart, in pixels.
+const (
+	width, left, right     = 800, 70, 14
+	head, panel, gap, foot = 64, 84, 30, 34
+	plot                   = width - left - right
+)
+
+// WriteSVG writes a chart of load over time: one panel per result, all with the
+// same axes. What was served stands at the bottom, what was refused on top. The
+// y axis ends at the worst second with the server up: what the clients do during
+// an outage may be more, and is cut off there.
+func WriteSVG(w io.Writer, s Scenario, results []Result) error {
+	c := chart{seconds: span(s, results), top: int64(s.Capacity)}
+	for _, r := range results {
+		c.top = max(c.top, r.Peak)
+	}
+	height := head + len(results)*(panel+gap) - gap + foot
+	c.line(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`, width, height, width, height)
+	c.line(`<rect width="100%%" height="100%%" fill="#fff"/>`)
+	c.line(`<text x="%d" y="20" font-size="14" font-weight="bold">%d clients, %d requests/s, outage of %v</text>`, left, s.Clients, s.Capacity, s.Outage)
+	c.line(`<text x="%d" y="38" fill="#555">Requests per second: <tspan fill="%s">served</tspan> and <tspan fill="%s">refused</tspan>; dashed: capacity; grey: outage</text>`, left, served, refused)
+	for i, r := range results {
+		c.panel(head+i*(panel+gap), s, r)
+	}
+	c.axis(height - foot)
+	c.line(`</svg>`)
+	_, err := io.WriteString(w, c.b.String())
+	return err
+}
+
+const served, refused = "#1a73e8", "#d93025"
+
+// span returns how many seconds the chart shows. A policy that takes many times
+// as long as the quickest does not squeeze that one into nothing.
+func span(s Scenario, results []Result) int {
+	longest, shortest := 1, 0
+	for _, r := range results {
+		longest = max(longest, len(r.Load))
+		if r.All >= 0 && (shortest == 0 || len(r.Load) < shortest) {
+			shortest = len(r.Load)
+		}
+	}
+	if shortest > 0 {
+		longest = min(longest, 3*shortest)
+	}
+	outage := int((s.start + s.Outage) / time.Second)
+	return min(max(longest, outage+10), 2*outage+3600)
+}
+
+type chart struct {
+	b       strings.Builder
+	seconds int   // on the x axis
+	top     int64 // of the y axis, requests per second
+}
+
+func (c *chart) line(format string, args ...any) {
+	fmt.Fprintf(&c.b, format, args...)
+	c.b.WriteByte('\n')
+}
+
+// x returns the place of a second, y that of a load in a panel whose lower edge
+// is at base.
+func (c *chart) x(second float64) float64 { return left + second*plot/float64(c.seconds) }
+
+func (c *chart) y(base int, load float64) float64 {
+	return float64(base) - min(load/float64(c.top), 1)*panel
+}
+
+func (c *chart) panel(y int, s Scenario, r Result) {
+	base := y + panel
+	title := fmt.Sprintf("%d requests, %d wasted, at most %d per second once the server is up, ", r.Requests, r.Wasted, r.Peak)
+	switch {
+	case r.All >= 0:
+		title += "all served after " + text(r.All)
+	default:
+		title += fmt.Sprintf("%d never served", r.Failed)
+	}
+	c.line(`<text x="%d" y="%d"><tspan font-weight="bold">%s</tspan>: %s</text>`, left, y-6, r.Policy, title)
+	from := c.x(s.start.Seconds())
+	c.line(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="#eee"/>`, from, y, c.x((s.start+s.Outage).Seconds())-from, panel)
+	c.area(base, refused, r.Load, func(l Second) int64 { return l.Requests })
+	c.area(base, served, r.Load, func(l Second) int64 { return l.Served })
+	c.line(`<path d="M%d %.1fH%d" stroke="#555" stroke-dasharray="4 3"/>`, left, c.y(base, float64(s.Capacity)), width-right)
+	c.line(`<path d="M%d %dV%dH%d" fill="none" stroke="#000"/>`, left, y, base, width-right)
+	c.line(`<text x="%d" y="%d" text-anchor="end">%d</text>`, left-6, y+10, c.top)
+	c.line(`<text x="%d" y="%d" text-anchor="end">0</text>`, left-6, base)
+}
+
+// area draws bars from base up, one for each second, or one for each pixel with
+// the largest of its seconds.
+func (c *chart) area(base int, colour string, load []Second, value func(Second) int64) {
+	step := (c.seconds + plot - 1) / plot
+	fmt.Fprintf(&c.b, `<path fill="%s" d="M%d %d`, colour, left, base)
+	before := int64(0)
+	for second := 0; second < c.seconds; second += step {
+		var most int64
+		for i := second; i < min(second+step, len(load)); i++ {
+			most = max(most, value(load[i]))
+		}
+		if most != before {
+			fmt.Fprintf(&c.b, "H%.1fV%.1f", c.x(float64(second)), c.y(base, float64(most)))
+			before = most
+		}
+	}
+	c.line(`H%dV%dZ"/>`, width-right, base)
+}
+
+// axis draws the labels of the x axis, at most a dozen.
+func (c *chart) axis(y int) {
+	step := 1
+	for _, next := range []int{2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200} {
+		if c.seconds/step <= 12 {
+			break
+		}
+		step = next
+	}
+	for second := 0; second <= c.seconds; second += step {
+		c.line(`<text x="%.1f" y="%d" text-anchor="middle">%d s</text>`, c.x(float64(second)), y+16, second)
+	}
+}

@@ -1,0 +1,67 @@
+package herd
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// WriteTable writes the results as a table for people.
+func WriteTable(w io.Writer, s Scenario, results []Result) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", s.Name, s.About)
+	fmt.Fprintf(&b, "%d clients, %d requests/s, outage of %v\n\n", s.Clients, s.Capacity, s.Outage)
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "policy\trequests\twasted\tpeak/s\t50 %\t99 %\tall\tfailed\tlongest wait\t")
+	for _, r := range results {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\t%s\t%d\t%s\t\n", r.Policy, r.Requests, r.Wasted, r.Peak,
+			text(r.P50), text(r.P99), text(r.All), r.Failed, text(r.MaxWait))
+	}
+	t.Flush() // to memory: no error
+	fmt.Fprintf(&b, "\npeak/s: requests in the worst second with the server up; 50 %%, 99 %%, all: served by then; %s\n",
+		"failed: gave up, or not served by the end")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// text is a time with tenths of a second, "never" if negative.
+func text(d time.Duration) string {
+	if d < 0 {
+		return "never"
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+// WriteJSON writes one JSON object per result and line. A time that never came
+// is null.
+func WriteJSON(w io.Writer, results []Result) error {
+	encoder := json.NewEncoder(w)
+	for _, r := range results {
+		if err := encoder.Encode(struct {
+			Policy   string   `json:"policy"`
+			Requests int64    `json:"requests"`
+			Wasted   int64    `json:"wasted"`
+			Peak     int64    `json:"peak_per_s"`
+			P50      *float64 `json:"p50_s"`
+			P99      *float64 `json:"p99_s"`
+			All      *float64 `json:"all_s"`
+			MaxWait  float64  `json:"max_wait_s"`
+			Failed   int      `json:"failed"`
+		}{r.Policy, r.Requests, r.Wasted, r.Peak, seconds(r.P50), seconds(r.P99), seconds(r.All), *seconds(r.MaxWait), r.Failed}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seconds rounds to milliseconds, which JSON shows without noise.
+func seconds(d time.Duration) *float64 {
+	if d < 0 {
+		return nil
+	}
+	s := float64(d.Round(time.Millisecond).Milliseconds()) / 1000
+	return &s
+}
