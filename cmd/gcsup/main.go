@@ -100,6 +100,7 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 not there; 73 preconditio
 		newResume(std),
 		newSessions(std),
 		newEmulator(std),
+		newSimulate(std),
 		newVersion(std),
 	)
 	return root, started

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gcsup/backoff"
+	"gcsup/internal/herd"
+)
+
+func newSimulate(std stdio) *cobra.Command {
+	var scenario, svg string
+	var clients, capacity int
+	var outage time.Duration
+	var policies []string
+	var seed uint64
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Show what retry policies do to a server that was down",
+		Long:  simulateHelp(),
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := herd.Lookup(scenario)
+			if err != nil {
+				return usagef("%w", err)
+			}
+			flags := cmd.Flags()
+			if flags.Changed("clients") {
+				s.Clients = clients
+			}
+			if flags.Changed("capacity") {
+				s.Capacity = capacity
+			}
+			if flags.Changed("outage") {
+				s.Outage = outage
+			}
+			ctx := cmd.Context()
+			results, err := herd.Run(ctx, s, policies, seed)
+			switch {
+			case ctx.Err() != nil:
+				return err
+			case err != nil:
+				return usagef("%w", err)
+			}
+			if svg != "" {
+				var chart bytes.Buffer
+				if err := herd.WriteSVG(&chart, s, results); err != nil {
+					return err
+				}
+				if err := os.WriteFile(svg, chart.Bytes(), 0o666); err != nil {
+					return err
+				}
+			}
+			if asJSON {
+				return herd.WriteJSON(std.out, results)
+			}
+			return herd.WriteTable(std.out, s, results)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&scenario, "scenario", herd.Scenarios()[0].Name, "play the scenario `NAME`")
+	flags.IntVar(&clients, "clients", 0, "`N` clients, up to a million (default: the scenario's)")
+	flags.IntVar(&capacity, "capacity", 0, "the server serves this many requests per second (default: the scenario's)")
+	flags.DurationVar(&outage, "outage", 0, "the server is down for this long (default: the scenario's)")
+	flags.StringSliceVar(&policies, "policy", []string{"none", "exponential", "cloudstorage", "full", "decorrelated"}, "compare these policies, `NAME[,NAME...]`")
+	flags.Uint64Var(&seed, "seed", 1, "seed of the random numbers; the same one gives the same output")
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object per policy")
+	flags.StringVar(&svg, "svg", "", "draw load over time into `FILE`")
+	return cmd
+}
+
+func simulateHelp() string {
+	var b strings.Builder
+	b.WriteString(`simulate lets many clients that retry meet a server that was down, in virtual time,
+once per policy, and compares what came out.
+
+Policies: ` + strings.Join(backoff.Names(), ", ") + `.
+
+Scenarios:
+`)
+	for _, s := range herd.Scenarios() {
+		b.WriteString("  " + s.Name + strings.Repeat(" ", 10-len(s.Name)) + s.About + "\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
