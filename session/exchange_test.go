@@ -329,7 +329,7 @@ func TestLocation(t *testing.T) {
 		for _, code := range []int{200, 201} {
 			var host string
 			w := newWireFunc(t, func(conn net.Conn, request string) {
-				reply := fmt.Sprintf("HTTP/1.1 %d OK\n%sContent-Length: 0\n\n", code, c.location)
+				reply := fmt.Sprintf("HTTP/1.1 %d OK\nConnection: close\n%sContent-Length: 0\n\n", code, c.location)
 				if !strings.HasPrefix(request, "POST") {
 					reply = "HTTP/1.1 308 Resume Incomplete\nContent-Length: 0\n\n"
 				}

@@ -215,6 +215,25 @@ func TestRefusalsThatEchoTheSession(t *testing.T) {
 	}
 }
 
+// An id that has to be escaped in a URI is taken out in both forms.
+func TestRefusalsThatEchoAnEscapedID(t *testing.T) {
+	const plain, escaped = "S3cret/Id+==", "S3cret%2FId%2B%3D%3D"
+	endpoint := session.DefaultEndpoint
+	body := ""
+	client := newClient(t, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		if r.Method == "POST" {
+			return response(200, http.Header{"Location": {endpoint + "/upload/storage/v1/b/bucket/o?upload_id=" + escaped}}, ""), nil
+		}
+		return response(503, nil, body), nil
+	})}, endpoint)
+	uri := client.Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, -1).URI
+	for _, body = range []string{plain, escaped, "?upload_id=" + escaped} {
+		if r := client.Query(t.Context(), uri); r.Status != 503 || r.Message == "" || strings.Contains(r.Message, "S3cret") {
+			t.Errorf("%q: message %q", body, r.Message)
+		}
+	}
+}
+
 // An error's body is read up to 64 KiB, however long it is.
 func TestEndlessBody(t *testing.T) {
 	for _, c := range []struct {

@@ -36,7 +36,9 @@ func newWire(t *testing.T, replies ...string) *wire {
 	t.Helper()
 	n := 0
 	return newWireFunc(t, func(c net.Conn, _ string) {
-		reply := replies[min(n, len(replies)-1)]
+		// Said out loud, so that the client does not take the connection for one
+		// that it can use again.
+		reply := strings.Replace(replies[min(n, len(replies)-1)], "\n", "\nConnection: close\n", 1)
 		n++
 		_, _ = io.WriteString(c, strings.ReplaceAll(reply, "\n", "\r\n"))
 	})
