@@ -315,25 +315,3 @@ func TestParseFaults(t *testing.T) {
 		}
 	}
 }
-
-func FuzzParseFaults(f *testing.F) {
-	f.Add(`[{"on": {"op": "put"}, "skip": 1, "times": 2, "do": {"effect": "status", "status": 503, "retryAfter": "3"}}]`)
-	f.Add(`[{"do": {"effect": "late-commit", "bytes": 3, "for": "1s"}}]`)
-	f.Fuzz(func(t *testing.T, plan string) {
-		faults, err := fakegcs.ParseFaults(strings.NewReader(plan))
-		if err != nil {
-			return
-		}
-		text, err := json.Marshal(faults)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if faults == nil {
-			return
-		}
-		again, err := fakegcs.ParseFaults(bytes.NewReader(text))
-		if err != nil || fmt.Sprint(again) != fmt.Sprint(faults) {
-			t.Errorf("round trip of %s: %v, %v", text, again, err)
-		}
-	})
-}

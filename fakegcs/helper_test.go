@@ -124,26 +124,3 @@ func crc(p []byte) string {
 }
 
 func escape(name string) string { return strings.ReplaceAll(url.QueryEscape(name), "+", "%20") }
-
-// serve gives one request to the handler itself. What net/http would refuse is
-// left out.
-func serve(t testing.TB, h http.Handler, method, target, header string, body []byte) {
-	u, err := url.ParseRequestURI(target)
-	if err != nil || !strings.HasPrefix(target, "/") {
-		return
-	}
-	req, err := http.NewRequest(method, "http://fake/", bytes.NewReader(body))
-	if err != nil {
-		return
-	}
-	req.URL = u
-	req.Header.Set("Content-Range", header)
-	req.Header.Set("Range", header)
-	req.Header.Set("X-Goog-Hash", header)
-	req.Header.Set("Content-Type", "multipart/related; boundary="+header)
-	rec := httptest.NewRecorder()
-	h.ServeHTTP(rec, req)
-	if rec.Code < 200 || rec.Code >= 500 && rec.Code != 501 && rec.Code != 503 {
-		t.Errorf("%s %s (%q) = %d %s", method, target, header, rec.Code, rec.Body)
-	}
-}

@@ -67,29 +67,3 @@ func TestRandomFaults(t *testing.T) {
 		})
 	}
 }
-
-// Whatever the URL, the server answers and does not fall over.
-func FuzzRequest(f *testing.F) {
-	for _, seed := range [][3]string{
-		{"GET", "/storage/v1/b/bkt/o/a%2Fb?alt=media", "bytes=0-3"},
-		{"PUT", "/upload/storage/v1/b/bkt/o?uploadType=resumable&upload_id=x", "bytes 0-1/2"},
-		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=multipart", ""},
-		{"POST", "/storage/v1/b/bkt/o/x/rewriteTo/b/bkt/o/y", "bytes */*"},
-		{"GET", "/bkt?delimiter=/&prefix=a&max-keys=1", ""},
-		{"PUT", "/bkt/o?uploadId=1&partNumber=1", ""},
-		{"GET", "/storage/v1/b/bkt/o?fields=items(name,a/b),kind", ""},
-		{"POST", "/_fakegcs/faults", ""},
-	} {
-		f.Add(seed[0], seed[1], seed[2], []byte(`{"name":"x"}`))
-	}
-	gcs, err := fakegcs.New(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	if err := gcs.CreateBucket("bkt"); err != nil {
-		f.Fatal(err)
-	}
-	f.Fuzz(func(t *testing.T, method, target, header string, body []byte) {
-		serve(t, gcs, method, target, header, body)
-	})
-}

@@ -1,0 +1,89 @@
+package fakegcstest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"gcsup/fakegcs"
+)
+
+// The fuzz targets are here because this package's test binary is small: the
+// one of package fakegcs links the official library, and instrumenting that
+// takes minutes.
+
+// Whatever the URL, the server answers and does not fall over.
+func FuzzRequest(f *testing.F) {
+	for _, seed := range [][3]string{
+		{"GET", "/storage/v1/b/bkt/o/a%2Fb?alt=media", "bytes=0-3"},
+		{"PUT", "/upload/storage/v1/b/bkt/o?uploadType=resumable&upload_id=x", "bytes 0-1/2"},
+		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=multipart", ""},
+		{"POST", "/storage/v1/b/bkt/o/x/rewriteTo/b/bkt/o/y", "bytes */*"},
+		{"GET", "/bkt?delimiter=/&prefix=a&max-keys=1", ""},
+		{"PUT", "/bkt/o?uploadId=1&partNumber=1", ""},
+		{"GET", "/storage/v1/b/bkt/o?fields=items(name,a/b),kind", ""},
+		{"POST", "/_fakegcs/faults", ""},
+	} {
+		f.Add(seed[0], seed[1], seed[2], []byte(`{"name":"x"}`))
+	}
+	gcs, err := fakegcs.New(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := gcs.CreateBucket("bkt"); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, method, target, header string, body []byte) {
+		serve(t, gcs, method, target, header, body)
+	})
+}
+
+// serve gives one request to the handler itself. What net/http would refuse is
+// left out.
+func serve(t testing.TB, h http.Handler, method, target, header string, body []byte) {
+	u, err := url.ParseRequestURI(target)
+	if err != nil || !strings.HasPrefix(target, "/") {
+		return
+	}
+	req, err := http.NewRequest(method, "http://fake/", bytes.NewReader(body))
+	if err != nil {
+		return
+	}
+	req.URL = u
+	req.Header.Set("Content-Range", header)
+	req.Header.Set("Range", header)
+	req.Header.Set("X-Goog-Hash", header)
+	req.Header.Set("Content-Type", "multipart/related; boundary="+header)
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, req)
+	if rec.Code < 200 || rec.Code >= 500 && rec.Code != 501 && rec.Code != 503 {
+		t.Errorf("%s %s (%q) = %d %s", method, target, header, rec.Code, rec.Body)
+	}
+}
+
+func FuzzParseFaults(f *testing.F) {
+	f.Add(`[{"on": {"op": "put"}, "skip": 1, "times": 2, "do": {"effect": "status", "status": 503, "retryAfter": "3"}}]`)
+	f.Add(`[{"do": {"effect": "late-commit", "bytes": 3, "for": "1s"}}]`)
+	f.Fuzz(func(t *testing.T, plan string) {
+		faults, err := fakegcs.ParseFaults(strings.NewReader(plan))
+		if err != nil {
+			return
+		}
+		text, err := json.Marshal(faults)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if faults == nil {
+			return
+		}
+		again, err := fakegcs.ParseFaults(bytes.NewReader(text))
+		if err != nil || fmt.Sprint(again) != fmt.Sprint(faults) {
+			t.Errorf("round trip of %s: %v, %v", text, again, err)
+		}
+	})
+}
