@@ -35,8 +35,9 @@ func newSessionsList(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List saved uploads",
-		Long: `list shows the uploads that can be resumed. COMMITTED is what the service had
-acknowledged when the upload was last saved; it may hold more by now.`,
+		Long: `list shows the uploads that can be resumed, as they were last saved: SENT is how far
+the bytes had gone out, COMMITTED what the service had acknowledged of them. It
+holds more than that if a request was cut off, and says how much on a resume.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, err := place.openStore()
@@ -66,13 +67,19 @@ acknowledged when the upload was last saved; it may hold more by now.`,
 
 func printSessions(w io.Writer, tokens []*session.Token, now time.Time) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "ID\tSOURCE\tDESTINATION\tCOMMITTED\tSIZE\tDONE\tAGE\tEXPIRES IN")
+	fmt.Fprintln(tw, "ID\tSOURCE\tDESTINATION\tCOMMITTED\tSENT\tSIZE\tDONE\tAGE\tEXPIRES IN")
 	for _, t := range tokens {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%d%%\t%s\t%s\n", t.ID, printable(t.SourcePath), printable(t.Spec.URL()),
-			bytesText(t.Committed), bytesText(t.Source.Size), t.Committed*100/max(t.Source.Size, 1),
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%d%%\t%s\t%s\n", t.ID, printable(t.SourcePath), printable(t.Spec.URL()),
+			bytesText(t.Committed), bytesText(sentOf(t)), bytesText(t.Source.Size), t.Committed*100/max(t.Source.Size, 1),
 			span(now.Sub(t.Created)), span(t.Expires().Sub(now)))
 	}
 	return tw.Flush()
+}
+
+// sentOf is up to where bytes were sent: a checksum is saved of what was read to
+// be sent.
+func sentOf(t *session.Token) int64 {
+	return max(t.Committed, t.Checkpoint(t.Source.Size).Offset)
 }
 
 // span is a duration in its two largest units.
@@ -100,6 +107,7 @@ type sessionLine struct {
 	Destination string    `json:"destination"`
 	Endpoint    string    `json:"endpoint"`
 	Committed   int64     `json:"committed"`
+	Sent        int64     `json:"sent"`
 	Size        int64     `json:"size"`
 	Created     time.Time `json:"created"`
 	Expires     time.Time `json:"expires"`
@@ -109,7 +117,7 @@ func printSessionsJSON(w io.Writer, tokens []*session.Token) error {
 	for _, t := range tokens {
 		err := printJSON(w, sessionLine{
 			V: 1, Type: "session", ID: t.ID, Source: t.SourcePath, Destination: t.Spec.URL(), Endpoint: t.Endpoint,
-			Committed: t.Committed, Size: t.Source.Size, Created: t.Created.UTC(), Expires: t.Expires().UTC(),
+			Committed: t.Committed, Sent: sentOf(t), Size: t.Source.Size, Created: t.Created.UTC(), Expires: t.Expires().UTC(),
 		})
 		if err != nil {
 			return err
