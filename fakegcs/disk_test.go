@@ -23,7 +23,14 @@ import (
 // TestMain is the emulator process that the crash test kills.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("FAKEGCS_TEST_DIR"); dir != "" {
-		gcs, err := fakegcs.New(&fakegcs.Options{Dir: dir, CreateBuckets: true})
+		opts := &fakegcs.Options{Dir: dir, CreateBuckets: true}
+		switch os.Getenv("FAKEGCS_TEST_MODE") {
+		case "discard":
+			opts.Dir, opts.Discard, opts.NoMD5 = "", true, true
+		case "directory":
+			opts.NoMD5 = true
+		}
+		gcs, err := fakegcs.New(opts)
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -39,11 +46,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// emulate starts the emulator process.
-func emulate(t *testing.T, dir string) (url string, kill func()) {
+// startEmulator starts the emulator process.
+func startEmulator(t testing.TB, dir, mode string) (url string, cmd *exec.Cmd) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "FAKEGCS_TEST_DIR="+dir)
+	cmd = exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "FAKEGCS_TEST_DIR="+dir, "FAKEGCS_TEST_MODE="+mode)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +62,13 @@ func emulate(t *testing.T, dir string) (url string, kill func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return strings.TrimSpace(line), cmd
+}
+
+// emulate starts it in a way that it can be killed, and is at the end.
+func emulate(t *testing.T, dir string) (url string, kill func()) {
+	t.Helper()
+	url, cmd := startEmulator(t, dir, "")
 	done := false
 	kill = func() {
 		if !done {
@@ -64,7 +78,7 @@ func emulate(t *testing.T, dir string) (url string, kill func()) {
 		}
 	}
 	t.Cleanup(kill)
-	return strings.TrimSpace(line), kill
+	return url, kill
 }
 
 // A server that is killed at a random moment of an upload, again and again,

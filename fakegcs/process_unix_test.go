@@ -1,0 +1,100 @@
+//go:build unix
+
+package fakegcs_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// BenchmarkServer measures a server process alone: its CPU time for each GiB,
+// and the most memory it ever had. The many uploads are all open at once and
+// take turns; set FAKEGCS_BENCH_GIB=1 for 100 uploads of 1 GiB each, which
+// needs as much disk.
+func BenchmarkServer(b *testing.B) {
+	each := int64(16 << 20)
+	if os.Getenv("FAKEGCS_BENCH_GIB") == "1" {
+		each = 1 << 30
+	}
+	for _, test := range []struct {
+		name    string
+		mode    string
+		uploads int
+		size    int64
+	}{
+		{"discard/1x1GiB", "discard", 1, 1 << 30},
+		{"directory/1x1GiB", "directory", 1, 1 << 30},
+		{fmt.Sprintf("directory+md5/100x%dMiB", each>>20), "directory+md5", 100, each},
+	} {
+		b.Run(test.name, func(b *testing.B) {
+			b.SetBytes(int64(test.uploads) * test.size)
+			var cpu, peak float64
+			for b.Loop() {
+				state := uploadTo(b, test.mode, test.uploads, test.size)
+				cpu += (state.UserTime() + state.SystemTime()).Seconds()
+				peak = max(peak, float64(state.SysUsage().(*syscall.Rusage).Maxrss))
+			}
+			if runtime.GOOS == "darwin" { // there it is in bytes
+				peak /= 1 << 10
+			}
+			gib := float64(test.uploads) * float64(test.size) / (1 << 30)
+			b.ReportMetric(cpu/float64(b.N)/gib, "server-cpu-s/GiB")
+			b.ReportMetric(peak/(1<<10), "server-peak-MiB")
+		})
+	}
+}
+
+// uploadTo starts a server process, uploads to it in chunks of 16 MiB, all at
+// the same time, and returns what the process has used.
+func uploadTo(b *testing.B, mode string, uploads int, size int64) *os.ProcessState {
+	url, cmd := startEmulator(b, b.TempDir(), mode)
+	var wg sync.WaitGroup
+	for i := range uploads {
+		wg.Go(func() {
+			resp, err := http.Post(fmt.Sprintf("%s/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x%d", url, i), "", nil)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			resp.Body.Close()
+			for at := int64(0); at < size; at += 64 * q {
+				end := min(at+64*q, size)
+				req, _ := http.NewRequest("PUT", resp.Header.Get("Location"), &filler{left: end - at})
+				req.ContentLength = end - at
+				req.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", at, end-1, size))
+				resp, err := plainClient.Do(req)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+				if end == size && resp.StatusCode != 200 {
+					b.Error(resp.Status)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	_ = cmd.Process.Signal(os.Kill)
+	_ = cmd.Wait()
+	return cmd.ProcessState
+}
+
+// filler gives bytes without costing anything.
+type filler struct{ left int64 }
+
+func (f *filler) Read(p []byte) (int, error) {
+	if f.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(int64(len(p)), f.left)
+	f.left -= n
+	return int(n), nil
+}
