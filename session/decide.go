@@ -301,9 +301,7 @@ func (s State) fail(r Reply, kind error) (State, Action) {
 }
 
 func verdict(r Reply) backoff.Verdict {
-	if r.Status >= 200 && r.Status < 400 && !r.Op.begins() {
-		// Not an answer of the service, which was there before: the login page
-		// of a network in between, say.
+	if r.strange() {
 		return backoff.Transient
 	}
 	if r.Status != 0 {
@@ -323,6 +321,16 @@ func verdict(r Reply) backoff.Verdict {
 	return backoff.Network(r.Err)
 }
 
+// strange reports an answer that is not the service's, which was there before:
+// the login page of a network in between, say.
+func (r Reply) strange() bool {
+	switch r.Status {
+	case 200, 201, 308:
+		return false
+	}
+	return r.Status >= 200 && r.Status < 400 && (r.Op == OpPut || r.Op == OpQuery || r.Op == OpFinalize)
+}
+
 // begins reports whether an exchange is the first contact, whose failure may
 // mean that the service, or the bucket, is not there at all.
 func (op Op) begins() bool { return op == OpStart || op == OpInsert || op == OpStat }
@@ -335,6 +343,8 @@ func permanent(r Reply, status int) error {
 		return ErrCredentials
 	case errors.Is(r.Err, ErrForeignURI):
 		return ErrContradiction
+	case errors.Is(r.Err, ErrInvalid):
+		return ErrInvalid
 	case status == 0:
 		return ErrNotFound // no such host, a certificate that is not its own
 	case r.Reason == "dailyLimitExceeded" || r.Reason == "quotaExceeded":

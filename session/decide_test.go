@@ -131,6 +131,7 @@ func TestDecide(t *testing.T) {
 		{"a redirect", session.Reply{Status: 302}, [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}},
 		{"204", session.Reply{Status: 204}, [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}},
 		{"a certificate nobody trusts", session.Reply{Err: errTrust}, all("ErrNotFound")},
+		{"a request that cannot be made", session.Reply{Err: session.ErrInvalid}, all("ErrInvalid")},
 		{"a session at another host", session.Reply{Err: session.ErrForeignURI}, all("ErrContradiction")},
 	} {
 		for i, op := range ops {
@@ -425,6 +426,34 @@ func TestDecideInsert(t *testing.T) {
 	}
 	if _, a := session.Decide(s, stat(status(404))); describe(a) != "ErrPrecondition" || a.Err.Op != session.OpInsert {
 		t.Errorf("nothing is there: %s, %v, want the ErrPrecondition of the insert", describe(a), a.Err)
+	}
+}
+
+// An answer is not retryable, and a cancelled or finished session is not
+// cancelled again and again.
+func TestRetryable(t *testing.T) {
+	for _, c := range []struct {
+		op   session.Op
+		code int
+		want bool
+	}{
+		{session.OpPut, 503, true}, {session.OpPut, 302, true}, {session.OpQuery, 204, true}, {session.OpFinalize, 302, true},
+		{session.OpPut, 308, false}, {session.OpQuery, 200, false}, {session.OpFinalize, 201, false}, {session.OpPut, 400, false},
+		{session.OpCancel, 503, true}, {session.OpCancel, 200, false}, {session.OpCancel, 302, false},
+		{session.OpStat, 200, false}, {session.OpStat, 302, false}, {session.OpStart, 302, false}, {session.OpInsert, 429, true},
+	} {
+		r := status(c.code)
+		if r.Op = c.op; r.Retryable() != c.want {
+			t.Errorf("%s, %d: Retryable() = %v, want %v", c.op, c.code, r.Retryable(), c.want)
+		}
+	}
+}
+
+// An Action that is no failure has no error, and can be asked for its kind.
+func TestNoError(t *testing.T) {
+	_, a := session.Decide(session.State{Size: -1}, query(held(-1)))
+	if errors.Is(a.Err, session.ErrGone) || a.Err.Unwrap() != nil {
+		t.Errorf("%+v is an error", a.Err)
 	}
 }
 

@@ -148,6 +148,22 @@ Content-Type: multipart/related; boundary=%s
 	}
 }
 
+// A Put without bytes would be a request that finalizes, without a checksum: it
+// is not made.
+func TestPutOfNothing(t *testing.T) {
+	w := newWire(t, "HTTP/1.1 200 OK\nContent-Length: 0\n\n")
+	for _, total := range []int64{-1, 0, q} {
+		r := w.client().Put(t.Context(), w.uri(), chunk.Range{From: q, To: q}, total, strings.NewReader(""))
+		_, a := session.Decide(session.State{Size: -1}, r)
+		if !errors.Is(r.Err, session.ErrInvalid) || describe(a) != "ErrInvalid" {
+			t.Errorf("total %d: %+v, %s, want ErrInvalid", total, r, describe(a))
+		}
+	}
+	if got := w.got(); len(got) != 0 {
+		t.Errorf("sent\n%s", got[0])
+	}
+}
+
 // A body that is shorter than its range is no success and no hang.
 func TestBodyTooShort(t *testing.T) {
 	w := newWire(t, "HTTP/1.1 200 OK\nContent-Length: 0\n\n")
