@@ -28,6 +28,7 @@ same() { curl -sf "$host/storage/v1/b/bkt/o/$1?alt=media" | cmp -s - "$2" || fai
 
 start_emulator() { # FLAG...
 	if [ -n "$emulator" ]; then kill "$emulator"; wait "$emulator" 2>/dev/null || true; fi
+	rm -f "$work/ready"
 	"$work/gcsup" emulator --addr 127.0.0.1:0 --create-buckets "$@" >"$work/ready" 2>"$work/emulator.log" &
 	emulator=$!
 	tries=0
