@@ -54,11 +54,7 @@ where the service stands. If the file has changed since, nothing is sent.`,
 }
 
 func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destination string) error {
-	r := &reporter{
-		out: std.out, console: newConsole(std.err, f.output.quiet), flags: f.output,
-		resume:  func(id string) string { return resumeCommand(cmd.Flags(), id) },
-		headers: len(f.place.headers) > 0,
-	}
+	r := newReporter(std, f.output, cmd.Flags())
 	var c *connection
 	tasks := make([]task, len(sources))
 	for i, source := range sources {

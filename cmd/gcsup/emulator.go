@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,9 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/fakegcs"
-	"gcsup/internal/pipenet"
 	"gcsup/session"
-	"gcsup/upload/gcs"
 )
 
 func newEmulator(std stdio) *cobra.Command {
@@ -278,42 +274,3 @@ func (e *emulated) serve(ln net.Listener) <-chan error {
 func (e *emulated) close() error {
 	return errors.Join(e.server.Close(), e.http.Close())
 }
-
-// localEmulator is the emulator of --emulator: it serves this process alone,
-// over a network inside it.
-type localEmulator struct {
-	*emulated
-	dir       string
-	endpoint  string
-	transport http.RoundTripper
-}
-
-// startLocal starts an emulator on dir. The endpoint is a name for the
-// directory and reaches nothing else, so that an upload has the same ID in the
-// next process: https://www.rfc-editor.org/rfc/rfc6761#section-6.4.
-func startLocal(dir string) (*localEmulator, error) {
-	e, err := newEmulated(fakegcs.Options{Dir: dir, CreateBuckets: true})
-	if err != nil {
-		return nil, err
-	}
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
-	}
-	sum := sha256.Sum256([]byte(dir))
-	ln, dial := pipenet.Listen()
-	e.serve(ln)
-	transport := gcs.NewTransport()
-	transport.Proxy = nil
-	transport.DialContext = dial
-	return &localEmulator{
-		emulated: e, dir: dir, transport: transport,
-		endpoint: "http://emulator-" + hex.EncodeToString(sum[:4]) + ".invalid",
-	}, nil
-}
-
-// where says where the emulator keeps the bytes of an object.
-func (e *localEmulator) where() string {
-	return "the emulator keeps its objects in " + e.dir
-}
-
-func (e *localEmulator) close() { _ = e.emulated.close() }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload"
@@ -28,15 +30,17 @@ type reporter struct {
 	out     io.Writer
 	console *console
 	flags   outputFlags
-
-	resume  func(id string) string // the command that resumes
-	headers bool                   // headers were given, which that command needs again
+	given   *pflag.FlagSet // for the command that resumes
 
 	mu       sync.Mutex
 	current  task
 	progress *progress // nil when quiet, and between uploads
 	printed  time.Time // the last progress event in JSON
 	outErr   error     // of writing to out
+}
+
+func newReporter(std stdio, flags outputFlags, given *pflag.FlagSet) *reporter {
+	return &reporter{out: std.out, console: newConsole(std.err, flags.quiet), flags: flags, given: given}
 }
 
 // run does the tasks. A task that fails does not stop those after it; the
@@ -165,10 +169,10 @@ func (r *reporter) explain(t task, res *upload.Result, err error) {
 	switch {
 	case res != nil && res.Resumable:
 		also := ""
-		if r.headers {
+		if r.given.Changed("additional-headers") {
 			also = " (with the same --additional-headers)"
 		}
-		r.console.fail("to resume: " + r.resume(res.ID) + also)
+		r.console.fail("to resume: " + resumeCommand(r.given, res.ID) + also)
 	case classify(err).code == exitTemporary && t.source == stdinName:
 		r.console.fail("a stream cannot be resumed: run the same command again, with the same input from its beginning")
 	case classify(err).code == exitTemporary && !errors.Is(err, session.ErrInUse):

@@ -47,11 +47,7 @@ it looks at uploads to the endpoint in use only.`,
 }
 
 func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) error {
-	r := &reporter{
-		out: std.out, console: newConsole(std.err, f.output.quiet), flags: f.output,
-		resume:  func(id string) string { return resumeCommand(cmd.Flags(), id) },
-		headers: len(f.place.headers) > 0,
-	}
+	r := newReporter(std, f.output, cmd.Flags())
 	named := make([]task, len(ids)) // all that is known of them so far
 	opts, err := f.send.options()
 	if err != nil {
