@@ -21,7 +21,7 @@ type contentRange struct {
 	total int64 // size of the object, or -1: not known yet
 }
 
-var errContentRange = errors.New("Failed to parse Content-Range header.") //nolint:revive,staticcheck // the service's text
+var errContentRange = errors.New("Failed to parse Content-Range header.") // the service's text
 
 // parseContentRange parses the value of a Content-Range header.
 func parseContentRange(s string) (contentRange, error) {

@@ -36,7 +36,8 @@ type Match struct {
 	To   int64 `json:"to,omitempty"`
 }
 
-// Effect names what a fault does.
+// Effect names what a fault does. One that means nothing for the operation it
+// hits, like short-commit for a listing, does nothing there, but counts.
 type Effect string
 
 // The effects. The names in brackets are the [Action] fields that each uses;

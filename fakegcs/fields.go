@@ -12,7 +12,7 @@ import (
 // wanted name what is wanted inside it. A nil mask wants everything.
 type fieldMask map[string]fieldMask
 
-var errFields = errors.New("Invalid field selection") //nolint:revive,staticcheck // the service's text
+var errFields = errors.New("Invalid field selection") // the service's text
 
 // parseFields parses "a,b/c,d(e,f/g)". "*" is any name.
 func parseFields(s string) (fieldMask, error) {

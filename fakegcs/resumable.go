@@ -99,22 +99,19 @@ func randomBytes(n int) []byte {
 
 // onSession finds the session of q and does what q asks of it.
 func (s *Server) onSession(q *request) *reply {
+	notFound := textReply(http.StatusNotFound, "Not Found").set("X-Guploader-Uploadid", q.upload)
 	s.mu.Lock()
 	u := s.sessions[q.upload]
-	if u != nil && s.now().Sub(u.Created) > sessionLifetime {
-		s.forgetLocked(u)
-		u = nil
-	}
 	s.mu.Unlock()
 	if u == nil {
-		r := textReply(http.StatusNotFound, "Not Found")
-		return r.set("X-Guploader-Uploadid", q.upload)
+		return notFound
 	}
-	if q.bucket == u.Meta.Bucket {
-		q.object = u.Meta.Name
+	if s.now().Sub(u.Created) > sessionLifetime {
+		s.forget(u)
+		return notFound
 	}
 	if s.strike(q.fault, u) && q.fault.is(EffectNotFound) {
-		return textReply(http.StatusNotFound, "Not Found").set("X-Guploader-Uploadid", q.upload)
+		return notFound
 	}
 	switch q.op {
 	case OpCancel:
@@ -125,15 +122,17 @@ func (s *Server) onSession(q *request) *reply {
 	return s.put(q, u)
 }
 
-// forgetLocked drops a session that is too old, or that a fault took away.
-func (s *Server) forgetLocked(u *session) {
+// forget drops a session that is too old, or that a fault took away.
+func (s *Server) forget(u *session) {
+	s.mu.Lock()
 	delete(s.sessions, u.ID)
+	s.mu.Unlock() // before u.mu is taken: finalize takes them the other way round
 	if err := s.disk.removeSession(u.ID); err != nil {
 		s.log.Warn("fakegcs: remove session", "err", err)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.State == active {
+	if u.State == active { // what is still writing to it must stop
 		u.State = cancelled
 		u.sum.idle()
 		u.blob.release()
@@ -146,9 +145,7 @@ func (s *Server) forgetLocked(u *session) {
 func (s *Server) strike(a *Action, u *session) bool {
 	switch {
 	case a.is(EffectNotFound):
-		s.mu.Lock()
-		s.forgetLocked(u)
-		s.mu.Unlock()
+		s.forget(u)
 		return true
 	case a.is(EffectGone), a.is(EffectCancelled):
 	default:
@@ -186,7 +183,7 @@ func (s *Server) querySession(q *request, u *session) *reply {
 		return textReply(http.StatusBadRequest, "Invalid request.  A request with an unsatisfied Content-Range must not have a body.")
 	}
 	u.mu.Lock()
-	for w := u.writer; w != nil; w = nil {
+	if w := u.writer; w != nil {
 		u.mu.Unlock()
 		s.settle(q, w, patience)
 		u.mu.Lock()
@@ -310,9 +307,11 @@ func (s *Server) put(q *request, u *session) *reply {
 	if r := s.closedReplyLocked(q, u); r != nil { // cancelled meanwhile
 		return r
 	}
-	u.hiddenUntil = time.Time{}
-	if q.fault.is(EffectLateCommit) && readErr != nil {
+	switch {
+	case q.fault.is(EffectLateCommit) && readErr != nil:
 		u.hiddenAt, u.hiddenUntil = before, s.now().Add(q.fault.For)
+	case refused == nil:
+		u.hiddenUntil = time.Time{} // the later acknowledgement covers the earlier bytes
 	}
 	switch {
 	case refused != nil:

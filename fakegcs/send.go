@@ -1,0 +1,124 @@
+package fakegcs
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+)
+
+// sent is what really went out.
+type sent struct {
+	status   int    // 0: no reply
+	reported string // its Range header
+	bytes    int64
+}
+
+// send writes the reply, or what the fault leaves of it. The request is read to
+// its end first: a client that is still writing when the connection closes may
+// lose the reply, and the emulator is to be predictable.
+func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *lane, out *sent) {
+	f := q.fault
+	if rep == hangup {
+		if f.is(EffectClose) { // unread data would make it a reset
+			_, _ = io.Copy(io.Discard, q.in)
+		}
+		drop(w, f.is(EffectReset))
+		return
+	}
+	early := f != nil && f.Early && (f.Effect == EffectStatus || f.Effect == EffectStatusAfter)
+	if !early {
+		_, err := io.Copy(io.Discard, q.in)
+		switch {
+		case errors.Is(err, errCut):
+			drop(w, true)
+			return
+		case errors.Is(err, errInterrupted):
+			drop(w, false)
+			return
+		}
+	}
+	if f.is(EffectStallReply) && !s.wait(q, f.For, q.in.stop) {
+		drop(w, false)
+		return
+	}
+	if f.is(EffectLoseReply) {
+		drop(w, true)
+		return
+	}
+	if s.opts.Latency > 0 && !s.wait(q, s.opts.Latency, q.in.stop) {
+		drop(w, false)
+		return
+	}
+	for k, v := range rep.header {
+		w.Header()[k] = v
+	}
+	if f.is(EffectGoAway) {
+		w.Header().Set("Connection", "close")
+	}
+	length := rep.length
+	if rep.stream == nil && rep.length == 0 {
+		length = int64(len(rep.body))
+	}
+	if length >= 0 && rep.status != http.StatusNoContent && rep.status != http.StatusNotModified {
+		w.Header().Set("Content-Length", strconv.FormatInt(length, 10))
+	}
+	limit := int64(-1)
+	if f.is(EffectCutReply) {
+		limit = min(f.Bytes, max(length, 0))
+	}
+	out.status, out.reported = rep.status, rep.header.Get("Range")
+	w.WriteHeader(rep.status)
+	var to io.Writer = w
+	if s.link.limited() {
+		to = &pacedWriter{w: w, step: conn.step(), pace: func(n int) { s.link.pace(s.ctx, conn, &s.link.out, n) }}
+	}
+	if q.Method != http.MethodHead {
+		out.bytes = rep.copyTo(to, limit)
+	}
+	if limit >= 0 {
+		_ = http.NewResponseController(w).Flush() // what was sent is to arrive
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// copyTo writes the body, at most limit bytes of it when limit isn't negative.
+func (r *reply) copyTo(w io.Writer, limit int64) int64 {
+	if r.stream == nil {
+		p := r.body
+		if limit >= 0 {
+			p = p[:min(int64(len(p)), limit)]
+		}
+		n, _ := w.Write(p) // the client may have gone
+		return int64(n)
+	}
+	var from io.Reader = r.stream
+	if limit >= 0 {
+		from = io.LimitReader(from, limit)
+	}
+	n, err := io.Copy(w, from)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the length was promised
+	}
+	return n
+}
+
+// drop ends the connection without a reply: with a reset (RST), or in order.
+func drop(w http.ResponseWriter, reset bool) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil { // HTTP/2: RST_STREAM
+		panic(http.ErrAbortHandler)
+	}
+	if reset {
+		raw := conn
+		if t, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
+			raw = t.NetConn()
+		}
+		if l, ok := raw.(interface{ SetLinger(int) error }); ok {
+			_ = l.SetLinger(0)
+		}
+		_ = raw.Close()
+	}
+	_ = conn.Close()
+}
