@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -214,6 +215,61 @@ func TestCloseEndsStalls(t *testing.T) {
 			if a := w.do("GET", "/storage/v1/b/bkt", nil); a.StatusCode != 503 {
 				t.Errorf("after Close: %d", a.StatusCode)
 			}
+		})
+	}
+}
+
+// A session that ends under a request that is sending to it: that one is told,
+// nothing of it stays.
+func TestSessionEndsDuringPut(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		end    func(w *world, uri string)
+		status int
+	}{
+		{"cancelled", func(w *world, uri string) { w.do("DELETE", uri, nil) }, 499},
+		{"expired", func(w *world, uri string) {
+			w.gcs.Advance(8 * 24 * time.Hour)
+			w.do("PUT", uri, nil, "Content-Range: bytes */*")
+		}, 499},
+		{"dead", func(w *world, uri string) {
+			w.gcs.AddFaults(fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectGone}})
+			w.do("PUT", uri, nil, "Content-Range: bytes */*")
+		}, 410},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			bubble(t, &fakegcs.Options{Dir: dir}, func(w *world) {
+				uri := w.start("x")
+				body := &dripping{parts: make(chan []byte)}
+				done := make(chan int)
+				go func() {
+					req, _ := http.NewRequest("PUT", uri, body)
+					req.ContentLength = 5 * q
+					resp, err := w.client.Do(req)
+					if err != nil {
+						t.Error(err)
+						done <- 0
+						return
+					}
+					resp.Body.Close()
+					done <- resp.StatusCode
+				}()
+				body.parts <- data(2*q + 9)
+				time.Sleep(time.Minute)
+				test.end(w, uri)
+				body.parts <- data(3*q - 9)
+				close(body.parts)
+				if status := <-done; status != test.status {
+					t.Errorf("the request was answered %d, want %d", status, test.status)
+				}
+				if _, ok := w.gcs.Object("bkt", "x"); ok {
+					t.Error("there is an object")
+				}
+				if left, _ := filepath.Glob(filepath.Join(dir, "blobs", "*")); len(left) != 0 {
+					t.Errorf("left in the directory: %q", left)
+				}
+			})
 		})
 	}
 }
