@@ -283,6 +283,58 @@ func TestRetryObserverAndCounters(t *testing.T) {
 	})
 }
 
+// TestRetryThrottle checks what Retry gives to the bucket and takes from it.
+func TestRetryThrottle(t *testing.T) {
+	empty := func() *backoff.Throttle {
+		throttle := new(backoff.Throttle)
+		for throttle.Allow() {
+		}
+		return throttle
+	}
+	t.Run("a success at the first try gives a tenth", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			opts := &backoff.Options{Throttle: empty()}
+			for range 10 {
+				if _, err := backoff.Retry(t.Context(), plain, new(script).run, opts); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !opts.Throttle.Allow() || opts.Throttle.Allow() {
+				t.Error("ten successes have not given one token")
+			}
+		})
+	})
+	t.Run("a retry takes one, its success gives two", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			opts := &backoff.Options{Throttle: empty()}
+			opts.Throttle.Succeeded(true) // 2
+			if _, err := backoff.Retry(t.Context(), plain, (&script{errs: times(1, io.EOF)}).run, opts); err != nil {
+				t.Fatal(err)
+			}
+			for n := range 3 {
+				if !opts.Throttle.Allow() {
+					t.Fatalf("%d tokens, want 3", n)
+				}
+			}
+			if opts.Throttle.Allow() {
+				t.Error("more than 3 tokens")
+			}
+		})
+	})
+	t.Run("retry-after is waited for once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			op := &script{errs: []error{&backoff.StatusError{Code: 503, RetryAfter: 20 * time.Second}}}
+			if _, err := backoff.Retry(t.Context(), plain, op.run, &backoff.Options{Throttle: empty()}); err != nil {
+				t.Fatal(err)
+			}
+			// No token after 20 s; then one second at a time until 30 s.
+			if want := []time.Duration{0, 30 * time.Second}; !reflect.DeepEqual(op.calls, want) {
+				t.Errorf("called at %v, want %v", op.calls, want)
+			}
+		})
+	})
+}
+
 func TestRetryHistoryBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		op := &script{errs: append(times(1000, backoff.Progress(io.EOF)), status(400))}

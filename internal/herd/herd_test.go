@@ -191,6 +191,14 @@ func TestUploads(t *testing.T) {
 	if got := run(t, s, "bidmanager")["bidmanager"]; got.Failed != 0 || got.All < 40*time.Second {
 		t.Errorf("outage of 10 s: %d of %d failed, all after %v", got.Failed, s.Clients, got.All)
 	}
+	// The server is short of capacity all the time: every upload is refused
+	// now and then, more than five times in all. If progress restored
+	// nothing, nearly half of the uploads would give up, 93.
+	busy := s
+	busy.Outage, busy.Capacity = 0, 60
+	if got := run(t, busy, "bidmanager")["bidmanager"]; got.Failed > 75 || got.Wasted < int64(6*s.Clients) {
+		t.Errorf("busy server: %d of %d failed after %d refusals, want at most 75 after many", got.Failed, s.Clients, got.Wasted)
+	}
 	s.Outage = time.Minute
 	if got := run(t, s, "bidmanager")["bidmanager"]; got.Failed != s.Clients {
 		t.Errorf("outage of a minute: %d of %d failed, want all: five tries last half as long", got.Failed, s.Clients)
