@@ -75,9 +75,14 @@ func (c *Client) Finalize(ctx context.Context, uri URI, rng chunk.Range, total i
 }
 
 func (c *Client) send(ctx context.Context, op Op, uri URI, rng chunk.Range, total int64, crc32c *uint32, body io.Reader) Reply {
-	if op == OpPut && rng.Len() == 0 {
+	switch {
+	case op == OpPut && rng.Len() == 0:
 		// With a total it would finalize, and without a checksum.
 		return unsent(op, fmt.Errorf("%w: a part without bytes", ErrInvalid))
+	case op == OpFinalize && rng.To != total:
+		return unsent(op, fmt.Errorf("%w: the last part ends at %d, the object at %d", ErrInvalid, rng.To, total))
+	case rng.Len() > 0 && body == nil:
+		return unsent(op, fmt.Errorf("%w: no body", ErrInvalid))
 	}
 	var guarded *guard
 	var reader io.Reader
