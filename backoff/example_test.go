@@ -56,10 +56,10 @@ func ExampleTransport_memorystore() {
 
 	var counters backoff.Counters
 	client := &http.Client{Transport: &backoff.Transport{
-		Policy:   quick, // leave it out for backoff.Memorystore()
+		Policy:   quick, // in earnest: backoff.Memorystore()
 		Counters: &counters,
+		// With credentials: Base: &oauth2.Transport{Source: tokens},
 	}}
-	// With credentials: client = oauth2.NewClient(context.WithValue(ctx, oauth2.HTTPClient, client), tokens)
 
 	resp, err := client.Get(redis.URL + "/v1/projects/p/locations/europe-west1/instances/cache")
 	if err != nil {

@@ -2,7 +2,6 @@ package backoff
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -78,5 +77,5 @@ func Names() []string {
 	for _, known := range named {
 		names = append(names, known.name)
 	}
-	return slices.Clip(names)
+	return names
 }

@@ -22,9 +22,9 @@ import (
 //
 // The request's context, and with it http.Client.Timeout, bounds all attempts
 // and waits together. For a bound on each attempt set ResponseHeaderTimeout of
-// the Base. Below a transport that adds credentials, such as that of
-// golang.org/x/oauth2, a Transport sends the same token again; above it, each
-// attempt asks for a token, which is better when waits are long.
+// the Base. A transport that adds credentials, such as that of
+// golang.org/x/oauth2, belongs into Base, so that each attempt has a token that
+// is still valid.
 //
 // The zero value is ready to use. A Transport is safe for concurrent use; its
 // fields must not change then. Use one for each service, as its requests share

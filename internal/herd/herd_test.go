@@ -237,10 +237,11 @@ func TestSameSeedSameBytes(t *testing.T) {
 		}
 		return b.String()
 	}
-	if output(1) != output(1) {
+	first := output(1)
+	if output(1) != first {
 		t.Error("the same seed gives different bytes")
 	}
-	if output(1) == output(2) {
+	if output(2) == first {
 		t.Error("another seed gives the same bytes")
 	}
 }
@@ -311,7 +312,7 @@ func TestWriteSVG(t *testing.T) {
 			func(s *herd.Scenario) { s.Clients, s.Outage = 10, 3*time.Hour },
 		} {
 			change(&s)
-			results, err := herd.Run(t.Context(), s, []string{"none", "full", "bidmanager"}, 1)
+			results, err := herd.Run(t.Context(), s, []string{"none", "bidmanager"}, 1)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,7 +27,7 @@ func WriteSVG(w io.Writer, s Scenario, results []Result) error {
 	c.line(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`, width, height, width, height)
 	c.line(`<rect width="100%%" height="100%%" fill="#fff"/>`)
 	c.line(`<text x="%d" y="20" font-size="14" font-weight="bold">%d clients, %d requests/s, outage of %v</text>`, left, s.Clients, s.Capacity, s.Outage)
-	c.line(`<text x="%d" y="38" fill="#555">Requests per second: <tspan fill="%s">served</tspan> and <tspan fill="%s">refused</tspan>; dashed: capacity; grey: outage</text>`, left, served, refused)
+	c.line(`<text x="%d" y="38" fill="#555">Requests per second: <tspan fill="%s">served</tspan> and <tspan fill="%s">refused</tspan>; dashed: capacity; grey: outage; worst second: with the server up</text>`, left, served, refused)
 	for i, r := range results {
 		c.panel(head+i*(panel+gap), s, r)
 	}
@@ -77,7 +77,7 @@ func (c *chart) y(base int, load float64) float64 {
 
 func (c *chart) panel(y int, s Scenario, r Result) {
 	base := y + panel
-	title := fmt.Sprintf("%d requests, %d wasted, at most %d per second once the server is up, ", r.Requests, r.Wasted, r.Peak)
+	title := fmt.Sprintf("%d requests, %d wasted, worst second %d, ", r.Requests, r.Wasted, r.Peak)
 	switch {
 	case r.All >= 0:
 		title += "all served after " + text(r.All)
