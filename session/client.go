@@ -44,7 +44,17 @@ func NewClient(hc *http.Client, endpoint string) (*Client, error) {
 	own := *hc
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	own.Timeout = 0 // a request lasts as long as bytes flow
-	return &Client{http: &own, endpoint: &url.URL{Scheme: u.Scheme, Host: u.Host}}, nil
+	return &Client{http: &own, endpoint: &url.URL{Scheme: u.Scheme, Host: plainHost(u)}}, nil
+}
+
+// plainHost is the host in the one way to write it: lower case, and no port
+// where it is the scheme's.
+func plainHost(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	if u.Port() == port(&url.URL{Scheme: u.Scheme}) {
+		host = strings.TrimSuffix(host, ":"+u.Port())
+	}
+	return host
 }
 
 // Endpoint is the scheme and host that requests go to.

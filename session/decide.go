@@ -355,10 +355,12 @@ func permanent(r Reply, status int) error {
 		return ErrChecksum
 	case begins && status >= 400 && status < 500:
 		return ErrInvalid
-	case begins:
-		return ErrNotFound // a redirect, or something that is not the API
+	case status == 400 || status == 413:
+		return ErrContradiction
 	}
-	return ErrContradiction
+	// A redirect, or an answer that the API does not give, and that so says
+	// nothing of the session: something in between is in the way.
+	return ErrNotFound
 }
 
 // mentionsHash tells a checksum that does not match from other bad requests:

@@ -52,6 +52,7 @@ func TestDecide(t *testing.T) {
 	again := [5]string{beginWait, queryWait, queryWait, queryWait, beginWait}
 	all := func(what string) [5]string { return [5]string{what, what, what, what, what} }
 	// Before a session is there the request is to blame, later the server.
+	strange := [5]string{"ErrInvalid", "ErrNotFound", "ErrNotFound", "ErrNotFound", "ErrInvalid"}
 	refused := [5]string{"ErrInvalid", "ErrContradiction", "ErrContradiction", "ErrContradiction", "ErrInvalid"}
 	gone := [5]string{"ErrNotFound", beginWait, beginWait, beginWait, "ErrNotFound"}
 	goneSlowly := [5]string{"ErrNotFound", "wait 30s begin", "wait 30s begin", "wait 30s begin", "ErrNotFound"}
@@ -122,11 +123,11 @@ func TestDecide(t *testing.T) {
 		{"400", session.Reply{Status: 400, Message: "Failed to parse Content-Range header."}, refused},
 		{"400, the hash differs", session.Reply{Status: 400, Message: "Provided CRC32C \"AAAAAA==\" doesn't match calculated CRC32C \"x\"."},
 			[5]string{"ErrInvalid", "ErrContradiction", "ErrContradiction", "ErrChecksum", "ErrChecksum"}},
-		{"405", session.Reply{Status: 405}, refused},
-		{"409", session.Reply{Status: 409}, refused},
-		{"411", session.Reply{Status: 411}, refused},
+		{"405", session.Reply{Status: 405}, strange},
+		{"409", session.Reply{Status: 409}, strange},
+		{"411", session.Reply{Status: 411}, strange},
 		{"413", session.Reply{Status: 413}, refused},
-		{"416", session.Reply{Status: 416}, refused},
+		{"416", session.Reply{Status: 416}, strange},
 
 		{"a redirect", session.Reply{Status: 302}, [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}},
 		{"204", session.Reply{Status: 204}, [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}},

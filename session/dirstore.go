@@ -233,6 +233,9 @@ func replace(d disk, temp, name string, data []byte) (err error) {
 		return err
 	}
 	if err := d.Rename(temp, name); err != nil {
+		if le, ok := errors.AsType[*os.LinkError](err); ok {
+			err = &fs.PathError{Op: le.Op, Path: le.New, Err: le.Err} // one type for all errors of the file system
+		}
 		return err
 	}
 	return d.sync()

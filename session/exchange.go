@@ -147,10 +147,10 @@ func (c *Client) Cancel(ctx context.Context, uri URI) Reply {
 	return c.exchange(ctx, OpCancel, uri, req)
 }
 
-// Insert uploads a whole small object in one request, with its CRC32C, which
-// the service compares before the object comes into being. It is not
+// Insert uploads a whole small object, size bytes that data yields, in one
+// request, with its CRC32C, which the service compares before the object comes into being. It is not
 // resumable: https://cloud.google.com/storage/docs/uploading-objects#rest-upload-objects.
-func (c *Client) Insert(ctx context.Context, spec Spec, data []byte, crc32c uint32) Reply {
+func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint32, data io.Reader) Reply {
 	meta := spec.resource()
 	meta.CRC32C = chunk.EncodeCRC32C(crc32c)
 	head, err := json.Marshal(meta)
@@ -166,14 +166,14 @@ func (c *Client) Insert(ctx context.Context, spec Spec, data []byte, crc32c uint
 	_ = w.Close() // writes to memory do not fail
 	front, back := envelope.Bytes()[:opening], envelope.Bytes()[opening:]
 
-	body := &guard{r: io.MultiReader(bytes.NewReader(front), bytes.NewReader(data), bytes.NewReader(back))}
-	req, err := c.request("POST", c.url(spec.query("multipart"), "upload", "storage", "v1", "b", url.PathEscape(spec.Bucket), "o"), body, int64(envelope.Len()+len(data)))
+	body := &guard{r: io.MultiReader(bytes.NewReader(front), data, bytes.NewReader(back))}
+	req, err := c.request("POST", c.url(spec.query("multipart"), "upload", "storage", "v1", "b", url.PathEscape(spec.Bucket), "o"), body, int64(envelope.Len())+size)
 	if err != nil {
 		return unsent(OpInsert, err)
 	}
 	req.Header.Set("Content-Type", "multipart/related; boundary="+w.Boundary())
 	r := c.exchange(ctx, OpInsert, URI{}, req)
-	r.Sent = min(max(body.stop()-int64(opening), 0), int64(len(data)))
+	r.Sent = min(max(body.stop()-int64(opening), 0), size)
 	return r
 }
 

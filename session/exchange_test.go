@@ -118,7 +118,7 @@ func TestInsertRequest(t *testing.T) {
 		w := newWire(t, "HTTP/1.1 503 Service Unavailable\nContent-Length: 0\n\n")
 		generation := int64(0)
 		spec := session.Spec{Bucket: "bucket", Object: "object", ContentType: "text/plain", IfGenerationMatch: &generation}
-		r := w.client().Insert(t.Context(), spec, []byte(data), 0x01020304)
+		r := w.client().Insert(t.Context(), spec, int64(len(data)), 0x01020304, strings.NewReader(data))
 		if r.Op != session.OpInsert || r.Status != 503 || r.Sent != int64(len(data)) {
 			t.Errorf("%d bytes: %+v", len(data), r)
 		}
@@ -271,7 +271,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			"query":    c.Query(t.Context(), uri),
 			"cancel":   c.Cancel(t.Context(), uri),
 			"start":    c.Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, 5),
-			"insert":   c.Insert(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, []byte("bytes"), 1),
+			"insert":   c.Insert(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, 5, 1, strings.NewReader("bytes")),
 			"stat":     c.Stat(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}),
 		} {
 			if r.Status != code {
@@ -300,8 +300,10 @@ func TestNewClient(t *testing.T) {
 		{"https://storage.europe-west3.rep.googleapis.com", "https://storage.europe-west3.rep.googleapis.com"},
 		{"http://localhost:4443", "http://localhost:4443"},
 		{"http://localhost:4443/storage/v1/", "http://localhost:4443"},
-		{"HTTPS://Example.com", "https://Example.com"},
-		{"http://[::1]:80", "http://[::1]:80"},
+		{"HTTPS://Example.com", "https://example.com"},
+		{"http://[::1]:80", "http://[::1]"},
+		{"https://host:443", "https://host"},
+		{"http://host:443", "http://host:443"},
 		{"localhost:4443", ""},
 		{"//host", ""},
 		{"ftp://host", ""},

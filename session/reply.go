@@ -149,6 +149,10 @@ func oneLine(text string) string {
 	return text
 }
 
+// Refusal is what a reply means that neither waiting nor a query can cure, as
+// an error that wraps one of the sentinels.
+func (r Reply) Refusal() *Error { return r.fail(permanent(r, r.Status), 0) }
+
 // Retryable reports whether the same request, made again after a wait, may
 // fare better.
 func (r Reply) Retryable() bool { return verdict(r) == backoff.Transient }

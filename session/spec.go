@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -72,6 +73,8 @@ func (s Spec) Validate() error {
 		return fmt.Errorf("%w: the object name %q is not valid UTF-8", ErrInvalid, s.Object)
 	case strings.ContainsAny(s.Object, "\r\n"):
 		return fmt.Errorf("%w: the object name %q has a line break", ErrInvalid, s.Object)
+	case strings.ContainsFunc(s.ContentType, unicode.IsControl):
+		return fmt.Errorf("%w: the content type %q has a control character", ErrInvalid, s.ContentType)
 	case s.Object == "." || s.Object == ".." || strings.HasPrefix(s.Object, ".well-known/acme-challenge/"):
 		return fmt.Errorf("%w: the service does not allow the object name %q", ErrInvalid, s.Object)
 	}

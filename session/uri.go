@@ -92,6 +92,7 @@ func (c *Client) fresh(location string) (URI, error) {
 	if u.Scheme != c.endpoint.Scheme || !sameHost(u, c.endpoint) || u.User != nil {
 		return URI{}, fmt.Errorf("%w: the Location header points to %s://%s, the endpoint is %s", ErrForeignURI, u.Scheme, u.Host, c.Endpoint())
 	}
+	u.Host = c.endpoint.Host // as it is written there, so that it is one host for everybody
 	return newURI(u.String()), nil
 }
 

@@ -27,8 +27,8 @@
 //   - A source that changed since the session began is an error, and nothing
 //     of it is sent. A stream whose reader fails never becomes a truncated
 //     object.
-//   - Memory per upload is constant: a few MiB for a file, two windows for a
-//     stream.
+//   - Memory per upload is constant: a few MiB for a file, the file itself up
+//     to 8 MiB, two windows for a stream.
 //
 // # Errors
 //

@@ -41,8 +41,12 @@ func (f *fileContent) part(_ context.Context, offset, limit int64) (part, error)
 		return f.tail(offset)
 	}
 	to := min(chunk.Floor(offset+limit), tail)
-	if to <= offset {
-		to = chunk.Floor(offset) + chunk.Quantum // an unaligned offset, and the smallest limit
+	if to-offset < chunk.Quantum {
+		// From an unaligned offset to the next boundary is less than the
+		// service takes of a request that is not the last.
+		if to += chunk.Quantum; to > tail {
+			return f.tail(offset)
+		}
 	}
 	rng := chunk.Range{From: offset, To: to}
 	body := f.src.Body(rng, f.sum)

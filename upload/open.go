@@ -89,7 +89,11 @@ func (t *transfer) open(path string) (*chunk.Source, error) {
 		return nil, err
 	}
 	identity, err := src.Identity()
-	if err == nil && src.Size() > maxObject {
+	switch {
+	case err != nil:
+	case identity.Size != src.Size():
+		err = fmt.Errorf("%w: %s is being written to", session.ErrSourceChanged, path)
+	case src.Size() > maxObject:
 		err = fmt.Errorf("%w: %s has %d bytes, an object at most %d (5 TiB)", session.ErrInvalid, path, src.Size(), int64(maxObject))
 	}
 	if err != nil {
@@ -184,7 +188,13 @@ func (t *transfer) useless(token *session.Token) string {
 
 // sameSource checks that the file is the one that the session began with.
 func (t *transfer) sameSource(ctx context.Context, token *session.Token) error {
-	switch token.Source.Compare(t.file.identity) {
+	change := token.Source.Compare(t.file.identity)
+	if change == chunk.Same && token.Source.ChangeTimeNS == 0 {
+		// The platform has no change time to tell of an edit that put the
+		// modification time back.
+		change = chunk.ChangeTimeOnly
+	}
+	switch change {
 	case chunk.Same:
 		return nil
 	case chunk.ChangeTimeOnly:
@@ -217,9 +227,8 @@ func (t *transfer) settle(ctx context.Context, err error) error {
 	if !t.saved {
 		return err
 	}
-	// The Token is worth deleting, and not worth losing, also when the
-	// upload was cancelled.
-	ctx = context.WithoutCancel(ctx)
+	ctx, stop := lingering(ctx)
+	defer stop()
 	if err == nil || dead(err) {
 		if derr := t.u.opts.Store.Delete(ctx, t.token.ID); derr != nil {
 			if err != nil {

@@ -49,8 +49,9 @@ type Options struct {
 	// 0 is 16 MiB.
 	Window int
 
-	// RestartChanged makes a file that changed since its session began start
-	// again from byte 0, instead of failing with [session.ErrSourceChanged].
+	// RestartChanged makes a file that is not the one with which its saved
+	// session began start again from byte 0, instead of failing with
+	// [session.ErrSourceChanged]. One that changes during the call fails.
 	RestartChanged bool
 
 	// Objects looks at the object at a destination. nil does it with one GET
@@ -61,7 +62,8 @@ type Options struct {
 	// upload's goroutines: it must return quickly.
 	Observer func(Event)
 
-	// Logger gets a line per exchange (debug) and per resume (info). nil is silent.
+	// Logger gets a line per exchange (debug), and one for each upload that was
+	// resumed or failed (info). nil is silent.
 	Logger *slog.Logger
 }
 
@@ -85,7 +87,7 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Window < 0 || o.Window%chunk.Quantum != 0:
 		return o, fmt.Errorf("window %d: want a multiple of %d", o.Window, chunk.Quantum)
 	}
-	o.ChunkSize = chunk.Ceil(o.ChunkSize)
+	o.ChunkSize = chunk.Ceil(min(o.ChunkSize, maxObject))
 	if o.StallTimeout == 0 {
 		o.StallTimeout = defaultStallTimeout
 	}

@@ -48,7 +48,7 @@ func TestBudget(t *testing.T) {
 				t.Errorf("wait %d = %v, want %v to %v", i, wait.Delay, least, least+time.Second)
 			}
 		}
-		if !res.Resumable || res.Retries != 6 || res.Waited < 31*time.Second {
+		if !res.Resumable || res.Retries != 5 || res.Waited < 31*time.Second {
 			t.Errorf("Result = %+v", res)
 		}
 		w.wantSaved(1)

@@ -38,15 +38,30 @@ type saver struct {
 
 func startSaver(ctx context.Context, store session.Store) *saver {
 	s := &saver{next: make(chan *session.Token, 1), done: make(chan struct{})}
-	// A checkpoint is worth saving also when the upload is being cancelled.
-	ctx = context.WithoutCancel(ctx)
+	ctx, stop := lingering(ctx)
 	go func() {
 		defer close(s.done)
+		defer stop()
 		for t := range s.next {
 			s.err = store.Save(ctx, t)
 		}
 	}()
 	return s
+}
+
+// linger is how long the store may take when the upload was cancelled.
+const linger = 5 * time.Second
+
+// lingering returns a context that outlives ctx a little: what is known is
+// worth saving, and a Token that is done with worth deleting, also when the
+// upload is being cancelled.
+func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(linger, cancel) })
+	return longer, func() {
+		stop()
+		cancel()
+	}
 }
 
 // offer hands a Token over, which must not be changed any more. Only one

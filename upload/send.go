@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -22,7 +23,7 @@ func (t *transfer) begin(ctx context.Context) (session.Reply, error) {
 	if err := t.preconditions(ctx, true); err != nil {
 		return session.Reply{}, err
 	}
-	if t.small != nil {
+	if t.small != nil && t.unmet == nil {
 		return t.insert(ctx), nil
 	}
 	r := t.exchange(ctx, func(ctx context.Context, _ *watch) session.Reply {
@@ -50,8 +51,10 @@ func (t *transfer) begin(ctx context.Context) (session.Reply, error) {
 func (t *transfer) insert(ctx context.Context) session.Reply {
 	t.event(Event{Kind: Started})
 	crc := t.file.sum.Sum()
-	r := t.exchange(ctx, func(ctx context.Context, _ *watch) session.Reply {
-		return t.u.client.Insert(ctx, t.spec, t.small, crc)
+	t.sent = 0
+	r := t.exchange(ctx, func(ctx context.Context, w *watch) session.Reply {
+		body := &meter{r: w.body(bytes.NewReader(t.small)), t: t}
+		return t.u.client.Insert(ctx, t.spec, int64(len(t.small)), crc, body)
 	})
 	t.count(0, r.Sent)
 	return r
@@ -62,11 +65,11 @@ func (t *transfer) send(ctx context.Context) (session.Reply, error) {
 	if err := t.preconditions(ctx, false); err != nil {
 		return session.Reply{}, err
 	}
-	from := t.state.Committed
-	p, err := t.content.part(ctx, from, t.bound.size())
+	p, err := t.content.part(ctx, t.state.Committed, t.bound.size())
 	if err != nil {
 		return session.Reply{}, t.sourceFailed(ctx, err)
 	}
+	from := p.From
 	if p.last {
 		// The last moment: after this request the object is there.
 		if err := t.content.unchanged(ctx); err != nil {
@@ -127,7 +130,12 @@ type meter struct {
 	r           io.Reader
 	t           *transfer
 	checkpoints *saver
+	n           int64
 }
+
+// flowing is how much of a request must have gone out, more than the buffers on
+// the way hold, before it tells other uploads that the service is back.
+const flowing = 16 << 20
 
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
@@ -138,6 +146,10 @@ func (m *meter) Read(p []byte) (int, error) {
 			t.token = withCheckpoint(*t.token, c)
 			m.checkpoints.offer(t.token)
 		}
+	}
+	if m.n += int64(n); m.n >= flowing && m.n-int64(n) < flowing {
+		t.u.throttle.Succeeded(t.retry)
+		t.retry = false
 	}
 	if now := time.Now(); now.Sub(t.reported) >= progressEvery {
 		t.reported = now
@@ -235,7 +247,7 @@ func (t *transfer) preconditions(ctx context.Context, begins bool) error {
 		case r.Status == 404:
 			t.looked = true
 			unmet := t.spec.Unmet(nil)
-			if begins && t.small == nil {
+			if begins {
 				t.unmet = unmet
 				return nil
 			}

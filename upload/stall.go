@@ -27,6 +27,7 @@ type watch struct {
 	credit  time.Duration // for bytes that were handed to the network and not yet set against the lag
 	since   time.Time     // when the network's turn began
 	reading bool          // it is the source's turn
+	slept   bool          // the timer went off meanwhile
 	over    bool
 	timer   *time.Timer
 }
@@ -65,13 +66,15 @@ func (w *watch) look() {
 	if w.over {
 		return
 	}
-	if !w.reading {
-		w.settle(time.Now())
-		if w.lag >= w.timeout {
-			w.over = true
-			w.cancel(session.ErrStalled)
-			return
-		}
+	if w.reading {
+		w.slept = true // Read sets the timer again
+		return
+	}
+	w.settle(time.Now())
+	if w.lag >= w.timeout {
+		w.over = true
+		w.cancel(session.ErrStalled)
+		return
 	}
 	w.timer.Reset(w.timeout - w.lag)
 }
@@ -97,6 +100,10 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	w.reading = false
 	w.since = time.Now()
 	w.credit = time.Duration(int64(n) * int64(time.Second) / w.rate)
+	if w.slept && !w.over {
+		w.slept = false
+		w.timer.Reset(max(w.timeout-w.lag, 0))
+	}
 	w.mu.Unlock()
 	return n, err
 }

@@ -30,6 +30,7 @@ type transfer struct {
 	saved   bool           // the store has it
 	taken   *session.Token // of an earlier process, until the server has said what it holds
 
+	agreed int64 // the last offset at which the server's checksum was compared
 	looked bool  // preconditions were held against the destination
 	unmet  error // they do not hold, and whether the bucket exists is still to be seen
 
@@ -130,12 +131,14 @@ func (t *transfer) learn(ctx context.Context, r session.Reply) (session.Action, 
 	var action session.Action
 	t.state, action = session.Decide(t.state, r)
 
-	if !action.Wait && action.Kind != session.Fail {
+	opened := r.Op == session.OpStart && !r.URI.IsZero()
+	if opened || action.Kind == session.Done || t.state.Committed > before.Committed {
+		// Not for a query that is answered while data is refused.
 		t.u.throttle.Succeeded(t.retry)
 		t.retry = false
 	}
 	if t.state.Restarts > before.Restarts {
-		t.taken = nil
+		t.taken, t.agreed = nil, 0
 		t.event(Event{Kind: Restarted, Cause: r.Cause()})
 		t.budget.AtStake = max(t.budget.AtStake, t.handed)
 		return action, nil
@@ -155,7 +158,7 @@ func (t *transfer) learn(ctx context.Context, r session.Reply) (session.Action, 
 	if t.state.Committed > before.Committed {
 		t.progress()
 	}
-	if err := t.agree(r); err != nil {
+	if err := t.agree(ctx, r); err != nil {
 		return action, err
 	}
 	t.content.committed(t.state.Committed)
@@ -177,12 +180,16 @@ func (t *transfer) progress() {
 // The service reports an MD5, and of late a CRC32C. The MD5 is not kept while
 // sending, for it costs more than all the rest; it is compared where a short
 // prefix can be read again, when an upload goes on after a failure.
-func (t *transfer) agree(r session.Reply) error {
+func (t *transfer) agree(ctx context.Context, r session.Reply) error {
 	offset := r.Committed
-	if r.Status != 308 || offset <= 0 || offset != t.state.Committed {
+	if offset <= 0 || offset != t.state.Committed || offset == t.agreed {
 		return nil
 	}
 	differ := func(what string) error {
+		// Which of the two is the wrong one?
+		if err := t.content.unchanged(ctx); err != nil {
+			return t.sourceFailed(ctx, err)
+		}
 		return t.failed(&session.Error{Op: r.Op, Status: r.Status, Offset: offset, Kind: session.ErrChecksum},
 			fmt.Errorf("the %s of the first %d bytes at the server is not that of the source", what, offset))
 	}
@@ -190,6 +197,7 @@ func (t *transfer) agree(r session.Reply) error {
 		if ours, ok := t.content.prefix(offset); ok && ours != *r.RunningCRC32C {
 			return differ("CRC32C")
 		}
+		t.agreed = offset
 		return nil
 	}
 	if r.Op != session.OpQuery || !r.HasRangeMD5 {
@@ -200,6 +208,7 @@ func (t *transfer) agree(r session.Reply) error {
 		if n, err := io.Copy(h, head); err == nil && n == offset && [16]byte(h.Sum(nil)) != r.RangeMD5 {
 			return differ("MD5")
 		}
+		t.agreed = offset
 	}
 	return nil
 }
@@ -210,7 +219,6 @@ func (t *transfer) backOff(ctx context.Context, a session.Action) error {
 		t.failing = time.Now()
 	}
 	t.budget.Failed()
-	t.res.Retries++
 	retryAfter, cause := a.RetryAfter, cause(a.Err)
 	for {
 		delay, ok := t.budget.Next(t.u.opts.Policy, rand.Float64(), retryAfter, time.Since(t.failing))
@@ -233,6 +241,7 @@ func (t *transfer) backOff(ctx context.Context, a session.Action) error {
 		}
 		if t.u.throttle.Allow() {
 			t.retry = true
+			t.res.Retries++
 			return nil
 		}
 		t.budget.Throttled()
@@ -263,6 +272,9 @@ func (t *transfer) accept(ctx context.Context, o *session.Object) error {
 	case o.HasCRC32C && o.CRC32C != ours:
 		return foreign(fmt.Sprintf("the object at the destination (generation %d) has crc32c %s, the source %s",
 			o.Generation, chunk.EncodeCRC32C(o.CRC32C), chunk.EncodeCRC32C(ours)))
+	}
+	if o.Bucket != "" && o.Bucket != t.spec.Bucket || o.Name != "" && o.Name != t.spec.Object {
+		return foreign(fmt.Sprintf("the session made gs://%s/%s", o.Bucket, o.Name))
 	}
 	done := *o
 	done.Bucket, done.Name = t.spec.Bucket, t.spec.Object

@@ -98,19 +98,31 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	if err := u.client.Adopt(token); err != nil {
-		return fmt.Errorf("cancel: %w", err)
-	}
 	t := u.transfer(token.Spec)
-	for {
+	if err := u.client.Adopt(token); err != nil {
+		if token.Endpoint == u.client.Endpoint() {
+			// Nothing can be sent to such a session, so there is nothing to keep.
+			return errors.Join(fmt.Errorf("cancel: %w", err), u.opts.Store.Delete(ctx, id))
+		}
+		return fmt.Errorf("cancel: upload %s was begun at %s: %w", id, token.Endpoint, err)
+	}
+	for refreshed := false; ; {
 		r := t.exchange(ctx, func(ctx context.Context, _ *watch) session.Reply {
 			return u.client.Cancel(ctx, token.URI)
 		})
 		switch {
 		case r.Cancelled():
 			return u.opts.Store.Delete(ctx, id)
+		case r.Status == 200 || r.Status == 201:
+			t.event(Event{Kind: Warning, Cause: "the upload was finished already; the object is at " + token.Spec.URL()})
+			return u.opts.Store.Delete(ctx, id)
+		case ctx.Err() != nil:
+			return fmt.Errorf("cancel: %w", context.Cause(ctx))
+		case r.Status == http.StatusUnauthorized && !refreshed:
+			refreshed = true
+			continue
 		case !r.Retryable():
-			return fmt.Errorf("cancel: %s", r.Cause())
+			return r.Refusal()
 		}
 		if err := t.backOff(ctx, session.Action{Err: &session.Error{Op: r.Op, Status: r.Status, Err: r.Err}, RetryAfter: r.RetryAfter}); err != nil {
 			return fmt.Errorf("cancel: %w", err)

@@ -80,7 +80,13 @@ func New(ctx context.Context, opts *Options) (*Client, error) {
 	}
 	rt := &decorated{base: base, host: endpoint.Host, header: opts.Header.Clone(), userAgent: strings.TrimSpace(opts.UserAgent + " " + userAgent)}
 	client := &Client{endpoint: endpoint.String(), http: &http.Client{Transport: rt}}
-	if emulated || opts.Anonymous || !mayCarryCredentials(endpoint, opts) {
+	if emulated || opts.Anonymous {
+		return client, nil
+	}
+	if !mayCarryCredentials(endpoint, opts) {
+		if opts.CredentialsFile != "" {
+			return nil, fmt.Errorf("credentials are not sent over plain HTTP to %s; use https, or no credentials file", endpoint.Host)
+		}
 		return client, nil
 	}
 	creds, err := findCredentials(ctx, opts.CredentialsFile, universe)
@@ -89,7 +95,7 @@ func New(ctx context.Context, opts *Options) (*Client, error) {
 	}
 	client.http.Transport = &authorized{
 		base: rt, creds: creds,
-		quotaProject: first(opts.QuotaProject, os.Getenv("GOOGLE_CLOUD_QUOTA_PROJECT"), creds.quotaProject()),
+		quotaProject: first(opts.QuotaProject, os.Getenv("GOOGLE_CLOUD_QUOTA_PROJECT"), creds.quotaProject),
 	}
 	return client, nil
 }
@@ -156,10 +162,17 @@ func findEndpoint(explicit, emulatorHost, universe string) (u *url.URL, emulated
 		full = scheme + "://" + full
 	}
 	u, err = url.Parse(full)
-	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, false, fmt.Errorf("%s %q: want HOST[:PORT], http://HOST[:PORT] or https://HOST[:PORT]", what, raw)
+	if err != nil || u.User != nil {
+		// What it is may be a secret.
+		return nil, false, fmt.Errorf("%s: want HOST[:PORT], http://HOST[:PORT] or https://HOST[:PORT]", what)
 	}
-	return &url.URL{Scheme: u.Scheme, Host: u.Host}, emulated, nil
+	// In the one way of writing it that the session's address has too.
+	client, err := session.NewClient(nil, (&url.URL{Scheme: u.Scheme, Host: u.Host}).String())
+	if err != nil {
+		return nil, false, fmt.Errorf("%s: %w", what, err)
+	}
+	u, err = url.Parse(client.Endpoint())
+	return u, emulated, err
 }
 
 // mayCarryCredentials keeps tokens off the wire where anyone can read them.

@@ -28,11 +28,20 @@ const tokenTimeout = 30 * time.Second
 
 // credentials gives tokens, and can be made to fetch a new one.
 type credentials struct {
-	find func() (*google.Credentials, error)
+	find         func() (*google.Credentials, error)
+	quotaProject string // named in the file
 
-	mu      sync.Mutex
-	current *google.Credentials
-	source  oauth2.TokenSource // nil: the next token is a new one
+	mu     sync.Mutex
+	source oauth2.TokenSource // nil: they are to be found again
+	valid  *oauth2.Token      // nil: the next token is a new one
+	fetch  *fetch             // under way
+}
+
+// fetch is one request for a token, which all who need one wait for.
+type fetch struct {
+	done  chan struct{}
+	token *oauth2.Token
+	err   error
 }
 
 // findCredentials loads the credentials in a file, or the default ones.
@@ -66,46 +75,68 @@ func findCredentials(ctx context.Context, file, universe string) (*credentials, 
 			return nil, fmt.Errorf("%w: they belong to the universe %s, the endpoint to %s; set GOOGLE_CLOUD_UNIVERSE_DOMAIN", session.ErrCredentials, theirs, universe)
 		}
 	}
-	return &credentials{find: find, current: found, source: found.TokenSource}, nil
+	var named struct {
+		QuotaProject string `json:"quota_project_id"`
+	}
+	_ = json.Unmarshal(found.JSON, &named) // there is none without a file
+	return &credentials{find: find, quotaProject: named.QuotaProject, source: found.TokenSource}, nil
 }
 
-// token is one that has not expired and was not rejected.
-func (c *credentials) token() (*oauth2.Token, error) {
+// token is one that has not expired and was not rejected. Fetching one does not
+// end with ctx, because others may wait for the same; waiting does.
+func (c *credentials) token(ctx context.Context) (*oauth2.Token, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.source == nil {
+	if t := c.valid; t.Valid() {
+		c.mu.Unlock()
+		return t, nil
+	}
+	f := c.fetch
+	if f == nil {
+		f = &fetch{done: make(chan struct{})}
+		c.fetch = f
+		go c.run(f)
+	}
+	c.mu.Unlock()
+	select {
+	case <-f.done:
+		return f.token, f.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (c *credentials) run(f *fetch) {
+	defer close(f.done)
+	c.mu.Lock()
+	source := c.source
+	c.mu.Unlock()
+	if source == nil {
 		// Found again from the start: the file may be a new one by now.
 		found, err := c.find()
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", session.ErrCredentials, err)
+			f.err = fmt.Errorf("%w: %w", session.ErrCredentials, err)
+		} else {
+			source = found.TokenSource
 		}
-		c.current, c.source = found, found.TokenSource
 	}
-	t, err := c.source.Token()
-	if err != nil {
-		return nil, tokenError(err)
+	if source != nil {
+		if f.token, f.err = source.Token(); f.err != nil {
+			f.err = tokenError(f.err)
+		}
 	}
-	return t, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.source, c.valid, c.fetch = source, f.token, nil
 }
 
 // rejected says that the service answered 401 to the token.
 func (c *credentials) rejected(t *oauth2.Token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.source == nil {
-		return
+	if c.valid == t { // else another one has been fetched already
+		// The source would give the same one until it expires.
+		c.source, c.valid = nil, nil
 	}
-	if now, err := c.source.Token(); err != nil || now.AccessToken == t.AccessToken {
-		c.source = nil
-	}
-}
-
-func (c *credentials) quotaProject() string {
-	var file struct {
-		QuotaProject string `json:"quota_project_id"`
-	}
-	_ = json.Unmarshal(c.current.JSON, &file) // there is none without a file
-	return file.QuotaProject
 }
 
 // tokenError tells a token service that is down, for which waiting helps, from
@@ -144,7 +175,7 @@ type authorized struct {
 }
 
 func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
-	token, err := a.creds.token()
+	token, err := a.creds.token(req.Context())
 	if err != nil {
 		closeBody(req)
 		return nil, err

@@ -459,3 +459,82 @@ func TestStatRefusals(t *testing.T) {
 		t.Errorf("cancelled: %+v", r)
 	}
 }
+
+// TestCancelWhileTokenIsFetched: a token service that says nothing does not
+// hold an upload that is cancelled, and those that wait share one request.
+func TestCancelWhileTokenIsFetched(t *testing.T) {
+	clean(t)
+	srv, url := emulator(t, &fakegcs.Options{RequireToken: true})
+	silent := make(chan struct{})
+	var asked sync.WaitGroup
+	asked.Add(1)
+	service := &tokens{srv: srv, fail: func(n int) (int, string) {
+		if n > 1 {
+			t.Errorf("token request %d", n)
+			return 500, ""
+		}
+		asked.Done()
+		<-silent
+		return 400, ""
+	}}
+	c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: url, CredentialsFile: credentialsFile(t, service)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	defer close(silent)
+	up, err := c.Uploader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, _ := source(t, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	var uploads sync.WaitGroup
+	for i := range 8 {
+		uploads.Go(func() {
+			if _, err := up.File(ctx, path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)}); !errors.Is(err, context.Canceled) {
+				t.Errorf("upload %d: %v", i, err)
+			}
+		})
+	}
+	asked.Wait()
+	cancel()
+	uploads.Wait()
+}
+
+// TestOneHost: the ways to write one host are one.
+func TestOneHost(t *testing.T) {
+	clean(t)
+	srv, url := emulator(t, nil)
+	c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: strings.Replace(url, "127.0.0.1", "LocalHost", 1), Anonymous: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	up, err := c.Uploader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, content := source(t, 9<<20)
+	if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := srv.ReadObject("bkt", "o"); !bytes.Equal(got, content) {
+		t.Error("the object is not the source")
+	}
+}
+
+// TestConfiguration: what is contradictory is refused, and secrets in it are
+// not printed.
+func TestConfiguration(t *testing.T) {
+	clean(t)
+	for _, opts := range []gcs.Options{
+		{Endpoint: "https://me:SECRET@x"},
+		{Endpoint: "http://gcs.example", CredentialsFile: "/does/not/exist"},
+	} {
+		_, err := gcs.New(t.Context(), &opts)
+		if err == nil || strings.Contains(err.Error(), "SECRET") || errors.Is(err, session.ErrCredentials) {
+			t.Errorf("%+v: error = %v", opts, err)
+		}
+	}
+}
