@@ -229,3 +229,45 @@ func (w *world) insert(name, content string, headers ...string) map[string]any {
 	}
 	return a.json(w)
 }
+
+// When the directory can't be written the request is answered 500, nothing that
+// was committed is lost, and the upload goes on when it can.
+func TestDirectoryFails(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, &fakegcs.Options{Dir: dir})
+	uri := w.start("x")
+	w.put(uri, 0, q, "*")
+	blobs, away := filepath.Join(dir, "blobs"), filepath.Join(dir, "away")
+	buckets, gone := filepath.Join(dir, "buckets"), filepath.Join(dir, "gone")
+	rename := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rename(blobs, away)
+	if a, err := w.put(uri, q, 2*q, "*"); err != nil || a.StatusCode != 500 {
+		t.Errorf("a chunk without the blobs: %d %v", a.StatusCode, err)
+	}
+	if a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=y", []byte("y")); a.StatusCode != 500 {
+		t.Errorf("an insert without the blobs: %d", a.StatusCode)
+	}
+	if got := w.committed(uri); got != "bytes=0-262143" {
+		t.Errorf("committed %q", got)
+	}
+	rename(away, blobs)
+	rename(buckets, gone)
+	if a, err := w.put(uri, q, 2*q, fmt.Sprint(2*q)); err != nil || a.StatusCode != 500 {
+		t.Errorf("the end without the records: %d %v", a.StatusCode, err)
+	}
+	if _, ok := w.gcs.Object("bkt", "x"); ok {
+		t.Error("there is an object")
+	}
+	rename(gone, buckets)
+	if a := w.do("PUT", uri, nil, "Content-Range: bytes */524288", "X-Goog-Hash: crc32c="+crc(data(2*q))); a.StatusCode != 200 {
+		t.Errorf("the end: %d %s", a.StatusCode, a.body)
+	}
+	if got, err := w.gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, data(2*q)) {
+		t.Errorf("object has %d bytes, %v", len(got), err)
+	}
+}

@@ -54,7 +54,7 @@ const (
 	// Options.RequireToken only a new token helps then.
 	EffectRevoke Effect = "revoke"
 
-	EffectReset Effect = "reset" // Reset the connection (TCP RST); nothing is read.
+	EffectReset Effect = "reset" // Reset the connection (TCP RST; on HTTP/2 the stream); nothing is read.
 	EffectClose Effect = "close" // Read the request, throw it away, close the connection in order (FIN).
 	// Take Bytes of the request's body, then reset the connection. Of the
 	// bytes the upload keeps whole quanta of 256 KiB. [Bytes]
@@ -70,7 +70,9 @@ const (
 	EffectGoAway Effect = "goaway"
 
 	// Read nothing and answer nothing for For, then go on as usual. Without
-	// For: until the client hangs up or the server is closed. [For]
+	// For: until the server is closed, or the client hangs up and the request
+	// has no body. (Who doesn't read a body can't see that the client has gone.)
+	// A stalled request never holds an upload session against another. [For]
 	EffectStall Effect = "stall"
 	// Take Bytes of the request's body, then as stall. [Bytes For]
 	EffectStallBody Effect = "stall-body"
