@@ -1,0 +1,18 @@
+package main
+
+import "testing"
+
+func TestContentType(t *testing.T) {
+	for _, c := range []struct{ source, object, flag, want string }{
+		{"dir.d/page.HTML", "x.png", "", "text/html"},
+		{"-", "dir/data.parquet", "", "application/vnd.apache.parquet"},
+		{"a.unheard-of", "x.png", "", ""},
+		{"Makefile", "x", "", ""},
+		{"page.html", "x", "text/x-mine", "text/x-mine"},
+	} {
+		f := cpFlags{contentType: c.flag}
+		if got := f.spec(job{c.source, "bkt", c.object}, false).ContentType; got != c.want {
+			t.Errorf("%s to %s with --content-type=%q: %q, want %q", c.source, c.object, c.flag, got, c.want)
+		}
+	}
+}
