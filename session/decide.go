@@ -349,6 +349,8 @@ func permanent(r Reply, status int) error {
 		return ErrNotFound // no such host, a certificate that is not its own
 	case r.Reason == "dailyLimitExceeded" || r.Reason == "quotaExceeded":
 		return ErrQuota
+	case status == 401:
+		return ErrCredentials
 	case status == 403:
 		return ErrPermission
 	case status == 400 && (r.Op == OpInsert || r.Op == OpFinalize) && mentionsHash(r.Message):

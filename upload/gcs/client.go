@@ -168,8 +168,11 @@ func findEndpoint(explicit, emulatorHost, universe string) (u *url.URL, emulated
 	}
 	// In the one way of writing it that the session's address has too.
 	client, err := session.NewClient(nil, (&url.URL{Scheme: u.Scheme, Host: u.Host}).String())
+	if err != nil && what != "endpoint" {
+		err = fmt.Errorf("%s: %w", what, err)
+	}
 	if err != nil {
-		return nil, false, fmt.Errorf("%s: %w", what, err)
+		return nil, false, err
 	}
 	u, err = url.Parse(client.Endpoint())
 	return u, emulated, err

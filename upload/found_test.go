@@ -1,0 +1,297 @@
+package upload_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// Faults that were found in the product, each kept as a test named after what
+// it found.
+
+// A small file on a slow link ran into the stall timeout as a deadline, because
+// its bytes were not counted, and showed no progress.
+func TestSmallFileOnSlowLink(t *testing.T) {
+	inBubble(t, &fakegcs.Options{Rate: 66 << 10}, func(w *world) {
+		content := data(8 * mib)
+		res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
+		if err != nil || res.Requests != 1 {
+			t.Errorf("%v\n%s", err, w.trace())
+		}
+		w.wantObject("obj", content)
+		if n := w.saw(upload.Progress); n < 100 {
+			t.Errorf("%d Progress events in two minutes", n)
+		}
+	})
+}
+
+// After a commit that was not a whole number of quanta, the request up to the
+// next boundary was smaller than the service takes.
+func TestUnalignedCommit(t *testing.T) {
+	short := fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 100}}
+	for _, size := range []int64{2*q + 1, 3*q + 5, 4 * q, 40*q + 1} {
+		content := data(size)
+		for _, chunkSize := range []int64{0, q, 4 * q} {
+			if chunkSize == 0 && size < 8*mib {
+				continue // goes in one request
+			}
+			inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{short}}, func(w *world) {
+				_, err := w.uploader(func(o *upload.Options) { o.ChunkSize = chunkSize }).File(w.t.Context(), w.file(content), spec)
+				if err != nil {
+					t.Errorf("file of %d by %d: %v\n%s", size, chunkSize, err, w.trace())
+				}
+				w.wantObject("obj", content)
+			})
+		}
+		inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{short}}, func(w *world) {
+			if _, err := w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec); err != nil {
+				t.Errorf("stream of %d: %v\n%s", size, err, w.trace())
+			}
+			w.wantObject("obj", content)
+		})
+	}
+}
+
+// unfinished leaves an upload behind of which 2 MiB are committed.
+func (w *world) unfinished() (up *upload.Uploader, id, path string) {
+	w.t.Helper()
+	path = w.file(data(9 * mib))
+	w.srv.AddFaults(
+		fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
+		fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+	)
+	up = w.uploader()
+	res, err := up.File(w.t.Context(), path, spec)
+	if !res.Resumable {
+		w.t.Fatal(err)
+	}
+	w.srv.ClearFaults()
+	return up, res.ID, path
+}
+
+// Cancelling an upload that was finished, refused once or interrupted gave an
+// error of no kind, and left a Token that could not be removed.
+func TestCancelErrors(t *testing.T) {
+	cancelling := func(do fakegcs.Action, times int) fakegcs.Fault {
+		return fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpCancel}, Times: times, Do: do}
+	}
+	for _, tt := range []struct {
+		name  string
+		fault fakegcs.Fault
+		want  error
+		saved int
+	}{
+		{"403", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}, 1), session.ErrPermission, 1},
+		{"401 once", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, 1), nil, 0},
+		{"401 for ever", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, -1), session.ErrCredentials, 1},
+		{"503 once", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, 1), nil, 0},
+		{"503 for ever", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, -1), session.ErrBudget, 1},
+		{"not found", cancelling(fakegcs.Action{Effect: fakegcs.EffectNotFound}, 1), nil, 0},
+	} {
+		inBubble(t, nil, func(w *world) {
+			up, id, _ := w.unfinished()
+			w.srv.AddFaults(tt.fault)
+			if err := up.Cancel(w.t.Context(), id); !errors.Is(err, tt.want) {
+				t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+			}
+			w.wantSaved(tt.saved)
+		})
+	}
+	inBubble(t, nil, func(w *world) {
+		up, id, _ := w.unfinished()
+		w.srv.AddFaults(cancelling(fakegcs.Action{Effect: fakegcs.EffectStall}, -1))
+		ctx, cancel := context.WithCancel(w.t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if err := up.Cancel(ctx, id); !errors.Is(err, context.Canceled) {
+			t.Errorf("interrupted: %v", err)
+		}
+	})
+	inBubble(t, nil, func(w *world) { // finished, and the reply lost
+		path := w.file(data(9 * mib))
+		w.srv.AddFaults(
+			fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
+			fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+		)
+		res, _ := w.uploader().File(w.t.Context(), path, spec)
+		w.srv.ClearFaults()
+		if err := w.uploader().Cancel(w.t.Context(), res.ID); err != nil || w.saw(upload.Warning) != 1 {
+			t.Errorf("finished: %v, %d warnings", err, w.saw(upload.Warning))
+		}
+		w.wantSaved(0)
+	})
+}
+
+// One odd answer of something in between threw the whole committed prefix away.
+func TestTokenSurvivesAnswersOfOthers(t *testing.T) {
+	for _, code := range []int{302, 307, 405, 407, 411, 414, 417, 421, 426, 431, 451} {
+		inBubble(t, nil, func(w *world) {
+			up, _, path := w.unfinished()
+			w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>proxy</html>"}})
+			if _, err := up.File(w.t.Context(), path, spec); err != nil {
+				w.wantSaved(1)
+				if _, err := up.File(w.t.Context(), path, spec); err != nil {
+					t.Errorf("%d: and then: %v", code, err)
+				}
+			}
+		})
+	}
+}
+
+func TestContentTypeWithLineBreak(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		s := spec
+		s.ContentType = "text/plain\r\n\r\nextra"
+		if _, err := w.uploader().File(w.t.Context(), w.file(data(10)), s); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("error = %v, want ErrInvalid", err)
+		}
+		w.wantNoObject("obj")
+	})
+}
+
+// hungStore answers the first save only.
+type hungStore struct {
+	session.Store
+	mu sync.Mutex
+	n  int
+}
+
+func (h *hungStore) Save(ctx context.Context, token *session.Token) error {
+	h.mu.Lock()
+	h.n++
+	n := h.n
+	h.mu.Unlock()
+	if n < 2 {
+		return h.Store.Save(ctx, token)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A store that hung held up a cancelled upload for ever.
+func TestStoreThatHangs(t *testing.T) {
+	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
+		ctx, cancel := context.WithCancel(w.t.Context())
+		time.AfterFunc(3*time.Second, cancel)
+		up := w.uploader(func(o *upload.Options) { o.Store = &hungStore{Store: w.store} })
+		start := time.Now()
+		if _, err := up.File(ctx, w.file(data(12*mib)), spec); !errors.Is(err, context.Canceled) {
+			t.Errorf("error = %v", err)
+		}
+		if took := time.Since(start); took > 20*time.Second {
+			t.Errorf("returned %v after it was cancelled", took-3*time.Second)
+		}
+	})
+}
+
+// An answered query counted as a success, so that 32 uploads whose data was
+// refused made 9 requests each in 32 s.
+func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		const n = 32
+		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		path := w.file(data(9 * mib))
+		up := w.uploader(func(o *upload.Options) { o.Store = nil })
+		ctx, cancel := context.WithTimeout(w.t.Context(), 32*time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() { _, _ = up.File(ctx, path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)}) })
+		}
+		wg.Wait()
+		ops := w.srv.Stats().Ops
+		if data := ops[fakegcs.OpPut]; data > n+5 || ops[fakegcs.OpQuery] > 5 {
+			t.Errorf("%d requests with data and %d queries for %d uploads", data, ops[fakegcs.OpQuery], n)
+		}
+	})
+}
+
+// A source that was edited while its upload ran, and before a failure, was
+// reported as damage at the server.
+func TestEditedBeforeAFailure(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(9 * mib))
+		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
+		up := w.uploader(func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.Waiting {
+					if err := editQuietly(path, 1000); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+		if _, err := up.File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
+			t.Errorf("error = %v, want ErrSourceChanged", err)
+		}
+		w.wantNoObject("obj")
+	})
+}
+
+// A chunk size near the greatest integer came out as 256 KiB.
+func TestHugeChunkSize(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: mib}})
+		res, err := w.uploader(func(o *upload.Options) { o.ChunkSize = math.MaxInt64 }).File(w.t.Context(), w.file(data(9*mib)), spec)
+		if err != nil || res.Requests > 6 {
+			t.Errorf("%d requests, %v", res.Requests, err)
+		}
+	})
+}
+
+// With a precondition a missing bucket was a failed precondition for a small
+// file, and not found for a large one.
+func TestMissingBucketWithPrecondition(t *testing.T) {
+	for _, size := range []int64{9 * mib, 100} {
+		inBubble(t, nil, func(w *world) {
+			five := int64(5)
+			_, err := w.uploader().File(w.t.Context(), w.file(data(size)), upload.Spec{Bucket: "nobucket", Object: "o", IfGenerationMatch: &five})
+			if !errors.Is(err, session.ErrNotFound) {
+				t.Errorf("%d bytes: %v, want ErrNotFound", size, err)
+			}
+		})
+	}
+}
+
+// appending is a store whose lock comes after another process has written to
+// the source: between the look at the file and its first byte.
+type appending struct {
+	session.Store
+	path string
+}
+
+func (a *appending) Lock(ctx context.Context, id string) (func(), error) {
+	if err := appendTo(a.path, "second line\n"); err != nil {
+		return nil, err
+	}
+	return a.Store.Lock(ctx, id)
+}
+
+// A file that was appended to while it was opened came out as its first part.
+func TestAppendedWhileOpened(t *testing.T) {
+	for _, size := range []int64{100, 9 * mib} {
+		inBubble(t, nil, func(w *world) {
+			content := []byte(strings.Repeat("x", int(size)))
+			path := w.file(content)
+			_, err := w.uploader(func(o *upload.Options) { o.Store = &appending{w.store, path} }).File(w.t.Context(), path, spec)
+			if err == nil {
+				now, _ := os.ReadFile(path)
+				if got, _ := w.srv.ReadObject("bkt", "obj"); !bytes.Equal(got, now) {
+					t.Errorf("%d bytes: done, and the object has %d bytes, the file %d", size, len(got), len(now))
+				}
+			} else if !errors.Is(err, session.ErrSourceChanged) {
+				t.Errorf("%d bytes: %v", size, err)
+			}
+		})
+	}
+}
