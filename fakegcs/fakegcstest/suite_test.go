@@ -1,0 +1,64 @@
+package fakegcstest_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/fakegcs/fakegcstest"
+)
+
+// No case holds for a server that says yes to everything, nor for one that
+// answers nothing but errors.
+func TestCasesCanFail(t *testing.T) {
+	for name, handler := range map[string]http.HandlerFunc{
+		"yes": func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			w.Header().Set("Location", "http://"+r.Host+"/session")
+			w.Header().Set("X-GUploader-UploadID", "x")
+			io.WriteString(w, "{}")
+		},
+		"no": func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			http.Error(w, "no", http.StatusInternalServerError)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := httptest.NewServer(handler)
+			defer srv.Close()
+			target := fakegcstest.Target{URL: srv.URL, Bucket: "bkt", Patience: time.Nanosecond}
+			names := map[string]bool{}
+			for _, c := range fakegcstest.Cases() {
+				if err := c.Check(t.Context(), target); err == nil {
+					t.Errorf("case %s holds", c.Name)
+				}
+				if names[c.Name] || c.Fact == "" || c.Source == "" {
+					t.Errorf("case %s: not unique, or without fact or source", c.Name)
+				}
+				names[c.Name] = true
+			}
+		})
+	}
+}
+
+// Outside of a test, Check tells in what a server differs.
+func ExampleCase_Check() {
+	gcs, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
+	if err != nil {
+		panic(err)
+	}
+	srv := httptest.NewServer(gcs)
+	defer srv.Close()
+	target := fakegcstest.Target{URL: srv.URL, Bucket: "demo"}
+	for _, c := range fakegcstest.Cases() {
+		if err := c.Check(context.Background(), target); err != nil {
+			fmt.Println(c.Name, "differs")
+		}
+	}
+	// Output: no-bucket differs
+}
