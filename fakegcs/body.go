@@ -29,7 +29,7 @@ type body struct {
 	stalled  atomic.Bool  // waits because a fault says so
 	once     sync.Once
 	stop     chan struct{}
-	expire   func() // makes a Read that waits for the network return
+	expire   func() // makes what waits for the network return
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -73,7 +73,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// interrupt ends the Read that is going on and all later ones.
+// interrupt ends the request: the Read that is going on and all later ones, and
+// the sending of the reply.
 func (b *body) interrupt() {
 	b.once.Do(func() {
 		close(b.stop)

@@ -273,3 +273,21 @@ func TestSessionEndsDuringPut(t *testing.T) {
 		})
 	}
 }
+
+// Close does not wait for a client that asks for an object and doesn't read it.
+func TestCloseEndsReads(t *testing.T) {
+	w := newWorld(t, nil)
+	w.insert("x", string(data(64*q)))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "GET /bkt/x HTTP/1.1\r\nHost: x\r\n\r\n")
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // it has begun
+		t.Fatal(err)
+	}
+	if err := w.gcs.Close(); err != nil {
+		t.Error(err)
+	}
+}

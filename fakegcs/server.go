@@ -258,7 +258,10 @@ func (s *Server) newBody(w http.ResponseWriter, r *http.Request) *body {
 	b := &body{r: r.Body, cut: -1, stall: -1, corrupt: -1, stop: make(chan struct{})}
 	b.latest.Store(time.Now().UnixNano())
 	rc := http.NewResponseController(w)
-	b.expire = func() { _ = rc.SetReadDeadline(time.Unix(1, 0)) } // not every ResponseWriter can
+	b.expire = func() { // not every ResponseWriter can
+		_ = rc.SetReadDeadline(time.Unix(1, 0))
+		_ = rc.SetWriteDeadline(time.Unix(1, 0)) // a client that doesn't read
+	}
 	b.wait = func(d time.Duration, stop <-chan struct{}) bool { return s.wait(&request{Request: r}, d, stop) }
 	return b
 }
