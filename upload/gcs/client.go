@@ -1,9 +1,11 @@
 package gcs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -142,6 +144,7 @@ func (c *Client) Close() error {
 const (
 	defaultUniverse = "googleapis.com"
 	userAgent       = "gcsup/0.1"
+	errorLimit      = 64 << 10
 )
 
 // findEndpoint follows the official library: an explicit endpoint wins over
@@ -231,7 +234,28 @@ func (d *decorated) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", d.userAgent)
 	}
-	return d.base.RoundTrip(req)
+	resp, err := d.base.RoundTrip(req)
+	if err == nil && resp.StatusCode >= 400 && len(d.header) > 0 {
+		resp.Body = d.withoutHeaders(resp.Body)
+	}
+	return resp, err
+}
+
+// withoutHeaders takes the values of our header, which may be secrets, out of
+// an error's text, in case that the server repeats what it was sent.
+func (d *decorated) withoutHeaders(body io.ReadCloser) io.ReadCloser {
+	text, _ := io.ReadAll(io.LimitReader(body, errorLimit)) // what is missing is not needed
+	for _, values := range d.header {
+		for _, v := range values {
+			if v != "" {
+				text = bytes.ReplaceAll(text, []byte(v), []byte("[header]"))
+			}
+		}
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{bytes.NewReader(text), body}
 }
 
 func (d *decorated) CloseIdleConnections() {
