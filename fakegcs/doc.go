@@ -53,6 +53,29 @@
 //	POST   /_fakegcs/clock     {"advance": "168h"} moves the clock forward
 //	POST   /_fakegcs/token     an OAuth 2.0 token endpoint, see Options.RequireToken
 //
+// Google's Retry Test API (/retry_test, x-retry-test-id) is there as well, so
+// that the conformance scenarios of client libraries run unchanged.
+//
+// # Storage and cost
+//
+// In memory, objects are kept as they came in, without a copy. With
+// [Options.Dir] bytes go to their file as they arrive and are never read again
+// before the object is; an upload needs less than a MiB of memory, whatever its
+// size. The directory survives the death of the server's process at any moment:
+// finished objects and committed bytes are there when a server is started on it
+// again. It is not made for the death of the machine, since nothing is fsynced.
+//
+// MD5 costs more than all else together; [Options.NoMD5] leaves it out. What a
+// server process uses is measured by
+//
+//	go test -run '^$' -bench Server -benchtime 1x gcsup/fakegcs
+//
+// # What it leaves out
+//
+// Access control lists and IAM, notifications, HMAC keys, lifecycle rules,
+// signed URLs (a signature is neither needed nor checked), gRPC, and CORS.
+// Encryption keys are checked, but nothing is encrypted.
+//
 // # Virtual time
 //
 // The server works inside a testing/synctest bubble, if it is created there and

@@ -17,8 +17,8 @@ import (
 type Options struct {
 	// Dir is the directory that keeps everything, created as needed. A server
 	// that is started on it again goes on where the last one was, also after
-	// that one was killed. Only one server may use a directory at a time.
-	// Empty means memory.
+	// that one was killed; the death of the machine is not provided for. Only
+	// one server may use a directory at a time. Empty means memory.
 	Dir string
 	// CreateBuckets makes a bucket come into being when it is first named.
 	CreateBuckets bool
