@@ -1,0 +1,333 @@
+//go:build unix
+
+package fire_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+)
+
+var (
+	kills    = flag.Int("kills", 25, "how many processes to kill")
+	killSeed = flag.Uint64("kill-seed", 0, "of the kills; 0 takes a new one and prints it")
+)
+
+// manner is how the moment of a kill is chosen.
+type manner int
+
+const (
+	byBytes  manner = iota // when the server has taken in so many
+	byTime                 // after so long, also in the first milliseconds
+	bySave                 // while the state file is being written
+	byServer               // the emulator is killed, and started again
+	manners
+)
+
+func (m manner) String() string {
+	return [...]string{"by bytes", "by time", "in a save", "of the emulator"}[m]
+}
+
+// killing adds up what was found.
+type killing struct {
+	kills                [manners]int
+	early                int // before there was a state file
+	torn                 int // that left a half-written state file behind
+	objects, wrong       int
+	sessions, most       int
+	again                []int64 // bytes that the server took in twice, for each kill of a client
+	resent               []int64 // bytes handed over twice by a client whose server was killed
+	committedAgain, sent int64
+}
+
+// TestKilled: processes that are killed with SIGKILL, at seeded points, the
+// client and the server, again and again until each object is there.
+//
+//	go test ./internal/fire -run Killed -kills 1000 -kill-seed 7 -v
+func TestKilled(t *testing.T) {
+	random := seeded(t, *killSeed)
+	var k killing
+	for k.total() < *kills && !t.Failed() {
+		k.object(t, random)
+	}
+	slices.Sort(k.again)
+	slices.Sort(k.resent)
+	t.Logf("%d kills (%d by bytes, %d by time, %d in a save, %d of the emulator); %d before there was a state file, %d left a torn one",
+		k.total(), k.kills[byBytes], k.kills[byTime], k.kills[bySave], k.kills[byServer], k.early, k.torn)
+	t.Logf("%d objects, %d bytes in them: %d wrong; %d sessions, at most %d for one object", k.objects, k.sent, k.wrong, k.sessions, k.most)
+	t.Logf("committed bytes sent again: %d; bytes that the server took in twice, for each killed client: median %d, max %d; bytes that a client handed over twice because its server was killed: median %d, max %d",
+		k.committedAgain, middle(k.again), greatest(k.again), middle(k.resent), greatest(k.resent))
+	if k.wrong > 0 || k.committedAgain > 0 {
+		t.Error("an object is wrong, or committed bytes were sent again")
+	}
+	// Of a request that is cut off the server keeps whole quanta.
+	if greatest(k.again) >= 256<<10 {
+		t.Errorf("a kill cost %d bytes, want less than a quantum", greatest(k.again))
+	}
+}
+
+func (k *killing) total() (n int) {
+	for _, m := range k.kills {
+		n += m
+	}
+	return n
+}
+
+func middle(sorted []int64) int64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[len(sorted)/2]
+}
+
+func greatest(sorted []int64) int64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return slices.Max(sorted)
+}
+
+// object uploads one object, by as many processes as it takes.
+func (k *killing) object(t *testing.T, random *rand.Rand) {
+	size, chunk := 9<<20+random.Int64N(16<<20), int64(0)
+	switch random.IntN(8) {
+	case 0, 1: // small, and in small requests, so that there is a session
+		size = 1<<20 + random.Int64N(7<<20)
+		chunk = 256 << 10 << random.IntN(2)
+	case 2: // small, in one request
+		size = random.Int64N(8 << 20)
+	case 3:
+		chunk = 1 << 20
+	}
+	dir, err := os.MkdirTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := startEmulator(t, "--rate", fmt.Sprint(32<<20<<random.IntN(2)))
+	defer func() {
+		e.child.kill()
+		_ = os.RemoveAll(dir)
+		_ = os.RemoveAll(e.dir)
+	}()
+	o := &target{t: t, e: e, random: random, size: size, state: filepath.Join(dir, "state"), path: filepath.Join(dir, "source")}
+	o.content = source(t, o.path, size, random.Uint64())
+	o.args = []string{"cp", "--json", "--state-dir", o.state, "--endpoint", e.url(), "--max-wait", "200ms", "--retry-for", "1m"}
+	if chunk > 0 {
+		o.args = append(o.args, "--chunk-size", fmt.Sprint(chunk))
+	}
+	o.args = append(o.args, o.path, "gs://demo/x")
+
+	resumable := size > 8<<20 || chunk > 0
+	before := k.kills[byServer]
+	left, early := 1+random.IntN(8), 0
+	for ; left > 0 && k.total() < *kills; left-- {
+		m := []manner{byBytes, byBytes, byBytes, byTime, byTime, bySave, bySave, byServer}[random.IntN(8)]
+		n, done := o.once(m)
+		killed := n > 0
+		k.kills[m] += n
+		if done != nil {
+			k.finished(o, done)
+			break
+		}
+		if killed {
+			names := o.stateFiles()
+			if resumable && !slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".json") }) {
+				early++
+			}
+			if slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".tmp") }) {
+				k.torn++
+			}
+		}
+		k.look(o, false)
+	}
+	if left == 0 || k.total() >= *kills {
+		c := run(t, environment(), o.args...)
+		<-c.done
+		k.finished(o, c)
+	}
+	k.early += early
+	k.look(o, true)
+	k.objects++
+	k.sent += size
+	k.account(o, early, k.kills[byServer]-before)
+}
+
+// target is an object and all that is needed to upload it.
+type target struct {
+	t       *testing.T
+	e       *emulator
+	random  *rand.Rand
+	size    int64
+	content []byte
+	state   string
+	path    string
+	args    []string
+}
+
+// once runs a process, and kills it or its server. done is the process when it
+// ended by itself: then the object is there.
+func (o *target) once(m manner) (kills int, done *child) {
+	o.t.Helper()
+	began := o.e.held()
+	c := run(o.t, environment(), o.args...)
+	victims := 1
+	if m == byServer {
+		victims += o.random.IntN(3)
+	}
+	for range victims {
+		if !o.wait(c, m, began) {
+			break
+		}
+		if m != byServer {
+			c.kill()
+			if c.code() != -1 {
+				break // it was faster
+			}
+			return 1, nil
+		}
+		o.e.kill()
+		time.Sleep(time.Duration(o.random.Int64N(int64(300 * time.Millisecond))))
+		o.e.start()
+		kills++
+		began = o.e.held()
+	}
+	<-c.done
+	return kills, c
+}
+
+// wait waits for the moment; false: the process ended before.
+func (o *target) wait(c *child, m manner, began int64) bool {
+	pause := func(d time.Duration) bool {
+		select {
+		case <-c.done:
+			return false
+		case <-time.After(d):
+			return true
+		}
+	}
+	if m == byServer && o.random.IntN(2) == 0 {
+		m = byTime
+	}
+	switch m {
+	case byTime:
+		// The process has begun to read its flags, the first save comes within
+		// tens of milliseconds, the object takes some hundred.
+		d := time.Duration(o.random.Int64N(int64(80 * time.Millisecond)))
+		if o.random.IntN(4) > 0 {
+			d = time.Duration(o.random.Int64N(int64(500 * time.Millisecond)))
+		}
+		return pause(d)
+	case bySave:
+		// A save takes a third of a millisecond, so this looks without a pause.
+		var temp string
+		if !until(c.done, time.Millisecond/2, func() bool {
+			for _, name := range o.stateFiles() {
+				if id, ok := strings.CutSuffix(name, ".lock"); ok {
+					temp = filepath.Join(o.state, "sessions", id+".tmp")
+				}
+			}
+			return temp != ""
+		}) {
+			return false
+		}
+		var st syscall.Stat_t
+		is := func(there bool) bool {
+			return until(c.done, 0, func() bool { return (syscall.Lstat(temp, &st) == nil) == there })
+		}
+		for range o.random.IntN(2) * o.random.IntN(4) { // half of them in the first one
+			if !is(true) || !is(false) {
+				return false
+			}
+		}
+		return is(true)
+	default:
+		left := max(o.size-began, 1)
+		aim := began + o.random.Int64N(left)
+		// The server writes whole quanta down; the rest is a matter of time.
+		return until(c.done, 100*time.Microsecond, func() bool { return o.e.held() >= aim }) && pause(time.Duration(o.random.Int64N(int64(4*time.Millisecond))))
+	}
+}
+
+func (o *target) stateFiles() []string {
+	f, err := os.Open(filepath.Join(o.state, "sessions"))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(-1)
+	return names
+}
+
+// look holds the object, if there is one, against the source.
+func (k *killing) look(o *target, must bool) {
+	got, ok := o.e.object("x")
+	if ok && !bytes.Equal(got, o.content) || !ok && must {
+		k.wrong++
+		o.t.Errorf("the object has %d bytes (is there: %v), and is not the %d of the source", len(got), ok, o.size)
+	}
+}
+
+// finished checks what the last process said.
+func (k *killing) finished(o *target, c *child) {
+	if c.code() != 0 {
+		o.t.Fatal(c.said())
+	}
+	for _, l := range c.lines() {
+		if l.Type == "afresh" {
+			o.t.Errorf("a kill spoiled the state file: %s", c.said())
+		}
+	}
+	if r := c.result().BytesResent; r > 0 {
+		k.resent = append(k.resent, r)
+	}
+}
+
+// account goes through the requests of an object. Those that were under way
+// when the server was killed are not among them.
+func (k *killing) account(o *target, early, servers int) {
+	t := o.t
+	sessions := 0
+	var told, taken int64 // committed, as the server said; the end of what it took in
+	for _, r := range o.e.requests() {
+		switch r.Op {
+		case fakegcs.OpStart:
+			sessions++
+			told, taken = 0, 0
+		case fakegcs.OpPut, fakegcs.OpFinalize:
+			var from int64
+			if _, err := fmt.Sscanf(r.ContentRange, "bytes %d-", &from); err != nil {
+				t.Fatalf("Content-Range %q: %v", r.ContentRange, err)
+			}
+			if from < told {
+				k.committedAgain += told - from
+			}
+			if taken > from {
+				k.again = append(k.again, taken-from)
+			} else if taken > 0 && from > 0 {
+				k.again = append(k.again, 0)
+			}
+			taken = from + r.Received
+		}
+		var last int64
+		if _, err := fmt.Sscanf(r.Range, "bytes=0-%d", &last); err == nil {
+			told = last + 1
+		}
+	}
+	k.sessions += sessions
+	k.most = max(k.most, sessions)
+	// A process that was killed before it could save the session has to open
+	// another, and one whose server was killed before it could answer.
+	if sessions > 1+early+servers {
+		t.Errorf("%d sessions for one object; %d kills came before the state file, %d hit the server", sessions, early, servers)
+	}
+}
