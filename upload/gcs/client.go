@@ -235,16 +235,24 @@ func (d *decorated) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.Header.Set("User-Agent", d.userAgent)
 	}
 	resp, err := d.base.RoundTrip(req)
-	if err == nil && resp.StatusCode >= 400 && len(d.header) > 0 {
-		resp.Body = d.withoutHeaders(resp.Body)
+	if err == nil && resp.StatusCode >= 400 {
+		resp.Body = d.withoutSecrets(resp.Body, req.Header.Get("Authorization"))
 	}
 	return resp, err
 }
 
-// withoutHeaders takes the values of our header, which may be secrets, out of
-// an error's text, in case that the server repeats what it was sent.
-func (d *decorated) withoutHeaders(body io.ReadCloser) io.ReadCloser {
+// withoutSecrets takes the access token and the values of our header, which may
+// be secrets, out of an error's text, in case that the server repeats what it
+// was sent.
+func (d *decorated) withoutSecrets(body io.ReadCloser, authorization string) io.ReadCloser {
+	_, token, _ := strings.Cut(authorization, " ")
+	if token == "" && len(d.header) == 0 {
+		return body
+	}
 	text, _ := io.ReadAll(io.LimitReader(body, errorLimit)) // what is missing is not needed
+	if token != "" {
+		text = bytes.ReplaceAll(text, []byte(token), []byte("[token]"))
+	}
 	for _, values := range d.header {
 		for _, v := range values {
 			if v != "" {

@@ -1,0 +1,433 @@
+//go:build unix
+
+package fire_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"gcsup/fakegcs"
+)
+
+// The secrets that are known beforehand. The upload_ids come as the server gives
+// them out.
+const (
+	bearer  = "ya29.BEARERSECRET" // access tokens begin with it
+	header  = "HEADERSECRET"
+	refresh = "REFRESHSECRET"
+	client  = "CLIENTSECRET"
+)
+
+// scene is a user with credentials, a service, and the program between them.
+type scene struct {
+	t     *testing.T
+	gcs   *fakegcs.Server
+	ts    *httptest.Server
+	state string
+	path  string // the source
+	env   []string
+
+	// intercept answers a request in the service's place, if it returns true.
+	intercept func(w http.ResponseWriter, r *http.Request) bool
+	refused   atomic.Bool // the token service refuses
+
+	mu      sync.Mutex
+	uploads map[string]bool // the upload_ids that were in use
+	seen    map[string]bool // secrets that reached the service
+	argv    strings.Builder
+	running *child
+
+	elsewhere net.Listener // a host that no request may go to
+	reached   atomic.Int64
+}
+
+func newScene(t *testing.T) *scene {
+	dir := t.TempDir()
+	s := &scene{t: t, state: filepath.Join(dir, "state"), path: filepath.Join(dir, "a.bin"), uploads: map[string]bool{}, seen: map[string]bool{}}
+	source(t, s.path, 10<<20, 1)
+	var err error
+	if s.gcs, err = fakegcs.New(&fakegcs.Options{CreateBuckets: true, RequireToken: true}); err != nil {
+		t.Fatal(err)
+	}
+	s.ts = httptest.NewServer(s)
+	t.Cleanup(s.ts.Close)
+	t.Cleanup(func() { _ = s.gcs.Close() })
+
+	given := 0
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.refused.Load() {
+			_ = r.ParseForm()
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"error": "invalid_grant", "sent": %q}`, r.Form.Encode())
+			return
+		}
+		s.mu.Lock()
+		given++
+		token := fmt.Sprintf("%s-%d", bearer, given)
+		s.mu.Unlock()
+		s.gcs.AllowToken(token)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"access_token": %q, "token_type": "Bearer", "expires_in": 3600}`, token)
+	}))
+	t.Cleanup(tokens.Close)
+	credentials := filepath.Join(dir, "credentials.json")
+	data := fmt.Sprintf(`{"type": "authorized_user", "client_id": "id", "client_secret": %q, "refresh_token": %q, "token_uri": "%s/token"}`, client, refresh, tokens.URL)
+	if err := os.WriteFile(credentials, []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.env = environment("GOOGLE_APPLICATION_CREDENTIALS="+credentials, "GOTRACEBACK=all")
+
+	if s.elsewhere, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.elsewhere.Close() })
+	go func() {
+		for {
+			c, err := s.elsewhere.Accept()
+			if err != nil {
+				return
+			}
+			s.reached.Add(1)
+			_ = c.Close()
+		}
+	}()
+	return s
+}
+
+func (s *scene) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	if id := r.URL.Query().Get("upload_id"); id != "" {
+		s.uploads[id] = true
+	}
+	if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer "+bearer) {
+		s.seen[bearer] = true
+	}
+	s.seen[r.Header.Get("X-Secret")] = true
+	if c := s.running; c != nil && runtime.GOOS == "linux" {
+		args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", c.cmd.Process.Pid))
+		if err != nil {
+			s.t.Error(err)
+		}
+		s.argv.Write(args)
+	}
+	s.mu.Unlock()
+	if s.intercept == nil || !s.intercept(w, r) {
+		s.gcs.ServeHTTP(w, r)
+	}
+}
+
+// start starts gcsup. Its waits are short, and it tries for half a second.
+func (s *scene) start(args ...string) *child {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	send := []string{"-v", "--json", "--chunk-size=1MiB", "--max-wait=50ms", "--retry-for=500ms", "--stall-timeout=500ms"}
+	if args[0] == "sessions" {
+		send = nil
+	}
+	args = append(append(args, send...), "--additional-headers=X-Secret="+header, "--state-dir="+s.state, "--endpoint="+s.ts.URL)
+	s.running = run(s.t, s.env, args...)
+	return s.running
+}
+
+func (s *scene) cp() *child { return s.start("cp", s.path, "gs://bkt/obj") }
+
+// plan is a fault plan: it lets skip requests pass and then acts on all.
+func plan(op fakegcs.Op, skip int, do fakegcs.Action) []fakegcs.Fault {
+	return []fakegcs.Fault{{On: fakegcs.Match{Op: op}, Skip: skip, Times: -1, Do: do}}
+}
+
+// interrupted leaves a saved upload behind and gives its file.
+func (s *scene) interrupted() (token string) {
+	s.t.Helper()
+	if err := s.gcs.AddFaults(plan(fakegcs.OpPut, 5, fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})...); err != nil {
+		s.t.Fatal(err)
+	}
+	c := s.cp()
+	if c.code() != 75 {
+		s.t.Fatal(c.said())
+	}
+	s.check(c)
+	s.gcs.ClearFaults()
+	return filepath.Join(s.state, "sessions", c.result().ID+".json")
+}
+
+// check looks for secrets in all that a process left behind.
+func (s *scene) check(c *child) {
+	s.t.Helper()
+	<-c.done
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = nil
+	tells := func(where, text string, secrets ...string) {
+		for _, secret := range secrets {
+			if strings.Contains(text, secret) || strings.Contains(text, url.QueryEscape(secret)) {
+				s.t.Errorf("%s tells %s:\n%.2000s", where, secret, text)
+			}
+		}
+	}
+	fixed := []string{bearer, refresh, client}
+	var uploads []string
+	for id := range s.uploads {
+		uploads = append(uploads, id)
+	}
+	all := append(append([]string{header}, fixed...), uploads...)
+	tells("standard output", c.out.String(), all...)
+	tells("standard error", c.err.String(), all...)
+	// The user gave the header as an argument.
+	tells("the argument list", s.argv.String(), append(fixed, uploads...)...)
+	err := filepath.WalkDir(s.state, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name := filepath.Base(path)
+		tells(name, string(data), append(fixed, header)...)
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		// A damaged Token is still one.
+		if ext := filepath.Ext(path); ext != ".json" && ext != ".damaged" || info.Mode().Perm() != 0o600 {
+			tells(fmt.Sprintf("%s, mode %04o", name, info.Mode().Perm()), string(data), uploads...)
+		}
+		return nil
+	})
+	if err != nil {
+		s.t.Error(err)
+	}
+	if n := s.reached.Load(); n > 0 {
+		s.t.Errorf("%d connections to another host", n)
+	}
+}
+
+// spoil rewrites a Token's bytes.
+func (s *scene) spoil(token string, change func([]byte) []byte) {
+	s.t.Helper()
+	data, err := os.ReadFile(token)
+	if err == nil {
+		err = os.WriteFile(token, change(data), 0o600)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// plant puts another host into a Token's session URI, and makes the digest fit,
+// as someone can who may write there.
+func (s *scene) plant(token string) {
+	s.spoil(token, func(data []byte) []byte {
+		var e struct {
+			V      int             `json:"v"`
+			SHA256 string          `json:"sha256"`
+			Token  json.RawMessage `json:"token"`
+		}
+		if err := json.Unmarshal(data, &e); err != nil {
+			s.t.Fatal(err)
+		}
+		old := `"session_uri":"` + s.ts.URL
+		if !strings.Contains(string(e.Token), old) {
+			s.t.Fatalf("no %s in the Token", old)
+		}
+		e.Token = json.RawMessage(strings.Replace(string(e.Token), old, `"session_uri":"http://`+s.elsewhere.Addr().String(), 1))
+		sum := sha256.Sum256(e.Token)
+		e.SHA256 = hex.EncodeToString(sum[:])
+		out, err := json.Marshal(e)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return out
+	})
+}
+
+// id is the upload's, of its file.
+func id(token string) string { return strings.TrimSuffix(filepath.Base(token), ".json") }
+
+// TestSecrets: whatever goes wrong, nothing that the program prints or leaves
+// behind has a session's upload_id, a token, or the value of a header.
+func TestSecrets(t *testing.T) {
+	status := func(code int) fakegcs.Action { return fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code} }
+	effect := func(e fakegcs.Effect) fakegcs.Action { return fakegcs.Action{Effect: e} }
+	isPut := func(r *http.Request) bool { return r.Method == http.MethodPut }
+	for _, tt := range []struct {
+		name string
+		do   func(s *scene) *child
+		code int
+		kind string // of the result; "" when there is none
+	}{
+		{"all is well", func(s *scene) *child { return s.cp() }, 0, "ok"},
+		{"connection refused", func(s *scene) *child {
+			s.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+				if isPut(r) {
+					_ = s.ts.Listener.Close()
+					panic(http.ErrAbortHandler)
+				}
+				return false
+			}
+			return s.cp()
+		}, 75, "retries_exhausted"},
+		{"reset", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectReset))) }, 75, "retries_exhausted"},
+		{"cut in the middle", func(s *scene) *child {
+			return s.against(plan(fakegcs.OpPut, 2, fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 1000}))
+		}, 75, "retries_exhausted"},
+		{"503 for ever", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, status(503))) }, 75, "retries_exhausted"},
+		{"400", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, status(400))) }, 65, "contradiction"},
+		{"401 at once", func(s *scene) *child { return s.against(plan("", 0, status(401))) }, 77, "credentials"},
+		{"401 later", func(s *scene) *child { return s.against(plan("", 3, status(401))) }, 77, "credentials"},
+		{"403", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, status(403))) }, 77, "permission"},
+		{"404", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectNotFound))) }, 69, "session_gone"},
+		{"410", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectGone))) }, 69, "session_gone"},
+		{"412", func(s *scene) *child { return s.against(plan(fakegcs.OpFinalize, 0, status(412))) }, 73, "precondition"},
+		{"499", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectCancelled))) }, 69, "cancelled"},
+		{"stall", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectStall))) }, 75, "retries_exhausted"},
+		{"a corrupt byte", func(s *scene) *child {
+			return s.against(plan(fakegcs.OpPut, 2, fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 7}))
+		}, 65, "checksum"},
+		{"a service that repeats what it was sent", func(s *scene) *child {
+			s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+				if isPut(r) {
+					w.WriteHeader(http.StatusBadRequest)
+					fmt.Fprintf(w, "%s %s %s ", r.Header.Get("Authorization"), r.Header.Get("X-Secret"), r.URL)
+				}
+				return isPut(r)
+			}
+			return s.cp()
+		}, 65, "contradiction"},
+		{"a service that repeats it as JSON", func(s *scene) *child {
+			s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+				if isPut(r) {
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(http.StatusForbidden)
+					text, _ := json.Marshal(fmt.Sprintf("%q %s", r.Header, r.URL))
+					fmt.Fprintf(w, `{"error": {"code": 403, "message": %s, "errors": [{"reason": "forbidden"}]}}`, text)
+				}
+				return isPut(r)
+			}
+			return s.cp()
+		}, 77, "permission"},
+		{"a token service that refuses", func(s *scene) *child { s.refused.Store(true); return s.cp() }, 77, "credentials"},
+		{"a session at another host", func(s *scene) *child {
+			s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method != http.MethodPost {
+					return false
+				}
+				s.mu.Lock()
+				s.uploads["PLANTED"] = true
+				s.mu.Unlock()
+				w.Header().Set("Location", "http://"+s.elsewhere.Addr().String()+"/upload/storage/v1/b/bkt/o?uploadType=resumable&upload_id=PLANTED")
+				return true
+			}
+			return s.cp()
+		}, 65, "contradiction"},
+		{"a redirect to another host", func(s *scene) *child {
+			s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+				if isPut(r) {
+					http.Redirect(w, r, "http://"+s.elsewhere.Addr().String()+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+				}
+				return isPut(r)
+			}
+			return s.cp()
+		}, 75, "retries_exhausted"},
+		{"SIGINT", func(s *scene) *child { return s.signalled(syscall.SIGINT) }, 75, "interrupted"},
+		{"a crash dump", func(s *scene) *child { return s.signalled(syscall.SIGQUIT) }, 2, ""},
+		{"a damaged Token", func(s *scene) *child {
+			s.spoil(s.interrupted(), func(data []byte) []byte { data[len(data)/2] ^= 1; return data })
+			return s.cp()
+		}, 0, "ok"},
+		{"half a Token", func(s *scene) *child {
+			s.spoil(s.interrupted(), func(data []byte) []byte { return data[:len(data)/2] })
+			return s.cp()
+		}, 0, "ok"},
+		{"a planted URI, cp", func(s *scene) *child { s.plant(s.interrupted()); return s.cp() }, 0, "ok"},
+		{"a planted URI, resume", func(s *scene) *child {
+			token := s.interrupted()
+			s.plant(token)
+			return s.start("resume", id(token))
+		}, 0, "ok"},
+		{"a planted URI, cancel", func(s *scene) *child {
+			token := s.interrupted()
+			s.plant(token)
+			return s.start("sessions", "cancel", id(token))
+		}, 78, ""},
+		{"a symlink in the Token's place", func(s *scene) *child {
+			token := s.interrupted()
+			if err := os.Rename(token, filepath.Join(s.state, "moved")); err != nil {
+				s.t.Fatal(err)
+			}
+			if err := os.Symlink(filepath.Join(s.state, "moved"), token); err != nil {
+				s.t.Fatal(err)
+			}
+			s.uploads = map[string]bool{} // we have put it there
+			return s.cp()
+		}, 78, "unsafe_state"},
+		{"a Token that the group can read", func(s *scene) *child {
+			token := s.interrupted()
+			if err := os.Chmod(token, 0o640); err != nil {
+				s.t.Fatal(err)
+			}
+			s.uploads = map[string]bool{} // we have made it so
+			return s.cp()
+		}, 78, "unsafe_state"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			c := tt.do(s)
+			if got := c.code(); got != tt.code {
+				t.Errorf("exit code %d, want %d", got, tt.code)
+			}
+			if tt.kind != "" {
+				if got := c.result().kind(); got != tt.kind {
+					t.Errorf("result %q, want %q", got, tt.kind)
+				}
+			}
+			s.check(c)
+			if !s.refused.Load() && (!s.seen[bearer] || !s.seen[header]) {
+				t.Errorf("the secrets were not in use")
+			}
+			if t.Failed() {
+				t.Log(c.said())
+			}
+		})
+	}
+}
+
+// against uploads against a fault plan.
+func (s *scene) against(faults []fakegcs.Fault) *child {
+	if err := s.gcs.AddFaults(faults...); err != nil {
+		s.t.Fatal(err)
+	}
+	return s.cp()
+}
+
+// signalled sends a signal to an upload that waits for its next try.
+func (s *scene) signalled(sig os.Signal) *child {
+	if err := s.gcs.AddFaults(plan(fakegcs.OpPut, 2, fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})...); err != nil {
+		s.t.Fatal(err)
+	}
+	c := s.start("cp", s.path, "gs://bkt/obj", "--retry-for=1m")
+	if !c.says(`"waiting"`) {
+		s.t.Fatal(c.said())
+	}
+	if err := c.cmd.Process.Signal(sig); err != nil {
+		s.t.Fatal(err)
+	}
+	return c
+}
