@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check bench compat live
+.PHONY: all test check bench compat live reliability walk simulate kill outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -26,3 +26,39 @@ compat:
 # make live BUCKET=gs://BUCKET. It is never part of CI.
 live:
 	go run ./internal/compat/live $(BUCKET)
+
+# What follows tries to break the program; docs/reliability.md says what came of
+# it. reliability runs all of it in short, and each of the others one thing at
+# length.
+FIRE = go test -count=1 -v -timeout 2h
+SEED = 1
+
+reliability: walk
+	$(FIRE) ./session -run 'PowerLoss|PowerDisk|DiskErrors|Damaged|Secret|Dir|Lock'
+	$(FIRE) ./upload
+	$(FIRE) ./internal/fire
+
+# Every sequence of replies, against the decision table.
+walk:
+	$(FIRE) ./session -run EveryState
+
+# Faults, crashes and outages in virtual time. One seed again, with its story:
+# go test ./upload -run Simulation -seed 17 -v
+SEEDS = 100000
+simulate:
+	$(FIRE) ./upload -run Simulation -seeds $(SEEDS)
+
+# SIGKILL at seeded points, to the client and to the server.
+KILLS = 1000
+kill:
+	$(FIRE) ./internal/fire -run Killed -kills $(KILLS) -kill-seed $(SEED)
+
+# The service is away, in real time.
+OUTAGE = 10m
+outage:
+	$(FIRE) ./internal/fire -run Outage -outage $(OUTAGE)
+
+# Every fuzz target, for so long each.
+FUZZTIME = 60s
+fuzz:
+	bash internal/fire/fuzz.sh $(FUZZTIME)

@@ -55,6 +55,7 @@ type killing struct {
 //
 //	go test ./internal/fire -run Killed -kills 1000 -kill-seed 7 -v
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	random := seeded(t, *killSeed)
 	var k killing
 	for k.total() < *kills && !t.Failed() {

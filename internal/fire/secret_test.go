@@ -263,6 +263,7 @@ func id(token string) string { return strings.TrimSuffix(filepath.Base(token), "
 // TestSecrets: whatever goes wrong, nothing that the program prints or leaves
 // behind has a session's upload_id, a token, or the value of a header.
 func TestSecrets(t *testing.T) {
+	t.Parallel()
 	status := func(code int) fakegcs.Action { return fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code} }
 	effect := func(e fakegcs.Effect) fakegcs.Action { return fakegcs.Action{Effect: e} }
 	isPut := func(r *http.Request) bool { return r.Method == http.MethodPut }

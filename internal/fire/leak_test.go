@@ -1,0 +1,120 @@
+//go:build unix
+
+package fire_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+	"gcsup/upload/gcs"
+)
+
+// TestNothingIsLeftOfCancelledUploads: goroutines and file descriptors are the
+// same after a thousand uploads, of files and of streams, that were cancelled at
+// any moment over real connections.
+func TestNothingIsLeftOfCancelledUploads(t *testing.T) {
+	random := seeded(t, 0)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "source")
+	content := source(t, path, 9<<20, 1)
+	open := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil { // not on Linux
+			return 0
+		}
+		return len(entries)
+	}
+	uploads(t, random, dir, path, content, 20) // what the runtime opens once
+	goroutines, files := runtime.NumGoroutine(), open()
+	cancelled, done := uploads(t, random, dir, path, content, 1000)
+	t.Logf("%d cancelled, %d done before", cancelled, done)
+	if cancelled < 500 {
+		t.Errorf("%d of 1000 were cancelled: too few to show anything", cancelled)
+	}
+	// A connection that was cut takes a moment to go.
+	if !until(nil, time.Millisecond, func() bool { return runtime.NumGoroutine() <= goroutines && open() <= files }) {
+		var stacks bytes.Buffer
+		_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
+		t.Errorf("%d goroutines, before %d; %d open files, before %d\n%s", runtime.NumGoroutine(), goroutines, open(), files, &stacks)
+	}
+	t.Logf("goroutines %d, before %d; open files %d, before %d", runtime.NumGoroutine(), goroutines, open(), files)
+}
+
+// uploads makes n uploads, a few at a time, and cancels each at some moment.
+func uploads(t *testing.T, random *rand.Rand, dir, path string, content []byte, n int) (cancelled, done int) {
+	t.Helper()
+	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Discard: true, NoMD5: true, Rate: 256 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ts := httptest.NewServer(srv)
+	store, err := session.OpenDir(filepath.Join(dir, "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := gcs.NewTransport()
+	up, err := upload.New(&http.Client{Transport: transport}, &upload.Options{Endpoint: ts.URL, Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	type job struct {
+		i     int
+		after time.Duration
+	}
+	jobs := make(chan job)
+	for range 8 {
+		wg.Go(func() {
+			for j := range jobs {
+				ctx, cancel := context.WithTimeout(t.Context(), j.after)
+				spec := upload.Spec{Bucket: "bkt", Object: fmt.Sprint(j.i)}
+				var err error
+				if j.i%2 == 0 {
+					_, err = up.File(ctx, path, spec)
+				} else {
+					_, err = up.Reader(ctx, io.MultiReader(bytes.NewReader(content)), spec)
+				}
+				cancel()
+				mu.Lock()
+				switch {
+				case err == nil:
+					done++
+				case errors.Is(err, context.DeadlineExceeded):
+					cancelled++
+				default:
+					t.Errorf("upload %d: %v", j.i, err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range n {
+		jobs <- job{i, time.Duration(random.Int64N(int64(30 * time.Millisecond)))}
+	}
+	close(jobs)
+	wg.Wait()
+	transport.CloseIdleConnections()
+	_ = srv.Close()
+	ts.Close()
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+	return cancelled, done
+}

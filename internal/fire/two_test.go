@@ -1,0 +1,157 @@
+//go:build unix
+
+package fire_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+)
+
+var (
+	pairs    = flag.Int("pairs", 4, "how often one Token is used on two machines at once")
+	pairSeed = flag.Uint64("pair-seed", 0, "of the pairs; 0 takes a new one and prints it")
+)
+
+// TestTwoProcesses: the second process on an upload does nothing, and says who
+// holds it.
+func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.bin")
+	content := source(t, path, 9<<20, 1)
+	e := startEmulator(t, "--rate", "8MiB")
+	args := []string{"cp", "--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", e.url(), path, "gs://demo/a"}
+	first := run(t, environment(), args...)
+	if !first.says(`"started"`) {
+		t.Fatal(first.said())
+	}
+	for range 3 {
+		second := run(t, environment(), args...)
+		if second.code() != 75 || second.result().kind() != "in_use" {
+			t.Errorf("the second: %s", second.said())
+		}
+		if who := fmt.Sprintf("process %d ", first.cmd.Process.Pid); !strings.Contains(second.err.String(), who) {
+			t.Errorf("it does not name %q: %s", who, second.said())
+		}
+	}
+	if first.code() != 0 {
+		t.Fatal(first.said())
+	}
+	if got, _ := e.object("a"); !bytes.Equal(got, content) {
+		t.Error("the object is not the source")
+	}
+	if n := starts(e); n != 1 {
+		t.Errorf("%d sessions, want 1", n)
+	}
+}
+
+// starts is how many sessions were begun.
+func starts(e *emulator) (n int) {
+	for _, r := range e.requests() {
+		if r.Op == fakegcs.OpStart {
+			n++
+		}
+	}
+	return n
+}
+
+// TestTwoMachines: a Token is copied to a second state directory, and both
+// sides use it at once. One object comes of it, whole; a side that does not make
+// it says why.
+func TestTwoMachines(t *testing.T) {
+	t.Parallel()
+	random := seeded(t, *pairSeed)
+	outcomes := map[string]int{}
+	for range *pairs {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "a.bin")
+		content := source(t, path, 9<<20+random.Int64N(8<<20), random.Uint64())
+		e := startEmulator(t, "--rate", "16MiB")
+		args := func(machine string) []string {
+			args := []string{"cp", "--json", "--state-dir", filepath.Join(dir, machine), "--endpoint", e.url(), "--max-wait", "200ms", "--retry-for", "30s"}
+			if random.IntN(2) == 0 {
+				args = append(args, "--chunk-size", "1MiB")
+			}
+			return append(args, path, "gs://demo/a")
+		}
+		begun := run(t, environment(), args("one")...)
+		aim := random.Int64N(6<<20) + 1<<20
+		if !until(begun.done, time.Millisecond, func() bool { return e.held() >= aim }) {
+			t.Fatal(begun.said())
+		}
+		begun.kill()
+		if err := os.CopyFS(filepath.Join(dir, "two"), os.DirFS(filepath.Join(dir, "one"))); err != nil {
+			t.Fatal(err)
+		}
+		tighten(t, filepath.Join(dir, "two"))
+
+		one := run(t, environment(), args("one")...)
+		time.Sleep(time.Duration(random.Int64N(int64(300 * time.Millisecond))))
+		two := run(t, environment(), args("two")...)
+		done, sessions := 0, 1
+		for _, c := range []*child{one, two} {
+			kind := ""
+			switch c.code() {
+			case 0:
+				done++
+				kind = "ok"
+				if c.result().BytesSent == 0 {
+					kind = "already finished"
+				}
+			default:
+				kind = c.result().kind()
+			}
+			outcomes[kind]++
+			if kind != "ok" && kind != "already finished" && kind != "foreign_writer" {
+				t.Errorf("not a clear end: %s", c.said())
+			}
+		}
+		if got, there := e.object("a"); done == 0 && there || done > 0 && !bytes.Equal(got, content) {
+			t.Errorf("%d succeeded; the object (there: %v, %d bytes) is not the source\n%s\n%s", done, there, len(got), one.said(), two.said())
+		}
+		if done == 0 {
+			// Neither made it. It must be possible now that one is alone.
+			outcomes["neither"]++
+			sessions++
+			again := run(t, environment(), args("one")...)
+			if again.code() != 0 {
+				t.Errorf("alone: %s", again.said())
+			}
+			if got, _ := e.object("a"); !bytes.Equal(got, content) {
+				t.Error("alone: the object is not the source")
+			}
+		}
+		if n := starts(e); n > sessions {
+			t.Errorf("%d sessions, want at most %d", n, sessions)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d pairs: %v", *pairs, outcomes)
+}
+
+// tighten gives copied files the modes that saved uploads must have.
+func tighten(t *testing.T, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return os.Chmod(path, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
