@@ -224,13 +224,13 @@ func TestBlackHole(t *testing.T) {
 // TestSlowLink: 512 KiB/s, steadily, is no stall.
 func TestSlowLink(t *testing.T) {
 	inBubble(t, &fakegcs.Options{Rate: 512 << 10}, func(w *world) {
-		content := data(100 * mib)
+		content := data(40 * mib)
 		res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.wantObject("obj", content)
-		if res.Requests != 3 || res.Retries != 0 || res.Elapsed < 190*time.Second {
+		if res.Requests != 3 || res.Retries != 0 || res.Elapsed < 75*time.Second {
 			t.Errorf("Result = %+v", res)
 		}
 	})
