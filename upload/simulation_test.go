@@ -382,8 +382,16 @@ func (s *simulation) judge(t *testing.T) {
 		case fakegcs.OpStart:
 			committed = 0
 		case fakegcs.OpPut, fakegcs.OpFinalize:
-			first, _, ok := strings.Cut(strings.TrimPrefix(r.ContentRange, "bytes "), "-")
-			if from, err := strconv.ParseInt(first, 10, 64); ok && err == nil && from < committed {
+			var from, last int64
+			_, err := fmt.Sscanf(r.ContentRange, "bytes %d-%d", &from, &last)
+			if err != nil {
+				break
+			}
+			// The one reason to do so: the server stopped between two
+			// boundaries, and to the end of what a stream keeps there is less
+			// than the quantum that a request must have.
+			short := r.Op == fakegcs.OpPut && last+1-from == q && from == chunk.Floor(committed)
+			if from < committed && !short {
 				t.Errorf("bytes from %d were sent, and the client knew of %d committed ones", from, committed)
 			}
 		}
