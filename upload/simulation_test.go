@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -372,8 +373,12 @@ func (s *simulation) judge(t *testing.T) {
 	}
 	// No byte that the server said it had committed was sent again, unless to
 	// another session.
+	requests := s.w.srv.Requests()
+	// In the order in which they came in: one that a dead process left behind
+	// may end after those of the next.
+	slices.SortStableFunc(requests, func(a, b fakegcs.Request) int { return a.Time.Compare(b.Time) })
 	committed := int64(0)
-	for _, r := range s.w.srv.Requests() {
+	for _, r := range requests {
 		s.out.Requests++
 		if r.Fault != "" {
 			s.out.Faults++
