@@ -131,11 +131,11 @@ func (s *scene) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// start starts gcsup. Its waits are short, and it tries for half a second.
+// start starts gcsup. Its waits are short, and it tries for a second.
 func (s *scene) start(args ...string) *child {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	send := []string{"-v", "--json", "--chunk-size=1MiB", "--max-wait=50ms", "--retry-for=500ms", "--stall-timeout=500ms"}
+	send := []string{"-v", "--json", "--chunk-size=1MiB", "--max-wait=50ms", "--retry-for=1s", "--stall-timeout=1s"}
 	if args[0] == "sessions" {
 		send = nil
 	}
