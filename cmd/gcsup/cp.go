@@ -80,6 +80,9 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 	if f.noClobber && cmd.Flags().Changed("if-generation-match") {
 		return r.refuse(tasks, usagef("--no-clobber and --if-generation-match exclude each other"))
 	}
+	if cmd.Flags().Changed("if-generation-match") && f.generation < 0 {
+		return r.refuse(tasks, usagef("--if-generation-match %d: a generation is not negative", f.generation))
+	}
 	opts, err := f.send.options()
 	if err != nil {
 		return r.refuse(tasks, err)

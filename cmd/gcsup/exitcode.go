@@ -49,7 +49,7 @@ func failures() []failure {
 		{session.ErrContradiction, "contradiction", exitData, ""},
 		{chunk.ErrNotRegular, "no_input", exitNoInput, ""},
 		{session.ErrNoToken, "no_saved_upload", exitNoInput, "see gcsup sessions list"},
-		{session.ErrNotFound, "not_found", exitUnavailable, "create the bucket first, or correct its name or the endpoint"},
+		{session.ErrNotFound, "not_found", exitUnavailable, "create the bucket first, or correct its name or the endpoint; a certificate that is not trusted has to be made so"},
 		{session.ErrGone, "session_gone", exitUnavailable, ""},
 		{session.ErrCancelled, "cancelled", exitUnavailable, "run the same command again to begin from the first byte"},
 		{session.ErrQuota, "quota", exitUnavailable, ""},

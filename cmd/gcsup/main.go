@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -36,21 +37,32 @@ func run(args []string, std stdio) int {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 
+	// A reader of our output that goes away must not take the upload with it;
+	// writing then fails, and says so.
+	signal.Ignore(syscall.SIGPIPE)
+
 	done := make(chan int, 1)
 	go func() { done <- execute(ctx, args, std) }()
-	select {
-	case code := <-done:
-		return code
-	case s := <-signals:
-		cancel(kinded{fmt.Errorf("stopped by signal: %v", s), context.Canceled})
-	}
-	select {
-	case code := <-done:
-		return code
-	case <-signals:
-		return exitSignal
+	var first time.Time
+	for {
+		select {
+		case code := <-done:
+			return code
+		case s := <-signals:
+			switch {
+			case first.IsZero():
+				first = time.Now()
+				cancel(kinded{fmt.Errorf("stopped by signal: %v", s), context.Canceled})
+			case time.Since(first) > sameSignal:
+				return exitSignal
+			}
+		}
 	}
 }
+
+// sameSignal is how long after the first signal another one is the same: some
+// programs send it to the process and to its group.
+const sameSignal = 500 * time.Millisecond
 
 // execute runs the command, and prints its error if it has not done so.
 func execute(ctx context.Context, args []string, std stdio) int {

@@ -65,6 +65,9 @@ func (m *meter) rate(now time.Time) float64 {
 		return 0
 	}
 	first, last := m.samples[0], m.samples[len(m.samples)-1]
+	if now.Sub(first.at) < time.Second {
+		return 0 // too short to tell
+	}
 	return float64(last.sent-first.sent) / max(now.Sub(first.at).Seconds(), 0.1)
 }
 
@@ -96,6 +99,24 @@ func (m *meter) text(now time.Time) string {
 	return b.String()
 }
 
+// shortText is text for a narrow terminal: sent/durable/size.
+func (m *meter) shortText(now time.Time) string {
+	text := fmt.Sprintf("%s/%s", bytesText(m.sent), bytesText(m.committed))
+	if m.size >= 0 {
+		text += "/" + bytesText(m.size)
+	}
+	if !m.until.IsZero() {
+		return fmt.Sprintf("%s  %s, %.0f s left", text, m.why, math.Ceil(max(m.until.Sub(now).Seconds(), 0)))
+	}
+	if rate := m.rate(now); rate > 0 {
+		text += fmt.Sprintf("  %s/s", bytesText(int64(rate)))
+		if m.size > m.sent {
+			text += fmt.Sprintf("  ETA %s", time.Duration(float64(m.size-m.sent)/rate*float64(time.Second)).Round(time.Second))
+		}
+	}
+	return text
+}
+
 // plainLine is for a log.
 func (m *meter) plainLine(now time.Time) string { return m.name + "  " + m.text(now) }
 
@@ -103,10 +124,17 @@ func (m *meter) plainLine(now time.Time) string { return m.name + "  " + m.text(
 // and '-' is sent.
 func (m *meter) bar(now time.Time, columns int) string {
 	text := m.text(now)
-	name := shorten(m.name, max(columns/4, 8))
-	room := min(max(columns/4, 8), 30)
+	// What it waits for and the time left come before the name, and the name
+	// before the picture.
+	left := columns - 1 - utf8.RuneCountInString(text) - 2
+	if left < 8 {
+		text = m.shortText(now)
+		left = columns - 1 - utf8.RuneCountInString(text) - 2
+	}
+	name := shorten(m.name, min(max(left, 4), max(columns/4, 8)))
+	room := min(left-utf8.RuneCountInString(name)-len("  []"), max(columns/4, 8), 30)
 	picture := "  "
-	if m.size > 0 && utf8.RuneCountInString(name+text)+room+len("  []  ") < columns {
+	if m.size > 0 && room >= 8 {
 		durable := int(m.committed * int64(room) / m.size)
 		sent := max(int(m.sent*int64(room)/m.size), durable)
 		picture = "  [" + strings.Repeat("=", durable) + strings.Repeat("-", sent-durable) + strings.Repeat(" ", room-sent) + "]  "

@@ -163,10 +163,15 @@ func (r *reporter) end(res *upload.Result, err error) {
 func (r *reporter) explain(t task, res *upload.Result, err error) {
 	text := withHint(err).Error()
 	if !errors.Is(err, errSource) {
-		text = t.source + " to " + t.destination + ": " + text
+		what := t.source
+		if t.destination != "" {
+			what += " to " + t.destination
+		}
+		text = what + ": " + text
 	}
 	r.console.fail(text)
 	switch {
+	case errors.Is(err, session.ErrSourceChanged): // resuming as it is fails again; the hint says what does not
 	case res != nil && res.Resumable:
 		also := ""
 		if r.given.Changed("additional-headers") {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -67,13 +68,21 @@ holds more than that if a request was cut off, and says how much on a resume.`,
 
 func printSessions(w io.Writer, tokens []*session.Token, now time.Time) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "ID\tSOURCE\tDESTINATION\tCOMMITTED\tSENT\tSIZE\tDONE\tAGE\tEXPIRES IN")
+	fmt.Fprintln(tw, "ID\tSOURCE\tDESTINATION\tCOMMITTED\tSENT\tSIZE\tDONE\tAGE\tEXPIRES IN\tENDPOINT")
 	for _, t := range tokens {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%d%%\t%s\t%s\n", t.ID, printable(t.SourcePath), printable(t.Spec.URL()),
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%d%%\t%s\t%s\t%s\n", t.ID, printable(t.SourcePath), printable(t.Spec.URL()),
 			bytesText(t.Committed), bytesText(sentOf(t)), bytesText(t.Source.Size), t.Committed*100/max(t.Source.Size, 1),
-			span(now.Sub(t.Created)), span(t.Expires().Sub(now)))
+			span(now.Sub(t.Created)), span(t.Expires().Sub(now)), endpointText(t.Endpoint))
 	}
 	return tw.Flush()
+}
+
+// endpointText is how one gives an endpoint: as --endpoint, or as --emulator.
+func endpointText(endpoint string) string {
+	if strings.HasSuffix(endpoint, ".invalid") {
+		return "--emulator"
+	}
+	return endpoint
 }
 
 // sentOf is up to where bytes were sent: a checksum is saved of what was read to

@@ -31,6 +31,11 @@ func newSimulate(std stdio) *cobra.Command {
 			}
 			flags := cmd.Flags()
 			if flags.Changed("clients") {
+				if !flags.Changed("capacity") && clients > s.Clients {
+					// A server for so many clients: the scenario's would serve
+					// nobody but the first of them for hours.
+					s.Capacity = max(int(int64(s.Capacity)*int64(clients)/int64(s.Clients)), 1)
+				}
 				s.Clients = clients
 			}
 			if flags.Changed("capacity") {
@@ -65,7 +70,7 @@ func newSimulate(std stdio) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&scenario, "scenario", herd.Scenarios()[0].Name, "play the scenario `NAME`")
 	flags.IntVar(&clients, "clients", 0, "`N` clients, up to a million (default: the scenario's)")
-	flags.IntVar(&capacity, "capacity", 0, "the server serves `N` requests per second (default: the scenario's)")
+	flags.IntVar(&capacity, "capacity", 0, "the server serves `N` requests per second (default: the scenario's, in proportion where --clients is more)")
 	flags.DurationVar(&outage, "outage", 0, "the server is down for this long (default: the scenario's)")
 	flags.StringSliceVar(&policies, "policy", []string{"none", "exponential", "cloudstorage", "full", "decorrelated"}, "compare these policies, `NAME[,NAME...]`")
 	flags.Uint64Var(&seed, "seed", 1, "seed of the random numbers; the same one gives the same output")

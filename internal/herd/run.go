@@ -31,6 +31,7 @@ type Result struct {
 	Failed   int           // clients that gave up, or were not served by the end of the run
 	MaxWait  time.Duration // the longest wait of a client between two requests
 	Load     []Second      // by second from 0
+	CutOff   bool          // too many requests to go on: "never" and Failed say nothing
 }
 
 // Second is what happened in a second.
@@ -112,7 +113,11 @@ func (r *run) play(ctx context.Context) error {
 	r.wheel = new(wheel)
 	defer func() { r.wheel = nil }()
 	r.begin()
-	for events := 0; events < maxEvents; events++ {
+	for events := 0; ; events++ {
+		if events == maxEvents {
+			r.result.CutOff = true
+			break
+		}
 		if events%(1<<16) == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

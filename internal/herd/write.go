@@ -16,13 +16,18 @@ func WriteTable(w io.Writer, s Scenario, results []Result) error {
 	fmt.Fprintf(&b, "%d clients, %d requests/s, outage of %v\n\n", s.Clients, s.Capacity, s.Outage)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "policy\trequests\twasted\tpeak/s\t50 %\t99 %\tall\tfailed\tlongest wait\t")
+	cut := ""
 	for _, r := range results {
+		if r.CutOff {
+			cut += fmt.Sprintf("\n%s was cut off after %d requests, with clients left that would have been served: give more capacity\n", r.Policy, r.Requests)
+		}
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\t%s\t%d\t%s\t\n", r.Policy, r.Requests, r.Wasted, r.Peak,
 			text(r.P50), text(r.P99), text(r.All), r.Failed, text(r.MaxWait))
 	}
 	t.Flush() // to memory: no error
 	fmt.Fprintf(&b, "\npeak/s: requests in the worst second with the server up; 50 %%, 99 %%, all: served by then; %s\n",
 		"failed: gave up, or not served by the end")
+	b.WriteString(cut)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -36,7 +41,7 @@ func text(d time.Duration) string {
 }
 
 // WriteJSON writes one JSON object per result and line. A time that never came
-// is null.
+// is null. cut_off is there, and true, only for a run that was cut off.
 func WriteJSON(w io.Writer, results []Result) error {
 	encoder := json.NewEncoder(w)
 	for _, r := range results {
@@ -50,7 +55,8 @@ func WriteJSON(w io.Writer, results []Result) error {
 			All      *float64 `json:"all_s"`
 			MaxWait  float64  `json:"max_wait_s"`
 			Failed   int      `json:"failed"`
-		}{r.Policy, r.Requests, r.Wasted, r.Peak, seconds(r.P50), seconds(r.P99), seconds(r.All), *seconds(r.MaxWait), r.Failed}); err != nil {
+			CutOff   bool     `json:"cut_off,omitempty"`
+		}{r.Policy, r.Requests, r.Wasted, r.Peak, seconds(r.P50), seconds(r.P99), seconds(r.All), *seconds(r.MaxWait), r.Failed, r.CutOff}); err != nil {
 			return err
 		}
 	}
