@@ -68,6 +68,21 @@ func TestBarShowsDurableAndSent(t *testing.T) {
 	}
 }
 
+// On 80 columns what it waits for, and the time left, are there whole.
+func TestBarKeepsWhatMatters(t *testing.T) {
+	start := time.Time{}.Add(time.Hour)
+	m := newMeter("disk-image-of-november-2026.img")
+	m.note(upload.Event{Kind: upload.Progress, Size: 95 << 20, Sent: 8 << 20}, start)
+	m.note(upload.Event{Kind: upload.Progress, Size: 95 << 20, Sent: 32 << 20, Committed: 24 << 20}, start.Add(2*time.Second))
+	if bar := m.bar(start.Add(2*time.Second), 80); !strings.HasPrefix(bar, "disk") || !strings.HasSuffix(bar, "ETA 5s") {
+		t.Errorf("sending: %q", bar)
+	}
+	m.note(upload.Event{Kind: upload.Waiting, Size: 95 << 20, Sent: 32 << 20, Committed: 24 << 20, Cause: "503", Retry: 3, Delay: 8 * time.Second}, start)
+	if bar := m.bar(start, 80); !strings.HasPrefix(bar, "disk") || !strings.HasSuffix(bar, "503, retry 3, 8 s left") {
+		t.Errorf("waiting: %q", bar)
+	}
+}
+
 func TestConsoleKeepsTheLiveLineBelow(t *testing.T) {
 	var b strings.Builder
 	c := newConsole(&b, false)

@@ -5,8 +5,11 @@ import (
 	"container/heap"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"gcsup/backoff"
 )
 
 // eventHeap is the textbook queue of events: what the wheel is checked against
@@ -160,5 +163,32 @@ func BenchmarkQueue(b *testing.B) {
 				b.ReportMetric(cost["heap"]/cost["wheel"], "times-faster-than-heap")
 			}
 		})
+	}
+}
+
+// TestCutOff: a run that makes too many requests says so, instead of passing
+// for one in which nobody was served any more.
+func TestCutOff(t *testing.T) {
+	s, err := Lookup("herd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []int{10, maxEvents} {
+		r := newRun(s, "full", backoff.Policy{Jitter: backoff.FullJitter}, 1)
+		r.limit = limit
+		if err := r.play(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var table, lines strings.Builder
+		if err := WriteTable(&table, s, []Result{r.result}); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteJSON(&lines, []Result{r.result}); err != nil {
+			t.Fatal(err)
+		}
+		cut := limit == 10
+		if r.result.CutOff != cut || strings.Contains(table.String(), "cut off") != cut || strings.Contains(lines.String(), `"cut_off":true`) != cut {
+			t.Errorf("limit %d: CutOff = %v\n%s%s", limit, r.result.CutOff, table.String(), lines.String())
+		}
 	}
 }

@@ -85,6 +85,7 @@ func Run(ctx context.Context, s Scenario, policies []string, seed uint64) ([]Res
 type run struct {
 	scenario Scenario
 	policy   backoff.Policy
+	limit    int    // of events, maxEvents
 	tries    uint32 // retries in a row before a client gives up; 0: it never does
 	buckets  []backoff.Throttle
 	random   *rand.Rand
@@ -99,6 +100,7 @@ func newRun(s Scenario, name string, policy backoff.Policy, seed uint64) *run {
 	r := &run{
 		scenario: s,
 		policy:   policy,
+		limit:    maxEvents,
 		random:   rand.New(rand.NewPCG(seed, 0)),
 		server:   newServer(s),
 		result:   Result{Policy: name, P50: -1, P99: -1, All: -1},
@@ -114,7 +116,7 @@ func (r *run) play(ctx context.Context) error {
 	defer func() { r.wheel = nil }()
 	r.begin()
 	for events := 0; ; events++ {
-		if events == maxEvents {
+		if events == r.limit {
 			r.result.CutOff = true
 			break
 		}

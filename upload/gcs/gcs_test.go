@@ -538,27 +538,3 @@ func TestConfiguration(t *testing.T) {
 		}
 	}
 }
-
-// TestHeaderIsNotRepeated: a server that puts what it was sent into its error
-// does not make us print it.
-func TestHeaderIsNotRepeated(t *testing.T) {
-	clean(t)
-	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, "forbidden: X-Secret was "+r.Header.Get("X-Secret"), http.StatusForbidden)
-	}))
-	defer ts.Close()
-	c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: ts.URL, Anonymous: true, Header: http.Header{"X-Secret": {"hunter2"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	up, err := c.Uploader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, _ := source(t, 100)
-	_, err = up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
-	if !errors.Is(err, session.ErrPermission) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "X-Secret was") {
-		t.Errorf("error = %v", err)
-	}
-}
