@@ -33,7 +33,7 @@ func TestBoundaries(t *testing.T) {
 		},
 		"cut and resumed": func(w *world, name string, p []byte) answer {
 			uri := w.start(name)
-			if err := w.gcs.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: int64(len(p) * 3 / 4)}}); err != nil {
+			if err := w.gcs.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: int64(len(p) * 3 / 4)}}); err != nil {
 				w.Fatal(err)
 			}
 			if _, err := w.try("PUT", uri, p); err == nil {
@@ -99,7 +99,7 @@ func TestBoundaries(t *testing.T) {
 
 // A body that was cut off is no object, whatever the way.
 func TestCutInserts(t *testing.T) {
-	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{{On: fakegcs.Match{Op: fakegcs.OpInsert}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 1}}}})
+	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 1}}}})
 	for _, target := range []string{"/upload/storage/v1/b/bkt/o?uploadType=media&name=x", "/bkt/x"} {
 		method := "POST"
 		if target == "/bkt/x" {

@@ -138,7 +138,7 @@ func TestQueryAfterVanishedClient(t *testing.T) {
 func TestManyClients(t *testing.T) {
 	for _, mode := range []string{"memory", "directory"} {
 		t.Run(mode, func(t *testing.T) {
-			opts := &fakegcs.Options{Faults: []fakegcs.Fault{{On: fakegcs.Match{Op: fakegcs.OpPut}, Times: 64, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 9}}}}
+			opts := &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: 64, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 9}}}}
 			if mode == "directory" {
 				opts.Dir = t.TempDir()
 			}
@@ -193,7 +193,7 @@ func TestManyClients(t *testing.T) {
 func TestCloseEndsStalls(t *testing.T) {
 	for _, effect := range []fakegcs.Effect{fakegcs.EffectStall, fakegcs.EffectStallBody, fakegcs.EffectStallReply} {
 		t.Run(string(effect), func(t *testing.T) {
-			w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: effect}}}})
+			w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: effect}}}})
 			uri := w.start("x")
 			done := make(chan error)
 			go func() {

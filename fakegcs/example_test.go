@@ -45,8 +45,8 @@ func Example() {
 // do about it: ask for the offset and go on from there.
 func Example_resume() {
 	gcs, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{{
-		On: fakegcs.Match{Op: fakegcs.OpFinalize},
-		Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 300_000},
+		Match: fakegcs.Match{Op: fakegcs.OpFinalize},
+		Do:    fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 300_000},
 	}}})
 	if err != nil {
 		panic(err)

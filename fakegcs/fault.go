@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Fault is one line of a fault plan: to the requests that match On, let Skip
+// Fault is one line of a fault plan: to the requests that Match is for, let Skip
 // of them pass, then do Do to the next Times. A plan is a list: each request
 // is offered to them in order until one acts on it. A fault that let a request
 // pass, or that has no times left, leaves it to those after it.
 type Fault struct {
-	On    Match  `json:"on"`
+	Match Match  `json:"match"`
 	Skip  int    `json:"skip,omitempty"`  // let so many matching requests pass first
 	Times int    `json:"times,omitempty"` // act on so many; 0 means 1, -1 for ever
 	Do    Action `json:"do"`
@@ -214,10 +214,10 @@ func (f Fault) Validate() error {
 	d := f.Do
 	p, known := effects[d.Effect]
 	switch {
-	case !ops[f.On.Op]:
-		return fmt.Errorf("on.op: there is no operation %q", f.On.Op)
-	case f.On.From < 0 || f.On.To < 0 || f.On.To > 0 && f.On.To <= f.On.From:
-		return fmt.Errorf("on: the offsets from %d to %d are no range", f.On.From, f.On.To)
+	case !ops[f.Match.Op]:
+		return fmt.Errorf("match.op: there is no operation %q", f.Match.Op)
+	case f.Match.From < 0 || f.Match.To < 0 || f.Match.To > 0 && f.Match.To <= f.Match.From:
+		return fmt.Errorf("match: the offsets from %d to %d are no range", f.Match.From, f.Match.To)
 	case f.Skip < 0:
 		return fmt.Errorf("skip: %d is negative", f.Skip)
 	case f.Times < -1:
@@ -262,7 +262,7 @@ func (f Fault) Validate() error {
 // ParseFaults reads a plan: a JSON array of faults. What it doesn't
 // understand it refuses, with the line.
 //
-//	[{"on": {"op": "put"}, "skip": 1, "times": 2,
+//	[{"match": {"op": "put"}, "skip": 1, "times": 2,
 //	  "do": {"effect": "status", "status": 503, "retryAfter": "3"}}]
 func ParseFaults(r io.Reader) ([]Fault, error) {
 	data, err := io.ReadAll(r)

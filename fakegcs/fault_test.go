@@ -101,7 +101,7 @@ func TestEffects(t *testing.T) {
 		{do: fakegcs.Action{Effect: fakegcs.EffectCancelled}, status: 499, after: "499 status code 499", dead: true},
 	} {
 		t.Run(string(test.do.Effect), func(t *testing.T) {
-			bubble(t, &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: test.do}}}, func(w *world) {
+			bubble(t, &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: test.do}}}, func(w *world) {
 				uri := w.start("x")
 				if a, err := w.put(uri, 0, q, "*"); err != nil || a.StatusCode != 308 {
 					t.Fatalf("first chunk: %v %v", a, err)
@@ -151,7 +151,7 @@ func TestEffects(t *testing.T) {
 // Effects that show in the reply only.
 func TestEffectsOnReplies(t *testing.T) {
 	on := func(op fakegcs.Op, do fakegcs.Action) *fakegcs.Options {
-		return &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{{On: fakegcs.Match{Op: op}, Do: do}}}
+		return &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Do: do}}}
 	}
 	t.Run("retry-after", func(t *testing.T) {
 		bubble(t, on("", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "userRateLimitExceeded", RetryAfter: "+5s"}), func(w *world) {
@@ -248,7 +248,7 @@ func TestEffectsOnReplies(t *testing.T) {
 		})
 	})
 	t.Run("offset range", func(t *testing.T) {
-		opts := &fakegcs.Options{Faults: []fakegcs.Fault{{On: fakegcs.Match{From: q, To: q + 1}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 500}}}}
+		opts := &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{From: q, To: q + 1}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 500}}}}
 		bubble(t, opts, func(w *world) {
 			uri := w.start("x")
 			for _, step := range []struct{ from, to, status int }{{0, q, 308}, {q, 2 * q, 500}, {0, 2 * q, 500}, {q + 1, 2 * q, 503}} {
@@ -276,11 +276,11 @@ func TestResetIsAReset(t *testing.T) {
 
 func TestParseFaults(t *testing.T) {
 	good := `[
-  {"on": {"op": "put", "from": 1, "to": 9}, "skip": 2, "times": -1, "do": {"effect": "status", "status": 503, "retryAfter": "+5s"}},
+  {"match": {"op": "put", "from": 1, "to": 9}, "skip": 2, "times": -1, "do": {"effect": "status", "status": 503, "retryAfter": "+5s"}},
   {"do": {"effect": "stall", "for": "1m30s"}}
 ]`
 	faults, err := fakegcs.ParseFaults(strings.NewReader(good))
-	if err != nil || len(faults) != 2 || faults[1].Do.For != 90*time.Second || faults[0].On.To != 9 {
+	if err != nil || len(faults) != 2 || faults[1].Do.For != 90*time.Second || faults[0].Match.To != 9 {
 		t.Fatalf("%+v, %v", faults, err)
 	}
 	text, err := json.Marshal(faults)
@@ -294,11 +294,11 @@ func TestParseFaults(t *testing.T) {
 	for _, test := range []struct{ plan, want string }{
 		{``, "line 1: not a JSON array"},
 		{`{}`, "line 1: not a JSON array"},
-		{"[\n{\"do\":{\"effect\":\"reset\"}},\n\n{\"on\":{\"oops\":1},\"do\":{\"effect\":\"reset\"}}]", `line 4: fault 2: json: unknown field "oops"`},
+		{"[\n{\"do\":{\"effect\":\"reset\"}},\n\n{\"match\":{\"oops\":1},\"do\":{\"effect\":\"reset\"}}]", `line 4: fault 2: json: unknown field "oops"`},
 		{`[{"do":{"effect":"reset","oops":1}}]`, `unknown field "oops"`},
 		{`[{"do":{}}]`, "do.effect: missing"},
 		{`[{"do":{"effect":"explode"}}]`, `there is no effect "explode"`},
-		{`[{"on":{"op":"fly"},"do":{"effect":"reset"}}]`, `there is no operation "fly"`},
+		{`[{"match":{"op":"fly"},"do":{"effect":"reset"}}]`, `there is no operation "fly"`},
 		{`[{"do":{"effect":"status"}}]`, "do.status: missing"},
 		{`[{"do":{"effect":"reset","status":503}}]`, `"reset" does not use it`},
 		{`[{"do":{"effect":"reset","bytes":3}}]`, `"reset" does not use it`},
@@ -306,7 +306,7 @@ func TestParseFaults(t *testing.T) {
 		{`[{"do":{"effect":"delay"}}]`, "do.for: missing"},
 		{`[{"do":{"effect":"delay","for":"soon"}}]`, `"soon" is not a duration`},
 		{`[{"times":-2,"do":{"effect":"reset"}}]`, "times: -2"},
-		{`[{"on":{"from":9,"to":3},"do":{"effect":"reset"}}]`, "no range"},
+		{`[{"match":{"from":9,"to":3},"do":{"effect":"reset"}}]`, "no range"},
 		{`[{"do":{"effect":"reset"}}`, "no end"},
 		{`[] []`, "more after the end"},
 	} {

@@ -35,7 +35,7 @@ func (p *plan) take(q *request) *Action {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.faults {
-		if c.Done || !c.Fault.On.matches(q) {
+		if c.Done || !c.Fault.Match.matches(q) {
 			continue
 		}
 		c.Seen++

@@ -27,29 +27,29 @@ func randomFault(r *rand.Rand, size int64) Fault {
 	f := Fault{Skip: r.IntN(3), Times: 1 + r.IntN(2)}
 	switch r.IntN(12) {
 	case 0:
-		f.On.Op, f.Do = any4(), Action{Effect: EffectStatus, Status: []int{408, 429, 500, 502, 503, 504}[r.IntN(6)], Early: r.IntN(2) == 0}
+		f.Match.Op, f.Do = any4(), Action{Effect: EffectStatus, Status: []int{408, 429, 500, 502, 503, 504}[r.IntN(6)], Early: r.IntN(2) == 0}
 	case 1:
-		f.On.Op, f.Do = any4(), Action{Effect: EffectStatus, Status: 503, RetryAfter: []string{"1", "3", "+2s"}[r.IntN(3)]}
+		f.Match.Op, f.Do = any4(), Action{Effect: EffectStatus, Status: 503, RetryAfter: []string{"1", "3", "+2s"}[r.IntN(3)]}
 	case 2:
-		f.On.Op, f.Do = any4(), Action{Effect: EffectStatus, Status: 502, Body: "<html>Bad Gateway</html>"}
+		f.Match.Op, f.Do = any4(), Action{Effect: EffectStatus, Status: 502, Body: "<html>Bad Gateway</html>"}
 	case 3:
-		f.On.Op, f.Do = data(), Action{Effect: EffectStatusAfter, Status: 503, Bytes: within()}
+		f.Match.Op, f.Do = data(), Action{Effect: EffectStatusAfter, Status: 503, Bytes: within()}
 	case 4:
-		f.On.Op, f.Do = any4(), Action{Effect: []Effect{EffectReset, EffectClose}[r.IntN(2)]}
+		f.Match.Op, f.Do = any4(), Action{Effect: []Effect{EffectReset, EffectClose}[r.IntN(2)]}
 	case 5:
-		f.On.Op, f.Do = data(), Action{Effect: EffectCutRequest, Bytes: within()}
+		f.Match.Op, f.Do = data(), Action{Effect: EffectCutRequest, Bytes: within()}
 	case 6:
-		f.On.Op, f.Do = any4(), Action{Effect: EffectLoseReply}
+		f.Match.Op, f.Do = any4(), Action{Effect: EffectLoseReply}
 	case 7:
-		f.On.Op, f.Do = any4(), Action{Effect: EffectCutReply, Bytes: r.Int64N(200)}
+		f.Match.Op, f.Do = any4(), Action{Effect: EffectCutReply, Bytes: r.Int64N(200)}
 	case 8:
-		f.On.Op, f.Do = data(), Action{Effect: EffectShortCommit, Bytes: 1 + within()}
+		f.Match.Op, f.Do = data(), Action{Effect: EffectShortCommit, Bytes: 1 + within()}
 	case 9:
-		f.On.Op, f.Do = data(), Action{Effect: EffectNoRange}
+		f.Match.Op, f.Do = data(), Action{Effect: EffectNoRange}
 	case 10:
-		f.On.Op, f.Do = OpFinalize, Action{Effect: EffectNotFinal}
+		f.Match.Op, f.Do = OpFinalize, Action{Effect: EffectNotFinal}
 	case 11:
-		f.On.Op, f.Do = any4(), Action{Effect: EffectDelay, For: time.Duration(1 + r.Int64N(int64(5*time.Second)))}
+		f.Match.Op, f.Do = any4(), Action{Effect: EffectDelay, For: time.Duration(1 + r.Int64N(int64(5*time.Second)))}
 	}
 	return f
 }

@@ -141,7 +141,7 @@ func TestControl(t *testing.T) {
 		status             int
 		has                string
 	}{
-		{"POST", "/_fakegcs/faults", `[{"on":{"op":"bucket-get"},"do":{"effect":"status","status":503}}]`, 204, ""},
+		{"POST", "/_fakegcs/faults", `[{"match":{"op":"bucket-get"},"do":{"effect":"status","status":503}}]`, 204, ""},
 		{"POST", "/_fakegcs/faults", `[{"do":{"effect":"nothing"}}]`, 400, "line 1: fault 1: do.effect"},
 		{"GET", "/storage/v1/b/bkt", "", 503, ""},
 		{"GET", "/storage/v1/b/bkt", "", 200, ""},

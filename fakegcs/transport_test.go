@@ -23,9 +23,9 @@ func TestTLS(t *testing.T) {
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		t.Run(proto, func(t *testing.T) {
 			gcs, err := fakegcs.New(&fakegcs.Options{Faults: []fakegcs.Fault{
-				{On: fakegcs.Match{Op: fakegcs.OpBucketGet}, Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
-				{On: fakegcs.Match{Op: fakegcs.OpBucketGet}, Do: fakegcs.Action{Effect: fakegcs.EffectGoAway}},
-				{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectCutReply, Bytes: 7}},
+				{Match: fakegcs.Match{Op: fakegcs.OpBucketGet}, Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
+				{Match: fakegcs.Match{Op: fakegcs.OpBucketGet}, Do: fakegcs.Action{Effect: fakegcs.EffectGoAway}},
+				{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectCutReply, Bytes: 7}},
 			}})
 			if err != nil {
 				t.Fatal(err)

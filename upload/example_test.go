@@ -20,7 +20,7 @@ import (
 func ExampleUploader_File() {
 	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{
 		// The connection breaks after 4 MiB, once.
-		{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 4 << 20}},
+		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 4 << 20}},
 	}})
 	if err != nil {
 		log.Fatal(err)

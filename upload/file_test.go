@@ -124,7 +124,7 @@ func TestFileSurvives(t *testing.T) {
 	for _, p := range points {
 		for _, f := range append(faults, p.also...) {
 			t.Run(p.name+"/"+f.name, func(t *testing.T) {
-				f.plan.On = p.match
+				f.plan.Match = p.match
 				inBubble(t, &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{f.plan}}, func(w *world) {
 					with := func(o *upload.Options) { o.ChunkSize = 2 * q }
 					if p.name == "small" {

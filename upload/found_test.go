@@ -39,7 +39,7 @@ func TestSmallFileOnSlowLink(t *testing.T) {
 // After a commit that was not a whole number of quanta, the request up to the
 // next boundary was smaller than the service takes.
 func TestUnalignedCommit(t *testing.T) {
-	short := fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 100}}
+	short := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 100}}
 	for _, size := range []int64{2*q + 1, 3*q + 5, 4 * q, 40*q + 1} {
 		content := data(size)
 		for _, chunkSize := range []int64{0, q, 4 * q} {
@@ -68,8 +68,8 @@ func (w *world) unfinished() (up *upload.Uploader, id, path string) {
 	w.t.Helper()
 	path = w.file(data(9 * mib))
 	w.srv.AddFaults(
-		fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
-		fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+		fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
+		fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
 	)
 	up = w.uploader()
 	res, err := up.File(w.t.Context(), path, spec)
@@ -84,7 +84,7 @@ func (w *world) unfinished() (up *upload.Uploader, id, path string) {
 // error of no kind, and left a Token that could not be removed.
 func TestCancelErrors(t *testing.T) {
 	cancelling := func(do fakegcs.Action, times int) fakegcs.Fault {
-		return fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpCancel}, Times: times, Do: do}
+		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Times: times, Do: do}
 	}
 	for _, tt := range []struct {
 		name  string
@@ -120,8 +120,8 @@ func TestCancelErrors(t *testing.T) {
 	inBubble(t, nil, func(w *world) { // finished, and the reply lost
 		path := w.file(data(9 * mib))
 		w.srv.AddFaults(
-			fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
-			fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
 		)
 		res, _ := w.uploader().File(w.t.Context(), path, spec)
 		w.srv.ClearFaults()
@@ -137,7 +137,7 @@ func TestTokenSurvivesAnswersOfOthers(t *testing.T) {
 	for _, code := range []int{302, 307, 405, 407, 411, 414, 417, 421, 426, 431, 451} {
 		inBubble(t, nil, func(w *world) {
 			up, _, path := w.unfinished()
-			w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>proxy</html>"}})
+			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>proxy</html>"}})
 			if _, err := up.File(w.t.Context(), path, spec); err != nil {
 				w.wantSaved(1)
 				if _, err := up.File(w.t.Context(), path, spec); err != nil {
@@ -199,7 +199,7 @@ func TestStoreThatHangs(t *testing.T) {
 func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		const n = 32
-		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
 		path := w.file(data(9 * mib))
 		up := w.uploader(func(o *upload.Options) { o.Store = nil })
 		ctx, cancel := context.WithTimeout(w.t.Context(), 32*time.Second)
@@ -221,7 +221,7 @@ func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
 func TestEditedBeforeAFailure(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
-		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
 		up := w.uploader(func(o *upload.Options) {
 			o.Observer = func(e upload.Event) {
 				if e.Kind == upload.Waiting {
@@ -241,7 +241,7 @@ func TestEditedBeforeAFailure(t *testing.T) {
 // A chunk size near the greatest integer came out as 256 KiB.
 func TestHugeChunkSize(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: mib}})
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: mib}})
 		res, err := w.uploader(func(o *upload.Options) { o.ChunkSize = math.MaxInt64 }).File(w.t.Context(), w.file(data(9*mib)), spec)
 		if err != nil || res.Requests > 6 {
 			t.Errorf("%d requests, %v", res.Requests, err)

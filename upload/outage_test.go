@@ -28,8 +28,8 @@ func TestBudget(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
-		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
-		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, Message: "Backend Error"}})
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, Message: "Backend Error"}})
 		start := time.Now()
 		res, err := w.uploader().File(w.t.Context(), path, spec)
 		if !errors.Is(err, session.ErrBudget) {
@@ -65,7 +65,7 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(30*q + 1)
 		for i := range int64(28) {
-			w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut, From: (i + 1) * q, To: (i+1)*q + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 1}})
+			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: (i + 1) * q, To: (i+1)*q + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 1}})
 		}
 		res, err := w.uploader(resumable).File(w.t.Context(), w.file(content), spec)
 		_ = res
@@ -80,7 +80,7 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 // end. https://github.com/googleapis/java-storage/issues/3040
 func TestAnAnsweredQueryIsNoProgress(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
 		_, err := w.uploader().File(w.t.Context(), w.file(data(9*mib)), spec)
 		if !errors.Is(err, session.ErrBudget) {
 			t.Errorf("error = %v, want ErrBudget", err)
@@ -118,7 +118,7 @@ func TestOutage(t *testing.T) {
 				content := data(20 * mib)
 				path := w.file(content)
 				const outage = 10 * time.Minute
-				w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 5 * mib}})
+				w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 5 * mib}})
 				up := w.uploader(func(o *upload.Options) {
 					o.RetryFor = time.Hour
 					o.StallTimeout = 20 * time.Second
@@ -207,7 +207,7 @@ func TestBlackHole(t *testing.T) {
 		t.Run(string(effect), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				content := data(9 * mib)
-				w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: effect}})
+				w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: effect}})
 				start := time.Now()
 				if _, err := w.uploader().File(w.t.Context(), w.file(content), spec); err != nil {
 					t.Fatal(err)
@@ -261,7 +261,7 @@ func TestLongUploadsLearnEveryMinute(t *testing.T) {
 func TestCutsLowerTheBound(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(24 * mib)
-		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut, From: 0, To: 1}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 502}})
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 0, To: 1}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 502}})
 		res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, w.trace())
@@ -293,7 +293,7 @@ func TestPolicyIsUsed(t *testing.T) {
 // TestInterrupt: a cancelled context ends a wait at once, and keeps the session.
 func TestInterrupt(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "50"}})
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "50"}})
 		ctx, cancel := context.WithCancelCause(w.t.Context())
 		why := errors.New("the user said so")
 		time.AfterFunc(10*time.Second, func() { cancel(why) })

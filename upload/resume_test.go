@@ -19,7 +19,7 @@ import (
 // interrupt uploads until the server is stuck at offset at, and then cancels.
 func (w *world) interrupt(path string, at int64, with ...func(*upload.Options)) *upload.Result {
 	w.t.Helper()
-	stall := fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut, From: at, To: at + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: at}}
+	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: at, To: at + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: at}}
 	if err := w.srv.AddFaults(stall); err != nil {
 		w.t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestResumeFinished(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
-		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply}})
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply}})
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 		defer cancel()
 		if _, err := w.uploader().File(ctx, path, spec); !errors.Is(err, context.DeadlineExceeded) {
@@ -337,7 +337,7 @@ func TestSessionLostBetweenRuns(t *testing.T) {
 				content := data(20 * mib)
 				path := w.file(content)
 				w.interrupt(path, 15*mib)
-				w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: effect}})
+				w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: effect}})
 				res, err := w.uploader().File(w.t.Context(), path, spec)
 				if err != nil {
 					t.Fatal(err)

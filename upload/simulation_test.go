@@ -134,7 +134,7 @@ func (s *simulation) faults() []fakegcs.Fault {
 	for range s.rnd.IntN(9) {
 		all := append(append(append([]fault{}, faults...), dataFaults...), finalFaults...)
 		f := all[s.rnd.IntN(len(all))].plan
-		f.On = fakegcs.Match{Op: ops[s.rnd.IntN(len(ops))]}
+		f.Match = fakegcs.Match{Op: ops[s.rnd.IntN(len(ops))]}
 		f.Skip = s.rnd.IntN(4)
 		f.Times = 1 + s.rnd.IntN(3)
 		if f.Do.Bytes > 0 {

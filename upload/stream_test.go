@@ -60,7 +60,7 @@ func TestReaderSurvives(t *testing.T) {
 	for _, p := range points {
 		for _, f := range append(faults, p.also...) {
 			t.Run(p.name+"/"+f.name, func(t *testing.T) {
-				f.plan.On = p.match
+				f.plan.Match = p.match
 				inBubble(t, &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{f.plan}}, func(w *world) {
 					_, err := w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec)
 					lost := f.plan.Do.Effect == fakegcs.EffectGone || f.plan.Do.Effect == fakegcs.EffectNotFound

@@ -31,24 +31,24 @@ func TestRefusals(t *testing.T) {
 		requests int
 		saved    int
 	}{
-		{"401 at start", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpStart}, Times: -1, Do: status(401, "authError")}, session.ErrCredentials, 2, 0},
-		{"403 at start", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpStart}, Do: status(403, "forbidden")}, session.ErrPermission, 1, 0},
-		{"daily quota", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpStart}, Do: status(403, "dailyLimitExceeded")}, session.ErrQuota, 1, 0},
-		{"400 at start", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpStart}, Do: status(400, "invalid")}, session.ErrInvalid, 1, 0},
-		{"404 at start", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpStart}, Do: status(404, "notFound")}, session.ErrNotFound, 1, 0},
-		{"403 in the middle", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(403, "forbidden")}, session.ErrPermission, 3, 1},
-		{"401 in the middle, for ever", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Times: -1, Do: status(401, "authError")}, session.ErrCredentials, 0, 1},
-		{"400 in the middle", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(400, "invalid")}, session.ErrContradiction, 3, 0},
-		{"413 in the middle", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(413, "uploadTooLarge")}, session.ErrContradiction, 3, 0},
-		{"499", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCancelled}}, session.ErrCancelled, 3, 0},
-		{"412 at the end", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: status(412, "conditionNotMet")}, session.ErrPrecondition, 0, 0},
-		{"410 around a 412", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectGone, Status: 412}}, session.ErrPrecondition, 0, 0},
-		{"corrupted on the way", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: lie(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
-		{"tail corrupted on the way", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: lie(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
-		{"offset going back", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: lie(fakegcs.EffectWrongRange, -3*q)}, session.ErrContradiction, 0, 0},
+		{"401 at start", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Times: -1, Do: status(401, "authError")}, session.ErrCredentials, 2, 0},
+		{"403 at start", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Do: status(403, "forbidden")}, session.ErrPermission, 1, 0},
+		{"daily quota", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Do: status(403, "dailyLimitExceeded")}, session.ErrQuota, 1, 0},
+		{"400 at start", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Do: status(400, "invalid")}, session.ErrInvalid, 1, 0},
+		{"404 at start", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Do: status(404, "notFound")}, session.ErrNotFound, 1, 0},
+		{"403 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(403, "forbidden")}, session.ErrPermission, 3, 1},
+		{"401 in the middle, for ever", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Times: -1, Do: status(401, "authError")}, session.ErrCredentials, 0, 1},
+		{"400 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(400, "invalid")}, session.ErrContradiction, 3, 0},
+		{"413 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(413, "uploadTooLarge")}, session.ErrContradiction, 3, 0},
+		{"499", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCancelled}}, session.ErrCancelled, 3, 0},
+		{"412 at the end", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: status(412, "conditionNotMet")}, session.ErrPrecondition, 0, 0},
+		{"410 around a 412", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectGone, Status: 412}}, session.ErrPrecondition, 0, 0},
+		{"corrupted on the way", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: lie(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
+		{"tail corrupted on the way", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: lie(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
+		{"offset going back", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: lie(fakegcs.EffectWrongRange, -3*q)}, session.ErrContradiction, 0, 0},
 		{"offset beyond, for ever", fakegcs.Fault{Times: -1, Skip: 2, Do: lie(fakegcs.EffectWrongRange, 2*q)}, session.ErrForeignWriter, 0, 0},
-		{"another object at the end", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectWrongHash}}, session.ErrForeignWriter, 0, 0},
-		{"session lost four times", fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}, session.ErrGone, 8, 0},
+		{"another object at the end", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectWrongHash}}, session.ErrForeignWriter, 0, 0},
+		{"session lost four times", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}, session.ErrGone, 8, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{tt.plan}}, func(w *world) {
@@ -77,7 +77,7 @@ func TestRunningHash(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		inBubble(t, &fakegcs.Options{RunningHash: true}, func(w *world) {
 			content := data(12*q + 1)
-			w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}})
+			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}})
 			var err error
 			if stream {
 				_, err = w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec)
@@ -101,8 +101,8 @@ func TestRangeMD5(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(12*q + 1)
 		w.srv.AddFaults(
-			fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}},
-			fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut, From: 2 * q}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}},
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 2 * q}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
 		)
 		_, err := w.uploader(func(o *upload.Options) { o.ChunkSize = 2 * q }).File(w.t.Context(), w.file(content), spec)
 		if !errors.Is(err, session.ErrChecksum) || !strings.Contains(w.trace(), "query */* -> 200 bytes=0-524287\n") || strings.Contains(w.trace(), "finalize") {
@@ -116,7 +116,7 @@ func TestRangeMD5(t *testing.T) {
 func TestLateCommit(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(20 * mib)
-		w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: 10 * mib, For: 3e9}})
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: 10 * mib, For: 3e9}})
 		if _, err := w.uploader().File(w.t.Context(), w.file(content), spec); err != nil {
 			t.Fatalf("%v\n%s", err, w.trace())
 		}
@@ -192,9 +192,9 @@ func TestOwnSuccess(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				content := data(tt.size)
 				w.srv.AddFaults(
-					fakegcs.Fault{On: fakegcs.Match{Op: tt.op}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
+					fakegcs.Fault{Match: fakegcs.Match{Op: tt.op}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
 					// The session is forgotten too: what is left is the object.
-					fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
+					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
 				)
 				res, err := w.uploader().File(w.t.Context(), w.file(content), conditional)
 				if err != nil {
@@ -210,7 +210,7 @@ func TestOwnSuccess(t *testing.T) {
 	t.Run("someone else's", func(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
 			content, theirs := data(9*mib), data(9*mib + 1)[1:]
-			w.srv.AddFaults(fakegcs.Fault{On: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
 			up := w.uploader(func(o *upload.Options) {
 				observe := o.Observer
 				o.Observer = func(e upload.Event) {

@@ -148,7 +148,7 @@ func (s *scene) cp() *child { return s.start("cp", s.path, "gs://bkt/obj") }
 
 // plan is a fault plan: it lets skip requests pass and then acts on all.
 func plan(op fakegcs.Op, skip int, do fakegcs.Action) []fakegcs.Fault {
-	return []fakegcs.Fault{{On: fakegcs.Match{Op: op}, Skip: skip, Times: -1, Do: do}}
+	return []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Skip: skip, Times: -1, Do: do}}
 }
 
 // interrupted leaves a saved upload behind and gives its file.

@@ -181,7 +181,7 @@ func credentialsFile(t *testing.T, service *tokens) string {
 func TestTokenRejectedInMidUpload(t *testing.T) {
 	clean(t)
 	srv, url := emulator(t, &fakegcs.Options{RequireToken: true, Faults: []fakegcs.Fault{
-		{On: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: fakegcs.Action{Effect: fakegcs.EffectRevoke}},
+		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: fakegcs.Action{Effect: fakegcs.EffectRevoke}},
 	}})
 	service := &tokens{srv: srv}
 	c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: url, CredentialsFile: credentialsFile(t, service)})
