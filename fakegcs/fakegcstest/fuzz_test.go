@@ -67,7 +67,7 @@ func serve(t testing.TB, h http.Handler, method, target, header string, body []b
 }
 
 func FuzzParseFaults(f *testing.F) {
-	f.Add(`[{"on": {"op": "put"}, "skip": 1, "times": 2, "do": {"effect": "status", "status": 503, "retryAfter": "3"}}]`)
+	f.Add(`[{"match": {"op": "put"}, "skip": 1, "times": 2, "do": {"effect": "status", "status": 503, "retryAfter": "3"}}]`)
 	f.Add(`[{"do": {"effect": "late-commit", "bytes": 3, "for": "1s"}}]`)
 	f.Fuzz(func(t *testing.T, plan string) {
 		faults, err := fakegcs.ParseFaults(strings.NewReader(plan))
