@@ -30,6 +30,10 @@ type Match struct {
 	Method string `json:"method,omitempty"`
 	Bucket string `json:"bucket,omitempty"`
 	Object string `json:"object,omitempty"` // the exact name
+	// Nth, when not 0, matches only the Nth of the requests on each object that
+	// the rest of Match matches, counted from 1: of many uploads at once, the
+	// second chunk of each.
+	Nth int `json:"nth,omitempty"`
 	// From and To, when not both 0, match only requests that carry object
 	// bytes, and at least one of [From, To). To == 0 means no end.
 	From int64 `json:"from,omitempty"`
@@ -93,6 +97,12 @@ const (
 	// Lie about the offset: Range names Bytes more than there are (less when
 	// negative), in this reply only. [Bytes]
 	EffectWrongRange Effect = "wrong-range"
+	// Another client that has the session URI commits Bytes zeros of its own,
+	// before the request is looked at; never more than the upload's total. [Bytes]
+	EffectForeignWrite Effect = "foreign-write"
+	// The session loses the last Bytes that it held, before the request is
+	// looked at. Not in discard mode. [Bytes]
+	EffectRewind Effect = "rewind"
 	// Lie about checksums in this reply: crc32c, md5, the running hash.
 	EffectWrongHash Effect = "wrong-hash"
 	// Change one bit of the byte at Bytes of the body as it comes in. [Bytes]
@@ -195,6 +205,8 @@ var effects = map[Effect]params{
 	EffectNoRange:      {},
 	EffectNotFinal:     {},
 	EffectWrongRange:   {bytes: true, negative: true, needBytes: true},
+	EffectForeignWrite: {bytes: true, needBytes: true},
+	EffectRewind:       {bytes: true, needBytes: true},
 	EffectWrongHash:    {},
 	EffectCorrupt:      {bytes: true},
 	EffectGone:         {status: true},
@@ -218,6 +230,8 @@ func (f Fault) Validate() error {
 		return fmt.Errorf("match.op: there is no operation %q", f.Match.Op)
 	case f.Match.From < 0 || f.Match.To < 0 || f.Match.To > 0 && f.Match.To <= f.Match.From:
 		return fmt.Errorf("match: the offsets from %d to %d are no range", f.Match.From, f.Match.To)
+	case f.Match.Nth < 0:
+		return fmt.Errorf("match.nth: %d is negative; the first request is 1", f.Match.Nth)
 	case f.Skip < 0:
 		return fmt.Errorf("skip: %d is negative", f.Skip)
 	case f.Times < -1:
@@ -302,6 +316,7 @@ func ParseFaults(r io.Reader) ([]Fault, error) {
 	return faults, nil
 }
 
+// matches leaves Nth to the plan, which counts.
 func (m Match) matches(q *request) bool {
 	if q.op == OpControl ||
 		m.Op != "" && m.Op != q.op ||

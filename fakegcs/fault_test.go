@@ -3,6 +3,8 @@ package fakegcs_test
 import (
 	"bytes"
 	"context"
+	"crypto/md5"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -247,6 +249,73 @@ func TestEffectsOnReplies(t *testing.T) {
 			}
 		})
 	})
+	t.Run("foreign-write", func(t *testing.T) {
+		bubble(t, on(fakegcs.OpQuery, fakegcs.Action{Effect: fakegcs.EffectForeignWrite, Bytes: 2*q + 9}), func(w *world) {
+			uri := w.start("x")
+			w.put(uri, 0, q, "786450")
+			if got := w.committed(uri); got != "bytes=0-786440" {
+				t.Errorf("committed %q", got)
+			}
+			want := append(data(q), make([]byte, 2*q+9)...)
+			want = append(want, data(786450)[786441:]...)
+			if a, err := w.put(uri, 786441, 786450, "786450"); err != nil || a.StatusCode != 200 || a.json(t)["crc32c"] != crc(want) {
+				t.Errorf("%v %v", a, err)
+			}
+			if got, err := w.gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes, %v", len(got), err)
+			}
+		})
+	})
+	t.Run("foreign-write beyond the total", func(t *testing.T) {
+		bubble(t, on(fakegcs.OpQuery, fakegcs.Action{Effect: fakegcs.EffectForeignWrite, Bytes: 9 * q}), func(w *world) {
+			uri := w.start("x")
+			w.put(uri, 0, q, fmt.Sprint(2*q))
+			if got := w.committed(uri); got != "bytes=0-524287" {
+				t.Errorf("committed %q", got)
+			}
+		})
+	})
+	for _, dir := range []bool{false, true} {
+		t.Run(fmt.Sprint("rewind, directory ", dir), func(t *testing.T) {
+			opts := on(fakegcs.OpPut, fakegcs.Action{Effect: fakegcs.EffectRewind, Bytes: q + 1})
+			opts.Faults[0].Skip = 1
+			if dir {
+				opts.Dir = t.TempDir()
+			}
+			bubble(t, opts, func(w *world) {
+				uri := w.start("x")
+				w.put(uri, 0, 3*q, "*")
+				if a, err := w.put(uri, 3*q, 4*q, "*"); err != nil || a.StatusCode != 503 {
+					t.Errorf("after the loss: %v %v, want the 503 of a gap", a, err)
+				}
+				a := w.do("PUT", uri, nil, "Content-Range: bytes */*")
+				if a.Header.Get("Range") != "bytes=0-524286" || a.Header.Get("x-goog-running-hash") != "crc32c="+crc(data(2*q-1)) {
+					t.Errorf("query: %v", a.Header)
+				}
+				a, err := w.put(uri, 2*q-1, 4*q, fmt.Sprint(4*q))
+				if err != nil || a.StatusCode != 200 || a.json(t)["crc32c"] != crc(data(4*q)) {
+					t.Errorf("%v %v", a, err)
+				}
+				if sum := md5.Sum(data(4 * q)); a.json(t)["md5Hash"] != base64.StdEncoding.EncodeToString(sum[:]) {
+					t.Errorf("md5 %v", a.json(t)["md5Hash"])
+				}
+				if got, err := w.gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, data(4*q)) {
+					t.Errorf("%d bytes, %v", len(got), err)
+				}
+			})
+		})
+	}
+	t.Run("rewind in discard mode", func(t *testing.T) {
+		opts := on(fakegcs.OpQuery, fakegcs.Action{Effect: fakegcs.EffectRewind, Bytes: q})
+		opts.Discard = true
+		bubble(t, opts, func(w *world) {
+			uri := w.start("x")
+			w.put(uri, 0, q, "*")
+			if a := w.do("PUT", uri, nil, "Content-Range: bytes */*"); a.StatusCode != 501 {
+				t.Errorf("%d, want 501", a.StatusCode)
+			}
+		})
+	})
 	t.Run("offset range", func(t *testing.T) {
 		opts := &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{From: q, To: q + 1}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 500}}}}
 		bubble(t, opts, func(w *world) {
@@ -257,6 +326,27 @@ func TestEffectsOnReplies(t *testing.T) {
 				}
 			}
 		})
+	})
+}
+
+// Nth counts on each object by itself.
+func TestNth(t *testing.T) {
+	opts := &fakegcs.Options{Faults: []fakegcs.Fault{{
+		Match: fakegcs.Match{Op: fakegcs.OpPut, Nth: 2}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 500},
+	}}}
+	bubble(t, opts, func(w *world) {
+		one, two := w.start("one"), w.start("two")
+		for i, step := range []struct {
+			uri          string
+			from, status int
+		}{{one, 0, 308}, {two, 0, 308}, {two, q, 500}, {two, q, 308}, {one, q, 500}, {one, q, 308}, {one, 2 * q, 308}} {
+			if a, err := w.put(step.uri, step.from, step.from+q, "*"); err != nil || a.StatusCode != step.status {
+				t.Errorf("step %d: %d %v, want %d", i, a.StatusCode, err, step.status)
+			}
+		}
+		if r := w.gcs.FaultReport()[0]; r.Seen != 2 || r.Fired != 2 || r.Done {
+			t.Errorf("report: %+v", r)
+		}
 	})
 }
 
@@ -305,6 +395,8 @@ func TestParseFaults(t *testing.T) {
 		{`[{"do":{"effect":"cut-reply","bytes":-3}}]`, "negative"},
 		{`[{"do":{"effect":"delay"}}]`, "do.for: missing"},
 		{`[{"do":{"effect":"delay","for":"soon"}}]`, `"soon" is not a duration`},
+		{`[{"match":{"nth":-1},"do":{"effect":"reset"}}]`, "match.nth: -1"},
+		{`[{"do":{"effect":"rewind"}}]`, "do.bytes: missing"},
 		{`[{"times":-2,"do":{"effect":"reset"}}]`, "times: -2"},
 		{`[{"match":{"from":9,"to":3},"do":{"effect":"reset"}}]`, "no range"},
 		{`[{"do":{"effect":"reset"}}`, "no end"},

@@ -13,14 +13,35 @@ type FaultCount struct {
 // plan is the fault plan in use.
 type plan struct {
 	mu     sync.Mutex
-	faults []*FaultCount
+	faults []*plannedFault
+}
+
+type plannedFault struct {
+	FaultCount
+	perObject map[objectName]int // requests that matched but for Nth
+}
+
+type objectName struct{ bucket, object string }
+
+// matches reports whether q is one for f; it must be asked once per request.
+func (f *plannedFault) matches(q *request) bool {
+	if !f.Fault.Match.matches(q) {
+		return false
+	}
+	nth := f.Fault.Match.Nth
+	if nth == 0 {
+		return true
+	}
+	name := objectName{q.bucket, q.object}
+	f.perObject[name]++
+	return f.perObject[name] == nth
 }
 
 func (p *plan) add(faults []Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, f := range faults {
-		p.faults = append(p.faults, &FaultCount{Fault: f})
+		p.faults = append(p.faults, &plannedFault{FaultCount{Fault: f}, map[objectName]int{}})
 	}
 }
 
@@ -35,7 +56,7 @@ func (p *plan) take(q *request) *Action {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.faults {
-		if c.Done || !c.Fault.Match.matches(q) {
+		if c.Done || !c.matches(q) {
 			continue
 		}
 		c.Seen++
@@ -55,7 +76,7 @@ func (p *plan) report() []FaultCount {
 	defer p.mu.Unlock()
 	counts := make([]FaultCount, len(p.faults))
 	for i, c := range p.faults {
-		counts[i] = *c
+		counts[i] = c.FaultCount
 	}
 	return counts
 }

@@ -113,6 +113,9 @@ func (s *Server) onSession(q *request) *reply {
 	if s.strike(q.fault, u) && q.fault.is(EffectNotFound) {
 		return notFound
 	}
+	if err := s.tamper(q, u); err != nil {
+		return err.reply(u.XML)
+	}
 	switch q.op {
 	case OpCancel:
 		return s.cancelSession(q, u)
