@@ -130,7 +130,7 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 				if r.RetentionPolicy.RetentionPeriod == 0 {
 					r.RetentionPolicy = nil
 				} else {
-					r.RetentionPolicy.EffectiveTime = now
+					r.RetentionPolicy.EffectiveTime, r.RetentionPolicy.IsLocked = now, false
 				}
 			}
 		case "softDeletePolicy":
@@ -230,22 +230,6 @@ func (b *bucket) tidy(name string) {
 	if i, ok := slices.BinarySearch(b.names, name); ok {
 		b.names = slices.Delete(b.names, i, i+1)
 	}
-}
-
-// protected refuses to remove or replace v while a hold or retention is on it.
-func protected(v *version, now time.Time) *apiError {
-	name := v.Bucket + "/" + v.Name
-	if v.TemporaryHold || v.EventBasedHold {
-		return refuse(http.StatusForbidden, "objectUnderActiveHold", "Object '%s' is under active Temporary hold or Event-Based hold and cannot be deleted, overwritten or archived until hold is removed.", name)
-	}
-	until := v.RetentionExpirationTime
-	if v.Retention != nil && v.Retention.RetainUntilTime.After(until) {
-		until = v.Retention.RetainUntilTime
-	}
-	if now.Before(until) {
-		return refuse(http.StatusForbidden, "retentionPolicyNotMet", "Object '%s' is subject to bucket's retention policy or object retention and cannot be deleted or overwritten until %s", name, until.Format(time.RFC3339))
-	}
-	return nil
 }
 
 // generationParam reads the generation parameter of a request; 0 if not given.

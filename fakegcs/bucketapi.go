@@ -139,6 +139,9 @@ func (s *Server) patchBucket(q *request) (bucketResource, *apiError) {
 		b.bucketResource = was
 		return bucketResource{}, err
 	}
+	if err := s.retainLocked(b, was.RetentionPolicy); err != nil {
+		return bucketResource{}, err
+	}
 	return b.bucketResource, nil
 }
 

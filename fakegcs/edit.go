@@ -117,8 +117,8 @@ func (o *Object) change(body []byte, b *bucket, now time.Time) *apiError {
 		}
 	}
 	// The retention period of an object begins when its event-based hold ends.
-	if p := b.RetentionPolicy; p != nil && held && !o.EventBasedHold {
-		o.RetentionExpirationTime = now.Add(time.Duration(p.RetentionPeriod) * time.Second)
+	if held != o.EventBasedHold {
+		b.RetentionPolicy.begin(o, now)
 	}
 	return nil
 }

@@ -348,3 +348,51 @@ func TestListing(t *testing.T) {
 }
 
 func asList(v any) []any { l, _ := v.([]any); return l }
+
+// A retention policy applies to the objects that are there, and lets them go
+// when it is taken away; an event-based hold puts its beginning off.
+func TestRetentionOfPresentObjects(t *testing.T) {
+	w, bkt := official(t, &fakegcs.Options{Dir: t.TempDir()})
+	ctx := context.Background()
+	w.insert("before", "x")
+	w.insert("held", "x")
+	hold := func(on bool) {
+		t.Helper()
+		if _, err := bkt.Object("held").Update(ctx, storage.ObjectAttrsToUpdate{EventBasedHold: on}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hold(true)
+	period := func(d time.Duration) {
+		t.Helper()
+		if _, err := bkt.Update(ctx, storage.BucketAttrsToUpdate{RetentionPolicy: &storage.RetentionPolicy{RetentionPeriod: d}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until := func(name string, want time.Time) {
+		t.Helper()
+		o, _ := w.gcs.Object("bkt", name)
+		if !o.RetentionExpirationTime.Equal(want) {
+			t.Errorf("%s is retained until %v, want %v", name, o.RetentionExpirationTime, want)
+		}
+	}
+	before, _ := w.gcs.Object("bkt", "before")
+	period(time.Hour)
+	until("before", before.TimeCreated.Add(time.Hour))
+	until("held", time.Time{})
+	if err := bkt.Object("before").Delete(ctx); err == nil {
+		t.Error("deleted within the retention period")
+	}
+	w.gcs.Advance(24 * time.Hour)
+	hold(false)
+	held, _ := w.gcs.Object("bkt", "held")
+	until("held", held.Updated.Add(time.Hour))
+	period(2 * time.Hour)
+	until("before", before.TimeCreated.Add(2*time.Hour))
+	until("held", held.Updated.Add(2*time.Hour))
+	period(0)
+	until("held", time.Time{})
+	if err := bkt.Object("held").Delete(ctx); err != nil {
+		t.Error(err)
+	}
+}

@@ -105,9 +105,7 @@ func (s *Server) publish(o *Object, blob *sharedBlob, cond conditions, session s
 	if b.DefaultEventBasedHold {
 		o.EventBasedHold = true
 	}
-	if p := b.RetentionPolicy; p != nil && !o.EventBasedHold {
-		o.RetentionExpirationTime = now.Add(time.Duration(p.RetentionPeriod) * time.Second)
-	}
+	b.RetentionPolicy.begin(o, now)
 	o.sign()
 	v := &version{o, blob}
 	if err := s.disk.saveObject(v, session); err != nil {

@@ -1,0 +1,78 @@
+package fakegcs
+
+import (
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Holds and retention: what keeps objects from being deleted and replaced.
+// https://cloud.google.com/storage/docs/object-holds
+// https://cloud.google.com/storage/docs/bucket-lock
+
+// protected refuses to remove or replace v while a hold or retention is on it.
+func protected(v *version, now time.Time) *apiError {
+	name := v.Bucket + "/" + v.Name
+	if v.TemporaryHold || v.EventBasedHold {
+		return refuse(http.StatusForbidden, "objectUnderActiveHold", "Object '%s' is under active Temporary hold or Event-Based hold and cannot be deleted, overwritten or archived until hold is removed.", name)
+	}
+	until := v.RetentionExpirationTime
+	if v.Retention != nil && v.Retention.RetainUntilTime.After(until) {
+		until = v.Retention.RetainUntilTime
+	}
+	if now.Before(until) {
+		return refuse(http.StatusForbidden, "retentionPolicyNotMet", "Object '%s' is subject to bucket's retention policy or object retention and cannot be deleted or overwritten until %s", name, until.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// begin sets when the retention of o ends, which begins at start. An
+// event-based hold puts it off until the hold is released.
+func (p *retentionPolicy) begin(o *Object, start time.Time) {
+	o.RetentionExpirationTime = time.Time{}
+	if p != nil && !o.EventBasedHold {
+		o.RetentionExpirationTime = start.Add(p.period())
+	}
+}
+
+func (p *retentionPolicy) period() time.Duration {
+	if p == nil {
+		return 0
+	}
+	return time.Duration(p.RetentionPeriod) * time.Second
+}
+
+// retainLocked applies the retention policy of b to the objects that are there,
+// after it was another one.
+func (s *Server) retainLocked(b *bucket, was *retentionPolicy) *apiError {
+	if was.period() == b.RetentionPolicy.period() {
+		return nil
+	}
+	apply := func(v *version) (*version, *apiError) {
+		start := v.TimeCreated
+		if !v.RetentionExpirationTime.IsZero() { // it may have begun later, with the end of a hold
+			start = v.RetentionExpirationTime.Add(-was.period())
+		}
+		changed := &version{v.clone(), v.blob}
+		b.RetentionPolicy.begin(changed.Object, start)
+		if err := s.disk.saveObject(changed, ""); err != nil {
+			return v, errInternal(err)
+		}
+		return changed, nil
+	}
+	for _, g := range b.objects {
+		var err *apiError
+		if g.live != nil {
+			if g.live, err = apply(g.live); err != nil {
+				return err
+			}
+		}
+		g.old = slices.Clone(g.old)
+		for i := range g.old {
+			if g.old[i], err = apply(g.old[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
