@@ -30,7 +30,7 @@ func TestFakeGCS(t *testing.T) {
 					gcs.Close()
 					srv.Close()
 				})
-				return fakegcstest.Target{URL: srv.URL, Bucket: "bkt"}
+				return fakegcstest.Target{URL: srv.URL, Bucket: "bkt", Project: "any"}
 			})
 		})
 	}

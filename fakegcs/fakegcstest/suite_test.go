@@ -31,7 +31,7 @@ func TestCasesCanFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := httptest.NewServer(handler)
 			defer srv.Close()
-			target := fakegcstest.Target{URL: srv.URL, Bucket: "bkt", Patience: time.Nanosecond}
+			target := fakegcstest.Target{URL: srv.URL, Bucket: "bkt", Project: "any", Patience: time.Nanosecond}
 			names := map[string]bool{}
 			for _, c := range fakegcstest.Cases() {
 				if err := c.Check(t.Context(), target); err == nil {
@@ -54,7 +54,7 @@ func ExampleCase_Check() {
 	}
 	srv := httptest.NewServer(gcs)
 	defer srv.Close()
-	target := fakegcstest.Target{URL: srv.URL, Bucket: "demo"}
+	target := fakegcstest.Target{URL: srv.URL, Bucket: "demo", Project: "any"}
 	for _, c := range fakegcstest.Cases() {
 		if err := c.Check(context.Background(), target); err != nil {
 			fmt.Println(c.Name, "differs")

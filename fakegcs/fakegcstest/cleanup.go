@@ -1,0 +1,158 @@
+package fakegcstest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// What a case makes besides its steps, and how all of it is taken away.
+
+// makeBucket makes a bucket of the case's own.
+func (v *conversation) makeBucket(ctx context.Context, config string) error {
+	// Uniform access is what many organizations demand; no case is about access.
+	fields := map[string]json.RawMessage{
+		"softDeletePolicy": json.RawMessage(`{"retentionDurationSeconds":"0"}`),
+		"iamConfiguration": json.RawMessage(`{"uniformBucketLevelAccess":{"enabled":true}}`),
+	}
+	if err := json.Unmarshal([]byte(config), &fields); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	v.Bucket, v.ownBucket = bucketName(v.Bucket), true
+	fields["name"] = json.RawMessage(`"` + v.Bucket + `"`)
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	return v.take(ctx, Step{
+		Method: "POST", Path: "/storage/v1/b?project={project}", Header: []string{"Content-Type: application/json"}, Body: string(body),
+		Status: http.StatusOK, Match: []string{`"kind":\s*"storage#bucket"`, `"name":\s*"{bucket}"`},
+	})
+}
+
+// bucketName makes a name that nobody has of one that somebody has. The dots of
+// a domain can't be in it, since who makes it may not own the domain; 63 bytes
+// is the limit then, https://cloud.google.com/storage/docs/buckets#naming.
+func bucketName(like string) string {
+	like = strings.ReplaceAll(like, ".", "-")
+	return like[:min(len(like), 50)] + "-" + strings.ToLower(rand.Text()[:12])
+}
+
+// cleanUp takes away what the case made. It goes on after an error, so that as
+// little as possible stays.
+func (v *conversation) cleanUp(ctx context.Context) error {
+	var errs []error
+	for _, uri := range v.sessions {
+		if err := v.remove(ctx, uri); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if v.multipart {
+		errs = append(errs, v.abortUploads(ctx))
+	}
+	if v.ownBucket { // before the objects, which it may protect
+		errs = append(errs, v.change(ctx, "/storage/v1/b/{bucket}", `{"retentionPolicy":null,"defaultEventBasedHold":false}`))
+	}
+	errs = append(errs, v.deleteObjects(ctx))
+	if v.ownBucket {
+		errs = append(errs, v.remove(ctx, "/storage/v1/b/{bucket}"))
+	}
+	return errors.Join(errs...)
+}
+
+// remove deletes what may be gone already.
+func (v *conversation) remove(ctx context.Context, path string) error {
+	resp, body, err := v.send(ctx, Step{Method: "DELETE", Path: path})
+	switch {
+	case err != nil:
+		return err
+	case resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusNotFound:
+		return nil
+	case resp.StatusCode == 499 || resp.StatusCode == http.StatusGone: // an upload session that is cancelled, or dead
+		return nil
+	}
+	return fmt.Errorf("delete %s: %s %.200s", path, resp.Status, body)
+}
+
+// change patches what may be gone already.
+func (v *conversation) change(ctx context.Context, path, patch string) error {
+	resp, body, err := v.send(ctx, Step{Method: "PATCH", Path: path, Header: []string{"Content-Type: application/json"}, Body: patch})
+	switch {
+	case err != nil:
+		return err
+	case resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusNotFound:
+		return nil
+	}
+	return fmt.Errorf("patch %s: %s %.200s", path, resp.Status, body)
+}
+
+// deleteObjects deletes all generations of all objects of the case.
+func (v *conversation) deleteObjects(ctx context.Context) error {
+	var errs []error
+	for token := ""; ; {
+		path := "/storage/v1/b/{bucket}/o?versions=true&prefix=" + escape(v.folder)
+		if token != "" {
+			path += "&pageToken=" + escape(token)
+		}
+		resp, body, err := v.send(ctx, Step{Method: "GET", Path: path})
+		if err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		if resp.StatusCode == http.StatusNotFound { // the bucket
+			return errors.Join(errs...)
+		}
+		var page struct {
+			NextPageToken string
+			Items         []struct {
+				Name, Generation              string
+				TemporaryHold, EventBasedHold bool
+			}
+		}
+		if resp.StatusCode != http.StatusOK {
+			return errors.Join(append(errs, fmt.Errorf("list objects: %s %.200s", resp.Status, body))...)
+		}
+		if err := json.Unmarshal([]byte(body), &page); err != nil {
+			return errors.Join(append(errs, fmt.Errorf("list objects: %w", err))...)
+		}
+		for _, o := range page.Items {
+			path := "/storage/v1/b/{bucket}/o/" + escape(o.Name) + "?generation=" + escape(o.Generation)
+			if o.TemporaryHold || o.EventBasedHold {
+				errs = append(errs, v.change(ctx, path, `{"temporaryHold":false,"eventBasedHold":false}`))
+			}
+			errs = append(errs, v.remove(ctx, path))
+		}
+		if token = page.NextPageToken; token == "" {
+			return errors.Join(errs...)
+		}
+	}
+}
+
+// abortUploads aborts the multipart uploads of the case.
+func (v *conversation) abortUploads(ctx context.Context) error {
+	resp, body, err := v.send(ctx, Step{Method: "GET", Path: "/{bucket}?uploads&prefix=" + escape(v.folder)})
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode == http.StatusNotFound {
+		return nil
+	}
+	var list struct {
+		Upload []struct{ Key, UploadId string }
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("list multipart uploads: %s %.200s", resp.Status, body)
+	}
+	if err := xml.Unmarshal([]byte(body), &list); err != nil {
+		return fmt.Errorf("list multipart uploads: %w", err)
+	}
+	var errs []error
+	for _, u := range list.Upload {
+		errs = append(errs, v.remove(ctx, "/{bucket}/"+escape(u.Key)+"?uploadId="+escape(u.UploadId)))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,215 @@
+package fakegcstest_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/fakegcs/fakegcstest"
+)
+
+const (
+	insertPath = "/upload/storage/v1/b/{bucket}/o?uploadType=media&name={object}"
+	objectPath = "/storage/v1/b/{bucket}/o/{object}"
+)
+
+func put(suffix string) fakegcstest.Step {
+	return fakegcstest.Step{Method: "POST", Path: insertPath + suffix, To: 3, Status: 200}
+}
+
+// serveGCS is a server with the bucket "bkt", behind a handler that may alter
+// what it does.
+func serveGCS(t *testing.T, alter func(gcs http.Handler) http.Handler) (*fakegcs.Server, fakegcstest.Target) {
+	t.Helper()
+	gcs, err := fakegcs.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gcs.CreateBucket("bkt"); err != nil {
+		t.Fatal(err)
+	}
+	var handler http.Handler = gcs
+	if alter != nil {
+		handler = alter(gcs)
+	}
+	srv := httptest.NewServer(handler)
+	t.Cleanup(func() {
+		gcs.Close()
+		srv.Close()
+	})
+	return gcs, fakegcstest.Target{URL: srv.URL, Bucket: "bkt", Prefix: "some where/", Project: "any"}
+}
+
+// hold makes {object} and puts a hold on it.
+func hold(kind string) []fakegcstest.Step {
+	return []fakegcstest.Step{put(""), {Method: "PATCH", Path: objectPath, Body: `{"` + kind + `":true}`, Status: 200}}
+}
+
+// Whatever a case makes and however it ends, nothing of it stays.
+func TestNothingStays(t *testing.T) {
+	for name, c := range map[string]fakegcstest.Case{
+		"objects":        {Steps: []fakegcstest.Step{put(""), put("-a"), put("/b/"), put("/../c%20%23")}},
+		"temporary hold": {Steps: hold("temporaryHold")},
+		"event hold":     {Steps: hold("eventBasedHold")},
+		"generations":    {Bucket: `{"versioning":{"enabled":true}}`, Steps: []fakegcstest.Step{put(""), put(""), put("-a"), {Method: "DELETE", Path: objectPath, Status: 204}}},
+		"retention":      {Bucket: `{"retentionPolicy":{"retentionPeriod":"3600"}}`, Steps: []fakegcstest.Step{put("")}},
+		"default hold":   {Bucket: `{"defaultEventBasedHold":true}`, Steps: []fakegcstest.Step{put("")}},
+		"soft delete":    {Bucket: `{"softDeletePolicy":{"retentionDurationSeconds":"604800"}}`, Steps: []fakegcstest.Step{put(""), put("")}},
+		"multipart":      {Steps: []fakegcstest.Step{{Method: "POST", Path: "/{bucket}/{object}?uploads", Status: 200}, {Method: "POST", Path: "/{bucket}/{object}-a?uploads", Status: 200}}},
+		"sessions": {Steps: []fakegcstest.Step{
+			{Method: "POST", Path: "/upload/storage/v1/b/{bucket}/o?uploadType=resumable&name={object}", Status: 200},
+			{Method: "POST", Path: "/upload/storage/v1/b/{bucket}/o?uploadType=resumable&name={object}-a", Status: 200},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.Name, c.None = name, true
+			// The last step fails, so that the case ends in the middle.
+			c.Steps = append(c.Steps, fakegcstest.Step{Method: "GET", Path: "/storage/v1/b/{bucket}", Status: 999})
+			var sessions []string
+			gcs, target := serveGCS(t, func(gcs http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					gcs.ServeHTTP(w, r)
+					if location := w.Header().Get("Location"); location != "" {
+						sessions = append(sessions, location)
+					}
+				})
+			})
+			err := c.Check(t.Context(), target)
+			if err == nil || strings.Contains(err.Error(), "clean up") || !strings.Contains(err.Error(), "999") {
+				t.Fatalf("Check = %v, want the difference and nothing else", err)
+			}
+			for _, path := range []string{"/storage/v1/b/bkt/o?versions=true", "/storage/v1/b?prefix=bkt-", "/bkt?uploads"} {
+				rec := httptest.NewRecorder()
+				gcs.ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
+				for _, left := range []string{`"items"`, "<Upload>"} {
+					if strings.Contains(rec.Body.String(), left) {
+						t.Errorf("%s: %s", path, rec.Body)
+					}
+				}
+			}
+			for _, uri := range sessions {
+				r := httptest.NewRequest("PUT", uri, nil)
+				r.Header.Set("Content-Range", "bytes */*")
+				rec := httptest.NewRecorder()
+				if gcs.ServeHTTP(rec, r); rec.Code != 499 {
+					t.Errorf("the session is %d", rec.Code)
+				}
+			}
+		})
+	}
+}
+
+// What could not be taken away is told.
+func TestCleanUpErrors(t *testing.T) {
+	for name, method := range map[string]string{"patch": "PATCH", "delete": "DELETE", "list": "GET"} {
+		t.Run(name, func(t *testing.T) {
+			_, target := serveGCS(t, func(gcs http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.Method == method && r.URL.Query().Get("alt") == "" {
+						http.Error(w, "no", http.StatusForbidden)
+						return
+					}
+					gcs.ServeHTTP(w, r)
+				})
+			})
+			c := fakegcstest.Case{Name: "x", Bucket: `{}`, Steps: []fakegcstest.Step{put("")}, Size: 3}
+			if err := c.Check(t.Context(), target); err == nil || !strings.Contains(err.Error(), "clean up: "+method[:3]) && !strings.Contains(strings.ToLower(err.Error()), "clean up: "+name) {
+				t.Errorf("Check = %v", err)
+			}
+		})
+	}
+}
+
+// A case that needs a bucket of its own asks for nothing without a project.
+func TestNoProject(t *testing.T) {
+	target := fakegcstest.Target{URL: "http://192.0.2.1", Bucket: "bkt"}
+	for _, c := range []fakegcstest.Case{
+		{Name: "bucket", Bucket: `{}`},
+		{Name: "path", Steps: []fakegcstest.Step{{Path: "/storage/v1/b?project={project}"}}},
+		{Name: "header", Steps: []fakegcstest.Step{{Header: []string{"x-goog-user-project: {project}"}}}},
+	} {
+		if err := c.Check(t.Context(), target); !errors.Is(err, fakegcstest.ErrNoProject) {
+			t.Errorf("%s: Check = %v", c.Name, err)
+		}
+	}
+}
+
+// The bucket of a case is one that nobody has, of a name that is valid.
+func TestBucketName(t *testing.T) {
+	for _, like := range []string{"abc", "a.domain.example.com", strings.Repeat("a1", 40)} {
+		gcs, target := serveGCS(t, nil)
+		target.Bucket = like
+		if err := gcs.CreateBucket(like); err != nil {
+			t.Fatal(err)
+		}
+		c := fakegcstest.Case{Name: "x", Bucket: `{"storageClass":"NEARLINE"}`, None: true, Steps: []fakegcstest.Step{{
+			Method: "GET", Path: "/storage/v1/b/{bucket}", Status: 200,
+			Match: []string{`"name": "[a-z0-9-]{5,63}"`, `"storageClass": "NEARLINE"`, `"retentionDurationSeconds": "0"`, `!"name": "` + like + `"`},
+		}}}
+		if err := c.Check(t.Context(), target); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A refusal for the rate of requests is no reply, unless it is the expected
+// one; and patience ends.
+func TestRateLimit(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		refusals int32
+		status   int
+		patience time.Duration
+		ok       bool
+	}{
+		{"once", 1, 200, 5 * time.Second, true},
+		{"always", 100, 200, time.Millisecond, false},
+		{"expected", 1, 429, 5 * time.Second, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var left atomic.Int32
+			left.Store(test.refusals)
+			_, target := serveGCS(t, func(gcs http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.Method == "POST" && left.Add(-1) >= 0 {
+						http.Error(w, "slow down", http.StatusTooManyRequests)
+						return
+					}
+					gcs.ServeHTTP(w, r)
+				})
+			})
+			target.Patience = test.patience
+			step := put("-a")
+			step.Status = test.status
+			err := fakegcstest.Case{Name: "x", None: true, Steps: []fakegcstest.Step{step}}.Check(t.Context(), target)
+			if (err == nil) != test.ok {
+				t.Errorf("Check = %v", err)
+			}
+		})
+	}
+}
+
+// Values are saved from headers and bodies, and stand where they are named.
+func TestSave(t *testing.T) {
+	_, target := serveGCS(t, nil)
+	step := put("")
+	step.Save = []string{`gen="generation": "(\d+)"`, `type=(?i)Content-Type: (\S+);`}
+	c := fakegcstest.Case{Name: "x y", Size: 3, Steps: []fakegcstest.Step{
+		step,
+		{Method: "GET", Path: objectPath + "?generation={gen}", Status: 200, Match: []string{`"generation": "{gen}"`, `"name": "{name}"`, `!"{type}"`}},
+		{Method: "PATCH", Path: objectPath, Body: `{"metadata":{"t":"{type}"}}`, Status: 200, Match: []string{`"t": "application/json"`, `!"t": "{gen}"`}},
+		{Method: "GET", Path: objectPath + "?ifGenerationMatch={gen}1", Status: 412},
+	}}
+	if err := c.Check(t.Context(), target); err != nil {
+		t.Error(err)
+	}
+	c.Steps[0].Save = []string{`gen="no such field": "(\d+)"`}
+	if err := c.Check(t.Context(), target); err == nil || !strings.Contains(err.Error(), "no gen in the reply") {
+		t.Errorf("Check = %v", err)
+	}
+}
