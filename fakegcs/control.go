@@ -2,7 +2,9 @@ package fakegcs
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -10,6 +12,26 @@ import (
 // controlPrefix is where the server itself is controlled. No bucket name
 // begins with an underscore.
 const controlPrefix = "/_fakegcs/"
+
+// newFaults are the faults to add: a random plan, or those in the body.
+func newFaults(q *request) ([]Fault, error) {
+	if !q.query.Has("random") {
+		return ParseFaults(http.MaxBytesReader(nil, q.Body, metadataLimit))
+	}
+	var numbers [3]uint64
+	for i, name := range []string{"random", "seed", "size"} {
+		n, err := strconv.ParseUint(q.query.Get(name), 10, 63)
+		if err != nil {
+			return nil, fmt.Errorf("fakegcs: %s: %q is no whole number; give random (how many faults), seed and size (bytes of an upload)", name, q.query.Get(name))
+		}
+		numbers[i] = n
+	}
+	const most = 100_000
+	if numbers[0] > most {
+		return nil, fmt.Errorf("fakegcs: random: %d faults; at most %d", numbers[0], most)
+	}
+	return RandomFaults(numbers[1], int(numbers[0]), int64(numbers[2])), nil
+}
 
 // control answers fakegcs's own paths, which package fakegcs documents.
 func (s *Server) control(q *request) *reply {
@@ -21,7 +43,7 @@ func (s *Server) control(q *request) *reply {
 	case "GET faults":
 		return jsonReply(http.StatusOK, s.FaultReport())
 	case "POST faults":
-		faults, err := ParseFaults(http.MaxBytesReader(nil, q.Body, metadataLimit))
+		faults, err := newFaults(q)
 		if err != nil {
 			return textReply(http.StatusBadRequest, err.Error()+"\n")
 		}

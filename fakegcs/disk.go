@@ -45,6 +45,10 @@ type objectRecord struct {
 
 const tempSuffix = ".tmp"
 
+// ErrInUse tells that another server, in this process or another, has the
+// directory.
+var ErrInUse = errors.New("another server uses the directory")
+
 func openDisk(dir string) (*disk, error) {
 	d := &disk{dir: dir}
 	for _, sub := range []string{"blobs", "sessions", "buckets", "parts"} {
@@ -54,7 +58,7 @@ func openDisk(dir string) (*disk, error) {
 	}
 	var err error
 	if d.lock, err = lockFile(filepath.Join(dir, "lock")); err != nil {
-		return nil, fmt.Errorf("another server uses this directory: %w", err)
+		return nil, err
 	}
 	return d, nil
 }

@@ -168,7 +168,7 @@ func TestRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fakegcs.New(&fakegcs.Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "another server") {
+	if _, err := fakegcs.New(&fakegcs.Options{Dir: dir}); !errors.Is(err, fakegcs.ErrInUse) {
 		t.Errorf("second server on the directory: %v", err)
 	}
 	gcs.Close()

@@ -46,7 +46,8 @@
 // # Control over HTTP
 //
 //	GET    /_fakegcs/faults    the plan with counts
-//	POST   /_fakegcs/faults    append to the plan: a JSON array, see ParseFaults
+//	POST   /_fakegcs/faults    append to the plan: a JSON array, see ParseFaults;
+//	                           with ?random=N&seed=S&size=BYTES those of RandomFaults
 //	DELETE /_fakegcs/faults    clear the plan
 //	GET    /_fakegcs/requests  the latest requests
 //	GET    /_fakegcs/stats     totals

@@ -8,6 +8,7 @@ import (
 )
 
 // lockFile opens path and locks it until it is closed or the process dies.
+// When somebody else has it the error wraps [ErrInUse].
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -15,6 +16,9 @@ func lockFile(path string) (*os.File, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()
+		if err == syscall.EWOULDBLOCK {
+			err = ErrInUse
+		}
 		return nil, &os.PathError{Op: "lock", Path: path, Err: err}
 	}
 	return f, nil

@@ -5,8 +5,12 @@ import (
 	"syscall"
 )
 
+// errSharingViolation is ERROR_SHARING_VIOLATION, which package syscall has no
+// name for.
+const errSharingViolation = syscall.Errno(32)
+
 // lockFile opens path so that nobody else can until it is closed or the
-// process dies.
+// process dies. When somebody else has it the error wraps [ErrInUse].
 func lockFile(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
@@ -14,6 +18,9 @@ func lockFile(path string) (*os.File, error) {
 	}
 	h, err := syscall.CreateFile(name, syscall.GENERIC_READ|syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
 	if err != nil {
+		if err == errSharingViolation {
+			err = ErrInUse
+		}
 		return nil, &os.PathError{Op: "lock", Path: path, Err: err}
 	}
 	return os.NewFile(uintptr(h), path), nil

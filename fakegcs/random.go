@@ -12,6 +12,7 @@ import (
 // once or twice, and none lies about what is committed or kills a session.
 func RandomFaults(seed uint64, n int, size int64) []Fault {
 	r := rand.New(rand.NewPCG(seed, 0x66616b65676373))
+	size = min(max(size, 0), 1<<60) // far beyond any object, and no overflow
 	faults := make([]Fault, n)
 	for i := range faults {
 		faults[i] = randomFault(r, size)

@@ -10,7 +10,10 @@ import (
 	"testing"
 
 	"cloud.google.com/go/storage"
+	"golang.org/x/oauth2/google"
+	"google.golang.org/api/googleapi"
 	"google.golang.org/api/iterator"
+	"google.golang.org/api/option"
 
 	"gcsup/fakegcs"
 )
@@ -106,5 +109,34 @@ func TestOfficialClient(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The official library gets its tokens from the server itself.
+func TestOfficialClientWithToken(t *testing.T) {
+	w := newWorld(t, &fakegcs.Options{RequireToken: true})
+	ctx := context.Background()
+	creds, err := google.CredentialsFromJSONWithType(ctx, fakegcs.NewCredentials(w.url), google.AuthorizedUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := storage.NewClient(ctx, option.WithEndpoint(w.url+"/storage/v1/"), option.WithTokenSource(creds.TokenSource))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	anyone, err := storage.NewClient(ctx, option.WithEndpoint(w.url+"/storage/v1/"), option.WithoutAuthentication())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer anyone.Close()
+	wr := client.Bucket("bkt").Object("x").NewWriter(ctx)
+	wr.Write(data(9))
+	if err := wr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var refused *googleapi.Error
+	if _, err := anyone.Bucket("bkt").Object("x").Attrs(ctx); !errors.As(err, &refused) || refused.Code != 401 {
+		t.Errorf("without a token: %v, want 401", err)
 	}
 }

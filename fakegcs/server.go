@@ -87,7 +87,7 @@ type Server struct {
 }
 
 // New makes a server. It fails when the options contradict each other or the
-// directory can't be used.
+// directory can't be used; the error wraps [ErrInUse] when another server has it.
 func New(opts *Options) (*Server, error) {
 	s := &Server{buckets: map[string]*bucket{}, sessions: map[string]*session{}, uploads: map[string]*partsUpload{}, running: map[*body]bool{}}
 	if opts != nil {

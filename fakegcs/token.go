@@ -2,6 +2,7 @@ package fakegcs
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"sync"
@@ -48,6 +49,18 @@ func bearer(h http.Header) string {
 		return ""
 	}
 	return token
+}
+
+// NewCredentials is the JSON of a credentials file for clients of the server at
+// url ("http://127.0.0.1:4443"): they get their access tokens from it, as
+// [Options.RequireToken] wants. Google's Go libraries take it from the file that
+// GOOGLE_APPLICATION_CREDENTIALS names, or as an option.
+func NewCredentials(url string) []byte {
+	text, _ := json.MarshalIndent(map[string]string{ // strings only: never fails
+		"type": "authorized_user", "client_id": "fakegcs", "client_secret": "fakegcs", "refresh_token": "fakegcs",
+		"token_uri": strings.TrimSuffix(url, "/") + controlPrefix + "token",
+	}, "", "  ")
+	return append(text, '\n')
 }
 
 // issueToken is an OAuth 2.0 token endpoint that asks no questions: what a

@@ -7,11 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -32,13 +31,20 @@ it is ready it prints one line, which makes clients use it:
 
   export STORAGE_EMULATOR_HOST=http://HOST:PORT
 
-It asks for no credentials. It ends on SIGINT or SIGTERM. With --tls it makes a
-certificate authority of its own, and says on standard error where that is.
+It ends on SIGINT or SIGTERM. With --tls it makes a certificate authority of its
+own, and says on standard error where that is. It asks for no credentials, except
+with --require-token: then it makes a credentials file, and says where that is.
 
 While it runs, HTTP requests to /_fakegcs/ show and change the fault plan, the
 requests so far and the clock; see the documentation of package fakegcs.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.randomFaults > 0 && !cmd.Flags().Changed("fault-seed") {
+				f.faultSeed = rand.Uint64()
+				if _, err := fmt.Fprintf(std.err, "--fault-seed=%d makes the same faults again\n", f.faultSeed); err != nil {
+					return fmt.Errorf("standard error: %w", err)
+				}
+			}
 			opts, err := f.options(std)
 			if err != nil {
 				return err
@@ -55,14 +61,22 @@ type emulatorFlags struct {
 	addr, dir, faults, log        string
 	createBuckets, discard, noMD5 bool
 	tls, http2                    bool
+	requireToken                  bool
+	runningHash, query308         bool
 	latency                       time.Duration
-	rate, totalRate               byteSize
+	rate, totalRate, faultSpan    byteSize
+	randomFaults                  int
+	faultSeed                     uint64
 }
 
 func (f *emulatorFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.addr, "addr", "127.0.0.1:4443", "listen on `HOST:PORT`; port 0 takes a free one")
 	fs.StringVar(&f.dir, "dir", "", "keep everything in `DIR`, and go on with what is there (default: in memory)")
 	fs.StringVar(&f.faults, "faults", "", "act on the fault plan in `FILE`, a JSON array")
+	fs.IntVar(&f.randomFaults, "random-faults", 0, "let `N` random faults happen to uploads, none of which lasts")
+	fs.Uint64Var(&f.faultSeed, "fault-seed", 0, "with --random-faults: the same `SEED` gives the same faults (default: another each time)")
+	f.faultSpan = 16 << 20
+	fs.Var(&f.faultSpan, "fault-span", "with --random-faults: `SIZE` of the uploads, within which connections are cut")
 	fs.BoolVar(&f.createBuckets, "create-buckets", false, "make a bucket when it is first named")
 	fs.BoolVar(&f.tls, "tls", false, "speak https")
 	fs.BoolVar(&f.http2, "http2", true, "with --tls, offer HTTP/2")
@@ -71,6 +85,9 @@ func (f *emulatorFlags) add(fs *pflag.FlagSet) {
 	fs.Var(&f.totalRate, "total-rate", "bytes per second of all connections together (default: no limit)")
 	fs.BoolVar(&f.discard, "discard", false, "keep sizes and checksums of objects only, not their bytes")
 	fs.BoolVar(&f.noMD5, "no-md5", false, "compute no MD5, which costs more than all else together")
+	fs.BoolVar(&f.requireToken, "require-token", false, "answer 401 to requests without an access token of this emulator")
+	fs.BoolVar(&f.runningHash, "running-hash", false, "send the CRC32C of what is committed, as the service does at times")
+	fs.BoolVar(&f.query308, "query-308", false, "answer queries 308 whatever the client asks for, as Google's test bench does")
 	fs.StringVar(&f.log, "log", "", "write requests to standard error, as `text` or json")
 }
 
@@ -79,10 +96,13 @@ func (f *emulatorFlags) options(std stdio) (fakegcs.Options, error) {
 	opts := fakegcs.Options{
 		Dir: f.dir, CreateBuckets: f.createBuckets, Discard: f.discard, NoMD5: f.noMD5,
 		Latency: f.latency, Rate: int64(f.rate), TotalRate: int64(f.totalRate),
+		RequireToken: f.requireToken, RunningHash: f.runningHash, Query308: f.query308,
 	}
 	switch {
 	case f.dir != "" && f.discard:
 		return opts, usagef("--dir and --discard exclude each other")
+	case f.randomFaults < 0:
+		return opts, usagef("--random-faults %d: want a number that isn't negative", f.randomFaults)
 	case f.latency < 0:
 		return opts, usagef("--latency %v: want a duration that isn't negative", f.latency)
 	}
@@ -104,6 +124,9 @@ func (f *emulatorFlags) options(std stdio) (fakegcs.Options, error) {
 			return opts, err
 		}
 		opts.Faults = plan
+	}
+	if f.randomFaults > 0 {
+		opts.Faults = append(opts.Faults, fakegcs.RandomFaults(f.faultSeed, f.randomFaults, int64(f.faultSpan))...)
 	}
 	return opts, nil
 }
@@ -169,20 +192,31 @@ func serveEmulator(ctx context.Context, std stdio, f emulatorFlags, opts fakegcs
 	if err != nil {
 		return err
 	}
-	scheme := "http"
+	files := &emulatorFiles{dir: f.dir}
+	defer files.remove()
+	url := "http://" + reachable(ln.Addr())
 	if f.tls {
-		scheme = "https"
-		ca, remove, err := e.secure(f.dir, f.http2, ln.Addr())
+		url = "https://" + reachable(ln.Addr())
+		ca, err := e.secure(files, f.http2, ln.Addr())
 		if err != nil {
 			return errors.Join(err, e.close())
 		}
-		defer remove()
 		if _, err := fmt.Fprintf(std.err, "clients trust it by SSL_CERT_FILE=%s\n", ca); err != nil {
 			return errors.Join(fmt.Errorf("standard error: %w", err), e.close())
 		}
 	}
+	if f.requireToken {
+		path, err := files.write("credentials.json", fakegcs.NewCredentials(url), 0o600)
+		if err != nil {
+			return errors.Join(err, e.close())
+		}
+		// STORAGE_EMULATOR_HOST tells clients to send no credentials.
+		if _, err := fmt.Fprintf(std.err, "clients get tokens by GOOGLE_APPLICATION_CREDENTIALS=%s, with --endpoint=%s in the place of STORAGE_EMULATOR_HOST\n", shellQuote(path), url); err != nil {
+			return errors.Join(fmt.Errorf("standard error: %w", err), e.close())
+		}
+	}
 	failed := e.serve(ln)
-	if _, err := fmt.Fprintf(std.out, "export STORAGE_EMULATOR_HOST=%s://%s\n", scheme, reachable(ln.Addr())); err != nil {
+	if _, err := fmt.Fprintf(std.out, "export STORAGE_EMULATOR_HOST=%s\n", url); err != nil {
 		return errors.Join(fmt.Errorf("standard output: %w", err), e.close())
 	}
 	select {
@@ -215,7 +249,7 @@ type emulated struct {
 func newEmulated(opts fakegcs.Options) (*emulated, error) {
 	server, err := fakegcs.New(&opts)
 	if err != nil {
-		if pe, ok := errors.AsType[*fs.PathError](err); ok && pe.Op == "lock" {
+		if errors.Is(err, fakegcs.ErrInUse) {
 			return nil, kinded{fmt.Errorf("emulator: another process uses %s; wait for it, or give another directory", opts.Dir), session.ErrInUse}
 		}
 		return nil, fmt.Errorf("emulator: %w", err)
@@ -223,34 +257,25 @@ func newEmulated(opts fakegcs.Options) (*emulated, error) {
 	return &emulated{server, &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}}, nil
 }
 
-// secure makes e speak TLS. The certificate of the authority goes into a file
-// in dir, or in a temporary directory when dir is empty; remove takes that away.
-func (e *emulated) secure(dir string, http2 bool, addr net.Addr) (ca string, remove func(), err error) {
+// secure makes e speak TLS. It returns the file with the certificate of the
+// authority.
+func (e *emulated) secure(files *emulatorFiles, http2 bool, addr net.Addr) (ca string, err error) {
 	host, _, err := net.SplitHostPort(reachable(addr))
 	if err != nil {
-		return "", nil, fmt.Errorf("emulator: %w", err)
+		return "", fmt.Errorf("emulator: %w", err)
 	}
 	cert, pem, err := fakegcs.NewCertificate("localhost", "127.0.0.1", "::1", host)
 	if err != nil {
-		return "", nil, fmt.Errorf("emulator: %w", err)
+		return "", fmt.Errorf("emulator: %w", err)
 	}
-	remove = func() {}
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "gcsup-emulator-"); err != nil {
-			return "", nil, fmt.Errorf("emulator: %w", err)
-		}
-		remove = func() { _ = os.RemoveAll(dir) }
-	}
-	ca = filepath.Join(dir, "ca.pem")
-	if err := os.WriteFile(ca, pem, 0o644); err != nil {
-		remove()
-		return "", nil, fmt.Errorf("emulator: %w", err)
+	if ca, err = files.write("ca.pem", pem, 0o644); err != nil {
+		return "", err
 	}
 	e.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}}
 	e.http.Protocols = new(http.Protocols)
 	e.http.Protocols.SetHTTP1(true)
 	e.http.Protocols.SetHTTP2(http2)
-	return ca, remove, nil
+	return ca, nil
 }
 
 // serve serves on ln in the background; the channel gives the error that ends
