@@ -14,14 +14,16 @@ import (
 )
 
 // BenchmarkServer measures a server process alone: its CPU time for each GiB,
-// and the most memory it ever had. The many uploads are all open at once and
-// take turns; set FAKEGCS_BENCH_GIB=1 for 100 uploads of 1 GiB each, which
-// needs as much disk.
+// and the most memory it ever had. The sizes in discard mode show that the cost
+// is linear: "x-1GiB" is the CPU time per byte in units of that of 1 GiB.
+// The many uploads are all open at once and take turns; set FAKEGCS_BENCH_GIB=1
+// for 100 uploads of 1 GiB each, which needs as much disk.
 func BenchmarkServer(b *testing.B) {
 	each := int64(16 << 20)
 	if os.Getenv("FAKEGCS_BENCH_GIB") == "1" {
 		each = 1 << 30
 	}
+	var first float64 // CPU seconds per GiB
 	for _, test := range []struct {
 		name    string
 		mode    string
@@ -29,6 +31,8 @@ func BenchmarkServer(b *testing.B) {
 		size    int64
 	}{
 		{"discard/1x1GiB", "discard", 1, 1 << 30},
+		{"discard/1x4GiB", "discard", 1, 1 << 32},
+		{fmt.Sprintf("discard/100x%dMiB", each>>20), "discard", 100, each},
 		{"directory/1x1GiB", "directory", 1, 1 << 30},
 		{fmt.Sprintf("directory+md5/100x%dMiB", each>>20), "directory+md5", 100, each},
 	} {
@@ -44,7 +48,14 @@ func BenchmarkServer(b *testing.B) {
 				peak /= 1 << 10
 			}
 			gib := float64(test.uploads) * float64(test.size) / (1 << 30)
-			b.ReportMetric(cpu/float64(b.N)/gib, "server-cpu-s/GiB")
+			perGiB := cpu / float64(b.N) / gib
+			if first == 0 {
+				first = perGiB
+			}
+			b.ReportMetric(perGiB, "server-cpu-s/GiB")
+			if test.mode == "discard" && test.uploads == 1 {
+				b.ReportMetric(perGiB/first, "x-1GiB")
+			}
 			b.ReportMetric(peak/(1<<10), "server-peak-MiB")
 		})
 	}
