@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/internal/pipenet"
+	"gcsup/fakegcs/pipenet"
 )
 
 // service is an HTTP server in a synctest bubble that plays its script, a

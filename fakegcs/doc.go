@@ -83,6 +83,18 @@
 //
 // # Virtual time
 //
-// The server works inside a testing/synctest bubble, if it is created there and
-// reached over a network without sockets. It waits with package time only.
+// The server works inside a testing/synctest bubble over the network of package
+// pipenet, and there an outage of an hour takes no time:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		gcs, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
+//		ln, dial := pipenet.Listen()
+//		srv := &http.Server{Handler: gcs}
+//		go srv.Serve(ln)
+//		client := &http.Client{Transport: &http.Transport{DialContext: dial}}
+//		// Upload with client to http://fake.invalid, then:
+//		client.CloseIdleConnections()
+//		gcs.Close()
+//		srv.Close()
+//	})
 package fakegcs

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
-	"gcsup/internal/pipenet"
+	"gcsup/fakegcs/pipenet"
 )
 
 // bubble runs f with a server and a client in virtual time.

@@ -17,7 +17,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
-	"gcsup/internal/pipenet"
+	"gcsup/fakegcs/pipenet"
 	"gcsup/session"
 	"gcsup/upload"
 )

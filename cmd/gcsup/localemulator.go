@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"gcsup/fakegcs"
-	"gcsup/internal/pipenet"
+	"gcsup/fakegcs/pipenet"
 	"gcsup/upload/gcs"
 )
 

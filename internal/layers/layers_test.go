@@ -19,7 +19,7 @@ var allowed = map[string][]string{
 	"gcsup/cmd/gcsup":            {"*"},
 	"gcsup/fakegcs":              {},
 	"gcsup/fakegcs/fakegcstest":  {"gcsup/fakegcs"},
-	"gcsup/internal/pipenet":     {},
+	"gcsup/fakegcs/pipenet":      {},
 	"gcsup/internal/layers":      {},
 	"gcsup/internal/herd":        {"gcsup/backoff"},
 	"gcsup/internal/fire":        {}, // tests only

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gcsup/internal/pipenet"
+	"gcsup/fakegcs/pipenet"
 )
 
 func connect(t *testing.T) (client, server net.Conn) {
