@@ -104,7 +104,7 @@ func (s *Server) getBucket(q *request) (bucketResource, *apiError) {
 	if err != nil {
 		return bucketResource{}, err
 	}
-	return b.bucketResource, cond.check(&Object{Metageneration: b.Metageneration}, true)
+	return b.bucketResource, cond.check(&Object{Metageneration: b.Metageneration})
 }
 
 func (s *Server) patchBucket(q *request) (bucketResource, *apiError) {
@@ -122,7 +122,7 @@ func (s *Server) patchBucket(q *request) (bucketResource, *apiError) {
 	if err != nil {
 		return bucketResource{}, err
 	}
-	if err := cond.check(&Object{Metageneration: b.Metageneration}, false); err != nil {
+	if err := cond.check(&Object{Metageneration: b.Metageneration}); err != nil {
 		return bucketResource{}, err
 	}
 	was := b.bucketResource
@@ -156,7 +156,7 @@ func (s *Server) deleteBucket(q *request) *apiError {
 	if b == nil {
 		return errNoBucket()
 	}
-	if err := cond.check(&Object{Metageneration: b.Metageneration}, false); err != nil {
+	if err := cond.check(&Object{Metageneration: b.Metageneration}); err != nil {
 		return err
 	}
 	for _, g := range b.objects {

@@ -80,7 +80,7 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 			return nil, err
 		}
 		sources = append(sources, v)
-		if err := (conditions{Generation: source.ObjectPreconditions.IfGenerationMatch}).check(v.Object, false); err != nil {
+		if err := (conditions{Generation: source.ObjectPreconditions.IfGenerationMatch}).check(v.Object); err != nil {
 			return nil, err
 		}
 		if err := mayRead(v.Object, q.Header, "x-goog-encryption-"); err != nil {

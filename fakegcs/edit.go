@@ -46,7 +46,7 @@ func (s *Server) patchObject(q *request) (*Object, *apiError) {
 	if v == nil {
 		return nil, errNoObject(q.bucket, q.object)
 	}
-	if err := cond.check(v.Object, false); err != nil {
+	if err := cond.check(v.Object); err != nil {
 		return nil, err
 	}
 	now := s.now()
@@ -188,7 +188,7 @@ func (s *Server) rewriteObject(q *request) (*Object, *apiError) {
 		source.blob.release()
 		return nil, err
 	}
-	if err := sourceCond.check(source.Object, false); err != nil {
+	if err := sourceCond.check(source.Object); err != nil {
 		return release(err)
 	}
 	if err := mayRead(source.Object, q.Header, sourceKey); err != nil {

@@ -42,7 +42,7 @@ func (s *Server) lookup(q *request) (*version, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cond.check(v.Object, true); err != nil {
+	if err := cond.check(v.Object); err != nil {
 		v.blob.release()
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func (s *Server) publish(o *Object, blob *sharedBlob, cond conditions, session s
 	}
 	now := s.now()
 	previous := b.live(o.Name)
-	if err := cond.check(objectOf(previous), false); err != nil {
+	if err := cond.check(objectOf(previous)); err != nil {
 		return nil, err
 	}
 	if previous != nil && !b.versioned() {
@@ -210,7 +210,7 @@ func (s *Server) deleteObject(bucketName, name string, generation int64, cond co
 	if v == nil {
 		return errNoObject(b.Name, name)
 	}
-	if err := cond.check(v.Object, false); err != nil {
+	if err := cond.check(v.Object); err != nil {
 		return err
 	}
 	if generation == 0 && b.versioned() {
