@@ -96,7 +96,7 @@ var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$`)
 // characters.
 func checkBucketName(name string) *apiError {
 	if !bucketName.MatchString(name) || strings.Contains(name, "..") {
-		return invalid("Invalid bucket name: '%s'. It must have 3 to 222 lower-case letters, digits, dots, dashes and underscores, and begin and end with a letter or digit.", name)
+		return refuse(http.StatusBadRequest, "invalidBucketName", "Invalid bucket name: '%s'. It must have 3 to 222 lower-case letters, digits, dots, dashes and underscores, and begin and end with a letter or digit.", name)
 	}
 	return nil
 }
@@ -230,6 +230,17 @@ func (b *bucket) tidy(name string) {
 	if i, ok := slices.BinarySearch(b.names, name); ok {
 		b.names = slices.Delete(b.names, i, i+1)
 	}
+}
+
+// mayRetire refuses to take the live generation v out of the way while
+// something is on it that forbids it. In a bucket with versioning, retention
+// doesn't: v becomes noncurrent, and is kept,
+// https://cloud.google.com/storage/docs/bucket-lock.
+func (b *bucket) mayRetire(v *version, now time.Time) *apiError {
+	if b.versioned() {
+		return held(v)
+	}
+	return protected(v, now)
 }
 
 // generationParam reads the generation parameter of a request; 0 if not given.

@@ -28,7 +28,7 @@ func (s *Server) createBucket(name string, body []byte) (bucketResource, *apiErr
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.buckets[name] != nil {
-		return bucketResource{}, refuse(http.StatusConflict, "conflict", "Your previous request to create the named bucket succeeded and you already own it.")
+		return bucketResource{}, refuse(http.StatusConflict, "bucketAlreadyOwnedByYou", "Your previous request to create the named bucket succeeded and you already own it.")
 	}
 	b := newBucket(name, s.now())
 	if len(bytes.TrimSpace(body)) > 0 {
@@ -161,7 +161,7 @@ func (s *Server) deleteBucket(q *request) *apiError {
 	}
 	for _, g := range b.objects {
 		if g.live != nil || len(g.old) > 0 {
-			return refuse(http.StatusConflict, "conflict", "The bucket you tried to delete is not empty.")
+			return refuse(http.StatusConflict, "bucketNotEmpty", "The bucket you tried to delete is not empty.")
 		}
 	}
 	if err := s.disk.removeBucket(b.Name); err != nil {

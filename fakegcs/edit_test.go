@@ -153,7 +153,7 @@ func TestHoldsAndRetention(t *testing.T) {
 		t.Fatal(err)
 	}
 	forbidden("delete under a hold", a.Delete(ctx))
-	if r := w.do("PUT", w.start("a"), []byte("second")); r.StatusCode != 403 || !strings.Contains(r.body, "objectUnderActiveHold") {
+	if r := w.do("PUT", w.start("a"), []byte("second")); r.StatusCode != 403 || !strings.Contains(r.body, "is under active Temporary hold") || !strings.Contains(r.body, `"forbidden"`) {
 		t.Errorf("overwrite under a hold: %d %s", r.StatusCode, r.body)
 	}
 	if _, err := a.Update(ctx, storage.ObjectAttrsToUpdate{TemporaryHold: false}); err != nil {
@@ -277,7 +277,7 @@ func TestCustomerKeys(t *testing.T) {
 	for _, test := range []struct {
 		obj  *storage.ObjectHandle
 		want string
-	}{{bkt.Object("a").Key(key), ""}, {bkt.Object("a"), "400"}, {bkt.Object("a").Key(other), "403"}} {
+	}{{bkt.Object("a").Key(key), ""}, {bkt.Object("a"), "400"}, {bkt.Object("a").Key(other), "CustomerEncryptionKeyIsIncorrect"}} {
 		rd, err := test.obj.NewReader(ctx)
 		if test.want == "" {
 			if err != nil {
@@ -394,5 +394,36 @@ func TestRetentionOfPresentObjects(t *testing.T) {
 	until("held", time.Time{})
 	if err := bkt.Object("held").Delete(ctx); err != nil {
 		t.Error(err)
+	}
+}
+
+// With versioning, retention lets a live object become noncurrent, and a hold
+// does not.
+func TestRetentionWithVersions(t *testing.T) {
+	w, bkt := official(t, nil)
+	ctx := context.Background()
+	if _, err := bkt.Update(ctx, storage.BucketAttrsToUpdate{VersioningEnabled: true, RetentionPolicy: &storage.RetentionPolicy{RetentionPeriod: time.Hour}}); err != nil {
+		t.Fatal(err)
+	}
+	w.insert("a", "one")
+	one, _ := w.gcs.Object("bkt", "a")
+	w.insert("a", "two")
+	if err := bkt.Object("a").Delete(ctx); err != nil {
+		t.Errorf("delete of a retained object: %v", err)
+	}
+	if err := bkt.Object("a").Generation(one.Generation).Delete(ctx); statusOf(err) != 403 {
+		t.Errorf("delete of a retained generation: %v", err)
+	}
+	w.insert("h", "one")
+	if _, err := bkt.Object("h").Update(ctx, storage.ObjectAttrsToUpdate{TemporaryHold: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := bkt.Object("h").Delete(ctx); statusOf(err) != 403 {
+		t.Errorf("delete of a held object: %v", err)
+	}
+	for _, a := range []answer{w.do("PUT", "/bkt/h", []byte("two")), w.do("DELETE", "/bkt/h", nil)} {
+		if a.StatusCode != 403 || !strings.Contains(a.body, "<Code>ObjectUnderActiveHold<") || !strings.Contains(a.body, "<Details>Object &#39;bkt/h&#39; is under active Temporary hold") {
+			t.Errorf("XML: %d %s", a.StatusCode, a.body)
+		}
 	}
 }

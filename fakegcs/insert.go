@@ -59,7 +59,7 @@ func (c *checksums) setMD5(value string) *apiError {
 // check holds what was declared against what came.
 func (c checksums) check(o *Object) *apiError {
 	if c.crc != nil && *c.crc != o.CRC32C {
-		return invalid(`Provided CRC32C "%s" doesn't match calculated CRC32C "%s".`, *c.crc, o.CRC32C)
+		return refuse(http.StatusBadRequest, "crcMismatch", `Provided CRC32C "%s" doesn't match calculated CRC32C "%s".`, *c.crc, o.CRC32C)
 	}
 	if c.md5 == nil {
 		return nil
@@ -68,7 +68,7 @@ func (c checksums) check(o *Object) *apiError {
 		return refuse(http.StatusNotImplemented, "notImplemented", "This server computes no MD5 (Options.NoMD5), so it can't check the one that was given.")
 	}
 	if !bytes.Equal(c.md5, o.MD5) {
-		return invalid(`Provided MD5 hash "%s" doesn't match calculated MD5 hash "%s".`,
+		return refuse(http.StatusBadRequest, "badDigest", `Provided MD5 hash "%s" doesn't match calculated MD5 hash "%s".`,
 			base64.StdEncoding.EncodeToString(c.md5), base64.StdEncoding.EncodeToString(o.MD5))
 	}
 	return nil
@@ -141,7 +141,7 @@ func (s *Server) address(q *request, o *Object) *apiError {
 		size += len(k) + len(v)
 	}
 	if size > 8<<10 { // https://cloud.google.com/storage/quotas#objects
-		return invalid("The metadata is %d bytes, at most 8192 are allowed.", size)
+		return refuse(http.StatusBadRequest, "metadataTooLarge", "The metadata is %d bytes, at most 8192 are allowed.", size)
 	}
 	var err *apiError
 	o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-")
@@ -181,7 +181,7 @@ func mayRead(o *Object, h http.Header, prefix string) *apiError {
 	case o.CustomerEncryption != nil && key == nil:
 		return refuse(http.StatusBadRequest, "resourceIsEncryptedWithCustomerEncryptionKey", "The target object is encrypted by a customer-supplied encryption key.")
 	case o.CustomerEncryption != nil && key.KeySHA256 != o.CustomerEncryption.KeySHA256:
-		return refuse(http.StatusForbidden, "customerEncryptionKeyIsIncorrect", "The provided encryption key is incorrect.")
+		return refuse(http.StatusBadRequest, "customerEncryptionKeyIsIncorrect", "The provided encryption key is incorrect.")
 	}
 	return nil
 }

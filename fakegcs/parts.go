@@ -144,9 +144,7 @@ func (s *Server) putPart(q *request, p *partsUpload) (*reply, *apiError) {
 	}
 	o := &Object{Updated: s.now()}
 	if err = s.fill(blob, o, q.in); err == nil {
-		if err = want.check(o); err != nil && err.status == http.StatusBadRequest {
-			err.reason = "badDigest"
-		}
+		err = want.check(o)
 	}
 	if err == nil {
 		err = s.addPart(p, n, &version{o, blob})
@@ -197,10 +195,10 @@ func (s *Server) completeParts(q *request, p *partsUpload) (*reply, *apiError) {
 		}
 	}
 	if err := xml.Unmarshal(body, &ask); err != nil {
-		return nil, invalid("The XML you provided was not well-formed: %v", err)
+		return nil, refuse(http.StatusBadRequest, "malformedCompleteMultipartUploadRequest", "The XML you provided was not well-formed: %v", err)
 	}
 	if len(ask.Part) == 0 {
-		return nil, invalid("The list of parts is empty.")
+		return nil, refuse(http.StatusBadRequest, "malformedCompleteMultipartUploadRequest", "The list of parts is empty.")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -217,7 +215,7 @@ func (s *Server) completeParts(q *request, p *partsUpload) (*reply, *apiError) {
 		part := p.parts[a.PartNumber]
 		switch {
 		case part == nil || strings.Trim(a.ETag, `"`) != strings.Trim(partTag(part.Object), `"`):
-			return nil, refuse(http.StatusBadRequest, "invalidPart", "One or more of the specified parts could not be found. The part may not have been uploaded, or the specified entity tag may not match the part's entity tag.")
+			return nil, refuse(http.StatusBadRequest, "invalidPart", "The requested upload part was not found. It may not have been uploaded, or the specified entity tag may not match the part's.")
 		case i < len(ask.Part)-1 && part.Size < minPartSize:
 			return nil, refuse(http.StatusBadRequest, "entityTooSmall", "Your proposed upload is smaller than the minimum allowed size: part %d has %d bytes, all but the last need %d.", a.PartNumber, part.Size, minPartSize)
 		}

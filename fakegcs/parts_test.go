@@ -44,7 +44,7 @@ func TestMultipartUpload(t *testing.T) {
 			content := data(size + 99)
 			put(uri, 1, []byte("replaced"))
 			first, last := put(uri, 1, content[:size]), put(uri, 7, content[size:])
-			if a := w.do("PUT", uri+"&partNumber=2", []byte("x"), "x-goog-hash: crc32c=AAAAAA=="); a.StatusCode != 400 || !strings.Contains(a.body, "BadDigest") {
+			if a := w.do("PUT", uri+"&partNumber=2", []byte("x"), "x-goog-hash: crc32c=AAAAAA=="); a.StatusCode != 400 || !strings.Contains(a.body, "<Code>CrcMismatch<") {
 				t.Errorf("part with a wrong hash: %d %s", a.StatusCode, a.body)
 			}
 			if a := w.do("PUT", uri+"&partNumber=10001", []byte("x")); a.StatusCode != 400 {
@@ -71,7 +71,7 @@ func TestMultipartUpload(t *testing.T) {
 				{"InvalidPart", []string{part(1, last)}},
 				{"InvalidPart", []string{part(2, first)}},
 				{"EntityTooSmall", []string{part(7, last), part(8, put(uri, 8, []byte("x")))}},
-				{"InvalidArgument", nil},
+				{"MalformedCompleteMultipartUploadRequest", nil},
 			} {
 				if a := complete(uri, bad.parts...); a.StatusCode != 400 || !strings.Contains(a.body, "<Code>"+bad.code+"<") {
 					t.Errorf("%s: %d %s", bad.code, a.StatusCode, a.body)

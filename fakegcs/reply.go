@@ -72,7 +72,7 @@ func xmlReply(status int, v any) *reply {
 // https://cloud.google.com/storage/docs/json_api/v1/status-codes.
 type apiError struct {
 	status  int
-	reason  string
+	reason  string // the JSON API's, or a more precise one: see jsonReason
 	message string
 	text    bool // the upload servers' form: text/plain instead of JSON
 }
@@ -119,7 +119,14 @@ func (e *apiError) reply(asXML bool) *reply {
 	case e.text:
 		r = textReply(e.status, e.message)
 	case asXML:
-		r = xmlReply(e.status, xmlError{Code: xmlCode(e.reason), Message: e.message})
+		x := xmlError{Code: xmlCode(e.reason), Message: e.message}
+		switch e.reason { // the XML API has the object in the details
+		case "activeHold":
+			x.Message, x.Details = "Object overwrite or deletion is not allowed due to active hold on the object.", e.message
+		case "retentionPolicyNotMet":
+			x.Message, x.Details = "Object overwrite or deletion is not allowed due to retention policy.", e.message
+		}
+		r = xmlReply(e.status, x)
 	default:
 		r = jsonReply(e.status, jsonError{jsonErrorBody{
 			Code: e.status, Message: e.message,
@@ -141,13 +148,21 @@ func domain(reason string) string {
 	}
 }
 
-// jsonReason is reason as the JSON API has it: it knows one notFound only.
+// jsonReason is reason as the JSON API has it, which is less precise than the
+// codes of the XML API.
 func jsonReason(reason string) string {
 	switch reason {
 	case "noBucket", "noUpload":
 		return "notFound"
-	case "invalidPart", "invalidPartOrder", "entityTooSmall", "badDigest":
+	case "bucketAlreadyOwnedByYou", "bucketNotEmpty":
+		return "conflict"
+	case "invalidBucketName", "metadataTooLarge", "badDigest", "crcMismatch":
 		return "invalid"
+	case "activeHold":
+		// objectUnderActiveHold is documented, but this is what the service says,
+		// https://github.com/kmoneil/zig-gcp/blob/main/src/storage/retention.zig:
+		// the message tells it from a lack of permission.
+		return "forbidden"
 	}
 	return reason
 }
@@ -162,15 +177,20 @@ func xmlCode(reason string) string {
 		return "NoSuchBucket"
 	case "noUpload":
 		return "NoSuchUpload"
-	case "invalidPart", "invalidPartOrder", "entityTooSmall", "badDigest":
+	case "invalidPart", "invalidPartOrder", "entityTooSmall", "malformedCompleteMultipartUploadRequest", "badDigest", "crcMismatch",
+		"metadataTooLarge", "invalidBucketName", "bucketAlreadyOwnedByYou", "bucketNotEmpty", "objectUnderActiveHold", "retentionPolicyNotMet",
+		"customerEncryptionAlgorithmIsInvalid", "customerEncryptionKeyFormatIsInvalid", "customerEncryptionKeyIsIncorrect", "customerEncryptionKeySha256IsInvalid",
+		"resourceIsEncryptedWithCustomerEncryptionKey", "resourceNotEncryptedWithCustomerEncryptionKey":
 		return strings.ToUpper(reason[:1]) + reason[1:]
+	case "activeHold":
+		return "ObjectUnderActiveHold"
 	case "conditionNotMet":
 		return "PreconditionFailed"
 	case "conflict":
 		return "Conflict"
 	case "required", "authError":
 		return "AuthenticationRequired"
-	case "forbidden", "insufficientPermissions", "objectUnderActiveHold", "retentionPolicyNotMet":
+	case "forbidden", "insufficientPermissions":
 		return "AccessDenied"
 	case "rateLimitExceeded", "userRateLimitExceeded":
 		return "SlowDown"

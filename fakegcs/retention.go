@@ -10,20 +10,34 @@ import (
 // https://cloud.google.com/storage/docs/object-holds
 // https://cloud.google.com/storage/docs/bucket-lock
 
-// protected refuses to remove or replace v while a hold or retention is on it.
+// protected refuses to delete or replace v while it is held or retained.
 func protected(v *version, now time.Time) *apiError {
-	name := v.Bucket + "/" + v.Name
-	if v.TemporaryHold || v.EventBasedHold {
-		return refuse(http.StatusForbidden, "objectUnderActiveHold", "Object '%s' is under active Temporary hold or Event-Based hold and cannot be deleted, overwritten or archived until hold is removed.", name)
+	if err := held(v); err != nil {
+		return err
 	}
 	until := v.RetentionExpirationTime
 	if v.Retention != nil && v.Retention.RetainUntilTime.After(until) {
 		until = v.Retention.RetainUntilTime
 	}
 	if now.Before(until) {
-		return refuse(http.StatusForbidden, "retentionPolicyNotMet", "Object '%s' is subject to bucket's retention policy or object retention and cannot be deleted or overwritten until %s", name, until.Format(time.RFC3339))
+		return refuse(http.StatusForbidden, "retentionPolicyNotMet", "Object '%s/%s' is subject to bucket's retention policy or object retention and cannot be deleted or overwritten until %s", v.Bucket, v.Name, until.Format(time.RFC3339Nano))
 	}
 	return nil
+}
+
+// held refuses what must not be done to v under a hold: unlike retention, a
+// hold also keeps v from becoming noncurrent in a bucket with versioning.
+func held(v *version) *apiError {
+	kind := ""
+	switch {
+	case v.TemporaryHold:
+		kind = "Temporary"
+	case v.EventBasedHold:
+		kind = "Event-Based"
+	default:
+		return nil
+	}
+	return refuse(http.StatusForbidden, "activeHold", "Object '%s/%s' is under active %s hold and cannot be deleted, overwritten or archived until hold is removed.", v.Bucket, v.Name, kind)
 }
 
 // begin sets when the retention of o ends, which begins at start. An

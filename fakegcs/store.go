@@ -87,8 +87,8 @@ func (s *Server) publish(o *Object, blob *sharedBlob, cond conditions, session s
 	if err := cond.check(objectOf(previous)); err != nil {
 		return nil, err
 	}
-	if previous != nil && !b.versioned() {
-		if err := protected(previous, now); err != nil {
+	if previous != nil {
+		if err := b.mayRetire(previous, now); err != nil {
 			return nil, err
 		}
 	}
@@ -213,10 +213,14 @@ func (s *Server) deleteObject(bucketName, name string, generation int64, cond co
 	if err := cond.check(v.Object); err != nil {
 		return err
 	}
-	if generation == 0 && b.versioned() {
-		return s.retireLocked(b, v, now)
-	}
-	if err := protected(v, now); err != nil {
+	if generation == 0 {
+		if err := b.mayRetire(v, now); err != nil {
+			return err
+		}
+		if b.versioned() {
+			return s.retireLocked(b, v, now)
+		}
+	} else if err := protected(v, now); err != nil {
 		return err
 	}
 	return s.dropLocked(b, v, now, b.softDeleteFor())
