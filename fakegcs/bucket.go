@@ -39,13 +39,13 @@ type versioning struct {
 }
 
 type retentionPolicy struct {
-	RetentionPeriod int64     `json:"retentionPeriod,string"` // seconds
+	RetentionPeriod int64Text `json:"retentionPeriod"` // seconds
 	EffectiveTime   time.Time `json:"effectiveTime"`
 	IsLocked        bool      `json:"isLocked,omitempty"`
 }
 
 type softDeletePolicy struct {
-	RetentionDurationSeconds int64     `json:"retentionDurationSeconds,string"`
+	RetentionDurationSeconds int64Text `json:"retentionDurationSeconds"`
 	EffectiveTime            time.Time `json:"effectiveTime"`
 }
 
@@ -125,13 +125,16 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 			r.Versioning = nil
 			err = json.Unmarshal(raw, &r.Versioning)
 		case "retentionPolicy":
+			if string(raw) == "{}" { // changes nothing
+				break
+			}
 			r.RetentionPolicy = nil
 			if err = json.Unmarshal(raw, &r.RetentionPolicy); err == nil && r.RetentionPolicy != nil {
-				if r.RetentionPolicy.RetentionPeriod == 0 {
-					r.RetentionPolicy = nil
-				} else {
-					r.RetentionPolicy.EffectiveTime, r.RetentionPolicy.IsLocked = now, false
+				p := r.RetentionPolicy
+				if p.RetentionPeriod < 1 || p.RetentionPeriod > 3_155_760_000 { // https://cloud.google.com/storage/docs/bucket-lock
+					return invalid("Invalid retention period: %d. It must be 1 to 3155760000 seconds.", p.RetentionPeriod)
 				}
+				p.EffectiveTime, p.IsLocked = now, false
 			}
 		case "softDeletePolicy":
 			r.SoftDeletePolicy = nil

@@ -3,14 +3,16 @@ package fakegcs
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 )
 
 type bucketList struct {
-	Kind  string           `json:"kind"`
-	Items []bucketResource `json:"items,omitempty"`
+	Kind          string           `json:"kind"`
+	NextPageToken string           `json:"nextPageToken,omitempty"`
+	Items         []bucketResource `json:"items,omitempty"`
 }
 
 // CreateBucket creates a bucket. It fails when the name is not valid or taken.
@@ -19,6 +21,17 @@ func (s *Server) CreateBucket(name string) error {
 		return err
 	}
 	return nil
+}
+
+// defaultClass is the storage class that objects of a bucket get.
+func (s *Server) defaultClass(name string) (string, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.bucketLocked(name)
+	if err != nil {
+		return "", err
+	}
+	return b.StorageClass, nil
 }
 
 func (s *Server) createBucket(name string, body []byte) (bucketResource, *apiError) {
@@ -127,6 +140,9 @@ func (s *Server) patchBucket(q *request) (bucketResource, *apiError) {
 	}
 	was := b.bucketResource
 	err = b.configure(body, s.now())
+	if err == nil && emptyPatch(body) { // not even the metageneration changes
+		return was, nil
+	}
 	if err == nil {
 		b.Metageneration++
 		b.Updated = s.now()
@@ -143,6 +159,11 @@ func (s *Server) patchBucket(q *request) (bucketResource, *apiError) {
 		return bucketResource{}, err
 	}
 	return b.bucketResource, nil
+}
+
+func emptyPatch(body []byte) bool {
+	var fields map[string]json.RawMessage
+	return json.Unmarshal(body, &fields) == nil && len(fields) == 0
 }
 
 func (s *Server) deleteBucket(q *request) *apiError {
@@ -177,15 +198,23 @@ func (s *Server) deleteBucket(q *request) *apiError {
 }
 
 func (s *Server) listBuckets(q *request) *reply {
+	l, err := q.listQuery()
+	if err != nil {
+		return err.reply(q.xml)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := bucketList{Kind: "storage#buckets"}
-	for name, b := range s.buckets {
-		if strings.HasPrefix(name, q.query.Get("prefix")) {
-			out.Items = append(out.Items, b.bucketResource)
+	for _, name := range slices.Sorted(maps.Keys(s.buckets)) {
+		if !strings.HasPrefix(name, l.prefix) || name <= l.after {
+			continue
 		}
+		if len(out.Items) == l.limit {
+			out.NextPageToken = pageToken(out.Items[l.limit-1].Name)
+			break
+		}
+		out.Items = append(out.Items, s.buckets[name].bucketResource)
 	}
-	slices.SortFunc(out.Items, func(a, b bucketResource) int { return strings.Compare(a.Name, b.Name) })
 	if q.xml {
 		return xmlBuckets(out)
 	}

@@ -12,10 +12,10 @@ const maxSources = 32
 
 type composeRequest struct {
 	SourceObjects []struct {
-		Name                string `json:"name"`
-		Generation          int64  `json:"generation,string"`
+		Name                string    `json:"name"`
+		Generation          int64Text `json:"generation"`
 		ObjectPreconditions struct {
-			IfGenerationMatch *int64 `json:"ifGenerationMatch,string"`
+			IfGenerationMatch *int64Text `json:"ifGenerationMatch"`
 		} `json:"objectPreconditions"`
 	} `json:"sourceObjects"`
 	Destination         json.RawMessage `json:"destination"`
@@ -64,6 +64,14 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 	if err := checkName(o.Name); err != nil {
 		return nil, err
 	}
+	if err := checkMetadata(o.Metadata); err != nil {
+		return nil, err
+	}
+	if o.StorageClass == "" {
+		if o.StorageClass, err = s.defaultClass(q.bucket); err != nil {
+			return nil, err
+		}
+	}
 	if o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-"); err != nil {
 		return nil, err
 	}
@@ -75,13 +83,21 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 		}
 	}()
 	for _, source := range ask.SourceObjects {
-		v, err := s.find(q.bucket, source.Name, source.Generation)
+		v, err := s.find(q.bucket, source.Name, int64(source.Generation))
 		if err != nil {
 			return nil, err
 		}
 		sources = append(sources, v)
-		if err := (conditions{Generation: source.ObjectPreconditions.IfGenerationMatch}).check(v.Object); err != nil {
+		if err := (conditions{Generation: (*int64)(source.ObjectPreconditions.IfGenerationMatch)}).check(v.Object); err != nil {
 			return nil, err
+		}
+		if v.StorageClass != o.StorageClass { // the text is of https://github.com/GoogleCloudPlatform/dotnet-docs-samples/issues/2038
+			return nil, invalid("Cannot compose object with destination storage class %s from source components that have different storage classes (%s)", o.StorageClass, v.StorageClass)
+		}
+		if ask.DeleteSourceObjects {
+			if err := protected(v, s.now()); err != nil {
+				return nil, err
+			}
 		}
 		if err := mayRead(v.Object, q.Header, "x-goog-encryption-"); err != nil {
 			return nil, err
@@ -90,9 +106,6 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 	}
 	if o.ContentType == "" {
 		o.ContentType = sources[0].ContentType
-	}
-	if o.StorageClass == "" {
-		o.StorageClass = sources[0].StorageClass
 	}
 	blob, err := s.join(o, sources)
 	if err != nil {

@@ -136,16 +136,24 @@ func (s *Server) address(q *request, o *Object) *apiError {
 	if v := q.query.Get("kmsKeyName"); v != "" {
 		o.KMSKeyName = v
 	}
-	var size int
-	for k, v := range o.Metadata {
-		size += len(k) + len(v)
-	}
-	if size > 8<<10 { // https://cloud.google.com/storage/quotas#objects
-		return refuse(http.StatusBadRequest, "metadataTooLarge", "The metadata is %d bytes, at most 8192 are allowed.", size)
+	if err := checkMetadata(o.Metadata); err != nil {
+		return err
 	}
 	var err *apiError
 	o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-")
 	return err
+}
+
+// checkMetadata applies https://cloud.google.com/storage/quotas#objects.
+func checkMetadata(m map[string]string) *apiError {
+	size := 0
+	for k, v := range m {
+		size += len(k) + len(v)
+	}
+	if size > 8<<10 {
+		return refuse(http.StatusBadRequest, "metadataTooLarge", "The metadata is %d bytes, at most 8192 are allowed.", size)
+	}
+	return nil
 }
 
 // encryptionKey reads the headers of a customer-supplied key,
@@ -173,14 +181,24 @@ func encryptionKey(h http.Header, prefix string) (*Encryption, *apiError) {
 // mayRead refuses to read the bytes of o without the key they were given with.
 func mayRead(o *Object, h http.Header, prefix string) *apiError {
 	key, err := encryptionKey(h, prefix)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case o.CustomerEncryption == nil && key != nil:
-		return refuse(http.StatusBadRequest, "resourceNotEncryptedWithCustomerEncryptionKey", "The target object is not encrypted by a customer-supplied encryption key.")
-	case o.CustomerEncryption != nil && key == nil:
+	}
+	if o.CustomerEncryption != nil && key == nil {
 		return refuse(http.StatusBadRequest, "resourceIsEncryptedWithCustomerEncryptionKey", "The target object is encrypted by a customer-supplied encryption key.")
-	case o.CustomerEncryption != nil && key.KeySHA256 != o.CustomerEncryption.KeySHA256:
+	}
+	return fits(key, o)
+}
+
+// fits refuses a key that isn't the one of o. No key always fits: metadata can
+// be read without.
+func fits(key *Encryption, o *Object) *apiError {
+	switch {
+	case key == nil:
+		return nil
+	case o.CustomerEncryption == nil:
+		return refuse(http.StatusBadRequest, "resourceNotEncryptedWithCustomerEncryptionKey", "The target object is not encrypted by a customer-supplied encryption key.")
+	case key.KeySHA256 != o.CustomerEncryption.KeySHA256:
 		return refuse(http.StatusBadRequest, "customerEncryptionKeyIsIncorrect", "The provided encryption key is incorrect.")
 	}
 	return nil

@@ -45,6 +45,9 @@ func (q *request) listQuery() (listQuery, *apiError) {
 			l.limit = min(n, 1000)
 		}
 	}
+	if l.versions && l.soft {
+		return l, invalid("versions and softDeleted can't be listed together.")
+	}
 	if token != "" {
 		after, err := base64.URLEncoding.DecodeString(token)
 		if err != nil {
@@ -54,6 +57,9 @@ func (q *request) listQuery() (listQuery, *apiError) {
 	}
 	return l, nil
 }
+
+// pageToken stands for the name after which a listing goes on.
+func pageToken(after string) string { return base64.URLEncoding.EncodeToString([]byte(after)) }
 
 // page is one page of a listing. next is where the following one continues;
 // "" when this is the last.
@@ -140,6 +146,10 @@ func (s *Server) listObjects(q *request) *reply {
 		s.mu.Unlock()
 		return err.reply(q.xml)
 	}
+	if l.soft && b.softDeleteFor() == 0 {
+		s.mu.Unlock()
+		return errNoSoftDelete().reply(q.xml)
+	}
 	s.expireLocked(b, s.now())
 	p := b.list(l)
 	s.mu.Unlock()
@@ -148,10 +158,10 @@ func (s *Server) listObjects(q *request) *reply {
 	}
 	out := objectList{Kind: "storage#objects", Prefixes: p.prefixes}
 	for _, o := range p.objects {
-		out.Items = append(out.Items, o.resource(q.base()))
+		out.Items = append(out.Items, o.resource(q.base()).withheld(nil))
 	}
 	if p.next != "" {
-		out.NextPageToken = base64.URLEncoding.EncodeToString([]byte(p.next))
+		out.NextPageToken = pageToken(p.next)
 	}
 	return jsonReply(http.StatusOK, out)
 }

@@ -114,6 +114,19 @@ type objectResource struct {
 	SelfLink  string `json:"selfLink"`
 	MediaLink string `json:"mediaLink"`
 	*Object
+	// They stand before those of Object, and can be left out.
+	CRC32C *CRC32C `json:"crc32c,omitempty"`
+	MD5    []byte  `json:"md5Hash,omitempty"`
+}
+
+// withheld is r without checksums if the object has a customer-supplied key
+// that the request doesn't give,
+// https://cloud.google.com/storage/docs/encryption/customer-supplied-keys.
+func (r objectResource) withheld(key *Encryption) objectResource {
+	if r.CustomerEncryption != nil && key == nil {
+		r.CRC32C, r.MD5 = nil, nil
+	}
+	return r
 }
 
 func (o *Object) resource(base string) objectResource {
@@ -125,5 +138,7 @@ func (o *Object) resource(base string) objectResource {
 		SelfLink:  base + "/storage/v1/" + path,
 		MediaLink: base + "/download/storage/v1/" + path + "?generation=" + gen + "&alt=media",
 		Object:    o,
+		CRC32C:    &o.CRC32C,
+		MD5:       o.MD5,
 	}
 }

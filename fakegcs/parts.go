@@ -1,6 +1,7 @@
 package fakegcs
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/xml"
@@ -138,6 +139,9 @@ func (s *Server) putPart(q *request, p *partsUpload) (*reply, *apiError) {
 	if err := want.addHeader(q.Header); err != nil {
 		return nil, err
 	}
+	if err := mayRead(&p.Meta, q.Header, "x-goog-encryption-"); err != nil {
+		return nil, err
+	}
 	blob, err := s.newBlob()
 	if err != nil {
 		return nil, err
@@ -200,6 +204,9 @@ func (s *Server) completeParts(q *request, p *partsUpload) (*reply, *apiError) {
 	if len(ask.Part) == 0 {
 		return nil, refuse(http.StatusBadRequest, "malformedCompleteMultipartUploadRequest", "The list of parts is empty.")
 	}
+	if err := mayRead(&p.Meta, q.Header, "x-goog-encryption-"); err != nil {
+		return nil, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
@@ -237,7 +244,10 @@ func (s *Server) completeParts(q *request, p *partsUpload) (*reply, *apiError) {
 				Location, Bucket, Key, ETag string
 			}{Namespace: xmlNamespace, Location: q.base() + "/" + made.Bucket + "/" + escapePath(made.Name), Bucket: made.Bucket, Key: made.Name, ETag: `"` + made.Etag + `"`})
 			r.set("X-Goog-Generation", strconv.FormatInt(made.Generation, 10))
-			return r.set("X-Goog-Hash", "crc32c="+made.CRC32C.String()), nil
+			if made.CustomerEncryption == nil {
+				r.set("X-Goog-Hash", "crc32c="+made.CRC32C.String())
+			}
+			return r, nil
 		}
 	}
 	blob.release()
@@ -277,14 +287,11 @@ type xmlPart struct {
 }
 
 func (p *partsUpload) list(q *request) (*reply, *apiError) {
-	limit, after := 1000, 0
-	if v := q.query.Get("max-parts"); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 {
-			return nil, invalid("Invalid max-parts '%s'.", v)
-		}
-		limit = min(n, limit)
+	limit, refused := pageLimit(q, "max-parts")
+	if refused != nil {
+		return nil, refused
 	}
+	after := 0
 	if v := q.query.Get("part-number-marker"); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 0 {
@@ -324,25 +331,65 @@ type xmlUpload struct {
 	Key, UploadId, StorageClass, Initiated string
 }
 
+// listUploads lists the multipart uploads of a bucket, sorted by key and
+// upload id, https://cloud.google.com/storage/docs/xml-api/get-bucket-uploads.
 func (s *Server) listUploads(q *request) (*reply, *apiError) {
 	if err := s.hasBucket(q.bucket); err != nil {
 		return nil, err
 	}
+	limit, err := pageLimit(q, "max-uploads")
+	if err != nil {
+		return nil, err
+	}
 	out := struct {
-		XMLName    xml.Name `xml:"ListMultipartUploadsResult"`
-		Namespace  string   `xml:"xmlns,attr"`
-		Bucket     string
-		Prefix     string `xml:",omitempty"`
-		MaxUploads int
-		Upload     []xmlUpload
-	}{Namespace: xmlNamespace, Bucket: q.bucket, Prefix: q.query.Get("prefix"), MaxUploads: 1000}
+		XMLName            xml.Name `xml:"ListMultipartUploadsResult"`
+		Namespace          string   `xml:"xmlns,attr"`
+		Bucket             string
+		Prefix             string `xml:",omitempty"`
+		KeyMarker          string
+		UploadIdMarker     string
+		NextKeyMarker      string `xml:",omitempty"`
+		NextUploadIdMarker string `xml:",omitempty"`
+		MaxUploads         int
+		IsTruncated        bool
+		Upload             []xmlUpload
+	}{
+		Namespace: xmlNamespace, Bucket: q.bucket, Prefix: q.query.Get("prefix"), MaxUploads: limit,
+		KeyMarker: q.query.Get("key-marker"), UploadIdMarker: q.query.Get("upload-id-marker"),
+	}
+	after := func(u xmlUpload) bool {
+		// Without an id the marker is the whole key.
+		return u.Key > out.KeyMarker || u.Key == out.KeyMarker && out.UploadIdMarker != "" && u.UploadId > out.UploadIdMarker
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.uploads {
-		if p.Meta.Bucket == q.bucket && strings.HasPrefix(p.Meta.Name, out.Prefix) {
-			out.Upload = append(out.Upload, xmlUpload{p.Meta.Name, p.ID, p.Meta.StorageClass, p.Initiated.Format(time.RFC3339Nano)})
+		u := xmlUpload{p.Meta.Name, p.ID, p.Meta.StorageClass, p.Initiated.Format(time.RFC3339Nano)}
+		if p.Meta.Bucket == q.bucket && strings.HasPrefix(u.Key, out.Prefix) && after(u) {
+			out.Upload = append(out.Upload, u)
 		}
 	}
-	slices.SortFunc(out.Upload, func(a, b xmlUpload) int { return strings.Compare(a.Key+a.UploadId, b.Key+b.UploadId) })
+	slices.SortFunc(out.Upload, func(a, b xmlUpload) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.UploadId, b.UploadId))
+	})
+	if len(out.Upload) > limit {
+		out.Upload, out.IsTruncated = out.Upload[:limit], true
+		last := out.Upload[limit-1]
+		out.NextKeyMarker, out.NextUploadIdMarker = last.Key, last.UploadId
+	}
 	return xmlReply(http.StatusOK, out), nil
+}
+
+// pageLimit is how many items a page may have: what the parameter says, at
+// most 1000.
+func pageLimit(q *request, param string) (int, *apiError) {
+	v := q.query.Get(param)
+	if v == "" {
+		return 1000, nil
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		return 0, invalid("Invalid %s '%s'.", param, v)
+	}
+	return min(n, 1000), nil
 }

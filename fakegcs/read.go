@@ -15,13 +15,20 @@ func (s *Server) get(q *request) *reply {
 		return err.reply(q.xml)
 	}
 	defer v.blob.release()
-	if q.xml {
+	key, err := encryptionKey(q.Header, "x-goog-encryption-")
+	if err == nil {
+		err = fits(key, v.Object)
+	}
+	switch {
+	case err != nil:
+		return err.reply(q.xml)
+	case q.xml:
 		r := newReply(http.StatusOK)
 		objectHeaders(r, v.Object)
 		r.length = v.Size
 		return r
 	}
-	return jsonReply(http.StatusOK, v.resource(q.base())).set("Etag", v.Etag)
+	return jsonReply(http.StatusOK, v.resource(q.base()).withheld(key)).set("Etag", v.Etag)
 }
 
 // lookup finds the generation that a request names and checks its
@@ -112,6 +119,7 @@ func (s *Server) read(q *request) *reply {
 			return e.set("Content-Range", "bytes */"+strconv.FormatInt(v.Size, 10))
 		default:
 			r.status = http.StatusPartialContent
+			r.header.Del("X-Goog-Hash") // it is that of the whole object
 			r.set("Content-Range", "bytes "+strconv.FormatInt(from, 10)+"-"+strconv.FormatInt(to-1, 10)+"/"+strconv.FormatInt(v.Size, 10))
 		}
 	}

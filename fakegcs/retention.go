@@ -90,3 +90,28 @@ func (s *Server) retainLocked(b *bucket, was *retentionPolicy) *apiError {
 	}
 	return nil
 }
+
+// mayRetain refuses to change the retention of one object, was, into now what
+// it must not become: a locked one only grows, an unlocked one needs the
+// caller's word to shrink, https://cloud.google.com/storage/docs/object-lock.
+func mayRetain(was, is *Retention, override bool, now time.Time) *apiError {
+	if is != nil && (was == nil || *is != *was) {
+		switch {
+		case is.Mode != "Locked" && is.Mode != "Unlocked" || is.RetainUntilTime.IsZero():
+			return invalid("Both mode ('Locked' or 'Unlocked') and retainUntilTime are required.")
+		case !is.RetainUntilTime.After(now):
+			return invalid("Retain until time cannot be in the past.")
+		}
+	}
+	if was == nil {
+		return nil
+	}
+	smaller := is == nil || is.RetainUntilTime.Before(was.RetainUntilTime)
+	switch {
+	case was.Mode == "Locked" && (smaller || is.Mode != "Locked"):
+		return refuse(http.StatusForbidden, "forbidden", "The locked object retention cannot be removed. Its retention mode cannot be changed and its retention period cannot be shortened.")
+	case was.Mode != "Locked" && !override && (smaller || is.Mode == "Locked"):
+		return refuse(http.StatusForbidden, "forbidden", "The unlocked object retention cannot be removed and its retention period cannot be shortened without overriding unlocked retention intent and permission.")
+	}
+	return nil
+}

@@ -1,7 +1,6 @@
 package fakegcs
 
 import (
-	"encoding/base64"
 	"encoding/xml"
 	"net/http"
 	"strconv"
@@ -45,7 +44,7 @@ func xmlListing(q *request, l listQuery, p page) *reply {
 		KeyCount: len(p.objects) + len(p.prefixes), IsTruncated: p.next != "", NextMarker: p.next,
 	}
 	if p.next != "" {
-		out.NextContinuationToken = base64.URLEncoding.EncodeToString([]byte(p.next))
+		out.NextContinuationToken = pageToken(p.next)
 	}
 	for _, o := range p.objects {
 		out.Contents = append(out.Contents, xmlContents{o.Name, o.Generation, o.Metageneration, o.Updated.Format(time.RFC3339Nano), strconv.Quote(o.Etag), o.Size})

@@ -1,0 +1,133 @@
+package fakegcs_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/storage"
+
+	"gcsup/fakegcs"
+)
+
+// A retention policy applies to the objects that are there, and lets them go
+// when it is taken away; an event-based hold puts its beginning off.
+func TestRetentionOfPresentObjects(t *testing.T) {
+	w, bkt := official(t, &fakegcs.Options{Dir: t.TempDir()})
+	ctx := context.Background()
+	w.insert("before", "x")
+	w.insert("held", "x")
+	hold := func(on bool) {
+		t.Helper()
+		if _, err := bkt.Object("held").Update(ctx, storage.ObjectAttrsToUpdate{EventBasedHold: on}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hold(true)
+	period := func(d time.Duration) {
+		t.Helper()
+		if _, err := bkt.Update(ctx, storage.BucketAttrsToUpdate{RetentionPolicy: &storage.RetentionPolicy{RetentionPeriod: d}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until := func(name string, want time.Time) {
+		t.Helper()
+		o, _ := w.gcs.Object("bkt", name)
+		if !o.RetentionExpirationTime.Equal(want) {
+			t.Errorf("%s is retained until %v, want %v", name, o.RetentionExpirationTime, want)
+		}
+	}
+	before, _ := w.gcs.Object("bkt", "before")
+	period(time.Hour)
+	until("before", before.TimeCreated.Add(time.Hour))
+	until("held", time.Time{})
+	if err := bkt.Object("before").Delete(ctx); err == nil {
+		t.Error("deleted within the retention period")
+	}
+	w.gcs.Advance(24 * time.Hour)
+	hold(false)
+	held, _ := w.gcs.Object("bkt", "held")
+	until("held", held.Updated.Add(time.Hour))
+	period(2 * time.Hour)
+	until("before", before.TimeCreated.Add(2*time.Hour))
+	until("held", held.Updated.Add(2*time.Hour))
+	period(0)
+	until("held", time.Time{})
+	if err := bkt.Object("held").Delete(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// With versioning, retention lets a live object become noncurrent, and a hold
+// does not.
+func TestRetentionWithVersions(t *testing.T) {
+	w, bkt := official(t, nil)
+	ctx := context.Background()
+	if _, err := bkt.Update(ctx, storage.BucketAttrsToUpdate{VersioningEnabled: true, RetentionPolicy: &storage.RetentionPolicy{RetentionPeriod: time.Hour}}); err != nil {
+		t.Fatal(err)
+	}
+	w.insert("a", "one")
+	one, _ := w.gcs.Object("bkt", "a")
+	w.insert("a", "two")
+	if err := bkt.Object("a").Delete(ctx); err != nil {
+		t.Errorf("delete of a retained object: %v", err)
+	}
+	if err := bkt.Object("a").Generation(one.Generation).Delete(ctx); statusOf(err) != 403 {
+		t.Errorf("delete of a retained generation: %v", err)
+	}
+	w.insert("h", "one")
+	if _, err := bkt.Object("h").Update(ctx, storage.ObjectAttrsToUpdate{TemporaryHold: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := bkt.Object("h").Delete(ctx); statusOf(err) != 403 {
+		t.Errorf("delete of a held object: %v", err)
+	}
+	for _, a := range []answer{w.do("PUT", "/bkt/h", []byte("two")), w.do("DELETE", "/bkt/h", nil)} {
+		if a.StatusCode != 403 || !strings.Contains(a.body, "<Code>ObjectUnderActiveHold<") || !strings.Contains(a.body, "<Details>Object &#39;bkt/h&#39; is under active Temporary hold") {
+			t.Errorf("XML: %d %s", a.StatusCode, a.body)
+		}
+	}
+}
+
+// The retention of one object grows freely; to shrink, it needs the caller's
+// word while it is unlocked, and never does when it is locked.
+func TestRetentionOfOneObject(t *testing.T) {
+	w := newWorld(t, nil)
+	w.insert("a", "x")
+	now := time.Now()
+	retain := func(mode string, hours int) string {
+		return fmt.Sprintf(`{"retention":{"mode":%q,"retainUntilTime":%q}}`, mode, now.Add(time.Duration(hours)*time.Hour).UTC().Format(time.RFC3339))
+	}
+	for _, test := range []struct {
+		query, body string
+		status      int
+	}{
+		{"", `{"retention":{"mode":"Unlocked"}}`, 400},
+		{"", retain("Loose", 2), 400},
+		{"", retain("Unlocked", -1), 400},
+		{"", retain("Unlocked", 2), 200},
+		{"", retain("Unlocked", 3), 200},
+		{"", retain("Unlocked", 2), 403},
+		{"", `{"retention":null}`, 403},
+		{"", `{"retention":{}}`, 200},
+		{"", `{"contentType":"text/x"}`, 200},
+		{"", retain("Locked", 3), 403},
+		{"?overrideUnlockedRetention=true", `{"retention":{"mode":null,"retainUntilTime":null}}`, 200},
+		{"", `{"retention":null}`, 200},
+		{"", retain("Unlocked", 9), 200},
+		{"?overrideUnlockedRetention=true", retain("Locked", 8), 200},
+		{"?overrideUnlockedRetention=true", retain("Locked", 7), 403},
+		{"?overrideUnlockedRetention=true", retain("Unlocked", 9), 403},
+		{"?overrideUnlockedRetention=true", `{"retention":null}`, 403},
+		{"", retain("Locked", 9), 200},
+	} {
+		if a := w.do("PATCH", "/storage/v1/b/bkt/o/a"+test.query, []byte(test.body)); a.StatusCode != test.status {
+			t.Fatalf("%s %s = %d %s, want %d", test.query, test.body, a.StatusCode, a.body, test.status)
+		}
+	}
+	if a := w.do("DELETE", "/storage/v1/b/bkt/o/a", nil); a.StatusCode != 403 || !strings.Contains(a.body, "retentionPolicyNotMet") {
+		t.Errorf("delete: %d %s", a.StatusCode, a.body)
+	}
+}
