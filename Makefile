@@ -17,10 +17,12 @@ check:
 bench:
 	go test -run '^$$' -bench . -benchtime 3x ./upload/gcs
 
-# compat uploads to the emulator with the clients that are installed here:
-# gcloud, gsutil, rclone and ours. COMPAT_ALL=1 fails where one is missing.
+# compat uploads to the emulator with other programs, kills them, and runs them
+# again: the official library, and of gcloud, gsutil and rclone those that are
+# installed. make compat CLIENT=rclone runs one, COMPAT_ALL=1 fails where one is
+# missing, and internal/compat/install-rclone.sh builds rclone.
 compat:
-	sh internal/compat/compat.sh
+	sh internal/compat/compat.sh $(CLIENT)
 
 # live holds what we assume against the real service, with your credentials:
 # make live BUCKET=gs://BUCKET. It is never part of CI.

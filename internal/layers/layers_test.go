@@ -11,19 +11,20 @@ import (
 // link, directly or not: exact paths, or a module with "/...". A package that
 // is not listed fails the test, so a new one gets its place here.
 var allowed = map[string][]string{
-	"gcsup/backoff":              {},
-	"gcsup/chunk":                {},
-	"gcsup/session":              {"gcsup/backoff", "gcsup/chunk", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
-	"gcsup/upload":               {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
-	"gcsup/upload/gcs":           {"*"},
-	"gcsup/cmd/gcsup":            {"*"},
-	"gcsup/fakegcs":              {},
-	"gcsup/fakegcs/fakegcstest":  {"gcsup/fakegcs"},
-	"gcsup/fakegcs/pipenet":      {},
-	"gcsup/internal/layers":      {},
-	"gcsup/internal/herd":        {"gcsup/backoff"},
-	"gcsup/internal/fire":        {}, // tests only
-	"gcsup/internal/compat/live": {"*"},
+	"gcsup/backoff":                  {},
+	"gcsup/chunk":                    {},
+	"gcsup/session":                  {"gcsup/backoff", "gcsup/chunk", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
+	"gcsup/upload":                   {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
+	"gcsup/upload/gcs":               {"*"},
+	"gcsup/cmd/gcsup":                {"*"},
+	"gcsup/fakegcs":                  {},
+	"gcsup/fakegcs/fakegcstest":      {"gcsup/fakegcs"},
+	"gcsup/fakegcs/pipenet":          {},
+	"gcsup/internal/layers":          {},
+	"gcsup/internal/herd":            {"gcsup/backoff"},
+	"gcsup/internal/fire":            {}, // tests only
+	"gcsup/internal/compat/live":     {"*"},
+	"gcsup/internal/compat/official": {"cloud.google.com/...", "github.com/...", "go.opentelemetry.io/...", "golang.org/...", "google.golang.org/...", "cel.dev/..."},
 }
 
 // Only these may import packages that are above the libraries.

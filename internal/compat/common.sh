@@ -1,0 +1,114 @@
+# What the scripts of the clients share; compat.sh runs them and sets
+#   work    a directory of this client's own, deleted afterwards
+#   gcsup   the program under test
+#   small, large, large_size    files of random bytes
+set -eu
+
+quantum=262144 # what the service commits in
+host=          # of the emulator that runs, with the scheme
+ca=            # the certificate of its authority, with --tls
+emulator=      # its process
+victim=        # the process group of what "background" started
+
+finish() {
+	for group in $victim; do kill -s KILL -- "-$group" 2>/dev/null || true; done
+	if [ -n "$emulator" ]; then kill "$emulator" 2>/dev/null || true; fi
+}
+trap finish EXIT
+trap 'exit 143' INT TERM HUP
+
+fail() { echo "FAIL $*" >&2; exit 1; }
+ok() { echo "ok   $*"; }
+# need COMMAND: ends the script, without an error unless COMPAT_ALL is set,
+# where the client isn't installed.
+need() {
+	command -v "$1" >/dev/null && return
+	if [ -n "${COMPAT_ALL:-}" ]; then fail "$1 is not installed"; fi
+	echo "---- $1 is not installed"
+	exit 0
+}
+
+# start_emulator FLAG...: another in place of the one before.
+start_emulator() {
+	stop_emulator
+	rm -f "$work/ready"
+	"$gcsup" emulator --addr 127.0.0.1:0 --create-buckets "$@" >"$work/ready" 2>"$work/emulator.log" &
+	emulator=$!
+	tries=0
+	until [ -s "$work/ready" ] || [ $tries -ge 100 ]; do
+		tries=$((tries + 1))
+		sleep 0.1
+	done
+	host=$(sed -n 's/^export STORAGE_EMULATOR_HOST=//p' "$work/ready")
+	[ -n "$host" ] || fail "the emulator did not start: $(cat "$work/emulator.log")"
+	ca=$(sed -n 's/.*SSL_CERT_FILE=//p' "$work/emulator.log")
+}
+# start_slow RATE: an empty emulator that takes and gives so many bytes per
+# second, and keeps them in a directory.
+start_slow() {
+	stop_emulator
+	rm -rf "$work/bytes"
+	start_emulator --dir "$work/bytes" --rate "$1"
+}
+# lift_limit: the same bytes, and no limit.
+lift_limit() { start_emulator --dir "$work/bytes"; }
+stop_emulator() {
+	if [ -z "$emulator" ]; then return; fi
+	kill "$emulator"
+	wait "$emulator" 2>/dev/null || true
+	emulator=
+}
+
+# api PATH CURL-ARGUMENT...: a request to the emulator.
+api() {
+	path=$1
+	shift
+	curl -sf --max-time 60 ${ca:+--cacert "$ca"} "$@" "$host$path"
+}
+# same OBJECT FILE: the object's bytes are those of the file.
+same() { api "/storage/v1/b/bkt/o/$1?alt=media" | cmp -s - "$2" || fail "$1 has not the bytes of $2"; }
+# absent OBJECT
+absent() { if api "/storage/v1/b/bkt/o/$1" >/dev/null; then fail "$1 is still there"; fi; }
+# count NAME: a total since the emulator started: "received", or an operation.
+count() {
+	n=$(api /_fakegcs/stats | sed -n 's/.*"'"$1"'": \([0-9]*\).*/\1/p')
+	echo "${n:-0}"
+}
+# faults JSON: appends to the fault plan.
+faults() { api /_fakegcs/faults -d "$1" || fail "the emulator refuses the faults $1"; }
+# all_fired: every fault of the plan has acted as often as it should.
+all_fired() {
+	plan=$(api /_fakegcs/faults)
+	case $plan in *'"done": false'*) fail "a fault did not act: $plan" ;; esac
+}
+
+# background COMMAND...: runs it in a process group of its own.
+background() {
+	timeout -k 1 60 "$@" >"$work/background.log" 2>&1 &
+	victim=$!
+}
+# kill_at BYTES: SIGKILL for what runs in the background, with all its
+# processes, as soon as so many bytes are in the directory of start_slow, which
+# get there as they come.
+kill_at() {
+	tries=0
+	until [ "$(ls -ln "$work/bytes/blobs" | awk '{ n += $5 } END { print n + 0 }')" -ge "$1" ]; do
+		kill -0 "$victim" 2>/dev/null || fail "ended before $1 bytes had arrived: $(cat "$work/background.log")"
+		tries=$((tries + 1))
+		[ $tries -lt 600 ] || fail "$1 bytes have not arrived after 30 s"
+		sleep 0.05
+	done
+	kill -s KILL -- "-$victim" 2>/dev/null || fail "ended before it could be killed"
+	status=0
+	wait "$victim" 2>/dev/null || status=$?
+	[ $status = 137 ] || fail "ended by itself ($status) before it could be killed: $(cat "$work/background.log")"
+	victim=
+}
+# resumed SIZE UPLOADS: so many uploads, each killed once, brought no byte twice
+# but those that the service had not committed, less than a quantum each, and
+# the metadata.
+resumed() {
+	total=$(count received)
+	[ "$total" -ge "$1" ] || fail "the emulator received $total bytes of $1"
+	[ "$total" -le $(($1 + $2 * (quantum + 16384))) ] || fail "it did not resume: the emulator received $total bytes for $1"
+}

@@ -1,0 +1,68 @@
+# gcloud storage: with and without its parallel composite uploads, through
+# faults, and killed with SIGKILL in mid-upload.
+. internal/compat/common.sh
+need gcloud
+
+# use_gcloud COMPOSITE: $gcloud is then the command for the emulator that runs,
+# with the composite mode True or False.
+use_gcloud() {
+	gcloud="env CLOUDSDK_CONFIG=$work/gcloud CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT=p
+		CLOUDSDK_CORE_DISABLE_PROMPTS=1 CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE=$host/
+		CLOUDSDK_STORAGE_PARALLEL_COMPOSITE_UPLOAD_ENABLED=$1 gcloud storage"
+}
+run() { timeout -k 1 60 $gcloud "$@" >"$work/gcloud.log" 2>&1 || fail "gcloud storage $*: $(cat "$work/gcloud.log")"; }
+
+for composite in False True; do
+	start_emulator
+	use_gcloud $composite
+	for size in small large; do
+		eval "file=\$$size"
+		run cp "$file" "gs://bkt/$size"
+		same "$size" "$file"
+	done
+	composed=$(count compose)
+	case $composite in
+	False) [ "$composed" = 0 ] || fail "gcloud composed an object without its composite mode" ;;
+	True) [ "$composed" = 1 ] || fail "gcloud composed $composed objects in its composite mode, want the large one" ;;
+	esac
+	ok "gcloud storage cp, composite $composite: $composed composed"
+done
+
+# The emulator has large and small.
+run ls gs://bkt/
+[ "$(cat "$work/gcloud.log")" = "gs://bkt/large
+gs://bkt/small" ] || fail "gcloud storage ls: $(cat "$work/gcloud.log")"
+timeout -k 1 60 $gcloud cat gs://bkt/small 2>"$work/gcloud.log" | cmp -s - "$small" || fail "gcloud storage cat: $(cat "$work/gcloud.log")"
+run cp gs://bkt/small gs://bkt/dir/copied
+same dir%2Fcopied "$small"
+run rm gs://bkt/small
+absent small
+run cp gs://bkt/large "$work/back"
+cmp -s "$work/back" "$large" || fail "gcloud storage cp read something else"
+run rm gs://bkt/large gs://bkt/dir/copied
+absent large
+absent dir%2Fmoved
+ok "gcloud storage ls, cat, cp between objects, cp back, rm"
+
+# A 503 and then a broken connection in the middle of one upload.
+start_emulator
+use_gcloud False
+faults '[{"match": {"op": "finalize", "object": "faults"}, "do": {"effect": "status-after", "status": 503, "bytes": 50000000}},
+	{"match": {"op": "finalize", "object": "faults"}, "do": {"effect": "cut-request", "bytes": 50000000}}]'
+run cp "$large" gs://bkt/faults
+all_fired
+same faults "$large"
+ok "gcloud storage cp through a 503 and a reset: $(count received) bytes received for $large_size"
+
+for composite in False True; do
+	start_slow 50MiB
+	use_gcloud $composite
+	background $gcloud cp "$large" gs://bkt/killed
+	kill_at 60000000
+	run cp "$large" gs://bkt/killed
+	# The parts of a composite upload are uploads of their own.
+	resumed "$large_size" "$([ $composite = True ] && echo 32 || echo 1)"
+	lift_limit
+	same killed "$large"
+	ok "gcloud storage cp, composite $composite, killed and run again: $total bytes received for $large_size"
+done

@@ -1,0 +1,29 @@
+# gsutil, which speaks only https.
+. internal/compat/common.sh
+need gsutil
+
+start_emulator --tls
+address=${host#https://}
+cat >"$work/boto.cfg" <<CFG
+[Credentials]
+gs_json_host = ${address%:*}
+gs_json_port = ${address##*:}
+gs_host = ${address%:*}
+gs_port = ${address##*:}
+[Boto]
+num_retries = 1
+[GSUtil]
+state_dir = $work/gsutil
+check_hashes = always
+software_update_check_period = 0
+CFG
+export BOTO_CONFIG="$work/boto.cfg" CLOUDSDK_CONFIG="$work/gcloud" CLOUDSDK_CORE_PASS_CREDENTIALS_TO_GSUTIL=False
+run() { timeout -k 1 60 gsutil -o "Boto:ca_certificates_file=$ca" "$@" >"$work/gsutil.log" 2>&1 || fail "gsutil $*: $(cat "$work/gsutil.log")"; }
+
+run cp "$small" gs://bkt/small
+same small "$small"
+run cp "$large" gs://bkt/large
+same large "$large"
+run rm gs://bkt/small
+absent small
+ok "gsutil cp, small and large, and rm"
