@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -48,31 +51,15 @@ type fetch struct {
 func findCredentials(ctx context.Context, file, universe string) (*credentials, error) {
 	// Tokens are refreshed long after ctx may have ended.
 	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, &http.Client{Timeout: tokenTimeout})
-	params := google.CredentialsParams{Scopes: []string{scope}}
-	find := func() (*google.Credentials, error) {
-		if file == "" {
-			return google.FindDefaultCredentialsWithParams(ctx, params)
-		}
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		var kind struct {
-			Type google.CredentialsType `json:"type"`
-		}
-		if err := json.Unmarshal(data, &kind); err != nil {
-			return nil, fmt.Errorf("%s is not JSON", file) // the parser's message could quote a key
-		}
-		return google.CredentialsFromJSONWithTypeAndParams(ctx, data, kind.Type, params)
-	}
+	find := func() (*google.Credentials, error) { return find(ctx, file) }
 	found, err := find()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", session.ErrCredentials, err)
+		return nil, err
 	}
 	if found.JSON != nil {
 		theirs, err := found.GetUniverseDomain()
 		if err == nil && theirs != universe {
-			return nil, fmt.Errorf("%w: they belong to the universe %s, the endpoint to %s; set GOOGLE_CLOUD_UNIVERSE_DOMAIN", session.ErrCredentials, theirs, universe)
+			return nil, unusable("they belong to the universe %s, the endpoint to %s; set GOOGLE_CLOUD_UNIVERSE_DOMAIN", theirs, universe)
 		}
 	}
 	var named struct {
@@ -80,6 +67,73 @@ func findCredentials(ctx context.Context, file, universe string) (*credentials, 
 	}
 	_ = json.Unmarshal(found.JSON, &named) // there is none without a file
 	return &credentials{find: find, quotaProject: named.QuotaProject, source: found.TokenSource}, nil
+}
+
+// find looks in the places of Application Default Credentials, and opens their
+// files itself: the library's errors do not tell a file that is no good from
+// none. https://cloud.google.com/docs/authentication/application-default-credentials#order
+func find(ctx context.Context, file string) (*google.Credentials, error) {
+	params := google.CredentialsParams{Scopes: []string{scope}}
+	named, advice := file, "name another file"
+	if env := os.Getenv("GOOGLE_APPLICATION_CREDENTIALS"); file == "" && env != "" {
+		file, named, advice = env, env+", which GOOGLE_APPLICATION_CREDENTIALS names", "correct it, or unset it and run gcloud auth application-default login"
+	}
+	if file == "" {
+		if file = gcloudFile(); file == "" {
+			creds, err := google.FindDefaultCredentialsWithParams(ctx, params)
+			if err != nil {
+				return nil, noCredentials{errors.New("no credentials found: run gcloud auth application-default login, or let GOOGLE_APPLICATION_CREDENTIALS name a key file")}
+			}
+			return creds, nil
+		}
+		named, advice = file, "make it anew with gcloud auth application-default login"
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		if pe, ok := errors.AsType[*fs.PathError](err); ok {
+			err = pe.Err // named says the path
+		}
+		return nil, unusable("%s: %w; %s", named, err, advice)
+	}
+	var kind struct {
+		Type google.CredentialsType `json:"type"`
+	}
+	if err := json.Unmarshal(data, &kind); err != nil {
+		return nil, unusable("%s: not JSON; %s", named, advice) // the parser's message could quote a key
+	}
+	creds, err := google.CredentialsFromJSONWithTypeAndParams(ctx, data, kind.Type, params)
+	if err != nil {
+		return nil, unusable("%s: %w; %s", named, err, advice)
+	}
+	return creds, nil
+}
+
+// gcloudFile is the file that gcloud auth application-default login makes, ""
+// if there is none.
+func gcloudFile() string {
+	dir := os.Getenv("APPDATA")
+	if runtime.GOOS != "windows" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		dir = filepath.Join(home, ".config")
+	}
+	path := filepath.Join(dir, "gcloud", "application_default_credentials.json")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return path
+}
+
+// noCredentials is an error that wraps [session.ErrCredentials] without its
+// text: that is for credentials that were shown to the service.
+type noCredentials struct{ error }
+
+func (e noCredentials) Unwrap() []error { return []error{e.error, session.ErrCredentials} }
+
+func unusable(format string, args ...any) error {
+	return noCredentials{fmt.Errorf("credentials cannot be used: "+format, args...)}
 }
 
 // token is one that has not expired and was not rejected. Fetching one does not
@@ -114,7 +168,7 @@ func (c *credentials) run(f *fetch) {
 		// Found again from the start: the file may be a new one by now.
 		found, err := c.find()
 		if err != nil {
-			f.err = fmt.Errorf("%w: %w", session.ErrCredentials, err)
+			f.err = err
 		} else {
 			source = found.TokenSource
 		}
@@ -149,14 +203,14 @@ func tokenError(err error) error {
 			status = re.Response.StatusCode
 		}
 		why := strings.TrimSpace(re.ErrorCode + " " + re.ErrorDescription)
-		err = fmt.Errorf("cannot get a token: status %d %s", status, why)
+		err = fmt.Errorf("the token service answered %d %s", status, why)
 		if backoff.Status(status, "") == backoff.Transient {
 			return unavailable{err}
 		}
 	} else if backoff.Network(err) == backoff.Transient {
 		return err
 	}
-	return fmt.Errorf("%w: %w", session.ErrCredentials, err)
+	return noCredentials{fmt.Errorf("no access token can be had with them: %w", err)}
 }
 
 // unavailable is an error that waiting may cure. It is a net.Error, which is
