@@ -36,12 +36,19 @@ type Spec struct {
 	// https://cloud.google.com/storage/docs/request-preconditions
 	IfGenerationMatch     *int64 `json:"if_generation_match,omitempty"` // 0: only if there is no object
 	IfMetagenerationMatch *int64 `json:"if_metageneration_match,omitempty"`
+
+	// NoClobber says why IfGenerationMatch is 0: to leave an object alone that
+	// is there, which is no failure. The error is [ErrPrecondition] all the
+	// same; this is kept for the process that resumes, so that it takes it as
+	// the one that began would have.
+	NoClobber bool `json:"no_clobber,omitempty"`
 }
 
 // URL is the destination as people write it: gs://bucket/object.
 func (s Spec) URL() string { return "gs://" + s.Bucket + "/" + s.Object }
 
-// Equal reports whether both make the same object under the same conditions.
+// Equal reports whether both make the same object under the same conditions,
+// whatever NoClobber calls it when these do not hold.
 func (s Spec) Equal(t Spec) bool {
 	return maps.Equal(s.Metadata, t.Metadata) &&
 		equalPtr(s.IfGenerationMatch, t.IfGenerationMatch) &&

@@ -55,6 +55,10 @@ func TestSpecEqual(t *testing.T) {
 	if !base.Equal(again) || !(session.Spec{}).Equal(session.Spec{Metadata: map[string]string{}}) {
 		t.Error("equal Specs are not Equal")
 	}
+	again.NoClobber = true // makes no other object
+	if !base.Equal(again) {
+		t.Error("a Spec with NoClobber is not Equal")
+	}
 	for i := range reflect.TypeFor[session.Spec]().NumField() {
 		for _, clear := range []bool{true, false} {
 			changed := base
@@ -72,6 +76,8 @@ func TestSpecEqual(t *testing.T) {
 				if clear {
 					*v = nil
 				}
+			case *bool:
+				continue // NoClobber
 			default:
 				t.Fatalf("teach this test about %T", v)
 			}
