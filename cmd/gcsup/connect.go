@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"gcsup/session"
 	"gcsup/upload"
@@ -15,36 +17,45 @@ import (
 // connection is what uploads need: the service, or an emulator in its place,
 // and the saved uploads.
 type connection struct {
-	uploader *upload.Uploader
 	endpoint string
-	store    *session.Dir // nil when not asked for
-	client   *gcs.Client
+	store    *session.Dir   // nil when not asked for
 	emulator *localEmulator // nil: the service
+	where    gcs.Options
+
+	client   *gcs.Client // nil until dial, as is the next
+	uploader *upload.Uploader
 }
 
-// connect finds the service. The options are completed with what the flags
-// say; saved says whether the saved uploads are needed.
-func (f *placeFlags) connect(ctx context.Context, opts upload.Options, saved bool) (_ *connection, err error) {
-	c := &connection{}
+// check refuses flags that make no sense, whatever is there to connect to.
+func (f *placeFlags) check() error {
+	if f.emulator.on && f.endpoint != "" {
+		return usagef("--emulator and --endpoint exclude each other")
+	}
+	_, err := f.headers.header()
+	return err
+}
+
+// open finds the endpoint and, if saved, the saved uploads. It asks nobody for
+// credentials: see dial.
+func (f *placeFlags) open(ctx context.Context, saved bool) (_ *connection, err error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	c := &connection{where: gcs.Options{Endpoint: f.endpoint}}
 	defer func() {
 		if err != nil {
 			c.close()
 		}
 	}()
-	where := gcs.Options{Endpoint: f.endpoint}
-	if where.Header, err = f.headers.header(); err != nil {
+	if c.where.Header, err = f.headers.header(); err != nil {
 		return nil, err
 	}
 	if saved {
 		if c.store, err = f.openStore(); err != nil {
 			return nil, err
 		}
-		opts.Store = c.store
 	}
 	if f.emulator.on {
-		if f.endpoint != "" {
-			return nil, usagef("--emulator and --endpoint exclude each other")
-		}
 		dir, err := f.emulatorDir()
 		if err != nil {
 			return nil, err
@@ -52,19 +63,56 @@ func (f *placeFlags) connect(ctx context.Context, opts upload.Options, saved boo
 		if c.emulator, err = startLocal(dir); err != nil {
 			return nil, err
 		}
-		where.Endpoint, where.Transport, where.Anonymous = c.emulator.endpoint, c.emulator.transport, true
+		c.where.Endpoint, c.where.Transport, c.where.Anonymous = c.emulator.endpoint, c.emulator.transport, true
+		c.endpoint = c.emulator.endpoint
+		return c, nil
 	}
-	if c.client, err = gcs.New(ctx, &where); err != nil {
-		if errors.Is(err, session.ErrCredentials) {
-			return nil, err
-		}
+	// What needs no credentials needs nobody else either.
+	anonymous := c.where
+	anonymous.Anonymous = true
+	client, err := gcs.New(ctx, &anonymous)
+	if err != nil {
 		return nil, kinded{err, errConfig}
 	}
-	c.endpoint = c.client.Endpoint()
-	if c.uploader, err = c.client.Uploader(&opts); err != nil {
-		return nil, kinded{err, errUsage}
+	c.endpoint = client.Endpoint()
+	return c, client.Close()
+}
+
+// dial finds the credentials. The options are completed with what open found.
+func (c *connection) dial(ctx context.Context, opts upload.Options) (err error) {
+	if c.store != nil {
+		opts.Store = c.store
 	}
-	return c, nil
+	if c.client, err = gcs.New(ctx, &c.where); err != nil {
+		if errors.Is(err, session.ErrCredentials) {
+			return err
+		}
+		return kinded{err, errConfig}
+	}
+	if c.uploader, err = c.client.Uploader(&opts); err != nil {
+		return kinded{err, errUsage}
+	}
+	return nil
+}
+
+// elsewhere is the error of a saved upload that was begun at another endpoint
+// than the one in use: it says how to name that.
+func (f *placeFlags) elsewhere(c *connection, t *session.Token) error {
+	var text string
+	switch {
+	case isLocal(t.Endpoint):
+		text = "it was begun with --emulator: give --emulator=DIR, with the directory that it had then"
+		if dir, err := stateDir(f.stateDir); err == nil && t.Endpoint == localEndpoint(filepath.Join(dir, "emulator")) {
+			text = "it was begun with --emulator: give that again"
+		}
+	case os.Getenv("STORAGE_EMULATOR_HOST") != "" && strings.HasPrefix(t.Endpoint, "https://storage."):
+		text = fmt.Sprintf("it was begun at %s: unset STORAGE_EMULATOR_HOST", t.Endpoint)
+	case strings.HasPrefix(t.Endpoint, "https://storage."):
+		text = fmt.Sprintf("it was begun at %s: leave --emulator and --endpoint away", t.Endpoint)
+	default:
+		text = fmt.Sprintf("it was begun at %s, not at %s: set STORAGE_EMULATOR_HOST=%[1]s if that is an emulator, else give --endpoint=%[1]s", t.Endpoint, endpointText(c.endpoint))
+	}
+	return kinded{errors.New(text), session.ErrForeignURI}
 }
 
 func (c *connection) close() {

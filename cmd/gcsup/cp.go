@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -38,7 +40,8 @@ where the service stands. If the file has changed since, nothing is sent.`,
   gcsup cp *.parquet gs://my-bucket/2026/
   pg_dump db | gcsup cp - gs://my-bucket/db.sql
   gcsup cp --emulator disk.img gs://any-name/    # no account, no network`,
-		Args: cobra.MinimumNArgs(2),
+		SuggestFor: []string{"copy", "upload", "put"},
+		Args:       atLeast(2, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, std, args[:len(args)-1], args[len(args)-1])
 		},
@@ -55,7 +58,6 @@ where the service stands. If the file has changed since, nothing is sent.`,
 
 func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destination string) error {
 	r := newReporter(std, f.output, cmd.Flags())
-	var c *connection
 	tasks := make([]task, len(sources))
 	for i, source := range sources {
 		tasks[i] = task{source: source, destination: destination, skip: f.noClobber}
@@ -64,36 +66,64 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 	if err != nil {
 		return r.refuse(tasks, err)
 	}
+	specs := make([]session.Spec, len(jobs))
 	for i, j := range jobs {
-		spec := f.spec(j, cmd.Flags().Changed("if-generation-match"))
-		tasks[i].destination = spec.URL()
-		tasks[i].do = func(ctx context.Context) (*upload.Result, error) {
-			if j.source == stdinName {
-				return c.uploader.Reader(ctx, std.in, spec)
-			}
-			if err := checkSource(j.source, spec); err != nil {
-				return nil, err
-			}
-			return c.uploader.File(ctx, j.source, spec)
-		}
+		specs[i] = f.spec(j, cmd.Flags().Changed("if-generation-match"))
+		tasks[i].destination = specs[i].URL()
 	}
-	if f.noClobber && cmd.Flags().Changed("if-generation-match") {
-		return r.refuse(tasks, usagef("--no-clobber and --if-generation-match exclude each other"))
-	}
-	if cmd.Flags().Changed("if-generation-match") && f.generation < 0 {
-		return r.refuse(tasks, usagef("--if-generation-match %d: a generation is not negative", f.generation))
-	}
-	opts, err := f.send.options()
+	opts, err := f.check(cmd.Flags(), specs)
 	if err != nil {
 		return r.refuse(tasks, err)
 	}
+
+	// Nobody is to look for credentials, or for a bucket, to learn that a
+	// source's name was mistyped.
+	var c *connection
+	for i, j := range jobs {
+		if j.source == stdinName {
+			tasks[i].do = func(ctx context.Context) (*upload.Result, error) {
+				return c.uploader.Reader(ctx, std.in, specs[i])
+			}
+			continue
+		}
+		tasks[i].err = checkSource(j.source, specs[i])
+		tasks[i].do = func(ctx context.Context) (*upload.Result, error) {
+			return c.uploader.File(ctx, j.source, specs[i])
+		}
+	}
+	if hopeless(tasks) {
+		return r.run(cmd.Context(), &connection{}, tasks)
+	}
 	opts.Observer, opts.Logger = r.observe, f.output.logger(r.console)
 	files := slices.ContainsFunc(sources, func(s string) bool { return s != stdinName })
-	if c, err = f.place.connect(cmd.Context(), opts, files); err != nil {
-		return r.refuse(tasks, err)
+	if c, err = f.place.open(cmd.Context(), files); err != nil {
+		return r.unconnected(cmd.Context(), tasks, err)
 	}
 	defer c.close()
+	if err := c.dial(cmd.Context(), opts); err != nil {
+		return r.unconnected(cmd.Context(), tasks, err)
+	}
 	return r.run(cmd.Context(), c, tasks)
+}
+
+// check refuses flags that make no sense, and returns the options that the
+// others make.
+func (f *cpFlags) check(given *pflag.FlagSet, specs []session.Spec) (upload.Options, error) {
+	switch {
+	case f.noClobber && given.Changed("if-generation-match"):
+		return upload.Options{}, usagef("--no-clobber and --if-generation-match exclude each other")
+	case f.generation < 0:
+		return upload.Options{}, usagef("--if-generation-match %d: a generation is not negative", f.generation)
+	}
+	for _, spec := range specs {
+		if err := spec.Validate(); err != nil {
+			return upload.Options{}, err
+		}
+	}
+	if err := f.place.check(); err != nil {
+		return upload.Options{}, err
+	}
+	return f.send.options()
 }
 
 // spec is the object that a job makes.
@@ -104,14 +134,14 @@ func (f *cpFlags) spec(j job, generation bool) session.Spec {
 	}
 	switch {
 	case f.noClobber:
-		spec.IfGenerationMatch = new(int64)
+		spec.IfGenerationMatch, spec.NoClobber = new(int64), true
 	case generation:
 		spec.IfGenerationMatch = new(f.generation)
 	}
 	return spec
 }
 
-// checkSource refuses what is no file, and says what to do.
+// checkSource refuses what is no file, or cannot be read, and says what to do.
 func checkSource(path string, spec session.Spec) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -120,11 +150,15 @@ func checkSource(path string, spec session.Spec) error {
 	var what string
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
-		return nil
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return f.Close()
 	case mode.IsDir():
-		what = fmt.Sprintf("a directory, and cp does not go into directories; name the files in it, as in %s/*", shellQuote(path))
+		what = fmt.Sprintf("a directory, and cp does not go into directories; name the files in it, as in %s/*", shellQuote(strings.TrimSuffix(path, "/")))
 	case mode&(fs.ModeNamedPipe|fs.ModeCharDevice|fs.ModeDevice) != 0:
-		what = fmt.Sprintf("a pipe or a device; upload what it gives as a stream: gcsup cp - %s < %s", shellQuote(spec.URL()), shellQuote(path))
+		what = fmt.Sprintf("a pipe or a device; upload what it gives as a stream: %s cp - %s < %s", program(), shellQuote(spec.URL()), shellQuote(path))
 	default:
 		what = mode.Type().String()
 	}

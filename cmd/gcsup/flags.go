@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -138,22 +140,24 @@ func (b *byteSize) String() string {
 	return fmt.Sprint(n)
 }
 
+var errSize = errors.New("want a size such as 8MiB")
+
 func (b *byteSize) Set(text string) error {
 	n, err := humanize.ParseBytes(text)
 	if err != nil || n > math.MaxInt64 {
-		return fmt.Errorf("want a size such as 8MiB")
+		return errSize
 	}
 	*b = byteSize(n)
 	return nil
 }
 
 // resumeCommand is the command line that resumes an upload: what a user can
-// paste, in any directory and without this one's environment. Headers are left
-// out, their values may be secret.
-func resumeCommand(fs *pflag.FlagSet, id string) string {
-	words := []string{"gcsup", "resume", id}
-	given := map[string]bool{}
-	fs.Visit(func(f *pflag.Flag) {
+// paste, in any directory. It names what this run took from the environment, in
+// case that it was set for this run alone. Not so credentials: where they are is
+// the environment's matter. Headers are left out, their values may be secret.
+func resumeCommand(program string, given *pflag.FlagSet, id string) string {
+	words := []string{program, "resume", id}
+	given.Visit(func(f *pflag.Flag) {
 		value := f.Value.String()
 		switch f.Name {
 		case "state-dir", "emulator":
@@ -162,24 +166,19 @@ func resumeCommand(fs *pflag.FlagSet, id string) string {
 		default:
 			return
 		}
-		given[f.Name] = true
-		if value == "" {
-			words = append(words, "--"+f.Name) // --emulator alone
-			return
+		word := "--" + f.Name
+		if value != "" { // --emulator alone
+			word += "=" + value
 		}
-		words = append(words, "--"+f.Name+"="+value)
+		words = append(words, shellQuote(word))
 	})
-	if dir := os.Getenv(stateDirEnv); dir != "" && !given["state-dir"] {
-		words = append(words, "--state-dir="+absolute(dir))
+	if dir := os.Getenv(stateDirEnv); dir != "" && !given.Changed("state-dir") {
+		words = append(words, shellQuote("--state-dir="+absolute(dir)))
 	}
-	if host := os.Getenv("STORAGE_EMULATOR_HOST"); host != "" && !given["endpoint"] && !given["emulator"] {
-		if !strings.Contains(host, "://") {
-			host = "http://" + host
-		}
-		words = append(words, "--endpoint="+host)
-	}
-	for i, w := range words {
-		words[i] = shellQuote(w)
+	// Not as --endpoint, for which credentials are needed. cmd.exe has no such
+	// way of writing it; there it is set for more than one command.
+	if host := os.Getenv("STORAGE_EMULATOR_HOST"); host != "" && !given.Changed("emulator") && runtime.GOOS != "windows" {
+		words = slices.Insert(words, 0, "STORAGE_EMULATOR_HOST="+shellQuote(host))
 	}
 	return strings.Join(words, " ")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/pipenet"
@@ -21,32 +22,59 @@ type localEmulator struct {
 	transport http.RoundTripper
 }
 
-// startLocal starts an emulator on dir. The endpoint is a name for the
-// directory and reaches nothing else, so that an upload has the same ID in the
-// next process: https://www.rfc-editor.org/rfc/rfc6761#section-6.4.
+// startLocal starts an emulator on dir.
 func startLocal(dir string) (*localEmulator, error) {
 	e, err := newEmulated(fakegcs.Options{Dir: dir, CreateBuckets: true})
 	if err != nil {
 		return nil, err
 	}
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
-	}
-	sum := sha256.Sum256([]byte(dir))
 	ln, dial := pipenet.Listen()
 	e.serve(ln)
 	transport := gcs.NewTransport()
 	transport.Proxy = nil
 	transport.DialContext = dial
 	return &localEmulator{
-		emulated: e, dir: dir, transport: transport,
-		endpoint: "http://emulator-" + hex.EncodeToString(sum[:4]) + ".invalid",
+		emulated: e, dir: realPath(dir), transport: transport,
+		endpoint: localEndpoint(dir),
 	}, nil
+}
+
+const (
+	localPrefix = "http://emulator-"
+	localSuffix = ".invalid"
+)
+
+// localEndpoint is a name for a directory. It reaches nothing, and makes an
+// upload have the same ID in the next process:
+// https://www.rfc-editor.org/rfc/rfc6761#section-6.4.
+func localEndpoint(dir string) string {
+	sum := sha256.Sum256([]byte(realPath(dir)))
+	return localPrefix + hex.EncodeToString(sum[:4]) + localSuffix
+}
+
+// isLocal reports whether an endpoint is one of localEndpoint's.
+func isLocal(endpoint string) bool {
+	return strings.HasPrefix(endpoint, localPrefix) && strings.HasSuffix(endpoint, localSuffix)
+}
+
+// endpointText is how one gives an endpoint: as --endpoint, or as --emulator.
+func endpointText(endpoint string) string {
+	if isLocal(endpoint) {
+		return "--emulator"
+	}
+	return endpoint
+}
+
+func realPath(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real
+	}
+	return dir
 }
 
 // where says where the objects are, and how to get at them.
 func (e *localEmulator) where() string {
-	return fmt.Sprintf("the emulator keeps its objects in %s; gcsup emulator --dir %s serves them", e.dir, shellQuote(e.dir))
+	return fmt.Sprintf("the emulator keeps its objects in %s; %s emulator --dir %s serves them", e.dir, program(), shellQuote(e.dir))
 }
 
 func (e *localEmulator) close() { _ = e.emulated.close() }

@@ -75,8 +75,8 @@ func execute(ctx context.Context, args []string, std stdio) int {
 	if code, ok := errors.AsType[exitCode](err); ok {
 		return int(code)
 	}
-	if !*started { // cobra's own: unknown command, bad flag, wrong number of arguments
-		err = usagef("%s; see gcsup help", strings.Join(strings.Fields(err.Error()), " "))
+	if !*started && !errors.Is(err, errUsage) { // cobra's own
+		err = usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), help(root))
 	}
 	newConsole(std.err, false).fail(err.Error())
 	return classify(err).code
@@ -91,6 +91,7 @@ func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 // was understood and the command itself begins.
 func newRoot(std stdio) (root *cobra.Command, started *bool) {
 	started = new(bool)
+	showVersion := false
 	root = &cobra.Command{
 		Use:   "gcsup",
 		Short: "Upload to Cloud Storage, and resume what was interrupted",
@@ -100,6 +101,13 @@ appears is byte-identical to the source, or does not appear.
 
 Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 not there; 73 precondition;
 74 local I/O; 75 temporary, run again to resume; 77 permission; 78 configuration.`,
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if showVersion {
+				return printVersion(std.out)
+			}
+			return cmd.Help()
+		},
 		SilenceErrors:    true,
 		SilenceUsage:     true,
 		PersistentPreRun: func(*cobra.Command, []string) { *started = true },
@@ -107,6 +115,8 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 not there; 73 preconditio
 	root.SetIn(std.in)
 	root.SetOut(std.out)
 	root.SetErr(std.err)
+	root.SetFlagErrorFunc(flagError)
+	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	root.AddCommand(
 		newCp(std),
 		newResume(std),

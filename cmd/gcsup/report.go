@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -20,7 +21,8 @@ import (
 type task struct {
 	source      string
 	destination string
-	skip        bool // a precondition that fails is no failure
+	skip        bool  // a precondition that fails is no failure
+	err         error // it is known to fail, without do
 	do          func(context.Context) (*upload.Result, error)
 }
 
@@ -32,6 +34,7 @@ type reporter struct {
 	flags   outputFlags
 	given   *pflag.FlagSet // for the command that resumes
 
+	endpoint string // in use, for hints
 	mu       sync.Mutex
 	current  task
 	progress *progress // nil when quiet, and between uploads
@@ -47,13 +50,18 @@ func newReporter(std stdio, flags outputFlags, given *pflag.FlagSet) *reporter {
 // exit code is that of the first that failed. After an interruption the rest
 // is not begun.
 func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
+	r.endpoint = c.endpoint
 	code, done, stored := exitOK, 0, false
 	for _, t := range tasks {
 		if ctx.Err() != nil {
 			break
 		}
 		r.begin(t)
-		res, err := t.do(ctx)
+		var res *upload.Result
+		err := t.err
+		if err == nil {
+			res, err = t.do(ctx)
+		}
 		err = ofSource(err, t.source)
 		r.end(res, err)
 		if err != nil && !t.skipped(err) && code == exitOK {
@@ -89,7 +97,25 @@ func (r *reporter) refuse(tasks []task, err error) error {
 			r.print(newResultLine(t.source, t.destination, statusFailed, nil, err))
 		}
 	}
-	return withHint(err)
+	return withHint(err, "")
+}
+
+// hopeless reports whether all tasks are known to fail.
+func hopeless(tasks []task) bool {
+	return !slices.ContainsFunc(tasks, func(t task) bool { return t.err == nil })
+}
+
+// unconnected reports tasks for which there is no connection.
+func (r *reporter) unconnected(ctx context.Context, tasks []task, err error) error {
+	if !slices.ContainsFunc(tasks, func(t task) bool { return t.err != nil }) {
+		return r.refuse(tasks, err) // one line for all
+	}
+	for i := range tasks {
+		if tasks[i].err == nil {
+			tasks[i].err = err
+		}
+	}
+	return r.run(ctx, &connection{}, tasks)
 }
 
 func (t task) skipped(err error) bool { return t.skip && errors.Is(err, session.ErrPrecondition) }
@@ -161,7 +187,7 @@ func (r *reporter) end(res *upload.Result, err error) {
 
 // explain says what went wrong and how to go on.
 func (r *reporter) explain(t task, res *upload.Result, err error) {
-	text := withHint(err).Error()
+	text := withHint(err, r.endpoint).Error()
 	if !errors.Is(err, errSource) {
 		what := t.source
 		if t.destination != "" {
@@ -177,20 +203,12 @@ func (r *reporter) explain(t task, res *upload.Result, err error) {
 		if r.given.Changed("additional-headers") {
 			also = " (with the same --additional-headers)"
 		}
-		r.console.fail("to resume: " + resumeCommand(r.given, res.ID) + also)
+		r.console.fail("to resume: " + resumeCommand(program(), r.given, res.ID) + also)
 	case classify(err).code == exitTemporary && t.source == stdinName:
 		r.console.fail("a stream cannot be resumed: run the same command again, with the same input from its beginning")
 	case classify(err).code == exitTemporary && !errors.Is(err, session.ErrInUse):
 		r.console.fail("to go on: run the same command again")
 	}
-}
-
-// withHint adds what to do about err.
-func withHint(err error) error {
-	if hint := classify(err).hint; hint != "" {
-		return fmt.Errorf("%w; %s", err, hint)
-	}
-	return err
 }
 
 // summary is the line of a finished upload.

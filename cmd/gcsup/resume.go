@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,28 +46,37 @@ it looks at uploads to the endpoint in use only.`,
 }
 
 func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) error {
+	ctx := cmd.Context()
 	r := newReporter(std, f.output, cmd.Flags())
 	named := make([]task, len(ids)) // all that is known of them so far
+	for i, id := range ids {
+		named[i].source = id
+	}
 	opts, err := f.send.options()
 	if err != nil {
 		return r.refuse(named, err)
 	}
 	opts.Observer, opts.Logger = r.observe, f.output.logger(r.console)
-	c, err := f.place.connect(cmd.Context(), opts, true)
+	c, err := f.place.open(ctx, true)
 	if err != nil {
 		return r.refuse(named, err)
 	}
 	defer c.close()
 	if len(ids) == 0 {
-		if ids, err = f.choose(cmd.Context(), c, r.console); err != nil {
+		if ids, err = f.choose(ctx, c, r.console); err != nil {
 			return err
 		}
 	}
 	tasks := make([]task, len(ids))
 	for i, id := range ids {
-		tasks[i] = resumption(cmd.Context(), c, id)
+		tasks[i] = f.resumption(ctx, c, id)
 	}
-	return r.run(cmd.Context(), c, tasks)
+	if !hopeless(tasks) {
+		if err := c.dial(ctx, opts); err != nil {
+			return r.unconnected(ctx, tasks, err)
+		}
+	}
+	return r.run(ctx, c, tasks)
 }
 
 // choose picks the uploads when none were named.
@@ -77,38 +85,42 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, con *console) (
 	if err != nil {
 		return nil, err
 	}
-	all := len(tokens)
-	tokens = slices.DeleteFunc(tokens, func(t *session.Token) bool { return t.Endpoint != c.endpoint })
-	if others := all - len(tokens); others > 0 {
-		con.message("left alone: %d saved uploads to endpoints other than %s; see gcsup sessions list", others, c.endpoint)
+	var here, others strings.Builder
+	var ids []string
+	for _, t := range tokens {
+		if t.Endpoint == c.endpoint {
+			ids = append(ids, t.ID)
+			fmt.Fprintf(&here, "\n  %s resume %s   # %s to %s", program(), t.ID, printable(t.SourcePath), printable(t.Spec.URL()))
+			continue
+		}
+		fmt.Fprintf(&others, "\n  %s (%s to %s): %v", t.ID, printable(t.SourcePath), printable(t.Spec.URL()), f.place.elsewhere(c, t))
 	}
-	ids := make([]string, len(tokens))
-	for i, t := range tokens {
-		ids[i] = t.ID
+	if others.Len() > 0 {
+		con.message("left alone, because %s is not where they were begun:%s", endpointText(c.endpoint), others.String())
 	}
 	switch {
 	case len(ids) == 0:
 		con.message("nothing to resume")
 	case len(ids) > 1 && !f.all:
-		var list strings.Builder
-		for _, t := range tokens {
-			fmt.Fprintf(&list, "\n  gcsup resume %s   # %s to %s", t.ID, printable(t.SourcePath), printable(t.Spec.URL()))
-		}
-		return nil, usagef("%d uploads are saved; name one, or give --all:%s", len(ids), list.String())
+		return nil, usagef("%d uploads are saved; name one, or give --all:%s", len(ids), here.String())
 	}
 	return ids, nil
 }
 
 // resumption is the task of resuming one upload.
-func resumption(ctx context.Context, c *connection, id string) task {
+func (f *resumeFlags) resumption(ctx context.Context, c *connection, id string) task {
 	token, err := c.store.Load(ctx, id)
 	if err != nil {
-		return task{source: id, do: func(context.Context) (*upload.Result, error) { return nil, err }}
+		return task{source: id, err: err}
 	}
-	return task{
-		source: token.SourcePath, destination: token.Spec.URL(),
+	t := task{
+		source: token.SourcePath, destination: token.Spec.URL(), skip: token.Spec.NoClobber,
 		do: func(ctx context.Context) (*upload.Result, error) { return c.uploader.Resume(ctx, id) },
 	}
+	if token.Endpoint != c.endpoint {
+		t.err = f.place.elsewhere(c, token)
+	}
+	return t
 }
 
 // savedUploads reads all saved uploads. One that is damaged is set aside, which

@@ -117,7 +117,7 @@ func start(ts *testscript.TestScript, until *regexp.Regexp, args []string) (c *c
 	path := filepath.Join(strings.Split(ts.Getenv("PATH"), string(os.PathListSeparator))[0], args[0])
 	c = &child{cmd: exec.Command(path, args[1:]...), copied: make(chan struct{})}
 	c.cmd.Dir = ts.MkAbs(".")
-	for _, key := range []string{"HOME", "PATH", "GCSUP_STATE_DIR", "STORAGE_EMULATOR_HOST", "TMPDIR", "GOCOVERDIR"} {
+	for _, key := range []string{"HOME", "PATH", "GCSUP_STATE_DIR", "STORAGE_EMULATOR_HOST", "SSL_CERT_FILE", "TMPDIR", "GOCOVERDIR"} {
 		if value := ts.Getenv(key); value != "" {
 			c.cmd.Env = append(c.cmd.Env, key+"="+value)
 		}
@@ -229,7 +229,7 @@ const emulatorName = "emulator"
 
 func scriptEmulator(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg, true, "emulator [FLAG...]")
-	ready := regexp.MustCompile(`^export STORAGE_EMULATOR_HOST=(http://.*)\n$`)
+	ready := regexp.MustCompile(`^export STORAGE_EMULATOR_HOST=(https?://.*)\n$`)
 	c, line := start(ts, ready, append([]string{"gcsup", "emulator", "--addr", "127.0.0.1:0"}, args...))
 	childrenOf(ts)[emulatorName] = c
 	ts.Setenv("STORAGE_EMULATOR_HOST", ready.FindStringSubmatch(line)[1])

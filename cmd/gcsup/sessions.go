@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -17,14 +16,11 @@ import (
 
 func newSessions(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "sessions",
-		Short: "List and end saved uploads",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("sessions: there is no %q; see gcsup help sessions", args[0])
-			}
-			return cmd.Help()
-		},
+		Use:        "sessions",
+		Short:      "List and end saved uploads",
+		SuggestFor: []string{"ls", "list", "rm", "cancel"},
+		Args:       noCommand,
+		RunE:       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newSessionsList(std), newSessionsRm(std), newSessionsCancel(std))
 	return cmd
@@ -34,12 +30,13 @@ func newSessionsList(std stdio) *cobra.Command {
 	var place placeFlags
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List saved uploads",
+		Use:        "list",
+		Short:      "List saved uploads",
+		SuggestFor: []string{"ls"},
 		Long: `list shows the uploads that can be resumed, as they were last saved: SENT is how far
 the bytes had gone out, COMMITTED what the service had acknowledged of them. It
 holds more than that if a request was cut off, and says how much on a resume.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, err := place.openStore()
 			if err != nil {
@@ -75,14 +72,6 @@ func printSessions(w io.Writer, tokens []*session.Token, now time.Time) error {
 			span(now.Sub(t.Created)), span(t.Expires().Sub(now)), endpointText(t.Endpoint))
 	}
 	return tw.Flush()
-}
-
-// endpointText is how one gives an endpoint: as --endpoint, or as --emulator.
-func endpointText(endpoint string) string {
-	if strings.HasSuffix(endpoint, ".invalid") {
-		return "--emulator"
-	}
-	return endpoint
 }
 
 // sentOf is up to where bytes were sent: a checksum is saved of what was read to
@@ -142,7 +131,7 @@ func newSessionsRm(std stdio) *cobra.Command {
 		Short: "Forget saved uploads",
 		Long: `rm forgets saved uploads. It does not ask the service: that drops the bytes by
 itself a week after the upload began, and they cost nothing. See cancel.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: atLeast(1, "the ID of a saved upload, as sessions list shows it"),
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			store, err := place.openStore()
 			if err != nil {
@@ -174,14 +163,29 @@ func newSessionsCancel(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel ID...",
 		Short: "Cancel saved uploads at the service, and forget them",
-		Args:  cobra.MinimumNArgs(1),
+		Args:  atLeast(1, "the ID of a saved upload, as sessions list shows it"),
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			c, err := place.connect(cmd.Context(), upload.Options{}, true)
+			c, err := place.open(cmd.Context(), true)
 			if err != nil {
-				return withHint(err)
+				return err
 			}
 			defer c.close()
-			return forEach(std, ids, func(id string) error { return c.uploader.Cancel(cmd.Context(), id) })
+			return forEach(std, ids, func(id string) error {
+				token, err := c.store.Load(cmd.Context(), id)
+				switch {
+				case errors.Is(err, session.ErrDamaged):
+					return nil // set aside: there is nothing to cancel with
+				case err != nil:
+					return err
+				case token.Endpoint != c.endpoint:
+					return place.elsewhere(c, token)
+				case c.uploader == nil:
+					if err := c.dial(cmd.Context(), upload.Options{}); err != nil {
+						return err
+					}
+				}
+				return c.uploader.Cancel(cmd.Context(), id)
+			})
 		},
 	}
 	place.add(cmd.Flags())
@@ -197,7 +201,7 @@ func forEach(std stdio, ids []string, do func(id string) error) error {
 		if err == nil {
 			continue
 		}
-		newConsole(std.err, false).fail(fmt.Sprintf("%s: %v", id, withHint(err)))
+		newConsole(std.err, false).fail(fmt.Sprintf("%s: %v", id, withHint(err, "")))
 		if code == exitOK {
 			code = classify(err).code
 		}

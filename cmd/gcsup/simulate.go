@@ -23,7 +23,7 @@ func newSimulate(std stdio) *cobra.Command {
 		Use:   "simulate",
 		Short: "Show what retry policies do to a server that was down",
 		Long:  simulateHelp(),
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := herd.Lookup(scenario)
 			if err != nil {

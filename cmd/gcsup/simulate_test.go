@@ -68,7 +68,7 @@ func TestSimulateBadInput(t *testing.T) {
 		{"--policy fibonacci", exitUsage, "choose one of none"},
 		{"--scenario stampede", exitUsage, "choose one of herd"},
 		{"--clients 0", exitUsage, "0 clients: want 1 to 1000000"},
-		{"--clients many", exitUsage, "invalid argument"},
+		{"--clients many", exitUsage, "want a whole number"},
 		{"--capacity -1", exitUsage, "capacity of -1"},
 		{"--outage 13h", exitUsage, "outage of 13h0m0s: want 0 to 12h0m0s"},
 		{"herd", exitUsage, ""},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -13,18 +14,22 @@ func newVersion(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			v := version()
 			if asJSON {
-				return printJSON(std.out, v)
+				return printJSON(std.out, version())
 			}
-			_, err := fmt.Fprintf(std.out, "gcsup %s (%s) %s %s/%s\n", v.Version, v.Revision, v.Go, v.OS, v.Arch)
-			return err
+			return printVersion(std.out)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+func printVersion(w io.Writer) error {
+	v := version()
+	_, err := fmt.Fprintf(w, "gcsup %s (%s) %s %s/%s\n", v.Version, v.Revision, v.Go, v.OS, v.Arch)
+	return err
 }
 
 type versionLine struct {

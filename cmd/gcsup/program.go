@@ -1,0 +1,42 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// program is what to type to run this program again: hints are there to be
+// pasted.
+func program() string {
+	self, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return nameOf(os.Args[0], self, exec.LookPath)
+}
+
+// nameOf is the name of the program at self, which was called as called: the
+// bare name where look finds the program by it, else as it was called.
+func nameOf(called, self string, look func(string) (string, error)) string {
+	base := filepath.Base(called)
+	if found, err := look(base); err == nil && sameFile(found, self) {
+		return base
+	}
+	// go run removes what it has built.
+	// https://pkg.go.dev/cmd/go#hdr-Compile_and_run_Go_program
+	if dir := filepath.Dir(self); filepath.Base(dir) == "exe" && strings.Contains(dir, "go-build") {
+		return "go run gcsup/cmd/gcsup"
+	}
+	return shellQuote(called)
+}
+
+func sameFile(a, b string) bool {
+	ia, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	ib, err := os.Stat(b)
+	return err == nil && os.SameFile(ia, ib)
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestNameOf(t *testing.T) {
+	self := filepath.Join(t.TempDir(), "gcsup")
+	other := filepath.Join(t.TempDir(), "gcsup")
+	for _, path := range []string{self, other} {
+		if err := os.WriteFile(path, nil, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := func(path string) func(string) (string, error) {
+		return func(string) (string, error) { return path, nil }
+	}
+	none := func(string) (string, error) { return "", errors.New("not in PATH") }
+	for _, c := range []struct {
+		called, self string
+		look         func(string) (string, error)
+		want         string
+	}{
+		{"gcsup", self, found(self), "gcsup"},
+		{"./gcsup", self, found(self), "gcsup"},
+		{"./gcsup", self, found(other), "./gcsup"}, // another one is in PATH
+		{"./gcsup", self, none, "./gcsup"},
+		{"/my dir/gcsup", self, none, "'/my dir/gcsup'"},
+		{"/tmp/go-build1/b001/exe/gcsup", "/tmp/go-build1/b001/exe/gcsup", none, "go run gcsup/cmd/gcsup"},
+	} {
+		if got := nameOf(c.called, c.self, c.look); got != c.want {
+			t.Errorf("nameOf(%q, %q) = %q, want %q", c.called, c.self, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"gcsup/session"
+)
+
+// A file that may not be read is refused at once, and not after the bucket was
+// asked for. The thread gives up root's right to read all.
+func TestUnreadableSource(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // so that the file can be seen
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "secret")
+	if err := os.WriteFile(path, []byte("x"), 0); err != nil {
+		t.Fatal(err)
+	}
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // it ends with the goroutine
+		if os.Getuid() == 0 {
+			if _, _, errno := syscall.RawSyscall(syscall.SYS_SETFSUID, 65534, 0, 0); errno != 0 {
+				result <- errno
+				return
+			}
+		}
+		result <- ofSource(checkSource(path, session.Spec{Bucket: "bkt", Object: "obj"}), path)
+	}()
+	err := <-result
+	if !errors.Is(err, fs.ErrPermission) || classify(err).code != exitNoInput {
+		t.Errorf("checkSource = %v, want that it may not be read, exit code %d", err, exitNoInput)
+	}
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// flagError says in this program's words what pflag does not understand.
+func flagError(cmd *cobra.Command, err error) error {
+	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		f := value.GetFlag()
+		return usagef("--%s %q: %s; see %s", f.Name, value.GetValue(), wanted(f, value), help(cmd))
+	}
+	if none, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		f := none.GetFlag()
+		return usagef("--%s has no value: %s; see %s", f.Name, wanted(f, nil), help(cmd))
+	}
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return usagef("%w; see %s", err, help(cmd))
+	}
+	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
+		// The flag may be fine; it is the command before it that is not.
+		return unknownCommand(cmd, cmd.Flags().Arg(0))
+	}
+	name := unknown.GetSpecifiedName()
+	if unknown.GetSpecifiedShortnames() != "" {
+		return usagef("unknown flag -%s; see %s", name, help(cmd))
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := nearest(name, names); near != "" {
+		return usagef("unknown flag --%s, did you mean --%s? See %s", name, near, help(cmd))
+	}
+	if c := withFlag(cmd, name); c != nil {
+		return usagef("unknown flag --%s here: flags stand after the command, as in %s --%s", name, typed(c), name)
+	}
+	return usagef("unknown flag --%s; see %s", name, help(cmd))
+}
+
+// wanted says what a flag takes. Values of our own types say it themselves.
+func wanted(f *pflag.Flag, err error) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "want true or false"
+	case "duration":
+		return "want a duration with its unit, such as 90s or 12h"
+	case "int", "int64":
+		return "want a whole number"
+	case "uint", "uint64":
+		return "want a whole number that is not negative"
+	case "float64":
+		return "want a number"
+	case "stringSlice":
+		return "want names with commas between them"
+	}
+	if own := errors.Unwrap(err); own != nil {
+		return own.Error()
+	}
+	if f.Value.Type() == "SIZE" {
+		return errSize.Error()
+	}
+	name, _ := pflag.UnquoteUsage(f)
+	return "want " + name
+}
+
+// unknownCommand is the error of a command that cmd does not have.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	none := fmt.Sprintf("there is no command %q", strings.TrimSpace(below(cmd)+" "+name))
+	var names []string
+	for _, c := range cmd.Commands() {
+		if slices.Contains(c.SuggestFor, name) {
+			return usagef("%s, did you mean %s? See %s", none, typed(c), help(cmd))
+		}
+		names = append(names, c.Name())
+	}
+	if near := nearest(name, names); near != "" {
+		return usagef("%s, did you mean %s %s? See %s", none, typed(cmd), near, help(cmd))
+	}
+	return usagef("%s; see %s", none, help(cmd))
+}
+
+// noCommand is the Args of a command that only has commands below it.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return unknownCommand(cmd, args[0])
+	}
+	return nil
+}
+
+// atLeast and noArgs are Args of commands; want says what is missing.
+func atLeast(n int, want string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < n {
+			return usagef("%s: want %s; see %s", below(cmd), want, help(cmd))
+		}
+		return nil
+	}
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%s: want no arguments, got %q; see %s", below(cmd), args[0], help(cmd))
+	}
+	return nil
+}
+
+// typed is what to type for a command, help what to type for its help.
+func typed(cmd *cobra.Command) string { return strings.TrimSpace(program() + " " + below(cmd)) }
+
+func help(cmd *cobra.Command) string {
+	return strings.TrimSpace(program() + " help " + below(cmd))
+}
+
+// below is the command's name without the program's.
+func below(cmd *cobra.Command) string {
+	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()))
+}
+
+// withFlag is the first command below cmd that has the flag.
+func withFlag(cmd *cobra.Command, flag string) *cobra.Command {
+	for _, c := range cmd.Commands() {
+		if c.Flags().Lookup(flag) != nil {
+			return c
+		}
+		if found := withFlag(c, flag); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// nearest is the one of names that name is most likely meant to be, "" if none
+// is near.
+func nearest(name string, names []string) string {
+	best, least := "", 3
+	for _, n := range names {
+		d := distance(name, n)
+		if len(name) >= 3 && strings.HasPrefix(n, name) {
+			d = min(d, 2)
+		}
+		if d < least && d < len(name) {
+			best, least = n, d
+		}
+	}
+	return best
+}
+
+// distance is the number of letters to insert, delete or replace:
+// https://en.wikipedia.org/wiki/Levenshtein_distance.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
