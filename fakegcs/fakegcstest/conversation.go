@@ -27,6 +27,7 @@ type conversation struct {
 	sessions  []string // all that were begun
 	multipart bool     // a multipart upload was asked for
 	saved     map[string]string
+	made      []byte // of the content, so far
 }
 
 func newConversation(target Target, name string) *conversation {
@@ -43,6 +44,14 @@ func newConversation(target Target, name string) *conversation {
 		v.Patience = 5 * time.Second
 	}
 	return v
+}
+
+// content is the first n bytes of the content.
+func (v *conversation) content(n int) []byte {
+	if n > len(v.made) {
+		v.made = Content(n)
+	}
+	return v.made[:n]
 }
 
 // escape is a value as it stands in a path or in a query.
@@ -63,7 +72,7 @@ func (v *conversation) expand(s string, form func(value string) string) string {
 			case "pad":
 				return strings.Repeat("x", max(0, n-len(v.name)))
 			case "crc32c", "md5", "md5hex":
-				return form(hashOf(kind, Content(n)))
+				return form(hashOf(kind, v.content(n)))
 			}
 			return m
 		}
@@ -129,7 +138,7 @@ func (v *conversation) request(ctx context.Context, s Step) (*http.Request, erro
 	}
 	content := []byte(v.expand(s.Body, plain))
 	if s.Body == "" {
-		content = Content(s.To)[s.From:]
+		content = v.content(s.To)[s.From:]
 	}
 	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(content))
 	if err != nil {
@@ -276,7 +285,7 @@ func (v *conversation) cut(ctx context.Context, s Step) error {
 	// arrive, which cancelling the request would not make sure of.
 	var conn net.Conn
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { conn = i.Conn }})
-	req.Body = io.NopCloser(io.MultiReader(bytes.NewReader(Content(s.To)[s.From:s.From+s.Cut]), readerFunc(func([]byte) (int, error) {
+	req.Body = io.NopCloser(io.MultiReader(bytes.NewReader(v.content(s.To)[s.From:s.From+s.Cut]), readerFunc(func([]byte) (int, error) {
 		time.Sleep(50 * time.Millisecond) // for what is in the transport's buffer
 		_ = conn.Close()
 		return 0, io.ErrUnexpectedEOF
@@ -306,7 +315,7 @@ func (v *conversation) object(ctx context.Context, c Case) error {
 		return nil
 	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("at the end, read the object: %s %.200s", resp.Status, body)
-	case body != string(Content(c.Size)):
+	case body != string(v.content(c.Size)):
 		return fmt.Errorf("at the end the object has %d bytes with crc32c %08x, want the content's first %d", len(body), crc32.Checksum([]byte(body), crc32.MakeTable(crc32.Castagnoli)), c.Size)
 	}
 	return nil

@@ -1,0 +1,211 @@
+package fakegcstest_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs/fakegcstest"
+)
+
+// alter is a way to make another server of fakegcs.
+type alter func(gcs http.Handler) http.Handler
+
+// asked alters requests.
+func asked(change func(r *http.Request)) alter {
+	return func(gcs http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			change(r)
+			gcs.ServeHTTP(w, r)
+		})
+	}
+}
+
+// without takes parameters away from the query.
+func without(params ...string) alter {
+	return asked(func(r *http.Request) {
+		query := r.URL.Query()
+		for _, p := range params {
+			query.Del(p)
+		}
+		r.URL.RawQuery = query.Encode()
+	})
+}
+
+// bare takes headers away.
+func bare(prefix string) alter {
+	return asked(func(r *http.Request) {
+		for name := range r.Header {
+			if strings.HasPrefix(name, prefix) {
+				r.Header.Del(name)
+			}
+		}
+	})
+}
+
+// unaware renames a member in JSON bodies of requests, so that it is ignored.
+func unaware(member string) alter {
+	return asked(func(r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(err)
+		}
+		body = bytes.ReplaceAll(body, []byte(`"`+member+`"`), []byte(`"no`+member+`"`))
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	})
+}
+
+// replied alters replies.
+func replied(change func(r *http.Request, reply *httptest.ResponseRecorder)) alter {
+	return func(gcs http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			rec := httptest.NewRecorder()
+			gcs.ServeHTTP(rec, r)
+			change(r, rec)
+			rec.Header().Del("Content-Length")
+			for name, values := range rec.Header() {
+				w.Header()[name] = values
+			}
+			w.WriteHeader(rec.Code)
+			_, _ = w.Write(rec.Body.Bytes())
+		})
+	}
+}
+
+// rewritten replaces what matches in the bodies of replies.
+func rewritten(pattern, by string) alter {
+	re := regexp.MustCompile(pattern)
+	return replied(func(_ *http.Request, reply *httptest.ResponseRecorder) {
+		reply.Body = bytes.NewBuffer(re.ReplaceAll(reply.Body.Bytes(), []byte(by)))
+	})
+}
+
+// instead replaces a status.
+func instead(method string, was, is int) alter {
+	return replied(func(r *http.Request, reply *httptest.ResponseRecorder) {
+		if r.Method == method && reply.Code == was {
+			reply.Code = is
+		}
+	})
+}
+
+// releasing takes holds away before anything is deleted.
+func releasing(gcs http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == "DELETE" && strings.Contains(r.URL.Path, "/o/") {
+			release := httptest.NewRequest("PATCH", "http://"+r.Host+r.URL.EscapedPath(), strings.NewReader(`{"temporaryHold":false,"eventBasedHold":false}`))
+			gcs.ServeHTTP(httptest.NewRecorder(), release)
+		}
+		gcs.ServeHTTP(w, r)
+	})
+}
+
+// A server that differs from fakegcs in one respect fails the cases that are
+// about it, and no other that has nothing to do with it.
+func TestDifferencesShow(t *testing.T) {
+	cases := map[string]fakegcstest.Case{}
+	for _, c := range fakegcstest.Cases() {
+		cases[c.Name] = c
+	}
+	for name, test := range map[string]struct {
+		alter alter
+		fails string
+	}{
+		"a gap is 400":                  {instead("PUT", 503, 400), "gap"},
+		"no Range in a 308":             {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) { reply.Header().Del("Range") }), "chunks overlap cut-keeps-quanta"},
+		"no component count":            {rewritten(`,\s*"componentCount": \d+`, ""), "compose compose-again compose-one compose-32"},
+		"MD5 of composites":             {rewritten(`"componentCount"`, `"md5Hash": "AA==", "componentCount"`), "compose compose-one"},
+		"sources that stay":             {unaware("deleteSourceObjects"), "compose-delete-sources compose-delete-versions compose-delete-held"},
+		"preconditions of sources":      {unaware("objectPreconditions"), "compose-source-generation"},
+		"holds that let go":             {releasing, "hold-temporary hold-event-based hold-insert hold-default"},
+		"no default hold":               {unaware("defaultEventBasedHold"), "hold-default"},
+		"no retention":                  {unaware("retentionPolicy"), "retention retention-present retention-event retention-temporary retention-versions"},
+		"no versions":                   {unaware("versioning"), "versions versions-delete versions-restore bucket-patch"},
+		"versions not listed":           {without("versions"), "versions versions-delete"},
+		"no soft delete":                {unaware("softDeletePolicy"), "soft-delete soft-delete-replace restore"},
+		"generations not looked at":     {without("generation"), "get delete-generation read versions"},
+		"preconditions not looked at":   {without("ifGenerationMatch", "ifMetagenerationMatch"), "precondition-read precondition-upload precondition-patch precondition-delete precondition-late restore-refused bucket-preconditions"},
+		"not-match is 412":              {instead("GET", 304, 412), "precondition-read bucket-preconditions"},
+		"not-match is 412 for writes":   {instead("POST", 304, 412), "precondition-not-match-write"},
+		"source preconditions":          {without("ifSourceGenerationMatch", "ifSourceMetagenerationMatch"), "rewrite-source-precondition"},
+		"metageneration that stands":    {rewritten(`"metageneration": "\d+"`, `"metageneration": "1"`), "patch replace precondition-patch versions-patch bucket-patch"},
+		"fields not looked at":          {without("fields"), "get-fields fields-invalid list-fields bucket"},
+		"no delimiter":                  {without("delimiter"), "list-delimiter list-pages xml-list"},
+		"no pages":                      {without("maxResults", "max-keys", "max-parts", "max-uploads"), "list-pages xml-list-pages parts-list parts-uploads"},
+		"no offsets":                    {without("startOffset", "endOffset"), "list-offsets"},
+		"prefixes not looked at":        {without("prefix"), "bucket-list"},
+		"a range not looked at":         {bare("Range"), "read-range gzip-as-stored xml-put"},
+		"everybody gets gzip":           {asked(func(r *http.Request) { r.Header.Set("Accept-Encoding", "gzip") }), "gzip-transcoded gzip-not"},
+		"nobody gets gzip":              {bare("Accept-Encoding"), "gzip-as-stored"},
+		"keys not looked at":            {bare("X-Goog-Encryption"), "key-read key-metadata key-not-needed key-malformed key-resumable key-rewrite key-compose parts-key"},
+		"checksums shown without a key": {rewritten(`"keySha256"`, `"crc32c": "AAAAAA==", "keySha256"`), "key-metadata"},
+		"hashes not looked at":          {bare("X-Goog-Hash"), "hash-bad media-hash-bad parts-hash xml-errors"},
+		"hashes in metadata":            {unaware("crc32c"), "hash-in-metadata multipart-hash-bad multipart-trailer-bad compose-crc32c"},
+		"no storage classes":            {unaware("storageClass"), "insert-storage-class insert-default-class rewrite-class compose-classes"},
+		"no custom metadata":            {unaware("metadata"), "multipart patch metadata-limit copy rewrite rewrite-metadata restore"},
+		"patches that merge nothing":    {rewritten(`"cacheControl": "no-store",`, ""), "patch copy multipart"},
+		"copies that keep metadata": {asked(func(r *http.Request) {
+			if strings.Contains(r.URL.Path, "/rewriteTo/") {
+				r.Body, r.ContentLength = io.NopCloser(strings.NewReader("{}")), 2
+			}
+		}), "rewrite-metadata rewrite-class"},
+		"rewrites that aren't done":       {rewritten(`"done": true`, `"done": false`), "rewrite"},
+		"errors without reasons":          {rewritten(`"reason"`, `"cause"`), "error-envelope delete patch-missing bucket-twice"},
+		"errors that are JSON":            {rewritten(`<Code>.*</Code>`, `<Code>Error</Code>`), "xml-errors xml-delete xml-preconditions bucket-xml hold-xml parts-abort parts-order parts-unknown parts-none parts-small parts-hold"},
+		"deletes that do nothing":         {asked(keep), "delete delete-generation versions-delete xml-delete parts-abort bucket-delete"},
+		"full buckets that go":            {instead("DELETE", 409, 204), "bucket-delete bucket-delete-versions bucket-xml"},
+		"names that are taken":            {instead("POST", 409, 200), "bucket-twice"},
+		"names that are cleaned":          {asked(cleanName), "name-parent"},
+		"a project that isn't known":      {asked(refuseProject), "user-project"},
+		"entity tags that change":         {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) { reply.Header().Set("Etag", `"x"`) }), "parts parts-last"},
+		"copies without metadata":         {bare("X-Goog-Meta-"), "xml xml-headers xml-copy parts metadata"},
+		"XML conditions not looked at":    {bare("X-Goog-If-"), "xml-preconditions"},
+		"multipart uploads without parts": {without("part-number-marker"), "parts-list"},
+		"uploads without markers":         {without("key-marker", "upload-id-marker"), "parts-uploads"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, target := serveGCS(t, test.alter)
+			target.Patience = time.Nanosecond
+			if err := cases["media"].Check(t.Context(), target); err != nil {
+				t.Errorf("case media: %v", err)
+			}
+			for _, failing := range strings.Fields(test.fails) {
+				c, ok := cases[failing]
+				if !ok {
+					t.Fatalf("no case %s", failing)
+				}
+				if err := c.Check(t.Context(), target); err == nil || strings.HasPrefix(err.Error(), "clean up") {
+					t.Errorf("case %s holds (%v)", failing, err)
+				}
+			}
+		})
+	}
+}
+
+// cleanName takes an object name for a path.
+func cleanName(r *http.Request) {
+	const odd, clean = "%2Fa%2F..%2Fb", "%2Fb"
+	r.URL.RawQuery = strings.ReplaceAll(r.URL.RawQuery, odd, clean)
+	r.URL.RawPath = strings.ReplaceAll(r.URL.EscapedPath(), odd, clean)
+	r.URL.Path, _ = url.PathUnescape(r.URL.RawPath) // it was escaped
+}
+
+// keep makes nothing of a delete, except of an upload session.
+func keep(r *http.Request) {
+	if r.Method == "DELETE" && !r.URL.Query().Has("upload_id") {
+		r.Method = "GET"
+	}
+}
+
+// refuseProject sends a request for a project somewhere else.
+func refuseProject(r *http.Request) {
+	if r.URL.Query().Has("userProject") {
+		r.URL.Path, r.URL.RawPath = "/storage/v1/nowhere", ""
+	}
+}

@@ -1,0 +1,76 @@
+package fakegcstest
+
+const buckets = docs + "json_api/v1/buckets"
+
+// bucketCases are about buckets.
+func bucketCases() []Case {
+	bucket := func(method, query string, status int) Step {
+		return Step{Method: method, Path: bucketPath + query, Status: status}
+	}
+	change := func(query, body string, status int) Step {
+		return sendJSON("PATCH", bucketPath+query, body, status)
+	}
+	create := func(body string, status int) Step {
+		return sendJSON("POST", "/storage/v1/b?project={project}", body, status)
+	}
+	return []Case{
+		{
+			Name: "bucket", Fact: "A bucket has these fields.", Source: buckets + "#resource", Bucket: `{}`, None: true,
+			Steps: []Step{
+				bucket("GET", "", 200).match(
+					text("kind", "storage#bucket"), text("id", "{bucket}"), text("name", "{bucket}"), text("location", "US"), text("locationType", "multi-region"), text("storageClass", "STANDARD"),
+					text("metageneration", "1"), text("etag", ".+"), text("timeCreated", "20.*Z"), text("updated", "20.*Z"), text("projectNumber", `\d+`), text("retentionDurationSeconds", "0"),
+				),
+				bucket("GET", "?fields=name,location", 200).match(text("name", "{bucket}"), absent("storageClass")),
+				{Method: "HEAD", Path: "/{bucket}", Status: 200},
+			},
+		}, {
+			Name: "bucket-twice", Fact: "A name that is taken is 409.", Source: status, Bucket: `{}`, None: true,
+			Steps: []Step{create(`{"name":"{bucket}"}`, 409).match(reason("conflict"))},
+		}, {
+			Name: "bucket-name", Fact: "A bucket needs a name of lower-case letters, digits, dashes, underscores and dots.", Source: docs + "buckets#naming", None: true,
+			Steps: []Step{create(`{"name":"Not_Valid"}`, 400).match(reason("invalid")), create(`{"name":"x"}`, 400), create(`{}`, 400).match(reason("required"))},
+		}, {
+			Name: "bucket-missing", Fact: "A bucket that isn't there is 404.", Source: status, None: true,
+			Steps: []Step{{Method: "GET", Path: "/storage/v1/b/no-such-bucket-for-conformance", Status: 404, Match: []string{reason("notFound")}}},
+		}, {
+			Name: "bucket-list", Fact: "The buckets of a project are listed, by prefix.", Source: buckets + "/list", Bucket: `{}`, None: true,
+			Steps: []Step{
+				{Method: "GET", Path: "/storage/v1/b?project={project}&prefix={bucket}", Status: 200, Match: []string{text("kind", "storage#buckets"), text("name", "{bucket}"), absent("nextPageToken")}},
+				{Method: "GET", Path: "/storage/v1/b?project={project}&prefix={bucket}-nothing", Status: 200, Match: []string{absent("items")}},
+			},
+		}, {
+			Name: "bucket-patch", Fact: "A patch changes what it names and nothing else, and is a new metageneration.", Source: buckets + "/patch", Bucket: `{"labels":{"a":"1","b":"2"}}`, None: true,
+			Steps: []Step{
+				change("", `{"versioning":{"enabled":true},"labels":{"b":null,"c":"3"}}`, 200).match(field("versioning", `\{\s*"enabled":\s*true`), text("a", "1"), absent("b"), text("c", "3"), text("metageneration", "2")),
+				change("", `{"storageClass":"NEARLINE","labels":null}`, 200).match(text("storageClass", "NEARLINE"), absent("a"), field("versioning", `\{\s*"enabled":\s*true`), text("metageneration", "3")),
+				bucket("GET", "", 200).match(text("storageClass", "NEARLINE"), text("metageneration", "3")),
+			},
+		}, {
+			Name: "bucket-patch-nothing", Fact: "A patch without fields leaves the metageneration alone.", Source: measured + "src/storage/fake_buckets.zig", Bucket: `{}`, None: true,
+			Steps: []Step{change("", `{}`, 200).match(text("metageneration", "1"))},
+		}, {
+			Name: "bucket-preconditions", Fact: "A bucket has preconditions on its metageneration.", Source: precond, Bucket: `{}`, None: true,
+			Steps: []Step{
+				bucket("GET", "?ifMetagenerationMatch=1", 200), bucket("GET", "?ifMetagenerationMatch=2", 412), bucket("GET", "?ifMetagenerationNotMatch=1", 304),
+				change("?ifMetagenerationMatch=2", `{"labels":{"a":"1"}}`, 412).match(reason("conditionNotMet")), change("?ifMetagenerationNotMatch=1", `{"labels":{"a":"1"}}`, 304),
+				change("?ifMetagenerationMatch=1", `{"labels":{"a":"1"}}`, 200), bucket("DELETE", "?ifMetagenerationMatch=1", 412), bucket("DELETE", "?ifMetagenerationMatch=2", 204),
+			},
+		}, {
+			Name: "bucket-delete", Fact: "A bucket with objects in it is not deleted; without, it is gone.", Source: buckets + "/delete", Bucket: `{}`, None: true,
+			Steps: []Step{
+				insert("", 0, 9), bucket("DELETE", "", 409).match(reason("conflict")), del("", 204), bucket("DELETE", "", 204), bucket("GET", "", 404).match(reason("notFound")),
+				bucket("DELETE", "", 404), insert("", 0, 9).status(404),
+			},
+		}, {
+			Name: "bucket-delete-versions", Fact: "A noncurrent generation is something in it.", Source: buckets + "/delete", Bucket: `{"versioning":{"enabled":true}}`, None: true,
+			Steps: []Step{insert("", 0, 9), del("", 204), bucket("DELETE", "", 409)},
+		}, {
+			Name: "bucket-xml", Fact: "The XML API has codes for what is wrong with a bucket.", Source: xmlCodes, Bucket: `{}`, None: true,
+			Steps: []Step{
+				insert("", 0, 9), {Method: "DELETE", Path: "/{bucket}", Status: 409, Match: []string{code("BucketNotEmpty")}}, del("", 204), {Method: "DELETE", Path: "/{bucket}", Status: 204},
+				{Method: "DELETE", Path: "/{bucket}", Status: 404, Match: []string{code("NoSuchBucket")}},
+			},
+		},
+	}
+}
