@@ -24,10 +24,12 @@ bench:
 compat:
 	sh internal/compat/compat.sh $(CLIENT)
 
-# live holds what we assume against the real service, with your credentials:
-# make live BUCKET=gs://BUCKET. It is never part of CI.
+# live holds what we assume against the real service, with your credentials, and
+# prints each fact in which it differs: make live BUCKET=gs://BUCKET. Flags of
+# internal/compat/live go into LIVE: make live BUCKET=... LIVE='-project P -json'.
+# It is never part of CI; make compat CLIENT=live runs it on the emulator.
 live:
-	go run ./internal/compat/live $(BUCKET)
+	go run ./internal/compat/live $(LIVE) $(BUCKET)
 
 # What follows tries to break the program; docs/reliability.md says what came of
 # it. reliability runs all of it in short, and each of the others one thing at

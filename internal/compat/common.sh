@@ -8,6 +8,7 @@ quantum=262144 # what the service commits in
 host=          # of the emulator that runs, with the scheme
 ca=            # the certificate of its authority, with --tls
 emulator=      # its process
+create=--create-buckets
 victim=        # the process group of what "background" started
 
 finish() {
@@ -32,7 +33,7 @@ need() {
 start_emulator() {
 	stop_emulator
 	rm -f "$work/ready"
-	"$gcsup" emulator --addr 127.0.0.1:0 --create-buckets "$@" >"$work/ready" 2>"$work/emulator.log" &
+	"$gcsup" emulator --addr 127.0.0.1:0 $create "$@" >"$work/ready" 2>"$work/emulator.log" &
 	emulator=$!
 	tries=0
 	until [ -s "$work/ready" ] || [ $tries -ge 100 ]; do

@@ -9,10 +9,10 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
-if [ $# = 0 ]; then set -- gcsup official gcloud rclone gsutil; fi
+if [ $# = 0 ]; then set -- gcsup official gcloud rclone gsutil live; fi
 for client; do
 	if [ "$client" = common ] || [ "$client" = compat ] || [ ! -f "internal/compat/$client.sh" ]; then
-		echo "compat: there is no client $client; there are gcsup, official, gcloud, rclone and gsutil" >&2
+		echo "compat: there is no client $client; there are gcsup, official, gcloud, rclone, gsutil and live" >&2
 		exit 64
 	fi
 done

@@ -55,7 +55,7 @@ same faults "$large"
 ok "gcloud storage cp through a 503 and a reset: $(count received) bytes received for $large_size"
 
 for composite in False True; do
-	start_slow 50MiB
+	start_slow 80MiB
 	use_gcloud $composite
 	background $gcloud cp "$large" gs://bkt/killed
 	kill_at 60000000

@@ -20,7 +20,7 @@ timeout 60 "$gcsup" cp -q --endpoint "$host" - gs://bkt/stream <"$large" || fail
 same stream "$large"
 ok "gcsup cp of a stream"
 
-start_slow 80MiB
+start_slow 120MiB
 background "$gcsup" cp --endpoint "$host" "$large" gs://bkt/killed
 kill_at 60000000
 [ "$(saved | wc -l)" -eq 1 ] || fail "gcsup sessions list after a kill: $("$gcsup" sessions list 2>&1)"
@@ -32,7 +32,7 @@ grep -q '"type":"result","status":"ok".*"resumed_from":[1-9]' "$work/cp.log" || 
 [ -z "$(saved)" ] || fail "a finished upload is still saved"
 ok "gcsup cp, killed and run again: $total bytes received for $large_size"
 
-start_slow 80MiB
+start_slow 120MiB
 background "$gcsup" cp --endpoint "$host" "$large" gs://bkt/killed
 kill_at 60000000
 timeout 60 "$gcsup" resume --endpoint "$host" >"$work/resume.log" 2>&1 || fail "gcsup resume: $(cat "$work/resume.log")"
@@ -42,7 +42,7 @@ same killed "$large"
 [ -z "$(saved)" ] || fail "a finished upload is still saved"
 ok "gcsup cp, killed, then gcsup resume: $total bytes received for $large_size"
 
-start_slow 80MiB
+start_slow 120MiB
 background "$gcsup" cp --endpoint "$host" "$large" gs://bkt/cancelled
 kill_at 60000000
 timeout 60 "$gcsup" sessions cancel --endpoint "$host" "$(saved)" >"$work/cancel.log" 2>&1 || fail "gcsup sessions cancel: $(cat "$work/cancel.log")"

@@ -1,203 +1,231 @@
 // Command live holds our picture of Cloud Storage against the real service: it
 // runs the cases of fakegcs/fakegcstest on a bucket of the user's, and then
-// uploads three files with gcsup, killing it each time half way. It prints every
-// fact in which the service differs, and deletes what it has made.
+// uploads three files with gcsup, which it kills on the way and runs again. It
+// prints a line for each fact, every difference with what was seen and where the
+// fact is from, and deletes what it has made, also after an interrupt.
 //
-//	go run ./internal/compat/live gs://BUCKET
+//	go run ./internal/compat/live [flags] gs://BUCKET
 //
-// Credentials are the application default ones. With STORAGE_EMULATOR_HOST it
-// runs on an emulator, without credentials. It uploads about 200 MiB. The exit
-// code is 1 when something differs.
+// Credentials are the application default ones. They must be allowed to write,
+// change and delete objects in the bucket, and to create buckets in the project:
+// some cases make one of their own. Without a project these are not checked.
+//
+// It uploads about 300 MiB, and more where the network is so fast that a file
+// arrives before gcsup can be killed; see -max-size.
+//
+// With STORAGE_EMULATOR_HOST it runs on an emulator, without credentials.
+//
+// Exit codes: 0 everything held; 1 something differs; 2 nothing differs, but
+// something was not checked or could not be deleted, or the run broke off; 64
+// the command line is wrong; 130 interrupted.
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"hash/crc32"
 	"io"
-	mathrand "math/rand/v2"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
+	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
 
-	"gcsup/fakegcs"
 	"gcsup/fakegcs/fakegcstest"
 )
 
+const (
+	// Changing metadata and making buckets takes more than read_write,
+	// https://cloud.google.com/storage/docs/oauth-scopes.
+	scope = "https://www.googleapis.com/auth/devstorage.full_control"
+	// Files up to 8 MiB go in one request, which can't be resumed.
+	smallest = 16 << 20
+	uploads  = 3
+)
+
+const (
+	exitDiffers     = 1
+	exitIncomplete  = 2
+	exitUsage       = 64
+	exitInterrupted = 130
+)
+
 func main() {
-	size := flag.Int64("size", 64<<20, "bytes of each file that is uploaded with a kill")
-	flag.Parse()
-	bucket, ok := strings.CutPrefix(flag.Arg(0), "gs://")
-	bucket = strings.TrimSuffix(bucket, "/")
-	if !ok || flag.NArg() != 1 || bucket == "" || strings.Contains(bucket, "/") {
-		fmt.Fprintln(os.Stderr, "usage: live [-size BYTES] gs://BUCKET")
-		os.Exit(64)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	differences, err := run(ctx, bucket, *size)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "live:", err)
-		os.Exit(1)
-	}
-	fmt.Printf("%d differences\n", differences)
-	if differences > 0 {
-		os.Exit(1)
-	}
+	// The second signal ends the program, in the midst of the clean-up.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-func run(ctx context.Context, bucket string, size int64) (differences int, err error) {
-	target := fakegcstest.Target{
-		URL: "https://storage.googleapis.com", Bucket: bucket, Prefix: "gcsup-live-" + random() + "/", Client: http.DefaultClient, Patience: 30 * time.Second,
+// config is the command line.
+type config struct {
+	bucket, project, program string
+	size, maxSize            int64
+	only                     *regexp.Regexp
+	json                     bool
+}
+
+func parse(args []string, stderr io.Writer) (*config, error) {
+	c := &config{}
+	fs := flag.NewFlagSet("live", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.Usage = func() {
+		fmt.Fprintln(stderr, "usage: live [flags] gs://BUCKET")
+		fs.PrintDefaults()
 	}
+	fs.StringVar(&c.project, "project", "", "make the cases' own buckets in this `PROJECT` (default: of the credentials, else GOOGLE_CLOUD_PROJECT, else CLOUDSDK_CORE_PROJECT)")
+	fs.StringVar(&c.program, "gcsup", "", "test this `FILE` (default: build it from the source)")
+	fs.Int64Var(&c.size, "size", 64<<20, "`BYTES` of a file that is uploaded with a kill, at least 16777216")
+	fs.Int64Var(&c.maxSize, "max-size", 1<<30, "upload up to so many `BYTES` where a file arrives before the kill")
+	fs.BoolVar(&c.json, "json", false, "print JSON lines")
+	fs.Func("run", "check only what has a name that matches this `REGEXP`; the uploads are killed-upload-1 to killed-upload-3", func(s string) (err error) {
+		c.only, err = regexp.Compile(s)
+		return err
+	})
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	bucket, isURL := strings.CutPrefix(fs.Arg(0), "gs://")
+	c.bucket = strings.TrimSuffix(bucket, "/")
+	switch {
+	case fs.NArg() != 1 || !isURL || c.bucket == "" || strings.Contains(c.bucket, "/"):
+		return nil, fmt.Errorf("want one bucket, as gs://BUCKET, after the flags; got %q", fs.Args())
+	case c.size < smallest:
+		return nil, fmt.Errorf("-size %d: want at least %d, since smaller files go in one request", c.size, smallest)
+	case c.maxSize < c.size:
+		return nil, fmt.Errorf("-max-size %d: want at least -size, %d", c.maxSize, c.size)
+	}
+	return c, nil
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
+	c, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "live:", err)
+		return exitUsage
+	}
+	target, err := newTarget(ctx, c)
+	if err != nil {
+		fmt.Fprintln(stderr, "live:", err)
+		return exitIncomplete
+	}
+	r := &report{w: stdout, json: c.json}
+	err = check(ctx, c, target, r)
+	r.summary()
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "live: interrupted; what was not reported was not checked")
+		return exitInterrupted
+	case err != nil:
+		fmt.Fprintln(stderr, "live:", err)
+	}
+	switch {
+	case r.differs > 0:
+		return exitDiffers
+	case err != nil || r.err != nil || r.notChecked+r.notDeleted > 0:
+		return exitIncomplete
+	}
+	return 0
+}
+
+// newTarget is the service with the user's credentials, or an emulator.
+func newTarget(ctx context.Context, c *config) (fakegcstest.Target, error) {
+	target := fakegcstest.Target{Bucket: c.bucket, Prefix: "gcsup-live-" + strings.ToLower(rand.Text()[:10]) + "/"}
 	if host := os.Getenv("STORAGE_EMULATOR_HOST"); host != "" {
 		if !strings.Contains(host, "://") {
 			host = "http://" + host
 		}
-		target.URL = strings.TrimSuffix(host, "/")
-	} else if target.Client, err = google.DefaultClient(ctx, "https://www.googleapis.com/auth/devstorage.read_write"); err != nil {
-		return 0, fmt.Errorf("credentials: %w", err)
+		target.URL, target.Client, target.Project = strings.TrimSuffix(host, "/"), http.DefaultClient, cmp.Or(c.project, "test")
+		return target, nil
 	}
-	defer func() {
-		// Also what an interrupted run has made.
-		err = errors.Join(err, deleteAll(context.WithoutCancel(ctx), target))
-	}()
-	for _, c := range fakegcstest.Cases() {
-		if ctx.Err() != nil {
-			return differences, ctx.Err()
+	// The clean-up after an interrupt needs tokens, too.
+	ctx = context.WithoutCancel(ctx)
+	creds, err := google.FindDefaultCredentials(ctx, scope)
+	if err != nil {
+		return target, fmt.Errorf("no credentials (run \"gcloud auth application-default login\"): %w", err)
+	}
+	target.URL, target.Client, target.Patience = "https://storage.googleapis.com", oauth2.NewClient(ctx, creds.TokenSource), 30*time.Second
+	target.Project = cmp.Or(c.project, creds.ProjectID, os.Getenv("GOOGLE_CLOUD_PROJECT"), os.Getenv("CLOUDSDK_CORE_PROJECT"))
+	return target, nil
+}
+
+// check holds the target against everything, and cleans up. The error is why
+// it could not be done to the end.
+func check(ctx context.Context, c *config, target fakegcstest.Target, r *report) (err error) {
+	b := &bucket{target}
+	about, err := b.describe(ctx)
+	if err != nil {
+		return err
+	}
+	r.note("%s, %s, %s", time.Now().UTC().Format(time.RFC3339), target.URL, about)
+	defer func() { b.empty(context.WithoutCancel(ctx), r) }()
+	for _, cs := range fakegcstest.Cases() {
+		if !c.wants(cs.Name) {
+			continue
 		}
-		if err := c.Check(ctx, target); err != nil {
-			differences++
-			fmt.Printf("DIFFERS %s: %s\n  seen: %s\n  source of the fact: %s\n", c.Name, c.Fact, strings.ReplaceAll(err.Error(), "\n", "\n        "), c.Source)
-		} else {
-			fmt.Printf("ok      %s\n", c.Name)
+		err := cs.Check(ctx, target)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, fakegcstest.ErrNoProject):
+			r.add(line{Type: notChecked, Name: cs.Name, Fact: cs.Fact, Seen: "no project, in which it could make a bucket", Do: "give -project PROJECT, or set GOOGLE_CLOUD_PROJECT"})
+		case err != nil:
+			r.add(line{Type: differs, Name: cs.Name, Fact: cs.Fact, Seen: err.Error(), Source: cs.Source})
+		default:
+			r.add(line{Type: held, Name: cs.Name, Fact: cs.Fact})
 		}
 	}
+	return checkUploads(ctx, c, target, r)
+}
+
+func (c *config) wants(name string) bool { return c.only == nil || c.only.MatchString(name) }
+
+// checkUploads uploads with gcsup.
+func checkUploads(ctx context.Context, c *config, target fakegcstest.Target, r *report) error {
 	dir, err := os.MkdirTemp("", "gcsup-live-")
 	if err != nil {
-		return differences, err
+		return err
 	}
 	defer os.RemoveAll(dir)
-	program := filepath.Join(dir, "gcsup")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "gcsup/cmd/gcsup").CombinedOutput(); err != nil {
-		return differences, fmt.Errorf("build gcsup: %w\n%s", err, out)
-	}
-	for i := range 3 {
-		name := fmt.Sprintf("%supload-%d", target.Prefix, i+1)
-		if note, err := killedUpload(ctx, target, program, dir, name, size); err != nil {
-			differences++
-			fmt.Printf("DIFFERS upload %d, killed and run again: %v\n", i+1, err)
-		} else {
-			fmt.Printf("ok      upload %d, killed and run again: %s\n", i+1, note)
+	u := &killedUpload{target: target, program: c.program, dir: dir, size: c.size, maxSize: c.maxSize}
+	for i := range uploads {
+		name := fmt.Sprintf("killed-upload-%d", i+1)
+		if !c.wants(name) {
+			continue
 		}
-	}
-	return differences, nil
-}
-
-func random() string {
-	b := make([]byte, 6)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
-}
-
-// killedUpload uploads a file of random bytes, kills gcsup at a random moment,
-// runs the same command again and compares the object.
-func killedUpload(ctx context.Context, target fakegcstest.Target, program, dir, name string, size int64) (note string, err error) {
-	path := filepath.Join(dir, "source")
-	f, err := os.Create(path)
-	if err != nil {
-		return "", err
-	}
-	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
-	_, err = io.CopyN(io.MultiWriter(f, sum), rand.Reader, size)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return "", err
-	}
-	args := []string{"cp", "--json", "--state-dir", filepath.Join(dir, "state"), path, "gs://" + target.Bucket + "/" + name}
-	first := exec.CommandContext(ctx, program, args...)
-	if err := first.Start(); err != nil {
-		return "", err
-	}
-	killed := time.AfterFunc(time.Duration(mathrand.Int64N(int64(3*time.Second))), func() { _ = first.Process.Kill() })
-	completed := first.Wait() == nil
-	killed.Stop()
-
-	out, err := exec.CommandContext(ctx, program, args...).Output()
-	if err != nil {
-		return "", fmt.Errorf("second run: %w\n%s", err, out)
-	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	var result struct {
-		ResumedFrom int64 `json:"resumed_from"`
-	}
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &result); err != nil {
-		return "", fmt.Errorf("result of the second run: %w", err)
-	}
-	var object fakegcs.Object
-	if err := getJSON(ctx, target, "/o/"+url.PathEscape(name), &object); err != nil {
-		return "", err
-	}
-	if object.Size != size || object.CRC32C != fakegcs.CRC32C(sum.Sum32()) {
-		return "", fmt.Errorf("the object has %d bytes with crc32c %s, the file %d with %s", object.Size, object.CRC32C, size, fakegcs.CRC32C(sum.Sum32()))
-	}
-	if completed {
-		return "the first run was faster than the kill", nil
-	}
-	return fmt.Sprintf("resumed from %d of %d bytes", result.ResumedFrom, size), nil
-}
-
-// getJSON reads a resource below the target's bucket.
-func getJSON(ctx context.Context, target fakegcstest.Target, path string, v any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.URL+"/storage/v1/b/"+target.Bucket+path, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := target.Client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s: %s", path, resp.Status)
-	}
-	return json.NewDecoder(resp.Body).Decode(v)
-}
-
-// deleteAll deletes the objects below the target's prefix.
-func deleteAll(ctx context.Context, target fakegcstest.Target) error {
-	for {
-		var list struct{ Items []fakegcs.Object }
-		if err := getJSON(ctx, target, "/o?prefix="+url.QueryEscape(target.Prefix), &list); err != nil {
-			return fmt.Errorf("clean up: %w", err)
-		}
-		if len(list.Items) == 0 {
-			return nil
-		}
-		for _, o := range list.Items {
-			req, err := http.NewRequestWithContext(ctx, http.MethodDelete, target.URL+"/storage/v1/b/"+target.Bucket+"/o/"+url.PathEscape(o.Name), nil)
-			if err != nil {
-				return err
-			}
-			resp, err := target.Client.Do(req)
-			if err != nil {
-				return fmt.Errorf("clean up: %w", err)
-			}
-			resp.Body.Close()
-			if resp.StatusCode/100 != 2 && resp.StatusCode != http.StatusNotFound {
-				return fmt.Errorf("clean up: delete %s: %s", o.Name, resp.Status)
+		if u.program == "" {
+			u.program = filepath.Join(dir, "gcsup")
+			if out, err := exec.CommandContext(ctx, "go", "build", "-o", u.program, "gcsup/cmd/gcsup").CombinedOutput(); err != nil {
+				return fmt.Errorf("build gcsup: %w\n%s", err, out)
 			}
 		}
+		const fact = "gcsup that is killed in mid-upload and run again goes on from what the service held, and makes the right object."
+		story, err := u.check(ctx, name)
+		missed := new(missedError)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, &missed):
+			r.add(line{Type: notChecked, Name: name, Fact: fact, Seen: err.Error(), Do: fmt.Sprintf("run again with a larger -size and -max-size (%d and %d now), or on a slower network", c.size, c.maxSize)})
+		case err != nil:
+			r.add(line{Type: differs, Name: name, Fact: fact, Seen: err.Error(), Source: "https://cloud.google.com/storage/docs/performing-resumable-uploads#status-check"})
+		default:
+			r.add(line{Type: held, Name: name, Fact: fact, Seen: story})
+		}
 	}
+	return nil
 }
