@@ -22,8 +22,8 @@ const Lifetime = 7 * 24 * time.Hour
 // a version that this program does not know.
 var ErrDamaged = errors.New("saved upload is damaged")
 
-// Token is what another process, or another machine that reads the same
-// source, needs to go on with an upload.
+// Token is what another process needs to go on with an upload, or another
+// machine that has a copy of the source (see Uploader.Import of package upload).
 type Token struct {
 	ID       string    // ours: made of source and destination, no secret
 	Endpoint string    // scheme and host

@@ -32,8 +32,8 @@ type content interface {
 	prefix(offset int64) (crc32c uint32, ok bool)
 
 	// head reads the bytes before offset again, for a hash other than CRC32C,
-	// if they are few; nil otherwise.
-	head(offset int64) io.Reader
+	// if they are few, or unproven; nil otherwise.
+	head(ctx context.Context, offset int64) io.Reader
 
 	// unchanged reports whether the source is still what it was, before the
 	// last bytes go out. It may have to read much.

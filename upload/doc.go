@@ -9,9 +9,10 @@
 //	...
 //	result, err := up.File(ctx, "disk.img", upload.Spec{Bucket: "my-bucket", Object: "disk.img"})
 //
-// The same call again, in another process, resumes what was interrupted. The
-// HTTP client adds the credentials; package gcsup/upload/gcs makes one from
-// Application Default Credentials. This package links no Google SDK.
+// The same call again, in another process, resumes what was interrupted; on
+// another machine [Uploader.Import] takes it over first. The HTTP client adds
+// the credentials; package gcsup/upload/gcs makes one from Application Default
+// Credentials. This package links no Google SDK.
 //
 // # Guarantees
 //

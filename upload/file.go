@@ -16,6 +16,7 @@ type fileContent struct {
 	identity chunk.Identity // of the bytes that sum has hashed
 	sum      *chunk.Running
 	reread   func(n int64) // told how many bytes were read only to be hashed
+	copied   bool          // it is another file than that with which the session began; its bytes are still to be compared
 }
 
 var _ content = (*fileContent)(nil)
@@ -34,6 +35,7 @@ func (f *fileContent) part(_ context.Context, offset, limit int64) (part, error)
 	size := f.src.Size()
 	if offset == 0 {
 		f.restart()
+		f.copied = false // the server holds nothing that it could differ from
 	}
 	f.sum.Rewind(offset)
 	tail := chunk.LastBoundary(size)
@@ -97,12 +99,25 @@ func (f *fileContent) prefix(offset int64) (uint32, bool) {
 	return to.CRC32C, err == nil
 }
 
-func (f *fileContent) head(offset int64) io.Reader {
-	if offset > headLimit {
+func (f *fileContent) head(ctx context.Context, offset int64) io.Reader {
+	if offset > headLimit && !f.copied {
 		return nil
 	}
 	f.reread(offset)
-	return io.NewSectionReader(f.src, 0, offset)
+	return &untilDone{ctx, io.NewSectionReader(f.src, 0, offset)}
+}
+
+// untilDone reads until ctx ends.
+type untilDone struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (u *untilDone) Read(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	return u.r.Read(p)
 }
 
 // unchanged compares the identity with the one at the beginning. Where only

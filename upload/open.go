@@ -189,6 +189,12 @@ func (t *transfer) useless(token *session.Token) string {
 // sameSource checks that the file is the one that the session began with.
 func (t *transfer) sameSource(ctx context.Context, token *session.Token) error {
 	change := token.Source.Compare(t.file.identity)
+	if imported(token) {
+		t.file.copied = true
+		if token.Source.Size == t.file.identity.Size {
+			change = chunk.ChangeTimeOnly
+		}
+	}
 	if change == chunk.Same && token.Source.ChangeTimeNS == 0 {
 		// The platform has no change time to tell of an edit that put the
 		// modification time back.

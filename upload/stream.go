@@ -78,7 +78,7 @@ func (s *streamContent) prefix(offset int64) (uint32, bool) {
 	return s.cur.Checkpoint(offset).CRC32C, true
 }
 
-func (s *streamContent) head(offset int64) io.Reader {
+func (s *streamContent) head(_ context.Context, offset int64) io.Reader {
 	if s.cur == nil || s.cur.From != 0 || offset > s.cur.To {
 		return nil
 	}

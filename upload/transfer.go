@@ -190,25 +190,42 @@ func (t *transfer) agree(ctx context.Context, r session.Reply) error {
 		if err := t.content.unchanged(ctx); err != nil {
 			return t.sourceFailed(ctx, err)
 		}
+		if t.file != nil && t.file.copied {
+			return t.sourceFailed(ctx, fmt.Errorf("%w: its first %d bytes are not those that the server holds", session.ErrSourceChanged, offset))
+		}
 		return t.failed(&session.Error{Op: r.Op, Status: r.Status, Offset: offset, Kind: session.ErrChecksum},
 			fmt.Errorf("the %s of the first %d bytes at the server is not that of the source", what, offset))
 	}
-	if r.RunningCRC32C != nil {
-		if ours, ok := t.content.prefix(offset); ok && ours != *r.RunningCRC32C {
-			return differ("CRC32C")
-		}
+	proven := func() {
 		t.agreed = offset
+		if t.file != nil {
+			t.file.copied = false
+		}
+	}
+	if r.RunningCRC32C != nil {
+		switch ours, ok := t.content.prefix(offset); {
+		case !ok:
+			t.agreed = offset
+		case ours != *r.RunningCRC32C:
+			return differ("CRC32C")
+		default:
+			proven()
+		}
 		return nil
 	}
 	if r.Op != session.OpQuery || !r.HasRangeMD5 {
 		return nil
 	}
-	if head := t.content.head(offset); head != nil {
+	if head := t.content.head(ctx, offset); head != nil {
 		h := md5.New()
-		if n, err := io.Copy(h, head); err == nil && n == offset && [16]byte(h.Sum(nil)) != r.RangeMD5 {
+		switch n, err := io.Copy(h, head); {
+		case err != nil || n != offset:
+			t.agreed = offset // whoever needs these bytes next says what is wrong
+		case [16]byte(h.Sum(nil)) != r.RangeMD5:
 			return differ("MD5")
+		default:
+			proven()
 		}
-		t.agreed = offset
 	}
 	return nil
 }

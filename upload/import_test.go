@@ -1,0 +1,211 @@
+package upload_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// export is what another machine gets of an interrupted upload.
+func (w *world) export(id string) []byte {
+	w.t.Helper()
+	token, err := w.store.Load(w.t.Context(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out, err := session.Encode(token)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out
+}
+
+// elsewhere is another machine: it has a store of its own, and its own copy of
+// the source.
+func (w *world) elsewhere(content []byte) (store *session.Dir, path string) {
+	w.t.Helper()
+	store, err := session.OpenDir(filepath.Join(w.dir, "elsewhere"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	path = filepath.Join(w.dir, "copy")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.Chtimes(path, time.Time{}, time.Unix(1e9, 0)); err != nil {
+		w.t.Fatal(err)
+	}
+	return store, path
+}
+
+func decode(t *testing.T, data []byte) *session.Token {
+	t.Helper()
+	token, err := session.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// TestImport: another machine goes on with an upload, if its copy of the source
+// is one as far as that was sent.
+func TestImport(t *testing.T) {
+	const at = 35 * mib // further than an MD5 is compared without need
+	content := data(40*mib + 77)
+	flip := func(offset int64) []byte {
+		edited := bytes.Clone(content)
+		edited[offset] ^= 1
+		return edited
+	}
+	noChecksums := func(t *session.Token) { t.Checkpoints = nil }
+	for i, tt := range []struct {
+		name string
+		opts fakegcs.Options
+		copy []byte
+		edit func(*session.Token)
+		err  error
+		asks int // requests of one that is refused
+	}{
+		{name: "the same bytes", copy: content},
+		{name: "the same bytes, compared by MD5 only", copy: content, edit: noChecksums},
+		{name: "the same bytes, compared by CRC32C only", copy: content, edit: noChecksums, opts: fakegcs.Options{RunningHash: true, NoMD5: true}},
+		{name: "a byte of what was sent", copy: flip(100), err: session.ErrSourceChanged},
+		{name: "a byte of what was sent, seen by MD5 only", copy: flip(34 * mib), edit: noChecksums, err: session.ErrSourceChanged, asks: 1},
+		{name: "a byte of what was sent, seen by CRC32C only", copy: flip(34 * mib), edit: noChecksums, opts: fakegcs.Options{RunningHash: true, NoMD5: true}, err: session.ErrSourceChanged, asks: 1},
+		{name: "a byte of what was not sent", copy: flip(39 * mib)},
+	} {
+		by := []string{"File", "Resume"}[i%2] // the two ways in turn: they meet before anything is compared
+		t.Run(tt.name+" by "+by, func(t *testing.T) {
+			inBubble(t, &tt.opts, func(w *world) {
+				saved := w.export(w.interrupt(w.file(content), at).ID)
+				store, path := w.elsewhere(tt.copy)
+				defer store.Close()
+				token := decode(t, saved)
+				if tt.edit != nil {
+					tt.edit(token)
+				}
+				up := w.uploader(func(o *upload.Options) { o.Store = store })
+				id, err := up.Import(w.t.Context(), token, path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := len(w.srv.Requests())
+				var res *upload.Result
+				if by == "File" {
+					res, err = up.File(w.t.Context(), path, spec)
+				} else {
+					res, err = up.Resume(w.t.Context(), id)
+				}
+				requests := w.srv.Requests()[before:]
+				left, lerr := store.List(w.t.Context())
+				if lerr != nil {
+					t.Fatal(lerr)
+				}
+				if tt.err != nil {
+					if !errors.Is(err, tt.err) || res.BytesSent != 0 || len(requests) != tt.asks || len(left) != 1 {
+						t.Errorf("error = %v, %d bytes sent, %d requests, %d saved; want %v, 0, %d, 1", err, res.BytesSent, len(requests), len(left), tt.err, tt.asks)
+					}
+					w.wantNoObject("obj")
+					return
+				}
+				if err != nil {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				held := chunk.Floor(at)
+				if res.ID != id || !res.Resumed || res.ResumedFrom != held || res.BytesSent != int64(len(content))-held || len(left) != 0 {
+					t.Errorf("Result = %+v, %d saved, want it resumed from %d", res, len(left), held)
+				}
+				w.wantObject("obj", tt.copy)
+			})
+		})
+	}
+}
+
+// TestImportedTwiceInterrupted: after the first bytes of the copy went out, it is
+// a source like any other.
+func TestImportedTwiceInterrupted(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(20 * mib)
+		saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
+		store, path := w.elsewhere(content)
+		defer store.Close()
+		up := w.uploader(func(o *upload.Options) { o.Store = store })
+		id, err := up.Import(w.t.Context(), decode(t, saved), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 7 * mib}}
+		if err := w.srv.AddFaults(stall); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+		defer cancel()
+		if _, err := up.Resume(ctx, id); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("error = %v", err)
+		}
+		if err := os.Chtimes(path, time.Time{}, time.Unix(2e9, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := up.Resume(w.t.Context(), id); !errors.Is(err, session.ErrSourceChanged) {
+			t.Errorf("after a touch: %v, want ErrSourceChanged", err)
+		}
+		if err := os.Chtimes(path, time.Time{}, time.Unix(1e9, 0)); err != nil {
+			t.Fatal(err)
+		}
+		res, err := up.Resume(w.t.Context(), id)
+		if err != nil || res.ResumedFrom != 12*mib {
+			t.Errorf("Resume = %+v, %v, want it from 12 MiB", res, err)
+		}
+		w.wantObject("obj", content)
+	})
+}
+
+func TestImportRefused(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(20 * mib)
+		saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
+		store, path := w.elsewhere(content)
+		defer store.Close()
+		own := func(o *upload.Options) { o.Store = store }
+		refused := func(name string, up *upload.Uploader, path string, want error) {
+			t.Helper()
+			_, err := up.Import(w.t.Context(), decode(t, saved), path)
+			if err == nil || want != nil && !errors.Is(err, want) {
+				t.Errorf("%s: error = %v, want %v", name, err, want)
+			}
+			if text := fmt.Sprint(err); bytes.Contains(saved, []byte("upload_id=")) && bytes.Contains([]byte(text), []byte("upload_id")) {
+				t.Errorf("%s: the error tells the session URI: %s", name, text)
+			}
+		}
+		short := filepath.Join(w.dir, "short")
+		if err := os.WriteFile(short, content[1:], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refused("another size", w.uploader(own), short, session.ErrSourceChanged)
+		refused("no file", w.uploader(own), filepath.Join(w.dir, "none"), fs.ErrNotExist)
+		refused("a directory", w.uploader(own), w.dir, chunk.ErrNotRegular)
+		refused("another endpoint", w.uploader(own, func(o *upload.Options) { o.Endpoint = "http://other.test" }), path, session.ErrForeignURI)
+		refused("no store", w.uploader(func(o *upload.Options) { o.Store = nil }), path, nil)
+		if ids, err := store.List(w.t.Context()); err != nil || len(ids) != 0 {
+			t.Errorf("%q are saved, %v, want nothing", ids, err)
+		}
+
+		if _, err := w.uploader(own).Import(w.t.Context(), decode(t, saved), path); err != nil {
+			t.Fatal(err)
+		}
+		refused("a second time", w.uploader(own), path, fs.ErrExist)
+		time.Sleep(session.Lifetime) // virtual
+		refused("too late", w.uploader(own), path, session.ErrGone)
+	})
+}
