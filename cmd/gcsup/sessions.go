@@ -17,12 +17,12 @@ import (
 func newSessions(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "sessions",
-		Short:      "List and end saved uploads",
+		Short:      "List, end and hand over saved uploads",
 		SuggestFor: []string{"ls", "list", "rm", "cancel"},
 		Args:       noCommand,
 		RunE:       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newSessionsList(std), newSessionsRm(std), newSessionsCancel(std))
+	cmd.AddCommand(newSessionsList(std), newSessionsRm(std), newSessionsCancel(std), newSessionsExport(std), newSessionsImport(std))
 	return cmd
 }
 

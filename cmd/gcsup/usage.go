@@ -93,10 +93,19 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// atLeast and noArgs are Args of commands; want says what is missing.
+// atLeast, one and noArgs are Args of commands; want says what is missing.
 func atLeast(n int, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < n {
+			return usagef("%s: want %s; see %s", below(cmd), want, help(cmd))
+		}
+		return nil
+	}
+}
+
+func one(want string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
 			return usagef("%s: want %s; see %s", below(cmd), want, help(cmd))
 		}
 		return nil

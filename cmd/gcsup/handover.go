@@ -1,0 +1,155 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// An upload is handed over to another machine by what sessions export prints
+// here, and sessions import reads there. It passes through pipes and files
+// only: never through arguments, which everybody can list.
+
+func newSessionsExport(std stdio) *cobra.Command {
+	var place placeFlags
+	cmd := &cobra.Command{
+		Use:   "export ID > FILE",
+		Short: "Write a saved upload out, for another machine",
+		Long: `export writes a saved upload to standard output, for gcsup sessions import on a
+machine that has a copy of the source. Whoever reads it can write to the upload, so
+it is not shown on a terminal, and a file is made readable by its owner only.
+
+Go on with the upload at one place only, and forget it at the other: sessions rm.`,
+		Example: `  gcsup sessions export 5f0c2f7d8ad2cc0d4b4a > upload.json
+  gcsup sessions export 5f0c2f7d8ad2cc0d4b4a | ssh other gcsup sessions import /data/disk.img`,
+		Args: one("the ID of one saved upload, as sessions list shows it"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			store, err := place.openStore()
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			// The lock keeps what is written out from being old at once.
+			unlock, err := store.Lock(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			defer unlock()
+			token, err := store.Load(cmd.Context(), args[0])
+			if err != nil {
+				return withHint(err, "")
+			}
+			data, err := session.Encode(token)
+			if err != nil {
+				return err
+			}
+			return writeSecret(std.out, data)
+		},
+	}
+	place.addStateDir(cmd.Flags())
+	return cmd
+}
+
+// writeSecret writes to a pipe, or to a file that nobody else can read.
+func writeSecret(w io.Writer, data []byte) error {
+	if f, ok := w.(*os.File); ok {
+		if term.IsTerminal(int(f.Fd())) {
+			return usagef("what this prints is a secret, with which anyone can write to the upload: send it to a file or a pipe, not to a terminal")
+		}
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			if err := f.Chmod(0o600); err != nil {
+				return fmt.Errorf("standard output: a file that others may read: %w", err)
+			}
+		}
+	}
+	if _, err := w.Write(data); err != nil {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	return nil
+}
+
+// exportLimit is more than any saved upload has.
+const exportLimit = 16 << 20
+
+func newSessionsImport(std stdio) *cobra.Command {
+	var place placeFlags
+	cmd := &cobra.Command{
+		Use:   "import [SOURCE] < FILE",
+		Short: "Take over an upload from another machine",
+		Long: `import reads from standard input what gcsup sessions export wrote on another machine,
+and saves it for SOURCE, a copy of the file there; without SOURCE it is at the same
+path. It prints the ID, and how to resume.
+
+The size is compared now. When the upload is resumed, what was sent of the file there
+is compared with SOURCE before anything is sent.`,
+		Example: `  gcsup sessions import /data/disk.img < upload.json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("%s: want one SOURCE at most; see %s", below(cmd), help(cmd))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			token, err := readExport(std.in)
+			if err != nil {
+				return err
+			}
+			source := token.SourcePath
+			if len(args) > 0 {
+				source = args[0]
+			}
+			if err := ofSource(checkSource(source, token.Spec), source); err != nil {
+				return err
+			}
+			store, err := place.openStore()
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			// For its own endpoint, whichever is in use here: nobody is asked.
+			up, err := upload.New(nil, &upload.Options{Endpoint: token.Endpoint, Store: store})
+			if err != nil {
+				return err
+			}
+			id, err := up.Import(cmd.Context(), token, source)
+			if errors.Is(err, fs.ErrExist) {
+				return kinded{err, errUsage}
+			}
+			if err != nil {
+				return ofSource(err, source)
+			}
+			if _, err := fmt.Fprintln(std.out, id); err != nil {
+				return fmt.Errorf("standard output: %w", err)
+			}
+			newConsole(std.err, false).message("saved %s to %s, begun at %s, expires in %s\nto resume: %s", source, token.Spec.URL(),
+				endpointText(token.Endpoint), span(time.Until(token.Expires())), resumeCommand(program(), cmd.Flags(), id))
+			return nil
+		},
+	}
+	place.addStateDir(cmd.Flags())
+	return cmd
+}
+
+func readExport(r io.Reader) (*session.Token, error) {
+	if f, ok := r.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return nil, usagef("want what gcsup sessions export wrote on standard input, not a terminal")
+	}
+	data, err := io.ReadAll(io.LimitReader(r, exportLimit))
+	if err != nil {
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
+	token, err := session.Decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("standard input: %w; want what gcsup sessions export wrote", err)
+	}
+	return token, nil
+}
