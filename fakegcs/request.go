@@ -41,6 +41,8 @@ const (
 	OpBucketPatch  Op = "bucket-patch"
 	OpBucketDelete Op = "bucket-delete"
 
+	OpBatch Op = "batch" // several calls in one request; each counts by itself, too
+
 	OpControl Op = "control" // fakegcs's own paths; faults never apply
 	OpUnknown Op = "unknown" // anything else
 )
@@ -82,6 +84,9 @@ func parse(r *http.Request) *request {
 		q.query.Set("alt", "media")
 	case strings.HasPrefix(path, "/storage/v1/"):
 		path = strings.TrimPrefix(path, "/storage/v1/")
+	case path == "/batch/storage/v1", path == "/batch":
+		q.op = byMethod(q.Method, map[string]Op{"POST": OpBatch})
+		return q
 	default:
 		q.xml = true
 		q.parseXML(path)

@@ -257,10 +257,12 @@ func (s *Server) leave(b *body) {
 func (s *Server) newBody(w http.ResponseWriter, r *http.Request) *body {
 	b := &body{r: r.Body, cut: -1, stall: -1, corrupt: -1, stop: make(chan struct{})}
 	b.latest.Store(time.Now().UnixNano())
-	rc := http.NewResponseController(w)
-	b.expire = func() { // not every ResponseWriter can
-		_ = rc.SetReadDeadline(time.Unix(1, 0))
-		_ = rc.SetWriteDeadline(time.Unix(1, 0)) // a client that doesn't read
+	if w != nil { // else a call of a batch, whose body is in memory
+		rc := http.NewResponseController(w)
+		b.expire = func() { // not every ResponseWriter can
+			_ = rc.SetReadDeadline(time.Unix(1, 0))
+			_ = rc.SetWriteDeadline(time.Unix(1, 0)) // a client that doesn't read
+		}
 	}
 	b.wait = func(d time.Duration, stop <-chan struct{}) bool { return s.wait(&request{Request: r}, d, stop) }
 	return b
@@ -395,6 +397,8 @@ func (s *Server) operate(q *request) *reply {
 		return s.onParts(q)
 	case OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete:
 		return s.onBuckets(q)
+	case OpBatch:
+		return s.batch(q)
 	}
 	return s.unknown(q)
 }
