@@ -93,10 +93,22 @@ func (s *Server) newObject(q *request) (*Object, checksums, *apiError) {
 	if err != nil {
 		return nil, want, err
 	}
-	if o.ContentType == "" {
-		o.ContentType = q.Header.Get("X-Upload-Content-Type")
+	if err := o.setType(q.Header.Get("X-Upload-Content-Type")); err != nil {
+		return nil, want, err
 	}
 	return o, want, s.address(q, o)
+}
+
+// setType takes the content type that comes with the bytes; the metadata must
+// not have another, https://github.com/googleapis/google-cloud-go/issues/306.
+func (o *Object) setType(upload string) *apiError {
+	if o.ContentType != "" && upload != "" && o.ContentType != upload {
+		return invalid("Content-Type specified in the upload (%s) does not match Content-Type specified in metadata (%s).", upload, o.ContentType)
+	}
+	if o.ContentType == "" {
+		o.ContentType = upload
+	}
+	return nil
 }
 
 func readMetadata(r io.Reader) ([]byte, *apiError) {
@@ -375,8 +387,8 @@ func (s *Server) openMultipart(q *request) (*multipart.Reader, io.Reader, *Objec
 	if err != nil {
 		return fail(refuse(http.StatusBadRequest, "badContent", "Malformed multipart body: %v", err))
 	}
-	if o.ContentType == "" {
-		o.ContentType = media.Header.Get("Content-Type")
+	if refused := o.setType(media.Header.Get("Content-Type")); refused != nil {
+		return fail(refused)
 	}
 	if refused := s.address(q, o); refused != nil {
 		return fail(refused)
