@@ -13,7 +13,7 @@ func copyCases() []Case {
 	rewrite := func(source, suffix, body string, status int) Step {
 		return copyTo("rewriteTo", source, suffix, body, status)
 	}
-	const source = `{"contentType":"text/x","cacheControl":"no-store","metadata":{"a":"1"}}`
+	const source = `{"contentType":"text/x-media","cacheControl":"no-store","metadata":{"a":"1"}}`
 	insertSource := insertWith("-a", source).save("g" + generation)
 	failed := func(s Step) Step { return s.status(412).match(reason("conditionNotMet")) }
 	return []Case{
@@ -23,7 +23,7 @@ func copyCases() []Case {
 				insertSource,
 				copyTo("copyTo", "-a", "", `{}`, 200).match(
 					text("kind", "storage#object"), text("name", "{name}"), text("size", "9"), text("crc32c", "{crc32c:9}"), text("md5Hash", "{md5:9}"),
-					text("contentType", "text/x"), text("cacheControl", "no-store"), text("a", "1"), text("metageneration", "1"),
+					text("contentType", "text/x-media"), text("cacheControl", "no-store"), text("a", "1"), text("metageneration", "1"),
 				),
 				get("-a", 200).match(text("generation", "{g}")),
 			},
@@ -33,7 +33,7 @@ func copyCases() []Case {
 				insertSource,
 				rewrite("-a", "", `{}`, 200).match(
 					text("kind", "storage#rewriteResponse"), field("done", "true"), text("objectSize", "9"), text("totalBytesRewritten", "9"), absent("rewriteToken"),
-					text("name", "{name}"), text("contentType", "text/x"), text("a", "1"),
+					text("name", "{name}"), text("contentType", "text/x-media"), text("a", "1"),
 				),
 				del("-a", 204),
 			},

@@ -49,8 +49,11 @@ func insertCases() []Case {
 					match(text("contentType", "text/x-media"), text("a", "1"), text("cacheControl", "no-store"), text("md5Hash", "{md5:9}")),
 			},
 		}, {
-			Name: "multipart-content-type", Fact: "The content type in the metadata is the object's, whatever the part says.", Source: uploading, Size: 9,
-			Steps: []Step{multipart(related, 200, metadata(`{"contentType":"text/x-metadata"}`), media(9)).match(text("contentType", "text/x-metadata"))},
+			Name: "multipart-content-type", Fact: "The content type of the part and that of the metadata must agree.", Source: "https://github.com/googleapis/google-cloud-go/issues/306", Size: 9,
+			Steps: []Step{
+				multipart(related, 400, metadata(`{"contentType":"text/x-metadata"}`), media(9)).match(reason("invalid"), "does not match Content-Type specified in metadata"), get("", 404),
+				multipart(related, 200, metadata(`{"contentType":"text/x-media"}`), media(9)).match(text("contentType", "text/x-media")),
+			},
 		}, {
 			Name: "multipart-name", Fact: "The name may be in the metadata alone.", Source: docs + "json_api/v1/objects/insert", Size: 9,
 			Steps: []Step{func() Step {

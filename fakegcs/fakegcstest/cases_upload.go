@@ -163,6 +163,9 @@ func uploadCases() []Case {
 			Name: "content-type-header", Fact: "X-Upload-Content-Type is the content type when the metadata has none.", Source: guide, Size: 3,
 			Steps: []Step{start("X-Upload-Content-Type: text/x-b"), chunk(0, 3, "3", 200, "").match(`"contentType": "text/x-b"`)},
 		}, {
+			Name: "content-type-differs", Fact: "It must not differ from that of the metadata.", Source: "https://github.com/googleapis/google-cloud-go/issues/306", None: true,
+			Steps: []Step{sendJSON("POST", startPath, `{"contentType":"text/x-a"}`, 400).with("X-Upload-Content-Type: text/x-b").match("does not match Content-Type specified in metadata")},
+		}, {
 			Name: "precondition-late", Fact: "A precondition that fails is not seen at the start: 412 comes when all bytes are there.", Source: "https://github.com/googleapis/google-cloud-java/issues/201", None: true,
 			Steps: []Step{
 				{Method: "POST", Path: startPath + "&ifGenerationMatch=1", Status: 200, Has: []string{"Location: *"}},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // What a case makes besides its steps, and how all of it is taken away.
@@ -48,35 +49,46 @@ func bucketName(like string) string {
 func (v *conversation) cleanUp(ctx context.Context) error {
 	var errs []error
 	for _, uri := range v.sessions {
-		if err := v.remove(ctx, uri); err != nil {
-			errs = append(errs, err)
-		}
+		errs = append(errs, v.cancel(ctx, uri))
 	}
 	if v.multipart {
 		errs = append(errs, v.abortUploads(ctx))
 	}
-	if v.ownBucket { // before the objects, which it may protect
-		errs = append(errs, v.change(ctx, "/storage/v1/b/{bucket}", `{"retentionPolicy":null,"defaultEventBasedHold":false}`))
-	}
 	errs = append(errs, v.deleteObjects(ctx))
 	if v.ownBucket {
-		errs = append(errs, v.remove(ctx, "/storage/v1/b/{bucket}"))
+		errs = append(errs, v.remove(ctx, bucketPath))
 	}
 	return errors.Join(errs...)
 }
 
-// remove deletes what may be gone already.
-func (v *conversation) remove(ctx context.Context, path string) error {
-	resp, body, err := v.send(ctx, Step{Method: "DELETE", Path: path})
-	switch {
-	case err != nil:
-		return err
-	case resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusNotFound:
-		return nil
-	case resp.StatusCode == 499 || resp.StatusCode == http.StatusGone: // an upload session that is cancelled, or dead
-		return nil
+// cancel ends an upload session. What it answers depends on the end that the
+// upload came to; one that stays costs nothing and goes after a week.
+func (v *conversation) cancel(ctx context.Context, uri string) error {
+	resp, _, err := v.send(ctx, Step{Method: "DELETE", Path: uri})
+	if err == nil && resp.StatusCode >= 500 {
+		err = fmt.Errorf("cancel an upload: %s", resp.Status)
 	}
-	return fmt.Errorf("delete %s: %s %.200s", path, resp.Status, body)
+	return err
+}
+
+// remove deletes what may be gone already. In a bucket of the case's own, a
+// retention policy that was taken away can forbid it some seconds longer.
+func (v *conversation) remove(ctx context.Context, path string) error {
+	deadline := time.Now().Add(v.Patience)
+	for {
+		resp, body, err := v.send(ctx, Step{Method: "DELETE", Path: path})
+		switch {
+		case err != nil:
+			return err
+		case resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusNotFound:
+			return nil
+		case !v.ownBucket || resp.StatusCode != http.StatusForbidden || time.Now().After(deadline):
+			return fmt.Errorf("delete %s: %s %.200s", path, resp.Status, body)
+		}
+		if err := sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
 }
 
 // change patches what may be gone already.
@@ -94,6 +106,7 @@ func (v *conversation) change(ctx context.Context, path, patch string) error {
 // deleteObjects deletes all generations of all objects of the case.
 func (v *conversation) deleteObjects(ctx context.Context) error {
 	var errs []error
+	lifted := false
 	for token := ""; ; {
 		path := "/storage/v1/b/{bucket}/o?versions=true&prefix=" + escape(v.folder)
 		if token != "" {
@@ -109,8 +122,8 @@ func (v *conversation) deleteObjects(ctx context.Context) error {
 		var page struct {
 			NextPageToken string
 			Items         []struct {
-				Name, Generation              string
-				TemporaryHold, EventBasedHold bool
+				Name, Generation, RetentionExpirationTime string
+				TemporaryHold, EventBasedHold             bool
 			}
 		}
 		if resp.StatusCode != http.StatusOK {
@@ -120,6 +133,10 @@ func (v *conversation) deleteObjects(ctx context.Context) error {
 			return errors.Join(append(errs, fmt.Errorf("list objects: %w", err))...)
 		}
 		for _, o := range page.Items {
+			// An event-based hold hides that there is a policy.
+			if v.ownBucket && !lifted && (o.RetentionExpirationTime != "" || o.EventBasedHold) {
+				errs, lifted = append(errs, v.change(ctx, bucketPath, `{"retentionPolicy":null}`)), true
+			}
 			path := "/storage/v1/b/{bucket}/o/" + escape(o.Name) + "?generation=" + escape(o.Generation)
 			if o.TemporaryHold || o.EventBasedHold {
 				errs = append(errs, v.change(ctx, path, `{"temporaryHold":false,"eventBasedHold":false}`))

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gcsup/fakegcs"
@@ -117,7 +117,8 @@ func TestCleanUpErrors(t *testing.T) {
 					gcs.ServeHTTP(w, r)
 				})
 			})
-			c := fakegcstest.Case{Name: "x", Bucket: `{}`, Steps: []fakegcstest.Step{put("")}, Size: 3}
+			target.Patience = time.Nanosecond
+			c := fakegcstest.Case{Name: "x", Bucket: `{"defaultEventBasedHold":true}`, Steps: []fakegcstest.Step{put("")}, Size: 3}
 			if err := c.Check(t.Context(), target); err == nil || !strings.Contains(err.Error(), "clean up: "+method[:3]) && !strings.Contains(strings.ToLower(err.Error()), "clean up: "+name) {
 				t.Errorf("Check = %v", err)
 			}
@@ -157,39 +158,60 @@ func TestBucketName(t *testing.T) {
 	}
 }
 
+// direct calls a handler without a network.
+type direct http.HandlerFunc
+
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	rec := httptest.NewRecorder()
+	d(rec, r)
+	resp := rec.Result()
+	resp.Request = r
+	return resp, nil
+}
+
 // A refusal for the rate of requests is no reply, unless it is the expected
 // one; and patience ends.
 func TestRateLimit(t *testing.T) {
 	for _, test := range []struct {
 		name     string
-		refusals int32
+		refusals int
 		status   int
 		patience time.Duration
 		ok       bool
+		least    time.Duration
 	}{
-		{"once", 1, 200, 5 * time.Second, true},
-		{"always", 100, 200, time.Millisecond, false},
-		{"expected", 1, 429, 5 * time.Second, true},
+		{"once", 1, 200, 5 * time.Second, true, time.Second},
+		{"often", 4, 200, time.Minute, true, 15 * time.Second},
+		{"always", 100, 200, 30 * time.Second, false, 15 * time.Second},
+		{"expected", 1, 429, 5 * time.Second, true, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var left atomic.Int32
-			left.Store(test.refusals)
-			_, target := serveGCS(t, func(gcs http.Handler) http.Handler {
-				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					if r.Method == "POST" && left.Add(-1) >= 0 {
+			synctest.Test(t, func(t *testing.T) {
+				gcs, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer gcs.Close()
+				left := test.refusals
+				handler := func(w http.ResponseWriter, r *http.Request) {
+					if left--; r.Method == "POST" && left >= 0 {
 						http.Error(w, "slow down", http.StatusTooManyRequests)
 						return
 					}
 					gcs.ServeHTTP(w, r)
-				})
+				}
+				target := fakegcstest.Target{URL: "http://x", Bucket: "bkt", Client: &http.Client{Transport: direct(handler)}, Patience: test.patience}
+				step := put("-a")
+				step.Status = test.status
+				start := time.Now()
+				err = fakegcstest.Case{Name: "x", None: true, Steps: []fakegcstest.Step{step}}.Check(t.Context(), target)
+				if (err == nil) != test.ok {
+					t.Errorf("Check = %v", err)
+				}
+				if took := time.Since(start); took < test.least || took > test.patience {
+					t.Errorf("it took %v", took)
+				}
 			})
-			target.Patience = test.patience
-			step := put("-a")
-			step.Status = test.status
-			err := fakegcstest.Case{Name: "x", None: true, Steps: []fakegcstest.Step{step}}.Check(t.Context(), target)
-			if (err == nil) != test.ok {
-				t.Errorf("Check = %v", err)
-			}
 		})
 	}
 }
