@@ -1,0 +1,51 @@
+package fakegcs_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A list of buckets has pages, in both APIs the prefix counts.
+func TestBucketPages(t *testing.T) {
+	w := newWorld(t, nil) // has "bkt"
+	for _, name := range []string{"pag-c", "pag-a", "pag-d", "pag-b"} {
+		if err := w.gcs.CreateBucket(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for limit := 1; limit <= 5; limit++ {
+		var got []string
+		pages := 0
+		for token := ""; ; pages++ {
+			page := w.do("GET", fmt.Sprintf("/storage/v1/b?project=p&prefix=pag-&maxResults=%d&pageToken=%s", limit, escape(token)), nil).json(t)
+			items := asList(page["items"])
+			if len(items) > limit {
+				t.Errorf("a page of %d has %d buckets", limit, len(items))
+			}
+			for _, item := range items {
+				got = append(got, item.(map[string]any)["name"].(string))
+			}
+			if token, _ = page["nextPageToken"].(string); token == "" {
+				break
+			}
+		}
+		if strings.Join(got, " ") != "pag-a pag-b pag-c pag-d" || pages != 3/limit {
+			t.Errorf("by %d: %s on %d further pages", limit, got, pages)
+		}
+	}
+}
+
+// 64-bit numbers are taken as strings and as numbers, and given as strings.
+func TestNumbersInJSON(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, test := range []struct {
+		period string
+		status int
+	}{{`"60"`, 200}, {`60`, 200}, {`"x"`, 400}, {`1.5`, 400}, {`"0"`, 400}, {`0`, 400}, {`true`, 400}, {`"3155760001"`, 400}, {`99999999999999999999`, 400}} {
+		a := w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"retentionPolicy":{"retentionPeriod":`+test.period+`}}`))
+		if a.StatusCode != test.status || test.status == 200 && !strings.Contains(a.body, `"retentionPeriod": "60"`) {
+			t.Errorf("a period of %s: %d %s", test.period, a.StatusCode, a.body)
+		}
+	}
+}
