@@ -51,7 +51,7 @@ func retentionCases() []Case {
 				insert("", 0, 9).match(field("eventBasedHold", "true")), held(del("", 0), "Event-Based"), patch("", `{"eventBasedHold":false}`, 200), del("", 204),
 			},
 		}, {
-			Name: "hold-versions", Fact: "A hold also keeps an object from becoming noncurrent.", Source: "https://github.com/googleapis/google-cloud-ruby/blob/main/google-cloud-storage/acceptance/storage/bucket_retention_policy_test.rb (the text of the refusal)",
+			Name: "hold-versions", Fact: "A hold also keeps an object from becoming noncurrent.", Source: measured + "src/storage/retention.zig",
 			Bucket: `{"versioning":{"enabled":true}}`, Size: 9,
 			Steps: []Step{insert("", 0, 9), patch("", `{"temporaryHold":true}`, 200), held(del("", 0), "Temporary"), held(insert("", 0, 5), "Temporary")},
 		}, {

@@ -230,6 +230,10 @@ func TestSave(t *testing.T) {
 	if err := c.Check(t.Context(), target); err != nil {
 		t.Error(err)
 	}
+	c.Steps[2].Body = `{"metadata":{"t":"{tpye}"}}`
+	if err := c.Check(t.Context(), target); err == nil || !strings.Contains(err.Error(), "no value for {tpye}") {
+		t.Errorf("Check = %v", err)
+	}
 	c.Steps[0].Save = []string{`gen="no such field": "(\d+)"`}
 	if err := c.Check(t.Context(), target); err == nil || !strings.Contains(err.Error(), "no gen in the reply") {
 		t.Errorf("Check = %v", err)

@@ -27,7 +27,8 @@ type conversation struct {
 	sessions  []string // all that were begun
 	multipart bool     // a multipart upload was asked for
 	saved     map[string]string
-	made      []byte // of the content, so far
+	made      []byte   // of the content, so far
+	unknown   []string // placeholders without a value
 }
 
 func newConversation(target Target, name string) *conversation {
@@ -74,6 +75,7 @@ func (v *conversation) expand(s string, form func(value string) string) string {
 			case "crc32c", "md5", "md5hex":
 				return form(hashOf(kind, v.content(n)))
 			}
+			v.unknown = append(v.unknown, m)
 			return m
 		}
 		switch kind {
@@ -91,6 +93,7 @@ func (v *conversation) expand(s string, form func(value string) string) string {
 		if value, ok := v.saved[kind]; ok {
 			return form(value)
 		}
+		v.unknown = append(v.unknown, m)
 		return m
 	})
 }
@@ -106,7 +109,11 @@ func (v *conversation) take(ctx context.Context, s Step) error {
 		if err != nil {
 			return err
 		}
-		if err := v.compare(s, resp, body); err == nil || !s.Settle || time.Now().After(deadline) {
+		err = v.compare(s, resp, body)
+		switch {
+		case len(v.unknown) > 0:
+			return fmt.Errorf("the case has no value for %s", strings.Join(v.unknown, ", "))
+		case err == nil || !s.Settle || time.Now().After(deadline):
 			return errors.Join(err, v.save(s, resp, body))
 		}
 		if err := sleep(ctx, 200*time.Millisecond); err != nil {

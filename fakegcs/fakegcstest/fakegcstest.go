@@ -1,5 +1,20 @@
 // Package fakegcstest states as data how Cloud Storage answers, and holds a
-// server against it: fakegcs, another emulator, or the real service.
+// server against it: fakegcs, another emulator, or the real service. The facts
+// are about
+//
+//   - uploads: resumable ones, with all that can go wrong, and those in one
+//     request;
+//   - objects: metadata, names, preconditions, reading, listing, copying,
+//     composing, customer-supplied keys;
+//   - what is kept: holds, retention policies, object versioning, soft delete;
+//   - buckets, and requests for a project;
+//   - the XML API and its multipart uploads;
+//   - errors, in the JSON and in the XML form.
+//
+// Each says where it was found: in the documentation of the service, or with
+// somebody who has seen the service answer so.
+//
+// A test calls [Run]:
 //
 //	func TestConformance(t *testing.T) {
 //		fakegcstest.Run(t, func(t *testing.T) fakegcstest.Target {
@@ -8,13 +23,19 @@
 //		})
 //	}
 //
-// [Cases] is the data; [Case.Check] holds a target against one case without the
-// testing package. Each case says where its fact was found.
+// [Cases] is the data, and [Case.Check] holds a target against one case without
+// the testing package. The checks use the network as any client does, about ten
+// requests for a case, and uploads of up to 5 MiB. Whoever holds the real
+// service against them gives a Client with credentials and a Patience of 30 s.
+// All of them together cost about a cent there.
 //
 // Some cases need a bucket that is configured in a certain way, and make one of
 // their own; [Target.Project] says where. Whatever becomes of a case, it takes
 // away what it made: objects with all their generations, holds and retention
-// policies on them, upload sessions, multipart uploads, and the bucket.
+// policies on them, upload sessions, multipart uploads, and the bucket. Nothing
+// stays, except for what soft delete keeps, which nobody can take away: in the
+// target's bucket, if that has soft delete, and the buckets of the cases about
+// soft delete, for seven days.
 package fakegcstest
 
 import (
@@ -64,7 +85,7 @@ type Target struct {
 //	           for hashes of the content's first N bytes
 //	{...}      for what a step has saved under this name
 //
-// In a path, values are escaped.
+// In a path, values are escaped. What has no value fails the case.
 type Case struct {
 	Name   string // unique
 	Fact   string
