@@ -30,6 +30,9 @@ func plan(sources []string, destination string) ([]job, error) {
 	jobs := make([]job, 0, len(sources))
 	taken := map[string]string{}
 	for _, source := range sources {
+		if source == "" {
+			return nil, usagef("a SOURCE is empty: \"\"")
+		}
 		if strings.HasPrefix(source, "gs://") {
 			return nil, usagef("source %q: gcsup uploads files; it neither downloads nor copies objects", source)
 		}

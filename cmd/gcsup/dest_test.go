@@ -31,6 +31,7 @@ func TestPlan(t *testing.T) {
 		{[]string{"a", "b"}, "gs://bkt/x", nil, errUsage},
 		{[]string{"d/a", "e/a"}, "gs://bkt/x/", nil, errUsage},
 		{[]string{"a", "a"}, "gs://bkt", nil, errUsage},
+		{[]string{""}, "gs://bkt/x", nil, errUsage},
 		{[]string{"a"}, "bkt/x", nil, errUsage},
 		{[]string{"gs://bkt/a"}, "gs://bkt/b", nil, errUsage},
 		{[]string{"a"}, "s3://bkt/x", nil, errUsage},

@@ -72,12 +72,12 @@ type sendFlags struct {
 
 func (f *sendFlags) add(fs *pflag.FlagSet) {
 	f.stallRate = 64 << 10
-	fs.DurationVar(&f.retryFor, "retry-for", 0, "keep trying for this long without progress (default: by the size at stake, half a minute to hours)")
-	fs.DurationVar(&f.maxWait, "max-wait", 32*time.Second, "wait at most this long before a retry; under 1m")
-	fs.DurationVar(&f.stallTimeout, "stall-timeout", 2*time.Minute, "give a request up when it lags this far behind --stall-rate; 0 never does")
+	fs.DurationVar(&f.retryFor, "retry-for", 0, "keep trying for `DURATION` without progress (default: by the size at stake, half a minute to hours)")
+	fs.DurationVar(&f.maxWait, "max-wait", 32*time.Second, "wait at most `DURATION` before a retry; under 1m")
+	fs.DurationVar(&f.stallTimeout, "stall-timeout", 2*time.Minute, "give a request up when it lags `DURATION` behind --stall-rate; 0 never does")
 	fs.Var(&f.stallRate, "stall-rate", "bytes per second that a request must move, such as 64KiB")
 	fs.Var(&f.chunkSize, "chunk-size", "bytes per request, such as 8MiB, for networks that cut long requests (default: 1GiB, then about a minute's worth)")
-	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "what to do with a file that changed since its upload began: `fail|restart`")
+	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "`fail|restart` when a file changed since its upload began")
 }
 
 // options are the library's for these flags.

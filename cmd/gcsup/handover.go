@@ -31,7 +31,8 @@ it is not shown on a terminal, and a file is made readable by its owner only.
 Go on with the upload at one place only, and forget it at the other: sessions rm.`,
 		Example: `  gcsup sessions export 5f0c2f7d8ad2cc0d4b4a > upload.json
   gcsup sessions export 5f0c2f7d8ad2cc0d4b4a | ssh other gcsup sessions import /data/disk.img`,
-		Args: one("the ID of one saved upload, as sessions list shows it"),
+		Args:              one("the ID of one saved upload, as sessions list shows it"),
+		ValidArgsFunction: place.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			store, err := place.openStore()
 			if err != nil {

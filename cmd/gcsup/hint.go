@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
+	"syscall"
 
 	"gcsup/session"
 )
@@ -19,11 +21,24 @@ func withHint(err error, endpoint string) error {
 	if _, refused := errors.AsType[*session.Error](err); !refused && errors.Is(err, session.ErrCredentials) {
 		hint = "" // there were none to refuse, and the error says what to do
 	}
+	if errors.Is(err, syscall.ENOSPC) {
+		hint = "make room there, and run it again"
+	}
 	if hint == "" {
 		return err
 	}
-	return fmt.Errorf("%w; %s", err, hint)
+	return hinted{err, hint}
 }
+
+// hinted is an error with what to do about it. The service ends its sentences
+// with a full stop.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h hinted) Error() string { return strings.TrimSuffix(h.error.Error(), ".") + "; " + h.hint }
+func (h hinted) Unwrap() error { return h.error }
 
 // networkHint is what to do where the endpoint was not reached, "" where
 // something else is wrong.

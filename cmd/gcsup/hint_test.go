@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"strings"
 	"syscall"
@@ -12,6 +13,23 @@ import (
 
 	"gcsup/session"
 )
+
+func TestHints(t *testing.T) {
+	full := &fs.PathError{Op: "write", Path: "state/x.tmp", Err: syscall.ENOSPC}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{full, "write state/x.tmp: no space left on device; make room there, and run it again"},
+		{&session.Error{Op: "start", Kind: session.ErrNotFound, Status: 404, Message: "No bucket."}, "start: destination not found: 404 Not Found: No bucket; create the bucket first, or correct its name or the endpoint"},
+		{session.ErrGone, "session is gone"},
+	} {
+		got := withHint(c.err, "")
+		if got.Error() != c.want || !errors.Is(got, c.err) {
+			t.Errorf("withHint(%v) = %v, want %s", c.err, got, c.want)
+		}
+	}
+}
 
 func TestNetworkHints(t *testing.T) {
 	none := &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "nowhere.invalid", IsNotFound: true}}

@@ -117,6 +117,7 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 not there; 73 preconditio
 	root.SetErr(std.err)
 	root.SetFlagErrorFunc(flagError)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
+	root.SetHelpCommand(newHelp())
 	root.AddCommand(
 		newCp(std),
 		newResume(std),
@@ -126,4 +127,36 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 not there; 73 preconditio
 		newVersion(std),
 	)
 	return root, started
+}
+
+// newHelp is cobra's command of that name, but for a name that there is not: for
+// that cobra's shows the help of the program, and exits with 0.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help on a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 && c.HasSubCommands() {
+				return unknownCommand(c, rest[0])
+			}
+			c.InitDefaultHelpFlag() // as c itself would have
+			return c.Help()
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			c, rest, err := cmd.Root().Find(args)
+			var names []cobra.Completion
+			if err == nil && len(rest) == 0 {
+				for _, below := range c.Commands() {
+					if below.IsAvailableCommand() && strings.HasPrefix(below.Name(), begun) {
+						names = append(names, cobra.CompletionWithDesc(below.Name(), below.Short))
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
 }

@@ -117,6 +117,21 @@ func (m *meter) shortText(now time.Time) string {
 	return text
 }
 
+// briefText is for a terminal that has no room for a name.
+func (m *meter) briefText(now time.Time) string {
+	text := bytesText(m.sent)
+	if m.size > 0 {
+		text = fmt.Sprintf("%d%%", m.sent*100/m.size)
+	}
+	if !m.until.IsZero() {
+		return fmt.Sprintf("%s %.0fs: %s", text, math.Ceil(max(m.until.Sub(now).Seconds(), 0)), m.why)
+	}
+	if rate := m.rate(now); rate > 0 {
+		text += fmt.Sprintf(" %s/s", bytesText(int64(rate)))
+	}
+	return text
+}
+
 // plainLine is for a log.
 func (m *meter) plainLine(now time.Time) string { return m.name + "  " + m.text(now) }
 
@@ -131,7 +146,10 @@ func (m *meter) bar(now time.Time, columns int) string {
 		text = m.shortText(now)
 		left = columns - 1 - utf8.RuneCountInString(text) - 2
 	}
-	name := shorten(m.name, min(max(left, 4), max(columns/4, 8)))
+	if left < 4 {
+		return shorten(m.briefText(now), columns-1)
+	}
+	name := shorten(m.name, min(left, max(columns/4, 8)))
 	room := min(left-utf8.RuneCountInString(name)-len("  []"), max(columns/4, 8), 30)
 	picture := "  "
 	if m.size > 0 && room >= 8 {

@@ -68,6 +68,21 @@ func TestBarShowsDurableAndSent(t *testing.T) {
 	}
 }
 
+// On 20 columns there is no room for a name, and still for how far it is.
+func TestBarOfANarrowTerminal(t *testing.T) {
+	start := time.Time{}.Add(time.Hour)
+	m := newMeter("disk-image-of-november-2026.img")
+	m.note(upload.Event{Kind: upload.Progress, Size: 200 << 20, Sent: 8 << 20}, start)
+	m.note(upload.Event{Kind: upload.Progress, Size: 200 << 20, Sent: 56 << 20}, start.Add(2*time.Second))
+	if bar, want := m.bar(start.Add(2*time.Second), 20), "28% 24 MiB/s"; bar != want {
+		t.Errorf("sending: %q, want %q", bar, want)
+	}
+	m.note(upload.Event{Kind: upload.Waiting, Size: 200 << 20, Sent: 56 << 20, Cause: "503", Retry: 3, Delay: 8 * time.Second}, start)
+	if bar, want := m.bar(start, 20), "28% 8s: 503, retry…"; bar != want {
+		t.Errorf("waiting: %q, want %q", bar, want)
+	}
+}
+
 // On 80 columns what it waits for, and the time left, are there whole.
 func TestBarKeepsWhatMatters(t *testing.T) {
 	start := time.Time{}.Add(time.Hour)

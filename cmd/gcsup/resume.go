@@ -35,7 +35,8 @@ it looks at uploads to the endpoint in use only.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, std, args) },
+		ValidArgsFunction: f.place.completeIDs,
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, std, args) },
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&f.all, "all", false, "resume every saved upload")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -124,6 +125,26 @@ func printSessionsJSON(w io.Writer, tokens []*session.Token) error {
 	return nil
 }
 
+// completeIDs offers the IDs of saved uploads to the shell.
+func (f *placeFlags) completeIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	store, err := f.openStore()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	defer store.Close()
+	tokens, err := savedUploads(cmd.Context(), store, newConsole(io.Discard, true))
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var ids []cobra.Completion
+	for _, t := range tokens {
+		if !slices.Contains(args, t.ID) {
+			ids = append(ids, cobra.CompletionWithDesc(t.ID, printable(t.SourcePath+" to "+t.Spec.URL())))
+		}
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
 func newSessionsRm(std stdio) *cobra.Command {
 	var place placeFlags
 	cmd := &cobra.Command{
@@ -131,7 +152,8 @@ func newSessionsRm(std stdio) *cobra.Command {
 		Short: "Forget saved uploads",
 		Long: `rm forgets saved uploads. It does not ask the service: that drops the bytes by
 itself a week after the upload began, and they cost nothing. See cancel.`,
-		Args: atLeast(1, "the ID of a saved upload, as sessions list shows it"),
+		Args:              atLeast(1, "the ID of a saved upload, as sessions list shows it"),
+		ValidArgsFunction: place.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			store, err := place.openStore()
 			if err != nil {
@@ -161,9 +183,10 @@ func forget(ctx context.Context, store *session.Dir, id string) error {
 func newSessionsCancel(std stdio) *cobra.Command {
 	var place placeFlags
 	cmd := &cobra.Command{
-		Use:   "cancel ID...",
-		Short: "Cancel saved uploads at the service, and forget them",
-		Args:  atLeast(1, "the ID of a saved upload, as sessions list shows it"),
+		Use:               "cancel ID...",
+		Short:             "Cancel saved uploads at the service, and forget them",
+		Args:              atLeast(1, "the ID of a saved upload, as sessions list shows it"),
+		ValidArgsFunction: place.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			c, err := place.open(cmd.Context(), true)
 			if err != nil {

@@ -71,9 +71,9 @@ func newSimulate(std stdio) *cobra.Command {
 	flags.StringVar(&scenario, "scenario", herd.Scenarios()[0].Name, "play the scenario `NAME`")
 	flags.IntVar(&clients, "clients", 0, "`N` clients, up to a million (default: the scenario's)")
 	flags.IntVar(&capacity, "capacity", 0, "the server serves `N` requests per second (default: the scenario's, in proportion where --clients is more)")
-	flags.DurationVar(&outage, "outage", 0, "the server is down for this long (default: the scenario's)")
+	flags.DurationVar(&outage, "outage", 0, "the server is down for `DURATION` (default: the scenario's)")
 	flags.StringSliceVar(&policies, "policy", []string{"none", "exponential", "cloudstorage", "full", "decorrelated"}, "compare these policies, `NAME[,NAME...]`")
-	flags.Uint64Var(&seed, "seed", 1, "seed of the random numbers; the same one gives the same output")
+	flags.Uint64Var(&seed, "seed", 1, "`N` is the seed of the random numbers; the same one gives the same output")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object per policy")
 	flags.StringVar(&svg, "svg", "", "draw load over time into `FILE`")
 	return cmd
