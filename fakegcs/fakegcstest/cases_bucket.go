@@ -15,7 +15,7 @@ func bucketCases() []Case {
 	}
 	return []Case{
 		{
-			Name: "bucket", Fact: "A bucket has these fields.", Source: buckets + "#resource", Bucket: `{}`, None: true,
+			Name: "bucket", Fact: "The resource of a bucket has these fields.", Source: buckets + "#resource", Bucket: `{}`, None: true,
 			Steps: []Step{
 				bucket("GET", "", 200).match(
 					text("kind", "storage#bucket"), text("id", "{bucket}"), text("name", "{bucket}"), text("location", "US"), text("locationType", "multi-region"), text("storageClass", "STANDARD"),
@@ -25,7 +25,7 @@ func bucketCases() []Case {
 				{Method: "HEAD", Path: "/{bucket}", Status: 200},
 			},
 		}, {
-			Name: "bucket-twice", Fact: "A name that is taken is 409.", Source: status, Bucket: `{}`, None: true,
+			Name: "bucket-twice", Fact: "To create a bucket with a name that is taken is 409.", Source: status, Bucket: `{}`, None: true,
 			Steps: []Step{create(`{"name":"{bucket}"}`, 409).match(reason("conflict"))},
 		}, {
 			Name: "bucket-name", Fact: "A bucket needs a name of lower-case letters, digits, dashes, underscores and dots.", Source: docs + "buckets#naming", None: true,
@@ -63,7 +63,7 @@ func bucketCases() []Case {
 				bucket("DELETE", "", 404), insert("", 0, 9).status(404),
 			},
 		}, {
-			Name: "bucket-delete-versions", Fact: "A noncurrent generation is something in it.", Source: buckets + "/delete", Bucket: `{"versioning":{"enabled":true}}`, None: true,
+			Name: "bucket-delete-versions", Fact: "A bucket with noncurrent generations in it is not deleted.", Source: buckets + "/delete", Bucket: `{"versioning":{"enabled":true}}`, None: true,
 			Steps: []Step{insert("", 0, 9), del("", 204), bucket("DELETE", "", 409)},
 		}, {
 			Name: "bucket-xml", Fact: "The XML API has codes for what is wrong with a bucket.", Source: xmlCodes, Bucket: `{}`, None: true,

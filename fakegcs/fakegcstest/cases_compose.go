@@ -42,7 +42,7 @@ func composeCases() []Case {
 				a, b, c, compose("-a", "-b").match(field("componentCount", "2\\b")), compose("", "-c").match(field("componentCount", "3\\b"), text("crc32c", "{crc32c:9}")),
 			},
 		}, {
-			Name: "compose-one", Fact: "One source is enough.", Source: composing, Size: 3,
+			Name: "compose-one", Fact: "One source is enough for compose.", Source: composing, Size: 3,
 			Steps: []Step{a, compose("-a").match(field("componentCount", "1\\b"), absent("md5Hash"))},
 		}, {
 			Name: "compose-32", Fact: "32 sources can be composed, the same one too; 33 can't.", Source: composing, Size: 0,
@@ -51,22 +51,22 @@ func composeCases() []Case {
 				compose(strings.Split(strings.Repeat("-a,", 31)+"-a", ",")...).match(field("componentCount", "32\\b")),
 			},
 		}, {
-			Name: "compose-none", Fact: "A source is needed.", Source: composing, None: true,
+			Name: "compose-none", Fact: "Compose needs a source.", Source: composing, None: true,
 			Steps: []Step{compose().status(400)},
 		}, {
-			Name: "compose-missing", Fact: "Each source has to be there, and of the generation that is named.", Source: status, None: true,
+			Name: "compose-missing", Fact: "Each source of a compose has to be there, and of the generation that is named.", Source: status, None: true,
 			Steps: []Step{
 				a, compose("-a", "-b").status(404).match(reason("notFound")), compose(`{"name":"{name}-a","generation":"1"}`).status(404),
 			},
 		}, {
-			Name: "compose-source-generation", Fact: "Each source can have a precondition; numbers may be numbers or strings.", Source: docs + "json_api/v1/objects/compose", Size: 5,
+			Name: "compose-source-generation", Fact: "Each source of a compose can have a precondition; numbers may be numbers or strings.", Source: docs + "json_api/v1/objects/compose", Size: 5,
 			Steps: []Step{
 				a.save("g" + generation), b, failed(compose("-b", `{"name":"{name}-a","objectPreconditions":{"ifGenerationMatch":"1"}}`)),
 				failed(compose("-b", `{"name":"{name}-a","objectPreconditions":{"ifGenerationMatch":1}}`)), get("", 404),
 				compose(`{"name":"{name}-a","generation":{g},"objectPreconditions":{"ifGenerationMatch":"{g}"}}`, "-b"),
 			},
 		}, {
-			Name: "compose-precondition", Fact: "So can the destination.", Source: precond, Size: 3,
+			Name: "compose-precondition", Fact: "Compose has preconditions on the object that it replaces.", Source: precond, Size: 3,
 			Steps: []Step{
 				a, b,
 				func() Step { s := compose("-a"); s.Path += "?ifGenerationMatch=0"; return s }(),
@@ -74,16 +74,16 @@ func composeCases() []Case {
 				failed(func() Step { s := compose("-a", "-b"); s.Path += "?ifMetagenerationMatch=2"; return s }()),
 			},
 		}, {
-			Name: "compose-crc32c", Fact: "A crc32c in the destination is a demand.", Source: "https://pkg.go.dev/cloud.google.com/go/storage#Composer", Size: 5,
+			Name: "compose-crc32c", Fact: "A crc32c in the destination of a compose is a demand.", Source: "https://pkg.go.dev/cloud.google.com/go/storage#Composer", Size: 5,
 			Steps: []Step{
 				a, b, asking(compose("-a", "-b"), `{"contentType":"text/x","crc32c":"{crc32c:3}"}`, "").status(400), get("", 404),
 				asking(compose("-a", "-b"), `{"contentType":"text/x","crc32c":"{crc32c:5}"}`, ""),
 			},
 		}, {
-			Name: "compose-delete-sources", Fact: "deleteSourceObjects deletes the sources.", Source: docs + "composing-objects", Size: 5,
+			Name: "compose-delete-sources", Fact: "Compose with deleteSourceObjects deletes the sources.", Source: docs + "composing-objects", Size: 5,
 			Steps: []Step{a, b, asking(compose("-a", "-b"), `{"contentType":"text/x"}`, `,"deleteSourceObjects":true`), get("-a", 404), get("-b", 404)},
 		}, {
-			Name: "compose-delete-versions", Fact: "It bypasses versioning: no noncurrent generation stays.", Source: docs + "composing-objects", Bucket: `{"versioning":{"enabled":true}}`, Size: 3,
+			Name: "compose-delete-versions", Fact: "deleteSourceObjects bypasses versioning: no noncurrent generation of a source stays.", Source: docs + "composing-objects", Bucket: `{"versioning":{"enabled":true}}`, Size: 3,
 			Steps: []Step{
 				a, asking(compose("-a"), `{"contentType":"text/x"}`, `,"deleteSourceObjects":true`),
 				Step{Method: "GET", Path: "/storage/v1/b/{bucket}/o?versions=true", Status: 200}.match(text("name", "{name}"), `!"{name}-a"`),
@@ -95,7 +95,7 @@ func composeCases() []Case {
 				get("-a", 200), get("-b", 200),
 			},
 		}, {
-			Name: "compose-classes", Fact: "All sources and the destination have one storage class, which is the default of the bucket unless it is given.",
+			Name: "compose-classes", Fact: "All sources of a compose and the destination have one storage class, which is the default of the bucket unless it is given.",
 			Source: "https://github.com/GoogleCloudPlatform/dotnet-docs-samples/issues/2038", Bucket: `{"storageClass":"STANDARD"}`, Size: 9,
 			Steps: []Step{
 				a, insertWith("-n", `{"storageClass":"NEARLINE"}`), compose("-a", "-n").status(400).match("different storage classes"), compose("-n").status(400).match("different storage classes"), get("", 404),

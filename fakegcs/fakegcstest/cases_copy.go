@@ -28,7 +28,7 @@ func copyCases() []Case {
 				get("-a", 200).match(text("generation", "{g}")),
 			},
 		}, {
-			Name: "rewrite", Fact: "rewriteTo does the same, and says how far it came: a small object is done at once.", Source: rewriting, Size: 9,
+			Name: "rewrite", Fact: "rewriteTo copies bytes and metadata, and says how far it came: a small object is done at once.", Source: rewriting, Size: 9,
 			Steps: []Step{
 				insertSource,
 				rewrite("-a", "", `{}`, 200).match(
@@ -38,7 +38,7 @@ func copyCases() []Case {
 				del("-a", 204),
 			},
 		}, {
-			Name: "rewrite-metadata", Fact: "Metadata that is given is all of the copy's: nothing of the source's is kept.", Source: measured + "docs/storage/writing-objects.md", Size: 9,
+			Name: "rewrite-metadata", Fact: "Metadata that is given to a rewrite is all of the copy's: nothing of the source's is kept.", Source: measured + "docs/storage/writing-objects.md", Size: 9,
 			Steps: []Step{
 				insertSource, rewrite("-a", "", `{"contentType":"text/y","metadata":{"b":"2"}}`, 200).match(text("contentType", "text/y"), text("b", "2"), absent("a"), absent("cacheControl")),
 				get("", 200).match(text("contentType", "text/y"), absent("a")),
@@ -54,14 +54,14 @@ func copyCases() []Case {
 			Bucket: `{"storageClass":"STANDARD"}`, Size: 9,
 			Steps: []Step{insertWith("-a", `{"storageClass":"NEARLINE"}`), rewrite("-a", "", `{}`, 200).match(text("storageClass", "STANDARD"))},
 		}, {
-			Name: "rewrite-source-precondition", Fact: "The source has preconditions of its own, and its generation can be named.", Source: rewriting, Size: 9,
+			Name: "rewrite-source-precondition", Fact: "A rewrite has preconditions on its source, and can name the generation.", Source: rewriting, Size: 9,
 			Steps: []Step{
 				insertSource, failed(rewrite("-a", "?ifSourceGenerationMatch=1", `{}`, 0)), failed(rewrite("-a", "?ifSourceMetagenerationMatch=2", `{}`, 0)),
 				rewrite("-a", "?sourceGeneration=1", `{}`, 404), get("", 404),
 				rewrite("-a", "?ifSourceGenerationMatch={g}&ifSourceMetagenerationMatch=1&sourceGeneration={g}", `{}`, 200),
 			},
 		}, {
-			Name: "rewrite-precondition", Fact: "So has the destination.", Source: rewriting, Size: 5,
+			Name: "rewrite-precondition", Fact: "A rewrite has preconditions on the object that it replaces.", Source: rewriting, Size: 5,
 			Steps: []Step{
 				insertSource, insert("", 0, 5), failed(rewrite("-a", "?ifGenerationMatch=0", `{}`, 0)), failed(rewrite("-a", "?ifGenerationMatch={g}", `{}`, 0)),
 			},

@@ -40,7 +40,7 @@ func insertCases() []Case {
 			Name: "media-empty", Fact: "An object may be empty.", Source: uploading, Size: 0,
 			Steps: []Step{insert("", 0, 0).match(text("size", "0"), text("crc32c", "AAAAAA=="))},
 		}, {
-			Name: "media-hash-bad", Fact: "X-Goog-Hash is held against it.", Source: hashes, None: true,
+			Name: "media-hash-bad", Fact: "X-Goog-Hash is held against an upload with uploadType=media.", Source: hashes, None: true,
 			Steps: []Step{insert("", 0, 9).with("X-Goog-Hash: crc32c=AAAAAA==").status(400)},
 		}, {
 			Name: "multipart", Fact: "A multipart upload has the metadata in its first part; the content type may come with the second.", Source: uploading, Size: 9,
@@ -49,13 +49,13 @@ func insertCases() []Case {
 					match(text("contentType", "text/x-media"), text("a", "1"), text("cacheControl", "no-store"), text("md5Hash", "{md5:9}")),
 			},
 		}, {
-			Name: "multipart-content-type", Fact: "The content type of the part and that of the metadata must agree.", Source: "https://github.com/googleapis/google-cloud-go/issues/306", Size: 9,
+			Name: "multipart-content-type", Fact: "The content type of the media part and that of the metadata must agree.", Source: "https://github.com/googleapis/google-cloud-go/issues/306", Size: 9,
 			Steps: []Step{
 				multipart(related, 400, metadata(`{"contentType":"text/x-metadata"}`), media(9)).match(reason("invalid"), "does not match Content-Type specified in metadata"), get("", 404),
 				multipart(related, 200, metadata(`{"contentType":"text/x-media"}`), media(9)).match(text("contentType", "text/x-media")),
 			},
 		}, {
-			Name: "multipart-name", Fact: "The name may be in the metadata alone.", Source: docs + "json_api/v1/objects/insert", Size: 9,
+			Name: "multipart-name", Fact: "The name may be in the metadata of a multipart upload alone.", Source: docs + "json_api/v1/objects/insert", Size: 9,
 			Steps: []Step{func() Step {
 				s := multipart(related, 200, metadata(`{"name":"{name}"}`), media(9)).match(text("name", "{name}"))
 				s.Path = strings.TrimSuffix(s.Path, "&name={object}")
@@ -65,28 +65,28 @@ func insertCases() []Case {
 			Name: "multipart-hash-bad", Fact: "The crc32c in the metadata of a multipart upload is a demand.", Source: hashes, None: true,
 			Steps: []Step{multipart(related, 400, metadata(`{"crc32c":"AAAAAQ=="}`), media(9))},
 		}, {
-			Name: "multipart-md5-bad", Fact: "So is the md5Hash.", Source: hashes, None: true,
+			Name: "multipart-md5-bad", Fact: "The md5Hash in the metadata of a multipart upload is a demand.", Source: hashes, None: true,
 			Steps: []Step{multipart(related, 400, metadata(`{"md5Hash":"{md5:8}"}`), media(9))},
 		}, {
-			Name: "multipart-hashes-good", Fact: "Hashes that are right are accepted.", Source: hashes, Size: 9,
+			Name: "multipart-hashes-good", Fact: "Hashes in the metadata that are right are accepted.", Source: hashes, Size: 9,
 			Steps: []Step{multipart(related, 200, metadata(`{"md5Hash":"{md5:9}","crc32c":"{crc32c:9}"}`), media(9))},
 		}, {
-			Name: "multipart-trailer", Fact: "A third part may bring the crc32c after the media.", Source: rust, Size: 9,
+			Name: "multipart-trailer", Fact: "A third part of a multipart upload may bring the crc32c after the media.", Source: rust, Size: 9,
 			Steps: []Step{multipart(related, 200, metadata(`{}`), media(9), metadata(`{"crc32c":"{crc32c:9}"}`))},
 		}, {
-			Name: "multipart-trailer-bad", Fact: "It is a demand.", Source: rust, None: true,
+			Name: "multipart-trailer-bad", Fact: "The crc32c after the media is a demand.", Source: rust, None: true,
 			Steps: []Step{multipart(related, 400, metadata(`{}`), media(9), metadata(`{"crc32c":"{crc32c:8}"}`))},
 		}, {
-			Name: "multipart-quoted-boundary", Fact: "A boundary in single quotes, as gcloud and gsutil send it, is accepted.", Source: "https://cloud.google.com/sdk/gcloud/reference/storage/cp", Size: 9,
+			Name: "multipart-quoted-boundary", Fact: "A multipart boundary in single quotes, as gcloud and gsutil send it, is accepted.", Source: "https://cloud.google.com/sdk/gcloud/reference/storage/cp", Size: 9,
 			Steps: []Step{multipart("multipart/related; boundary='xyz'", 200, metadata(`{}`), media(9))},
 		}, {
-			Name: "multipart-double-quotes", Fact: "A boundary in double quotes is accepted.", Source: "https://www.rfc-editor.org/rfc/rfc2046#section-5.1.1", Size: 9,
+			Name: "multipart-double-quotes", Fact: "A multipart boundary in double quotes is accepted.", Source: "https://www.rfc-editor.org/rfc/rfc2046#section-5.1.1", Size: 9,
 			Steps: []Step{multipart(`multipart/related; boundary="xyz"`, 200, metadata(`{}`), media(9))},
 		}, {
 			Name: "insert-storage-class", Fact: "An object has the storage class that it is given.", Source: docs + "storage-classes", Size: 9,
 			Steps: []Step{insertWith("", `{"storageClass":"NEARLINE"}`).match(text("storageClass", "NEARLINE")), get("", 200).match(text("storageClass", "NEARLINE"))},
 		}, {
-			Name: "insert-default-class", Fact: "Without one it has the default of the bucket.", Source: docs + "storage-classes#default", Bucket: `{"storageClass":"NEARLINE"}`, Size: 9,
+			Name: "insert-default-class", Fact: "An object that is given no storage class has the default of its bucket.", Source: docs + "storage-classes#default", Bucket: `{"storageClass":"NEARLINE"}`, Size: 9,
 			Steps: []Step{insert("", 0, 9).match(text("storageClass", "NEARLINE")), insertWith("-a", `{"storageClass":"STANDARD"}`).match(text("storageClass", "STANDARD"))},
 		}, {
 			Name: "metadata-limit", Fact: "Custom metadata has at most 8 KiB.", Source: "https://cloud.google.com/storage/quotas#objects", Size: 9,

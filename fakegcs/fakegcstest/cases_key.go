@@ -47,7 +47,7 @@ func keyCases() []Case {
 				xmlReq("GET", "-k", 400).match(code("ResourceIsEncryptedWithCustomerEncryptionKey")), xmlReq("GET", "-k", 400).with(other.headers()...).match(code("CustomerEncryptionKeyIsIncorrect")),
 			},
 		}, {
-			Name: "key-metadata", Fact: "Its metadata is read without the key, with the key's hash and without checksums of the bytes.", Source: keyDocs, None: true,
+			Name: "key-metadata", Fact: "The metadata of an object with a customer-supplied key is read without the key, with the key's hash and without checksums of the bytes.", Source: keyDocs, None: true,
 			Steps: []Step{
 				insertKeyed,
 				get("-k", 200).match(text("keySha256", quoted(key.hash)), text("size", "9"), absent("crc32c"), absent("md5Hash")),
@@ -61,7 +61,7 @@ func keyCases() []Case {
 			Name: "key-not-needed", Fact: "A key for an object that has none is refused.", Source: status, Size: 9,
 			Steps: []Step{insert("", 0, 9), get("?alt=media", 400).with(key.headers()...).match(notEncrypted), get("", 400).with(key.headers()...).match(notEncrypted)},
 		}, {
-			Name: "key-malformed", Fact: "A key has 32 bytes, its hash and the algorithm AES256.", Source: status, None: true,
+			Name: "key-malformed", Fact: "A customer-supplied key has 32 bytes, its hash and the algorithm AES256.", Source: status, None: true,
 			Steps: []Step{
 				insert("", 0, 9).with(key.headers()...).with("x-goog-encryption-key-sha256: " + other.hash).status(400).match("(?i)customerEncryptionKeySha256IsInvalid"),
 				insert("", 0, 9).with(key.headers()...).with("x-goog-encryption-key: AAAA").status(400).match("(?i)customerEncryptionKey.*IsInvalid"),

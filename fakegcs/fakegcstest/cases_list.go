@@ -34,23 +34,23 @@ func listCases() []Case {
 				only(list("b"), "b/1", "b/2"), list("x").match(absent("items"), text("kind", "storage#objects")),
 			),
 		}, {
-			Name: "list-delimiter", Fact: "With a delimiter, names that go on after it are one prefix.", Source: listing, None: true,
+			Name: "list-delimiter", Fact: "In a listing with a delimiter, names that go on after it are one prefix.", Source: listing, None: true,
 			Steps: append(fill("a", "b/", "b/1", "b/2", "c", "d/1"),
 				only(list("&delimiter=%2F"), "a", "c").match(field("prefixes", `\[\s*"{name}/b/",\s*"{name}/d/"\s*\]`)),
 				only(list("&delimiter=%2F&includeTrailingDelimiter=true"), "a", "b/", "c").match(field("prefixes", `\[\s*"{name}/b/",\s*"{name}/d/"\s*\]`)),
 			),
 		}, {
-			Name: "list-pages", Fact: "A page has at most maxResults objects and prefixes, and a token for the next.", Source: listing, None: true,
+			Name: "list-pages", Fact: "A page of a listing has at most maxResults objects and prefixes, and a token for the next.", Source: listing, None: true,
 			Steps: append(fill("a", "b/1", "b/2", "c"),
 				only(list("&maxResults=3"), "a", "b/1", "b/2").save("t"+nextPage), only(list("&maxResults=3&pageToken={t}"), "c").match(absent("nextPageToken")),
 				only(list("&maxResults=2&delimiter=%2F"), "a").match(field("prefixes", `\[\s*"{name}/b/"\s*\]`)).save("t"+nextPage),
 				only(list("&maxResults=2&delimiter=%2F&pageToken={t}"), "c").match(absent("prefixes"), absent("nextPageToken")),
 			),
 		}, {
-			Name: "list-offsets", Fact: "startOffset is the first name, endOffset is not part of it.", Source: listing, None: true,
+			Name: "list-offsets", Fact: "In a listing, startOffset is the first name, and endOffset is not part of it.", Source: listing, None: true,
 			Steps: append(fill("a", "b", "c", "d"), only(list("&startOffset={object}%2Fb&endOffset={object}%2Fd"), "b", "c")),
 		}, {
-			Name: "list-fields", Fact: "fields gives a part of each object.", Source: partial, None: true,
+			Name: "list-fields", Fact: "In a listing, fields gives a part of each object.", Source: partial, None: true,
 			Steps: append(fill("a", "b"), only(list("&fields=items(name,size)"), "a", "b").match(text("size", "3"), absent("kind"), absent("bucket"), absent("generation")),
 				only(list("&fields=items/name"), "a", "b").match(absent("size"))),
 		}, {

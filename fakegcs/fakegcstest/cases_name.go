@@ -6,13 +6,13 @@ const naming = docs + "objects#naming"
 func nameCases() []Case {
 	cases := []Case{
 		{
-			Name: "name-limit", Fact: "A name has up to 1024 bytes.", Source: naming, None: true,
+			Name: "name-limit", Fact: "The name of an object has up to 1024 bytes.", Source: naming, None: true,
 			Steps: []Step{
 				insert("{pad:1024}", 0, 9).match(text("name", "{name}{pad:1024}")), read("{pad:1024}?alt=media", small(0, 9)),
 				insert("{pad:1025}", 0, 9).status(400),
 			},
 		}, {
-			Name: "name-newline", Fact: "A name has no carriage return or line feed.", Source: naming, None: true,
+			Name: "name-newline", Fact: "The name of an object has no carriage return or line feed.", Source: naming, None: true,
 			Steps: []Step{insert("%0A", 0, 9).status(400), insert("%0D", 0, 9).status(400)},
 		}, {
 			Name: "name-dots", Fact: `An object can't be named "." or "..".`, Source: naming, None: true,

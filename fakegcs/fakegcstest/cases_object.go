@@ -10,7 +10,7 @@ const (
 func objectCases() []Case {
 	return []Case{
 		{
-			Name: "get", Fact: "An object has these fields.", Source: resource, Size: 9,
+			Name: "get", Fact: "The resource of an object has these fields.", Source: resource, Size: 9,
 			Steps: []Step{
 				insert("", 0, 9).save("g" + generation),
 				get("", 200).match(
@@ -42,7 +42,7 @@ func objectCases() []Case {
 			Name: "delete", Fact: "A deleted object is gone.", Source: docs + "json_api/v1/objects/delete", None: true,
 			Steps: []Step{insert("", 0, 9), del("", 204).match("^$"), get("", 404).match(reason("notFound")), del("", 404).match(reason("notFound")), get("?alt=media", 404)},
 		}, {
-			Name: "delete-generation", Fact: "A generation can be named.", Source: docs + "json_api/v1/objects/delete", None: true,
+			Name: "delete-generation", Fact: "A delete can name the generation.", Source: docs + "json_api/v1/objects/delete", None: true,
 			Steps: []Step{insert("", 0, 9).save("g" + generation), del("?generation=1", 404), get("", 200), del("?generation={g}", 204), get("", 404)},
 		}, {
 			Name: "patch", Fact: "A patch changes what it names and nothing else; each is a new metageneration of the same generation.", Source: patching, Size: 9,
@@ -55,7 +55,7 @@ func objectCases() []Case {
 				get("", 200).match(text("metageneration", "3"), text("generation", "{g}"), text("md5Hash", "{md5:9}")),
 			},
 		}, {
-			Name: "patch-null", Fact: "null takes a field away, and all custom metadata.", Source: patching, Size: 9,
+			Name: "patch-null", Fact: "In a patch, null takes a field away, and all custom metadata.", Source: patching, Size: 9,
 			Steps: []Step{
 				insertWith("", `{"cacheControl":"no-store","contentLanguage":"de","metadata":{"a":"1"}}`),
 				patch("", `{"cacheControl":null,"metadata":null}`, 200).match(absent("cacheControl"), absent("a"), text("contentLanguage", "de")),
@@ -65,7 +65,7 @@ func objectCases() []Case {
 			Name: "patch-missing", Fact: "What isn't there can't be patched.", Source: status, None: true,
 			Steps: []Step{patch("", `{"contentType":"text/x"}`, 404).match(reason("notFound"))},
 		}, {
-			Name: "patch-malformed", Fact: "A body that isn't JSON is 400.", Source: status, Size: 9,
+			Name: "patch-malformed", Fact: "A patch with a body that isn't JSON is 400.", Source: status, Size: 9,
 			Steps: []Step{insert("", 0, 9), patch("", `{"contentType":`, 400).match(reason("parseError"))},
 		}, {
 			Name: "user-project", Fact: "userProject may be named wherever the caller may bill the project.", Source: docs + "requester-pays", Size: 9,
@@ -82,7 +82,7 @@ func preconditionCases() []Case {
 	failed := func(s Step) Step { return s.status(412).match(reason("conditionNotMet")) }
 	return []Case{
 		{
-			Name: "precondition-read", Fact: "A match that fails is 412, a not-match that fails is 304 without a body.", Source: precond, Size: 9,
+			Name: "precondition-read", Fact: "For a read, a match that fails is 412, and a not-match that fails is 304 without a body.", Source: precond, Size: 9,
 			Steps: []Step{
 				insert("", 0, 9).save("g" + generation),
 				get("?ifGenerationMatch={g}&ifMetagenerationMatch=1", 200), get("?ifGenerationNotMatch=1&ifMetagenerationNotMatch=2", 200),

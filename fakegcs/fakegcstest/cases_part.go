@@ -35,7 +35,7 @@ func partCases() []Case {
 	key, other := newKey(1), newKey(2)
 	return []Case{
 		{
-			Name: "parts", Fact: "Parts come in any order, and again; the object is made of those that the completion names, with a crc32c and no MD5.", Source: parts, Size: partSize + 9,
+			Name: "parts", Fact: "Parts of a multipart upload come in any order, and again; the object is made of those that the completion names, with a crc32c and no MD5.", Source: parts, Size: partSize + 9,
 			Steps: []Step{
 				initiate("").with("Content-Type: text/x", "x-goog-meta-a: 1"), part(2, partSize, partSize+9), part(1, 0, 9), part(1, 0, partSize).has("x-goog-hash: crc32c={crc32c:5242880}"), part(3, 0, 1), get("", 404),
 				complete(entry(1, "{p1}"), entry(2, "{p2}")).match("<CompleteMultipartUploadResult", "<Key>{name}</Key>", "<ETag>").has("x-goog-hash: crc32c={crc32c:5242889}"),
@@ -43,13 +43,13 @@ func partCases() []Case {
 				list("").status(404).match(code("NoSuchUpload")),
 			},
 		}, {
-			Name: "parts-last", Fact: "The last part may be small, also when it is the only one.", Source: javaPart, Size: 9,
+			Name: "parts-last", Fact: "The last part of a multipart upload may be small, also when it is the only one.", Source: javaPart, Size: 9,
 			Steps: []Step{initiate(""), part(1, 0, 9), complete(entry(1, "{p1}"))},
 		}, {
-			Name: "parts-empty", Fact: "It may be empty.", Source: javaPart, Size: 0,
+			Name: "parts-empty", Fact: "The last part of a multipart upload may be empty.", Source: javaPart, Size: 0,
 			Steps: []Step{initiate(""), part(1, 0, 0), complete(entry(1, "{p1}"))},
 		}, {
-			Name: "parts-list", Fact: "The parts are listed, page by page.", Source: xmlDocs + "get-object-multipart", None: true,
+			Name: "parts-list", Fact: "The parts of a multipart upload are listed, page by page.", Source: xmlDocs + "get-object-multipart", None: true,
 			Steps: []Step{
 				initiate(""), part(1, 0, 3), part(2, 3, 5), part(4, 5, 9),
 				list("").match("<ListPartsResult", "<UploadId>{u}</UploadId>", "(?s)<PartNumber>1<.*<Size>3<.*<PartNumber>2<.*<Size>2<.*<PartNumber>4<.*<Size>4<", "<IsTruncated>false<"),
@@ -57,37 +57,37 @@ func partCases() []Case {
 				list("&max-parts=2&part-number-marker=2").match("<IsTruncated>false<", "<PartNumber>4<", "!<PartNumber>2<"),
 			},
 		}, {
-			Name: "parts-order", Fact: "The completion names parts in ascending order.", Source: xmlDocs + "post-object-complete", None: true,
+			Name: "parts-order", Fact: "The completion of a multipart upload names parts in ascending order.", Source: xmlDocs + "post-object-complete", None: true,
 			Steps: []Step{initiate(""), part(1, 0, partSize), part(2, 0, 3), refused(complete(entry(2, "{p2}"), entry(1, "{p1}")), "InvalidPartOrder"), list("")},
 		}, {
-			Name: "parts-unknown", Fact: "A part that wasn't uploaded, or has another entity tag, is refused.", Source: javaPart, None: true,
+			Name: "parts-unknown", Fact: "The completion of a multipart upload refuses a part that wasn't uploaded, or that has another entity tag.", Source: javaPart, None: true,
 			Steps: []Step{
 				initiate(""), part(1, 0, 3), part(2, 0, 5), refused(complete(entry(3, "{p1}")), "InvalidPart"), refused(complete(entry(1, `"dummytag"`)), "InvalidPart"), list(""),
 			},
 		}, {
-			Name: "parts-none", Fact: "A completion needs a part.", Source: javaPart, None: true,
+			Name: "parts-none", Fact: "The completion of a multipart upload needs a part.", Source: javaPart, None: true,
 			Steps: []Step{initiate(""), part(1, 0, 3), refused(complete(), "MalformedCompleteMultipartUploadRequest")},
 		}, {
-			Name: "parts-small", Fact: "All but the last have at least 5 MiB; the completion sees to it.", Source: parts, None: true,
+			Name: "parts-small", Fact: "All parts but the last have at least 5 MiB; the completion sees to it.", Source: parts, None: true,
 			Steps: []Step{initiate(""), part(1, 0, 3), part(2, 3, 9), refused(complete(entry(1, "{p1}"), entry(2, "{p2}")), "EntityTooSmall")},
 		}, {
 			Name: "parts-number", Fact: "Part numbers are 1 to 10000.", Source: parts, None: true,
 			Steps: []Step{initiate(""), xmlReq("PUT", "?partNumber=0&uploadId={u}", 400).bytes(0, 3), xmlReq("PUT", "?partNumber=10001&uploadId={u}", 400).bytes(0, 3), part(10000, 0, 3)},
 		}, {
-			Name: "parts-hash", Fact: "x-goog-hash is held against the part.", Source: javaPart, None: true,
+			Name: "parts-hash", Fact: "x-goog-hash is held against the part of a multipart upload.", Source: javaPart, None: true,
 			Steps: []Step{
 				initiate(""), xmlReq("PUT", "?partNumber=1&uploadId={u}", 400).bytes(0, 3).with("x-goog-hash: crc32c={crc32c:2}").match(code("(CrcMismatch|BadDigest)")), list("").match("!<PartNumber>"),
 				part(1, 0, 3).with("x-goog-hash: crc32c={crc32c:3}"),
 			},
 		}, {
-			Name: "parts-abort", Fact: "An upload that was aborted is gone.", Source: javaPart, None: true,
+			Name: "parts-abort", Fact: "A multipart upload that was aborted is gone.", Source: javaPart, None: true,
 			Steps: []Step{
 				initiate(""), part(1, 0, 3), abort, list("").status(404).match(code("NoSuchUpload"), "The requested upload was not found."),
 				xmlReq("PUT", "?partNumber=1&uploadId={u}", 404).bytes(0, 3).match(code("NoSuchUpload")), complete(entry(1, "{p1}")).status(404).match(code("NoSuchUpload")),
 				abort.status(404), uploads("").match("!<Upload>"),
 			},
 		}, {
-			Name: "parts-uploads", Fact: "The uploads of a bucket are listed, page by page.", Source: xmlDocs + "get-bucket-uploads", None: true,
+			Name: "parts-uploads", Fact: "The multipart uploads of a bucket are listed, page by page.", Source: xmlDocs + "get-bucket-uploads", None: true,
 			Steps: []Step{
 				initiate("-a"), initiate("-b"), initiate("-c"),
 				uploads("").match("<ListMultipartUploadsResult", "(?s)<Key>{name}-a</Key>.*<Key>{name}-b</Key>.*<Key>{name}-c</Key>.*<UploadId>{u}<", "<IsTruncated>false<"),
@@ -95,19 +95,19 @@ func partCases() []Case {
 				uploads("&max-uploads=2&key-marker={object}-b&upload-id-marker={m}").match("<IsTruncated>false<", "<Key>{name}-c<", "!<Key>{name}-b"),
 			},
 		}, {
-			Name: "parts-key", Fact: "An upload with a customer-supplied key takes parts and the completion with that key only.", Source: measured + "src/storage/encryption.zig", None: true,
+			Name: "parts-key", Fact: "A multipart upload with a customer-supplied key takes parts and the completion with that key only.", Source: measured + "src/storage/encryption.zig", None: true,
 			Steps: []Step{
 				initiate("").with(key.headers()...), xmlReq("PUT", "?partNumber=1&uploadId={u}", 400).bytes(0, 9), xmlReq("PUT", "?partNumber=1&uploadId={u}", 400).bytes(0, 9).with(other.headers()...),
 				part(1, 0, 9).with(key.headers()...), complete(entry(1, "{p1}")).status(400), complete(entry(1, "{p1}")).with(key.headers()...).has("!x-goog-hash"),
 				read("?alt=media", small(0, 9)).with(key.headers()...), del("", 204),
 			},
 		}, {
-			Name: "parts-hold", Fact: "A completion over a held object is refused, and the upload stays.", Source: measured + "src/storage/retention.zig", Size: 9,
+			Name: "parts-hold", Fact: "The completion of a multipart upload over a held object is refused, and the upload stays.", Source: measured + "src/storage/retention.zig", Size: 9,
 			Steps: []Step{
 				insertWith("", `{"temporaryHold":true}`), initiate(""), part(1, 0, 3), complete(entry(1, "{p1}")).status(403).match(code("ObjectUnderActiveHold")), list(""),
 			},
 		}, {
-			Name: "parts-bucket", Fact: "An upload needs its bucket.", Source: xmlCodes, None: true,
+			Name: "parts-bucket", Fact: "A multipart upload needs its bucket.", Source: xmlCodes, None: true,
 			Steps: []Step{{Method: "POST", Path: "/no-such-bucket-for-conformance/x?uploads", Status: 404, Match: []string{code("NoSuchBucket")}}},
 		},
 	}

@@ -27,7 +27,7 @@ func readCases() []Case {
 	whole := []string{"X-Goog-Hash: crc32c={crc32c:9}", "X-Goog-Hash: md5={md5:9}", "X-Goog-Generation: {g}", "X-Goog-Metageneration: 1", "X-Goog-Stored-Content-Length: 9", "X-Goog-Stored-Content-Encoding: identity", "Content-Length: 9", "Content-Type: text/x"}
 	return []Case{
 		{
-			Name: "read", Fact: "The bytes come with the object's type, generation, length and hashes.", Source: docs + "xml-api/reference-headers", Size: 9,
+			Name: "read", Fact: "The bytes of an object come with its type, generation, length and hashes.", Source: docs + "xml-api/reference-headers", Size: 9,
 			Steps: []Step{
 				insert("", 0, 9).with("Content-Type: text/x").save("g" + generation),
 				read("?alt=media", small(0, 9)).has(whole...), read("?alt=media&generation={g}", small(0, 9)), get("?alt=media&generation=1", 404),
@@ -51,14 +51,14 @@ func readCases() []Case {
 				get("-z?alt=media", 206).with("Accept-Encoding: gzip", "Range: bytes=3-7").text(gz[3:8]),
 			},
 		}, {
-			Name: "gzip-transcoded", Fact: "Who doesn't gets it decompressed, and a range is ignored.", Source: transcoding, None: true,
+			Name: "gzip-transcoded", Fact: "Who doesn't accept gzip gets such an object decompressed, and a range is ignored.", Source: transcoding, None: true,
 			Steps: []Step{
 				insertGzip,
 				read("-z?alt=media", plainText).with("Accept-Encoding: identity").has("!Content-Encoding", "X-Goog-Stored-Content-Encoding: gzip"),
 				read("-z?alt=media", plainText).with("Accept-Encoding: identity", "Range: bytes=3-7"),
 			},
 		}, {
-			Name: "gzip-no-transform", Fact: "With Cache-Control no-transform it comes as it is stored.", Source: transcoding, None: true,
+			Name: "gzip-no-transform", Fact: "With Cache-Control no-transform an object with Content-Encoding gzip comes as it is stored, whoever reads.", Source: transcoding, None: true,
 			Steps: []Step{insertGzip, patch("-z", `{"cacheControl":"no-transform"}`, 200), read("-z?alt=media", gz).with("Accept-Encoding: identity")},
 		}, {
 			Name: "gzip-not", Fact: "An object that says it is gzip and isn't can't be decompressed: 400.", Source: measured + "docs/storage/checksums-and-compression.md", None: true,

@@ -34,7 +34,7 @@ func retentionCases() []Case {
 			Name: "hold-resumable", Fact: "A resumable upload over a held object is refused when all bytes are there.", Source: measured + "src/storage/retention.zig", Size: 9,
 			Steps: []Step{insertWith("", `{"temporaryHold":true}`), start(), held(chunk(0, 5, "5", 0, ""), "Temporary")},
 		}, {
-			Name: "hold-xml", Fact: "The XML API has a code for it.", Source: xmlCodes, Size: 9,
+			Name: "hold-xml", Fact: "The XML API has a code for a hold.", Source: xmlCodes, Size: 9,
 			Steps: []Step{
 				insertWith("", `{"temporaryHold":true}`), xmlReq("DELETE", "", 403).match(code("ObjectUnderActiveHold")), xmlReq("PUT", "", 403).bytes(0, 5).match(code("ObjectUnderActiveHold")),
 			},
@@ -63,20 +63,20 @@ func retentionCases() []Case {
 				patch("", `{"contentType":"text/x"}`, 200), xmlReq("DELETE", "", 403).match(code("RetentionPolicyNotMet")),
 			},
 		}, {
-			Name: "retention-present", Fact: "A policy counts for objects that are there, and lets them go when it is taken away.", Source: retaining, Bucket: `{}`, None: true,
+			Name: "retention-present", Fact: "A retention policy counts for objects that are there, and lets them go when it is taken away.", Source: retaining, Bucket: `{}`, None: true,
 			Steps: []Step{
 				insert("", 0, 9).match(absent("retentionExpirationTime")), sendJSON("PATCH", bucketPath, `{"retentionPolicy":{"retentionPeriod":"3600"}}`, 200),
 				get("", 200).match(text("retentionExpirationTime", "20.*Z")).settle(), retained(del("", 0)),
 				sendJSON("PATCH", bucketPath, `{"retentionPolicy":null}`, 200).match(absent("retentionPolicy")), del("", 204).settle(),
 			},
 		}, {
-			Name: "retention-event", Fact: "The time of an object begins when its event-based hold ends.", Source: holding, Bucket: `{"retentionPolicy":{"retentionPeriod":"3600"}}`, Size: 9,
+			Name: "retention-event", Fact: "The retention of an object begins when its event-based hold ends.", Source: holding, Bucket: `{"retentionPolicy":{"retentionPeriod":"3600"}}`, Size: 9,
 			Steps: []Step{
 				insert("", 0, 9), patch("", `{"eventBasedHold":true}`, 200).match(absent("retentionExpirationTime")),
 				patch("", `{"eventBasedHold":false}`, 200).match(text("retentionExpirationTime", "20.*Z")), retained(del("", 0)),
 			},
 		}, {
-			Name: "retention-temporary", Fact: "A temporary hold doesn't change it.", Source: holding, Bucket: `{"retentionPolicy":{"retentionPeriod":"3600"}}`, Size: 9,
+			Name: "retention-temporary", Fact: "A temporary hold doesn't change the retention of an object.", Source: holding, Bucket: `{"retentionPolicy":{"retentionPeriod":"3600"}}`, Size: 9,
 			Steps: []Step{
 				insert("", 0, 9).save(`t="retentionExpirationTime":\s*"([^"]*)"`), patch("", `{"temporaryHold":true}`, 200).match(text("retentionExpirationTime", "{t}")),
 				held(del("", 0), "Temporary"), patch("", `{"temporaryHold":false}`, 200).match(text("retentionExpirationTime", "{t}")),
@@ -86,7 +86,7 @@ func retentionCases() []Case {
 			Bucket: `{"versioning":{"enabled":true},"retentionPolicy":{"retentionPeriod":"3600"}}`, Size: 9,
 			Steps: []Step{insert("", 0, 5).save("g" + generation), insert("", 0, 9), retained(del("?generation={g}", 0)), read("?alt=media&generation={g}", small(0, 5))},
 		}, {
-			Name: "retention-period", Fact: "A period of 0 is refused; an empty policy changes nothing.", Source: measured + "src/storage/fake_buckets.zig", Bucket: `{"retentionPolicy":{"retentionPeriod":"3600"}}`, None: true,
+			Name: "retention-period", Fact: "A retention period of 0 is refused; an empty policy changes nothing.", Source: measured + "src/storage/fake_buckets.zig", Bucket: `{"retentionPolicy":{"retentionPeriod":"3600"}}`, None: true,
 			Steps: []Step{
 				sendJSON("PATCH", bucketPath, `{"retentionPolicy":{"retentionPeriod":"0"}}`, 400), sendJSON("PATCH", bucketPath, `{"retentionPolicy":{}}`, 200).match(text("retentionPeriod", "3600")),
 			},

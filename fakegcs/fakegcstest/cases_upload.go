@@ -9,10 +9,10 @@ const (
 func uploadCases() []Case {
 	return []Case{
 		{
-			Name: "one-request", Fact: "A PUT without Content-Range is the whole object.", Source: guide, Size: q + 1,
+			Name: "one-request", Fact: "In a session, a PUT without Content-Range is the whole object.", Source: guide, Size: q + 1,
 			Steps: []Step{start(), {To: q + 1, Status: 200, Match: []string{`"size": "262145"`}}},
 		}, {
-			Name: "one-request-empty", Fact: "A PUT without Content-Range and body is the empty object.", Source: goClient, Size: 0,
+			Name: "one-request-empty", Fact: "In a session, a PUT without Content-Range and body is the empty object.", Source: goClient, Size: 0,
 			Steps: []Step{start(), {Status: 200, Match: []string{`"crc32c": "AAAAAA=="`}}},
 		}, {
 			Name: "empty-by-range", Fact: "bytes */0 finishes the empty object.", Source: goClient, Size: 0,
@@ -29,7 +29,7 @@ func uploadCases() []Case {
 			Name: "post-is-put", Fact: "POST on a session means the same as PUT.", Source: goClient, Size: q + 5,
 			Steps: []Step{start(), chunk(0, q, "*", 308, "262143").post(), query("*", 308, "262143").post(), chunk(q, q+5, "262149", 200, "").post()},
 		}, {
-			Name: "range-md5", Fact: "A 308 has the MD5 of what is committed in hex.", Source: "https://github.com/itchio/butler/issues/71", Size: 2 * q,
+			Name: "range-md5", Fact: "A 308 has the MD5 of what is committed, in hex.", Source: "https://github.com/itchio/butler/issues/71", Size: 2 * q,
 			Steps: []Step{
 				start(), chunk(0, q, "*", 308, "262143").has("X-Range-MD5: {md5hex:262144}"), query("*", 308, "262143").has("X-Range-MD5: {md5hex:262144}"),
 				chunk(q, 2*q, "524288", 200, ""),
@@ -65,7 +65,7 @@ func uploadCases() []Case {
 			Name: "short-chunk", Fact: "A chunk below 256 KiB that isn't the last is 400 with this text, and spoils the session: a good chunk afterwards gets the same.", Source: python, None: true,
 			Steps: []Step{start(), chunk(0, 1024, "*", 400, "").text(shortText), chunk(0, q, "*", 400, "").text(shortText)},
 		}, {
-			Name: "short-chunk-known-total", Fact: "The same when the total is known.", Source: python, None: true,
+			Name: "short-chunk-known-total", Fact: "A chunk below 256 KiB that isn't the last is 400, also when the total is known.", Source: python, None: true,
 			Steps: []Step{start(), chunk(0, 1024, "262145", 400, "").text(shortText)},
 		}, {
 			Name: "unaligned-chunk", Fact: "A chunk above 256 KiB that is no whole number of quanta is cut down to whole quanta. (Reports differ.)", Source: "https://github.com/googleapis/google-cloud-cpp/issues/4496", Size: q + 101,
@@ -92,7 +92,7 @@ func uploadCases() []Case {
 			Name: "open-ended-total", Fact: "bytes a-*/T finishes when T bytes are there.", Source: "https://github.com/googleapis/nodejs-storage/blob/main/src/resumable-upload.ts", Size: q + 77,
 			Steps: []Step{start(), {Header: []string{"Content-Range: bytes 0-*/262221"}, To: q + 77, Status: 200}},
 		}, {
-			Name: "chunked-transfer", Fact: "A body without Content-Length is accepted.", Source: guide, Size: 2*q + 3,
+			Name: "chunked-transfer", Fact: "A data request without Content-Length is accepted.", Source: guide, Size: 2*q + 3,
 			Steps: []Step{
 				start(), {Header: []string{"Content-Range: bytes 0-262143/*"}, To: q, Chunks: true, Status: 308, Range: "262143"},
 				{Header: []string{"Content-Range: bytes 262144-*/*"}, From: q, To: 2*q + 3, Chunks: true, Status: 200},
@@ -124,7 +124,7 @@ func uploadCases() []Case {
 				query("786432", 308, "524287").settle(), chunk(2*q, 3*q, "786432", 200, ""),
 			},
 		}, {
-			Name: "cut-below-quantum", Fact: "Of less than one quantum nothing is kept.", Source: guide, Size: q,
+			Name: "cut-below-quantum", Fact: "Of a request that was cut off below one quantum, nothing is kept.", Source: guide, Size: q,
 			Steps: []Step{
 				start(),
 				{Header: []string{"Content-Range: bytes 0-262143/262144"}, To: q, Cut: q - 1},
@@ -145,10 +145,10 @@ func uploadCases() []Case {
 			Name: "no-bucket", Fact: "A session can't be started in a bucket that isn't there.", Source: status, None: true,
 			Steps: []Step{{Method: "POST", Path: "/upload/storage/v1/b/no-such-bucket-for-conformance/o?uploadType=resumable&name=x", Status: 404, Match: []string{`"notFound"`}}},
 		}, {
-			Name: "no-name", Fact: "An object needs a name.", Source: status, None: true,
+			Name: "no-name", Fact: "A session can't be started without an object name.", Source: status, None: true,
 			Steps: []Step{{Method: "POST", Path: "/upload/storage/v1/b/{bucket}/o?uploadType=resumable", Status: 400, Match: []string{`"required"`}}},
 		}, {
-			Name: "names-disagree", Fact: "The name in the URL and in the body must agree.", Source: status, None: true,
+			Name: "names-disagree", Fact: "At the start of a session, the name in the URL and that in the body must agree.", Source: status, None: true,
 			Steps: []Step{{Method: "POST", Path: startPath, Header: []string{"Content-Type: application/json"}, Body: `{"name":"other"}`, Status: 400}},
 		}, {
 			Name: "start-body-type", Fact: "A body of the start that isn't JSON is 400 with this text.", Source: floci, None: true,
@@ -163,10 +163,10 @@ func uploadCases() []Case {
 			Name: "content-type-header", Fact: "X-Upload-Content-Type is the content type when the metadata has none.", Source: guide, Size: 3,
 			Steps: []Step{start("X-Upload-Content-Type: text/x-b"), chunk(0, 3, "3", 200, "").match(`"contentType": "text/x-b"`)},
 		}, {
-			Name: "content-type-differs", Fact: "It must not differ from that of the metadata.", Source: "https://github.com/googleapis/google-cloud-go/issues/306", None: true,
+			Name: "content-type-differs", Fact: "X-Upload-Content-Type must not differ from the content type of the metadata.", Source: "https://github.com/googleapis/google-cloud-go/issues/306", None: true,
 			Steps: []Step{sendJSON("POST", startPath, `{"contentType":"text/x-a"}`, 400).with("X-Upload-Content-Type: text/x-b").match("does not match Content-Type specified in metadata")},
 		}, {
-			Name: "precondition-late", Fact: "A precondition that fails is not seen at the start: 412 comes when all bytes are there.", Source: "https://github.com/googleapis/google-cloud-java/issues/201", None: true,
+			Name: "precondition-late", Fact: "A precondition of a resumable upload that fails is not seen at the start: 412 comes when all bytes are there.", Source: "https://github.com/googleapis/google-cloud-java/issues/201", None: true,
 			Steps: []Step{
 				{Method: "POST", Path: startPath + "&ifGenerationMatch=1", Status: 200, Has: []string{"Location: *"}},
 				chunk(0, q, "*", 308, "262143"), chunk(q, q+1, "262145", 412, "").match(`"conditionNotMet"`),
@@ -181,13 +181,13 @@ func uploadCases() []Case {
 			Name: "hash-good", Fact: "X-Goog-Hash on the last request is held against the object.", Source: hashes, Size: q + 9,
 			Steps: []Step{start(), chunk(0, q, "*", 308, "262143"), chunk(q, q+9, "262153", 200, "").with("X-Goog-Hash: crc32c={crc32c:262153},md5={md5:262153}")},
 		}, {
-			Name: "hash-bad", Fact: "When it differs: 400, no object, and the session is of no use any more.", Source: hashes, None: true,
+			Name: "hash-bad", Fact: "When X-Goog-Hash on the last request differs: 400, no object, and the session is of no use any more.", Source: hashes, None: true,
 			Steps: []Step{
 				start(), chunk(0, q, "*", 308, "262143"), chunk(q, q+9, "262153", 400, "").with("X-Goog-Hash: crc32c={crc32c:262152}"),
 				query("262153", 410, "none"),
 			},
 		}, {
-			Name: "hash-with-query", Fact: "The query that finishes takes the hash, too.", Source: hashes, None: true,
+			Name: "hash-with-query", Fact: "The status query that finishes an upload takes X-Goog-Hash, too.", Source: hashes, None: true,
 			Steps: []Step{start(), chunk(0, q, "*", 308, "262143"), query("262144", 400, "none").with("X-Goog-Hash: crc32c=AAAAAA==")},
 		}, {
 			Name: "hash-in-metadata", Fact: "A crc32c in the metadata of the start is a demand.", Source: hashes, None: true,

@@ -25,7 +25,7 @@ func versionCases() []Case {
 				list("").match(text("generation", "{h}"), `!"generation":\s*"{g}"`), list("&versions=true").match(`(?s)"generation":\s*"{g}".*"generation":\s*"{h}"`),
 			},
 		}, {
-			Name: "versions-delete", Fact: "A delete makes the object noncurrent; to name a generation deletes it.", Source: versioning, Bucket: versioned, None: true,
+			Name: "versions-delete", Fact: "With versioning, a delete makes the object noncurrent; a delete that names a generation deletes it.", Source: versioning, Bucket: versioned, None: true,
 			Steps: []Step{
 				insert("", 0, 5).save("g" + generation), del("", 204), get("", 404), del("", 404), list("").match(absent("items")),
 				list("&versions=true").match(text("generation", "{g}"), text("timeDeleted", "20.*Z")), read("?alt=media&generation={g}", small(0, 5)),
@@ -44,7 +44,7 @@ func versionCases() []Case {
 			Name: "versions-precondition", Fact: "ifGenerationMatch=0 holds when there are noncurrent generations only.", Source: precond, Bucket: versioned, Size: 9,
 			Steps: []Step{insert("", 0, 5), del("", 204), insert("&ifGenerationMatch=0", 0, 9)},
 		}, {
-			Name: "versions-off", Fact: "Without versioning nothing is kept.", Source: versioning, Bucket: `{}`, Size: 9,
+			Name: "versions-off", Fact: "Without versioning, a generation that is replaced is gone.", Source: versioning, Bucket: `{}`, Size: 9,
 			Steps: []Step{insert("", 0, 5).save("g" + generation), insert("", 0, 9), get("?generation={g}", 404), list("&versions=true").match(`!"generation":\s*"{g}"`)},
 		}, {
 			Name: "soft-delete", Fact: "With soft delete, what was deleted is listed and described apart from the rest.", Source: softDelete, Bucket: soft, None: true,
@@ -55,7 +55,7 @@ func versionCases() []Case {
 				get("?softDeleted=true&generation={g}", 200).match(text("generation", "{g}"), text("softDeleteTime", "20.*Z")), get("?softDeleted=true&generation=1", 404),
 			},
 		}, {
-			Name: "soft-delete-replace", Fact: "What is replaced is soft-deleted, too.", Source: softDelete, Bucket: soft, Size: 9,
+			Name: "soft-delete-replace", Fact: "With soft delete, what is replaced is soft-deleted, too.", Source: softDelete, Bucket: soft, Size: 9,
 			Steps: []Step{insert("", 0, 5).save("g" + generation), insert("", 0, 9), list("&softDeleted=true").match(text("generation", "{g}"))},
 		}, {
 			Name: "restore", Fact: "Restore makes a new generation with the metadata of the old; that can be restored again.", Source: measured + "src/storage/restore.zig", Bucket: soft, Size: 9,
