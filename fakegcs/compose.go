@@ -67,6 +67,9 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 	if err := checkMetadata(o.Metadata); err != nil {
 		return nil, err
 	}
+	if err := mayRetain(nil, o.Retention, false, s.now()); err != nil {
+		return nil, err
+	}
 	if o.StorageClass == "" {
 		if o.StorageClass, err = s.defaultClass(q.bucket); err != nil {
 			return nil, err

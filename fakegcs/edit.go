@@ -210,9 +210,11 @@ func (s *Server) rewriteObject(q *request) (*Object, *apiError) {
 		return release(err)
 	}
 	// The destination keeps the metadata of the source unless it is given some,
-	// which then is all; the storage class is the default of its bucket.
+	// which then is all. Its storage class and KMS key are the defaults of its
+	// bucket, and what protects the source doesn't protect it.
 	o := source.clone()
-	o.StorageClass, o.Retention = "", nil
+	o.StorageClass, o.KMSKeyName = "", ""
+	o.TemporaryHold, o.EventBasedHold, o.Retention = false, false, nil
 	if given, _, err := decodeObject(body); err != nil {
 		return release(err)
 	} else if hasMetadata(body) {
@@ -220,8 +222,11 @@ func (s *Server) rewriteObject(q *request) (*Object, *apiError) {
 		o = given
 	}
 	o.Bucket, o.Name = toBucket, toName
-	o.TimeDeleted, o.RetentionExpirationTime, o.TemporaryHold, o.EventBasedHold = time.Time{}, time.Time{}, false, false
+	o.TimeDeleted, o.RetentionExpirationTime = time.Time{}, time.Time{}
 	if err := checkMetadata(o.Metadata); err != nil {
+		return release(err)
+	}
+	if err := mayRetain(nil, o.Retention, false, s.now()); err != nil {
 		return release(err)
 	}
 	if o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-"); err != nil {

@@ -151,6 +151,9 @@ func (s *Server) address(q *request, o *Object) *apiError {
 	if err := checkMetadata(o.Metadata); err != nil {
 		return err
 	}
+	if err := mayRetain(nil, o.Retention, false, s.now()); err != nil {
+		return err
+	}
 	var err *apiError
 	o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-")
 	return err

@@ -127,6 +127,18 @@ func TestRetentionOfOneObject(t *testing.T) {
 			t.Fatalf("%s %s = %d %s, want %d", test.query, test.body, a.StatusCode, a.body, test.status)
 		}
 	}
+	for _, past := range []answer{
+		w.do("POST", "/storage/v1/b/bkt/o/a/rewriteTo/b/bkt/o/b", []byte(retain("Locked", -1))),
+		w.do("POST", "/storage/v1/b/bkt/o/b/compose", []byte(`{"sourceObjects":[{"name":"a"}],"destination":`+retain("Locked", -1)+`}`)),
+		w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=b", []byte(retain("Locked", -1)), "Content-Type: application/json"),
+	} {
+		if past.StatusCode != 400 || !strings.Contains(past.body, "in the past") {
+			t.Errorf("a new object, retained until the past: %d %s", past.StatusCode, past.body)
+		}
+	}
+	if a := w.do("POST", "/storage/v1/b/bkt/o/a/copyTo/b/bkt/o/b", []byte(`{}`)); a.StatusCode != 200 || strings.Contains(a.body, "retention") {
+		t.Errorf("copy of a retained object: %d %s", a.StatusCode, a.body)
+	}
 	if a := w.do("DELETE", "/storage/v1/b/bkt/o/a", nil); a.StatusCode != 403 || !strings.Contains(a.body, "retentionPolicyNotMet") {
 		t.Errorf("delete: %d %s", a.StatusCode, a.body)
 	}

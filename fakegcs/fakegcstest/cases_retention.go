@@ -39,10 +39,11 @@ func retentionCases() []Case {
 				insertWith("", `{"temporaryHold":true}`), xmlReq("DELETE", "", 403).match(code("ObjectUnderActiveHold")), xmlReq("PUT", "", 403).bytes(0, 5).match(code("ObjectUnderActiveHold")),
 			},
 		}, {
-			Name: "hold-copy", Fact: "A copy doesn't have the holds of its source, and isn't refused for them.", Source: measured + "docs/storage/writing-objects.md", Size: 9,
+			Name: "hold-copy", Fact: "A copy doesn't have the holds of its source, isn't refused for them, and can have its own.", Source: measured + "docs/storage/writing-objects.md", Size: 9,
 			Steps: []Step{
 				insertWith("-a", `{"temporaryHold":true}`), copyTo("rewriteTo", "-a", "", `{}`, 200).match(`!` + field("temporaryHold", "true")),
 				held(copyTo("rewriteTo", "", "-a", `{}`, 0), "Temporary"),
+				copyTo("rewriteTo", "-a", "-b", `{"contentType":"text/x","temporaryHold":true}`, 200).match(field("temporaryHold", "true")),
 			},
 		}, {
 			Name: "hold-default", Fact: "In a bucket with a default event-based hold, each new object has one.", Source: holding + "#default-hold", Bucket: `{"defaultEventBasedHold":true}`, None: true,
