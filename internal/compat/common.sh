@@ -13,7 +13,7 @@ victim=        # the process group of what "background" started
 
 finish() {
 	for group in $victim; do kill -s KILL -- "-$group" 2>/dev/null || true; done
-	if [ -n "$emulator" ]; then kill "$emulator" 2>/dev/null || true; fi
+	stop_emulator
 }
 trap finish EXIT
 trap 'exit 143' INT TERM HUP
@@ -55,7 +55,7 @@ start_slow() {
 lift_limit() { start_emulator --dir "$work/bytes"; }
 stop_emulator() {
 	if [ -z "$emulator" ]; then return; fi
-	kill "$emulator"
+	kill "$emulator" 2>/dev/null || true
 	wait "$emulator" 2>/dev/null || true
 	emulator=
 }
@@ -83,6 +83,8 @@ all_fired() {
 	case $plan in *'"done": false'*) fail "a fault did not act: $plan" ;; esac
 }
 
+# limited COMMAND...: for at most 60 s, and no longer than this script.
+limited() { timeout --foreground -k 1 60 "$@"; }
 # background COMMAND...: runs it in a process group of its own.
 background() {
 	timeout -k 1 60 "$@" >"$work/background.log" 2>&1 &

@@ -9,12 +9,16 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
-if [ $# = 0 ]; then set -- gcsup official gcloud rclone gsutil live; fi
+clients="gcsup official gcloud rclone gsutil live"
+if [ $# = 0 ]; then set -- $clients; fi
 for client; do
-	if [ "$client" = common ] || [ "$client" = compat ] || [ ! -f "internal/compat/$client.sh" ]; then
-		echo "compat: there is no client $client; there are gcsup, official, gcloud, rclone, gsutil and live" >&2
+	case " $clients " in
+	*" $client "*) ;;
+	*)
+		echo "compat: there is no client $client; there are $clients" >&2
 		exit 64
-	fi
+		;;
+	esac
 done
 for tool in go curl timeout awk cmp; do
 	command -v $tool >/dev/null || { echo "compat: needs $tool in PATH" >&2; exit 69; }
@@ -24,8 +28,9 @@ top=$(mktemp -d)
 running=
 cleanup() {
 	if [ -n "$running" ]; then
-		kill "$running" 2>/dev/null || true # timeout passes it on
+		kill "$running" 2>/dev/null || true # timeout passes it on to all
 		wait "$running" 2>/dev/null || true
+		kill -s KILL -- "-$running" 2>/dev/null || true
 	fi
 	rm -rf "$top"
 }
@@ -46,6 +51,7 @@ for client; do
 	running=$!
 	status=0
 	wait $running || status=$?
+	kill -s KILL -- "-$running" 2>/dev/null || true # what it has left
 	running=
 	if [ $status = 124 ] || [ $status = 137 ]; then echo "FAIL $client: not done after ${COMPAT_SECONDS:-180} s" >&2; fi
 	if [ $status != 0 ]; then failed="$failed $client"; fi

@@ -10,7 +10,7 @@ use_gcloud() {
 		CLOUDSDK_CORE_DISABLE_PROMPTS=1 CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE=$host/
 		CLOUDSDK_STORAGE_PARALLEL_COMPOSITE_UPLOAD_ENABLED=$1 gcloud storage"
 }
-run() { timeout -k 1 60 $gcloud "$@" >"$work/gcloud.log" 2>&1 || fail "gcloud storage $*: $(cat "$work/gcloud.log")"; }
+run() { limited $gcloud "$@" >"$work/gcloud.log" 2>&1 || fail "gcloud storage $*: $(cat "$work/gcloud.log")"; }
 
 for composite in False True; do
 	start_emulator
@@ -32,7 +32,7 @@ done
 run ls gs://bkt/
 [ "$(cat "$work/gcloud.log")" = "gs://bkt/large
 gs://bkt/small" ] || fail "gcloud storage ls: $(cat "$work/gcloud.log")"
-timeout -k 1 60 $gcloud cat gs://bkt/small 2>"$work/gcloud.log" | cmp -s - "$small" || fail "gcloud storage cat: $(cat "$work/gcloud.log")"
+limited $gcloud cat gs://bkt/small 2>"$work/gcloud.log" | cmp -s - "$small" || fail "gcloud storage cat: $(cat "$work/gcloud.log")"
 run cp gs://bkt/small gs://bkt/dir/copied
 same dir%2Fcopied "$small"
 run rm gs://bkt/small

@@ -4,7 +4,7 @@
 export GCSUP_STATE_DIR="$work/state"
 unset STORAGE_EMULATOR_HOST GOOGLE_APPLICATION_CREDENTIALS
 cp_to() { # SOURCE OBJECT
-	timeout 60 "$gcsup" cp --endpoint "$host" --json "$1" "gs://bkt/$2" >"$work/cp.log" 2>&1 || fail "gcsup cp $1: $(cat "$work/cp.log")"
+	limited "$gcsup" cp --endpoint "$host" --json "$1" "gs://bkt/$2" >"$work/cp.log" 2>&1 || fail "gcsup cp $1: $(cat "$work/cp.log")"
 }
 # saved: the IDs of the uploads that can be resumed.
 saved() { "$gcsup" sessions list --json | sed -n 's/.*"id":"\([^"]*\)".*/\1/p'; }
@@ -16,7 +16,7 @@ for size in small large; do
 	same "$size" "$file"
 	ok "gcsup cp, the $size file"
 done
-timeout 60 "$gcsup" cp -q --endpoint "$host" - gs://bkt/stream <"$large" || fail "gcsup cp -"
+limited "$gcsup" cp -q --endpoint "$host" - gs://bkt/stream <"$large" || fail "gcsup cp -"
 same stream "$large"
 ok "gcsup cp of a stream"
 
@@ -35,7 +35,7 @@ ok "gcsup cp, killed and run again: $total bytes received for $large_size"
 start_slow 120MiB
 background "$gcsup" cp --endpoint "$host" "$large" gs://bkt/killed
 kill_at 60000000
-timeout 60 "$gcsup" resume --endpoint "$host" >"$work/resume.log" 2>&1 || fail "gcsup resume: $(cat "$work/resume.log")"
+limited "$gcsup" resume --endpoint "$host" >"$work/resume.log" 2>&1 || fail "gcsup resume: $(cat "$work/resume.log")"
 resumed "$large_size" 1
 lift_limit
 same killed "$large"
@@ -45,7 +45,7 @@ ok "gcsup cp, killed, then gcsup resume: $total bytes received for $large_size"
 start_slow 120MiB
 background "$gcsup" cp --endpoint "$host" "$large" gs://bkt/cancelled
 kill_at 60000000
-timeout 60 "$gcsup" sessions cancel --endpoint "$host" "$(saved)" >"$work/cancel.log" 2>&1 || fail "gcsup sessions cancel: $(cat "$work/cancel.log")"
+limited "$gcsup" sessions cancel --endpoint "$host" "$(saved)" >"$work/cancel.log" 2>&1 || fail "gcsup sessions cancel: $(cat "$work/cancel.log")"
 [ -z "$(saved)" ] || fail "a cancelled upload is still saved"
 [ "$(count cancel)" = 1 ] || fail "the service was not asked to cancel"
 absent cancelled

@@ -18,7 +18,7 @@ check_hashes = always
 software_update_check_period = 0
 CFG
 export BOTO_CONFIG="$work/boto.cfg" CLOUDSDK_CONFIG="$work/gcloud" CLOUDSDK_CORE_PASS_CREDENTIALS_TO_GSUTIL=False
-run() { timeout -k 1 60 gsutil -o "Boto:ca_certificates_file=$ca" "$@" >"$work/gsutil.log" 2>&1 || fail "gsutil $*: $(cat "$work/gsutil.log")"; }
+run() { limited gsutil -o "Boto:ca_certificates_file=$ca" "$@" >"$work/gsutil.log" 2>&1 || fail "gsutil $*: $(cat "$work/gsutil.log")"; }
 
 run cp "$small" gs://bkt/small
 same small "$small"

@@ -9,7 +9,7 @@ live() {
 	want=$1
 	shift
 	status=0
-	STORAGE_EMULATOR_HOST=$host timeout -k 1 120 "$work/live" -gcsup "$gcsup" -size 33554432 "$@" gs://live >"$work/live.log" 2>&1 || status=$?
+	limited "$work/live" -gcsup "$gcsup" -size 33554432 "$@" gs://live >"$work/live.log" 2>&1 || status=$?
 	[ $status = "$want" ] || fail "live $*: exit code $status, want $want: $(grep -v '^ok' "$work/live.log")"
 }
 # tells TEXT: what the last one printed has this line.
@@ -17,6 +17,7 @@ tells() { grep -q "$1" "$work/live.log" || fail "live does not tell \"$1\": $(gr
 # bucket FLAG...: an emulator with gs://live.
 bucket() {
 	start_emulator "$@"
+	export STORAGE_EMULATOR_HOST="$host"
 	api "/storage/v1/b?project=p" -o /dev/null -H "Content-Type: application/json" -d '{"name": "live", "versioning": {"enabled": true}}' || fail "the bucket can't be made"
 }
 empty() {
@@ -61,7 +62,7 @@ ok "live tells what it could not delete"
 
 # Interrupted between uploads, with an object made and a session open.
 bucket --rate 10MiB
-STORAGE_EMULATOR_HOST=$host timeout -k 1 60 "$work/live" -gcsup "$gcsup" -size 33554432 -run '^(media|killed-.*)$' gs://live >"$work/live.log" 2>&1 &
+timeout --foreground -k 1 60 "$work/live" -gcsup "$gcsup" -size 33554432 -run '^(media|killed-.*)$' gs://live >"$work/live.log" 2>&1 &
 runs=$!
 tries=0
 until grep -q 'ok  *killed-upload-1' "$work/live.log"; do

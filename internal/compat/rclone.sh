@@ -6,7 +6,7 @@ need rclone
 start_emulator
 export RCLONE_CONFIG=/dev/null RCLONE_RETRIES=1 RCLONE_GCS_NO_CHECK_BUCKET=true
 gcs=":gcs,anonymous=true,endpoint='$host/storage/v1/',bucket_policy_only=true:bkt"
-run() { timeout -k 1 60 rclone "$@" >"$work/rclone.out" 2>"$work/rclone.log" || fail "rclone $*: $(cat "$work/rclone.log")"; }
+run() { limited rclone "$@" >"$work/rclone.out" 2>"$work/rclone.log" || fail "rclone $*: $(cat "$work/rclone.log")"; }
 
 mkdir "$work/source"
 ln "$small" "$work/source/small" 2>/dev/null || cp "$small" "$work/source/small"

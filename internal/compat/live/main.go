@@ -10,7 +10,7 @@
 // change and delete objects in the bucket, and to create buckets in the project:
 // some cases make one of their own. Without a project these are not checked.
 //
-// It uploads about 300 MiB, and more where the network is so fast that a file
+// It uploads about 250 MiB, and more where the network is so fast that a file
 // arrives before gcsup can be killed; see -max-size.
 //
 // With STORAGE_EMULATOR_HOST it runs on an emulator, without credentials.
