@@ -55,7 +55,7 @@ func failures() []failure {
 		{session.ErrQuota, "quota", exitUnavailable, ""},
 		{session.ErrPrecondition, "precondition", exitExists, ""},
 		{session.ErrCredentials, "credentials", exitPermission, "log in again (gcloud auth application-default login), or let GOOGLE_APPLICATION_CREDENTIALS name another key file"},
-		{session.ErrPermission, "permission", exitPermission, ""},
+		{session.ErrPermission, "permission", exitPermission, "the account needs storage.objects.create on the bucket, and storage.objects.delete to replace an object"},
 		{session.ErrUnsafe, "unsafe_state", exitConfig, ""},
 		{session.ErrForeignURI, "endpoint", exitConfig, ""},
 		{session.ErrInvalid, "invalid", exitUsage, ""},

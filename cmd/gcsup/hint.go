@@ -44,13 +44,16 @@ func (h hinted) Unwrap() error { return h.error }
 // something else is wrong.
 func networkHint(err error, endpoint string) string {
 	e, ok := errors.AsType[*session.Error](err)
-	if !ok || e.Status != 0 || !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrBudget) {
+	redirect := ok && e.Status >= 300 && e.Status < 400
+	if !ok || e.Status != 0 && !redirect || !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrBudget) {
 		return ""
 	}
 	_, unknown := errors.AsType[*net.DNSError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	op, dial := errors.AsType[*net.OpError](err)
 	switch {
+	case dial && op.Op == "proxyconnect":
+		return "the proxy cannot be used: correct HTTPS_PROXY or HTTP_PROXY, or let NO_PROXY name the host"
 	case unknown:
 		return fmt.Sprintf("the name in %s is not known here: correct it (--endpoint, STORAGE_EMULATOR_HOST), or see to this machine's network", endpoint)
 	case untrusted:
@@ -58,7 +61,7 @@ func networkHint(err error, endpoint string) string {
 	case dial && op.Op == "dial":
 		return fmt.Sprintf("%s cannot be reached: correct it (--endpoint, STORAGE_EMULATOR_HOST), or see to the network, or start what is to serve there", endpoint)
 	case errors.Is(err, session.ErrNotFound):
-		return fmt.Sprintf("%s does not speak as Cloud Storage does: correct the endpoint (http or https, the port)", endpoint)
+		return fmt.Sprintf("%s does not answer as Cloud Storage does: correct the endpoint (http or https, the port), or see to the proxy if there is one", endpoint)
 	}
 	return ""
 }

@@ -42,9 +42,11 @@ func TestNetworkHints(t *testing.T) {
 		{session.Error{Kind: session.ErrNotFound, Err: none}, "the name in https://h is not known here"},
 		{session.Error{Kind: session.ErrBudget, Err: none}, "the name in https://h is not known here"},
 		{session.Error{Kind: session.ErrNotFound, Err: &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}}, "the certificate of https://h is not trusted here"},
-		{session.Error{Kind: session.ErrNotFound, Err: errors.New("http: server gave HTTP response to HTTPS client")}, "https://h does not speak as Cloud Storage does"},
+		{session.Error{Kind: session.ErrNotFound, Err: errors.New("http: server gave HTTP response to HTTPS client")}, "https://h does not answer as Cloud Storage does"},
 		{session.Error{Kind: session.ErrBudget, Err: refused}, "https://h cannot be reached"},
+		{session.Error{Kind: session.ErrBudget, Err: &net.OpError{Op: "proxyconnect", Net: "tcp", Err: refused}}, "the proxy cannot be used"},
 		{session.Error{Kind: session.ErrBudget, Err: reset}, ""},
+		{session.Error{Kind: session.ErrNotFound, Status: 302}, "https://h does not answer as Cloud Storage does"},
 		{session.Error{Kind: session.ErrNotFound, Status: 404}, ""},
 		{session.Error{Kind: session.ErrBudget, Status: 503}, ""},
 	} {
