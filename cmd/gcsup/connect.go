@@ -1,13 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"gcsup/session"
 	"gcsup/upload"
@@ -26,28 +27,25 @@ type connection struct {
 	uploader *upload.Uploader
 }
 
-// check refuses flags that make no sense, whatever is there to connect to.
-func (f *placeFlags) check() error {
+// check refuses flags that make no sense, whatever is there to connect to, and
+// returns the header that they make.
+func (f *placeFlags) check() (http.Header, error) {
 	if f.emulator.on && f.endpoint != "" {
-		return usagef("--emulator and --endpoint exclude each other")
+		return nil, usagef("--emulator and --endpoint exclude each other")
 	}
-	_, err := f.headers.header()
-	return err
+	return f.headers.header()
 }
 
 // open finds the endpoint and, if saved, the saved uploads. It asks nobody for
 // credentials: see dial.
 func (f *placeFlags) open(ctx context.Context, saved bool) (_ *connection, err error) {
-	if err := f.check(); err != nil {
-		return nil, err
-	}
 	c := &connection{where: gcs.Options{Endpoint: f.endpoint}}
 	defer func() {
 		if err != nil {
 			c.close()
 		}
 	}()
-	if c.where.Header, err = f.headers.header(); err != nil {
+	if c.where.Header, err = f.check(); err != nil {
 		return nil, err
 	}
 	if saved {
@@ -105,10 +103,8 @@ func (f *placeFlags) elsewhere(c *connection, t *session.Token) error {
 		if dir, err := stateDir(f.stateDir); err == nil && t.Endpoint == localEndpoint(filepath.Join(dir, "emulator")) {
 			text = "it was begun with --emulator: give that again"
 		}
-	case os.Getenv("STORAGE_EMULATOR_HOST") != "" && strings.HasPrefix(t.Endpoint, "https://storage."):
-		text = fmt.Sprintf("it was begun at %s: unset STORAGE_EMULATOR_HOST", t.Endpoint)
-	case strings.HasPrefix(t.Endpoint, "https://storage."):
-		text = fmt.Sprintf("it was begun at %s: leave --emulator and --endpoint away", t.Endpoint)
+	case t.Endpoint == "https://storage."+cmp.Or(os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), "googleapis.com"):
+		text = fmt.Sprintf("it was begun at %s: give neither --emulator nor --endpoint, and unset STORAGE_EMULATOR_HOST", t.Endpoint)
 	default:
 		text = fmt.Sprintf("it was begun at %s, not at %s: set STORAGE_EMULATOR_HOST=%[1]s if that is an emulator, else give --endpoint=%[1]s", t.Endpoint, endpointText(c.endpoint))
 	}

@@ -120,7 +120,7 @@ func (f *cpFlags) check(given *pflag.FlagSet, specs []session.Spec) (upload.Opti
 			return upload.Options{}, err
 		}
 	}
-	if err := f.place.check(); err != nil {
+	if _, err := f.place.check(); err != nil {
 		return upload.Options{}, err
 	}
 	return f.send.options()

@@ -125,24 +125,19 @@ func printSessionsJSON(w io.Writer, tokens []*session.Token) error {
 	return nil
 }
 
-// completeIDs offers the IDs of saved uploads to the shell.
+// completeIDs offers the IDs of saved uploads to the shell. It does not read
+// them: one that is damaged would be set aside, and nobody told.
 func (f *placeFlags) completeIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	store, err := f.openStore()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	defer store.Close()
-	tokens, err := savedUploads(cmd.Context(), store, newConsole(io.Discard, true))
+	ids, err := store.List(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	var ids []cobra.Completion
-	for _, t := range tokens {
-		if !slices.Contains(args, t.ID) {
-			ids = append(ids, cobra.CompletionWithDesc(t.ID, printable(t.SourcePath+" to "+t.Spec.URL())))
-		}
-	}
-	return ids, cobra.ShellCompDirectiveNoFileComp
+	return slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(args, id) }), cobra.ShellCompDirectiveNoFileComp
 }
 
 func newSessionsRm(std stdio) *cobra.Command {
@@ -160,7 +155,7 @@ itself a week after the upload began, and they cost nothing. See cancel.`,
 				return err
 			}
 			defer store.Close()
-			return forEach(std, ids, func(id string) error { return forget(cmd.Context(), store, id) })
+			return forEach(std, "", ids, func(id string) error { return forget(cmd.Context(), store, id) })
 		},
 	}
 	place.addStateDir(cmd.Flags())
@@ -193,7 +188,7 @@ func newSessionsCancel(std stdio) *cobra.Command {
 				return err
 			}
 			defer c.close()
-			return forEach(std, ids, func(id string) error {
+			return forEach(std, c.endpoint, ids, func(id string) error {
 				token, err := c.store.Load(cmd.Context(), id)
 				switch {
 				case errors.Is(err, session.ErrDamaged):
@@ -216,15 +211,15 @@ func newSessionsCancel(std stdio) *cobra.Command {
 }
 
 // forEach does it for each ID, also after one that failed. The exit code is
-// that of the first failure.
-func forEach(std stdio, ids []string, do func(id string) error) error {
+// that of the first failure. The endpoint is for hints.
+func forEach(std stdio, endpoint string, ids []string, do func(id string) error) error {
 	code := exitOK
 	for _, id := range ids {
 		err := do(id)
 		if err == nil {
 			continue
 		}
-		newConsole(std.err, false).fail(fmt.Sprintf("%s: %v", id, withHint(err, "")))
+		newConsole(std.err, false).fail(fmt.Sprintf("%s: %v", id, withHint(err, endpoint)))
 		if code == exitOK {
 			code = classify(err).code
 		}
