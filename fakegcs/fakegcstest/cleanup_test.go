@@ -239,3 +239,21 @@ func TestSave(t *testing.T) {
 		t.Errorf("Check = %v", err)
 	}
 }
+
+// An error names no session: whoever has its URI can upload.
+func TestErrorsKeepSecrets(t *testing.T) {
+	_, target := serveGCS(t, func(gcs http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Has("upload_id") {
+				panic(http.ErrAbortHandler)
+			}
+			gcs.ServeHTTP(w, r)
+		})
+	})
+	c := fakegcstest.Case{Name: "x", None: true, Steps: []fakegcstest.Step{
+		{Method: "POST", Path: "/upload/storage/v1/b/{bucket}/o?uploadType=resumable&name={object}", Status: 200}, {To: 3, Status: 200},
+	}}
+	if err := c.Check(t.Context(), target); err == nil || strings.Contains(err.Error(), "upload_id") || !strings.Contains(err.Error(), "step 2, PUT {session}: EOF") {
+		t.Errorf("Check = %v", err)
+	}
+}

@@ -185,6 +185,10 @@ func (v *conversation) sendOnce(ctx context.Context, s Step) (*http.Response, st
 	v.multipart = v.multipart || req.URL.Query().Has("uploads")
 	resp, err := v.Client.Do(req)
 	if err != nil {
+		// The URL of a session is a secret, and a step names itself.
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err
+		}
 		return nil, "", err
 	}
 	defer resp.Body.Close()
