@@ -67,9 +67,15 @@ api() {
 	curl -sf --max-time 60 ${ca:+--cacert "$ca"} "$@" "$host$path"
 }
 # same OBJECT FILE: the object's bytes are those of the file.
-same() { api "/storage/v1/b/bkt/o/$1?alt=media" | cmp -s - "$2" || fail "$1 has not the bytes of $2"; }
+same() {
+	api "/storage/v1/b/bkt/o/$1?alt=media" -o "$work/object" || fail "$1 can't be read"
+	cmp -s "$work/object" "$2" || fail "$1 has not the bytes of $2"
+}
 # absent OBJECT
-absent() { if api "/storage/v1/b/bkt/o/$1" >/dev/null; then fail "$1 is still there"; fi; }
+absent() {
+	answer=$(api "/storage/v1/b/bkt/o/$1" -o "$work/object" -w '%{http_code}' || true)
+	[ "$answer" = 404 ] || fail "$1 is not gone: status $answer"
+}
 # count NAME: a total since the emulator started: "received", or an operation.
 count() {
 	n=$(api /_fakegcs/stats | sed -n 's/.*"'"$1"'": \([0-9]*\).*/\1/p')
@@ -79,7 +85,7 @@ count() {
 faults() { api /_fakegcs/faults -d "$1" || fail "the emulator refuses the faults $1"; }
 # all_fired: every fault of the plan has acted as often as it should.
 all_fired() {
-	plan=$(api /_fakegcs/faults)
+	plan=$(api /_fakegcs/faults) || fail "the emulator does not tell its faults"
 	case $plan in *'"done": false'*) fail "a fault did not act: $plan" ;; esac
 }
 

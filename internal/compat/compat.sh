@@ -24,6 +24,10 @@ for tool in go curl timeout awk cmp; do
 	command -v $tool >/dev/null || { echo "compat: needs $tool in PATH" >&2; exit 69; }
 done
 
+# Nothing of the caller's is used, and no proxy.
+unset STORAGE_EMULATOR_HOST GOOGLE_APPLICATION_CREDENTIALS
+export NO_PROXY="127.0.0.1${NO_PROXY:+,$NO_PROXY}" no_proxy="127.0.0.1${no_proxy:+,$no_proxy}"
+
 top=$(mktemp -d)
 running=
 cleanup() {

@@ -21,8 +21,8 @@ bucket() {
 	api "/storage/v1/b?project=p" -o /dev/null -H "Content-Type: application/json" -d '{"name": "live", "versioning": {"enabled": true}}' || fail "the bucket can't be made"
 }
 empty() {
-	left=$(api "/storage/v1/b/live/o?versions=true" | grep '"name"') || return 0
-	fail "live left objects: $left"
+	api "/storage/v1/b/live/o?versions=true" -o "$work/left" || fail "the bucket can't be listed"
+	if grep -q '"name"' "$work/left"; then fail "live left objects: $(cat "$work/left")"; fi
 }
 
 bucket --rate 10MiB # a file takes three seconds, and gcsup tells each second how far it is
