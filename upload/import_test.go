@@ -132,6 +132,39 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// TestImportedCopyDiffers: what is to be done with a source that changed is done
+// with a copy that differs, whichever way that is seen.
+func TestImportedCopyDiffers(t *testing.T) {
+	for _, seen := range []string{"by a checkpoint", "by the server's checksum"} {
+		t.Run(seen, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				content := data(20 * mib)
+				saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
+				content[100] ^= 1
+				store, path := w.elsewhere(content)
+				defer store.Close()
+				token := decode(t, saved)
+				if seen != "by a checkpoint" {
+					token.Checkpoints = nil
+				}
+				up := w.uploader(func(o *upload.Options) { o.Store, o.RestartChanged = store, true })
+				id, err := up.Import(w.t.Context(), token, path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				res, err := up.Resume(w.t.Context(), id)
+				if err != nil || res.Resumed || res.ResumedFrom != 0 || res.BytesSent != 20*mib || res.BytesResent != 0 || w.saw(upload.Afresh) != 1 {
+					t.Errorf("Resume = %+v, %v, want all of it sent, once\n%s", res, err, w.trace())
+				}
+				w.wantObject("obj", content)
+				if ids, err := store.List(w.t.Context()); err != nil || len(ids) != 0 {
+					t.Errorf("%q are saved, %v, want nothing", ids, err)
+				}
+			})
+		})
+	}
+}
+
 // TestImportedTwiceInterrupted: after the first bytes of the copy went out, it is
 // a source like any other.
 func TestImportedTwiceInterrupted(t *testing.T) {

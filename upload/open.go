@@ -126,11 +126,7 @@ func (t *transfer) fresh(ctx context.Context, token *session.Token) error {
 // begins afresh, and says why.
 func (t *transfer) continueWith(ctx context.Context, token *session.Token) error {
 	if why := t.useless(token); why != "" {
-		t.event(Event{Kind: Afresh, Cause: why})
-		if err := t.u.opts.Store.Delete(ctx, token.ID); err != nil {
-			return err
-		}
-		return t.fresh(ctx, &session.Token{SourcePath: token.SourcePath})
+		return t.afresh(ctx, token, why)
 	}
 	if err := t.sameSource(ctx, token); err != nil {
 		if !errors.Is(err, session.ErrSourceChanged) {
@@ -139,11 +135,7 @@ func (t *transfer) continueWith(ctx context.Context, token *session.Token) error
 		if !t.u.opts.RestartChanged {
 			return sourceError(err)
 		}
-		t.event(Event{Kind: Afresh, Cause: err.Error()})
-		if err := t.u.opts.Store.Delete(ctx, token.ID); err != nil {
-			return err
-		}
-		return t.fresh(ctx, &session.Token{SourcePath: token.SourcePath})
+		return t.afresh(ctx, token, err.Error())
 	}
 	t.token, t.saved, t.taken, t.uri = token, true, token, token.URI
 	// Enough to check an object that turns out to be finished already.
@@ -151,7 +143,25 @@ func (t *transfer) continueWith(ctx context.Context, token *session.Token) error
 	t.state.Committed, t.state.Sent, t.state.Restarts = token.Committed, token.HighWater, token.Restarts
 	// The earlier process may have sent the last byte.
 	t.state.MayExist = token.HighWater == token.Source.Size
-	return t.settle(ctx, t.run(ctx, session.Query))
+	err := t.run(ctx, session.Query)
+	if t.file.copied && t.u.opts.RestartChanged && errors.Is(err, session.ErrSourceChanged) {
+		// Only the server's checksum told. Nothing was sent.
+		t.token, t.saved, t.taken, t.uri, t.agreed = nil, false, nil, session.URI{}, 0
+		t.state = session.State{Size: t.file.src.Size()}
+		t.file.sum, t.sent = chunk.NewRunning(chunk.Checkpoint{}), 0
+		t.res.Resumed, t.res.ResumedFrom = false, 0
+		return t.afresh(ctx, token, err.Error())
+	}
+	return t.settle(ctx, err)
+}
+
+// afresh forgets a saved session, and says why, and uploads from byte 0.
+func (t *transfer) afresh(ctx context.Context, token *session.Token, why string) error {
+	t.event(Event{Kind: Afresh, Cause: why})
+	if err := t.u.opts.Store.Delete(ctx, token.ID); err != nil {
+		return err
+	}
+	return t.fresh(ctx, &session.Token{SourcePath: token.SourcePath})
 }
 
 // takeOver goes on from what the server holds of an earlier process's session.
