@@ -22,7 +22,7 @@ import (
 func newSessionsExport(std stdio) *cobra.Command {
 	var place placeFlags
 	cmd := &cobra.Command{
-		Use:   "export ID > FILE",
+		Use:   "export ID [flags] > FILE",
 		Short: "Write a saved upload out, for another machine",
 		Long: `export writes a saved upload to standard output, for gcsup sessions import on a
 machine that has a copy of the source. Whoever reads it can write to the upload, so
@@ -84,7 +84,7 @@ const exportLimit = 16 << 20
 func newSessionsImport(std stdio) *cobra.Command {
 	var place placeFlags
 	cmd := &cobra.Command{
-		Use:   "import [SOURCE] < FILE",
+		Use:   "import [SOURCE] [flags] < FILE",
 		Short: "Take over an upload from another machine",
 		Long: `import reads from standard input what gcsup sessions export wrote on another machine,
 and saves it for SOURCE, a copy of the file there; without SOURCE it is at the same

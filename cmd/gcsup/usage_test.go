@@ -1,0 +1,57 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// Every flag that does not take any value says what was given and what it takes,
+// in this program's words.
+func TestBadFlagValues(t *testing.T) {
+	const bad = "no such value"
+	fresh := func() stdio { return stdio{strings.NewReader(""), io.Discard, io.Discard} }
+	root, _ := newRoot(fresh())
+	for _, cmd := range leaves(root) {
+		words := strings.Fields(cmd.CommandPath())[1:]
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Value.Set(bad) == nil {
+				return
+			}
+			var messages strings.Builder
+			std := fresh()
+			std.err = &messages
+			code := execute(t.Context(), append(words, "--"+f.Name+"="+bad), std)
+			text := messages.String()
+			want := `gcsup: --` + f.Name + ` "` + bad + `": want `
+			if code != exitUsage || !strings.HasPrefix(text, want) || strings.Contains(text, "strconv") || strings.Count(text, "\n") != 1 {
+				t.Errorf("%s: exit code %d, %q; want %d, %q...", cmd.CommandPath(), code, text, exitUsage, want)
+			}
+		})
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"chunk-size", "retry-for", "max-wait", "json", "all"}
+	for _, c := range []struct{ name, want string }{
+		{"chunk-size", "chunk-size"}, {"chunksize", "chunk-size"}, {"chunk_size", "chunk-size"}, {"retry", "retry-for"},
+		{"jsno", "json"}, {"jsons", "json"}, {"parallel", ""}, {"x", ""}, {"al", "all"}, {"", ""}, {"re", ""},
+	} {
+		if got := nearest(c.name, names); got != c.want {
+			t.Errorf("nearest(%q) = %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"abc", "abc", 0}, {"abc", "abd", 1}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}} {
+		if got := distance(c.a, c.b); got != c.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
