@@ -89,8 +89,8 @@ all_fired() {
 	case $plan in *'"done": false'*) fail "a fault did not act: $plan" ;; esac
 }
 
-# limited COMMAND...: for at most 60 s, and no longer than this script.
-limited() { timeout --foreground -k 1 60 "$@"; }
+# limited COMMAND...: for at most 100 s, and no longer than this script.
+limited() { timeout --foreground -k 1 100 "$@"; }
 # background COMMAND...: runs it in a process group of its own.
 background() {
 	timeout -k 1 60 "$@" >"$work/background.log" 2>&1 &

@@ -9,7 +9,7 @@ live() {
 	want=$1
 	shift
 	status=0
-	limited "$work/live" -gcsup "$gcsup" -size 33554432 "$@" gs://live >"$work/live.log" 2>&1 || status=$?
+	limited "$work/live" -gcsup "$gcsup" -size 37748736 "$@" gs://live >"$work/live.log" 2>&1 || status=$?
 	[ $status = "$want" ] || fail "live $*: exit code $status, want $want: $(grep -v '^ok' "$work/live.log")"
 }
 # tells TEXT: what the last one printed has this line.
@@ -25,14 +25,16 @@ empty() {
 	if grep -q '"name"' "$work/left"; then fail "live left objects: $(cat "$work/left")"; fi
 }
 
-bucket --rate 10MiB # a file takes three seconds, and gcsup tells each second how far it is
+# A file takes 3.6 seconds, and gcsup tells each second how far it is: at 83 %
+# at the latest it is killed.
+bucket --rate 10MiB
 live 0
 tells '^0 differences, [1-9][0-9]* held, 0 not checked, 0 not deleted$'
 empty
 ok "live: $(tail -1 "$work/live.log")"
 
 bucket
-live 2 -run '^(media|killed-upload-1)$' -max-size 33554432
+live 2 -run '^(media|killed-upload-1)$' -max-size 37748736
 tells '^NOT CHECKED killed-upload-1: '
 tells '^0 differences, 1 held, 1 not checked, 0 not deleted$'
 ok "live tells what it could not check"
@@ -62,7 +64,7 @@ ok "live tells what it could not delete"
 
 # Interrupted between uploads, with an object made and a session open.
 bucket --rate 10MiB
-timeout --foreground -k 1 60 "$work/live" -gcsup "$gcsup" -size 33554432 -run '^(media|killed-.*)$' gs://live >"$work/live.log" 2>&1 &
+timeout --foreground -k 1 60 "$work/live" -gcsup "$gcsup" -size 37748736 -run '^(media|killed-.*)$' gs://live >"$work/live.log" 2>&1 &
 runs=$!
 tries=0
 until grep -q 'ok  *killed-upload-1' "$work/live.log"; do
