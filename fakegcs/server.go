@@ -348,6 +348,9 @@ func (s *Server) answer(q *request) *reply {
 	if err != nil {
 		return refuse(http.StatusBadRequest, "invalidParameter", "%v %s", err, fields).reply(false)
 	}
+	if bad := mask.unknown(schemaOf(q)); bad != "" {
+		return refuse(http.StatusBadRequest, "invalidParameter", "%v %s", errFields, bad).reply(false)
+	}
 	r := s.operate(q)
 	if r.status/100 == 2 && r.stream == nil && len(r.body) > 0 {
 		r.body = mask.cut(r.body)

@@ -34,6 +34,22 @@ func objectCases() []Case {
 			Name: "fields-invalid", Fact: "A fields parameter that can't be parsed is 400.", Source: partial, Size: 9,
 			Steps: []Step{insert("", 0, 9), get("?fields=name(", 400).match(reason("invalidParameter")), get("?fields=,", 400)},
 		}, {
+			Name: "batch", Fact: "A batch does its calls one by one, and answers each with its status and Content-ID.", Source: "https://cloud.google.com/storage/docs/batch", None: true,
+			Steps: []Step{
+				insert("", 0, 9),
+				{
+					Method: "POST", Path: "/batch/storage/v1", Header: []string{"Content-Type: multipart/mixed; boundary=xyz"},
+					Body: "--xyz\r\nContent-Type: application/http\r\nContent-ID: <a+1>\r\n\r\nGET /storage/v1/b/{bucket}/o/{object}?fields=size HTTP/1.1\r\n\r\n\r\n" +
+						"--xyz\r\nContent-Type: application/http\r\nContent-ID: <a+2>\r\n\r\nDELETE /storage/v1/b/{bucket}/o/{object} HTTP/1.1\r\n\r\n\r\n" +
+						"--xyz\r\nContent-Type: application/http\r\nContent-ID: <a+3>\r\n\r\nDELETE /storage/v1/b/{bucket}/o/{object} HTTP/1.1\r\n\r\n\r\n--xyz--\r\n",
+					Status: 200,
+					Match:  []string{`(?s)<response-a\+1>.*HTTP/1\.1 200 .*"size": "9".*<response-a\+2>.*HTTP/1\.1 204 .*<response-a\+3>.*HTTP/1\.1 404 `},
+				},
+			},
+		}, {
+			Name: "fields-unknown", Fact: "A name in fields that the resource doesn't have is 400.", Source: "https://github.com/google/googleapis.dart/issues/23", Size: 9,
+			Steps: []Step{insert("", 0, 9), get("?fields=starred", 400).match(reason("invalidParameter"), `Invalid field selection starred`), {Method: "GET", Path: "/storage/v1/b/{bucket}/o?fields=name", Status: 400}},
+		}, {
 			Name: "error-envelope", Fact: "An error has its code, and a list with message, domain and reason.", Source: status, None: true,
 			Steps: []Step{get("", 404).match(
 				`^\s*\{\s*"error":\s*\{`, field("code", "404"), text("message", "No such object: {bucket}/{name}"), field("errors", `\[\s*\{`), text("domain", "global"), reason("notFound"),

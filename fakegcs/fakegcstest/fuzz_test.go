@@ -31,6 +31,7 @@ func FuzzRequest(f *testing.F) {
 	} {
 		f.Add(seed[0], seed[1], seed[2], []byte(`{"name":"x"}`))
 	}
+	f.Add("POST", "/batch/storage/v1", "sep", []byte("--sep\r\nContent-ID: <1>\r\n\r\nGET /storage/v1/b/bkt/o?fields=items HTTP/1.1\n\n--sep--"))
 	gcs, err := fakegcs.New(nil)
 	if err != nil {
 		f.Fatal(err)

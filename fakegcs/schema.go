@@ -1,0 +1,71 @@
+package fakegcs
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The names that a fields parameter may have in each resource, those of
+// https://storage.googleapis.com/$discovery/rest?version=v1; also the ones that
+// fakegcs never sends. A nil schema is a value whose names nobody knows, or are
+// not checked.
+type schema map[string]schema
+
+func names(list string, inner map[string]schema) schema {
+	s := schema{}
+	for name := range strings.FieldsSeq(list) {
+		s[name] = inner[name]
+	}
+	return s
+}
+
+// schemaOf is what the reply to an operation has.
+func schemaOf(q *request) schema {
+	const (
+		object = "acl bucket cacheControl componentCount contentDisposition contentEncoding contentLanguage contentType contexts crc32c customTime " +
+			"customerEncryption etag eventBasedHold generation hardDeleteTime id kind kmsKeyName md5Hash mediaLink metadata metageneration name owner " +
+			"restoreToken retention retentionExpirationTime selfLink size softDeleteTime storageClass temporaryHold timeCreated timeDeleted " +
+			"timeFinalized timeStorageClassUpdated updated"
+		bucket = "acl autoclass billing cors customPlacementConfig defaultEventBasedHold defaultObjectAcl encryption etag generation hardDeleteTime " +
+			"hierarchicalNamespace iamConfiguration id ipFilter kind labels lifecycle location locationType logging metageneration name " +
+			"objectRetention owner projectNumber retentionPolicy rpo satisfiesPZI satisfiesPZS selfLink softDeletePolicy softDeleteTime " +
+			"storageClass timeCreated updated versioning website"
+	)
+	switch q.op {
+	case OpList:
+		return names("items kind nextPageToken prefixes", map[string]schema{"items": names(object, nil)})
+	case OpBucketList:
+		return names("items kind nextPageToken unreachable", map[string]schema{"items": names(bucket, nil)})
+	case OpBucketInsert, OpBucketGet, OpBucketPatch:
+		return names(bucket, nil)
+	case OpStart, OpPut, OpFinalize, OpQuery, OpInsert, OpGet, OpPatch, OpCompose, OpRestore:
+		return names(object, nil)
+	case OpRewrite:
+		if len(q.rest) > 0 && q.rest[0] == "copyTo" {
+			return names(object, nil)
+		}
+		return names("done kind objectSize resource rewriteToken totalBytesRewritten", map[string]schema{"resource": names(object, nil)})
+	}
+	return nil
+}
+
+// unknown is a name in m that s doesn't have, or "".
+func (m fieldMask) unknown(s schema) string {
+	if s == nil {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		inner, known := s[name]
+		switch {
+		case name == "*":
+		case !known:
+			return name
+		default:
+			if bad := m[name].unknown(inner); bad != "" {
+				return name + "/" + bad
+			}
+		}
+	}
+	return ""
+}
