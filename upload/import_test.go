@@ -204,6 +204,45 @@ func TestImportedTwiceInterrupted(t *testing.T) {
 	})
 }
 
+// TestImportedUnproven: as long as the server has told no checksum of what it
+// holds, each resume compares the bytes again.
+func TestImportedUnproven(t *testing.T) {
+	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
+		content := data(20 * mib)
+		saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
+		store, path := w.elsewhere(content)
+		defer store.Close()
+		up := w.uploader(func(o *upload.Options) { o.Store = store })
+		id, err := up.Import(w.t.Context(), decode(t, saved), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 7 * mib}}
+		if err := w.srv.AddFaults(stall); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+		defer cancel()
+		if _, err := up.Resume(ctx, id); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("error = %v", err)
+		}
+		if err := editQuietly(path, 6*mib); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := up.Resume(w.t.Context(), id); !errors.Is(err, session.ErrSourceChanged) {
+			t.Errorf("after an edit: %v, want ErrSourceChanged", err)
+		}
+		if err := errors.Join(editQuietly(path, 6*mib), os.Chtimes(path, time.Time{}, time.Unix(2e9, 0))); err != nil {
+			t.Fatal(err)
+		}
+		res, err := up.Resume(w.t.Context(), id)
+		if err != nil || res.ResumedFrom != 12*mib {
+			t.Errorf("Resume = %+v, %v, want it from 12 MiB", res, err)
+		}
+		w.wantObject("obj", content)
+	})
+}
+
 func TestImportRefused(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(20 * mib)

@@ -184,7 +184,9 @@ func (t *transfer) save(ctx context.Context, to int64) error {
 	token := *t.token
 	token.Committed = t.state.Committed
 	token.HighWater = max(token.HighWater, to)
-	token.Source = t.file.identity
+	if !t.file.copied { // else it stays one whose bytes are still to be compared
+		token.Source = t.file.identity
+	}
 	if c, ok := t.file.sum.Nearest(t.file.sum.Offset()); ok && c.Offset > 0 {
 		t.token = withCheckpoint(token, c)
 	} else {
