@@ -79,11 +79,7 @@ type config struct {
 func parse(args []string, stderr io.Writer) (*config, error) {
 	c := &config{}
 	fs := flag.NewFlagSet("live", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: live [flags] gs://BUCKET")
-		fs.PrintDefaults()
-	}
+	fs.SetOutput(io.Discard) // errors are returned, and said once
 	fs.StringVar(&c.project, "project", "", "make the cases' own buckets in this `PROJECT` (default: of the credentials, else GOOGLE_CLOUD_PROJECT, else CLOUDSDK_CORE_PROJECT)")
 	fs.StringVar(&c.program, "gcsup", "", "test this `FILE` (default: build it from the source)")
 	fs.Int64Var(&c.size, "size", 64<<20, "`BYTES` of a file that is uploaded with a kill, at least 16777216")
@@ -94,6 +90,11 @@ func parse(args []string, stderr io.Writer) (*config, error) {
 		return err
 	})
 	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fs.SetOutput(stderr)
+			fmt.Fprintln(stderr, "usage: live [flags] gs://BUCKET")
+			fs.PrintDefaults()
+		}
 		return nil, err
 	}
 	bucket, isURL := strings.CutPrefix(fs.Arg(0), "gs://")
