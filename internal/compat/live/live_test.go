@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -142,6 +143,15 @@ func TestNoProject(t *testing.T) {
 	}
 	if need == 0 || r.notChecked != need || r.held != 1 || r.differs != 0 || strings.Count(out.String(), "NOT CHECKED ") != need {
 		t.Errorf("%d of %d not checked, %d held, %d differ:\n%s", r.notChecked, need, r.held, r.differs, &out)
+	}
+}
+
+// A misspelt name is not taken for a run in which everything held.
+func TestNothingToCheck(t *testing.T) {
+	b := newBucket(t)
+	err := check(t.Context(), &config{only: regexp.MustCompile("^mdeia$")}, b.Target, &report{w: io.Discard})
+	if err == nil || !strings.Contains(err.Error(), "nothing has such a name") {
+		t.Errorf("check = %v", err)
 	}
 }
 

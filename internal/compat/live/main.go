@@ -190,7 +190,11 @@ func check(ctx context.Context, c *config, target fakegcstest.Target, r *report)
 			r.add(line{Type: held, Name: cs.Name, Fact: cs.Fact})
 		}
 	}
-	return checkUploads(ctx, c, target, r)
+	err = checkUploads(ctx, c, target, r)
+	if err == nil && r.held+r.differs+r.notChecked == 0 {
+		return fmt.Errorf("-run %s: nothing has such a name", c.only)
+	}
+	return err
 }
 
 func (c *config) wants(name string) bool { return c.only == nil || c.only.MatchString(name) }
