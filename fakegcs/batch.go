@@ -96,7 +96,7 @@ func (s *Server) call(outer *request, part io.Reader) *reply {
 // batchable leaves out what moves object bytes, and batches.
 func (q *request) batchable() bool {
 	switch q.op {
-	case OpGet, OpList, OpDelete, OpPatch, OpCompose, OpRewrite, OpRestore, OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete:
+	case OpGet, OpList, OpDelete, OpPatch, OpCompose, OpRewrite, OpRestore, OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete, OpBucketLayout:
 		return !q.xml
 	}
 	return false

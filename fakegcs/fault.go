@@ -218,7 +218,7 @@ var ops = map[Op]bool{
 	"": true, OpStart: true, OpPut: true, OpFinalize: true, OpQuery: true, OpCancel: true, OpInsert: true, OpGet: true, OpRead: true,
 	OpList: true, OpDelete: true, OpPatch: true, OpCompose: true, OpRewrite: true, OpRestore: true, OpPartsStart: true, OpPartsPut: true,
 	OpPartsComplete: true, OpPartsAbort: true, OpPartsList: true, OpPartsUploads: true, OpBucketInsert: true, OpBucketGet: true,
-	OpBucketList: true, OpBucketPatch: true, OpBucketDelete: true, OpBatch: true,
+	OpBucketList: true, OpBucketPatch: true, OpBucketDelete: true, OpBucketLayout: true, OpBatch: true,
 }
 
 // Validate tells what is wrong with f, if anything.

@@ -23,13 +23,17 @@ type lane struct {
 	each    int
 }
 
-// bucketOfBytes is a token bucket without a burst: it knows when the next byte
-// may pass.
+// bucketOfBytes is a token bucket: it knows when the next byte may pass. It
+// makes up for what a wait took too long, up to late.
 type bucketOfBytes struct {
 	mu   sync.Mutex
 	rate int64
 	next time.Time
 }
+
+// late is how long timers and writes may hold up the bytes between two waits
+// without lowering the rate.
+const late = 20 * time.Millisecond
 
 // reserve books n bytes and tells how long to wait before they have passed.
 func (b *bucketOfBytes) reserve(n int, now time.Time) time.Duration {
@@ -38,8 +42,10 @@ func (b *bucketOfBytes) reserve(n int, now time.Time) time.Duration {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.next.Before(now) {
+	if b.next.IsZero() {
 		b.next = now
+	} else if earliest := now.Add(-late); b.next.Before(earliest) {
+		b.next = earliest
 	}
 	b.next = b.next.Add(time.Duration(float64(n) / float64(b.rate) * float64(time.Second)))
 	return b.next.Sub(now)

@@ -40,6 +40,7 @@ const (
 	OpBucketList   Op = "bucket-list"
 	OpBucketPatch  Op = "bucket-patch"
 	OpBucketDelete Op = "bucket-delete"
+	OpBucketLayout Op = "bucket-layout"
 
 	OpBatch Op = "batch" // several calls in one request; each counts by itself, too
 
@@ -117,6 +118,8 @@ func (q *request) parseJSON(path string, upload bool) {
 		q.rest = segs[4:]
 	}
 	switch {
+	case len(segs) == 3 && segs[2] == "storageLayout" && !upload:
+		q.op = byMethod(q.Method, map[string]Op{"GET": OpBucketLayout})
 	case len(segs) > 2 && segs[2] != "o":
 		q.rest = segs[2:]
 	case len(segs) == 1:

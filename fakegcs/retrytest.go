@@ -42,6 +42,7 @@ var retryMethods = map[Op]string{
 	OpList: "storage.objects.list", OpDelete: "storage.objects.delete", OpPatch: "storage.objects.patch", OpCompose: "storage.objects.compose",
 	OpRewrite: "storage.objects.rewrite", OpBucketInsert: "storage.buckets.insert", OpBucketGet: "storage.buckets.get",
 	OpBucketList: "storage.buckets.list", OpBucketPatch: "storage.buckets.patch", OpBucketDelete: "storage.buckets.delete",
+	OpBucketLayout: "storage.buckets.getStorageLayout",
 }
 
 // The instructions.

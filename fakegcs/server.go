@@ -400,6 +400,8 @@ func (s *Server) operate(q *request) *reply {
 		return s.onParts(q)
 	case OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete:
 		return s.onBuckets(q)
+	case OpBucketLayout:
+		return s.storageLayout(q)
 	case OpBatch:
 		return s.batch(q)
 	}

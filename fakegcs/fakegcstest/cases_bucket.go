@@ -34,6 +34,12 @@ func bucketCases() []Case {
 			Name: "bucket-missing", Fact: "A bucket that isn't there is 404.", Source: status, None: true,
 			Steps: []Step{{Method: "GET", Path: "/storage/v1/b/no-such-bucket-for-conformance", Status: 404, Match: []string{reason("notFound")}}},
 		}, {
+			Name: "bucket-layout", Fact: "A bucket tells its storage layout.", Source: buckets + "/getStorageLayout", None: true,
+			Steps: []Step{
+				bucket("GET", "/storageLayout", 200).match(text("kind", "storage#storageLayout"), text("bucket", "{bucket}"), text("location", ".+")),
+				{Method: "GET", Path: "/storage/v1/b/no-such-bucket-for-conformance/storageLayout", Status: 404},
+			},
+		}, {
 			Name: "bucket-list", Fact: "The buckets of a project are listed, by prefix.", Source: buckets + "/list", Bucket: `{}`, None: true,
 			Steps: []Step{
 				{Method: "GET", Path: "/storage/v1/b?project={project}&prefix={bucket}", Status: 200, Match: []string{text("kind", "storage#buckets"), text("name", "{bucket}"), absent("nextPageToken")}},

@@ -35,14 +35,15 @@ gs://bkt/small" ] || fail "gcloud storage ls: $(cat "$work/gcloud.log")"
 limited $gcloud cat gs://bkt/small 2>"$work/gcloud.log" | cmp -s - "$small" || fail "gcloud storage cat: $(cat "$work/gcloud.log")"
 run cp gs://bkt/small gs://bkt/dir/copied
 same dir%2Fcopied "$small"
-run rm gs://bkt/small
+run mv gs://bkt/small gs://bkt/dir/moved
+same dir%2Fmoved "$small"
 absent small
 run cp gs://bkt/large "$work/back"
 cmp -s "$work/back" "$large" || fail "gcloud storage cp read something else"
-run rm gs://bkt/large gs://bkt/dir/copied
+run rm gs://bkt/large gs://bkt/dir/copied gs://bkt/dir/moved
 absent large
 absent dir%2Fmoved
-ok "gcloud storage ls, cat, cp between objects, cp back, rm"
+ok "gcloud storage ls, cat, cp between objects, mv, cp back, rm"
 
 # A 503 and then a broken connection in the middle of one upload.
 start_emulator

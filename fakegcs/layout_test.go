@@ -1,0 +1,24 @@
+package fakegcs_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// gcloud asks for the layout before it moves an object, and takes a bucket
+// whose layout isn't told for one that can't be used.
+func TestStorageLayout(t *testing.T) {
+	w := newWorld(t, nil)
+	a := w.do("GET", "/storage/v1/b/bkt/storageLayout", nil)
+	for _, want := range []string{`"kind": "storage#storageLayout"`, `"bucket": "bkt"`, `"location": "US"`, `"enabled": false`} {
+		if a.StatusCode != 200 || !strings.Contains(a.body, want) {
+			t.Errorf("%d %s, want %s", a.StatusCode, a.body, want)
+		}
+	}
+	if a := w.do("GET", "/storage/v1/b/absent/storageLayout", nil); a.StatusCode != 404 {
+		t.Errorf("of a bucket that isn't there: %d, want 404", a.StatusCode)
+	}
+	if a := w.do("PUT", "/storage/v1/b/bkt/storageLayout", nil); a.StatusCode != 405 && a.StatusCode != 501 {
+		t.Errorf("PUT: %d, want a refusal", a.StatusCode)
+	}
+}
