@@ -203,13 +203,6 @@ func cleanName(r *http.Request) {
 	r.URL.Path, _ = url.PathUnescape(r.URL.RawPath) // it was escaped
 }
 
-// agree makes a success of what is refused.
-func agree(_ *http.Request, reply *httptest.ResponseRecorder) {
-	if reply.Code >= 400 {
-		reply.Code = http.StatusOK
-	}
-}
-
 // quote takes the quotes of a boundary for a part of it.
 func quote(r *http.Request) {
 	r.Header.Set("Content-Type", strings.NewReplacer(`'`, "-", `"`, "-").Replace(r.Header.Get("Content-Type")))
