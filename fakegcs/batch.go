@@ -40,7 +40,10 @@ func (s *Server) batch(q *request) *reply {
 		if n == maxCalls {
 			return refuse(http.StatusBadRequest, "invalid", "The batch has more than %d calls.", maxCalls).reply(false)
 		}
-		rep := s.call(q, part)
+		rep, fault := s.call(q, part)
+		if fault.onConnection() {
+			q.fault = fault // send does it to the batch
+		}
 		if rep == hangup {
 			return rep
 		}
@@ -62,19 +65,19 @@ func (s *Server) batch(q *request) *reply {
 	return r
 }
 
-// call does one call of a batch.
-func (s *Server) call(outer *request, part io.Reader) *reply {
+// call does one call of a batch. It also returns the fault that met it.
+func (s *Server) call(outer *request, part io.Reader) (*reply, *Action) {
 	start := time.Now()
 	text, refused := readMetadata(part)
 	if refused != nil {
-		return refused.reply(false)
+		return refused.reply(false), nil
 	}
 	// Some clients leave the blank line after the headers out when there is no body.
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	head, body, _ := bytes.Cut(bytes.TrimLeft(text, "\n"), []byte("\n\n"))
 	req, err := http.ReadRequest(bufio.NewReader(strings.NewReader(strings.TrimRight(string(head), "\n") + "\n\n")))
 	if err != nil {
-		return refuse(http.StatusBadRequest, "badRequest", "Failed to parse the call: %v", err).reply(false)
+		return refuse(http.StatusBadRequest, "badRequest", "Failed to parse the call: %v", err).reply(false), nil
 	}
 	req = req.WithContext(outer.Context())
 	req.Host, req.RemoteAddr, req.TLS = outer.Host, outer.RemoteAddr, outer.TLS
@@ -90,7 +93,7 @@ func (s *Server) call(outer *request, part io.Reader) *reply {
 	}
 	_, _ = io.Copy(io.Discard, q.in) // as every request is read to its end
 	s.note(q, &sent{status: rep.status, bytes: int64(len(rep.body))}, start)
-	return rep
+	return rep, q.fault
 }
 
 // batchable leaves out what moves object bytes, and batches.

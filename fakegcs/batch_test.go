@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"gcsup/fakegcs"
 )
@@ -91,5 +92,32 @@ func TestBatch(t *testing.T) {
 		if a := w.do("POST", "/batch/storage/v1", []byte(test.body), auth, "Content-Type: "+test.contentType); a.StatusCode != http.StatusBadRequest {
 			t.Errorf("%.40q as %s: %d, want 400", test.body, test.contentType, a.StatusCode)
 		}
+	}
+}
+
+// What a fault of one call does to a connection happens to the batch.
+func TestBatchConnection(t *testing.T) {
+	for _, effect := range []fakegcs.Effect{fakegcs.EffectReset, fakegcs.EffectClose, fakegcs.EffectLoseReply, fakegcs.EffectCutReply, fakegcs.EffectStallReply} {
+		t.Run(string(effect), func(t *testing.T) {
+			bubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{
+				{Match: fakegcs.Match{Op: fakegcs.OpDelete}, Do: fakegcs.Action{Effect: effect}},
+			}}, func(w *world) {
+				w.insert("x", "x")
+				w.client.Timeout = time.Minute
+				batch := func() (answer, error) {
+					return w.try("POST", "/batch/storage/v1", batchOf("DELETE /storage/v1/b/bkt/o/x HTTP/1.1\r\n\r\n"), "Content-Type: multipart/mixed; boundary=sep")
+				}
+				if a, err := batch(); err == nil {
+					w.Errorf("the batch was answered: %s", a.body)
+				}
+				_, there := w.gcs.Object("bkt", "x")
+				if never := effect == fakegcs.EffectReset || effect == fakegcs.EffectClose; there != never {
+					w.Errorf("the object is there: %v", there)
+				}
+				if _, err := batch(); err != nil {
+					w.Errorf("the next batch: %v", err)
+				}
+			})
+		})
 	}
 }

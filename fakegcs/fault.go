@@ -354,6 +354,19 @@ func (a *Action) statusReply(asXML bool, now time.Time) *reply {
 	return r
 }
 
+// onConnection tells whether a is done to the connection that the reply goes
+// to, whatever the reply is.
+func (a *Action) onConnection() bool {
+	if a == nil {
+		return false
+	}
+	switch a.Effect {
+	case EffectReset, EffectClose, EffectCutReply, EffectLoseReply, EffectGoAway, EffectStallReply:
+		return true
+	}
+	return false
+}
+
 // cause is the error that a status or gone fault stands for.
 func (a *Action) cause() *apiError {
 	e := &apiError{status: a.Status, reason: a.Reason, message: a.Message}

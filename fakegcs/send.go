@@ -66,7 +66,7 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *lane,
 	}
 	limit := int64(-1)
 	if f.is(EffectCutReply) {
-		limit = min(f.Bytes, max(length, 0))
+		limit = f.Bytes
 	}
 	out.status, out.reported = rep.status, rep.header.Get("Range")
 	w.WriteHeader(rep.status)

@@ -169,4 +169,8 @@ func TestTranscoding(t *testing.T) {
 	if a := w.do("GET", "/bkt/z", nil, "Accept-Encoding: gzip"); a.body != zipped || a.Header.Get("Content-Encoding") != "gzip" {
 		t.Errorf("%q %v", a.body, a.Header)
 	}
+	w.gcs.AddFaults(fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectCutReply, Bytes: 3}})
+	if a, err := w.try("GET", "/bkt/z", nil); a.body != "hel" || err == nil {
+		t.Errorf("cut after 3 bytes: %q %v", a.body, err)
+	}
 }
