@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/md5"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -187,6 +188,86 @@ func TestRefusals(t *testing.T) {
 		a := w.do(test.method, test.path, []byte(test.body), test.headers...)
 		if a.StatusCode != test.status || !strings.Contains(a.body, test.has) {
 			t.Errorf("%s %.80s = %d %.300s, want %d %q", test.method, test.path, a.StatusCode, a.body, test.status, test.has)
+		}
+	}
+}
+
+// Whatever a request says, a session never holds more than the object's size,
+// and is of use afterwards.
+func TestBodyBeyondTotal(t *testing.T) {
+	for _, test := range []struct {
+		name, start, contentRange string
+		chunked                   bool
+	}{
+		{"open range", "", "bytes 0-*/10", false},
+		{"open range, chunked", "", "bytes 0-*/10", true},
+		{"closed range, chunked", "", "bytes 0-9/10", true},
+		{"no range, chunked", "10", "", true},
+		{"open range without total", "10", "bytes 0-*/*", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			var headers []string
+			if test.start != "" {
+				headers = append(headers, "X-Upload-Content-Length: "+test.start)
+			}
+			uri := w.start("x", headers...)
+			req, err := http.NewRequest("PUT", uri, bytes.NewReader(data(20)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.chunked {
+				req.ContentLength = -1
+			}
+			if test.contentRange != "" {
+				req.Header.Set("Content-Range", test.contentRange)
+			}
+			resp, err := w.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != 400 {
+				t.Errorf("20 bytes of 10: %s", resp.Status)
+			}
+			if got := w.committed(uri); got != "" && got != "bytes=0-9" {
+				t.Errorf("committed %q of 10 bytes", got)
+			}
+			if a := w.do("PUT", uri, data(10), "Content-Range: bytes 0-9/10"); a.StatusCode != 200 || a.json(t)["size"] != "10" {
+				t.Errorf("once more: %d %s", a.StatusCode, a.body)
+			}
+		})
+	}
+}
+
+// Checksums of the first request and of the last one both have to be right.
+func TestChecksumsOfBothRequests(t *testing.T) {
+	good, bad := crc(data(9)), crc(data(8))
+	for _, test := range []struct {
+		first, last string
+		status      int
+	}{{good, good, 200}, {bad, good, 400}, {good, bad, 400}} {
+		w := newWorld(t, nil)
+		a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x", []byte(`{"crc32c":"`+test.first+`"}`), "Content-Type: application/json")
+		if a = w.do("PUT", a.Header.Get("Location"), data(9), "X-Goog-Hash: crc32c="+test.last); a.StatusCode != test.status {
+			t.Errorf("%s, then %s: %d, want %d", test.first, test.last, a.StatusCode, test.status)
+		}
+	}
+}
+
+// The same of a multipart upload, whose last part can have a checksum, too.
+func TestChecksumsOfMultipart(t *testing.T) {
+	good, bad := crc(data(9)), crc(data(8))
+	for _, test := range []struct {
+		metadata, end, header string
+		status                int
+	}{{good, good, good, 200}, {bad, good, good, 400}, {good, bad, good, 400}, {good, good, bad, 400}} {
+		w := newWorld(t, nil)
+		body := "--sep\r\nContent-Type: application/json\r\n\r\n{\"crc32c\":\"" + test.metadata + "\"}\r\n--sep\r\n\r\n" + string(data(9)) +
+			"\r\n--sep\r\n\r\n{\"crc32c\":\"" + test.end + "\"}\r\n--sep--\r\n"
+		a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=multipart&name=x", []byte(body), "Content-Type: multipart/related; boundary=sep", "X-Goog-Hash: crc32c="+test.header)
+		if _, there := w.gcs.Object("bkt", "x"); a.StatusCode != test.status || there != (test.status == 200) {
+			t.Errorf("%+v: %d", test, a.StatusCode)
 		}
 	}
 }

@@ -407,3 +407,65 @@ func TestParseFaults(t *testing.T) {
 		}
 	}
 }
+
+// The numbers of Nth are those of the requests, also of those on which another
+// fault acted.
+func TestNthBesideOthers(t *testing.T) {
+	status := func(nth, status int) fakegcs.Fault {
+		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet, Nth: nth}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status}}
+	}
+	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{status(1, 501), status(2, 502), status(4, 504)}})
+	get := func() int { return w.do("GET", "/storage/v1/b/bkt/o/x", nil).StatusCode }
+	for i, want := range []int{501, 502, 404, 504, 404} {
+		if got := get(); got != want {
+			t.Errorf("request %d: %d, want %d", i+1, got, want)
+		}
+	}
+	if err := w.gcs.AddFaults(status(1, 500)); err != nil {
+		t.Fatal(err)
+	}
+	if got := get(); got != 500 {
+		t.Errorf("the first since a fault was added: %d, want 500", got)
+	}
+}
+
+// What is taken away while the last step waits is not part of an object.
+func TestRewindDuringSlowFinalize(t *testing.T) {
+	bubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{
+		{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectSlowFinalize, For: time.Minute}},
+		{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectRewind, Bytes: q}},
+	}}, func(w *world) {
+		uri := w.start("x")
+		last := make(chan answer, 1)
+		go func() {
+			a, err := w.put(uri, 0, 2*q, fmt.Sprint(2*q))
+			if err != nil {
+				w.Error(err)
+			}
+			last <- a
+		}()
+		time.Sleep(time.Second)
+		if got := w.committed(uri); got != "bytes=0-262143" {
+			w.Errorf("after the rewind: %q", got)
+		}
+		if a := <-last; a.StatusCode != 308 || a.Header.Get("Range") != "bytes=0-262143" {
+			w.Errorf("the last request: %d %v", a.StatusCode, a.Header)
+		}
+		if a, err := w.put(uri, q, 2*q, fmt.Sprint(2*q)); err != nil || a.StatusCode != 200 || a.json(w)["crc32c"] != crc(data(2*q)) {
+			w.Errorf("again: %d %s %v", a.StatusCode, a.body, err)
+		}
+	})
+}
+
+// A chunk "a-b/*" that reaches the declared length carries the last byte.
+func TestFinalizeByDeclaredLength(t *testing.T) {
+	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{
+		{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+	}})
+	uri := w.start("x", fmt.Sprint("X-Upload-Content-Length: ", 2*q))
+	for i, step := range []struct{ from, status int }{{0, 308}, {q, 503}, {q, 200}} {
+		if a, err := w.put(uri, step.from, step.from+q, "*"); err != nil || a.StatusCode != step.status {
+			t.Errorf("step %d: %d %v, want %d", i, a.StatusCode, err, step.status)
+		}
+	}
+}

@@ -311,27 +311,35 @@ func (s *Server) insertObject(q *request) (*Object, *apiError) {
 		blob.release()
 		return nil, err
 	}
-	if parts != nil {
-		// A part after the media can carry the checksum of what went before it.
-		if err := trailer(parts, &want); err != nil {
-			blob.release()
-			return nil, err
-		}
-		if err := want.addHeader(q.Header); err != nil {
-			blob.release()
-			return nil, err
-		}
+	err = want.check(o)
+	if err == nil && parts != nil {
+		err = checkLater(q, parts, o)
 	}
-	if err := want.check(o); err != nil {
-		blob.release()
-		return nil, err
+	var published *Object
+	if err == nil {
+		published, err = s.publish(o, blob, cond, "")
 	}
-	published, err := s.publish(o, blob, cond, "")
 	if err != nil {
 		blob.release()
 		return nil, err
 	}
 	return published, nil
+}
+
+// checkLater holds o against the checksums of a multipart upload that are not
+// in its metadata: of a part after the media, and of the header.
+func checkLater(q *request, parts *multipart.Reader, o *Object) *apiError {
+	var end, header checksums
+	if err := trailer(parts, &end); err != nil {
+		return err
+	}
+	if err := header.addHeader(q.Header); err != nil {
+		return err
+	}
+	if err := end.check(o); err != nil {
+		return err
+	}
+	return header.check(o)
 }
 
 // fill reads r to its end into blob, and gives o the size and checksums.

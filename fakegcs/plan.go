@@ -12,49 +12,73 @@ type FaultCount struct {
 
 // plan is the fault plan in use.
 type plan struct {
-	mu     sync.Mutex
-	faults []*plannedFault
+	mu       sync.Mutex
+	faults   []*plannedFault
+	counters []*counter
 }
 
 type plannedFault struct {
 	FaultCount
-	perObject map[objectName]int // requests that matched but for Nth
+	nth *counter // nil: its Match asks for no Nth
+}
+
+func (f *plannedFault) matches(q *request) bool {
+	if f.nth == nil {
+		return f.Fault.Match.matches(q)
+	}
+	return f.nth.latest == f.Fault.Match.Nth
+}
+
+// counter counts requests per object for the faults whose Match is the same but
+// for Nth. It counts all requests, also those on which an earlier fault acts.
+type counter struct {
+	match     Match
+	perObject map[objectName]int
+	latest    int // the number of the request that is being looked at; 0: no match
 }
 
 type objectName struct{ bucket, object string }
 
-// matches reports whether q is one for f; it must be asked once per request.
-func (f *plannedFault) matches(q *request) bool {
-	if !f.Fault.Match.matches(q) {
-		return false
+func (c *counter) count(q *request) {
+	c.latest = 0
+	if c.match.matches(q) {
+		name := objectName{q.bucket, q.object}
+		c.perObject[name]++
+		c.latest = c.perObject[name]
 	}
-	nth := f.Fault.Match.Nth
-	if nth == 0 {
-		return true
-	}
-	name := objectName{q.bucket, q.object}
-	f.perObject[name]++
-	return f.perObject[name] == nth
 }
 
 func (p *plan) add(faults []Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	counters := map[Match]*counter{} // of this call: they count from now on
 	for _, f := range faults {
-		p.faults = append(p.faults, &plannedFault{FaultCount{Fault: f}, map[objectName]int{}})
+		planned := &plannedFault{FaultCount: FaultCount{Fault: f}}
+		if match := f.Match; match.Nth != 0 {
+			match.Nth = 0
+			if counters[match] == nil {
+				counters[match] = &counter{match: match, perObject: map[objectName]int{}}
+				p.counters = append(p.counters, counters[match])
+			}
+			planned.nth = counters[match]
+		}
+		p.faults = append(p.faults, planned)
 	}
 }
 
 func (p *plan) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.faults = nil
+	p.faults, p.counters = nil, nil
 }
 
 // take is what is to be done to q, or nil.
 func (p *plan) take(q *request) *Action {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for _, c := range p.counters {
+		c.count(q)
+	}
 	for _, c := range p.faults {
 		if c.Done || !c.matches(q) {
 			continue

@@ -248,6 +248,13 @@ func (s *Server) admitLocked(q *request, u *session) (admission, *apiError) {
 	if total >= 0 && (c.first > total || c.last >= total) {
 		return bad("Invalid request.  The chunk ends after the total size of %d bytes.", total)
 	}
+	if total >= 0 {
+		// A body whose end nobody announced may have more than there is room for.
+		a.keep = total
+		if c.last < 0 && q.ContentLength > total-c.first {
+			return bad("Invalid request.  The body ends after the total size of %d bytes.", total)
+		}
+	}
 	if c.first > size {
 		a, err := bad("Invalid request.  According to the Content-Range header, the upload offset is %d byte(s), which exceeds already uploaded size of %d byte(s).", c.first, size)
 		err.status = http.StatusServiceUnavailable
@@ -390,6 +397,9 @@ func (s *Server) finalize(q *request, u *session) *reply {
 		if r := s.closedReplyLocked(q, u); r != nil {
 			return r // another request was faster
 		}
+		if u.blob.size() != u.Total { // a fault took bytes away meanwhile
+			return s.incompleteLocked(q, u)
+		}
 	}
 	fail := func(cause *apiError) *reply {
 		if cause.status != http.StatusInternalServerError {
@@ -401,12 +411,14 @@ func (s *Server) finalize(q *request, u *session) *reply {
 	}
 	o := u.Meta.clone()
 	o.Size, o.CRC32C, o.MD5 = u.blob.size(), u.sum.crc, u.sum.sumMD5()
-	want := checksums{u.CRC32C, u.MD5}
-	if err := want.addHeader(q.Header); err != nil {
+	var last checksums // what the last request declares, beside what the first did
+	if err := last.addHeader(q.Header); err != nil {
 		return fail(err)
 	}
-	if err := want.check(o); err != nil {
-		return fail(err)
+	for _, want := range []checksums{{u.CRC32C, u.MD5}, last} {
+		if err := want.check(o); err != nil {
+			return fail(err)
+		}
 	}
 	if !u.XML { // https://cloud.google.com/storage/docs/resumable-uploads: metadata may come with the last request
 		o.Metadata = addMetadataHeaders(o.Metadata, q.Header, "X-Goog-Meta-")

@@ -358,16 +358,25 @@ func (s *Server) answer(q *request) *reply {
 	return r
 }
 
-// nameSession gives a request on a session the names of its object, which its
-// URL need not have.
+// nameSession gives a request on a session what its URL and headers need not
+// have: the names of the object, and whether it carries the last byte.
 func (s *Server) nameSession(q *request) {
 	if q.upload == "" {
 		return
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if u := s.sessions[q.upload]; u != nil {
-		q.bucket, q.object, q.xml = u.Meta.Bucket, u.Meta.Name, u.XML
+	u := s.sessions[q.upload]
+	s.mu.Unlock()
+	if u == nil {
+		return
+	}
+	q.bucket, q.object, q.xml = u.Meta.Bucket, u.Meta.Name, u.XML
+	if c := q.contentRange; q.op == OpPut && q.rangeErr == nil && c.total < 0 {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if c.last+1 == u.Total {
+			q.op = OpFinalize
+		}
 	}
 }
 
