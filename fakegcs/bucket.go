@@ -67,7 +67,16 @@ type generations struct {
 // patch replaces it, so that whoever holds the pointer may read without a lock.
 type version struct {
 	*Object
-	blob *sharedBlob
+	blob     *sharedBlob
+	upload   string    // the session or multipart upload that made it; "" for others
+	retained time.Time // when its retention period begins, if the bucket has one
+}
+
+// with is v with other metadata.
+func (v *version) with(o *Object) *version {
+	c := *v
+	c.Object = o
+	return &c
 }
 
 func newBucket(name string, now time.Time) *bucket {

@@ -155,8 +155,8 @@ func (s *Server) patchBucket(q *request) (bucketResource, *apiError) {
 		b.bucketResource = was
 		return bucketResource{}, err
 	}
-	if err := s.retainLocked(b, was.RetentionPolicy); err != nil {
-		return bucketResource{}, err
+	if was.RetentionPolicy.period() != b.RetentionPolicy.period() {
+		b.retain()
 	}
 	return b.bucketResource, nil
 }

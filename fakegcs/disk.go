@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // disk is the directory of a server:
@@ -20,7 +21,8 @@ import (
 //	blobs/ID               the bytes of an object or of an unfinished upload
 //	sessions/UPLOAD_ID     the record of an upload session
 //	buckets/NAME/bucket    the configuration of a bucket
-//	parts/UPLOAD_ID        the record of an XML multipart upload with its parts
+//	parts/UPLOAD_ID/upload the record of an XML multipart upload
+//	parts/UPLOAD_ID/N      the record of its part N
 //	lock                   held while a server uses the directory
 //	buckets/NAME/HASH-GEN  the record of one generation of an object; HASH is of its name, which is inside
 //
@@ -38,9 +40,10 @@ type disk struct {
 
 // objectRecord is the record of one generation.
 type objectRecord struct {
-	Object  *Object `json:"object"`
-	Blob    string  `json:"blob"`
-	Session string  `json:"session,omitempty"` // the upload session that made it
+	Object   *Object   `json:"object"`
+	Blob     string    `json:"blob"`
+	Upload   string    `json:"upload,omitempty"` // what made it: that is over then, whatever its own record says
+	Retained time.Time `json:"retained"`
 }
 
 const tempSuffix = ".tmp"
@@ -117,14 +120,23 @@ func (d *disk) removeBucket(name string) error {
 	if d == nil {
 		return nil
 	}
-	return os.RemoveAll(d.bucketPath(name))
+	return d.removeFolder(d.bucketPath(name), "bucket")
 }
 
-func (d *disk) saveObject(v *version, session string) error {
+// removeFolder deletes what is in a directory with the record that makes it
+// count, and that record first: without it the rest is no more.
+func (d *disk) removeFolder(path, record string) error {
+	if err := d.remove(filepath.Join(path, record)); err != nil {
+		return err
+	}
+	return os.RemoveAll(path)
+}
+
+func (d *disk) saveObject(v *version) error {
 	if d == nil {
 		return nil
 	}
-	return d.write(d.objectPath(v.Object), objectRecord{v.Object, v.blob.id, session})
+	return d.write(d.objectPath(v.Object), objectRecord{v.Object, v.blob.id, v.upload, v.retained})
 }
 
 func (d *disk) removeObject(o *Object) error {
@@ -154,14 +166,24 @@ func (d *disk) saveParts(p *partsUpload) error {
 	if d == nil {
 		return nil
 	}
-	return d.write(d.partsPath(p.ID), p.record())
+	if err := os.MkdirAll(d.partsPath(p.ID), 0o700); err != nil {
+		return err
+	}
+	return d.write(filepath.Join(d.partsPath(p.ID), "upload"), partsRecord{ID: p.ID, Meta: p.Meta, Initiated: p.Initiated})
+}
+
+func (d *disk) savePart(id string, n int, part *version) error {
+	if d == nil {
+		return nil
+	}
+	return d.write(filepath.Join(d.partsPath(id), strconv.Itoa(n)), objectRecord{Object: part.Object, Blob: part.blob.id})
 }
 
 func (d *disk) removeParts(id string) error {
 	if d == nil {
 		return nil
 	}
-	return d.remove(d.partsPath(id))
+	return d.removeFolder(d.partsPath(id), "upload")
 }
 
 // newBlob makes room for the bytes of an upload, with one reference.
@@ -204,7 +226,7 @@ type loader struct {
 	*disk
 	s     *Server
 	blobs map[string]*sharedBlob // of the objects
-	made  map[string]*Object     // by the session that made it
+	made  map[string]*Object     // by the upload that made it
 }
 
 func readRecord(path string, v any) error {
@@ -216,6 +238,15 @@ func readRecord(path string, v any) error {
 		return fmt.Errorf("%s: not a record of this program (%w); remove the file to go on without it", path, err)
 	}
 	return nil
+}
+
+func readObject(path string) (objectRecord, error) {
+	var r objectRecord
+	err := readRecord(path, &r)
+	if err == nil && r.Object == nil {
+		err = fmt.Errorf("%s: not the record of an object; remove the file to go on without it", path)
+	}
+	return r, err
 }
 
 // entries are the names in a directory without leftovers of a killed write,
@@ -247,7 +278,12 @@ func (l *loader) buckets() error {
 		b := newBucket(name, l.s.now())
 		switch err := readRecord(filepath.Join(l.bucketPath(name), "bucket"), &b.bucketResource); {
 		case errors.Is(err, fs.ErrNotExist):
-			continue // killed while it was created or deleted
+			// Killed while it was created or deleted. What is left must not
+			// come back in a new bucket of that name.
+			if err := l.removeBucket(name); err != nil {
+				return err
+			}
+			continue
 		case err != nil:
 			return err
 		}
@@ -268,12 +304,9 @@ func (l *loader) objects(b *bucket) error {
 		if name == "bucket" {
 			continue
 		}
-		var r objectRecord
-		if err := readRecord(filepath.Join(l.bucketPath(b.Name), name), &r); err != nil {
+		r, err := readObject(filepath.Join(l.bucketPath(b.Name), name))
+		if err != nil {
 			return err
-		}
-		if r.Object == nil {
-			return fmt.Errorf("%s: not the record of an object", filepath.Join(l.bucketPath(b.Name), name))
 		}
 		blob := l.blobs[r.Blob]
 		if blob == nil {
@@ -281,10 +314,10 @@ func (l *loader) objects(b *bucket) error {
 			l.blobs[r.Blob] = blob
 		}
 		l.s.lastGeneration = max(l.s.lastGeneration, r.Object.Generation)
-		if r.Session != "" {
-			l.made[r.Session] = r.Object
+		if r.Upload != "" {
+			l.made[r.Upload] = r.Object
 		}
-		v, g := &version{r.Object, blob.retain()}, b.at(r.Object.Name)
+		v, g := &version{r.Object, blob.retain(), r.Upload, r.Retained}, b.at(r.Object.Name)
 		switch {
 		case !v.SoftDeleteTime.IsZero():
 			g.soft = append(g.soft, v)
@@ -305,6 +338,7 @@ func (l *loader) objects(b *bucket) error {
 		}
 		b.tidy(name)
 	}
+	b.retain()
 	return nil
 }
 
@@ -405,16 +439,43 @@ func (l *loader) parts() error {
 	}
 	for _, id := range ids {
 		var r partsRecord
-		if err := readRecord(l.partsPath(id), &r); err != nil {
+		err := readRecord(filepath.Join(l.partsPath(id), "upload"), &r)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && l.made[id] != nil { // killed while it was begun or ended
+			if err := l.removeParts(id); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		p := &partsUpload{ID: r.ID, Meta: r.Meta, Initiated: r.Initiated, parts: map[int]*version{}}
-		for n, part := range r.Parts {
-			blob := l.disk.blob(part.Blob, part.Object.Size).retain()
-			l.blobs[part.Blob] = blob
-			p.parts[n] = &version{&part.Object, blob}
+		if err := l.partsOf(p); err != nil {
+			return err
 		}
 		l.s.uploads[id] = p
+	}
+	return nil
+}
+
+func (l *loader) partsOf(p *partsUpload) error {
+	names, err := l.entries(l.partsPath(p.ID))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		n, err := strconv.Atoi(name)
+		if err != nil { // the record of the upload
+			continue
+		}
+		path := filepath.Join(l.partsPath(p.ID), name)
+		r, err := readObject(path)
+		if err != nil {
+			return err
+		}
+		blob := l.disk.blob(r.Blob, r.Object.Size).retain()
+		l.blobs[r.Blob] = blob
+		p.parts[n] = &version{Object: r.Object, blob: blob}
 	}
 	return nil
 }

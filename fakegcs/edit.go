@@ -58,7 +58,7 @@ func (s *Server) patchObject(q *request, key *Encryption) (*Object, *apiError) {
 	}
 	now := s.now()
 	o := v.clone()
-	if err := o.change(body, b, now); err != nil {
+	if err := o.change(body); err != nil {
 		return nil, err
 	}
 	if err := mayRetain(v.Retention, o.Retention, q.query.Get("overrideUnlockedRetention") == "true", now); err != nil {
@@ -67,8 +67,12 @@ func (s *Server) patchObject(q *request, key *Encryption) (*Object, *apiError) {
 	o.Metageneration++
 	o.Updated = now
 	o.sign()
-	changed := &version{o, v.blob}
-	if err := s.disk.saveObject(changed, ""); err != nil {
+	changed := v.with(o)
+	if o.EventBasedHold != v.EventBasedHold { // the retention period begins when the hold ends
+		changed.retained = now
+		b.RetentionPolicy.begin(o, now)
+	}
+	if err := s.disk.saveObject(changed); err != nil {
 		return nil, errInternal(err)
 	}
 	g := b.objects[o.Name]
@@ -82,7 +86,7 @@ func (s *Server) patchObject(q *request, key *Encryption) (*Object, *apiError) {
 
 // change applies the fields of a patch body that a caller may change; the rest
 // is ignored, as the service does.
-func (o *Object) change(body []byte, b *bucket, now time.Time) *apiError {
+func (o *Object) change(body []byte) *apiError {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil {
 		return refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
@@ -91,7 +95,6 @@ func (o *Object) change(body []byte, b *bucket, now time.Time) *apiError {
 		"contentType": &o.ContentType, "contentEncoding": &o.ContentEncoding, "contentDisposition": &o.ContentDisposition,
 		"contentLanguage": &o.ContentLanguage, "cacheControl": &o.CacheControl,
 	}
-	held := o.EventBasedHold
 	for name, raw := range fields {
 		var err error
 		switch to := texts[name]; {
@@ -130,10 +133,6 @@ func (o *Object) change(body []byte, b *bucket, now time.Time) *apiError {
 		if err != nil {
 			return invalid("Invalid value for %s: %v", name, err)
 		}
-	}
-	// The retention period of an object begins when its event-based hold ends.
-	if held != o.EventBasedHold {
-		b.RetentionPolicy.begin(o, now)
 	}
 	return nil
 }

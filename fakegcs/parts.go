@@ -32,25 +32,11 @@ type partsUpload struct {
 	parts map[int]*version
 }
 
-// partsRecord is its record in the directory.
+// partsRecord is its record in the directory; each part has its own.
 type partsRecord struct {
-	ID        string             `json:"id"`
-	Meta      Object             `json:"meta"`
-	Initiated time.Time          `json:"initiated"`
-	Parts     map[int]partRecord `json:"parts,omitempty"`
-}
-
-type partRecord struct {
-	Object Object `json:"object"` // size, checksums, time of the part
-	Blob   string `json:"blob"`
-}
-
-func (p *partsUpload) record() partsRecord {
-	r := partsRecord{ID: p.ID, Meta: p.Meta, Initiated: p.Initiated, Parts: map[int]partRecord{}}
-	for n, part := range p.parts {
-		r.Parts[n] = partRecord{*part.Object, part.blob.id}
-	}
-	return r
+	ID        string    `json:"id"`
+	Meta      Object    `json:"meta"`
+	Initiated time.Time `json:"initiated"`
 }
 
 // partTag is the entity tag of a part: of its MD5, or else of its crc32c.
@@ -151,7 +137,7 @@ func (s *Server) putPart(q *request, p *partsUpload) (*reply, *apiError) {
 		err = want.check(o)
 	}
 	if err == nil {
-		err = s.addPart(p, n, &version{o, blob})
+		err = s.addPart(p, n, &version{Object: o, blob: blob})
 	}
 	if err != nil {
 		blob.release()
@@ -171,15 +157,11 @@ func (s *Server) addPart(p *partsUpload, n int, part *version) *apiError {
 	if p.ended {
 		return errNoUpload()
 	}
-	old := p.parts[n]
-	p.parts[n] = part
-	if err := s.disk.saveParts(p); err != nil {
-		delete(p.parts, n)
-		if old != nil {
-			p.parts[n] = old
-		}
+	if err := s.disk.savePart(p.ID, n, part); err != nil {
 		return errInternal(err)
 	}
+	old := p.parts[n]
+	p.parts[n] = part
 	if old != nil {
 		old.blob.release()
 	}
@@ -236,7 +218,7 @@ func (s *Server) completeParts(q *request, p *partsUpload) (*reply, *apiError) {
 	cond, err := parseConditions(q.query, q.Header, "if")
 	if err == nil {
 		var made *Object
-		if made, err = s.publish(o, blob, cond, ""); err == nil {
+		if made, err = s.publish(o, blob, cond, p.ID); err == nil {
 			s.endParts(p)
 			r := xmlReply(http.StatusOK, struct {
 				XMLName                     xml.Name `xml:"CompleteMultipartUploadResult"`

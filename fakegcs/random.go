@@ -22,27 +22,27 @@ func RandomFaults(seed uint64, n int, size int64) []Fault {
 
 func randomFault(r *rand.Rand, size int64) Fault {
 	one := func(list ...Op) Op { return list[r.IntN(len(list))] }
-	any4 := func() Op { return one(OpStart, OpPut, OpFinalize, OpQuery) }
+	anyOp := func() Op { return one(OpStart, OpPut, OpFinalize, OpQuery, OpInsert) }
 	data := func() Op { return one(OpPut, OpFinalize) }
 	within := func() int64 { return r.Int64N(size + 1) }
 	f := Fault{Skip: r.IntN(3), Times: 1 + r.IntN(2)}
 	switch r.IntN(12) {
 	case 0:
-		f.Match.Op, f.Do = any4(), Action{Effect: EffectStatus, Status: []int{408, 429, 500, 502, 503, 504}[r.IntN(6)], Early: r.IntN(2) == 0}
+		f.Match.Op, f.Do = anyOp(), Action{Effect: EffectStatus, Status: []int{408, 429, 500, 502, 503, 504}[r.IntN(6)], Early: r.IntN(2) == 0}
 	case 1:
-		f.Match.Op, f.Do = any4(), Action{Effect: EffectStatus, Status: 503, RetryAfter: []string{"1", "3", "+2s"}[r.IntN(3)]}
+		f.Match.Op, f.Do = anyOp(), Action{Effect: EffectStatus, Status: 503, RetryAfter: []string{"1", "3", "+2s"}[r.IntN(3)]}
 	case 2:
-		f.Match.Op, f.Do = any4(), Action{Effect: EffectStatus, Status: 502, Body: "<html>Bad Gateway</html>"}
+		f.Match.Op, f.Do = anyOp(), Action{Effect: EffectStatus, Status: 502, Body: "<html>Bad Gateway</html>"}
 	case 3:
 		f.Match.Op, f.Do = data(), Action{Effect: EffectStatusAfter, Status: 503, Bytes: within()}
 	case 4:
-		f.Match.Op, f.Do = any4(), Action{Effect: []Effect{EffectReset, EffectClose}[r.IntN(2)]}
+		f.Match.Op, f.Do = anyOp(), Action{Effect: []Effect{EffectReset, EffectClose}[r.IntN(2)]}
 	case 5:
 		f.Match.Op, f.Do = data(), Action{Effect: EffectCutRequest, Bytes: within()}
 	case 6:
-		f.Match.Op, f.Do = any4(), Action{Effect: EffectLoseReply}
+		f.Match.Op, f.Do = anyOp(), Action{Effect: EffectLoseReply}
 	case 7:
-		f.Match.Op, f.Do = any4(), Action{Effect: EffectCutReply, Bytes: r.Int64N(200)}
+		f.Match.Op, f.Do = anyOp(), Action{Effect: EffectCutReply, Bytes: r.Int64N(200)}
 	case 8:
 		f.Match.Op, f.Do = data(), Action{Effect: EffectShortCommit, Bytes: 1 + within()}
 	case 9:
@@ -50,7 +50,7 @@ func randomFault(r *rand.Rand, size int64) Fault {
 	case 10:
 		f.Match.Op, f.Do = OpFinalize, Action{Effect: EffectNotFinal}
 	case 11:
-		f.Match.Op, f.Do = any4(), Action{Effect: EffectDelay, For: time.Duration(1 + r.Int64N(int64(5*time.Second)))}
+		f.Match.Op, f.Do = anyOp(), Action{Effect: EffectDelay, For: time.Duration(1 + r.Int64N(int64(5*time.Second)))}
 	}
 	return f
 }

@@ -56,39 +56,23 @@ func (p *retentionPolicy) period() time.Duration {
 	return time.Duration(p.RetentionPeriod) * time.Second
 }
 
-// retainLocked applies the retention policy of b to the objects that are there,
-// after it was another one.
-func (s *Server) retainLocked(b *bucket, was *retentionPolicy) *apiError {
-	if was.period() == b.RetentionPolicy.period() {
-		return nil
-	}
-	apply := func(v *version) (*version, *apiError) {
-		start := v.TimeCreated
-		if !v.RetentionExpirationTime.IsZero() { // it may have begun later, with the end of a hold
-			start = v.RetentionExpirationTime.Add(-was.period())
-		}
-		changed := &version{v.clone(), v.blob}
-		b.RetentionPolicy.begin(changed.Object, start)
-		if err := s.disk.saveObject(changed, ""); err != nil {
-			return v, errInternal(err)
-		}
-		return changed, nil
+// retain applies the bucket's retention policy to the objects that are there.
+// The directory needs no change: when it is read, this is done again.
+func (b *bucket) retain() {
+	apply := func(v *version) *version {
+		o := v.clone()
+		b.RetentionPolicy.begin(o, v.retained)
+		return v.with(o)
 	}
 	for _, g := range b.objects {
-		var err *apiError
 		if g.live != nil {
-			if g.live, err = apply(g.live); err != nil {
-				return err
-			}
+			g.live = apply(g.live)
 		}
 		g.old = slices.Clone(g.old)
-		for i := range g.old {
-			if g.old[i], err = apply(g.old[i]); err != nil {
-				return err
-			}
+		for i, v := range g.old {
+			g.old[i] = apply(v)
 		}
 	}
-	return nil
 }
 
 // mayRetain refuses to change the retention of one object, was, into now what

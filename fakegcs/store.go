@@ -72,10 +72,10 @@ func checkName(name string) *apiError {
 
 // publish makes an object of the bytes in blob: it becomes the live generation
 // of its name, all at once, if the preconditions hold. o has the metadata that
-// the uploader gave, with size and checksums; session names the upload session
-// that this finishes, if one does. The object takes over the caller's reference
+// the uploader gave, with size and checksums; upload names the session or
+// multipart upload that this finishes, if one does. The object takes over the caller's reference
 // to blob, except when publish fails.
-func (s *Server) publish(o *Object, blob *sharedBlob, cond conditions, session string) (*Object, *apiError) {
+func (s *Server) publish(o *Object, blob *sharedBlob, cond conditions, upload string) (*Object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, err := s.bucketLocked(o.Bucket)
@@ -107,8 +107,8 @@ func (s *Server) publish(o *Object, blob *sharedBlob, cond conditions, session s
 	}
 	b.RetentionPolicy.begin(o, now)
 	o.sign()
-	v := &version{o, blob}
-	if err := s.disk.saveObject(v, session); err != nil {
+	v := &version{o, blob, upload, now}
+	if err := s.disk.saveObject(v); err != nil {
 		return nil, errInternal(err)
 	}
 	if previous != nil {
@@ -143,8 +143,8 @@ func (s *Server) retireLocked(b *bucket, v *version, now time.Time) *apiError {
 	if b.versioned() {
 		o := v.clone()
 		o.TimeDeleted = now
-		kept := &version{o, v.blob}
-		if err := s.disk.saveObject(kept, ""); err != nil {
+		kept := v.with(o)
+		if err := s.disk.saveObject(kept); err != nil {
 			return errInternal(err)
 		}
 		g.live, g.old = nil, append(g.old, kept)
@@ -169,8 +169,8 @@ func (s *Server) eraseLocked(b *bucket, v *version, now time.Time, keep time.Dur
 	}
 	o := v.clone()
 	o.SoftDeleteTime, o.HardDeleteTime = now, now.Add(keep)
-	soft := &version{o, v.blob}
-	if err := s.disk.saveObject(soft, ""); err != nil {
+	soft := v.with(o)
+	if err := s.disk.saveObject(soft); err != nil {
 		return errInternal(err)
 	}
 	g := b.objects[v.Name]

@@ -1,0 +1,172 @@
+package fakegcs_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gcsup/fakegcs"
+)
+
+// What a kill between two writes to the directory leaves behind, made by
+// bringing back files as they were before the second.
+
+// again is w's directory with a new server on it, after change.
+func (w *world) again(dir string, change func()) *world {
+	w.Helper()
+	if err := w.gcs.Close(); err != nil {
+		w.Fatal(err)
+	}
+	change()
+	return newWorld(w.T, &fakegcs.Options{Dir: dir})
+}
+
+// keep returns a function that brings the files under dir back as they are now.
+// Files that are there only then stay.
+func keep(t *testing.T, dir string) (restore func()) {
+	t.Helper()
+	was := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			was[path], err = os.ReadFile(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		for path, data := range was {
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// An upload that has made its object is over, also when its own record says
+// otherwise and the object was changed since.
+func TestKilledAfterFinalize(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"nothing": func(*world) {},
+		"patched": func(w *world) {
+			w.do("PATCH", "/storage/v1/b/bkt/o/x", []byte(`{"contentType":"a/b"}`))
+		},
+		"retained": func(w *world) {
+			w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"retentionPolicy":{"retentionPeriod":"9"}}`))
+		},
+		"archived": func(w *world) {
+			w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"versioning":{"enabled":true}}`))
+			w.do("DELETE", "/storage/v1/b/bkt/o/x", nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			w := newWorld(t, &fakegcs.Options{Dir: dir})
+			uri := w.start("x")
+			w.put(uri, 0, q, "*")
+			restore := keep(t, filepath.Join(dir, "sessions"))
+			a, err := w.put(uri, q, 2*q, fmt.Sprint(2*q))
+			if err != nil || a.StatusCode != 200 {
+				t.Fatal(a.StatusCode, err)
+			}
+			change(w)
+			w = w.again(dir, restore)
+			b := w.do("PUT", w.url+uri[strings.Index(uri, "/upload"):], nil, "Content-Range: bytes */*")
+			if b.StatusCode != 200 || b.json(t)["generation"] != a.json(t)["generation"] {
+				t.Errorf("the session: %d %s", b.StatusCode, b.body)
+			}
+		})
+	}
+}
+
+// The same of a multipart upload.
+func TestKilledAfterComplete(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, &fakegcs.Options{Dir: dir})
+	_, after, _ := strings.Cut(w.do("POST", "/bkt/x?uploads", nil).body, "<UploadId>")
+	id, _, _ := strings.Cut(after, "</UploadId>")
+	list := "<CompleteMultipartUpload>"
+	for n := 1; n <= 2; n++ {
+		a := w.do("PUT", fmt.Sprintf("/bkt/x?uploadId=%s&partNumber=%d", id, n), data(21*q))
+		list += fmt.Sprintf("<Part><PartNumber>%d</PartNumber><ETag>%s</ETag></Part>", n, a.Header.Get("Etag"))
+	}
+	w.do("PUT", "/bkt/x?partNumber=1&uploadId="+id, data(20*q)) // replaced, too small in the end
+	w.do("PUT", "/bkt/x?partNumber=1&uploadId="+id, data(21*q))
+	w = w.again(dir, func() {})
+	if a := w.do("GET", "/bkt/x?uploadId="+id, nil); strings.Count(a.body, fmt.Sprintf("<Size>%d</Size>", 21*q)) != 2 {
+		t.Errorf("parts after a restart: %s", a.body)
+	}
+	blobs := keep(t, filepath.Join(dir, "blobs"))
+	parts := keep(t, filepath.Join(dir, "parts"))
+	complete := func() answer {
+		return w.do("POST", "/bkt/x?uploadId="+id, []byte(list+"</CompleteMultipartUpload>"))
+	}
+	if a := complete(); a.StatusCode != 200 {
+		t.Fatal(a.StatusCode, a.body)
+	}
+	w = w.again(dir, func() { blobs(); parts() })
+	if a := complete(); a.StatusCode != 404 {
+		t.Errorf("completed once more: %d %s", a.StatusCode, a.body)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "blobs", "*"))
+	if err != nil || len(left) != 1 {
+		t.Errorf("%d blobs for one object, %v", len(left), err)
+	}
+}
+
+// A retention policy holds for all objects as soon as the bucket has it.
+func TestKilledWhileRetaining(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, &fakegcs.Options{Dir: dir})
+	w.insert("x", "x")
+	restore := keep(t, filepath.Join(dir, "buckets", "bkt"))
+	w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"retentionPolicy":{"retentionPeriod":"3600"}}`))
+	record := filepath.Join(dir, "buckets", "bkt", "bucket")
+	bucket, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := w.gcs.Object("bkt", "x")
+	w = w.again(dir, func() {
+		restore()
+		if err := os.WriteFile(record, bucket, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	})
+	got, _ := w.gcs.Object("bkt", "x")
+	if got.RetentionExpirationTime.IsZero() || !got.RetentionExpirationTime.Equal(want.RetentionExpirationTime) {
+		t.Errorf("retained until %v, want %v", got.RetentionExpirationTime, want.RetentionExpirationTime)
+	}
+	if a := w.do("DELETE", "/storage/v1/b/bkt/o/x", nil); a.StatusCode != 403 {
+		t.Errorf("delete: %d", a.StatusCode)
+	}
+}
+
+// What is left of a bucket that was being deleted is not in the next bucket of
+// its name.
+func TestKilledWhileDeletingBucket(t *testing.T) {
+	const softDelete = `{"softDeletePolicy":{"retentionDurationSeconds":"604800"}}`
+	dir := t.TempDir()
+	w := newWorld(t, &fakegcs.Options{Dir: dir})
+	w.do("PATCH", "/storage/v1/b/bkt", []byte(softDelete))
+	w.insert("x", "x")
+	w.do("DELETE", "/storage/v1/b/bkt/o/x", nil)
+	w = w.again(dir, func() {
+		if err := os.Remove(filepath.Join(dir, "buckets", "bkt", "bucket")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	w = w.again(dir, func() {}) // with the new bucket that newWorld made
+	w.do("PATCH", "/storage/v1/b/bkt", []byte(softDelete))
+	if a := w.do("GET", "/storage/v1/b/bkt/o?softDeleted=true", nil); a.StatusCode != 200 || strings.Contains(a.body, `"name"`) {
+		t.Errorf("soft-deleted objects in a new bucket: %d %s", a.StatusCode, a.body)
+	}
+}
