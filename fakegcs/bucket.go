@@ -54,6 +54,7 @@ type bucket struct {
 	bucketResource
 	names   []string // sorted; those with at least one generation of any kind
 	objects map[string]*generations
+	expires time.Time // when the first soft-deleted generation goes for good; zero if there is none
 }
 
 // generations is everything that is kept under one object name.
@@ -219,6 +220,15 @@ func (b *bucket) version(name string, generation int64) *version {
 		}
 	}
 	return nil
+}
+
+// addSoft keeps v as soft-deleted.
+func (b *bucket) addSoft(v *version) {
+	g := b.at(v.Name)
+	g.soft = append(g.soft, v)
+	if b.expires.IsZero() || v.HardDeleteTime.Before(b.expires) {
+		b.expires = v.HardDeleteTime
+	}
 }
 
 func (b *bucket) at(name string) *generations {

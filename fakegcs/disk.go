@@ -320,7 +320,7 @@ func (l *loader) objects(b *bucket) error {
 		v, g := &version{r.Object, blob.retain(), r.Upload, r.Retained}, b.at(r.Object.Name)
 		switch {
 		case !v.SoftDeleteTime.IsZero():
-			g.soft = append(g.soft, v)
+			b.addSoft(v)
 		default:
 			g.old = append(g.old, v)
 		}

@@ -358,3 +358,31 @@ func TestListing(t *testing.T) {
 }
 
 func asList(v any) []any { l, _ := v.([]any); return l }
+
+// Soft-deleted objects go each in its time, also after a restart.
+func TestSoftDeletedGoInTheirTime(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, &fakegcs.Options{Dir: dir})
+	w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"softDeletePolicy":{"retentionDurationSeconds":"604800"}}`))
+	for _, name := range []string{"a", "b", "c"} {
+		w.insert(name, name)
+		w.do("DELETE", "/storage/v1/b/bkt/o/"+name, nil)
+		w.gcs.Advance(time.Hour)
+	}
+	left := func() int {
+		return strings.Count(w.do("GET", "/storage/v1/b/bkt/o?softDeleted=true", nil).body, `"name"`)
+	}
+	w.gcs.Advance(7*24*time.Hour - 150*time.Minute) // half an hour after the end of the first
+	if n := left(); n != 2 {
+		t.Errorf("%d are left, want 2", n)
+	}
+	w = w.again(dir, func() {})
+	w.gcs.Advance(7*24*time.Hour + 30*time.Minute) // the clock begins anew
+	if n := left(); n != 2 {
+		t.Errorf("%d are left after a restart, want 2", n)
+	}
+	w.gcs.Advance(time.Hour)
+	if n := left(); n != 1 {
+		t.Errorf("%d are left, want 1", n)
+	}
+}

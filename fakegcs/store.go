@@ -173,25 +173,27 @@ func (s *Server) eraseLocked(b *bucket, v *version, now time.Time, keep time.Dur
 	if err := s.disk.saveObject(soft); err != nil {
 		return errInternal(err)
 	}
-	g := b.objects[v.Name]
-	g.soft = append(g.soft, soft)
+	b.addSoft(soft)
 	return nil
 }
 
 // expireLocked lets the soft-deleted objects of b go whose time has come.
 func (s *Server) expireLocked(b *bucket, now time.Time) {
-	if b.SoftDeletePolicy == nil {
-		return
+	if b.expires.IsZero() || now.Before(b.expires) {
+		return // a listing must not look at all objects for each page
 	}
+	b.expires = time.Time{}
 	for _, name := range slices.Clone(b.names) {
 		g := b.objects[name]
-		g.soft = slices.DeleteFunc(g.soft, func(v *version) bool {
+		was := g.soft
+		g.soft = nil
+		for _, v := range was {
 			if now.Before(v.HardDeleteTime) || s.disk.removeObject(v.Object) != nil {
-				return false
+				b.addSoft(v)
+			} else {
+				v.blob.release()
 			}
-			v.blob.release()
-			return true
-		})
+		}
 		b.tidy(name)
 	}
 }
