@@ -367,6 +367,20 @@ func (a *Action) onConnection() bool {
 	return false
 }
 
+// shown is o as the reply to q tells of it: with wrong checksums where a fault
+// wants that.
+func (q *request) shown(o *Object) *Object {
+	if !q.fault.is(EffectWrongHash) {
+		return o
+	}
+	o = o.clone()
+	o.CRC32C ^= 1
+	if o.MD5 != nil {
+		o.MD5[0] ^= 1
+	}
+	return o
+}
+
 // cause is the error that a status or gone fault stands for.
 func (a *Action) cause() *apiError {
 	e := &apiError{status: a.Status, reason: a.Reason, message: a.Message}

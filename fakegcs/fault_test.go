@@ -469,3 +469,49 @@ func TestFinalizeByDeclaredLength(t *testing.T) {
 		}
 	}
 }
+
+// Every reply that tells a checksum can lie.
+func TestWrongHashEverywhere(t *testing.T) {
+	const object = "/storage/v1/b/bkt/o/x"
+	for name, ask := range map[string]func(w *world) answer{
+		"insert": func(w *world) answer {
+			return w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=x", data(9))
+		},
+		"get":   func(w *world) answer { return w.do("GET", object, nil) },
+		"head":  func(w *world) answer { return w.do("HEAD", "/bkt/x", nil) },
+		"read":  func(w *world) answer { return w.do("GET", object+"?alt=media", nil) },
+		"list":  func(w *world) answer { return w.do("GET", "/storage/v1/b/bkt/o", nil) },
+		"patch": func(w *world) answer { return w.do("PATCH", object, []byte("{}")) },
+		"compose": func(w *world) answer {
+			return w.do("POST", object+"/compose", []byte(`{"sourceObjects":[{"name":"x"}]}`))
+		},
+		"rewrite":  func(w *world) answer { return w.do("POST", object+"/rewriteTo/b/bkt/o/x", nil) },
+		"finalize": func(w *world) answer { return w.do("PUT", w.start("x"), data(9)) },
+		"XML put":  func(w *world) answer { return w.do("PUT", "/bkt/x", data(9)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.insert("x", string(data(9)))
+			told := func() bool {
+				a := ask(w)
+				return strings.Contains(a.body+fmt.Sprint(a.Header), crc(data(9)))
+			}
+			if !told() {
+				t.Fatal("the reply has no checksum")
+			}
+			err := w.gcs.AddFaults(fakegcs.Fault{
+				Match: fakegcs.Match{}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectWrongHash},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if told() {
+				t.Error("the reply has the right checksum")
+			}
+			w.gcs.ClearFaults()
+			if !told() {
+				t.Error("the lie stays")
+			}
+		})
+	}
+}

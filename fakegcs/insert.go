@@ -262,10 +262,7 @@ func (s *Server) insert(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	if q.fault.is(EffectWrongHash) {
-		o = o.clone()
-		o.CRC32C ^= 1
-	}
+	o = q.shown(o)
 	if q.xml {
 		r := newReply(http.StatusOK).set("Content-Type", "text/html; charset=UTF-8")
 		objectHeaders(r, o)

@@ -144,7 +144,7 @@ func (s *Server) putPart(q *request, p *partsUpload) (*reply, *apiError) {
 		return nil, err
 	}
 	r := newReply(http.StatusOK).set("Etag", partTag(o))
-	for _, h := range o.hashes() {
+	for _, h := range q.shown(o).hashes() {
 		r.header.Add("X-Goog-Hash", h)
 	}
 	return r, nil
@@ -227,7 +227,7 @@ func (s *Server) completeParts(q *request, p *partsUpload) (*reply, *apiError) {
 			}{Namespace: xmlNamespace, Location: q.base() + "/" + made.Bucket + "/" + escapePath(made.Name), Bucket: made.Bucket, Key: made.Name, ETag: `"` + made.Etag + `"`})
 			r.set("X-Goog-Generation", strconv.FormatInt(made.Generation, 10))
 			if made.CustomerEncryption == nil {
-				r.set("X-Goog-Hash", "crc32c="+made.CRC32C.String())
+				r.set("X-Goog-Hash", "crc32c="+q.shown(made).CRC32C.String())
 			}
 			return r, nil
 		}

@@ -24,11 +24,11 @@ func (s *Server) get(q *request) *reply {
 		return err.reply(q.xml)
 	case q.xml:
 		r := newReply(http.StatusOK)
-		objectHeaders(r, v.Object)
+		objectHeaders(r, q.shown(v.Object))
 		r.length = v.Size
 		return r
 	}
-	return jsonReply(http.StatusOK, v.resource(q.base()).withheld(key)).set("Etag", v.Etag)
+	return jsonReply(http.StatusOK, q.shown(v.Object).resource(q.base()).withheld(key)).set("Etag", v.Etag)
 }
 
 // lookup finds the generation that a request names and checks its
@@ -104,7 +104,7 @@ func (s *Server) read(q *request) *reply {
 		return fail(err)
 	}
 	r := newReply(http.StatusOK)
-	objectHeaders(r, v.Object)
+	objectHeaders(r, q.shown(v.Object))
 	r.set("Accept-Ranges", "bytes")
 	from, to := int64(0), v.Size
 	unzip := v.ContentEncoding == "gzip" && !acceptsGzip(q.Header) && !strings.Contains(v.CacheControl, "no-transform")

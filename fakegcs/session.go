@@ -235,14 +235,7 @@ func (u *session) mark(r *reply) *reply {
 // finishedReply answers the object that the session has made. XML sessions
 // have it in headers and no body.
 func (s *Server) finishedReply(q *request, u *session) *reply {
-	o := u.Object
-	if q.fault.is(EffectWrongHash) {
-		o = o.clone()
-		o.CRC32C ^= 1
-		if o.MD5 != nil {
-			o.MD5[0] ^= 1
-		}
-	}
+	o := q.shown(u.Object)
 	if u.XML {
 		r := newReply(http.StatusOK)
 		objectHeaders(r, o)
