@@ -13,10 +13,13 @@ import (
 // begins with an underscore.
 const controlPrefix = "/_fakegcs/"
 
+// planLimit bounds the JSON of a fault plan: more than 100,000 faults.
+const planLimit = 64 << 20
+
 // newFaults are the faults to add: a random plan, or those in the body.
 func newFaults(q *request) ([]Fault, error) {
 	if !q.query.Has("random") {
-		return ParseFaults(http.MaxBytesReader(nil, q.Body, metadataLimit))
+		return ParseFaults(http.MaxBytesReader(nil, q.Body, planLimit))
 	}
 	var numbers [3]uint64
 	for i, name := range []string{"random", "seed", "size"} {
@@ -60,12 +63,10 @@ func (s *Server) control(q *request) *reply {
 		var move struct {
 			Advance string `json:"advance"`
 		}
-		if err := json.NewDecoder(q.Body).Decode(&move); err != nil {
-			return textReply(http.StatusBadRequest, err.Error()+"\n")
-		}
-		d, err := time.ParseDuration(move.Advance)
-		if err != nil || d < 0 {
-			return textReply(http.StatusBadRequest, "advance: give a duration such as \"168h\"\n")
+		err := json.NewDecoder(q.Body).Decode(&move)
+		d, badDuration := time.ParseDuration(move.Advance)
+		if err != nil || badDuration != nil || d < 0 {
+			return textReply(http.StatusBadRequest, "fakegcs: clock: give a duration, such as {\"advance\": \"168h\"}\n")
 		}
 		s.Advance(d)
 		return jsonReply(http.StatusOK, map[string]time.Time{"now": s.now()})

@@ -515,3 +515,38 @@ func TestWrongHashEverywhere(t *testing.T) {
 		})
 	}
 }
+
+// A fault finds an object also by a name that stands in the body only, which
+// then is what it was.
+func TestFaultByNameInBody(t *testing.T) {
+	media := string(data(3*q + 7))
+	multipart := "--sep\r\nContent-Type: application/json\r\n\r\n{\"name\":\"x\"}\r\n--sep\r\n\r\n" + media + "\r\n--sep--\r\n"
+	for name, test := range map[string]struct{ kind, contentType, body string }{
+		"resumable": {"resumable", "application/json", `{"name": "x"}`},
+		"multipart": {"multipart", "multipart/related; boundary='sep'", multipart},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fault := fakegcs.Fault{Match: fakegcs.Match{Object: "x", Nth: 2}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
+			w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{fault}})
+			for i, want := range []int{200, 503, 200} {
+				a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType="+test.kind, []byte(test.body), "Content-Type: "+test.contentType)
+				if a.StatusCode != want {
+					t.Errorf("request %d: %d %s, want %d", i+1, a.StatusCode, a.body, want)
+				}
+			}
+			if got, _ := w.gcs.ReadObject("bkt", "x"); test.kind == "multipart" && string(got) != media {
+				t.Errorf("the object has %d bytes, want %d", len(got), len(media))
+			}
+			for _, r := range w.gcs.Requests() {
+				if r.Object != "x" || r.Received != int64(len(test.body)) {
+					t.Errorf("noted: object %q, %d bytes", r.Object, r.Received)
+				}
+			}
+			w.gcs.ClearFaults() // the name is known afterwards at least
+			w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType="+test.kind, []byte(test.body), "Content-Type: "+test.contentType)
+			if list := w.gcs.Requests(); list[len(list)-1].Object != "x" {
+				t.Errorf("noted without faults: %+v", list[len(list)-1])
+			}
+		})
+	}
+}

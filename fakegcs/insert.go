@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"io"
 	"maps"
 	"mime"
@@ -111,6 +112,33 @@ func (o *Object) setType(upload string) *apiError {
 	return nil
 }
 
+// nameUpload gives a request that begins an upload the name that only its
+// metadata has, as Python's client and gcloud send it, for faults that match
+// objects. What it reads of the body is there to be read again.
+func (q *request) nameUpload() {
+	boundary := multipartBoundary(q.Header.Get("Content-Type"))
+	if q.object != "" || q.xml || q.op != OpStart && (q.op != OpInsert || boundary == "") {
+		return
+	}
+	var ahead bytes.Buffer
+	under := q.in.r
+	var metadata io.Reader = io.TeeReader(io.LimitReader(under, metadataLimit), &ahead)
+	defer func() { q.in.r = io.MultiReader(&ahead, under) }()
+	if q.op == OpInsert {
+		first, err := multipart.NewReader(metadata, boundary).NextRawPart()
+		if err != nil {
+			return // the insert will say so
+		}
+		metadata = first
+	}
+	var named struct {
+		Name string `json:"name"`
+	}
+	if json.NewDecoder(metadata).Decode(&named) == nil {
+		q.object = named.Name
+	}
+}
+
 func readMetadata(r io.Reader) ([]byte, *apiError) {
 	data, err := io.ReadAll(io.LimitReader(r, metadataLimit+1))
 	switch {
@@ -142,6 +170,7 @@ func (s *Server) address(q *request, o *Object) *apiError {
 		return err
 	}
 	o.Bucket, o.Name = q.bucket, name
+	q.object = name // for the accounting
 	if v := q.query.Get("contentEncoding"); v != "" {
 		o.ContentEncoding = v
 	}

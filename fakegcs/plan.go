@@ -1,6 +1,9 @@
 package fakegcs
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // FaultCount is a fault of the plan with what became of it.
 type FaultCount struct {
@@ -70,6 +73,13 @@ func (p *plan) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults, p.counters = nil, nil
+}
+
+// byObject tells whether the plan needs the names of objects.
+func (p *plan) byObject() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.counters) > 0 || slices.ContainsFunc(p.faults, func(f *plannedFault) bool { return f.Fault.Match.Object != "" && !f.Done })
 }
 
 // take is what is to be done to q, or nil.

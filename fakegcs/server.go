@@ -302,6 +302,9 @@ func (s *Server) answer(q *request) *reply {
 		return s.control(q)
 	}
 	s.nameSession(q)
+	if s.plan.byObject() {
+		q.nameUpload()
+	}
 	q.fault = s.plan.take(q)
 	if q.fault == nil {
 		q.fault = s.retry.take(q)
