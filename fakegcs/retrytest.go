@@ -43,6 +43,26 @@ var retryMethods = map[Op]string{
 	OpRewrite: "storage.objects.rewrite", OpBucketInsert: "storage.buckets.insert", OpBucketGet: "storage.buckets.get",
 	OpBucketList: "storage.buckets.list", OpBucketPatch: "storage.buckets.patch", OpBucketDelete: "storage.buckets.delete",
 	OpBucketLayout: "storage.buckets.getStorageLayout",
+	OpRestore:      "storage.objects.restore",
+}
+
+// Those that are another form of an operation.
+const (
+	objectUpdate = "storage.objects.update"
+	objectCopy   = "storage.objects.copy"
+	bucketUpdate = "storage.buckets.update"
+)
+
+func retryMethod(q *request) string {
+	switch {
+	case q.op == OpPatch && q.Method == http.MethodPut:
+		return objectUpdate
+	case q.op == OpBucketPatch && q.Method == http.MethodPut:
+		return bucketUpdate
+	case q.op == OpRewrite && !q.xml && q.rest[0] == "copyTo":
+		return objectCopy
+	}
+	return retryMethods[q.op]
 }
 
 // The instructions.
@@ -104,7 +124,7 @@ func (t *retryTests) take(q *request) *Action {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	test, method := t.tests[id], retryMethods[q.op]
+	test, method := t.tests[id], retryMethod(q)
 	if test == nil || len(test.Instructions[method]) == 0 {
 		return nil
 	}
@@ -183,7 +203,7 @@ func newRetryTest(q *request) (*retryTest, error) {
 	if test.Transport == "" {
 		test.Transport = "HTTP"
 	}
-	methods := slices.Collect(maps.Values(retryMethods))
+	methods := slices.AppendSeq([]string{objectUpdate, objectCopy, bucketUpdate}, maps.Values(retryMethods))
 	for method, list := range test.Instructions {
 		if !slices.Contains(methods, method) {
 			return nil, fmt.Errorf("there is no method %q", method)

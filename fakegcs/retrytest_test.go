@@ -133,6 +133,30 @@ func TestRetryInstructions(t *testing.T) {
 	})
 }
 
+// A method has its own instructions, also where it is a form of another one.
+func TestRetryMethods(t *testing.T) {
+	w := newWorld(t, nil)
+	w.insert("x", "x")
+	const object, bucket = "/storage/v1/b/bkt/o/x", "/storage/v1/b/bkt"
+	for _, test := range []struct{ name, method, path, other string }{
+		{"storage.objects.update", "PUT", object, "PATCH " + object},
+		{"storage.objects.patch", "PATCH", object, "PUT " + object},
+		{"storage.buckets.update", "PUT", bucket, "PATCH " + bucket},
+		{"storage.objects.copy", "POST", object + "/copyTo/b/bkt/o/y", "POST " + object + "/rewriteTo/b/bkt/o/y"},
+		{"storage.objects.rewrite", "POST", object + "/rewriteTo/b/bkt/o/y", "POST " + object + "/copyTo/b/bkt/o/y"},
+	} {
+		body := fmt.Sprintf(`{"instructions":{%q:["return-503"]}}`, test.name)
+		id := "x-retry-test-id: " + w.do("POST", "/retry_test", []byte(body)).json(t)["id"].(string)
+		method, path, _ := strings.Cut(test.other, " ")
+		if a := w.do(method, path, []byte("{}"), id); a.StatusCode != 200 {
+			t.Errorf("%s, asked by %s: %d", test.name, test.other, a.StatusCode)
+		}
+		if a := w.do(test.method, test.path, []byte("{}"), id); a.StatusCode != 503 {
+			t.Errorf("%s: %d", test.name, a.StatusCode)
+		}
+	}
+}
+
 // Faults and accounting over HTTP.
 func TestControl(t *testing.T) {
 	w := newWorld(t, &fakegcs.Options{KeepRequests: 2})
