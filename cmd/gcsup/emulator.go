@@ -11,6 +11,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -148,7 +150,11 @@ func requestText(r fakegcs.Request) string {
 	if r.Status == 0 {
 		status = "no reply"
 	}
-	text := fmt.Sprintf("%s %-6s %-13s %s/%s: %s", r.Time.Format("15:04:05.000"), r.Method, r.Op, r.Bucket, r.Object, status)
+	name := r.Bucket + "/" + r.Object
+	if strings.ContainsFunc(name, func(c rune) bool { return !strconv.IsPrint(c) }) {
+		name = strconv.Quote(name) // a name must not look like another line
+	}
+	text := fmt.Sprintf("%s %-6s %-13s %s: %s", r.Time.Format("15:04:05.000"), r.Method, r.Op, name, status)
 	for _, part := range []struct{ before, value string }{
 		{", sent ", r.ContentRange}, {", committed ", r.Range}, {", fault ", string(r.Fault)},
 	} {
@@ -156,7 +162,7 @@ func requestText(r fakegcs.Request) string {
 			text += part.before + part.value
 		}
 	}
-	return fmt.Sprintf("%s (%d bytes, %v)", text, r.Received, r.Elapsed.Round(time.Microsecond))
+	return fmt.Sprintf("%s (%d bytes in, %d out, %v)", text, r.Received, r.Sent, r.Elapsed.Round(time.Microsecond))
 }
 
 // requestJSON is a request as JSON on one line.
@@ -201,7 +207,7 @@ func serveEmulator(ctx context.Context, std stdio, f emulatorFlags, opts fakegcs
 		if err != nil {
 			return errors.Join(err, e.close())
 		}
-		if _, err := fmt.Fprintf(std.err, "clients trust it by SSL_CERT_FILE=%s\n", ca); err != nil {
+		if _, err := fmt.Fprintf(std.err, "clients trust it by SSL_CERT_FILE=%s\n", shellQuote(ca)); err != nil {
 			return errors.Join(fmt.Errorf("standard error: %w", err), e.close())
 		}
 	}

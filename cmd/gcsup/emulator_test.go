@@ -1,0 +1,44 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+)
+
+// The request log has one line for each request, whatever is in it.
+func TestRequestLog(t *testing.T) {
+	at := time.Date(2026, 11, 21, 13, 4, 5, 6e6, time.UTC)
+	chunk := fakegcs.Request{
+		Time: at, Elapsed: 1500 * time.Microsecond, Method: "PUT", Path: "/upload?upload_id=REDACTED", Op: fakegcs.OpPut, Bucket: "demo", Object: "a b/ü",
+		ContentRange: "bytes 0-9/*", Received: 10, Status: 308, Range: "bytes=0-8", Fault: fakegcs.EffectShortCommit,
+	}
+	lost := fakegcs.Request{Time: at, Method: "GET", Op: fakegcs.OpRead, Bucket: "demo", Object: "one\ntwo\x1b[2J", Sent: 7}
+	for _, test := range []struct {
+		request fakegcs.Request
+		want    string
+	}{
+		{chunk, "13:04:05.006 PUT    put           demo/a b/ü: 308, sent bytes 0-9/*, committed bytes=0-8, fault short-commit (10 bytes in, 0 out, 1.5ms)\n"},
+		{lost, `13:04:05.006 GET    read          "demo/one\ntwo\x1b[2J": no reply (0 bytes in, 7 out, 0s)` + "\n"},
+	} {
+		var text, line strings.Builder
+		for form, to := range map[string]*strings.Builder{"text": &text, "json": &line} {
+			f := emulatorFlags{addr: "127.0.0.1:0", log: form}
+			opts, err := f.options(stdio{err: to})
+			if err != nil {
+				t.Fatal(err)
+			}
+			opts.OnRequest(test.request)
+		}
+		if text.String() != test.want {
+			t.Errorf("text: %s, want %s", text.String(), test.want)
+		}
+		var got fakegcs.Request
+		if err := json.Unmarshal([]byte(line.String()), &got); err != nil || got != test.request || strings.Count(line.String(), "\n") != 1 {
+			t.Errorf("JSON: %s, %v", line.String(), err)
+		}
+	}
+}
