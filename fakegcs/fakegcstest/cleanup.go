@@ -30,10 +30,19 @@ func (v *conversation) makeBucket(ctx context.Context, config string) error {
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
-	return v.take(ctx, Step{
+	step := Step{
 		Method: "POST", Path: "/storage/v1/b?project={project}", Header: []string{"Content-Type: application/json"}, Body: string(body),
 		Status: http.StatusOK, Match: []string{`"kind":\s*"storage#bucket"`, `"name":\s*"{bucket}"`},
-	})
+	}
+	resp, text, err := v.send(ctx, step)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+		v.ownBucket = false
+		return fmt.Errorf("%w: no bucket can be made in project %s: %d %.300s", ErrNotChecked, v.Project, resp.StatusCode, text)
+	}
+	return v.compare(step, resp, text)
 }
 
 // bucketName makes a name that nobody has of one that somebody has. The dots of

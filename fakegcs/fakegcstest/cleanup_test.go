@@ -134,9 +134,26 @@ func TestNoProject(t *testing.T) {
 		{Name: "path", Steps: []fakegcstest.Step{{Path: "/storage/v1/b?project={project}"}}},
 		{Name: "header", Steps: []fakegcstest.Step{{Header: []string{"x-goog-user-project: {project}"}}}},
 	} {
-		if err := c.Check(t.Context(), target); !errors.Is(err, fakegcstest.ErrNoProject) {
+		if err := c.Check(t.Context(), target); !errors.Is(err, fakegcstest.ErrNotChecked) {
 			t.Errorf("%s: Check = %v", c.Name, err)
 		}
+	}
+}
+
+// Nor does it say that a server differs which lets the client make no bucket.
+func TestNoBucket(t *testing.T) {
+	_, target := serveGCS(t, func(gcs http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == "POST" && r.URL.Path == "/storage/v1/b" {
+				http.Error(w, "may not", http.StatusForbidden)
+				return
+			}
+			gcs.ServeHTTP(w, r)
+		})
+	})
+	err := fakegcstest.Case{Name: "x", Bucket: `{}`}.Check(t.Context(), target)
+	if !errors.Is(err, fakegcstest.ErrNotChecked) || !strings.Contains(err.Error(), "may not") || strings.Contains(err.Error(), "clean up") {
+		t.Errorf("Check = %v", err)
 	}
 }
 

@@ -51,9 +51,10 @@ import (
 // Quantum is the unit of 256 KiB in which the service commits an upload.
 const Quantum = 256 << 10
 
-// ErrNoProject is why a case was not checked: it needs [Target.Project], in
-// which it would make a bucket.
-var ErrNoProject = errors.New("not checked: this case needs a project; set Target.Project")
+// ErrNotChecked means that a case says nothing about the target: it needs a
+// bucket of its own, and [Target.Project] is not set, or no bucket can be made
+// there.
+var ErrNotChecked = errors.New("not checked")
 
 // Target is a server to hold against the cases.
 type Target struct {
@@ -63,7 +64,7 @@ type Target struct {
 	Client *http.Client // adds credentials where they are needed; nil is http.DefaultClient
 	// Project is where cases that need a bucket of their own make it; its name
 	// is made of Bucket and random letters. An emulator takes any. "" means
-	// that such cases can't be checked, see [ErrNoProject].
+	// that such cases can't be checked, see [ErrNotChecked].
 	Project string
 	// Patience is how long a server may take until a query gives the final
 	// offset of a request that was cut off, and how long a step that is
@@ -149,12 +150,12 @@ func Run(t *testing.T, newServer func(t *testing.T) Target) {
 }
 
 // Check holds target against c and tells the first difference. It returns an
-// error that wraps [ErrNoProject] when nothing was asked for want of a project.
-// It takes away all that it made, also when ctx ends meanwhile; what it could
+// error that wraps [ErrNotChecked] when there is no bucket for a case that needs
+// its own. It takes away all that it made, also when ctx ends meanwhile; what it could
 // not take away is part of the error.
 func (c Case) Check(ctx context.Context, target Target) (err error) {
 	if target.Project == "" && c.needsProject() {
-		return fmt.Errorf("case %s: %w", c.Name, ErrNoProject)
+		return fmt.Errorf("case %s: %w: it needs a project; set Target.Project", c.Name, ErrNotChecked)
 	}
 	v := newConversation(target, c.Name)
 	defer func() {

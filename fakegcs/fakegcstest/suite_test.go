@@ -63,7 +63,7 @@ func ExampleCase_Check() {
 	differences := 0
 	for _, c := range fakegcstest.Cases() {
 		switch err := c.Check(context.Background(), target); {
-		case errors.Is(err, fakegcstest.ErrNoProject): // not checked
+		case errors.Is(err, fakegcstest.ErrNotChecked): // not checked
 		case err != nil:
 			differences++
 			fmt.Printf("%s: %s\n%v\n", c.Name, c.Fact, err)

@@ -182,8 +182,8 @@ func check(ctx context.Context, c *config, target fakegcstest.Target, r *report)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, fakegcstest.ErrNoProject):
-			r.add(line{Type: notChecked, Name: cs.Name, Fact: cs.Fact, Seen: "no project, in which it could make a bucket", Do: "give -project PROJECT, or set GOOGLE_CLOUD_PROJECT"})
+		case errors.Is(err, fakegcstest.ErrNotChecked):
+			r.add(line{Type: notChecked, Name: cs.Name, Fact: cs.Fact, Seen: err.Error(), Do: "give -project PROJECT, or set GOOGLE_CLOUD_PROJECT, with credentials that may make buckets in it"})
 		case err != nil:
 			r.add(line{Type: differs, Name: cs.Name, Fact: cs.Fact, Seen: err.Error(), Source: cs.Source})
 		default:
