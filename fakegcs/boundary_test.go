@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/md5"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -178,6 +179,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/upload/storage/v1/b/bkt/o?name=x", "", nil, 405, ""},
 		{"POST", "/upload/storage/v1/b/bkt/o?name=x&uploadType=tea", "", nil, 400, "tea"},
 		{"POST", "/upload/storage/v1/b/bkt/o?name=x&upload_id=y", "", nil, 405, ""},
+		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=.well-known/acme-challenge/x", "", nil, 400, "not valid"},
 		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=" + strings.Repeat("x", 1025), "", nil, 400, "1024"},
 		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=a%0Ab", "", nil, 400, "unicode"},
 		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x", "", []string{"X-Upload-Content-Length: many"}, 400, "X-Upload-Content-Length"},
@@ -268,6 +270,29 @@ func TestChecksumsOfMultipart(t *testing.T) {
 		a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=multipart&name=x", []byte(body), "Content-Type: multipart/related; boundary=sep", "X-Goog-Hash: crc32c="+test.header)
 		if _, there := w.gcs.Object("bkt", "x"); a.StatusCode != test.status || there != (test.status == 200) {
 			t.Errorf("%+v: %d", test, a.StatusCode)
+		}
+	}
+}
+
+// A query without a body is one also when nothing announces that.
+func TestQueryWithoutLength(t *testing.T) {
+	w := newWorld(t, nil)
+	uri := w.start("x")
+	w.put(uri, 0, q, "*")
+	for body, status := range map[string]int{"": 308, "x": 400} {
+		req, err := http.NewRequest("PUT", uri, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.ContentLength, req.Body = -1, io.NopCloser(strings.NewReader(body))
+		req.Header.Set("Content-Range", "bytes */*")
+		resp, err := w.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != status {
+			t.Errorf("a query with body %q: %s, want %d", body, resp.Status, status)
 		}
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"gcsup/fakegcs"
 )
@@ -168,5 +170,36 @@ func TestKilledWhileDeletingBucket(t *testing.T) {
 	w.do("PATCH", "/storage/v1/b/bkt", []byte(softDelete))
 	if a := w.do("GET", "/storage/v1/b/bkt/o?softDeleted=true", nil); a.StatusCode != 200 || strings.Contains(a.body, `"name"`) {
 		t.Errorf("soft-deleted objects in a new bucket: %d %s", a.StatusCode, a.body)
+	}
+}
+
+// Sessions that nobody asks for any more don't stay for ever.
+func TestExpiredSessionsGo(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, &fakegcs.Options{Dir: dir})
+	uri := w.start("x")
+	w.put(uri, 0, q, "*")
+	w = w.again(dir, func() {
+		list, err := filepath.Glob(filepath.Join(dir, "sessions", "*"))
+		if err != nil || len(list) != 1 {
+			t.Fatal(list, err)
+		}
+		data, err := os.ReadFile(list[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().UTC().Add(-8 * 24 * time.Hour).Format(time.RFC3339)
+		data = regexp.MustCompile(`"created":"[^"]*"`).ReplaceAll(data, []byte(`"created":"`+old+`"`))
+		if err := os.WriteFile(list[0], data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if a := w.do("PUT", w.url+uri[strings.Index(uri, "/upload"):], nil, "Content-Range: bytes */*"); a.StatusCode != 404 {
+		t.Errorf("a session of last week: %d", a.StatusCode)
+	}
+	for _, sub := range []string{"sessions", "blobs"} {
+		if left, err := os.ReadDir(filepath.Join(dir, sub)); err != nil || len(left) > 0 {
+			t.Errorf("%s: %v %v", sub, left, err)
+		}
 	}
 }

@@ -371,6 +371,12 @@ func (l *loader) sessions() error {
 		if err := readRecord(l.sessionPath(id), &u.sessionRecord); err != nil {
 			return err
 		}
+		if u.expired(l.s.now()) {
+			if err := l.removeSession(id); err != nil {
+				return err
+			}
+			continue
+		}
 		if o := l.made[id]; o != nil && u.State == active {
 			u.State, u.Object = final, o
 		}

@@ -106,7 +106,7 @@ func (s *Server) onSession(q *request) *reply {
 	if u == nil {
 		return notFound
 	}
-	if s.now().Sub(u.Created) > sessionLifetime {
+	if u.expired(s.now()) {
 		s.forget(u)
 		return notFound
 	}
@@ -182,7 +182,8 @@ func (s *Server) cancelSession(q *request, u *session) *reply {
 // querySession answers how much is committed. "bytes */T" makes the object
 // when T bytes are there; "bytes */*" never does.
 func (s *Server) querySession(q *request, u *session) *reply {
-	if q.ContentLength != 0 {
+	// Without a Content-Length, as HTTP/2 allows, only reading tells.
+	if n, _ := io.CopyN(io.Discard, q.in, 1); n > 0 {
 		return textReply(http.StatusBadRequest, "Invalid request.  A request with an unsatisfied Content-Range must not have a body.")
 	}
 	u.mu.Lock()

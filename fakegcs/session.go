@@ -75,6 +75,9 @@ type session struct {
 	hiddenUntil time.Time
 }
 
+// expired tells whether the session is forgotten, whatever came of it.
+func (r *sessionRecord) expired(now time.Time) bool { return now.Sub(r.Created) > sessionLifetime }
+
 const (
 	silence  = 100 * time.Millisecond
 	patience = 2 * time.Second

@@ -3,6 +3,7 @@ package fakegcs
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -59,7 +60,7 @@ func checkName(name string) *apiError {
 		return refuse(http.StatusBadRequest, "required", "Required parameter: name")
 	case len(name) > 1024:
 		return invalid("The specified object name is not valid: it has %d bytes of UTF-8, at most 1024 are allowed.", len(name))
-	case !utf8.ValidString(name), name == ".", name == "..":
+	case !utf8.ValidString(name), name == ".", name == "..", strings.HasPrefix(name, ".well-known/acme-challenge/"):
 		return invalid("The specified object name is not valid.")
 	}
 	for _, r := range name {
