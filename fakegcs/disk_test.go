@@ -271,3 +271,36 @@ func TestDirectoryFails(t *testing.T) {
 		t.Errorf("object has %d bytes, %v", len(got), err)
 	}
 }
+
+// A session whose end can't be written has not ended; one whose object is there
+// has, also after a restart.
+func TestSessionEndFails(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, &fakegcs.Options{Dir: dir})
+	sessions, away := filepath.Join(dir, "sessions"), filepath.Join(dir, "away")
+	open, done := w.start("open"), w.start("done")
+	w.put(open, 0, q, "*")
+	if err := os.Rename(sessions, away); err != nil {
+		t.Fatal(err)
+	}
+	if a := w.do("DELETE", open, nil); a.StatusCode != 500 {
+		t.Errorf("cancel: %d", a.StatusCode)
+	}
+	if a := w.do("PUT", done, nil, "Content-Range: bytes */0"); a.StatusCode != 200 {
+		t.Errorf("finish: %d %s", a.StatusCode, a.body)
+	}
+	if err := os.Rename(away, sessions); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.committed(open); got != "bytes=0-262143" {
+		t.Errorf("after a cancellation that failed: %q", got)
+	}
+	w = w.again(dir, func() {})
+	if a := w.do("PUT", w.url+done[strings.Index(done, "/upload"):], nil, "Content-Range: bytes */*"); a.StatusCode != 200 {
+		t.Errorf("finished session after a restart: %d", a.StatusCode)
+	}
+	open = w.url + open[strings.Index(open, "/upload"):]
+	if a := w.do("DELETE", open, nil); a.StatusCode != 499 {
+		t.Errorf("cancel: %d", a.StatusCode)
+	}
+}

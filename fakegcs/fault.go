@@ -32,7 +32,8 @@ type Match struct {
 	Object string `json:"object,omitempty"` // the exact name
 	// Nth, when not 0, matches only the Nth of the requests on each object that
 	// the rest of Match matches, counted from 1: of many uploads at once, the
-	// second chunk of each.
+	// second chunk of each. All since the fault was added count, also those on
+	// which another one acts.
 	Nth int `json:"nth,omitempty"`
 	// From and To, when not both 0, match only requests that carry object
 	// bytes, and at least one of [From, To). To == 0 means no end.

@@ -194,15 +194,21 @@ func (s *Server) saveLocked(u *session) error {
 }
 
 // endLocked puts the session into a state in which it takes no more bytes and
-// holds none.
+// holds none. It can't fail for the final state.
 func (s *Server) endLocked(u *session, state string, cause *apiError) *apiError {
+	was := u.sessionRecord
 	u.State = state
 	if cause != nil {
 		u.Status, u.Reason, u.Message = cause.status, cause.reason, cause.message
 	}
 	u.MD5State = nil
 	if err := s.saveLocked(u); err != nil {
-		return errInternal(err)
+		if state != final {
+			u.sessionRecord = was
+			return errInternal(err)
+		}
+		// The object's own record names the session, so a restart knows.
+		s.log.Warn("fakegcs: save finished session", "err", err)
 	}
 	u.sum.idle()
 	if state != final {
