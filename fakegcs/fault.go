@@ -81,7 +81,8 @@ const (
 	EffectStall Effect = "stall"
 	// Take Bytes of the request's body, then as stall. [Bytes For]
 	EffectStallBody Effect = "stall-body"
-	// Do all as usual, then hold the reply back as stall does. [For]
+	// Do all as usual, then hold the reply back as stall does: all of it, or what
+	// comes after Bytes of its body. [Bytes For]
 	EffectStallReply Effect = "stall-reply"
 	// Wait before the last step: all bytes are there, the object isn't. [For]
 	EffectSlowFinalize Effect = "slow-finalize"
@@ -199,7 +200,7 @@ var effects = map[Effect]params{
 	EffectGoAway:       {},
 	EffectStall:        {duration: true},
 	EffectStallBody:    {bytes: true, duration: true},
-	EffectStallReply:   {duration: true},
+	EffectStallReply:   {bytes: true, duration: true},
 	EffectSlowFinalize: {duration: true, needFor: true},
 	EffectDelay:        {duration: true, needFor: true},
 	EffectShortCommit:  {bytes: true, needBytes: true},

@@ -550,3 +550,44 @@ func TestFaultByNameInBody(t *testing.T) {
 		})
 	}
 }
+
+// Of a reply that stalls in the middle the first bytes arrive at once, and the
+// rest later, if it is for a time.
+func TestStallInReply(t *testing.T) {
+	for _, lasts := range []time.Duration{time.Minute, 0} {
+		for _, at := range []int64{1, q - 1, q, q + 1} {
+			t.Run(fmt.Sprint(lasts, at), func(t *testing.T) {
+				bubble(t, nil, func(w *world) {
+					w.insert("x", string(data(2*q)))
+					fault := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpRead}, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply, Bytes: at, For: lasts}}
+					if err := w.gcs.AddFaults(fault); err != nil {
+						t.Fatal(err)
+					}
+					start := time.Now()
+					resp, err := w.client.Get(w.url + "/bkt/x")
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer resp.Body.Close()
+					got := make([]byte, at)
+					if _, err := io.ReadFull(resp.Body, got); err != nil || !bytes.Equal(got, data(int(at))) || time.Since(start) > time.Second {
+						t.Errorf("the first bytes after %v: %v", time.Since(start), err)
+					}
+					if lasts == 0 {
+						go func() {
+							time.Sleep(time.Hour)
+							w.gcs.Close()
+						}()
+					}
+					rest, err := io.ReadAll(resp.Body)
+					switch {
+					case lasts == 0 && (err == nil || time.Since(start) < time.Hour):
+						t.Errorf("after the server was closed: %v after %v", err, time.Since(start))
+					case lasts > 0 && (err != nil || !bytes.Equal(rest, data(2 * q)[at:]) || time.Since(start) < lasts):
+						t.Errorf("the rest: %d bytes, %v after %v", len(rest), err, time.Since(start))
+					}
+				})
+			})
+		}
+	}
+}

@@ -145,6 +145,10 @@ func (t *retryTests) take(q *request) *Action {
 // the upload past it, and a broken final reply for one that has an object as
 // its answer.
 func due(q *request, do *Action, at int64) bool {
+	if do.Effect == EffectStallBody && q.op == OpRead {
+		do.Effect, do.Bytes = EffectStallReply, at
+		return true
+	}
 	switch do.Effect {
 	case EffectStatusAfter, EffectStallBody:
 		from, to, ok := q.dataSpan()

@@ -127,7 +127,12 @@ func TestRetryInstructions(t *testing.T) {
 		if a, err := w.try("GET", "/bkt/x", nil, download); err == nil || len(a.body) != q {
 			t.Errorf("download: %d bytes, %v", len(a.body), err)
 		}
-		if a := w.do("GET", "/retry_test", nil); strings.Count(a.body, `"completed": true`) != 3 {
+		start = time.Now()
+		stall = create("stall-for-2s-after-256K", "storage.objects.get")
+		if a := w.do("GET", "/bkt/x", nil, stall); a.body != string(data(2*q)) || time.Since(start) < 2*time.Second {
+			t.Errorf("stalled download: %d bytes after %v", len(a.body), time.Since(start))
+		}
+		if a := w.do("GET", "/retry_test", nil); strings.Count(a.body, `"completed": true`) != 4 {
 			t.Errorf("not all are completed: %s", a.body)
 		}
 	})

@@ -39,7 +39,7 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *lane,
 			return
 		}
 	}
-	if f.is(EffectStallReply) && !s.wait(q, f.For, q.in.stop) {
+	if f.is(EffectStallReply) && f.Bytes == 0 && !s.wait(q, f.For, q.in.stop) {
 		drop(w, false)
 		return
 	}
@@ -74,6 +74,15 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *lane,
 	if s.link.limited() {
 		to = &pacedWriter{w: w, step: conn.step(), pace: func(n int) { s.link.pace(s.ctx, conn, &s.link.out, n) }}
 	}
+	if f.is(EffectStallReply) && f.Bytes > 0 {
+		to = &heldWriter{w: to, left: f.Bytes, hold: func() error {
+			_ = http.NewResponseController(w).Flush() // what was sent is to arrive
+			if !s.wait(q, f.For, q.in.stop) {
+				return errInterrupted
+			}
+			return nil
+		}}
+	}
 	if q.Method != http.MethodHead {
 		out.bytes = rep.copyTo(to, limit)
 	}
@@ -81,6 +90,31 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *lane,
 		_ = http.NewResponseController(w).Flush() // what was sent is to arrive
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// heldWriter calls hold once, after left bytes and before the next.
+type heldWriter struct {
+	w    io.Writer
+	left int64
+	hold func() error // nil when it has been called
+}
+
+func (h *heldWriter) Write(p []byte) (int, error) {
+	n := 0
+	if h.hold != nil {
+		n = int(min(int64(len(p)), h.left))
+		if k, err := h.w.Write(p[:n]); err != nil || n == len(p) {
+			h.left -= int64(k)
+			return k, err
+		}
+		hold := h.hold
+		h.hold = nil
+		if err := hold(); err != nil {
+			return n, err
+		}
+	}
+	k, err := h.w.Write(p[n:])
+	return n + k, err
 }
 
 // copyTo writes the body, at most limit bytes of it when limit isn't negative.
