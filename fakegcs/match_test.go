@@ -1,0 +1,100 @@
+package fakegcs_test
+
+import (
+	"fmt"
+	"testing"
+
+	"gcsup/fakegcs"
+)
+
+// Which requests a fault finds.
+
+// Nth counts on each object by itself.
+func TestNth(t *testing.T) {
+	opts := &fakegcs.Options{Faults: []fakegcs.Fault{{
+		Match: fakegcs.Match{Op: fakegcs.OpPut, Nth: 2}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 500},
+	}}}
+	bubble(t, opts, func(w *world) {
+		one, two := w.start("one"), w.start("two")
+		for i, step := range []struct {
+			uri          string
+			from, status int
+		}{{one, 0, 308}, {two, 0, 308}, {two, q, 500}, {two, q, 308}, {one, q, 500}, {one, q, 308}, {one, 2 * q, 308}} {
+			if a, err := w.put(step.uri, step.from, step.from+q, "*"); err != nil || a.StatusCode != step.status {
+				t.Errorf("step %d: %d %v, want %d", i, a.StatusCode, err, step.status)
+			}
+		}
+		if r := w.gcs.FaultReport()[0]; r.Seen != 2 || r.Fired != 2 || r.Done {
+			t.Errorf("report: %+v", r)
+		}
+	})
+}
+
+// The numbers of Nth are those of the requests, also of those on which another
+// fault acted.
+func TestNthBesideOthers(t *testing.T) {
+	status := func(nth, status int) fakegcs.Fault {
+		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet, Nth: nth}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status}}
+	}
+	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{status(1, 501), status(2, 502), status(4, 504)}})
+	get := func() int { return w.do("GET", "/storage/v1/b/bkt/o/x", nil).StatusCode }
+	for i, want := range []int{501, 502, 404, 504, 404} {
+		if got := get(); got != want {
+			t.Errorf("request %d: %d, want %d", i+1, got, want)
+		}
+	}
+	if err := w.gcs.AddFaults(status(1, 500)); err != nil {
+		t.Fatal(err)
+	}
+	if got := get(); got != 500 {
+		t.Errorf("the first since a fault was added: %d, want 500", got)
+	}
+}
+
+// A chunk "a-b/*" that reaches the declared length carries the last byte.
+func TestFinalizeByDeclaredLength(t *testing.T) {
+	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{
+		{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+	}})
+	uri := w.start("x", fmt.Sprint("X-Upload-Content-Length: ", 2*q))
+	for i, step := range []struct{ from, status int }{{0, 308}, {q, 503}, {q, 200}} {
+		if a, err := w.put(uri, step.from, step.from+q, "*"); err != nil || a.StatusCode != step.status {
+			t.Errorf("step %d: %d %v, want %d", i, a.StatusCode, err, step.status)
+		}
+	}
+}
+
+// A fault finds an object also by a name that stands in the body only, which
+// then is what it was.
+func TestFaultByNameInBody(t *testing.T) {
+	media := string(data(3*q + 7))
+	multipart := "--sep\r\nContent-Type: application/json\r\n\r\n{\"name\":\"x\"}\r\n--sep\r\n\r\n" + media + "\r\n--sep--\r\n"
+	for name, test := range map[string]struct{ kind, contentType, body string }{
+		"resumable": {"resumable", "application/json", `{"name": "x"}`},
+		"multipart": {"multipart", "multipart/related; boundary='sep'", multipart},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fault := fakegcs.Fault{Match: fakegcs.Match{Object: "x", Nth: 2}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
+			w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{fault}})
+			for i, want := range []int{200, 503, 200} {
+				a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType="+test.kind, []byte(test.body), "Content-Type: "+test.contentType)
+				if a.StatusCode != want {
+					t.Errorf("request %d: %d %s, want %d", i+1, a.StatusCode, a.body, want)
+				}
+			}
+			if got, _ := w.gcs.ReadObject("bkt", "x"); test.kind == "multipart" && string(got) != media {
+				t.Errorf("the object has %d bytes, want %d", len(got), len(media))
+			}
+			for _, r := range w.gcs.Requests() {
+				if r.Object != "x" || r.Received != int64(len(test.body)) {
+					t.Errorf("noted: object %q, %d bytes", r.Object, r.Received)
+				}
+			}
+			w.gcs.ClearFaults() // the name is known afterwards at least
+			w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType="+test.kind, []byte(test.body), "Content-Type: "+test.contentType)
+			if list := w.gcs.Requests(); list[len(list)-1].Object != "x" {
+				t.Errorf("noted without faults: %+v", list[len(list)-1])
+			}
+		})
+	}
+}
