@@ -296,3 +296,15 @@ func TestQueryWithoutLength(t *testing.T) {
 		}
 	}
 }
+
+// Metadata of the first and the last request together have a limit.
+func TestMetadataOfBothRequests(t *testing.T) {
+	for n, status := range map[int]int{8<<10 - 2: 200, 8<<10 - 1: 400} {
+		w := newWorld(t, nil)
+		a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x", []byte(`{"metadata":{"a":""}}`), "Content-Type: application/json")
+		a = w.do("PUT", a.Header.Get("Location"), data(9), "X-Goog-Meta-B: "+strings.Repeat("x", n))
+		if a.StatusCode != status {
+			t.Errorf("%d bytes more: %d, want %d", n, a.StatusCode, status)
+		}
+	}
+}

@@ -423,6 +423,9 @@ func (s *Server) finalize(q *request, u *session) *reply {
 	}
 	if !u.XML { // https://cloud.google.com/storage/docs/resumable-uploads: metadata may come with the last request
 		o.Metadata = addMetadataHeaders(o.Metadata, q.Header, "X-Goog-Meta-")
+		if err := checkMetadata(o.Metadata); err != nil {
+			return fail(err)
+		}
 	}
 	published, err := s.publish(o, u.blob, u.Cond, u.ID)
 	if err != nil {
