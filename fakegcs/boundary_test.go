@@ -308,3 +308,20 @@ func TestMetadataOfBothRequests(t *testing.T) {
 		}
 	}
 }
+
+// 5 TiB is an object, and one byte more is not.
+func TestTooLarge(t *testing.T) {
+	w := newWorld(t, nil)
+	const most = 5 << 40
+	for _, test := range []struct {
+		total  int64
+		status int
+	}{{most, 308}, {most + 1, 413}} {
+		if a, err := w.put(w.start("x"), 0, q, fmt.Sprint(test.total)); err != nil || a.StatusCode != test.status {
+			t.Errorf("total %d: %d %v, want %d", test.total, a.StatusCode, err, test.status)
+		}
+	}
+	if a := w.do("PUT", w.start("x"), data(q), fmt.Sprintf("Content-Range: bytes %d-%d/*", most, most+q-1)); a.StatusCode != 413 {
+		t.Errorf("a chunk beyond: %d, want 413", a.StatusCode)
+	}
+}

@@ -22,7 +22,7 @@
 //   - Preconditions, X-Goog-Hash and declared checksums are held against the
 //     object when all bytes are there. If one fails, there is no object.
 //   - A session that is finished answers its object for ever, a cancelled one 499,
-//     a dead one 410 with the cause inside, one older than a week 404.
+//     a dead one 410 with the cause inside, one that is not finished in a week 404.
 //
 // The facts are those of https://cloud.google.com/storage/docs/resumable-uploads
 // and https://cloud.google.com/storage/docs/performing-resumable-uploads; where

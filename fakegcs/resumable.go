@@ -17,6 +17,9 @@ import (
 // Resumable uploads, https://cloud.google.com/storage/docs/performing-resumable-uploads:
 // what each request on a session does. The session itself is in session.go.
 
+// maxObject is the size limit of an object, https://cloud.google.com/storage/quotas#objects.
+const maxObject = 5 << 40
+
 // start begins a session. Nothing about the destination is checked except that
 // the bucket is there: preconditions are for the last request.
 func (s *Server) start(q *request) *reply {
@@ -242,6 +245,11 @@ func (s *Server) admitLocked(q *request, u *session) (admission, *apiError) {
 			return bad("%s", totalChanged(total, c.total))
 		}
 		total = c.total
+	}
+	if total > maxObject || c.last >= maxObject {
+		a, err := bad("Invalid request.  The object is larger than %d bytes.", int64(maxObject))
+		err.status, err.reason = http.StatusRequestEntityTooLarge, "uploadTooLarge"
+		return a, err
 	}
 	if total >= 0 && total < size {
 		return bad("Invalid request.  The total size is given as %d bytes, but %d bytes are uploaded already.", total, size)

@@ -249,7 +249,7 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// After a week a session is 404, finished or not.
+// After a week a session is 404, unless it is finished.
 func TestExpiry(t *testing.T) {
 	w := newWorld(t, nil)
 	open, finished := w.start("x"), w.start("y")
@@ -260,9 +260,10 @@ func TestExpiry(t *testing.T) {
 		t.Errorf("before a week: %q", got)
 	}
 	w.gcs.Advance(2 * time.Minute)
-	for _, uri := range []string{open, finished} {
-		if a := w.do("PUT", uri, nil, "Content-Range: bytes */*"); a.StatusCode != 404 {
-			t.Errorf("after a week: %d", a.StatusCode)
-		}
+	if a := w.do("PUT", open, nil, "Content-Range: bytes */*"); a.StatusCode != 404 {
+		t.Errorf("after a week: %d", a.StatusCode)
+	}
+	if a := w.do("PUT", finished, nil, "Content-Range: bytes */*"); a.StatusCode != 200 || a.json(t)["size"] != "9" {
+		t.Errorf("finished, after a week: %d", a.StatusCode)
 	}
 }

@@ -75,8 +75,11 @@ type session struct {
 	hiddenUntil time.Time
 }
 
-// expired tells whether the session is forgotten, whatever came of it.
-func (r *sessionRecord) expired(now time.Time) bool { return now.Sub(r.Created) > sessionLifetime }
+// expired tells whether the session is forgotten. One that made its object
+// answers it for ever: a client that lost the reply must not take it for lost.
+func (r *sessionRecord) expired(now time.Time) bool {
+	return r.State != final && now.Sub(r.Created) > sessionLifetime
+}
 
 const (
 	silence  = 100 * time.Millisecond

@@ -39,17 +39,20 @@ with --require-token: then it makes a credentials file, and says where that is.
 
 While it runs, HTTP requests to /_fakegcs/ show and change the fault plan, the
 requests so far and the clock; see the documentation of package fakegcs.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.randomFaults > 0 && !cmd.Flags().Changed("fault-seed") {
+			chosen := f.randomFaults > 0 && !cmd.Flags().Changed("fault-seed")
+			if chosen {
 				f.faultSeed = rand.Uint64()
+			}
+			opts, err := f.options(std, cmd.Flags())
+			if err != nil {
+				return err
+			}
+			if chosen {
 				if _, err := fmt.Fprintf(std.err, "--fault-seed=%d makes the same faults again\n", f.faultSeed); err != nil {
 					return fmt.Errorf("standard error: %w", err)
 				}
-			}
-			opts, err := f.options(std)
-			if err != nil {
-				return err
 			}
 			return serveEmulator(cmd.Context(), std, f, opts)
 		},
@@ -94,7 +97,7 @@ func (f *emulatorFlags) add(fs *pflag.FlagSet) {
 }
 
 // options are the flags as the emulator knows them.
-func (f *emulatorFlags) options(std stdio) (fakegcs.Options, error) {
+func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Options, error) {
 	opts := fakegcs.Options{
 		Dir: f.dir, CreateBuckets: f.createBuckets, Discard: f.discard, NoMD5: f.noMD5,
 		Latency: f.latency, Rate: int64(f.rate), TotalRate: int64(f.totalRate),
@@ -103,6 +106,10 @@ func (f *emulatorFlags) options(std stdio) (fakegcs.Options, error) {
 	switch {
 	case f.dir != "" && f.discard:
 		return opts, usagef("--dir and --discard exclude each other")
+	case f.randomFaults == 0 && (given.Changed("fault-seed") || given.Changed("fault-span")):
+		return opts, usagef("--fault-seed and --fault-span say of which kind the faults of --random-faults are; give that, too")
+	case given.Changed("http2") && !f.tls:
+		return opts, usagef("--http2 needs --tls")
 	case f.randomFaults < 0:
 		return opts, usagef("--random-faults %d: want a number that isn't negative", f.randomFaults)
 	case f.latency < 0:

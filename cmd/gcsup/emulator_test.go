@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"gcsup/fakegcs"
 )
 
@@ -27,7 +29,7 @@ func TestRequestLog(t *testing.T) {
 		var text, line strings.Builder
 		for form, to := range map[string]*strings.Builder{"text": &text, "json": &line} {
 			f := emulatorFlags{addr: "127.0.0.1:0", log: form}
-			opts, err := f.options(stdio{err: to})
+			opts, err := f.options(stdio{err: to}, pflag.NewFlagSet("", 0))
 			if err != nil {
 				t.Fatal(err)
 			}
