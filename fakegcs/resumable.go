@@ -109,7 +109,10 @@ func (s *Server) onSession(q *request) *reply {
 	if u == nil {
 		return notFound
 	}
-	if u.expired(s.now()) {
+	u.mu.Lock()
+	expired := u.expired(s.now())
+	u.mu.Unlock()
+	if expired {
 		s.forget(u)
 		return notFound
 	}
