@@ -142,15 +142,18 @@ func (f *fileContent) unchanged(ctx context.Context) error {
 	return fmt.Errorf("%w: its size or modification time is not what it was", session.ErrSourceChanged)
 }
 
-// compare reads the source from the beginning and holds it against a checksum
-// from before.
-func (f *fileContent) compare(ctx context.Context, want chunk.Checkpoint) error {
-	got, err := f.hash(ctx, chunk.Checkpoint{}, want.Offset)
-	if err != nil {
-		return err
-	}
-	if got != want {
-		return fmt.Errorf("%w: its first %d bytes are not what they were", session.ErrSourceChanged, want.Offset)
+// compare reads the source from the beginning and holds it against checksums
+// from before, which ascend. All of them: each may be the one to go on from.
+func (f *fileContent) compare(ctx context.Context, checksums ...chunk.Checkpoint) error {
+	var got chunk.Checkpoint
+	for _, want := range checksums {
+		var err error
+		if got, err = f.hash(ctx, got, want.Offset); err != nil {
+			return err
+		}
+		if got != want {
+			return fmt.Errorf("%w: its first %d bytes are not what they were", session.ErrSourceChanged, want.Offset)
+		}
 	}
 	return nil
 }

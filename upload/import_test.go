@@ -281,3 +281,108 @@ func TestImportRefused(t *testing.T) {
 		refused("too late", w.uploader(own), path, session.ErrGone)
 	})
 }
+
+// TestImportedChangesMeanwhile: a copy that is edited while it goes out is not
+// one that differs from what was sent before. It fails, and what the server
+// holds is not given up.
+func TestImportedChangesMeanwhile(t *testing.T) {
+	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
+		content := data(20 * mib)
+		saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
+		store, path := w.elsewhere(content)
+		defer store.Close()
+		edited := false
+		up := w.uploader(func(o *upload.Options) {
+			o.Store, o.RestartChanged = store, true
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.Progress && e.Committed >= 10*mib && !edited {
+					edited = true
+					if err := os.Chtimes(path, time.Time{}, time.Unix(2e9, 0)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			o.ChunkSize = mib
+		})
+		id, err := up.Import(w.t.Context(), decode(t, saved), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := up.Resume(w.t.Context(), id)
+		if !errors.Is(err, session.ErrSourceChanged) || !res.Resumed || !res.Resumable || res.BytesSent >= 15*mib {
+			t.Errorf("Resume = %+v, %v, want ErrSourceChanged of one that can be resumed", res, err)
+		}
+		w.wantNoObject("obj")
+		if _, err := store.Load(w.t.Context(), id); err != nil {
+			t.Errorf("the upload was given up: %v", err)
+		}
+	})
+}
+
+// TestImportedChecksums: a saved checksum is one of the original. It is held
+// against the copy, or it counts for nothing.
+func TestImportedChecksums(t *testing.T) {
+	content := data(20*mib + 77)
+	size := int64(len(content))
+	sum := func(data []byte) chunk.Checkpoint {
+		return chunk.Checkpoint{Offset: int64(len(data)), CRC32C: chunk.Update(0, data)}
+	}
+	t.Run("of what was not sent", func(t *testing.T) {
+		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
+			saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
+			edited := bytes.Clone(content)
+			edited[size-1] ^= 1
+			store, path := w.elsewhere(edited)
+			defer store.Close()
+			token := decode(t, saved)
+			if token.HighWater >= size {
+				t.Fatalf("all of it was sent: %d", token.HighWater)
+			}
+			// The original was read to its end when it was interrupted.
+			token.Checkpoints = append(token.Checkpoints, sum(content))
+			up := w.uploader(func(o *upload.Options) { o.Store = store })
+			id, err := up.Import(w.t.Context(), token, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The last reply gets lost, and the process with it.
+			lost := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}
+			down := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Skip: 1, Times: 100, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
+			if err := w.srv.AddFaults(lost, down); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
+			defer cancel()
+			if _, err := up.Resume(ctx, id); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("error = %v\n%s", err, w.trace())
+			}
+			w.srv.ClearFaults()
+			if _, err := up.Resume(w.t.Context(), id); err != nil {
+				t.Errorf("%v\n%s", err, w.trace())
+			}
+			w.wantObject("obj", edited)
+		})
+	})
+	t.Run("not only the furthest", func(t *testing.T) {
+		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
+			// What the server holds begins with another byte than the copy.
+			other := bytes.Clone(content)
+			other[100] ^= 1
+			saved := w.export(w.interrupt(w.file(other), 5*mib).ID)
+			store, path := w.elsewhere(content)
+			defer store.Close()
+			token := decode(t, saved)
+			token.HighWater = size
+			token.Checkpoints = []chunk.Checkpoint{sum(other[:mib]), sum(content)}
+			up := w.uploader(func(o *upload.Options) { o.Store = store })
+			id, err := up.Import(w.t.Context(), token, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := up.Resume(w.t.Context(), id); !errors.Is(err, session.ErrSourceChanged) {
+				t.Errorf("error = %v, want ErrSourceChanged", err)
+			}
+			w.wantNoObject("obj")
+		})
+	})
+}

@@ -128,6 +128,7 @@ func (t *transfer) continueWith(ctx context.Context, token *session.Token) error
 	if why := t.useless(token); why != "" {
 		return t.afresh(ctx, token, why)
 	}
+	token = withoutUnsent(token)
 	if err := t.sameSource(ctx, token); err != nil {
 		if !errors.Is(err, session.ErrSourceChanged) {
 			return err
@@ -144,10 +145,10 @@ func (t *transfer) continueWith(ctx context.Context, token *session.Token) error
 	// The earlier process may have sent the last byte.
 	t.state.MayExist = token.HighWater == token.Source.Size
 	err := t.run(ctx, session.Query)
-	if t.file.copied && t.u.opts.RestartChanged && errors.Is(err, session.ErrSourceChanged) {
-		// Only the server's checksum told. Nothing was sent.
+	if t.differs && t.u.opts.RestartChanged {
+		// Only the server's checksum told.
 		t.token, t.saved, t.taken, t.uri, t.agreed = nil, false, nil, session.URI{}, 0
-		t.state = session.State{Size: t.file.src.Size()}
+		t.state, t.differs = session.State{Size: t.file.src.Size()}, false
 		t.file.sum, t.sent = chunk.NewRunning(chunk.Checkpoint{}), 0
 		t.res.Resumed, t.res.ResumedFrom = false, 0
 		return t.afresh(ctx, token, err.Error())
@@ -217,8 +218,7 @@ func (t *transfer) sameSource(ctx context.Context, token *session.Token) error {
 		// A chmod, or an edit that put the modification time back: the bytes
 		// decide, as far as their checksum is known. The rest is compared at
 		// the end, by the service.
-		known := token.Checkpoint(token.HighWater)
-		return t.file.compare(ctx, known)
+		return t.file.compare(ctx, token.Checkpoints...)
 	}
 	return fmt.Errorf("%w: %s is not the file that the upload began with (its size, modification time or inode differs)", session.ErrSourceChanged, token.SourcePath)
 }

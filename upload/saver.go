@@ -96,6 +96,14 @@ func withCheckpoint(t session.Token, c chunk.Checkpoint) *session.Token {
 	return pruned(t)
 }
 
+// withoutUnsent is the Token without checksums of what was read and never sent:
+// a copy of the source may have other bytes there.
+func withoutUnsent(token *session.Token) *session.Token {
+	t := *token
+	t.Checkpoints = slices.DeleteFunc(slices.Clone(t.Checkpoints), func(c chunk.Checkpoint) bool { return c.Offset > t.HighWater })
+	return &t
+}
+
 func pruned(t session.Token) *session.Token {
 	base := t.Checkpoint(t.Committed).Offset
 	t.Checkpoints = slices.DeleteFunc(slices.Clone(t.Checkpoints), func(c chunk.Checkpoint) bool { return c.Offset < base })

@@ -30,9 +30,10 @@ type transfer struct {
 	saved   bool           // the store has it
 	taken   *session.Token // of an earlier process, until the server has said what it holds
 
-	agreed int64 // the last offset at which the server's checksum was compared
-	looked bool  // preconditions were held against the destination
-	unmet  error // they do not hold, and whether the bucket exists is still to be seen
+	agreed  int64 // the last offset at which the server's checksum was compared
+	differs bool  // what the server holds is not of this copy of the source
+	looked  bool  // preconditions were held against the destination
+	unmet   error // they do not hold, and whether the bucket exists is still to be seen
 
 	bound   *bound
 	cutFrom int64 // where a request began that was cut after cutLen bytes, until a query tells what is left of it
@@ -191,6 +192,7 @@ func (t *transfer) agree(ctx context.Context, r session.Reply) error {
 			return t.sourceFailed(ctx, err)
 		}
 		if t.file != nil && t.file.copied {
+			t.differs = true
 			return t.sourceFailed(ctx, fmt.Errorf("%w: its first %d bytes are not those that the server holds", session.ErrSourceChanged, offset))
 		}
 		return t.failed(&session.Error{Op: r.Op, Status: r.Status, Offset: offset, Kind: session.ErrChecksum},
