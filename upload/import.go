@@ -20,20 +20,30 @@ import (
 // The times and the inode of a copy say nothing, so its bytes decide: the size
 // now, and when the upload goes on, before anything is sent, all that t has
 // checksums of and all that the service reports a checksum of. A copy that
-// differs is [session.ErrSourceChanged], and the upload is kept. What was never
-// sent may be other bytes: the object is what the copy is.
+// differs is [session.ErrSourceChanged], and the upload is kept. Bytes of which
+// neither has a checksum are compared by the service at the end, before the
+// object comes into being: [session.ErrChecksum]. What was never sent may be
+// other bytes: the object is what the copy is.
 //
-// Go on with an upload on one machine only: one that finds bytes that it did
-// not send stops with [session.ErrForeignWriter]. An upload of the same file to
-// the same destination that is saved here already is not replaced; the error
-// wraps [fs.ErrExist].
+// The destination, and how the object is to be made, are t's, and so is the
+// session: take t from where you trust only.
+//
+// Go on with an upload on one machine only. Two make no mixture, but either may
+// fail, with [session.ErrForeignWriter], [session.ErrContradiction] or
+// [session.ErrChecksum]. An upload of the same file to the same destination
+// that is saved here already is not replaced; the error wraps [fs.ErrExist].
+// A session of another endpoint or bucket is [session.ErrForeignURI], one that
+// is older than a week [session.ErrGone].
 func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (id string, err error) {
 	store := u.opts.Store
 	if store == nil {
 		return "", errors.New("import: there is no store")
 	}
-	if err := u.client.Adopt(t); err != nil || t.Endpoint != u.client.Endpoint() {
+	if t.Endpoint != u.client.Endpoint() {
 		return "", fmt.Errorf("import: the upload was begun at %s: %w", t.Endpoint, session.ErrForeignURI)
+	}
+	if err := u.client.Adopt(t); err != nil {
+		return "", fmt.Errorf("import: %w", err)
 	}
 	if !time.Now().Before(t.Expires()) {
 		return "", fmt.Errorf("import: %w: it is older than a week (%s)", session.ErrGone, t.Created.Format(time.DateTime))
