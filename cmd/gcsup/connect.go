@@ -106,7 +106,9 @@ func (f *placeFlags) elsewhere(c *connection, t *session.Token) error {
 	case t.Endpoint == "https://storage."+cmp.Or(os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), "googleapis.com"):
 		text = fmt.Sprintf("it was begun at %s: give neither --emulator nor --endpoint, and unset STORAGE_EMULATOR_HOST", t.Endpoint)
 	default:
-		text = fmt.Sprintf("it was begun at %s, not at %s: set STORAGE_EMULATOR_HOST=%[1]s if that is an emulator, else give --endpoint=%[1]s", t.Endpoint, endpointText(c.endpoint))
+		// Quoted, and with a warning, because the saved upload may be an import.
+		text = fmt.Sprintf("it was begun at %s, not at %s: set STORAGE_EMULATOR_HOST=%[3]s if that is an emulator; else, if you trust it with your credentials, give --endpoint=%[3]s",
+			t.Endpoint, endpointText(c.endpoint), shellQuote(t.Endpoint))
 	}
 	return kinded{errors.New(text), session.ErrForeignURI}
 }

@@ -16,7 +16,7 @@ func TestElsewhere(t *testing.T) {
 		{localEndpoint(filepath.Join(f.stateDir, "emulator")), "it was begun with --emulator: give that again"},
 		{localEndpoint("/else"), "it was begun with --emulator: give --emulator=DIR, with the directory that it had then"},
 		{"https://storage.googleapis.com", "it was begun at https://storage.googleapis.com: give neither --emulator nor --endpoint, and unset STORAGE_EMULATOR_HOST"},
-		{"https://storage.example", "it was begun at https://storage.example, not at https://storage.googleapis.com: set STORAGE_EMULATOR_HOST=https://storage.example if that is an emulator, else give --endpoint=https://storage.example"},
+		{"https://storage.example", "it was begun at https://storage.example, not at https://storage.googleapis.com: set STORAGE_EMULATOR_HOST=https://storage.example if that is an emulator; else, if you trust it with your credentials, give --endpoint=https://storage.example"},
 	} {
 		err := f.elsewhere(c, &session.Token{Endpoint: test.endpoint})
 		if err.Error() != test.want || !errors.Is(err, session.ErrForeignURI) || classify(err).code != exitConfig {

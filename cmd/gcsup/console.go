@@ -92,7 +92,7 @@ func (c *console) width() (columns int, ok bool) {
 // says from steering the terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == utf8.RuneError {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError {
 			return '?'
 		}
 		return r

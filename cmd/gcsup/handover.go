@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -84,40 +85,34 @@ const exportLimit = 16 << 20
 func newSessionsImport(std stdio) *cobra.Command {
 	var place placeFlags
 	cmd := &cobra.Command{
-		Use:   "import [SOURCE] [flags] < FILE",
+		Use:   "import SOURCE [flags] < FILE",
 		Short: "Take over an upload from another machine",
 		Long: `import reads from standard input what gcsup sessions export wrote on another machine,
-and saves it for SOURCE, a copy of the file there; without SOURCE it is at the same
-path. It prints the ID, and how to resume.
+and saves it for SOURCE, a copy of the file there. It prints the ID, where SOURCE will
+go, and how to resume. It is the export that says where: import only one that you trust.
 
 The size is compared now. When the upload is resumed, what was sent of the file there
 is compared with SOURCE before anything is sent.`,
 		Example: `  gcsup sessions import /data/disk.img < upload.json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("%s: want one SOURCE at most; see %s", below(cmd), help(cmd))
-			}
-			return nil
-		},
+		// The file that is to be read is the user's word, never the export's: that
+		// may come from anywhere, and says already where the file goes.
+		Args: one("SOURCE, a copy of the file whose upload it is"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			token, err := readExport(std.in)
 			if err != nil {
 				return err
 			}
-			source := token.SourcePath
-			if len(args) > 0 {
-				source = args[0]
-			}
+			source := args[0]
 			if err := ofSource(checkSource(source, token.Spec), source); err != nil {
 				return err
 			}
-			store, err := place.openStore()
+			c, err := place.open(cmd.Context(), true)
 			if err != nil {
 				return err
 			}
-			defer store.Close()
+			defer c.close()
 			// For its own endpoint, whichever is in use here: nobody is asked.
-			up, err := upload.New(nil, &upload.Options{Endpoint: token.Endpoint, Store: store})
+			up, err := upload.New(nil, &upload.Options{Endpoint: token.Endpoint, Store: c.store})
 			if err != nil {
 				return err
 			}
@@ -131,13 +126,34 @@ is compared with SOURCE before anything is sent.`,
 			if _, err := fmt.Fprintln(std.out, id); err != nil {
 				return fmt.Errorf("standard output: %w", err)
 			}
-			newConsole(std.err, false).message("saved %s to %s, begun at %s, expires in %s\nto resume: %s", source, token.Spec.URL(),
+			con := newConsole(std.err, false)
+			con.message("saved %s to %s, begun at %s, expires in %s\nto resume: %s", source, token.Spec.URL(),
 				endpointText(token.Endpoint), span(time.Until(token.Expires())), resumeCommand(program(), cmd.Flags(), id))
+			if token.Endpoint != c.endpoint {
+				con.message("that goes to %s: %v", endpointText(c.endpoint), place.elsewhere(c, token))
+			}
+			if text := unusual(token.Spec); text != "" {
+				con.message("warning: it has options that gcsup cp never gives: %s", text)
+			}
 			return nil
 		},
 	}
 	place.addStateDir(cmd.Flags())
 	return cmd
+}
+
+// unusual is a Spec that no command line makes, "" for another. Who is handed
+// one should see, say, that the object will be public.
+func unusual(s session.Spec) string {
+	usual := session.Spec{
+		Bucket: s.Bucket, Object: s.Object, ContentType: s.ContentType,
+		IfGenerationMatch: s.IfGenerationMatch, NoClobber: s.NoClobber,
+	}
+	text, err := json.Marshal(s)
+	if err != nil || s.Equal(usual) {
+		return ""
+	}
+	return string(text)
 }
 
 func readExport(r io.Reader) (*session.Token, error) {

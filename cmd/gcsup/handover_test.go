@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// handedOver is what sessions export would write of an upload of 20 bytes.
+func handedOver(t *testing.T, endpoint, source string, spec map[string]any) []byte {
+	t.Helper()
+	token, err := json.Marshal(map[string]any{
+		"id": "0123", "endpoint": endpoint, "spec": spec, "created": time.Now(), "source_path": source,
+		"session_uri": endpoint + "/upload/storage/v1/b/evil-bucket/o?upload_id=secret",
+		"source":      map[string]any{"size": 20}, "checkpoints": nil,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(token)
+	return fmt.Appendf(nil, `{"v":1,"sha256":%q,"token":%s}`, hex.EncodeToString(sum[:]), token)
+}
+
+// TestImportFromStrangers: an export may come from anyone. It chooses no file,
+// its names steer no terminal and no shell, and what it makes of the object is
+// seen.
+func TestImportFromStrangers(t *testing.T) {
+	t.Setenv("STORAGE_EMULATOR_HOST", "")
+	t.Setenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN", "")
+	source := filepath.Join(t.TempDir(), "source")
+	if err := os.WriteFile(source, make([]byte, 20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plain := map[string]any{"bucket": "evil-bucket", "object": "o", "content_type": "text/plain", "if_generation_match": 0, "no_clobber": true}
+	const real = "https://storage.googleapis.com"
+	for _, c := range []struct {
+		name     string
+		endpoint string
+		spec     map[string]any
+		args     []string
+		code     int
+		says     string // standard error
+		not      string
+	}{
+		{"as usual", real, plain, []string{source}, exitOK, source + " to gs://evil-bucket/o, begun at " + real, "warning"},
+		{"its file", real, plain, nil, exitUsage, "want SOURCE", ""},
+		{"a shell's words", "http://x;reboot", plain, []string{source}, exitOK, "if you trust it with your credentials, give --endpoint='http://x;reboot'", "=http"},
+		{"escapes", real, map[string]any{"bucket": "evil-bucket", "object": "a\x1b[2J\u202eb"}, []string{source}, exitOK, "a?[2J?b", "\x1b"},
+		{"a public object", real, map[string]any{"bucket": "evil-bucket", "object": "o", "predefined_acl": "publicRead"}, []string{source}, exitOK, `warning: it has options that gcsup cp never gives: {"bucket":"evil-bucket","object":"o","predefined_acl":"publicRead"}`, ""},
+		{"another bucket's session", real, map[string]any{"bucket": "own-bucket", "object": "o"}, []string{source}, exitConfig, "not an upload path of bucket", ""},
+		{"no URL", "http://\n x", plain, []string{source}, exitIO, "endpoint", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv(stateDirEnv, filepath.Join(t.TempDir(), "state"))
+			var out, stderr bytes.Buffer
+			in := bytes.NewReader(handedOver(t, c.endpoint, source, c.spec))
+			code := run(append([]string{"sessions", "import"}, c.args...), stdio{in, &out, &stderr})
+			if code != c.code || !strings.Contains(stderr.String(), c.says) || c.not != "" && strings.Contains(stderr.String(), c.not) {
+				t.Errorf("exit code %d, want %d; standard error, want %q and not %q:\n%q", code, c.code, c.says, c.not, stderr.String())
+			}
+			if all := out.String() + stderr.String(); strings.Contains(all, "secret") {
+				t.Errorf("the session URI is told: %s", all)
+			}
+		})
+	}
+}
