@@ -18,7 +18,8 @@ func program() string {
 }
 
 // nameOf is the name of the program at self, which was called as called: the
-// bare name where look finds the program by it, else as it was called.
+// bare name where look finds the program by it, else a path that is good in any
+// directory.
 func nameOf(called, self string, look func(string) (string, error)) string {
 	base := filepath.Base(called)
 	if found, err := look(base); err == nil && sameFile(found, self) {
@@ -28,6 +29,9 @@ func nameOf(called, self string, look func(string) (string, error)) string {
 	// https://pkg.go.dev/cmd/go#hdr-Compile_and_run_Go_program
 	if dir := filepath.Dir(self); filepath.Base(dir) == "exe" && strings.Contains(dir, "go-build") {
 		return "go run gcsup/cmd/gcsup"
+	}
+	if filepath.Base(called) != called {
+		called = absolute(called)
 	}
 	return shellQuote(called)
 }

@@ -18,6 +18,10 @@ func TestNameOf(t *testing.T) {
 	found := func(path string) func(string) (string, error) {
 		return func(string) (string, error) { return path, nil }
 	}
+	here, err := filepath.Abs("gcsup")
+	if err != nil {
+		t.Fatal(err)
+	}
 	none := func(string) (string, error) { return "", errors.New("not in PATH") }
 	for _, c := range []struct {
 		called, self string
@@ -26,8 +30,8 @@ func TestNameOf(t *testing.T) {
 	}{
 		{"gcsup", self, found(self), "gcsup"},
 		{"./gcsup", self, found(self), "gcsup"},
-		{"./gcsup", self, found(other), "./gcsup"}, // another one is in PATH
-		{"./gcsup", self, none, "./gcsup"},
+		{"./gcsup", self, found(other), shellQuote(here)}, // another one is in PATH
+		{"./gcsup", self, none, shellQuote(here)},
 		{"/my dir/gcsup", self, none, "'/my dir/gcsup'"},
 		{"/tmp/go-build1/b001/exe/gcsup", "/tmp/go-build1/b001/exe/gcsup", none, "go run gcsup/cmd/gcsup"},
 	} {

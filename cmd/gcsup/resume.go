@@ -64,7 +64,7 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) error {
 	}
 	defer c.close()
 	if len(ids) == 0 {
-		if ids, err = f.choose(ctx, c, r.console); err != nil {
+		if ids, err = f.choose(ctx, c, r); err != nil {
 			return err
 		}
 	}
@@ -81,8 +81,8 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) error {
 }
 
 // choose picks the uploads when none were named.
-func (f *resumeFlags) choose(ctx context.Context, c *connection, con *console) ([]string, error) {
-	tokens, err := savedUploads(ctx, c.store, con)
+func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) ([]string, error) {
+	tokens, err := savedUploads(ctx, c.store, r.console)
 	if err != nil {
 		return nil, err
 	}
@@ -91,17 +91,20 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, con *console) (
 	for _, t := range tokens {
 		if t.Endpoint == c.endpoint {
 			ids = append(ids, t.ID)
-			fmt.Fprintf(&here, "\n  %s resume %s   # %s to %s", program(), t.ID, printable(t.SourcePath), printable(t.Spec.URL()))
+			// The command on a line of its own: a comment behind it would be more
+			// arguments, or commands, to a shell such as zsh that takes none when
+			// it is typed to.
+			fmt.Fprintf(&here, "\n  %s to %s:\n    %s", printable(t.SourcePath), printable(t.Spec.URL()), resumeCommand(program(), r.given, t.ID))
 			continue
 		}
 		fmt.Fprintf(&others, "\n  %s (%s to %s): %v", t.ID, printable(t.SourcePath), printable(t.Spec.URL()), f.place.elsewhere(c, t))
 	}
 	if others.Len() > 0 {
-		con.message("left alone, because %s is not where they were begun:%s", endpointText(c.endpoint), others.String())
+		r.console.message("left alone, because %s is not where they were begun:%s", endpointText(c.endpoint), others.String())
 	}
 	switch {
 	case len(ids) == 0:
-		con.message("nothing to resume")
+		r.console.message("nothing to resume")
 	case len(ids) > 1 && !f.all:
 		return nil, usagef("%d uploads are saved; name one, or give --all:%s", len(ids), here.String())
 	}
