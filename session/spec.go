@@ -65,7 +65,8 @@ func equalPtr(a, b *int64) bool {
 }
 
 // Validate refuses names that the service would refuse, before anything is
-// sent: https://cloud.google.com/storage/docs/objects#naming.
+// sent: https://cloud.google.com/storage/docs/objects#naming. It refuses
+// NoClobber alone, too, which would keep nothing from being replaced.
 func (s Spec) Validate() error {
 	switch {
 	case s.Bucket == "":
@@ -84,6 +85,8 @@ func (s Spec) Validate() error {
 		return fmt.Errorf("%w: the content type %q has a control character", ErrInvalid, s.ContentType)
 	case s.Object == "." || s.Object == ".." || strings.HasPrefix(s.Object, ".well-known/acme-challenge/"):
 		return fmt.Errorf("%w: the service does not allow the object name %q", ErrInvalid, s.Object)
+	case s.NoClobber && (s.IfGenerationMatch == nil || *s.IfGenerationMatch != 0):
+		return fmt.Errorf("%w: NoClobber without an IfGenerationMatch of 0", ErrInvalid)
 	}
 	return nil
 }

@@ -45,6 +45,19 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestValidateNoClobber: alone it would keep nothing from being replaced.
+func TestValidateNoClobber(t *testing.T) {
+	for _, c := range []struct {
+		generation *int64
+		ok         bool
+	}{{nil, false}, {new(int64(1)), false}, {new(int64(0)), true}} {
+		err := session.Spec{Bucket: "bucket", Object: "object", IfGenerationMatch: c.generation, NoClobber: true}.Validate()
+		if c.ok && err != nil || !c.ok && !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("NoClobber with %v: %v, want ok = %v", c.generation, err, c.ok)
+		}
+	}
+}
+
 // TestSpecEqual changes each field in turn, also those that are added one day.
 func TestSpecEqual(t *testing.T) {
 	one, other := int64(1), int64(2)

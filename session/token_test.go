@@ -24,7 +24,7 @@ func sample(t testing.TB) *session.Token {
 			Bucket: "bucket", Object: "dir/ö \"x\" <&>.bin", ContentType: "text/plain", ContentEncoding: "gzip",
 			ContentDisposition: "inline", ContentLanguage: "de", CacheControl: "no-store", StorageClass: "NEARLINE",
 			Metadata: map[string]string{"a": "1", "b": "\u2028"}, PredefinedACL: "private", KMSKeyName: "k", UserProject: "p",
-			IfGenerationMatch: &generation, IfMetagenerationMatch: &metageneration,
+			IfGenerationMatch: &generation, IfMetagenerationMatch: &metageneration, NoClobber: true,
 		},
 		Created: time.Date(2026, 11, 21, 9, 36, 58, 123456789, time.UTC),
 		URI:     freshURI(t), SourcePath: "/data/ü.img",
