@@ -103,9 +103,6 @@ is compared with SOURCE before anything is sent.`,
 				return err
 			}
 			source := args[0]
-			if err := ofSource(checkSource(source, token.Spec), source); err != nil {
-				return err
-			}
 			c, err := place.open(cmd.Context(), true)
 			if err != nil {
 				return err

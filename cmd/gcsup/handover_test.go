@@ -50,6 +50,7 @@ func TestImportFromStrangers(t *testing.T) {
 		not      string
 	}{
 		{"as usual", real, plain, []string{source}, exitOK, source + " to gs://evil-bucket/o, begun at " + real, "warning"},
+		{"a directory", real, plain, []string{"."}, exitNoInput, "a directory", "cp does not"},
 		{"its file", real, plain, nil, exitUsage, "want SOURCE", ""},
 		{"a shell's words", "http://x;reboot", plain, []string{source}, exitOK, "if you trust it with your credentials, give --endpoint='http://x;reboot'", "=http"},
 		{"escapes", real, map[string]any{"bucket": "evil-bucket", "object": "a\x1b[2J\u202eb"}, []string{source}, exitOK, "a?[2J?b", "\x1b"},
