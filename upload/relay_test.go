@@ -1,0 +1,136 @@
+package upload_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// TestRelay hands one upload to and fro between three machines, by exports new
+// and old, while requests fail. Copies differ at times. Whatever happens, an
+// object is all of one machine's copy: of the one that says that it is done.
+func TestRelay(t *testing.T) {
+	sizes := []int64{q, q + 1, 2 * q, 3*q - 1, 8 * mib, 8*mib + 1, 12*mib + 5}
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 1))
+			opts := &fakegcs.Options{NoMD5: rnd.IntN(3) > 0, RunningHash: rnd.IntN(3) == 0}
+			content := data(sizes[rnd.IntN(len(sizes))])
+			inBubble(t, opts, func(w *world) {
+				r := relay{w: w, rnd: rnd}
+				for i := range r.stores {
+					r.copies[i] = bytes.Clone(content)
+					if i > 0 && rnd.IntN(2) == 0 {
+						// Where it is committed first, and last: one that begins as
+						// one copy and ends as another is neither.
+						r.copies[i][rnd.Int64N(q)] ^= byte(i)
+						r.copies[i][len(content)-1] ^= byte(i)
+					}
+					r.paths[i] = filepath.Join(w.dir, fmt.Sprint("copy", i))
+					store, err := session.OpenDir(filepath.Join(w.dir, fmt.Sprint("state", i)))
+					if err := errors.Join(err, os.WriteFile(r.paths[i], r.copies[i], 0o600)); err != nil {
+						t.Fatal(err)
+					}
+					defer store.Close()
+					r.stores[i] = store
+				}
+				for turn, at := 0, 0; turn < 12 && !r.work(at); turn++ {
+					at = r.handOver(at)
+				}
+			})
+		})
+	}
+}
+
+type relay struct {
+	w       *world
+	rnd     *rand.Rand
+	stores  [3]*session.Dir
+	paths   [3]string
+	copies  [3][]byte
+	began   [3]bool // it has sent something
+	exports [][]byte
+}
+
+// work lets one machine work on the upload for a while, and reports whether it
+// is done.
+func (r *relay) work(at int) bool {
+	w, rnd := r.w, r.rnd
+	w.srv.ClearFaults()
+	ops := []fakegcs.Op{fakegcs.OpPut, fakegcs.OpPut, fakegcs.OpFinalize}
+	dos := []fakegcs.Action{
+		{Effect: fakegcs.EffectLoseReply}, {Effect: fakegcs.EffectStall}, {Effect: fakegcs.EffectCutRequest, Bytes: 1 + rnd.Int64N(3*mib)},
+		{Effect: fakegcs.EffectStallBody, Bytes: 1 + rnd.Int64N(3*mib)}, {Effect: fakegcs.EffectStallBody, Bytes: 1 + rnd.Int64N(3*mib)},
+	}
+	for range 3 {
+		if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: ops[rnd.IntN(len(ops))]}, Skip: rnd.IntN(3), Do: dos[rnd.IntN(len(dos))]}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	up := w.uploader(func(o *upload.Options) {
+		o.Store, o.RestartChanged = r.stores[at], rnd.IntN(3) == 0
+		o.ChunkSize = []int64{q, mib, 4 * mib}[rnd.IntN(3)]
+	})
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Duration(1+rnd.IntN(10))*time.Second)
+	defer cancel()
+	r.began[at] = true
+	_, err := up.File(ctx, r.paths[at], spec)
+	object, none := w.srv.ReadObject("bkt", "obj")
+	if err == nil {
+		w.wantObject("obj", r.copies[at])
+		return true
+	}
+	whole := none != nil
+	for i, c := range r.copies {
+		whole = whole || r.began[i] && bytes.Equal(object, c)
+	}
+	if !whole {
+		w.t.Fatalf("the object is no machine's copy\n%s", w.trace())
+	}
+	return false
+}
+
+// handOver exports what is saved, lets some machine import that or an earlier
+// export, and returns who is next.
+func (r *relay) handOver(at int) int {
+	ids, err := r.stores[at].List(r.w.t.Context())
+	if err != nil {
+		r.w.t.Fatal(err)
+	}
+	for _, id := range ids {
+		token, err := r.stores[at].Load(r.w.t.Context(), id)
+		if err != nil {
+			r.w.t.Fatal(err)
+		}
+		data, err := session.Encode(token)
+		if err != nil {
+			r.w.t.Fatal(err)
+		}
+		r.exports = append(r.exports, data)
+	}
+	if len(r.exports) == 0 || r.rnd.IntN(5) == 0 {
+		return at
+	}
+	next := (at + 1 + r.rnd.IntN(2)) % len(r.stores)
+	up := r.w.uploader(func(o *upload.Options) { o.Store = r.stores[next] })
+	token := decode(r.w.t, r.exports[r.rnd.IntN(len(r.exports))])
+	if r.rnd.IntN(2) == 0 {
+		token.Checkpoints = nil // as after a kill before they were saved
+	}
+	_, err = up.Import(r.w.t.Context(), token, r.paths[next])
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		r.w.t.Fatal(err)
+	}
+	return next
+}
