@@ -53,11 +53,30 @@ func keep(t *testing.T, dir string) (restore func()) {
 	}
 }
 
+// age makes the one session in dir eight days old.
+func age(t *testing.T, dir string) {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(dir, "sessions", "*"))
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	data, err := os.ReadFile(list[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().UTC().Add(-8 * 24 * time.Hour).Format(time.RFC3339)
+	data = regexp.MustCompile(`"created":"[^"]*"`).ReplaceAll(data, []byte(`"created":"`+old+`"`))
+	if err := os.WriteFile(list[0], data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // An upload that has made its object is over, also when its own record says
 // otherwise and the object was changed since.
 func TestKilledAfterFinalize(t *testing.T) {
 	for name, change := range map[string]func(w *world){
-		"nothing": func(*world) {},
+		"nothing":      func(*world) {},
+		"a week later": func(*world) {},
 		"patched": func(w *world) {
 			w.do("PATCH", "/storage/v1/b/bkt/o/x", []byte(`{"contentType":"a/b"}`))
 		},
@@ -80,7 +99,12 @@ func TestKilledAfterFinalize(t *testing.T) {
 				t.Fatal(a.StatusCode, err)
 			}
 			change(w)
-			w = w.again(dir, restore)
+			w = w.again(dir, func() {
+				restore()
+				if name == "a week later" {
+					age(t, dir)
+				}
+			})
 			b := w.do("PUT", w.url+uri[strings.Index(uri, "/upload"):], nil, "Content-Range: bytes */*")
 			if b.StatusCode != 200 || b.json(t)["generation"] != a.json(t)["generation"] {
 				t.Errorf("the session: %d %s", b.StatusCode, b.body)
@@ -179,21 +203,7 @@ func TestExpiredSessionsGo(t *testing.T) {
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
 	uri := w.start("x")
 	w.put(uri, 0, q, "*")
-	w = w.again(dir, func() {
-		list, err := filepath.Glob(filepath.Join(dir, "sessions", "*"))
-		if err != nil || len(list) != 1 {
-			t.Fatal(list, err)
-		}
-		data, err := os.ReadFile(list[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		old := time.Now().UTC().Add(-8 * 24 * time.Hour).Format(time.RFC3339)
-		data = regexp.MustCompile(`"created":"[^"]*"`).ReplaceAll(data, []byte(`"created":"`+old+`"`))
-		if err := os.WriteFile(list[0], data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	})
+	w = w.again(dir, func() { age(t, dir) })
 	if a := w.do("PUT", w.url+uri[strings.Index(uri, "/upload"):], nil, "Content-Range: bytes */*"); a.StatusCode != 404 {
 		t.Errorf("a session of last week: %d", a.StatusCode)
 	}

@@ -179,14 +179,14 @@ func (l *loader) sessions() error {
 		if err := readRecord(l.sessionPath(id), &u.sessionRecord); err != nil {
 			return err
 		}
+		if o := l.made[id]; o != nil && u.State == active {
+			u.State, u.Object = final, o
+		}
 		if u.expired(l.s.now()) {
 			if err := l.removeSession(id); err != nil {
 				return err
 			}
 			continue
-		}
-		if o := l.made[id]; o != nil && u.State == active {
-			u.State, u.Object = final, o
 		}
 		if u.State == active {
 			if err := l.restore(u); err != nil {

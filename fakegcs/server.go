@@ -344,10 +344,10 @@ func (s *Server) answer(q *request) *reply {
 		return refuse(http.StatusUnauthorized, "authError", "Invalid Credentials").reply(q.xml)
 	}
 	fields := q.query.Get("fields")
-	mask, err := parseFields(fields)
 	if fields == "" || q.xml {
 		return s.operate(q)
 	}
+	mask, err := parseFields(fields)
 	if err != nil {
 		return refuse(http.StatusBadRequest, "invalidParameter", "%v %s", err, fields).reply(false)
 	}

@@ -49,6 +49,30 @@ func (w *world) elsewhere(content []byte) (store *session.Dir, path string) {
 	return store, path
 }
 
+// importInterrupted hands an upload of content over after 5 MiB, and interrupts
+// the resume after 7 MiB more.
+func (w *world) importInterrupted(content []byte) (up *upload.Uploader, id, path string) {
+	w.t.Helper()
+	saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
+	store, path := w.elsewhere(content)
+	w.t.Cleanup(func() { store.Close() })
+	up = w.uploader(func(o *upload.Options) { o.Store = store })
+	id, err := up.Import(w.t.Context(), decode(w.t, saved), path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 7 * mib}}
+	if err := w.srv.AddFaults(stall); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	if _, err := up.Resume(ctx, id); !errors.Is(err, context.DeadlineExceeded) {
+		w.t.Fatalf("error = %v", err)
+	}
+	return up, id, path
+}
+
 func decode(t *testing.T, data []byte) *session.Token {
 	t.Helper()
 	token, err := session.Decode(data)
@@ -170,23 +194,7 @@ func TestImportedCopyDiffers(t *testing.T) {
 func TestImportedTwiceInterrupted(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(20 * mib)
-		saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
-		store, path := w.elsewhere(content)
-		defer store.Close()
-		up := w.uploader(func(o *upload.Options) { o.Store = store })
-		id, err := up.Import(w.t.Context(), decode(t, saved), path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 7 * mib}}
-		if err := w.srv.AddFaults(stall); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-		defer cancel()
-		if _, err := up.Resume(ctx, id); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("error = %v", err)
-		}
+		up, id, path := w.importInterrupted(content)
 		if err := os.Chtimes(path, time.Time{}, time.Unix(2e9, 0)); err != nil {
 			t.Fatal(err)
 		}
@@ -209,23 +217,7 @@ func TestImportedTwiceInterrupted(t *testing.T) {
 func TestImportedUnproven(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 		content := data(20 * mib)
-		saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
-		store, path := w.elsewhere(content)
-		defer store.Close()
-		up := w.uploader(func(o *upload.Options) { o.Store = store })
-		id, err := up.Import(w.t.Context(), decode(t, saved), path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 7 * mib}}
-		if err := w.srv.AddFaults(stall); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-		defer cancel()
-		if _, err := up.Resume(ctx, id); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("error = %v", err)
-		}
+		up, id, path := w.importInterrupted(content)
 		if err := editQuietly(path, 6*mib); err != nil {
 			t.Fatal(err)
 		}

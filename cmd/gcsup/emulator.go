@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -101,6 +102,7 @@ func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Option
 	opts := fakegcs.Options{
 		Dir: f.dir, CreateBuckets: f.createBuckets, Discard: f.discard, NoMD5: f.noMD5,
 		Latency: f.latency, Rate: int64(f.rate), TotalRate: int64(f.totalRate),
+		Logger:       slog.New(slog.NewTextHandler(std.err, nil)), // what went wrong with the directory
 		RequireToken: f.requireToken, RunningHash: f.runningHash, Query308: f.query308,
 	}
 	switch {
@@ -124,6 +126,7 @@ func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Option
 		opts.OnRequest = requestLog(std.err, requestText)
 	case "json":
 		opts.OnRequest = requestLog(std.err, requestJSON)
+		opts.Logger = slog.New(slog.NewJSONHandler(std.err, nil))
 	default:
 		return opts, usagef("--log %q: want text or json", f.log)
 	}
