@@ -40,7 +40,7 @@ type Spec struct {
 	// NoClobber says why IfGenerationMatch is 0: to leave an object alone that
 	// is there, which is no failure. The error is [ErrPrecondition] all the
 	// same; this is kept for the process that resumes, so that it takes it as
-	// the one that began would have.
+	// the one that began would have. The saved upload ends with it.
 	NoClobber bool `json:"no_clobber,omitempty"`
 }
 

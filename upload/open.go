@@ -245,7 +245,7 @@ func (t *transfer) settle(ctx context.Context, err error) error {
 	}
 	ctx, stop := lingering(ctx)
 	defer stop()
-	if err == nil || dead(err) {
+	if err == nil || dead(err) || t.spec.NoClobber && errors.Is(err, session.ErrPrecondition) {
 		if derr := t.u.opts.Store.Delete(ctx, t.token.ID); derr != nil {
 			if err != nil {
 				return errors.Join(err, derr)
@@ -269,7 +269,8 @@ func (t *transfer) settle(ctx context.Context, err error) error {
 
 // dead reports whether an error ends the session, so that the next run must
 // begin with another. A precondition that was seen not to hold before the last
-// byte was sent leaves the session as it is.
+// byte was sent leaves the session as it is; with NoClobber there is nothing
+// left to do with it all the same.
 func dead(err error) bool {
 	if e, ok := errors.AsType[*session.Error](err); ok && errors.Is(e, session.ErrPrecondition) {
 		return true

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -136,6 +137,19 @@ func (f *placeFlags) openStore() (*session.Dir, error) {
 		return nil, fmt.Errorf("%w; another directory can be given with --state-dir", err)
 	}
 	return store, nil
+}
+
+// storeToLook opens the saved uploads to look at them, and makes no directory:
+// without one there are none, and the store is nil.
+func (f *placeFlags) storeToLook() (*session.Dir, error) {
+	dir, err := stateDir(f.stateDir)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "sessions")); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return f.openStore()
 }
 
 func (f *placeFlags) emulatorDir() (string, error) {

@@ -47,6 +47,7 @@ func failures() []failure {
 		{session.ErrChecksum, "checksum", exitData, ""},
 		{session.ErrForeignWriter, "foreign_writer", exitData, ""},
 		{session.ErrContradiction, "contradiction", exitData, ""},
+		{session.ErrDamaged, "damaged", exitData, ""},
 		{chunk.ErrNotRegular, "no_input", exitNoInput, ""},
 		{session.ErrNoToken, "no_saved_upload", exitNoInput, "see " + program() + " sessions list"},
 		{session.ErrNotFound, "not_found", exitUnavailable, "create the bucket first, or correct its name or the endpoint"},

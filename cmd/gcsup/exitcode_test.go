@@ -37,7 +37,7 @@ func TestExitCodes(t *testing.T) {
 		{session.ErrPrecondition, 73, "precondition"},
 		{ofSource(full, "a.bin"), 74, "local_io"},
 		{ofSource(fmt.Errorf("%w: %w", chunk.ErrRead, missing), "a.bin"), 74, "local_io"},
-		{session.ErrDamaged, 74, "local_io"},
+		{session.ErrDamaged, 65, "damaged"},
 		{errors.New("unheard of"), 74, "local_io"},
 		{session.ErrBudget, 75, "retries_exhausted"},
 		{session.ErrInUse, 75, "in_use"},

@@ -68,7 +68,12 @@ const sameSignal = 500 * time.Millisecond
 func execute(ctx context.Context, args []string, std stdio) int {
 	root, started := newRoot(std)
 	root.SetArgs(args)
+	out := &output{Writer: std.out}
+	root.SetOut(out)
 	err := root.ExecuteContext(ctx)
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("standard output: %w", out.err)
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -80,6 +85,21 @@ func execute(ctx context.Context, args []string, std stdio) int {
 	}
 	newConsole(std.err, false).fail(err.Error())
 	return classify(err).code
+}
+
+// output is where cobra prints help and completion scripts, of which it drops
+// the errors.
+type output struct {
+	io.Writer
+	err error // the first
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 // exitCode is the error of a command that has already said what went wrong.
@@ -113,7 +133,6 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 not there; 73 preconditio
 		PersistentPreRun: func(*cobra.Command, []string) { *started = true },
 	}
 	root.SetIn(std.in)
-	root.SetOut(std.out)
 	root.SetErr(std.err)
 	root.SetFlagErrorFunc(flagError)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")

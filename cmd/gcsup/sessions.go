@@ -39,15 +39,17 @@ the bytes had gone out, COMMITTED what the service had acknowledged of them. It
 holds more than that if a request was cut off, and says how much on a resume.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := place.openStore()
+			con := newConsole(std.err, false)
+			store, err := place.storeToLook()
 			if err != nil {
 				return err
 			}
-			defer store.Close()
-			con := newConsole(std.err, false)
-			tokens, err := savedUploads(cmd.Context(), store, con)
-			if err != nil {
-				return err
+			var tokens []*session.Token
+			if store != nil {
+				defer store.Close()
+				if tokens, err = savedUploads(cmd.Context(), store, con); err != nil {
+					return err
+				}
 			}
 			if asJSON {
 				return printSessionsJSON(std.out, tokens)
@@ -128,9 +130,12 @@ func printSessionsJSON(w io.Writer, tokens []*session.Token) error {
 // completeIDs offers the IDs of saved uploads to the shell. It does not read
 // them: one that is damaged would be set aside, and nobody told.
 func (f *placeFlags) completeIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	store, err := f.openStore()
+	store, err := f.storeToLook()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
+	}
+	if store == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer store.Close()
 	ids, err := store.List(cmd.Context())
