@@ -118,7 +118,7 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 		blob.release()
 		return nil, err
 	}
-	made, err := s.publish(o, blob, cond, "")
+	made, err := s.publish(o, blob, cond)
 	if err != nil {
 		blob.release()
 		return nil, err

@@ -113,6 +113,49 @@ func TestKilledAfterFinalize(t *testing.T) {
 	}
 }
 
+// It is over for good: also when the object goes after the restart.
+func TestDeletedAfterKill(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, &fakegcs.Options{Dir: dir})
+	uri := w.start("x")
+	w.put(uri, 0, q, "*")
+	restore := keep(t, filepath.Join(dir, "sessions"))
+	if a, err := w.put(uri, q, 2*q, fmt.Sprint(2*q)); err != nil || a.StatusCode != 200 {
+		t.Fatal(a.StatusCode, err)
+	}
+	w = w.again(dir, restore)
+	if a := w.do("DELETE", "/storage/v1/b/bkt/o/x", nil); a.StatusCode != 204 {
+		t.Fatal(a.StatusCode, a.body)
+	}
+	w = w.again(dir, func() {})
+	a := w.do("PUT", w.url+uri[strings.Index(uri, "/upload"):], nil, "Content-Range: bytes */*")
+	if a.StatusCode != 200 || a.json(t)["size"] != fmt.Sprint(2*q) {
+		t.Errorf("the session: %d %v", a.StatusCode, a.Header)
+	}
+}
+
+// A bucket may be called like a file that a killed server left behind.
+func TestBucketNamedLikeALeftover(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, &fakegcs.Options{Dir: dir})
+	if err := w.gcs.CreateBucket("data.tmp"); err != nil {
+		t.Fatal(err)
+	}
+	w.do("POST", "/upload/storage/v1/b/data.tmp/o?uploadType=media&name=x", data(9))
+	leftover := filepath.Join(dir, "sessions", "abc.tmp")
+	w = w.again(dir, func() {
+		if err := os.WriteFile(leftover, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got, err := w.gcs.ReadObject("data.tmp", "x"); err != nil || string(got) != string(data(9)) {
+		t.Errorf("after a restart: %q %v", got, err)
+	}
+	if _, err := os.Stat(leftover); !os.IsNotExist(err) {
+		t.Errorf("the leftover: %v", err)
+	}
+}
+
 // The same of a multipart upload.
 func TestKilledAfterComplete(t *testing.T) {
 	dir := t.TempDir()

@@ -231,7 +231,7 @@ func (s *Server) rewriteObject(q *request) (*Object, *apiError) {
 	if o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-"); err != nil {
 		return release(err)
 	}
-	made, err := s.publish(o, source.blob, cond, "")
+	made, err := s.publish(o, source.blob, cond)
 	if err != nil {
 		return release(err)
 	}
@@ -300,7 +300,7 @@ func (s *Server) restoreObject(q *request) (*Object, *apiError) {
 	}
 	o := v.clone()
 	o.SoftDeleteTime, o.HardDeleteTime, o.TimeDeleted = time.Time{}, time.Time{}, time.Time{}
-	made, err := s.publish(o, v.blob, cond, "")
+	made, err := s.publish(o, v.blob, cond)
 	if err != nil {
 		v.blob.release()
 		return nil, err

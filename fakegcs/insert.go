@@ -343,7 +343,7 @@ func (s *Server) insertObject(q *request) (*Object, *apiError) {
 	}
 	var published *Object
 	if err == nil {
-		published, err = s.publish(o, blob, cond, "")
+		published, err = s.publish(o, blob, cond)
 	}
 	if err != nil {
 		blob.release()

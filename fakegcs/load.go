@@ -58,7 +58,7 @@ func readObject(path string) (objectRecord, error) {
 }
 
 // entries are the names in a directory without leftovers of a killed write,
-// which it removes.
+// which it removes. Those are files: a bucket may be called "data.tmp".
 func (d *disk) entries(dir string) ([]string, error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -66,7 +66,7 @@ func (d *disk) entries(dir string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range list {
-		if strings.HasSuffix(e.Name(), tempSuffix) {
+		if strings.HasSuffix(e.Name(), tempSuffix) && !e.IsDir() {
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
 				return nil, err
 			}
@@ -180,7 +180,10 @@ func (l *loader) sessions() error {
 			return err
 		}
 		if o := l.made[id]; o != nil && u.State == active {
-			u.State, u.Object = final, o
+			u.State, u.Object, u.MD5State = final, o, nil
+			if err := l.saveSession(&u.sessionRecord); err != nil { // the object's record may go
+				return err
+			}
 		}
 		if u.expired(l.s.now()) {
 			if err := l.removeSession(id); err != nil {

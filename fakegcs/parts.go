@@ -218,7 +218,7 @@ func (s *Server) completeParts(q *request, p *partsUpload) (*reply, *apiError) {
 	cond, err := parseConditions(q.query, q.Header, "if")
 	if err == nil {
 		var made *Object
-		if made, err = s.publish(o, blob, cond, p.ID); err == nil {
+		if made, err = s.publishUpload(o, blob, cond, p.ID, func(*Object) { s.removeParts(p) }); err == nil {
 			s.endParts(p)
 			r := xmlReply(http.StatusOK, struct {
 				XMLName                     xml.Name `xml:"CompleteMultipartUploadResult"`
@@ -242,16 +242,21 @@ func (s *Server) abortParts(p *partsUpload) (*reply, *apiError) {
 	if p.ended {
 		return nil, errNoUpload()
 	}
+	s.removeParts(p)
 	s.endParts(p)
 	return newReply(http.StatusNoContent), nil
+}
+
+// removeParts takes an upload out of the directory.
+func (s *Server) removeParts(p *partsUpload) {
+	if err := s.disk.removeParts(p.ID); err != nil {
+		s.log.Warn("fakegcs: remove multipart upload", "err", err)
+	}
 }
 
 // endParts forgets an upload and lets its parts go; p.mu is held.
 func (s *Server) endParts(p *partsUpload) {
 	p.ended = true
-	if err := s.disk.removeParts(p.ID); err != nil {
-		s.log.Warn("fakegcs: remove multipart upload", "err", err)
-	}
 	for _, part := range p.parts {
 		part.blob.release()
 	}

@@ -438,12 +438,12 @@ func (s *Server) finalize(q *request, u *session) *reply {
 			return fail(err)
 		}
 	}
-	published, err := s.publish(o, u.blob, u.Cond, u.ID)
-	if err != nil {
+	if _, err := s.publishUpload(o, u.blob, u.Cond, u.ID, func(made *Object) {
+		u.Object = made
+		_ = s.endLocked(u, final, nil) // never fails
+	}); err != nil {
 		return fail(err)
 	}
-	u.Object = published
-	_ = s.endLocked(u, final, nil) // never fails
 	return s.finishedReply(q, u)
 }
 

@@ -73,10 +73,17 @@ func checkName(name string) *apiError {
 
 // publish makes an object of the bytes in blob: it becomes the live generation
 // of its name, all at once, if the preconditions hold. o has the metadata that
-// the uploader gave, with size and checksums; upload names the session or
-// multipart upload that this finishes, if one does. The object takes over the caller's reference
-// to blob, except when publish fails.
-func (s *Server) publish(o *Object, blob *sharedBlob, cond conditions, upload string) (*Object, *apiError) {
+// the uploader gave, with size and checksums. The object takes over the caller's
+// reference to blob, except when publish fails.
+func (s *Server) publish(o *Object, blob *sharedBlob, cond conditions) (*Object, *apiError) {
+	return s.publishUpload(o, blob, cond, "", func(*Object) {})
+}
+
+// publishUpload is publish for the end of the session or multipart upload of
+// that id. Once the object's record is there it calls over, which says the same
+// in the record of the upload, while nobody can delete the object: a server that
+// is killed in between finds the one or the other.
+func (s *Server) publishUpload(o *Object, blob *sharedBlob, cond conditions, upload string, over func(*Object)) (*Object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, err := s.bucketLocked(o.Bucket)
@@ -112,6 +119,7 @@ func (s *Server) publish(o *Object, blob *sharedBlob, cond conditions, upload st
 	if err := s.disk.saveObject(v); err != nil {
 		return nil, errInternal(err)
 	}
+	over(o)
 	if previous != nil {
 		// The new object is there, so nothing may fail any more. What stays
 		// of the old one in the directory is put right at the next start.
