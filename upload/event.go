@@ -12,6 +12,7 @@ const (
 	Restarted                  // the service lost the session; a new one begins at byte 0
 	Afresh                     // a saved upload was not used; Cause says why
 	Progress                   // bytes moved; at most a few times per second
+	Comparing                  // the source is read, to hold it against what was sent before; at most a few times per second
 	Waiting                    // a request failed; the next try is in Delay
 	Warning                    // something is wrong that does not stop the upload; Cause says what
 )
@@ -24,6 +25,8 @@ type Event struct {
 	Size      int64         // of the object, -1 while it is not known
 	Sent      int64         // offset up to which bytes were handed to the network
 	Committed int64         // offset up to which the server holds them durably
+	Compared  int64         // Comparing: offset up to which the source was read
+	ToCompare int64         // Comparing: offset at which that ends
 	Delay     time.Duration // Waiting: how long
 	Retry     int           // Waiting: how many failures in a row this is, from 1
 	Cause     string        // Waiting, Restarted, Afresh, Warning: why, for people

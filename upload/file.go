@@ -10,13 +10,17 @@ import (
 	"gcsup/session"
 )
 
+// rereadStep is after how many bytes it is told how far a long comparison is:
+// many a second for a disk, one in a few seconds for a slow network's.
+const rereadStep = 8 << 20
+
 // fileContent is a source that can be read again.
 type fileContent struct {
 	src      *chunk.Source
 	identity chunk.Identity // of the bytes that sum has hashed
 	sum      *chunk.Running
-	reread   func(n int64) // told how many bytes were read only to be hashed
-	copied   bool          // it is another file than that with which the session began; its bytes are still to be compared
+	reread   func(n, offset, end int64) // told that n bytes up to offset were read only to be hashed, of those up to end
+	copied   bool                       // it is another file than that with which the session began; its bytes are still to be compared
 }
 
 var _ content = (*fileContent)(nil)
@@ -103,21 +107,27 @@ func (f *fileContent) head(ctx context.Context, offset int64) io.Reader {
 	if offset > headLimit && !f.copied {
 		return nil
 	}
-	f.reread(offset)
-	return &untilDone{ctx, io.NewSectionReader(f.src, 0, offset)}
+	return &headReader{ctx: ctx, f: f, end: offset}
 }
 
-// untilDone reads until ctx ends.
-type untilDone struct {
-	ctx context.Context
-	r   io.Reader
+// headReader reads the first bytes of a source until ctx ends.
+type headReader struct {
+	ctx     context.Context
+	f       *fileContent
+	at, end int64
 }
 
-func (u *untilDone) Read(p []byte) (int, error) {
-	if u.ctx.Err() != nil {
-		return 0, context.Cause(u.ctx)
+func (h *headReader) Read(p []byte) (int, error) {
+	if h.at == h.end {
+		return 0, io.EOF
 	}
-	return u.r.Read(p)
+	if h.ctx.Err() != nil {
+		return 0, context.Cause(h.ctx)
+	}
+	n, err := h.f.src.ReadAt(p[:min(int64(len(p)), h.end-h.at)], h.at)
+	h.at += int64(n)
+	h.f.reread(int64(n), h.at, h.end)
+	return n, err
 }
 
 // unchanged compares the identity with the one at the beginning. Where only
@@ -148,7 +158,7 @@ func (f *fileContent) compare(ctx context.Context, checksums ...chunk.Checkpoint
 	var got chunk.Checkpoint
 	for _, want := range checksums {
 		var err error
-		if got, err = f.hash(ctx, got, want.Offset); err != nil {
+		if got, err = f.hashOf(ctx, got, want.Offset, checksums[len(checksums)-1].Offset); err != nil {
 			return err
 		}
 		if got != want {
@@ -160,9 +170,18 @@ func (f *fileContent) compare(ctx context.Context, checksums ...chunk.Checkpoint
 
 // hash goes on from a checksum to another offset.
 func (f *fileContent) hash(ctx context.Context, from chunk.Checkpoint, to int64) (chunk.Checkpoint, error) {
-	if from.Offset == to {
-		return from, nil
+	return f.hashOf(ctx, from, to, to)
+}
+
+// hashOf is hash for a piece of what is read up to end.
+func (f *fileContent) hashOf(ctx context.Context, from chunk.Checkpoint, to, end int64) (chunk.Checkpoint, error) {
+	for from.Offset < to {
+		next, err := f.src.Hash(ctx, from, min(from.Offset+rereadStep, to))
+		if err != nil {
+			return next, err
+		}
+		f.reread(next.Offset-from.Offset, next.Offset, end)
+		from = next
 	}
-	f.reread(to - from.Offset)
-	return f.src.Hash(ctx, from, to)
+	return from, nil
 }

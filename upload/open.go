@@ -102,12 +102,22 @@ func (t *transfer) open(path string) (*chunk.Source, error) {
 	}
 	t.file = &fileContent{
 		src: src, identity: identity, sum: chunk.NewRunning(chunk.Checkpoint{}),
-		reread: func(n int64) { t.res.BytesReread += n },
+		reread: t.reread,
 	}
 	t.content = t.file
 	t.state.Size, t.res.Size = src.Size(), src.Size()
 	t.budget.AtStake = src.Size()
 	return src, nil
+}
+
+// reread notes that bytes of the source were read only for their checksum. What
+// is read at once is not told of.
+func (t *transfer) reread(n, offset, end int64) {
+	t.res.BytesReread += n
+	if now := time.Now(); offset < end && now.Sub(t.reported) >= progressEvery {
+		t.reported = now
+		t.event(Event{Kind: Comparing, Compared: offset, ToCompare: end})
+	}
 }
 
 // fresh uploads a file from byte 0. token, nil without a store, has the path.

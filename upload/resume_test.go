@@ -130,6 +130,34 @@ func TestResumeReadsLittle(t *testing.T) {
 	})
 }
 
+// TestComparingIsTold: reading much of a source again takes time, so whoever
+// watches hears of it.
+func TestComparingIsTold(t *testing.T) {
+	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
+		content := data(48 * mib)
+		path := w.file(content)
+		w.interrupt(path, 40*mib)
+		if n := w.saw(upload.Comparing); n != 0 {
+			t.Errorf("%d Comparing events before there was anything to compare", n)
+		}
+		if err := os.Chmod(path, 0o640); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.uploader().File(w.t.Context(), path, spec); err != nil {
+			t.Fatal(err)
+		}
+		if w.saw(upload.Comparing) == 0 {
+			t.Error("the source was compared, and nobody was told")
+		}
+		for _, e := range w.events {
+			if e.Kind == upload.Comparing && (e.Compared <= 0 || e.Compared >= e.ToCompare || e.ToCompare >= 48*mib) {
+				t.Errorf("Comparing %d of %d", e.Compared, e.ToCompare)
+			}
+		}
+		w.wantObject("obj", content)
+	})
+}
+
 // TestSourceChanged: nothing of a changed file is sent, and the object that was
 // there before stays.
 func TestSourceChanged(t *testing.T) {

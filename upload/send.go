@@ -15,7 +15,8 @@ import (
 // but carries its checksum.
 const smallLimit = 8 << 20
 
-// progressEvery is how often at most Progress is reported while bytes flow.
+// progressEvery is how often at most Progress is reported while bytes flow, and
+// Comparing while they are read.
 const progressEvery = 200 * time.Millisecond
 
 // begin opens a session, or sends a small object whole.

@@ -51,6 +51,8 @@ type eventLine struct {
 	Size        *int64  `json:"size"`
 	Sent        int64   `json:"sent"`
 	Committed   int64   `json:"committed"`
+	Compared    int64   `json:"compared,omitempty"`
+	ToCompare   int64   `json:"to_compare,omitempty"`
 	DelayMS     int64   `json:"delay_ms,omitempty"`
 	Retry       int     `json:"retry,omitempty"`
 	Cause       string  `json:"cause,omitempty"`
@@ -92,6 +94,7 @@ func newEventLine(source, destination string, e upload.Event) eventLine {
 		V: 1, Type: eventType(e.Kind), Source: source, Destination: destination,
 		ID: known(e.ID, e.ID != ""), Size: known(e.Size, e.Size >= 0),
 		Sent: e.Sent, Committed: e.Committed,
+		Compared: e.Compared, ToCompare: e.ToCompare,
 		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, Cause: e.Cause,
 	}
 }
@@ -108,6 +111,8 @@ func eventType(k upload.EventKind) string {
 		return "afresh"
 	case upload.Progress:
 		return "progress"
+	case upload.Comparing:
+		return "comparing"
 	case upload.Waiting:
 		return "waiting"
 	default:

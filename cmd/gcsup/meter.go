@@ -17,6 +17,8 @@ type meter struct {
 	name            string
 	size            int64 // -1 while it is not known
 	sent, committed int64
+	compared        int64     // of the source, which is read to be compared
+	toCompare       int64     // 0 while it is not
 	samples         []sample  // of the last rateOver, oldest first
 	until           time.Time // it waits; zero if not
 	why             string
@@ -24,7 +26,7 @@ type meter struct {
 
 type sample struct {
 	at   time.Time
-	sent int64
+	done int64 // sent, or compared
 }
 
 // rateOver is what the rate is the mean of: long enough to be steady, short
@@ -42,10 +44,10 @@ func newMeter(source string) *meter {
 // note takes an event in.
 func (m *meter) note(e upload.Event, now time.Time) {
 	m.size, m.committed = e.Size, e.Committed
-	if e.Sent < m.sent || e.Kind == upload.Resumed {
-		m.samples = nil // it goes back, or begins in the middle: no speed
+	if e.Sent < m.sent || e.Kind == upload.Resumed || e.Compared < m.compared || e.ToCompare != m.toCompare {
+		m.samples = nil // it goes back, begins in the middle, or does something else: no speed
 	}
-	m.sent = e.Sent
+	m.sent, m.compared, m.toCompare = e.Sent, e.Compared, e.ToCompare
 	m.until = time.Time{}
 	switch e.Kind {
 	case upload.Waiting:
@@ -53,6 +55,8 @@ func (m *meter) note(e upload.Event, now time.Time) {
 		m.why = fmt.Sprintf("%s, retry %d", printable(e.Cause), e.Retry)
 	case upload.Progress, upload.Resumed, upload.Started:
 		m.samples = append(m.samples, sample{now, e.Sent})
+	case upload.Comparing:
+		m.samples = append(m.samples, sample{now, e.Compared})
 	}
 	for len(m.samples) > 2 && now.Sub(m.samples[0].at) > rateOver {
 		m.samples = m.samples[1:]
@@ -68,11 +72,14 @@ func (m *meter) rate(now time.Time) float64 {
 	if now.Sub(first.at) < time.Second {
 		return 0 // too short to tell
 	}
-	return float64(last.sent-first.sent) / max(now.Sub(first.at).Seconds(), 0.1)
+	return float64(last.done-first.done) / max(now.Sub(first.at).Seconds(), 0.1)
 }
 
 // text says it all, without the name.
 func (m *meter) text(now time.Time) string {
+	if m.toCompare > 0 {
+		return m.comparison(now)
+	}
 	var b strings.Builder
 	if m.size > 0 {
 		fmt.Fprintf(&b, "%d%%  ", m.sent*100/m.size)
@@ -89,18 +96,33 @@ func (m *meter) text(now time.Time) string {
 		}
 		return b.String()
 	}
-	if rate := m.rate(now); rate > 0 {
-		fmt.Fprintf(&b, "  %s/s", bytesText(int64(rate)))
-		if m.size > m.sent {
-			eta := time.Duration(float64(m.size-m.sent) / rate * float64(time.Second))
-			fmt.Fprintf(&b, "  ETA %s", eta.Round(time.Second))
-		}
-	}
+	b.WriteString(m.speed(now, m.size-m.sent))
 	return b.String()
+}
+
+// comparison says how far the source was read to be compared.
+func (m *meter) comparison(now time.Time) string {
+	return fmt.Sprintf("comparing with what was sent: %s of %s%s", bytesText(m.compared), bytesText(m.toCompare), m.speed(now, m.toCompare-m.compared))
+}
+
+// speed is the rate, and the time for what is left, as far as they are known.
+func (m *meter) speed(now time.Time, left int64) string {
+	rate := m.rate(now)
+	if rate <= 0 {
+		return ""
+	}
+	text := fmt.Sprintf("  %s/s", bytesText(int64(rate)))
+	if left > 0 {
+		text += fmt.Sprintf("  ETA %s", time.Duration(float64(left)/rate*float64(time.Second)).Round(time.Second))
+	}
+	return text
 }
 
 // shortText is text for a narrow terminal: sent/durable/size.
 func (m *meter) shortText(now time.Time) string {
+	if m.toCompare > 0 {
+		return fmt.Sprintf("comparing %s/%s%s", bytesText(m.compared), bytesText(m.toCompare), m.speed(now, m.toCompare-m.compared))
+	}
 	text := fmt.Sprintf("%s/%s", bytesText(m.sent), bytesText(m.committed))
 	if m.size >= 0 {
 		text += "/" + bytesText(m.size)
@@ -108,17 +130,14 @@ func (m *meter) shortText(now time.Time) string {
 	if !m.until.IsZero() {
 		return fmt.Sprintf("%s  %s, %.0f s left", text, m.why, math.Ceil(max(m.until.Sub(now).Seconds(), 0)))
 	}
-	if rate := m.rate(now); rate > 0 {
-		text += fmt.Sprintf("  %s/s", bytesText(int64(rate)))
-		if m.size > m.sent {
-			text += fmt.Sprintf("  ETA %s", time.Duration(float64(m.size-m.sent)/rate*float64(time.Second)).Round(time.Second))
-		}
-	}
-	return text
+	return text + m.speed(now, m.size-m.sent)
 }
 
 // briefText is for a terminal that has no room for a name.
 func (m *meter) briefText(now time.Time) string {
+	if m.toCompare > 0 {
+		return fmt.Sprintf("comparing %d%%", m.compared*100/m.toCompare)
+	}
 	text := bytesText(m.sent)
 	if m.size > 0 {
 		text = fmt.Sprintf("%d%%", m.sent*100/m.size)

@@ -21,6 +21,9 @@ func TestMeter(t *testing.T) {
 	}
 	waiting := at(upload.Waiting, 40, 30)
 	waiting.Delay, waiting.Retry, waiting.Cause = 8*time.Second, 3, "503\x1b[2J"
+	comparing := func(compared int64) upload.Event {
+		return upload.Event{Kind: upload.Comparing, Size: 100 * mib, Compared: compared * mib, ToCompare: 80 * mib}
+	}
 	for _, c := range []struct {
 		name  string
 		steps []step
@@ -42,6 +45,12 @@ func TestMeter(t *testing.T) {
 		{"waited", []step{{0, waiting}}, 9 * time.Second, "a.bin  40%  40 MiB sent, 30 MiB durable of 100 MiB  trying again: 503?[2J, retry 3"},
 		{"a stream", []step{{0, upload.Event{Kind: upload.Started, Size: -1}}, {time.Second, upload.Event{Kind: upload.Progress, Size: -1, Sent: mib}}}, time.Second,
 			"a.bin  1.0 MiB sent, 0 B durable  1.0 MiB/s"},
+		{"comparing", []step{{0, comparing(10)}, {2 * time.Second, comparing(30)}}, 2 * time.Second,
+			"a.bin  comparing with what was sent: 30 MiB of 80 MiB  10 MiB/s  ETA 5s"},
+		{"comparing once more", []step{{0, comparing(10)}, {2 * time.Second, comparing(30)}, {2 * time.Second, comparing(8)}}, 2 * time.Second,
+			"a.bin  comparing with what was sent: 8.0 MiB of 80 MiB"},
+		{"compared", []step{{0, comparing(10)}, {2 * time.Second, at(upload.Resumed, 80, 80)}}, 3 * time.Second,
+			"a.bin  80%  80 MiB sent, 80 MiB durable of 100 MiB"},
 		{"an empty file", []step{{0, upload.Event{Kind: upload.Started}}}, 0, "a.bin  0 B sent, 0 B durable of 0 B"},
 	} {
 		m := newMeter("a.bin")

@@ -38,7 +38,7 @@ type reporter struct {
 	mu       sync.Mutex
 	current  task
 	progress *progress // nil when quiet, and between uploads
-	printed  time.Time // the last progress event in JSON
+	printed  time.Time // the last of the frequent events in JSON
 	outErr   error     // of writing to out
 }
 
@@ -140,11 +140,12 @@ func (r *reporter) observe(e upload.Event) {
 	}
 	if r.flags.json && !r.flags.quiet {
 		now := time.Now()
-		if e.Kind != upload.Progress || now.Sub(r.printed) >= time.Second {
+		often := e.Kind == upload.Progress || e.Kind == upload.Comparing
+		if !often || now.Sub(r.printed) >= time.Second {
 			r.print(newEventLine(t.source, t.destination, e))
-		}
-		if e.Kind == upload.Progress && now.Sub(r.printed) >= time.Second {
-			r.printed = now
+			if often {
+				r.printed = now
+			}
 		}
 	}
 	switch e.Kind {
