@@ -69,6 +69,9 @@ const (
 	EffectLateCommit Effect = "late-commit"
 	// Do all as usual, send Bytes of the reply's body, then close. [Bytes]
 	EffectCutReply Effect = "cut-reply"
+	// Do all as usual, send Bytes of the reply's body as if there were no more:
+	// JSON that ends in the middle. [Bytes]
+	EffectTruncateReply Effect = "truncate-reply"
 	// Do all as usual, then reset the connection in place of a reply.
 	EffectLoseReply Effect = "lose-reply"
 	// Answer as usual and end the connection: HTTP/1.1 "Connection: close", HTTP/2 GOAWAY.
@@ -188,32 +191,33 @@ func decodeStrictly(data []byte, v any) error {
 type params struct{ status, body, bytes, duration, negative, needStatus, needBytes, needFor bool }
 
 var effects = map[Effect]params{
-	EffectStatus:       {status: true, body: true, needStatus: true},
-	EffectStatusAfter:  {status: true, body: true, needStatus: true, bytes: true},
-	EffectRevoke:       {},
-	EffectReset:        {},
-	EffectClose:        {},
-	EffectCutRequest:   {bytes: true},
-	EffectLateCommit:   {bytes: true, duration: true, needFor: true},
-	EffectCutReply:     {bytes: true},
-	EffectLoseReply:    {},
-	EffectGoAway:       {},
-	EffectStall:        {duration: true},
-	EffectStallBody:    {bytes: true, duration: true},
-	EffectStallReply:   {bytes: true, duration: true},
-	EffectSlowFinalize: {duration: true, needFor: true},
-	EffectDelay:        {duration: true, needFor: true},
-	EffectShortCommit:  {bytes: true, needBytes: true},
-	EffectNoRange:      {},
-	EffectNotFinal:     {},
-	EffectWrongRange:   {bytes: true, negative: true, needBytes: true},
-	EffectForeignWrite: {bytes: true, needBytes: true},
-	EffectRewind:       {bytes: true, needBytes: true},
-	EffectWrongHash:    {},
-	EffectCorrupt:      {bytes: true},
-	EffectGone:         {status: true},
-	EffectNotFound:     {},
-	EffectCancelled:    {},
+	EffectStatus:        {status: true, body: true, needStatus: true},
+	EffectStatusAfter:   {status: true, body: true, needStatus: true, bytes: true},
+	EffectRevoke:        {},
+	EffectReset:         {},
+	EffectClose:         {},
+	EffectCutRequest:    {bytes: true},
+	EffectLateCommit:    {bytes: true, duration: true, needFor: true},
+	EffectCutReply:      {bytes: true},
+	EffectTruncateReply: {bytes: true},
+	EffectLoseReply:     {},
+	EffectGoAway:        {},
+	EffectStall:         {duration: true},
+	EffectStallBody:     {bytes: true, duration: true},
+	EffectStallReply:    {bytes: true, duration: true},
+	EffectSlowFinalize:  {duration: true, needFor: true},
+	EffectDelay:         {duration: true, needFor: true},
+	EffectShortCommit:   {bytes: true, needBytes: true},
+	EffectNoRange:       {},
+	EffectNotFinal:      {},
+	EffectWrongRange:    {bytes: true, negative: true, needBytes: true},
+	EffectForeignWrite:  {bytes: true, needBytes: true},
+	EffectRewind:        {bytes: true, needBytes: true},
+	EffectWrongHash:     {},
+	EffectCorrupt:       {bytes: true},
+	EffectGone:          {status: true},
+	EffectNotFound:      {},
+	EffectCancelled:     {},
 }
 
 var ops = map[Op]bool{

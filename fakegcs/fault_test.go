@@ -249,6 +249,23 @@ func TestEffectsOnReplies(t *testing.T) {
 			}
 		})
 	})
+	t.Run("truncate-reply", func(t *testing.T) {
+		bubble(t, on(fakegcs.OpFinalize, fakegcs.Action{Effect: fakegcs.EffectTruncateReply, Bytes: 10}), func(w *world) {
+			uri := w.start("x")
+			if a := w.do("PUT", uri, data(100)); len(a.body) != 10 || a.StatusCode != 200 || a.ContentLength != 10 {
+				t.Errorf("%v", a)
+			}
+			if a := w.do("PUT", uri, nil, "Content-Range: bytes */100"); a.StatusCode != 200 || a.json(t)["size"] != "100" {
+				t.Errorf("query: %d %s", a.StatusCode, a.body)
+			}
+		})
+		bubble(t, on(fakegcs.OpRead, fakegcs.Action{Effect: fakegcs.EffectTruncateReply, Bytes: 10}), func(w *world) {
+			w.insert("x", string(data(100)))
+			if a := w.do("GET", "/bkt/x", nil); a.body != string(data(10)) || a.ContentLength != 10 {
+				t.Errorf("read %d bytes of %d", len(a.body), a.ContentLength)
+			}
+		})
+	})
 	t.Run("foreign-write", func(t *testing.T) {
 		bubble(t, on(fakegcs.OpQuery, fakegcs.Action{Effect: fakegcs.EffectForeignWrite, Bytes: 2*q + 9}), func(w *world) {
 			uri := w.start("x")

@@ -31,6 +31,22 @@ func (r *reply) set(key, value string) *reply {
 	return r
 }
 
+// truncate leaves the first n bytes of the body, as if there were no more.
+func (r *reply) truncate(n int64) {
+	if r.stream == nil {
+		r.body = r.body[:min(int64(len(r.body)), n)]
+		return
+	}
+	whole := r.stream
+	r.stream = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(whole, n), whole}
+	if r.length >= 0 {
+		r.length = min(r.length, n)
+	}
+}
+
 // text is a plain reply, as the upload servers answer errors: not JSON.
 func textReply(status int, body string) *reply {
 	r := newReply(status).set("Content-Type", "text/plain; charset=utf-8")

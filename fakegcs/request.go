@@ -73,7 +73,7 @@ func parse(r *http.Request) *request {
 	path := r.URL.EscapedPath()
 	upload := false
 	switch {
-	case strings.HasPrefix(path, controlPrefix), path == "/retry_test", strings.HasPrefix(path, "/retry_test/"):
+	case strings.HasPrefix(path, controlPrefix), path == "/retry_test", path == "/retry_tests", strings.HasPrefix(path, "/retry_test/"):
 		q.op = OpControl
 		return q
 	case strings.HasPrefix(path, "/upload/storage/v1/"):
@@ -265,19 +265,19 @@ func (q *request) isSession() bool {
 
 // dataSpan is the object bytes [from, to) that the request carries, for faults
 // that wait for an offset. to is -1 when it is open; ok is false for requests
-// without object bytes.
+// without object bytes. Of a multipart insert the metadata counts, too.
 func (q *request) dataSpan() (from, to int64, ok bool) {
-	switch q.op {
-	case OpInsert, OpPartsPut:
-		return 0, -1, true
-	case OpPut, OpFinalize:
-		if q.rangeErr != nil {
-			return 0, 0, false
-		}
-		if q.contentRange.last < 0 {
-			return q.contentRange.first, -1, true
-		}
+	switch {
+	case q.op == OpInsert, q.op == OpPartsPut:
+	case q.op != OpPut && q.op != OpFinalize, q.rangeErr != nil:
+		return 0, 0, false
+	case q.contentRange.last >= 0:
 		return q.contentRange.first, q.contentRange.last + 1, true
+	default:
+		from = q.contentRange.first
 	}
-	return 0, 0, false
+	if q.ContentLength < 0 {
+		return from, -1, true
+	}
+	return from, from + q.ContentLength, true
 }

@@ -3,6 +3,7 @@ package fakegcs
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -24,8 +25,8 @@ import (
 
 // retryTests are the tests that are going on.
 type retryTests struct {
-	mu    sync.Mutex
-	tests map[string]*retryTest
+	mu   sync.Mutex
+	list []*retryTest
 }
 
 type retryTest struct {
@@ -76,10 +77,22 @@ var (
 
 const resetInstruction = "return-reset-connection"
 
-// parseInstruction turns an instruction into the fault that it stands for. At
-// is the object offset that a request must carry bytes up to, or past, before
-// the instruction is due; 0 is at once.
-func parseInstruction(text string) (do Action, at int64, err error) {
+// instruction is one as it acts.
+type instruction struct {
+	do Action
+	// at is a number of bytes. A request must carry the object up to there, or
+	// past it, before the instruction is due; 0 is at once.
+	at int64
+	// Set on those that wait for a reply of at bytes, instead.
+	onReply bool
+}
+
+// fewBytes are sent of a stream that breaks.
+const fewBytes = 4
+
+// parseInstruction turns an instruction into the fault that it stands for.
+func parseInstruction(text string) (instruction, error) {
+	var err error
 	number := func(s string) int64 {
 		n, convErr := strconv.ParseInt(s, 10, 32)
 		if convErr != nil && err == nil {
@@ -87,108 +100,138 @@ func parseInstruction(text string) (do Action, at int64, err error) {
 		}
 		return n
 	}
+	in := instruction{}
 	switch {
 	case text == resetInstruction:
-		return Action{Effect: EffectReset}, 0, nil
+		in.do.Effect = EffectReset
 	case returnStatus.MatchString(text):
-		do = Action{Effect: EffectStatus, Status: int(number(returnStatus.FindStringSubmatch(text)[1]))}
+		in.do = Action{Effect: EffectStatus, Status: int(number(returnStatus.FindStringSubmatch(text)[1]))}
 	case returnAfter.MatchString(text):
 		m := returnAfter.FindStringSubmatch(text)
-		at = number(m[2]) << 10
-		do = Action{Effect: EffectStatusAfter, Status: int(number(m[1])), Bytes: at}
+		in.at = number(m[2]) << 10
+		in.do = Action{Effect: EffectStatusAfter, Status: int(number(m[1])), Bytes: in.at}
 	case brokenFinal.MatchString(text):
-		do = Action{Effect: EffectCutReply, Bytes: number(brokenFinal.FindStringSubmatch(text)[1])}
+		in.do, in.onReply = Action{Effect: EffectTruncateReply, Bytes: number(brokenFinal.FindStringSubmatch(text)[1])}, true
 	case brokenStream.MatchString(text):
-		do = Action{Effect: EffectCutReply}
+		in.at, in.onReply = fewBytes, true
 		if k := brokenStream.FindStringSubmatch(text)[1]; k != "" {
-			do.Bytes = number(k) << 10
+			in.at = number(k) << 10
 		}
+		in.do = Action{Effect: EffectCutReply, Bytes: in.at}
 	case stallAfter.MatchString(text):
 		m := stallAfter.FindStringSubmatch(text)
-		at = number(m[2]) << 10
-		do = Action{Effect: EffectStallBody, For: time.Duration(number(m[1])) * time.Second}
+		in.at = number(m[2]) << 10
+		in.do = Action{Effect: EffectStallBody, For: max(1, time.Duration(number(m[1]))*time.Second)} // 0 is for ever
 	default:
-		return do, 0, fmt.Errorf("there is no instruction %q", text)
+		err = fmt.Errorf("there is no instruction %q", text)
 	}
 	if err == nil {
-		err = Fault{Do: do}.Validate()
+		err = Fault{Do: in.do}.Validate()
 	}
-	return do, at, err
+	return in, err
 }
 
-// take is what the retry test of q wants done to it, or nil.
-func (t *retryTests) take(q *request) *Action {
+// take is what the retry test of q wants done to it, or nil. Without a reply q
+// has just come in; with one it is done. It fails when there is no such test,
+// since what that should have tested would not be tested.
+func (t *retryTests) take(q *request, rep *reply) (*Action, *apiError) {
 	id := q.Header.Get("x-retry-test-id")
 	if id == "" {
-		return nil
+		return nil, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	test, method := t.tests[id], retryMethod(q)
-	if test == nil || len(test.Instructions[method]) == 0 {
-		return nil
+	test, method := t.find(id), retryMethod(q)
+	switch {
+	case test == nil:
+		return nil, refuse(http.StatusNotFound, "notFound", "Retry Test %s does not exist.", id)
+	case len(test.Instructions[method]) == 0:
+		return nil, nil
 	}
-	do, at, err := parseInstruction(test.Instructions[method][0])
-	if err != nil || !due(q, &do, at) {
-		return nil
+	in, err := parseInstruction(test.Instructions[method][0])
+	if err != nil { // they were all parsed before
+		return nil, errInternal(err)
+	}
+	if in.do.Effect == EffectStallBody && method == retryMethods[OpRead] {
+		in.do.Effect, in.do.Bytes, in.onReply = EffectStallReply, in.at, true
+	}
+	if in.onReply != (rep != nil) || rep == nil && !in.due(q) || rep != nil && !in.dueFor(q, rep) {
+		return nil, nil
 	}
 	test.Instructions[method] = test.Instructions[method][1:]
 	test.Completed = true
 	for left := range maps.Values(test.Instructions) {
 		test.Completed = test.Completed && len(left) == 0
 	}
-	return &do
+	return &in.do, nil
 }
 
-// due tells whether the time of an instruction has come, and fits it to the
-// request. An instruction with an offset waits for the request that carries
-// the upload past it, and a broken final reply for one that has an object as
-// its answer.
-func due(q *request, do *Action, at int64) bool {
-	if do.Effect == EffectStallBody && q.op == OpRead {
-		do.Effect, do.Bytes = EffectStallReply, at
-		return true
-	}
-	switch do.Effect {
+// due tells whether q carries the object as far as the instruction wants.
+func (in *instruction) due(q *request) bool {
+	switch in.do.Effect {
 	case EffectStatusAfter, EffectStallBody:
 		from, to, ok := q.dataSpan()
-		if !ok || to >= 0 && to < at {
-			return false
+		if in.do.Effect == EffectStallBody {
+			in.do.Bytes = max(0, in.at-from)
 		}
-		if do.Effect == EffectStallBody {
-			do.Bytes = max(0, at-from)
-		}
-	case EffectCutReply:
-		return q.op == OpFinalize || q.op == OpInsert || q.op == OpRead || q.op == OpQuery
+		return ok && (to < 0 || to >= in.at)
 	}
 	return true
 }
 
-// control answers the paths under /retry_test.
+// dueFor tells whether r, the answer to q, has as much as the instruction
+// wants: a listing, an error or a 308 must not use up what is for an object.
+func (in *instruction) dueFor(q *request, r *reply) bool {
+	length := r.length
+	if r.stream == nil {
+		length = int64(len(r.body))
+	}
+	if r.status/100 != 2 || q.Method == http.MethodHead {
+		return false
+	}
+	switch in.do.Effect {
+	case EffectTruncateReply:
+		return q.isSession() && length > 0
+	case EffectStallReply:
+		return length < 0 || length > in.at
+	}
+	return length < 0 || length >= in.at
+}
+
+func (t *retryTests) find(id string) *retryTest {
+	if i := t.index(id); i >= 0 {
+		return t.list[i]
+	}
+	return nil
+}
+
+func (t *retryTests) index(id string) int {
+	return slices.IndexFunc(t.list, func(test *retryTest) bool { return test.ID == id })
+}
+
+// control answers the paths /retry_test, /retry_test/ID and /retry_tests.
 func (t *retryTests) control(q *request) *reply {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	id := strings.TrimPrefix(strings.TrimPrefix(q.URL.Path, "/retry_test"), "/")
-	test := t.tests[id]
+	id, single := strings.CutPrefix(q.URL.Path, "/retry_test/")
+	test := t.find(id)
 	switch {
-	case id == "" && q.Method == http.MethodPost:
+	case !single && q.Method == http.MethodPost:
 		test, err := newRetryTest(q)
 		if err != nil {
 			return textReply(http.StatusBadRequest, err.Error()+"\n")
 		}
-		if t.tests == nil {
-			t.tests = map[string]*retryTest{}
-		}
-		t.tests[test.ID] = test
+		t.list = append(t.list, test)
 		return jsonReply(http.StatusOK, test)
-	case id == "" && q.Method == http.MethodGet:
-		return jsonReply(http.StatusOK, map[string]any{"retry_test": slices.Collect(maps.Values(t.tests))})
-	case test == nil:
+	case !single && q.Method == http.MethodGet:
+		return jsonReply(http.StatusOK, map[string]any{"retry_test": append([]*retryTest{}, t.list...)})
+	case single && test == nil:
 		return textReply(http.StatusNotFound, "there is no retry test "+id+"\n")
-	case q.Method == http.MethodGet:
+	case single && q.Method == http.MethodGet:
 		return jsonReply(http.StatusOK, test)
-	case q.Method == http.MethodDelete:
-		delete(t.tests, id)
+	case single && q.Method == http.MethodDelete:
+		i := t.index(id)
+		t.list = slices.Delete(t.list, i, i+1)
 		return jsonReply(http.StatusOK, test)
 	}
 	return textReply(http.StatusMethodNotAllowed, "Method Not Allowed\n")
@@ -203,9 +246,16 @@ func newRetryTest(q *request) (*retryTest, error) {
 	if err := json.Unmarshal(body, test); err != nil {
 		return nil, err
 	}
+	if len(test.Instructions) == 0 {
+		return nil, errors.New(`give instructions, such as {"instructions": {"storage.objects.insert": ["return-503"]}}`)
+	}
 	test.ID, test.Completed = hex.EncodeToString(randomBytes(16)), false
-	if test.Transport == "" {
+	switch test.Transport = strings.ToUpper(test.Transport); test.Transport {
+	case "":
 		test.Transport = "HTTP"
+	case "HTTP":
+	default:
+		return nil, fmt.Errorf("transport %q: this server speaks HTTP only", test.Transport)
 	}
 	methods := slices.AppendSeq([]string{objectUpdate, objectCopy, bucketUpdate}, maps.Values(retryMethods))
 	for method, list := range test.Instructions {
@@ -213,7 +263,7 @@ func newRetryTest(q *request) (*retryTest, error) {
 			return nil, fmt.Errorf("there is no method %q", method)
 		}
 		for _, text := range list {
-			if _, _, err := parseInstruction(text); err != nil {
+			if _, err := parseInstruction(text); err != nil {
 				return nil, err
 			}
 		}

@@ -95,10 +95,122 @@ func TestRetryConformance(t *testing.T) {
 
 func TestRetryTestRefusals(t *testing.T) {
 	w := newWorld(t, nil)
-	for _, body := range []string{`{`, `{"instructions":{"storage.fly":["return-503"]}}`, `{"instructions":{"storage.objects.insert":["return-tea"]}}`, `{"instructions":{"storage.objects.insert":["return-999"]}}`} {
+	for _, body := range []string{`{`, `{}`, `{"instructions":{}}`, `{"instructions":{"storage.objects.get":["return-503"]},"transport":"GRPC"}`, `{"instructions":{"storage.objects.insert":["return-5030-after-1K"]}}`, `{"instructions":{"storage.fly":["return-503"]}}`, `{"instructions":{"storage.objects.insert":["return-tea"]}}`, `{"instructions":{"storage.objects.insert":["return-999"]}}`} {
 		if a := w.do("POST", "/retry_test", []byte(body)); a.StatusCode != 400 {
 			t.Errorf("%s is answered %d", body, a.StatusCode)
 		}
+	}
+	if a := w.do("GET", "/storage/v1/b/bkt", nil, "x-retry-test-id: of-another-server"); a.StatusCode != 404 {
+		t.Errorf("a request of no test: %d", a.StatusCode)
+	}
+}
+
+// The tests that are going on, in the order in which they were made.
+func TestRetryTestList(t *testing.T) {
+	w := newWorld(t, &fakegcs.Options{CreateBuckets: true})
+	list := func() string {
+		var ids []string
+		for _, test := range w.do("GET", "/retry_tests", nil).json(t)["retry_test"].([]any) {
+			ids = append(ids, test.(map[string]any)["id"].(string))
+		}
+		return strings.Join(ids, " ")
+	}
+	if got := list(); got != "" {
+		t.Errorf("at first: %s", got)
+	}
+	var ids []string
+	for range 5 {
+		a := w.do("POST", "/retry_test", []byte(`{"instructions":{"storage.buckets.list":["return-429"]},"transport":"http"}`))
+		ids = append(ids, a.json(t)["id"].(string))
+		if a.json(t)["transport"] != "HTTP" || a.json(t)["completed"] != false {
+			t.Errorf("made: %s", a.body)
+		}
+	}
+	if got := list(); got != strings.Join(ids, " ") {
+		t.Errorf("list: %s, want %s", got, ids)
+	}
+	w.do("DELETE", "/retry_test/"+ids[1], nil)
+	if got := list(); got != strings.Join(append(ids[:1:1], ids[2:]...), " ") {
+		t.Errorf("list after a delete: %s", got)
+	}
+	for _, method := range []string{"DELETE", "GET", "PUT"} {
+		if a := w.do(method, "/retry_test/"+ids[1], nil); a.StatusCode != 404 {
+			t.Errorf("%s of a deleted one: %d", method, a.StatusCode)
+		}
+		if a := w.do(method, "/retry_test", nil); method != "GET" && a.StatusCode != 405 {
+			t.Errorf("%s of all: %d", method, a.StatusCode)
+		}
+	}
+}
+
+// An instruction that waits for so many bytes, or for the object, is not used up
+// by a request or a reply that has less.
+func TestRetryInstructionsWait(t *testing.T) {
+	w := newWorld(t, nil)
+	w.insert("small", "128 bytes or so")
+	w.insert("large", string(data(q)))
+	for _, test := range []struct {
+		method, instruction string
+		before              func(id string) // leaves it alone
+		on                  func(id string) // consumes it
+	}{
+		{"insert", "return-broken-stream-final-chunk-after-5B", func(id string) {
+			w.insertWith("x", "x", id)
+			uri := w.start("x", id)
+			w.do("PUT", uri, nil, "Content-Range: bytes */*", id)
+			w.do("PUT", uri, data(q), chunkRange(0, q, "*"), id)
+			w.do("PUT", uri, data(q), chunkRange(2*q, 3*q, "*"), id) // 503
+			w.do("DELETE", uri, nil, id)
+		}, func(id string) {
+			uri := w.start("x", id)
+			if a := w.do("PUT", uri, data(9), id); a.StatusCode != 200 || a.body != `{`+"\n"+`  "` || a.ContentLength != 5 {
+				t.Errorf("final reply: %d, length %d, %q", a.StatusCode, a.ContentLength, a.body)
+			}
+			if a := w.do("PUT", uri, nil, "Content-Range: bytes */*", id); a.json(t)["size"] != "9" {
+				t.Errorf("final reply, again: %s", a.body)
+			}
+		}},
+		{"get", "return-broken-stream-after-256K", func(id string) {
+			w.do("GET", "/bkt/small", nil, id)
+			w.do("GET", "/bkt/none", nil, id)
+			w.do("HEAD", "/bkt/large", nil, id)
+			w.do("GET", "/bkt/large", nil, "Range: bytes=1-", id)
+		}, func(id string) {
+			if a, err := w.try("GET", "/bkt/large", nil, id); err == nil || len(a.body) > q {
+				t.Errorf("broken stream: %d bytes, %v", len(a.body), err)
+			}
+		}},
+		{"get", "return-broken-stream", func(id string) {
+			w.do("GET", "/bkt/small", nil, "Range: bytes=0-2", id)
+		}, func(id string) {
+			if a, err := w.try("GET", "/storage/v1/b/bkt/o/small?alt=media", nil, id); err == nil || a.body != "128 " {
+				t.Errorf("broken stream: %q, %v", a.body, err)
+			}
+		}},
+		{"get", "stall-for-0s-after-255K", func(id string) { w.do("GET", "/bkt/small", nil, id) }, func(id string) { w.do("GET", "/bkt/large", nil, id) }},
+		{"insert", "return-503-after-256K", func(id string) {
+			w.insertWith("x", string(data(q-1)), id)
+			uri := w.start("x", id)
+			w.do("PUT", uri, data(q-1), fmt.Sprintf("Content-Range: bytes 0-*/%d", q-1), id)
+		}, func(id string) {
+			if a := w.do("PUT", w.start("x", id), data(q), "Content-Range: bytes 0-*/*", id); a.StatusCode != 503 {
+				t.Errorf("after 256K: %d", a.StatusCode)
+			}
+		}},
+	} {
+		t.Run(test.instruction, func(t *testing.T) {
+			body := fmt.Sprintf(`{"instructions":{"storage.objects.%s":[%q]}}`, test.method, test.instruction)
+			id := w.do("POST", "/retry_test", []byte(body)).json(t)["id"].(string)
+			completed := func() bool { return w.do("GET", "/retry_test/"+id, nil).json(t)["completed"] == true }
+			test.before("x-retry-test-id: " + id)
+			if completed() {
+				t.Fatal("it was consumed by what it is not for")
+			}
+			test.on("x-retry-test-id: " + id)
+			if !completed() {
+				t.Error("it was not consumed")
+			}
+		})
 	}
 }
 
@@ -120,7 +232,7 @@ func TestRetryInstructions(t *testing.T) {
 			t.Errorf("status %d after %v", a.StatusCode, time.Since(start))
 		}
 		broken := create("return-broken-stream-final-chunk-after-9B", "storage.objects.insert")
-		if a, err := w.try("PUT", w.start("y", broken), data(100), broken); err == nil || len(a.body) != 9 {
+		if a, err := w.try("PUT", w.start("y", broken), data(100), broken); err != nil || len(a.body) != 9 {
 			t.Errorf("final reply: %d bytes, %v", len(a.body), err)
 		}
 		download := create("return-broken-stream-after-256K", "storage.objects.get")
@@ -132,7 +244,7 @@ func TestRetryInstructions(t *testing.T) {
 		if a := w.do("GET", "/bkt/x", nil, stall); a.body != string(data(2*q)) || time.Since(start) < 2*time.Second {
 			t.Errorf("stalled download: %d bytes after %v", len(a.body), time.Since(start))
 		}
-		if a := w.do("GET", "/retry_test", nil); strings.Count(a.body, `"completed": true`) != 4 {
+		if a := w.do("GET", "/retry_tests", nil); strings.Count(a.body, `"completed": true`) != 4 {
 			t.Errorf("not all are completed: %s", a.body)
 		}
 	})

@@ -295,9 +295,26 @@ func (a *Action) is(e Effect) bool { return a != nil && a.Effect == e }
 // hangup is the reply of a fault that sends none.
 var hangup = &reply{}
 
-// answer lets the fault plan act on q before its operation is done, and does
-// it.
+// answer does what q asks for, with what the fault plan and retry tests want
+// done to it.
 func (s *Server) answer(q *request) *reply {
+	r := s.respond(q)
+	if q.op == OpControl || r == hangup {
+		return r
+	}
+	if q.fault == nil {
+		if do, err := s.retry.take(q, r); err == nil { // else it is the answer
+			q.fault = do
+		}
+	}
+	if q.fault.is(EffectTruncateReply) {
+		r.truncate(q.fault.Bytes)
+	}
+	return r
+}
+
+// respond lets faults act on q before its operation is done, and does it.
+func (s *Server) respond(q *request) *reply {
 	if q.op == OpControl {
 		return s.control(q)
 	}
@@ -307,7 +324,11 @@ func (s *Server) answer(q *request) *reply {
 	}
 	q.fault = s.plan.take(q)
 	if q.fault == nil {
-		q.fault = s.retry.take(q)
+		do, err := s.retry.take(q, nil)
+		if err != nil {
+			return err.reply(q.xml)
+		}
+		q.fault = do
 	}
 	if f := q.fault; f != nil {
 		switch f.Effect {

@@ -325,10 +325,12 @@ func (t *transfer) failed(e *session.Error, more error) error {
 // wrong before, if anything.
 func (t *transfer) interrupted(ctx context.Context, last error) error {
 	cause := context.Cause(ctx)
+	// What was sent and not acknowledged may well be there.
+	where := fmt.Sprintf("upload interrupted, %d bytes acknowledged of %d sent", t.state.Committed, max(t.sent, t.state.Committed))
 	if last == nil || errors.Is(last, cause) {
-		return fmt.Errorf("upload interrupted at offset %d: %w", t.state.Committed, cause)
+		return fmt.Errorf("%s: %w", where, cause)
 	}
-	return fmt.Errorf("upload interrupted at offset %d: %w (before that: %w)", t.state.Committed, cause, last)
+	return fmt.Errorf("%s: %w (before that: %w)", where, cause, last)
 }
 
 // event completes an event and hands it to the observer.
