@@ -195,7 +195,13 @@ func (in *instruction) dueFor(q *request, r *reply) bool {
 	case EffectStallReply:
 		return length < 0 || length > in.at
 	}
-	return length < 0 || length >= in.at
+	if length < in.at && length >= 0 {
+		return false
+	}
+	if length == in.at { // with all its bytes the reply would be whole
+		in.do.Bytes = max(0, length-1)
+	}
+	return true
 }
 
 func (t *retryTests) find(id string) *retryTest {
