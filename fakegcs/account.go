@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -13,7 +14,7 @@ type Request struct {
 	Time         time.Time     `json:"time"` // when it came in
 	Elapsed      time.Duration `json:"elapsed_ns"`
 	Method       string        `json:"method"`
-	Path         string        `json:"path"` // with the query; an upload_id is shown as REDACTED
+	Path         string        `json:"path"` // with the query; secrets such as an upload_id are shown as REDACTED
 	Op           Op            `json:"op"`
 	Bucket       string        `json:"bucket,omitempty"`
 	Object       string        `json:"object,omitempty"`
@@ -68,14 +69,28 @@ func (s *Server) note(q *request, out *sent, start time.Time) {
 	}
 }
 
-// redact is the URL without the secret of a session.
+// redact is the URL without what is a secret in it: that of a session, a token,
+// a signature. It takes the query as it is written: also of a parameter that
+// can't be parsed the value must not show.
 func redact(u *url.URL) string {
-	query := u.Query()
-	if !query.Has("upload_id") {
+	if u.RawQuery == "" {
 		return u.RequestURI()
 	}
-	query.Set("upload_id", "REDACTED")
-	return u.EscapedPath() + "?" + query.Encode()
+	separator := func(c rune) bool { return c == '&' || c == ';' }
+	params := strings.FieldsFunc(u.RawQuery, separator)
+	for i, param := range params {
+		name, _, given := strings.Cut(param, "=")
+		if plain, err := url.QueryUnescape(name); err == nil {
+			name = plain
+		}
+		switch strings.ToLower(name) {
+		case "upload_id", "access_token", "key", "signature", "x-goog-signature", "x-amz-signature":
+			if given {
+				params[i] = name + "=REDACTED"
+			}
+		}
+	}
+	return u.EscapedPath() + "?" + strings.Join(params, "&")
 }
 
 func (a *account) add(r Request) {

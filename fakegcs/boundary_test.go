@@ -176,7 +176,10 @@ func TestRefusals(t *testing.T) {
 		{"PATCH", "/storage/v1/b/bkt/o/a", "[", nil, 400, "parseError"},
 		{"POST", "/storage/v1/b/bkt/o/a/compose", `{}`, nil, 400, "at least one"},
 		{"POST", "/storage/v1/b/bkt/o/a/fly", "", nil, 501, "does not implement"},
-		{"POST", "/upload/storage/v1/b/bkt/o?name=x", "", nil, 405, ""},
+		{"POST", "/upload/storage/v1/b/bkt/o?name=x", "", nil, 400, `"reason": "wrongUrlForUpload"`},
+		{"POST", "/storage/v1/b/bkt/o?name=x", "x", nil, 400, "Upload requests must include an uploadType URL parameter and a URL path beginning with /upload/"},
+		{"POST", "/storage/v1/b/bkt/o?name=x&uploadType=media", "x", nil, 400, `"reason": "wrongUrlForUpload"`},
+		{"POST", "/storage/v1/b/bkt/o/a", "x", nil, 405, ""},
 		{"POST", "/upload/storage/v1/b/bkt/o?name=x&uploadType=tea", "", nil, 400, "tea"},
 		{"POST", "/upload/storage/v1/b/bkt/o?name=x&upload_id=y", "", nil, 405, ""},
 		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=.well-known/acme-challenge/x", "", nil, 400, "not valid"},
@@ -186,6 +189,15 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=multipart&name=x", "--b", []string{"Content-Type: multipart/related; boundary=b"}, 400, "Malformed multipart"},
 		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=multipart&name=x", "", []string{"Content-Type: text/plain"}, 400, "Unsupported content"},
 		{"GET", "/storage/v1/nonsense", "", nil, 404, ""},
+		{"POST", "/storage/v1/b", `{"name":"other","storageClass":"LUKEWARM"}`, nil, 400, `"message": "Invalid storage class"`},
+		{"GET", "/storage/v1/b/other", "", nil, 404, ""},
+		{"PATCH", "/storage/v1/b/bkt", `{"storageClass":"LUKEWARM"}`, nil, 400, `"reason": "invalid"`},
+		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x", `{"storageClass":"LUKEWARM"}`, []string{"Content-Type: application/json"}, 400, "Invalid storage class"},
+		{"POST", "/bkt/x", "", []string{"x-goog-resumable: start", "x-goog-storage-class: LUKEWARM"}, 400, "Invalid storage class"},
+		{"PUT", "/bkt/x", "x", []string{"x-goog-storage-class: LUKEWARM"}, 400, "Invalid storage class"},
+		{"POST", "/storage/v1/b/bkt/o/a/rewriteTo/b/bkt/o/b", `{"storageClass":"LUKEWARM"}`, nil, 400, "Invalid storage class"},
+		{"POST", "/storage/v1/b/bkt/o/b/compose", `{"sourceObjects":[{"name":"a"}],"destination":{"storageClass":"LUKEWARM"}}`, nil, 400, "Invalid storage class"},
+		{"POST", "/storage/v1/b/bkt/o/a/rewriteTo/b/bkt/o/c", `{"storageClass":"nearline"}`, nil, 200, `"storageClass": "NEARLINE"`},
 	} {
 		a := w.do(test.method, test.path, []byte(test.body), test.headers...)
 		if a.StatusCode != test.status || !strings.Contains(a.body, test.has) {
@@ -323,5 +335,28 @@ func TestTooLarge(t *testing.T) {
 	}
 	if a := w.do("PUT", w.start("x"), data(q), fmt.Sprintf("Content-Range: bytes %d-%d/*", most, most+q-1)); a.StatusCode != 413 {
 		t.Errorf("a chunk beyond: %d, want 413", a.StatusCode)
+	}
+}
+
+// A request for an object's bytes is answered with the bare message when it
+// fails, also in the JSON API.
+func TestMediaErrors(t *testing.T) {
+	w := newWorld(t, nil)
+	w.insert("a", "a")
+	for _, test := range []struct {
+		path, header string
+		status       int
+		body         string
+	}{
+		{"/storage/v1/b/bkt/o/b?alt=media", "Range: bytes=0-", 404, "No such object: bkt/b"},
+		{"/download/storage/v1/b/bkt/o/b?alt=media", "Accept: */*", 404, "No such object: bkt/b"},
+		{"/storage/v1/b/nothing/o/b?alt=media", "Accept: */*", 404, "The specified bucket does not exist."},
+		{"/storage/v1/b/bkt/o/a?alt=media", "Range: bytes=9-", 416, "Request range not satisfiable"},
+		{"/storage/v1/b/bkt/o/a?alt=media&ifGenerationMatch=1", "Accept: */*", 412, "At least one of the pre-conditions you specified did not hold."},
+	} {
+		a := w.do("GET", test.path, nil, test.header)
+		if a.StatusCode != test.status || a.body != test.body || a.Header.Get("Content-Type") != "text/html; charset=UTF-8" {
+			t.Errorf("%s = %d %s %q, want %d %q", test.path, a.StatusCode, a.Header.Get("Content-Type"), a.body, test.status, test.body)
+		}
 	}
 }

@@ -124,8 +124,19 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 		case "location":
 			err = json.Unmarshal(raw, &r.Location)
 			r.Location = strings.ToUpper(r.Location)
+			r.LocationType = locationType(r.Location)
 		case "storageClass":
-			err = json.Unmarshal(raw, &r.StorageClass)
+			var class string
+			if err = json.Unmarshal(raw, &class); err != nil {
+				break
+			}
+			class, refused := storageClass(class)
+			if refused != nil {
+				return refused
+			}
+			if class != "" {
+				r.StorageClass = class
+			}
 		case "defaultEventBasedHold":
 			r.DefaultEventBasedHold = false
 			err = json.Unmarshal(raw, &r.DefaultEventBasedHold)
@@ -165,6 +176,19 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 		}
 	}
 	return nil
+}
+
+// locationType tells what kind of place a bucket is in,
+// https://cloud.google.com/storage/docs/locations. Which regions there are is
+// not checked: the list grows.
+func locationType(location string) string {
+	switch location {
+	case "US", "EU", "ASIA":
+		return "multi-region"
+	case "NAM4", "EUR4", "EUR5", "EUR7", "EUR8", "ASIA1":
+		return "dual-region"
+	}
+	return "region"
 }
 
 // merge is the patch of a string map: a null takes the key away. The result is

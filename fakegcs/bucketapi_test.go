@@ -7,6 +7,16 @@ import (
 )
 
 // A list of buckets has pages, in both APIs the prefix counts.
+func TestLocations(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, test := range [][3]string{{"eu", "EU", "multi-region"}, {"NAM4", "NAM4", "dual-region"}, {"europe-west3", "EUROPE-WEST3", "region"}} {
+		a := w.do("POST", "/storage/v1/b", []byte(`{"name":"in-`+strings.ToLower(test[0])+`","location":"`+test[0]+`"}`))
+		if m := a.json(t); a.StatusCode != 200 || m["location"] != test[1] || m["locationType"] != test[2] {
+			t.Errorf("%v: %d %s", test, a.StatusCode, a.body)
+		}
+	}
+}
+
 func TestBucketPages(t *testing.T) {
 	w := newWorld(t, nil) // has "bkt"
 	for _, name := range []string{"pag-c", "pag-a", "pag-d", "pag-b"} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -167,24 +168,44 @@ func (a Action) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements [json.Unmarshaler]. Unknown fields are refused.
 func (a *Action) UnmarshalJSON(data []byte) error {
 	var j actionJSON
-	if err := decodeStrictly(data, &j); err != nil {
+	if err := decodeStrictly(data, &j, "do"); err != nil {
 		return err
 	}
 	*a = Action{j.Effect, j.Status, j.Reason, j.Message, j.Body, j.ContentType, j.RetryAfter, j.Early, j.Bytes, 0}
 	if j.For != "" {
 		d, err := time.ParseDuration(j.For)
 		if err != nil {
-			return fmt.Errorf("for: %q is not a duration such as \"1.5s\"", j.For)
+			return fmt.Errorf("do.for: %q is not a duration such as \"1.5s\"", j.For)
 		}
 		a.For = d
 	}
 	return nil
 }
 
-func decodeStrictly(data []byte, v any) error {
+// decodeStrictly decodes what stands at path in a fault.
+func decodeStrictly(data []byte, v any, path ...string) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	return dec.Decode(v)
+	err := dec.Decode(v)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its own text names Go types
+		want := "an object"
+		switch wrong.Type.Kind() {
+		case reflect.Int, reflect.Int64:
+			want = "a whole number"
+		case reflect.String:
+			want = "text"
+		case reflect.Bool:
+			want = "true or false"
+		}
+		if wrong.Field != "" {
+			path = append(path, wrong.Field)
+		}
+		if len(path) == 0 {
+			return fmt.Errorf("want %s, not %s", want, wrong.Value)
+		}
+		return fmt.Errorf("%s: want %s, not %s", strings.Join(path, "."), want, wrong.Value)
+	}
+	return err
 }
 
 // params are the Action fields that an effect uses.

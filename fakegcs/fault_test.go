@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -383,6 +384,15 @@ func TestParseFaults(t *testing.T) {
 		{"[\n{\"do\":{\"effect\":\"reset\"}},\n\n{\"match\":{\"oops\":1},\"do\":{\"effect\":\"reset\"}}]", `line 4: fault 2: json: unknown field "oops"`},
 		{`[{"do":{"effect":"reset","oops":1}}]`, `unknown field "oops"`},
 		{`[{"do":{}}]`, "do.effect: missing"},
+		{"[\n{\"do\":{\"effect\":\"status\",\"status\":\"503\"}}]", "line 2: fault 1: do.status: want a whole number, not string"},
+		{`[{"do":{"effect":"delay","for":5}}]`, "do.for: want text, not number"},
+		{`[{"do":{"effect":"status","status":503,"early":"yes"}}]`, "do.early: want true or false, not string"},
+		{`[{"match":{"op":"put","nth":1.5},"do":{"effect":"reset"}}]`, "match.nth: want a whole number, not number 1.5"},
+		{`[{"do":{"effect":"reset"},"times":"x"}]`, "times: want a whole number, not string"},
+		{`[{"match":"put","do":{"effect":"reset"}}]`, "match: want an object, not string"},
+		{`[{"do":"reset"}]`, "do: want an object, not string"},
+		{`[{"do":{"effect":"delay","for":"5"}}]`, `do.for: "5" is not a duration`},
+		{`[5]`, "fault 1: want an object, not number"},
 		{`[{"do":{"effect":"explode"}}]`, `there is no effect "explode"`},
 		{`[{"match":{"op":"fly"},"do":{"effect":"reset"}}]`, `there is no operation "fly"`},
 		{`[{"do":{"effect":"status"}}]`, "do.status: missing"},
@@ -517,4 +527,45 @@ func TestStallInReply(t *testing.T) {
 			})
 		}
 	}
+}
+
+// However much another client writes, it takes no memory, and the server can be
+// closed meanwhile.
+func TestLargeForeignWrite(t *testing.T) {
+	large := func(n int64) *fakegcs.Options {
+		return &fakegcs.Options{NoMD5: true, Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectForeignWrite, Bytes: n}}}}
+	}
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	w := newWorld(t, large(1<<30))
+	uri := w.start("x")
+	w.put(uri, 0, q+5, fmt.Sprint(q+5+1<<30)) // poisons nothing: it is not short
+	before := heap()
+	if got := w.committed(uri); got != fmt.Sprintf("bytes=0-%d", q+1<<30-1) {
+		t.Errorf("committed %q", got)
+	}
+	if after := heap(); after > before+16<<20 {
+		t.Errorf("a foreign write of 1 GiB holds %d bytes", after-before)
+	}
+
+	opts := large(5 << 40)
+	opts.Discard = true
+	w = newWorld(t, opts)
+	uri = w.start("x")
+	done := make(chan error)
+	go func() {
+		_, err := w.try("PUT", uri, nil, "Content-Range: bytes */*")
+		done <- err
+	}()
+	for w.gcs.FaultReport()[0].Fired == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := w.gcs.Close(); err != nil {
+		t.Error(err)
+	}
+	<-done
 }

@@ -256,6 +256,10 @@ func (s *Server) newXMLObject(q *request) (*Object, checksums, *apiError) {
 		ContentLanguage: h.Get("Content-Language"), CacheControl: h.Get("Cache-Control"), StorageClass: h.Get("X-Goog-Storage-Class"),
 		Metadata: addMetadataHeaders(nil, h, "X-Goog-Meta-"),
 	}
+	var refused *apiError
+	if o.StorageClass, refused = storageClass(o.StorageClass); refused != nil {
+		return nil, checksums{}, refused
+	}
 	if v := h.Get("X-Goog-Custom-Time"); v != "" {
 		t, err := time.Parse(time.RFC3339, v)
 		if err != nil {

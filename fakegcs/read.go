@@ -94,11 +94,11 @@ func objectHeaders(r *reply, o *Object) {
 func (s *Server) read(q *request) *reply {
 	v, refused := s.lookup(q)
 	if refused != nil {
-		return refused.reply(q.xml)
+		return refused.mediaReply(q.xml)
 	}
 	fail := func(e *apiError) *reply {
 		v.blob.release()
-		return e.reply(q.xml)
+		return e.mediaReply(q.xml)
 	}
 	if err := mayRead(v.Object, q.Header, "x-goog-encryption-"); err != nil {
 		return fail(err)
@@ -138,7 +138,7 @@ func (s *Server) read(q *request) *reply {
 		z, err := gzip.NewReader(section)
 		if err != nil {
 			_ = r.stream.Close()
-			return invalid("The object has Content-Encoding gzip but is not gzip: %v", err).reply(q.xml)
+			return invalid("The object has Content-Encoding gzip but is not gzip: %v", err).mediaReply(q.xml)
 		}
 		r.stream, r.length = &unzipped{z, r.stream}, -1
 		r.header.Del("Content-Encoding")

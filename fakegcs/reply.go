@@ -155,6 +155,21 @@ func (e *apiError) reply(asXML bool) *reply {
 	return r
 }
 
+// mediaReply is the error of a request for an object's bytes: the JSON API
+// answers it with the bare message there.
+func (e *apiError) mediaReply(asXML bool) *reply {
+	if asXML {
+		return e.reply(true)
+	}
+	bare := *e
+	bare.text = true
+	r := bare.reply(false)
+	if len(r.body) > 0 {
+		r.set("Content-Type", "text/html; charset=UTF-8")
+	}
+	return r
+}
+
 func domain(reason string) string {
 	switch {
 	case strings.HasSuffix(reason, "LimitExceeded"):

@@ -241,6 +241,16 @@ func (q *request) parseXML(path string) {
 	}
 }
 
+// misdirected tells whether q is to insert an object, but its URL is not for
+// that: it has no uploadType, or the path of metadata.
+func (q *request) misdirected() bool {
+	path := strings.TrimSuffix(q.URL.EscapedPath(), "/")
+	if q.op != OpUnknown || q.xml || q.Method != http.MethodPost || q.query.Has("upload_id") || !strings.HasSuffix(path, "/b/"+url.PathEscape(q.bucket)+"/o") {
+		return false
+	}
+	return q.query.Get("uploadType") == "" || strings.HasPrefix(path, "/storage/")
+}
+
 // base is the server's own URL as the client sees it, for the links in
 // replies: a session URI must lead back the way the request came.
 func (q *request) base() string {

@@ -133,15 +133,15 @@ func (s *Server) onSession(q *request) *reply {
 
 // forget drops a session that is too old, or that a fault took away.
 func (s *Server) forget(u *session) {
+	u.mu.Lock() // for all of it: what is still writing must not bring the record back
+	defer u.mu.Unlock()
 	s.mu.Lock()
 	delete(s.sessions, u.ID)
-	s.mu.Unlock() // before u.mu is taken: finalize takes them the other way round
+	s.mu.Unlock()
 	if err := s.disk.removeSession(u.ID); err != nil {
 		s.log.Warn("fakegcs: remove session", "err", err)
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.State == active { // what is still writing to it must stop
+	if u.State == active {
 		u.State = cancelled
 		u.sum.idle()
 		u.blob.release()
@@ -389,7 +389,7 @@ func (s *Server) receive(q *request, u *session, w *writer, a admission, before 
 			s.buffers.put(p)
 			return nil
 		}
-		takeErr = s.takeLocked(u, p[:keep])
+		takeErr = s.takeLocked(u, p[:keep], true)
 		return takeErr
 	})
 	if takeErr != nil {
@@ -468,9 +468,13 @@ func decodeObject(data []byte) (*Object, checksums, *apiError) {
 		}
 	}
 	o := d.Object
+	class, err := storageClass(o.StorageClass)
+	if err != nil {
+		return nil, checksums{}, err
+	}
 	return &Object{
 		Bucket: o.Bucket, Name: o.Name, ContentType: o.ContentType, ContentEncoding: o.ContentEncoding, ContentDisposition: o.ContentDisposition,
-		ContentLanguage: o.ContentLanguage, CacheControl: o.CacheControl, StorageClass: o.StorageClass, Metadata: o.Metadata, Contexts: o.Contexts,
+		ContentLanguage: o.ContentLanguage, CacheControl: o.CacheControl, StorageClass: class, Metadata: o.Metadata, Contexts: o.Contexts,
 		TemporaryHold: o.TemporaryHold, EventBasedHold: o.EventBasedHold, Retention: o.Retention, CustomTime: o.CustomTime, KMSKeyName: o.KMSKeyName,
 	}, checksums{d.CRC32C, d.MD5}, nil
 }

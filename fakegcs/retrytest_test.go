@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -321,6 +322,24 @@ func TestControl(t *testing.T) {
 	last := list[len(list)-1]
 	if last.Op != fakegcs.OpFinalize || last.Object != "x" || last.ContentRange != "bytes 0-4/5" || last.Received != 5 || last.Status != 200 || !strings.Contains(last.Path, "upload_id=REDACTED") {
 		t.Errorf("last request: %+v", last)
+	}
+}
+
+// What the server remembers of a request, and logs, has none of the secrets in
+// it.
+func TestRequestsKeepNoSecrets(t *testing.T) {
+	var log strings.Builder
+	w := newWorld(t, &fakegcs.Options{OnRequest: func(r fakegcs.Request) { fmt.Fprintln(&log, r, slog.AnyValue(r).Resolve()) }})
+	const secret = "s3cret"
+	for _, query := range []string{
+		"upload_id=" + secret, "a=b&upload_id=" + secret + "&c=d", "upload%5Fid=" + secret, "upload_id=" + secret + ";a=b", "upload_id=" + secret + "%zz", "UPLOAD_ID=" + secret,
+		"access_token=" + secret, "key=" + secret, "X-Goog-Signature=" + secret, "Signature=" + secret, "upload_id=1&upload_id=" + secret,
+	} {
+		w.do("GET", "/storage/v1/b/bkt?"+query, nil, "Authorization: Bearer "+secret, "x-goog-encryption-key: "+secret, "Cookie: "+secret)
+	}
+	w.do("GET", "/storage/v1/b/bkt?fields=name&prettyPrint", nil)
+	if a := w.do("GET", "/_fakegcs/requests", nil); strings.Contains(a.body+log.String(), secret) || strings.Count(a.body, "REDACTED") < 11 || !strings.Contains(a.body, `bkt?fields=name&prettyPrint"`) {
+		t.Errorf("requests: %s\nlog: %s", a.body, log.String())
 	}
 }
 

@@ -460,6 +460,9 @@ func (s *Server) delete(q *request) *reply {
 // the URL or the method is wrong.
 func (s *Server) unknown(q *request) *reply {
 	switch {
+	case q.misdirected():
+		// https://github.com/google/google-api-javascript-client/issues/200
+		return refuse(http.StatusBadRequest, "wrongUrlForUpload", "Upload requests must include an uploadType URL parameter and a URL path beginning with /upload/").reply(false)
 	case q.upload != "" || q.query.Has("upload_id"):
 		return refuse(http.StatusMethodNotAllowed, "methodNotAllowed", "Method Not Allowed").reply(q.xml)
 	case q.bucket != "" && len(q.rest) == 0:

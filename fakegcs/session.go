@@ -167,14 +167,17 @@ func (u *session) committedLocked(now time.Time) int64 {
 	return u.blob.size()
 }
 
-// takeLocked commits p, of which it becomes the owner.
-func (s *Server) takeLocked(u *session, p []byte) error {
+// takeLocked commits p, which nobody changes any more. It goes back to the pool
+// when it is from there and not needed any longer.
+func (s *Server) takeLocked(u *session, p []byte, pooled bool) error {
 	kept, err := u.blob.append(p, true)
 	if err != nil {
-		s.buffers.put(p)
+		if pooled {
+			s.buffers.put(p)
+		}
 		return err
 	}
-	u.sum.add(p, !kept)
+	u.sum.add(p, pooled && !kept)
 	if u.blob.size()-u.Size >= checkpointEvery {
 		return s.saveLocked(u)
 	}

@@ -71,6 +71,17 @@ func checkName(name string) *apiError {
 	return nil
 }
 
+// storageClass is the class of that name, https://cloud.google.com/storage/docs/storage-classes,
+// with the legacy ones. The text is the service's,
+// https://github.com/googleapis/python-storage/issues/879.
+func storageClass(name string) (string, *apiError) {
+	switch class := strings.ToUpper(name); class {
+	case "", "STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE", "RAPID", "MULTI_REGIONAL", "REGIONAL", "DURABLE_REDUCED_AVAILABILITY":
+		return class, nil
+	}
+	return "", invalid("Invalid storage class")
+}
+
 // publish makes an object of the bytes in blob: it becomes the live generation
 // of its name, all at once, if the preconditions hold. o has the metadata that
 // the uploader gave, with size and checksums. The object takes over the caller's

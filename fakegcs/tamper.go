@@ -1,8 +1,8 @@
 package fakegcs
 
 import (
-	"io"
 	"net/http"
+	"time"
 )
 
 // Faults that change what a session holds behind the client's back, for good.
@@ -17,16 +17,17 @@ func (s *Server) tamper(q *request, u *session) *apiError {
 	if err != nil {
 		return err
 	}
+	var failed error
+	if q.fault.Effect == EffectForeignWrite {
+		failed = s.writeForeign(q, u, w, q.fault.Bytes)
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	defer u.resignLocked(w)
 	if u.State != active {
 		return nil
 	}
-	var failed error
-	if q.fault.Effect == EffectForeignWrite {
-		failed = s.writeForeignLocked(u, q.fault.Bytes)
-	} else {
+	if q.fault.Effect == EffectRewind {
 		failed = s.rewindLocked(u, q.fault.Bytes)
 	}
 	switch {
@@ -41,13 +42,36 @@ func (s *Server) tamper(q *request, u *session) *apiError {
 	return nil
 }
 
-// writeForeignLocked commits n zeros, as another client that uses the same
-// session would its own bytes; never more than the upload's total.
-func (s *Server) writeForeignLocked(u *session, n int64) error {
-	if u.Total >= 0 {
-		n = min(n, u.Total-u.blob.size())
+// writeForeign commits n zeros, as another client that uses the same session
+// would its own bytes; never more than the upload's total. w is its turn, which
+// q has for it. However many they are, they take a quantum of memory, and others
+// can ask the session meanwhile.
+func (s *Server) writeForeign(q *request, u *session, w *writer, n int64) error {
+	zeros := make([]byte, quantum)
+	step := func() (more bool, err error) {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if u.writer != w || u.State != active {
+			return false, nil
+		}
+		size := u.blob.size()
+		k := min(n, quantum-size%quantum, maxObject-size)
+		if u.Total >= 0 {
+			k = min(k, u.Total-size)
+		}
+		if k <= 0 {
+			return false, nil
+		}
+		n -= k
+		return true, s.takeLocked(u, zeros[:k], false)
 	}
-	return readQuanta(io.LimitReader(zeros{}, n), u.blob.size(), &s.buffers, func(p []byte) error { return s.takeLocked(u, p) })
+	for q.Context().Err() == nil && s.ctx.Err() == nil {
+		w.in.latest.Store(time.Now().UnixNano()) // it is at work
+		if more, err := step(); err != nil || !more {
+			return err
+		}
+	}
+	return nil
 }
 
 // rewindLocked forgets the last n bytes.
@@ -69,11 +93,4 @@ func (s *Server) rewindLocked(u *session, n int64) error {
 	}
 	u.sum = sum
 	return nil
-}
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) {
-	clear(p)
-	return len(p), nil
 }
