@@ -213,6 +213,9 @@ func (s *Server) ReadObject(bucket, name string) ([]byte, error) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	q := parse(r)
+	if plain := inflated(r, q); plain != r {
+		r, q = plain, parse(plain)
+	}
 	q.in = s.newBody(w, r)
 	if !s.enter(q.in) {
 		http.Error(w, "the server is closed", http.StatusServiceUnavailable)
