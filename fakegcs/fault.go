@@ -61,7 +61,8 @@ const (
 	EffectRevoke Effect = "revoke"
 
 	EffectReset Effect = "reset" // Reset the connection (TCP RST; on HTTP/2 the stream); nothing is read.
-	EffectClose Effect = "close" // Read the request, throw it away, close the connection in order (FIN).
+	// Read the request, throw it away, close the connection in order (FIN; on HTTP/2 as reset).
+	EffectClose Effect = "close"
 	// Take Bytes of the request's body, then reset the connection. Of the
 	// bytes the upload keeps whole quanta of 256 KiB. [Bytes]
 	EffectCutRequest Effect = "cut-request"

@@ -1,0 +1,144 @@
+package fakegcs_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/fakegcs/pipenet"
+)
+
+// secureBubble is a server with TLS in virtual time, and a client that speaks
+// the given protocols with it.
+func secureBubble(t *testing.T, cert tls.Certificate, http2 bool, opts *fakegcs.Options, f func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		gcs, err := fakegcs.New(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := gcs.CreateBucket("bkt"); err != nil {
+			t.Fatal(err)
+		}
+		var protocols http.Protocols
+		protocols.SetHTTP1(!http2)
+		protocols.SetHTTP2(http2)
+		ln, dial := pipenet.Listen()
+		srv := &http.Server{Handler: gcs, TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}, Protocols: &protocols}
+		go srv.ServeTLS(ln, "", "")
+		tr := &http.Transport{DialContext: dial, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: &protocols}
+		f(&world{T: t, gcs: gcs, url: "https://pipe", client: &http.Client{Transport: tr, CheckRedirect: plainClient.CheckRedirect}})
+		start := time.Now()
+		if err := gcs.Close(); err != nil || time.Since(start) > time.Second {
+			t.Errorf("Close took %v, %v", time.Since(start), err)
+		}
+		tr.CloseIdleConnections()
+		srv.Close()
+		time.Sleep(time.Minute) // timers of net/http
+	})
+}
+
+// Each effect does over HTTP/2 what it does over HTTP/1.1, and leaves the same
+// behind. What is left of a connection differs, of course.
+func TestEffectsOverHTTP2(t *testing.T) {
+	cert, _, err := fakegcs.NewCertificate("pipe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, do := range []fakegcs.Action{
+		{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "7"},
+		{Effect: fakegcs.EffectStatus, Status: 503, Early: true},
+		{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q + 1000},
+		{Effect: fakegcs.EffectRevoke},
+		{Effect: fakegcs.EffectReset},
+		{Effect: fakegcs.EffectClose},
+		{Effect: fakegcs.EffectCutRequest},
+		{Effect: fakegcs.EffectCutRequest, Bytes: q + 5},
+		{Effect: fakegcs.EffectLateCommit, Bytes: q, For: time.Hour},
+		{Effect: fakegcs.EffectCutReply, Bytes: 7},
+		{Effect: fakegcs.EffectTruncateReply, Bytes: 7},
+		{Effect: fakegcs.EffectLoseReply},
+		{Effect: fakegcs.EffectGoAway},
+		{Effect: fakegcs.EffectStall},
+		{Effect: fakegcs.EffectStall, For: 9 * time.Second},
+		{Effect: fakegcs.EffectStallBody, Bytes: q + 5},
+		{Effect: fakegcs.EffectStallBody, Bytes: q + 5, For: time.Second},
+		{Effect: fakegcs.EffectStallReply},
+		{Effect: fakegcs.EffectStallReply, Bytes: 5},
+		{Effect: fakegcs.EffectStallReply, Bytes: 5, For: time.Second},
+		{Effect: fakegcs.EffectSlowFinalize, For: time.Second},
+		{Effect: fakegcs.EffectDelay, For: time.Second},
+		{Effect: fakegcs.EffectShortCommit, Bytes: q},
+		{Effect: fakegcs.EffectNoRange},
+		{Effect: fakegcs.EffectNotFinal},
+		{Effect: fakegcs.EffectWrongRange, Bytes: 9},
+		{Effect: fakegcs.EffectForeignWrite, Bytes: 9},
+		{Effect: fakegcs.EffectRewind, Bytes: 9},
+		{Effect: fakegcs.EffectWrongHash},
+		{Effect: fakegcs.EffectCorrupt, Bytes: 9},
+		{Effect: fakegcs.EffectGone},
+		{Effect: fakegcs.EffectNotFound},
+		{Effect: fakegcs.EffectCancelled},
+	} {
+		t.Run(fmt.Sprint(do.Effect, do.Bytes, do.For), func(t *testing.T) {
+			outcome := func(http2 bool) (seen string) {
+				opts := &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: do}}}
+				secureBubble(t, cert, http2, opts, func(w *world) {
+					uri := w.start("x")
+					start := time.Now()
+					ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+					w.ctx = ctx
+					a, err := w.put(uri, 0, 2*q, fmt.Sprint(2*q))
+					cancel()
+					w.ctx = nil
+					if a.Response != nil {
+						seen = fmt.Sprintf("%d %q %d bytes, ", a.StatusCode, a.Header.Get("Range"), len(a.body))
+					}
+					seen += fmt.Sprintf("failed %v after %v, ", err != nil, time.Since(start).Round(time.Second))
+					a = w.do("PUT", uri, nil, "Content-Range: bytes */*")
+					seen += fmt.Sprintf("then %d %q", a.StatusCode, a.Header.Get("Range"))
+				})
+				return seen
+			}
+			if one, two := outcome(false), outcome(true); one != two {
+				t.Errorf("HTTP/1.1: %s\nHTTP/2:   %s", one, two)
+			}
+		})
+	}
+}
+
+// All requests on one HTTP/2 connection share its rate.
+func TestLinkOverHTTP2(t *testing.T) {
+	cert, _, err := fakegcs.NewCertificate("pipe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		http2 bool
+		want  time.Duration // for 1 MiB from each of three
+	}{{false, time.Second}, {true, 3 * time.Second}} {
+		secureBubble(t, cert, test.http2, &fakegcs.Options{Rate: 1 << 20, Latency: 70 * time.Millisecond}, func(w *world) {
+			w.do("GET", "/bkt", nil) // the connection that HTTP/2 then shares
+			start := time.Now()
+			done := make(chan bool)
+			for i := range 3 {
+				go func() {
+					w.insert(fmt.Sprint("x", i), string(data(1<<20)))
+					done <- true
+				}()
+			}
+			for range 3 {
+				<-done
+			}
+			want := test.want + 70*time.Millisecond
+			if d := time.Since(start); d < want-50*time.Millisecond || d > want*11/10 {
+				t.Errorf("HTTP/2 %v: took %v, want %v", test.http2, d, want)
+			}
+		})
+	}
+}
