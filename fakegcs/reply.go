@@ -156,7 +156,8 @@ func (e *apiError) reply(asXML bool) *reply {
 }
 
 // mediaReply is the error of a request for an object's bytes: the JSON API
-// answers it with the bare message there.
+// answers it with the bare message there,
+// https://github.com/googleapis/java-storage/issues/49.
 func (e *apiError) mediaReply(asXML bool) *reply {
 	if asXML {
 		return e.reply(true)

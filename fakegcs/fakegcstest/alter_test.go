@@ -141,13 +141,15 @@ func TestDifferencesShow(t *testing.T) {
 		"no offsets":                    {without("startOffset", "endOffset"), "list-offsets"},
 		"prefixes not looked at":        {without("prefix"), "bucket-list"},
 		"a range not looked at":         {bare("Range"), "read-range gzip-as-stored xml-put"},
+		"a body that stays as it came":  {bare("Content-Encoding"), "insert-gzip-in-flight"},
+		"every error is JSON":           {rewritten(`^No such object.*`, `{"error": "$0"}`), "read-missing"},
 		"everybody gets gzip":           {asked(func(r *http.Request) { r.Header.Set("Accept-Encoding", "gzip") }), "gzip-transcoded gzip-not"},
 		"nobody gets gzip":              {bare("Accept-Encoding"), "gzip-as-stored"},
 		"keys not looked at":            {bare("X-Goog-Encryption"), "key-read key-metadata key-not-needed key-malformed key-resumable key-rewrite key-compose parts-key"},
 		"checksums shown without a key": {rewritten(`"keySha256"`, `"crc32c": "AAAAAA==", "keySha256"`), "key-metadata"},
 		"hashes not looked at":          {bare("X-Goog-Hash"), "hash-bad media-hash-bad parts-hash xml-errors"},
 		"hashes in metadata":            {unaware("crc32c"), "hash-in-metadata multipart-hash-bad multipart-trailer-bad compose-crc32c"},
-		"no storage classes":            {unaware("storageClass"), "insert-storage-class insert-default-class rewrite-class compose-classes"},
+		"no storage classes":            {unaware("storageClass"), "insert-storage-class insert-no-such-class insert-default-class rewrite-class compose-classes"},
 		"no custom metadata":            {unaware("metadata"), "multipart patch metadata-limit copy rewrite rewrite-metadata restore"},
 		"patches that merge nothing":    {rewritten(`"cacheControl": "no-store",`, ""), "patch copy multipart"},
 		"copies that keep metadata": {asked(func(r *http.Request) {
@@ -162,7 +164,7 @@ func TestDifferencesShow(t *testing.T) {
 		"full buckets that go":      {instead("DELETE", 409, 204), "bucket-delete bucket-delete-versions bucket-xml"},
 		"nothing that is bad": {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) {
 			reply.Code = max(200, reply.Code-reply.Code/400*200)
-		}), "compose-none name-limit name-newline name-dots parts-number malformed-range beyond-total names-disagree content-type-differs declared-length-differs start-body-type no-name multipart-md5-bad no-bucket no-such-bucket-insert unknown-session short-chunk short-chunk-known-total"},
+		}), "compose-none name-limit name-newline name-dots parts-number malformed-range beyond-total names-disagree content-type-differs declared-length-differs start-body-type no-name multipart-md5-bad no-bucket no-such-bucket-insert insert-wrong-url unknown-session short-chunk short-chunk-known-total"},
 		"sizes that are wrong":            {rewritten(`"size": "\d+"`, `"size": "7"`), "one-request empty-by-range media-empty finished-answers-again"},
 		"boundaries with quotes":          {asked(quote), "multipart-quoted-boundary multipart-double-quotes"},
 		"no type of an upload":            {bare("X-Upload-Content-Type"), "content-type-header content-type-differs"},

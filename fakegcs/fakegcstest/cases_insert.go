@@ -86,6 +86,15 @@ func insertCases() []Case {
 			Name: "insert-storage-class", Fact: "An object has the storage class that it is given.", Source: docs + "storage-classes", Size: 9,
 			Steps: []Step{insertWith("", `{"storageClass":"NEARLINE"}`).match(text("storageClass", "NEARLINE")), get("", 200).match(text("storageClass", "NEARLINE"))},
 		}, {
+			Name: "insert-no-such-class", Fact: "A storage class that there isn't is 400.", Source: "https://github.com/googleapis/python-storage/issues/879", None: true,
+			Steps: []Step{insertWith("", `{"storageClass":"LUKEWARM"}`).status(400).match("(?i)invalid storage class"), get("", 404)},
+		}, {
+			Name: "insert-wrong-url", Fact: "An upload to the URL of metadata is 400.", Source: "https://github.com/google/google-api-javascript-client/issues/200", None: true,
+			Steps: []Step{Step{Method: "POST", Path: "/storage/v1/b/{bucket}/o?uploadType=media&name={object}", To: 9, Status: 400}.match(reason("wrongUrlForUpload"))},
+		}, {
+			Name: "insert-gzip-in-flight", Fact: "A body with Content-Encoding: gzip was compressed for the way only.", Source: "https://cloud.google.com/sdk/gcloud/reference/storage/cp#--gzip-in-flight", Size: 9,
+			Steps: []Step{insert("", 0, 0).body(zipped(small(0, 9))).with("Content-Encoding: gzip", "Content-Type: text/plain").match(text("crc32c", "{crc32c:9}"), text("size", "9"), absent("contentEncoding"))},
+		}, {
 			Name: "insert-default-class", Fact: "An object that is given no storage class has the default of its bucket.", Source: docs + "storage-classes#default", Bucket: `{"storageClass":"NEARLINE"}`, Size: 9,
 			Steps: []Step{insert("", 0, 9).match(text("storageClass", "NEARLINE")), insertWith("-a", `{"storageClass":"STANDARD"}`).match(text("storageClass", "STANDARD"))},
 		}, {

@@ -34,6 +34,9 @@ func readCases() []Case {
 				Step{Method: "GET", Path: "/download" + objectPath + "?alt=media", Status: 200}.text(small(0, 9)).has(whole...),
 			},
 		}, {
+			Name: "read-missing", Fact: "A read that fails is answered with the bare message.", Source: "https://github.com/googleapis/java-storage/issues/49", None: true,
+			Steps: []Step{get("?alt=media", 404).match(`^No such object: {bucket}/{name}\s*$`)},
+		}, {
 			Name: "read-range", Fact: "A range gives a part; one after the end is 416.", Source: docs + "json_api/v1/parameters#range", Size: 9,
 			Steps: []Step{
 				insert("", 0, 9),
