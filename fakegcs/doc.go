@@ -62,9 +62,11 @@
 // In memory, objects are kept as they came in, without a copy. With
 // [Options.Dir] bytes go to their file as they arrive and are never read again
 // before the object is; an upload needs less than a MiB of memory, whatever its
-// size. The directory survives the death of the server's process at any moment:
-// finished objects and committed bytes are there when a server is started on it
-// again. It is not made for the death of the machine, since nothing is fsynced.
+// size. Compose and the end of an XML multipart upload copy the bytes of the
+// parts there, which in memory they share. The directory survives the death of
+// the server's process at any moment: finished objects and committed bytes are
+// there when a server is started on it again. It is not made for the death of
+// the machine, since nothing is fsynced.
 //
 // MD5 costs more than all else together; [Options.NoMD5] leaves it out. What a
 // server process uses is measured by
@@ -78,7 +80,8 @@
 // # What it leaves out
 //
 // Access control lists and IAM, notifications, HMAC keys, lifecycle rules,
-// signed URLs (a signature is neither needed nor checked), gRPC, and CORS.
+// signed URLs (a signature is neither needed nor checked), listing by matchGlob
+// and filter (501), gRPC, and CORS.
 // Encryption keys are checked, but nothing is encrypted.
 //
 // It is known to differ in these: a new bucket has no soft delete, where the

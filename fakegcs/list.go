@@ -36,6 +36,11 @@ func (q *request) listQuery() (listQuery, *apiError) {
 			l.after = p.Get("marker")
 		}
 	}
+	for _, name := range []string{"matchGlob", "filter"} { // to leave them out would show too much
+		if p.Get(name) != "" {
+			return l, refuse(http.StatusNotImplemented, "notImplemented", "fakegcs does not implement listing by %s", name)
+		}
+	}
 	if most != "" {
 		n, err := strconv.Atoi(most)
 		if err != nil || n < 0 {
