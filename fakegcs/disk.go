@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -146,14 +147,29 @@ func (d *disk) saveSession(r *sessionRecord) error {
 	if d == nil {
 		return nil
 	}
-	return d.write(d.sessionPath(r.ID), r)
+	return pathless("save session", d.write(d.sessionPath(r.ID), r))
 }
 
 func (d *disk) removeSession(id string) error {
 	if d == nil {
 		return nil
 	}
-	return d.remove(d.sessionPath(id))
+	return pathless("remove session", d.remove(d.sessionPath(id)))
+}
+
+// pathless is err without the path, which for a session is its secret: errors
+// are logged.
+func pathless(op string, err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err
+	}
+	if link, ok := errors.AsType[*os.LinkError](err); ok {
+		err = link.Err
+	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", op, err)
 }
 
 func (d *disk) partsPath(id string) string { return filepath.Join(d.dir, "parts", id) }

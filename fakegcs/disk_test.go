@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -276,7 +277,8 @@ func TestDirectoryFails(t *testing.T) {
 // has, also after a restart.
 func TestSessionEndFails(t *testing.T) {
 	dir := t.TempDir()
-	w := newWorld(t, &fakegcs.Options{Dir: dir})
+	var log bytes.Buffer
+	w := newWorld(t, &fakegcs.Options{Dir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	sessions, away := filepath.Join(dir, "sessions"), filepath.Join(dir, "away")
 	open, done := w.start("open"), w.start("done")
 	w.put(open, 0, q, "*")
@@ -288,6 +290,9 @@ func TestSessionEndFails(t *testing.T) {
 	}
 	if a := w.do("PUT", done, nil, "Content-Range: bytes */0"); a.StatusCode != 200 {
 		t.Errorf("finish: %d %s", a.StatusCode, a.body)
+	}
+	if _, secret, _ := strings.Cut(done, "upload_id="); !strings.Contains(log.String(), "save session: ") || strings.Contains(log.String(), secret) {
+		t.Errorf("log without the reason, or with a session URI: %s", log.String())
 	}
 	if err := os.Rename(away, sessions); err != nil {
 		t.Fatal(err)
