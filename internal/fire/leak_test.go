@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -25,9 +26,12 @@ import (
 	"gcsup/upload/gcs"
 )
 
+var cancels = flag.Int("cancels", 300, "how many uploads to cancel")
+
 // TestNothingIsLeftOfCancelledUploads: goroutines and file descriptors are the
-// same after a thousand uploads, of files and of streams, that were cancelled at
-// any moment over real connections.
+// same after hundreds of uploads, of files and of streams, that were cancelled
+// at any moment over real connections. No other test runs at the same time: it
+// counts those of the process.
 func TestNothingIsLeftOfCancelledUploads(t *testing.T) {
 	random := seeded(t, 0)
 	dir := t.TempDir()
@@ -42,10 +46,10 @@ func TestNothingIsLeftOfCancelledUploads(t *testing.T) {
 	}
 	uploads(t, random, dir, path, content, 20) // what the runtime opens once
 	goroutines, files := runtime.NumGoroutine(), open()
-	cancelled, done := uploads(t, random, dir, path, content, 1000)
+	cancelled, done := uploads(t, random, dir, path, content, *cancels)
 	t.Logf("%d cancelled, %d done before", cancelled, done)
-	if cancelled < 500 {
-		t.Errorf("%d of 1000 were cancelled: too few to show anything", cancelled)
+	if cancelled < *cancels/2 {
+		t.Errorf("%d of %d were cancelled: too few to show anything", cancelled, *cancels)
 	}
 	// A connection that was cut takes a moment to go.
 	if !until(nil, time.Millisecond, func() bool { return runtime.NumGoroutine() <= goroutines && open() <= files }) {

@@ -15,9 +15,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,6 +151,7 @@ func (c *child) said() string {
 type line struct {
 	Type        string `json:"type"`
 	Status      string `json:"status"`
+	DelayMS     int64  `json:"delay_ms"`
 	BytesSent   int64  `json:"bytes_sent"`
 	BytesResent int64  `json:"bytes_resent"`
 	ResumedFrom int64  `json:"resumed_from"`
@@ -203,9 +206,22 @@ type emulator struct {
 func startEmulator(t *testing.T, flags ...string) *emulator {
 	t.Helper()
 	dir := t.TempDir()
-	e := &emulator{t: t, dir: filepath.Join(dir, "gcs"), addr: "127.0.0.1:0", log: filepath.Join(dir, "log"), flags: flags}
+	e := &emulator{t: t, dir: filepath.Join(dir, "gcs"), addr: loopback() + ":0", log: filepath.Join(dir, "log"), flags: flags}
 	e.start()
 	return e
+}
+
+var loopbacks atomic.Uint32
+
+// loopback is an address of this machine. On Linux nobody else has it, so that
+// a port of it that is given up is still free a moment later: a server that was
+// killed gets it again, and one that is gone stays gone.
+func loopback() string {
+	if runtime.GOOS != "linux" { // elsewhere there is only this one
+		return "127.0.0.1"
+	}
+	n := loopbacks.Add(1)
+	return fmt.Sprintf("127.1.%d.%d", n>>8&0xff, n&0xff)
 }
 
 // start starts it, and returns when it serves.
@@ -243,6 +259,52 @@ func (e *emulator) keepLog() {
 }
 
 func (e *emulator) url() string { return "http://" + e.addr }
+
+// hold lets an upload get to offset at, in requests of so many bytes (0: all in
+// one), and no further until release: there it can be killed at leisure.
+func (e *emulator) hold(at, chunk int64) {
+	e.t.Helper()
+	begin := int64(0)
+	if chunk > 0 {
+		begin = at - at%chunk
+	}
+	stall := func(bytes int64) fakegcs.Action { return fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: bytes} }
+	e.faults(http.MethodPost,
+		fakegcs.Fault{Match: fakegcs.Match{From: begin, To: begin + 1}, Times: -1, Do: stall(at - begin)},
+		fakegcs.Fault{Match: fakegcs.Match{From: at}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStall}})
+}
+
+// reaches waits until the whole quanta below at are held; false: the process
+// ended before.
+func (e *emulator) reaches(c *child, at int64) bool {
+	return until(c.done, time.Millisecond, func() bool { return e.held() >= at-at%(256<<10) })
+}
+
+// release ends a hold. A request that was held stays so.
+func (e *emulator) release() {
+	e.t.Helper()
+	e.faults(http.MethodDelete)
+}
+
+func (e *emulator) faults(method string, faults ...fakegcs.Fault) {
+	e.t.Helper()
+	body, err := json.Marshal(faults)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(e.t.Context(), method, e.url()+"/_fakegcs/faults", bytes.NewReader(body))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusNoContent {
+		e.t.Fatalf("faults: %s", resp.Status)
+	}
+}
 
 // requests stops the emulator and gives the requests that ended while it ran, in
 // the order in which they began.
@@ -324,10 +386,10 @@ func seeded(t *testing.T, seed uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// until polls what another process does; false: it was not so within a minute,
-// or stop came first.
+// until polls what another process does; false: stop came first, or it was not
+// so in three minutes, which no machine needs.
 func until(stop <-chan struct{}, every time.Duration, is func() bool) bool {
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); {
 		select {
 		case <-stop:
 			return false

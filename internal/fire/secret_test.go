@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -64,12 +65,20 @@ func newScene(t *testing.T) *scene {
 	if s.gcs, err = fakegcs.New(&fakegcs.Options{CreateBuckets: true, RequireToken: true}); err != nil {
 		t.Fatal(err)
 	}
-	s.ts = httptest.NewServer(s)
+	s.ts = httptest.NewUnstartedServer(s)
+	_ = s.ts.Listener.Close()
+	if s.ts.Listener, err = net.Listen("tcp", loopback()+":0"); err != nil {
+		t.Fatal(err)
+	}
+	s.ts.Start()
 	t.Cleanup(s.ts.Close)
 	t.Cleanup(func() { _ = s.gcs.Close() })
 
 	given := 0
 	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.look()
+		s.mu.Unlock()
 		if s.refused.Load() {
 			_ = r.ParseForm()
 			w.WriteHeader(http.StatusBadRequest)
@@ -109,6 +118,19 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
+// look keeps what anyone can read of the program's arguments while it runs. The
+// caller has locked mu.
+func (s *scene) look() {
+	if c := s.running; c != nil && runtime.GOOS == "linux" {
+		// It may have ended, and not have waited for this request.
+		args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", c.cmd.Process.Pid))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ESRCH) {
+			s.t.Error(err)
+		}
+		s.argv.Write(args)
+	}
+}
+
 func (s *scene) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	if id := r.URL.Query().Get("upload_id"); id != "" {
@@ -118,24 +140,19 @@ func (s *scene) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.seen[bearer] = true
 	}
 	s.seen[r.Header.Get("X-Secret")] = true
-	if c := s.running; c != nil && runtime.GOOS == "linux" {
-		args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", c.cmd.Process.Pid))
-		if err != nil {
-			s.t.Error(err)
-		}
-		s.argv.Write(args)
-	}
+	s.look()
 	s.mu.Unlock()
 	if s.intercept == nil || !s.intercept(w, r) {
 		s.gcs.ServeHTTP(w, r)
 	}
 }
 
-// start starts gcsup. Its waits are short, and it tries for a second.
+// start starts gcsup. Its waits are short. What ends it is a number of failures
+// and never a time: a slow machine changes nothing.
 func (s *scene) start(args ...string) *child {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	send := []string{"-v", "--json", "--chunk-size=1MiB", "--max-wait=50ms", "--retry-for=1s", "--stall-timeout=1s"}
+	send := []string{"-v", "--json", "--chunk-size=1MiB", "--max-wait=50ms"}
 	if args[0] == "sessions" {
 		send = nil
 	}
@@ -144,7 +161,9 @@ func (s *scene) start(args ...string) *child {
 	return s.running
 }
 
-func (s *scene) cp() *child { return s.start("cp", s.path, "gs://bkt/obj") }
+func (s *scene) cp(flags ...string) *child {
+	return s.start(append([]string{"cp", s.path, "gs://bkt/obj"}, flags...)...)
+}
 
 // plan is a fault plan: it lets skip requests pass and then acts on all.
 func plan(op fakegcs.Op, skip int, do fakegcs.Action) []fakegcs.Fault {
@@ -158,7 +177,7 @@ func (s *scene) interrupted() (token string) {
 		s.t.Fatal(err)
 	}
 	c := s.cp()
-	if c.code() != 75 {
+	if c.code() != 75 || c.result().kind() != "retries_exhausted" {
 		s.t.Fatal(c.said())
 	}
 	s.check(c)
@@ -190,6 +209,9 @@ func (s *scene) check(c *child) {
 	tells("standard error", c.err.String(), all...)
 	// The user gave the header as an argument.
 	tells("the argument list", s.argv.String(), append(fixed, uploads...)...)
+	if runtime.GOOS == "linux" && !strings.Contains(s.argv.String(), header) {
+		s.t.Errorf("the argument list was not seen: %q", s.argv.String())
+	}
 	err := filepath.WalkDir(s.state, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
@@ -216,6 +238,13 @@ func (s *scene) check(c *child) {
 	if n := s.reached.Load(); n > 0 {
 		s.t.Errorf("%d connections to another host", n)
 	}
+}
+
+// forget takes the upload_ids so far for no secrets.
+func (s *scene) forget() {
+	s.mu.Lock()
+	s.uploads = map[string]bool{}
+	s.mu.Unlock()
 }
 
 // spoil rewrites a Token's bytes.
@@ -297,7 +326,9 @@ func TestSecrets(t *testing.T) {
 		{"410", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectGone))) }, 69, "session_gone"},
 		{"412", func(s *scene) *child { return s.against(plan(fakegcs.OpFinalize, 0, status(412))) }, 73, "precondition"},
 		{"499", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectCancelled))) }, 69, "cancelled"},
-		{"stall", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectStall))) }, 75, "retries_exhausted"},
+		{"stall", func(s *scene) *child {
+			return s.against(plan(fakegcs.OpPut, 2, effect(fakegcs.EffectStall)), "--stall-timeout=1s")
+		}, 75, "retries_exhausted"},
 		{"a corrupt byte", func(s *scene) *child {
 			return s.against(plan(fakegcs.OpPut, 2, fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 7}))
 		}, 65, "checksum"},
@@ -375,7 +406,7 @@ func TestSecrets(t *testing.T) {
 			if err := os.Symlink(filepath.Join(s.state, "moved"), token); err != nil {
 				s.t.Fatal(err)
 			}
-			s.uploads = map[string]bool{} // we have put it there
+			s.forget() // we have put it there
 			return s.cp()
 		}, 78, "unsafe_state"},
 		{"a Token that the group can read", func(s *scene) *child {
@@ -383,7 +414,7 @@ func TestSecrets(t *testing.T) {
 			if err := os.Chmod(token, 0o640); err != nil {
 				s.t.Fatal(err)
 			}
-			s.uploads = map[string]bool{} // we have made it so
+			s.forget() // we have made it so
 			return s.cp()
 		}, 78, "unsafe_state"},
 	} {
@@ -400,9 +431,11 @@ func TestSecrets(t *testing.T) {
 				}
 			}
 			s.check(c)
+			s.mu.Lock() // a request that its client did not wait for may still come
 			if !s.refused.Load() && (!s.seen[bearer] || !s.seen[header]) {
 				t.Errorf("the secrets were not in use")
 			}
+			s.mu.Unlock()
 			if t.Failed() {
 				t.Log(c.said())
 			}
@@ -411,11 +444,11 @@ func TestSecrets(t *testing.T) {
 }
 
 // against uploads against a fault plan.
-func (s *scene) against(faults []fakegcs.Fault) *child {
+func (s *scene) against(faults []fakegcs.Fault, flags ...string) *child {
 	if err := s.gcs.AddFaults(faults...); err != nil {
 		s.t.Fatal(err)
 	}
-	return s.cp()
+	return s.cp(flags...)
 }
 
 // signalled sends a signal to an upload that waits for its next try.
@@ -423,7 +456,7 @@ func (s *scene) signalled(sig os.Signal) *child {
 	if err := s.gcs.AddFaults(plan(fakegcs.OpPut, 2, fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})...); err != nil {
 		s.t.Fatal(err)
 	}
-	c := s.start("cp", s.path, "gs://bkt/obj", "--retry-for=1m")
+	c := s.cp("--retry-for=1h")
 	if !c.says(`"waiting"`) {
 		s.t.Fatal(c.said())
 	}

@@ -27,8 +27,9 @@ func TestTwoProcesses(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.bin")
 	content := source(t, path, 9<<20, 1)
-	e := startEmulator(t, "--rate", "8MiB")
-	args := []string{"cp", "--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", e.url(), path, "gs://demo/a"}
+	e := startEmulator(t)
+	e.hold(3<<20, 0) // for as long as the others need
+	args := []string{"cp", "--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", e.url(), "--max-wait", "200ms", "--stall-timeout", "1s", "--retry-for", "1h", path, "gs://demo/a"}
 	first := run(t, environment(), args...)
 	if !first.says(`"started"`) {
 		t.Fatal(first.said())
@@ -42,6 +43,7 @@ func TestTwoProcesses(t *testing.T) {
 			t.Errorf("it does not name %q: %s", who, second.said())
 		}
 	}
+	e.release()
 	if first.code() != 0 {
 		t.Fatal(first.said())
 	}
@@ -75,27 +77,33 @@ func TestTwoMachines(t *testing.T) {
 		path := filepath.Join(dir, "a.bin")
 		content := source(t, path, 9<<20+random.Int64N(8<<20), random.Uint64())
 		e := startEmulator(t, "--rate", "16MiB")
-		args := func(machine string) []string {
-			args := []string{"cp", "--json", "--state-dir", filepath.Join(dir, machine), "--endpoint", e.url(), "--max-wait", "200ms", "--retry-for", "30s"}
+		args := func(machine string) (args []string, chunk int64) {
+			args = []string{"cp", "--json", "--state-dir", filepath.Join(dir, machine), "--endpoint", e.url(), "--max-wait", "200ms", "--retry-for", "10m"}
 			if random.IntN(2) == 0 {
-				args = append(args, "--chunk-size", "1MiB")
+				chunk = 1 << 20
+				args = append(args, "--chunk-size", fmt.Sprint(chunk))
 			}
-			return append(args, path, "gs://demo/a")
+			return append(args, path, "gs://demo/a"), chunk
 		}
-		begun := run(t, environment(), args("one")...)
-		aim := random.Int64N(6<<20) + 1<<20
-		if !until(begun.done, time.Millisecond, func() bool { return e.held() >= aim }) {
+		aim := random.Int64N(6<<20) + 1<<20 | 1
+		first, chunk := args("one")
+		e.hold(aim, chunk)
+		begun := run(t, environment(), first...)
+		if !e.reaches(begun, aim) {
 			t.Fatal(begun.said())
 		}
 		begun.kill()
+		e.release()
 		if err := os.CopyFS(filepath.Join(dir, "two"), os.DirFS(filepath.Join(dir, "one"))); err != nil {
 			t.Fatal(err)
 		}
 		tighten(t, filepath.Join(dir, "two"))
 
-		one := run(t, environment(), args("one")...)
-		time.Sleep(time.Duration(random.Int64N(int64(300 * time.Millisecond))))
-		two := run(t, environment(), args("two")...)
+		argsOne, _ := args("one")
+		argsTwo, _ := args("two")
+		one := run(t, environment(), argsOne...)
+		time.Sleep(time.Duration(random.Int64N(int64(300 * time.Millisecond)))) // by chance, and any will do
+		two := run(t, environment(), argsTwo...)
 		done, sessions := 0, 1
 		for _, c := range []*child{one, two} {
 			kind := ""
@@ -121,7 +129,7 @@ func TestTwoMachines(t *testing.T) {
 			// Neither made it. It must be possible now that one is alone.
 			outcomes["neither"]++
 			sessions++
-			again := run(t, environment(), args("one")...)
+			again := run(t, environment(), argsOne...)
 			if again.code() != 0 {
 				t.Errorf("alone: %s", again.said())
 			}
