@@ -189,6 +189,8 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=multipart&name=x", "--b", []string{"Content-Type: multipart/related; boundary=b"}, 400, "Malformed multipart"},
 		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=multipart&name=x", "", []string{"Content-Type: text/plain"}, 400, "Unsupported content"},
 		{"GET", "/storage/v1/nonsense", "", nil, 404, ""},
+		{"POST", "/storage/v1/b/bkt/o/a", `{"contentType":"text/x"}`, []string{"X-HTTP-Method-Override: PATCH"}, 200, `"contentType": "text/x"`},
+		{"PUT", "/storage/v1/b/bkt/o/a", `{"contentType":"text/y"}`, []string{"X-HTTP-Method-Override: DELETE"}, 200, `"contentType": "text/y"`},
 		{"GET", "/storage/v1/b/bkt/o?matchGlob=*.txt", "", nil, 501, "matchGlob"},
 		{"POST", "/storage/v1/b", `{"name":"other","storageClass":"LUKEWARM"}`, nil, 400, `"message": "Invalid storage class"`},
 		{"GET", "/storage/v1/b/other", "", nil, 404, ""},

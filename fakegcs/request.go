@@ -69,6 +69,13 @@ type request struct {
 // is escaped in JSON API paths, and paths are not cleaned: "a/../b" and "a//b"
 // are good object names.
 func parse(r *http.Request) *request {
+	// Java's HTTP client can't send PATCH,
+	// https://gsuite-developers.googleblog.com/2012/03/making-patch-requests-from-app-engine.html.
+	if r.Method == http.MethodPost && strings.EqualFold(r.Header.Get("X-Http-Method-Override"), http.MethodPatch) {
+		meant := *r
+		meant.Method = http.MethodPatch
+		r = &meant
+	}
 	q := &request{Request: r, op: OpUnknown, query: r.URL.Query()}
 	path := r.URL.EscapedPath()
 	upload := false
