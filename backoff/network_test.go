@@ -185,12 +185,19 @@ func TestNetworkReal(t *testing.T) {
 			return get(t, transport, func(conn net.Conn) { io.Copy(io.Discard, conn) })
 		}, backoff.Transient},
 		{"refused", func(t *testing.T) error {
+			// The near end of a connection has a port that nobody listens on,
+			// and that nobody else can get.
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
 			}
-			listener.Close()
-			_, err = http.Get("http://" + listener.Addr().String())
+			defer listener.Close()
+			near, err := net.Dial("tcp", listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer near.Close()
+			_, err = http.Get("http://" + near.LocalAddr().String())
 			return err
 		}, backoff.Transient},
 		{"certificate", func(t *testing.T) error {

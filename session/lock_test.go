@@ -157,7 +157,7 @@ func TestLockFile(t *testing.T) {
 
 // A second call of unlock does nothing: the name is another's lock by then.
 func TestUnlockTwice(t *testing.T) {
-	d := openDir(t, t.TempDir())
+	d := openDir(t, newDir(t))
 	first, err := d.Lock(t.Context(), "id")
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestUnlockTwice(t *testing.T) {
 
 // A lock outlives the Dir that it was taken from.
 func TestLockAfterClose(t *testing.T) {
-	dir := t.TempDir()
+	dir := newDir(t)
 	d, err := session.OpenDir(dir)
 	if err != nil {
 		t.Fatal(err)

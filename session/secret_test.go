@@ -160,11 +160,13 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	defer secure.Close()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	// The near end of a connection has a port that nobody listens on, and that
+	// nobody else can get.
+	closed, err := net.Dial("tcp", plain.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = closed.Close()
+	defer closed.Close()
 	resetting := newWireFunc(t, func(c net.Conn, _ string) { _ = c.(*net.TCPConn).SetLinger(0) })
 	hangingUp := newWireFunc(t, func(net.Conn, string) {})
 	garbage := newWire(t, "SSH-2.0-OpenSSH_9.6\n")
@@ -195,7 +197,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 		endpoint string
 		verdict  backoff.Verdict
 	}{
-		{"connection refused", nil, transport(nil), "http://" + closed.Addr().String(), backoff.Transient},
+		{"connection refused", nil, transport(nil), "http://" + closed.LocalAddr().String(), backoff.Transient},
 		{"connection reset", nil, transport(nil), resetting.endpoint(), backoff.Transient},
 		{"hung up", nil, transport(nil), hangingUp.endpoint(), backoff.Transient},
 		{"no HTTP", nil, transport(nil), garbage.endpoint(), backoff.Transient},
@@ -208,9 +210,14 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 				return (&tls.Dialer{Config: tr.TLSClientConfig}).DialContext(ctx, network, secure.Listener.Addr().String())
 			}
 		}), "https://other.invalid", backoff.Permanent},
-		{"a proxy that is not there", nil, transport(proxy("http://" + closed.Addr().String())), host, backoff.Transient},
+		{"a proxy that is not there", nil, transport(proxy("http://" + closed.LocalAddr().String())), host, backoff.Transient},
 		{"a proxy that refuses", nil, transport(proxy(refusing.endpoint())), host, backoff.Permanent},
-		{"a proxy that has no address", nil, transport(proxy("nonsense://proxy.invalid")), host, backoff.Transient},
+		{"a proxy that has no address", nil, transport(func(tr *http.Transport) {
+			proxy("http://proxy.invalid")(tr)
+			tr.DialContext = func(_ context.Context, network, address string) (net.Conn, error) { // as the resolver of a network would
+				return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}}
+			}
+		}), host, backoff.Transient},
 		{"a protocol that is none", nil, &http.Client{Transport: (&http.Transport{}).Clone()}, "http://[::1]:1", backoff.Transient},
 		{"cancelled", cancelled, transport(nil), plain.URL, backoff.Permanent},
 		{"a transport that prints", nil, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
