@@ -2,7 +2,6 @@ package fakegcs
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 )
 
@@ -110,10 +109,7 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 	if o.ContentType == "" {
 		o.ContentType = sources[0].ContentType
 	}
-	blob, err := s.join(o, sources)
-	if err != nil {
-		return nil, err
-	}
+	blob := join(o, sources)
 	if err := want.check(o); err != nil {
 		blob.release()
 		return nil, err
@@ -129,63 +125,16 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 	return made, nil
 }
 
-// join concatenates the bytes of parts into a new blob, and gives o the size
-// and the checksum, which is combined from those of the parts.
-func (s *Server) join(o *Object, parts []*version) (*sharedBlob, *apiError) {
-	blob, err := s.newBlob()
-	if err != nil {
-		return nil, err
-	}
-	for _, part := range parts {
-		if err := s.copyBlob(blob, part); err != nil {
-			blob.release()
-			return nil, errInternal(err)
-		}
+// join concatenates the bytes of parts, and gives o the size and the checksum,
+// which is combined from those of the parts.
+func join(o *Object, parts []*version) *sharedBlob {
+	blobs := make([]*sharedBlob, len(parts))
+	for i, part := range parts {
+		blobs[i] = part.blob
 		o.CRC32C = combineCRC(o.CRC32C, part.CRC32C, part.Size)
 		o.Size += part.Size
 	}
-	if err := blob.close(); err != nil {
-		blob.release()
-		return nil, errInternal(err)
-	}
-	return blob, nil
-}
-
-// copyBlob appends the bytes of v to blob. In memory they are shared.
-func (s *Server) copyBlob(blob *sharedBlob, v *version) error {
-	switch from := v.blob.blob.(type) {
-	case *nullBlob:
-		blob.blob.(*nullBlob).n += from.n
-		return nil
-	case *memBlob:
-		for _, seg := range from.segs {
-			if _, err := blob.append(seg[:len(seg):len(seg)], true); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	r, err := v.blob.section(0, v.Size)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	buf := s.buffers.get()
-	defer s.buffers.put(buf)
-	for {
-		n, err := fill(r, buf)
-		if n > 0 {
-			if _, err := blob.append(buf[:n], false); err != nil {
-				return err
-			}
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return joinBlobs(blobs)
 }
 
 // dropSources deletes what was composed, for good: deleteSourceObjects passes

@@ -1,11 +1,13 @@
 package fakegcs_test
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,8 +188,11 @@ func TestKilledAfterComplete(t *testing.T) {
 		t.Errorf("completed once more: %d %s", a.StatusCode, a.body)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "blobs", "*"))
-	if err != nil || len(left) != 1 {
-		t.Errorf("%d blobs for one object, %v", len(left), err)
+	if err != nil || len(left) != 2 {
+		t.Errorf("%d blobs for one object of two parts, %v", len(left), err)
+	}
+	if got, err := w.gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, slices.Concat(data(21*q), data(21*q))) {
+		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
 

@@ -38,9 +38,16 @@ type disk struct {
 // objectRecord is the record of one generation.
 type objectRecord struct {
 	Object   *Object   `json:"object"`
-	Blob     string    `json:"blob"`
+	Blob     string    `json:"blob,omitempty"`
+	Pieces   []piece   `json:"pieces,omitempty"` // or these blobs, one after the other
 	Upload   string    `json:"upload,omitempty"` // what made it: that is over then, whatever its own record says
 	Retained time.Time `json:"retained"`
+}
+
+// piece is a blob of which an object is made.
+type piece struct {
+	Blob string `json:"blob"`
+	Size int64  `json:"size"`
 }
 
 const tempSuffix = ".tmp"
@@ -133,7 +140,13 @@ func (d *disk) saveObject(v *version) error {
 	if d == nil {
 		return nil
 	}
-	return d.write(d.objectPath(v.Object), objectRecord{v.Object, v.blob.id, v.upload, v.retained})
+	r := objectRecord{Object: v.Object, Blob: v.blob.id, Upload: v.upload, Retained: v.retained}
+	if j, ok := v.blob.blob.(*joinedBlob); ok {
+		for _, p := range j.pieces {
+			r.Pieces = append(r.Pieces, piece{p.id, p.size()})
+		}
+	}
+	return d.write(d.objectPath(v.Object), r)
 }
 
 func (d *disk) removeObject(o *Object) error {

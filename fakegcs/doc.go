@@ -62,11 +62,10 @@
 // In memory, objects are kept as they came in, without a copy. With
 // [Options.Dir] bytes go to their file as they arrive and are never read again
 // before the object is; an upload needs less than a MiB of memory, whatever its
-// size. Compose and the end of an XML multipart upload copy the bytes of the
-// parts there, which in memory they share. The directory survives the death of
-// the server's process at any moment: finished objects and committed bytes are
-// there when a server is started on it again. It is not made for the death of
-// the machine, since nothing is fsynced.
+// size. A composed object shares the bytes of its sources. The directory survives
+// the death of the server's process at any moment: finished objects and committed
+// bytes are there when a server is started on it again. It is not made for the
+// death of the machine, since nothing is fsynced.
 //
 // MD5 costs more than all else together; [Options.NoMD5] leaves it out. What a
 // server process uses is measured by

@@ -116,16 +116,12 @@ func (l *loader) objects(b *bucket) error {
 		if err != nil {
 			return err
 		}
-		blob := l.blobs[r.Blob]
-		if blob == nil {
-			blob = l.disk.blob(r.Blob, r.Object.Size)
-			l.blobs[r.Blob] = blob
-		}
+		blob := l.blobOf(r)
 		l.s.lastGeneration = max(l.s.lastGeneration, r.Object.Generation)
 		if r.Upload != "" {
 			l.made[r.Upload] = r.Object
 		}
-		v, g := &version{r.Object, blob.retain(), r.Upload, r.Retained}, b.at(r.Object.Name)
+		v, g := &version{r.Object, blob, r.Upload, r.Retained}, b.at(r.Object.Name)
 		switch {
 		case !v.SoftDeleteTime.IsZero():
 			b.addSoft(v)
@@ -148,6 +144,24 @@ func (l *loader) objects(b *bucket) error {
 	}
 	b.retain()
 	return nil
+}
+
+// blobOf is the bytes of an object, with a reference.
+func (l *loader) blobOf(r objectRecord) *sharedBlob {
+	one := func(id string, size int64) *sharedBlob {
+		if l.blobs[id] == nil {
+			l.blobs[id] = l.disk.blob(id, size)
+		}
+		return l.blobs[id]
+	}
+	if r.Blob != "" {
+		return one(r.Blob, r.Object.Size).retain()
+	}
+	var pieces []*sharedBlob
+	for _, p := range r.Pieces {
+		pieces = append(pieces, one(p.Blob, p.Size))
+	}
+	return joinBlobs(pieces)
 }
 
 // finishReplace does what a killed server had not yet done with the generation
@@ -290,9 +304,7 @@ func (l *loader) partsOf(p *partsUpload) error {
 		if err != nil {
 			return err
 		}
-		blob := l.disk.blob(r.Blob, r.Object.Size).retain()
-		l.blobs[r.Blob] = blob
-		p.parts[n] = &version{Object: r.Object, blob: blob}
+		p.parts[n] = &version{Object: r.Object, blob: l.blobOf(r)}
 	}
 	return nil
 }

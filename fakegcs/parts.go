@@ -211,10 +211,7 @@ func (s *Server) completeParts(q *request, p *partsUpload) (*reply, *apiError) {
 		parts = append(parts, part)
 	}
 	o := p.Meta.clone()
-	blob, err := s.join(o, parts)
-	if err != nil {
-		return nil, err
-	}
+	blob := join(o, parts)
 	cond, err := parseConditions(q.query, q.Header, "if")
 	if err == nil {
 		var made *Object

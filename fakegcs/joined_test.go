@@ -1,0 +1,77 @@
+package fakegcs_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gcsup/fakegcs"
+)
+
+// A composed object in a directory shares the files of its sources, whatever
+// becomes of those, and they go with the last object that has them.
+func TestComposedShares(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, &fakegcs.Options{Dir: dir})
+	blobs := func() int {
+		t.Helper()
+		list, err := os.ReadDir(filepath.Join(dir, "blobs"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	compose := func(name string, sources ...string) {
+		t.Helper()
+		body := `{"sourceObjects":[{"name":"` + strings.Join(sources, `"},{"name":"`) + `"}]}`
+		if a := w.do("POST", "/storage/v1/b/bkt/o/"+name+"/compose", []byte(body)); a.StatusCode != 200 {
+			t.Fatal(a.StatusCode, a.body)
+		}
+	}
+	a, b := data(q + 3)[3:], data(2 * q)[q-5:]
+	w.insert("a", string(a))
+	w.insert("b", string(b))
+	w.insert("none", "")
+	compose("ab", "a", "none", "b", "a")
+	compose("abab", "ab", "none", "ab")
+	if n := blobs(); n != 2 { // an empty object has none
+		t.Errorf("%d blobs of 2 objects", n)
+	}
+	w.do("DELETE", "/storage/v1/b/bkt/o/a", nil)
+	w.insert("b", "another")
+	once := string(slices.Concat(a, b, a))
+	check := func() {
+		t.Helper()
+		for name, want := range map[string]string{"ab": once, "abab": once + once} {
+			if got, err := w.gcs.ReadObject("bkt", name); err != nil || string(got) != want {
+				t.Errorf("%s has %d bytes, %v", name, len(got), err)
+			}
+			for _, from := range []int{0, 1, q - 1, q, q + 1, q + len(b) - 1, q + len(b), len(once) - 1, len(want) - 1} {
+				for _, to := range []int{from, min(from+1, len(want)-1), min(from+q, len(want)-1), len(want) - 1} {
+					a := w.do("GET", "/bkt/"+name, nil, fmt.Sprintf("Range: bytes=%d-%d", from, to))
+					if a.StatusCode != 206 || a.body != want[from:to+1] {
+						t.Errorf("%s [%d,%d]: %d, %d bytes", name, from, to, a.StatusCode, len(a.body))
+					}
+				}
+			}
+		}
+	}
+	check()
+	w = w.again(dir, func() {})
+	check()
+	w.do("DELETE", "/storage/v1/b/bkt/o/ab", nil)
+	if n := blobs(); n != 3 {
+		t.Errorf("%d blobs while they are used", n)
+	}
+	compose("abab", "abab") // in its own place
+	if got, err := w.gcs.ReadObject("bkt", "abab"); err != nil || string(got) != once+once {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	w.do("DELETE", "/storage/v1/b/bkt/o/abab", nil)
+	if n := blobs(); n != 1 {
+		t.Errorf("%d blobs are left of 1 object", n)
+	}
+}
