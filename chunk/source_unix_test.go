@@ -63,6 +63,18 @@ func TestSourceFollowsALink(t *testing.T) {
 	}
 }
 
+// waitForChangeTime waits until a change gets another change time than that of
+// was: the clock of a file system moves in steps of some milliseconds.
+func waitForChangeTime(t *testing.T, was chunk.Identity) {
+	t.Helper()
+	path := file(t, nil)
+	for s := open(t, path); identity(t, s).ChangeTimeNS == was.ChangeTimeNS; {
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestSourceReplaced(t *testing.T) {
 	data := content(10)
 	dir := filepath.Dir(file(t, data))
@@ -74,6 +86,7 @@ func TestSourceReplaced(t *testing.T) {
 	t.Chdir(t.TempDir())
 
 	path := filepath.Join(dir, "source")
+	waitForChangeTime(t, was)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -105,11 +118,9 @@ func TestSourceChmod(t *testing.T) {
 	if was.Inode == 0 || was.ChangeTimeNS == 0 {
 		t.Fatalf("identity %+v, want an inode and a change time", was)
 	}
-	// The clock of a file system moves in steps of some milliseconds.
-	for is := was; is == was; is = identity(t, s) {
-		if err := os.Chmod(path, 0o400); err != nil {
-			t.Fatal(err)
-		}
+	waitForChangeTime(t, was)
+	if err := os.Chmod(path, 0o400); err != nil {
+		t.Fatal(err)
 	}
 	if got := was.Compare(identity(t, s)); got != chunk.ChangeTimeOnly {
 		t.Errorf("Compare after chmod = %v, want %v", got, chunk.ChangeTimeOnly)
