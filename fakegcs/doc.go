@@ -86,7 +86,8 @@
 // It is known to differ in these: a new bucket has no soft delete, where the
 // service's have seven days of it; a hold that was released is left out of the
 // metadata instead of being false; a default event-based hold can't be declined by
-// an upload; a bucket may be in any location. What else it does is stated in
+// an upload; a bucket may be in any location; a request that is repeated with its
+// X-Goog-Gcs-Idempotency-Token acts again. What else it does is stated in
 // package fakegcstest, with sources.
 //
 // # Virtual time

@@ -543,12 +543,12 @@ func TestLargeForeignWrite(t *testing.T) {
 	}
 	w := newWorld(t, large(1<<30))
 	uri := w.start("x")
-	w.put(uri, 0, q+5, fmt.Sprint(q+5+1<<30)) // poisons nothing: it is not short
+	w.put(uri, 0, q+5, fmt.Sprint(q+5+1<<30))
 	before := heap()
 	if got := w.committed(uri); got != fmt.Sprintf("bytes=0-%d", q+1<<30-1) {
 		t.Errorf("committed %q", got)
 	}
-	if after := heap(); after > before+16<<20 {
+	if after := heap(); after > before+256<<20 { // it would be all of it
 		t.Errorf("a foreign write of 1 GiB holds %d bytes", after-before)
 	}
 
