@@ -5,12 +5,10 @@ import (
 	"context"
 	"crypto/md5"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -361,59 +359,6 @@ func TestResetIsAReset(t *testing.T) {
 	}
 }
 
-func TestParseFaults(t *testing.T) {
-	good := `[
-  {"match": {"op": "put", "from": 1, "to": 9}, "skip": 2, "times": -1, "do": {"effect": "status", "status": 503, "retryAfter": "+5s"}},
-  {"do": {"effect": "stall", "for": "1m30s"}}
-]`
-	faults, err := fakegcs.ParseFaults(strings.NewReader(good))
-	if err != nil || len(faults) != 2 || faults[1].Do.For != 90*time.Second || faults[0].Match.To != 9 {
-		t.Fatalf("%+v, %v", faults, err)
-	}
-	text, err := json.Marshal(faults)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := fakegcs.ParseFaults(bytes.NewReader(text))
-	if err != nil || fmt.Sprint(again) != fmt.Sprint(faults) {
-		t.Errorf("a round trip gives %v, %v", again, err)
-	}
-	for _, test := range []struct{ plan, want string }{
-		{``, "line 1: not a JSON array"},
-		{`{}`, "line 1: not a JSON array"},
-		{"[\n{\"do\":{\"effect\":\"reset\"}},\n\n{\"match\":{\"oops\":1},\"do\":{\"effect\":\"reset\"}}]", `line 4: fault 2: json: unknown field "oops"`},
-		{`[{"do":{"effect":"reset","oops":1}}]`, `unknown field "oops"`},
-		{`[{"do":{}}]`, "do.effect: missing"},
-		{"[\n{\"do\":{\"effect\":\"status\",\"status\":\"503\"}}]", "line 2: fault 1: do.status: want a whole number, not string"},
-		{`[{"do":{"effect":"delay","for":5}}]`, "do.for: want text, not number"},
-		{`[{"do":{"effect":"status","status":503,"early":"yes"}}]`, "do.early: want true or false, not string"},
-		{`[{"match":{"op":"put","nth":1.5},"do":{"effect":"reset"}}]`, "match.nth: want a whole number, not number 1.5"},
-		{`[{"do":{"effect":"reset"},"times":"x"}]`, "times: want a whole number, not string"},
-		{`[{"match":"put","do":{"effect":"reset"}}]`, "match: want an object, not string"},
-		{`[{"do":"reset"}]`, "do: want an object, not string"},
-		{`[{"do":{"effect":"delay","for":"5"}}]`, `do.for: "5" is not a duration`},
-		{`[5]`, "fault 1: want an object, not number"},
-		{`[{"do":{"effect":"explode"}}]`, `there is no effect "explode"`},
-		{`[{"match":{"op":"fly"},"do":{"effect":"reset"}}]`, `there is no operation "fly"`},
-		{`[{"do":{"effect":"status"}}]`, "do.status: missing"},
-		{`[{"do":{"effect":"reset","status":503}}]`, `"reset" does not use it`},
-		{`[{"do":{"effect":"reset","bytes":3}}]`, `"reset" does not use it`},
-		{`[{"do":{"effect":"cut-reply","bytes":-3}}]`, "negative"},
-		{`[{"do":{"effect":"delay"}}]`, "do.for: missing"},
-		{`[{"do":{"effect":"delay","for":"soon"}}]`, `"soon" is not a duration`},
-		{`[{"match":{"nth":-1},"do":{"effect":"reset"}}]`, "match.nth: -1"},
-		{`[{"do":{"effect":"rewind"}}]`, "do.bytes: missing"},
-		{`[{"times":-2,"do":{"effect":"reset"}}]`, "times: -2"},
-		{`[{"match":{"from":9,"to":3},"do":{"effect":"reset"}}]`, "no range"},
-		{`[{"do":{"effect":"reset"}}`, "no end"},
-		{`[] []`, "more after the end"},
-	} {
-		if _, err := fakegcs.ParseFaults(strings.NewReader(test.plan)); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("ParseFaults(%s) = %v, want %q", test.plan, err, test.want)
-		}
-	}
-}
-
 // What is taken away while the last step waits is not part of an object.
 func TestRewindDuringSlowFinalize(t *testing.T) {
 	bubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{
@@ -527,45 +472,4 @@ func TestStallInReply(t *testing.T) {
 			})
 		}
 	}
-}
-
-// However much another client writes, it takes no memory, and the server can be
-// closed meanwhile.
-func TestLargeForeignWrite(t *testing.T) {
-	large := func(n int64) *fakegcs.Options {
-		return &fakegcs.Options{NoMD5: true, Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectForeignWrite, Bytes: n}}}}
-	}
-	heap := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	w := newWorld(t, large(1<<30))
-	uri := w.start("x")
-	w.put(uri, 0, q+5, fmt.Sprint(q+5+1<<30))
-	before := heap()
-	if got := w.committed(uri); got != fmt.Sprintf("bytes=0-%d", q+1<<30-1) {
-		t.Errorf("committed %q", got)
-	}
-	if after := heap(); after > before+256<<20 { // it would be all of it
-		t.Errorf("a foreign write of 1 GiB holds %d bytes", after-before)
-	}
-
-	opts := large(5 << 40)
-	opts.Discard = true
-	w = newWorld(t, opts)
-	uri = w.start("x")
-	done := make(chan error)
-	go func() {
-		_, err := w.try("PUT", uri, nil, "Content-Range: bytes */*")
-		done <- err
-	}()
-	for w.gcs.FaultReport()[0].Fired == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	if err := w.gcs.Close(); err != nil {
-		t.Error(err)
-	}
-	<-done
 }
