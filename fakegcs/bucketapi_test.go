@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A list of buckets has pages, in both APIs the prefix counts.
+// The place of a bucket says what kind of place it is.
 func TestLocations(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, test := range [][3]string{{"eu", "EU", "multi-region"}, {"NAM4", "NAM4", "dual-region"}, {"europe-west3", "EUROPE-WEST3", "region"}} {
@@ -17,6 +17,7 @@ func TestLocations(t *testing.T) {
 	}
 }
 
+// A list of buckets has pages, in both APIs the prefix counts.
 func TestBucketPages(t *testing.T) {
 	w := newWorld(t, nil) // has "bkt"
 	for _, name := range []string{"pag-c", "pag-a", "pag-d", "pag-b"} {
