@@ -42,7 +42,7 @@ func randomFault(r *rand.Rand, size int64) Fault {
 	case 6:
 		f.Match.Op, f.Do = anyOp(), Action{Effect: EffectLoseReply}
 	case 7:
-		f.Match.Op, f.Do = anyOp(), Action{Effect: EffectCutReply, Bytes: r.Int64N(200)}
+		f.Match.Op, f.Do = anyOp(), Action{Effect: []Effect{EffectCutReply, EffectTruncateReply}[r.IntN(2)], Bytes: r.Int64N(200)}
 	case 8:
 		f.Match.Op, f.Do = data(), Action{Effect: EffectShortCommit, Bytes: 1 + within()}
 	case 9:

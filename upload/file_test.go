@@ -1,6 +1,7 @@
 package upload_test
 
 import (
+	"slices"
 	"testing"
 
 	"gcsup/chunk"
@@ -98,9 +99,15 @@ var dataFaults = []fault{
 	{"gone, of a rate limit", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectGone, Status: 429}}},
 }
 
+// objectFaults are for a reply that tells of the object.
+var objectFaults = []fault{
+	{"reply cut", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectCutReply, Bytes: 20}}},
+	{"reply truncated", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectTruncateReply, Bytes: 20}}},
+	{"reply without a body", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectTruncateReply}}},
+}
+
 // finalFaults are for the request that ends the object.
 var finalFaults = []fault{
-	{"reply cut", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectCutReply, Bytes: 20}}},
 	{"not final", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectNotFinal}}},
 	{"slow", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectSlowFinalize, For: 90e9}}},
 	{"slower than the stall timeout", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectSlowFinalize, For: 300e9}}},
@@ -117,8 +124,8 @@ func TestFileSurvives(t *testing.T) {
 		{"start", fakegcs.Match{Op: fakegcs.OpStart}, nil},
 		{"first data", fakegcs.Match{Op: fakegcs.OpPut}, dataFaults},
 		{"middle", fakegcs.Match{Op: fakegcs.OpPut, From: 4 * q, To: 5 * q}, dataFaults},
-		{"end", fakegcs.Match{Op: fakegcs.OpFinalize}, append(finalFaults, dataFaults...)},
-		{"small", fakegcs.Match{Op: fakegcs.OpInsert}, nil},
+		{"end", fakegcs.Match{Op: fakegcs.OpFinalize}, slices.Concat(objectFaults, finalFaults, dataFaults)},
+		{"small", fakegcs.Match{Op: fakegcs.OpInsert}, objectFaults},
 	}
 	content := data(7*q + 12345)
 	for _, p := range points {
