@@ -35,24 +35,25 @@ start_emulator() {
 	rm -f "$work/ready"
 	"$gcsup" emulator --addr 127.0.0.1:0 $create "$@" >"$work/ready" 2>"$work/emulator.log" &
 	emulator=$!
-	tries=0
-	until [ -s "$work/ready" ] || [ $tries -ge 100 ]; do
-		tries=$((tries + 1))
+	until [ -s "$work/ready" ]; do
+		kill -0 "$emulator" 2>/dev/null || break
 		sleep 0.1
 	done
 	host=$(sed -n 's/^export STORAGE_EMULATOR_HOST=//p' "$work/ready")
 	[ -n "$host" ] || fail "the emulator did not start: $(cat "$work/emulator.log")"
 	ca=$(sed -n 's/.*SSL_CERT_FILE=//p' "$work/emulator.log")
 }
-# start_slow RATE: an empty emulator that takes and gives so many bytes per
-# second, and keeps them in a directory.
-start_slow() {
+# start_held BYTES: an empty emulator that keeps its bytes in a directory, and
+# lets no request with data get further than so many of them until release: there
+# is all the time to kill its client.
+start_held() {
 	stop_emulator
 	rm -rf "$work/bytes"
-	start_emulator --dir "$work/bytes" --rate "$1"
+	start_emulator --dir "$work/bytes"
+	do='"times": -1, "do": {"effect": "stall-body", "bytes": '$1'}'
+	faults '[{"match": {"op": "put"}, '"$do"'}, {"match": {"op": "finalize"}, '"$do"'}]'
 }
-# lift_limit: the same bytes, and no limit.
-lift_limit() { start_emulator --dir "$work/bytes"; }
+release() { api /_fakegcs/faults -X DELETE || fail "the emulator keeps its faults"; }
 stop_emulator() {
 	if [ -z "$emulator" ]; then return; fi
 	kill "$emulator" 2>/dev/null || true
@@ -89,22 +90,19 @@ all_fired() {
 	case $plan in *'"done": false'*) fail "a fault did not act: $plan" ;; esac
 }
 
-# limited COMMAND...: for at most 100 s, and no longer than this script.
-limited() { timeout --foreground -k 1 100 "$@"; }
+# limited COMMAND...: for no longer than this script, and for five minutes.
+limited() { timeout --foreground -k 1 300 "$@"; }
 # background COMMAND...: runs it in a process group of its own.
 background() {
-	timeout -k 1 60 "$@" >"$work/background.log" 2>&1 &
+	timeout -k 1 300 "$@" >"$work/background.log" 2>&1 &
 	victim=$!
 }
 # kill_at BYTES: SIGKILL for what runs in the background, with all its
-# processes, as soon as so many bytes are in the directory of start_slow, which
-# get there as they come.
+# processes, when it has got as far as start_held BYTES lets it: the whole quanta
+# of them are in the directory.
 kill_at() {
-	tries=0
-	until [ "$(ls -ln "$work/bytes/blobs" | awk '{ n += $5 } END { print n + 0 }')" -ge "$1" ]; do
+	until [ "$(ls -ln "$work/bytes/blobs" | awk '{ n += $5 } END { print n + 0 }')" -ge $(($1 / quantum * quantum)) ]; do
 		kill -0 "$victim" 2>/dev/null || fail "ended before $1 bytes had arrived: $(cat "$work/background.log")"
-		tries=$((tries + 1))
-		[ $tries -lt 600 ] || fail "$1 bytes have not arrived after 30 s"
 		sleep 0.05
 	done
 	kill -s KILL -- "-$victim" 2>/dev/null || fail "ended before it could be killed"

@@ -5,7 +5,7 @@
 #
 #   sh internal/compat/compat.sh [CLIENT...]
 #
-# Each client is a script beside this one. COMPAT_SECONDS bounds each (180).
+# Each client is a script beside this one. COMPAT_SECONDS bounds each (400).
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -51,13 +51,13 @@ for client; do
 	export work="$top/work"
 	mkdir "$work"
 	begun=$(date +%s)
-	timeout -k 5 "${COMPAT_SECONDS:-180}" sh "internal/compat/$client.sh" &
+	timeout -k 5 "${COMPAT_SECONDS:-400}" sh "internal/compat/$client.sh" &
 	running=$!
 	status=0
 	wait $running || status=$?
 	kill -s KILL -- "-$running" 2>/dev/null || true # what it has left
 	running=
-	if [ $status = 124 ] || [ $status = 137 ]; then echo "FAIL $client: not done after ${COMPAT_SECONDS:-180} s" >&2; fi
+	if [ $status = 124 ] || [ $status = 137 ]; then echo "FAIL $client: not done after ${COMPAT_SECONDS:-400} s" >&2; fi
 	if [ $status != 0 ]; then failed="$failed $client"; fi
 	echo "     $client: $(($(date +%s) - begun)) s"
 	rm -rf "$work"

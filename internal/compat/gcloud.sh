@@ -7,7 +7,7 @@ need gcloud
 # with the composite mode True or False.
 use_gcloud() {
 	gcloud="env CLOUDSDK_CONFIG=$work/gcloud CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT=p
-		CLOUDSDK_CORE_DISABLE_PROMPTS=1 CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE=$host/
+		CLOUDSDK_CORE_DISABLE_PROMPTS=1 CLOUDSDK_CORE_DISABLE_USAGE_REPORTING=1 CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK=1 CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE=$host/
 		CLOUDSDK_STORAGE_PARALLEL_COMPOSITE_UPLOAD_ENABLED=$1 gcloud storage"
 }
 run() { limited $gcloud "$@" >"$work/gcloud.log" 2>&1 || fail "gcloud storage $*: $(cat "$work/gcloud.log")"; }
@@ -56,14 +56,14 @@ same faults "$large"
 ok "gcloud storage cp through a 503 and a reset: $(count received) bytes received for $large_size"
 
 for composite in False True; do
-	start_slow 80MiB
+	start_held 15000000
 	use_gcloud $composite
 	background $gcloud cp "$large" gs://bkt/killed
-	kill_at 60000000
+	kill_at 15000000
+	release
 	run cp "$large" gs://bkt/killed
 	# The parts of a composite upload are uploads of their own.
 	resumed "$large_size" "$([ $composite = True ] && echo 32 || echo 1)"
-	lift_limit
 	same killed "$large"
 	ok "gcloud storage cp, composite $composite, killed and run again: $total bytes received for $large_size"
 done

@@ -26,32 +26,33 @@ limited "$gcsup" cp -q --endpoint "$host" - gs://bkt/stream <"$large" || fail "g
 same stream "$large"
 ok "gcsup cp of a stream"
 
-start_slow 120MiB
+start_held 60000000
 background "$gcsup" cp --endpoint "$host" "$large" gs://bkt/killed
 kill_at 60000000
+release
 list_saved
 [ "$(grep -c . "$work/saved")" = 1 ] || fail "gcsup sessions list after a kill: $(cat "$work/saved")"
 cp_to "$large" killed
 resumed "$large_size" 1
-lift_limit
 same killed "$large"
 grep -q '"type":"result","status":"ok".*"resumed_from":[1-9]' "$work/cp.log" || fail "the result does not say from where it resumed: $(cat "$work/cp.log")"
 none_saved
 ok "gcsup cp, killed and run again: $total bytes received for $large_size"
 
-start_slow 120MiB
+start_held 60000000
 background "$gcsup" cp --endpoint "$host" "$large" gs://bkt/killed
 kill_at 60000000
+release
 limited "$gcsup" resume --endpoint "$host" >"$work/resume.log" 2>&1 || fail "gcsup resume: $(cat "$work/resume.log")"
 resumed "$large_size" 1
-lift_limit
 same killed "$large"
 none_saved
 ok "gcsup cp, killed, then gcsup resume: $total bytes received for $large_size"
 
-start_slow 120MiB
+start_held 60000000
 background "$gcsup" cp --endpoint "$host" "$large" gs://bkt/cancelled
 kill_at 60000000
+release
 list_saved
 limited "$gcsup" sessions cancel --endpoint "$host" "$saved" >"$work/cancel.log" 2>&1 || fail "gcsup sessions cancel: $(cat "$work/cancel.log")"
 none_saved

@@ -2,6 +2,12 @@
 . internal/compat/common.sh
 PATH="$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/gcsup-compat"
 need rclone
+# Before version 1.58 it could not be told where to upload to.
+if ! rclone help flags | grep -q -e --gcs-endpoint; then
+	[ -z "${COMPAT_ALL:-}" ] || fail "this rclone is too old: $(rclone version | head -n 1)"
+	echo "---- this rclone is too old: $(rclone version | head -n 1)"
+	exit 0
+fi
 
 start_emulator
 export RCLONE_CONFIG=/dev/null RCLONE_RETRIES=1 RCLONE_GCS_NO_CHECK_BUCKET=true
