@@ -116,6 +116,7 @@ var finalFaults = []fault{
 // TestFileSurvives: each fault, at the start, at the first data, in the middle
 // and at the end.
 func TestFileSurvives(t *testing.T) {
+	t.Parallel()
 	points := []struct {
 		name  string
 		match fakegcs.Match

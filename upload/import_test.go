@@ -85,6 +85,7 @@ func decode(t *testing.T, data []byte) *session.Token {
 // TestImport: another machine goes on with an upload, if its copy of the source
 // is one as far as that was sent.
 func TestImport(t *testing.T) {
+	t.Parallel()
 	const at = 35 * mib // further than an MD5 is compared without need
 	content := data(40*mib + 77)
 	flip := func(offset int64) []byte {

@@ -153,6 +153,7 @@ func TestOutage(t *testing.T) {
 // TestManyUploadsInAnOutage: the uploads of a process do not multiply the
 // requests to a service that is down, and all get through when it is back.
 func TestManyUploadsInAnOutage(t *testing.T) {
+	t.Parallel()
 	const n = 32
 	t.Run("total", func(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
@@ -239,6 +240,7 @@ func TestSlowLink(t *testing.T) {
 // TestLongUploadsLearnEveryMinute: a request is bounded by time once the rate
 // is known.
 func TestLongUploadsLearnEveryMinute(t *testing.T) {
+	t.Parallel()
 	inBubble(t, &fakegcs.Options{Rate: 512 << 10, Discard: true, NoMD5: true}, func(w *world) {
 		f := w.file(nil)
 		const size = gib + 64*mib

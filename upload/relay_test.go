@@ -21,6 +21,7 @@ import (
 // and old, while requests fail. Copies differ at times. Whatever happens, an
 // object is all of one machine's copy: of the one that says that it is done.
 func TestRelay(t *testing.T) {
+	t.Parallel()
 	sizes := []int64{q, q + 1, 2 * q, 3*q - 1, 8 * mib, 8*mib + 1, 12*mib + 5}
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -40,6 +40,7 @@ func (w *world) interrupt(path string, at int64, with ...func(*upload.Options)) 
 // TestResume: the second call sends exactly what the first one left, whichever
 // of the two ways it is made.
 func TestResume(t *testing.T) {
+	t.Parallel()
 	content := data(40*mib + 77)
 	for _, at := range []int64{0, 1, q, 5*mib + 3, 39 * mib} {
 		for _, by := range []string{"File", "Resume"} {
@@ -112,18 +113,16 @@ func TestResumeFinished(t *testing.T) {
 
 // TestResumeReadsLittle: the checksum of what was sent comes from a checkpoint.
 func TestResumeReadsLittle(t *testing.T) {
-	if testing.Short() {
-		t.Log("uploads 200 MiB")
-	}
+	t.Parallel()
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
-		content := data(200 * mib)
+		content := data(100 * mib)
 		path := w.file(content)
-		w.interrupt(path, 190*mib)
+		w.interrupt(path, 90*mib)
 		res, err := w.uploader().File(w.t.Context(), path, spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res.BytesReread > 64*mib || res.ResumedFrom != 190*mib {
+		if res.BytesReread > 64*mib || res.ResumedFrom != 90*mib {
 			t.Errorf("%d bytes were read again to resume from %d", res.BytesReread, res.ResumedFrom)
 		}
 		w.wantObject("obj", content)
@@ -161,6 +160,7 @@ func TestComparingIsTold(t *testing.T) {
 // TestSourceChanged: nothing of a changed file is sent, and the object that was
 // there before stays.
 func TestSourceChanged(t *testing.T) {
+	t.Parallel()
 	changes := []struct {
 		name   string
 		change func(path string, content []byte) error
@@ -313,6 +313,7 @@ func TestSourceChangesWhileSending(t *testing.T) {
 // TestUselessTokens: a saved upload that cannot be gone on with is not, and the
 // observer is told why.
 func TestUselessTokens(t *testing.T) {
+	t.Parallel()
 	content := data(20 * mib)
 	for _, tt := range []struct {
 		name  string

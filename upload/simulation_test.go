@@ -39,6 +39,7 @@ var (
 //	go test ./upload -run Simulation -seed 17        one seed, with its story
 //	go test ./upload -run Simulation -seeds 100000   more of them
 func TestSimulation(t *testing.T) {
+	t.Parallel()
 	if *seedFlag != 0 {
 		simulate(t, *seedFlag, t.Logf)
 		return

@@ -46,6 +46,7 @@ func TestReaderSizes(t *testing.T) {
 }
 
 func TestReaderSurvives(t *testing.T) {
+	t.Parallel()
 	points := []struct {
 		name  string
 		match fakegcs.Match
