@@ -92,17 +92,21 @@ all_fired() {
 
 # limited COMMAND...: for no longer than this script, and for five minutes.
 limited() { timeout --foreground -k 1 300 "$@"; }
-# background COMMAND...: runs it in a process group of its own.
+# background COMMAND...: runs it in a process group of its own, as a child of this
+# shell: what it has locked is free when the shell has waited for it.
 background() {
-	timeout -k 1 300 "$@" >"$work/background.log" 2>&1 &
+	setsid "$@" >"$work/background.log" 2>&1 &
 	victim=$!
 }
 # kill_at BYTES: SIGKILL for what runs in the background, with all its
 # processes, when it has got as far as start_held BYTES lets it: the whole quanta
 # of them are in the directory.
 kill_at() {
+	tries=0
 	until [ "$(ls -ln "$work/bytes/blobs" | awk '{ n += $5 } END { print n + 0 }')" -ge $(($1 / quantum * quantum)) ]; do
 		kill -0 "$victim" 2>/dev/null || fail "ended before $1 bytes had arrived: $(cat "$work/background.log")"
+		tries=$((tries + 1))
+		[ $tries -lt 6000 ] || fail "$1 bytes have not arrived after 300 s"
 		sleep 0.05
 	done
 	kill -s KILL -- "-$victim" 2>/dev/null || fail "ended before it could be killed"
