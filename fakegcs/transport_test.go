@@ -2,6 +2,7 @@ package fakegcs_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -52,7 +53,11 @@ func TestTLS(t *testing.T) {
 			go srv.ServeTLS(ln, "", "")
 			defer srv.Close()
 			defer gcs.Close()
-			tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, Protocols: &protocols}
+			// What localhost is here, and who else listens there, does not matter.
+			dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, ln.Addr().String())
+			}
+			tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, Protocols: &protocols, DialContext: dial}
 			defer tr.CloseIdleConnections()
 			w := &world{T: t, gcs: gcs, url: "https://localhost:" + strings.TrimPrefix(ln.Addr().String(), "127.0.0.1:"), client: &http.Client{Transport: tr}}
 
