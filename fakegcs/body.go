@@ -25,7 +25,7 @@ type body struct {
 	stallFor            time.Duration
 
 	received atomic.Int64
-	latest   atomic.Int64 // when a byte last came in, in Unix nanoseconds
+	activity atomic.Int64 // grows while something comes in
 	stalled  atomic.Bool  // waits because a fault says so
 	once     sync.Once
 	stop     chan struct{}
@@ -65,7 +65,7 @@ func (b *body) Read(p []byte) (int, error) {
 			b.pace(n)
 		}
 		b.received.Add(int64(n))
-		b.latest.Store(time.Now().UnixNano())
+		b.activity.Add(1)
 		if b.corrupt >= at && b.corrupt < at+int64(n) {
 			p[b.corrupt-at] ^= 1
 		}
@@ -82,11 +82,4 @@ func (b *body) interrupt() {
 			b.expire()
 		}
 	})
-}
-
-// quiet tells whether nothing has come in for so long, since start, that the
-// client must be gone, or waiting for us.
-func (b *body) quiet(start, now time.Time, silence time.Duration) bool {
-	since := max(b.latest.Load(), start.UnixNano())
-	return b.stalled.Load() || now.UnixNano()-since >= int64(silence)
 }

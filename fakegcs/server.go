@@ -259,7 +259,6 @@ func (s *Server) leave(b *body) {
 
 func (s *Server) newBody(w http.ResponseWriter, r *http.Request) *body {
 	b := &body{r: r.Body, cut: -1, stall: -1, corrupt: -1, stop: make(chan struct{})}
-	b.latest.Store(time.Now().UnixNano())
 	if w != nil { // else a call of a batch, whose body is in memory
 		rc := http.NewResponseController(w)
 		b.expire = func() { // not every ResponseWriter can

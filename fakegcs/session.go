@@ -83,6 +83,7 @@ func (r *sessionRecord) expired(now time.Time) bool {
 
 const (
 	silence  = 100 * time.Millisecond
+	ticks    = 10 // in a silence
 	patience = 2 * time.Second
 )
 
@@ -96,14 +97,20 @@ type writer struct {
 // no limit. It reports whether w ended. The silence counts from when settle is
 // called: what the system has just received may not have woken w yet.
 func (s *Server) settle(q *request, w *writer, limit time.Duration) bool {
-	tick := time.NewTicker(silence / 10)
+	tick := time.NewTicker(silence / ticks)
 	defer tick.Stop()
-	start := time.Now()
-	for !w.in.quiet(start, time.Now(), silence) && (limit == 0 || time.Since(start) < limit) {
+	start, activity := time.Now(), w.in.activity.Load()
+	for quiet := 0; quiet < ticks && !w.in.stalled.Load() && (limit == 0 || time.Since(start) < limit); {
 		select {
 		case <-w.done:
 			return true
 		case <-tick.C:
+			// Counted, and not read off the clock: on a machine that stood still
+			// nothing could come in.
+			quiet++
+			if now := w.in.activity.Load(); now != activity {
+				activity, quiet = now, 0
+			}
 		case <-q.Context().Done():
 			return false
 		case <-s.ctx.Done():
@@ -128,7 +135,6 @@ func (s *Server) claim(q *request, u *session) (*writer, *apiError) {
 		if earlier == nil {
 			u.writer = w
 			u.mu.Unlock()
-			q.in.latest.Store(time.Now().UnixNano())
 			return w, nil
 		}
 		u.mu.Unlock()

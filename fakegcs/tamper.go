@@ -1,9 +1,6 @@
 package fakegcs
 
-import (
-	"net/http"
-	"time"
-)
+import "net/http"
 
 // Faults that change what a session holds behind the client's back, for good.
 
@@ -66,7 +63,7 @@ func (s *Server) writeForeign(q *request, u *session, w *writer, n int64) error 
 		return true, s.takeLocked(u, zeros[:k], false)
 	}
 	for q.Context().Err() == nil && s.ctx.Err() == nil {
-		w.in.latest.Store(time.Now().UnixNano()) // it is at work
+		w.in.activity.Add(1) // it is at work
 		if more, err := step(); err != nil || !more {
 			return err
 		}
