@@ -22,6 +22,13 @@ import (
 // bubble runs f with a server and a client in virtual time.
 func bubble(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
 	t.Helper()
+	bubbleOf(t, opts, &http.Server{}, &http.Transport{}, f)
+}
+
+// bubbleOf is bubble with a server and a transport of which the rest is set; a
+// server with a certificate speaks TLS.
+func bubbleOf(t *testing.T, opts *fakegcs.Options, srv *http.Server, tr *http.Transport, f func(w *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		gcs, err := fakegcs.New(opts)
 		if err != nil {
@@ -31,16 +38,22 @@ func bubble(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
 			t.Fatal(err)
 		}
 		ln, dial := pipenet.Listen()
-		srv := &http.Server{Handler: gcs}
-		go srv.Serve(ln)
-		tr := &http.Transport{DialContext: dial}
-		f(&world{T: t, gcs: gcs, url: "http://pipe", client: &http.Client{Transport: tr, CheckRedirect: plainClient.CheckRedirect}})
-		if err := gcs.Close(); err != nil {
-			t.Error(err)
+		srv.Handler, tr.DialContext = gcs, dial
+		url := "http://pipe"
+		if srv.TLSConfig != nil {
+			url = "https://pipe"
+			go srv.ServeTLS(ln, "", "")
+		} else {
+			go srv.Serve(ln)
+		}
+		f(&world{T: t, gcs: gcs, url: url, client: &http.Client{Transport: tr, CheckRedirect: plainClient.CheckRedirect}})
+		start := time.Now()
+		if err := gcs.Close(); err != nil || time.Since(start) > time.Second {
+			t.Errorf("Close took %v, %v", time.Since(start), err)
 		}
 		tr.CloseIdleConnections()
 		srv.Close()
-		time.Sleep(time.Second) // net/http lingers before it closes a connection with unread data
+		time.Sleep(time.Minute) // net/http lingers before it closes a connection with unread data, and has timers
 	})
 }
 

@@ -6,41 +6,21 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"gcsup/fakegcs"
-	"gcsup/fakegcs/pipenet"
 )
 
-// secureBubble is a server with TLS in virtual time, and a client that speaks
-// the given protocols with it.
+// secureBubble is bubble with TLS, and a client that speaks HTTP/2 or HTTP/1.1
+// only.
 func secureBubble(t *testing.T, cert tls.Certificate, http2 bool, opts *fakegcs.Options, f func(w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		gcs, err := fakegcs.New(opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := gcs.CreateBucket("bkt"); err != nil {
-			t.Fatal(err)
-		}
-		var protocols http.Protocols
-		protocols.SetHTTP1(!http2)
-		protocols.SetHTTP2(http2)
-		ln, dial := pipenet.Listen()
-		srv := &http.Server{Handler: gcs, TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}, Protocols: &protocols}
-		go srv.ServeTLS(ln, "", "")
-		tr := &http.Transport{DialContext: dial, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: &protocols}
-		f(&world{T: t, gcs: gcs, url: "https://pipe", client: &http.Client{Transport: tr, CheckRedirect: plainClient.CheckRedirect}})
-		start := time.Now()
-		if err := gcs.Close(); err != nil || time.Since(start) > time.Second {
-			t.Errorf("Close took %v, %v", time.Since(start), err)
-		}
-		tr.CloseIdleConnections()
-		srv.Close()
-		time.Sleep(time.Minute) // timers of net/http
-	})
+	var protocols http.Protocols
+	protocols.SetHTTP1(!http2)
+	protocols.SetHTTP2(http2)
+	bubbleOf(t, opts,
+		&http.Server{TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}, Protocols: &protocols},
+		&http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: &protocols}, f)
 }
 
 // Each effect does over HTTP/2 what it does over HTTP/1.1, and leaves the same
