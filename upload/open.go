@@ -110,8 +110,8 @@ func (t *transfer) open(path string) (*chunk.Source, error) {
 	return src, nil
 }
 
-// reread notes that bytes of the source were read only for their checksum. What
-// is read at once is not told of.
+// reread notes that bytes of the source were read only for their checksum. The
+// step that reaches the end is not told of: something else follows at once.
 func (t *transfer) reread(n, offset, end int64) {
 	t.res.BytesReread += n
 	if now := time.Now(); offset < end && now.Sub(t.reported) >= progressEvery {
