@@ -35,20 +35,7 @@ func Tries(atStake int64) int {
 // The zero value allows 5 retries without progress. A Budget holds no clock
 // and is for one goroutine.
 //
-// After a failed request:
-//
-//	budget.Failed()
-//	for {
-//		wait, ok := budget.Next(policy, rand.Float64(), retryAfter, time.Since(progress))
-//		if !ok {
-//			return lastErr // resumable, later
-//		}
-//		sleep(wait)
-//		if throttle.Allow() {
-//			break // try again
-//		}
-//		budget.Throttled()
-//	}
+// [Waiter] is the loop around a Budget.
 type Budget struct {
 	// Tries is the number of retries allowed without progress.
 	// 0 means Tries(AtStake), a negative number none.

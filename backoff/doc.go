@@ -22,11 +22,11 @@
 // # The parts
 //
 // Retry and Transport are made of parts that a program with a loop of its own,
-// such as an uploader, can use by themselves. They are pure: a Policy computes
-// a wait from the number of the retry and a random number, [Status] and
-// [Network] classify a failure, and a [Budget] counts what was tried. None of
-// them looks at a clock or sleeps. A [Throttle], which many operations share,
-// is the one part with a clock.
+// such as an uploader, can use by themselves. A [Waiter] makes the waits: it is
+// the one loop that sleeps, and Retry and Transport use it too. The rest is pure:
+// a Policy computes a wait from the number of the retry and a random number,
+// [Status] and [Network] classify a failure, and a [Budget] counts what was
+// tried. A [Throttle], which many operations share, has a clock.
 //
 // # Guarantees
 //

@@ -2,7 +2,6 @@ package backoff
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 )
 
@@ -77,39 +76,37 @@ func Retry[T any](ctx context.Context, p Policy, op func(context.Context) (T, er
 	}
 }
 
-// operation is the state of one operation that is tried until it succeeds.
+// operation is one operation that is tried until it succeeds.
 type operation struct {
 	Options
-	policy    Policy
-	number    int       // attempts so far
-	progress  time.Time // of the last progress, or of the start
-	refreshed bool      // credentials are new since the last progress
-	retried   bool      // the last attempt was a retry that took a token
-	waited    time.Duration
+	waiter    Waiter
+	number    int  // attempts so far
+	refreshed bool // credentials are new since the last progress
 	history   []Attempt
 }
 
 func newOperation(p Policy, opts *Options) *operation {
-	o := &operation{policy: p, progress: time.Now()}
+	o := &operation{}
 	if opts != nil {
 		o.Options = *opts
 	}
 	if o.Classify == nil {
 		o.Classify = Classify
 	}
+	o.waiter = Waiter{Policy: p, Budget: o.Budget, Throttle: o.Throttle, Counters: o.Counters}
 	return o
 }
 
 // succeeded notes that the attempt just made is the last and succeeded.
 func (o *operation) succeeded() {
 	o.number++
-	o.Throttle.Succeeded(o.retried)
+	o.waiter.Succeeded()
 	o.Counters.attempt(nil)
 	o.observe(Attempt{Number: o.number})
 }
 
 // failed notes that the attempt just made failed with err. It waits until the
-// next is due and returns nil, or returns why there is to be none.
+// next is due and returns nil, or returns why there is none.
 func (o *operation) failed(ctx context.Context, err error) error {
 	o.number++
 	o.Counters.attempt(err)
@@ -119,14 +116,14 @@ func (o *operation) failed(ctx context.Context, err error) error {
 	}
 	if a.Progress {
 		// The server did work for us: so far the attempt is a success.
-		o.Throttle.Succeeded(o.retried)
-		o.Budget.Progress()
-		o.progress, o.refreshed = time.Now(), false
+		o.waiter.Succeeded()
+		o.waiter.Progress()
+		o.refreshed = false
 	}
 	if a.Verdict == Credentials && o.Refresh != nil && !o.refreshed {
 		refreshErr := o.Refresh(ctx)
 		if refreshErr == nil {
-			o.refreshed, o.retried = true, false
+			o.refreshed = true
 			o.record(a)
 			return nil
 		}
@@ -135,39 +132,30 @@ func (o *operation) failed(ctx context.Context, err error) error {
 	if a.Verdict != Transient {
 		return o.end(a, ErrPermanent)
 	}
-	o.Budget.Failed()
 	return o.wait(ctx, a)
 }
 
-// wait waits after attempt a until there is a token for the next.
+// wait waits after attempt a until the next is due.
 func (o *operation) wait(ctx context.Context, a Attempt) error {
-	after := retryAfter(a.Err)
-	for {
-		wait, ok := o.Budget.Next(o.policy, rand.Float64(), after, time.Since(o.progress))
-		if !ok {
-			o.Counters.spent()
-			return o.end(a, ErrBudget)
+	begun := false // a wait for a is under way, and recorded
+	o.waiter.Before = func(p Pause) error {
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < p.Delay {
+			return context.DeadlineExceeded
 		}
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
-			return o.end(a, context.DeadlineExceeded)
-		}
-		a.Wait = wait
+		begun = true
+		a.Wait, a.Throttled = p.Delay, p.Throttled
 		o.record(a)
-		start := time.Now()
-		err := sleep(ctx, wait)
-		o.waited += time.Since(start)
-		o.Counters.waited(time.Since(start))
-		if err != nil {
-			return o.stopped(err, a.Err)
-		}
-		if o.Throttle.Allow() {
-			o.retried = true
-			o.Counters.retry(a.Err)
-			return nil
-		}
-		o.Budget.Throttled()
-		o.Counters.throttled()
-		a.Throttled, after = true, 0
+		return nil
+	}
+	switch err := o.waiter.Wait(ctx, retryAfter(a.Err)); {
+	case err == nil:
+		o.Counters.retry(a.Err)
+		return nil
+	case begun && ctx.Err() != nil:
+		return o.stopped(err, a.Err)
+	default:
+		a.Throttled = begun
+		return o.end(a, err)
 	}
 }
 
@@ -179,7 +167,7 @@ func (o *operation) end(a Attempt, stop error) error {
 }
 
 func (o *operation) stopped(stop, err error) error {
-	return &Error{Stop: stop, Err: err, Attempts: o.number, Waited: o.waited, History: o.history}
+	return &Error{Stop: stop, Err: err, Attempts: o.number, Waited: o.waiter.Waited(), History: o.history}
 }
 
 // record keeps a for the history and shows it to the observer.
@@ -197,17 +185,5 @@ func (o *operation) record(a Attempt) {
 func (o *operation) observe(a Attempt) {
 	if o.Observe != nil {
 		o.Observe(a)
-	}
-}
-
-// sleep waits for d, or until ctx is done and returns the cause.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
