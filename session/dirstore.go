@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 )
 
 // ErrUnsafe says that others can read or write a saved upload, or that it is
@@ -30,8 +29,8 @@ const (
 // It does not follow symbolic links out of the directory. Save and Delete of
 // an upload are for the one who holds its lock.
 type Dir struct {
-	root *os.Root
-	mu   sync.Mutex
+	root  *os.Root
+	saves idMutex // Saves of one upload may come from two goroutines
 }
 
 var _ Store = (*Dir)(nil)
@@ -175,8 +174,7 @@ func (d *Dir) Save(_ context.Context, t *Token) error {
 	if err != nil {
 		return fmt.Errorf("save upload: %w", err)
 	}
-	d.mu.Lock() // saves of one process, which may come from two goroutines, in turn
-	defer d.mu.Unlock()
+	defer d.saves.lock(t.ID)()
 	if err := replace(rootDisk{d.root}, t.ID+tempSuffix, t.ID+tokenSuffix, data); err != nil {
 		return fmt.Errorf("save upload: %w", err)
 	}

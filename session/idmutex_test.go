@@ -1,0 +1,29 @@
+package session
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+)
+
+// TestIDMutexIsPerID checks that holders of one ID exclude each other, those of
+// two IDs do not, and nothing is left behind.
+func TestIDMutexIsPerID(t *testing.T) {
+	var m idMutex
+	unlock := m.lock("a")
+	m.lock("b")() // blocks if the two are one mutex
+	unlock()
+
+	var counts [3]int
+	var wg sync.WaitGroup
+	for i := range 300 {
+		wg.Go(func() {
+			defer m.lock(fmt.Sprint(i % 3))()
+			counts[i%3]++ // the race detector notices two holders
+		})
+	}
+	wg.Wait()
+	if counts != [3]int{100, 100, 100} || len(m.held) != 0 {
+		t.Errorf("counts = %v, %d mutexes left", counts, len(m.held))
+	}
+}
