@@ -7,37 +7,48 @@ import (
 	"gcsup/chunk"
 )
 
-// content is what an upload sends: a file, whose bytes can be read again, or a
+// content is what a transfer sends: a file, whose bytes can be read again, or a
 // stream, of which a window is kept.
 type content interface {
-	// part says what to send from offset on, at most limit bytes (a multiple
-	// of the quantum) unless it is the last part. It blocks until that is
-	// known. Its errors are the source's.
+	// part returns what to send from offset on: at most limit bytes, a
+	// multiple of the quantum, unless it is the last part. It blocks until
+	// that is known. Its errors are the source's.
 	part(ctx context.Context, offset, limit int64) (part, error)
 
-	// committed says that the server holds all bytes before offset for good.
+	// committed notes that the server holds all bytes before offset for good.
 	committed(offset int64)
 
-	// total is the size, or -1 while it is not known.
+	// total returns the size, or -1 while it is not known.
 	total() int64
 
 	// replayable reports whether part(0) would still work.
 	replayable() bool
 
-	// whole is the CRC32C of all bytes, for a content whose total is known.
+	// rereadable reports whether another call, or another process, could read
+	// the same bytes.
+	rereadable() bool
+
+	// whole returns the CRC32C of all bytes, for a content whose total is
+	// known.
 	whole(ctx context.Context) (uint32, error)
 
-	// prefix gives the CRC32C of the bytes before offset, which has been sent,
+	// prefix returns the CRC32C of the bytes before offset, which were sent,
 	// if that needs no long reading.
 	prefix(offset int64) (crc32c uint32, ok bool)
 
-	// head reads the bytes before offset again, for a hash other than CRC32C,
-	// if they are few, or unproven; nil otherwise.
+	// head reads the bytes before offset again, for a hash other than CRC32C.
+	// It is nil if they are many, unless they are still to be compared.
 	head(ctx context.Context, offset int64) io.Reader
 
-	// unchanged reports whether the source is still what it was, before the
-	// last bytes go out. It may have to read much.
+	// unchanged returns an error if the source is not what it was. It may have
+	// to read much.
 	unchanged(ctx context.Context) error
+
+	// isCopy reports whether the session began with another file, and the
+	// bytes are still to be compared. proven ends that: a checksum of the
+	// server agreed.
+	isCopy() bool
+	proven()
 }
 
 // part is the body of one request.

@@ -8,14 +8,15 @@ import (
 
 // What the tests need of the unexported parts.
 
-type Bound struct{ *bound }
+type RequestSizer struct{ *requestSizer }
 
-func NewBound(chunkSize int64) Bound            { return Bound{newBound(chunkSize)} }
-func (b Bound) Size() int64                     { return b.size() }
-func (b Bound) Passed(n int64, d time.Duration) { b.passed(n, d) }
-func (b Bound) Cut(n int64, progress bool)      { b.cut(n, progress) }
-func Watched(ctx context.Context, timeout time.Duration, rate int64) (context.Context, func(io.Reader) io.Reader, func()) {
-	ctx, w := watched(ctx, timeout, rate)
+func NewRequestSizer(chunkSize int64) RequestSizer     { return RequestSizer{newRequestSizer(chunkSize)} }
+func (s RequestSizer) Size() int64                     { return s.size() }
+func (s RequestSizer) Passed(n int64, d time.Duration) { s.passed(n, d) }
+func (s RequestSizer) Cut(n int64, progress bool)      { s.cut(n, progress) }
+
+func WatchStall(ctx context.Context, timeout time.Duration, rate int64) (context.Context, func(io.Reader) io.Reader, func()) {
+	ctx, w := watchStall(ctx, timeout, rate)
 	return ctx, w.body, w.stop
 }
 

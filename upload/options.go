@@ -58,8 +58,11 @@ type Options struct {
 	// of the JSON API.
 	Objects Objects
 
-	// Observer is told what happens, one Event at a time per upload, on the
-	// upload's goroutines: it must return quickly.
+	// Observer gets the events of every upload: one at a time for each
+	// upload, in order, in a goroutine of its own. A slow Observer delays
+	// nothing; it gets fewer reports of progress. A call that succeeds returns
+	// after the Observer had its last event. Once the context of a call is
+	// done, the call does not wait for the Observer.
 	Observer func(Event)
 
 	// Logger gets a line per exchange (debug), and one for each upload that was
@@ -93,9 +96,6 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.StallRate == 0 {
 		o.StallRate = defaultStallRate
-	}
-	if o.Observer == nil {
-		o.Observer = func(Event) {}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

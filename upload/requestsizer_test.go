@@ -14,8 +14,8 @@ const (
 	gib = int64(1) << 30
 )
 
-// TestBoundFollowsTheRate: a request should take about a minute once the rate is known.
-func TestBoundFollowsTheRate(t *testing.T) {
+// TestRequestSizerFollowsTheRate checks that a request should take about a minute once the rate is known.
+func TestRequestSizerFollowsTheRate(t *testing.T) {
 	for _, tt := range []struct {
 		n    int64
 		took time.Duration
@@ -28,48 +28,48 @@ func TestBoundFollowsTheRate(t *testing.T) {
 		{gib, 0, 1 << 40},
 		{gib, time.Nanosecond, 1 << 40},
 	} {
-		b := upload.NewBound(0)
+		b := upload.NewRequestSizer(0)
 		if got := b.Size(); got != gib {
-			t.Fatalf("first bound = %d, want 1 GiB", got)
+			t.Fatalf("first size = %d, want 1 GiB", got)
 		}
 		b.Passed(tt.n, tt.took)
 		if got := b.Size(); got != tt.want {
-			t.Errorf("after %d bytes in %v: bound = %d, want %d", tt.n, tt.took, got, tt.want)
+			t.Errorf("after %d bytes in %v: size = %d, want %d", tt.n, tt.took, got, tt.want)
 		}
 	}
 }
 
-func TestBoundSinksAfterCutsAndGrowsBack(t *testing.T) {
+func TestRequestSizerShrinksAfterCutsAndGrowsBack(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
 		chunkSize, first int64
 	}{{"timed", 0, gib}, {"fixed", 64 * mib, 64 * mib}} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := upload.NewBound(tt.chunkSize)
+			b := upload.NewRequestSizer(tt.chunkSize)
 			b.Cut(40*mib, true)
 			b.Cut(40*mib, false)
 			if got := b.Size(); got != tt.first {
-				t.Errorf("after one cut without progress: bound = %d, want %d", got, tt.first)
+				t.Errorf("after one cut without progress: size = %d, want %d", got, tt.first)
 			}
 			b.Cut(40*mib, false)
 			if got := b.Size(); got != 20*mib {
-				t.Errorf("after two cuts at 40 MiB: bound = %d, want 20 MiB", got)
+				t.Errorf("after two cuts at 40 MiB: size = %d, want 20 MiB", got)
 			}
 			for range 20 {
 				b.Cut(b.Size(), false)
 			}
 			if got := b.Size(); got != chunk.Quantum {
-				t.Errorf("after many cuts: bound = %d, want one quantum", got)
+				t.Errorf("after many cuts: size = %d, want one quantum", got)
 			}
 			b.Passed(chunk.Quantum, time.Millisecond)
 			if got := b.Size(); got != 2*chunk.Quantum {
-				t.Errorf("after it passed: bound = %d, want two quanta", got)
+				t.Errorf("after it passed: size = %d, want two quanta", got)
 			}
 			for range 20 {
 				b.Passed(b.Size(), time.Second)
 			}
 			if got := b.Size(); got < tt.first || tt.chunkSize > 0 && got != tt.chunkSize {
-				t.Errorf("after it passed often: bound = %d, want %d again", got, tt.first)
+				t.Errorf("after it passed often: size = %d, want %d again", got, tt.first)
 			}
 		})
 	}

@@ -13,9 +13,9 @@ import (
 	"gcsup/upload"
 )
 
-// TestWatch: a request that lags behind 64 KiB/s by two minutes is given up,
+// TestStallWatch: a request that lags behind 64 KiB/s by two minutes is given up,
 // and nothing else is.
-func TestWatch(t *testing.T) {
+func TestStallWatch(t *testing.T) {
 	const rate = 64 << 10
 	tests := []struct {
 		name string
@@ -50,7 +50,7 @@ func TestWatch(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				ctx, body, stop := upload.Watched(context.Background(), 2*time.Minute, rate)
+				ctx, body, stop := upload.WatchStall(context.Background(), 2*time.Minute, rate)
 				var at time.Duration
 				context.AfterFunc(ctx, func() {
 					if errors.Is(context.Cause(ctx), session.ErrStalled) {
@@ -68,11 +68,11 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchForgivesTheSource: time that the source takes to give bytes is not
+// TestStallWatchForgivesTheSource: time that the source takes to give bytes is not
 // the network's.
-func TestWatchForgivesTheSource(t *testing.T) {
+func TestStallWatchForgivesTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, body, stop := upload.Watched(t.Context(), 2*time.Minute, 64<<10)
+		ctx, body, stop := upload.WatchStall(t.Context(), 2*time.Minute, 64<<10)
 		defer stop()
 		r := body(slow{bytes.NewReader(make([]byte, 10)), time.Hour})
 		if _, err := r.Read(make([]byte, 1)); err != nil {
@@ -84,9 +84,9 @@ func TestWatchForgivesTheSource(t *testing.T) {
 	})
 }
 
-func TestWatchOff(t *testing.T) {
+func TestStallWatchOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, _, stop := upload.Watched(t.Context(), -1, 64<<10)
+		ctx, _, stop := upload.WatchStall(t.Context(), -1, 64<<10)
 		defer stop()
 		time.Sleep(24 * time.Hour)
 		if ctx.Err() != nil {

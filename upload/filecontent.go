@@ -10,8 +10,8 @@ import (
 	"gcsup/session"
 )
 
-// rereadStep is after how many bytes it is told how far a long comparison is:
-// many a second for a disk, one in a few seconds for a slow network's.
+// rereadStep is the number of bytes after which a long comparison reports how far
+// it is: many times a second for a disk, every few seconds for a slow network's.
 const rereadStep = 8 << 20
 
 // fileContent is a source that can be read again.
@@ -19,17 +19,18 @@ type fileContent struct {
 	src      *chunk.Source
 	identity chunk.Identity // of the bytes that sum has hashed
 	sum      *chunk.Running
-	reread   func(n, offset, end int64) // told that n bytes up to offset were read only to be hashed, of those up to end
-	copied   bool                       // it is another file than that with which the session began; its bytes are still to be compared
+	reread   func(n, offset, end int64) // called when n bytes up to offset, of those up to end, were read only to be hashed
+	copied   bool                       // the session began with another file; the bytes are still to be compared
 }
 
 var _ content = (*fileContent)(nil)
 
-func (f *fileContent) total() int64     { return f.src.Size() }
-func (f *fileContent) replayable() bool { return true }
-func (f *fileContent) committed(n int64) {
-	f.sum.Forget(n)
-}
+func (f *fileContent) total() int64      { return f.src.Size() }
+func (f *fileContent) replayable() bool  { return true }
+func (f *fileContent) rereadable() bool  { return true }
+func (f *fileContent) committed(n int64) { f.sum.Forget(n) }
+func (f *fileContent) isCopy() bool      { return f.copied }
+func (f *fileContent) proven()           { f.copied = false }
 
 // part is one long stretch up to the last boundary of the quantum, and then a
 // tail of at most a quantum, which goes in a request of its own: by then the
@@ -62,7 +63,18 @@ func (f *fileContent) part(_ context.Context, offset, limit int64) (part, error)
 	}}, nil
 }
 
-// restart makes the checksum begin at byte 0 when it began at a checkpoint.
+// seek makes the checksum continue from a checkpoint of what was sent before. It
+// reads what lies between that and offset.
+func (f *fileContent) seek(ctx context.Context, from chunk.Checkpoint, offset int64) error {
+	to, err := f.hash(ctx, from, offset)
+	if err != nil {
+		return err
+	}
+	f.sum = chunk.NewRunning(to)
+	return nil
+}
+
+// restart makes the checksum begin at byte 0 if it began at a checkpoint.
 func (f *fileContent) restart() {
 	if _, ok := f.sum.Nearest(0); !ok {
 		f.sum = chunk.NewRunning(chunk.Checkpoint{})
@@ -152,8 +164,9 @@ func (f *fileContent) unchanged(ctx context.Context) error {
 	return fmt.Errorf("%w: its size or modification time is not what it was", session.ErrSourceChanged)
 }
 
-// compare reads the source from the beginning and holds it against checksums
-// from before, which ascend. All of them: each may be the one to go on from.
+// compare reads the source from the beginning and compares it with checksums
+// from before, which ascend. It checks all of them, because each may be the one
+// to resume from.
 func (f *fileContent) compare(ctx context.Context, checksums ...chunk.Checkpoint) error {
 	var got chunk.Checkpoint
 	for _, want := range checksums {
@@ -168,7 +181,7 @@ func (f *fileContent) compare(ctx context.Context, checksums ...chunk.Checkpoint
 	return nil
 }
 
-// hash goes on from a checksum to another offset.
+// hash continues a checksum up to another offset.
 func (f *fileContent) hash(ctx context.Context, from chunk.Checkpoint, to int64) (chunk.Checkpoint, error) {
 	return f.hashOf(ctx, from, to, to)
 }
@@ -184,4 +197,16 @@ func (f *fileContent) hashOf(ctx context.Context, from chunk.Checkpoint, to, end
 		from = next
 	}
 	return from, nil
+}
+
+// load reads a small file whole.
+func (f *fileContent) load(ctx context.Context) ([]byte, error) {
+	size := f.src.Size()
+	data := make([]byte, size)
+	body := f.src.Body(chunk.Range{From: 0, To: size}, f.sum)
+	defer body.Close()
+	if _, err := io.ReadFull(body, data); err != nil {
+		return nil, err
+	}
+	return data, f.unchanged(ctx)
 }

@@ -1,0 +1,152 @@
+package upload
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/backoff"
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/fakegcs/pipenet"
+	"gcsup/session"
+)
+
+// These tests check that the engine's parts can be put together in other ways
+// than Uploader's methods do.
+
+// inBubble runs f with a server, in virtual time, and an Uploader for it.
+func inBubble(t *testing.T, opts *fakegcs.Options, f func(t *testing.T, srv *fakegcs.Server, u *Uploader)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := fakegcs.New(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := srv.CreateBucket("bkt"); err != nil {
+			t.Fatal(err)
+		}
+		ln, dial := pipenet.Listen()
+		hs := &http.Server{Handler: srv}
+		go hs.Serve(ln)
+		tr := &http.Transport{DialContext: dial}
+		defer func() {
+			tr.CloseIdleConnections()
+			_ = srv.Close()
+			_ = hs.Close()
+			time.Sleep(time.Second) // virtual: net/http lingers over a connection that it closes
+		}()
+		u, err := New(&http.Client{Transport: tr}, &Options{Endpoint: "http://gcs.test", ChunkSize: chunk.Quantum})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(t, srv, u)
+	})
+}
+
+// sourceFile makes a file of size random bytes.
+func sourceFile(t *testing.T, size int) (path string, content []byte) {
+	t.Helper()
+	content = make([]byte, size)
+	rnd := rand.NewChaCha8([32]byte{1})
+	_, _ = rnd.Read(content)
+	path = filepath.Join(t.TempDir(), "source")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path, content
+}
+
+// TestTwoRunsOverTwoRanges sends two ranges of one source at the same time, each
+// through a run of its own, while requests fail.
+func TestTwoRunsOverTwoRanges(t *testing.T) {
+	const size, half = 9*chunk.Quantum + 5, 4 * chunk.Quantum
+	path, data := sourceFile(t, size)
+	plan := &fakegcs.Options{Faults: []fakegcs.Fault{
+		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+		{Match: fakegcs.Match{Op: fakegcs.OpPut, Object: "part1"}, Skip: 2, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
+	}}
+	inBubble(t, plan, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
+		src, err := chunk.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer src.Close()
+		var wg sync.WaitGroup
+		for i, rng := range []chunk.Range{{From: 0, To: half}, {From: half, To: size}} {
+			j := u.newJob(Spec{Bucket: "bkt", Object: fmt.Sprint("part", i)}, u.newBudget())
+			section := chunk.FromReaderAt(io.NewSectionReader(src, rng.From, rng.Len()), rng.Len())
+			j.transfer.content = &fileContent{
+				src: section, identity: chunk.Identity{Size: rng.Len()}, sum: chunk.NewRunning(chunk.Checkpoint{}), reread: j.reread,
+			}
+			wg.Go(func() {
+				r := &run{transfer: j.transfer, state: session.State{Size: rng.Len()}}
+				if err := j.upload(t.Context(), r, session.Action{Kind: session.Begin}); err != nil {
+					t.Errorf("part %d: %v", i, err)
+				}
+				if n := j.tally.sent.Load(); n < rng.Len() {
+					t.Errorf("part %d: %d bytes were sent of %d", i, n, rng.Len())
+				}
+			})
+		}
+		wg.Wait()
+		var got []byte
+		for i := range 2 {
+			part, err := srv.ReadObject("bkt", fmt.Sprint("part", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, part...)
+		}
+		if !bytes.Equal(got, data) {
+			t.Error("the two objects are not the source's two ranges")
+		}
+	})
+}
+
+// TestThousandJobsShareOneBudget uploads a thousand files with one budget: it
+// grows with each, so that the last one tries as long as a file of their total
+// size.
+func TestThousandJobsShareOneBudget(t *testing.T) {
+	const jobs, size = 1000, 1 << 20
+	path, _ := sourceFile(t, size)
+	inBubble(t, &fakegcs.Options{Discard: true, NoMD5: true}, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
+		u.throttle = nil
+		u.opts.ChunkSize = 0 // one request each
+		shared := u.newBudget()
+		slots := make(chan struct{}, 20)
+		var wg sync.WaitGroup
+		for i := range jobs {
+			slots <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-slots }()
+				j := u.newJob(Spec{Bucket: "bkt", Object: fmt.Sprint(i)}, shared)
+				if _, err := j.finish(t.Context(), j.uploadFile(t.Context(), path)); err != nil {
+					t.Errorf("job %d: %v", i, err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := srv.Stats().Ops[fakegcs.OpInsert]; n != jobs {
+			t.Errorf("%d requests for %d jobs", n, jobs)
+		}
+		if err := srv.AddFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}); err != nil {
+			t.Fatal(err)
+		}
+		j := u.newJob(Spec{Bucket: "bkt", Object: "last"}, shared)
+		res, err := j.finish(t.Context(), j.uploadFile(t.Context(), path))
+		want := backoff.Tries((jobs + 1) * size)
+		if !errors.Is(err, session.ErrBudget) || res.Retries != want {
+			t.Errorf("%d retries, want %d: %v", res.Retries, want, err)
+		}
+	})
+}

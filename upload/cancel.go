@@ -1,0 +1,64 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"gcsup/session"
+)
+
+// Cancel ends the saved upload of that ID: the service drops its bytes, and the
+// store deletes it. It is for uploads that will not be resumed; those that are
+// just left alone cost nothing and expire after a week. The error wraps
+// [session.ErrNoToken] if there is no such upload.
+func (u *Uploader) Cancel(ctx context.Context, id string) error {
+	if u.opts.Store == nil {
+		return fmt.Errorf("cancel: %w: there is no store", session.ErrNoToken)
+	}
+	journal, token, damaged, err := openJournal(ctx, u.opts.Store, id)
+	if err != nil {
+		return fmt.Errorf("cancel: %w", err)
+	}
+	defer journal.close()
+	switch {
+	case damaged != nil:
+		return nil // it was set aside: there is nothing to cancel with
+	case token == nil:
+		return fmt.Errorf("cancel: %w: %s", session.ErrNoToken, id)
+	}
+	j := u.newJob(token.Spec, u.newBudget())
+	j.identify(id, token.Spec)
+	err = j.cancel(ctx, journal, token)
+	j.events.close(ctx)
+	return err
+}
+
+// cancel ends the session of token, and deletes token if there is no session any
+// more.
+func (j *job) cancel(ctx context.Context, journal *journal, token *session.Token) error {
+	client := j.u.client
+	if err := client.Adopt(token); err != nil {
+		if token.Endpoint == client.Endpoint() {
+			// Nothing can be sent to such a session, so there is nothing to keep.
+			return errors.Join(fmt.Errorf("cancel: %w", err), journal.discard())
+		}
+		return fmt.Errorf("cancel: upload %s was begun at %s: %w", token.ID, token.Endpoint, err)
+	}
+	for refreshed := false; ; refreshed = true {
+		r, err := j.transfer.retry.repeat(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.cancel(ctx, token.URI) })
+		switch {
+		case r.Cancelled():
+			return journal.discard()
+		case r.Status == 200 || r.Status == 201:
+			j.events.post(Event{Kind: Warning, Cause: "the upload was finished already; the object is at " + token.Spec.URL()})
+			return journal.discard()
+		case err != nil:
+			return fmt.Errorf("cancel: %w", err)
+		case r.Status == http.StatusUnauthorized && !refreshed:
+		default:
+			return r.Refusal()
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package upload
+
+import (
+	"slices"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// Saved checksums of a source lie at most checkpointEvery apart, so a resume
+// reads no more than that again, and what was sent while a save was under way.
+// The first ones come sooner, and on a slow link one comes every
+// checkpointTime: they tell whether a source whose change time differs still
+// has the bytes that were sent.
+const (
+	checkpointEvery = 32 << 20
+	checkpointFirst = 1 << 20
+	checkpointTime  = time.Second
+)
+
+// checkpointDue reports whether a checkpoint at offset is worth a save. The last
+// one was at offset last, since ago.
+func checkpointDue(offset, last int64, since time.Duration) bool {
+	gain := offset - last
+	return gain >= checkpointEvery || gain >= max(checkpointFirst, last) || gain >= chunk.Quantum && since >= checkpointTime
+}
+
+// lastCheckpoint returns the offset of the last checkpoint in t.
+func lastCheckpoint(t *session.Token) int64 {
+	if n := len(t.Checkpoints); n > 0 {
+		return t.Checkpoints[n-1].Offset
+	}
+	return 0
+}
+
+// withCheckpoint returns t with one more checkpoint, and without those that no
+// resume can need.
+func withCheckpoint(t session.Token, c chunk.Checkpoint) *session.Token {
+	if c.Offset > lastCheckpoint(&t) {
+		t.Checkpoints = append(slices.Clone(t.Checkpoints), c)
+	}
+	return pruned(t)
+}
+
+// pruned returns t without the checkpoints before the greatest one at or below
+// the committed offset.
+func pruned(t session.Token) *session.Token {
+	base := t.Checkpoint(t.Committed).Offset
+	t.Checkpoints = slices.DeleteFunc(slices.Clone(t.Checkpoints), func(c chunk.Checkpoint) bool { return c.Offset < base })
+	return &t
+}
+
+// withoutUnsent returns t without checksums of bytes that were read and never
+// sent: a copy of the source may have other bytes there.
+func withoutUnsent(token *session.Token) *session.Token {
+	t := *token
+	t.Checkpoints = slices.DeleteFunc(slices.Clone(t.Checkpoints), func(c chunk.Checkpoint) bool { return c.Offset > t.HighWater })
+	return &t
+}

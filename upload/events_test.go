@@ -1,0 +1,151 @@
+package upload
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// eventsTo returns events at a fixed position, and what was observed so far. The
+// observer calls hold before it returns.
+func eventsTo(hold func(Event)) (*events, *[]Event) {
+	var seen []Event
+	e := newEvents(func(v Event) {
+		seen = append(seen, v)
+		hold(v)
+	}, func() (int64, int64, int64) { return 100, 20, 10 })
+	e.identify("id", Spec{Bucket: "bkt", Object: "obj"})
+	return e, &seen
+}
+
+func kindsOf(seen []Event) (kinds []EventKind) {
+	for _, v := range seen {
+		kinds = append(kinds, v.Kind)
+	}
+	return kinds
+}
+
+// TestEventsArriveInOrder checks that no event but progress is ever lost, and
+// that close waits for the last one.
+func TestEventsArriveInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, seen := eventsTo(func(Event) { time.Sleep(time.Second) })
+		want := []EventKind{Started, Waiting, Warning, Restarted, Warning, Resumed}
+		for _, kind := range want {
+			e.progress() // superseded by the next event
+			e.post(Event{Kind: kind})
+		}
+		e.progress()
+		e.close(t.Context())
+		got := kindsOf(*seen)
+		if len(got) != len(want)+1 || got[len(want)] != Progress {
+			t.Fatalf("observed %v, want %v and Progress", got, want)
+		}
+		for i, kind := range want {
+			if got[i] != kind {
+				t.Errorf("event %d is %v, want %v", i, got[i], kind)
+			}
+		}
+		for _, v := range *seen {
+			if v.ID != "id" || v.Spec.Object != "obj" || v.Size != 100 || v.Sent != 20 || v.Committed != 10 {
+				t.Errorf("incomplete event %+v", v)
+			}
+		}
+	})
+}
+
+// TestEventsMergeProgress checks that bytes that flow for a second make a few
+// events, and that none of them waits for an observer that is slow.
+func TestEventsMergeProgress(t *testing.T) {
+	for _, slow := range []time.Duration{0, 700 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			e, seen := eventsTo(func(Event) { time.Sleep(slow) })
+			start := time.Now()
+			for range 1000 {
+				time.Sleep(time.Millisecond)
+				e.flowing()
+			}
+			if took := time.Since(start); took != time.Second {
+				t.Errorf("reporting took %v with an observer that takes %v", took, slow)
+			}
+			e.close(t.Context())
+			if n := len(*seen); n < 3 || n > 7 {
+				t.Errorf("%d events in a second, want 3 to 7", n)
+			}
+		})
+	}
+}
+
+// TestEventsReportCommitsAtOnce checks that a commit is not held back, as the
+// bytes that flow are.
+func TestEventsReportCommitsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, seen := eventsTo(func(Event) {})
+		for i := range 5 {
+			e.progress()
+			synctest.Wait()
+			if len(*seen) != i+1 {
+				t.Errorf("%d events after %d commits", len(*seen), i+1)
+			}
+		}
+		e.close(t.Context())
+	})
+}
+
+// TestEventsReportEveryComparison checks that the first step of a comparison is
+// reported even if the next event follows at once.
+func TestEventsReportEveryComparison(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, seen := eventsTo(func(Event) {})
+		e.comparing(1, 9)
+		e.comparing(2, 9)
+		e.post(Event{Kind: Resumed})
+		e.comparing(3, 9)
+		e.post(Event{Kind: Resumed})
+		e.close(t.Context())
+		if got := kindsOf(*seen); len(got) != 4 || got[0] != Comparing || got[2] != Comparing {
+			t.Fatalf("observed %v", got)
+		}
+		if v := (*seen)[0]; v.Compared != 1 || v.ToCompare != 9 {
+			t.Errorf("first event = %+v", v)
+		}
+	})
+}
+
+// TestEventsCloseDoesNotWaitOnceCancelled checks that an observer that blocks
+// cannot hold up a cancelled upload, and gets no event after that.
+func TestEventsCloseDoesNotWaitOnceCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		e, seen := eventsTo(func(Event) { <-release })
+		e.post(Event{Kind: Started})
+		e.post(Event{Kind: Waiting})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		start := time.Now()
+		e.close(ctx)
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("close took %v, want until the cancellation", took)
+		}
+		close(release)
+		synctest.Wait()
+		if got := kindsOf(*seen); len(got) != 1 {
+			t.Errorf("observed %v, want nothing after the cancellation", got)
+		}
+	})
+}
+
+// TestNoObserverNoGoroutine checks that nil events take every call.
+func TestNoObserverNoGoroutine(t *testing.T) {
+	e := newEvents(nil, nil)
+	if e != nil {
+		t.Fatal("there are events without an observer")
+	}
+	e.identify("id", Spec{})
+	e.post(Event{})
+	e.flowing()
+	e.progress()
+	e.comparing(1, 2)
+	e.close(t.Context())
+}

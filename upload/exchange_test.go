@@ -1,0 +1,96 @@
+package upload
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/session"
+)
+
+// mark returns a link that notes when an exchange passes it, in both directions.
+func mark(trace *strings.Builder, name string) link {
+	return func(next doer) doer {
+		return func(ctx context.Context, x exchange) session.Reply {
+			trace.WriteString(name + "> ")
+			defer trace.WriteString("<" + name + " ")
+			return next(ctx, x)
+		}
+	}
+}
+
+// TestChainOrder checks that the first link is the outermost.
+func TestChainOrder(t *testing.T) {
+	var trace strings.Builder
+	do := chain(mark(&trace, "a"), mark(&trace, "b"))
+	r := do(t.Context(), exchange{do: func(context.Context, io.Reader) session.Reply {
+		trace.WriteString("! ")
+		return session.Reply{Status: 200}
+	}})
+	if got := trace.String(); got != "a> b> ! <b <a " || r.Status != 200 {
+		t.Errorf("passed %q, status %d", got, r.Status)
+	}
+}
+
+func TestCountingCountsEveryExchange(t *testing.T) {
+	n := 0
+	do := chain(counting(func() { n++ }))
+	for range 3 {
+		do(t.Context(), exchange{do: func(context.Context, io.Reader) session.Reply { return session.Reply{} }})
+	}
+	if n != 3 {
+		t.Errorf("counted %d of 3", n)
+	}
+}
+
+// TestWatchingStallsEndsTheExchange checks that the link passes the watched body
+// on, and that the exchange ends with ErrStalled when no bytes flow.
+func TestWatchingStallsEndsTheExchange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		do := chain(watchingStalls(time.Minute, 1<<10))
+		start := time.Now()
+		r := do(t.Context(), exchange{body: bytes.NewReader(make([]byte, 30<<10)), do: func(ctx context.Context, body io.Reader) session.Reply {
+			if _, err := io.Copy(io.Discard, body); err != nil { // worth 30 s
+				return session.Reply{Err: err}
+			}
+			<-ctx.Done()
+			return session.Reply{Err: context.Cause(ctx)}
+		}})
+		if took := time.Since(start); r.Err != session.ErrStalled || took != time.Minute {
+			t.Errorf("ended after %v: %v", took, r.Err)
+		}
+	})
+}
+
+// TestLoggingWritesOneLine checks what a line has.
+func TestLoggingWritesOneLine(t *testing.T) {
+	for _, tt := range []struct {
+		level slog.Level
+		want  string
+	}{
+		{slog.LevelDebug, "level=DEBUG msg=put id=x status=308 err=<nil> sent=7 held=5 took=0s\n"},
+		{slog.LevelInfo, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var out strings.Builder
+			logger := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: tt.level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					return slog.Attr{}
+				}
+				return a
+			}}))
+			do := chain(logging(logger, func() []slog.Attr { return []slog.Attr{slog.String("id", "x")} }))
+			do(t.Context(), exchange{do: func(context.Context, io.Reader) session.Reply {
+				return session.Reply{Op: session.OpPut, Status: 308, Sent: 7, Committed: 5}
+			}})
+			if got := out.String(); got != tt.want {
+				t.Errorf("logged %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

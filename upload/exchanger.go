@@ -1,0 +1,58 @@
+package upload
+
+import (
+	"context"
+	"io"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// exchanger makes the exchanges of one upload, each through the chain do. It has
+// the methods of [session.Client], without the arguments that do not change.
+type exchanger struct {
+	client  *session.Client
+	objects Objects
+	spec    Spec
+	do      doer
+}
+
+// plain makes an exchange that sends no object data.
+func (x *exchanger) plain(ctx context.Context, do func(context.Context) session.Reply) session.Reply {
+	return x.do(ctx, exchange{do: func(ctx context.Context, _ io.Reader) session.Reply { return do(ctx) }})
+}
+
+func (x *exchanger) start(ctx context.Context, size int64) session.Reply {
+	return x.plain(ctx, func(ctx context.Context) session.Reply { return x.client.Start(ctx, x.spec, size) })
+}
+
+func (x *exchanger) query(ctx context.Context, uri session.URI) session.Reply {
+	return x.plain(ctx, func(ctx context.Context) session.Reply { return x.client.Query(ctx, uri) })
+}
+
+func (x *exchanger) cancel(ctx context.Context, uri session.URI) session.Reply {
+	return x.plain(ctx, func(ctx context.Context) session.Reply { return x.client.Cancel(ctx, uri) })
+}
+
+func (x *exchanger) stat(ctx context.Context) session.Reply {
+	return x.plain(ctx, func(ctx context.Context) session.Reply { return x.objects.Stat(ctx, x.spec) })
+}
+
+func (x *exchanger) insert(ctx context.Context, size int64, crc32c uint32, body io.Reader) session.Reply {
+	return x.do(ctx, exchange{body: body, do: func(ctx context.Context, body io.Reader) session.Reply {
+		return x.client.Insert(ctx, x.spec, size, crc32c, body)
+	}})
+}
+
+func (x *exchanger) put(ctx context.Context, uri session.URI, rng chunk.Range, total int64, body io.Reader) session.Reply {
+	return x.do(ctx, exchange{body: body, do: func(ctx context.Context, body io.Reader) session.Reply {
+		return x.client.Put(ctx, uri, rng, total, body)
+	}})
+}
+
+// finalize sends the last bytes; body is nil if the server holds them all.
+func (x *exchanger) finalize(ctx context.Context, uri session.URI, rng chunk.Range, crc32c uint32, body io.Reader) session.Reply {
+	return x.do(ctx, exchange{body: body, do: func(ctx context.Context, body io.Reader) session.Reply {
+		return x.client.Finalize(ctx, uri, rng, rng.To, crc32c, body)
+	}})
+}

@@ -1,0 +1,435 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// maxObject is the service's limit: https://cloud.google.com/storage/quotas#objects.
+const maxObject = 5 << 40
+
+// job makes one object from one source. It chooses between a single request, a
+// new session and a saved one, checks preconditions, verifies the object, and
+// decides whether the saved upload is kept.
+type job struct {
+	u        *Uploader
+	spec     Spec
+	transfer *transfer
+	events   *events
+	tally    tally
+
+	file         *fileContent   // nil for a stream
+	journal      *journal       // nil if the upload is not saved
+	resumed      *session.Token // the Token being resumed; nil once the server reported how much it holds
+	precondition precondition
+
+	began  time.Time
+	result Result
+}
+
+// newJob returns a job that gives up when b is spent. The caller must end it
+// with finish.
+func (u *Uploader) newJob(spec Spec, b *budget) *job {
+	j := &job{u: u, spec: spec, began: time.Now(), result: Result{Spec: spec, Size: -1}}
+	t := &transfer{sizer: newRequestSizer(u.opts.ChunkSize), record: unrecorded{}, tally: &j.tally}
+	t.pos.size.Store(-1)
+	j.transfer = t
+	j.events = newEvents(u.opts.Observer, t.pos.load)
+	j.events.identify("", spec)
+	t.events = j.events
+	t.retry = newRetrier(u.opts.Policy, u.throttle, b, j.events)
+	t.wire = &exchanger{
+		client: u.client, objects: u.opts.Objects, spec: spec,
+		do: chain(
+			counting(func() { j.tally.requests.Add(1); t.retry.attempted() }),
+			watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
+			logging(u.opts.Logger, func() []slog.Attr {
+				return []slog.Attr{slog.String("id", j.result.ID), slog.Int64("offset", t.pos.committed.Load())}
+			}),
+		),
+	}
+	j.precondition.t = t
+	return j
+}
+
+// finish delivers the last events and returns the Result of an upload that ended
+// with err.
+func (j *job) finish(ctx context.Context, err error) (*Result, error) {
+	res, t := j.result, j.transfer
+	res.Size = t.pos.size.Load()
+	res.BytesSent, res.BytesResent, res.BytesReread = j.tally.sent.Load(), j.tally.resent.Load(), j.tally.reread.Load()
+	res.Requests, res.Retries = int(j.tally.requests.Load()), t.retry.retries
+	res.Waited, res.Elapsed = t.retry.waiter.Waited(), time.Since(j.began)
+	if res.Resumed || err != nil {
+		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",
+			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", t.pos.committed.Load()), slog.Any("err", err))
+	}
+	j.events.close(ctx)
+	return &res, err
+}
+
+// identify sets what the upload is called: in its Result, its events and its log.
+func (j *job) identify(id string, spec Spec) {
+	j.result.ID, j.result.Spec, j.spec = id, spec, spec
+	j.transfer.wire.spec = spec
+	j.events.identify(id, spec)
+}
+
+// uploadFile uploads a file, with its saved session if there is one.
+func (j *job) uploadFile(ctx context.Context, path string) error {
+	if err := j.spec.Validate(); err != nil {
+		return err
+	}
+	src, err := j.open(path)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	store := j.u.opts.Store
+	if store == nil {
+		return j.fresh(ctx)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	id, err := j.u.ID(path, j.spec)
+	if err != nil {
+		return err
+	}
+	j.identify(id, j.spec)
+	journal, token, damaged, err := openJournal(ctx, store, id)
+	if err != nil {
+		return err
+	}
+	defer journal.close()
+	j.keep(journal, abs)
+	switch {
+	case token != nil:
+		return j.resume(ctx, token)
+	case damaged != nil:
+		j.events.post(Event{Kind: Afresh, Cause: damaged.Error()})
+	}
+	return j.fresh(ctx)
+}
+
+// uploadSaved resumes a saved upload.
+func (j *job) uploadSaved(ctx context.Context, id string) error {
+	store := j.u.opts.Store
+	if store == nil {
+		return fmt.Errorf("resume: %w: there is no store", session.ErrNoToken)
+	}
+	j.result.ID = id
+	journal, token, damaged, err := openJournal(ctx, store, id)
+	if err != nil {
+		return err
+	}
+	defer journal.close()
+	switch {
+	case damaged != nil:
+		return damaged
+	case token == nil:
+		return fmt.Errorf("%w: %s", session.ErrNoToken, id)
+	}
+	j.identify(id, token.Spec)
+	if token.Endpoint != j.u.client.Endpoint() {
+		return fmt.Errorf("upload %s was begun at %s: %w", id, token.Endpoint, session.ErrForeignURI)
+	}
+	src, err := j.open(token.SourcePath)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	j.keep(journal, token.SourcePath)
+	return j.resume(ctx, token)
+}
+
+// uploadReader uploads a stream.
+func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
+	if err := j.spec.Validate(); err != nil {
+		return err
+	}
+	stream, err := chunk.NewStream(r, j.u.opts.Window)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	j.transfer.content = &streamContent{stream: stream}
+	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Kind: session.Begin})
+}
+
+// open opens the source, and notes what it is before a byte of it is read.
+func (j *job) open(path string) (*chunk.Source, error) {
+	src, err := chunk.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	identity, err := src.Identity()
+	switch {
+	case err != nil:
+	case identity.Size != src.Size():
+		err = fmt.Errorf("%w: %s is being written to", session.ErrSourceChanged, path)
+	case src.Size() > maxObject:
+		err = fmt.Errorf("%w: %s has %d bytes, an object at most %d (5 TiB)", session.ErrInvalid, path, src.Size(), int64(maxObject))
+	}
+	if err != nil {
+		_ = src.Close()
+		return nil, err
+	}
+	j.file = &fileContent{src: src, identity: identity, sum: chunk.NewRunning(chunk.Checkpoint{}), reread: j.reread}
+	j.transfer.content = j.file
+	j.transfer.pos.size.Store(src.Size())
+	j.transfer.retry.stake(src.Size())
+	return src, nil
+}
+
+// reread notes that bytes of the source were read only for their checksum. The
+// step that reaches the end is not reported: another event follows at once.
+func (j *job) reread(n, offset, end int64) {
+	j.tally.reread.Add(n)
+	if offset < end {
+		j.events.comparing(offset, end)
+	}
+}
+
+// keep makes the upload one that is saved in the journal.
+func (j *job) keep(journal *journal, path string) {
+	j.journal = journal
+	journal.file = j.file
+	journal.draft.Endpoint, journal.draft.Spec, journal.draft.SourcePath = j.u.client.Endpoint(), j.spec, path
+}
+
+// newRun returns a run for the next session.
+func (j *job) newRun(s session.State) *run {
+	return &run{transfer: j.transfer, precondition: &j.precondition, state: s}
+}
+
+// fresh uploads a file from byte 0.
+func (j *job) fresh(ctx context.Context) error {
+	size := j.file.src.Size()
+	if size > smallLimit || j.u.opts.ChunkSize > 0 && size > j.u.opts.ChunkSize {
+		if j.journal != nil {
+			j.transfer.record = j.journal
+		}
+		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Kind: session.Begin})
+	}
+	// A single request: there is nothing to save, and nothing to resume.
+	data, err := j.file.load(ctx)
+	if err != nil {
+		return j.transfer.sourceFailed(ctx, err)
+	}
+	if err := j.precondition.check(ctx); err != nil {
+		return err
+	}
+	if j.precondition.unmet() != nil {
+		// Only a session shows whether the bucket is missing, too.
+		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Kind: session.Begin})
+	}
+	insert := &insertion{transfer: j.transfer, data: data, crc32c: j.file.sum.Sum(), state: session.State{Size: size}}
+	return j.upload(ctx, insert, session.Action{Kind: session.Begin})
+}
+
+// resume continues a saved session, unless that is of no use: then it starts
+// over, and reports why.
+func (j *job) resume(ctx context.Context, token *session.Token) error {
+	if why := j.useless(token); why != "" {
+		return j.startOver(ctx, why)
+	}
+	token = withoutUnsent(token)
+	if err := j.sameSource(ctx, token); err != nil {
+		if !errors.Is(err, session.ErrSourceChanged) {
+			return err
+		}
+		if !j.u.opts.RestartChanged {
+			return sourceError(err)
+		}
+		return j.startOver(ctx, err.Error())
+	}
+	j.journal.adopt(token)
+	j.transfer.record = j.journal
+	// Enough to check an object that turns out to be finished already.
+	j.file.sum = chunk.NewRunning(token.Checkpoint(token.Source.Size))
+	r := j.newRun(session.State{
+		Size: token.Source.Size, Committed: token.Committed, Sent: token.HighWater, Restarts: token.Restarts,
+		// The earlier process may have sent the last byte.
+		MayExist: token.HighWater == token.Source.Size,
+	})
+	r.uri = token.URI
+	j.transfer.pos.committed.Store(token.Committed)
+	j.resumed = token
+	r.resume = j.resumeFrom
+	return j.upload(ctx, r, session.Action{Kind: session.Query})
+}
+
+// resumeFrom continues from what the server holds of the session. The checksum
+// of that is known from a checkpoint and a short piece of the source that is
+// read again.
+func (j *job) resumeFrom(ctx context.Context, offset int64) error {
+	token := j.resumed
+	j.resumed = nil
+	if err := j.file.seek(ctx, token.Checkpoint(offset), offset); err != nil {
+		return j.transfer.sourceFailed(ctx, err)
+	}
+	j.transfer.pos.sent.Store(offset)
+	j.result.Resumed, j.result.ResumedFrom = true, offset
+	j.events.post(Event{Kind: Resumed})
+	return nil
+}
+
+// startOver discards a saved session, reports why, and uploads from byte 0.
+func (j *job) startOver(ctx context.Context, why string) error {
+	j.events.post(Event{Kind: Afresh, Cause: why})
+	if err := j.journal.discard(); err != nil {
+		return err
+	}
+	return j.fresh(ctx)
+}
+
+// useless returns why a saved session cannot be resumed, or "" if it can.
+func (j *job) useless(token *session.Token) string {
+	if err := j.u.client.Adopt(token); err != nil {
+		return err.Error()
+	}
+	switch {
+	case token.Endpoint != j.u.client.Endpoint():
+		return "the earlier upload was to another endpoint"
+	case !token.Spec.Equal(j.spec):
+		return "the earlier upload was begun with other options"
+	case !time.Now().Before(token.Expires()):
+		return fmt.Sprintf("the earlier upload is older than a week (%s), and the service has dropped it", token.Created.Format(time.DateTime))
+	}
+	return ""
+}
+
+// sameSource checks that the file is the one with which the session began.
+func (j *job) sameSource(ctx context.Context, token *session.Token) error {
+	change := token.Source.Compare(j.file.identity)
+	if imported(token) {
+		j.file.copied = true
+		if token.Source.Size == j.file.identity.Size {
+			change = chunk.ChangeTimeOnly
+		}
+	}
+	if change == chunk.Same && token.Source.ChangeTimeNS == 0 {
+		// The platform has no change time that would show an edit after which
+		// the modification time was put back.
+		change = chunk.ChangeTimeOnly
+	}
+	switch change {
+	case chunk.Same:
+		return nil
+	case chunk.ChangeTimeOnly:
+		// A chmod, or an edit after which the modification time was put back:
+		// the bytes decide, as far as their checksum is known. The service
+		// compares the rest at the end.
+		return j.file.compare(ctx, token.Checkpoints...)
+	}
+	return fmt.Errorf("%w: %s is not the file that the upload began with (its size, modification time or inode differs)", session.ErrSourceChanged, token.SourcePath)
+}
+
+// upload makes the object, with a new session for each one that is lost, and
+// verifies it.
+func (j *job) upload(ctx context.Context, c conversation, first session.Action) error {
+	for {
+		object, err := j.transfer.drive(ctx, c, first)
+		if lost, ok := errors.AsType[*sessionLost](err); ok {
+			j.resumed = nil
+			j.events.post(Event{Kind: Restarted, Cause: lost.cause})
+			j.transfer.retry.stake(j.transfer.pos.handed)
+			c, first = j.newRun(lost.state), lost.next
+			continue
+		}
+		if err == nil {
+			err = j.verify(ctx, object)
+		}
+		if differs, ok := errors.AsType[*copyDiffers](err); ok && j.u.opts.RestartChanged {
+			return j.discardCopy(ctx, differs)
+		}
+		return j.conclude(ctx, err)
+	}
+}
+
+// discardCopy starts over with a file of which only the server's checksum showed
+// that it is not the one with which the saved session began.
+func (j *job) discardCopy(ctx context.Context, why error) error {
+	j.file.copied, j.file.sum = false, chunk.NewRunning(chunk.Checkpoint{})
+	j.transfer.pos.sent.Store(0)
+	j.transfer.pos.committed.Store(0)
+	j.result.Resumed, j.result.ResumedFrom = false, 0
+	return j.startOver(ctx, sourceError(why).Error())
+}
+
+// verify compares the finished object with the source.
+func (j *job) verify(ctx context.Context, object *session.Object) error {
+	t := j.transfer
+	ours, err := t.content.whole(ctx)
+	if err != nil {
+		return t.sourceFailed(ctx, err)
+	}
+	o, err := verifyObject(*object, j.spec, t.content.total(), ours)
+	if err != nil {
+		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrForeignWriter}, err)
+	}
+	j.result.Object = o
+	if j.resumed != nil {
+		j.result.Resumed, j.result.ResumedFrom = true, o.Size // the earlier process finished it
+	}
+	t.pos.committed.Store(o.Size)
+	t.pos.sent.Store(o.Size)
+	j.events.progress()
+	return nil
+}
+
+// conclude deletes or updates the saved upload, depending on err, with which the
+// upload ended.
+func (j *job) conclude(ctx context.Context, err error) error {
+	if !j.journal.saved() {
+		return err
+	}
+	if err == nil || dead(err) || j.spec.NoClobber && errors.Is(err, session.ErrPrecondition) {
+		if derr := j.journal.discard(); derr != nil {
+			if err != nil {
+				return errors.Join(err, derr)
+			}
+			j.events.post(Event{Kind: Warning, Cause: derr.Error()})
+		}
+		return err
+	}
+	j.result.Resumable = true
+	if j.resumed == nil && !errors.Is(err, session.ErrSourceChanged) {
+		// What is known of the source and the server by now makes the resume
+		// cheaper, and notices more. The checksums of a source that changed
+		// are not those of what was sent.
+		committed := j.transfer.pos.committed.Load()
+		if serr := j.journal.sending(j.journal.ctx, committed, committed); serr != nil {
+			j.events.post(Event{Kind: Warning, Cause: serr.Error()})
+		}
+	}
+	return err
+}
+
+// dead reports whether an error ends the session, so that the next call must
+// open another. A precondition that was seen not to hold before the last byte
+// was sent leaves the session as it is.
+func dead(err error) bool {
+	if e, ok := errors.AsType[*session.Error](err); ok && errors.Is(e, session.ErrPrecondition) {
+		return true
+	}
+	for _, kind := range []error{
+		session.ErrGone, session.ErrCancelled, session.ErrChecksum,
+		session.ErrForeignWriter, session.ErrContradiction, session.ErrForeignURI,
+	} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,70 @@
+package upload
+
+import (
+	"time"
+
+	"gcsup/chunk"
+)
+
+const (
+	firstSize  = 1 << 30       // of the first request, if no chunk size is set
+	targetTime = time.Minute   // how long a request should take once the rate is known
+	maxSize    = 1 << 40       // keeps the arithmetic in range; no link carries a TiB in a minute
+	minSize    = chunk.Quantum // the least that a request may carry
+	cutsBefore = 2             // requests in a row that were cut and left nothing, before the size shrinks
+)
+
+// requestSizer decides how many bytes one request may carry. With requests of
+// about a minute a long upload learns a durable offset, and compares the
+// checksum, once a minute. On a network that cuts long requests the size shrinks
+// until they pass.
+type requestSizer struct {
+	limit  int64 // from the options: never more than this
+	timed  bool  // the rate sets the size
+	now    int64
+	cuts   int  // in a row, without progress
+	shrunk bool // by cuts; the size grows back step by step
+}
+
+func newRequestSizer(chunkSize int64) *requestSizer {
+	if chunkSize > 0 {
+		return &requestSizer{limit: chunkSize, now: chunkSize}
+	}
+	return &requestSizer{limit: maxSize, now: firstSize, timed: true}
+}
+
+// size returns the most that the next request should carry: a positive multiple
+// of the quantum.
+func (s *requestSizer) size() int64 { return s.now }
+
+// passed notes that a request of n bytes took d and was acknowledged.
+func (s *requestSizer) passed(n int64, d time.Duration) {
+	s.cuts = 0
+	next := s.limit
+	if s.timed && d > 0 {
+		if perTarget := float64(n) / d.Seconds() * targetTime.Seconds(); perTarget < float64(next) {
+			next = int64(perTarget)
+		}
+	}
+	if s.shrunk {
+		if step := 2 * s.now; step < next {
+			next = step
+		} else {
+			s.shrunk = false
+		}
+	}
+	s.now = max(chunk.Floor(next), minSize)
+}
+
+// cut notes that a request broke off after n bytes were handed to the network,
+// and whether the server kept any of them.
+func (s *requestSizer) cut(n int64, progress bool) {
+	if progress {
+		s.cuts = 0
+		return
+	}
+	if s.cuts++; s.cuts >= cutsBefore {
+		s.now = max(chunk.Floor(min(s.now, n)/2), minSize)
+		s.shrunk = true
+	}
+}

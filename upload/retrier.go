@@ -1,0 +1,119 @@
+package upload
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gcsup/backoff"
+	"gcsup/session"
+)
+
+// retrier waits before every retry of an upload, reports each wait, and keeps
+// the history that an error shows when the budget is spent.
+type retrier struct {
+	waiter  backoff.Waiter
+	budget  *budget
+	staked  int64 // what this upload has added to the budget
+	events  *events
+	retries int
+
+	// Both are since the last progress.
+	history  []session.Wait
+	attempts int
+}
+
+func newRetrier(p backoff.Policy, throttle *backoff.Throttle, b *budget, e *events) *retrier {
+	return &retrier{
+		waiter: backoff.Waiter{Policy: p, Throttle: throttle, Budget: backoff.Budget{For: b.retryFor}},
+		budget: b,
+		events: e,
+	}
+}
+
+// Wait waits before the retry of an exchange that failed with cause. retryAfter
+// is what the server asked for. It returns the cause of ctx when that is done,
+// and an error that wraps [session.ErrBudget] when the budget is spent.
+func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter time.Duration) error {
+	r.waiter.Budget.AtStake = r.budget.atStake.Load()
+	r.waiter.Before = func(p backoff.Pause) error {
+		why := shortCause(cause)
+		if p.Throttled {
+			why += ", and other uploads fail too"
+		}
+		r.history = append(r.history, session.Wait{Delay: p.Delay, Cause: why})
+		r.events.post(Event{Kind: Waiting, Delay: p.Delay, Retry: p.Failures, Cause: why})
+		return nil
+	}
+	err := r.waiter.Wait(ctx, retryAfter)
+	switch {
+	case err == nil:
+		r.retries++
+		return nil
+	case ctx.Err() != nil:
+		return err
+	}
+	spent := *cause
+	return r.failure(&spent, session.ErrBudget)
+}
+
+// repeat makes an exchange again until its reply is no transient failure. It is
+// for exchanges that are harmless to repeat. Its error is that of Wait.
+func (r *retrier) repeat(ctx context.Context, exchange func(context.Context) session.Reply) (session.Reply, error) {
+	for {
+		reply := exchange(ctx)
+		if ctx.Err() != nil {
+			return reply, context.Cause(ctx)
+		}
+		if !reply.Retryable() {
+			return reply, nil
+		}
+		failed := &session.Error{Op: reply.Op, Status: reply.Status, Reason: reply.Reason, Message: reply.Message, Err: reply.Err}
+		if err := r.Wait(ctx, failed, reply.RetryAfter); err != nil {
+			return reply, err
+		}
+	}
+}
+
+// attempted notes that a request was made.
+func (r *retrier) attempted() { r.attempts++ }
+
+// succeeded notes that the service does its work again. It may be called from
+// any goroutine.
+func (r *retrier) succeeded() { r.waiter.Succeeded() }
+
+// progressed notes that the server committed more bytes.
+func (r *retrier) progressed() {
+	r.waiter.Progress()
+	r.history, r.attempts = nil, 0
+}
+
+// stake raises what is at stake for this upload to n bytes.
+func (r *retrier) stake(n int64) {
+	if n > r.staked {
+		r.budget.atStake.Add(n - r.staked)
+		r.staked = n
+	}
+}
+
+// failure completes the error of an exchange with the history. more becomes the
+// kind of e if that has none, and else its cause.
+func (r *retrier) failure(e *session.Error, more error) error {
+	e.Attempts, e.Waits = r.attempts, r.history
+	switch {
+	case more == nil:
+	case e.Kind == nil:
+		e.Kind = more
+	default:
+		e.Err = more
+	}
+	return e
+}
+
+// shortCause describes a failure in a few words, for a progress line.
+func shortCause(err *session.Error) string {
+	if err.Status != 0 {
+		return fmt.Sprint(err.Status)
+	}
+	return err.Cause()
+}

@@ -1,0 +1,109 @@
+package upload
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"gcsup/session"
+)
+
+// stallWatch cancels a request that is stalled: one that lags behind a minimum
+// rate by more than a timeout. It adds up what the request is behind, so that a
+// slow start or a pause is forgiven once bytes flow again. It continues after
+// the last byte, so that a server that takes everything and never answers is
+// noticed. Time that the source takes to deliver bytes is not counted.
+//
+// The model is that of Google's newest clients:
+// https://github.com/googleapis/google-cloud-python/pull/18352.
+type stallWatch struct {
+	timeout time.Duration
+	rate    int64 // bytes per second
+	cancel  context.CancelCauseFunc
+
+	mu      sync.Mutex
+	lag     time.Duration
+	credit  time.Duration // for bytes that were handed to the network and not yet deducted from the lag
+	since   time.Time     // when the network's turn began, up to which lag is computed
+	reading bool          // it is the source's turn
+	fired   bool          // the timer fired during that turn
+	stopped bool
+	timer   *time.Timer
+}
+
+// watchStall returns a context that ends, with [session.ErrStalled] as its cause,
+// when the request stalls. The caller must call stop.
+func watchStall(ctx context.Context, timeout time.Duration, rate int64) (context.Context, *stallWatch) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	w := &stallWatch{timeout: timeout, rate: rate, cancel: cancel, since: time.Now()}
+	if timeout > 0 {
+		w.timer = time.AfterFunc(timeout, w.check)
+	}
+	return ctx, w
+}
+
+func (w *stallWatch) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	w.cancel(nil)
+}
+
+// advance brings the lag up to now.
+func (w *stallWatch) advance(now time.Time) {
+	w.lag = max(0, w.lag+now.Sub(w.since)-w.credit)
+	w.since, w.credit = now, 0
+}
+
+// check is called by the timer when the lag may have reached the timeout.
+func (w *stallWatch) check() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		return
+	}
+	if w.reading {
+		w.fired = true // Read sets the timer again
+		return
+	}
+	w.advance(time.Now())
+	if w.lag >= w.timeout {
+		w.stopped = true
+		w.cancel(session.ErrStalled)
+		return
+	}
+	w.timer.Reset(w.timeout - w.lag)
+}
+
+// body returns r, watched.
+func (w *stallWatch) body(r io.Reader) io.Reader { return &watchedBody{w, r} }
+
+type watchedBody struct {
+	w *stallWatch
+	r io.Reader
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	w := b.w
+	w.mu.Lock()
+	w.advance(time.Now())
+	w.reading = true
+	w.mu.Unlock()
+
+	n, err := b.r.Read(p)
+
+	w.mu.Lock()
+	w.reading = false
+	w.since = time.Now()
+	w.credit = time.Duration(int64(n) * int64(time.Second) / w.rate)
+	if w.fired && !w.stopped {
+		w.fired = false
+		w.timer.Reset(max(w.timeout-w.lag, 0))
+	}
+	w.mu.Unlock()
+	return n, err
+}
