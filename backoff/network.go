@@ -2,9 +2,13 @@ package backoff
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/url"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,11 +20,13 @@ import (
 // Transient are: connections that were reset, refused, closed or cut short
 // (io.EOF, io.ErrUnexpectedEOF and a reply cut in its header among them), hosts and networks that cannot
 // be reached, timeouts of every kind, DNS failures that the resolver calls
-// temporary, and HTTP/2 connections that the server gave up.
+// temporary, HTTP/2 connections that the server gave up, TLS records that were
+// damaged on the way, a machine without a free file descriptor or memory, and a
+// CONNECT proxy that answers with a status that [Status] calls transient.
 //
 // Permanent are: nil, a cancelled context, certificates that are not trusted,
-// malformed and unsupported URLs, a host that does not exist, and whatever is
-// not known to be transient.
+// malformed and unsupported URLs, a host that does not exist, a proxy that asks
+// for a password, and whatever is not known to be transient.
 //
 // Two things a caller has to look at first, because the error cannot tell. A
 // context.DeadlineExceeded is Transient, as it is what the timeout of one
@@ -38,19 +44,22 @@ func Network(err error) Verdict {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		return resolver(dns, runtime.GOOS)
 	}
+	if code := ProxyStatus(err); code != 0 {
+		return Status(code, "")
+	}
 	for _, target := range broken {
 		if errors.Is(err, target) {
 			return Transient
 		}
 	}
-	if timedOut(err) || http2Stream(err) || knownText(err.Error()) {
+	if timedOut(err) || damagedRecord(err) || http2Stream(err) || knownText(err.Error()) {
 		return Transient
 	}
 	return Permanent
 }
 
-// broken are the errors, beside the system's in brokenErrno, that say that a
-// connection is no more. io.ErrClosedPipe is what net.Pipe says.
+// broken are the errors of a connection that is closed, and those of the system
+// in brokenErrno. net.Pipe returns io.ErrClosedPipe.
 var broken = append([]error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed}, brokenErrno...)
 
 // resolver classifies a DNS failure on the operating system goos.
@@ -77,6 +86,70 @@ func timedOut(err error) bool {
 		return slices.ContainsFunc(err.Unwrap(), timedOut)
 	}
 	return false
+}
+
+// damagedRecord reports whether a TLS record arrived damaged. That can happen at
+// any time on a bad link. Alerts that reject a certificate, a name or a version
+// are not among them: a new connection gets the same alert.
+func damagedRecord(err error) bool {
+	if header, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		// A server that does not speak TLS is told by its first record.
+		return strings.HasPrefix(header.Msg, "oversized record") || strings.HasPrefix(header.Msg, "received record with version")
+	}
+	// The type of an alert is not exported; only its text is known
+	// (https://github.com/golang/go/blob/master/src/crypto/tls/alert.go).
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && (op.Op == "local error" || op.Op == "remote error") && slices.Contains(damageAlerts, op.Err.Error())
+}
+
+var damageAlerts = []string{
+	"tls: bad record MAC",
+	"tls: decryption failed",
+	"tls: error decoding message",
+	"tls: error decrypting message",
+	"tls: internal error",
+	"tls: record overflow",
+	"tls: unexpected message",
+}
+
+// A ProxyError is the refusal of a proxy to connect to the server.
+type ProxyError struct {
+	Proxy  string // scheme and host of the proxy
+	Code   int    // HTTP status code of its reply to CONNECT
+	Status string // code and reason phrase
+}
+
+// Error names the proxy and its reply.
+func (e *ProxyError) Error() string {
+	return fmt.Sprintf("proxy %s answered CONNECT with %s", e.Proxy, e.Status)
+}
+
+// CheckProxy returns nil if a proxy's reply to CONNECT is 200, and else a
+// *[ProxyError]. It is for http.Transport.OnProxyConnectResponse. Without it
+// net/http keeps only the reason phrase of the reply.
+func CheckProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.Response) error {
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	return &ProxyError{Proxy: proxy.Scheme + "://" + proxy.Host, Code: resp.StatusCode, Status: resp.Status}
+}
+
+// ProxyStatus returns the status code with which a proxy refused to connect, or
+// 0 if err is something else. It knows a [ProxyError], and the text that
+// net/http makes of a reply with a standard reason phrase.
+func ProxyStatus(err error) int {
+	if proxy, ok := errors.AsType[*ProxyError](err); ok {
+		return proxy.Code
+	}
+	if outer, ok := errors.AsType[*url.Error](err); ok {
+		err = outer.Err
+	}
+	for code := http.StatusBadRequest; err != nil && code <= http.StatusNetworkAuthenticationRequired; code++ {
+		if err.Error() == http.StatusText(code) {
+			return code
+		}
+	}
+	return 0
 }
 
 // http2Stream reports whether the server reset the HTTP/2 stream with a code

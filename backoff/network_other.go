@@ -4,9 +4,9 @@ package backoff
 
 import "syscall"
 
-// brokenErrno is what the system says of a connection that is no more, or of a
-// network that is not there. EADDRNOTAVAIL is a machine that has lost its
-// address.
+// brokenErrno are the system's errors for a connection that is closed, a network
+// that is not there, and a machine or process that is short of something. With
+// EADDRNOTAVAIL the machine has lost its address.
 var brokenErrno = []error{
 	syscall.EADDRNOTAVAIL,
 	syscall.ECONNABORTED,
@@ -14,9 +14,13 @@ var brokenErrno = []error{
 	syscall.ECONNRESET,
 	syscall.EHOSTDOWN,
 	syscall.EHOSTUNREACH,
+	syscall.EMFILE,
 	syscall.ENETDOWN,
 	syscall.ENETRESET,
 	syscall.ENETUNREACH,
+	syscall.ENFILE,
+	syscall.ENOBUFS,
+	syscall.ENOMEM,
 	syscall.ENOTCONN,
 	syscall.EPIPE,
 	syscall.ETIMEDOUT,

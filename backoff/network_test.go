@@ -14,6 +14,8 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +55,14 @@ func TestNetworkErrors(t *testing.T) {
 		{"DNS, other", &net.DNSError{Err: "cannot unmarshal DNS message"}, backoff.Permanent},
 		{"idle connection", inURL(errors.New("http: server closed idle connection")), backoff.Transient},
 		{"disk", &os.PathError{Op: "read", Path: "x", Err: os.ErrPermission}, backoff.Permanent},
+		{"no file descriptor left", inURL(&net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}), backoff.Transient},
+		{"no file left in the system", &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.ENFILE)}, backoff.Transient},
+		{"no buffer space", &net.OpError{Op: "write", Err: os.NewSyscallError("write", syscall.ENOBUFS)}, backoff.Transient},
+		{"no memory", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ENOMEM)}, backoff.Transient},
+		{"TLS, damaged length of a record", inURL(tls.RecordHeaderError{Msg: "oversized record received with length 20527"}), backoff.Transient},
+		{"TLS, alert for a damaged record", &net.OpError{Op: "remote error", Err: alert("tls: bad record MAC")}, backoff.Transient},
+		{"TLS, alert for a certificate", &net.OpError{Op: "remote error", Err: alert("tls: unknown certificate authority")}, backoff.Permanent},
+		{"text of an alert elsewhere", errors.New("tls: bad record MAC"), backoff.Permanent},
 		{"TLS, not a TLS server", inURL(tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}), backoff.Permanent},
 	}
 	for _, test := range tests {
@@ -62,6 +72,93 @@ func TestNetworkErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// alert stands for the type of crypto/tls that is not exported.
+type alert string
+
+func (a alert) Error() string { return string(a) }
+
+// TestProxyRefusals checks a CONNECT proxy's refusals, with CheckProxy and with
+// the text alone that net/http keeps.
+func TestProxyRefusals(t *testing.T) {
+	var code int
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodConnect {
+			t.Errorf("%s, want CONNECT", r.Method)
+		}
+		w.WriteHeader(code)
+	}))
+	defer proxy.Close()
+	proxyURL, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		code int
+		want backoff.Verdict
+	}{
+		{403, backoff.Permanent}, {407, backoff.Permanent}, {429, backoff.Transient},
+		{500, backoff.Transient}, {502, backoff.Transient}, {503, backoff.Transient}, {504, backoff.Transient},
+	} {
+		for _, checked := range []bool{false, true} {
+			transport := &http.Transport{Proxy: http.ProxyURL(proxyURL)}
+			if checked {
+				transport.OnProxyConnectResponse = backoff.CheckProxy
+			}
+			code = test.code
+			_, err := (&http.Client{Transport: transport}).Get("https://storage.example")
+			if got := backoff.Network(err); got != test.want {
+				t.Errorf("%d: Network(%v) = %v, want %v", code, err, got, test.want)
+			}
+			if got := backoff.ProxyStatus(err); got != code {
+				t.Errorf("ProxyStatus(%v) = %d, want %d", err, got, code)
+			}
+			if checked && !strings.Contains(err.Error(), "proxy "+proxy.URL+" answered CONNECT with ") {
+				t.Errorf("%v: want the proxy and its reply", err)
+			}
+		}
+	}
+	if got := backoff.ProxyStatus(io.EOF); got != 0 {
+		t.Errorf("ProxyStatus(EOF) = %d, want 0", got)
+	}
+}
+
+// TestDamagedTLSRecord flips a bit of a record on its way from the server.
+func TestDamagedTLSRecord(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write(make([]byte, 1000))
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	transport := server.Client().Transport.(*http.Transport).Clone()
+	transport.Protocols = new(http.Protocols)
+	transport.Protocols.SetHTTP1(true)
+	transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &flipping{Conn: conn}, err
+	}
+	defer transport.CloseIdleConnections()
+	_, err := (&http.Client{Transport: transport}).Get(server.URL)
+	if err == nil || !strings.Contains(err.Error(), "bad record MAC") {
+		t.Fatalf("Get: %v, want a bad record MAC", err)
+	}
+	if got := backoff.Network(err); got != backoff.Transient {
+		t.Errorf("Network(%v) = %v, want transient", err, got)
+	}
+}
+
+// flipping is a connection on which the last byte of each long read arrives
+// with another bit: it belongs to an encrypted record.
+type flipping struct{ net.Conn }
+
+func (f *flipping) Read(p []byte) (int, error) {
+	n, err := f.Conn.Read(p)
+	if n > 100 {
+		p[n-1] ^= 1
+	}
+	return n, err
 }
 
 // TestNetworkReal provokes failures with net/http and real connections, so

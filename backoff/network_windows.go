@@ -2,13 +2,17 @@ package backoff
 
 import "syscall"
 
-// brokenErrno is what the system says of a connection that is no more, or of a
-// network that is not there. Package syscall names only some of the codes of
+// brokenErrno are the system's errors for a connection that is closed, a network
+// that is not there, and a machine or process that is short of something. Package syscall names only some of the codes of
 // https://learn.microsoft.com/windows/win32/winsock/windows-sockets-error-codes-2,
 // and its E names, such as ECONNREFUSED, are not what Windows returns.
 var brokenErrno = []error{
 	syscall.ERROR_BROKEN_PIPE,
 	syscall.ERROR_NETNAME_DELETED,
+	syscall.Errno(4),     // ERROR_TOO_MANY_OPEN_FILES
+	syscall.Errno(8),     // ERROR_NOT_ENOUGH_MEMORY
+	syscall.Errno(10024), // WSAEMFILE
+	syscall.Errno(10055), // WSAENOBUFS
 	syscall.Errno(10049), // WSAEADDRNOTAVAIL: the machine has lost its address
 	syscall.Errno(10050), // WSAENETDOWN
 	syscall.Errno(10051), // WSAENETUNREACH
