@@ -23,10 +23,14 @@ type Client struct {
 
 // NewClient returns a client that sends its requests with hc to endpoint: a
 // scheme and a host, "" for [DefaultEndpoint]. hc adds the credentials (nil:
-// http.DefaultClient, no credentials); its redirect policy is not used,
-// because a reply of 308 is an answer here and a redirect could carry the
-// session to another host. A path in the endpoint is dropped, as the official
-// library drops it for uploads.
+// http.DefaultClient, no credentials). No redirect is followed, whatever its
+// policy: a reply of 308 is an answer here, and a redirect could carry the
+// session to another host. A Timeout in hc is refused, because it would end
+// every long request; package upload has Options.StallTimeout instead. A path in
+// the endpoint is dropped, as the official library drops it for uploads.
+//
+// A transport in hc that records URLs, for tracing say, must be made with
+// [Traced], or it records the session's secret.
 func NewClient(hc *http.Client, endpoint string) (*Client, error) {
 	if hc == nil {
 		hc = http.DefaultClient
@@ -41,10 +45,38 @@ func NewClient(hc *http.Client, endpoint string) (*Client, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("endpoint %q: want http://HOST[:PORT] or https://HOST[:PORT]", endpoint)
 	}
+	if hc.Timeout != 0 {
+		return nil, fmt.Errorf("the HTTP client has a Timeout of %v, which would end every longer request: set it to 0, and use StallTimeout in the options of package upload", hc.Timeout)
+	}
 	own := *hc
+	own.Transport = notRedirected{own.Transport}
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	own.Timeout = 0 // a request lasts as long as bytes flow
 	return &Client{http: &own, endpoint: &url.URL{Scheme: u.Scheme, Host: plainHost(u)}}, nil
+}
+
+// redirectHeader is where notRedirected puts the Location of a redirect. It is
+// not in the form that net/http gives to the header of a reply, so that none can
+// have it.
+const redirectHeader = "gcsup redirect"
+
+// notRedirected hides the Location of a redirect from http.Client. That parses it
+// even if it will not follow it, and turns a malformed one into an error that has
+// neither the status nor the body of the reply.
+type notRedirected struct{ base http.RoundTripper }
+
+func (n notRedirected) RoundTrip(req *http.Request) (*http.Response, error) {
+	base := n.base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	resp, err := base.RoundTrip(req)
+	if err == nil && resp.StatusCode >= 300 && resp.StatusCode < 400 {
+		if location := resp.Header.Get("Location"); location != "" {
+			resp.Header.Del("Location")
+			resp.Header[redirectHeader] = []string{location}
+		}
+	}
+	return resp, err
 }
 
 // plainHost is the host in the one way to write it: lower case, and no port

@@ -1,8 +1,9 @@
 package session
 
 import (
+	"context"
 	"errors"
-	"net"
+	"fmt"
 	"strings"
 	"time"
 
@@ -77,14 +78,18 @@ type Action struct {
 //	308, no Range                            wait, query; then believe that nothing is held
 //	308, Range beyond what was ever sent     wait, query; again: foreign writer
 //	308, Range behind what was committed     the server contradicts itself
-//	408, 429, 5xx, no reply, rate-limit 403  wait, query (never data)
+//	308 to a start                           fail
+//	408, 429, 5xx, rate-limit 403            wait, query (never data)
+//	no reply, for whatever reason            wait, query. To a first start, insert or stat:
+//	                                         fail if waiting does not cure it
 //	401                                      refresh the credentials, query; again: fail
 //	404, 410                                 look at the destination if the object may exist;
 //	                                         a new session from byte 0, three times at most
 //	410 around another 4xx                   as that status
 //	412                                      look at the destination if the object may exist; fail
+//	400, 412 that name a hash                the bytes were damaged: fail
 //	499                                      someone cancelled the session: fail
-//	3xx, other 2xx in mid-upload             not the service's answer: wait, query
+//	3xx, other 2xx, 407 in mid-upload        not the service's answer: wait, query
 //	other                                    fail
 //
 // Sources, reply by reply:
@@ -112,6 +117,9 @@ func Decide(s State, r Reply) (State, Action) {
 	if r.Inner >= 400 && r.Inner < 500 && r.Inner != 404 && r.Inner != 410 && backoff.Status(r.Inner, r.Reason) == backoff.Permanent {
 		status = r.Inner // the envelope's content is the verdict
 	}
+	if r.strange(s.begun(r.Op)) {
+		return s.again(r)
+	}
 	switch status {
 	case 200, 201:
 		return s.complete(r)
@@ -123,11 +131,14 @@ func Decide(s State, r Reply) (State, Action) {
 		if r.Reason == "orgPolicyConstraintFailed" {
 			return s.fail(r, ErrPermission)
 		}
+		if r.damaged(status) {
+			return s.fail(r, ErrChecksum)
+		}
 		return s.check(r)
 	case 499:
 		return s.fail(r, ErrCancelled)
 	}
-	switch verdict(r) {
+	switch verdict(r, s.begun(r.Op)) {
 	case backoff.Transient:
 		return s.again(r)
 	case backoff.Credentials:
@@ -165,6 +176,9 @@ func (s State) complete(r Reply) (State, Action) {
 // incomplete: the session is open and r.Committed bytes of it are held.
 func (s State) incomplete(r Reply) (State, Action) {
 	if r.Op == OpStart || r.Op == OpInsert {
+		if r.Redirect != "" {
+			return s.fail(r, ErrNotFound)
+		}
 		return s.fail(r, ErrContradiction)
 	}
 	held := r.Committed
@@ -181,9 +195,11 @@ func (s State) incomplete(r Reply) (State, Action) {
 	s.rangeless = false
 	switch {
 	case held < s.Committed:
+		r.Err = fmt.Errorf("it reports %d bytes, but had acknowledged %d", held, s.Committed)
 		return s.fail(r, ErrContradiction)
 	case held > s.Sent || s.Size >= 0 && held > s.Size:
 		if s.beyond {
+			r.Err = fmt.Errorf("it reports %d bytes, but only %d were sent", held, s.Sent)
 			return s.fail(r, ErrForeignWriter)
 		}
 		s.beyond = true
@@ -277,9 +293,9 @@ func (s State) checked(r Reply) (State, Action) {
 	switch {
 	case r.Status == 200 && r.Object != nil && r.Ours:
 		return s, Action{Kind: Done, Object: r.Object}
-	case r.Status == 200 && r.Object == nil, verdict(r) == backoff.Transient:
+	case r.Status == 200 && r.Object == nil, verdict(r, true) == backoff.Transient:
 		return s.again(r)
-	case verdict(r) == backoff.Credentials && !s.refreshed:
+	case verdict(r, true) == backoff.Credentials && !s.refreshed:
 		s.refreshed = true
 		return s, Action{Kind: Check}
 	}
@@ -300,8 +316,15 @@ func (s State) fail(r Reply, kind error) (State, Action) {
 	return s, Action{Kind: Fail, Err: r.fail(kind, s.Committed)}
 }
 
-func verdict(r Reply) backoff.Verdict {
-	if r.strange() {
+// begun reports whether the service is known to be there when the reply to op
+// arrives: it opened a session before.
+func (s State) begun(op Op) bool { return !op.begins() || s.Restarts > 0 }
+
+// verdict classifies a reply. begun reports whether the service is known to be
+// there. Then a request without a reply is always worth another: the network may
+// have changed, but the destination did not.
+func verdict(r Reply, begun bool) backoff.Verdict {
+	if r.strange(begun) {
 		return backoff.Transient
 	}
 	if r.Status != 0 {
@@ -310,25 +333,27 @@ func verdict(r Reply) backoff.Verdict {
 	switch {
 	case errors.Is(r.Err, ErrStalled):
 		return backoff.Transient
-	case errors.Is(r.Err, ErrCredentials), errors.Is(r.Err, ErrForeignURI):
+	case errors.Is(r.Err, ErrCredentials), errors.Is(r.Err, ErrForeignURI), errors.Is(r.Err, ErrInvalid), errors.Is(r.Err, context.Canceled):
 		return backoff.Permanent
-	}
-	if _, ok := errors.AsType[*net.DNSError](r.Err); ok && !r.Op.begins() {
-		// The name was known when the session was opened: this machine is
-		// between two networks.
+	case begun:
 		return backoff.Transient
 	}
 	return backoff.Network(r.Err)
 }
 
-// strange reports an answer that is not the service's, which was there before:
-// the login page of a network in between, say.
-func (r Reply) strange() bool {
-	switch r.Status {
-	case 200, 201, 308:
+// strange reports an answer that is not the service's, although the service is
+// known to be there: the login page of a captive portal, or a proxy that asks for
+// a password.
+func (r Reply) strange(begun bool) bool {
+	switch {
+	case !begun || r.Op == OpCancel:
+		return false
+	case r.Redirect != "" || r.Status == 407:
+		return true
+	case r.Status == 200 || r.Status == 201 || r.Status == 308:
 		return false
 	}
-	return r.Status >= 200 && r.Status < 400 && (r.Op == OpPut || r.Op == OpQuery || r.Op == OpFinalize)
+	return r.Status >= 200 && r.Status < 400
 }
 
 // begins reports whether an exchange is the first contact, whose failure may
@@ -345,6 +370,8 @@ func permanent(r Reply, status int) error {
 		return ErrContradiction
 	case errors.Is(r.Err, ErrInvalid):
 		return ErrInvalid
+	case status == 407 || status == 0 && backoff.ProxyStatus(r.Err) == 407:
+		return ErrCredentials // the proxy's
 	case status == 0:
 		return ErrNotFound // no such host, a certificate that is not its own
 	case r.Reason == "dailyLimitExceeded" || r.Reason == "quotaExceeded":
@@ -353,7 +380,7 @@ func permanent(r Reply, status int) error {
 		return ErrCredentials
 	case status == 403:
 		return ErrPermission
-	case status == 400 && (r.Op == OpInsert || r.Op == OpFinalize) && mentionsHash(r.Message):
+	case r.damaged(status):
 		return ErrChecksum
 	case begins && status >= 400 && status < 500:
 		return ErrInvalid
@@ -363,6 +390,14 @@ func permanent(r Reply, status int) error {
 	// A redirect, or an answer that the API does not give, and that so says
 	// nothing of the session: something in between is in the way.
 	return ErrNotFound
+}
+
+// damaged reports whether the service refused the object because its bytes do
+// not have the checksum that was sent with them. The service answers 400,
+// Google's test bench 412
+// (https://github.com/googleapis/storage-testbench).
+func (r Reply) damaged(status int) bool {
+	return (status == 400 || status == 412) && (r.Op == OpInsert || r.Op == OpFinalize) && mentionsHash(r.Message)
 }
 
 // mentionsHash tells a checksum that does not match from other bad requests:

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,6 +56,9 @@ func TestDecide(t *testing.T) {
 	// Before a session is there the request is to blame, later the server.
 	strange := [5]string{"ErrInvalid", "ErrNotFound", "ErrNotFound", "ErrNotFound", "ErrInvalid"}
 	refused := [5]string{"ErrInvalid", "ErrContradiction", "ErrContradiction", "ErrContradiction", "ErrInvalid"}
+	// Something on the way: before a session is there it may be the destination.
+	portal := [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}
+	locked := [5]string{"ErrCredentials", queryWait, queryWait, queryWait, "ErrCredentials"}
 	gone := [5]string{"ErrNotFound", beginWait, beginWait, beginWait, "ErrNotFound"}
 	goneSlowly := [5]string{"ErrNotFound", "wait 30s begin", "wait 30s begin", "wait 30s begin", "ErrNotFound"}
 
@@ -123,15 +128,26 @@ func TestDecide(t *testing.T) {
 		{"400", session.Reply{Status: 400, Message: "Failed to parse Content-Range header."}, refused},
 		{"400, the hash differs", session.Reply{Status: 400, Message: "Provided CRC32C \"AAAAAA==\" doesn't match calculated CRC32C \"x\"."},
 			[5]string{"ErrInvalid", "ErrContradiction", "ErrContradiction", "ErrChecksum", "ErrChecksum"}},
+		{"412, the hash differs", session.Reply{Status: 412, Message: "The MD5 you specified did not match."},
+			[5]string{"ErrPrecondition", "ErrPrecondition", "ErrPrecondition", "ErrChecksum", "ErrChecksum"}},
 		{"405", session.Reply{Status: 405}, strange},
 		{"409", session.Reply{Status: 409}, strange},
 		{"411", session.Reply{Status: 411}, strange},
 		{"413", session.Reply{Status: 413}, refused},
 		{"416", session.Reply{Status: 416}, strange},
 
+		{"a redirect to another host", session.Reply{Status: 302, Redirect: "http://portal"}, portal},
+		{"a permanent redirect to another host", session.Reply{Status: 308, Committed: -1, Redirect: "http://portal"}, portal},
 		{"a redirect", session.Reply{Status: 302}, [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}},
 		{"204", session.Reply{Status: 204}, [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}},
-		{"a certificate nobody trusts", session.Reply{Err: errTrust}, all("ErrNotFound")},
+		{"a certificate that is not trusted", session.Reply{Err: errTrust}, portal},
+		{"a proxy without its server", session.Reply{Err: errProxy503}, again},
+		{"a proxy that asks for a password", session.Reply{Err: errProxy407}, locked},
+		{"a plain HTTP proxy that asks for a password", session.Reply{Status: 407}, locked},
+		{"a rejected TLS certificate", session.Reply{Err: &net.OpError{Op: "remote error", Err: errors.New("tls: unknown certificate authority")}}, portal},
+		{"a damaged TLS record", session.Reply{Err: &net.OpError{Op: "local error", Err: errors.New("tls: bad record MAC")}}, again},
+		{"no file descriptor left", session.Reply{Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}}, again},
+		{"an error that nobody knows", session.Reply{Err: errors.New("something")}, portal},
 		{"a request that cannot be made", session.Reply{Err: session.ErrInvalid}, all("ErrInvalid")},
 		{"a session at another host", session.Reply{Err: session.ErrForeignURI}, all("ErrContradiction")},
 	} {
@@ -145,6 +161,84 @@ func TestDecide(t *testing.T) {
 			if _, a := session.Decide(s, r); describe(a) != row.want[i] {
 				t.Errorf("%s: %s: %s, want %s", row.name, op, describe(a), row.want[i])
 			}
+		}
+	}
+}
+
+// TestNetworkTroubleAfterARestart: the service that lost the session is still
+// there, so a new start is retried whatever the network does.
+func TestNetworkTroubleAfterARestart(t *testing.T) {
+	for _, r := range []session.Reply{broken(errTrust), broken(errProxy407), status(302), {Status: 308, Committed: -1, Redirect: "http://portal"}, status(407)} {
+		_, a := session.Decide(session.State{Size: q, Replayable: true, Restarts: 1}, start(r))
+		if got := describe(a); got != "wait begin" {
+			t.Errorf("%+v: %s, want wait begin", r, got)
+		}
+	}
+}
+
+// TestNetworkTroubleDoesNotHideTheObject: a look at the destination that meets
+// trouble on the way is repeated. Otherwise a finished upload would start over.
+func TestNetworkTroubleDoesNotHideTheObject(t *testing.T) {
+	for _, r := range []session.Reply{broken(errTrust), broken(errProxy407), status(302), status(204), status(407)} {
+		s, a := session.Decide(session.State{Size: q, Committed: q, Sent: q, Replayable: true, MayExist: true}, query(status(404)))
+		if describe(a) != "check" {
+			t.Fatalf("404: %s, want check", describe(a))
+		}
+		if _, a = session.Decide(s, stat(r)); describe(a) != "wait check" {
+			t.Errorf("%+v: %s, want wait check", r, describe(a))
+		}
+	}
+}
+
+// TestContradictionHasItsNumbers: an error about offsets says which.
+func TestContradictionHasItsNumbers(t *testing.T) {
+	at := session.State{Size: 2 * q, Committed: q, Sent: q}
+	_, a := session.Decide(at, query(held(7)))
+	if want := "query: the server contradicts itself: 308 Resume Incomplete: it reports 7 bytes, but had acknowledged 262144"; a.Err.Error() != want {
+		t.Errorf("%q, want %q", a.Err, want)
+	}
+	s, _ := session.Decide(at, query(held(2*q)))
+	_, a = session.Decide(s, query(held(2*q)))
+	if want := "query: someone else wrote to this session: 308 Resume Incomplete: it reports 524288 bytes, but only 262144 were sent"; a.Err.Error() != want {
+		t.Errorf("%q, want %q", a.Err, want)
+	}
+}
+
+// TestRedirectedStart: a 308 with a Location is not the service's answer, and the
+// error says where it points.
+func TestRedirectedStart(t *testing.T) {
+	for _, code := range []string{"302 Found", "308 Permanent Redirect"} {
+		w := newWire(t, "HTTP/1.1 "+code+"\nLocation: https://portal.example/login?from=secret\nContent-Length: 0\n\n")
+		r := w.client().Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, q)
+		_, a := session.Decide(session.State{Size: q, Replayable: true}, r)
+		if want := "start: destination not found: " + code + ": something on the way redirects to https://portal.example"; describe(a) != "ErrNotFound" || a.Err.Error() != want {
+			t.Errorf("%s: %v, want %s", code, a.Err, want)
+		}
+	}
+}
+
+// TestMalformedRedirect: a redirect that leads nowhere is one all the same.
+// net/http makes an error of it that shows the whole Location.
+func TestMalformedRedirect(t *testing.T) {
+	w := newWire(t, "HTTP/1.1 302 Found\nLocation: http://[::1/"+secret+"\nContent-Length: 0\n\n")
+	r := w.client().Query(t.Context(), w.uri())
+	if r.Status != 302 || r.Redirect != "a malformed URL" {
+		t.Errorf("%+v, want the redirect", r)
+	}
+	_, a := session.Decide(session.State{Size: q, Replayable: true}, r)
+	if describe(a) != "wait query" || tells(a.Err.Error()) {
+		t.Errorf("%s, %v, want wait query", describe(a), a.Err)
+	}
+}
+
+// TestStartWithoutLocation: a success that opens no session is tried again.
+func TestStartWithoutLocation(t *testing.T) {
+	for _, header := range []string{"", "Location: http://[::1\n"} {
+		w := newWire(t, "HTTP/1.1 200 OK\n"+header+"Content-Length: 0\n\n")
+		r := w.client().Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, q)
+		_, a := session.Decide(session.State{Size: q, Replayable: true}, r)
+		if describe(a) != "wait begin" || !strings.Contains(a.Err.Error(), "Location header") {
+			t.Errorf("%q: %s, %v, want wait begin", header, describe(a), a.Err)
 		}
 	}
 }

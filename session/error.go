@@ -84,7 +84,7 @@ func (e *Error) Cause() string {
 	switch {
 	case e.Status != 0:
 		text := fmt.Sprintf("%d", e.Status)
-		if s := http.StatusText(e.Status); s != "" {
+		if s := statusText(e.Status, e.Err); s != "" {
 			text += " " + s
 		}
 		if e.Message != "" {
@@ -100,6 +100,20 @@ func (e *Error) Cause() string {
 		return "no reply"
 	}
 }
+
+// statusText is the name of a status. 308 has another meaning here than in
+// net/http, unless it redirects.
+func statusText(status int, err error) string {
+	if _, redirects := errors.AsType[redirectError](err); status == 308 && !redirects {
+		return "Resume Incomplete"
+	}
+	return http.StatusText(status)
+}
+
+// redirectError is a redirect to that scheme and host.
+type redirectError string
+
+func (e redirectError) Error() string { return "something on the way redirects to " + string(e) }
 
 // Unwrap gives the sentinel and the cause to errors.Is and errors.As.
 func (e *Error) Unwrap() []error {
@@ -118,7 +132,11 @@ func (e *Error) Unwrap() []error {
 
 // fail makes the error of a reply. Attempts and Waits are the driver's to add.
 func (r Reply) fail(kind error, offset int64) *Error {
-	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Offset: offset, Attempts: 1, Kind: kind, Err: r.Err}
+	err := r.Err
+	if err == nil && r.Redirect != "" {
+		err = redirectError(r.Redirect)
+	}
+	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Offset: offset, Attempts: 1, Kind: kind, Err: err}
 }
 
 // Cause is what went wrong in this exchange, in a few words for a progress

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
@@ -51,7 +52,10 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 	r := c.exchange(ctx, OpStart, URI{}, req)
 	if r.Err == nil && (r.Status == 200 || r.Status == 201) {
 		if r.URI, err = c.fresh(r.location.reveal()); err != nil {
-			r.Err, r.Status = err, 0
+			r.Err = err
+			if errors.Is(err, ErrForeignURI) {
+				r.Status = 0
+			}
 		}
 	}
 	return r
@@ -197,8 +201,8 @@ func (c *Client) request(method, target string, body io.Reader, length int64) (*
 		body = http.NoBody
 	}
 	req, err := http.NewRequest(method, target, body)
-	if err != nil {
-		return nil, fmt.Errorf("cannot build the request for %s", c.Endpoint()) // err would print the URI
+	if err != nil || req.URL.Host == "" {
+		return nil, fmt.Errorf("%w: cannot build the request for %s", ErrInvalid, c.Endpoint()) // err would print the URI
 	}
 	req.ContentLength = length
 	req.GetBody = nil // one exchange is one request: no resending behind our back

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -284,13 +285,22 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// The caller's client keeps its own policy and timeout.
+// The caller's client keeps its own policy and transport.
 func TestCallersClientIsLeftAlone(t *testing.T) {
 	policy := func(*http.Request, []*http.Request) error { return nil }
-	hc := &http.Client{CheckRedirect: policy, Timeout: 7}
+	hc := &http.Client{CheckRedirect: policy}
 	newClient(t, hc, "")
-	if hc.CheckRedirect(nil, nil) != nil || hc.Timeout != 7 {
+	if hc.CheckRedirect(nil, nil) != nil || hc.Transport != nil {
 		t.Error("NewClient changed the http.Client that it was given")
+	}
+}
+
+// TestClientTimeoutIsRefused: one that was ignored would promise a bound that
+// there is not, and one that was kept would end every long request.
+func TestClientTimeoutIsRefused(t *testing.T) {
+	_, err := session.NewClient(&http.Client{Timeout: time.Minute}, "")
+	if err == nil || !strings.Contains(err.Error(), "Timeout of 1m0s") || !strings.Contains(err.Error(), "StallTimeout") {
+		t.Errorf("%v, want an error that names StallTimeout", err)
 	}
 }
 
@@ -366,7 +376,7 @@ func TestLocation(t *testing.T) {
 					t.Errorf("%s: %+v, want ErrForeignURI", c.name, r)
 				}
 			case missing:
-				if r.Err == nil || !r.URI.IsZero() || r.Status != 0 {
+				if r.Err == nil || !r.URI.IsZero() || r.Status != code {
 					t.Errorf("%s: %+v, want an error", c.name, r)
 				}
 			default:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ const (
 type Reply struct {
 	Op     Op
 	Status int   // HTTP status; 308 also when it came as 200 with the override header; 0: no reply arrived
-	Err    error // why no reply arrived, when Status is 0
+	Err    error // why no reply arrived, when Status is 0; else what is wrong with the reply
 
 	Sent      int64 // put, finalize: the offset up to which object bytes were handed to the network; insert: how many
 	Committed int64 // 308: how many bytes the server holds; -1 without a Range header
@@ -42,6 +43,10 @@ type Reply struct {
 	Inner      int           // 410: the status inside its body, which is the cause; 0 if there is none
 	RetryAfter time.Duration // from the header; 0 if there is none
 
+	// Redirect is the scheme and host that a 3xx reply points to, "" if it
+	// points nowhere. The service never redirects: something on the way does.
+	Redirect string
+
 	location URI // start: as the service gave it
 }
 
@@ -59,6 +64,9 @@ func parseReply(op Op, uri URI, resp *http.Response) Reply {
 		r.Status = 308
 	}
 	r.RetryAfter, _ = backoff.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
+	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
+		r.Redirect = target(resp)
+	}
 	switch {
 	case r.Status == 308:
 		r.Committed = parseRange(resp.Header.Get("Range"))
@@ -92,6 +100,23 @@ func parseReply(op Op, uri URI, resp *http.Response) Reply {
 		}
 	}
 	return r
+}
+
+// target is the scheme and host that a redirect points to. The rest of the URL
+// may be a secret.
+func target(resp *http.Response) string {
+	location := resp.Header.Get(redirectHeader)
+	if location == "" {
+		return ""
+	}
+	u, err := url.Parse(location)
+	if err != nil {
+		return "a malformed URL"
+	}
+	if resp.Request != nil && resp.Request.URL != nil {
+		u = resp.Request.URL.ResolveReference(u)
+	}
+	return oneLine(u.Scheme + "://" + u.Host)
 }
 
 // parseRange reads "bytes=0-N" as N+1. Anything else is -1: unknown.
@@ -155,4 +180,4 @@ func (r Reply) Refusal() *Error { return r.fail(permanent(r, r.Status), 0) }
 
 // Retryable reports whether the same request, made again after a wait, may
 // fare better.
-func (r Reply) Retryable() bool { return verdict(r) == backoff.Transient }
+func (r Reply) Retryable() bool { return verdict(r, !r.Op.begins()) == backoff.Transient }

@@ -119,6 +119,8 @@ func TestFinishedReplies(t *testing.T) {
 		{"null", json("null"), nil},
 		{"a list", json("[]"), nil},
 		{"no size", json(`{"generation":"5"}`), nil},
+		{"no size, but a checksum: an empty object of Google's test bench", json(`{"generation":"5","crc32c":"AAAAAA=="}`), &session.Object{Generation: 5, HasCRC32C: true}},
+		{"a checksum alone", json(`{"crc32c":"AAAAAA=="}`), nil},
 		{"a size that is none", json(`{"size":"many"}`), nil},
 		{"a negative size", json(`{"size":"-1"}`), nil},
 		{"a fraction", json(`{"size":"1.5"}`), nil},

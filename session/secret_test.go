@@ -201,17 +201,17 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 		{"connection reset", nil, transport(nil), resetting.endpoint(), backoff.Transient},
 		{"hung up", nil, transport(nil), hangingUp.endpoint(), backoff.Transient},
 		{"no HTTP", nil, transport(nil), garbage.endpoint(), backoff.Transient},
-		{"no TLS", nil, transport(nil), strings.Replace(plain.URL, "http:", "https:", 1), backoff.Permanent},
-		{"a certificate that nobody trusts", nil, transport(nil), secure.URL, backoff.Permanent},
+		{"no TLS", nil, transport(nil), strings.Replace(plain.URL, "http:", "https:", 1), backoff.Transient},
+		{"a certificate that nobody trusts", nil, transport(nil), secure.URL, backoff.Transient},
 		{"a certificate of another host", nil, transport(func(tr *http.Transport) {
 			tr.TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 			tr.TLSClientConfig.ServerName = "other.invalid"
 			tr.DialTLSContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 				return (&tls.Dialer{Config: tr.TLSClientConfig}).DialContext(ctx, network, secure.Listener.Addr().String())
 			}
-		}), "https://other.invalid", backoff.Permanent},
+		}), "https://other.invalid", backoff.Transient},
 		{"a proxy that is not there", nil, transport(proxy("http://" + closed.LocalAddr().String())), host, backoff.Transient},
-		{"a proxy that refuses", nil, transport(proxy(refusing.endpoint())), host, backoff.Permanent},
+		{"a proxy that refuses", nil, transport(proxy(refusing.endpoint())), host, backoff.Transient},
 		{"a proxy that has no address", nil, transport(func(tr *http.Transport) {
 			proxy("http://proxy.invalid")(tr)
 			tr.DialContext = func(_ context.Context, network, address string) (net.Conn, error) { // as the resolver of a network would

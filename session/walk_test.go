@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/session"
 )
@@ -43,6 +44,9 @@ var (
 	errReset   = &os.SyscallError{Syscall: "read", Err: syscall.ECONNRESET}
 	errTrust   = x509.UnknownAuthorityError{}
 	errTimeout = os.ErrDeadlineExceeded
+
+	errProxy407 = &backoff.ProxyError{Proxy: "http://proxy", Code: 407, Status: "407 Who are you?"}
+	errProxy503 = errors.New("Service Unavailable") // as net/http has it without CheckProxy
 )
 
 // sentinels are what callers branch on.
@@ -55,14 +59,15 @@ var sentinels = []error{
 // refusals are the replies that every exchange can get: those that the table
 // test shows to be treated alike are here once.
 var refusals = []session.Reply{
-	{Err: errReset}, {Err: session.ErrStalled}, {Err: errTrust}, {Err: session.ErrCredentials},
-	{Status: 204}, {Status: 302},
+	{Err: errReset}, {Err: session.ErrStalled}, {Err: errTrust}, {Err: session.ErrCredentials}, {Err: errProxy407}, {Err: errProxy503},
+	{Err: session.ErrForeignURI}, {Err: session.ErrInvalid},
+	{Status: 204}, {Status: 302}, {Status: 302, Redirect: "http://portal"}, {Status: 308, Committed: -1, Redirect: "http://portal"}, {Status: 407},
 	{Status: 400}, {Status: 400, Message: "Provided CRC32C does not match"}, {Status: 401}, {Status: 403},
 	{Status: 403, Reason: "rateLimitExceeded"}, {Status: 403, Reason: "dailyLimitExceeded"},
 	{Status: 404}, {Status: 408}, {Status: 409},
 	{Status: 410}, {Status: 410, Inner: 400}, {Status: 410, Inner: 401}, {Status: 410, Inner: 403},
 	{Status: 410, Inner: 403, Reason: "rateLimitExceeded"}, {Status: 410, Inner: 412}, {Status: 410, Inner: 499}, {Status: 410, Inner: 503},
-	{Status: 412}, {Status: 416}, {Status: 429, RetryAfter: time.Hour}, {Status: 499}, {Status: 500}, {Status: 503},
+	{Status: 412}, {Status: 412, Message: "Provided CRC32C does not match"}, {Status: 416}, {Status: 429, RetryAfter: time.Hour}, {Status: 499}, {Status: 500}, {Status: 503},
 }
 
 // ambiguous reports whether a reply leaves open what the server did.
@@ -184,6 +189,10 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 	}
 	if (ambiguous(r) || r.Status == 429) && a.Kind != session.Fail && !a.Wait {
 		fail("no wait after a failure")
+	}
+	refuses := errors.Is(r.Err, session.ErrCredentials) || errors.Is(r.Err, session.ErrForeignURI) || errors.Is(r.Err, session.ErrInvalid)
+	if (r.Status == 0 || r.Redirect != "" || r.Status == 407) && !refuses && (s.opened || s.kind == session.Check) && a.Kind == session.Fail {
+		fail("the upload ends, although a session was opened and only the network is in the way")
 	}
 	if a.Wait && a.Err == nil {
 		fail("a wait that says not what for")
@@ -308,7 +317,7 @@ func (w *walk) replies(s session.State, kind session.Kind) []session.Reply {
 			break
 		}
 		add(session.OpStart, 0, session.Reply{Status: 200, URI: w.uri}, session.Reply{Status: 201, URI: w.uri}, session.Reply{Status: 200})
-		add(session.OpStart, 0, session.Reply{Err: session.ErrForeignURI}, session.Reply{Status: 308, Committed: -1})
+		add(session.OpStart, 0, session.Reply{Status: 308, Committed: -1}, session.Reply{Status: 200, Err: errors.New("the reply has no Location header")})
 		add(session.OpStart, 0, refusals...)
 	case session.Send:
 		from, op := s.Committed, session.OpPut
