@@ -137,7 +137,7 @@ var (
 	ErrPermanent = errors.New("waiting does not cure it")
 
 	// ErrBudget: the budget is spent. The same operation may succeed later.
-	ErrBudget = errors.New("the retry budget is spent")
+	ErrBudget = errors.New("retry budget spent")
 )
 
 // An Error is why [Retry] stopped. It wraps both Stop and Err.

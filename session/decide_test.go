@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/session"
 )
@@ -540,6 +541,15 @@ func TestRetryable(t *testing.T) {
 		r := status(c.code)
 		if r.Op = c.op; r.Retryable() != c.want {
 			t.Errorf("%s, %d: Retryable() = %v, want %v", c.op, c.code, r.Retryable(), c.want)
+		}
+	}
+}
+
+// TestOneErrBudget: a program that uses both packages checks for one error.
+func TestOneErrBudget(t *testing.T) {
+	for _, err := range []error{&session.Error{Kind: session.ErrBudget}, &backoff.Error{Stop: backoff.ErrBudget}} {
+		if !errors.Is(err, session.ErrBudget) || !errors.Is(err, backoff.ErrBudget) {
+			t.Errorf("%v is not both", err)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"gcsup/backoff"
 	"gcsup/chunk"
 )
 
@@ -37,7 +38,8 @@ var (
 	// ErrSourceChanged: the source is not what it was when the session began.
 	ErrSourceChanged = chunk.ErrChanged
 	// ErrBudget: too many failures without new committed bytes. The session is kept: run again to resume.
-	ErrBudget = errors.New("retry budget spent")
+	// It is that of package backoff.
+	ErrBudget = backoff.ErrBudget
 	// ErrStalled: a request moved too few bytes for too long. It is retried, and seen only as a cause.
 	ErrStalled = errors.New("transfer stalled")
 	// ErrInUse: another process holds the upload.
