@@ -15,14 +15,17 @@ import (
 // Lock takes the upload for this process. The lock is the kernel's, on an open
 // file: it ends with the process, however that ends, and no stale lock file
 // can hold an upload. While another process has it, the error wraps [ErrInUse]
-// and says which.
-func (d *Dir) Lock(_ context.Context, id string) (unlock func(), err error) {
+// and names that process.
+func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 	if !validID(id) {
 		return nil, fmt.Errorf("%w: %q", ErrNoToken, id)
 	}
 	name := id + lockSuffix
 	path := filepath.Join(d.root.Name(), name)
 	for {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("lock upload: %w", context.Cause(ctx))
+		}
 		if info, err := d.root.Lstat(name); err == nil && !info.Mode().IsRegular() {
 			return nil, fmt.Errorf("%w: %s is not a plain file; remove it", ErrUnsafe, path)
 		}
@@ -53,6 +56,15 @@ func (d *Dir) Lock(_ context.Context, id string) (unlock func(), err error) {
 		_ = lock.Close()
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("lock upload: %w", err)
+		}
+		// The lock is taken by path, the name is looked up in the directory that
+		// was opened.
+		opened, err := d.root.Stat(".")
+		if err != nil {
+			return nil, fmt.Errorf("lock upload: %w", err)
+		}
+		if now, err := os.Stat(d.root.Name()); err != nil || !os.SameFile(opened, now) {
+			return nil, fmt.Errorf("lock upload: the state directory %s was removed or replaced; run the command again", d.root.Name())
 		}
 	}
 }

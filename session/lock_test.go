@@ -177,6 +177,51 @@ func TestUnlockTwice(t *testing.T) {
 	}
 }
 
+// countdown is a context that is done when its Err was asked for n times.
+type countdown struct {
+	context.Context
+	n int
+}
+
+func (c *countdown) Err() error {
+	if c.n--; c.n < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestLockEndsWithItsContext: a lock file that comes and goes must not hold a
+// program that was told to stop.
+func TestLockEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errStop)
+	if _, err := openDir(t, newDir(t)).Lock(ctx, "id"); !errors.Is(err, errStop) {
+		t.Errorf("Lock: %v, want the cause", err)
+	}
+}
+
+var errStop = errors.New("stop")
+
+// TestLockInAReplacedDirectory: the lock of a directory that is no more would be
+// looked for without end.
+func TestLockInAReplacedDirectory(t *testing.T) {
+	for name, replace := range map[string]func(dir string) error{
+		"removed":  os.RemoveAll,
+		"replaced": func(dir string) error { return errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700)) },
+	} {
+		dir := newDir(t)
+		d := openDir(t, dir)
+		if err := replace(dir); err != nil {
+			t.Fatal(err)
+		}
+		// It ends the loop, should there be one.
+		_, err := d.Lock(&countdown{t.Context(), 1000}, "id")
+		if err == nil || errors.Is(err, context.Canceled) {
+			t.Errorf("%s: Lock: %v, want an error that does not wait for the context", name, err)
+		}
+	}
+}
+
 // A lock outlives the Dir that it was taken from.
 func TestLockAfterClose(t *testing.T) {
 	dir := newDir(t)
@@ -209,7 +254,11 @@ const stressRounds = 150
 // comes and goes all the time. While it has the lock it is alone: it makes a
 // directory that only one can make.
 func stress(d *session.Dir, outside string) int {
-	token := &session.Token{ID: "id", Spec: session.Spec{Bucket: "bucket", Object: "object"}}
+	token, err := session.Decode(seal(1, []byte(`{"id":"id","spec":{"bucket":"bucket","object":"object"},"created":"2026-11-21T00:00:00Z","session_uri":"x","source_path":"/"}`)))
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
 	alone := filepath.Join(outside, "alone")
 	for n := 0; n < stressRounds; {
 		unlock, err := d.Lock(context.Background(), "id")
