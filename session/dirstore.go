@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // ErrUnsafe says that others can read or write a saved upload, or that it is
@@ -33,7 +34,10 @@ type Dir struct {
 	saves idMutex // Saves of one upload may come from two goroutines
 }
 
-var _ Store = (*Dir)(nil)
+var (
+	_ Store      = (*Dir)(nil)
+	_ Quarantine = (*Dir)(nil)
+)
 
 // OpenDir opens the store in dir, which is made, with its parents, if it is
 // not there, with mode 0700. One that others can write to is refused.
@@ -63,7 +67,9 @@ func OpenDir(dir string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	return &Dir{root: root}, nil
+	d := &Dir{root: root}
+	d.sweep(time.Now())
+	return d, nil
 }
 
 // makeDir makes a directory, with its parents, that a loss of power does not
@@ -90,8 +96,8 @@ func makeDir(dir string) error {
 // Close releases the directory. Locks stay until they are unlocked.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// Load reads one Token. One that is damaged is renamed out of the way
-// (ID.damaged) and reported with [ErrDamaged]; the next Load says [ErrNoToken].
+// Load reads one Token. It changes nothing: one that is damaged stays where it is
+// until [Dir.SetAside], and the error wraps [ErrDamaged].
 func (d *Dir) Load(_ context.Context, id string) (*Token, error) {
 	if !validID(id) {
 		return nil, fmt.Errorf("%w: %q", ErrNoToken, id)
@@ -109,13 +115,43 @@ func (d *Dir) Load(_ context.Context, id string) (*Token, error) {
 		err = fmt.Errorf("%w: it is the one of another upload", ErrDamaged)
 	}
 	if err != nil {
-		aside := id + damagedSuffix
-		if rerr := d.root.Rename(name, aside); rerr != nil {
-			return nil, errors.Join(err, rerr)
-		}
-		return nil, fmt.Errorf("%w (kept as %s)", err, filepath.Join(d.root.Name(), aside))
+		return nil, fmt.Errorf("%w (%s)", err, filepath.Join(d.root.Name(), name))
 	}
 	return t, nil
+}
+
+// SetAside renames a damaged Token to ID.damaged, where it is kept for a week. It
+// is for the holder of the upload's lock. One that is not there is no error.
+func (d *Dir) SetAside(_ context.Context, id string) error {
+	if !validID(id) {
+		return fmt.Errorf("%w: %q", ErrNoToken, id)
+	}
+	disk := rootDisk{d.root}
+	err := disk.Rename(id+tokenSuffix, id+damagedSuffix)
+	if err == nil {
+		err = disk.sync()
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("set damaged upload aside: %w", pathError(err))
+	}
+	return nil
+}
+
+// sweep removes damaged Tokens that nobody has looked at for a week. They hold a
+// secret, and their session has expired. What cannot be removed stays.
+func (d *Dir) sweep(now time.Time) {
+	entries, err := fs.ReadDir(d.root.FS(), ".")
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if id, ok := strings.CutSuffix(e.Name(), damagedSuffix); !ok || !validID(id) {
+			continue
+		}
+		if info, err := d.root.Lstat(e.Name()); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > Lifetime {
+			_ = d.root.Remove(e.Name())
+		}
+	}
 }
 
 func (d *Dir) read(name string) ([]byte, error) {
@@ -231,12 +267,18 @@ func replace(d disk, temp, name string, data []byte) (err error) {
 		return err
 	}
 	if err := d.Rename(temp, name); err != nil {
-		if le, ok := errors.AsType[*os.LinkError](err); ok {
-			err = &fs.PathError{Op: le.Op, Path: le.New, Err: le.Err} // one type for all errors of the file system
-		}
-		return err
+		return pathError(err)
 	}
 	return d.sync()
+}
+
+// pathError makes the error of a rename one of the type that the other errors of
+// the file system have.
+func pathError(err error) error {
+	if le, ok := errors.AsType[*os.LinkError](err); ok {
+		return &fs.PathError{Op: le.Op, Path: le.New, Err: le.Err}
+	}
+	return err
 }
 
 // List gives the IDs of the saved uploads, sorted.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"gcsup/session"
 )
@@ -131,45 +132,137 @@ func TestDirIDs(t *testing.T) {
 	}
 }
 
-// TestQuarantine: a damaged Token is set aside, with a message that says where,
-// and the next Load is free to begin afresh.
-func TestQuarantine(t *testing.T) {
-	for name, damage := range map[string]func([]byte) []byte{
-		"empty":     func([]byte) []byte { return nil },
-		"cut":       func(b []byte) []byte { return b[:len(b)/2] },
-		"a bit":     func(b []byte) []byte { b[len(b)/2] ^= 1; return b },
-		"zeros":     func(b []byte) []byte { clear(b); return b },
-		"version 2": func(b []byte) []byte { return bytes.Replace(b, []byte(`"v":1`), []byte(`"v":2`), 1) },
+// TestLoadChangesNothing: only the holder of the lock may set a damaged Token
+// aside. For any other process the file may be another by then, and a newer
+// program's Token is not damaged at all.
+func TestLoadChangesNothing(t *testing.T) {
+	newer := func(b []byte) []byte { return bytes.Replace(b, []byte(`"v":1`), []byte(`"v":2`), 1) }
+	for name, c := range map[string]struct {
+		damage func([]byte) []byte
+		want   error
+	}{
+		"empty":            {func([]byte) []byte { return nil }, session.ErrDamaged},
+		"cut":              {func(b []byte) []byte { return b[:len(b)/2] }, session.ErrDamaged},
+		"a bit":            {func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, session.ErrDamaged},
+		"zeros":            {func(b []byte) []byte { clear(b); return b }, session.ErrDamaged},
+		"a newer version":  {newer, session.ErrTokenVersion},
+		"a field of later": {func([]byte) []byte { return encoded(t, func(m map[string]any) { m["tomorrow"] = 1 }) }, session.ErrTokenVersion},
 	} {
 		d, token, path := saved(t)
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		data = damage(data)
+		data = c.damage(data)
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		aside := strings.TrimSuffix(path, ".json") + ".damaged"
-		_, err = d.Load(t.Context(), token.ID)
-		if !errors.Is(err, session.ErrDamaged) || !strings.Contains(err.Error(), aside) || tells(err.Error()) {
-			t.Errorf("%s: %v, want ErrDamaged with %s", name, err, aside)
+		for range 2 {
+			_, err = d.Load(t.Context(), token.ID)
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), path) || tells(err.Error()) {
+				t.Errorf("%s: Load: %v, want %v with %s", name, err, c.want, path)
+			}
 		}
-		if kept, err := os.ReadFile(aside); err != nil || !bytes.Equal(kept, data) {
-			t.Errorf("%s: kept %q, %v", name, kept, err)
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%s: the file is %q now, %v", name, got, err)
 		}
-		if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, session.ErrNoToken) {
-			t.Errorf("%s: second Load: %v, want ErrNoToken", name, err)
+		if ids, err := d.List(t.Context()); err != nil || !slices.Equal(ids, []string{token.ID}) {
+			t.Errorf("%s: List() = %v, %v, want it still", name, ids, err)
 		}
-		if ids, err := d.List(t.Context()); err != nil || len(ids) != 0 {
-			t.Errorf("%s: List() = %v, %v, want nothing", name, ids, err)
+	}
+}
+
+// TestSetAside: a damaged Token is kept for a person to look at, and the next
+// Load is free to start over.
+func TestSetAside(t *testing.T) {
+	d, token, path := saved(t)
+	if err := os.WriteFile(path, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time there is nothing to do
+		if err := session.SetAside(t.Context(), d, token.ID); err != nil {
+			t.Fatal(err)
 		}
+	}
+	aside := strings.TrimSuffix(path, ".json") + ".damaged"
+	if kept, err := os.ReadFile(aside); err != nil || string(kept) != "damaged" {
+		t.Errorf("kept %q, %v", kept, err)
+	}
+	if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, session.ErrNoToken) {
+		t.Errorf("Load: %v, want ErrNoToken", err)
+	}
+	if err := d.Save(t.Context(), token); err != nil {
+		t.Errorf("Save: %v", err)
+	}
+	if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, token) {
+		t.Errorf("Load after Save: %v, %v", got, err)
+	}
+	if err := d.SetAside(t.Context(), "../x"); !errors.Is(err, session.ErrNoToken) {
+		t.Errorf("SetAside of a path: %v, want ErrNoToken", err)
+	}
+}
+
+// TestSetAsideWithoutQuarantine: a Store that cannot keep a damaged Token loses it.
+func TestSetAsideWithoutQuarantine(t *testing.T) {
+	d, token, path := saved(t)
+	if err := session.SetAside(t.Context(), struct{ session.Store }{d}, token.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t, filepath.Dir(path)); len(got) != 0 {
+		t.Errorf("files %v are left", got)
+	}
+}
+
+// TestDamagedTokensAreForgotten: they hold a secret, and are of no use when their
+// session has expired.
+func TestDamagedTokensAreForgotten(t *testing.T) {
+	_, token, path := saved(t)
+	dir := filepath.Dir(path)
+	for name, age := range map[string]time.Duration{
+		"old.damaged": session.Lifetime + time.Hour, "young.damaged": session.Lifetime - time.Hour,
+		"not ours.damaged": 2 * session.Lifetime, token.ID + ".json": 2 * session.Lifetime,
+	} {
+		name = filepath.Join(dir, name)
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		then := time.Now().Add(-age)
+		if err := errors.Join(f.Close(), os.Chtimes(name, then, then)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	openDir(t, dir)
+	if got, want := files(t, dir), []string{token.ID + ".json", "not ours.damaged", "young.damaged"}; !slices.Equal(got, want) {
+		t.Errorf("files %v, want %v", got, want)
+	}
+}
+
+// TestLocalTimeDeletesNoToken: a clock that jumps must not cost an upload. The
+// service knows what has expired.
+func TestLocalTimeDeletesNoToken(t *testing.T) {
+	d, token, path := saved(t)
+	for _, created := range []time.Time{time.Now().Add(-100 * session.Lifetime), time.Now().Add(100 * session.Lifetime)} {
+		token.Created = created
 		if err := d.Save(t.Context(), token); err != nil {
-			t.Errorf("%s: Save: %v", name, err)
+			t.Fatal(err)
 		}
-		if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, token) {
-			t.Errorf("%s: Load after Save: %v, %v", name, got, err)
+		if err := os.Chtimes(path, created, created); err != nil {
+			t.Fatal(err)
 		}
+		again := openDir(t, filepath.Dir(path))
+		unlock, err := again.Lock(t.Context(), token.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, err := again.List(t.Context())
+		if err != nil || !slices.Equal(ids, []string{token.ID}) {
+			t.Errorf("List() = %v, %v, want it", ids, err)
+		}
+		if got, err := again.Load(t.Context(), token.ID); err != nil || !same(t, got, token) {
+			t.Errorf("Load = %v, %v, want what was saved", got, err)
+		}
+		unlock()
 	}
 }
 

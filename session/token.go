@@ -18,9 +18,14 @@ import (
 // https://cloud.google.com/storage/docs/resumable-uploads#introduction
 const Lifetime = 7 * 24 * time.Hour
 
-// ErrDamaged says that a saved Token cannot be used: truncated, edited, or of
-// a version that this program does not know.
-var ErrDamaged = errors.New("saved upload is damaged")
+// Errors of saved Tokens that [Decode] refuses.
+var (
+	// ErrDamaged: the Token is truncated or edited. It is of no more use.
+	ErrDamaged = errors.New("saved upload is damaged")
+	// ErrTokenVersion: the Token has a version or a field that this program does
+	// not know. It may be whole, and is left alone.
+	ErrTokenVersion = errors.New("saved by a newer version of this program")
+)
 
 // Token is what another process needs to go on with an upload, or another
 // machine that has a copy of the source (see Uploader.Import of package upload).
@@ -81,9 +86,19 @@ type savedToken struct {
 	Restarts    int                `json:"restarts,omitempty"`
 }
 
-// Encode writes a Token out with its secret. Whoever reads the result can
-// write to the session: keep it where only the owner can read (mode 0600).
+// MarshalJSON returns an error. The text of a Token without its secret cannot be
+// resumed, and with it would get into logs: see [Encode].
+func (t Token) MarshalJSON() ([]byte, error) {
+	return nil, errors.New("a Token is not written as plain JSON; use session.Encode, and keep the result secret")
+}
+
+// Encode writes a Token out with its secret. Any reader of the result can write
+// to the session: keep it where only the owner can read (mode 0600). It refuses a
+// Token that [Decode] would refuse.
 func Encode(t *Token) ([]byte, error) {
+	if err := t.sound(); err != nil {
+		return nil, fmt.Errorf("token: %w", err)
+	}
 	s := savedToken{
 		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Created: t.Created, SessionURI: t.URI.reveal(),
 		SourcePath: t.SourcePath, Source: t.Source,
@@ -104,24 +119,30 @@ func Encode(t *Token) ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-// Decode reads what Encode wrote. Anything else is an error that wraps
-// [ErrDamaged], and says nothing of the content. The session URI of the result
-// is not yet trusted: see [Client.Adopt].
+// Decode reads what Encode wrote. For anything else the error wraps
+// [ErrTokenVersion] or [ErrDamaged], and quotes nothing of the content. The
+// session URI of the result is not yet trusted: see [Client.Adopt].
 func Decode(data []byte) (*Token, error) {
 	var e envelope
-	if err := strict(data, &e); err != nil {
+	if err := single(data, &e, false); err != nil {
 		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrDamaged)
 	}
-	if e.Version != tokenVersion {
-		return nil, fmt.Errorf("%w: version %d, this program knows %d", ErrDamaged, e.Version, tokenVersion)
+	switch {
+	case e.Version > tokenVersion:
+		return nil, fmt.Errorf("%w: version %d, this program knows %d", ErrTokenVersion, e.Version, tokenVersion)
+	case e.Version != tokenVersion:
+		return nil, fmt.Errorf("%w: there is no version %d", ErrDamaged, e.Version)
 	}
 	sum := sha256.Sum256(e.Token)
 	if e.SHA256 != hex.EncodeToString(sum[:]) {
 		return nil, fmt.Errorf("%w: its content is not what was saved", ErrDamaged)
 	}
 	var s savedToken
-	if err := strict(e.Token, &s); err != nil {
+	if err := single(e.Token, &s, false); err != nil {
 		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrDamaged)
+	}
+	if single(data, &envelope{}, true) != nil || single(e.Token, &savedToken{}, true) != nil {
+		return nil, fmt.Errorf("%w: it has a field that this program does not know", ErrTokenVersion)
 	}
 	t := &Token{
 		ID: s.ID, Endpoint: s.Endpoint, Spec: s.Spec, Created: s.Created, URI: newURI(s.SessionURI),
@@ -137,9 +158,12 @@ func Decode(data []byte) (*Token, error) {
 	return t, nil
 }
 
-func strict(data []byte, v any) error {
+// single reads one JSON value, and refuses unknown fields if strict.
+func single(data []byte, v any, strict bool) error {
 	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
+	if strict {
+		d.DisallowUnknownFields()
+	}
 	if err := d.Decode(v); err != nil {
 		return err
 	}

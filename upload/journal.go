@@ -61,8 +61,8 @@ type journal struct {
 var _ record = (*journal)(nil)
 
 // openJournal locks the saved upload of that ID and loads it. The Token is nil if
-// there is none; then a damaged one may be the reason, which is returned as
-// damaged. The caller must call close.
+// there is none. If that is because it was damaged, it has been set aside, and
+// damaged is the reason. The caller must call close.
 func openJournal(ctx context.Context, store session.Store, id string) (j *journal, token *session.Token, damaged, err error) {
 	unlock, err := store.Lock(ctx, id)
 	if err != nil {
@@ -72,9 +72,11 @@ func openJournal(ctx context.Context, store session.Store, id string) (j *journa
 	switch {
 	case errors.Is(err, session.ErrDamaged):
 		token, damaged = nil, err
+		err = session.SetAside(ctx, store, id)
 	case errors.Is(err, session.ErrNoToken):
-		token = nil
-	case err != nil:
+		token, err = nil, nil
+	}
+	if err != nil {
 		unlock()
 		return nil, nil, nil, err
 	}
