@@ -1,0 +1,67 @@
+package gcs_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/storage"
+	"google.golang.org/api/googleapi"
+
+	"gcsup/backoff"
+	"gcsup/fakegcs"
+	"gcsup/upload/gcs"
+)
+
+// TestClassify: the errors of the official library, as it returns them.
+func TestClassify(t *testing.T) {
+	clean(t)
+	srv, endpoint := emulator(t, nil)
+	c := newClient(t, &gcs.Options{Endpoint: endpoint, Anonymous: true})
+	sc, err := c.Storage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := sc.Bucket("bkt").Object("o").Retryer(storage.WithPolicy(storage.RetryNever))
+	for _, tt := range []struct {
+		do   fakegcs.Action
+		want backoff.Verdict
+	}{
+		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, backoff.Transient},
+		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, RetryAfter: "7"}, backoff.Transient},
+		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "rateLimitExceeded"}, backoff.Transient},
+		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}, backoff.Permanent},
+		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, backoff.Credentials},
+		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404}, backoff.Permanent},
+		{fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 412}, backoff.Permanent},
+	} {
+		if err := srv.AddFaults(fakegcs.Fault{Do: tt.do}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := object.Attrs(t.Context())
+		if got := gcs.Classify(err); got != tt.want {
+			t.Errorf("%+v: Classify(%v) = %v, want %v", tt.do, err, got, tt.want)
+		}
+		status, ok := errors.AsType[*backoff.StatusError](gcs.StatusError(err))
+		if !ok || status.Code != tt.do.Status || tt.do.RetryAfter != "" && status.RetryAfter != 7*time.Second {
+			t.Errorf("%+v: StatusError(%v) has %+v", tt.do, err, status)
+		}
+		if _, ok := errors.AsType[*googleapi.Error](gcs.StatusError(err)); !ok || gcs.StatusError(err).Error() != err.Error() {
+			t.Errorf("%+v: StatusError(%v) is another error", tt.do, err)
+		}
+	}
+	unavailable := &googleapi.Error{Code: 503}
+	for _, tt := range []struct {
+		err  error
+		want backoff.Verdict
+	}{
+		{nil, backoff.Permanent}, {io.EOF, backoff.Transient}, {storage.ErrObjectNotExist, backoff.Permanent},
+		{backoff.Permanent.Mark(unavailable), backoff.Permanent}, {fmt.Errorf("x: %w", unavailable), backoff.Transient},
+	} {
+		if got := gcs.Classify(tt.err); got != tt.want {
+			t.Errorf("Classify(%v) = %v, want %v", tt.err, got, tt.want)
+		}
+	}
+}
