@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -33,6 +36,7 @@ const tokenTimeout = 30 * time.Second
 type credentials struct {
 	find         func() (*google.Credentials, error)
 	quotaProject string // named in the file
+	service      *tokenTransport
 
 	mu     sync.Mutex
 	source oauth2.TokenSource // nil: they are to be found again
@@ -50,7 +54,13 @@ type fetch struct {
 // findCredentials loads the credentials in a file, or the default ones.
 func findCredentials(ctx context.Context, file, universe string) (*credentials, error) {
 	// Tokens are refreshed long after ctx may have ended.
-	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, &http.Client{Timeout: tokenTimeout})
+	service := &tokenTransport{}
+	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, &http.Client{
+		Timeout:   tokenTimeout,
+		Transport: service,
+		// What is sent is a secret, and a redirect may lead to plain HTTP.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	})
 	find := func() (*google.Credentials, error) { return find(ctx, file) }
 	found, err := find()
 	if err != nil {
@@ -66,7 +76,7 @@ func findCredentials(ctx context.Context, file, universe string) (*credentials, 
 		QuotaProject string `json:"quota_project_id"`
 	}
 	_ = json.Unmarshal(found.JSON, &named) // there is none without a file
-	return &credentials{find: find, quotaProject: named.QuotaProject, source: found.TokenSource}, nil
+	return &credentials{find: find, quotaProject: named.QuotaProject, service: service, source: found.TokenSource}, nil
 }
 
 // find looks in the places of Application Default Credentials, and opens their
@@ -174,8 +184,9 @@ func (c *credentials) run(f *fetch) {
 		}
 	}
 	if source != nil {
+		c.service.forget()
 		if f.token, f.err = source.Token(); f.err != nil {
-			f.err = tokenError(f.err)
+			f.err = tokenError(f.err, c.service.outcome())
 		}
 	}
 	c.mu.Lock()
@@ -193,33 +204,113 @@ func (c *credentials) rejected(t *oauth2.Token) {
 	}
 }
 
-// tokenError tells a token service that is down, for which waiting helps, from
-// credentials that are no good.
-func tokenError(err error) error {
+// tokenOutcome is how a request to a token service ended.
+type tokenOutcome struct {
+	host   string // scheme and host; "" if there was no request
+	status int
+	err    error // why there was no reply, or not all of it
+}
+
+// tokenTransport makes the requests to token services. It keeps the outcome of
+// the last one, which some sources of tokens turn into text.
+type tokenTransport struct {
+	mu   sync.Mutex
+	last tokenOutcome
+}
+
+func (t *tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	o := tokenOutcome{host: req.URL.Scheme + "://" + req.URL.Host, err: err}
+	if err == nil {
+		o.status = resp.StatusCode
+		resp.Body = &tokenBody{resp.Body, t}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = o
+	return resp, err
+}
+
+func (t *tokenTransport) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = tokenOutcome{}
+}
+
+func (t *tokenTransport) outcome() tokenOutcome {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
+}
+
+// tokenBody notes that a reply was cut.
+type tokenBody struct {
+	io.ReadCloser
+	t *tokenTransport
+}
+
+func (b *tokenBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		b.t.mu.Lock()
+		defer b.t.mu.Unlock()
+		b.t.last.err = err
+	}
+	return n, err
+}
+
+// A TokenServiceError is a token service that was not reached, or that could not
+// answer. It says nothing of the credentials.
+type TokenServiceError struct {
+	Host string // scheme and host of the token service
+	Err  error
+
+	temporary bool
+}
+
+// Error names the token service and what went wrong there.
+func (e *TokenServiceError) Error() string { return fmt.Sprintf("token service %s: %v", e.Host, e.Err) }
+
+// Is reports whether the cause is target. There is no Unwrap: a name that does
+// not resolve would be taken for the endpoint's.
+func (e *TokenServiceError) Is(target error) bool { return errors.Is(e.Err, target) }
+
+// Timeout reports whether waiting may help.
+func (e *TokenServiceError) Timeout() bool { return e.temporary }
+
+// Temporary is Timeout.
+func (e *TokenServiceError) Temporary() bool { return e.temporary }
+
+// tokenError tells a token service that has a problem from credentials that are
+// no good.
+func tokenError(err error, last tokenOutcome) error {
+	if ue, ok := errors.AsType[*url.Error](err); ok && last.host == "" {
+		// The metadata server of a machine, which is asked by another client.
+		if u, perr := url.Parse(ue.URL); perr == nil {
+			last = tokenOutcome{host: u.Scheme + "://" + u.Host, err: ue.Err}
+		}
+	}
+	if last.err != nil {
+		_, unresolved := errors.AsType[*net.DNSError](last.err)
+		return &TokenServiceError{Host: last.host, Err: last.err, temporary: unresolved || backoff.Network(last.err) == backoff.Transient}
+	}
 	if re, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		// Its own text has the whole reply, on several lines.
-		status := 0
-		if re.Response != nil {
-			status = re.Response.StatusCode
-		}
 		why := strings.TrimSpace(re.ErrorCode + " " + re.ErrorDescription)
-		err = fmt.Errorf("the token service answered %d %s", status, why)
-		if backoff.Status(status, "") == backoff.Transient {
-			return unavailable{err}
+		err = fmt.Errorf("it answered %d %s", last.status, why)
+	}
+	temporary := backoff.Status(last.status, "") == backoff.Transient
+	if temporary || last.status >= 300 && last.status < 400 {
+		if temporary {
+			err = fmt.Errorf("it answered %d %s", last.status, http.StatusText(last.status))
 		}
-	} else if backoff.Network(err) == backoff.Transient {
-		return err
+		return &TokenServiceError{Host: last.host, Err: err, temporary: temporary}
+	}
+	if last.status != 0 {
+		err = fmt.Errorf("token service %s: %w", last.host, err)
 	}
 	return noCredentials{fmt.Errorf("no access token can be had with them: %w", err)}
 }
-
-// unavailable is an error that waiting may cure. It is a net.Error, which is
-// how the classification knows.
-type unavailable struct{ error }
-
-func (u unavailable) Unwrap() error   { return u.error }
-func (u unavailable) Timeout() bool   { return true }
-func (u unavailable) Temporary() bool { return true }
 
 // authorized adds the token. base refuses every host but the endpoint's.
 type authorized struct {

@@ -1,0 +1,129 @@
+package gcs_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+	"gcsup/upload/gcs"
+)
+
+// TestTokenServiceThatIsNotFound: a name that does not resolve for a moment is
+// waited for, and the error names the host that it is about.
+func TestTokenServiceThatIsNotFound(t *testing.T) {
+	for _, kind := range []string{"authorized_user", "service_account"} {
+		t.Run(kind, func(t *testing.T) {
+			clean(t)
+			_, endpoint := emulator(t, &fakegcs.Options{RequireToken: true})
+			file := filepath.Join(t.TempDir(), "credentials.json")
+			data, err := json.Marshal(map[string]string{
+				"type": kind, "client_id": "id", "client_secret": "secret", "refresh_token": "refresh",
+				"client_email": "x@example.com", "private_key": testKey(t), "token_uri": "https://tokens.invalid/token",
+			})
+			if err := errors.Join(err, os.WriteFile(file, data, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			resolves(t, func(addr string) error {
+				return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: addr, IsNotFound: true}}
+			})
+			c := newClient(t, &gcs.Options{Endpoint: endpoint, CredentialsFile: file})
+			up := uploader(t, c, &upload.Options{Policy: hasty})
+			path, _ := source(t, 100)
+			_, err = up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+			if !errors.Is(err, session.ErrBudget) || errors.Is(err, session.ErrCredentials) {
+				t.Errorf("%v, want ErrBudget", err)
+			}
+			ts, ok := errors.AsType[*gcs.TokenServiceError](err)
+			if !ok || ts.Host != "https://tokens.invalid" || !strings.Contains(err.Error(), "token service https://tokens.invalid: ") {
+				t.Errorf("%v, want the token service's name", err)
+			}
+			if strings.Contains(err.Error(), endpoint) {
+				t.Errorf("%v: names the endpoint", err)
+			}
+		})
+	}
+}
+
+// resolves makes the default transport fail to dial hosts in the domain invalid.
+func resolves(t *testing.T, fail func(addr string) error) {
+	old := http.DefaultTransport
+	tr := old.(*http.Transport).Clone()
+	dial := tr.DialContext
+	tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if strings.HasSuffix(addr, ".invalid:443") {
+			return nil, fail(addr)
+		}
+		return dial(ctx, network, addr)
+	}
+	http.DefaultTransport = tr
+	t.Cleanup(func() {
+		http.DefaultTransport = old
+		tr.CloseIdleConnections()
+	})
+}
+
+// TestTokenServiceInTrouble: what is no verdict on the credentials is none on
+// them.
+func TestTokenServiceInTrouble(t *testing.T) {
+	for name, c := range map[string]struct {
+		reply func(w http.ResponseWriter, r *http.Request)
+		want  error
+	}{
+		"down":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, session.ErrBudget},
+		"overloaded": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, session.ErrBudget},
+		"cut": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			w.Write([]byte("{"))
+		}, session.ErrBudget},
+		"a redirect":    {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://plain.invalid/", 307) }, session.ErrNotFound},
+		"refuses":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, session.ErrCredentials},
+		"not its token": {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("welcome")) }, session.ErrCredentials},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clean(t)
+			_, endpoint := emulator(t, &fakegcs.Options{RequireToken: true})
+			service := httptest.NewServer(http.HandlerFunc(c.reply))
+			defer service.Close()
+			file := filepath.Join(t.TempDir(), "credentials.json")
+			data := fmt.Sprintf(`{"type":"authorized_user","client_id":"id","client_secret":"s","refresh_token":"r","token_uri":"%s/token"}`, service.URL)
+			if err := os.WriteFile(file, []byte(data), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			client := newClient(t, &gcs.Options{Endpoint: endpoint, CredentialsFile: file})
+			up := uploader(t, client, &upload.Options{Policy: hasty})
+			path, _ := source(t, 100)
+			_, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), "token service "+service.URL) {
+				t.Errorf("%v, want %v of %s", err, c.want, service.URL)
+			}
+			if c.want != session.ErrCredentials && errors.Is(err, session.ErrCredentials) {
+				t.Errorf("%v: blames the credentials", err)
+			}
+		})
+	}
+}
+
+// testKey is a private key that opens nothing.
+func testKey(t *testing.T) string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+}
