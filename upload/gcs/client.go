@@ -3,6 +3,7 @@ package gcs
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"cloud.google.com/go/storage"
 	"google.golang.org/api/option"
 
+	"gcsup/backoff"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -50,7 +52,8 @@ type Options struct {
 	// UserAgent goes in front of ours.
 	UserAgent string
 
-	// Transport carries the requests to the endpoint. nil is [NewTransport].
+	// Transport carries the requests to the endpoint. nil is [NewTransport]. One
+	// that records URLs, for tracing say, must be made with [session.Traced].
 	Transport http.RoundTripper
 }
 
@@ -80,8 +83,12 @@ func New(ctx context.Context, opts *Options) (*Client, error) {
 	if base == nil {
 		base = NewTransport()
 	}
-	rt := &decorated{base: base, host: endpoint.Host, header: opts.Header.Clone(), userAgent: strings.TrimSpace(opts.UserAgent + " " + userAgent)}
-	client := &Client{endpoint: endpoint.String(), http: &http.Client{Transport: rt}}
+	rt := &decorated{base: base, endpoint: endpoint, header: opts.Header.Clone(), userAgent: strings.TrimSpace(opts.UserAgent + " " + userAgent)}
+	client := &Client{endpoint: endpoint.String(), http: &http.Client{
+		Transport: rt,
+		// The service never redirects. What does must not be followed with a token.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
 	if emulated || opts.Anonymous {
 		return client, nil
 	}
@@ -105,7 +112,8 @@ func New(ctx context.Context, opts *Options) (*Client, error) {
 // Endpoint is the scheme and host that requests go to.
 func (c *Client) Endpoint() string { return c.endpoint }
 
-// HTTP is the client that makes the requests, with credentials.
+// HTTP is the client that makes the requests, with credentials. It follows no
+// redirects, and refuses every other scheme and host than the endpoint's.
 func (c *Client) HTTP() *http.Client { return c.http }
 
 // Uploader returns an Uploader over this client. The Endpoint and Objects of
@@ -201,31 +209,32 @@ func NewTransport() *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	return &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout: 10 * time.Second,
-		Protocols:           &protocols,
-		MaxIdleConnsPerHost: 100,
-		IdleConnTimeout:     90 * time.Second,
-		WriteBufferSize:     64 << 10,
-		DisableCompression:  true,
+		Proxy:                  http.ProxyFromEnvironment,
+		OnProxyConnectResponse: backoff.CheckProxy,
+		DialContext:            (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    10 * time.Second,
+		Protocols:              &protocols,
+		MaxIdleConnsPerHost:    100,
+		IdleConnTimeout:        90 * time.Second,
+		WriteBufferSize:        64 << 10,
+		DisableCompression:     true,
 	}
 }
 
 // decorated adds what every request to the endpoint carries, and sends to no
-// other host: whoever can plant a URL must not be able to collect a token, or
-// a header that holds one.
+// other scheme or host: a URL that someone planted, or a redirect, must not
+// collect a token or a header that holds one.
 type decorated struct {
 	base      http.RoundTripper
-	host      string
+	endpoint  *url.URL
 	header    http.Header
 	userAgent string
 }
 
 func (d *decorated) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Host != d.host {
+	if err := d.foreign(req); err != nil {
 		closeBody(req)
-		return nil, fmt.Errorf("%w: a request to host %q, the endpoint is %q", session.ErrForeignURI, req.URL.Host, d.host)
+		return nil, err
 	}
 	req = req.Clone(req.Context())
 	for key, values := range d.header {
@@ -241,29 +250,87 @@ func (d *decorated) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// foreign returns an error unless the request goes to the endpoint.
+func (d *decorated) foreign(req *http.Request) error {
+	if req.URL.Scheme == d.endpoint.Scheme && req.URL.Host == d.endpoint.Host {
+		return nil
+	}
+	return fmt.Errorf("%w: a request to %s://%s, the endpoint is %s", session.ErrForeignURI, req.URL.Scheme, req.URL.Host, d.endpoint)
+}
+
 // withoutSecrets takes the access token and the values of our header, which may
 // be secrets, out of an error's text, in case that the server repeats what it
-// was sent.
+// was sent. In JSON only strings change, so that the rest can still be parsed.
 func (d *decorated) withoutSecrets(body io.ReadCloser, authorization string) io.ReadCloser {
 	_, token, _ := strings.Cut(authorization, " ")
-	if token == "" && len(d.header) == 0 {
-		return body
-	}
-	text, _ := io.ReadAll(io.LimitReader(body, errorLimit)) // what is missing is not needed
+	var pairs []string
 	if token != "" {
-		text = bytes.ReplaceAll(text, []byte(token), []byte("[token]"))
+		pairs = append(pairs, token, "[token]")
 	}
 	for _, values := range d.header {
 		for _, v := range values {
 			if v != "" {
-				text = bytes.ReplaceAll(text, []byte(v), []byte("[header]"))
+				pairs = append(pairs, v, "[header]")
 			}
 		}
 	}
+	if len(pairs) == 0 {
+		return body
+	}
+	data, _ := io.ReadAll(io.LimitReader(body, errorLimit)) // what is missing is not needed
 	return struct {
 		io.Reader
 		io.Closer
-	}{bytes.NewReader(text), body}
+	}{bytes.NewReader(redact(data, strings.NewReplacer(pairs...))), body}
+}
+
+// redact replaces in the strings of a JSON text, or in the whole of another.
+func redact(data []byte, secrets *strings.Replacer) []byte {
+	in := json.NewDecoder(bytes.NewReader(data))
+	in.UseNumber()
+	var v any
+	if in.Decode(&v) != nil || in.More() {
+		return []byte(secrets.Replace(string(data)))
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if e.Encode(redactStrings(v, secrets)) != nil {
+		return nil
+	}
+	return out.Bytes()
+}
+
+func redactStrings(v any, secrets *strings.Replacer) any {
+	switch v := v.(type) {
+	case string:
+		if apiWords[v] {
+			return v
+		}
+		return secrets.Replace(v)
+	case []any:
+		for i := range v {
+			v[i] = redactStrings(v[i], secrets)
+		}
+	case map[string]any:
+		redacted := make(map[string]any, len(v))
+		for key, value := range v {
+			if !apiWords[key] {
+				key = secrets.Replace(key)
+			}
+			redacted[key] = redactStrings(value, secrets)
+		}
+		return redacted
+	}
+	return v
+}
+
+// apiWords are the keys and the reasons in the JSON of an error that decide what
+// is done. They are public, and stay as they are even if a header has one as its
+// value.
+var apiWords = map[string]bool{
+	"error": true, "code": true, "message": true, "errors": true, "reason": true, "details": true,
+	"rateLimitExceeded": true, "userRateLimitExceeded": true, "dailyLimitExceeded": true, "quotaExceeded": true, "orgPolicyConstraintFailed": true,
 }
 
 func (d *decorated) CloseIdleConnections() {

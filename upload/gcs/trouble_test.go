@@ -1,0 +1,224 @@
+package gcs_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gcsup/backoff"
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+	"gcsup/upload/gcs"
+)
+
+// hasty is a policy for tests over real connections.
+var hasty = backoff.Policy{Initial: time.Millisecond, Maximum: time.Millisecond}
+
+func newClient(t *testing.T, opts *gcs.Options) *gcs.Client {
+	t.Helper()
+	c, err := gcs.New(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func uploader(t *testing.T, c *gcs.Client, opts *upload.Options) *upload.Uploader {
+	t.Helper()
+	up, err := c.Uploader(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return up
+}
+
+// TestRedirectsGetNoCredentials: a redirect to plain HTTP on the same host would
+// carry the token and the header in clear text.
+func TestRedirectsGetNoCredentials(t *testing.T) {
+	clean(t)
+	srv, _ := emulator(t, nil)
+	service := &tokens{srv: srv}
+	var leaked atomic.Int64
+	plain := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		leaked.Add(1)
+		t.Errorf("a redirect was followed with Authorization %q, X-Secret %q", r.Header.Get("Authorization"), r.Header.Get("X-Secret"))
+	}))
+	defer plain.Close()
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://"+r.Host+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+	}))
+	defer secure.Close()
+	// One host, whatever the scheme: a captive portal, or a proxy, answers both.
+	transport := secure.Client().Transport.(*http.Transport).Clone()
+	transport.TLSClientConfig.ServerName = "example.com"
+	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, plain.Listener.Addr().String())
+	}
+	transport.DialTLSContext = nil
+	tlsTo := transport.Clone()
+	tlsTo.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, secure.Listener.Addr().String())
+	}
+	both := roundTrip(func(r *http.Request) (*http.Response, error) {
+		if r.URL.Scheme == "https" {
+			return tlsTo.RoundTrip(r)
+		}
+		return transport.RoundTrip(r)
+	})
+	defer transport.CloseIdleConnections()
+	defer tlsTo.CloseIdleConnections()
+	c := newClient(t, &gcs.Options{
+		Endpoint: "https://storage.example", CredentialsFile: credentialsFile(t, service), Transport: both,
+		Header: http.Header{"X-Secret": {"hunter2"}},
+	})
+	spec := upload.Spec{Bucket: "bkt", Object: "o"}
+	if r := c.Stat(t.Context(), spec); r.Status != http.StatusTemporaryRedirect {
+		t.Errorf("Stat: %+v, want the redirect", r)
+	}
+	own, err := session.NewClient(c.HTTP(), c.Endpoint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := own.Stat(t.Context(), spec); r.Status != http.StatusTemporaryRedirect || r.Redirect != "http://storage.example" {
+		t.Errorf("Stat of package session: %+v, want the redirect", r)
+	}
+	// Should a program make the request itself.
+	if _, err := c.HTTP().Get("http://storage.example/"); !errors.Is(err, session.ErrForeignURI) {
+		t.Errorf("Get over plain HTTP: %v, want ErrForeignURI", err)
+	}
+	if leaked.Load() != 0 {
+		t.Error("something was sent over plain HTTP")
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestShortHeaderValue: a header whose value is part of every reply does not
+// change what the reply means, and is not shown.
+func TestShortHeaderValue(t *testing.T) {
+	clean(t)
+	for _, value := range []string{"0", "4", `"`, "error", "rateLimitExceeded", "hunter2"} {
+		srv, endpoint := emulator(t, &fakegcs.Options{Faults: []fakegcs.Fault{
+			{Match: fakegcs.Match{Op: fakegcs.OpStart}, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "rateLimitExceeded", Message: "slow down, 40 times"}},
+			{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden", Message: "you sent hunter2, hunter20 or 0"}},
+		}})
+		c := newClient(t, &gcs.Options{Endpoint: endpoint, Anonymous: true, Header: http.Header{"X": {value}}})
+		up := uploader(t, c, &upload.Options{Policy: hasty, ChunkSize: 1 << 20})
+		path, _ := source(t, 9<<20)
+		_, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+		e, ok := errors.AsType[*session.Error](err)
+		if !ok || !errors.Is(err, session.ErrPermission) || e.Op != session.OpPut || e.Reason != "forbidden" {
+			t.Errorf("%s: %v, want the 403 of the first data", value, err)
+			continue
+		}
+		if value == "hunter2" && (strings.Contains(e.Message, value) || e.Message != "you sent [header], [header]0 or 0") {
+			t.Errorf("%s: message %q", value, e.Message)
+		}
+		if _, ok := srv.ReadObject("bkt", "o"); ok == nil {
+			t.Errorf("%s: there is an object", value)
+		}
+	}
+}
+
+// TestProxyInMidUpload: a proxy that breaks down, or forgets who we are, does not
+// end an upload whose session exists; at first contact its 407 is an error of
+// credentials.
+func TestProxyInMidUpload(t *testing.T) {
+	clean(t)
+	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	service := httptest.NewUnstartedServer(srv)
+	service.Config.ErrorLog = log.New(io.Discard, "", 0)
+	service.StartTLS()
+	defer service.Close()
+	var refuse atomic.Int64 // what CONNECT is answered with
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if code := refuse.Load(); code != 0 {
+			w.WriteHeader(int(code))
+			return
+		}
+		tunnel(w, service.Listener.Addr().String())
+	}))
+	defer proxy.Close()
+	proxyURL, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := gcs.NewTransport()
+	transport.TLSClientConfig = service.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	transport.Proxy = http.ProxyURL(proxyURL)
+	transport.DisableKeepAlives = true // each request through the proxy anew
+	endpoint := "https://example.com"
+	path, content := source(t, 5<<20)
+	for _, code := range []int64{407, 502, 503} {
+		refuse.Store(0)
+		c := newClient(t, &gcs.Options{Endpoint: endpoint, Anonymous: true, Transport: transport})
+		failures := 0
+		up := uploader(t, c, &upload.Options{Policy: hasty, ChunkSize: 1 << 20, Observer: func(e upload.Event) {
+			switch {
+			case e.Kind == upload.Progress && e.Committed == 2<<20 && failures == 0:
+				refuse.Store(code)
+			case e.Kind == upload.Waiting:
+				if failures++; failures == 3 {
+					refuse.Store(0)
+				}
+			}
+		}})
+		spec := upload.Spec{Bucket: "bkt", Object: fmt.Sprint(code)}
+		if _, err := up.File(t.Context(), path, spec); err != nil || failures < 3 {
+			t.Errorf("%d in mid-upload: %v after %d failures", code, err, failures)
+		}
+		if got, _ := srv.ReadObject("bkt", spec.Object); !bytes.Equal(got, content) {
+			t.Errorf("%d: the object is not the source", code)
+		}
+
+		refuse.Store(code)
+		want := session.ErrBudget
+		if code == 407 {
+			want = session.ErrCredentials
+		}
+		up = uploader(t, c, &upload.Options{Policy: hasty})
+		if _, err := up.File(t.Context(), path, spec); !errors.Is(err, want) || !strings.Contains(err.Error(), fmt.Sprintf("proxy %s answered CONNECT with %d ", proxy.URL, code)) {
+			t.Errorf("%d at first contact: %v, want %v", code, err, want)
+		}
+	}
+}
+
+// tunnel answers CONNECT.
+func tunnel(w http.ResponseWriter, addr string) {
+	server, err := net.Dial("tcp", addr)
+	if err != nil {
+		w.WriteHeader(502)
+		return
+	}
+	client, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		server.Close()
+		return
+	}
+	_, _ = io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
+	go func() {
+		_, _ = io.Copy(server, client)
+		server.Close()
+	}()
+	_, _ = io.Copy(client, server)
+	client.Close()
+}
