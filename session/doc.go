@@ -35,7 +35,10 @@
 //   - The session URI is a bearer secret. A [URI] redacts itself in every
 //     print, log and marshal; only [Encode] writes it out. One that comes from
 //     a store is refused unless it belongs to the configured endpoint and
-//     bucket.
+//     bucket. It is also in the URL of each request: a transport that records
+//     URLs, such as that of OpenTelemetry, must be made with [Traced].
+//   - Load and List of a Store change nothing. The holder of the upload's lock
+//     sets a damaged Token aside; one of a newer program is left alone.
 //
 // The protocol: https://cloud.google.com/storage/docs/resumable-uploads and
 // https://cloud.google.com/storage/docs/performing-resumable-uploads.

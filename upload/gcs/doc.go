@@ -20,8 +20,27 @@
 // work as far as their files describe them. A request that is answered with 401
 // makes the next one use a new token.
 //
-// Credentials go to the configured host only, and never over plain HTTP, except
-// to this machine when a credentials file was named.
+// Credentials and Options.Header go to the configured scheme and host only, and
+// credentials never over plain HTTP, except to this machine when a credentials
+// file was named. No redirect is followed.
+//
+// A token service that is not reached is a [TokenServiceError], which names its
+// host and can be retried. Credentials that are refused are
+// [session.ErrCredentials].
+//
+// # Tracing
+//
+// The URL of a session is a secret, and tracing exports URLs. Wrap a tracing
+// transport with [session.Traced]:
+//
+//	client, err := gcs.New(ctx, &gcs.Options{Transport: session.Traced(func(next http.RoundTripper) http.RoundTripper {
+//		return otelhttp.NewTransport(next)
+//	}, gcs.NewTransport())})
+//
+// # Retries
+//
+// [Classify] tells package backoff which errors of the official library are
+// worth another try.
 //
 // # Emulators
 //

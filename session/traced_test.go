@@ -1,0 +1,125 @@
+package session_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// recorder is a tracing transport that records all that it can see.
+type recorder struct {
+	next http.RoundTripper
+	mu   sync.Mutex
+	seen []string
+}
+
+func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Set("Traceparent", "00-1")
+	resp, err := r.next.RoundTrip(req)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = append(r.seen, fmt.Sprintf("%s %v %s %v", req.Method, req.URL, req.RequestURI, req.Header), fmt.Sprint(err))
+	if resp != nil {
+		r.seen = append(r.seen, fmt.Sprintf("%d %v %v", resp.StatusCode, resp.Header, resp.Request.URL))
+	}
+	return resp, err
+}
+
+// exchanges makes each exchange of a session once, at a server that answers as
+// the service does.
+func exchanges(t *testing.T, transport http.RoundTripper, w *wire) map[string]session.Reply {
+	t.Helper()
+	c := newClient(t, &http.Client{Transport: transport}, w.endpoint())
+	started := c.Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, 5)
+	return map[string]session.Reply{
+		"start":    started,
+		"put":      c.Put(t.Context(), started.URI, chunk.Range{To: q}, -1, strings.NewReader(strings.Repeat("x", q))),
+		"query":    c.Query(t.Context(), started.URI),
+		"finalize": c.Finalize(t.Context(), started.URI, chunk.Range{To: 5}, 5, 1, strings.NewReader("bytes")),
+		"cancel":   c.Cancel(t.Context(), started.URI),
+	}
+}
+
+// newTracedWire answers every request with a session and its secret headers.
+func newTracedWire(t *testing.T) *wire {
+	return newWire(t, "HTTP/1.1 200 OK\nLocation: "+sessionPath+"\nX-GUploader-UploadID: "+secret+"\nContent-Length: 0\n\n")
+}
+
+// TestTracedTransportSeesNoSecret: no URL, header or error that a tracing
+// transport can record has the upload_id, and the exchanges work.
+func TestTracedTransportSeesNoSecret(t *testing.T) {
+	w := newTracedWire(t)
+	tracing := &recorder{}
+	transport := session.Traced(func(next http.RoundTripper) http.RoundTripper {
+		tracing.next = next
+		return tracing
+	}, nil)
+	for name, r := range exchanges(t, transport, w) {
+		if r.Status != 200 || r.Err != nil {
+			t.Errorf("%s: %+v, want 200", name, r)
+		}
+	}
+	requests := w.got()
+	if len(requests) != 5 {
+		t.Fatalf("%d requests, want 5", len(requests))
+	}
+	for i, request := range requests {
+		if i > 0 && !strings.Contains(request, sessionPath+" HTTP/1.1\n") || !strings.Contains(request, "Traceparent: 00-1\n") {
+			t.Errorf("request without its session, or without what the tracing transport added:\n%.300s", request)
+		}
+	}
+	if len(tracing.seen) != 15 || !strings.Contains(tracing.seen[3], "name=object&upload_id=redacted") {
+		t.Errorf("the tracing transport saw %d texts, want 15 with upload_id=redacted: %q", len(tracing.seen), tracing.seen)
+	}
+	for _, text := range tracing.seen {
+		if tells(text) {
+			t.Errorf("the tracing transport saw %s", text)
+		}
+	}
+}
+
+// TestTracedErrorsKeepTheSecret: an error that quotes the URL passes the tracing
+// transport without the secret, and is still what it was.
+func TestTracedErrorsKeepTheSecret(t *testing.T) {
+	tracing := &recorder{}
+	transport := session.Traced(func(next http.RoundTripper) http.RoundTripper {
+		tracing.next = next
+		return tracing
+	}, roundTrip(func(r *http.Request) (*http.Response, error) {
+		return nil, fmt.Errorf("%s: %w", r.URL, io.ErrUnexpectedEOF)
+	}))
+	r := newClient(t, &http.Client{Transport: transport}, "").Query(t.Context(), freshURI(t))
+	if !errors.Is(r.Err, io.ErrUnexpectedEOF) {
+		t.Errorf("%v, want what base returned", r.Err)
+	}
+	for _, text := range tracing.seen {
+		if tells(text) {
+			t.Errorf("the tracing transport saw %s", text)
+		}
+	}
+}
+
+// TestTracedClosesConnections: http.Client.CloseIdleConnections reaches base.
+func TestTracedClosesConnections(t *testing.T) {
+	base := &closing{RoundTripper: http.DefaultTransport}
+	hc := &http.Client{Transport: session.Traced(func(next http.RoundTripper) http.RoundTripper { return next }, base)}
+	hc.CloseIdleConnections()
+	if !base.closed {
+		t.Error("CloseIdleConnections did not reach base")
+	}
+}
+
+type closing struct {
+	http.RoundTripper
+	closed bool
+}
+
+func (c *closing) CloseIdleConnections() { c.closed = true }
