@@ -54,6 +54,8 @@ func (j *job) cancel(ctx context.Context, journal *journal, token *session.Token
 		case r.Status == 200 || r.Status == 201:
 			j.events.post(Event{Kind: Warning, Cause: "the upload was finished already; the object is at " + token.Spec.URL()})
 			return journal.discard()
+		case ctx.Err() != nil:
+			return fmt.Errorf("cancel: %w: %v", ctx.Err(), context.Cause(ctx))
 		case err != nil:
 			return fmt.Errorf("cancel: %w", err)
 		case r.Status == http.StatusUnauthorized && !refreshed:

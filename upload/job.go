@@ -63,6 +63,7 @@ func (u *Uploader) newJob(spec Spec, b *budget) *job {
 // finish delivers the last events and returns the Result of an upload that ended
 // with err.
 func (j *job) finish(ctx context.Context, err error) (*Result, error) {
+	err = j.ended(ctx, err)
 	res, t := j.result, j.transfer
 	res.Size = t.pos.size.Load()
 	res.BytesSent, res.BytesResent, res.BytesReread = j.tally.sent.Load(), j.tally.resent.Load(), j.tally.reread.Load()
@@ -74,6 +75,16 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 	}
 	j.events.close(ctx)
 	return &res, err
+}
+
+// ended returns err, with which something ended, or the error of an interrupted
+// upload if ctx is done: whatever failed after that may have failed because of
+// it, and errors that the context's cause brings along are not this upload's.
+func (j *job) ended(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return j.transfer.interrupted(ctx, err)
+	}
+	return err
 }
 
 // identify sets what the upload is called: in its Result, its events and its log.
@@ -353,7 +364,7 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 		if differs, ok := errors.AsType[*copyDiffers](err); ok && j.u.opts.RestartChanged {
 			return j.discardCopy(ctx, differs)
 		}
-		return j.conclude(ctx, err)
+		return j.conclude(j.ended(ctx, err))
 	}
 }
 
@@ -390,7 +401,7 @@ func (j *job) verify(ctx context.Context, object *session.Object) error {
 
 // conclude deletes or updates the saved upload, depending on err, with which the
 // upload ended.
-func (j *job) conclude(ctx context.Context, err error) error {
+func (j *job) conclude(err error) error {
 	if !j.journal.saved() {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -292,7 +293,8 @@ func TestPolicyIsUsed(t *testing.T) {
 	}
 }
 
-// TestInterrupt: a cancelled context ends a wait at once, and keeps the session.
+// TestInterrupt checks that a cancelled context ends a wait at once, and keeps
+// the session. Only the text says why.
 func TestInterrupt(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "50"}})
@@ -301,11 +303,50 @@ func TestInterrupt(t *testing.T) {
 		time.AfterFunc(10*time.Second, func() { cancel(why) })
 		start := time.Now()
 		res, err := w.uploader().File(ctx, w.file(data(9*mib)), spec)
-		if !errors.Is(err, why) || time.Since(start) != 10*time.Second || !res.Resumable {
+		if !errors.Is(err, context.Canceled) || time.Since(start) != 10*time.Second || !res.Resumable {
 			t.Errorf("after %v: %+v, %v", time.Since(start), res, err)
 		}
-		if e, ok := errors.AsType[*session.Error](err); !ok || e.Status != 503 {
-			t.Errorf("the error does not say what was wrong before: %v", err)
+		if errors.Is(err, why) || errors.Is(err, session.ErrBudget) {
+			t.Errorf("the error is more than the context's: %v", err)
+		}
+		if text := err.Error(); !strings.Contains(text, why.Error()) || !strings.Contains(text, "503") {
+			t.Errorf("the error does not say why, or what was wrong before: %v", err)
+		}
+		if e, ok := errors.AsType[*upload.InterruptedError](err); !ok || e.Committed != 0 || e.Sent != 9*mib-q {
+			t.Errorf("error = %#v", e)
 		}
 	})
+}
+
+// TestCauseOfASiblingIsNotOurs checks that an upload which is cancelled because a
+// sibling failed keeps its saved state, even if the sibling's error is one that
+// ends a session. This is what errgroup.WithContext does.
+func TestCauseOfASiblingIsNotOurs(t *testing.T) {
+	for _, cause := range []error{
+		session.ErrChecksum, session.ErrGone, session.ErrPrecondition, session.ErrForeignWriter, session.ErrSourceChanged,
+		&session.Error{Op: session.OpPut, Status: 412, Kind: session.ErrPrecondition},
+	} {
+		for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize} {
+			inBubble(t, nil, func(w *world) {
+				content := data(9 * mib)
+				path := w.file(content)
+				w.srv.AddFaults(
+					fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}},
+					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
+				)
+				ctx, cancel := context.WithCancelCause(w.t.Context())
+				time.AfterFunc(20*time.Second, func() { cancel(fmt.Errorf("sibling: %w", cause)) })
+				res, err := w.uploader().File(ctx, path, spec)
+				if !errors.Is(err, context.Canceled) || errors.Is(err, cause) || !res.Resumable {
+					t.Errorf("%s, cancelled because of %v: %v, resumable %v", op, cause, err, res.Resumable)
+				}
+				w.wantSaved(1)
+				w.srv.ClearFaults()
+				if _, err := w.uploader().File(w.t.Context(), path, spec); err != nil {
+					t.Error(err)
+				}
+				w.wantObject("obj", content)
+			})
+		}
+	}
 }

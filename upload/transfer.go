@@ -3,7 +3,6 @@ package upload
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"gcsup/session"
@@ -77,14 +76,11 @@ func (t *transfer) stopped(ctx context.Context, err, last error) error {
 // interrupted returns the error of an upload whose context ended. last is what
 // was wrong before, if anything.
 func (t *transfer) interrupted(ctx context.Context, last error) error {
-	cause := context.Cause(ctx)
-	// What was sent and not acknowledged may be there all the same.
-	_, sent, committed := t.pos.load()
-	where := fmt.Sprintf("upload interrupted, %d bytes acknowledged of %d sent", committed, max(sent, committed))
-	if last == nil || errors.Is(last, cause) {
-		return fmt.Errorf("%s: %w", where, cause)
+	if e, ok := errors.AsType[*InterruptedError](last); ok {
+		return e
 	}
-	return fmt.Errorf("%s: %w (before that: %w)", where, cause, last)
+	_, sent, committed := t.pos.load()
+	return newInterrupted(ctx, committed, sent, last)
 }
 
 // stat looks whether the object at the destination is the one that this upload

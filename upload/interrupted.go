@@ -1,0 +1,42 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// InterruptedError is the error of an upload whose context was done before the
+// object was there. What is saved of it is kept, see [Result.Resumable].
+//
+// errors.Is finds the error of the context, [context.Canceled] or
+// [context.DeadlineExceeded], and nothing else. The cause of the context and
+// what was wrong before are in the text only: they may be errors of another
+// upload, and say nothing of this one.
+type InterruptedError struct {
+	Committed int64 // bytes that the server acknowledged
+	Sent      int64 // bytes that were handed to the network; the server may hold more than it acknowledged
+
+	err  error // of the context
+	text string
+}
+
+// newInterrupted returns the error of an upload that ctx ended. last is what was
+// wrong before, if anything.
+func newInterrupted(ctx context.Context, committed, sent int64, last error) *InterruptedError {
+	e := &InterruptedError{Committed: committed, Sent: max(sent, committed), err: ctx.Err()}
+	cause := context.Cause(ctx)
+	e.text = cause.Error()
+	if last != nil && !errors.Is(last, cause) && !errors.Is(last, e.err) {
+		e.text += " (before that: " + last.Error() + ")"
+	}
+	return e
+}
+
+// Error says how far the upload came, and why it ended.
+func (e *InterruptedError) Error() string {
+	return fmt.Sprintf("upload interrupted, %d bytes acknowledged of %d sent: %s", e.Committed, e.Sent, e.text)
+}
+
+// Unwrap returns the error of the context.
+func (e *InterruptedError) Unwrap() error { return e.err }
