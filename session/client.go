@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strings"
@@ -19,6 +20,7 @@ const DefaultEndpoint = "https://storage.googleapis.com"
 type Client struct {
 	http     *http.Client
 	endpoint *url.URL
+	close    bool // every connection is closed after the reply
 }
 
 // NewClient returns a client that sends its requests with hc to endpoint: a
@@ -89,6 +91,15 @@ func plainHost(u *url.URL) string {
 	return host
 }
 
+// WithoutKeepAlive returns a client that closes each connection after the reply.
+// The request after that has a fresh connection, on a network that closes idle
+// ones without a word.
+func (c *Client) WithoutKeepAlive() *Client {
+	own := *c
+	own.close = true
+	return &own
+}
+
 // Endpoint is the scheme and host that requests go to.
 func (c *Client) Endpoint() string { return c.endpoint.String() }
 
@@ -109,9 +120,14 @@ func (c *Client) url(query url.Values, elem ...string) string {
 
 // exchange sends one request and reads its whole (bounded) answer.
 func (c *Client) exchange(ctx context.Context, op Op, uri URI, req *http.Request) Reply {
-	resp, err := c.http.Do(req.WithContext(ctx))
+	reused := false
+	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused },
+	}))
+	req.Close = c.close
+	resp, err := c.http.Do(req)
 	if err != nil {
-		return Reply{Op: op, Committed: -1, Err: transportError(ctx, uri, err)}
+		return Reply{Op: op, Committed: -1, Err: transportError(ctx, uri, err), Reused: reused}
 	}
 	defer func() {
 		// Reading to the end lets the connection be used again.

@@ -29,15 +29,39 @@ type State struct {
 	Failures int // consecutive failures without newly committed bytes
 	Restarts int // sessions that were lost and replaced
 
-	// MayExist: a request that finishes the object was sent, and its outcome
-	// is not known. The object may be there.
+	// MayExist reports that a request that finishes the object was sent, and
+	// its outcome is not known. The object may be there.
 	MayExist bool
 
-	refreshed bool  // credentials were refreshed since the last wait, new session or progress
-	beyond    bool  // the last reply claimed bytes that were never sent
-	rangeless bool  // the last reply had no Range
-	doubt     Reply // why the destination is being looked at
+	// Adopted reports that an earlier process opened the session. It may have
+	// sent more than Sent, if that could not be saved.
+	Adopted bool
+
+	// Rejected reports that an earlier process stopped because the service
+	// refused data at offset RejectedAt, in a session that still existed.
+	Rejected   bool
+	RejectedAt int64
+
+	// Unconditional reports that the object is inserted without a precondition
+	// of the caller's. Such a request is not repeated before it is known what
+	// is at the destination.
+	// https://cloud.google.com/storage/docs/retry-strategy#idempotency
+	Unconditional bool
+
+	refreshed   bool  // credentials were refreshed since the last wait, new session or progress
+	beyond      bool  // the last reply claimed bytes that were never sent
+	rangeless   bool  // the last reply had no Range
+	reconnected bool  // a request failed on a reused connection since the last progress
+	suspect     int   // 404 or 400: such an answer is to be confirmed by a query; 0 if none
+	doubt       Reply // the 400 to be confirmed, or why the destination is being looked at
+	guarded     bool  // an insert carries the precondition ifGenerationMatch=guard
+	guard       int64
 }
+
+// Guard returns the generation that the object at the destination must have when
+// it is inserted again, and whether there is such a condition. 0 stands for no
+// object.
+func (s State) Guard() (generation int64, ok bool) { return s.guard, s.guarded }
 
 // Kind is what to do next.
 type Kind int
@@ -62,8 +86,9 @@ type Action struct {
 	Kind       Kind
 	Wait       bool          // back off before it
 	RetryAfter time.Duration // what the server asked for, 0 if nothing; meaningful with Wait
+	Fresh      bool          // with Query and Check: the connection should not be used again
 	Object     *Object       // with Done
-	Err        *Error        // with Fail; with Wait, what went wrong
+	Err        *Error        // with Fail, with Wait, and before a new session: what went wrong
 }
 
 // Decide takes the reply to the last exchange and says what to do next. It is
@@ -76,21 +101,38 @@ type Action struct {
 //	308, Range did not advance               after data: wait, query. After a query: send
 //	308, Range is everything                 finalize; again and again, with waits
 //	308, no Range                            wait, query; then believe that nothing is held
-//	308, Range beyond what was ever sent     wait, query; again: foreign writer
+//	308, Range beyond what was ever sent     wait, query; again: foreign writer, or a new
+//	                                         session if the limit may not have been saved
 //	308, Range behind what was committed     the server contradicts itself
 //	308 to a start                           fail
 //	408, 429, 5xx, rate-limit 403            wait, query (never data)
 //	no reply, for whatever reason            wait, query. To a first start, insert or stat:
 //	                                         fail if waiting does not cure it
+//	no reply, on a reused connection         query at once, the first time
 //	401                                      refresh the credentials, query; again: fail
-//	404, 410                                 look at the destination if the object may exist;
+//	400, 404, 410, 413 in mid-upload         not the service's own: wait, query. Else wait, query,
+//	                                         and if that says the same:
+//	  404, 410                               look at the destination if the object may exist;
 //	                                         a new session from byte 0, three times at most
-//	410 around another 4xx                   as that status
+//	  410 around another 4xx                 as that status
+//	  400, 413                               fail; if the session is open after all: fail, and
+//	                                         the next time a new session
 //	412                                      look at the destination if the object may exist; fail
-//	400, 412 that name a hash                the bytes were damaged: fail
+//	400, 412 that name a hash                the bytes were damaged: a new session, as after 404
+//	308, a checksum that is not the source's the same
 //	499                                      someone cancelled the session: fail
 //	3xx, other 2xx, 407 in mid-upload        not the service's answer: wait, query
 //	other                                    fail
+//
+// An insert without a precondition whose outcome is not known is not repeated
+// blindly: it could replace what another client wrote in between. The destination
+// is looked at:
+//
+//	no object                                insert, if there is none
+//	the source's bytes, since our attempt    done
+//	an object older than our attempt         insert, in its place only
+//	another object, since our attempt        fail: the outcome is unknown
+//	it must not be read                      insert, if there is none; a 412 then is unknown
 //
 // Sources, reply by reply:
 // https://cloud.google.com/storage/docs/performing-resumable-uploads#handling_errors,
@@ -103,8 +145,16 @@ type Action struct {
 // The driver stops when its budget for State.Failures is spent; Decide itself
 // never gives up for their number.
 func Decide(s State, r Reply) (State, Action) {
+	s, a := s.decide(r)
+	if a.Kind == Query || a.Kind == Check {
+		a.Fresh = s.reconnected
+	}
+	return s, a
+}
+
+func (s State) decide(r Reply) (State, Action) {
 	s.Sent = max(s.Sent, r.Sent)
-	if (r.Op == OpFinalize || r.Op == OpInsert) && !refused(r.Status) {
+	if (r.Op == OpFinalize || r.Op == OpInsert) && !refused(r.Status) && !r.Unsent {
 		s.MayExist = true
 	}
 	if r.Status != 308 {
@@ -113,12 +163,29 @@ func Decide(s State, r Reply) (State, Action) {
 	if r.Op == OpStat {
 		return s.checked(r)
 	}
+	if r.Differs {
+		return s.corrupt(r)
+	}
 	status := r.Status
 	if r.Inner >= 400 && r.Inner < 500 && r.Inner != 404 && r.Inner != 410 && backoff.Status(r.Inner, r.Reason) == backoff.Permanent {
 		status = r.Inner // the envelope's content is the verdict
 	}
 	if r.strange(s.begun(r.Op)) {
 		return s.again(r)
+	}
+	if family := r.destructive(); family != 0 {
+		if !r.FromService {
+			r.Err = strangerError{}
+			return s.again(r)
+		}
+		if s.suspect != family || r.Op != OpQuery {
+			s.suspect = family
+			if family == 400 {
+				s.doubt = r
+				s.doubt.Sent = 0
+			}
+			return s.again(r)
+		}
 	}
 	switch status {
 	case 200, 201:
@@ -132,11 +199,14 @@ func Decide(s State, r Reply) (State, Action) {
 			return s.fail(r, ErrPermission)
 		}
 		if r.damaged(status) {
-			return s.fail(r, ErrChecksum)
+			return s.corrupt(r)
 		}
 		return s.check(r)
 	case 499:
 		return s.fail(r, ErrCancelled)
+	}
+	if r.damaged(status) {
+		return s.corrupt(r)
 	}
 	switch verdict(r, s.begun(r.Op)) {
 	case backoff.Transient:
@@ -149,6 +219,20 @@ func Decide(s State, r Reply) (State, Action) {
 		return s, Action{Kind: s.afterFailure(r)}
 	}
 	return s.fail(r, permanent(r, status))
+}
+
+// destructive returns 404 or 400, the family of a status that would end the
+// session, or 0. One such answer is not enough to give up what is committed.
+func (r Reply) destructive() int {
+	switch {
+	case r.Op != OpPut && r.Op != OpQuery && r.Op != OpFinalize:
+		return 0
+	case r.Status == 404 || r.Status == 410:
+		return 404
+	case (r.Status == 400 || r.Status == 413) && !r.damaged(r.Status):
+		return 400
+	}
+	return 0
 }
 
 // refused reports whether a status says that nothing was done.
@@ -171,6 +255,15 @@ func (s State) complete(r Reply) (State, Action) {
 		return s.fail(r, ErrForeignWriter)
 	}
 	return s, Action{Kind: Done, Object: r.Object}
+}
+
+// corrupt: the bytes at the server are not those of the source. A new session
+// sends them again.
+func (s State) corrupt(r Reply) (State, Action) {
+	if !s.Replayable || s.Restarts >= MaxRestarts {
+		return s.fail(r, ErrChecksum)
+	}
+	return s.restart(r)
 }
 
 // incomplete: the session is open and r.Committed bytes of it are held.
@@ -199,6 +292,9 @@ func (s State) incomplete(r Reply) (State, Action) {
 		return s.fail(r, ErrContradiction)
 	case held > s.Sent || s.Size >= 0 && held > s.Size:
 		if s.beyond {
+			if s.Adopted && s.Replayable && s.Restarts < MaxRestarts {
+				return s.restart(r)
+			}
 			r.Err = fmt.Errorf("it reports %d bytes, but only %d were sent", held, s.Sent)
 			return s.fail(r, ErrForeignWriter)
 		}
@@ -209,8 +305,12 @@ func (s State) incomplete(r Reply) (State, Action) {
 	moved := held > s.Committed
 	s.Committed = held
 	if moved {
-		s.Failures, s.refreshed = 0, false
+		s.Failures, s.refreshed, s.reconnected = 0, false, false
 	}
+	if s.suspect == 400 && !moved {
+		return s.rejected()
+	}
+	s.suspect, s.doubt = 0, Reply{}
 	if r.Op == OpQuery || moved && s.next() == Send {
 		return s, Action{Kind: s.next()}
 	}
@@ -220,6 +320,19 @@ func (s State) incomplete(r Reply) (State, Action) {
 	// Data went out and none of it was kept, or the last request left the
 	// object unfinished.
 	return s.again(r)
+}
+
+// rejected: the service refused data, in a session that is open.
+func (s State) rejected() (State, Action) {
+	r := s.doubt
+	s.suspect, s.doubt = 0, Reply{}
+	if s.Rejected && s.RejectedAt == s.Committed && s.Replayable && s.Restarts < MaxRestarts {
+		return s.restart(r)
+	}
+	s.Rejected, s.RejectedAt = true, s.Committed
+	s, a := s.fail(r, ErrContradiction)
+	a.Err.Open = true
+	return s, a
 }
 
 // next is the step when nothing is wrong.
@@ -232,8 +345,17 @@ func (s State) next() Kind {
 
 // again: back off, then find out what the server has.
 func (s State) again(r Reply) (State, Action) {
+	if r.Reused && r.Status == 0 && !s.reconnected && r.carriesData() && verdict(r, true) == backoff.Transient && !errors.Is(r.Err, ErrStalled) {
+		// The connection was closed while it was idle: that says nothing of
+		// the service.
+		s.reconnected = true
+		return s, Action{Kind: s.afterFailure(r)}
+	}
 	s.Failures++
 	s.refreshed = false
+	if r.Op == OpInsert {
+		s.doubt = r
+	}
 	return s, Action{Kind: s.afterFailure(r), Wait: true, RetryAfter: r.RetryAfter, Err: r.fail(nil, s.Committed)}
 }
 
@@ -241,6 +363,8 @@ func (s State) again(r Reply) (State, Action) {
 // request itself where repeating it is harmless, else a query.
 func (s State) afterFailure(r Reply) Kind {
 	switch {
+	case r.Op == OpInsert && s.Unconditional && s.MayExist:
+		return Check
 	case r.Op == OpStart || r.Op == OpInsert:
 		return Begin
 	case r.Op == OpStat:
@@ -266,14 +390,19 @@ func (s State) restart(r Reply) (State, Action) {
 	if !s.Replayable || s.Restarts >= MaxRestarts {
 		return s.fail(r, ErrGone)
 	}
+	confirmed := r.Op == OpQuery && s.suspect == 404 // after a wait
 	s.Restarts++
-	s.Failures++
 	s.Committed, s.Sent, s.MayExist, s.refreshed = 0, 0, false, false
-	a := Action{Kind: Begin, Wait: true, RetryAfter: r.RetryAfter, Err: r.fail(nil, 0)}
+	s.Adopted, s.Rejected, s.RejectedAt = false, false, 0
+	s.reconnected, s.suspect, s.doubt = false, 0, Reply{}
+	a := Action{Kind: Begin, RetryAfter: r.RetryAfter, Err: r.fail(nil, 0)}
 	if r.Inner == 429 || r.Inner == 403 {
 		// The session died of a rate limit on the object, which a new one
 		// meets at once.
 		a.RetryAfter = max(a.RetryAfter, 30*time.Second)
+	}
+	if a.Wait = !confirmed || a.RetryAfter > 0; a.Wait {
+		s.Failures++
 	}
 	return s, a
 }
@@ -290,23 +419,49 @@ func (s State) check(r Reply) (State, Action) {
 
 // checked: the reply to that look.
 func (s State) checked(r Reply) (State, Action) {
+	found := r.Status == 200 && r.Object != nil
 	switch {
-	case r.Status == 200 && r.Object != nil && r.Ours:
+	case found && r.Ours && !(s.Unconditional && r.Older):
 		return s, Action{Kind: Done, Object: r.Object}
-	case r.Status == 200 && r.Object == nil, verdict(r, true) == backoff.Transient:
+	case r.Status == 200 && !found, verdict(r, true) == backoff.Transient:
+		return s.again(r)
+	case r.Status == 404 && !r.FromService:
+		r.Err = strangerError{}
 		return s.again(r)
 	case verdict(r, true) == backoff.Credentials && !s.refreshed:
 		s.refreshed = true
 		return s, Action{Kind: Check}
+	case !s.Unconditional:
+		return s.unmade() // not there, not ours, or not for us to see
+	case r.Status == 0:
+		return s.fail(r, permanent(r, 0))
+	case found && !r.Older:
+		return s.fail(s.doubt, ErrOutcomeUnknown)
+	case found:
+		return s.insertGuarded(r.Object.Generation)
+	case r.Status != 404 && s.doubt.unmet():
+		return s.fail(s.doubt, ErrOutcomeUnknown) // and we must not look
 	}
-	return s.unmade() // not there, not ours, or not for us to see
+	return s.insertGuarded(0)
+}
+
+// insertGuarded inserts the object again, in the place of one generation only.
+func (s State) insertGuarded(generation int64) (State, Action) {
+	a := Action{Kind: Begin}
+	if s.doubt.unmet() {
+		// Nothing was waited for yet.
+		s.Failures++
+		a.Wait, a.Err = true, s.doubt.fail(nil, 0)
+	}
+	s.guarded, s.guard, s.doubt = true, generation, Reply{}
+	return s, a
 }
 
 // unmade: no request of ours made the object; the refusal stands.
 func (s State) unmade() (State, Action) {
 	r := s.doubt
 	s.doubt = Reply{}
-	if r.Status == 412 || r.Inner == 412 {
+	if r.unmet() {
 		return s.fail(r, ErrPrecondition)
 	}
 	return s.restart(r)
@@ -399,6 +554,12 @@ func permanent(r Reply, status int) error {
 func (r Reply) damaged(status int) bool {
 	return (status == 400 || status == 412) && (r.Op == OpInsert || r.Op == OpFinalize) && mentionsHash(r.Message)
 }
+
+// unmet reports whether the service refused a precondition.
+func (r Reply) unmet() bool { return r.Status == 412 || r.Status == 410 && r.Inner == 412 }
+
+// carriesData reports whether the request had object data.
+func (r Reply) carriesData() bool { return r.Op == OpPut || r.Op == OpFinalize || r.Op == OpInsert }
 
 // mentionsHash tells a checksum that does not match from other bad requests:
 // the service gives both the same status and reason, and only its text differs.

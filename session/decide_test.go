@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -22,6 +23,7 @@ var sentinelNames = map[error]string{
 	session.ErrNotFound: "ErrNotFound", session.ErrQuota: "ErrQuota", session.ErrPrecondition: "ErrPrecondition",
 	session.ErrGone: "ErrGone", session.ErrCancelled: "ErrCancelled", session.ErrChecksum: "ErrChecksum",
 	session.ErrForeignWriter: "ErrForeignWriter", session.ErrContradiction: "ErrContradiction",
+	session.ErrOutcomeUnknown: "ErrOutcomeUnknown",
 }
 
 // describe puts an action in words: "send", "wait query", "wait 30s begin",
@@ -60,7 +62,7 @@ func TestDecide(t *testing.T) {
 	// Something on the way: before a session is there it may be the destination.
 	portal := [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}
 	locked := [5]string{"ErrCredentials", queryWait, queryWait, queryWait, "ErrCredentials"}
-	gone := [5]string{"ErrNotFound", beginWait, beginWait, beginWait, "ErrNotFound"}
+	gone := [5]string{"ErrNotFound", "begin", "begin", "begin", "ErrNotFound"} // after the wait before the second answer
 	goneSlowly := [5]string{"ErrNotFound", "wait 30s begin", "wait 30s begin", "wait 30s begin", "ErrNotFound"}
 
 	ops := [5]session.Op{session.OpStart, session.OpPut, session.OpQuery, session.OpFinalize, session.OpInsert}
@@ -128,9 +130,9 @@ func TestDecide(t *testing.T) {
 
 		{"400", session.Reply{Status: 400, Message: "Failed to parse Content-Range header."}, refused},
 		{"400, the hash differs", session.Reply{Status: 400, Message: "Provided CRC32C \"AAAAAA==\" doesn't match calculated CRC32C \"x\"."},
-			[5]string{"ErrInvalid", "ErrContradiction", "ErrContradiction", "ErrChecksum", "ErrChecksum"}},
+			[5]string{"ErrInvalid", "ErrContradiction", "ErrContradiction", beginWait, beginWait}},
 		{"412, the hash differs", session.Reply{Status: 412, Message: "The MD5 you specified did not match."},
-			[5]string{"ErrPrecondition", "ErrPrecondition", "ErrPrecondition", "ErrChecksum", "ErrChecksum"}},
+			[5]string{"ErrPrecondition", "ErrPrecondition", "ErrPrecondition", beginWait, beginWait}},
 		{"405", session.Reply{Status: 405}, strange},
 		{"409", session.Reply{Status: 409}, strange},
 		{"411", session.Reply{Status: 411}, strange},
@@ -155,14 +157,135 @@ func TestDecide(t *testing.T) {
 		for i, op := range ops {
 			s := session.State{Size: total, Committed: q, Sent: 2 * q, Replayable: true}
 			r := row.reply
-			r.Op = op
+			r.Op, r.FromService = op, true
 			if r.Status != 308 {
 				r.Committed = -1
 			}
-			if _, a := session.Decide(s, r); describe(a) != row.want[i] {
+			s, a := session.Decide(s, r)
+			if session.Destructive(r) {
+				// One such answer is not enough: a query must say the same.
+				if describe(a) != queryWait {
+					t.Errorf("%s: %s: %s, want %s", row.name, op, describe(a), queryWait)
+				}
+				r.Op = session.OpQuery
+				_, a = session.Decide(s, r)
+			}
+			if describe(a) != row.want[i] {
 				t.Errorf("%s: %s: %s, want %s", row.name, op, describe(a), row.want[i])
 			}
 		}
+	}
+}
+
+// TestOneDestructiveAnswerIsNotEnough checks that a session is given up only after
+// two answers of the service itself that say the same.
+func TestOneDestructiveAnswerIsNotEnough(t *testing.T) {
+	at := session.State{Size: 3 * q, Committed: q, Sent: 2 * q, Replayable: true}
+	foreign := func(code int) session.Reply { return session.Reply{Status: code, Committed: -1} }
+	for _, code := range []int{400, 404, 410, 413} {
+		// From something on the way: never.
+		s := at
+		for range 10 {
+			var a session.Action
+			if s, a = session.Decide(s, query(foreign(code))); describe(a) != "wait query" {
+				t.Fatalf("%d of a load balancer: %s", code, describe(a))
+			}
+			if text := a.Err.Error(); !strings.Contains(text, fmt.Sprint(code)) || !strings.Contains(text, "did not come from Cloud Storage") {
+				t.Errorf("%d of a load balancer: %q", code, text)
+			}
+		}
+		// The service's, and then not.
+		s, _ = session.Decide(at, query(status(code)))
+		if s, a := session.Decide(s, query(held(q))); code < 404 || code == 413 {
+			continue // see TestRejectedData
+		} else if describe(a) != "send" || s.Committed != q || s.Restarts != 0 {
+			t.Errorf("%d, and then 308: %s, %+v", code, describe(a), s)
+		}
+		// The service's, an outage, the same of a load balancer, and the service's again.
+		s, _ = session.Decide(at, put(q, status(code)))
+		for _, r := range []session.Reply{status(503), foreign(code)} {
+			var a session.Action
+			if s, a = session.Decide(s, query(r)); describe(a) != "wait query" {
+				t.Errorf("%d, and then %d: %s", code, r.Status, describe(a))
+			}
+		}
+		if _, a := session.Decide(s, query(status(code))); describe(a) != "begin" {
+			t.Errorf("%d, twice: %s, want begin", code, describe(a))
+		}
+	}
+}
+
+// TestRejectedData checks what follows when the service refuses data and its
+// session is open all the same: the saved upload is kept, and if the next process
+// meets the same refusal there, a new session is started.
+func TestRejectedData(t *testing.T) {
+	for _, code := range []int{400, 413} {
+		s := session.State{Size: 3 * q, Committed: q, Sent: q, Replayable: true}
+		refuse := func(s session.State) (session.State, session.Action) {
+			s, a := session.Decide(s, put(2*q, status(code)))
+			if describe(a) != "wait query" {
+				t.Fatalf("%d: %s, want wait query", code, describe(a))
+			}
+			return session.Decide(s, query(held(q)))
+		}
+		s, a := refuse(s)
+		if describe(a) != "ErrContradiction" || !a.Err.Open || a.Err.Status != code || !s.Rejected || s.RejectedAt != q {
+			t.Errorf("%d: %s, %+v, %+v", code, describe(a), a.Err, s)
+		}
+		// The next process.
+		next := session.State{Size: 3 * q, Committed: q, Sent: 2 * q, Replayable: true, Rejected: true, RejectedAt: q}
+		if s, a := refuse(next); describe(a) != "wait begin" || s.Restarts != 1 {
+			t.Errorf("%d, again: %s, %+v", code, describe(a), s)
+		}
+		next.RejectedAt = 0 // it was elsewhere
+		if _, a := refuse(next); describe(a) != "ErrContradiction" || !a.Err.Open {
+			t.Errorf("%d, elsewhere: %s", code, describe(a))
+		}
+	}
+}
+
+// TestDamageStartsOver checks that bytes which arrived damaged are sent again in
+// a new session, a bounded number of times, if they can be read again.
+func TestDamageStartsOver(t *testing.T) {
+	differs := query(held(q))
+	differs.Differs = true
+	for _, r := range []session.Reply{finalize(3*q, session.Reply{Status: 400, Message: "Provided CRC32C does not match", FromService: true}), differs} {
+		s := session.State{Size: 3 * q, Committed: q, Sent: 2 * q, Replayable: true}
+		for i := range session.MaxRestarts {
+			var a session.Action
+			if s, a = session.Decide(s, r); describe(a) != "wait begin" || s.Restarts != i+1 || s.Committed != 0 {
+				t.Errorf("%s: %s, %+v", r.Op, describe(a), s)
+			}
+			s.Committed, s.Sent = q, q
+		}
+		if _, a := session.Decide(s, r); describe(a) != "ErrChecksum" {
+			t.Errorf("%s, too often: %s", r.Op, describe(a))
+		}
+		if _, a := session.Decide(session.State{Size: 3 * q, Committed: q, Sent: 2 * q}, r); describe(a) != "ErrChecksum" {
+			t.Errorf("%s of a stream: %s", r.Op, describe(a))
+		}
+	}
+}
+
+// TestReusedConnectionThatDied checks that a request which failed because its
+// connection was closed while it was idle is followed by a query at once, on a
+// connection that is not used again. It happens once: then the waits begin.
+func TestReusedConnectionThatDied(t *testing.T) {
+	died := broken(io.EOF)
+	died.Reused = true
+	s, a := session.Decide(session.State{Size: 3 * q, Committed: q, Sent: q, Replayable: true}, put(q, died))
+	if describe(a) != "query" || !a.Fresh || s.Failures != 0 {
+		t.Fatalf("%s, fresh %v, %+v", describe(a), a.Fresh, s)
+	}
+	s, _ = session.Decide(s, query(held(q)))
+	s, a = session.Decide(s, put(q, died))
+	if describe(a) != "wait query" || !a.Fresh {
+		t.Errorf("the second time: %s, fresh %v", describe(a), a.Fresh)
+	}
+	s, _ = session.Decide(s, query(held(q)))
+	s, _ = session.Decide(s, put(2*q, held(2*q)))
+	if _, a = session.Decide(s, put(2*q, broken(io.EOF))); describe(a) != "wait query" || a.Fresh {
+		t.Errorf("after progress, on a new connection: %s, fresh %v", describe(a), a.Fresh)
 	}
 }
 
@@ -182,6 +305,7 @@ func TestNetworkTroubleAfterARestart(t *testing.T) {
 func TestNetworkTroubleDoesNotHideTheObject(t *testing.T) {
 	for _, r := range []session.Reply{broken(errTrust), broken(errProxy407), status(302), status(204), status(407)} {
 		s, a := session.Decide(session.State{Size: q, Committed: q, Sent: q, Replayable: true, MayExist: true}, query(status(404)))
+		s, a = session.Decide(s, query(status(404)))
 		if describe(a) != "check" {
 			t.Fatalf("404: %s, want check", describe(a))
 		}
@@ -284,8 +408,10 @@ func stat(r session.Reply) session.Reply {
 	return r
 }
 
-func held(n int64) session.Reply    { return session.Reply{Status: 308, Committed: n} }
-func status(code int) session.Reply { return session.Reply{Status: code, Committed: -1} }
+func held(n int64) session.Reply { return session.Reply{Status: 308, Committed: n} }
+func status(code int) session.Reply {
+	return session.Reply{Status: code, Committed: -1, FromService: code >= 400}
+}
 func made(size int64) session.Reply {
 	return session.Reply{Status: 200, Committed: -1, Object: object(size)}
 }
@@ -295,14 +421,16 @@ func opened(t testing.TB) session.Reply {
 	return session.Reply{Status: 200, Committed: -1, URI: freshURI(t)}
 }
 
+// turn is a reply, and the action that must follow.
+type turn struct {
+	reply session.Reply
+	want  string
+}
+
 // TestStories has what takes more than one reply to tell.
 func TestStories(t *testing.T) {
 	const total = 2*q + 1
 	const rangeless = -1
-	type turn struct {
-		reply session.Reply
-		want  string
-	}
 	file := session.State{Size: total, Replayable: true}
 	at := func(committed, sent int64) session.State {
 		return session.State{Size: total, Committed: committed, Sent: sent, Replayable: true}
@@ -423,40 +551,54 @@ func TestStories(t *testing.T) {
 		}, session.State{Size: total, Committed: 2 * q, Sent: total, Failures: 1, MayExist: true}},
 		{"the session goes after the last byte, the object is there", at(2*q, 2*q), []turn{
 			{finalize(total, broken(errReset)), "wait query"},
+			{query(status(404)), "wait query"},
 			{query(status(404)), "check"},
 			{stat(status(503)), "wait check"},
 			{stat(status(200)), "wait check"},
 			{stat(ours(total)), "done"},
-		}, session.State{Size: total, Committed: 2 * q, Sent: total, Failures: 3, MayExist: true}},
+		}, session.State{Size: total, Committed: 2 * q, Sent: total, Failures: 4, MayExist: true}},
 		{"the session goes after the last byte, the object is not there", at(2*q, 2*q), []turn{
 			{finalize(total, broken(errReset)), "wait query"},
-			{query(status(410)), "check"},
-			{stat(status(404)), "wait begin"},
+			{query(status(410)), "wait query"},
+			{query(status(404)), "check"},
+			{stat(status(404)), "begin"},
 			{start(opened(t)), "send"},
 		}, session.State{Size: total, Failures: 2, Restarts: 1}},
 		{"the session goes, and the destination cannot be seen", at(2*q, 2*q), []turn{
 			{finalize(total, broken(errReset)), "wait query"},
+			{query(status(410)), "wait query"},
 			{query(status(410)), "check"},
 			{stat(status(401)), "check"},
-			{stat(status(401)), "wait begin"},
+			{stat(status(401)), "begin"},
 		}, session.State{Size: total, Failures: 2, Restarts: 1}},
 		{"the session goes, four times", at(q, 2*q), []turn{
-			{put(2*q, status(404)), "wait begin"},
+			{put(2*q, status(404)), "wait query"},
+			{query(status(404)), "begin"},
 			{start(opened(t)), "send"},
-			{put(2*q, status(410)), "wait begin"},
+			{put(2*q, status(410)), "wait query"},
+			{query(status(410)), "begin"},
 			{start(opened(t)), "send"},
-			{put(2*q, status(404)), "wait begin"},
+			{query(status(404)), "wait query"},
+			{query(status(404)), "begin"},
 			{start(opened(t)), "send"},
 			{put(2*q, held(q)), "send"},
-			{put(2*q, status(404)), "ErrGone"},
-		}, session.State{Size: total, Committed: q, Sent: 2 * q, Restarts: 3}},
+			{put(2*q, status(404)), "wait query"},
+			{query(status(404)), "ErrGone"},
+		}, session.State{Size: total, Committed: q, Sent: 2 * q, Failures: 1, Restarts: 3}},
 		{"the session goes, and the stream cannot be read again", session.State{Size: -1, Committed: q, Sent: q}, []turn{
-			{put(2*q, status(404)), "ErrGone"},
-		}, session.State{Size: -1, Committed: q, Sent: 2 * q}},
+			{put(2*q, status(404)), "wait query"},
+			{query(status(404)), "ErrGone"},
+		}, session.State{Size: -1, Committed: q, Sent: 2 * q, Failures: 1}},
 		{"the session goes, and then the bucket is not there", at(q, q), []turn{
-			{query(status(404)), "wait begin"},
+			{query(status(404)), "wait query"},
+			{query(status(404)), "begin"},
 			{start(status(404)), "ErrNotFound"},
 		}, session.State{Size: total, Restarts: 1, Failures: 1}},
+		{"more than was sent, and the mark may not have been saved", session.State{Size: total, Committed: q, Sent: q, Replayable: true, Adopted: true}, []turn{
+			{query(held(2 * q)), "wait query"},
+			{query(held(2 * q)), "wait begin"},
+			{start(opened(t)), "send"},
+		}, session.State{Size: total, Failures: 2, Restarts: 1}},
 		{"credentials that are refreshed in vain", at(q, q), []turn{
 			{query(status(401)), "query"},
 			{query(status(401)), "ErrCredentials"},
@@ -522,6 +664,61 @@ func TestDecideInsert(t *testing.T) {
 	}
 	if _, a := session.Decide(s, stat(status(404))); describe(a) != "ErrPrecondition" || a.Err.Op != session.OpInsert {
 		t.Errorf("nothing is there: %s, %v, want the ErrPrecondition of the insert", describe(a), a.Err)
+	}
+}
+
+// TestUnconditionalInsert checks what is done after an insert without a
+// precondition whose outcome is not known: nothing that another client wrote in
+// between is ever replaced.
+func TestUnconditionalInsert(t *testing.T) {
+	insert := func(r session.Reply) session.Reply {
+		r.Op, r.Sent = session.OpInsert, 1
+		return r
+	}
+	older := func(r session.Reply) session.Reply { r.Older = true; return r }
+	lost := broken(io.EOF)
+	unsent := broken(syscall.ECONNREFUSED)
+	unsent.Unsent = true
+	const unguarded = -1
+	for _, tt := range []struct {
+		name  string
+		turns []turn
+		guard int64
+	}{
+		{"nothing was sent", []turn{{insert(unsent), "wait begin"}}, unguarded},
+		{"it was refused", []turn{{insert(status(429)), "wait begin"}}, unguarded},
+		{"nothing is there", []turn{{insert(lost), "wait check"}, {stat(status(404)), "begin"}}, 0},
+		{"ours is there", []turn{{insert(status(503)), "wait check"}, {stat(ours(1)), "done"}}, unguarded},
+		{"another one is there", []turn{{insert(lost), "wait check"}, {stat(made(1)), "ErrOutcomeUnknown"}}, unguarded},
+		{"an older one is there", []turn{{insert(lost), "wait check"}, {stat(older(made(1))), "begin"}}, 7},
+		{"an older one with our bytes is there", []turn{{insert(lost), "wait check"}, {stat(older(ours(1))), "begin"}}, 7},
+		{"we must not look", []turn{{insert(lost), "wait check"}, {stat(status(403)), "begin"}}, 0},
+		{"we must not look, and something is there", []turn{
+			{insert(lost), "wait check"}, {stat(status(403)), "begin"}, {insert(status(412)), "check"}, {stat(status(403)), "ErrOutcomeUnknown"},
+		}, 0},
+		{"the look fails", []turn{
+			{insert(lost), "wait check"}, {stat(status(503)), "wait check"}, {stat(session.Reply{Status: 404, Committed: -1}), "wait check"}, {stat(status(404)), "begin"},
+		}, 0},
+		{"the first arrived late", []turn{
+			{insert(lost), "wait check"}, {stat(status(404)), "begin"}, {insert(status(412)), "check"}, {stat(ours(1)), "done"},
+		}, 0},
+		{"another writer came in between", []turn{
+			{insert(lost), "wait check"}, {stat(older(made(1))), "begin"}, {insert(status(412)), "check"}, {stat(made(1)), "ErrOutcomeUnknown"},
+		}, 7},
+		{"it is refused, and nothing changed", []turn{
+			{insert(lost), "wait check"}, {stat(older(made(1))), "begin"}, {insert(status(412)), "check"}, {stat(older(made(1))), "wait begin"},
+		}, 7},
+	} {
+		s := session.State{Size: 1, Replayable: true, Unconditional: true}
+		for i, turn := range tt.turns {
+			var a session.Action
+			if s, a = session.Decide(s, turn.reply); describe(a) != turn.want {
+				t.Errorf("%s: turn %d: %s, want %s", tt.name, i, describe(a), turn.want)
+			}
+		}
+		if guard, ok := s.Guard(); ok != (tt.guard != unguarded) || ok && guard != tt.guard {
+			t.Errorf("%s: guard %d, %v, want %d", tt.name, guard, ok, tt.guard)
+		}
 	}
 }
 

@@ -25,6 +25,9 @@ var (
 	ErrQuota = errors.New("quota used up")
 	// ErrPrecondition: a precondition does not hold.
 	ErrPrecondition = errors.New("precondition failed")
+	// ErrOutcomeUnknown: a request whose reply was lost may have made the
+	// object, or another client did, which must not be replaced.
+	ErrOutcomeUnknown = errors.New("outcome unknown")
 	// ErrGone: the session was lost and could not be replaced.
 	ErrGone = errors.New("session is gone")
 	// ErrCancelled: someone cancelled the session on the server.
@@ -42,6 +45,8 @@ var (
 	ErrBudget = backoff.ErrBudget
 	// ErrStalled: a request moved too few bytes for too long. It is retried, and seen only as a cause.
 	ErrStalled = errors.New("transfer stalled")
+	// ErrOptions: the saved upload was started with other options. It is kept.
+	ErrOptions = errors.New("saved upload was started with other options")
 	// ErrInUse: another process holds the upload.
 	ErrInUse = errors.New("upload is in use")
 )
@@ -64,6 +69,7 @@ type Error struct {
 	Waits    []Wait // the waits since the last newly committed byte, oldest first
 	Kind     error  // sentinel
 	Err      error  // cause, nil when the status says it all
+	Open     bool   // the session still exists: the upload can be resumed
 }
 
 // Error puts the sentinel first, then what the server said.
@@ -111,6 +117,12 @@ func statusText(status int, err error) string {
 	}
 	return http.StatusText(status)
 }
+
+// strangerError is an answer that is not Cloud Storage's: it has neither the
+// service's JSON nor its header.
+type strangerError struct{}
+
+func (strangerError) Error() string { return "the answer did not come from Cloud Storage" }
 
 // redirectError is a redirect to that scheme and host.
 type redirectError string

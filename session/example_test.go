@@ -17,7 +17,7 @@ func ExampleDecide() {
 	for _, reply := range []session.Reply{
 		{Op: session.OpPut, Sent: 768 << 10, Status: 503, Committed: -1}, // how much of it was kept?
 		{Op: session.OpQuery, Status: 308, Committed: 768 << 10},         // all
-		{Op: session.OpFinalize, Sent: 1 << 20, Status: 400, Message: "Provided CRC32C doesn't match."},
+		{Op: session.OpFinalize, Sent: 1 << 20, Status: 403, Reason: "forbidden"},
 	} {
 		var action session.Action
 		state, action = session.Decide(state, reply)
@@ -25,7 +25,7 @@ func ExampleDecide() {
 		if action.Wait {
 			fmt.Print(", after a wait")
 		}
-		if action.Kind == session.Fail && errors.Is(action.Err, session.ErrChecksum) {
+		if action.Kind == session.Fail && errors.Is(action.Err, session.ErrPermission) {
 			fmt.Print(", and the object was not made")
 		}
 		fmt.Printf("; %d bytes are committed\n", state.Committed)
@@ -33,7 +33,7 @@ func ExampleDecide() {
 	// Output:
 	// put: 503: query, after a wait; 524288 bytes are committed
 	// query: 308: send; 786432 bytes are committed
-	// finalize: 400: fail, and the object was not made; 786432 bytes are committed
+	// finalize: 403: fail, and the object was not made; 786432 bytes are committed
 }
 
 // A store keeps what another process needs to go on with an upload. This one

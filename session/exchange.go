@@ -88,11 +88,11 @@ func (c *Client) send(ctx context.Context, op Op, uri URI, rng chunk.Range, tota
 	case rng.Len() > 0 && body == nil:
 		return unsent(op, fmt.Errorf("%w: no body", ErrInvalid))
 	}
-	var guarded *guard
+	var detachable *detachableBody
 	var reader io.Reader
 	if rng.Len() > 0 {
-		guarded = &guard{r: body}
-		reader = guarded
+		detachable = &detachableBody{r: body}
+		reader = detachable
 	}
 	req, err := c.request("PUT", uri.reveal(), reader, rng.Len())
 	if err != nil {
@@ -105,10 +105,12 @@ func (c *Client) send(ctx context.Context, op Op, uri URI, rng chunk.Range, tota
 	}
 	r := c.exchange(ctx, op, uri, req)
 	r.Sent = rng.From
-	if guarded != nil {
+	if detachable != nil {
 		// net/http may still be reading the body when it returns an early
 		// reply.
-		r.Sent += guarded.stop()
+		n := detachable.stop()
+		r.Sent += n
+		r.Unsent = r.Status == 0 && n == 0
 	}
 	return r
 }
@@ -170,20 +172,22 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 	_ = w.Close() // writes to memory do not fail
 	front, back := envelope.Bytes()[:opening], envelope.Bytes()[opening:]
 
-	body := &guard{r: io.MultiReader(bytes.NewReader(front), data, bytes.NewReader(back))}
+	body := &detachableBody{r: io.MultiReader(bytes.NewReader(front), data, bytes.NewReader(back))}
 	req, err := c.request("POST", c.url(spec.query("multipart"), "upload", "storage", "v1", "b", url.PathEscape(spec.Bucket), "o"), body, int64(envelope.Len())+size)
 	if err != nil {
 		return unsent(OpInsert, err)
 	}
 	req.Header.Set("Content-Type", "multipart/related; boundary="+w.Boundary())
 	r := c.exchange(ctx, OpInsert, URI{}, req)
-	r.Sent = min(max(body.stop()-int64(opening), 0), size)
+	n := body.stop()
+	r.Sent = min(max(n-int64(opening), 0), size)
+	r.Unsent = r.Status == 0 && n == 0
 	return r
 }
 
 // Stat asks for the metadata of the object at the destination.
 func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
-	q := url.Values{"fields": {"bucket,name,generation,metageneration,size,crc32c,contentType"}}
+	q := url.Values{"fields": {"bucket,name,generation,metageneration,size,crc32c,contentType,timeCreated"}}
 	if spec.UserProject != "" {
 		q.Set("userProject", spec.UserProject)
 	}

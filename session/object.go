@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"gcsup/chunk"
 )
@@ -20,6 +21,7 @@ type Object struct {
 	CRC32C         uint32
 	HasCRC32C      bool // whether the service gave a CRC32C; it does for every object
 	ContentType    string
+	Created        time.Time // when this generation was made; zero if the service did not say
 }
 
 // parseObject reads an Object resource. It is nil for anything else: an empty
@@ -34,11 +36,12 @@ func parseObject(body []byte) *Object {
 		Size           json.Number `json:"size"`
 		CRC32C         string      `json:"crc32c"`
 		ContentType    string      `json:"contentType"`
+		Created        time.Time   `json:"timeCreated"`
 	}
 	if json.Unmarshal(body, &r) != nil {
 		return nil
 	}
-	o := &Object{Bucket: r.Bucket, Name: r.Name, ContentType: r.ContentType}
+	o := &Object{Bucket: r.Bucket, Name: r.Name, ContentType: r.ContentType, Created: r.Created}
 	var err error
 	o.Generation, _ = r.Generation.Int64()
 	if r.Size == "" && o.Generation > 0 && r.CRC32C != "" {

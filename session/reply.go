@@ -36,7 +36,16 @@ type Reply struct {
 	URI    URI     // start: the session
 	Object *Object // 200, 201: the object, when the reply described one
 
-	Ours bool // stat: set by the driver when Object has the size and CRC32C of what it uploads
+	// Set by the driver.
+	Ours    bool // stat: Object has the size and CRC32C of what it uploads
+	Older   bool // stat: Object was made before the driver's first attempt
+	Differs bool // 308: the checksum is not that of the source
+
+	FromService bool // an error that is Cloud Storage's own, and not that of something on the way
+	Unsent      bool // put, finalize, insert: no byte of the body was handed over, so the server did nothing
+	Reused      bool // the request went out on a connection that was used before
+
+	Date time.Time // the server's clock; zero if the reply has none
 
 	Reason     string        // error reason of the JSON API, such as rateLimitExceeded
 	Message    string        // for people, on one line
@@ -63,6 +72,7 @@ func parseReply(op Op, uri URI, resp *http.Response) Reply {
 	if resp.StatusCode == 200 && resp.Header.Get("X-Http-Status-Code-Override") == "308" {
 		r.Status = 308
 	}
+	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
 	r.RetryAfter, _ = backoff.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
 		r.Redirect = target(resp)
@@ -93,6 +103,7 @@ func parseReply(op Op, uri URI, resp *http.Response) Reply {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, bodyLimit))
 		var reason, message string
 		reason, message, r.Inner = parseError(resp.Header.Get("Content-Type"), body)
+		r.FromService = r.Inner != 0 || resp.Header.Get("X-Guploader-Uploadid") != ""
 		// The secret goes first, so that no piece of it is left at a cut.
 		r.Reason, r.Message = oneLine(uri.scrub(reason)), oneLine(uri.scrub(message))
 		if r.Status != 410 {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,7 +21,7 @@ type Spec struct {
 	Bucket string `json:"bucket"`
 	Object string `json:"object"`
 
-	ContentType        string            `json:"content_type,omitempty"` // "" is application/octet-stream
+	ContentType        string            `json:"content_type,omitempty"` // "" is DefaultContentType
 	ContentEncoding    string            `json:"content_encoding,omitempty"`
 	ContentDisposition string            `json:"content_disposition,omitempty"`
 	ContentLanguage    string            `json:"content_language,omitempty"`
@@ -42,26 +43,54 @@ type Spec struct {
 	// same; this is kept for the process that resumes, so that it takes it as
 	// the one that began would have. The saved upload ends with it.
 	NoClobber bool `json:"no_clobber,omitempty"`
+
+	// DefaultContentType is the content type if ContentType is "" and no saved
+	// upload has another. "" is application/octet-stream.
+	DefaultContentType string `json:"-"`
 }
 
 // URL is the destination as people write it: gs://bucket/object.
 func (s Spec) URL() string { return "gs://" + s.Bucket + "/" + s.Object }
 
-// Equal reports whether both make the same object under the same conditions,
-// whatever NoClobber calls it when these do not hold.
-func (s Spec) Equal(t Spec) bool {
-	return maps.Equal(s.Metadata, t.Metadata) &&
-		equalPtr(s.IfGenerationMatch, t.IfGenerationMatch) &&
-		equalPtr(s.IfMetagenerationMatch, t.IfMetagenerationMatch) &&
-		s.Bucket == t.Bucket && s.Object == t.Object &&
-		s.ContentType == t.ContentType && s.ContentEncoding == t.ContentEncoding &&
-		s.ContentDisposition == t.ContentDisposition && s.ContentLanguage == t.ContentLanguage &&
-		s.CacheControl == t.CacheControl && s.StorageClass == t.StorageClass &&
-		s.PredefinedACL == t.PredefinedACL && s.KMSKeyName == t.KMSKeyName && s.UserProject == t.UserProject
+// Conflict compares an upload that was started with s with what a caller wants
+// now. It looks only at the fields that want sets, and returns the first one in
+// which they differ, with both values, or "".
+func (s Spec) Conflict(want Spec) string {
+	for _, field := range []struct{ name, was, want string }{
+		{"content type", s.ContentType, want.ContentType},
+		{"content encoding", s.ContentEncoding, want.ContentEncoding},
+		{"content disposition", s.ContentDisposition, want.ContentDisposition},
+		{"content language", s.ContentLanguage, want.ContentLanguage},
+		{"cache control", s.CacheControl, want.CacheControl},
+		{"storage class", s.StorageClass, want.StorageClass},
+		{"predefined ACL", s.PredefinedACL, want.PredefinedACL},
+		{"KMS key", s.KMSKeyName, want.KMSKeyName},
+		{"user project", s.UserProject, want.UserProject},
+		{"generation match", number(s.IfGenerationMatch), number(want.IfGenerationMatch)},
+		{"metageneration match", number(s.IfMetagenerationMatch), number(want.IfMetagenerationMatch)},
+	} {
+		if field.want != "" && field.want != field.was {
+			return fmt.Sprintf("%s %q, not %q", field.name, field.was, field.want)
+		}
+	}
+	if want.Metadata != nil && !maps.Equal(s.Metadata, want.Metadata) {
+		return "other custom metadata"
+	}
+	return ""
 }
 
-func equalPtr(a, b *int64) bool {
-	return a == b || a != nil && b != nil && *a == *b
+// number returns the decimal digits of *n, or "" if n is nil.
+func number(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+// Resolved returns s with the content type that the object will have.
+func (s Spec) Resolved() Spec {
+	s.ContentType, s.DefaultContentType = s.contentType(), ""
+	return s
 }
 
 // Validate refuses names that the service would refuse, before anything is
@@ -81,8 +110,8 @@ func (s Spec) Validate() error {
 		return fmt.Errorf("%w: the object name %q is not valid UTF-8", ErrInvalid, s.Object)
 	case strings.ContainsAny(s.Object, "\r\n"):
 		return fmt.Errorf("%w: the object name %q has a line break", ErrInvalid, s.Object)
-	case strings.ContainsFunc(s.ContentType, unicode.IsControl):
-		return fmt.Errorf("%w: the content type %q has a control character", ErrInvalid, s.ContentType)
+	case strings.ContainsFunc(s.contentType(), unicode.IsControl):
+		return fmt.Errorf("%w: the content type %q has a control character", ErrInvalid, s.contentType())
 	case s.Object == "." || s.Object == ".." || strings.HasPrefix(s.Object, ".well-known/acme-challenge/"):
 		return fmt.Errorf("%w: the service does not allow the object name %q", ErrInvalid, s.Object)
 	case s.NoClobber && (s.IfGenerationMatch == nil || *s.IfGenerationMatch != 0):
@@ -147,10 +176,7 @@ func (s Spec) resource() resource {
 }
 
 func (s Spec) contentType() string {
-	if s.ContentType == "" {
-		return "application/octet-stream"
-	}
-	return s.ContentType
+	return cmp.Or(s.ContentType, s.DefaultContentType, "application/octet-stream")
 }
 
 // query is the query string of the request that begins an upload.

@@ -59,44 +59,41 @@ func TestValidateNoClobber(t *testing.T) {
 }
 
 // TestSpecEqual changes each field in turn, also those that are added one day.
-func TestSpecEqual(t *testing.T) {
+// TestSpecConflictNamesEveryField sets each field of what is wanted to another
+// value. A field that is not set is no conflict.
+func TestSpecConflictNamesEveryField(t *testing.T) {
 	one, other := int64(1), int64(2)
-	base := session.Spec{Bucket: "bucket", Object: "object", Metadata: map[string]string{"k": "v"}, IfGenerationMatch: &one, IfMetagenerationMatch: &one}
-	again := base
+	was := session.Spec{Metadata: map[string]string{"k": "v"}, IfGenerationMatch: &one, IfMetagenerationMatch: &one}
+	again := was
 	same := int64(1)
 	again.Metadata, again.IfGenerationMatch = map[string]string{"k": "v"}, &same
-	if !base.Equal(again) || !(session.Spec{}).Equal(session.Spec{Metadata: map[string]string{}}) {
-		t.Error("equal Specs are not Equal")
-	}
-	again.NoClobber = true // makes no other object
-	if !base.Equal(again) {
-		t.Error("a Spec with NoClobber is not Equal")
+	for _, want := range []session.Spec{{}, again, {NoClobber: true}, {DefaultContentType: "text/plain"}} {
+		if got := was.Conflict(want); got != "" {
+			t.Errorf("Conflict(%+v) = %q, want none", want, got)
+		}
 	}
 	for i := range reflect.TypeFor[session.Spec]().NumField() {
-		for _, clear := range []bool{true, false} {
-			changed := base
-			f := reflect.ValueOf(&changed).Elem().Field(i)
-			switch v := f.Addr().Interface().(type) {
-			case *string:
-				*v += "x"
-			case **int64:
-				*v = &other
-				if clear {
-					*v = nil
-				}
-			case *map[string]string:
-				*v = map[string]string{"k": "w"}
-				if clear {
-					*v = nil
-				}
-			case *bool:
-				continue // NoClobber
-			default:
-				t.Fatalf("teach this test about %T", v)
-			}
-			if base.Equal(changed) || changed.Equal(base) {
-				t.Errorf("a Spec with another %s is Equal", reflect.TypeFor[session.Spec]().Field(i).Name)
-			}
+		name := reflect.TypeFor[session.Spec]().Field(i).Name
+		var want session.Spec
+		switch v := reflect.ValueOf(&want).Elem().Field(i).Addr().Interface().(type) {
+		case *string:
+			*v = "x"
+		case **int64:
+			*v = &other
+		case *map[string]string:
+			*v = map[string]string{"k": "w"}
+		case *bool:
+			*v = true
+		default:
+			t.Fatalf("teach this test about %T", v)
+		}
+		expected := true
+		switch name {
+		case "Bucket", "Object", "NoClobber", "DefaultContentType":
+			expected = false // part of the ID, or no property of the object
+		}
+		if got := was.Conflict(want); (got != "") != expected {
+			t.Errorf("another %s: Conflict = %q", name, got)
 		}
 	}
 }

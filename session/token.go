@@ -44,6 +44,10 @@ type Token struct {
 	HighWater   int64              // no byte from here on was ever sent in this session
 	Checkpoints []chunk.Checkpoint // CRC32C of prefixes of the source, ascending
 	Restarts    int                // sessions that were lost before this one
+
+	// RejectedAt is 1 + the offset at which the service refused data in this
+	// session, which still existed then. 0: it never did.
+	RejectedAt int64
 }
 
 // Expires is when the service drops the session.
@@ -84,6 +88,7 @@ type savedToken struct {
 	HighWater   int64              `json:"high_water"`
 	Checkpoints []chunk.Checkpoint `json:"checkpoints"`
 	Restarts    int                `json:"restarts,omitempty"`
+	RejectedAt  int64              `json:"rejected_at,omitempty"`
 }
 
 // MarshalJSON returns an error. The text of a Token without its secret cannot be
@@ -102,7 +107,7 @@ func Encode(t *Token) ([]byte, error) {
 	s := savedToken{
 		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Created: t.Created, SessionURI: t.URI.reveal(),
 		SourcePath: t.SourcePath, Source: t.Source,
-		Committed: t.Committed, HighWater: t.HighWater, Checkpoints: t.Checkpoints, Restarts: t.Restarts,
+		Committed: t.Committed, HighWater: t.HighWater, Checkpoints: t.Checkpoints, Restarts: t.Restarts, RejectedAt: t.RejectedAt,
 	}
 	if !utf8.ValidString(t.SourcePath) {
 		s.RawPath = []byte(t.SourcePath)
@@ -147,7 +152,7 @@ func Decode(data []byte) (*Token, error) {
 	t := &Token{
 		ID: s.ID, Endpoint: s.Endpoint, Spec: s.Spec, Created: s.Created, URI: newURI(s.SessionURI),
 		SourcePath: s.SourcePath, Source: s.Source,
-		Committed: s.Committed, HighWater: s.HighWater, Checkpoints: s.Checkpoints, Restarts: s.Restarts,
+		Committed: s.Committed, HighWater: s.HighWater, Checkpoints: s.Checkpoints, Restarts: s.Restarts, RejectedAt: s.RejectedAt,
 	}
 	if len(s.RawPath) > 0 {
 		t.SourcePath = string(s.RawPath)
@@ -183,7 +188,7 @@ func (t *Token) sound() error {
 		return errors.New("bad destination")
 	case t.SourcePath == "" || t.URI.IsZero() || t.Created.IsZero():
 		return errors.New("incomplete")
-	case t.Committed < 0 || t.Committed > t.HighWater || t.HighWater > size || t.Restarts < 0:
+	case t.Committed < 0 || t.Committed > t.HighWater || t.HighWater > size || t.Restarts < 0 || t.RejectedAt < 0:
 		return errors.New("impossible offsets")
 	}
 	last := int64(-1)

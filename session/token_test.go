@@ -107,7 +107,7 @@ func TestTokenRoundTrip(t *testing.T) {
 		if !same(t, token, back) {
 			t.Errorf("%s: encoded otherwise the second time", name)
 		}
-		if !back.Created.Equal(token.Created) || !back.Spec.Equal(token.Spec) {
+		if !back.Created.Equal(token.Created) || !reflect.DeepEqual(back.Spec, token.Spec) {
 			t.Errorf("%s: %+v, want %+v", name, back, token)
 		}
 		a, b := *token, *back

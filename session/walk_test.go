@@ -53,7 +53,7 @@ var (
 var sentinels = []error{
 	session.ErrInvalid, session.ErrCredentials, session.ErrPermission, session.ErrNotFound, session.ErrQuota,
 	session.ErrPrecondition, session.ErrGone, session.ErrCancelled, session.ErrChecksum, session.ErrForeignWriter,
-	session.ErrContradiction,
+	session.ErrContradiction, session.ErrOutcomeUnknown,
 }
 
 // refusals are the replies that every exchange can get: those that the table
@@ -68,6 +68,23 @@ var refusals = []session.Reply{
 	{Status: 410}, {Status: 410, Inner: 400}, {Status: 410, Inner: 401}, {Status: 410, Inner: 403},
 	{Status: 410, Inner: 403, Reason: "rateLimitExceeded"}, {Status: 410, Inner: 412}, {Status: 410, Inner: 499}, {Status: 410, Inner: 503},
 	{Status: 412}, {Status: 412, Message: "Provided CRC32C does not match"}, {Status: 416}, {Status: 429, RetryAfter: time.Hour}, {Status: 499}, {Status: 500}, {Status: 503},
+}
+
+// Errors are the service's own, and the destructive ones come from something on
+// the way, too.
+func init() {
+	var foreign []session.Reply
+	for i, r := range refusals {
+		if r.Status >= 400 {
+			switch r.Status {
+			case 400, 404, 410:
+				foreign = append(foreign, r)
+			}
+			refusals[i].FromService = true
+		}
+	}
+	refusals = append(refusals, foreign...)
+	refusals = append(refusals, session.Reply{Err: errReset, Reused: true}, session.Reply{Err: errReset, Unsent: true})
 }
 
 // ambiguous reports whether a reply leaves open what the server did.
@@ -95,8 +112,13 @@ func TestEveryStateMeetsEveryReply(t *testing.T) {
 					// An upload that an earlier process left behind.
 					for _, committed := range w.offsets(0, total) {
 						for _, high := range w.offsets(committed, total) {
-							start.Committed, start.Sent, start.MayExist = committed, high, high == total
+							start.Committed, start.Sent, start.MayExist, start.Adopted = committed, high, high == total, true
+							start.Rejected, start.RejectedAt = false, 0
 							w.from(step{state: start, kind: session.Query, opened: true})
+							if committed == high && part == q || total == q {
+								start.Rejected, start.RejectedAt = true, committed
+								w.from(step{state: start, kind: session.Query, opened: true})
+							}
 						}
 					}
 				}
@@ -104,10 +126,12 @@ func TestEveryStateMeetsEveryReply(t *testing.T) {
 				states, transitions, depth = states+len(w.steps), transitions+w.edges, max(depth, w.depth)
 			}
 		}
-		w := &walk{t: t, total: total, insert: true, ids: map[step]int{}}
-		w.from(step{state: session.State{Size: total, Replayable: true}, kind: session.Begin})
-		w.noFreeCycle()
-		states, transitions, depth = states+len(w.steps), transitions+w.edges, max(depth, w.depth)
+		for _, unconditional := range []bool{false, true} {
+			w := &walk{t: t, total: total, insert: true, ids: map[step]int{}}
+			w.from(step{state: session.State{Size: total, Replayable: true, Unconditional: unconditional}, kind: session.Begin})
+			w.noFreeCycle()
+			states, transitions, depth = states+len(w.steps), transitions+w.edges, max(depth, w.depth)
+		}
 	}
 	t.Logf("%d states, %d transitions; the furthest state is %d exchanges from the start", states, transitions, depth)
 }
@@ -187,8 +211,20 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 	if (ambiguous(r) || r.Status == 401 || r.Status == 429 || r.Status == 200 && r.Object == nil && r.Op != session.OpStart) && a.Kind == session.Send {
 		fail("data after a request whose outcome is not known")
 	}
-	if (ambiguous(r) || r.Status == 429) && a.Kind != session.Fail && !a.Wait {
+	if (ambiguous(r) || r.Status == 429) && a.Kind != session.Fail && !a.Wait && !r.Reused && after.Restarts == before.Restarts {
 		fail("no wait after a failure")
+	}
+	if after.Restarts > before.Restarts && session.Destructive(r) && (r.Op != session.OpQuery || !r.FromService) {
+		fail("a session is given up on the word of one answer")
+	}
+	if a.Kind == session.Fail && session.Destructive(r) && !r.FromService {
+		fail("an answer that is not the service's ends the upload")
+	}
+	if before.Unconditional && r.Op == session.OpInsert && ambiguous(r) && !r.Unsent && a.Kind == session.Begin {
+		fail("an insert is repeated blindly")
+	}
+	if _, guarded := after.Guard(); before.Unconditional && s.kind == session.Check && a.Kind == session.Begin && !guarded {
+		fail("an insert is repeated without a precondition")
 	}
 	refuses := errors.Is(r.Err, session.ErrCredentials) || errors.Is(r.Err, session.ErrForeignURI) || errors.Is(r.Err, session.ErrInvalid)
 	if (r.Status == 0 || r.Redirect != "" || r.Status == 407) && !refuses && (s.opened || s.kind == session.Check) && a.Kind == session.Fail {
@@ -230,7 +266,7 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 		if len(kinds) != 1 {
 			fail("the error has the sentinels %v, want one", kinds)
 		}
-		if a.Err.Op != r.Op && r.Op != session.OpStat || a.Err.Offset != after.Committed {
+		if a.Err.Op != r.Op && r.Op != session.OpStat && !a.Err.Open || a.Err.Offset != after.Committed {
 			fail("the error is not that of the reply")
 		}
 	}
@@ -342,10 +378,12 @@ func (w *walk) replies(s session.State, kind session.Kind) []session.Reply {
 		add(session.OpQuery, 0, refusals...)
 		add(session.OpQuery, 0, finished...)
 		add(session.OpQuery, 0, open...)
+		add(session.OpQuery, 0, session.Reply{Status: 308, Committed: s.Committed, Differs: true})
 	case session.Check:
 		add(session.OpStat, 0, refusals...)
 		add(session.OpStat, 0, finished...)
 		add(session.OpStat, 0, session.Reply{Status: 200, Object: object(w.total), Ours: true})
+		add(session.OpStat, 0, session.Reply{Status: 200, Object: object(w.total), Ours: true, Older: true}, session.Reply{Status: 200, Object: object(w.total), Older: true})
 	}
 	return out
 }
@@ -375,14 +413,14 @@ func (w *walk) recovers(s step) bool {
 			}
 			r.Op, r.Status, r.Sent, r.Object = session.OpFinalize, 200, w.total, object(w.total)
 		case session.Check:
-			r.Op, r.Status = session.OpStat, 404
+			r.Op, r.Status, r.FromService = session.OpStat, 404, true
 		}
 		after, a := session.Decide(before, r)
 		switch a.Kind {
 		case session.Done:
 			return true
 		case session.Fail:
-			return s.kind == session.Check
+			return s.kind == session.Check || a.Err.Open
 		}
 		s = step{state: after, kind: a.Kind, opened: true}
 	}

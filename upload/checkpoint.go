@@ -51,8 +51,8 @@ func pruned(t session.Token) *session.Token {
 	return &t
 }
 
-// withoutUnsent returns t without checksums of bytes that were read and never
-// sent: a copy of the source may have other bytes there.
+// withoutUnsent returns t without checksums of bytes that were never sent: a copy
+// of the source may have other bytes there. Earlier versions saved such ones.
 func withoutUnsent(token *session.Token) *session.Token {
 	t := *token
 	t.Checkpoints = slices.DeleteFunc(slices.Clone(t.Checkpoints), func(c chunk.Checkpoint) bool { return c.Offset > t.HighWater })

@@ -19,8 +19,8 @@ import (
 // An upload that is interrupted, and resumed by the next call.
 func ExampleUploader_File() {
 	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{
-		// The connection breaks after 4 MiB, once.
-		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 4 << 20}},
+		// The service fails after 4 MiB, once.
+		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 4 << 20}},
 	}})
 	if err != nil {
 		log.Fatal(err)

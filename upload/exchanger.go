@@ -26,21 +26,39 @@ func (x *exchanger) start(ctx context.Context, size int64) session.Reply {
 	return x.plain(ctx, func(ctx context.Context) session.Reply { return x.client.Start(ctx, x.spec, size) })
 }
 
-func (x *exchanger) query(ctx context.Context, uri session.URI) session.Reply {
-	return x.plain(ctx, func(ctx context.Context) session.Reply { return x.client.Query(ctx, uri) })
+// query asks how much is committed. If fresh, the request after it gets a new
+// connection.
+func (x *exchanger) query(ctx context.Context, uri session.URI, fresh bool) session.Reply {
+	return x.plain(ctx, func(ctx context.Context) session.Reply { return x.using(fresh).Query(ctx, uri) })
+}
+
+func (x *exchanger) using(fresh bool) *session.Client {
+	if fresh {
+		return x.client.WithoutKeepAlive()
+	}
+	return x.client
 }
 
 func (x *exchanger) cancel(ctx context.Context, uri session.URI) session.Reply {
 	return x.plain(ctx, func(ctx context.Context) session.Reply { return x.client.Cancel(ctx, uri) })
 }
 
+// stat looks at the destination for a precondition.
 func (x *exchanger) stat(ctx context.Context) session.Reply {
 	return x.plain(ctx, func(ctx context.Context) session.Reply { return x.objects.Stat(ctx, x.spec) })
 }
 
-func (x *exchanger) insert(ctx context.Context, size int64, crc32c uint32, body io.Reader) session.Reply {
+// look looks at the destination for an object of ours. Its reply has what the
+// decision table needs: the server's clock, and whether an error is its own.
+func (x *exchanger) look(ctx context.Context, fresh bool) session.Reply {
+	return x.plain(ctx, func(ctx context.Context) session.Reply { return x.using(fresh).Stat(ctx, x.spec) })
+}
+
+// insert makes the object with spec, which may have another precondition than
+// the upload's.
+func (x *exchanger) insert(ctx context.Context, spec Spec, size int64, crc32c uint32, body io.Reader) session.Reply {
 	return x.do(ctx, exchange{body: body, do: func(ctx context.Context, body io.Reader) session.Reply {
-		return x.client.Insert(ctx, x.spec, size, crc32c, body)
+		return x.client.Insert(ctx, spec, size, crc32c, body)
 	}})
 }
 

@@ -115,6 +115,13 @@ func (f *fileContent) prefix(offset int64) (uint32, bool) {
 	return to.CRC32C, err == nil
 }
 
+// crcOf returns the CRC32C of the bytes before offset, which it reads if it must.
+func (f *fileContent) crcOf(ctx context.Context, offset int64) (uint32, error) {
+	from, _ := f.sum.Nearest(offset) // the zero Checkpoint if there is none
+	to, err := f.hash(ctx, from, offset)
+	return to.CRC32C, err
+}
+
 func (f *fileContent) head(ctx context.Context, offset int64) io.Reader {
 	if offset > headLimit && !f.copied {
 		return nil

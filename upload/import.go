@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -32,8 +31,8 @@ import (
 // fail, with [session.ErrForeignWriter], [session.ErrContradiction] or
 // [session.ErrChecksum]. An upload of the same file to the same destination
 // that is saved here already is not replaced; the error wraps [fs.ErrExist].
-// A session of another endpoint or bucket is [session.ErrForeignURI], one that
-// is older than a week [session.ErrGone].
+// A session of another endpoint or bucket is [session.ErrForeignURI]. The service
+// decides whether one that is older than a week still exists.
 func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (id string, err error) {
 	store := u.opts.Store
 	if store == nil {
@@ -44,9 +43,6 @@ func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (i
 	}
 	if err := u.client.Adopt(t); err != nil {
 		return "", fmt.Errorf("import: %w", err)
-	}
-	if !time.Now().Before(t.Expires()) {
-		return "", fmt.Errorf("import: %w: it is older than a week (%s)", session.ErrGone, t.Created.Format(time.DateTime))
 	}
 	src, err := chunk.Open(path)
 	if err != nil {

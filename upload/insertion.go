@@ -3,6 +3,7 @@ package upload
 import (
 	"bytes"
 	"context"
+	"time"
 
 	"gcsup/session"
 )
@@ -17,21 +18,48 @@ type insertion struct {
 	data   []byte // the whole object
 	crc32c uint32
 	state  session.State
+
+	// first is when the first request began whose outcome is not known.
+	first time.Time
 }
 
 // perform makes one exchange. The decision table asks for two kinds only: insert
-// the object, and look whether an insert whose reply was lost made it.
-func (i *insertion) perform(ctx context.Context, step session.Kind) (session.Reply, error) {
-	if step == session.Check {
-		return i.stat(ctx)
+// the object, and look what is at the destination after the outcome of an insert
+// was not known.
+func (i *insertion) perform(ctx context.Context, a session.Action) (session.Reply, error) {
+	if a.Kind == session.Check {
+		return i.check(ctx, a.Fresh)
 	}
 	i.events.post(Event{Kind: Started})
 	i.pos.sent.Store(0)
+	began := time.Now()
+	spec := i.wire.spec
+	if generation, ok := i.state.Guard(); ok {
+		spec.IfGenerationMatch = &generation
+	}
 	body := &meter{r: bytes.NewReader(i.data), t: i.transfer}
-	r := i.wire.insert(ctx, int64(len(i.data)), i.crc32c, body)
+	r := i.wire.insert(ctx, spec, int64(len(i.data)), i.crc32c, body)
 	i.tally.count(&i.pos, 0, r.Sent)
+	if i.first.IsZero() {
+		i.first = began // until handleReply knows the outcome
+	}
 	return r, nil
 }
+
+// check looks what is at the destination, and whether that was there before the
+// first request whose outcome is not known, by the service's clock.
+func (i *insertion) check(ctx context.Context, fresh bool) (session.Reply, error) {
+	r, err := i.transfer.check(ctx, fresh)
+	if o := r.Object; o != nil && !o.Created.IsZero() && !r.Date.IsZero() {
+		attempt := r.Date.Add(-time.Since(i.first))
+		r.Older = o.Created.Before(attempt.Add(-clockMargin))
+	}
+	return r, err
+}
+
+// clockMargin is the precision of the Date header, with which the age of an
+// object is computed.
+const clockMargin = time.Second
 
 // handleReply asks the decision table what to do.
 func (i *insertion) handleReply(_ context.Context, r session.Reply) (session.Action, error) {
@@ -40,6 +68,9 @@ func (i *insertion) handleReply(_ context.Context, r session.Reply) (session.Act
 	i.state, action = session.Decide(i.state, r)
 	if action.Kind == session.Done {
 		i.retry.succeeded()
+	}
+	if !i.state.MayExist {
+		i.first = time.Time{}
 	}
 	return action, nil
 }

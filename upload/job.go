@@ -81,6 +81,9 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 // upload if ctx is done: whatever failed after that may have failed because of
 // it, and errors that the context's cause brings along are not this upload's.
 func (j *job) ended(ctx context.Context, err error) error {
+	if lost := j.journal.lockLost(); lost != nil && err != nil {
+		return lost
+	}
 	if err != nil && ctx.Err() != nil {
 		return j.transfer.interrupted(ctx, err)
 	}
@@ -96,7 +99,8 @@ func (j *job) identify(id string, spec Spec) {
 
 // uploadFile uploads a file, with its saved session if there is one.
 func (j *job) uploadFile(ctx context.Context, path string) error {
-	if err := j.spec.Validate(); err != nil {
+	want := j.spec
+	if err := want.Validate(); err != nil {
 		return err
 	}
 	src, err := j.open(path)
@@ -106,17 +110,21 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 	defer src.Close()
 	store := j.u.opts.Store
 	if store == nil {
+		j.identify("", want.Resolved())
 		return j.fresh(ctx)
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
-	id, err := j.u.ID(path, j.spec)
+	id, err := j.u.ID(path, want)
 	if err != nil {
 		return err
 	}
-	j.identify(id, j.spec)
+	j.identify(id, want.Resolved())
+	if j.small() && !savedIn(ctx, store, id) {
+		return j.fresh(ctx)
+	}
 	journal, token, damaged, err := openJournal(ctx, store, id)
 	if err != nil {
 		return err
@@ -124,12 +132,35 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 	defer journal.close()
 	j.keep(journal, abs)
 	switch {
+	case token != nil && j.u.opts.Restart:
+		if j.u.client.Adopt(token) == nil {
+			j.transfer.drop(ctx, token.URI)
+		}
+		return j.startOver(ctx, "it was to be discarded")
 	case token != nil:
+		if conflict := token.Spec.Conflict(want); conflict != "" {
+			return fmt.Errorf("%w: %s", session.ErrOptions, conflict)
+		}
+		j.setSpec(token.Spec, want.NoClobber)
 		return j.resume(ctx, token)
 	case damaged != nil:
 		j.events.post(Event{Kind: Afresh, Cause: damaged.Error()})
 	}
 	return j.fresh(ctx)
+}
+
+// savedIn reports whether a store has an upload of that ID, or had one that is
+// damaged. A store that cannot be read has none.
+func savedIn(ctx context.Context, store session.Store, id string) bool {
+	_, err := store.Load(ctx, id)
+	return err == nil || errors.Is(err, session.ErrDamaged) || errors.Is(err, session.ErrTokenVersion)
+}
+
+// setSpec continues with the options of a saved upload. noClobber reports
+// whether the caller wants to leave an existing object alone.
+func (j *job) setSpec(saved Spec, noClobber bool) {
+	saved.NoClobber = saved.NoClobber || noClobber
+	j.identify(j.result.ID, saved)
 }
 
 // uploadSaved resumes a saved upload.
@@ -168,6 +199,7 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	if err := j.spec.Validate(); err != nil {
 		return err
 	}
+	j.identify("", j.spec.Resolved())
 	stream, err := chunk.NewStream(r, j.u.opts.Window)
 	if err != nil {
 		return err
@@ -214,7 +246,7 @@ func (j *job) reread(n, offset, end int64) {
 // keep makes the upload one that is saved in the journal.
 func (j *job) keep(journal *journal, path string) {
 	j.journal = journal
-	journal.file = j.file
+	journal.file, journal.events = j.file, j.events
 	journal.draft.Endpoint, journal.draft.Spec, journal.draft.SourcePath = j.u.client.Endpoint(), j.spec, path
 }
 
@@ -223,10 +255,16 @@ func (j *job) newRun(s session.State) *run {
 	return &run{transfer: j.transfer, precondition: &j.precondition, state: s}
 }
 
+// small reports whether the file goes in a single request.
+func (j *job) small() bool {
+	size := j.file.src.Size()
+	return size <= smallLimit && (j.u.opts.ChunkSize == 0 || size <= j.u.opts.ChunkSize)
+}
+
 // fresh uploads a file from byte 0.
 func (j *job) fresh(ctx context.Context) error {
 	size := j.file.src.Size()
-	if size > smallLimit || j.u.opts.ChunkSize > 0 && size > j.u.opts.ChunkSize {
+	if !j.small() {
 		if j.journal != nil {
 			j.transfer.record = j.journal
 		}
@@ -244,7 +282,9 @@ func (j *job) fresh(ctx context.Context) error {
 		// Only a session shows whether the bucket is missing, too.
 		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Kind: session.Begin})
 	}
-	insert := &insertion{transfer: j.transfer, data: data, crc32c: j.file.sum.Sum(), state: session.State{Size: size}}
+	insert := &insertion{transfer: j.transfer, data: data, crc32c: j.file.sum.Sum(), state: session.State{
+		Size: size, Unconditional: !j.spec.Conditional(),
+	}}
 	return j.upload(ctx, insert, session.Action{Kind: session.Begin})
 }
 
@@ -272,6 +312,8 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 		Size: token.Source.Size, Committed: token.Committed, Sent: token.HighWater, Restarts: token.Restarts,
 		// The earlier process may have sent the last byte.
 		MayExist: token.HighWater == token.Source.Size,
+		Adopted:  true,
+		Rejected: token.RejectedAt > 0, RejectedAt: token.RejectedAt - 1,
 	})
 	r.uri = token.URI
 	j.transfer.pos.committed.Store(token.Committed)
@@ -309,13 +351,8 @@ func (j *job) useless(token *session.Token) string {
 	if err := j.u.client.Adopt(token); err != nil {
 		return err.Error()
 	}
-	switch {
-	case token.Endpoint != j.u.client.Endpoint():
+	if token.Endpoint != j.u.client.Endpoint() {
 		return "the earlier upload was to another endpoint"
-	case !token.Spec.Equal(j.spec):
-		return "the earlier upload was begun with other options"
-	case !time.Now().Before(token.Expires()):
-		return fmt.Sprintf("the earlier upload is older than a week (%s), and the service has dropped it", token.Created.Format(time.DateTime))
 	}
 	return ""
 }
@@ -349,8 +386,10 @@ func (j *job) sameSource(ctx context.Context, token *session.Token) error {
 // upload makes the object, with a new session for each one that is lost, and
 // verifies it.
 func (j *job) upload(ctx context.Context, c conversation, first session.Action) error {
+	guarded, stop := j.journal.guard(ctx)
+	defer stop()
 	for {
-		object, err := j.transfer.drive(ctx, c, first)
+		object, err := j.transfer.drive(guarded, c, first)
 		if lost, ok := errors.AsType[*sessionLost](err); ok {
 			j.resumed = nil
 			j.events.post(Event{Kind: Restarted, Cause: lost.cause})
@@ -359,7 +398,7 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 			continue
 		}
 		if err == nil {
-			err = j.verify(ctx, object)
+			err = j.verify(guarded, object)
 		}
 		if differs, ok := errors.AsType[*copyDiffers](err); ok && j.u.opts.RestartChanged {
 			return j.discardCopy(ctx, differs)
@@ -419,10 +458,11 @@ func (j *job) conclude(err error) error {
 		// What is known of the source and the server by now makes the resume
 		// cheaper, and notices more. The checksums of a source that changed
 		// are not those of what was sent.
-		committed := j.transfer.pos.committed.Load()
-		if serr := j.journal.sending(j.journal.ctx, committed, committed); serr != nil {
-			j.events.post(Event{Kind: Warning, Cause: serr.Error()})
+		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {
+			j.journal.rejected(e.Offset)
 		}
+		_, sent, committed := j.transfer.pos.load()
+		_ = j.journal.sending(j.journal.ctx, committed, sent, committed) // a warning, if at all
 	}
 	return err
 }
@@ -431,8 +471,13 @@ func (j *job) conclude(err error) error {
 // open another. A precondition that was seen not to hold before the last byte
 // was sent leaves the session as it is.
 func dead(err error) bool {
-	if e, ok := errors.AsType[*session.Error](err); ok && errors.Is(e, session.ErrPrecondition) {
-		return true
+	if e, ok := errors.AsType[*session.Error](err); ok {
+		if e.Open {
+			return false
+		}
+		if errors.Is(e, session.ErrPrecondition) {
+			return true
+		}
 	}
 	for _, kind := range []error{
 		session.ErrGone, session.ErrCancelled, session.ErrChecksum,

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"gcsup/chunk"
 	"gcsup/session"
 )
 
@@ -14,36 +15,42 @@ type record interface {
 	// started notes that a session was opened.
 	started(uri session.URI, restarts int)
 
-	// sending is called before a request that sends up to offset to. When it
-	// returns nil, the record is durable.
-	sending(ctx context.Context, committed, to int64) error
+	// sending is called before a request that sends the bytes from sent to
+	// to, with the committed offset. When it returns nil, the record is
+	// durable, or it was and cannot be updated.
+	sending(ctx context.Context, committed, sent, to int64) error
 
-	// hashed is called while a request is under way, when more of the source
-	// was hashed. It does not block.
-	hashed()
+	// handed is called while a request is under way, when the bytes up to
+	// offset sent were handed to the network. It does not block.
+	handed(sent int64)
 
-	// sent is called after a request. It returns the error of the last save
-	// that was made while the request was under way.
-	sent() error
+	// sent is called after a request.
+	sent()
 }
 
 // unrecorded is the record of an upload that cannot be resumed.
 type unrecorded struct{}
 
-func (unrecorded) started(session.URI, int)                    {}
-func (unrecorded) sending(context.Context, int64, int64) error { return nil }
-func (unrecorded) hashed()                                     {}
-func (unrecorded) sent() error                                 { return nil }
+func (unrecorded) started(session.URI, int)                           {}
+func (unrecorded) sending(context.Context, int64, int64, int64) error { return nil }
+func (unrecorded) handed(int64)                                       {}
+func (unrecorded) sent()                                              {}
 
 // journal is the life of one saved upload, from the lock to the last save: it is
 // where the Token is written. It is a record for the session of a file.
 //
 // Checkpoints are saved in a goroutine, so that a slow disk does not delay the
 // network. If saves cannot keep up, the newest Token is saved next.
+//
+// Once a session is saved, an error of the store is a warning: what the store has
+// is enough to resume. A later process that meets an offset which could not be
+// saved compares the server's checksum with the source. One error ends the
+// upload: that another process has the lock.
 type journal struct {
 	store  session.Store
 	draft  session.Token // what every Token of this upload has: ID, endpoint, Spec, path
 	file   *fileContent
+	events *events
 	unlock func()
 
 	ctx    context.Context // for the store; lasts a little longer than the upload's
@@ -56,6 +63,9 @@ type journal struct {
 	token   *session.Token // saved, or about to be; replaced and never changed; nil before started
 	exists  bool           // the store has it
 	checked time.Time      // the last checkpoint
+	failing bool           // the last save failed, and that was reported
+	lost    error          // why the lock is lost; nil while it is held
+	abandon context.CancelCauseFunc
 }
 
 var _ record = (*journal)(nil)
@@ -86,10 +96,40 @@ func openJournal(ctx context.Context, store session.Store, id string) (j *journa
 }
 
 // adopt continues a saved session.
-func (j *journal) adopt(t *session.Token) { j.token, j.exists = t, true }
+func (j *journal) adopt(t *session.Token) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.token, j.exists = t, true
+}
 
-// saved reports whether the store has the upload.
-func (j *journal) saved() bool { return j != nil && j.exists }
+// saved reports whether the store has the upload, and its lock is held.
+func (j *journal) saved() bool {
+	if j == nil {
+		return false
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.exists && j.lost == nil
+}
+
+// guard returns a context that ends when the lock is lost.
+func (j *journal) guard(ctx context.Context) (context.Context, context.CancelFunc) {
+	if j == nil {
+		return context.WithCancel(ctx)
+	}
+	ctx, j.abandon = context.WithCancelCause(ctx)
+	return ctx, func() { j.abandon(nil) }
+}
+
+// lockLost returns why the lock is lost, or nil while it is held.
+func (j *journal) lockLost() error {
+	if j == nil {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.lost
+}
 
 // started makes a new Token. It is saved by sending, before the first byte.
 func (j *journal) started(uri session.URI, restarts int) {
@@ -102,7 +142,7 @@ func (j *journal) started(uri session.URI, restarts int) {
 }
 
 // sending makes the Token durable, with the request that is about to be made.
-func (j *journal) sending(ctx context.Context, committed, to int64) error {
+func (j *journal) sending(ctx context.Context, committed, sent, to int64) error {
 	j.mu.Lock()
 	token := *j.token
 	token.Committed = committed
@@ -110,7 +150,7 @@ func (j *journal) sending(ctx context.Context, committed, to int64) error {
 	if !j.file.copied { // else it remains one whose bytes must be compared
 		token.Source = j.file.identity
 	}
-	if c, ok := j.file.sum.Nearest(j.file.sum.Offset()); ok && c.Offset > 0 {
+	if c, ok := j.newest(sent); ok && c.Offset > 0 {
 		j.token = withCheckpoint(token, c)
 	} else {
 		j.token = pruned(token)
@@ -120,24 +160,58 @@ func (j *journal) sending(ctx context.Context, committed, to int64) error {
 	return j.save(ctx)
 }
 
-// save writes the newest Token.
+// rejected notes that the service refused data at offset. It is saved with what
+// is saved next.
+func (j *journal) rejected(offset int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	token := *j.token
+	token.RejectedAt = offset + 1
+	j.token = &token
+}
+
+// newest returns the newest checksum of bytes that were sent. Bytes that were
+// only read may be others in a copy of the source.
+func (j *journal) newest(sent int64) (chunk.Checkpoint, bool) {
+	return j.file.sum.Nearest(min(j.file.sum.Offset(), sent))
+}
+
+// save writes the newest Token. It returns an error if the store has none, or
+// another process has the lock.
 func (j *journal) save(ctx context.Context) error {
 	j.saving.Lock()
 	defer j.saving.Unlock()
 	j.mu.Lock()
 	token := j.token
 	j.mu.Unlock()
-	if err := j.store.Save(ctx, token); err != nil {
+	err := j.store.Save(ctx, token)
+
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case err == nil:
+		j.exists, j.failing = true, false
+		return nil
+	case errors.Is(err, session.ErrInUse):
+		if j.lost == nil {
+			j.lost = err
+			j.abandon(err)
+		}
+		return err
+	case !j.exists:
 		return err
 	}
-	j.exists = true
+	if !j.failing && ctx.Err() == nil {
+		j.events.post(Event{Kind: Warning, Cause: "the upload continues, and its state cannot be saved: " + err.Error()})
+	}
+	j.failing = true
 	return nil
 }
 
-// hashed saves a checkpoint if one is due.
-func (j *journal) hashed() {
+// handed saves a checkpoint if one is due.
+func (j *journal) handed(sent int64) {
 	j.mu.Lock()
-	due := j.checkpoint(time.Now())
+	due := j.checkpoint(sent, time.Now())
 	j.mu.Unlock()
 	if due {
 		j.checkpoints().wake()
@@ -146,12 +220,12 @@ func (j *journal) hashed() {
 
 // checkpoint adds the newest checksum to the Token, if it is worth a save. j.mu
 // is held.
-func (j *journal) checkpoint(now time.Time) bool {
-	last, offset := lastCheckpoint(j.token), j.file.sum.Offset()
-	if !checkpointDue(offset, last, now.Sub(j.checked)) {
+func (j *journal) checkpoint(sent int64, now time.Time) bool {
+	last := lastCheckpoint(j.token)
+	if !checkpointDue(sent, last, now.Sub(j.checked)) {
 		return false
 	}
-	c, ok := j.file.sum.Nearest(offset)
+	c, ok := j.newest(sent)
 	if !ok || c.Offset <= last {
 		return false
 	}
@@ -161,25 +235,25 @@ func (j *journal) checkpoint(now time.Time) bool {
 
 func (j *journal) checkpoints() *checkpointWriter {
 	if j.writer == nil {
-		j.writer = newCheckpointWriter(func() error { return j.save(j.ctx) })
+		j.writer = newCheckpointWriter(func() { _ = j.save(j.ctx) })
 	}
 	return j.writer
 }
 
 // sent waits for the save of a checkpoint that is under way.
-func (j *journal) sent() error {
-	if j.writer == nil {
-		return nil
+func (j *journal) sent() {
+	if j.writer != nil {
+		j.writer.stop()
+		j.writer = nil
 	}
-	err := j.writer.stop()
-	j.writer = nil
-	return err
 }
 
 // discard deletes the Token, because its session is of no more use or the upload
 // is finished.
 func (j *journal) discard() error {
+	j.mu.Lock()
 	j.token, j.exists = nil, false
+	j.mu.Unlock()
 	return j.store.Delete(j.ctx, j.draft.ID)
 }
 
@@ -193,15 +267,14 @@ func (j *journal) close() {
 type checkpointWriter struct {
 	due  chan struct{} // holds at most one
 	done chan struct{}
-	err  error // of the last save; read after stop
 }
 
-func newCheckpointWriter(save func() error) *checkpointWriter {
+func newCheckpointWriter(save func()) *checkpointWriter {
 	w := &checkpointWriter{due: make(chan struct{}, 1), done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		for range w.due {
-			w.err = save()
+			save()
 		}
 	}()
 	return w
@@ -215,11 +288,10 @@ func (w *checkpointWriter) wake() {
 	}
 }
 
-// stop waits for the save under way and returns the error of the last one.
-func (w *checkpointWriter) stop() error {
+// stop waits for the save under way.
+func (w *checkpointWriter) stop() {
 	close(w.due)
 	<-w.done
-	return w.err
 }
 
 // linger is how long the store may take once the upload was cancelled.

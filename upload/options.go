@@ -54,6 +54,10 @@ type Options struct {
 	// [session.ErrSourceChanged]. One that changes during the call fails.
 	RestartChanged bool
 
+	// Restart makes a call of File discard a saved upload of the same file to
+	// the same destination, at the service too, and start over.
+	Restart bool
+
 	// Objects looks at the object at a destination. nil does it with one GET
 	// of the JSON API.
 	Objects Objects

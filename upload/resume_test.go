@@ -1,12 +1,16 @@
 package upload_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -283,7 +287,8 @@ func TestSourceChangesWhileSending(t *testing.T) {
 		{"truncated", func(path string) error { return os.Truncate(path, 1) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
+			// With a latency the observer has its turn before the next request.
+			inBubble(t, &fakegcs.Options{Latency: 10 * time.Millisecond}, func(w *world) {
 				path := w.file(data(20 * mib))
 				var once bool
 				up := w.uploader(func(o *upload.Options) {
@@ -318,8 +323,6 @@ func TestUselessTokens(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		spoil func(w *world, path, id string)
-		with  func(*upload.Options)
-		spec  upload.Spec
 	}{
 		{"damaged", func(w *world, path, id string) {
 			file := filepath.Join(w.dir, "state", id+".json")
@@ -330,21 +333,19 @@ func TestUselessTokens(t *testing.T) {
 			if err != nil {
 				w.t.Error(err)
 			}
-		}, nil, spec},
+		}},
 		{"empty", func(w *world, path, id string) {
 			if err := os.WriteFile(filepath.Join(w.dir, "state", id+".json"), nil, 0o600); err != nil {
 				w.t.Error(err)
 			}
-		}, nil, spec},
-		{"expired", func(w *world, path, id string) { time.Sleep(8 * 24 * time.Hour) }, nil, spec},
-		{"other options", func(w *world, path, id string) {}, nil, upload.Spec{Bucket: "bkt", Object: "obj", ContentType: "text/plain"}},
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				path := w.file(content)
 				first := w.interrupt(path, 15*mib)
 				tt.spoil(w, path, first.ID)
-				res, err := w.uploader().File(w.t.Context(), path, tt.spec)
+				res, err := w.uploader().File(w.t.Context(), path, spec)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -356,6 +357,235 @@ func TestUselessTokens(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestClockDoesNotDeleteTokens checks that a saved upload which looks expired is
+// resumed if the service still has it: the clock of this machine may have jumped.
+func TestClockDoesNotDeleteTokens(t *testing.T) {
+	for _, expired := range []bool{false, true} {
+		inBubble(t, nil, func(w *world) {
+			content := data(20 * mib)
+			path := w.file(content)
+			first := w.interrupt(path, 15*mib)
+			if expired {
+				time.Sleep(8 * 24 * time.Hour) // the server's clock, too
+			} else {
+				token, err := w.store.Load(w.t.Context(), first.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				token.Created = token.Created.Add(-8 * 24 * time.Hour)
+				if err := w.store.Save(w.t.Context(), token); err != nil {
+					t.Fatal(err)
+				}
+			}
+			res, err := w.uploader().File(w.t.Context(), path, spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.wantObject("obj", content)
+			if res.Resumed != !expired || w.saw(upload.Restarted) != count(expired) {
+				t.Errorf("expired %v: Resumed = %v, %d Restarted events\n%s", expired, res.Resumed, w.saw(upload.Restarted), w.trace())
+			}
+		})
+	}
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// TestOtherOptionsKeepTheSession checks that a run with an option missing resumes
+// as the first one began, one with another option is refused, and that Restart
+// discards the session, at the service too.
+func TestOtherOptionsKeepTheSession(t *testing.T) {
+	typed := func(s upload.Spec) upload.Spec { s.ContentType = "text/plain"; return s }
+	derived := func(s upload.Spec) upload.Spec { s.DefaultContentType = "image/png"; return s }
+	none := int64(0)
+	conditional := func(s upload.Spec) upload.Spec { s.IfGenerationMatch = &none; return s }
+	for _, tt := range []struct {
+		name          string
+		first, second func(upload.Spec) upload.Spec
+		want          string // in the error; "" if it resumes
+		contentType   string
+	}{
+		{"forgotten", typed, derived, "", "text/plain"},
+		{"derived", derived, derived, "", "image/png"},
+		{"the one that was derived", derived, func(s upload.Spec) upload.Spec { s.ContentType = "image/png"; return s }, "", "image/png"},
+		{"another", derived, typed, `content type "image/png", not "text/plain"`, "text/plain"},
+		{"a precondition", derived, conditional, `generation match "", not "0"`, "application/octet-stream"},
+		{"a precondition that is forgotten", conditional, typed, `content type "application/octet-stream", not "text/plain"`, "text/plain"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				content := data(20 * mib)
+				path := w.file(content)
+				stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 15 * mib}}
+				if err := w.srv.AddFaults(stall); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+				defer cancel()
+				if _, err := w.uploader().File(ctx, path, tt.first(spec)); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatal(err)
+				}
+				res, err := w.uploader().File(w.t.Context(), path, tt.second(spec))
+				if tt.want != "" {
+					if !errors.Is(err, session.ErrOptions) || !strings.Contains(err.Error(), tt.want) {
+						t.Fatalf("error = %v, want ErrOptions with %q", err, tt.want)
+					}
+					w.wantSaved(1)
+					res, err = w.uploader(func(o *upload.Options) { o.Restart = true }).File(w.t.Context(), path, tt.second(spec))
+					if !strings.Contains(w.trace(), "cancel  -> 499\n") {
+						t.Errorf("the old session is still open\n%s", w.trace())
+					}
+				}
+				if err != nil || res.Resumed != (tt.want == "") {
+					t.Errorf("%+v, %v", res, err)
+				}
+				w.wantObject("obj", content)
+				w.wantSaved(0)
+				if o, _ := w.srv.Object("bkt", "obj"); o.ContentType != tt.contentType {
+					t.Errorf("content type = %q, want %q", o.ContentType, tt.contentType)
+				}
+			})
+		})
+	}
+}
+
+// TestSmallFilesNeedNoStore checks that a file which goes in one request works
+// with a store that can do nothing, and takes no lock.
+func TestSmallFilesNeedNoStore(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(1000)
+		path := w.file(content)
+		if _, err := w.uploader(func(o *upload.Options) { o.Store = brokenStore{} }).File(w.t.Context(), path, spec); err != nil {
+			t.Error(err)
+		}
+		w.wantObject("obj", content)
+		if _, err := w.uploader(resumable, func(o *upload.Options) { o.Store = brokenStore{} }).File(w.t.Context(), w.file(data(9*mib)), spec); !errors.Is(err, os.ErrPermission) {
+			t.Errorf("a large file: %v, want the store's error", err)
+		}
+		entries, err := os.ReadDir(filepath.Join(w.dir, "state"))
+		if err != nil || len(entries) != 0 {
+			t.Errorf("the state directory has %v, %v", entries, err)
+		}
+	})
+}
+
+// brokenStore refuses everything.
+type brokenStore struct{}
+
+func (brokenStore) Load(context.Context, string) (*session.Token, error) {
+	return nil, os.ErrPermission
+}
+func (brokenStore) Save(context.Context, *session.Token) error   { return os.ErrPermission }
+func (brokenStore) List(context.Context) ([]string, error)       { return nil, os.ErrPermission }
+func (brokenStore) Delete(context.Context, string) error         { return os.ErrPermission }
+func (brokenStore) Lock(context.Context, string) (func(), error) { return nil, os.ErrPermission }
+
+// TestFullStateDiskDoesNotEndAnUpload checks that an upload whose state was saved
+// once continues with one warning, and that a later process can resume it: at an
+// offset that could not be saved, if the server's checksum shows that the bytes
+// are the source's, and else in a new session.
+func TestFullStateDiskDoesNotEndAnUpload(t *testing.T) {
+	content := data(9 * mib)
+	run := func(t *testing.T, opts *fakegcs.Options, ends bool, then func(w *world, path string)) {
+		inBubble(t, opts, func(w *world) {
+			path := w.file(content)
+			store := &fullStore{Store: w.store, left: 1}
+			if ends {
+				if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 3 * mib, To: 3*mib + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+			defer cancel()
+			_, err := w.uploader(func(o *upload.Options) { o.Store, o.ChunkSize = store, mib }).File(ctx, path, spec)
+			if ends != errors.Is(err, context.DeadlineExceeded) || !ends && err != nil {
+				t.Fatal(err)
+			}
+			if n := w.saw(upload.Warning); n != 1 {
+				t.Errorf("%d warnings, want one", n)
+			}
+			then(w, path)
+		})
+	}
+	t.Run("continues", func(t *testing.T) {
+		run(t, nil, false, func(w *world, path string) { w.wantObject("obj", content) })
+	})
+	for _, tt := range []struct {
+		name    string
+		opts    fakegcs.Options
+		resumes bool
+	}{
+		{"running hash", fakegcs.Options{RunningHash: true, NoMD5: true}, true},
+		{"MD5", fakegcs.Options{}, true},
+		{"no checksum", fakegcs.Options{NoMD5: true}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			run(t, &tt.opts, true, func(w *world, path string) {
+				res, err := w.uploader(func(o *upload.Options) { o.ChunkSize = mib }).File(w.t.Context(), path, spec)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				w.wantObject("obj", content)
+				if res.Resumed != tt.resumes || tt.resumes && res.ResumedFrom != 3*mib || w.saw(upload.Restarted) != count(!tt.resumes) {
+					t.Errorf("Resumed %v from %d, %d Restarted events\n%s", res.Resumed, res.ResumedFrom, w.saw(upload.Restarted), w.trace())
+				}
+			})
+		})
+	}
+	t.Run("other bytes", func(t *testing.T) {
+		run(t, &fakegcs.Options{RunningHash: true}, true, func(w *world, path string) {
+			now := bytes.Clone(content)
+			now[2*mib] ^= 1
+			if err := editQuietly(path, 2*mib); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.uploader(func(o *upload.Options) { o.ChunkSize = mib }).File(w.t.Context(), path, spec); err != nil {
+				t.Fatal(err)
+			}
+			w.wantObject("obj", now)
+		})
+	})
+}
+
+// fullStore is a store on a disk that is full after so many saves.
+type fullStore struct {
+	session.Store
+	mu   sync.Mutex
+	left int
+	err  error // ENOSPC if nil
+}
+
+func (f *fullStore) Save(ctx context.Context, token *session.Token) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.left--; f.left < 0 {
+		return &os.PathError{Op: "write", Path: "state", Err: cmp.Or[error](f.err, syscall.ENOSPC)}
+	}
+	return f.Store.Save(ctx, token)
+}
+
+// TestLostLockEndsTheRequest checks that an upload whose lock another process has
+// taken cancels the request under way, and leaves the saved upload alone.
+func TestLostLockEndsTheRequest(t *testing.T) {
+	inBubble(t, &fakegcs.Options{Rate: 8 << 20}, func(w *world) {
+		store := &fullStore{Store: w.store, left: 2, err: fmt.Errorf("%w by process 1", session.ErrInUse)}
+		start := time.Now()
+		res, err := w.uploader(func(o *upload.Options) { o.Store = store }).File(w.t.Context(), w.file(data(200*mib)), spec)
+		if !errors.Is(err, session.ErrInUse) || errors.Is(err, context.Canceled) {
+			t.Errorf("error = %v, want ErrInUse", err)
+		}
+		if took := time.Since(start); took > 5*time.Second || res.BytesSent > 40*mib {
+			t.Errorf("it went on for %v and sent %d bytes", took, res.BytesSent)
+		}
+		w.wantSaved(1)
+	})
 }
 
 // TestSessionLostBetweenRuns: the service forgot it, in each way it can.

@@ -39,8 +39,8 @@ type sessionLost struct {
 func (e *sessionLost) Error() string { return "session lost: " + e.cause }
 
 // perform makes one exchange.
-func (r *run) perform(ctx context.Context, step session.Kind) (session.Reply, error) {
-	switch step {
+func (r *run) perform(ctx context.Context, a session.Action) (session.Reply, error) {
+	switch a.Kind {
 	case session.Begin:
 		return r.start(ctx)
 	case session.Send:
@@ -48,9 +48,9 @@ func (r *run) perform(ctx context.Context, step session.Kind) (session.Reply, er
 	case session.Finish:
 		return r.finish(ctx)
 	case session.Check:
-		return r.stat(ctx)
+		return r.check(ctx, a.Fresh)
 	default:
-		return r.wire.query(ctx, r.uri), nil
+		return r.query(ctx, a.Fresh)
 	}
 }
 
@@ -93,16 +93,14 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 		r.state.Size = p.To
 		r.pos.size.Store(p.To)
 	}
-	if err := r.record.sending(ctx, r.state.Committed, p.To); err != nil {
+	if err := r.record.sending(ctx, r.state.Committed, r.pos.sent.Load(), p.To); err != nil {
 		return session.Reply{}, errors.Join(err, p.finish())
 	}
 	r.pos.sent.Store(p.From)
 	began := time.Now()
 	reply := r.transmit(ctx, p)
 	took := time.Since(began)
-	if err := r.record.sent(); err != nil {
-		r.events.post(Event{Kind: Warning, Cause: err.Error()})
-	}
+	r.record.sent()
 	r.tally.count(&r.pos, p.From, reply.Sent)
 	if err := p.finish(); err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)
@@ -123,8 +121,25 @@ func (r *run) transmit(ctx context.Context, p part) session.Reply {
 	if p.last {
 		return r.wire.finalize(ctx, r.uri, p.Range, p.crc32c, body)
 	}
-	body.hashed = r.record.hashed
+	body.record = r.record
 	return r.wire.put(ctx, r.uri, p.Range, r.content.total(), body)
+}
+
+// query asks how much is committed. An offset beyond what the earlier process of
+// an adopted session could save is believed if the checksum is the source's.
+func (r *run) query(ctx context.Context, fresh bool) (session.Reply, error) {
+	reply := r.wire.query(ctx, r.uri, fresh)
+	if !r.state.Adopted || reply.Status != 308 || reply.Committed <= r.state.Sent || reply.Committed > r.state.Size {
+		return reply, nil
+	}
+	same, err := samePrefix(ctx, r.content, reply)
+	if err != nil {
+		return reply, r.sourceFailed(ctx, err)
+	}
+	if same {
+		r.state.Sent = reply.Committed
+	}
+	return reply, nil
 }
 
 // finish ends a session that holds all bytes.
@@ -141,18 +156,15 @@ func (r *run) finish(ctx context.Context) (session.Reply, error) {
 // reports of the bytes with the source.
 func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Action, error) {
 	before := r.state
-	r.state.Replayable = r.content.replayable()
-	var action session.Action
-	r.state, action = session.Decide(r.state, reply)
+	action, err := r.decide(reply)
+	if err != nil {
+		return action, err
+	}
 
 	opened := reply.Op == session.OpStart && !reply.URI.IsZero()
 	if opened || action.Kind == session.Done || r.state.Committed > before.Committed {
 		// Not for a query that is answered while data is refused.
 		r.retry.succeeded()
-	}
-	r.pos.committed.Store(r.state.Committed)
-	if r.state.Restarts > before.Restarts {
-		return action, &sessionLost{state: r.state, next: action, cause: reply.Cause()}
 	}
 	if reply.Status != 308 || action.Kind == session.Fail {
 		return action, nil
@@ -170,10 +182,29 @@ func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Act
 	if r.state.Committed > before.Committed {
 		r.progressed()
 	}
-	if err := r.verify(ctx, reply); err != nil {
+	if r.state.Adopted && reply.Op == session.OpQuery && !action.Wait {
+		r.state.Adopted = false // from here on this process knows what was sent
+	}
+	if differs, err := r.verify(ctx, reply); differs != nil {
+		reply.Differs, reply.Err = true, differs
+		return r.decide(reply)
+	} else if err != nil {
 		return action, err
 	}
 	r.content.committed(r.state.Committed)
+	return action, nil
+}
+
+// decide asks the decision table what to do. Its error is a *[sessionLost].
+func (r *run) decide(reply session.Reply) (session.Action, error) {
+	restarts := r.state.Restarts
+	r.state.Replayable = r.content.replayable()
+	var action session.Action
+	r.state, action = session.Decide(r.state, reply)
+	r.pos.committed.Store(r.state.Committed)
+	if r.state.Restarts > restarts {
+		return action, &sessionLost{state: r.state, next: action, cause: action.Err.Cause()}
+	}
 	return action, nil
 }
 
@@ -186,23 +217,21 @@ func (r *run) progressed() {
 }
 
 // verify compares the server's checksum of what it holds with the source's, so
-// that damage is noticed at the first reply after it and not at the end.
-func (r *run) verify(ctx context.Context, reply session.Reply) error {
+// that damage is noticed at the first reply after it and not at the end. differs
+// reports a difference that is not the source's fault.
+func (r *run) verify(ctx context.Context, reply session.Reply) (differs, err error) {
 	offset := reply.Committed
 	if offset <= 0 || offset != r.state.Committed || offset == r.verified {
-		return nil
+		return nil, nil
 	}
-	compared, err := verifyPrefix(ctx, r.content, reply)
+	compared, differs, err := verifyPrefix(ctx, r.content, reply)
 	if compared {
 		r.verified = offset
 	}
-	if e, ok := errors.AsType[*session.Error](err); ok {
-		return r.retry.failure(e, nil)
-	}
 	if err != nil {
-		return r.sourceFailed(ctx, err)
+		return nil, r.sourceFailed(ctx, err)
 	}
-	return nil
+	return differs, nil
 }
 
 // sourceFailed is [transfer.sourceFailed]. A stream that failed can never be
@@ -218,7 +247,7 @@ func (r *run) sourceFailed(ctx context.Context, err error) error {
 type meter struct {
 	r      io.Reader
 	t      *transfer
-	hashed func() // called when more of the source was hashed; may be nil
+	record record // nil if nothing of this request is recorded
 	n      int64
 }
 
@@ -228,9 +257,9 @@ const flowing = 16 << 20
 
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
-	m.t.pos.sent.Add(int64(n))
-	if m.hashed != nil {
-		m.hashed()
+	sent := m.t.pos.sent.Add(int64(n))
+	if m.record != nil {
+		m.record.handed(sent)
 	}
 	if m.n += int64(n); m.n >= flowing && m.n-int64(n) < flowing {
 		m.t.retry.succeeded()

@@ -25,9 +25,9 @@ type transfer struct {
 // conversation is a way to make the object: in a single request ([insertion]) or
 // through a session ([run]).
 type conversation interface {
-	// perform makes the exchange that a step asks for. Its error is a local
+	// perform makes the exchange that an action asks for. Its error is a local
 	// one: of the source, of the store, or a precondition.
-	perform(ctx context.Context, step session.Kind) (session.Reply, error)
+	perform(ctx context.Context, a session.Action) (session.Reply, error)
 
 	// handleReply returns what to do after a reply.
 	handleReply(ctx context.Context, r session.Reply) (session.Action, error)
@@ -51,7 +51,7 @@ func (t *transfer) drive(ctx context.Context, c conversation, action session.Act
 		if ctx.Err() != nil {
 			return nil, t.interrupted(ctx, nil)
 		}
-		reply, err := c.perform(ctx, action.Kind)
+		reply, err := c.perform(ctx, action)
 		if err != nil {
 			return nil, err
 		}
@@ -83,14 +83,14 @@ func (t *transfer) interrupted(ctx context.Context, last error) error {
 	return newInterrupted(ctx, committed, sent, last)
 }
 
-// stat looks whether the object at the destination is the one that this upload
+// check looks whether the object at the destination is the one that this upload
 // makes.
-func (t *transfer) stat(ctx context.Context) (session.Reply, error) {
+func (t *transfer) check(ctx context.Context, fresh bool) (session.Reply, error) {
 	ours, err := t.content.whole(ctx)
 	if err != nil {
 		return session.Reply{}, t.sourceFailed(ctx, err)
 	}
-	r := t.wire.stat(ctx)
+	r := t.wire.look(ctx, fresh)
 	if o := r.Object; o != nil {
 		r.Ours = o.Size == t.content.total() && o.HasCRC32C && o.CRC32C == ours
 	}

@@ -2,6 +2,7 @@ package upload_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,17 +39,17 @@ func TestRefusals(t *testing.T) {
 		{"404 at start", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Do: status(404, "notFound")}, session.ErrNotFound, 1, 0},
 		{"403 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(403, "forbidden")}, session.ErrPermission, 3, 1},
 		{"401 in the middle, for ever", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Times: -1, Do: status(401, "authError")}, session.ErrCredentials, 0, 1},
-		{"400 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(400, "invalid")}, session.ErrContradiction, 3, 0},
-		{"413 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(413, "uploadTooLarge")}, session.ErrContradiction, 3, 0},
+		{"400 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(400, "invalid")}, session.ErrContradiction, 4, 1},
+		{"413 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(413, "uploadTooLarge")}, session.ErrContradiction, 4, 1},
 		{"499", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCancelled}}, session.ErrCancelled, 3, 0},
 		{"412 at the end", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: status(412, "conditionNotMet")}, session.ErrPrecondition, 0, 0},
 		{"410 around a 412", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectGone, Status: 412}}, session.ErrPrecondition, 0, 0},
-		{"corrupted on the way", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: lie(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
-		{"tail corrupted on the way", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: lie(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
+		{"corrupted on the way, every time", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Skip: 1, Do: lie(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
+		{"tail corrupted on the way, every time", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Times: -1, Do: lie(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
 		{"offset going back", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: lie(fakegcs.EffectWrongRange, -3*q)}, session.ErrContradiction, 0, 0},
 		{"offset beyond, for ever", fakegcs.Fault{Times: -1, Skip: 2, Do: lie(fakegcs.EffectWrongRange, 2*q)}, session.ErrForeignWriter, 0, 0},
 		{"another object at the end", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectWrongHash}}, session.ErrForeignWriter, 0, 0},
-		{"session lost four times", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}, session.ErrGone, 8, 0},
+		{"session lost four times", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}, session.ErrGone, 12, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{tt.plan}}, func(w *world) {
@@ -72,31 +73,32 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRunningHash: damage is noticed at the first reply after it.
+// TestRunningHash checks that damage is noticed at the first reply after it. A
+// file is sent again in a new session; a stream cannot be.
 func TestRunningHash(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		inBubble(t, &fakegcs.Options{RunningHash: true}, func(w *world) {
 			content := data(12*q + 1)
 			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}})
-			var err error
 			if stream {
-				_, err = w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec)
-			} else {
-				_, err = w.uploader(func(o *upload.Options) { o.ChunkSize = 2 * q }).File(w.t.Context(), w.file(content), spec)
+				_, err := w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec)
+				if !errors.Is(err, session.ErrChecksum) || strings.Count(w.trace(), "put ") != 2 {
+					t.Errorf("stream: error = %v, want ErrChecksum after the second part\n%s", err, w.trace())
+				}
+				w.wantNoObject("obj")
+				return
 			}
-			if !errors.Is(err, session.ErrChecksum) {
-				t.Errorf("stream %v: error = %v, want ErrChecksum", stream, err)
+			res, err := w.uploader(func(o *upload.Options) { o.ChunkSize = 2 * q }).File(w.t.Context(), w.file(content), spec)
+			if err != nil || w.saw(upload.Restarted) != 1 || res.BytesResent != 4*q {
+				t.Errorf("%+v, %v, want one new session after the second part\n%s", res, err, w.trace())
 			}
-			if n := len(w.srv.Requests()); n != 3 {
-				t.Errorf("stream %v: noticed after %d requests, want 3\n%s", stream, n, w.trace())
-			}
-			w.wantNoObject("obj")
+			w.wantObject("obj", content)
 		})
 	}
 }
 
-// TestRangeMD5: where the server reports only an MD5, a short prefix is compared
-// after a failure.
+// TestRangeMD5 checks that a short prefix is compared after a failure if the
+// server reports only an MD5.
 func TestRangeMD5(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(12*q + 1)
@@ -105,9 +107,89 @@ func TestRangeMD5(t *testing.T) {
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 2 * q}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
 		)
 		_, err := w.uploader(func(o *upload.Options) { o.ChunkSize = 2 * q }).File(w.t.Context(), w.file(content), spec)
-		if !errors.Is(err, session.ErrChecksum) || !strings.Contains(w.trace(), "query */* -> 200 bytes=0-524287\n") || strings.Contains(w.trace(), "finalize") {
-			t.Errorf("error = %v, want ErrChecksum at the query\n%s", err, w.trace())
+		if err != nil || !strings.Contains(w.trace(), "query */* -> 200 bytes=0-524287\nstart ") {
+			t.Errorf("error = %v, want a new session after the query\n%s", err, w.trace())
 		}
+		w.wantObject("obj", content)
+	})
+}
+
+// TestDamageAtTheEndStartsOver checks that a checksum which the service refuses
+// at the end costs a new session, and not the upload.
+func TestDamageAtTheEndStartsOver(t *testing.T) {
+	for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpFinalize} {
+		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
+			const size = 9 * mib
+			content := data(size)
+			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 100}})
+			res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
+			if err != nil || res.BytesSent != 2*size || w.saw(upload.Restarted) != 1 {
+				t.Errorf("%s: %+v, %v\n%s", op, res, err, w.trace())
+			}
+			w.wantObject("obj", content)
+			w.wantSaved(0)
+		})
+	}
+}
+
+// TestAnswersOfALoadBalancerKeepTheSession checks that committed bytes are not
+// given up for answers that are not the service's, however many there are.
+func TestAnswersOfALoadBalancerKeepTheSession(t *testing.T) {
+	for _, code := range []int{400, 404, 410, 413} {
+		for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize} {
+			inBubble(t, nil, func(w *world) {
+				content := data(9 * mib)
+				path := w.file(content)
+				html := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>no backend</html>"}
+				w.srv.AddFaults(
+					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
+					fakegcs.Fault{Match: fakegcs.Match{Op: op}, Skip: count(op == fakegcs.OpPut), Times: 2, Do: html},
+				)
+				res, err := w.uploader().File(w.t.Context(), path, spec)
+				if err != nil || res.BytesResent > 8*mib || w.saw(upload.Restarted) != 0 {
+					t.Errorf("%d to %s, twice: %+v, %v\n%s", code, op, res, err, w.trace())
+				}
+				w.wantObject("obj", content)
+			})
+		}
+		inBubble(t, nil, func(w *world) {
+			content := data(9 * mib)
+			path := w.file(content)
+			w.interrupt(path, 2*mib)
+			w.srv.AddFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>no backend</html>"}})
+			_, err := w.uploader().File(w.t.Context(), path, spec)
+			if !errors.Is(err, session.ErrBudget) || !strings.Contains(err.Error(), fmt.Sprint(code)) || !strings.Contains(err.Error(), "did not come from Cloud Storage") {
+				t.Errorf("%d for ever: %v", code, err)
+			}
+			w.wantSaved(1)
+			w.srv.ClearFaults()
+			if res, err := w.uploader().File(w.t.Context(), path, spec); err != nil || res.ResumedFrom != 2*mib {
+				t.Errorf("%d for ever, and then not: %+v, %v", code, res, err)
+			}
+		})
+	}
+}
+
+// TestRejectedDataKeepsTheToken checks that data which the service refuses, in a
+// session that is open, ends the run and keeps the saved upload. If the next run
+// meets the same, it starts a new session.
+func TestRejectedDataKeepsTheToken(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(9 * mib)
+		path := w.file(content)
+		w.interrupt(path, 2*mib)
+		refuse := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400, Reason: "invalid"}}
+		w.srv.AddFaults(refuse)
+		res, err := w.uploader().File(w.t.Context(), path, spec)
+		if !errors.Is(err, session.ErrContradiction) || !res.Resumable {
+			t.Errorf("%+v, %v", res, err)
+		}
+		w.wantSaved(1)
+		if res, err = w.uploader().File(w.t.Context(), path, spec); err != nil || w.saw(upload.Restarted) != 1 {
+			t.Errorf("the next run: %+v, %v\n%s", res, err, w.trace())
+		}
+		w.wantObject("obj", content)
+		w.wantSaved(0)
 	})
 }
 

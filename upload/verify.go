@@ -13,55 +13,80 @@ import (
 
 // verifyPrefix compares the checksum that a reply reports of the bytes before
 // r.Committed with the source's. It reports whether it could compare anything.
+// differs is what is wrong if the source is what it was; err, if it is not.
 //
 // The service reports an MD5, and since 2026 a CRC32C. The MD5 is not computed
 // while sending, because it costs more than all the rest. It is compared after a
 // query, if the prefix is short enough to be read again.
-func verifyPrefix(ctx context.Context, c content, r session.Reply) (compared bool, err error) {
+func verifyPrefix(ctx context.Context, c content, r session.Reply) (compared bool, differs, err error) {
 	offset := r.Committed
 	if r.RunningCRC32C != nil {
 		ours, ok := c.prefix(offset)
 		switch {
 		case !ok:
-			return true, nil
+			return true, nil, nil
 		case ours != *r.RunningCRC32C:
-			return true, prefixDiffers(ctx, c, r, "CRC32C")
+			differs, err = prefixDiffers(ctx, c, offset, "CRC32C")
+			return true, differs, err
 		}
 		c.proven()
-		return true, nil
+		return true, nil, nil
 	}
 	if r.Op != session.OpQuery || !r.HasRangeMD5 {
-		return false, nil
+		return false, nil, nil
 	}
 	head := c.head(ctx, offset)
 	if head == nil {
-		return false, nil
+		return false, nil, nil
 	}
-	h := md5.New()
-	switch n, err := io.Copy(h, head); {
-	case err != nil || n != offset:
-		return true, nil // the next to read these bytes reports what is wrong
-	case [16]byte(h.Sum(nil)) != r.RangeMD5:
-		return true, prefixDiffers(ctx, c, r, "MD5")
+	switch sum, err := md5Of(head, offset); {
+	case err != nil:
+		return true, nil, nil // the next to read these bytes reports what is wrong
+	case sum != r.RangeMD5:
+		differs, err = prefixDiffers(ctx, c, offset, "MD5")
+		return true, differs, err
 	}
 	c.proven()
-	return true, nil
+	return true, nil, nil
 }
 
-// prefixDiffers returns the error for a prefix whose checksum is not the
-// server's: the source's, if that has changed, or else a *[session.Error] that
-// blames the server.
-func prefixDiffers(ctx context.Context, c content, r session.Reply, what string) error {
+// md5Of returns the MD5 of n bytes.
+func md5Of(r io.Reader, n int64) ([md5.Size]byte, error) {
+	h := md5.New()
+	if _, err := io.CopyN(h, r, n); err != nil {
+		return [md5.Size]byte{}, err
+	}
+	return [md5.Size]byte(h.Sum(nil)), nil
+}
+
+// prefixDiffers returns what is wrong with a prefix whose checksum is not the
+// server's. It is an error of the source if that has changed.
+func prefixDiffers(ctx context.Context, c content, offset int64, what string) (differs, err error) {
 	if err := c.unchanged(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	if c.isCopy() {
-		return &copyDiffers{fmt.Errorf("%w: its first %d bytes are not those that the server holds", session.ErrSourceChanged, r.Committed)}
+		return nil, &copyDiffers{fmt.Errorf("%w: its first %d bytes are not those that the server holds", session.ErrSourceChanged, offset)}
 	}
-	return &session.Error{
-		Op: r.Op, Status: r.Status, Offset: r.Committed, Kind: session.ErrChecksum,
-		Err: fmt.Errorf("the %s of the first %d bytes at the server is not that of the source", what, r.Committed),
+	return fmt.Errorf("the %s of the first %d bytes at the server is not that of the source", what, offset), nil
+}
+
+// samePrefix reports whether the server's checksum of the bytes before
+// r.Committed shows that they are the source's. It reads them all, if it must.
+func samePrefix(ctx context.Context, c content, r session.Reply) (bool, error) {
+	f, ok := c.(*fileContent)
+	if !ok {
+		return false, nil
 	}
+	switch {
+	case r.RunningCRC32C != nil:
+		ours, err := f.crcOf(ctx, r.Committed)
+		return ours == *r.RunningCRC32C, err
+	case r.HasRangeMD5:
+		sum, err := md5Of(&headReader{ctx: ctx, f: f, end: r.Committed}, r.Committed)
+		return sum == r.RangeMD5, err
+	}
+	return false, nil
 }
 
 // copyDiffers is the error for a copy of a source that the server's checksum
@@ -71,7 +96,7 @@ type copyDiffers struct{ error }
 func (e *copyDiffers) Unwrap() error { return e.error }
 
 // verifyObject compares the finished object with the source. crc32c is that of
-// the source. The result describes the object as it was verified.
+// the source. The result is what the service reported.
 func verifyObject(o session.Object, spec Spec, size int64, crc32c uint32) (*session.Object, error) {
 	switch {
 	case o.Size != size:
@@ -83,7 +108,6 @@ func verifyObject(o session.Object, spec Spec, size int64, crc32c uint32) (*sess
 		return nil, fmt.Errorf("the session made gs://%s/%s", o.Bucket, o.Name)
 	}
 	o.Bucket, o.Name = spec.Bucket, spec.Object
-	o.CRC32C, o.HasCRC32C = crc32c, true
 	return &o, nil
 }
 

@@ -36,6 +36,7 @@ func (c *Client) Stat(ctx context.Context, spec upload.Spec) session.Reply {
 		reply.Object = &session.Object{
 			Bucket: attrs.Bucket, Name: attrs.Name, Generation: attrs.Generation, Metageneration: attrs.Metageneration,
 			Size: attrs.Size, CRC32C: attrs.CRC32C, HasCRC32C: true, ContentType: attrs.ContentType,
+			Created: attrs.Created,
 		}
 		return reply
 	}
@@ -43,12 +44,13 @@ func (c *Client) Stat(ctx context.Context, spec upload.Spec) session.Reply {
 	switch {
 	case isAPI:
 		reply.Status, reply.Message = apiErr.Code, apiErr.Message
+		reply.FromService = apiErr.Message != "" || apiErr.Header.Get("X-Guploader-Uploadid") != ""
 		if len(apiErr.Errors) > 0 {
 			reply.Reason = apiErr.Errors[0].Reason
 		}
 		reply.RetryAfter, _ = backoff.RetryAfter(apiErr.Header.Get("Retry-After"), time.Now())
 	case errors.Is(err, storage.ErrObjectNotExist), errors.Is(err, storage.ErrBucketNotExist):
-		reply.Status = http.StatusNotFound
+		reply.Status, reply.FromService = http.StatusNotFound, true
 	default:
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
