@@ -27,7 +27,7 @@ func (s *Server) compose(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	return jsonReply(http.StatusOK, q.shown(o).resource(q.base()))
+	return jsonReply(http.StatusOK, q.resource(o))
 }
 
 func (s *Server) composeObject(q *request) (*Object, *apiError) {

@@ -24,7 +24,7 @@ func (s *Server) patch(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	return jsonReply(http.StatusOK, q.shown(o).resource(q.base()).withheld(key))
+	return jsonReply(http.StatusOK, q.resource(o).withheld(key))
 }
 
 func (s *Server) patchObject(q *request, key *Encryption) (*Object, *apiError) {
@@ -148,11 +148,11 @@ func (s *Server) rewrite(q *request) *reply {
 	case q.xml:
 		return xmlReply(http.StatusOK, xmlCopyResult{ETag: `"` + o.Etag + `"`, LastModified: o.Updated.Format(time.RFC3339Nano)})
 	case q.rest[0] == "copyTo":
-		return jsonReply(http.StatusOK, q.shown(o).resource(q.base()))
+		return jsonReply(http.StatusOK, q.resource(o))
 	}
 	size := strconv.FormatInt(o.Size, 10)
 	return jsonReply(http.StatusOK, map[string]any{
-		"kind": "storage#rewriteResponse", "done": true, "objectSize": size, "totalBytesRewritten": size, "resource": q.shown(o).resource(q.base()),
+		"kind": "storage#rewriteResponse", "done": true, "objectSize": size, "totalBytesRewritten": size, "resource": q.resource(o),
 	})
 }
 
@@ -282,7 +282,7 @@ func (s *Server) restore(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	return jsonReply(http.StatusOK, q.shown(o).resource(q.base()).withheld(nil))
+	return jsonReply(http.StatusOK, q.resource(o).withheld(nil))
 }
 
 func (s *Server) restoreObject(q *request) (*Object, *apiError) {

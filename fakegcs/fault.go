@@ -50,8 +50,9 @@ type Effect string
 // all others must be zero.
 const (
 	// Answer Status and do nothing else; the request's body is read and
-	// thrown away, unless Early is set. [Status Reason Message Body
-	// ContentType RetryAfter Early]
+	// thrown away, unless Early is set. With Body, ContentType or Location the
+	// reply is that of a server in between, and has none of the service's marks.
+	// [Status Reason Message Body ContentType Location RetryAfter Early]
 	EffectStatus Effect = "status"
 	// Answer Status after keeping the bytes of the request up to the offset
 	// Bytes in the object, exactly. [as EffectStatus, Bytes]
@@ -78,6 +79,9 @@ const (
 	EffectLoseReply Effect = "lose-reply"
 	// Answer as usual and end the connection: HTTP/1.1 "Connection: close", HTTP/2 GOAWAY.
 	EffectGoAway Effect = "goaway"
+	// Answer as usual and close the connection For later, unannounced. A request
+	// that the client sends on it in the meantime is not read. HTTP/2: as goaway. [For]
+	EffectCloseAfter Effect = "close-after"
 
 	// Read nothing and answer nothing for For, then go on as usual. Without
 	// For: until the server is closed, or the client hangs up and the request
@@ -112,6 +116,8 @@ const (
 	EffectRewind Effect = "rewind"
 	// Lie about checksums in this reply: crc32c, md5, the running hash.
 	EffectWrongHash Effect = "wrong-hash"
+	// Leave the size out of the object in this reply.
+	EffectOmitSize Effect = "omit-size"
 	// Change one bit of the byte at Bytes of the body as it comes in. [Bytes]
 	EffectCorrupt Effect = "corrupt"
 	// The session dies: this and all later requests on it answer 410, whose
@@ -130,9 +136,13 @@ type Action struct {
 	// Reason is the JSON error's; empty takes the usual one of Status.
 	Reason  string
 	Message string
-	// Body, with ContentType (default text/html), replaces the JSON error.
+	// Body, with ContentType (default text/html), replaces the JSON error. A
+	// ContentType without a Body makes the body empty.
 	Body        string
 	ContentType string
+	// Location is sent as the header of that name, as it is. The body is then
+	// Body, even if that is empty.
+	Location string
 	// RetryAfter is sent as the header of that name. A duration with a plus
 	// sign ("+5s") becomes the HTTP date that far ahead; anything else is sent
 	// as it is.
@@ -151,6 +161,7 @@ type actionJSON struct {
 	Message     string `json:"message,omitempty"`
 	Body        string `json:"body,omitempty"`
 	ContentType string `json:"contentType,omitempty"`
+	Location    string `json:"location,omitempty"`
 	RetryAfter  string `json:"retryAfter,omitempty"`
 	Early       bool   `json:"early,omitempty"`
 	Bytes       int64  `json:"bytes,omitempty"`
@@ -159,7 +170,7 @@ type actionJSON struct {
 
 // MarshalJSON implements [json.Marshaler].
 func (a Action) MarshalJSON() ([]byte, error) {
-	j := actionJSON{a.Effect, a.Status, a.Reason, a.Message, a.Body, a.ContentType, a.RetryAfter, a.Early, a.Bytes, ""}
+	j := actionJSON{a.Effect, a.Status, a.Reason, a.Message, a.Body, a.ContentType, a.Location, a.RetryAfter, a.Early, a.Bytes, ""}
 	if a.For != 0 {
 		j.For = a.For.String()
 	}
@@ -172,7 +183,7 @@ func (a *Action) UnmarshalJSON(data []byte) error {
 	if err := decodeStrictly(data, &j, "do"); err != nil {
 		return err
 	}
-	*a = Action{j.Effect, j.Status, j.Reason, j.Message, j.Body, j.ContentType, j.RetryAfter, j.Early, j.Bytes, 0}
+	*a = Action{j.Effect, j.Status, j.Reason, j.Message, j.Body, j.ContentType, j.Location, j.RetryAfter, j.Early, j.Bytes, 0}
 	if j.For != "" {
 		d, err := time.ParseDuration(j.For)
 		if err != nil {
@@ -224,6 +235,7 @@ var effects = map[Effect]params{
 	EffectTruncateReply: {bytes: true},
 	EffectLoseReply:     {},
 	EffectGoAway:        {},
+	EffectCloseAfter:    {duration: true, needFor: true},
 	EffectStall:         {duration: true},
 	EffectStallBody:     {bytes: true, duration: true},
 	EffectStallReply:    {bytes: true, duration: true},
@@ -236,6 +248,7 @@ var effects = map[Effect]params{
 	EffectForeignWrite:  {bytes: true, needBytes: true},
 	EffectRewind:        {bytes: true, needBytes: true},
 	EffectWrongHash:     {},
+	EffectOmitSize:      {},
 	EffectCorrupt:       {bytes: true},
 	EffectGone:          {status: true},
 	EffectNotFound:      {},
@@ -276,10 +289,10 @@ func (f Fault) Validate() error {
 		return fmt.Errorf("do.status: %d is not between 200 and 599", d.Status)
 	case (d.Reason != "" || d.Message != "") && !p.status:
 		return fmt.Errorf("do: effect %q uses no reason and no message", d.Effect)
-	case (d.Body != "" || d.ContentType != "" || d.RetryAfter != "" || d.Early) && !p.body:
-		return fmt.Errorf("do: effect %q uses no body, contentType, retryAfter or early", d.Effect)
-	case d.Body != "" && (d.Reason != "" || d.Message != ""):
-		return errors.New("do.body: it replaces the JSON error that reason and message are for; give one or the other")
+	case (d.foreign() || d.RetryAfter != "" || d.Early) && !p.body:
+		return fmt.Errorf("do: effect %q uses no body, contentType, location, retryAfter or early", d.Effect)
+	case d.foreign() && (d.Reason != "" || d.Message != ""):
+		return errors.New("do: body, contentType and location replace the JSON error that reason and message are for; give one or the other")
 	case d.Bytes != 0 && !p.bytes:
 		return fmt.Errorf("do.bytes: effect %q does not use it", d.Effect)
 	case d.Bytes < 0 && !p.negative:
@@ -360,13 +373,21 @@ func (m Match) matches(q *request) bool {
 	return ok && (m.To == 0 || from < m.To) && (to < 0 || to > m.From)
 }
 
+// foreign reports whether the reply of a status fault is that of a server
+// between the client and the service.
+func (a *Action) foreign() bool { return a.Body != "" || a.ContentType != "" || a.Location != "" }
+
 // statusReply is the answer of a status fault.
 func (a *Action) statusReply(asXML bool, now time.Time) *reply {
 	var r *reply
-	if a.Body != "" {
+	if a.foreign() {
 		r = newReply(a.Status).set("Content-Type", "text/html; charset=UTF-8")
+		r.foreign = true
 		if a.ContentType != "" {
 			r.set("Content-Type", a.ContentType)
+		}
+		if a.Location != "" {
+			r.set("Location", a.Location)
 		}
 		r.body = []byte(a.Body)
 	} else {
@@ -389,7 +410,7 @@ func (a *Action) onConnection() bool {
 		return false
 	}
 	switch a.Effect {
-	case EffectReset, EffectClose, EffectCutReply, EffectLoseReply, EffectGoAway, EffectStallReply:
+	case EffectReset, EffectClose, EffectCutReply, EffectLoseReply, EffectGoAway, EffectCloseAfter, EffectStallReply:
 		return true
 	}
 	return false
@@ -407,6 +428,15 @@ func (q *request) shown(o *Object) *Object {
 		o.MD5[0] ^= 1
 	}
 	return o
+}
+
+// resource is o as the reply to q describes it.
+func (q *request) resource(o *Object) objectResource {
+	r := q.shown(o).resource(q.base())
+	if q.fault.is(EffectOmitSize) {
+		r.Size = nil
+	}
+	return r
 }
 
 // cause is the error that a status or gone fault stands for.

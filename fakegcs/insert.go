@@ -295,14 +295,13 @@ func (s *Server) insert(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	o = q.shown(o)
 	if q.xml {
 		r := newReply(http.StatusOK).set("Content-Type", "text/html; charset=UTF-8")
-		objectHeaders(r, o)
+		q.objectHeaders(r, o)
 		r.set("Content-Type", "text/html; charset=UTF-8")
 		return r
 	}
-	return jsonReply(http.StatusOK, o.resource(q.base()))
+	return jsonReply(http.StatusOK, q.resource(o))
 }
 
 func (s *Server) insertObject(q *request) (*Object, *apiError) {

@@ -163,7 +163,7 @@ func (s *Server) listObjects(q *request) *reply {
 	}
 	out := objectList{Kind: "storage#objects", Prefixes: p.prefixes}
 	for _, o := range p.objects {
-		out.Items = append(out.Items, q.shown(o).resource(q.base()).withheld(nil))
+		out.Items = append(out.Items, q.resource(o).withheld(nil))
 	}
 	if p.next != "" {
 		out.NextPageToken = pageToken(p.next)

@@ -115,6 +115,7 @@ type objectResource struct {
 	MediaLink string `json:"mediaLink"`
 	*Object
 	// They stand before those of Object, and can be left out.
+	Size   *int64  `json:"size,string,omitempty"`
 	CRC32C *CRC32C `json:"crc32c,omitempty"`
 	MD5    []byte  `json:"md5Hash,omitempty"`
 }
@@ -138,6 +139,7 @@ func (o *Object) resource(base string) objectResource {
 		SelfLink:  base + "/storage/v1/" + path,
 		MediaLink: base + "/download/storage/v1/" + path + "?generation=" + gen + "&alt=media",
 		Object:    o,
+		Size:      &o.Size,
 		CRC32C:    &o.CRC32C,
 		MD5:       o.MD5,
 	}

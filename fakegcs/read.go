@@ -24,11 +24,11 @@ func (s *Server) get(q *request) *reply {
 		return err.reply(q.xml)
 	case q.xml:
 		r := newReply(http.StatusOK)
-		objectHeaders(r, q.shown(v.Object))
+		q.objectHeaders(r, v.Object)
 		r.length = v.Size
 		return r
 	}
-	return jsonReply(http.StatusOK, q.shown(v.Object).resource(q.base()).withheld(key)).set("Etag", v.Etag)
+	return jsonReply(http.StatusOK, q.resource(v.Object).withheld(key)).set("Etag", v.Etag)
 }
 
 // lookup finds the generation that a request names and checks its
@@ -56,9 +56,10 @@ func (s *Server) lookup(q *request) (*version, *apiError) {
 	return v, nil
 }
 
-// objectHeaders are the headers with which object bytes come,
+// objectHeaders adds the headers that describe an object to the reply to q,
 // https://cloud.google.com/storage/docs/xml-api/reference-headers.
-func objectHeaders(r *reply, o *Object) {
+func (q *request) objectHeaders(r *reply, o *Object) {
+	o = q.shown(o)
 	r.set("Content-Type", o.ContentType)
 	for name, value := range map[string]string{
 		"Cache-Control": o.CacheControl, "Content-Disposition": o.ContentDisposition,
@@ -79,6 +80,9 @@ func objectHeaders(r *reply, o *Object) {
 	r.set("X-Goog-Stored-Content-Encoding", encoding)
 	r.set("X-Goog-Stored-Content-Length", strconv.FormatInt(o.Size, 10))
 	r.set("X-Goog-Storage-Class", o.StorageClass)
+	if q.fault.is(EffectOmitSize) {
+		r.header.Del("X-Goog-Stored-Content-Length")
+	}
 	if o.ComponentCount > 0 {
 		r.set("X-Goog-Component-Count", strconv.Itoa(o.ComponentCount))
 	}
@@ -104,7 +108,7 @@ func (s *Server) read(q *request) *reply {
 		return fail(err)
 	}
 	r := newReply(http.StatusOK)
-	objectHeaders(r, q.shown(v.Object))
+	q.objectHeaders(r, v.Object)
 	r.set("Accept-Ranges", "bytes")
 	from, to := int64(0), v.Size
 	unzip := v.ContentEncoding == "gzip" && !acceptsGzip(q.Header) && !strings.Contains(v.CacheControl, "no-transform")

@@ -20,6 +20,9 @@ type reply struct {
 	// stream, when set, replaces body; length is its size or -1.
 	stream io.ReadCloser
 	length int64
+	// foreign is set if the reply pretends to be that of a server between the
+	// client and the service.
+	foreign bool
 }
 
 func newReply(status int) *reply {
@@ -29,6 +32,11 @@ func newReply(status int) *reply {
 func (r *reply) set(key, value string) *reply {
 	r.header.Set(key, value)
 	return r
+}
+
+// mark adds the headers that the upload servers send with every reply.
+func (r *reply) mark(id string) *reply {
+	return r.set("X-Guploader-Uploadid", id).set("Server", "UploadServer")
 }
 
 // truncate leaves the first n bytes of the body, as if there were no more.

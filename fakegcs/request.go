@@ -271,6 +271,11 @@ func (q *request) base() string {
 	return scheme + "://" + q.Host
 }
 
+// toUploadServer reports whether an upload server answers the request.
+func (q *request) toUploadServer() bool {
+	return q.isSession() || q.op == OpStart || q.op == OpInsert || q.query.Has("upload_id")
+}
+
 // isSession tells whether the request goes to a session URI.
 func (q *request) isSession() bool {
 	switch q.op {

@@ -63,7 +63,7 @@ func escapePath(name string) string {
 
 func (s *Server) newSession(q *request) (*session, *apiError) {
 	u := &session{sum: newDigest(&s.buffers, !s.opts.NoMD5)}
-	u.ID = base64.RawURLEncoding.EncodeToString(randomBytes(48))
+	u.ID = newUploadID()
 	u.XML, u.Total, u.Created = q.xml, -1, s.now()
 	meta, want, err := s.newObject(q)
 	if err != nil {
@@ -94,6 +94,8 @@ func (s *Server) newSession(q *request) (*session, *apiError) {
 	return u, nil
 }
 
+func newUploadID() string { return base64.RawURLEncoding.EncodeToString(randomBytes(48)) }
+
 func randomBytes(n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails
@@ -102,7 +104,7 @@ func randomBytes(n int) []byte {
 
 // onSession finds the session of q and does what q asks of it.
 func (s *Server) onSession(q *request) *reply {
-	notFound := textReply(http.StatusNotFound, "Not Found").set("X-Guploader-Uploadid", q.upload)
+	notFound := textReply(http.StatusNotFound, "Not Found").mark(q.upload)
 	s.mu.Lock()
 	u := s.sessions[q.upload]
 	s.mu.Unlock()
@@ -351,7 +353,7 @@ func (s *Server) put(q *request, u *session) *reply {
 		}
 	}
 	if q.fault.is(EffectStatusAfter) {
-		return u.mark(q.fault.statusReply(false, s.now()))
+		return q.fault.statusReply(false, s.now())
 	}
 	end := q.contentRange.first + q.in.received.Load()
 	if n := q.contentRange.length(); n >= 0 && n != q.in.received.Load() || u.Total >= 0 && end > u.Total {

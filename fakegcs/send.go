@@ -1,11 +1,13 @@
 package fakegcs
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // sent is what really went out.
@@ -51,11 +53,9 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *lane,
 		drop(w, false)
 		return
 	}
+	s.date(w.Header())
 	for k, v := range rep.header {
 		w.Header()[k] = v
-	}
-	if f.is(EffectGoAway) {
-		w.Header().Set("Connection", "close")
 	}
 	length := rep.length
 	if rep.stream == nil && rep.length == 0 {
@@ -63,6 +63,12 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *lane,
 	}
 	if length >= 0 && rep.status != http.StatusNoContent && rep.status != http.StatusNotModified {
 		w.Header().Set("Content-Length", strconv.FormatInt(length, 10))
+	}
+	if f.is(EffectCloseAfter) && s.sendAndClose(w, q, rep, length, out) {
+		return
+	}
+	if f.is(EffectGoAway) || f.is(EffectCloseAfter) {
+		w.Header().Set("Connection", "close")
 	}
 	limit := int64(-1)
 	if f.is(EffectCutReply) {
@@ -90,6 +96,51 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *lane,
 		_ = http.NewResponseController(w).Flush() // what was sent is to arrive
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// sendAndClose sends the reply on the connection itself, which it closes
+// Action.For later. It reports false if there is no connection to itself: HTTP/2.
+func (s *Server) sendAndClose(w http.ResponseWriter, q *request, rep *reply, length int64, out *sent) bool {
+	header := w.Header()
+	conn, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return false
+	}
+	var body io.Reader = bytes.NewReader(rep.body)
+	if rep.stream != nil {
+		body = rep.stream
+	}
+	counted := &countingReader{Reader: body}
+	resp := &http.Response{
+		StatusCode: rep.status, ProtoMajor: 1, ProtoMinor: 1, Header: header,
+		ContentLength: length, Body: io.NopCloser(counted), Request: q.Request,
+	}
+	_ = resp.Write(rw) // the client may have gone
+	_ = rw.Flush()
+	out.status, out.reported, out.bytes = rep.status, rep.header.Get("Range"), counted.n
+	s.idle.Add(1)
+	go func() {
+		defer s.idle.Done()
+		timer := time.NewTimer(q.fault.For)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-s.ctx.Done():
+		}
+		_ = conn.Close()
+	}()
+	return true
+}
+
+type countingReader struct {
+	io.Reader
+	n int64
+}
+
+func (r *countingReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.n += int64(n)
+	return n, err
 }
 
 // heldWriter calls hold once, after left bytes and before the next.

@@ -48,6 +48,10 @@ type Options struct {
 	Rate, TotalRate int64
 	// Latency delays each reply.
 	Latency time.Duration
+	// ClockSkew is how far the server's clock is ahead of the machine's; a
+	// negative one is behind. It shows in the Date header of every reply and in
+	// the times of buckets and objects.
+	ClockSkew time.Duration
 	// KeepRequests is how many requests [Server.Requests] remembers. 0 means
 	// 10000, and -1 none.
 	KeepRequests int
@@ -103,6 +107,7 @@ func New(opts *Options) (*Server, error) {
 	case o.Rate < 0 || o.TotalRate < 0 || o.Latency < 0:
 		return nil, errors.New("fakegcs: Options: a negative rate or latency")
 	}
+	s.Advance(o.ClockSkew)
 	if err := s.AddFaults(o.Faults...); err != nil {
 		return nil, err
 	}
@@ -150,6 +155,9 @@ func (s *Server) now() time.Time {
 
 // Advance moves the server's clock forward, to make sessions expire.
 func (s *Server) Advance(d time.Duration) { s.ahead.Add(int64(d)) }
+
+// date sets the Date header by the server's clock.
+func (s *Server) date(h http.Header) { h.Set("Date", s.now().Format(http.TimeFormat)) }
 
 // AddFaults appends to the fault plan. It adds nothing when one of the faults
 // is not valid.
@@ -218,6 +226,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	q.in = s.newBody(w, r)
 	if !s.enter(q.in) {
+		s.date(w.Header())
 		http.Error(w, "the server is closed", http.StatusServiceUnavailable)
 		return
 	}
@@ -308,6 +317,13 @@ func (s *Server) answer(q *request) *reply {
 		if do, err := s.retry.take(q, r); err == nil { // else it is the answer
 			q.fault = do
 		}
+	}
+	if q.toUploadServer() && !r.foreign && r.header.Get("X-Guploader-Uploadid") == "" {
+		id := q.query.Get("upload_id")
+		if id == "" { // each request has an ID
+			id = newUploadID()
+		}
+		r.mark(id)
 	}
 	if q.fault.is(EffectTruncateReply) {
 		r.truncate(q.fault.Bytes)

@@ -250,21 +250,20 @@ func (s *Server) closedReplyLocked(q *request, u *session) *reply {
 
 // mark adds the headers that every answer of the upload servers has.
 func (u *session) mark(r *reply) *reply {
-	return r.set("X-Guploader-Uploadid", u.ID).set("Server", "UploadServer")
+	return r.mark(u.ID)
 }
 
 // finishedReply answers the object that the session has made. XML sessions
 // have it in headers and no body.
 func (s *Server) finishedReply(q *request, u *session) *reply {
-	o := q.shown(u.Object)
 	if u.XML {
 		r := newReply(http.StatusOK)
-		objectHeaders(r, o)
+		q.objectHeaders(r, u.Object)
 		r.set("Content-Type", "text/html; charset=UTF-8")
 		r.header.Del("Last-Modified")
 		return u.mark(r)
 	}
-	return u.mark(jsonReply(http.StatusOK, o.resource(q.base())))
+	return u.mark(jsonReply(http.StatusOK, q.resource(u.Object)))
 }
 
 // incompleteLocked is the 308: so many bytes are committed, go on from there.

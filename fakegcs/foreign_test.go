@@ -1,0 +1,244 @@
+package fakegcs_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+)
+
+// fault is a plan of one line.
+func fault(op fakegcs.Op, do fakegcs.Action) []fakegcs.Fault {
+	return []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Do: do}}
+}
+
+// A client believes a 404, 410 or 400 only if the service sent it. Each reply to
+// an upload request therefore carries the service's mark.
+func TestEveryUploadReplyIsMarked(t *testing.T) {
+	w := newWorld(t, nil)
+	gone := w.start("gone")
+	w.gcs.AddFaults(fault(fakegcs.OpQuery, fakegcs.Action{Effect: fakegcs.EffectGone})...)
+	w.do("PUT", gone, nil, "Content-Range: bytes */*")
+	cancelled := w.start("cancelled")
+	w.do("DELETE", cancelled, nil)
+	lost := w.start("lost")
+	w.gcs.AddFaults(fault(fakegcs.OpQuery, fakegcs.Action{Effect: fakegcs.EffectNotFound})...)
+	w.do("PUT", lost, nil, "Content-Range: bytes */*")
+	failing := w.start("failing")
+	w.gcs.AddFaults(fault(fakegcs.OpCancel, fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 500})...)
+
+	uri := w.start("x")
+	stripped := strings.Replace(uri, "uploadType=resumable", "", 1)
+	for _, test := range []struct {
+		method, target string
+		body           []byte
+		header         string
+		status         int
+	}{
+		{"PUT", gone, nil, "Content-Range: bytes */*", 410},
+		{"PUT", cancelled, nil, "Content-Range: bytes */*", 499},
+		{"PUT", lost, nil, "Content-Range: bytes */*", 404},
+		{"PUT", w.url + "/upload/storage/v1/b/bkt/o?uploadType=resumable&upload_id=none", nil, "Content-Range: bytes */*", 404},
+		{"DELETE", failing, nil, "", 500},
+		{"POST", stripped, nil, "", 405},
+		{"PUT", uri, nil, "Content-Range: nonsense", 400},
+		{"PUT", uri, data(9), "Content-Range: bytes */*", 400},
+		{"PUT", uri, data(9), "Content-Range: bytes 0-9/*", 400},
+		{"PUT", uri, data(9), "Content-Range: bytes 9-17/18", 503},
+		{"PUT", uri, nil, "Content-Range: bytes */*", 308},
+		{"PUT", uri, data(9), "Content-Range: bytes 0-8/9", 200},
+		{"POST", w.url + "/upload/storage/v1/b/nowhere-to-go/o?uploadType=resumable&name=x", nil, "", 404},
+		{"POST", w.url + "/upload/storage/v1/b/bkt/o?uploadType=media&name=x&ifGenerationMatch=7", nil, "", 412},
+		{"POST", w.url + "/upload/storage/v1/b/bkt/o?uploadType=media&name=x", nil, "", 200},
+	} {
+		var headers []string
+		if test.header != "" {
+			headers = append(headers, test.header)
+		}
+		a := w.do(test.method, test.target, test.body, headers...)
+		if a.StatusCode != test.status || a.Header.Get("X-GUploader-UploadID") == "" || a.Header.Get("Server") != "UploadServer" {
+			t.Errorf("%s %s %s = %d %v, want %d with the mark", test.method, test.target, test.header, a.StatusCode, a.Header, test.status)
+		}
+	}
+}
+
+// A fault can answer as a load balancer or a captive portal does: without the
+// service's marks and with the status, body and Location that it likes.
+func TestForeignRepliesAreNotMarked(t *testing.T) {
+	const page = "<html>not here</html>"
+	for _, test := range []struct {
+		do                   fakegcs.Action
+		body, kind, location string
+	}{
+		{fakegcs.Action{Status: 404, Body: page}, page, "text/html; charset=UTF-8", ""},
+		{fakegcs.Action{Status: 410, Body: page, ContentType: "text/plain"}, page, "text/plain", ""},
+		{fakegcs.Action{Status: 400, ContentType: "text/html"}, "", "text/html", ""},
+		{fakegcs.Action{Status: 302, Location: "http://portal.invalid/login"}, "", "text/html; charset=UTF-8", "http://portal.invalid/login"},
+		{fakegcs.Action{Status: 307, Location: "/elsewhere", Body: page}, page, "text/html; charset=UTF-8", "/elsewhere"},
+		{fakegcs.Action{Status: 308, Location: "ftp://other.invalid"}, "", "text/html; charset=UTF-8", "ftp://other.invalid"},
+	} {
+		test.do.Effect = fakegcs.EffectStatus
+		for _, op := range []fakegcs.Op{fakegcs.OpStart, fakegcs.OpPut, fakegcs.OpFinalize, fakegcs.OpQuery, fakegcs.OpCancel, fakegcs.OpInsert, fakegcs.OpGet} {
+			w := newWorld(t, &fakegcs.Options{Faults: fault(op, test.do)})
+			uri := w.url + "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x"
+			if op != fakegcs.OpStart {
+				uri = w.start("x")
+			}
+			var a answer
+			switch op {
+			case fakegcs.OpStart:
+				a = w.do("POST", uri, nil)
+			case fakegcs.OpPut:
+				a = w.do("PUT", uri, data(q), chunkRange(0, q, "*"))
+			case fakegcs.OpFinalize:
+				a = w.do("PUT", uri, data(q), chunkRange(0, q, "262144"))
+			case fakegcs.OpQuery:
+				a = w.do("PUT", uri, nil, "Content-Range: bytes */*")
+			case fakegcs.OpCancel:
+				a = w.do("DELETE", uri, nil)
+			case fakegcs.OpInsert:
+				a = w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=x", nil)
+			case fakegcs.OpGet:
+				a = w.do("GET", "/storage/v1/b/bkt/o/x", nil)
+			}
+			h := a.Header
+			if a.StatusCode != test.do.Status || a.body != test.body || h.Get("Content-Type") != test.kind || h.Get("Location") != test.location {
+				t.Errorf("%s %+v: %d %q %v", op, test.do, a.StatusCode, a.body, h)
+			}
+			if h.Get("X-GUploader-UploadID") != "" || h.Get("Server") != "" || h.Get("Date") == "" {
+				t.Errorf("%s %+v: headers %v", op, test.do, h)
+			}
+		}
+	}
+}
+
+// A connection that dies just after a reply takes the next request with it, and
+// nothing of that request is committed.
+func TestConnectionClosedAfterReply(t *testing.T) {
+	plan := fault(fakegcs.OpQuery, fakegcs.Action{Effect: fakegcs.EffectCloseAfter, For: 20 * time.Millisecond})
+	bubble(t, &fakegcs.Options{Faults: plan}, func(w *world) {
+		uri := w.start("x")
+		if a := w.do("PUT", uri, nil, "Content-Range: bytes */*"); a.StatusCode != 308 || a.Header.Get("X-GUploader-UploadID") == "" || a.Header.Get("Connection") != "" {
+			t.Errorf("the reply before: %d %v", a.StatusCode, a.Header)
+		}
+		sent := time.Now()
+		if a, err := w.put(uri, 0, 4*q, "*"); err == nil || time.Since(sent) != 20*time.Millisecond {
+			t.Errorf("the next request: %v, %v after %v", a.Response, err, time.Since(sent))
+		}
+		if got := w.committed(uri); got != "" {
+			t.Errorf("%q of it is committed", got)
+		}
+		if a, err := w.put(uri, 0, 4*q, "*"); err != nil || a.StatusCode != 308 {
+			t.Errorf("another connection: %v, %v", a.Response, err)
+		}
+		if requests := w.gcs.Requests(); len(requests) != 4 || requests[1].Fault != fakegcs.EffectCloseAfter || requests[1].Status != 308 {
+			t.Errorf("requests %+v", requests)
+		}
+	})
+}
+
+// The reply before the connection closes is complete, with its body.
+func TestCloseAfterSendsTheBody(t *testing.T) {
+	w := newWorld(t, &fakegcs.Options{Rate: 1 << 30, Faults: []fakegcs.Fault{{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectCloseAfter, For: time.Millisecond}}}})
+	w.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	if a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=x", data(3*q)); a.json(t)["size"] != "786432" {
+		t.Errorf("insert: %s", a.body)
+	}
+	if a := w.do("GET", "/bkt/x", nil); a.body != string(data(3*q)) {
+		t.Errorf("read: %d, %d bytes", a.StatusCode, len(a.body))
+	}
+	if a := w.do("HEAD", "/bkt/x", nil); a.StatusCode != 200 || a.ContentLength != 3*q {
+		t.Errorf("HEAD: %d %v", a.StatusCode, a.Header)
+	}
+	if a := w.do("DELETE", "/bkt/x", nil); a.StatusCode != 204 {
+		t.Errorf("DELETE: %d", a.StatusCode)
+	}
+}
+
+// Google's test bench leaves the size of an empty object out.
+func TestReplyWithoutSize(t *testing.T) {
+	omit := fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectOmitSize}}
+	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{omit}})
+	finished := w.do("PUT", w.start("x"), data(9), "Content-Range: bytes 0-8/9")
+	for name, a := range map[string]answer{
+		"finalize": finished,
+		"insert":   w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=y", data(9)),
+		"get":      w.do("GET", "/storage/v1/b/bkt/o/x", nil),
+	} {
+		m := a.json(t)
+		if _, has := m["size"]; has || a.StatusCode != 200 || m["generation"] == nil || m["crc32c"] != crc(data(9)) {
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+		}
+	}
+	if a := w.do("GET", "/storage/v1/b/bkt/o", nil); a.StatusCode != 200 || strings.Contains(a.body, `"size"`) {
+		t.Errorf("list: %d %s", a.StatusCode, a.body)
+	}
+	begun := w.do("POST", "/bkt/z", nil, "x-goog-resumable: start")
+	if a := w.do("PUT", begun.Header.Get("Location"), data(9)); a.StatusCode != 200 || a.Header.Get("X-Goog-Stored-Content-Length") != "" || a.Header.Get("X-Goog-Generation") == "" {
+		t.Errorf("XML: %d %v", a.StatusCode, a.Header)
+	}
+	w.gcs.ClearFaults()
+	if a := w.do("GET", "/storage/v1/b/bkt/o/x", nil); a.json(t)["size"] != "9" {
+		t.Errorf("without the fault: %s", a.body)
+	}
+}
+
+// The server's clock can be apart from the client's: the Date of every reply and
+// the times of objects are by the server's.
+func TestClockApart(t *testing.T) {
+	for _, skew := range []time.Duration{-26 * time.Hour, 90 * time.Second} {
+		bubble(t, &fakegcs.Options{ClockSkew: skew}, func(w *world) {
+			check := func(a answer) answer {
+				date, err := http.ParseTime(a.Header.Get("Date"))
+				if err != nil || !date.Equal(time.Now().Add(skew).Truncate(time.Second)) {
+					t.Errorf("%s %s: Date %q, %v; the machine has %v and the server is %v ahead", a.Request.Method, a.Request.URL, a.Header.Get("Date"), err, time.Now(), skew)
+				}
+				return a
+			}
+			uri := check(w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x", nil)).Header.Get("Location")
+			check(w.do("PUT", uri, data(q), chunkRange(0, q, "*")))
+			time.Sleep(time.Hour)
+			made := check(w.do("PUT", uri, data(q + 5)[q:], chunkRange(q, q+5, "262149"))).json(t)
+			want := time.Now().Add(skew).UTC().Format(time.RFC3339Nano)
+			if made["timeCreated"] != want || made["updated"] != want {
+				t.Errorf("created at %v, updated at %v, want %s", made["timeCreated"], made["updated"], want)
+			}
+			w.gcs.AddFaults(fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+				fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 502, Body: "bad gateway"}},
+				fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectCloseAfter, For: time.Millisecond}})
+			for range 4 {
+				check(w.do("GET", "/storage/v1/b/bkt/o/x", nil))
+				time.Sleep(time.Second)
+			}
+			check(w.do("GET", "/nowhere-to-go/x", nil))
+			check(w.do("GET", "/_fakegcs/stats", nil))
+			if err := w.gcs.Close(); err != nil {
+				t.Error(err)
+			}
+			check(w.do("GET", "/bkt/x", nil))
+		})
+	}
+}
+
+// Fields that an effect doesn't use are refused, so that a plan can't mean
+// something else than it says.
+func TestForeignFaultsAreValidated(t *testing.T) {
+	for _, test := range []struct{ plan, want string }{
+		{`[{"do":{"effect":"reset","location":"/x"}}]`, "uses no body"},
+		{`[{"do":{"effect":"status","status":302,"location":"/x","message":"m"}}]`, "replace the JSON error"},
+		{`[{"do":{"effect":"status","status":404,"contentType":"text/html","reason":"r"}}]`, "replace the JSON error"},
+		{`[{"do":{"effect":"close-after"}}]`, "do.for: missing"},
+		{`[{"do":{"effect":"omit-size","bytes":1}}]`, "do.bytes"},
+	} {
+		if _, err := fakegcs.ParseFaults(strings.NewReader(test.plan)); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", test.plan, err, test.want)
+		}
+	}
+	plan := `[{"do":{"effect":"status","status":307,"location":"https://other.invalid/"}},{"do":{"effect":"close-after","for":"15ms"}}]`
+	faults, err := fakegcs.ParseFaults(strings.NewReader(plan))
+	if err != nil || faults[0].Do.Location != "https://other.invalid/" || faults[1].Do.For != 15*time.Millisecond {
+		t.Errorf("%+v, %v", faults, err)
+	}
+}
