@@ -92,6 +92,10 @@ func parse(r *http.Request) *request {
 		q.query.Set("alt", "media")
 	case strings.HasPrefix(path, "/storage/v1/"):
 		path = strings.TrimPrefix(path, "/storage/v1/")
+	case path == "/b", strings.HasPrefix(path, "/b/"):
+		// Node's client puts this after STORAGE_EMULATOR_HOST. No bucket has so
+		// short a name.
+		path = strings.TrimPrefix(path, "/")
 	case path == "/batch/storage/v1", path == "/batch":
 		q.op = byMethod(q.Method, map[string]Op{"POST": OpBatch})
 		return q
@@ -255,7 +259,7 @@ func (q *request) misdirected() bool {
 	if q.op != OpUnknown || q.xml || q.Method != http.MethodPost || q.query.Has("upload_id") || !strings.HasSuffix(path, "/b/"+url.PathEscape(q.bucket)+"/o") {
 		return false
 	}
-	return q.query.Get("uploadType") == "" || strings.HasPrefix(path, "/storage/")
+	return q.query.Get("uploadType") == "" || strings.HasPrefix(path, "/storage/") || strings.HasPrefix(path, "/b/")
 }
 
 // base is the server's own URL as the client sees it, for the links in
