@@ -80,7 +80,8 @@
 //
 // Access control lists and IAM, notifications, HMAC keys, lifecycle rules,
 // signed URLs (a signature is neither needed nor checked), listing by matchGlob
-// and filter (501), gRPC, and CORS.
+// and filter, gRPC, and CORS. What the server doesn't implement it refuses with
+// 400, and names it once to Options.Logger.
 // Encryption keys are checked, but nothing is encrypted.
 //
 // It is known to differ in these: a new bucket has no soft delete, where the

@@ -66,7 +66,7 @@ func (c checksums) check(o *Object) *apiError {
 		return nil
 	}
 	if o.MD5 == nil {
-		return refuse(http.StatusNotImplemented, "notImplemented", "This server computes no MD5 (Options.NoMD5), so it can't check the one that was given.")
+		return errUnimplemented("checking an MD5 with Options.NoMD5")
 	}
 	if !bytes.Equal(c.md5, o.MD5) {
 		return refuse(http.StatusBadRequest, "badDigest", `Provided MD5 hash "%s" doesn't match calculated MD5 hash "%s".`,

@@ -38,7 +38,7 @@ func (q *request) listQuery() (listQuery, *apiError) {
 	}
 	for _, name := range []string{"matchGlob", "filter"} { // to leave them out would show too much
 		if p.Get(name) != "" {
-			return l, refuse(http.StatusNotImplemented, "notImplemented", "fakegcs does not implement listing by %s", name)
+			return l, errUnimplemented("listing by " + name)
 		}
 	}
 	if most != "" {

@@ -129,11 +129,10 @@ func (s *Server) read(q *request) *reply {
 	}
 	section, err := v.blob.section(from, to)
 	if err != nil {
-		e := errInternal(err)
 		if err == errDiscarded {
-			e.status, e.reason = http.StatusNotImplemented, "notImplemented"
+			return fail(errUnimplemented("reading objects in discard mode"))
 		}
-		return fail(e)
+		return fail(errInternal(err))
 	}
 	r.stream, r.length = &released{section, v.blob}, to-from
 	if unzip {

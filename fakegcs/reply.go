@@ -23,6 +23,7 @@ type reply struct {
 	// foreign is set if the reply pretends to be that of a server between the
 	// client and the service.
 	foreign bool
+	missing string // what the server would have to implement, see errUnimplemented
 }
 
 func newReply(status int) *reply {
@@ -98,7 +99,8 @@ type apiError struct {
 	status  int
 	reason  string // the JSON API's, or a more precise one: see jsonReason
 	message string
-	text    bool // the upload servers' form: text/plain instead of JSON
+	text    bool   // the upload servers' form: text/plain instead of JSON
+	missing string // see errUnimplemented
 }
 
 func (e *apiError) Error() string { return e.message }
@@ -157,6 +159,7 @@ func (e *apiError) reply(asXML bool) *reply {
 			Errors: []jsonErrorItem{{Message: e.message, Domain: domain(e.reason), Reason: jsonReason(e.reason)}},
 		}})
 	}
+	r.missing = e.missing
 	if e.status == http.StatusUnauthorized {
 		r.set("WWW-Authenticate", `Bearer realm="https://accounts.google.com/"`)
 	}

@@ -231,6 +231,7 @@ func (q *request) parseXML(path string) {
 	switch {
 	case q.query.Has("upload_id"):
 		q.parseSession()
+	case q.subresource() != "":
 	case q.bucket == "":
 		q.op = byMethod(q.Method, map[string]Op{"GET": OpBucketList})
 	case !slash || q.object == "":

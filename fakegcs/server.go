@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,11 +22,11 @@ type Options struct {
 	// CreateBuckets makes a bucket come into being when it is first named.
 	CreateBuckets bool
 	// Discard throws object bytes away and keeps sizes and checksums, for
-	// benchmarks. Reads of object bytes answer 501. Not together with Dir.
+	// benchmarks. Reads of object bytes are refused. Not together with Dir.
 	Discard bool
 	// NoMD5 leaves out MD5, which costs more than all else together: objects
 	// have no md5Hash, incomplete uploads no X-Range-MD5, and an upload that
-	// declares an MD5 is refused with 501.
+	// declares an MD5 is refused.
 	NoMD5 bool
 	// RunningHash adds x-goog-running-hash, the CRC32C of what is committed,
 	// to the answers of incomplete uploads. The service sends it at times, but
@@ -58,7 +57,8 @@ type Options struct {
 	// OnRequest, if set, is told of every request when it is over. It is
 	// called from many goroutines and must not block.
 	OnRequest func(Request)
-	// Logger gets warnings about the directory. nil discards them.
+	// Logger gets warnings: about the directory, and, once each, what clients ask
+	// for that the server doesn't implement. nil discards them.
 	Logger *slog.Logger
 }
 
@@ -74,6 +74,7 @@ type Server struct {
 	link    link
 	tokens  tokens
 	retry   retryTests
+	missing missing
 	ahead   atomic.Int64 // how far the clock was moved
 
 	ctx            context.Context // ends when Close is called
@@ -313,6 +314,9 @@ func (s *Server) answer(q *request) *reply {
 	if q.op == OpControl || r == hangup {
 		return r
 	}
+	if r.missing != "" && s.missing.first(r.missing) {
+		s.log.Warn("fakegcs: not implemented", "request", r.missing)
+	}
 	if q.fault == nil {
 		if do, err := s.retry.take(q, r); err == nil { // else it is the answer
 			q.fault = do
@@ -472,24 +476,4 @@ func (s *Server) delete(q *request) *reply {
 		return err.reply(q.xml)
 	}
 	return newReply(http.StatusNoContent)
-}
-
-// unknown refuses what the server does not offer, in a way that tells whether
-// the URL or the method is wrong.
-func (s *Server) unknown(q *request) *reply {
-	switch {
-	case q.misdirected():
-		// https://github.com/google/google-api-javascript-client/issues/200
-		return refuse(http.StatusBadRequest, "wrongUrlForUpload", "Upload requests must include an uploadType URL parameter and a URL path beginning with /upload/").reply(false)
-	case q.upload != "" || q.query.Has("upload_id"):
-		return refuse(http.StatusMethodNotAllowed, "methodNotAllowed", "Method Not Allowed").reply(q.xml)
-	case q.bucket != "" && len(q.rest) == 0:
-		if slices.Contains([]string{"GET", "PUT", "POST", "DELETE", "PATCH", "HEAD"}, q.Method) && q.query.Get("uploadType") != "" {
-			return invalid("Invalid upload type: '%s'.", q.query.Get("uploadType")).reply(q.xml)
-		}
-		return refuse(http.StatusMethodNotAllowed, "methodNotAllowed", "Method Not Allowed").reply(q.xml)
-	case q.bucket != "":
-		return refuse(http.StatusNotImplemented, "notImplemented", "fakegcs does not implement %s %s", q.Method, q.URL.Path).reply(q.xml)
-	}
-	return refuse(http.StatusNotFound, "notFound", "Not Found").reply(q.xml)
 }

@@ -1,7 +1,5 @@
 package fakegcs
 
-import "net/http"
-
 // Faults that change what a session holds behind the client's back, for good.
 
 // tamper lets such a fault act before q's operation is done. It does nothing
@@ -29,7 +27,7 @@ func (s *Server) tamper(q *request, u *session) *apiError {
 	}
 	switch {
 	case failed == errDiscarded:
-		return refuse(http.StatusNotImplemented, "notImplemented", "%v", failed)
+		return errUnimplemented("the effect rewind in discard mode")
 	case failed != nil:
 		return errInternal(failed)
 	}

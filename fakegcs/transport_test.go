@@ -137,13 +137,13 @@ func TestDiscard(t *testing.T) {
 	if a, err := w.put(uri, 2*q, 3*q+1, "786433"); err != nil || a.json(t)["crc32c"] != crc(data(3*q+1)) || a.json(t)["md5Hash"] != nil {
 		t.Errorf("%s %v", a.body, err)
 	}
-	if a := w.do("GET", "/bkt/x", nil); a.StatusCode != 501 || !strings.Contains(a.body, "discard mode") {
+	if a := w.do("GET", "/bkt/x", nil); a.StatusCode != 400 || !strings.Contains(a.body, "discard mode") {
 		t.Errorf("read: %d %s", a.StatusCode, a.body)
 	}
 	if _, err := w.gcs.ReadObject("bkt", "x"); err == nil {
 		t.Error("ReadObject gave something")
 	}
-	if a := w.do("PUT", w.start("y"), data(5), "X-Goog-Hash: md5=1B2M2Y8AsgTpgAmY7PhCfg=="); a.StatusCode != 501 {
+	if a := w.do("PUT", w.start("y"), data(5), "X-Goog-Hash: md5=1B2M2Y8AsgTpgAmY7PhCfg=="); a.StatusCode != 400 {
 		t.Errorf("an MD5 without MD5: %d", a.StatusCode)
 	}
 }

@@ -1,0 +1,105 @@
+package fakegcs
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// errUnimplemented refuses what Cloud Storage has and this server has not. The
+// status is 400: Google's clients retry a 501 until their context ends. The
+// server names what to its user.
+func errUnimplemented(what string) *apiError {
+	e := refuse(http.StatusBadRequest, "notImplemented", "This emulator does not implement %s.", what)
+	e.missing = what
+	return e
+}
+
+// missing names what clients asked for and the server doesn't implement, each
+// once.
+type missing struct {
+	mu    sync.Mutex
+	named map[string]bool
+}
+
+// maxMissing bounds the names: a client may send any.
+const maxMissing = 1000
+
+// first reports whether what was not named before.
+func (m *missing) first(what string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.named[what] || len(m.named) >= maxMissing {
+		return false
+	}
+	if m.named == nil {
+		m.named = map[string]bool{}
+	}
+	m.named[what] = true
+	return true
+}
+
+// subresources are the parts of a bucket or an object that the XML API names in
+// the query, https://cloud.google.com/storage/docs/xml-api/reference-methods,
+// without those that this server has.
+var subresources = []string{
+	"acl", "billing", "compose", "cors", "defaultObjectAcl", "delete", "encryption", "encryptionConfig", "legal-hold", "lifecycle", "location", "logging",
+	"object-lock", "policy", "retention", "storageClass", "tagging", "versioning", "versions", "website",
+}
+
+// subresource is the one that an XML API request names, or "".
+func (q *request) subresource() string {
+	i := slices.IndexFunc(subresources, func(name string) bool { return q.query.Has(name) && q.query.Get(name) == "" })
+	if i < 0 {
+		return ""
+	}
+	return subresources[i]
+}
+
+// kind describes what q asks for without the names of buckets, objects and the
+// like.
+func (q *request) kind() string {
+	segs := strings.Split(strings.Trim(q.URL.EscapedPath(), "/"), "/")
+	if q.xml {
+		path := "/*"
+		if len(segs) > 1 {
+			path = "/*/*"
+		}
+		if sub := q.subresource(); sub != "" {
+			path += "?" + sub
+		}
+		return q.Method + " " + path
+	}
+	first := slices.Index(segs, "v1") + 1 // none: 0
+	for i := first + 1; i < len(segs); i += 2 {
+		if segs[i-1] != "iam" { // else it is an operation
+			segs[i] = "*"
+		}
+	}
+	return q.Method + " /" + strings.Join(segs, "/")
+}
+
+// unknown refuses what is no operation of this server, in a way that tells
+// whether the URL or the method is wrong, or the server lacks something.
+func (s *Server) unknown(q *request) *reply {
+	switch {
+	case strings.HasPrefix(q.Header.Get("Content-Type"), "application/grpc"):
+		return errUnimplemented("gRPC").reply(false)
+	case q.misdirected():
+		// https://github.com/google/google-api-javascript-client/issues/200
+		return refuse(http.StatusBadRequest, "wrongUrlForUpload", "Upload requests must include an uploadType URL parameter and a URL path beginning with /upload/").reply(false)
+	case q.upload != "" || q.query.Has("upload_id"):
+		return refuse(http.StatusMethodNotAllowed, "methodNotAllowed", "Method Not Allowed").reply(q.xml)
+	case q.Method == http.MethodOptions, q.xml && (q.subresource() != "" || q.Method == http.MethodPost && q.object == ""):
+		return errUnimplemented(q.kind()).reply(q.xml)
+	case q.bucket != "" && len(q.rest) == 0:
+		if slices.Contains([]string{"GET", "PUT", "POST", "DELETE", "PATCH", "HEAD"}, q.Method) && q.query.Get("uploadType") != "" {
+			return invalid("Invalid upload type: '%s'.", q.query.Get("uploadType")).reply(q.xml)
+		}
+		return refuse(http.StatusMethodNotAllowed, "methodNotAllowed", "Method Not Allowed").reply(q.xml)
+	case q.bucket != "", strings.HasPrefix(q.URL.Path, "/storage/v1/projects/"), strings.HasPrefix(q.URL.Path, "/storage/v1/channels/"):
+		return errUnimplemented(q.kind()).reply(q.xml)
+	}
+	return refuse(http.StatusNotFound, "notFound", "Not Found").reply(q.xml)
+}

@@ -1,0 +1,80 @@
+package fakegcs_test
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"gcsup/fakegcs"
+)
+
+// text is a log that many goroutines may write.
+type text struct {
+	mu sync.Mutex
+	strings.Builder
+}
+
+func (l *text) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Builder.Write(p)
+}
+
+// Google's clients retry a 501 until their context ends. What the server does not
+// implement it refuses for good, and its user learns once what is missing.
+func TestUnimplementedIsRefusedAndNamedOnce(t *testing.T) {
+	for _, test := range []struct{ method, target, header, named string }{
+		{"GET", "/storage/v1/b/bkt/iam", "", "GET /storage/v1/b/*/iam"},
+		{"GET", "/storage/v1/b/bkt/iam/testPermissions?permissions=x", "", "GET /storage/v1/b/*/iam/testPermissions"},
+		{"GET", "/storage/v1/b/bkt/acl/allUsers", "", "GET /storage/v1/b/*/acl/*"},
+		{"PUT", "/b/bkt/o/a%2Fsecret/acl/allUsers", "", "PUT /b/*/o/*/acl/*"},
+		{"POST", "/storage/v1/b/bkt/lockRetentionPolicy", "", "POST /storage/v1/b/*/lockRetentionPolicy"},
+		{"POST", "/storage/v1/projects/mine/hmacKeys", "", "POST /storage/v1/projects/*/hmacKeys"},
+		{"GET", "/storage/v1/projects/mine/serviceAccount", "", "GET /storage/v1/projects/*/serviceAccount"},
+		{"GET", "/storage/v1/b/bkt/o?matchGlob=*", "", "listing by matchGlob"},
+		{"GET", "/bkt?lifecycle", "", "GET /*?lifecycle"},
+		{"PUT", "/bkt?cors", "", "PUT /*?cors"},
+		{"PUT", "/bkt/x?compose", "", "PUT /*/*?compose"},
+		{"GET", "/bkt/x?acl", "", "GET /*/*?acl"},
+		{"POST", "/bkt", "", "POST /*"},
+		{"OPTIONS", "/storage/v1/b/bkt/o", "", "OPTIONS /storage/v1/b/*/o"},
+		{"POST", "/google.storage.v2.Storage/BidiWriteObject", "Content-Type: application/grpc", "gRPC"},
+	} {
+		var log text
+		w := newWorld(t, &fakegcs.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		for range 3 {
+			var headers []string
+			if test.header != "" {
+				headers = append(headers, test.header)
+			}
+			a := w.do(test.method, test.target, nil, headers...)
+			if a.StatusCode != 400 || !strings.Contains(a.body, "does not implement "+test.named) || !strings.Contains(strings.ToLower(a.body), "notimplemented") {
+				t.Errorf("%s %s = %d %s, want a refusal that names %q", test.method, test.target, a.StatusCode, a.body, test.named)
+			}
+		}
+		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `request="`+test.named+`"`) && !strings.Contains(got, "request="+test.named) {
+			t.Errorf("%s %s: the log has %q", test.method, test.target, got)
+		}
+	}
+}
+
+// What is merely wrong is not called unimplemented.
+func TestWrongRequestsAreNotNamed(t *testing.T) {
+	var log text
+	w := newWorld(t, &fakegcs.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for _, test := range []struct {
+		method, target string
+		status         int
+	}{
+		{"GET", "/storage/v1/b/bkt/o/x", 404}, {"GET", "/nowhere-to-go/x", 404}, {"POST", "/storage/v1/b/bkt/o/x", 405},
+		{"POST", "/b/bkt/o", 400}, {"GET", "/storage/v1/b/bkt/o?fields=nonsense", 400}, {"PUT", "/storage/v1/b/bkt/storageLayout", 405},
+	} {
+		if a := w.do(test.method, test.target, nil); a.StatusCode != test.status {
+			t.Errorf("%s %s = %d %s, want %d", test.method, test.target, a.StatusCode, a.body, test.status)
+		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("the log has %s", log.String())
+	}
+}
