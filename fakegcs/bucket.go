@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// bucketResource is a bucket's metadata: of the API's resource the part that
-// uploads depend on, and labels.
+// bucketResource is a bucket's metadata: of the API's resource what the server
+// keeps.
 // https://cloud.google.com/storage/docs/json_api/v1/buckets#resource
 type bucketResource struct {
 	Kind                  string            `json:"kind"`
@@ -32,6 +32,13 @@ type bucketResource struct {
 	SoftDeletePolicy      *softDeletePolicy `json:"softDeletePolicy,omitempty"`
 	IamConfiguration      json.RawMessage   `json:"iamConfiguration,omitempty"` // kept as given
 	Labels                map[string]string `json:"labels,omitempty"`
+	Lifecycle             *lifecycle        `json:"lifecycle,omitempty"`
+	CORS                  []corsRule        `json:"cors,omitempty"`
+	Website               *website          `json:"website,omitempty"`
+	Billing               *billing          `json:"billing,omitempty"`
+	Logging               *logging          `json:"logging,omitempty"`
+	Encryption            *encryption       `json:"encryption,omitempty"`
+	RPO                   string            `json:"rpo,omitempty"`
 }
 
 type versioning struct {
@@ -111,8 +118,8 @@ func checkBucketName(name string) *apiError {
 	return nil
 }
 
-// configure applies the fields of a create or patch body to r. Fields that
-// uploads don't depend on are accepted and left out.
+// configure applies the fields of a create or patch body to r. It refuses those
+// that it would have to drop.
 func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil {
@@ -144,13 +151,13 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 			r.IamConfiguration = slices.Clone(raw)
 		case "versioning":
 			r.Versioning = nil
-			err = json.Unmarshal(raw, &r.Versioning)
+			err = decodeStrictly(raw, &r.Versioning, name)
 		case "retentionPolicy":
 			if string(raw) == "{}" { // changes nothing
 				break
 			}
 			r.RetentionPolicy = nil
-			if err = json.Unmarshal(raw, &r.RetentionPolicy); err == nil && r.RetentionPolicy != nil {
+			if err = decodeStrictly(raw, &r.RetentionPolicy, name); err == nil && r.RetentionPolicy != nil {
 				p := r.RetentionPolicy
 				if p.RetentionPeriod < 1 || p.RetentionPeriod > 3_155_760_000 { // https://cloud.google.com/storage/docs/bucket-lock
 					return invalid("Invalid retention period: %d. It must be 1 to 3155760000 seconds.", p.RetentionPeriod)
@@ -159,7 +166,7 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 			}
 		case "softDeletePolicy":
 			r.SoftDeletePolicy = nil
-			if err = json.Unmarshal(raw, &r.SoftDeletePolicy); err == nil && r.SoftDeletePolicy != nil {
+			if err = decodeStrictly(raw, &r.SoftDeletePolicy, name); err == nil && r.SoftDeletePolicy != nil {
 				r.SoftDeletePolicy.EffectiveTime = now
 			}
 		case "labels":
@@ -170,6 +177,41 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 			var labels map[string]*string
 			err = json.Unmarshal(raw, &labels)
 			r.Labels = merge(r.Labels, labels)
+		case "lifecycle":
+			if r.Lifecycle, err = merged(r.Lifecycle, raw, name); err != nil {
+				break
+			}
+			if refused := r.Lifecycle.check(); refused != nil {
+				return refused
+			}
+			if r.Lifecycle != nil && len(r.Lifecycle.Rule) == 0 {
+				r.Lifecycle = nil
+			}
+		case "cors":
+			r.CORS = nil
+			if err = decodeStrictly(raw, &r.CORS, name); err != nil {
+				break
+			}
+			if refused := checkCORS(r.CORS); refused != nil {
+				return refused
+			}
+		case "website":
+			r.Website, err = merged(r.Website, raw, name)
+		case "billing":
+			r.Billing, err = merged(r.Billing, raw, name)
+		case "logging":
+			r.Logging, err = merged(r.Logging, raw, name)
+		case "encryption":
+			r.Encryption, err = merged(r.Encryption, raw, name)
+		case "rpo":
+			r.RPO = ""
+			if err = json.Unmarshal(raw, &r.RPO); err == nil && r.RPO != "" && r.RPO != "DEFAULT" && r.RPO != "ASYNC_TURBO" {
+				return invalid("Invalid rpo '%s'. It must be DEFAULT or ASYNC_TURBO.", r.RPO)
+			}
+		default:
+			if refused := unkept("bucket", name, raw, bucketOutput, bucketMissing); refused != nil {
+				return refused
+			}
 		}
 		if err != nil {
 			return invalid("Invalid value for %s: %v", name, err)

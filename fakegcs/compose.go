@@ -10,6 +10,7 @@ import (
 const maxSources = 32
 
 type composeRequest struct {
+	Kind          string `json:"kind"`
 	SourceObjects []struct {
 		Name                string    `json:"name"`
 		Generation          int64Text `json:"generation"`
@@ -40,7 +41,7 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 		return nil, err
 	}
 	var ask composeRequest
-	if err := json.Unmarshal(body, &ask); err != nil {
+	if err := decodeStrictly(body, &ask); err != nil {
 		return nil, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
 	}
 	switch n := len(ask.SourceObjects); {

@@ -78,17 +78,21 @@
 //
 // # What it leaves out
 //
-// Access control lists and IAM, notifications, HMAC keys, lifecycle rules,
-// signed URLs (a signature is neither needed nor checked), listing by matchGlob
-// and filter, gRPC, and CORS. What the server doesn't implement it refuses with
-// 400, and names it once to Options.Logger.
-// Encryption keys are checked, but nothing is encrypted.
+// Access control lists and IAM, notifications, HMAC keys, signed URLs (a
+// signature is neither needed nor checked), listing by matchGlob and filter, and
+// gRPC. What the server doesn't implement it refuses with 400, and names it once
+// to Options.Logger. A field of a bucket or an object that it doesn't know is
+// refused as well.
+//
+// Lifecycle rules, CORS, website, logging and rpo are checked and kept, but nothing
+// acts on them. Encryption keys are checked, but nothing is encrypted.
 //
 // It is known to differ in these: a new bucket has no soft delete, where the
 // service's have seven days of it; a hold that was released is left out of the
 // metadata instead of being false; a default event-based hold can't be declined by
-// an upload; a bucket may be in any location; a request that is repeated with its
-// X-Goog-Gcs-Idempotency-Token acts again. What else it does is stated in
+// an upload; a bucket may be in any location; the owner of a bucket whose requester
+// pays has to name a project, too; an update (PUT) leaves what it doesn't name; a
+// request that is repeated with its X-Goog-Gcs-Idempotency-Token acts again. What else it does is stated in
 // package fakegcstest, with sources.
 //
 // # Virtual time

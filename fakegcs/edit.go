@@ -84,8 +84,8 @@ func (s *Server) patchObject(q *request, key *Encryption) (*Object, *apiError) {
 	return o, nil
 }
 
-// change applies the fields of a patch body that a caller may change; the rest
-// is ignored, as the service does.
+// change applies the fields of a patch body that a caller may change. Those that
+// only the service sets are ignored, as it does; others are refused.
 func (o *Object) change(body []byte) *apiError {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil {
@@ -123,12 +123,17 @@ func (o *Object) change(body []byte) *apiError {
 			}
 		case name == "retention" && string(raw) != "{}": // that changes nothing
 			o.Retention = nil
-			if err = json.Unmarshal(raw, &o.Retention); o.Retention != nil && *o.Retention == (Retention{}) {
+			if err = decodeStrictly(raw, &o.Retention, name); o.Retention != nil && *o.Retention == (Retention{}) {
 				o.Retention = nil // both fields null take it away
 			}
 		case name == "contexts":
 			o.Contexts = nil
 			err = json.Unmarshal(raw, &o.Contexts)
+		case name == "customTime", name == "retention": // nothing that changes
+		default:
+			if refused := unkept("object", name, raw, objectOutput, objectMissing); refused != nil {
+				return refused
+			}
 		}
 		if err != nil {
 			return invalid("Invalid value for %s: %v", name, err)

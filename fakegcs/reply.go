@@ -197,6 +197,8 @@ func jsonReason(reason string) string {
 	switch reason {
 	case "noBucket", "noUpload":
 		return "notFound"
+	case "userProjectMissing": // https://github.com/guardian/grid/issues/2588
+		return "required"
 	case "bucketAlreadyOwnedByYou", "bucketNotEmpty":
 		return "conflict"
 	case "invalidBucketName", "metadataTooLarge", "badDigest", "crcMismatch":
@@ -221,7 +223,7 @@ func xmlCode(reason string) string {
 	case "noUpload":
 		return "NoSuchUpload"
 	case "invalidPart", "invalidPartOrder", "entityTooSmall", "malformedCompleteMultipartUploadRequest", "badDigest", "crcMismatch",
-		"metadataTooLarge", "invalidBucketName", "bucketAlreadyOwnedByYou", "bucketNotEmpty", "objectUnderActiveHold", "retentionPolicyNotMet",
+		"metadataTooLarge", "userProjectMissing", "invalidBucketName", "bucketAlreadyOwnedByYou", "bucketNotEmpty", "objectUnderActiveHold", "retentionPolicyNotMet",
 		"customerEncryptionAlgorithmIsInvalid", "customerEncryptionKeyFormatIsInvalid", "customerEncryptionKeyIsIncorrect", "customerEncryptionKeySha256IsInvalid",
 		"resourceIsEncryptedWithCustomerEncryptionKey", "resourceNotEncryptedWithCustomerEncryptionKey":
 		return strings.ToUpper(reason[:1]) + reason[1:]

@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -458,14 +459,33 @@ type declared struct {
 	Object
 	CRC32C *CRC32C `json:"crc32c"`
 	MD5    []byte  `json:"md5Hash"`
-	Size   any     `json:"size"` // output only, as are the next ones: ignored
-	Etag   any     `json:"etag"`
 }
+
+// objectInput are the fields that the metadata of an upload may have.
+var objectInput = strings.Fields("bucket cacheControl contentDisposition contentEncoding contentLanguage contentType contexts crc32c customTime eventBasedHold kmsKeyName md5Hash metadata name " +
+	"retention storageClass temporaryHold")
 
 func decodeObject(data []byte) (*Object, checksums, *apiError) {
 	var d declared
 	if len(data) > 0 {
-		if err := json.Unmarshal(data, &d); err != nil {
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(data, &fields); err != nil {
+			return nil, checksums{}, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
+		}
+		for name, raw := range fields {
+			if slices.Contains(objectInput, name) {
+				continue
+			}
+			if err := unkept("object", name, raw, objectOutput, objectMissing); err != nil {
+				return nil, checksums{}, err
+			}
+			delete(fields, name)
+		}
+		kept, err := json.Marshal(fields)
+		if err == nil {
+			err = decodeStrictly(kept, &d)
+		}
+		if err != nil {
 			return nil, checksums{}, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
 		}
 	}

@@ -386,6 +386,12 @@ func (s *Server) respond(q *request) *reply {
 	if s.opts.RequireToken && !q.isSession() && !s.tokens.valid(bearer(q.Header), s.now()) {
 		return refuse(http.StatusUnauthorized, "authError", "Invalid Credentials").reply(q.xml)
 	}
+	if err := s.billed(q); err != nil {
+		if q.op == OpRead {
+			return err.mediaReply(q.xml)
+		}
+		return err.reply(q.xml)
+	}
 	fields := q.query.Get("fields")
 	if fields == "" || q.xml {
 		return s.operate(q)

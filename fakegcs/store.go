@@ -121,6 +121,9 @@ func (s *Server) publishUpload(o *Object, blob *sharedBlob, cond conditions, upl
 	if o.ContentType == "" {
 		o.ContentType = "application/octet-stream"
 	}
+	if b.Encryption != nil && o.KMSKeyName == "" && o.CustomerEncryption == nil {
+		o.KMSKeyName = b.Encryption.DefaultKMSKeyName
+	}
 	if b.DefaultEventBasedHold {
 		o.EventBasedHold = true
 	}

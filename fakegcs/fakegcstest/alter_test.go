@@ -49,14 +49,14 @@ func bare(prefix string) alter {
 	})
 }
 
-// unaware renames a member in JSON bodies of requests, so that it is ignored.
+// unaware renames a member in JSON bodies of requests to one that is ignored.
 func unaware(member string) alter {
 	return asked(func(r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			panic(err)
 		}
-		body = bytes.ReplaceAll(body, []byte(`"`+member+`"`), []byte(`"no`+member+`"`))
+		body = bytes.ReplaceAll(body, []byte(`"`+member+`"`), []byte(`"kind"`))
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	})
 }

@@ -53,6 +53,13 @@ func bucketCases() []Case {
 				bucket("GET", "", 200).match(text("storageClass", "NEARLINE"), text("metageneration", "3")),
 			},
 		}, {
+			Name: "bucket-configuration", Fact: "A bucket keeps its lifecycle rules, CORS, website and default hold.", Source: buckets + "#resource", None: true,
+			Bucket: `{"lifecycle":{"rule":[{"action":{"type":"Delete"},"condition":{"age":30}}]},"cors":[{"origin":["*"],"method":["GET"],"maxAgeSeconds":60}],"website":{"notFoundPage":"404.html"},"defaultEventBasedHold":true}`,
+			Steps: []Step{
+				bucket("GET", "", 200).match(field("age", "30"), field("maxAgeSeconds", "60"), text("notFoundPage", "404.html"), field("defaultEventBasedHold", "true")),
+				change("", `{"lifecycle":null,"website":{"mainPageSuffix":"index.html"}}`, 200).match(absent("age"), text("mainPageSuffix", "index.html"), text("notFoundPage", "404.html"), field("maxAgeSeconds", "60")),
+			},
+		}, {
 			Name: "bucket-patch-nothing", Fact: "A patch without fields leaves the metageneration alone.", Source: measured + "src/storage/fake_buckets.zig", Bucket: `{}`, None: true,
 			Steps: []Step{change("", `{}`, 200).match(text("metageneration", "1"))},
 		}, {

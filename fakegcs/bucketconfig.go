@@ -1,0 +1,255 @@
+package fakegcs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What a bucket can be configured to do. The server keeps all of it, and enforces
+// billing and encryption; nothing acts on lifecycle rules, answers preflight
+// requests, writes logs or serves a website.
+// https://cloud.google.com/storage/docs/json_api/v1/buckets#resource
+
+type billing struct {
+	RequesterPays bool `json:"requesterPays"`
+}
+
+type corsRule struct {
+	Origin         []string `json:"origin,omitempty"`
+	Method         []string `json:"method,omitempty"`
+	ResponseHeader []string `json:"responseHeader,omitempty"`
+	MaxAgeSeconds  *int32   `json:"maxAgeSeconds,omitempty"`
+}
+
+type encryption struct {
+	DefaultKMSKeyName string `json:"defaultKmsKeyName,omitempty"`
+}
+
+type logging struct {
+	LogBucket       string `json:"logBucket,omitempty"`
+	LogObjectPrefix string `json:"logObjectPrefix,omitempty"`
+}
+
+type website struct {
+	MainPageSuffix string `json:"mainPageSuffix,omitempty"`
+	NotFoundPage   string `json:"notFoundPage,omitempty"`
+}
+
+type lifecycle struct {
+	Rule []lifecycleRule `json:"rule,omitempty"`
+}
+
+type lifecycleRule struct {
+	Action struct {
+		Type         string `json:"type"`
+		StorageClass string `json:"storageClass,omitempty"`
+	} `json:"action"`
+	Condition lifecycleCondition `json:"condition"`
+}
+
+// lifecycleCondition has pointers where 0 and false are conditions, too.
+type lifecycleCondition struct {
+	Age                     *int32   `json:"age,omitempty"`
+	CreatedBefore           string   `json:"createdBefore,omitempty"`
+	CustomTimeBefore        string   `json:"customTimeBefore,omitempty"`
+	DaysSinceCustomTime     *int32   `json:"daysSinceCustomTime,omitempty"`
+	DaysSinceNoncurrentTime *int32   `json:"daysSinceNoncurrentTime,omitempty"`
+	IsLive                  *bool    `json:"isLive,omitempty"`
+	MatchesPattern          string   `json:"matchesPattern,omitempty"`
+	MatchesPrefix           []string `json:"matchesPrefix,omitempty"`
+	MatchesStorageClass     []string `json:"matchesStorageClass,omitempty"`
+	MatchesSuffix           []string `json:"matchesSuffix,omitempty"`
+	NoncurrentTimeBefore    string   `json:"noncurrentTimeBefore,omitempty"`
+	NumNewerVersions        *int32   `json:"numNewerVersions,omitempty"`
+}
+
+// Fields that a request may have and that change nothing: the service sets them.
+var (
+	bucketOutput = strings.Fields("etag generation hardDeleteTime id kind locationType metageneration name owner projectNumber satisfiesPZI satisfiesPZS selfLink softDeleteTime timeCreated updated")
+	objectOutput = strings.Fields("bucket componentCount crc32c customerEncryption etag generation hardDeleteTime id kind kmsKeyName md5Hash mediaLink metageneration name owner restoreToken " +
+		"retentionExpirationTime selfLink size softDeleteTime storageClass timeCreated timeDeleted timeFinalized timeStorageClassUpdated updated")
+)
+
+// Fields that the service has and this server has not. They may be given empty.
+var (
+	bucketMissing = strings.Fields("acl autoclass customPlacementConfig defaultObjectAcl hierarchicalNamespace ipFilter objectRetention")
+	objectMissing = strings.Fields("acl")
+)
+
+// unkept refuses a field of a resource of that kind unless it may be ignored.
+func unkept(kind, name string, raw json.RawMessage, output, missing []string) *apiError {
+	switch {
+	case slices.Contains(output, name):
+	case !slices.Contains(missing, name):
+		return invalid("There is no field '%s' of %ss, or this emulator does not know it.", name, kind)
+	case !empty(raw):
+		return errUnimplemented(fmt.Sprintf("the field '%s' of %ss", name, kind))
+	}
+	return nil
+}
+
+// empty reports whether a JSON value turns nothing on.
+func empty(raw json.RawMessage) bool {
+	var compact bytes.Buffer
+	if json.Compact(&compact, raw) != nil {
+		return false
+	}
+	switch compact.String() {
+	case "null", "[]", "{}", `""`, `{"enabled":false}`:
+		return true
+	}
+	return false
+}
+
+// merged is was with a patch: what the patch doesn't name stays, and a null takes
+// it away. The result is a new value, or nil if nothing is left. Fields that T
+// doesn't have are refused.
+func merged[T any](was *T, patch json.RawMessage, name string) (*T, error) {
+	var changes map[string]json.RawMessage
+	if err := decodeStrictly(patch, &changes, name); err != nil || changes == nil {
+		return nil, err
+	}
+	fields := map[string]json.RawMessage{}
+	if was != nil {
+		old, err := json.Marshal(was)
+		if err == nil {
+			err = json.Unmarshal(old, &fields)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for field, value := range changes {
+		if string(value) == "null" {
+			delete(fields, field)
+		} else {
+			fields[field] = value
+		}
+	}
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	all, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	is := new(T)
+	return is, decodeStrictly(all, is, name)
+}
+
+// check applies https://cloud.google.com/storage/docs/lifecycle.
+func (l *lifecycle) check() *apiError {
+	if l == nil {
+		return nil
+	}
+	if len(l.Rule) > 100 {
+		return invalid("A bucket can have at most 100 lifecycle rules, not %d.", len(l.Rule))
+	}
+	for i, rule := range l.Rule {
+		if err := rule.check(); err != nil {
+			return invalid("Lifecycle rule %d: %s", i+1, err.message)
+		}
+	}
+	return nil
+}
+
+func (r *lifecycleRule) check() *apiError {
+	a, c := r.Action, r.Condition
+	class, refused := storageClass(a.StorageClass)
+	if refused != nil {
+		return refused
+	}
+	switch a.Type {
+	case "SetStorageClass":
+		if class == "" {
+			return invalid("The action SetStorageClass requires a storageClass.")
+		}
+	case "Delete", "AbortIncompleteMultipartUpload":
+		if class != "" {
+			return invalid("The action %s takes no storageClass.", a.Type)
+		}
+	default:
+		return invalid("There is no action '%s'.", a.Type)
+	}
+	for _, name := range c.MatchesStorageClass {
+		if class, err := storageClass(name); err != nil || class == "" {
+			return invalid("There is no storage class '%s'.", name)
+		}
+	}
+	for _, date := range []string{c.CreatedBefore, c.CustomTimeBefore, c.NoncurrentTimeBefore} {
+		if _, err := time.Parse(time.DateOnly, date); date != "" && err != nil {
+			return invalid("'%s' is not a date such as 2026-01-31.", date)
+		}
+	}
+	for _, n := range []*int32{c.Age, c.DaysSinceCustomTime, c.DaysSinceNoncurrentTime, c.NumNewerVersions} {
+		if n != nil && *n < 0 {
+			return invalid("%d is negative.", *n)
+		}
+	}
+	fields, err := json.Marshal(c)
+	if err != nil {
+		return errInternal(err)
+	}
+	given := map[string]json.RawMessage{}
+	if err := json.Unmarshal(fields, &given); err != nil {
+		return errInternal(err)
+	}
+	if len(given) == 0 {
+		return invalid("It requires at least one condition.")
+	}
+	for name := range given {
+		if a.Type == "AbortIncompleteMultipartUpload" && name != "age" && name != "matchesPrefix" && name != "matchesSuffix" {
+			return invalid("The action %s takes the conditions age, matchesPrefix and matchesSuffix, not %s.", a.Type, name)
+		}
+	}
+	return nil
+}
+
+// checkCORS applies https://cloud.google.com/storage/docs/cross-origin.
+func checkCORS(rules []corsRule) *apiError {
+	for i, rule := range rules {
+		for _, method := range rule.Method {
+			switch method {
+			case "*", "GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS":
+			default:
+				return invalid("CORS rule %d: there is no method '%s'.", i+1, method)
+			}
+		}
+		if rule.MaxAgeSeconds != nil && *rule.MaxAgeSeconds < 0 {
+			return invalid("CORS rule %d: maxAgeSeconds is negative.", i+1)
+		}
+	}
+	return nil
+}
+
+// billed refuses a request to a bucket whose requester pays without a project to
+// bill, https://cloud.google.com/storage/docs/requester-pays. A session was paid
+// for when it was begun.
+func (s *Server) billed(q *request) *apiError {
+	if q.query.Get("userProject") != "" || q.Header.Get("X-Goog-User-Project") != "" || q.isSession() {
+		return nil
+	}
+	names := []string{q.bucket}
+	switch {
+	case q.op == OpBucketInsert, q.op == OpUnknown:
+		return nil
+	case q.op == OpRewrite && q.xml:
+		source, _, _ := strings.Cut(strings.TrimPrefix(q.Header.Get("x-goog-copy-source"), "/"), "/")
+		names = append(names, source)
+	case q.op == OpRewrite:
+		names = append(names, q.rest[2])
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		if b := s.buckets[name]; b != nil && b.Billing != nil && b.Billing.RequesterPays {
+			return refuse(http.StatusBadRequest, "userProjectMissing", "Bucket is a requester pays bucket but no user project provided.")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,282 @@
+package fakegcs_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+
+	"gcsup/fakegcs"
+)
+
+// configurations are bucket fields with a value each, as the service has them.
+var configurations = map[string]string{
+	"lifecycle": `{"rule":[{"action":{"type":"Delete"},"condition":{"age":0,"isLive":false,"matchesPrefix":["tmp/"]}},
+		{"action":{"type":"SetStorageClass","storageClass":"NEARLINE"},"condition":{"createdBefore":"2026-01-31","numNewerVersions":3,"matchesStorageClass":["STANDARD"]}}]}`,
+	"cors":                  `[{"origin":["https://example.com"],"method":["GET","*"],"responseHeader":["X-A"],"maxAgeSeconds":0},{"origin":["*"]}]`,
+	"website":               `{"mainPageSuffix":"index.html","notFoundPage":"404.html"}`,
+	"billing":               `{"requesterPays":true}`,
+	"defaultEventBasedHold": `true`,
+	"logging":               `{"logBucket":"logs","logObjectPrefix":"p"}`,
+	"encryption":            `{"defaultKmsKeyName":"projects/p/locations/us/keyRings/r/cryptoKeys/k"}`,
+	"rpo":                   `"ASYNC_TURBO"`,
+	"labels":                `{"a":"1"}`,
+	"versioning":            `{"enabled":true}`,
+}
+
+// equalJSON reports whether the two texts mean the same.
+func equalJSON(t *testing.T, a any, b string) bool {
+	t.Helper()
+	var want any
+	if err := json.Unmarshal([]byte(b), &want); err != nil {
+		t.Fatal(err)
+	}
+	return reflect.DeepEqual(a, want)
+}
+
+// What a bucket is given it keeps: in the reply, in GET and list, and in the
+// directory of a server that is started again.
+func TestBucketKeepsItsConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, &fakegcs.Options{Dir: dir})
+	const paid = "&userProject=p"
+	check := func(when string, m map[string]any, field, value string) {
+		t.Helper()
+		if !equalJSON(t, m[field], value) {
+			t.Errorf("%s: %s is %v, want %s", when, field, m[field], value)
+		}
+	}
+	var all []string
+	for field, value := range configurations {
+		all = append(all, `"`+field+`":`+value)
+	}
+	body := "{" + strings.Join(all, ",") + `,"name":"created"}`
+	created := w.do("POST", "/storage/v1/b?project=p", []byte(body))
+	if created.StatusCode != 200 {
+		t.Fatalf("create: %d %s", created.StatusCode, created.body)
+	}
+	for field, value := range configurations {
+		check("create", created.json(t), field, value)
+		check("get", w.do("GET", "/storage/v1/b/created?x"+paid, nil).json(t), field, value)
+		list := w.do("GET", "/storage/v1/b?project=p&prefix=created", nil).json(t)
+		check("list", asList(list["items"])[0].(map[string]any), field, value)
+		for _, method := range []string{"PATCH", "PUT"} {
+			set := w.do(method, "/storage/v1/b/bkt?x"+paid, []byte(`{"`+field+`":`+value+`}`))
+			check(method, set.json(t), field, value)
+			unset := w.do(method, "/storage/v1/b/bkt?x"+paid, []byte(`{"`+field+`":null}`))
+			if _, has := unset.json(t)[field]; has || unset.StatusCode != 200 {
+				t.Errorf("%s null: %d %s", method, unset.StatusCode, unset.body)
+			}
+		}
+	}
+	if err := w.gcs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w = newWorld(t, &fakegcs.Options{Dir: dir})
+	for field, value := range configurations {
+		check("after a restart", w.do("GET", "/storage/v1/b/created?x"+paid, nil).json(t), field, value)
+	}
+}
+
+// A patch of a configuration merges its members; a list is replaced.
+func TestBucketConfigurationIsMerged(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, test := range []struct{ patch, field, want string }{
+		{`{"website":{"mainPageSuffix":"a"}}`, "website", `{"mainPageSuffix":"a"}`},
+		{`{"website":{"notFoundPage":"b"}}`, "website", `{"mainPageSuffix":"a","notFoundPage":"b"}`},
+		{`{"website":{"mainPageSuffix":null}}`, "website", `{"notFoundPage":"b"}`},
+		{`{"website":{"notFoundPage":null}}`, "website", `null`},
+		{`{"lifecycle":{"rule":[{"action":{"type":"Delete"},"condition":{"age":1}}]}}`, "lifecycle", `{"rule":[{"action":{"type":"Delete"},"condition":{"age":1}}]}`},
+		{`{"lifecycle":{"rule":[{"action":{"type":"Delete"},"condition":{"age":2}}]}}`, "lifecycle", `{"rule":[{"action":{"type":"Delete"},"condition":{"age":2}}]}`},
+		{`{"lifecycle":{"rule":[]}}`, "lifecycle", `null`},
+		{`{"cors":[{"method":["GET"]}]}`, "cors", `[{"method":["GET"]}]`},
+		{`{"cors":[]}`, "cors", `null`},
+		{`{"billing":{"requesterPays":false}}`, "billing", `{"requesterPays":false}`},
+	} {
+		a := w.do("PATCH", "/storage/v1/b/bkt", []byte(test.patch))
+		if a.StatusCode != 200 || !equalJSON(t, a.json(t)[test.field], test.want) {
+			t.Errorf("%s: %d %s", test.patch, a.StatusCode, a.body)
+		}
+	}
+}
+
+// A field that the server would have to drop is refused, whole or inside
+// another, and changes nothing.
+func TestFieldsAreRefusedRatherThanDropped(t *testing.T) {
+	var log text
+	w := newWorld(t, &fakegcs.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=x", data(5))
+	rule := func(action, condition string) string {
+		return `{"lifecycle":{"rule":[{"action":` + action + `,"condition":` + condition + `}]}}`
+	}
+	buckets := []struct{ body, want string }{
+		{`{"livecycle":{}}`, "livecycle"},
+		{`{"lifecycle":{"rules":[]}}`, "rules"},
+		{rule(`{"type":"Delete"}`, `{}`), "at least one condition"},
+		{rule(`{"type":"Delete"}`, `{"aged":1}`), "aged"},
+		{rule(`{"type":"Delete"}`, `{"age":-1}`), "negative"},
+		{rule(`{"type":"Delete"}`, `{"age":"1 day"}`), "age"},
+		{rule(`{"type":"Delete"}`, `{"createdBefore":"tomorrow"}`), "tomorrow"},
+		{rule(`{"type":"Delete","storageClass":"NEARLINE"}`, `{"age":1}`), "no storageClass"},
+		{rule(`{"type":"SetStorageClass"}`, `{"age":1}`), "requires a storageClass"},
+		{rule(`{"type":"SetStorageClass","storageClass":"WARM"}`, `{"age":1}`), "Invalid storage class"},
+		{rule(`{"type":"AbortIncompleteMultipartUpload"}`, `{"isLive":true}`), "isLive"},
+		{rule(`{"type":"Burn"}`, `{"age":1}`), "Burn"},
+		{`{"cors":{}}`, "cors"},
+		{`{"cors":[{"methods":["GET"]}]}`, "methods"},
+		{`{"cors":[{"method":["FETCH"]}]}`, "FETCH"},
+		{`{"cors":[{"maxAgeSeconds":-1}]}`, "maxAgeSeconds"},
+		{`{"website":{"indexPage":"x"}}`, "indexPage"},
+		{`{"billing":{"requesterPays":"yes"}}`, "requesterPays"},
+		{`{"defaultEventBasedHold":"yes"}`, "defaultEventBasedHold"},
+		{`{"versioning":{"on":true}}`, "on"},
+		{`{"retentionPolicy":{"period":"1"}}`, "period"},
+		{`{"rpo":"SOMETIMES"}`, "SOMETIMES"},
+		{`{"autoclass":{"enabled":true}}`, "does not implement the field 'autoclass'"},
+		{`{"hierarchicalNamespace":{"enabled":true}}`, "hierarchicalNamespace"},
+		{`{"acl":[{"entity":"allUsers","role":"READER"}]}`, "acl"},
+	}
+	objects := []struct{ body, want string }{
+		{`{"contenttype":"x"}`, "contenttype"}, {`{"colour":"red"}`, "colour"}, {`{"retention":{"until":"x"}}`, "until"},
+		{`{"acl":[{"entity":"allUsers","role":"READER"}]}`, "does not implement the field 'acl' of objects"},
+	}
+	refused := func(a answer, want string) {
+		t.Helper()
+		if a.StatusCode != 400 || !strings.Contains(a.body, want) {
+			t.Errorf("%s %s: %d %s, want a refusal with %q", a.Request.Method, a.Request.URL, a.StatusCode, a.body, want)
+		}
+	}
+	before := w.do("GET", "/storage/v1/b/bkt", nil).body
+	for _, test := range buckets {
+		refused(w.do("PATCH", "/storage/v1/b/bkt", []byte(test.body)), test.want)
+		refused(w.do("PUT", "/storage/v1/b/bkt", []byte(test.body)), test.want)
+		refused(w.do("POST", "/storage/v1/b?project=p", []byte(`{"name":"another",`+test.body[1:])), test.want)
+	}
+	if after := w.do("GET", "/storage/v1/b/bkt", nil).body; after != before {
+		t.Errorf("the bucket was %s and is %s", before, after)
+	}
+	if a := w.do("GET", "/storage/v1/b/another", nil); a.StatusCode != 404 {
+		t.Errorf("a bucket was made: %s", a.body)
+	}
+	for _, test := range objects {
+		start := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=y", []byte(test.body), "Content-Type: application/json")
+		refused(start, test.want)
+		multipart := "--b\r\nContent-Type: application/json\r\n\r\n" + test.body + "\r\n--b\r\n\r\nbytes\r\n--b--"
+		refused(w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=multipart&name=y", []byte(multipart), "Content-Type: multipart/related; boundary=b"), test.want)
+		refused(w.do("PATCH", "/storage/v1/b/bkt/o/x", []byte(test.body)), test.want)
+		refused(w.do("POST", "/storage/v1/b/bkt/o/x/rewriteTo/b/bkt/o/y", []byte(test.body)), test.want)
+		compose := `{"destination":` + test.body + `,"sourceObjects":[{"name":"x"}]}`
+		refused(w.do("POST", "/storage/v1/b/bkt/o/y/compose", []byte(compose)), test.want)
+	}
+	refused(w.do("POST", "/storage/v1/b/bkt/o/y/compose", []byte(`{"sourceObjects":[{"name":"x","offset":1}]}`)), "offset")
+	if strings.Count(log.String(), "autoclass") != 1 {
+		t.Errorf("the log does not name the missing field once: %s", log.String())
+	}
+}
+
+// A client may send back the resource that it got, and what turns nothing on.
+func TestResourcesCanBeSentBack(t *testing.T) {
+	w := newWorld(t, nil)
+	w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=x", data(5))
+	for _, path := range []string{"/storage/v1/b/bkt", "/storage/v1/b/bkt/o/x"} {
+		m := w.do("GET", path, nil).json(t)
+		m["acl"], m["owner"] = []any{}, map[string]any{"entity": "user"}
+		body, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, method := range []string{"PUT", "PATCH"} {
+			if a := w.do(method, path, body); a.StatusCode != 200 {
+				t.Errorf("%s %s: %d %s", method, path, a.StatusCode, a.body)
+			}
+		}
+	}
+	if a := w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"autoclass":{"enabled": false},"acl":null}`)); a.StatusCode != 200 {
+		t.Errorf("empty fields: %d %s", a.StatusCode, a.body)
+	}
+}
+
+// A bucket with a default event-based hold puts it on what is made in it.
+func TestDefaultHoldIsPutOnNewObjects(t *testing.T) {
+	w := newWorld(t, nil)
+	w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"defaultEventBasedHold":true}`))
+	if a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=x", data(5)); a.json(t)["eventBasedHold"] != true {
+		t.Errorf("an object without the hold: %s", a.body)
+	}
+	if a := w.do("DELETE", "/storage/v1/b/bkt/o/x", nil); a.StatusCode != 403 {
+		t.Errorf("delete under the hold: %d", a.StatusCode)
+	}
+}
+
+// A bucket with a default KMS key names it on what is made in it.
+func TestDefaultKeyIsNamedOnNewObjects(t *testing.T) {
+	w := newWorld(t, nil)
+	w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"encryption":{"defaultKmsKeyName":"k"}}`))
+	for target, want := range map[string]string{"name=x": "k", "name=y&kmsKeyName=other": "other"} {
+		if a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&"+target, data(5)); a.json(t)["kmsKeyName"] != want {
+			t.Errorf("%s: %s", target, a.body)
+		}
+	}
+}
+
+// A request to a bucket whose requester pays has to say which project pays. A
+// session is paid for by the request that begins it.
+func TestRequesterPays(t *testing.T) {
+	w := newWorld(t, nil)
+	w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=x", data(5))
+	w.do("POST", "/storage/v1/b?project=p", []byte(`{"name":"other"}`))
+	w.do("POST", "/upload/storage/v1/b/other/o?uploadType=media&name=x", data(5))
+	if a := w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"billing":{"requesterPays":true}}`)); a.StatusCode != 200 {
+		t.Fatalf("patch: %d %s", a.StatusCode, a.body)
+	}
+	const message = "Bucket is a requester pays bucket but no user project provided."
+	for _, test := range []struct{ method, path, body string }{
+		{"GET", "/storage/v1/b/bkt", ""}, {"PATCH", "/storage/v1/b/bkt", "{}"}, {"GET", "/storage/v1/b/bkt/o", ""}, {"GET", "/storage/v1/b/bkt/storageLayout", ""},
+		{"GET", "/storage/v1/b/bkt/o/x", ""}, {"GET", "/storage/v1/b/bkt/o/x?alt=media", ""}, {"PATCH", "/storage/v1/b/bkt/o/x", "{}"},
+		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=y", "y"}, {"POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=y", ""},
+		{"POST", "/storage/v1/b/bkt/o/z/compose", `{"sourceObjects":[{"name":"x"}]}`},
+		{"POST", "/storage/v1/b/bkt/o/x/rewriteTo/b/other/o/y", "{}"}, {"POST", "/storage/v1/b/other/o/x/rewriteTo/b/bkt/o/y", "{}"},
+		{"GET", "/bkt/x", ""}, {"GET", "/bkt", ""}, {"DELETE", "/storage/v1/b/bkt/o/x", ""}, {"DELETE", "/storage/v1/b/bkt", ""},
+	} {
+		a := w.do(test.method, test.path, []byte(test.body))
+		if a.StatusCode != 400 || !strings.Contains(a.body, message) {
+			t.Errorf("%s %s without a project: %d %s", test.method, test.path, a.StatusCode, a.body)
+		}
+		if strings.HasPrefix(test.path, "/bkt") != strings.Contains(a.body, "<Code>UserProjectMissing</Code>") {
+			t.Errorf("%s %s without a project: %s", test.method, test.path, a.body)
+		}
+		separator := "?"
+		if strings.Contains(test.path, "?") {
+			separator = "&"
+		}
+		if test.method == "DELETE" {
+			continue
+		}
+		for name, paid := range map[string]answer{
+			"parameter": w.do(test.method, test.path+separator+"userProject=p", []byte(test.body)),
+			"header":    w.do(test.method, test.path, []byte(test.body), "X-Goog-User-Project: p"),
+		} {
+			if paid.StatusCode != 200 {
+				t.Errorf("%s %s with a project in a %s: %d %s", test.method, test.path, name, paid.StatusCode, paid.body)
+			}
+		}
+	}
+	copied := w.do("PUT", "/other/copied", nil, "x-goog-copy-source: bkt/x")
+	if copied.StatusCode != 400 || !strings.Contains(copied.body, "UserProjectMissing") {
+		t.Errorf("XML copy: %d %s", copied.StatusCode, copied.body)
+	}
+	uri := w.start("session", "X-Goog-User-Project: p")
+	if a := w.do("PUT", uri, data(5), "Content-Range: bytes 0-4/5"); a.StatusCode != 200 {
+		t.Errorf("data of a session: %d %s", a.StatusCode, a.body)
+	}
+	if a := w.do("GET", "/storage/v1/b?project=p", nil); a.StatusCode != 200 {
+		t.Errorf("list buckets: %d %s", a.StatusCode, a.body)
+	}
+	if a := w.do("PATCH", "/storage/v1/b/bkt?userProject=p", []byte(`{"billing":{"requesterPays":false}}`)); a.StatusCode != 200 {
+		t.Errorf("switch it off: %d %s", a.StatusCode, a.body)
+	}
+	if a := w.do("GET", "/bkt/x", nil); a.StatusCode != 200 {
+		t.Errorf("read when it is off: %d", a.StatusCode)
+	}
+}
