@@ -36,7 +36,7 @@ type sharedBlob struct {
 	blob
 	id     string // names it in the directory; "" in memory
 	refs   atomic.Int32
-	remove func() error // nil in memory
+	remove func() error // nil: there is nothing to do
 }
 
 func (b *sharedBlob) retain() *sharedBlob {
@@ -98,6 +98,14 @@ func (b *memBlob) section(from, to int64) (io.ReadCloser, error) {
 }
 
 func (b *memBlob) close() error { return nil }
+
+// drop gives up the bytes, however long the blob itself is still referred to. It
+// returns how many there were.
+func (b *memBlob) drop() int64 {
+	n := b.size()
+	b.segs, b.ends = nil, nil
+	return n
+}
 
 type memReader struct {
 	segs     [][]byte

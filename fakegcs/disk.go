@@ -218,7 +218,8 @@ func (s *Server) newBlob() (*sharedBlob, *apiError) {
 	case s.opts.Discard:
 		b.blob = &nullBlob{}
 	case s.disk == nil:
-		b.blob = &memBlob{}
+		bytes := &memBlob{}
+		b.blob, b.remove = bytes, func() error { s.memory.freed(bytes.drop()); return nil }
 	default:
 		b = s.disk.blob(hex.EncodeToString(randomBytes(16)), 0)
 	}

@@ -75,6 +75,7 @@ type Server struct {
 	tokens  tokens
 	retry   retryTests
 	missing missing
+	memory  memory
 	ahead   atomic.Int64 // how far the clock was moved
 
 	ctx            context.Context // ends when Close is called
@@ -143,6 +144,7 @@ func (s *Server) Close() error {
 	s.runMu.Unlock()
 	s.cancel()
 	s.idle.Wait()
+	s.memory.close()
 	if again {
 		return nil
 	}
