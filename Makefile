@@ -18,7 +18,7 @@ bench:
 	go test -run '^$$' -bench . -benchtime 3x ./upload/gcs
 
 # compat uploads to the emulator with other programs, kills them, and runs them
-# again: the official library, and of gcloud, gsutil and rclone those that are
+# again: the official library, and of gcloud, gsutil, rclone and Node.js those that are
 # installed. make compat CLIENT=rclone runs one, COMPAT_ALL=1 fails where one is
 # missing, and internal/compat/install-rclone.sh builds rclone.
 compat:

@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
-clients="gcsup official gcloud rclone gsutil live"
+clients="gcsup official gcloud rclone gsutil node live"
 if [ $# = 0 ]; then set -- $clients; fi
 for client; do
 	case " $clients " in
