@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -33,6 +34,10 @@ func newEmulator(std stdio) *cobra.Command {
 it is ready it prints one line, which makes clients use it:
 
   export STORAGE_EMULATOR_HOST=http://HOST:PORT
+
+Clients on this machine can use that address even if --addr names all addresses.
+What a client asks for and the emulator does not implement is refused with status
+400, and named once on standard error.
 
 It ends on SIGINT or SIGTERM. With --tls it makes a certificate authority of its
 own, and says on standard error where that is. It asks for no credentials, except
@@ -102,7 +107,7 @@ func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Option
 	opts := fakegcs.Options{
 		Dir: f.dir, CreateBuckets: f.createBuckets, Discard: f.discard, NoMD5: f.noMD5,
 		Latency: f.latency, Rate: int64(f.rate), TotalRate: int64(f.totalRate),
-		Logger:       slog.New(slog.NewTextHandler(std.err, nil)), // what went wrong with the directory
+		Logger:       slog.New(slog.NewTextHandler(std.err, nil)), // the directory, and what is not implemented
 		RequireToken: f.requireToken, RunningHash: f.runningHash, Query308: f.query308,
 	}
 	switch {
@@ -199,9 +204,9 @@ func readFaults(path string) ([]fakegcs.Fault, error) {
 
 // serveEmulator serves until ctx ends.
 func serveEmulator(ctx context.Context, std stdio, f emulatorFlags, opts fakegcs.Options) error {
-	ln, err := net.Listen("tcp", f.addr)
+	ln, err := listen(f.addr)
 	if err != nil {
-		return fmt.Errorf("emulator: %w", err)
+		return err
 	}
 	defer ln.Close()
 	e, err := newEmulated(opts)
@@ -210,10 +215,11 @@ func serveEmulator(ctx context.Context, std stdio, f emulatorFlags, opts fakegcs
 	}
 	files := &emulatorFiles{dir: f.dir}
 	defer files.remove()
-	url := "http://" + reachable(ln.Addr())
+	address := reachable(ln.Addr(), f.addr)
+	url := "http://" + address
 	if f.tls {
-		url = "https://" + reachable(ln.Addr())
-		ca, err := e.secure(files, f.http2, ln.Addr())
+		url = "https://" + address
+		ca, err := e.secure(files, f.http2, address)
 		if err != nil {
 			return errors.Join(err, e.close())
 		}
@@ -242,17 +248,33 @@ func serveEmulator(ctx context.Context, std stdio, f emulatorFlags, opts fakegcs
 	return errors.Join(err, e.close())
 }
 
-// reachable is an address that a client on this machine can use.
-func reachable(addr net.Addr) string {
+// listen listens on address. For an IPv4 address it listens on IPv4 alone, as the
+// user asked; the net package would listen on both for 0.0.0.0, and name the IPv6 one.
+func listen(address string) (net.Listener, error) {
+	network := "tcp"
+	host, _, err := net.SplitHostPort(address)
+	if ip, parseErr := netip.ParseAddr(host); err == nil && parseErr == nil && ip.Is4() {
+		network = "tcp4"
+	}
+	ln, err := net.Listen(network, address)
+	if err != nil {
+		return nil, fmt.Errorf("emulator: %w", err)
+	}
+	return ln, nil
+}
+
+// reachable returns an address that a client on this machine can use, for a
+// listener on all of them. It is IPv6 only if the user asked for that.
+func reachable(addr net.Addr, asked string) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
 		return addr.String()
 	}
-	host := "127.0.0.1"
-	if tcp.IP.To4() == nil {
-		host = "::1"
+	loopback := "127.0.0.1"
+	if host, _, err := net.SplitHostPort(asked); err == nil && strings.Contains(host, ":") {
+		loopback = "::1"
 	}
-	return net.JoinHostPort(host, fmt.Sprint(tcp.Port))
+	return net.JoinHostPort(loopback, strconv.Itoa(tcp.Port))
 }
 
 // emulated is an emulator with the HTTP server in front of it.
@@ -275,8 +297,8 @@ func newEmulated(opts fakegcs.Options) (*emulated, error) {
 
 // secure makes e speak TLS. It returns the file with the certificate of the
 // authority.
-func (e *emulated) secure(files *emulatorFiles, http2 bool, addr net.Addr) (ca string, err error) {
-	host, _, err := net.SplitHostPort(reachable(addr))
+func (e *emulated) secure(files *emulatorFiles, http2 bool, address string) (ca string, err error) {
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", fmt.Errorf("emulator: %w", err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -42,5 +43,34 @@ func TestRequestLog(t *testing.T) {
 		if err := json.Unmarshal([]byte(line.String()), &got); err != nil || got != test.request || strings.Count(line.String(), "\n") != 1 {
 			t.Errorf("JSON: %s, %v", line.String(), err)
 		}
+	}
+}
+
+// The address that is printed is one that a client on this machine can use, of the
+// kind that was asked for.
+func TestPrintedAddressCanBeUsed(t *testing.T) {
+	for asked, want := range map[string]string{
+		"0.0.0.0:0": "127.0.0.1", "127.0.0.1:0": "127.0.0.1", ":0": "127.0.0.1", "[::]:0": "::1", "[::1]:0": "::1",
+	} {
+		ln, err := listen(asked)
+		if want == "::1" && err != nil {
+			t.Logf("%s: no IPv6 here: %v", asked, err)
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", asked, err)
+			continue
+		}
+		address := reachable(ln.Addr(), asked)
+		if host, _, err := net.SplitHostPort(address); err != nil || host != want {
+			t.Errorf("%s: %s is printed, want the host %s", asked, address, want)
+		}
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Errorf("%s: %v", asked, err)
+		} else {
+			conn.Close()
+		}
+		ln.Close()
 	}
 }
