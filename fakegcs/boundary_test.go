@@ -257,6 +257,28 @@ func TestBodyBeyondTotal(t *testing.T) {
 	}
 }
 
+// A total that differs from an earlier one is refused, and the upload can be
+// finished with the first. No source describes what the service does, so this is
+// no fact of package fakegcstest.
+func TestTotalCannotChange(t *testing.T) {
+	w := newWorld(t, nil)
+	uri := w.start("x")
+	if a, err := w.put(uri, 0, q, "524288"); err != nil || a.StatusCode != 308 {
+		t.Fatalf("the first chunk: %v, %v", a.Response, err)
+	}
+	for _, total := range []string{"786432", "262145"} {
+		if a := w.do("PUT", uri, data(q), "Content-Range: bytes 262144-524287/"+total); a.StatusCode != 400 || a.Header.Get("X-GUploader-UploadID") == "" {
+			t.Errorf("a total of %s: %d %s", total, a.StatusCode, a.body)
+		}
+		if got := w.committed(uri); got != "bytes=0-262143" {
+			t.Errorf("after a total of %s %q is committed", total, got)
+		}
+	}
+	if a, err := w.put(uri, q, 2*q, "524288"); err != nil || a.StatusCode != 200 {
+		t.Errorf("the first total: %v, %v", a.Response, err)
+	}
+}
+
 // Checksums of the first request and of the last one both have to be right.
 func TestChecksumsOfBothRequests(t *testing.T) {
 	good, bad := crc(data(9)), crc(data(8))

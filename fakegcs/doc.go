@@ -87,6 +87,10 @@
 // Lifecycle rules, CORS, website, logging and rpo are checked and kept, but nothing
 // acts on them. Encryption keys are checked, but nothing is encrypted.
 //
+// A total in Content-Range that differs from that of an earlier request is refused
+// with 400. What the service does then is not documented, and nobody has recorded
+// it; Google's test bench compares a total only with X-Upload-Content-Length.
+//
 // It is known to differ in these: a new bucket has no soft delete, where the
 // service's have seven days of it; a hold that was released is left out of the
 // metadata instead of being false; a default event-based hold can't be declined by
