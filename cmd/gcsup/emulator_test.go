@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"net"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,31 @@ func TestRequestLog(t *testing.T) {
 		if err := json.Unmarshal([]byte(line.String()), &got); err != nil || got != test.request || strings.Count(line.String(), "\n") != 1 {
 			t.Errorf("JSON: %s, %v", line.String(), err)
 		}
+	}
+}
+
+// What a client asks for in vain is named on standard error, once.
+func TestUnimplementedIsNamedOnStandardError(t *testing.T) {
+	var stderr strings.Builder
+	f := emulatorFlags{addr: "127.0.0.1:0", createBuckets: true}
+	opts, err := f.options(stdio{err: &stderr}, pflag.NewFlagSet("", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := newEmulated(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.close()
+	for range 2 {
+		reply := httptest.NewRecorder()
+		e.http.Handler.ServeHTTP(reply, httptest.NewRequest("GET", "/storage/v1/b/demo/iam", nil))
+		if reply.Code != 400 {
+			t.Errorf("status %d: %s", reply.Code, reply.Body)
+		}
+	}
+	if got := stderr.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `msg="fakegcs: not implemented" request="GET /storage/v1/b/*/iam"`) {
+		t.Errorf("standard error has %q", got)
 	}
 }
 
