@@ -27,14 +27,18 @@ type stdio struct {
 	out, err io.Writer
 }
 
-// run executes one command line and returns its exit code. The first SIGINT
-// or SIGTERM cancels the command, which then ends in order; the second one
-// does not wait for that.
+// run executes one command line and returns its exit code. The first SIGINT,
+// SIGTERM or SIGHUP cancels the command, which then ends in order; the second one
+// does not wait for that. A SIGHUP that was ignored at the start, as nohup does it,
+// stays ignored.
 func run(args []string, std stdio) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	defer signal.Stop(signals)
 
 	// A reader of our output that goes away must not take the upload with it;

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 //	same-object gs://B/O FILE      the emulator has an object of exactly these bytes
 //	no-object gs://B/O             the emulator has no such object
 //	begin NAME REGEXP COMMAND...   start a command, wait until a line of its standard output matches
-//	signal NAME SIGNAL             send INT, TERM or KILL to it
+//	signal NAME SIGNAL             send INT, TERM, HUP, KILL, STOP or CONT to it
 //	ended NAME CODE                wait for its end; its output is in NAME.out and NAME.err. A killed one has code -1
 //	received OP COUNT              the emulator has seen so many requests of that operation
 func TestScripts(t *testing.T) {
@@ -194,8 +194,13 @@ func signalOf(ts *testscript.TestScript, name string) os.Signal {
 		return os.Interrupt
 	case "TERM":
 		return syscall.SIGTERM
+	case "HUP":
+		return syscall.SIGHUP
 	case "KILL":
 		return os.Kill
+	}
+	if s := unixSignal(name); s != nil {
+		return s
 	}
 	ts.Fatalf("unknown signal %q", name)
 	return nil
