@@ -20,7 +20,7 @@ import (
 // and the saved uploads.
 type connection struct {
 	endpoint string
-	store    *session.Dir   // nil when not asked for
+	saved    *lazyStore     // nil when not asked for
 	emulator *localEmulator // nil: the service
 	where    gcs.Options
 
@@ -37,8 +37,8 @@ func (f *placeFlags) check() (http.Header, error) {
 	return f.headers.header()
 }
 
-// open finds the endpoint and, if saved, the saved uploads. It asks nobody for
-// credentials: see dial.
+// open finds the endpoint. With saved the uploads are saved, in a directory that
+// is made when it is first needed. It looks for no credentials: see dial.
 func (f *placeFlags) open(ctx context.Context, saved bool) (_ *connection, err error) {
 	c := &connection{where: gcs.Options{Endpoint: f.endpoint}}
 	defer func() {
@@ -50,9 +50,7 @@ func (f *placeFlags) open(ctx context.Context, saved bool) (_ *connection, err e
 		return nil, err
 	}
 	if saved {
-		if c.store, err = f.openStore(); err != nil {
-			return nil, err
-		}
+		c.saved = &lazyStore{open: f.openStore}
 	}
 	if f.emulator.on {
 		dir, err := f.emulatorDir()
@@ -79,8 +77,8 @@ func (f *placeFlags) open(ctx context.Context, saved bool) (_ *connection, err e
 
 // dial finds the credentials. The options are completed with what open found.
 func (c *connection) dial(ctx context.Context, opts upload.Options) (err error) {
-	if c.store != nil {
-		opts.Store = c.store
+	if c.saved != nil {
+		opts.Store = c.saved
 	}
 	if c.client, err = gcs.New(ctx, &c.where); err != nil {
 		if errors.Is(err, session.ErrCredentials) {
@@ -121,8 +119,8 @@ func (c *connection) close() {
 	if c.emulator != nil {
 		c.emulator.close()
 	}
-	if c.store != nil {
-		_ = c.store.Close()
+	if c.saved != nil {
+		c.saved.close()
 	}
 }
 

@@ -2,10 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,7 @@ type cpFlags struct {
 
 	generation  int64
 	noClobber   bool
+	noState     bool
 	contentType string
 }
 
@@ -50,6 +52,7 @@ where the service stands. If the file has changed since, nothing is sent.`,
 	fs.Int64Var(&f.generation, "if-generation-match", 0, "replace only this `GENERATION` of the object; 0: only if there is none")
 	fs.BoolVarP(&f.noClobber, "no-clobber", "n", false, "skip a source whose object exists")
 	fs.StringVar(&f.contentType, "content-type", "", "the objects' `TYPE` (default: by the name's extension, else application/octet-stream)")
+	fs.BoolVar(&f.noState, "no-state", false, "save nothing: an interrupted upload cannot be resumed")
 	f.place.add(fs)
 	f.send.add(fs)
 	f.output.add(fs)
@@ -81,6 +84,7 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 	var c *connection
 	for i, j := range jobs {
 		if j.source == stdinName {
+			tasks[i].err = checkStdin(std.in)
 			tasks[i].do = func(ctx context.Context) (*upload.Result, error) {
 				return c.uploader.Reader(ctx, std.in, specs[i])
 			}
@@ -95,8 +99,7 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 		return r.run(cmd.Context(), &connection{}, tasks)
 	}
 	opts.Observer, opts.Logger = r.observe, f.output.logger(r.console)
-	files := slices.ContainsFunc(sources, func(s string) bool { return s != stdinName })
-	if c, err = f.place.open(cmd.Context(), files); err != nil {
+	if c, err = f.place.open(cmd.Context(), !f.noState); err != nil {
 		return r.unconnected(cmd.Context(), tasks, err)
 	}
 	defer c.close()
@@ -112,6 +115,10 @@ func (f *cpFlags) check(given *pflag.FlagSet, specs []session.Spec) (upload.Opti
 	switch {
 	case f.noClobber && given.Changed("if-generation-match"):
 		return upload.Options{}, usagef("--no-clobber and --if-generation-match exclude each other")
+	case f.noState && given.Changed("state-dir"):
+		return upload.Options{}, usagef("--no-state and --state-dir exclude each other")
+	case f.noState && f.place.emulator.on && f.place.emulator.dir == "":
+		return upload.Options{}, usagef("--no-state: the emulator keeps its objects in the state directory; name another one: --emulator=DIR")
 	case f.generation < 0:
 		return upload.Options{}, usagef("--if-generation-match %d: a generation is not negative", f.generation)
 	}
@@ -139,6 +146,15 @@ func (f *cpFlags) spec(j job, generation bool) session.Spec {
 		spec.IfGenerationMatch = new(f.generation)
 	}
 	return spec
+}
+
+// checkStdin refuses a standard input that is closed. Reading it would give no
+// bytes, and the upload would be an empty object.
+func checkStdin(in io.Reader) error {
+	if f, ok := in.(*os.File); ok && closedAtStart(f) {
+		return kinded{errors.New("standard input is closed: redirect it, as in < FILE; for an empty object < " + os.DevNull), errSource}
+	}
+	return nil
 }
 
 // checkSource refuses what is no file, or cannot be read, and says what to do.

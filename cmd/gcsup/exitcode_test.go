@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/session"
 )
@@ -46,6 +47,8 @@ func TestExitCodes(t *testing.T) {
 		{session.ErrPermission, 77, "permission"},
 		{session.ErrUnsafe, 78, "unsafe_state"},
 		{session.ErrForeignURI, 78, "endpoint"},
+		{session.ErrTokenVersion, 78, "newer_version"},
+		{&session.Error{Kind: session.ErrCredentials, Err: &backoff.ProxyError{Code: 407}}, 77, "credentials"},
 		{kinded{errors.New("endpoint"), errConfig}, 78, "configuration"},
 		// What interrupted or ended the upload counts, not what was wrong before.
 		{fmt.Errorf("%w (before that: %w)", context.Canceled, session.ErrCredentials), 75, "interrupted"},

@@ -109,7 +109,7 @@ is compared with SOURCE before anything is sent.`,
 			}
 			defer c.close()
 			// For its own endpoint, whichever is in use here: nobody is asked.
-			up, err := upload.New(nil, &upload.Options{Endpoint: token.Endpoint, Store: c.store})
+			up, err := upload.New(nil, &upload.Options{Endpoint: token.Endpoint, Store: c.saved})
 			if err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func unusual(s session.Spec) string {
 		IfGenerationMatch: s.IfGenerationMatch, NoClobber: s.NoClobber,
 	}
 	text, err := json.Marshal(s)
-	if err != nil || s.Equal(usual) {
+	if err != nil || usual.Conflict(s) == "" {
 		return ""
 	}
 	return string(text)

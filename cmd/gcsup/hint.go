@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"syscall"
 
+	"gcsup/backoff"
 	"gcsup/session"
+	"gcsup/upload/gcs"
 )
 
 // withHint adds what to do about err. endpoint is the one in use, "" where none
@@ -45,13 +48,21 @@ func (h hinted) Unwrap() error { return h.error }
 func networkHint(err error, endpoint string) string {
 	e, ok := errors.AsType[*session.Error](err)
 	redirect := ok && e.Status >= 300 && e.Status < 400
+	if ok && (e.Status == http.StatusProxyAuthRequired || backoff.ProxyStatus(e.Err) == http.StatusProxyAuthRequired) {
+		return "the proxy asks for a user name and a password: give them in HTTPS_PROXY (for an http endpoint HTTP_PROXY), as in http://USER:PASSWORD@HOST:PORT"
+	}
 	if !ok || e.Status != 0 && !redirect || !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrBudget) {
 		return ""
+	}
+	if ts, ok := errors.AsType[*gcs.TokenServiceError](err); ok {
+		return fmt.Sprintf("access tokens come from %s, which cannot be used now: see to this machine's network, or let GOOGLE_APPLICATION_CREDENTIALS name another key file", ts.Host)
 	}
 	_, unknown := errors.AsType[*net.DNSError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	op, dial := errors.AsType[*net.OpError](err)
 	switch {
+	case backoff.ProxyStatus(e.Err) != 0:
+		return fmt.Sprintf("the proxy does not connect to %s: see to the proxy, or let NO_PROXY name the host", endpoint)
 	case dial && op.Op == "proxyconnect":
 		return "the proxy cannot be used: correct HTTPS_PROXY or HTTP_PROXY, or let NO_PROXY name the host"
 	case unknown:

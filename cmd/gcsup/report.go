@@ -22,6 +22,7 @@ type task struct {
 	source      string
 	destination string
 	skip        bool  // a precondition that fails is no failure
+	listed      bool  // it was found in the state directory, not named by the user
 	err         error // it is known to fail, without do
 	do          func(context.Context) (*upload.Result, error)
 }
@@ -34,7 +35,8 @@ type reporter struct {
 	flags   outputFlags
 	given   *pflag.FlagSet // for the command that resumes
 
-	endpoint string // in use, for hints
+	endpoint string     // in use, for hints
+	saved    *lazyStore // nil if nothing is saved
 	mu       sync.Mutex
 	current  task
 	progress *progress // nil when quiet, and between uploads
@@ -50,7 +52,7 @@ func newReporter(std stdio, flags outputFlags, given *pflag.FlagSet) *reporter {
 // exit code is that of the first that failed. After an interruption the rest
 // is not begun.
 func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
-	r.endpoint = c.endpoint
+	r.endpoint, r.saved = c.endpoint, c.saved
 	code, done, stored := exitOK, 0, false
 	for _, t := range tasks {
 		if ctx.Err() != nil {
@@ -118,7 +120,13 @@ func (r *reporter) unconnected(ctx context.Context, tasks []task, err error) err
 	return r.run(ctx, &connection{}, tasks)
 }
 
-func (t task) skipped(err error) bool { return t.skip && errors.Is(err, session.ErrPrecondition) }
+// skipped reports whether err is no failure: the object that must not be replaced
+// exists, or another process finished the upload since it was listed.
+func (t task) skipped(err error) bool {
+	return t.skip && errors.Is(err, session.ErrPrecondition) || t.finished(err)
+}
+
+func (t task) finished(err error) bool { return t.listed && errors.Is(err, session.ErrNoToken) }
 
 func (r *reporter) begin(t task) {
 	r.mu.Lock()
@@ -170,6 +178,9 @@ func (r *reporter) end(res *upload.Result, err error) {
 	r.progress = nil
 	status := statusOK
 	switch {
+	case t.finished(err):
+		status = statusSkipped
+		r.console.message("skipped %s: it is no longer saved; another process has finished or removed it", t.source)
 	case t.skipped(err):
 		status = statusSkipped
 		r.console.message("skipped %s: %s exists", t.source, t.destination)
@@ -199,7 +210,7 @@ func (r *reporter) explain(t task, res *upload.Result, err error) {
 	r.console.fail(text)
 	switch {
 	case errors.Is(err, session.ErrSourceChanged): // resuming as it is fails again; the hint says what does not
-	case res != nil && res.Resumable:
+	case res != nil && res.Resumable && r.resumable(res.ID):
 		also := ""
 		if r.given.Changed("additional-headers") {
 			also = " (with the same --additional-headers)"
@@ -210,6 +221,16 @@ func (r *reporter) explain(t task, res *upload.Result, err error) {
 	case classify(err).code == exitTemporary && !errors.Is(err, session.ErrInUse):
 		r.console.fail("to go on: run the same command again")
 	}
+}
+
+// resumable reports whether the upload is still saved. Its directory may have been
+// removed, or the state could not be written.
+func (r *reporter) resumable(id string) bool {
+	if r.saved == nil {
+		return false
+	}
+	_, err := r.saved.Load(context.Background(), id)
+	return !errors.Is(err, session.ErrNoToken)
 }
 
 // summary is the line of a finished upload.

@@ -63,14 +63,24 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) error {
 		return r.refuse(named, err)
 	}
 	defer c.close()
-	if len(ids) == 0 {
-		if ids, err = f.choose(ctx, c, r); err != nil {
+	if _, err := c.saved.opened(); err != nil {
+		return r.refuse(named, err)
+	}
+	var tasks []task
+	listed := len(ids) == 0
+	if listed {
+		var unusable []unusableUpload
+		if ids, unusable, err = f.choose(ctx, c, r); err != nil {
 			return err
 		}
+		for _, u := range unusable {
+			tasks = append(tasks, task{source: u.id, err: u.err, listed: true})
+		}
 	}
-	tasks := make([]task, len(ids))
-	for i, id := range ids {
-		tasks[i] = f.resumption(ctx, c, id)
+	for _, id := range ids {
+		t := f.resumption(ctx, c, id)
+		t.listed = listed
+		tasks = append(tasks, t)
 	}
 	if !hopeless(tasks) {
 		if err := c.dial(ctx, opts); err != nil {
@@ -80,14 +90,14 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) error {
 	return r.run(ctx, c, tasks)
 }
 
-// choose picks the uploads when none were named.
-func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) ([]string, error) {
-	tokens, err := savedUploads(ctx, c.store, r.console)
+// choose picks the uploads when none were named. Those that cannot be used are
+// reported like uploads that fail.
+func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (ids []string, unusable []unusableUpload, err error) {
+	tokens, unusable, err := savedUploads(ctx, c.saved)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var here, others strings.Builder
-	var ids []string
 	for _, t := range tokens {
 		if t.Endpoint == c.endpoint {
 			ids = append(ids, t.ID)
@@ -103,17 +113,17 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) ([
 		r.console.message("left alone, because %s is not where they were begun:%s", endpointText(c.endpoint), others.String())
 	}
 	switch {
-	case len(ids) == 0:
+	case len(ids) == 0 && len(unusable) == 0:
 		r.console.message("nothing to resume")
 	case len(ids) > 1 && !f.all:
-		return nil, usagef("%d uploads are saved; name one, or give --all:%s", len(ids), here.String())
+		return nil, nil, usagef("%d uploads are saved; name one, or give --all:%s", len(ids), here.String())
 	}
-	return ids, nil
+	return ids, unusable, nil
 }
 
 // resumption is the task of resuming one upload.
 func (f *resumeFlags) resumption(ctx context.Context, c *connection, id string) task {
-	token, err := c.store.Load(ctx, id)
+	token, err := c.saved.Load(ctx, id)
 	if err != nil {
 		return task{source: id, err: err}
 	}
@@ -127,25 +137,28 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, id string) 
 	return t
 }
 
-// savedUploads reads all saved uploads. One that is damaged is set aside, which
-// is told; it must not keep the others from being seen.
-func savedUploads(ctx context.Context, store *session.Dir, con *console) ([]*session.Token, error) {
+// unusableUpload is a saved upload that cannot be read: it is damaged, others can
+// read it, or a newer program saved it.
+type unusableUpload struct {
+	id  string
+	err error
+}
+
+// savedUploads reads all saved uploads. One that cannot be used does not keep the
+// others from being seen.
+func savedUploads(ctx context.Context, store session.Store) (tokens []*session.Token, unusable []unusableUpload, err error) {
 	ids, err := store.List(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var tokens []*session.Token
 	for _, id := range ids {
 		t, err := store.Load(ctx, id)
 		switch {
 		case err == nil:
 			tokens = append(tokens, t)
-		case errors.Is(err, session.ErrNoToken): // finished just now
-		case errors.Is(err, session.ErrDamaged):
-			con.fail(err.Error())
-		default:
-			return nil, err
+		case !errors.Is(err, session.ErrNoToken): // else it was finished just now
+			unusable = append(unusable, unusableUpload{id, err})
 		}
 	}
-	return tokens, nil
+	return tokens, unusable, nil
 }

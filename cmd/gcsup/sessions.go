@@ -36,7 +36,8 @@ func newSessionsList(std stdio) *cobra.Command {
 		SuggestFor: []string{"ls"},
 		Long: `list shows the uploads that can be resumed, as they were last saved: SENT is how far
 the bytes had gone out, COMMITTED what the service had acknowledged of them. It
-holds more than that if a request was cut off, and says how much on a resume.`,
+holds more than that if a request was cut off, and says how much on a resume. What
+cannot be used is reported, and is left as it is.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			con := newConsole(std.err, false)
@@ -45,20 +46,28 @@ holds more than that if a request was cut off, and says how much on a resume.`,
 				return err
 			}
 			var tokens []*session.Token
+			var unusable []unusableUpload
 			if store != nil {
 				defer store.Close()
-				if tokens, err = savedUploads(cmd.Context(), store, con); err != nil {
+				if tokens, unusable, err = savedUploads(cmd.Context(), store); err != nil {
 					return err
 				}
 			}
-			if asJSON {
-				return printSessionsJSON(std.out, tokens)
-			}
-			if len(tokens) == 0 {
+			switch {
+			case asJSON:
+				err = printSessionsJSON(std.out, tokens)
+			case len(tokens) > 0:
+				err = printSessions(std.out, tokens, time.Now())
+			case len(unusable) == 0:
 				con.message("no saved uploads")
-				return nil
 			}
-			return printSessions(std.out, tokens, time.Now())
+			if err != nil || len(unusable) == 0 {
+				return err
+			}
+			for _, u := range unusable {
+				con.fail(fmt.Sprintf("%s: %v", u.id, withHint(u.err, "")))
+			}
+			return exitCode(classify(unusable[0].err).code)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON Lines")
@@ -127,8 +136,7 @@ func printSessionsJSON(w io.Writer, tokens []*session.Token) error {
 	return nil
 }
 
-// completeIDs offers the IDs of saved uploads to the shell. It does not read
-// them: one that is damaged would be set aside, and nobody told.
+// completeIDs offers the IDs of saved uploads to the shell.
 func (f *placeFlags) completeIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	store, err := f.storeToLook()
 	if err != nil {
@@ -167,14 +175,15 @@ itself a week after the upload began, and they cost nothing. See cancel.`,
 	return cmd
 }
 
-// forget deletes a saved upload that no process is working on.
-func forget(ctx context.Context, store *session.Dir, id string) error {
+// forget deletes a saved upload that no process is working on. One that cannot be
+// used is deleted too.
+func forget(ctx context.Context, store session.Store, id string) error {
 	unlock, err := store.Lock(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if _, err := store.Load(ctx, id); err != nil && !errors.Is(err, session.ErrDamaged) {
+	if _, err := store.Load(ctx, id); errors.Is(err, session.ErrNoToken) {
 		return err
 	}
 	return store.Delete(ctx, id)
@@ -194,10 +203,10 @@ func newSessionsCancel(std stdio) *cobra.Command {
 			}
 			defer c.close()
 			return forEach(std, c.endpoint, ids, func(id string) error {
-				token, err := c.store.Load(cmd.Context(), id)
+				token, err := c.saved.Load(cmd.Context(), id)
 				switch {
 				case errors.Is(err, session.ErrDamaged):
-					return nil // set aside: there is nothing to cancel with
+					return forget(cmd.Context(), c.saved, id) // there is nothing to cancel with
 				case err != nil:
 					return err
 				case token.Endpoint != c.endpoint:

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"sync"
+
+	"gcsup/session"
+)
+
+// lazyStore opens the saved uploads when they are first needed: an upload that
+// saves nothing needs no state directory.
+type lazyStore struct {
+	open func() (*session.Dir, error)
+
+	once sync.Once
+	dir  *session.Dir // nil until it is opened
+	err  error
+}
+
+var (
+	_ session.Store      = (*lazyStore)(nil)
+	_ session.Quarantine = (*lazyStore)(nil)
+)
+
+func (s *lazyStore) opened() (*session.Dir, error) {
+	s.once.Do(func() { s.dir, s.err = s.open() })
+	return s.dir, s.err
+}
+
+// close closes what was opened.
+func (s *lazyStore) close() {
+	s.once.Do(func() {})
+	if s.dir != nil {
+		_ = s.dir.Close()
+	}
+}
+
+func (s *lazyStore) Load(ctx context.Context, id string) (*session.Token, error) {
+	d, err := s.opened()
+	if err != nil {
+		return nil, err
+	}
+	return d.Load(ctx, id)
+}
+
+func (s *lazyStore) Save(ctx context.Context, t *session.Token) error {
+	d, err := s.opened()
+	if err != nil {
+		return err
+	}
+	return d.Save(ctx, t)
+}
+
+func (s *lazyStore) List(ctx context.Context) ([]string, error) {
+	d, err := s.opened()
+	if err != nil {
+		return nil, err
+	}
+	return d.List(ctx)
+}
+
+func (s *lazyStore) Delete(ctx context.Context, id string) error {
+	d, err := s.opened()
+	if err != nil {
+		return err
+	}
+	return d.Delete(ctx, id)
+}
+
+func (s *lazyStore) SetAside(ctx context.Context, id string) error {
+	d, err := s.opened()
+	if err != nil {
+		return err
+	}
+	return d.SetAside(ctx, id)
+}
+
+func (s *lazyStore) Lock(ctx context.Context, id string) (unlock func(), err error) {
+	d, err := s.opened()
+	if err != nil {
+		return nil, err
+	}
+	return d.Lock(ctx, id)
+}

@@ -1,0 +1,26 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"syscall"
+)
+
+// closedAtStart reports whether f, a standard stream, was closed when this program
+// started. Go's runtime then opened /dev/null in its place, for reading and
+// writing, which gives no bytes and no error
+// (https://github.com/golang/go/blob/master/src/runtime/fds_unix.go). A shell's
+// </dev/null is open for reading only.
+func closedAtStart(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	if err != nil || !os.SameFile(info, null) {
+		return false
+	}
+	_, err = syscall.Write(int(f.Fd()), nil) // EBADF unless it is open for writing
+	return err == nil
+}
