@@ -157,7 +157,7 @@ func (s State) decide(r Reply) (State, Action) {
 	if (r.Op == OpFinalize || r.Op == OpInsert) && !refused(r.Status) && !r.Unsent {
 		s.MayExist = true
 	}
-	if r.Status != 308 {
+	if r.Status != 308 || r.Redirect != "" {
 		s.beyond, s.rangeless = false, false
 	}
 	if r.Op == OpStat {
@@ -252,6 +252,7 @@ func (s State) complete(r Reply) (State, Action) {
 		s.MayExist = true
 		return s.again(r)
 	case s.Size >= 0 && r.Object.Size != s.Size:
+		r.Err = fmt.Errorf("the object has %d bytes, the source %d", r.Object.Size, s.Size)
 		return s.fail(r, ErrForeignWriter)
 	}
 	return s, Action{Kind: Done, Object: r.Object}

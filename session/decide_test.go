@@ -289,8 +289,8 @@ func TestReusedConnectionThatDied(t *testing.T) {
 	}
 }
 
-// TestNetworkTroubleAfterARestart: the service that lost the session is still
-// there, so a new start is retried whatever the network does.
+// TestNetworkTroubleAfterARestart checks that a new start is retried whatever
+// the network does: the service that lost the session is still there.
 func TestNetworkTroubleAfterARestart(t *testing.T) {
 	for _, r := range []session.Reply{broken(errTrust), broken(errProxy407), status(302), {Status: 308, Committed: -1, Redirect: "http://portal"}, status(407)} {
 		_, a := session.Decide(session.State{Size: q, Replayable: true, Restarts: 1}, start(r))
@@ -300,8 +300,9 @@ func TestNetworkTroubleAfterARestart(t *testing.T) {
 	}
 }
 
-// TestNetworkTroubleDoesNotHideTheObject: a look at the destination that meets
-// trouble on the way is repeated. Otherwise a finished upload would start over.
+// TestNetworkTroubleDoesNotHideTheObject checks that a look at the destination
+// is repeated if something on the way answers it. Otherwise a finished upload
+// would start over.
 func TestNetworkTroubleDoesNotHideTheObject(t *testing.T) {
 	for _, r := range []session.Reply{broken(errTrust), broken(errProxy407), status(302), status(204), status(407)} {
 		s, a := session.Decide(session.State{Size: q, Committed: q, Sent: q, Replayable: true, MayExist: true}, query(status(404)))
@@ -315,11 +316,16 @@ func TestNetworkTroubleDoesNotHideTheObject(t *testing.T) {
 	}
 }
 
-// TestContradictionHasItsNumbers: an error about offsets says which.
+// TestContradictionHasItsNumbers checks that an error about offsets has the
+// offsets.
 func TestContradictionHasItsNumbers(t *testing.T) {
 	at := session.State{Size: 2 * q, Committed: q, Sent: q}
 	_, a := session.Decide(at, query(held(7)))
 	if want := "query: the server contradicts itself: 308 Resume Incomplete: it reports 7 bytes, but had acknowledged 262144"; a.Err.Error() != want {
+		t.Errorf("%q, want %q", a.Err, want)
+	}
+	_, a = session.Decide(at, query(made(5)))
+	if want := "query: someone else wrote to this session: 200 OK: the object has 5 bytes, the source 524288"; a.Err.Error() != want {
 		t.Errorf("%q, want %q", a.Err, want)
 	}
 	s, _ := session.Decide(at, query(held(2*q)))
@@ -329,8 +335,8 @@ func TestContradictionHasItsNumbers(t *testing.T) {
 	}
 }
 
-// TestRedirectedStart: a 308 with a Location is not the service's answer, and the
-// error says where it points.
+// TestRedirectedStart checks that a 308 with a Location is a redirect, and that
+// the error says where it points.
 func TestRedirectedStart(t *testing.T) {
 	for _, code := range []string{"302 Found", "308 Permanent Redirect"} {
 		w := newWire(t, "HTTP/1.1 "+code+"\nLocation: https://portal.example/login?from=secret\nContent-Length: 0\n\n")
@@ -342,7 +348,7 @@ func TestRedirectedStart(t *testing.T) {
 	}
 }
 
-// TestMalformedRedirect: a redirect that leads nowhere is one all the same.
+// TestMalformedRedirect checks that a redirect to no URL is a redirect.
 // net/http makes an error of it that shows the whole Location.
 func TestMalformedRedirect(t *testing.T) {
 	w := newWire(t, "HTTP/1.1 302 Found\nLocation: http://[::1/"+secret+"\nContent-Length: 0\n\n")
@@ -356,7 +362,8 @@ func TestMalformedRedirect(t *testing.T) {
 	}
 }
 
-// TestStartWithoutLocation: a success that opens no session is tried again.
+// TestStartWithoutLocation checks that a success that opens no session is tried
+// again.
 func TestStartWithoutLocation(t *testing.T) {
 	for _, header := range []string{"", "Location: http://[::1\n"} {
 		w := newWire(t, "HTTP/1.1 200 OK\n"+header+"Content-Length: 0\n\n")
@@ -742,7 +749,8 @@ func TestRetryable(t *testing.T) {
 	}
 }
 
-// TestOneErrBudget: a program that uses both packages checks for one error.
+// TestOneErrBudget checks that a program that uses both packages can check for
+// one error.
 func TestOneErrBudget(t *testing.T) {
 	for _, err := range []error{&session.Error{Kind: session.ErrBudget}, &backoff.Error{Stop: backoff.ErrBudget}} {
 		if !errors.Is(err, session.ErrBudget) || !errors.Is(err, backoff.ErrBudget) {

@@ -137,8 +137,8 @@ func (d *Dir) SetAside(_ context.Context, id string) error {
 	return nil
 }
 
-// sweep removes damaged Tokens that nobody has looked at for a week. They hold a
-// secret, and their session has expired. What cannot be removed stays.
+// sweep removes damaged Tokens whose file is older than a week. They hold a secret,
+// and their session has expired. A file that cannot be removed stays.
 func (d *Dir) sweep(now time.Time) {
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {

@@ -132,9 +132,9 @@ func TestDirIDs(t *testing.T) {
 	}
 }
 
-// TestLoadChangesNothing: only the holder of the lock may set a damaged Token
-// aside. For any other process the file may be another by then, and a newer
-// program's Token is not damaged at all.
+// TestLoadChangesNothing checks that only the holder of the lock sets a damaged
+// Token aside. For any other process the file may be another by then, and a
+// newer program's Token is not damaged at all.
 func TestLoadChangesNothing(t *testing.T) {
 	newer := func(b []byte) []byte { return bytes.Replace(b, []byte(`"v":1`), []byte(`"v":2`), 1) }
 	for name, c := range map[string]struct {
@@ -172,8 +172,8 @@ func TestLoadChangesNothing(t *testing.T) {
 	}
 }
 
-// TestSetAside: a damaged Token is kept for a person to look at, and the next
-// Load is free to start over.
+// TestSetAside checks that a damaged Token is kept for a person to look at, and
+// that the upload can start over.
 func TestSetAside(t *testing.T) {
 	d, token, path := saved(t)
 	if err := os.WriteFile(path, []byte("damaged"), 0o600); err != nil {
@@ -202,7 +202,8 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
-// TestSetAsideWithoutQuarantine: a Store that cannot keep a damaged Token loses it.
+// TestSetAsideWithoutQuarantine checks that a Store that cannot keep a damaged
+// Token deletes it.
 func TestSetAsideWithoutQuarantine(t *testing.T) {
 	d, token, path := saved(t)
 	if err := session.SetAside(t.Context(), struct{ session.Store }{d}, token.ID); err != nil {
@@ -213,8 +214,8 @@ func TestSetAsideWithoutQuarantine(t *testing.T) {
 	}
 }
 
-// TestDamagedTokensAreForgotten: they hold a secret, and are of no use when their
-// session has expired.
+// TestDamagedTokensAreForgotten checks that damaged Tokens, which hold a
+// secret, are removed once their session has expired.
 func TestDamagedTokensAreForgotten(t *testing.T) {
 	_, token, path := saved(t)
 	dir := filepath.Dir(path)
@@ -238,8 +239,8 @@ func TestDamagedTokensAreForgotten(t *testing.T) {
 	}
 }
 
-// TestLocalTimeDeletesNoToken: a clock that jumps must not cost an upload. The
-// service knows what has expired.
+// TestLocalTimeDeletesNoToken checks that a clock that jumps does not cost an
+// upload. The service knows what has expired.
 func TestLocalTimeDeletesNoToken(t *testing.T) {
 	d, token, path := saved(t)
 	for _, created := range []time.Time{time.Now().Add(-100 * session.Lifetime), time.Now().Add(100 * session.Lifetime)} {

@@ -295,8 +295,8 @@ func TestCallersClientIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestClientTimeoutIsRefused: one that was ignored would promise a bound that
-// there is not, and one that was kept would end every long request.
+// TestClientTimeoutIsRefused checks that a Timeout is neither ignored, which
+// would break its promise, nor kept, which would end every long request.
 func TestClientTimeoutIsRefused(t *testing.T) {
 	_, err := session.NewClient(&http.Client{Timeout: time.Minute}, "")
 	if err == nil || !strings.Contains(err.Error(), "Timeout of 1m0s") || !strings.Contains(err.Error(), "StallTimeout") {

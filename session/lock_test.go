@@ -190,8 +190,8 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// TestLockEndsWithItsContext: a lock file that comes and goes must not hold a
-// program that was told to stop.
+// TestLockEndsWithItsContext checks that a lock file that comes and goes does
+// not hold a program that was told to stop.
 func TestLockEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errStop)
@@ -202,8 +202,8 @@ func TestLockEndsWithItsContext(t *testing.T) {
 
 var errStop = errors.New("stop")
 
-// TestLockInAReplacedDirectory: the lock of a directory that is no more would be
-// looked for without end.
+// TestLockInAReplacedDirectory checks that Lock does not look without end for
+// the lock file of a directory that was removed.
 func TestLockInAReplacedDirectory(t *testing.T) {
 	for name, replace := range map[string]func(dir string) error{
 		"removed":  os.RemoveAll,

@@ -236,8 +236,8 @@ func TestTokenVersions(t *testing.T) {
 	}
 }
 
-// TestFieldsOfANewerVersion: a newer program's Token is not damaged, wherever its
-// new field is. One that is damaged as well is.
+// TestFieldsOfANewerVersion checks that a newer program's Token is not called
+// damaged, wherever its new field is. One that is damaged as well is.
 func TestFieldsOfANewerVersion(t *testing.T) {
 	for name, edit := range map[string]func(map[string]any){
 		"in the token":  func(m map[string]any) { m["tomorrow"] = 1 },
@@ -259,8 +259,8 @@ func TestFieldsOfANewerVersion(t *testing.T) {
 	}
 }
 
-// TestEncodeRefusesWhatDecodeRefuses: a Token that could not be read back would be
-// found out when it is needed.
+// TestEncodeRefusesWhatDecodeRefuses checks that a Token that could not be read
+// back is refused when it is saved, not when it is needed.
 func TestEncodeRefusesWhatDecodeRefuses(t *testing.T) {
 	for name, edit := range map[string]func(*session.Token){
 		"no id":                 func(t *session.Token) { t.ID = "" },
@@ -280,8 +280,8 @@ func TestEncodeRefusesWhatDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestTokenIsNotMarshalled: what json.Marshal would write has the secret, or
-// cannot be resumed.
+// TestTokenIsNotMarshalled checks that json.Marshal of a Token is an error. Its
+// text would have the secret, or could not be resumed.
 func TestTokenIsNotMarshalled(t *testing.T) {
 	token := sample(t)
 	for _, v := range []any{token, *token, []any{token}, struct{ T session.Token }{*token}} {

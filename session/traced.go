@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -23,8 +24,9 @@ import (
 // the caller gets, are whole. Both keep the header that the tracing transport
 // adds, such as Traceparent. A nil base is http.DefaultTransport.
 //
-// The tracing transport still sees the other headers of a request, Authorization
-// among them: it must not record those.
+// The tracing transport must pass the context of the request on, or one made from
+// it. It still sees the other headers of a request, Authorization among them, and
+// must not record those.
 func Traced(trace func(next http.RoundTripper) http.RoundTripper, base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -48,7 +50,7 @@ type veiled struct {
 type veiledKey struct{}
 
 // secretHeaders hold the upload_id in the reply that opens a session, or its copy.
-var secretHeaders = []string{"Location", redirectHeader, "X-Guploader-Uploadid", "X-Goog-Upload-Url", "X-Goog-Upload-Control-Url"}
+var secretHeaders = []string{"Location", "X-Guploader-Uploadid", "X-Goog-Upload-Url", "X-Goog-Upload-Control-Url"}
 
 func (t *traced) RoundTrip(req *http.Request) (*http.Response, error) {
 	v := &veiled{url: req.URL}
@@ -90,8 +92,13 @@ type unveiled struct{ base http.RoundTripper }
 
 func (u unveiled) RoundTrip(req *http.Request) (*http.Response, error) {
 	v, ok := req.Context().Value(veiledKey{}).(*veiled)
-	if !ok { // made by the tracing transport, and not for us
-		return u.base.RoundTrip(req)
+	if !ok {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		// Without it the service would be asked for another session, and say that
+		// there is none.
+		return nil, fmt.Errorf("%w: the tracing transport has dropped the context of the request", ErrInvalid)
 	}
 	whole := *req
 	whole.URL = v.url

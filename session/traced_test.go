@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -53,8 +54,8 @@ func newTracedWire(t *testing.T) *wire {
 	return newWire(t, "HTTP/1.1 200 OK\nLocation: "+sessionPath+"\nX-GUploader-UploadID: "+secret+"\nContent-Length: 0\n\n")
 }
 
-// TestTracedTransportSeesNoSecret: no URL, header or error that a tracing
-// transport can record has the upload_id, and the exchanges work.
+// TestTracedTransportSeesNoSecret checks that no URL, header or error that a
+// tracing transport can record has the upload_id, and that the exchanges work.
 func TestTracedTransportSeesNoSecret(t *testing.T) {
 	w := newTracedWire(t)
 	tracing := &recorder{}
@@ -86,8 +87,8 @@ func TestTracedTransportSeesNoSecret(t *testing.T) {
 	}
 }
 
-// TestTracedErrorsKeepTheSecret: an error that quotes the URL passes the tracing
-// transport without the secret, and is still what it was.
+// TestTracedErrorsKeepTheSecret checks that an error that quotes the URL passes
+// the tracing transport without the secret, and is still what it was.
 func TestTracedErrorsKeepTheSecret(t *testing.T) {
 	tracing := &recorder{}
 	transport := session.Traced(func(next http.RoundTripper) http.RoundTripper {
@@ -107,7 +108,21 @@ func TestTracedErrorsKeepTheSecret(t *testing.T) {
 	}
 }
 
-// TestTracedClosesConnections: http.Client.CloseIdleConnections reaches base.
+// TestTracedWithoutItsContext checks that a request whose session was lost on the
+// way is not sent: the service would answer that there is no such session.
+func TestTracedWithoutItsContext(t *testing.T) {
+	w := newTracedWire(t)
+	transport := session.Traced(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) { return next.RoundTrip(r.Clone(context.Background())) })
+	}, nil)
+	r := newClient(t, &http.Client{Transport: transport}, w.endpoint()).Query(t.Context(), w.uri())
+	if !errors.Is(r.Err, session.ErrInvalid) || len(w.got()) != 0 {
+		t.Errorf("%+v, %d requests, want ErrInvalid and none", r, len(w.got()))
+	}
+}
+
+// TestTracedClosesConnections checks that http.Client.CloseIdleConnections
+// reaches base.
 func TestTracedClosesConnections(t *testing.T) {
 	base := &closing{RoundTripper: http.DefaultTransport}
 	hc := &http.Client{Transport: session.Traced(func(next http.RoundTripper) http.RoundTripper { return next }, base)}

@@ -15,7 +15,7 @@ import (
 	"gcsup/upload/gcs"
 )
 
-// TestClassify: the errors of the official library, as it returns them.
+// TestClassify checks the errors of the official library, as it returns them.
 func TestClassify(t *testing.T) {
 	clean(t)
 	srv, endpoint := emulator(t, nil)

@@ -23,8 +23,8 @@ import (
 	"gcsup/upload/gcs"
 )
 
-// TestTokenServiceThatIsNotFound: a name that does not resolve for a moment is
-// waited for, and the error names the host that it is about.
+// TestTokenServiceThatIsNotFound checks that a name that does not resolve for a
+// moment is waited for, and that the error names the host that it is about.
 func TestTokenServiceThatIsNotFound(t *testing.T) {
 	for _, kind := range []string{"authorized_user", "service_account"} {
 		t.Run(kind, func(t *testing.T) {
@@ -77,8 +77,8 @@ func resolves(t *testing.T, fail func(addr string) error) {
 	})
 }
 
-// TestTokenServiceInTrouble: what is no verdict on the credentials is none on
-// them.
+// TestTokenServiceInTrouble checks that a token service with a problem is not
+// taken for bad credentials.
 func TestTokenServiceInTrouble(t *testing.T) {
 	for name, c := range map[string]struct {
 		reply func(w http.ResponseWriter, r *http.Request)

@@ -20,8 +20,8 @@ import (
 	"gcsup/upload/gcs"
 )
 
-// TestOpenTelemetrySeesNoSecret: without session.Traced otelhttp exports the
-// session's secret in url.full, and with it does not.
+// TestOpenTelemetrySeesNoSecret checks that otelhttp does not export the
+// session's secret in url.full under session.Traced. Without it otelhttp does.
 func TestOpenTelemetrySeesNoSecret(t *testing.T) {
 	clean(t)
 	srv, endpoint := emulator(t, nil)

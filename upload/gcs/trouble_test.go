@@ -45,8 +45,9 @@ func uploader(t *testing.T, c *gcs.Client, opts *upload.Options) *upload.Uploade
 	return up
 }
 
-// TestRedirectsGetNoCredentials: a redirect to plain HTTP on the same host would
-// carry the token and the header in clear text.
+// TestRedirectsGetNoCredentials checks that no redirect is followed. One to
+// plain HTTP on the same host would carry the token and the header in clear
+// text.
 func TestRedirectsGetNoCredentials(t *testing.T) {
 	clean(t)
 	srv, _ := emulator(t, nil)
@@ -108,8 +109,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestShortHeaderValue: a header whose value is part of every reply does not
-// change what the reply means, and is not shown.
+// TestShortHeaderValue checks that a header whose value is part of every reply
+// does not change what the reply means, and is not shown.
 func TestShortHeaderValue(t *testing.T) {
 	clean(t)
 	for _, value := range []string{"0", "4", `"`, "error", "rateLimitExceeded", "hunter2"} {
@@ -135,9 +136,9 @@ func TestShortHeaderValue(t *testing.T) {
 	}
 }
 
-// TestProxyInMidUpload: a proxy that breaks down, or forgets who we are, does not
-// end an upload whose session exists; at first contact its 407 is an error of
-// credentials.
+// TestProxyInMidUpload checks that a proxy that fails, or asks for a password,
+// does not end an upload whose session exists. At first contact its 407 is an
+// error of credentials.
 func TestProxyInMidUpload(t *testing.T) {
 	clean(t)
 	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
