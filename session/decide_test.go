@@ -150,7 +150,7 @@ func TestDecide(t *testing.T) {
 		{"a rejected TLS certificate", session.Reply{Err: &net.OpError{Op: "remote error", Err: errors.New("tls: unknown certificate authority")}}, portal},
 		{"a damaged TLS record", session.Reply{Err: &net.OpError{Op: "local error", Err: errors.New("tls: bad record MAC")}}, again},
 		{"no file descriptor left", session.Reply{Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}}, again},
-		{"an error that nobody knows", session.Reply{Err: errors.New("something")}, portal},
+		{"an unknown error", session.Reply{Err: errors.New("something")}, portal},
 		{"a request that cannot be made", session.Reply{Err: session.ErrInvalid}, all("ErrInvalid")},
 		{"a session at another host", session.Reply{Err: session.ErrForeignURI}, all("ErrContradiction")},
 	} {

@@ -50,7 +50,8 @@ type Token struct {
 	RejectedAt int64
 }
 
-// Expires is when the service drops the session.
+// Expires returns when the service drops the session, for people to read. The local
+// clock may be wrong, so nothing must be deleted for it: the service knows.
 func (t *Token) Expires() time.Time { return t.Created.Add(Lifetime) }
 
 // Checkpoint is the furthest known checksum of at most offset bytes.

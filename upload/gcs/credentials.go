@@ -260,7 +260,7 @@ func (b *tokenBody) Read(p []byte) (int, error) {
 }
 
 // A TokenServiceError is a token service that was not reached, or that could not
-// answer. It says nothing of the credentials.
+// answer. It is no verdict on the credentials.
 type TokenServiceError struct {
 	Host string // scheme and host of the token service
 	Err  error

@@ -166,7 +166,7 @@ func TestProxyInMidUpload(t *testing.T) {
 	transport := gcs.NewTransport()
 	transport.TLSClientConfig = service.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	transport.Proxy = http.ProxyURL(proxyURL)
-	transport.DisableKeepAlives = true // each request through the proxy anew
+	transport.DisableKeepAlives = true // each request sends its own CONNECT
 	endpoint := "https://example.com"
 	path, content := source(t, 5<<20)
 	for _, code := range []int64{407, 502, 503} {
