@@ -136,7 +136,7 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 		if j.u.client.Adopt(token) == nil {
 			j.transfer.drop(ctx, token.URI)
 		}
-		return j.startOver(ctx, "it was to be discarded")
+		return j.startOver(ctx, "discarded, as requested")
 	case token != nil:
 		if conflict := token.Spec.Conflict(want); conflict != "" {
 			return fmt.Errorf("%w: %s", session.ErrOptions, conflict)

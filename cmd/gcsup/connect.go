@@ -50,7 +50,7 @@ func (f *placeFlags) open(ctx context.Context, saved bool) (_ *connection, err e
 		return nil, err
 	}
 	if saved {
-		c.saved = &lazyStore{open: f.openStore}
+		c.saved = &lazyStore{open: f.openStore, missing: f.noStore}
 	}
 	if f.emulator.on {
 		dir, err := f.emulatorDir()
@@ -137,14 +137,20 @@ func (f *placeFlags) openStore() (*session.Dir, error) {
 	return store, nil
 }
 
+// noStore reports whether there is no directory of saved uploads yet.
+func (f *placeFlags) noStore() bool {
+	dir, err := stateDir(f.stateDir)
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(filepath.Join(dir, "sessions"))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // storeToLook opens the saved uploads to look at them, and makes no directory:
 // without one there are none, and the store is nil.
 func (f *placeFlags) storeToLook() (*session.Dir, error) {
-	dir, err := stateDir(f.stateDir)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(filepath.Join(dir, "sessions")); errors.Is(err, fs.ErrNotExist) {
+	if f.noStore() {
 		return nil, nil
 	}
 	return f.openStore()

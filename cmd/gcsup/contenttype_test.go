@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"cmp"
+	"testing"
+)
 
 func TestContentType(t *testing.T) {
 	for _, c := range []struct{ source, object, flag, want string }{
@@ -11,7 +14,8 @@ func TestContentType(t *testing.T) {
 		{"page.html", "x", "text/x-mine", "text/x-mine"},
 	} {
 		f := cpFlags{contentType: c.flag}
-		if got := f.spec(job{c.source, "bkt", c.object}, false).ContentType; got != c.want {
+		spec := f.spec(job{c.source, "bkt", c.object}, false)
+		if got := cmp.Or(spec.ContentType, spec.DefaultContentType); got != c.want || spec.ContentType != c.flag {
 			t.Errorf("%s to %s with --content-type=%q: %q, want %q", c.source, c.object, c.flag, got, c.want)
 		}
 	}

@@ -26,6 +26,7 @@ type cpFlags struct {
 	noClobber   bool
 	noState     bool
 	contentType string
+	restart     bool
 }
 
 func newCp(std stdio) *cobra.Command {
@@ -53,6 +54,7 @@ where the service stands. If the file has changed since, nothing is sent.`,
 	fs.BoolVarP(&f.noClobber, "no-clobber", "n", false, "skip a source whose object exists")
 	fs.StringVar(&f.contentType, "content-type", "", "the objects' `TYPE` (default: by the name's extension, else application/octet-stream)")
 	fs.BoolVar(&f.noState, "no-state", false, "save nothing: an interrupted upload cannot be resumed")
+	fs.BoolVar(&f.restart, "restart", false, "discard the saved upload of each source, and start over")
 	f.place.add(fs)
 	f.send.add(fs)
 	f.output.add(fs)
@@ -130,14 +132,16 @@ func (f *cpFlags) check(given *pflag.FlagSet, specs []session.Spec) (upload.Opti
 	if _, err := f.place.check(); err != nil {
 		return upload.Options{}, err
 	}
-	return f.send.options()
+	opts, err := f.send.options()
+	opts.Restart = f.restart
+	return opts, err
 }
 
 // spec is the object that a job makes.
 func (f *cpFlags) spec(j job, generation bool) session.Spec {
-	spec := session.Spec{Bucket: j.bucket, Object: j.object, ContentType: f.contentType}
-	if spec.ContentType == "" {
-		spec.ContentType = contentType(j.source, j.object)
+	spec := session.Spec{
+		Bucket: j.bucket, Object: j.object,
+		ContentType: f.contentType, DefaultContentType: contentType(j.source, j.object),
 	}
 	switch {
 	case f.noClobber:

@@ -10,7 +10,8 @@ import (
 // lazyStore opens the saved uploads when they are first needed: an upload that
 // saves nothing needs no state directory.
 type lazyStore struct {
-	open func() (*session.Dir, error)
+	open    func() (*session.Dir, error)
+	missing func() bool // there is no directory yet
 
 	once sync.Once
 	dir  *session.Dir // nil until it is opened
@@ -35,7 +36,11 @@ func (s *lazyStore) close() {
 	}
 }
 
+// Load makes no directory: without one there is nothing to load.
 func (s *lazyStore) Load(ctx context.Context, id string) (*session.Token, error) {
+	if s.missing() {
+		return nil, session.ErrNoToken
+	}
 	d, err := s.opened()
 	if err != nil {
 		return nil, err

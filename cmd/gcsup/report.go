@@ -160,7 +160,7 @@ func (r *reporter) observe(e upload.Event) {
 	case upload.Resumed:
 		r.console.message("resuming %s to %s at %s of %s (saved upload %s)", t.source, t.destination, bytesText(e.Committed), bytesText(e.Size), e.ID)
 	case upload.Restarted:
-		r.console.message("%s: the service lost the session (%s); beginning again from the first byte", t.source, e.Cause)
+		r.console.message("%s: starting over in a new session: %s", t.source, e.Cause)
 	case upload.Afresh:
 		r.console.message("%s: not resuming: %s", t.source, e.Cause)
 	case upload.Warning:
