@@ -2,6 +2,7 @@ package upload
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -147,6 +148,51 @@ func TestThousandJobsShareOneBudget(t *testing.T) {
 		want := backoff.Tries((jobs + 1) * size)
 		if !errors.Is(err, session.ErrBudget) || res.Retries != want {
 			t.Errorf("%d retries, want %d: %v", res.Retries, want, err)
+		}
+	})
+}
+
+// hangingReader is a file on a server that went away.
+type hangingReader struct{ release chan struct{} }
+
+func (h hangingReader) ReadAt(p []byte, off int64) (int, error) {
+	<-h.release
+	return 0, os.ErrDeadlineExceeded
+}
+
+// TestCancellationWaitsForNoFile checks that a cancelled upload whose source hangs
+// returns soon, and says how far it came.
+func TestCancellationWaitsForNoFile(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
+		const size = 20 << 20
+		hanging := hangingReader{make(chan struct{})}
+		j := u.newJob(Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
+		j.file = &fileContent{
+			src: chunk.FromReaderAt(hanging, size), identity: chunk.Identity{Size: size}, sum: chunk.NewRunning(chunk.Checkpoint{}), reread: j.reread,
+		}
+		j.transfer.content = j.file
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		res, err := j.do(ctx, j.fresh)
+		if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > time.Second+abandonAfter || res.Requests != 1 {
+			t.Errorf("after %v: %+v, %v", took, res, err)
+		}
+		close(hanging.release)
+	})
+}
+
+// TestCancelledStreamEndsItsSession checks that a stream which is cancelled, and
+// can never be resumed, leaves no session open at the service.
+func TestCancelledStreamEndsItsSession(t *testing.T) {
+	stall := &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 100}}}}
+	inBubble(t, stall, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
+		u.opts.Window = chunk.Quantum
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := u.Reader(ctx, bytes.NewReader(make([]byte, 3*chunk.Quantum)), Spec{Bucket: "bkt", Object: "obj"})
+		if n := srv.Stats().Ops[fakegcs.OpCancel]; !errors.Is(err, context.DeadlineExceeded) || n != 1 {
+			t.Errorf("%v, and %d requests to end the session, want one", err, n)
 		}
 	})
 }

@@ -188,9 +188,10 @@ func TestStoreThatHangs(t *testing.T) {
 		if _, err := up.File(ctx, w.file(data(12*mib)), spec); !errors.Is(err, context.Canceled) {
 			t.Errorf("error = %v", err)
 		}
-		if took := time.Since(start); took > 20*time.Second {
+		if took := time.Since(start); took > 6*time.Second {
 			t.Errorf("returned %v after it was cancelled", took-3*time.Second)
 		}
+		time.Sleep(20 * time.Second) // until the store has given up, too
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"gcsup/chunk"
@@ -31,7 +32,9 @@ type job struct {
 	resumed      *session.Token // the Token being resumed; nil once the server reported how much it holds
 	precondition precondition
 
-	began  time.Time
+	began time.Time
+
+	mu     sync.Mutex // the caller may stop waiting for the job, see do
 	result Result
 }
 
@@ -64,17 +67,69 @@ func (u *Uploader) newJob(spec Spec, b *budget) *job {
 // with err.
 func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 	err = j.ended(ctx, err)
-	res, t := j.result, j.transfer
-	res.Size = t.pos.size.Load()
-	res.BytesSent, res.BytesResent, res.BytesReread = j.tally.sent.Load(), j.tally.resent.Load(), j.tally.reread.Load()
-	res.Requests, res.Retries = int(j.tally.requests.Load()), t.retry.retries
-	res.Waited, res.Elapsed = t.retry.waiter.Waited(), time.Since(j.began)
+	res, t := j.snapshot(), j.transfer
+	res.Retries, res.Waited = t.retry.retries, t.retry.waiter.Waited()
 	if res.Resumed || err != nil {
 		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",
 			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", t.pos.committed.Load()), slog.Any("err", err))
 	}
 	j.events.close(ctx)
 	return &res, err
+}
+
+// snapshot returns the Result as far as it is known. It may be called while the
+// job is under way.
+func (j *job) snapshot() Result {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	res := j.result
+	res.Size = j.transfer.pos.size.Load()
+	res.BytesSent, res.BytesResent, res.BytesReread = j.tally.sent.Load(), j.tally.resent.Load(), j.tally.reread.Load()
+	res.Requests, res.Elapsed = int(j.tally.requests.Load()), time.Since(j.began)
+	return res
+}
+
+// update changes the Result.
+func (j *job) update(change func(*Result)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	change(&j.result)
+}
+
+// abandonAfter is how long a cancelled upload is waited for. What it does then
+// takes milliseconds, unless a file hangs.
+const abandonAfter = 2 * time.Second
+
+// do uploads a file. Once ctx is done it does not wait for reads of the source,
+// or for the store: a file server that is away can block them, and nothing can
+// interrupt them. The goroutine that hangs holds the lock of the saved upload
+// until the file server is back.
+func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Result, error) {
+	done := make(chan error, 1)
+	go func() { done <- upload(ctx) }()
+	select {
+	case err := <-done:
+		return j.finish(ctx, err)
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(abandonAfter)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return j.finish(ctx, err)
+	case <-timer.C:
+	}
+	j.events.close(ctx)
+	res := j.snapshot()
+	res.Resumable = j.savedUpload().saved()
+	return &res, j.transfer.interrupted(ctx, errors.New("a file or the store does not answer"))
+}
+
+// savedUpload returns the journal, or nil.
+func (j *job) savedUpload() *journal {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.journal
 }
 
 // ended returns err, with which something ended, or the error of an interrupted
@@ -92,7 +147,8 @@ func (j *job) ended(ctx context.Context, err error) error {
 
 // identify sets what the upload is called: in its Result, its events and its log.
 func (j *job) identify(id string, spec Spec) {
-	j.result.ID, j.result.Spec, j.spec = id, spec, spec
+	j.update(func(r *Result) { r.ID, r.Spec = id, spec })
+	j.spec = spec
 	j.transfer.wire.spec = spec
 	j.events.identify(id, spec)
 }
@@ -169,7 +225,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	if store == nil {
 		return fmt.Errorf("resume: %w: there is no store", session.ErrNoToken)
 	}
-	j.result.ID = id
+	j.update(func(r *Result) { r.ID = id })
 	journal, token, damaged, err := openJournal(ctx, store, id)
 	if err != nil {
 		return err
@@ -245,7 +301,9 @@ func (j *job) reread(n, offset, end int64) {
 
 // keep makes the upload one that is saved in the journal.
 func (j *job) keep(journal *journal, path string) {
+	j.mu.Lock()
 	j.journal = journal
+	j.mu.Unlock()
 	journal.file, journal.events = j.file, j.events
 	journal.draft.Endpoint, journal.draft.Spec, journal.draft.SourcePath = j.u.client.Endpoint(), j.spec, path
 }
@@ -332,7 +390,7 @@ func (j *job) resumeFrom(ctx context.Context, offset int64) error {
 		return j.transfer.sourceFailed(ctx, err)
 	}
 	j.transfer.pos.sent.Store(offset)
-	j.result.Resumed, j.result.ResumedFrom = true, offset
+	j.update(func(r *Result) { r.Resumed, r.ResumedFrom = true, offset })
 	j.events.post(Event{Kind: Resumed})
 	return nil
 }
@@ -403,8 +461,22 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 		if differs, ok := errors.AsType[*copyDiffers](err); ok && j.u.opts.RestartChanged {
 			return j.discardCopy(ctx, differs)
 		}
-		return j.conclude(j.ended(ctx, err))
+		err = j.ended(ctx, err)
+		j.dropStream(ctx, c, err)
+		return j.conclude(err)
 	}
+}
+
+// dropStream cancels the session of a stream that failed: it can never be
+// resumed, so the service need not keep its bytes. A service that does not
+// answer, or does not know the session, is not asked.
+func (j *job) dropStream(ctx context.Context, c conversation, err error) {
+	r, ok := c.(*run)
+	if err == nil || !ok || j.transfer.content.rereadable() ||
+		errors.Is(err, session.ErrBudget) || errors.Is(err, session.ErrGone) || errors.Is(err, session.ErrCancelled) {
+		return
+	}
+	j.transfer.drop(ctx, r.uri)
 }
 
 // discardCopy starts over with a file of which only the server's checksum showed
@@ -413,7 +485,7 @@ func (j *job) discardCopy(ctx context.Context, why error) error {
 	j.file.copied, j.file.sum = false, chunk.NewRunning(chunk.Checkpoint{})
 	j.transfer.pos.sent.Store(0)
 	j.transfer.pos.committed.Store(0)
-	j.result.Resumed, j.result.ResumedFrom = false, 0
+	j.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })
 	return j.startOver(ctx, sourceError(why).Error())
 }
 
@@ -428,10 +500,12 @@ func (j *job) verify(ctx context.Context, object *session.Object) error {
 	if err != nil {
 		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrForeignWriter}, err)
 	}
-	j.result.Object = o
-	if j.resumed != nil {
-		j.result.Resumed, j.result.ResumedFrom = true, o.Size // the earlier process finished it
-	}
+	j.update(func(r *Result) {
+		r.Object = o
+		if j.resumed != nil {
+			r.Resumed, r.ResumedFrom = true, o.Size // the earlier process finished it
+		}
+	})
 	t.pos.committed.Store(o.Size)
 	t.pos.sent.Store(o.Size)
 	j.events.progress()
@@ -453,7 +527,7 @@ func (j *job) conclude(err error) error {
 		}
 		return err
 	}
-	j.result.Resumable = true
+	j.update(func(r *Result) { r.Resumable = true })
 	if j.resumed == nil && !errors.Is(err, session.ErrSourceChanged) {
 		// What is known of the source and the server by now makes the resume
 		// cheaper, and notices more. The checksums of a source that changed

@@ -234,15 +234,6 @@ func (r *run) verify(ctx context.Context, reply session.Reply) (differs, err err
 	return differs, nil
 }
 
-// sourceFailed is [transfer.sourceFailed]. A stream that failed can never be
-// finished, so the service need not keep its bytes.
-func (r *run) sourceFailed(ctx context.Context, err error) error {
-	if ctx.Err() == nil && !r.content.rereadable() {
-		r.drop(ctx, r.uri)
-	}
-	return r.transfer.sourceFailed(ctx, err)
-}
-
 // meter counts the bytes of a request on their way to the network.
 type meter struct {
 	r      io.Reader

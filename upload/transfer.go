@@ -106,16 +106,24 @@ func (t *transfer) sourceFailed(ctx context.Context, err error) error {
 	return sourceError(err)
 }
 
-// dropTimeout bounds the cancelling of a session that is of no more use.
-const dropTimeout = 10 * time.Second
+// dropTimeout bounds the cancelling of a session that is of no more use, and
+// dropTimeoutCancelled does so once the upload was cancelled.
+const (
+	dropTimeout          = 10 * time.Second
+	dropTimeoutCancelled = 2 * time.Second
+)
 
-// drop cancels a session that is of no more use. It is a courtesy: a session
-// that is left alone expires.
+// drop cancels a session that is of no more use, even if ctx is done. It is a
+// courtesy: a session that is left alone expires.
 func (t *transfer) drop(ctx context.Context, uri session.URI) {
 	if uri.IsZero() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
+	timeout := dropTimeout
+	if ctx.Err() != nil {
+		timeout = dropTimeoutCancelled
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	t.wire.cancel(ctx, uri)
 }

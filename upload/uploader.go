@@ -51,11 +51,14 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 // File uploads the file at path. If an upload of the same file to the same
 // destination was interrupted, it is resumed; see [Options.Store].
 //
+// Once ctx is done, File returns within seconds, even if the file cannot be read
+// any more.
+//
 // Besides the sentinels of package session, errors wrap [chunk.ErrRead] or a
 // *fs.PathError when the file, or the store, cannot be used.
 func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, error) {
 	j := u.newJob(spec, u.newBudget())
-	return j.finish(ctx, j.uploadFile(ctx, path))
+	return j.do(ctx, func(ctx context.Context) error { return j.uploadFile(ctx, path) })
 }
 
 // Reader uploads what r gives until EOF. It cannot be resumed by another
@@ -70,7 +73,7 @@ func (u *Uploader) Reader(ctx context.Context, r io.Reader, spec Spec) (*Result,
 // wraps [session.ErrNoToken] if there is none.
 func (u *Uploader) Resume(ctx context.Context, id string) (*Result, error) {
 	j := u.newJob(Spec{}, u.newBudget())
-	return j.finish(ctx, j.uploadSaved(ctx, id))
+	return j.do(ctx, func(ctx context.Context) error { return j.uploadSaved(ctx, id) })
 }
 
 // ID is the identifier of the upload of a file to a destination. The same file,

@@ -1,0 +1,112 @@
+package upload_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// TestSmallFileReplacesNothingUnseen checks that a small file whose reply was lost
+// is not inserted again over what another writer made in between, whatever the
+// two clocks show.
+func TestSmallFileReplacesNothingUnseen(t *testing.T) {
+	content, other := data(1000), []byte("of another writer")
+	forbidden := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}}
+	lost := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}
+	failed := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
+	for _, skew := range []time.Duration{0, time.Hour, -time.Hour} {
+		for _, tt := range []struct {
+			name    string
+			fault   fakegcs.Fault
+			before  bool // there is an object already
+			between bool // another writer comes in between
+			hidden  bool // we must not read
+			want    error
+			object  []byte
+			writes  int // generations that there are in the end, besides the other writer's
+		}{
+			{"nothing there", failed, false, false, false, nil, content, 1},
+			{"ours arrived", lost, false, false, false, nil, content, 1},
+			{"ours arrived in the place of another", lost, true, false, false, nil, content, 1},
+			{"ours did not arrive, and an old one is there", failed, true, false, false, nil, content, 1},
+			{"another writer after ours", lost, false, true, false, session.ErrOutcomeUnknown, other, 1},
+			{"another writer, and ours did not arrive", failed, false, true, false, session.ErrOutcomeUnknown, other, 0},
+			{"another writer, in the place of an old one", failed, true, true, false, session.ErrOutcomeUnknown, other, 0},
+			{"hidden, nothing there", failed, false, false, true, nil, content, 1},
+			{"hidden, ours arrived", lost, false, false, true, session.ErrOutcomeUnknown, content, 1},
+			{"hidden, another writer", failed, false, true, true, session.ErrOutcomeUnknown, other, 0},
+		} {
+			t.Run(fmt.Sprint(tt.name, " ", skew), func(t *testing.T) {
+				inBubble(t, &fakegcs.Options{ClockSkew: skew}, func(w *world) {
+					client, err := session.NewClient(w.http, "http://gcs.test")
+					if err != nil {
+						t.Fatal(err)
+					}
+					foreign := 0
+					write := func(content []byte) {
+						foreign++
+						if r := client.Insert(w.t.Context(), spec, int64(len(content)), chunk.Update(0, content), bytes.NewReader(content)); r.Status != 200 {
+							t.Errorf("the other writer: %+v", r)
+						}
+					}
+					if tt.before {
+						write([]byte("from before"))
+						time.Sleep(time.Minute)
+					}
+					w.srv.AddFaults(tt.fault)
+					if tt.hidden {
+						w.srv.AddFaults(forbidden)
+					}
+					up := w.uploader(func(o *upload.Options) {
+						o.Observer = func(e upload.Event) {
+							if e.Kind == upload.Waiting && tt.between {
+								write(other)
+							}
+						}
+					})
+					_, err = up.File(w.t.Context(), w.file(content), spec)
+					if !errors.Is(err, tt.want) || tt.want == nil && err != nil {
+						t.Errorf("error = %v, want %v\n%s", err, tt.want, w.trace())
+					}
+					w.wantObject("obj", tt.object)
+					writes := -foreign
+					for _, r := range w.srv.Requests() {
+						if r.Op == fakegcs.OpInsert && (r.Status == 200 || r.Fault == fakegcs.EffectLoseReply) {
+							writes++
+						}
+					}
+					if writes != tt.writes {
+						t.Errorf("our bytes were written %d times, want %d\n%s", writes, tt.writes, w.trace())
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestPeerThatClosesIdleConnections checks that an upload gets through a peer that
+// closes each connection a few milliseconds after its reply, without a word. Every
+// request after a query went out on the dying connection of that query.
+func TestPeerThatClosesIdleConnections(t *testing.T) {
+	for _, after := range []time.Duration{time.Millisecond, 5 * time.Millisecond, 30 * time.Millisecond} {
+		inBubble(t, nil, func(w *world) {
+			content := data(9 * mib)
+			w.srv.AddFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectCloseAfter, For: after}})
+			res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
+			if err != nil {
+				t.Fatalf("%v: %v\n%s", after, err, w.trace())
+			}
+			w.wantObject("obj", content)
+			if res.Retries != 0 || res.Waited != 0 {
+				t.Errorf("%v: %d retries, %v of waiting\n%s", after, res.Retries, res.Waited, w.trace())
+			}
+		})
+	}
+}
