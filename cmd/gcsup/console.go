@@ -17,11 +17,26 @@ import (
 type console struct {
 	mu    sync.Mutex
 	w     io.Writer
+	queue *lineQueue // in front of w; nil: messages are written at once
 	quiet bool
 	live  string
 }
 
 func newConsole(w io.Writer, quiet bool) *console { return &console{w: w, quiet: quiet} }
+
+// newQueuedConsole returns a console whose messages wait for the terminal, so
+// that nothing waits for them. It must be flushed.
+func newQueuedConsole(w io.Writer, quiet bool) *console {
+	return &console{w: w, queue: newLineQueue(w), quiet: quiet}
+}
+
+// out is where the console writes.
+func (c *console) out() io.Writer {
+	if c.queue != nil {
+		return c.queue
+	}
+	return c.w
+}
 
 // message prints a line, unless the console is quiet.
 func (c *console) message(format string, args ...any) {
@@ -45,7 +60,7 @@ func (c *console) Write(p []byte) (int, error) {
 	defer c.mu.Unlock()
 	live := c.live
 	c.draw("")
-	n, err := c.w.Write(p)
+	n, err := c.out().Write(p)
 	c.draw(live)
 	return n, err
 }
@@ -60,8 +75,8 @@ func (c *console) show(line string) {
 // draw overwrites with spaces: it needs no escape sequences, which some
 // terminals do not know.
 func (c *console) draw(line string) {
-	if line == c.live {
-		return
+	if line == c.live || line != "" && c.queue != nil && !c.queue.idle() {
+		return // a terminal that is behind gets no more frames
 	}
 	text := "\r" + line
 	if extra := utf8.RuneCountInString(c.live) - utf8.RuneCountInString(line); extra > 0 {
@@ -70,7 +85,7 @@ func (c *console) draw(line string) {
 			text += "\r"
 		}
 	}
-	_, _ = io.WriteString(c.w, text)
+	_, _ = io.WriteString(c.out(), text)
 	c.live = line
 }
 

@@ -63,6 +63,7 @@ where the service stands. If the file has changed since, nothing is sent.`,
 
 func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destination string) error {
 	r := newReporter(std, f.output, cmd.Flags())
+	defer r.flush()
 	tasks := make([]task, len(sources))
 	for i, source := range sources {
 		tasks[i] = task{source: source, destination: destination, skip: f.noClobber}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -125,6 +126,13 @@ func known[T any](v T, is bool) *T {
 		return nil
 	}
 	return &v
+}
+
+// encodeLine returns v as a line of JSON.
+func encodeLine(v any) ([]byte, error) {
+	var line bytes.Buffer
+	err := printJSON(&line, v)
+	return line.Bytes(), err
 }
 
 // printJSON writes v on a line of its own, in one Write.

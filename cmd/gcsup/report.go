@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"sync"
@@ -30,7 +29,7 @@ type task struct {
 // reporter runs uploads one after the other and tells people and programs
 // what becomes of them.
 type reporter struct {
-	out     io.Writer
+	out     *lineQueue
 	console *console
 	flags   outputFlags
 	given   *pflag.FlagSet // for the command that resumes
@@ -41,11 +40,10 @@ type reporter struct {
 	current  task
 	progress *progress // nil when quiet, and between uploads
 	printed  time.Time // the last of the frequent events in JSON
-	outErr   error     // of writing to out
 }
 
 func newReporter(std stdio, flags outputFlags, given *pflag.FlagSet) *reporter {
-	return &reporter{out: std.out, console: newConsole(std.err, flags.quiet), flags: flags, given: given}
+	return &reporter{out: newLineQueue(std.out), console: newQueuedConsole(std.err, flags.quiet), flags: flags, given: given}
 }
 
 // run does the tasks. A task that fails does not stop those after it; the
@@ -53,6 +51,7 @@ func newReporter(std stdio, flags outputFlags, given *pflag.FlagSet) *reporter {
 // is not begun.
 func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 	r.endpoint, r.saved = c.endpoint, c.saved
+	defer context.AfterFunc(ctx, r.hurry)()
 	code, done, stored := exitOK, 0, false
 	for _, t := range tasks {
 		if ctx.Err() != nil {
@@ -83,8 +82,8 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		_ = r.refuse(left, err)
 		r.console.fail(fmt.Sprintf("not begun: %d of %d sources", len(left), len(tasks)))
 	}
-	if r.outErr != nil {
-		return fmt.Errorf("standard output: %w", r.outErr)
+	if err := r.flush(); err != nil {
+		return err
 	}
 	if code != exitOK {
 		return exitCode(code)
@@ -96,10 +95,31 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 func (r *reporter) refuse(tasks []task, err error) error {
 	if r.flags.json {
 		for _, t := range tasks {
-			r.print(newResultLine(t.source, t.destination, statusFailed, nil, err))
+			r.print("", newResultLine(t.source, t.destination, statusFailed, nil, err))
 		}
+		_ = r.flush()
 	}
 	return withHint(err, "")
+}
+
+// hurryAfter is how long output may take once the command was interrupted.
+const hurryAfter = time.Second
+
+// hurry makes the output wait for its readers no longer.
+func (r *reporter) hurry() {
+	time.AfterFunc(hurryAfter, func() {
+		r.out.close()
+		r.console.queue.close()
+	})
+}
+
+// flush waits until the output is written.
+func (r *reporter) flush() error {
+	_ = r.console.queue.flush()
+	if err := r.out.flush(); err != nil {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	return nil
 }
 
 // hopeless reports whether all tasks are known to fail.
@@ -150,10 +170,11 @@ func (r *reporter) observe(e upload.Event) {
 		now := time.Now()
 		often := e.Kind == upload.Progress || e.Kind == upload.Comparing
 		if !often || now.Sub(r.printed) >= time.Second {
-			r.print(newEventLine(t.source, t.destination, e))
+			key := "" // of lines of which the newest is enough
 			if often {
-				r.printed = now
+				r.printed, key = now, eventType(e.Kind)
 			}
+			r.print(key, newEventLine(t.source, t.destination, e))
 		}
 	}
 	switch e.Kind {
@@ -190,10 +211,9 @@ func (r *reporter) end(res *upload.Result, err error) {
 	}
 	switch {
 	case r.flags.json:
-		r.print(newResultLine(t.source, t.destination, status, res, err))
+		r.print("", newResultLine(t.source, t.destination, status, res, err))
 	case status == statusOK && !r.flags.quiet:
-		_, werr := fmt.Fprintln(r.out, summary(t, res))
-		r.wrote(werr)
+		_, _ = fmt.Fprintln(r.out, summary(t, res)) // flush has the error
 	}
 }
 
@@ -248,10 +268,9 @@ func summary(t task, res *upload.Result) string {
 
 func generationText(o *session.Object) string { return strconv.FormatInt(o.Generation, 10) }
 
-func (r *reporter) print(line any) { r.wrote(printJSON(r.out, line)) }
-
-func (r *reporter) wrote(err error) {
-	if r.outErr == nil {
-		r.outErr = err
+// print queues a line of JSON. flush has the error.
+func (r *reporter) print(key string, line any) {
+	if data, err := encodeLine(line); err == nil {
+		_ = r.out.put(key, data)
 	}
 }

@@ -49,6 +49,7 @@ it looks at uploads to the endpoint in use only.`,
 func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) error {
 	ctx := cmd.Context()
 	r := newReporter(std, f.output, cmd.Flags())
+	defer r.flush()
 	named := make([]task, len(ids)) // all that is known of them so far
 	for i, id := range ids {
 		named[i].source = id

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"io"
+	"sync"
+)
+
+// queueLimit is how much output waits for a reader that does not read. Then
+// writers wait, too.
+const queueLimit = 16 << 20
+
+// lineQueue writes lines in a goroutine, so that a reader which stops reading, a
+// pager for example, does not stop an upload. Each Write must be whole lines.
+type lineQueue struct {
+	w io.Writer
+
+	mu      sync.Mutex
+	changed *sync.Cond // the fields below
+	lines   []queuedLine
+	size    int // of lines, in bytes
+	writing bool
+	closed  bool  // nothing waits any more: what does not fit is dropped
+	err     error // the first error of w
+}
+
+type queuedLine struct {
+	data []byte
+	key  string // a later line with this key takes its place; "" for none
+}
+
+func newLineQueue(w io.Writer) *lineQueue {
+	q := &lineQueue{w: w}
+	q.changed = sync.NewCond(&q.mu)
+	return q
+}
+
+// Write queues a copy of p. It returns the error of an earlier line.
+func (q *lineQueue) Write(p []byte) (int, error) { return len(p), q.put("", p) }
+
+// put queues a copy of p. It takes the place of a line with the same key, unless
+// that is "", if that is the newest one which waits.
+func (q *lineQueue) put(key string, p []byte) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if last := len(q.lines) - 1; key != "" && last >= 0 && q.lines[last].key == key {
+		q.size += len(p) - len(q.lines[last].data)
+		q.lines[last].data = append([]byte(nil), p...)
+		return q.err
+	}
+	for q.size > 0 && q.size+len(p) > queueLimit && !q.closed {
+		q.changed.Wait()
+	}
+	if q.closed && q.size+len(p) > queueLimit || q.err != nil {
+		return q.err
+	}
+	q.lines = append(q.lines, queuedLine{append([]byte(nil), p...), key})
+	q.size += len(p)
+	if !q.writing {
+		q.writing = true
+		go q.drain()
+	}
+	return nil
+}
+
+// drain writes until nothing is left.
+func (q *lineQueue) drain() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.lines) > 0 && q.err == nil {
+		line := q.lines[0]
+		q.lines = q.lines[1:]
+		q.mu.Unlock()
+		_, err := q.w.Write(line.data)
+		q.mu.Lock()
+		q.size -= len(line.data)
+		q.err = err
+		q.changed.Broadcast()
+	}
+	if q.err != nil {
+		q.lines, q.size = nil, 0
+	}
+	q.writing = false
+	q.changed.Broadcast()
+}
+
+// idle reports whether everything is written.
+func (q *lineQueue) idle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !q.writing
+}
+
+// flush waits until everything is written, or close was called, and returns the
+// first error.
+func (q *lineQueue) flush() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.writing && !q.closed {
+		q.changed.Wait()
+	}
+	return q.err
+}
+
+// close makes every call return at once.
+func (q *lineQueue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.changed.Broadcast()
+}

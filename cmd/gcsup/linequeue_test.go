@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// gate is a writer that blocks until it is opened.
+type gate struct {
+	opened chan struct{}
+	mu     sync.Mutex
+	text   strings.Builder
+	err    error
+}
+
+func (g *gate) Write(p []byte) (int, error) {
+	<-g.opened
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err != nil {
+		return 0, g.err
+	}
+	return g.text.Write(p)
+}
+
+// TestLineQueueKeepsOrderAndMergesProgress checks what a reader gets that does
+// not read for a while: every line once, in order, but only the newest progress.
+func TestLineQueueKeepsOrderAndMergesProgress(t *testing.T) {
+	g := &gate{opened: make(chan struct{})}
+	q := newLineQueue(g)
+	var want strings.Builder
+	fmt.Fprintln(q, "first") // the one that blocks
+	for i := range 100 {
+		for j := range 1000 {
+			if err := q.put("progress", fmt.Appendf(nil, "progress %d\n", j)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fmt.Fprintf(q, "line %d\n", i)
+		fmt.Fprintf(&want, "progress 999\nline %d\n", i)
+	}
+	close(g.opened)
+	if err := q.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if got := g.text.String(); got != "first\n"+want.String() {
+		t.Errorf("%d bytes were written, want %d", len(got), want.Len()+6)
+	}
+	if !q.idle() {
+		t.Error("the queue is not idle after flush")
+	}
+}
+
+// TestLineQueueIsBounded checks that a writer waits when 16 MiB wait, and that
+// close releases it.
+func TestLineQueueIsBounded(t *testing.T) {
+	g := &gate{opened: make(chan struct{})}
+	defer close(g.opened)
+	q := newLineQueue(g)
+	line := make([]byte, 1<<20)
+	for range queueLimit >> 20 {
+		q.Write(line)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		q.Write(line)
+		_ = q.flush()
+	}()
+	select {
+	case <-done:
+		t.Error("17 MiB were queued")
+	default:
+	}
+	q.close()
+	<-done
+	if q.size > queueLimit {
+		t.Errorf("%d bytes are queued", q.size)
+	}
+}
+
+// TestLineQueueReportsErrors checks that the error of a reader that went away is
+// not lost.
+func TestLineQueueReportsErrors(t *testing.T) {
+	g := &gate{opened: make(chan struct{}), err: errors.New("broken pipe")}
+	close(g.opened)
+	q := newLineQueue(g)
+	fmt.Fprintln(q, "line")
+	if err := q.flush(); err != g.err {
+		t.Errorf("flush: %v, want %v", err, g.err)
+	}
+	if _, err := fmt.Fprintln(q, "another"); err != g.err {
+		t.Errorf("Write after it: %v", err)
+	}
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// TestBlockedReaderHoldsUpNothing checks that uploads are made while no one reads
+// the output, and that an interruption does not wait for a reader.
+func TestBlockedReaderHoldsUpNothing(t *testing.T) {
+	blocked := &gate{opened: make(chan struct{})}
+	defer close(blocked.opened)
+	r := newReporter(stdio{out: blocked, err: blocked}, outputFlags{json: true}, &pflag.FlagSet{})
+	ctx, cancel := context.WithCancel(t.Context())
+	finished := make(chan struct{})
+	var tasks []task
+	for i := range 100 {
+		tasks = append(tasks, task{source: fmt.Sprint(i), destination: "gs://bkt/o", do: func(context.Context) (*upload.Result, error) {
+			for range 1000 {
+				r.observe(upload.Event{Kind: upload.Waiting, Delay: time.Second, Cause: "503"})
+			}
+			if i == 99 {
+				close(finished)
+				<-ctx.Done()
+			}
+			return &upload.Result{Object: &session.Object{}}, nil
+		}})
+	}
+	done := make(chan error)
+	go func() { done <- r.run(ctx, &connection{}, tasks) }()
+	<-finished // or the test times out
+	cancel()
+	if err := <-done; err != nil && !errors.As(err, new(exitCode)) {
+		t.Error(err)
+	}
+}
