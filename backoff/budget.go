@@ -35,7 +35,10 @@ func Tries(atStake int64) int {
 // The zero value allows 5 retries without progress. A Budget holds no clock
 // and is for one goroutine.
 //
-// [Waiter] is the loop around a Budget.
+// A [Waiter] that a [Gate] holds spends no tries. Its wait ends when For is
+// over. Without For it ends when the gate has held it for twice the longest time
+// that its tries can wait in all, which is 72 s for 5 tries. Progress restores
+// that too.
 type Budget struct {
 	// Tries is the number of retries allowed without progress.
 	// 0 means Tries(AtStake), a negative number none.
@@ -49,10 +52,9 @@ type Budget struct {
 	// progress, and stop early when the next wait would not fit.
 	For time.Duration
 
-	// All three are since the last progress.
-	failures  int           // requests that failed
-	wait      time.Duration // the wait that Next granted last
-	throttled time.Duration // sum of the waits after which no token was left
+	// Both are since the last progress.
+	failures int           // requests that failed
+	held     time.Duration // how long a Gate held the operation
 }
 
 // Failed notes that a request failed.
@@ -63,34 +65,36 @@ func (b *Budget) Failures() int { return b.failures }
 
 // Progress notes that progress was made. The whole budget is there again, and
 // waits start from the shortest again.
-func (b *Budget) Progress() { b.failures, b.wait, b.throttled = 0, 0, 0 }
-
-// Throttled notes that the wait which Next granted is over, but that
-// [Throttle.Allow] had no token. It costs no try, as nothing was tried.
-func (b *Budget) Throttled() { b.throttled += b.wait }
+func (b *Budget) Progress() { b.failures, b.held = 0, 0 }
 
 // Next returns the wait before the next retry, or false if the budget is
-// spent. random and retryAfter are as for [Policy.Wait]; pass a retryAfter once,
-// not again after Throttled. elapsed is the time since the last progress, or
-// since the start if there was none yet.
+// spent. random and retryAfter are as for [Policy.Wait]. elapsed is the time
+// since the last progress, or since the start if there was none yet.
 //
 // The budget is spent when the failures outnumber the tries, or, with For, when
-// elapsed and the wait exceed it. So that a process whose token bucket stays
-// empty ends too, it is also spent when the waits that ended Throttled exceed
-// twice the longest time its tries could have waited in all.
+// elapsed and the wait exceed it.
 func (b *Budget) Next(p Policy, random float64, retryAfter, elapsed time.Duration) (time.Duration, bool) {
-	b.wait = p.Wait(b.failures-1, random, retryAfter)
+	wait := p.Wait(b.failures-1, random, retryAfter)
 	if b.For > 0 {
-		return b.wait, elapsed <= b.For-b.wait
+		return wait, elapsed <= b.For-wait
 	}
-	tries := b.Tries
-	if tries == 0 {
-		tries = Tries(b.AtStake)
+	return wait, b.failures <= b.tries()
+}
+
+func (b *Budget) tries() int {
+	if b.Tries != 0 {
+		return b.Tries
 	}
-	if b.failures > tries {
-		return b.wait, false
+	return Tries(b.AtStake)
+}
+
+// holdable returns how much longer a Gate may hold the operation: until For is
+// over, or in all for twice the longest time that its tries can wait.
+func (b *Budget) holdable(p Policy, elapsed time.Duration) time.Duration {
+	if b.For > 0 {
+		return b.For - elapsed
 	}
-	return b.wait, b.throttled == 0 || b.throttled+b.wait <= 2*p.longestTotal(tries)
+	return 2*p.longestTotal(b.tries()) - b.held
 }
 
 // longestTotal returns the most that tries retries can wait in all.

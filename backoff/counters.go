@@ -8,7 +8,7 @@ import (
 
 // Counters count what [Retry] and [Transport] do, so that initial wait, maximum
 // and tries can be chosen from what happened: many BudgetSpent with few
-// Throttled ask for more tries, much Waited with few Failures for a shorter
+// Held ask for more tries, much Waited with few Failures for a shorter
 // initial wait.
 //
 // The zero value is ready to use. Counters are safe for concurrent use and may
@@ -23,9 +23,9 @@ type Counts struct {
 	Attempts    int64            // calls of an operation, or HTTP requests
 	Failures    int64            // attempts that failed
 	Retries     int64            // attempts that followed a wait
-	Waits       int64            // waits begun
+	Waits       int64            // waits begun; a long one for the Gate counts once for each Pause
 	Waited      time.Duration    // sum of their lengths
-	Throttled   int64            // waits that ended without a token
+	Held        int64            // retries that had to wait for the Gate
 	BudgetSpent int64            // operations given up because their budget was spent
 	Causes      map[string]int64 // retries by cause: a status code such as "503", "connection", "timeout", "dns", "partial", "other"
 }
@@ -75,6 +75,6 @@ func (c *Counters) waited(d time.Duration) {
 	})
 }
 
-func (c *Counters) throttled() { c.update(func(counts *Counts) { counts.Throttled++ }) }
+func (c *Counters) held() { c.update(func(counts *Counts) { counts.Held++ }) }
 
 func (c *Counters) spent() { c.update(func(counts *Counts) { counts.BudgetSpent++ }) }

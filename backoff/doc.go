@@ -26,7 +26,7 @@
 // the one loop that sleeps, and Retry and Transport use it too. The rest is pure:
 // a Policy computes a wait from the number of the retry and a random number,
 // [Status] and [Network] classify a failure, and a [Budget] counts what was
-// tried. A [Throttle], which many operations share, has a clock.
+// tried. A [Gate], which many operations share, has a clock.
 //
 // # Guarantees
 //

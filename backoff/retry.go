@@ -2,6 +2,7 @@ package backoff
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -15,9 +16,9 @@ type Options struct {
 	// progress. Retry works on a copy.
 	Budget Budget
 
-	// Throttle, if not nil, is a bucket that all operations on one service
-	// share.
-	Throttle *Throttle
+	// Gate is what all operations on one endpoint share. A nil Gate holds no
+	// operation.
+	Gate *Gate
 
 	// Classify tells what is worth another try. nil is the function
 	// [Classify].
@@ -28,8 +29,9 @@ type Options struct {
 	// permanent.
 	Refresh func(context.Context) error
 
-	// Observe, if not nil, is told of each attempt when it is over, and of
-	// each wait that ended without a token, before the next wait begins.
+	// Observe, if not nil, is called after each attempt, before the wait that
+	// follows. While the Gate holds the operation it is called again before
+	// each further [Pause].
 	Observe func(Attempt)
 
 	// Counters, if not nil, counts what happens.
@@ -38,12 +40,12 @@ type Options struct {
 
 // An Attempt is one call of an operation, as an observer sees it.
 type Attempt struct {
-	Number    int           // 1 for the first call
-	Err       error         // nil: it succeeded
-	Verdict   Verdict       // what Err is; Permanent, and without meaning, if Err is nil
-	Progress  bool          // Err was marked by Progress
-	Throttled bool          // no new call: the wait after this one ended without a token
-	Wait      time.Duration // the wait that follows; 0: none, it is the end or a call with new credentials
+	Number   int           // 1 for the first call
+	Err      error         // nil: it succeeded
+	Verdict  Verdict       // what Err is; Permanent, and without meaning, if Err is nil
+	Progress bool          // Err was marked by Progress
+	Held     bool          // no new call: the wait after this one is over, and the Gate holds the next call
+	Wait     time.Duration // the wait that follows, if Held the most that it is; 0: none, it is the end or a call with new credentials
 }
 
 // Retry calls op until it succeeds, and waits between the calls as p says, or
@@ -64,6 +66,7 @@ func Retry[T any](ctx context.Context, p Policy, op func(context.Context) (T, er
 		return none, err
 	}
 	o := newOperation(p, opts)
+	defer o.waiter.Close()
 	for {
 		result, err := op(ctx)
 		if err == nil {
@@ -93,7 +96,7 @@ func newOperation(p Policy, opts *Options) *operation {
 	if o.Classify == nil {
 		o.Classify = Classify
 	}
-	o.waiter = Waiter{Policy: p, Budget: o.Budget, Throttle: o.Throttle, Counters: o.Counters}
+	o.waiter = Waiter{Policy: p, Budget: o.Budget, Gate: o.Gate, Counters: o.Counters}
 	return o
 }
 
@@ -139,24 +142,33 @@ func (o *operation) failed(ctx context.Context, err error) error {
 func (o *operation) wait(ctx context.Context, a Attempt) error {
 	begun := false // a wait for a is under way, and recorded
 	o.waiter.Before = func(p Pause) error {
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < p.Delay {
+		if deadline, ok := ctx.Deadline(); ok && !p.Held && time.Until(deadline) < p.Delay {
 			return context.DeadlineExceeded
 		}
 		begun = true
-		a.Wait, a.Throttled = p.Delay, p.Throttled
+		a.Wait, a.Held = p.Delay, p.Held
 		o.record(a)
 		return nil
 	}
-	switch err := o.waiter.Wait(ctx, retryAfter(a.Err)); {
+	switch err := o.waiter.Wait(ctx, failure(a.Err)); {
 	case err == nil:
 		o.Counters.retry(a.Err)
 		return nil
 	case begun && ctx.Err() != nil:
 		return o.stopped(err, a.Err)
 	default:
-		a.Throttled = begun
+		a.Held = begun
 		return o.end(a, err)
 	}
+}
+
+// failure returns what the waiter must know of err.
+func failure(err error) Failure {
+	f := Failure{RetryAfter: retryAfter(err)}
+	if status, ok := errors.AsType[*StatusError](err); ok {
+		f.Alone = ObjectRateLimit(status.Code, status.Reason, status.Message)
+	}
+	return f
 }
 
 // end records a, after which there is no other attempt because of stop.
@@ -172,7 +184,7 @@ func (o *operation) stopped(stop, err error) error {
 
 // record keeps a for the history and shows it to the observer.
 func (o *operation) record(a Attempt) {
-	if !a.Throttled {
+	if !a.Held {
 		if len(o.history) == maxHistory {
 			copy(o.history, o.history[1:])
 			o.history = o.history[:maxHistory-1]

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -244,37 +245,26 @@ func TestRetryRefresh(t *testing.T) {
 func TestRetryObserverAndCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const s = time.Second
-		throttle := new(backoff.Throttle)
-		for throttle.Allow() {
-		}
 		left := backoff.Progress(errors.New("1 left"))
 		op := &script{errs: []error{left, io.EOF}}
 		var counters backoff.Counters
 		var seen []backoff.Attempt
 		if _, err := backoff.Retry(t.Context(), plain, op.run, &backoff.Options{
-			Throttle: throttle,
 			Counters: &counters,
 			Observe:  func(a backoff.Attempt) { seen = append(seen, a) },
 		}); err != nil {
 			t.Fatal(err)
 		}
-		// The progress of the first attempt gave back a tenth of a token:
-		// the bucket has one after 27 s.
-		var want []backoff.Attempt
-		for i := range 27 {
-			want = append(want, backoff.Attempt{Number: 1, Err: left, Verdict: backoff.Transient, Progress: true, Throttled: i > 0, Wait: s})
+		want := []backoff.Attempt{
+			{Number: 1, Err: left, Verdict: backoff.Transient, Progress: true, Wait: s},
+			{Number: 2, Err: io.EOF, Verdict: backoff.Transient, Wait: 2 * s},
+			{Number: 3},
 		}
-		// Then none for 30 s.
-		for i := range 30 {
-			want = append(want, backoff.Attempt{Number: 2, Err: io.EOF, Verdict: backoff.Transient, Throttled: i > 0, Wait: 2 * s})
-		}
-		want = append(want[:27+15], backoff.Attempt{Number: 3})
-		want[27].Wait = 2 * s
 		if !reflect.DeepEqual(seen, want) {
-			t.Errorf("observed %d attempts %+v\nwant %d %+v", len(seen), seen, len(want), want)
+			t.Errorf("observed %+v\nwant %+v", seen, want)
 		}
 		wantCounts := backoff.Counts{
-			Attempts: 3, Failures: 2, Retries: 2, Waits: 27 + 15, Waited: 57 * s, Throttled: 26 + 14,
+			Attempts: 3, Failures: 2, Retries: 2, Waits: 2, Waited: 3 * s,
 			Causes: map[string]int64{"partial": 1, "connection": 1},
 		}
 		if got := counters.Counts(); !reflect.DeepEqual(got, wantCounts) {
@@ -283,54 +273,115 @@ func TestRetryObserverAndCounters(t *testing.T) {
 	})
 }
 
-// TestRetryThrottle checks what Retry gives to the bucket and takes from it.
-func TestRetryThrottle(t *testing.T) {
-	empty := func() *backoff.Throttle {
-		throttle := new(backoff.Throttle)
-		for throttle.Allow() {
-		}
-		return throttle
-	}
-	t.Run("a success at the first try gives a tenth", func(t *testing.T) {
+// TestRetryGate checks what Retry reports to the gate, and what it shows of a
+// wait there.
+func TestRetryGate(t *testing.T) {
+	const s = time.Second
+	t.Run("held", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			opts := &backoff.Options{Throttle: empty()}
-			for range 10 {
-				if _, err := backoff.Retry(t.Context(), plain, new(script).run, opts); err != nil {
-					t.Fatal(err)
+			gate := &backoff.Gate{Threshold: 2}
+			first := true
+			var wg sync.WaitGroup
+			defer wg.Wait()
+			wg.Go(func() {
+				_, err := backoff.Retry(t.Context(), plain, func(context.Context) (int, error) {
+					if first {
+						first = false
+						time.Sleep(s / 2)
+						return 0, io.EOF
+					}
+					time.Sleep(40 * s)
+					return 0, nil
+				}, &backoff.Options{Gate: gate})
+				if err != nil {
+					t.Error(err)
 				}
-			}
-			if !opts.Throttle.Allow() || opts.Throttle.Allow() {
-				t.Error("ten successes have not given one token")
-			}
-		})
-	})
-	t.Run("a retry takes one, its success gives two", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			opts := &backoff.Options{Throttle: empty()}
-			opts.Throttle.Succeeded(true) // 2
-			if _, err := backoff.Retry(t.Context(), plain, (&script{errs: times(1, io.EOF)}).run, opts); err != nil {
+			})
+			time.Sleep(s)
+			op := &script{errs: []error{io.EOF}}
+			var seen []backoff.Attempt
+			var counters backoff.Counters
+			if _, err := backoff.Retry(t.Context(), plain, op.run, &backoff.Options{
+				Gate: gate, Counters: &counters,
+				Observe: func(a backoff.Attempt) { seen = append(seen, a) },
+			}); err != nil {
 				t.Fatal(err)
 			}
-			for n := range 3 {
-				if !opts.Throttle.Allow() {
-					t.Fatalf("%d tokens, want 3", n)
-				}
+			// The probe begins after 1.5 s. The next one may begin 32 s later.
+			want := []backoff.Attempt{
+				{Number: 1, Err: io.EOF, Verdict: backoff.Transient, Wait: s},
+				{Number: 1, Err: io.EOF, Verdict: backoff.Transient, Held: true, Wait: 32 * s},
+				{Number: 2},
 			}
-			if opts.Throttle.Allow() {
-				t.Error("more than 3 tokens")
+			if !reflect.DeepEqual(seen, want) {
+				t.Errorf("observed %+v\nwant %+v", seen, want)
 			}
-		})
-	})
-	t.Run("retry-after is waited for once", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			op := &script{errs: []error{&backoff.StatusError{Code: 503, RetryAfter: 20 * time.Second}}}
-			if _, err := backoff.Retry(t.Context(), plain, op.run, &backoff.Options{Throttle: empty()}); err != nil {
-				t.Fatal(err)
-			}
-			// No token after 20 s; then one second at a time until 30 s.
-			if want := []time.Duration{0, 30 * time.Second}; !reflect.DeepEqual(op.calls, want) {
+			if want := []time.Duration{0, 32*s + s/2}; !reflect.DeepEqual(op.calls, want) {
 				t.Errorf("called at %v, want %v", op.calls, want)
 			}
+			if c := counters.Counts(); c.Held != 1 || c.Waits != 2 || c.Waited != 32*s+s/2 || c.Retries != 1 {
+				t.Errorf("Counts() = %+v", c)
+			}
+		})
+	})
+	// many runs operations that fail with err, and then succeed, until all end.
+	many := func(t *testing.T, err func() error) (took time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			gate := new(backoff.Gate)
+			start := time.Now()
+			var wg sync.WaitGroup
+			for range 32 {
+				wg.Go(func() {
+					op := &script{errs: []error{err()}}
+					if _, err := backoff.Retry(t.Context(), plain, func(ctx context.Context) (int, error) {
+						if len(op.errs) == 0 {
+							time.Sleep(s)
+						}
+						return op.run(ctx)
+					}, &backoff.Options{Gate: gate}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			took = time.Since(start)
+		})
+		return took
+	}
+	t.Run("opens by doubling", func(t *testing.T) {
+		// 1, 2, 4, 8 and 16 retries of a second each, and one.
+		if took := many(t, func() error { return status(503) }); took != 7*s {
+			t.Errorf("took %v, want 1 + 6 s", took)
+		}
+	})
+	t.Run("the rate limit of an object", func(t *testing.T) {
+		err := func() error {
+			return &backoff.StatusError{Code: 429, Reason: "rateLimitExceeded", Message: "The object b/o exceeded the rate limit for object mutation operations."}
+		}
+		if took := many(t, err); took != 2*s {
+			t.Errorf("took %v, want 2 s", took)
+		}
+	})
+	t.Run("progress", func(t *testing.T) {
+		if took := many(t, func() error { return backoff.Progress(io.EOF) }); took != 2*s {
+			t.Errorf("took %v, want 2 s", took)
+		}
+	})
+	t.Run("a permanent failure hands over", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			gate := &backoff.Gate{Threshold: 1}
+			start := time.Now()
+			var wg sync.WaitGroup
+			for range 32 {
+				wg.Go(func() {
+					op := &script{errs: []error{io.EOF, status(404)}}
+					_, err := backoff.Retry(t.Context(), plain, op.run, &backoff.Options{Gate: gate})
+					if !errors.Is(err, backoff.ErrPermanent) || time.Since(start) != s {
+						t.Errorf("%v after %v", err, time.Since(start))
+					}
+				})
+			}
+			wg.Wait()
 		})
 	})
 }
@@ -362,9 +413,9 @@ func TestRetryEnds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0
 			opts := &backoff.Options{
-				Throttle: new(backoff.Throttle),
-				Budget:   backoff.Budget{Tries: r.IntN(10), For: time.Duration(r.IntN(3)) * time.Minute},
-				Refresh:  func(context.Context) error { return nil },
+				Gate:    &backoff.Gate{Threshold: 1},
+				Budget:  backoff.Budget{Tries: r.IntN(10), For: time.Duration(r.IntN(3)) * time.Minute},
+				Refresh: func(context.Context) error { return nil },
 			}
 			start := time.Now()
 			_, err := backoff.Retry(t.Context(), backoff.Policy{Jitter: backoff.Jitter(r.IntN(6))}, func(context.Context) (int, error) {

@@ -27,8 +27,8 @@ import (
 // is still valid.
 //
 // The zero value is ready to use. A Transport is safe for concurrent use; its
-// fields must not change then. Use one for each service, as its requests share
-// a [Throttle].
+// fields must not change then. Use one for each endpoint, as its requests share
+// a [Gate].
 type Transport struct {
 	// Base makes the requests. nil is http.DefaultTransport.
 	Base http.RoundTripper
@@ -40,9 +40,9 @@ type Transport struct {
 	// value allows 5 retries.
 	Budget Budget
 
-	// Throttle is the token bucket of the service. nil is one that belongs
-	// to this Transport.
-	Throttle *Throttle
+	// Gate is what all requests to the endpoint share. nil is one that belongs
+	// to this Transport. [NoGate] switches it off.
+	Gate *Gate
 
 	// Idempotent says which requests may be made twice. nil is the function
 	// [Idempotent].
@@ -54,7 +54,7 @@ type Transport struct {
 	// Counters, if not nil, counts what happens.
 	Counters *Counters
 
-	own Throttle
+	own Gate
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -78,6 +78,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 	ctx := req.Context()
 	operation := t.operation(req)
+	defer operation.waiter.Close()
 	for try := req; ; {
 		resp, err := base.RoundTrip(try)
 		failure := err
@@ -116,9 +117,9 @@ func (t *Transport) idempotent(req *http.Request) bool {
 }
 
 func (t *Transport) operation(req *http.Request) *operation {
-	opts := Options{Budget: t.Budget, Throttle: t.Throttle, Counters: t.Counters}
-	if opts.Throttle == nil {
-		opts.Throttle = &t.own
+	opts := Options{Budget: t.Budget, Gate: t.Gate, Counters: t.Counters}
+	if opts.Gate == nil {
+		opts.Gate = &t.own
 	}
 	if t.Observe != nil {
 		opts.Observe = func(a Attempt) { t.Observe(req, a) }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -269,36 +270,51 @@ func TestTransportErrors(t *testing.T) {
 	})
 }
 
-// TestTransportSharesThrottle checks that the requests of one Transport share a
-// bucket, and that the observer sees it.
-func TestTransportSharesThrottle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var tries, throttled int
-		transport := &backoff.Transport{
-			Policy: plain,
-			Base: roundTripper(func(*http.Request) (*http.Response, error) {
-				tries++
-				return nil, io.EOF
-			}),
-			Observe: func(req *http.Request, a backoff.Attempt) {
-				if req.URL.Path != "/thing" {
-					t.Errorf("observed a request for %q", req.URL.Path)
-				}
-				if a.Throttled {
-					throttled++
-				}
-			},
-		}
-		for range 10 {
-			req, _ := http.NewRequest("GET", "http://api.example.com/thing", nil)
-			transport.RoundTrip(req)
-		}
-		// One after the other, each ends after at most twice 31 s and the
-		// wait of its last retry; the bucket gives 4 tokens and one per 30 s.
-		if tries >= 10*6 || throttled == 0 {
-			t.Errorf("%d tries for 10 requests, %d waits throttled, want fewer than 60 and some", tries, throttled)
-		}
-	})
+// TestTransportSharesGate checks that the requests of one Transport share a
+// gate, unless it is switched off, and that the observer sees it.
+func TestTransportSharesGate(t *testing.T) {
+	const n = 32
+	run := func(t *testing.T, gate *backoff.Gate) (tries, held int) {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			transport := &backoff.Transport{
+				Gate: gate,
+				Base: roundTripper(func(*http.Request) (*http.Response, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					tries++
+					return nil, io.EOF
+				}),
+				Observe: func(req *http.Request, a backoff.Attempt) {
+					if req.URL.Path != "/thing" {
+						t.Errorf("observed a request for %q", req.URL.Path)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					if a.Held {
+						held++
+					}
+				},
+			}
+			var wg sync.WaitGroup
+			for range n {
+				wg.Go(func() {
+					req, _ := http.NewRequest("GET", "http://api.example.com/thing", nil)
+					if _, err := transport.RoundTrip(req); !errors.Is(err, io.EOF) {
+						t.Errorf("error = %v, want EOF", err)
+					}
+				})
+			}
+			wg.Wait()
+		})
+		return tries, held
+	}
+	if tries, held := run(t, nil); tries > n+7 || held < n {
+		t.Errorf("%d tries, %d waits at the gate, want at most %d and some for each", tries, held, n+7)
+	}
+	if tries, held := run(t, backoff.NoGate); tries != 6*n || held > 0 {
+		t.Errorf("without a gate: %d tries, %d waits at it, want %d and 0", tries, held, 6*n)
+	}
 }
 
 func TestIdempotent(t *testing.T) {

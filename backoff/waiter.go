@@ -3,7 +3,6 @@ package backoff
 import (
 	"context"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 )
 
@@ -11,20 +10,22 @@ import (
 // [Retry], for programs that have a loop of their own, such as an uploader that
 // asks the server what it holds before it sends again:
 //
-//	waiter := backoff.Waiter{Throttle: shared}
+//	waiter := backoff.Waiter{Gate: shared}
+//	defer waiter.Close()
 //	for {
 //		err := attempt()
 //		if err == nil {
 //			waiter.Succeeded()
 //			return nil
 //		}
-//		if stop := waiter.Wait(ctx, 0); stop != nil {
+//		if stop := waiter.Wait(ctx, backoff.Failure{}); stop != nil {
 //			return errors.Join(stop, err)
 //		}
 //	}
 //
 // The zero value waits as the zero [Policy] says, at most 5 times. A Waiter is
-// for one goroutine, except for Succeeded.
+// for one goroutine, except for Succeeded. It must not be copied after its first
+// use.
 type Waiter struct {
 	// Policy gives the length of each wait. The zero value is Google's
 	// truncated exponential backoff.
@@ -34,9 +35,9 @@ type Waiter struct {
 	// progress.
 	Budget Budget
 
-	// Throttle, if not nil, is a bucket that all operations on one service
-	// share.
-	Throttle *Throttle
+	// Gate is what all operations on one endpoint share. A nil Gate holds no
+	// operation.
+	Gate *Gate
 
 	// Before, if not nil, is called before each wait. If it returns an error,
 	// Wait ends with that error and does not wait.
@@ -47,57 +48,107 @@ type Waiter struct {
 
 	failing time.Time     // the first failure since the last progress
 	waited  time.Duration // sum of all waits
-	retried atomic.Bool   // the attempt under way took a token
+	place   place         // in the Gate
+}
+
+// A Failure describes why an attempt failed.
+type Failure struct {
+	// RetryAfter is what the server asked for, see [RetryAfter]; 0 stands for
+	// nothing.
+	RetryAfter time.Duration
+
+	// Alone means that the failure concerns this operation and is no sign
+	// that the service fails, see [ObjectRateLimit]. The Gate then neither
+	// counts the failure nor holds the retry.
+	Alone bool
 }
 
 // A Pause is a wait that is about to begin.
 type Pause struct {
-	Delay     time.Duration // its length
-	Failures  int           // attempts that failed since the last progress, from 1
-	Throttled bool          // it follows a wait that ended without a token
+	Delay    time.Duration // its length; the most that it is, if Held
+	Failures int           // attempts that failed since the last progress, from 1
+	Held     bool          // the operation's own backoff is over, and it waits for the Gate
 }
 
-// Wait notes that an attempt failed, and waits until the next one is due.
-// retryAfter is what the server asked for, see [RetryAfter]; 0 stands for
-// nothing.
+// Wait notes that an attempt failed, and waits until the next one is due: for
+// the backoff of this operation first, and then until the Gate lets it through.
+//
+// While the Gate holds the operation, Before is called at least every
+// Policy.Maximum.
 //
 // It returns nil when the next attempt may be made, [ErrBudget] when the budget
 // is spent, the cause of ctx when that is done, or the error of Before.
 // [Budget.For] counts from the first failure since the last progress: an attempt
 // that ran well for an hour and then failed has not used it up.
-func (w *Waiter) Wait(ctx context.Context, retryAfter time.Duration) error {
+func (w *Waiter) Wait(ctx context.Context, f Failure) error {
 	if w.Budget.Failures() == 0 {
 		w.failing = time.Now()
 	}
 	w.Budget.Failed()
-	for throttled := false; ; throttled = true {
-		delay, ok := w.Budget.Next(w.Policy, rand.Float64(), retryAfter, time.Since(w.failing))
-		if !ok {
+	random := rand.Float64()
+	if f.Alone {
+		w.Gate.leave(&w.place)
+	} else {
+		w.Gate.failed(&w.place, w.Policy, random, f.RetryAfter)
+	}
+	err := w.backOff(ctx, random, f.RetryAfter)
+	if err == nil && !f.Alone {
+		err = w.passGate(ctx)
+	}
+	if err != nil {
+		w.Gate.leave(&w.place)
+	}
+	return err
+}
+
+// backOff waits as long as the policy or the server asks.
+func (w *Waiter) backOff(ctx context.Context, random float64, retryAfter time.Duration) error {
+	delay, ok := w.Budget.Next(w.Policy, random, retryAfter, time.Since(w.failing))
+	if !ok {
+		w.Counters.spent()
+		return ErrBudget
+	}
+	return w.pause(ctx, Pause{Delay: delay}, nil)
+}
+
+// passGate waits until the gate lets the operation through.
+func (w *Waiter) passGate(ctx context.Context) error {
+	longest := w.Policy.withDefaults().Maximum
+	turn := w.Gate.enter(&w.place, longest)
+	if turn == nil {
+		return nil
+	}
+	w.Counters.held()
+	for {
+		left := w.Budget.holdable(w.Policy, time.Since(w.failing))
+		if left <= 0 {
 			w.Counters.spent()
 			return ErrBudget
 		}
-		if w.Before != nil {
-			if err := w.Before(Pause{Delay: delay, Failures: w.Budget.Failures(), Throttled: throttled}); err != nil {
-				return err
-			}
-		}
-		if err := w.pause(ctx, delay); err != nil {
+		start := time.Now()
+		if err := w.pause(ctx, Pause{Delay: min(left, longest), Held: true}, turn); err != nil {
 			return err
 		}
-		if w.Throttle.Allow() {
-			w.retried.Store(true)
+		w.Budget.held += time.Since(start)
+		select {
+		case <-turn:
 			return nil
+		default:
 		}
-		w.Budget.Throttled()
-		w.Counters.throttled()
-		retryAfter = 0 // it was obeyed
 	}
 }
 
-// pause waits for delay, or until ctx is done and returns the cause.
-func (w *Waiter) pause(ctx context.Context, delay time.Duration) error {
+// pause calls Before, and waits for p.Delay, until turn is closed, or until ctx
+// is done. It returns the error of Before or the cause of ctx.
+func (w *Waiter) pause(ctx context.Context, p Pause, turn <-chan struct{}) error {
+	if w.Before != nil {
+		p.Failures = w.Budget.Failures()
+		if err := w.Before(p); err != nil {
+			return err
+		}
+	}
 	start := time.Now()
-	timer := time.NewTimer(delay)
+	timer := time.NewTimer(p.Delay)
 	defer timer.Stop()
 	defer func() {
 		w.waited += time.Since(start)
@@ -105,6 +156,8 @@ func (w *Waiter) pause(ctx context.Context, delay time.Duration) error {
 	}()
 	select {
 	case <-timer.C:
+		return nil
+	case <-turn:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -115,9 +168,15 @@ func (w *Waiter) pause(ctx context.Context, delay time.Duration) error {
 // again. The whole budget is available again, and waits start from the shortest.
 func (w *Waiter) Progress() { w.Budget.Progress() }
 
-// Succeeded notes that the attempt under way succeeded, so that the Throttle
-// lets more retries through. It may be called from any goroutine.
-func (w *Waiter) Succeeded() { w.Throttle.Succeeded(w.retried.Swap(false)) }
+// Succeeded notes that the service did what the attempt under way asked for, so
+// that the Gate lets more retries through. It may be called from any goroutine,
+// and before the attempt ends.
+func (w *Waiter) Succeeded() { w.Gate.succeeded(&w.place) }
+
+// Close notes that the operation ended. If it was its turn at the Gate, another
+// operation takes it. Only a Waiter with a Gate needs it. It may be called
+// twice.
+func (w *Waiter) Close() { w.Gate.leave(&w.place) }
 
 // Waited returns the sum of all waits so far.
 func (w *Waiter) Waited() time.Duration { return w.waited }

@@ -3,6 +3,8 @@ package backoff_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,11 +26,11 @@ func TestWaiterStopsWhenTheBudgetIsSpent(t *testing.T) {
 		}}
 		start := time.Now()
 		for i := range 3 {
-			if err := w.Wait(t.Context(), 0); err != nil {
+			if err := w.Wait(t.Context(), backoff.Failure{}); err != nil {
 				t.Fatalf("wait %d: %v", i, err)
 			}
 		}
-		if err := w.Wait(t.Context(), 0); !errors.Is(err, backoff.ErrBudget) {
+		if err := w.Wait(t.Context(), backoff.Failure{}); !errors.Is(err, backoff.ErrBudget) {
 			t.Errorf("fourth wait: %v, want ErrBudget", err)
 		}
 		if took := time.Since(start); took != 7*time.Second || w.Waited() != took {
@@ -50,7 +52,7 @@ func TestWaiterStartsOverAfterProgress(t *testing.T) {
 		for range 5 {
 			for i := range 2 {
 				start := time.Now()
-				if err := w.Wait(t.Context(), 0); err != nil {
+				if err := w.Wait(t.Context(), backoff.Failure{}); err != nil {
 					t.Fatal(err)
 				}
 				if d := time.Since(start); d != time.Second<<i {
@@ -63,28 +65,87 @@ func TestWaiterStartsOverAfterProgress(t *testing.T) {
 	})
 }
 
-// TestWaiterObeysRetryAfterOnce checks that Retry-After lengthens one wait, even
-// if no token is left afterwards.
+// TestWaiterObeysRetryAfterOnce checks that Retry-After lengthens one wait.
 func TestWaiterObeysRetryAfterOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		throttle := &backoff.Throttle{}
-		for throttle.Allow() {
-		}
 		var delays []time.Duration
-		w := backoff.Waiter{Policy: noJitter, Throttle: throttle, Before: func(p backoff.Pause) error {
+		w := backoff.Waiter{Policy: noJitter, Before: func(p backoff.Pause) error {
 			delays = append(delays, p.Delay)
-			if p.Throttled != (len(delays) > 1) {
-				t.Errorf("pause %d: Throttled = %v", len(delays), p.Throttled)
-			}
 			return nil
 		}}
-		if err := w.Wait(t.Context(), 20*time.Second); err != nil {
-			t.Fatal(err)
+		for _, after := range []time.Duration{20 * time.Second, 0} {
+			if err := w.Wait(t.Context(), backoff.Failure{RetryAfter: after}); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if len(delays) < 2 || delays[0] != 20*time.Second || delays[1] != time.Second {
-			t.Errorf("delays = %v", delays)
+		if want := []time.Duration{20 * time.Second, 2 * time.Second}; !slices.Equal(delays, want) {
+			t.Errorf("delays = %v, want %v", delays, want)
 		}
 	})
+}
+
+// TestWaiterHeld checks what an operation that a closed gate holds does: it
+// spends no tries, calls Before at least every longest wait, and ends.
+func TestWaiterHeld(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		policy backoff.Policy
+		budget backoff.Budget
+		delays []time.Duration // the first is the operation's own backoff
+	}{
+		// (1 + 2 + 4 + 8 + 16) s, twice.
+		{"5 tries", noJitter, backoff.Budget{}, []time.Duration{time.Second, 32 * time.Second, 30 * time.Second}},
+		{"one try", noJitter, backoff.Budget{Tries: 1}, []time.Duration{time.Second, 2 * time.Second}},
+		// 5 times 2 s, twice.
+		{"short waits", backoff.Policy{Initial: 2 * time.Second, Maximum: 2 * time.Second}, backoff.Budget{}, slices.Repeat([]time.Duration{2 * time.Second}, 11)},
+		{"for", noJitter, backoff.Budget{For: 40 * time.Second}, []time.Duration{time.Second, 32 * time.Second, 7 * time.Second}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				gate := &backoff.Gate{Threshold: 2}
+				prober := backoff.Waiter{Gate: gate, Policy: backoff.Policy{Initial: time.Millisecond, Maximum: 59 * time.Second, Jitter: backoff.NoJitter}}
+				defer prober.Close()
+				var delays []time.Duration
+				var counters backoff.Counters
+				w := backoff.Waiter{Gate: gate, Policy: tt.policy, Budget: tt.budget, Counters: &counters, Before: func(p backoff.Pause) error {
+					if p.Held != (len(delays) > 0) || p.Failures != 1 {
+						t.Errorf("pause %d = %+v", len(delays), p)
+					}
+					delays = append(delays, p.Delay)
+					return nil
+				}}
+				defer w.Close()
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					var f backoff.Failure
+					for prober.Wait(ctx, f) == nil {
+						time.Sleep(50 * time.Second) // its request
+						f.RetryAfter = 59 * time.Second
+					}
+				})
+				defer wg.Wait()
+				defer cancel()
+				start := time.Now()
+				if err := w.Wait(t.Context(), backoff.Failure{}); !errors.Is(err, backoff.ErrBudget) {
+					t.Errorf("Wait = %v, want ErrBudget", err)
+				}
+				var want time.Duration
+				for _, d := range tt.delays {
+					want += d
+				}
+				if took := time.Since(start); took != want || w.Waited() != want || !slices.Equal(delays, tt.delays) {
+					t.Errorf("waited %v in %v: %v, want %v: %v", w.Waited(), took, delays, want, tt.delays)
+				}
+				if got := w.Budget.Failures(); got != 1 {
+					t.Errorf("Failures() = %d, want 1: no try was made", got)
+				}
+				if c := counters.Counts(); c.Held != 1 || c.BudgetSpent != 1 {
+					t.Errorf("Counts() = %+v", c)
+				}
+			})
+		})
+	}
 }
 
 // TestWaiterEndsEarly checks the two ways in which a wait ends before its time.
@@ -94,11 +155,11 @@ func TestWaiterEndsEarly(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(100*time.Millisecond, func() { cancel(why) })
 		w := backoff.Waiter{}
-		if err := w.Wait(ctx, 0); err != why || w.Waited() != 100*time.Millisecond {
+		if err := w.Wait(ctx, backoff.Failure{}); err != why || w.Waited() != 100*time.Millisecond {
 			t.Errorf("cancelled: %v after %v", err, w.Waited())
 		}
 		w = backoff.Waiter{Before: func(backoff.Pause) error { return why }}
-		if err := w.Wait(t.Context(), 0); err != why || w.Waited() != 0 {
+		if err := w.Wait(t.Context(), backoff.Failure{}); err != why || w.Waited() != 0 {
 			t.Errorf("refused by Before: %v after %v", err, w.Waited())
 		}
 	})

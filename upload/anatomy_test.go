@@ -121,7 +121,6 @@ func TestThousandJobsShareOneBudget(t *testing.T) {
 	const jobs, size = 1000, 1 << 20
 	path, _ := sourceFile(t, size)
 	inBubble(t, &fakegcs.Options{Discard: true, NoMD5: true}, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
-		u.throttle = nil
 		u.opts.ChunkSize = 0 // one request each
 		shared := u.newBudget()
 		slots := make(chan struct{}, 20)

@@ -31,6 +31,7 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 	j := u.newJob(token.Spec, u.newBudget())
 	j.identify(id, token.Spec)
 	err = j.cancel(ctx, journal, token)
+	j.transfer.retry.close()
 	j.events.close(ctx)
 	return err
 }

@@ -48,7 +48,7 @@ func (u *Uploader) newJob(spec Spec, b *budget) *job {
 	j.events = newEvents(u.opts.Observer, t.pos.load)
 	j.events.identify("", spec)
 	t.events = j.events
-	t.retry = newRetrier(u.opts.Policy, u.throttle, b, j.events)
+	t.retry = newRetrier(u.opts.Policy, u.opts.Gate, b, j.events)
 	t.wire = &exchanger{
 		client: u.client, objects: u.opts.Objects, spec: spec,
 		do: chain(
@@ -67,6 +67,7 @@ func (u *Uploader) newJob(spec Spec, b *budget) *job {
 // with err.
 func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 	err = j.ended(ctx, err)
+	j.transfer.retry.close()
 	res, t := j.snapshot(), j.transfer
 	res.Retries, res.Waited = t.retry.retries, t.retry.waiter.Waited()
 	if res.Resumed || err != nil {
@@ -119,6 +120,10 @@ func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Resu
 		return j.finish(ctx, err)
 	case <-timer.C:
 	}
+	go func() {
+		<-done
+		j.transfer.retry.close()
+	}()
 	j.events.close(ctx)
 	res := j.snapshot()
 	res.Resumable = j.savedUpload().saved()

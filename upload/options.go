@@ -33,6 +33,12 @@ type Options struct {
 	// ([backoff.Tries]). It ends early when the next wait would not fit.
 	RetryFor time.Duration
 
+	// Gate keeps uploads that fail at the same time from multiplying the
+	// requests to a service that is down: see [backoff.Gate]. Uploaders for one
+	// endpoint can share one. nil is a gate of the Uploader's own, and
+	// [backoff.NoGate] switches it off.
+	Gate *backoff.Gate
+
 	// ChunkSize bounds the bytes of one request, for networks that cut long
 	// ones; it is rounded up to a multiple of 256 KiB. 0: at most 1 GiB first,
 	// then what takes about a minute.
@@ -95,6 +101,9 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("window %d: want a multiple of %d", o.Window, chunk.Quantum)
 	}
 	o.ChunkSize = chunk.Ceil(min(o.ChunkSize, maxObject))
+	if o.Gate == nil {
+		o.Gate = &backoff.Gate{}
+	}
 	if o.StallTimeout == 0 {
 		o.StallTimeout = defaultStallTimeout
 	}

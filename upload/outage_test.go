@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -151,56 +154,245 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestManyUploadsInAnOutage: the uploads of a process do not multiply the
-// requests to a service that is down, and all get through when it is back.
+// many starts n uploads of content at the same time, and returns when each ended
+// and with what.
+func (w *world) many(n int, content []byte, uploader func(i int) *upload.Uploader) (ended []time.Duration, errs []error) {
+	w.t.Helper()
+	path := w.file(content)
+	ended, errs = make([]time.Duration, n), make([]error, n)
+	start := time.Now()
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			_, errs[i] = uploader(i).File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)})
+			ended[i] = time.Since(start)
+		})
+	}
+	wg.Wait()
+	return ended, errs
+}
+
+func withoutStore(o *upload.Options) { o.Store = nil }
+
+// requests returns the times of all requests.
+func (w *world) requests(start time.Time) (times []time.Duration) {
+	for _, r := range w.srv.Requests() {
+		times = append(times, r.Time.Sub(start))
+	}
+	slices.Sort(times)
+	return times
+}
+
+// TestManyUploadsInAnOutage checks that uploads that share a gate make at most
+// 1.2 requests each in the first 32 s without the service, and then one per
+// longest wait in all.
 func TestManyUploadsInAnOutage(t *testing.T) {
 	t.Parallel()
 	const n = 32
-	t.Run("total", func(t *testing.T) {
-		inBubble(t, nil, func(w *world) {
-			content := data(9 * mib)
-			path := w.file(content)
-			w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
-			up := w.uploader(func(o *upload.Options) { o.Store = nil })
-			var wg sync.WaitGroup
-			for i := range n {
-				wg.Go(func() {
-					_, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)})
+	shared := func(w *world, with ...func(*upload.Options)) func(int) *upload.Uploader {
+		up := w.uploader(append(with, withoutStore)...)
+		return func(int) *upload.Uploader { return up }
+	}
+	for _, tt := range []struct {
+		name        string
+		size        int64
+		uploader    func(w *world) func(int) *upload.Uploader
+		first, last time.Duration // when uploads end
+	}{
+		// A small upload ends after a wait of 1 to 2 s, and twice 36 s at the gate.
+		{"small", mib, func(w *world) func(int) *upload.Uploader { return shared(w) }, 73 * time.Second, 78 * time.Second},
+		{"with sessions", 9 * mib, func(w *world) func(int) *upload.Uploader { return shared(w) }, 73 * time.Second, 78 * time.Second},
+		{"retry for 2 h", mib, func(w *world) func(int) *upload.Uploader {
+			return shared(w, func(o *upload.Options) { o.RetryFor = 2 * time.Hour })
+		}, 2*time.Hour - 32*time.Second, 2 * time.Hour},
+		{"two uploaders", mib, func(w *world) func(int) *upload.Uploader {
+			gate := new(backoff.Gate)
+			with := func(o *upload.Options) { o.Gate, o.RetryFor = gate, time.Hour }
+			ups := []*upload.Uploader{w.uploader(with, withoutStore), w.uploader(with, withoutStore)}
+			return func(i int) *upload.Uploader { return ups[i%2] }
+		}, time.Hour - 32*time.Second, time.Hour},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+				uploader := tt.uploader(w)
+				start := time.Now()
+				ended, errs := w.many(n, data(tt.size), uploader)
+				for i, err := range errs {
 					if !errors.Is(err, session.ErrBudget) {
 						t.Errorf("upload %d: %v, want ErrBudget", i, err)
 					}
-				})
-			}
-			time.Sleep(32 * time.Second)
-			early := len(w.srv.Requests())
-			wg.Wait()
-			total := len(w.srv.Requests())
-			t.Logf("%d uploads: %d requests in 32 s, %d in all", n, early, total)
-			if early > n*6/5 || total > n*13/10 {
-				t.Errorf("%d requests in 32 s and %d in all, for %d uploads", early, total, n)
+				}
+				if first, last := slices.Min(ended), slices.Max(ended); first < tt.first || last > tt.last {
+					t.Errorf("uploads ended between %v and %v, want %v to %v", first, last, tt.first, tt.last)
+				}
+				requests := w.requests(start)
+				early, _ := slices.BinarySearch(requests, 32*time.Second)
+				t.Logf("%d uploads: %d requests in 32 s, %d in all, ended after %v to %v", n, early, len(requests), slices.Min(ended), slices.Max(ended))
+				if early > n*6/5 {
+					t.Errorf("%d requests in 32 s, want at most %d", early, n*6/5)
+				}
+				for i := early + 1; i < len(requests); i++ {
+					if d := requests[i] - requests[i-1]; d < 32*time.Second {
+						t.Errorf("a request after %v, %v after the one before", requests[i], d)
+					}
+				}
+				w.wantReports(n, 32*time.Second)
+			})
+		})
+	}
+	t.Run("gate off", func(t *testing.T) {
+		inBubble(t, nil, func(w *world) {
+			w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+			w.many(n, data(100), shared(w, func(o *upload.Options) { o.Gate = backoff.NoGate }))
+			if got := len(w.srv.Requests()); got != 6*n {
+				t.Errorf("%d requests, want 6 for each of %d uploads", got, n)
 			}
 		})
 	})
-	t.Run("ended", func(t *testing.T) {
-		inBubble(t, nil, func(w *world) {
-			content := data(9 * mib)
-			path := w.file(content)
-			w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
-			time.AfterFunc(25*time.Second, w.srv.ClearFaults)
-			up := w.uploader(func(o *upload.Options) { o.Store = nil })
-			var wg sync.WaitGroup
-			for i := range n {
-				wg.Go(func() {
-					if _, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)}); err != nil {
+	for _, tt := range []struct {
+		outage   time.Duration
+		retryFor time.Duration
+	}{{25 * time.Second, 0}, {60 * time.Second, 0}, {10 * time.Minute, time.Hour}} {
+		t.Run(fmt.Sprintf("of %v", tt.outage), func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				content := data(9 * mib)
+				w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+				time.AfterFunc(tt.outage, w.srv.ClearFaults)
+				ended, errs := w.many(n, content, shared(w, func(o *upload.Options) { o.RetryFor = tt.retryFor }))
+				for i, err := range errs {
+					if err != nil {
 						t.Errorf("upload %d: %v", i, err)
-						return
+						continue
 					}
 					w.wantObject(fmt.Sprint(i), content)
+				}
+				if last := slices.Max(ended); last > tt.outage+32*time.Second+time.Second {
+					t.Errorf("the last upload ended after %v", last)
+				}
+			})
+		})
+	}
+}
+
+// wantReports checks that each of n uploads reported at least once in every
+// interval, and that those the gate held said so.
+func (w *world) wantReports(n int, every time.Duration) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	held := map[string]time.Duration{} // the time at the gate that was reported
+	for _, e := range w.events {
+		if e.Kind != upload.Waiting {
+			continue
+		}
+		if e.Delay > every {
+			w.t.Errorf("a report of a wait of %v", e.Delay)
+		}
+		switch {
+		case strings.HasSuffix(e.Cause, "; another upload is probing"):
+			held[e.Spec.Object] += e.Delay
+		case e.Cause != "503":
+			w.t.Errorf("cause %q", e.Cause)
+		}
+	}
+	for i := range n {
+		if held[fmt.Sprint(i)] < every {
+			w.t.Errorf("upload %d reported %v at the gate", i, held[fmt.Sprint(i)])
+		}
+	}
+}
+
+// TestObjectRateLimitHoldsNoOtherUpload checks that uploads to one name, which
+// the service slows down, do not close the gate for others.
+func TestObjectRateLimitHoldsNoOtherUpload(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Object: "hot"}, Times: -1, Do: fakegcs.Action{
+			Effect: fakegcs.EffectStatus, Status: 429, Reason: "rateLimitExceeded",
+			Message: "The object bkt/hot exceeded the rate limit for object mutation operations (create, update, and delete). Please reduce your request rate. See https://cloud.google.com/storage/docs/gcs429.",
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Object: "other"}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := w.file(data(100))
+		up := w.uploader(withoutStore)
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				res, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: "hot"})
+				if !errors.Is(err, session.ErrBudget) || res.Retries != 5 {
+					t.Errorf("%d retries, %v", res.Retries, err)
+				}
+			})
+		}
+		time.Sleep(10 * time.Second)
+		res, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: "other"})
+		if err != nil || res.Waited > 2*time.Second {
+			t.Errorf("another upload waited %v: %v", res.Waited, err)
+		}
+		wg.Wait()
+	})
+}
+
+// flaky answers one request in ten with 503.
+type flaky struct{ http.RoundTripper }
+
+func (f flaky) RoundTrip(req *http.Request) (*http.Response, error) {
+	if rand.IntN(10) > 0 {
+		return f.RoundTripper.RoundTrip(req)
+	}
+	if req.Body != nil {
+		req.Body.Close()
+	}
+	return &http.Response{StatusCode: 503, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
+}
+
+// TestThroughputWithRandomFailures checks that the gate costs little while one
+// request in ten fails. 32 uploads run at a time.
+func TestThroughputWithRandomFailures(t *testing.T) {
+	t.Parallel()
+	uploads := func(size, chunkSize int64, latency time.Duration, gate *backoff.Gate) (done int) {
+		inBubble(t, &fakegcs.Options{Latency: latency, Discard: true, NoMD5: true, KeepRequests: -1}, func(w *world) {
+			w.http.Transport = flaky{w.http.Transport}
+			path := w.file(data(size))
+			up := w.uploader(withoutStore, func(o *upload.Options) {
+				o.Gate, o.RetryFor, o.ChunkSize, o.Observer = gate, time.Hour, chunkSize, nil
+			})
+			start := time.Now()
+			var mu sync.Mutex
+			var wg sync.WaitGroup
+			for i := range 32 {
+				wg.Go(func() {
+					for n := 0; time.Since(start) < 90*time.Second; n++ {
+						if _, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i, "-", n)}); err != nil {
+							t.Error(err)
+						}
+						mu.Lock()
+						done++
+						mu.Unlock()
+					}
 				})
 			}
 			wg.Wait()
 		})
-	})
+		return done
+	}
+	for _, tt := range []struct {
+		with            string
+		size, chunkSize int64
+		latency         time.Duration
+	}{{"small files", 1000, 0, time.Second}, {"sessions", 3 * q, q, time.Second}} {
+		gated, free := uploads(tt.size, tt.chunkSize, tt.latency, nil), uploads(tt.size, tt.chunkSize, tt.latency, backoff.NoGate)
+		ratio := float64(gated) / float64(free)
+		t.Logf("%s: throughput %.3f of that without a gate (%d and %d uploads)", tt.with, ratio, gated, free)
+		if ratio < 0.9 {
+			t.Errorf("%s: throughput %.3f of that without a gate, want 0.9", tt.with, ratio)
+		}
+	}
 }
 
 // TestBlackHole: a server that takes everything and never answers is noticed.

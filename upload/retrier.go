@@ -23,9 +23,10 @@ type retrier struct {
 	attempts int
 }
 
-func newRetrier(p backoff.Policy, throttle *backoff.Throttle, b *budget, e *events) *retrier {
+// newRetrier returns a retrier. The caller must call close.
+func newRetrier(p backoff.Policy, gate *backoff.Gate, b *budget, e *events) *retrier {
 	return &retrier{
-		waiter: backoff.Waiter{Policy: p, Throttle: throttle, Budget: backoff.Budget{For: b.retryFor}},
+		waiter: backoff.Waiter{Policy: p, Gate: gate, Budget: backoff.Budget{For: b.retryFor}},
 		budget: b,
 		events: e,
 	}
@@ -37,15 +38,16 @@ func newRetrier(p backoff.Policy, throttle *backoff.Throttle, b *budget, e *even
 func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter time.Duration) error {
 	r.waiter.Budget.AtStake = r.budget.atStake.Load()
 	r.waiter.Before = func(p backoff.Pause) error {
+		r.waiter.Budget.AtStake = r.budget.atStake.Load() // a batch grows while its uploads wait
 		why := shortCause(cause)
-		if p.Throttled {
-			why += ", and other uploads fail too"
+		if p.Held {
+			why += "; another upload is probing"
 		}
 		r.history = append(r.history, session.Wait{Delay: p.Delay, Cause: why})
 		r.events.post(Event{Kind: Waiting, Delay: p.Delay, Retry: p.Failures, Cause: why})
 		return nil
 	}
-	err := r.waiter.Wait(ctx, retryAfter)
+	err := r.waiter.Wait(ctx, backoff.Failure{RetryAfter: retryAfter, Alone: concernsOne(cause)})
 	switch {
 	case err == nil:
 		r.retries++
@@ -82,6 +84,9 @@ func (r *retrier) attempted() { r.attempts++ }
 // any goroutine.
 func (r *retrier) succeeded() { r.waiter.Succeeded() }
 
+// close notes that the upload ended.
+func (r *retrier) close() { r.waiter.Close() }
+
 // progressed notes that the server committed more bytes.
 func (r *retrier) progressed() {
 	r.waiter.Progress()
@@ -108,6 +113,12 @@ func (r *retrier) failure(e *session.Error, more error) error {
 		e.Err = more
 	}
 	return e
+}
+
+// concernsOne reports whether a failure concerns one upload and is no sign that
+// the service fails: its session was lost, or its object was changed too often.
+func concernsOne(err *session.Error) bool {
+	return err.Status == 404 || err.Status == 410 || backoff.ObjectRateLimit(err.Status, err.Reason, err.Message)
 }
 
 // shortCause describes a failure in a few words, for a progress line.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"path/filepath"
 
-	"gcsup/backoff"
 	"gcsup/session"
 )
 
@@ -21,11 +20,10 @@ type Objects interface {
 }
 
 // Uploader uploads files and streams. It is safe for concurrent use, and uploads
-// that share one also share a budget of retries ([backoff.Throttle]).
+// that share one also share a gate for their retries ([Options.Gate]).
 type Uploader struct {
-	client   *session.Client
-	opts     Options
-	throttle *backoff.Throttle
+	client *session.Client
+	opts   Options
 }
 
 // New returns an Uploader that sends its requests with hc, which adds the
@@ -45,7 +43,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if o.Objects == nil {
 		o.Objects = client
 	}
-	return &Uploader{client: client, opts: o, throttle: &backoff.Throttle{}}, nil
+	return &Uploader{client: client, opts: o}, nil
 }
 
 // File uploads the file at path. If an upload of the same file to the same

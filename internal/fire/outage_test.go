@@ -20,8 +20,7 @@ var outage = flag.Duration("outage", 3*time.Second, "how long the service is awa
 //	go test ./internal/fire -run Outage -outage 10m -timeout 20m -v
 func TestOutage(t *testing.T) {
 	t.Parallel()
-	// The default of --max-wait is for outages of minutes. Shorter, and the retry
-	// throttle would have its say.
+	// The default of --max-wait is for outages of minutes.
 	wait, stall := 2*time.Second, time.Second
 	if *outage >= time.Minute {
 		wait, stall = 32*time.Second, 20*time.Second

@@ -177,18 +177,18 @@ func TestHerd(t *testing.T) {
 	}
 }
 
-func TestBucket(t *testing.T) {
-	s := scenario(t, "bucket")
+func TestGate(t *testing.T) {
+	s := scenario(t, "processes")
 	r := run(t, s, "cloudstorage")
-	off, on := r["cloudstorage"], r["cloudstorage+bucket"]
+	off, on := r["cloudstorage"], r["cloudstorage+gate"]
 	if off.Failed != 0 || on.Failed != 0 {
-		t.Errorf("%d clients were never served without the bucket, %d with it", off.Failed, on.Failed)
+		t.Errorf("%d clients were never served without the gate, %d with it", off.Failed, on.Failed)
 	}
 	if on.Wasted*4 > off.Wasted {
-		t.Errorf("the bucket wastes %d requests, without it %d: want a quarter at most", on.Wasted, off.Wasted)
+		t.Errorf("with the gate %d requests are wasted, without it %d: want a quarter at most", on.Wasted, off.Wasted)
 	}
 	if on.Peak >= off.Peak {
-		t.Errorf("worst second: %d with the bucket, %d without", on.Peak, off.Peak)
+		t.Errorf("worst second: %d with the gate, %d without", on.Peak, off.Peak)
 	}
 }
 
@@ -231,7 +231,7 @@ func TestCollapse(t *testing.T) {
 func TestSameSeedSameBytes(t *testing.T) {
 	output := func(seed uint64) string {
 		var b bytes.Buffer
-		for _, name := range []string{"herd", "bucket", "overload"} {
+		for _, name := range []string{"herd", "processes", "overload"} {
 			s := scenario(t, name)
 			s.Clients = 500
 			results, err := herd.Run(t.Context(), s, []string{"cloudstorage", "decorrelated", "exponential"}, seed)
@@ -281,7 +281,7 @@ func TestRunRefuses(t *testing.T) {
 			t.Errorf("Run = %v, want an error with %q", err, test.want)
 		}
 	}
-	if _, err := herd.Lookup("stampede"); err == nil || !strings.Contains(err.Error(), "herd, gate, overload, uploads, bucket") {
+	if _, err := herd.Lookup("stampede"); err == nil || !strings.Contains(err.Error(), "herd, gate, overload, uploads, processes") {
 		t.Errorf("Lookup(stampede) = %v, want an error with the names", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -355,7 +355,7 @@ func TestCharts(t *testing.T) {
 		policies       []string
 	}{
 		{"backoff-herd.svg", "herd", []string{"none", "exponential", "cloudstorage", "full", "decorrelated"}},
-		{"backoff-bucket.svg", "bucket", []string{"cloudstorage"}},
+		{"backoff-gate.svg", "processes", []string{"cloudstorage"}},
 	} {
 		s := scenario(t, chart.scenario)
 		results, err := herd.Run(t.Context(), s, chart.policies, 1)

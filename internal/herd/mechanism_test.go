@@ -63,15 +63,15 @@ func TestWheelSameTime(t *testing.T) {
 	for _, at := range []int64{5, 5 << slotWidth} {
 		var w wheel
 		for i := range uint32(100) {
-			w.push(event{at: at, group: i})
+			w.push(event{at: at, client: i})
 		}
 		for i := range uint32(200) {
 			e, ok := w.pop()
-			if !ok || e.group != i {
-				t.Fatalf("pop %d = %v, %v", i, e.group, ok)
+			if !ok || e.client != i {
+				t.Fatalf("pop %d = %v, %v", i, e.client, ok)
 			}
 			if i < 100 {
-				w.push(event{at: at, group: i + 100})
+				w.push(event{at: at, client: i + 100})
 			}
 		}
 	}

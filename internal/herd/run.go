@@ -21,7 +21,7 @@ const (
 
 // A Result is what one policy did.
 type Result struct {
-	Policy   string // with "+bucket" if clients shared token buckets
+	Policy   string // with "+gate" if clients shared gates
 	Requests int64
 	Wasted   int64         // requests that were not served
 	Peak     int64         // the most requests in one second in which the server was up
@@ -29,7 +29,7 @@ type Result struct {
 	P99      time.Duration // the same for 99 %
 	All      time.Duration // the same for all
 	Failed   int           // clients that gave up, or were not served by the end of the run
-	MaxWait  time.Duration // the longest wait of a client between two requests
+	MaxWait  time.Duration // the longest backoff of a client; the wait at a gate does not count
 	Load     []Second      // by second from 0
 	CutOff   bool          // too many requests to go on: "never" and Failed say nothing
 }
@@ -56,10 +56,10 @@ func Run(ctx context.Context, s Scenario, policies []string, seed uint64) ([]Res
 		}
 		runs = append(runs, newRun(s, name, policy, seed))
 		if s.group > 0 {
-			bucket := newRun(s, name, policy, seed)
-			bucket.result.Policy += "+bucket"
-			bucket.buckets = make([]backoff.Throttle, (s.Clients+s.group-1)/s.group)
-			runs = append(runs, bucket)
+			gated := newRun(s, name, policy, seed)
+			gated.result.Policy += "+gate"
+			gated.gates = make([]gate, (s.Clients+s.group-1)/s.group)
+			runs = append(runs, gated)
 		}
 	}
 
@@ -87,7 +87,7 @@ type run struct {
 	policy   backoff.Policy
 	limit    int    // of events, maxEvents
 	tries    uint32 // retries in a row before a client gives up; 0: it never does
-	buckets  []backoff.Throttle
+	gates    []gate // nil if clients share none
 	random   *rand.Rand
 	server   *server
 	wheel    *wheel
@@ -143,8 +143,8 @@ func (r *run) play(ctx context.Context) error {
 // begin queues the first requests.
 func (r *run) begin() {
 	s := r.scenario
-	first := event{count: uint32(s.Clients), left: uint32(s.parts)}
-	if s.spread == 0 && r.buckets == nil {
+	first := event{count: uint32(s.Clients), left: uint16(s.parts)}
+	if s.spread == 0 && r.gates == nil {
 		r.wheel.push(first)
 		return
 	}
@@ -153,19 +153,25 @@ func (r *run) begin() {
 		if s.spread > 0 {
 			first.at = r.random.Int64N(int64(s.spread))
 		}
-		if r.buckets != nil {
-			first.group = uint32(client / s.group)
-		}
+		first.client = uint32(client)
 		r.wheel.push(first)
 	}
 }
 
 // event makes the requests of e.
 func (r *run) event(e event) {
-	if e.tries > 0 && r.buckets != nil && !r.buckets[e.group].AllowAt(instant(e.at)) {
-		r.wait(e)
+	now, g := e.at, r.gateOf(e)
+	switch {
+	case e.count == 0:
+		g.tick = 0
+		r.admit(g, now)
+		return
+	case g != nil && e.tries > 0 && !e.passed && g.limit > 0:
+		g.waiting = append(g.waiting, e)
+		r.admit(g, now)
 		return
 	}
+	e.passed = false
 	served := r.server.admit(e.at, int64(e.count))
 	r.count(e, served)
 	if served > 0 {
@@ -174,14 +180,31 @@ func (r *run) event(e event) {
 	if refused := e.count - uint32(served); refused > 0 {
 		e.count = refused
 		e.tries++
-		if r.tries == 0 || e.tries <= r.tries {
-			r.wait(e)
-		}
+		r.refused(e)
+	}
+	if g != nil {
+		r.admit(g, now)
 	}
 }
 
-// instant is the time of day of the virtual time ns, for the token bucket.
-func instant(ns int64) time.Time { return time.Unix(0, ns) }
+// refused queues e for when its wait is over, or lets it give up.
+func (r *run) refused(e event) {
+	goesOn := r.tries == 0 || e.tries <= r.tries
+	g := r.gateOf(e)
+	if g == nil {
+		if goesOn {
+			r.wait(e)
+		}
+		return
+	}
+	random := r.random.Float64() // for both, as in a Waiter
+	e = g.refused(e, func(probes int) time.Duration { return r.policy.Delay(probes, random) })
+	if goesOn {
+		r.after(e.at, e, random)
+	} else {
+		g.left(e)
+	}
+}
 
 func (r *run) count(e event, served int64) {
 	second := int(e.at / int64(time.Second))
@@ -196,8 +219,8 @@ func (r *run) count(e event, served int64) {
 // served notes that count of the clients of e were.
 func (r *run) served(e event, count uint32) {
 	r.last = e.at
-	if r.buckets != nil {
-		r.buckets[e.group].Succeeded(e.tries > 0)
+	if g := r.gateOf(e); g != nil {
+		e = g.served(e)
 	}
 	e.count, e.tries = count, 0
 	if e.left--; e.left > 0 {
@@ -224,15 +247,15 @@ func (r *run) wait(e event) {
 	if r.policy.Jitter != backoff.NoJitter {
 		e.count = 1 // each draws a wait of its own
 		for range together {
-			r.after(now, e)
+			r.after(now, e, r.random.Float64())
 		}
 		return
 	}
-	r.after(now, e)
+	r.after(now, e, r.random.Float64())
 }
 
-func (r *run) after(now int64, e event) {
-	wait := r.policy.Delay(int(e.tries)-1, r.random.Float64())
+func (r *run) after(now int64, e event, random float64) {
+	wait := r.policy.Delay(int(e.tries)-1, random)
 	r.result.MaxWait = max(r.result.MaxWait, wait)
 	e.at = now + int64(wait)
 	r.wheel.push(e)

@@ -28,7 +28,8 @@ type Scenario struct {
 	refusal int64         // refusing costs this many thousandths of serving
 	parts   int           // how many requests of a client have to be served, one after the other
 	pause   time.Duration // between two parts
-	group   int           // this many clients share a token bucket, and each policy runs with and without
+	group   int           // this many clients share a gate, and each policy runs with and without
+	reply   time.Duration // a retry that a gate lets through takes this long
 }
 
 // Scenarios returns all scenarios, the default one first.
@@ -57,9 +58,9 @@ func Scenarios() []Scenario {
 			spread: time.Second, parts: 30, pause: time.Second,
 		},
 		{
-			Name:    "bucket",
-			About:   "as herd, in processes of 32 clients each, without and with a token bucket per process",
-			Clients: 3200, Capacity: 400, Outage: time.Minute, parts: 1, group: 32,
+			Name:    "processes",
+			About:   "as herd, in processes of 32 clients each, without and with a gate per process",
+			Clients: 3200, Capacity: 400, Outage: time.Minute, parts: 1, group: 32, reply: 100 * time.Millisecond,
 		},
 	}
 }

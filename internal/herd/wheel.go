@@ -4,11 +4,13 @@ import "slices"
 
 // event is a client, or several that are alike, whose next request is due.
 type event struct {
-	at    int64  // ns
-	count uint32 // clients
-	group uint32 // whose token bucket they share
-	tries uint32 // requests refused since the last that was served
-	left  uint32 // parts to be served yet
+	at       int64  // ns
+	count    uint32 // clients; 0: a gate may let the next client through
+	client   uint32 // its number, which tells its gate
+	tries    uint32 // requests refused since the last that was served
+	left     uint16 // parts to be served yet
+	passed   bool   // the gate has let this retry through
+	retrying bool   // it counts this retry as under way
 }
 
 // wheel is a queue of events by time. All of its events are less than a turn

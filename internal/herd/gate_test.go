@@ -1,0 +1,90 @@
+package herd
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/backoff"
+)
+
+// TestGateModel runs clients at the real gate, and compares when they made their
+// requests with the model.
+func TestGateModel(t *testing.T) {
+	for _, name := range []string{"exponential", "none"} {
+		policy, err := backoff.Named(name) // no jitter: both take the same waits
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seed := range uint64(20) {
+			for _, s := range []Scenario{
+				{Outage: 700 * time.Millisecond},
+				{Outage: 10 * time.Second},
+				{Outage: 5 * time.Minute},
+				{Outage: 20 * time.Second, start: 5 * time.Second},
+			} {
+				// Without refusals after the outage, the order of what happens at
+				// the same time does not matter.
+				s.Clients, s.group, s.Capacity, s.parts, s.pause, s.spread = 32, 32, 1000, 3, 2*time.Second, 20*time.Second
+				r := newRun(s, name, policy, seed)
+				r.gates = make([]gate, 1)
+				if err := r.play(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				want := realGate(t, s, policy, seed)
+				if !slices.Equal(r.result.Load, want) {
+					t.Fatalf("%s, seed %d, %+v: the model has\n%v, the gate\n%v", name, seed, s, r.result.Load, want)
+				}
+			}
+		}
+	}
+}
+
+// realGate plays a scenario with goroutines and returns the load by second.
+func realGate(t *testing.T, s Scenario, policy backoff.Policy, seed uint64) (load []Second) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		server := newServer(s)
+		var mu sync.Mutex
+		request := func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			now := time.Since(start)
+			for len(load) <= int(now/time.Second) {
+				load = append(load, Second{})
+			}
+			served := server.admit(int64(now), 1)
+			load[now/time.Second].Requests++
+			load[now/time.Second].Served += served
+			return served > 0
+		}
+		var shared backoff.Gate
+		random := rand.New(rand.NewPCG(seed, 0))
+		var wg sync.WaitGroup
+		for range s.Clients {
+			first := time.Duration(random.Int64N(int64(s.spread)))
+			wg.Go(func() {
+				time.Sleep(first)
+				w := backoff.Waiter{Gate: &shared, Policy: policy, Budget: backoff.Budget{For: 24 * time.Hour}}
+				defer w.Close()
+				for left := s.parts; left > 0; {
+					if request() {
+						w.Succeeded()
+						w.Progress()
+						if left--; left > 0 {
+							time.Sleep(s.pause)
+						}
+					} else if err := w.Wait(t.Context(), backoff.Failure{}); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+	})
+	return load
+}

@@ -1,0 +1,43 @@
+package upload
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+)
+
+// TestBatchAtTheGate checks that the gate holds the uploads of a batch as long as
+// it would hold one file of their total size, and others as long as their own.
+func TestBatchAtTheGate(t *testing.T) {
+	const jobs, size = 64, 1 << 20
+	path, _ := sourceFile(t, size)
+	down := fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
+	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{down}}, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
+		u.opts.ChunkSize = 0 // one request each
+		shared := u.newBudget()
+		start := time.Now()
+		var wg sync.WaitGroup
+		for i := range 2 * jobs {
+			b, first, last := shared, 392*time.Second, 420*time.Second // 10 tries wait for 196 s
+			if i%2 == 0 {
+				b, first, last = u.newBudget(), 73*time.Second, 80*time.Second
+			}
+			wg.Go(func() {
+				j := u.newJob(Spec{Bucket: "bkt", Object: fmt.Sprint(i)}, b)
+				_, err := j.finish(t.Context(), j.uploadFile(t.Context(), path))
+				if took := time.Since(start); !errors.Is(err, session.ErrBudget) || took < first || took > last {
+					t.Errorf("job %d ended after %v, want %v to %v: %v", i, took, first, last, err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := srv.Stats().Ops[fakegcs.OpInsert]; n > 2*jobs+5+(420-32)/32 {
+			t.Errorf("%d requests for %d jobs", n, 2*jobs)
+		}
+	})
+}
