@@ -68,12 +68,14 @@ type sendFlags struct {
 	retryFor, maxWait, stallTimeout time.Duration
 	stallRate, chunkSize            byteSize
 	ifSourceChanged                 string
+	noGate                          bool
 }
 
 func (f *sendFlags) add(fs *pflag.FlagSet) {
 	f.stallRate = 64 << 10
 	fs.DurationVar(&f.retryFor, "retry-for", 0, "keep trying for `DURATION` without progress (default: by the size at stake, half a minute to hours)")
 	fs.DurationVar(&f.maxWait, "max-wait", 32*time.Second, "wait at most `DURATION` before a retry; under 1m")
+	fs.BoolVar(&f.noGate, "no-gate", false, "retry even while other uploads of this run fail too")
 	fs.DurationVar(&f.stallTimeout, "stall-timeout", 2*time.Minute, "give a request up when it lags `DURATION` behind --stall-rate; 0 never does")
 	fs.Var(&f.stallRate, "stall-rate", "bytes per second that a request must move, such as 64KiB")
 	fs.Var(&f.chunkSize, "chunk-size", "bytes per request, such as 8MiB, for networks that cut long requests (default: 1GiB, then about a minute's worth)")
@@ -101,6 +103,9 @@ func (f *sendFlags) options() (upload.Options, error) {
 		return o, usagef("--stall-timeout %v is negative; 0 switches it off", f.stallTimeout)
 	case f.stallRate == 0:
 		return o, usagef("--stall-rate 0: want a rate; --stall-timeout 0 switches the watch off")
+	}
+	if f.noGate {
+		o.Gate = backoff.NoGate
 	}
 	if f.stallTimeout == 0 {
 		o.StallTimeout = -1
@@ -162,7 +167,7 @@ func resumeCommand(program string, given *pflag.FlagSet, id string) string {
 		switch f.Name {
 		case "state-dir", "emulator":
 			value = absolute(value)
-		case "endpoint", "retry-for", "max-wait", "stall-timeout", "stall-rate", "chunk-size", "if-source-changed":
+		case "endpoint", "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "if-source-changed":
 		default:
 			return
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gcsup/backoff"
 	"gcsup/upload"
 )
 
@@ -57,10 +58,10 @@ func TestSendOptions(t *testing.T) {
 	if _, err := upload.New(nil, &got); err != nil {
 		t.Errorf("the defaults are refused: %v", err)
 	}
-	f, _ = parsed(t, "--stall-timeout=0", "--retry-for=1h", "--chunk-size=8MiB", "--max-wait=59s", "--if-source-changed=restart", "--stall-rate=1KiB")
+	f, _ = parsed(t, "--stall-timeout=0", "--retry-for=1h", "--chunk-size=8MiB", "--max-wait=59s", "--if-source-changed=restart", "--stall-rate=1KiB", "--no-gate")
 	got, err = f.send.options()
 	if err != nil || got.StallTimeout >= 0 || got.RetryFor != time.Hour || got.ChunkSize != 8<<20 ||
-		got.Policy.Maximum != 59*time.Second || !got.RestartChanged || got.StallRate != 1024 {
+		got.Policy.Maximum != 59*time.Second || !got.RestartChanged || got.StallRate != 1024 || got.Gate != backoff.NoGate {
 		t.Errorf("options %+v, %v", got, err)
 	}
 	for _, arg := range []string{
@@ -91,6 +92,7 @@ func TestResumeCommand(t *testing.T) {
 		{nil, map[string]string{"STORAGE_EMULATOR_HOST": "h:1", "GCSUP_STATE_DIR": "/s"}, "STORAGE_EMULATOR_HOST=h:1 gcsup resume ID --state-dir=/s"},
 		{[]string{"--emulator"}, map[string]string{"STORAGE_EMULATOR_HOST": "h:1"}, "gcsup resume ID --emulator"},
 		{[]string{"--emulator=em"}, nil, "gcsup resume ID " + shellQuote("--emulator="+here+"/em")},
+		{[]string{"--no-gate"}, nil, "gcsup resume ID --no-gate=true"},
 		{[]string{"--retry-for=90m", "--if-source-changed=restart"}, nil, "gcsup resume ID --if-source-changed=restart --retry-for=1h30m0s"},
 	} {
 		t.Setenv("STORAGE_EMULATOR_HOST", c.env["STORAGE_EMULATOR_HOST"])
