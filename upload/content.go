@@ -10,9 +10,10 @@ import (
 // content is what a transfer sends: a file, whose bytes can be read again, or a
 // stream, of which a window is kept.
 type content interface {
-	// part returns what to send from offset on: at most limit bytes, a
-	// multiple of the quantum, unless it is the last part. It blocks until
-	// that is known. Its errors are the source's.
+	// part returns what to send from offset on. A part that is not the last one
+	// ends at a boundary of the quantum and has at least one quantum. It has at
+	// most limit bytes, or a quantum more if offset lies between two
+	// boundaries. part blocks until that is known. Its errors are the source's.
 	part(ctx context.Context, offset, limit int64) (part, error)
 
 	// committed notes that the server holds all bytes before offset for good.

@@ -47,13 +47,16 @@ func (s *streamContent) part(ctx context.Context, offset, limit int64) (part, er
 		return part{}, fmt.Errorf("%w: it asks for byte %d, which was committed before", session.ErrContradiction, offset)
 	}
 	p := part{Range: chunk.Range{From: offset, To: s.cur.To}, last: s.cur.Last, crc32c: s.cur.CRC32C, finish: func() error { return nil }}
-	if to := chunk.Floor(offset + limit); to < p.To && to-offset >= chunk.Quantum {
+	to := chunk.Floor(offset + limit)
+	if to-offset < chunk.Quantum {
+		to += chunk.Quantum // as for a file: the service takes no less
+	}
+	if to < p.To {
 		p.To, p.last = to, false
 	}
 	if !p.last && p.Len() < chunk.Quantum {
-		// From an unaligned offset to the next boundary is less than the
-		// service takes of a request that is not the last. It ignores what it
-		// has already.
+		// The rest of the window is less than the service takes of a request
+		// that is not the last. It ignores what it has already.
 		p.From = chunk.Floor(offset)
 	}
 	p.body = bytes.NewReader(s.cur.Bytes(p.From, p.To))

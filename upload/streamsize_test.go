@@ -1,0 +1,75 @@
+package upload_test
+
+import (
+	"testing"
+
+	"gcsup/fakegcs"
+	"gcsup/upload"
+)
+
+// After a commit between two boundaries a stream's next request ends at the next
+// boundary but one, as a file's does. It used to carry all the rest of the window.
+func TestStreamKeepsChunkSizeAfterUnalignedCommit(t *testing.T) {
+	short := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 100}}
+	for _, tt := range []struct {
+		window int64
+		want   string
+	}{
+		{0, `start  -> 200
+put 0-262143/1048583 -> 200 bytes=0-262043 (short-commit)
+put 262044-524287/1048583 -> 200 bytes=0-524287
+put 524288-786431/1048583 -> 200 bytes=0-786431
+put 786432-1048575/1048583 -> 200 bytes=0-1048575
+finalize 1048576-1048582/1048583 -> 200
+`},
+		{4 * q, `start  -> 200
+put 0-262143/* -> 200 bytes=0-262043 (short-commit)
+put 262044-524287/* -> 200 bytes=0-524287
+put 524288-786431/* -> 200 bytes=0-786431
+put 786432-1048575/* -> 200 bytes=0-1048575
+finalize 1048576-1048582/1048583 -> 200
+`},
+	} {
+		inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{short}}, func(w *world) {
+			content := data(4*q + 7)
+			opts := func(o *upload.Options) { o.ChunkSize, o.Window = q, int(tt.window) }
+			if _, err := w.uploader(opts).Reader(w.t.Context(), pieces(content), spec); err != nil {
+				t.Fatal(err)
+			}
+			w.wantObject("obj", content)
+			if got := w.trace(); got != tt.want {
+				t.Errorf("window %d: requests\n%swant\n%s", tt.window, got, tt.want)
+			}
+		})
+	}
+}
+
+// On a network that cuts long requests a stream's become shorter, even if the
+// service holds an odd number of bytes.
+func TestStreamRequestsShrinkAfterUnalignedCommit(t *testing.T) {
+	short := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 8*q - 100}}
+	cut := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503}}
+	const want = `start  -> 200
+put 0-2097151/* -> 200 bytes=0-99 (short-commit)
+put 100-2097151/* -> 503 (status-after)
+query */* -> 200 bytes=0-99
+put 100-2097151/* -> 503 (status-after)
+query */* -> 200 bytes=0-99
+put 100-786431/* -> 503 (status-after)
+query */* -> 200 bytes=0-99
+put 100-524287/* -> 200 bytes=0-524287
+put 524288-1048575/* -> 200 bytes=0-1048575
+put 1048576-2097151/* -> 200 bytes=0-2097151
+finalize 2097152-2359302/2359303 -> 200
+`
+	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{short, cut}}, func(w *world) {
+		content := data(9*q + 7)
+		if _, err := w.uploader(func(o *upload.Options) { o.Window = int(8 * q) }).Reader(w.t.Context(), pieces(content), spec); err != nil {
+			t.Fatal(err)
+		}
+		w.wantObject("obj", content)
+		if got := w.trace(); got != want {
+			t.Errorf("requests\n%swant\n%s", got, want)
+		}
+	})
+}
