@@ -29,8 +29,8 @@
 //   - Memory is bounded: three buffers of 1 MiB per body, two windows per
 //     stream, four bytes per 256 KiB in a [Running] since its last
 //     [Running.Forget].
-//   - Reading the source goes on in one goroutine per [Body] or [Stream]. It
-//     ends with Close.
+//   - One goroutine per [Body] or [Stream] reads the source. It ends with Close,
+//     and that of a stream before Close returns.
 //   - A source that is shorter than it was, or gives other bytes than it gave
 //     before, is an error that wraps [ErrChanged]. A source that cannot be read
 //     is an error that wraps [ErrRead]. No part of a stream is marked last

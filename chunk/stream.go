@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+	"time"
 )
 
 const (
@@ -17,16 +18,22 @@ const (
 
 // Stream cuts a reader that cannot be read again into parts, and keeps each in
 // memory until the server has committed it. While one part is in flight, the
-// next one fills in a goroutine, which ends with the stream.
+// next one fills in a goroutine. The first Next starts it, and it ends with the
+// stream.
 //
 // Next and Release are for one goroutine; Close may be called from any.
 type Stream struct {
+	filler *filler
 	filled chan filled   // in order; ends with the last part or an error
 	free   chan window   // windows to fill
 	stop   chan struct{} // closed by Close
-	once   sync.Once
-	cur    *Part // from Next, until Release
-	end    error // what Next returns after the last part
+	done   chan struct{} // closed when the goroutine has ended
+	cur    *Part         // from Next, until Release
+	end    error         // what Next returns after the last part
+
+	mu      sync.Mutex
+	started bool // the goroutine was
+	closed  bool
 }
 
 // windows is how many a stream has: one in flight, one that fills.
@@ -78,12 +85,13 @@ func (p Part) Checkpoint(offset int64) Checkpoint {
 	return Checkpoint{offset, Update(crc, p.Bytes(boundary, offset))}
 }
 
-// NewStream returns a stream that begins to read from r, and cuts it into parts
-// of window bytes: a multiple of [Quantum], or 0 for 16 MiB. It keeps at most
-// two windows in memory; a stream shorter than a window takes memory in
-// proportion to its length.
+// NewStream returns a stream that cuts r into parts of window bytes: a multiple
+// of [Quantum], or 0 for 16 MiB. It keeps at most two windows in memory; a
+// stream shorter than a window takes memory in proportion to its length.
 //
-// The caller must close the stream. Only the stream may read from r then.
+// Nothing is read before the first [Stream.Next]. From then until
+// [Stream.Close] has returned, only the stream may read from r. The caller must
+// close the stream.
 func NewStream(r io.Reader, window int) (*Stream, error) {
 	if window == 0 {
 		window = defaultWindow
@@ -96,10 +104,24 @@ func NewStream(r io.Reader, window int) (*Stream, error) {
 		filled: make(chan filled, windows),
 		free:   newWindows(),
 		stop:   make(chan struct{}),
+		done:   make(chan struct{}),
 	}
-	f := &filler{r: r, size: window, filled: s.filled, free: s.free, stop: s.stop}
-	go f.run()
+	s.filler = &filler{r: r, size: window, filled: s.filled, free: s.free, stop: s.stop}
 	return s, nil
+}
+
+// start starts the goroutine, unless that was done or the stream is closed.
+func (s *Stream) start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started || s.closed {
+		return
+	}
+	s.started = true
+	go func() {
+		defer close(s.done)
+		s.filler.run()
+	}()
 }
 
 func newWindows() chan window {
@@ -133,6 +155,7 @@ func (s *Stream) Next(ctx context.Context) (Part, error) {
 	if s.end != nil {
 		return Part{}, s.end
 	}
+	s.start()
 	select {
 	case <-s.stop:
 		return Part{}, fmt.Errorf("stream: %w", fs.ErrClosed)
@@ -162,10 +185,45 @@ func (s *Stream) Release() {
 	s.cur = nil
 }
 
-// Close stops the stream. It does not wait for a Read of the underlying reader,
-// which nothing can interrupt: the goroutine ends when that Read returns, so
-// close the reader too if that matters. The part from Next stays readable.
+// readDeadliner is a reader whose Read can be interrupted: a [net.Conn], or one
+// end of an [os.Pipe].
+type readDeadliner interface{ SetReadDeadline(time.Time) error }
+
+// Close stops the stream. It returns after the last Read of the underlying
+// reader has returned, so that the caller may read on from where that ended. A
+// reader with a SetReadDeadline method that works is interrupted through it, and
+// its deadline is cleared. Any other reader must return by itself, or must be
+// closed to make it. The part from Next remains readable. Close returns nil.
 func (s *Stream) Close() error {
-	s.once.Do(func() { close(s.stop) })
+	s.mu.Lock()
+	first, started := !s.closed, s.started
+	s.closed = true
+	s.mu.Unlock()
+	if first {
+		close(s.stop)
+	}
+	if !started {
+		return nil
+	}
+	if first {
+		defer s.interrupt()()
+	}
+	<-s.done
 	return nil
+}
+
+// interrupt ends the Read under way, if there is one and the reader allows it.
+// The function that it returns makes the reader readable again.
+func (s *Stream) interrupt() (restore func()) {
+	select {
+	case <-s.done:
+		return func() {}
+	default:
+	}
+	// The goroutine begins no other Read once stop is closed.
+	r, ok := s.filler.r.(readDeadliner)
+	if !ok || r.SetReadDeadline(time.Unix(1, 0)) != nil {
+		return func() {}
+	}
+	return func() { _ = r.SetReadDeadline(time.Time{}) }
 }

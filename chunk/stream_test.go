@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math"
 	"math/rand/v2"
+	"net"
 	"runtime"
 	"testing"
 	"testing/iotest"
@@ -230,15 +231,15 @@ func TestStreamReadsOneWindowAhead(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		for _, read := range []int{2*q + 1, 3*q + 1, 4*q + 1, 5 * q} {
+		for _, read := range []int{0, 2*q + 1, 3*q + 1, 4*q + 1, 5 * q} {
 			synctest.Wait()
 			if got := len(want) - src.Len(); got != read {
 				t.Fatalf("%d bytes read ahead, want %d", got, read)
 			}
+			s.Release()
 			if _, err := s.Next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			s.Release()
 		}
 	})
 }
@@ -307,31 +308,84 @@ func TestStreamNextCancelled(t *testing.T) {
 	}
 }
 
-// Close returns while the reader is blocked, wakes Next, and the goroutine goes
-// away when the reader comes back (synctest fails if it does not).
-func TestStreamCloseWhileReading(t *testing.T) {
+// Close wakes Next, and returns after the Read under way has returned: from then
+// on the reader is the caller's again.
+func TestStreamCloseWaitsForTheRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
 		s, err := chunk.NewStream(r, q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		woken := make(chan error)
+		woken, closed := make(chan error, 1), make(chan error, 2)
 		go func() {
 			_, err := s.Next(t.Context())
 			woken <- err
 		}()
 		synctest.Wait()
-		if err := s.Close(); err != nil {
-			t.Errorf("Close = %v", err)
-		}
-		if err := s.Close(); err != nil {
-			t.Errorf("second Close = %v", err)
+		for range 2 {
+			go func() { closed <- s.Close() }()
 		}
 		if err := <-woken; !errors.Is(err, fs.ErrClosed) {
 			t.Errorf("Next = %v, want fs.ErrClosed", err)
 		}
+		synctest.Wait()
+		if len(closed) > 0 {
+			t.Error("Close returned while the reader is read")
+		}
 		w.Write([]byte("late"))
+		for range 2 {
+			if err := <-closed; err != nil {
+				t.Errorf("Close = %v", err)
+			}
+		}
+		go w.Write([]byte("next"))
+		p := make([]byte, 4)
+		if n, err := r.Read(p); err != nil || string(p[:n]) != "next" {
+			t.Errorf("Read after Close = %q, %v, want what came after the stream's last Read", p[:n], err)
+		}
+	})
+}
+
+// A reader that can be interrupted is, loses no byte and can be read again.
+func TestStreamCloseInterruptsTheRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := net.Pipe()
+		defer w.Close()
+		s, err := chunk.NewStream(r, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go s.Next(t.Context())
+		synctest.Wait()
+		if err := s.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+		go w.Write([]byte("next"))
+		p := make([]byte, 4)
+		if n, err := r.Read(p); err != nil || string(p[:n]) != "next" {
+			t.Errorf("Read after Close = %q, %v, want the next bytes", p[:n], err)
+		}
+	})
+}
+
+// A stream of which no part was asked for has not touched its reader.
+func TestStreamReadsNothingBeforeNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := chunk.NewStream(readerFunc(func([]byte) (int, error) {
+			t.Error("the reader is read")
+			return 0, io.EOF
+		}), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := s.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+		if _, err := s.Next(t.Context()); !errors.Is(err, fs.ErrClosed) {
+			t.Errorf("Next after Close = %v, want fs.ErrClosed", err)
+		}
 	})
 }
 

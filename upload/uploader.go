@@ -62,6 +62,14 @@ func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, e
 // Reader uploads what r gives until EOF. It cannot be resumed by another
 // process, because r cannot be read again. When r fails, the upload fails with
 // [chunk.ErrRead], and no object comes into being.
+//
+// Reader reads nothing before the preconditions are checked and the session is
+// open, and nothing after it has returned: a caller that can seek may then go
+// back and try again. An upload that fails, or whose ctx ends, therefore waits
+// for a Read that is under way. If r has a method SetReadDeadline that works (a
+// [net.Conn], or one end of an [os.Pipe]), Reader ends the Read with it and
+// clears the deadline. Otherwise the caller must make the Read return, usually
+// by closing r.
 func (u *Uploader) Reader(ctx context.Context, r io.Reader, spec Spec) (*Result, error) {
 	j := u.newJob(spec, u.newBudget())
 	return j.finish(ctx, j.uploadReader(ctx, r))

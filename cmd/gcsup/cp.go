@@ -89,7 +89,7 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 		if j.source == stdinName {
 			tasks[i].err = checkStdin(std.in)
 			tasks[i].do = func(ctx context.Context) (*upload.Result, error) {
-				return c.uploader.Reader(ctx, std.in, specs[i])
+				return c.uploader.Reader(ctx, newInterruptible(std.in), specs[i])
 			}
 			continue
 		}

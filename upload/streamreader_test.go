@@ -1,0 +1,163 @@
+package upload_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// blockingReader gives all of content, and then blocks until it is closed.
+type blockingReader struct {
+	content *bytes.Reader
+	closed  chan struct{}
+	inRead  atomic.Bool
+}
+
+func newBlockingReader(content []byte) *blockingReader {
+	return &blockingReader{content: bytes.NewReader(content), closed: make(chan struct{})}
+}
+
+func (b *blockingReader) Read(p []byte) (int, error) {
+	b.inRead.Store(true)
+	defer b.inRead.Store(false)
+	if n, err := b.content.Read(p); err == nil {
+		return n, nil
+	}
+	<-b.closed
+	return 0, io.ErrClosedPipe
+}
+
+// A goroutine used to read on after Reader had returned, so that a caller that
+// sought back and tried again published fewer bytes than it had.
+func TestReaderReturnsAfterItsLastRead(t *testing.T) {
+	refused := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}
+	for _, tt := range []struct {
+		name   string
+		faults []fakegcs.Fault
+		cancel bool
+		want   error
+	}{
+		{"cancelled", nil, true, context.Canceled},
+		{"refused", []fakegcs.Fault{refused}, false, session.ErrPermission},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, &fakegcs.Options{Faults: tt.faults}, func(w *world) {
+				ctx, cancel := context.WithCancel(w.t.Context())
+				defer cancel()
+				r := newBlockingReader(data(3*q + 1))
+				ended := make(chan error, 1)
+				go func() {
+					_, err := w.uploader(smallWindow).Reader(ctx, r, spec)
+					ended <- err
+				}()
+				synctest.Wait()
+				if !r.inRead.Load() {
+					t.Fatal("the reader is not read")
+				}
+				if tt.cancel {
+					cancel()
+				}
+				synctest.Wait()
+				if len(ended) > 0 {
+					t.Error("Reader returned during a Read")
+				}
+				close(r.closed)
+				if err := <-ended; !errors.Is(err, tt.want) {
+					t.Errorf("error = %v, want %v", err, tt.want)
+				}
+				if r.inRead.Load() {
+					t.Error("Reader returned during a Read")
+				}
+				w.wantNoObject("obj")
+			})
+		})
+	}
+}
+
+// A connection is not closed by an upload that fails: the caller can read on.
+func TestReaderInterruptsAConnection(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		ctx, cancel := context.WithCancel(w.t.Context())
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := w.uploader().Reader(ctx, ours, spec)
+			ended <- err
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("error = %v, want context.Canceled", err)
+		}
+		go theirs.Write([]byte("next"))
+		p := make([]byte, 4)
+		if n, err := ours.Read(p); err != nil || string(p[:n]) != "next" {
+			t.Errorf("Read = %q, %v", p[:n], err)
+		}
+	})
+}
+
+// An upload that cannot begin leaves every byte of its source to the caller.
+func TestReaderReadsNothingBeforeTheSession(t *testing.T) {
+	refuse := func(op fakegcs.Op) []fakegcs.Fault {
+		return []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}}
+	}
+	onlyNew := upload.Spec{Bucket: "bkt", Object: "old", IfGenerationMatch: new(int64)}
+	for _, tt := range []struct {
+		name   string
+		faults []fakegcs.Fault
+		spec   upload.Spec
+		want   error
+	}{
+		{"precondition", nil, onlyNew, session.ErrPrecondition},
+		{"no session", refuse(fakegcs.OpStart), spec, session.ErrPermission},
+		{"no bucket", nil, upload.Spec{Bucket: "none", Object: "obj"}, session.ErrNotFound},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				if _, err := w.uploader().Reader(w.t.Context(), pieces(data(1)), upload.Spec{Bucket: "bkt", Object: "old"}); err != nil {
+					t.Fatal(err)
+				}
+				if err := w.srv.AddFaults(tt.faults...); err != nil {
+					t.Fatal(err)
+				}
+				r := bytes.NewReader(data(5 * q))
+				if _, err := w.uploader().Reader(w.t.Context(), r, tt.spec); !errors.Is(err, tt.want) {
+					t.Errorf("error = %v, want %v", err, tt.want)
+				}
+				if n := 5*q - int64(r.Len()); n != 0 {
+					t.Errorf("%d bytes were read", n)
+				}
+			})
+		})
+	}
+}
+
+// A caller that goes back to the beginning of its reader publishes all of it.
+func TestReaderCanBeTriedAgain(t *testing.T) {
+	refused := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}
+	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{refused}}, func(w *world) {
+		content := data(50 * q)
+		r := bytes.NewReader(content)
+		if _, err := w.uploader(smallWindow).Reader(w.t.Context(), r, spec); !errors.Is(err, session.ErrPermission) {
+			t.Fatalf("error = %v, want ErrPermission", err)
+		}
+		if _, err := r.Seek(0, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.uploader(smallWindow).Reader(w.t.Context(), r, spec); err != nil {
+			t.Fatal(err)
+		}
+		w.wantObject("obj", content)
+	})
+}
