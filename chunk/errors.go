@@ -12,8 +12,8 @@ var (
 	// beside it.
 	ErrRead = errors.New("cannot read source")
 
-	// ErrNotRegular says that a path is not a regular file, so it cannot be
-	// opened as a [Source]. Pipes and devices can be uploaded through a
+	// ErrNotRegular says that a path is not a regular file, or one whose size
+	// does not describe its content, so it cannot be opened as a [Source]. Pipes and devices can be uploaded through a
 	// [Stream].
 	ErrNotRegular = errors.New("not a regular file")
 )

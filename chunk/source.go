@@ -21,7 +21,8 @@ type Source struct {
 
 // Open opens the regular file at path. Anything else gives an error that wraps
 // [ErrNotRegular] and says what to do; a named pipe is refused without waiting
-// for its writer.
+// for its writer. So does a file that has more content than its size, as those of
+// /proc have.
 func Open(path string) (*Source, error) {
 	// Before the file is opened, because opening a FIFO blocks.
 	info, err := os.Stat(path)
@@ -52,6 +53,9 @@ func fromFile(f *os.File, path string) (*Source, error) {
 	if err := checkRegular(path, info.Mode()); err != nil {
 		return nil, err
 	}
+	if err := checkSize(f, path, info); err != nil {
+		return nil, err
+	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
@@ -76,6 +80,27 @@ func checkRegular(path string, mode fs.FileMode) error {
 		what = fmt.Sprintf("of type %v: upload a copy of its content", mode.Type())
 	}
 	return fmt.Errorf("open %s: %w but %s", path, ErrNotRegular, what)
+}
+
+// checkSize refuses a file that goes on after its size. The files of /proc have
+// size 0 and content, and so have some of FUSE. A file that is being written to
+// has another size by then, and that is for [Source.Identity] to show.
+func checkSize(f *os.File, path string, info fs.FileInfo) error {
+	switch n, err := f.ReadAt(make([]byte, 1), info.Size()); {
+	case n > 0:
+	case err == nil || errors.Is(err, io.EOF):
+		return nil
+	default:
+		return fmt.Errorf("open %s: %w: %w", path, ErrRead, err)
+	}
+	now, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if now.Size() != info.Size() {
+		return nil
+	}
+	return fmt.Errorf("open %s: %w but a file with more content than its size of %d bytes: upload it as a stream", path, ErrNotRegular, info.Size())
 }
 
 // FromReaderAt returns the first size bytes of r as a Source. The caller

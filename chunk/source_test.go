@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -190,3 +191,47 @@ func TestHashErrors(t *testing.T) {
 type readerAtFunc func([]byte, int64) (int, error)
 
 func (f readerAtFunc) ReadAt(p []byte, off int64) (int, error) { return f(p, off) }
+
+// A file with content and without a size used to become an empty object.
+func TestOpenRefusesContentPastTheSize(t *testing.T) {
+	const path = "/proc/version"
+	if info, err := os.Stat(path); err != nil || info.Size() != 0 {
+		t.Skipf("%s is no file of size 0 here", path)
+	}
+	_, err := chunk.Open(path)
+	if !errors.Is(err, chunk.ErrNotRegular) || !strings.Contains(err.Error(), "as a stream") {
+		t.Errorf("Open = %v, want ErrNotRegular and advice", err)
+	}
+}
+
+// A file that is empty, or ends at its size, is opened, even while it grows.
+func TestOpenWhileAFileGrows(t *testing.T) {
+	path := file(t, nil)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = f.Write([]byte("x"))
+			}
+		}
+	}()
+	for range 1000 {
+		s, err := chunk.Open(path)
+		if err != nil {
+			t.Errorf("Open = %v", err)
+			break
+		}
+		s.Close()
+	}
+	close(stop)
+	<-done
+	f.Close()
+}

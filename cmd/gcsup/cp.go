@@ -171,17 +171,25 @@ func checkSource(path string, spec session.Spec) error {
 	var what string
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
-		f, err := os.Open(path)
-		if err != nil {
+		src, err := chunk.Open(path)
+		if err == nil {
+			return src.Close()
+		}
+		if !errors.Is(err, chunk.ErrNotRegular) {
 			return err
 		}
-		return f.Close()
+		what = "it has more content than its size; " + asStream(path, spec)
 	case mode.IsDir():
 		what = fmt.Sprintf("a directory, and cp does not go into directories; name the files in it, as in %s/*", shellQuote(strings.TrimSuffix(path, "/")))
 	case mode&(fs.ModeNamedPipe|fs.ModeCharDevice|fs.ModeDevice) != 0:
-		what = fmt.Sprintf("a pipe or a device; upload what it gives as a stream: %s cp - %s < %s", program(), shellQuote(spec.URL()), shellQuote(path))
+		what = "a pipe or a device; " + asStream(path, spec)
 	default:
 		what = mode.Type().String()
 	}
 	return kinded{fmt.Errorf("%s: %w: %s", path, chunk.ErrNotRegular, what), errSource}
+}
+
+// asStream says how to upload what a source gives when it is read.
+func asStream(path string, spec session.Spec) string {
+	return fmt.Sprintf("upload what it gives as a stream: %s cp - %s < %s", program(), shellQuote(spec.URL()), shellQuote(path))
 }
