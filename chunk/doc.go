@@ -18,6 +18,9 @@
 // are sent again are held against the checksums of the first time, and a file
 // that was edited in between is reported as [ErrChanged] instead of being sent.
 //
+// [Source.Settle], called before the first byte is read, makes sure that every
+// later change of the file changes its [Identity], or says why that is not so.
+//
 // # Content that cannot
 //
 // [NewStream] wraps standard input or any other [io.Reader]. [Stream.Next]

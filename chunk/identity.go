@@ -6,7 +6,7 @@ import (
 )
 
 // Identity tells whether a source is still the one that an upload began with.
-// Fields that the platform does not have are 0.
+// Fields that the platform does not have are 0. [Source.Settle] makes it reliable.
 type Identity struct {
 	Size         int64  `json:"size"`           // in bytes
 	ModTimeNS    int64  `json:"mod_time_ns"`    // last change of the content, in ns since 1970

@@ -17,6 +17,7 @@ type Source struct {
 	size int64
 	file *os.File // nil for FromReaderAt
 	path string   // absolute, so that a change of directory does not matter
+	sys  system   // for file
 }
 
 // Open opens the regular file at path. Anything else gives an error that wraps
@@ -60,7 +61,7 @@ func fromFile(f *os.File, path string) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	return &Source{r: f, size: info.Size(), file: f, path: abs}, nil
+	return &Source{r: f, size: info.Size(), file: f, path: abs, sys: realSystem}, nil
 }
 
 func checkRegular(path string, mode fs.FileMode) error {
@@ -132,7 +133,7 @@ func (s *Source) Identity() (Identity, error) {
 	if now, err := os.Stat(s.path); err == nil && !os.SameFile(info, now) {
 		return Identity{}, fmt.Errorf("identity: another file has taken the place of %s: %w", s.path, ErrChanged)
 	}
-	id, err := identify(s.file, info)
+	id, err := s.sys.identify(s.file, info)
 	if err != nil {
 		return Identity{}, fmt.Errorf("identity: %w: %w", ErrRead, err)
 	}

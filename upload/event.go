@@ -13,6 +13,7 @@ const (
 	Afresh                     // a saved upload was not used; Cause says why
 	Progress                   // bytes moved; at most a few times per second
 	Comparing                  // the source is read, to hold it against what was sent before; at most a few times per second
+	Settling                   // the source is not read yet: its latest changes go to its disk, or its times are too new to show the next change
 	Waiting                    // a request failed; the next try is in Delay
 	Warning                    // something is wrong that does not stop the upload; Cause says what
 )

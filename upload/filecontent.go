@@ -21,6 +21,9 @@ type fileContent struct {
 	sum      *chunk.Running
 	reread   func(n, offset, end int64) // called when n bytes up to offset, of those up to end, were read only to be hashed
 	copied   bool                       // the session began with another file; the bytes are still to be compared
+	settled  bool                       // every change since shows in the identity, but for these:
+	unsynced bool                       // see chunk.Settled
+	racy     bool                       // see chunk.Settled; identity has no change time
 }
 
 var _ content = (*fileContent)(nil)
@@ -149,15 +152,28 @@ func (h *headReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unchanged compares the identity with the one at the beginning. Where only
-// the change time differs, which a chmod does, but also an edit that put the
-// modification time back, the bytes decide.
+// remember sets the identity. That of a racy file gets no change time, so that
+// each resume compares the bytes.
+func (f *fileContent) remember(id chunk.Identity) {
+	if f.racy {
+		id.ChangeTimeNS = 0
+	}
+	f.identity = id
+}
+
+// unchanged compares the identity with the one at the beginning. The bytes decide
+// if the file is racy, or if only the change time differs: a chmod changes that,
+// and also an edit after which the modification time was put back.
 func (f *fileContent) unchanged(ctx context.Context) error {
 	now, err := f.src.Identity()
 	if err != nil {
 		return err
 	}
-	switch f.identity.Compare(now) {
+	change := f.identity.Compare(now)
+	if change == chunk.Same && f.racy {
+		change = chunk.ChangeTimeOnly
+	}
+	switch change {
 	case chunk.Same:
 		return nil
 	case chunk.ChangeTimeOnly:
@@ -165,7 +181,7 @@ func (f *fileContent) unchanged(ctx context.Context) error {
 		if err := f.compare(ctx, hashed); err != nil {
 			return err
 		}
-		f.identity = now
+		f.remember(now)
 		return nil
 	}
 	return fmt.Errorf("%w: its size or modification time is not what it was", session.ErrSourceChanged)

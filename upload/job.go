@@ -328,12 +328,17 @@ func (j *job) small() bool {
 func (j *job) fresh(ctx context.Context) error {
 	size := j.file.src.Size()
 	if !j.small() {
+		if err := j.settleForNew(ctx); err != nil {
+			return err
+		}
 		if j.journal != nil {
 			j.transfer.record = j.journal
 		}
 		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Kind: session.Begin})
 	}
-	// A single request: there is nothing to save, and nothing to resume.
+	// A single request: there is nothing to save, and nothing to resume. A file
+	// that is racy is read twice, which is faster than waiting.
+	j.file.racy = j.file.src.Racy(j.file.identity)
 	data, err := j.file.load(ctx)
 	if err != nil {
 		return j.transfer.sourceFailed(ctx, err)
@@ -356,6 +361,9 @@ func (j *job) fresh(ctx context.Context) error {
 func (j *job) resume(ctx context.Context, token *session.Token) error {
 	if why := j.useless(token); why != "" {
 		return j.startOver(ctx, why)
+	}
+	if err := j.settle(ctx); err != nil {
+		return err
 	}
 	token = withoutUnsent(token)
 	if err := j.sameSource(ctx, token); err != nil {
@@ -429,9 +437,9 @@ func (j *job) sameSource(ctx context.Context, token *session.Token) error {
 			change = chunk.ChangeTimeOnly
 		}
 	}
-	if change == chunk.Same && token.Source.ChangeTimeNS == 0 {
-		// The platform has no change time that would show an edit after which
-		// the modification time was put back.
+	if change == chunk.Same && (token.Source.ChangeTimeNS == 0 || j.file.unsynced) {
+		// There may have been changes that the times do not show: the platform
+		// has no change time, the file was racy, or it cannot be synced.
 		change = chunk.ChangeTimeOnly
 	}
 	switch change {

@@ -116,6 +116,8 @@ func eventType(k upload.EventKind) string {
 		return "comparing"
 	case upload.Waiting:
 		return "waiting"
+	case upload.Settling:
+		return "settling"
 	default:
 		return "warning"
 	}

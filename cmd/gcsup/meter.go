@@ -20,6 +20,7 @@ type meter struct {
 	compared        int64     // of the source, which is read to be compared
 	toCompare       int64     // 0 while it is not
 	samples         []sample  // of the last rateOver, oldest first
+	settling        bool      // it is not read yet, see upload.Settling
 	until           time.Time // it waits; zero if not
 	why             string
 }
@@ -48,7 +49,7 @@ func (m *meter) note(e upload.Event, now time.Time) {
 		m.samples = nil // it goes back, begins in the middle, or does something else: no speed
 	}
 	m.sent, m.compared, m.toCompare = e.Sent, e.Compared, e.ToCompare
-	m.until = time.Time{}
+	m.until, m.settling = time.Time{}, e.Kind == upload.Settling
 	switch e.Kind {
 	case upload.Waiting:
 		m.until, m.samples = now.Add(e.Delay), nil
@@ -80,6 +81,9 @@ func (m *meter) text(now time.Time) string {
 	if m.toCompare > 0 {
 		return m.comparison(now)
 	}
+	if m.settling {
+		return settlingText
+	}
 	var b strings.Builder
 	if m.size > 0 {
 		fmt.Fprintf(&b, "%d%%  ", m.sent*100/m.size)
@@ -99,6 +103,8 @@ func (m *meter) text(now time.Time) string {
 	b.WriteString(m.speed(now, m.size-m.sent))
 	return b.String()
 }
+
+const settlingText = "waiting for the file's latest changes to reach its disk"
 
 // comparison says how far the source was read to be compared.
 func (m *meter) comparison(now time.Time) string {
@@ -120,6 +126,9 @@ func (m *meter) speed(now time.Time, left int64) string {
 
 // shortText is text for a narrow terminal: sent/durable/size.
 func (m *meter) shortText(now time.Time) string {
+	if m.settling {
+		return "waiting for the disk"
+	}
 	if m.toCompare > 0 {
 		return fmt.Sprintf("comparing %s/%s%s", bytesText(m.compared), bytesText(m.toCompare), m.speed(now, m.toCompare-m.compared))
 	}
@@ -135,6 +144,9 @@ func (m *meter) shortText(now time.Time) string {
 
 // briefText is for a terminal that has no room for a name.
 func (m *meter) briefText(now time.Time) string {
+	if m.settling {
+		return "disk"
+	}
 	if m.toCompare > 0 {
 		return fmt.Sprintf("comparing %d%%", m.compared*100/m.toCompare)
 	}

@@ -51,6 +51,8 @@ func TestMeter(t *testing.T) {
 			"a.bin  comparing with what was sent: 8.0 MiB of 80 MiB"},
 		{"compared", []step{{0, comparing(10)}, {2 * time.Second, at(upload.Resumed, 80, 80)}}, 3 * time.Second,
 			"a.bin  80%  80 MiB sent, 80 MiB durable of 100 MiB"},
+		{"settling", []step{{0, at(upload.Settling, 0, 0)}}, time.Second, "a.bin  waiting for the file's latest changes to reach its disk"},
+		{"settled", []step{{0, at(upload.Settling, 0, 0)}, {time.Second, at(upload.Started, 0, 0)}}, time.Second, "a.bin  0%  0 B sent, 0 B durable of 100 MiB"},
 		{"an empty file", []step{{0, upload.Event{Kind: upload.Started}}}, 0, "a.bin  0 B sent, 0 B durable of 0 B"},
 	} {
 		m := newMeter("a.bin")

@@ -1,0 +1,25 @@
+package chunk
+
+import (
+	"io/fs"
+	"os"
+	"time"
+)
+
+// What the tests need of the unexported parts.
+
+var ClockTick = clockTick()
+
+// SetWriteBack replaces fsync.
+func (s *Source) SetWriteBack(f func(*os.File) error) { s.sys.writeBack = f }
+
+// SetClock replaces the clock of the source's file system and its file's times.
+func (s *Source) SetClock(local bool, clock, mtime, ctime func() time.Time) {
+	s.sys.clock = func() int64 { return clock().UnixNano() }
+	s.sys.fileSystem = func(*os.File) fileSystem { return fileSystem{local: local} }
+	s.sys.identify = func(f *os.File, info fs.FileInfo) (Identity, error) {
+		id, err := identify(f, info)
+		id.ModTimeNS, id.ChangeTimeNS = mtime().UnixNano(), ctime().UnixNano()
+		return id, err
+	}
+}

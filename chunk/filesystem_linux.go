@@ -1,0 +1,39 @@
+package chunk
+
+import (
+	"os"
+	"syscall"
+)
+
+// The file systems whose files this machine's clock stamps, by the magic number
+// in statfs(2): https://man7.org/linux/man-pages/man2/statfs.2.html
+const (
+	magicBtrfs     = 0x9123683e
+	magicExFAT     = 0x2011bab0
+	magicExt       = 0xef53
+	magicF2FS      = 0xf2f52010
+	magicFAT       = 0x4d44
+	magicHugetlbfs = 0x958458f6
+	magicNTFS3     = 0x7366746e
+	magicOverlay   = 0x794c7630
+	magicRamfs     = 0x858458f6
+	magicTmpfs     = 0x01021994
+	magicXFS       = 0x58465342
+	magicZFS       = 0x2fc12fc1
+)
+
+func fileSystemOf(f *os.File) fileSystem {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return fileSystem{}
+	}
+	var st syscall.Statfs_t
+	_ = c.Control(func(fd uintptr) { _ = syscall.Fstatfs(int(fd), &st) }) // a type of 0 is none of these
+	switch uint32(st.Type) {
+	case magicTmpfs, magicRamfs, magicHugetlbfs:
+		return fileSystem{local: true, memory: true}
+	case magicBtrfs, magicExFAT, magicExt, magicF2FS, magicFAT, magicNTFS3, magicOverlay, magicXFS, magicZFS:
+		return fileSystem{local: true}
+	}
+	return fileSystem{}
+}

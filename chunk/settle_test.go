@@ -1,0 +1,192 @@
+package chunk_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/chunk"
+)
+
+// A change right after Settle shows in the identity, whatever the steps of the
+// clock that stamps the file.
+func TestSettleShowsTheNextChange(t *testing.T) {
+	path := file(t, content(10))
+	for _, step := range []time.Duration{time.Nanosecond, 4 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 2 * time.Second} {
+		for _, skew := range []time.Duration{0, 300 * time.Millisecond, 30 * time.Second} { // by which a server is behind
+			for _, after := range []time.Duration{0, 1, 3 * time.Millisecond, 999 * time.Millisecond, 1999 * time.Millisecond} {
+				synctest.Test(t, func(t *testing.T) {
+					clock := func() time.Time { return time.Now().Add(-skew).Truncate(step) }
+					time.Sleep(150*time.Millisecond + after) // not a whole second, which could be a step of two
+					stamp := clock()
+					stamped := func() time.Time { return stamp }
+					s := open(t, path)
+					s.SetClock(skew == 0, time.Now, stamped, stamped)
+					before := time.Now()
+					settled, err := s.Settle(t.Context())
+					if err != nil || settled.Racy {
+						t.Fatalf("Settle = %+v, %v", settled, err)
+					}
+					if waited := time.Since(before); waited > max(2*step, chunk.ClockTick) {
+						t.Errorf("step %v, skew %v: Settle waited %v", step, skew, waited)
+					}
+					stamp = clock() // a write
+					if settled.Identity.Compare(identity(t, s)) != chunk.Different {
+						t.Errorf("step %v, skew %v: a write %v later has the same times", step, skew, time.Since(before))
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestSettleWaits(t *testing.T) {
+	path := file(t, content(10))
+	now := time.Unix(1_000_000_000, 123_456_789)
+	whole := time.Unix(1_000_000_000, 0) // even
+	for _, tt := range []struct {
+		name              string
+		local             bool
+		now, mtime, ctime time.Time
+		want              time.Duration
+		racy              bool
+	}{
+		{"old", true, now, now.Add(-time.Second), now.Add(-chunk.ClockTick), 0, false},
+		{"new", true, now, now.Add(-time.Hour), now, chunk.ClockTick, false},
+		{"new for a second, as the time is whole", true, whole.Add(1500 * time.Millisecond), whole.Add(time.Second), whole, 500 * time.Millisecond, false},
+		{"new for two seconds, as the time is even", true, whole.Add(500 * time.Millisecond), whole, whole, 1500 * time.Millisecond, false},
+		{"modification time was set to a whole second", true, now, whole.Add(-time.Hour), now.Add(-time.Second), 0, false},
+		{"on a server, old", false, now, now.Add(-time.Hour), now.Add(-2 * time.Minute), 0, false},
+		{"on a server, young", false, now, now.Add(-time.Hour), now.Add(-time.Second), chunk.ClockTick, false},
+		{"soon", true, now, now.Add(2 * time.Second), now, 2*time.Second + chunk.ClockTick, false},
+		{"not soon", true, now, now.Add(3 * time.Second), now, 0, true},
+		{"in a year", true, now, now.Add(365 * 24 * time.Hour), now.Add(-time.Hour), 0, true},
+		{"change time in the future", true, now, now.Add(-time.Hour), now.Add(time.Minute), 0, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, path)
+			fixed := func(at time.Time) func() time.Time { return func() time.Time { return at } }
+			s.SetClock(tt.local, fixed(tt.now), fixed(tt.mtime), fixed(tt.ctime))
+			before := time.Now()
+			settled, err := s.Settle(t.Context())
+			if err != nil || settled.Racy != tt.racy {
+				t.Errorf("%s: Settle = %+v, %v, want racy %v", tt.name, settled, err, tt.racy)
+			}
+			if got := time.Since(before); got != tt.want {
+				t.Errorf("%s: Settle waited %v, want %v", tt.name, got, tt.want)
+			}
+			if got := s.Racy(settled.Identity); got != (tt.want > 0 || tt.racy) {
+				t.Errorf("%s: Racy = %v", tt.name, got)
+			}
+		})
+	}
+}
+
+// A file of a real file system that was not changed in the last milliseconds is
+// settled at once.
+func TestSettleOfAnOldFile(t *testing.T) {
+	s := open(t, file(t, content(10)))
+	if err := waitUntilOld(s); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		before := time.Now()
+		settled, err := s.Settle(t.Context())
+		if err != nil || settled.Racy || settled.Identity != identity(t, s) {
+			t.Errorf("Settle = %+v, %v", settled, err)
+		}
+		if waited := time.Since(before); waited != 0 {
+			t.Errorf("Settle waited %v", waited)
+		}
+	})
+}
+
+// waitUntilOld returns when the times of a new file are past.
+func waitUntilOld(s *chunk.Source) error {
+	for {
+		id, err := s.Identity()
+		if err != nil || !s.Racy(id) {
+			return err
+		}
+	}
+}
+
+func TestSettleWhileTheFileChanges(t *testing.T) {
+	for _, tt := range []struct {
+		changes int
+		want    error
+	}{{0, nil}, {1, nil}, {2, nil}, {3, chunk.ErrChanged}} {
+		synctest.Test(t, func(t *testing.T) {
+			path := file(t, content(10))
+			s := open(t, path)
+			left := tt.changes
+			s.SetWriteBack(func(f *os.File) error {
+				if left == 0 {
+					return nil
+				}
+				left--
+				return os.Chtimes(path, time.Time{}, time.Unix(int64(1e9+left), 0))
+			})
+			settled, err := s.Settle(t.Context())
+			if !errors.Is(err, tt.want) {
+				t.Errorf("%d changes: error = %v, want %v", tt.changes, err, tt.want)
+			}
+			if err == nil && settled.Identity != identity(t, s) {
+				t.Errorf("%d changes: Settle = %+v, which is not the last identity", tt.changes, settled)
+			}
+		})
+	}
+}
+
+// A file system that hangs does not delay a cancellation, after which the file is
+// closed.
+func TestSettleCancelledWhileFsyncHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, file(t, content(10)))
+		hang := make(chan struct{})
+		s.SetWriteBack(func(*os.File) error { <-hang; return nil })
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ended := make(chan error)
+		go func() {
+			_, err := s.Settle(ctx)
+			ended <- err
+		}()
+		synctest.Wait()
+		cause := errors.New("user pressed a key")
+		cancel(cause)
+		if err := <-ended; !errors.Is(err, cause) {
+			t.Errorf("Settle = %v, want the cause", err)
+		}
+		s.Close()
+		close(hang)
+	})
+}
+
+func TestSettleCancelledWhileItWaits(t *testing.T) {
+	path := file(t, content(10))
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, path)
+		soon := time.Now().Add(2*time.Second + 1)
+		s.SetClock(true, time.Now, func() time.Time { return soon }, time.Now)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := s.Settle(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Settle = %v, want context.DeadlineExceeded", err)
+		}
+		if time.Now().After(soon) {
+			t.Error("Settle waited to the end")
+		}
+	})
+}
+
+// What is not a file does not change.
+func TestSettleOfAReaderAt(t *testing.T) {
+	s := chunk.FromReaderAt(nil, 7)
+	settled, err := s.Settle(t.Context())
+	if err != nil || settled != (chunk.Settled{Identity: chunk.Identity{Size: 7}}) || s.Racy(settled.Identity) {
+		t.Errorf("Settle = %+v, %v", settled, err)
+	}
+}

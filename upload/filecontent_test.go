@@ -1,0 +1,46 @@
+package upload
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// editedAfter gives other bytes once its last byte was read.
+type editedAfter struct {
+	content []byte
+	edited  bool
+}
+
+func (e *editedAfter) ReadAt(p []byte, off int64) (int, error) {
+	n, err := bytes.NewReader(e.content).ReadAt(p, off)
+	if off+int64(n) == int64(len(e.content)) && !e.edited {
+		e.edited = true
+		e.content[0]++
+	}
+	return n, err
+}
+
+// A change in the same tick as the one before shows in no time of a small file,
+// but in its bytes.
+func TestSmallRacyFileThatIsEdited(t *testing.T) {
+	for _, racy := range []bool{false, true} {
+		const size = 3<<20 + 1
+		f := &fileContent{
+			src:      chunk.FromReaderAt(&editedAfter{content: make([]byte, size)}, size),
+			identity: chunk.Identity{Size: size}, sum: chunk.NewRunning(chunk.Checkpoint{}),
+			reread: func(int64, int64, int64) {},
+			racy:   racy,
+		}
+		_, err := f.load(t.Context())
+		if racy != errors.Is(err, session.ErrSourceChanged) {
+			t.Errorf("racy %v: error = %v", racy, err)
+		}
+	}
+}
+
+var _ io.ReaderAt = (*editedAfter)(nil)

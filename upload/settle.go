@@ -1,0 +1,48 @@
+package upload
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gcsup/session"
+)
+
+// settlingAfter is how long it may take to settle the source before an event says
+// so.
+const settlingAfter = 200 * time.Millisecond
+
+// settle makes sure that every later change of the source shows in its identity,
+// as far as that is possible, and notes the identity.
+func (j *job) settle(ctx context.Context) error {
+	if j.file.settled {
+		return nil
+	}
+	posted := make(chan struct{})
+	slow := time.AfterFunc(settlingAfter, func() {
+		j.events.post(Event{Kind: Settling})
+		close(posted)
+	})
+	s, err := j.file.src.Settle(ctx)
+	if !slow.Stop() {
+		<-posted
+	}
+	if err == nil && s.Identity.Size != j.file.src.Size() {
+		err = fmt.Errorf("%w: its size was %d bytes when it was opened, and is %d", session.ErrSourceChanged, j.file.src.Size(), s.Identity.Size)
+	}
+	if err != nil {
+		return j.transfer.sourceFailed(ctx, err)
+	}
+	j.file.settled, j.file.unsynced, j.file.racy = true, s.Unsynced, s.Racy
+	j.file.remember(s.Identity)
+	return nil
+}
+
+// settleForNew settles the source of a new session, unless a precondition shows
+// that it will not be read.
+func (j *job) settleForNew(ctx context.Context) error {
+	if err := j.precondition.check(ctx); err != nil || j.precondition.unmet() != nil {
+		return err
+	}
+	return j.settle(ctx)
+}

@@ -1,0 +1,163 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// setModTime sets a modification time, and returns when the change time that this
+// gave the file is past.
+func (w *world) setModTime(path string, at time.Time) {
+	w.t.Helper()
+	if err := os.Chtimes(path, time.Time{}, at); err != nil {
+		w.t.Fatal(err)
+	}
+	// Of another file, because the modification time may be in the future.
+	w.letPass(w.touched())
+}
+
+// touched returns a new file.
+func (w *world) touched() string {
+	w.t.Helper()
+	f, err := os.CreateTemp(w.dir, "touched")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer f.Close()
+	return f.Name()
+}
+
+// realNow is the time by which files are stamped.
+func (w *world) realNow() time.Time {
+	w.t.Helper()
+	info, err := os.Stat(w.touched())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return info.ModTime()
+}
+
+// A file from the future is one whose times do not show the next change: its
+// bytes are read again before the last request, and at each resume.
+func TestFileFromTheFutureIsCompared(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(20*mib + 1)
+		path := w.file(content)
+		w.setModTime(path, w.realNow().Add(time.Hour))
+		began := time.Now()
+		w.interrupt(path, 15*mib)
+		if waited := time.Since(began); waited != time.Minute { // as interrupt does
+			t.Errorf("the upload waited %v for a time that is an hour ahead", waited-time.Minute)
+		}
+		res, err := w.uploader().File(w.t.Context(), path, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The checkpoints of what was sent, and then all of it.
+		if res.BytesReread < 8*mib+20*mib || res.ResumedFrom != 15*mib {
+			t.Errorf("%d bytes were read again to resume at %d", res.BytesReread, res.ResumedFrom)
+		}
+		w.wantObject("obj", content)
+	})
+}
+
+// A file that is a little ahead is waited for, which is reported.
+func TestFileFromTheNearFutureIsWaitedFor(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(9 * mib)
+		path := w.file(content)
+		w.setModTime(path, w.realNow().Add(2*time.Second))
+		began := time.Now()
+		res, err := w.uploader().File(w.t.Context(), path, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waited := time.Since(began); waited < time.Second || waited > 3*time.Second {
+			t.Errorf("the upload waited %v", waited)
+		}
+		if res.BytesReread != 0 || w.saw(upload.Settling) != 1 || w.events[0].Kind != upload.Settling {
+			t.Errorf("%d bytes were read again, %d Settling events", res.BytesReread, w.saw(upload.Settling))
+		}
+		w.wantObject("obj", content)
+	})
+}
+
+// Waiting for a file's times does not delay a cancellation, and nothing was begun.
+func TestCancelledWhileSettling(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(9 * mib))
+		w.setModTime(path, w.realNow().Add(2*time.Second))
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
+		defer cancel()
+		if _, err := w.uploader().File(ctx, path, spec); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error = %v, want context.DeadlineExceeded", err)
+		}
+		if got := w.trace(); got != "" {
+			t.Errorf("requests:\n%s", got)
+		}
+		w.wantSaved(0)
+	})
+}
+
+// An ordinary file is neither waited for nor read twice.
+func TestSettlingAnOldFileCostsNothing(t *testing.T) {
+	for _, size := range []int64{100, 20 * mib} {
+		inBubble(t, nil, func(w *world) {
+			path := w.file(data(size))
+			began := time.Now()
+			res, err := w.uploader().File(w.t.Context(), path, spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if time.Since(began) != 0 || res.BytesReread != 0 || w.saw(upload.Settling) != 0 {
+				t.Errorf("%d bytes: %v, %d bytes were read again, %d Settling events", size, time.Since(began), res.BytesReread, w.saw(upload.Settling))
+			}
+		})
+	}
+}
+
+// A small file whose times do not show the next change is not waited for, but
+// read twice.
+func TestSmallFileFromTheFutureIsReadTwice(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Second, time.Hour} {
+		inBubble(t, nil, func(w *world) {
+			content := data(100_000)
+			path := w.file(content)
+			w.setModTime(path, w.realNow().Add(ahead))
+			began := time.Now()
+			res, err := w.uploader().File(w.t.Context(), path, spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if time.Since(began) != 0 || res.BytesReread != 100_000 || res.Requests != 1 {
+				t.Errorf("%v ahead: %v, %+v", ahead, time.Since(began), res)
+			}
+			w.wantObject("obj", content)
+		})
+	}
+}
+
+// A source that is skipped is not synced.
+func TestSkippedFileIsNotSettled(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(9 * mib))
+		if _, err := w.uploader().File(w.t.Context(), path, spec); err != nil {
+			t.Fatal(err)
+		}
+		w.setModTime(path, w.realNow().Add(2*time.Second))
+		began := time.Now()
+		onlyNew := upload.Spec{Bucket: "bkt", Object: "obj", IfGenerationMatch: new(int64)}
+		if _, err := w.uploader().File(w.t.Context(), path, onlyNew); !errors.Is(err, session.ErrPrecondition) {
+			t.Errorf("error = %v, want ErrPrecondition", err)
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("the upload waited %v", waited)
+		}
+	})
+}
