@@ -190,3 +190,25 @@ func TestSettleOfAReaderAt(t *testing.T) {
 		t.Errorf("Settle = %+v, %v", settled, err)
 	}
 }
+
+// The same with the clock and the file system of this machine. TMPDIR=DIR chooses
+// another file system; one with steps of seconds takes as long.
+func TestSettleShowsTheNextWriteHere(t *testing.T) {
+	path := file(t, content(10))
+	s := open(t, path)
+	settled, err := s.Settle(t.Context())
+	if err != nil || settled.Racy {
+		t.Fatalf("Settle = %+v, %v", settled, err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte("x"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := settled.Identity.Compare(identity(t, s)); got != chunk.Different {
+		t.Errorf("Compare after a write = %v, want %v", got, chunk.Different)
+	}
+}
