@@ -3,6 +3,7 @@ package session_test
 import (
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"slices"
@@ -31,6 +32,8 @@ type walk struct {
 	free  [][]int // edges on which the upload neither waits nor gets on
 	edges int
 	depth int // of the furthest step from the start
+
+	objects map[int64]*session.Object
 }
 
 // step is one thing to do in one state.
@@ -94,46 +97,72 @@ func ambiguous(r session.Reply) bool {
 
 func TestEveryStateMeetsEveryReply(t *testing.T) {
 	const q = chunk.Quantum
+	totals := []int64{0, 1, q - 1, q, q + 1, 2*q + 1}
+	if raceDetector {
+		totals = []int64{0, q}
+	}
 	uri := freshURI(t)
+	for _, total := range totals {
+		t.Run(fmt.Sprint(total), func(t *testing.T) {
+			t.Parallel()
+			walkAll(t, total, uri)
+		})
+	}
+}
+
+// walkAll walks all uploads of total bytes.
+func walkAll(t *testing.T, total int64, uri session.URI) {
+	const q = chunk.Quantum
 	var states, transitions, depth int
-	for _, total := range []int64{0, 1, q - 1, q, q + 1, 2*q + 1} {
-		for _, source := range []struct {
-			size       int64 // as State.Size is at first
-			replayable bool
-		}{{total, true}, {total, false}, {-1, false}} {
-			for _, part := range []int64{q, 1 << 40} {
-				if total < 2*q && part == q {
-					continue // the same requests
-				}
-				w := &walk{t: t, total: total, part: part, uri: uri, ids: map[step]int{}}
-				start := session.State{Size: source.size, Replayable: source.replayable}
-				w.from(step{state: start, kind: session.Begin})
-				if source.size >= 0 {
-					// An upload that an earlier process left behind.
-					for _, committed := range w.offsets(0, total) {
-						for _, high := range w.offsets(committed, total) {
-							start.Committed, start.Sent, start.MayExist, start.Adopted = committed, high, high == total, true
-							start.Rejected, start.RejectedAt = false, 0
-							w.from(step{state: start, kind: session.Query, opened: true})
-							if committed == high && part == q || total == q {
-								start.Rejected, start.RejectedAt = true, committed
-								w.from(step{state: start, kind: session.Query, opened: true})
-							}
-						}
-					}
-				}
-				w.noFreeCycle()
-				states, transitions, depth = states+len(w.steps), transitions+w.edges, max(depth, w.depth)
+	finish := func(w *walk) {
+		w.noFreeCycle()
+		states, transitions, depth = states+len(w.steps), transitions+w.edges, max(depth, w.depth)
+	}
+	for _, source := range []struct {
+		size       int64 // as State.Size is at first
+		replayable bool
+	}{{total, true}, {total, false}, {-1, false}} {
+		for _, part := range []int64{q, 1 << 40} {
+			if total < 2*q && part == q {
+				continue // the same requests
 			}
-		}
-		for _, unconditional := range []bool{false, true} {
-			w := &walk{t: t, total: total, insert: true, ids: map[step]int{}}
-			w.from(step{state: session.State{Size: total, Replayable: true, Unconditional: unconditional}, kind: session.Begin})
-			w.noFreeCycle()
-			states, transitions, depth = states+len(w.steps), transitions+w.edges, max(depth, w.depth)
+			w := newWalk(t, total, uri)
+			w.part = part
+			start := session.State{Size: source.size, Replayable: source.replayable}
+			w.from(step{state: start, kind: session.Begin})
+			if source.size >= 0 {
+				w.adopted(start)
+			}
+			finish(w)
 		}
 	}
+	for _, unconditional := range []bool{false, true} {
+		w := newWalk(t, total, uri)
+		w.insert = true
+		w.from(step{state: session.State{Size: total, Replayable: true, Unconditional: unconditional}, kind: session.Begin})
+		finish(w)
+	}
 	t.Logf("%d states, %d transitions; the furthest state is %d exchanges from the start", states, transitions, depth)
+}
+
+func newWalk(t *testing.T, total int64, uri session.URI) *walk {
+	return &walk{t: t, total: total, uri: uri, ids: map[step]int{}, objects: map[int64]*session.Object{}}
+}
+
+// adopted walks uploads that an earlier process left behind.
+func (w *walk) adopted(start session.State) {
+	const q = chunk.Quantum
+	for _, committed := range w.offsets(0, w.total) {
+		for _, high := range w.offsets(committed, w.total) {
+			start.Committed, start.Sent, start.MayExist, start.Adopted = committed, high, high == w.total, true
+			start.Rejected, start.RejectedAt = false, 0
+			w.from(step{state: start, kind: session.Query, opened: true})
+			if committed == high && w.part == q || w.total == q {
+				start.Rejected, start.RejectedAt = true, committed
+				w.from(step{state: start, kind: session.Query, opened: true})
+			}
+		}
+	}
 }
 
 // from visits what can be reached from a step, breadth first.
@@ -336,8 +365,8 @@ func (w *walk) replies(s session.State, kind session.Kind) []session.Reply {
 		}
 	}
 	finished := []session.Reply{
-		{Status: 200}, {Status: 200, Object: object(w.total)}, {Status: 201, Object: object(w.total)},
-		{Status: 200, Object: object(w.total + 1)}, {Status: 200, Object: object(max(0, w.total-1))},
+		{Status: 200}, {Status: 200, Object: w.object(w.total)}, {Status: 201, Object: w.object(w.total)},
+		{Status: 200, Object: w.object(w.total + 1)}, {Status: 200, Object: w.object(max(0, w.total-1))},
 	}
 	var open []session.Reply
 	for _, held := range append(w.offsets(1, w.total), -1, w.total+1) {
@@ -382,8 +411,8 @@ func (w *walk) replies(s session.State, kind session.Kind) []session.Reply {
 	case session.Check:
 		add(session.OpStat, 0, refusals...)
 		add(session.OpStat, 0, finished...)
-		add(session.OpStat, 0, session.Reply{Status: 200, Object: object(w.total), Ours: true})
-		add(session.OpStat, 0, session.Reply{Status: 200, Object: object(w.total), Ours: true, Older: true}, session.Reply{Status: 200, Object: object(w.total), Older: true})
+		add(session.OpStat, 0, session.Reply{Status: 200, Object: w.object(w.total), Ours: true})
+		add(session.OpStat, 0, session.Reply{Status: 200, Object: w.object(w.total), Ours: true, Older: true}, session.Reply{Status: 200, Object: w.object(w.total), Older: true})
 	}
 	return out
 }
@@ -399,7 +428,7 @@ func (w *walk) recovers(s step) bool {
 		case session.Begin:
 			r.Op, r.Status, r.URI = session.OpStart, 200, w.uri
 			if w.insert {
-				r.Op, r.URI, r.Sent, r.Object = session.OpInsert, session.URI{}, w.total, object(w.total)
+				r.Op, r.URI, r.Sent, r.Object = session.OpInsert, session.URI{}, w.total, w.object(w.total)
 			}
 		case session.Query:
 			r.Op, r.Status, r.Committed = session.OpQuery, 308, before.Committed
@@ -411,7 +440,7 @@ func (w *walk) recovers(s step) bool {
 				r.Op, r.Status, r.Sent, r.Committed = session.OpPut, 308, to, to
 				break
 			}
-			r.Op, r.Status, r.Sent, r.Object = session.OpFinalize, 200, w.total, object(w.total)
+			r.Op, r.Status, r.Sent, r.Object = session.OpFinalize, 200, w.total, w.object(w.total)
 		case session.Check:
 			r.Op, r.Status, r.FromService = session.OpStat, 404, true
 		}
@@ -460,15 +489,18 @@ func (w *walk) noFreeCycle() {
 	}
 }
 
-var objects = map[int64]*session.Object{}
-
-// object is a finished object of a size: always the same pointer, so that
+// object returns a finished object of a size: always the same pointer, so that
 // states can be compared.
-func object(size int64) *session.Object {
-	if objects[size] == nil {
-		objects[size] = &session.Object{Bucket: "bucket", Name: "object", Generation: 7, Size: size}
+func (w *walk) object(size int64) *session.Object {
+	if w.objects[size] == nil {
+		w.objects[size] = object(size)
 	}
-	return objects[size]
+	return w.objects[size]
+}
+
+// object returns a finished object of a size.
+func object(size int64) *session.Object {
+	return &session.Object{Bucket: "bucket", Name: "object", Generation: 7, Size: size}
 }
 
 // Every field of State is part of what the walk compares.

@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -149,6 +151,31 @@ func TestDocumentedJSON(t *testing.T) {
 		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if !strings.Contains(events, "`"+key+"`") {
 			t.Errorf("docs/cli.md does not name the field %s of events", key)
+		}
+	}
+}
+
+// TestDocumentedTests checks that the tests which docs/reliability.md names exist.
+func TestDocumentedTests(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reliability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests strings.Builder
+	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		tests.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(page), -1) {
+		if !strings.Contains(tests.String(), "\nfunc "+name) {
+			t.Errorf("docs/reliability.md names %s, and there is no such test", name)
 		}
 	}
 }
