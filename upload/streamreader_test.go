@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"gcsup/fakegcs"
 	"gcsup/session"
@@ -50,7 +51,8 @@ func TestReaderReturnsAfterItsLastRead(t *testing.T) {
 		{"refused", []fakegcs.Fault{refused}, false, session.ErrPermission},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, &fakegcs.Options{Faults: tt.faults}, func(w *world) {
+			// With a latency the reader is read to its end before the refusal.
+			inBubble(t, &fakegcs.Options{Faults: tt.faults, Latency: 10 * time.Millisecond}, func(w *world) {
 				ctx, cancel := context.WithCancel(w.t.Context())
 				defer cancel()
 				r := newBlockingReader(data(3*q + 1))
@@ -59,14 +61,14 @@ func TestReaderReturnsAfterItsLastRead(t *testing.T) {
 					_, err := w.uploader(smallWindow).Reader(ctx, r, spec)
 					ended <- err
 				}()
-				synctest.Wait()
+				time.Sleep(time.Second)
 				if !r.inRead.Load() {
 					t.Fatal("the reader is not read")
 				}
 				if tt.cancel {
 					cancel()
 				}
-				synctest.Wait()
+				time.Sleep(3 * time.Second)
 				if len(ended) > 0 {
 					t.Error("Reader returned during a Read")
 				}

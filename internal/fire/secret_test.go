@@ -341,7 +341,7 @@ func TestSecrets(t *testing.T) {
 				return isPut(r)
 			}
 			return s.cp()
-		}, 65, "contradiction"},
+		}, 75, "retries_exhausted"},
 		{"a service that repeats it as JSON", func(s *scene) *child {
 			s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 				if isPut(r) {

@@ -404,7 +404,7 @@ func TestOfficialLibrary(t *testing.T) {
 			}
 			for name, objects := range map[string]upload.Objects{"gcs": c, "session": plain} {
 				stat := objects.Stat(t.Context(), theirs)
-				want := &session.Object{Bucket: "bkt", Name: theirs.Object, Generation: w.Attrs().Generation, Metageneration: 1, Size: int64(size), CRC32C: crc, HasCRC32C: true, ContentType: "text/x-theirs"}
+				want := &session.Object{Bucket: "bkt", Name: theirs.Object, Generation: w.Attrs().Generation, Metageneration: 1, Size: int64(size), CRC32C: crc, HasCRC32C: true, ContentType: "text/x-theirs", Created: w.Attrs().Created}
 				if stat.Object == nil || *stat.Object != *want {
 					t.Errorf("%s: Stat = %+v, want %+v", name, stat.Object, want)
 				}
