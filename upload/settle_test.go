@@ -72,13 +72,13 @@ func TestFileFromTheNearFutureIsWaitedFor(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
-		w.setModTime(path, w.realNow().Add(2*time.Second))
+		w.setModTime(path, w.realNow().Add(2500*time.Millisecond))
 		began := time.Now()
 		res, err := w.uploader().File(w.t.Context(), path, spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if waited := time.Since(began); waited < time.Second || waited > 3*time.Second {
+		if waited := time.Since(began); waited < 500*time.Millisecond || waited > 3*time.Second {
 			t.Errorf("the upload waited %v", waited)
 		}
 		if res.BytesReread != 0 || w.saw(upload.Settling) != 1 || w.events[0].Kind != upload.Settling {
@@ -92,7 +92,7 @@ func TestFileFromTheNearFutureIsWaitedFor(t *testing.T) {
 func TestCancelledWhileSettling(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
-		w.setModTime(path, w.realNow().Add(2*time.Second))
+		w.setModTime(path, w.realNow().Add(2500*time.Millisecond))
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
 		defer cancel()
 		if _, err := w.uploader().File(ctx, path, spec); !errors.Is(err, context.DeadlineExceeded) {
@@ -125,7 +125,7 @@ func TestSettlingAnOldFileCostsNothing(t *testing.T) {
 // A small file whose times do not show the next change is not waited for, but
 // read twice.
 func TestSmallFileFromTheFutureIsReadTwice(t *testing.T) {
-	for _, ahead := range []time.Duration{time.Second, time.Hour} {
+	for _, ahead := range []time.Duration{time.Minute, time.Hour} {
 		inBubble(t, nil, func(w *world) {
 			content := data(100_000)
 			path := w.file(content)
@@ -150,7 +150,7 @@ func TestSkippedFileIsNotSettled(t *testing.T) {
 		if _, err := w.uploader().File(w.t.Context(), path, spec); err != nil {
 			t.Fatal(err)
 		}
-		w.setModTime(path, w.realNow().Add(2*time.Second))
+		w.setModTime(path, w.realNow().Add(2500*time.Millisecond))
 		began := time.Now()
 		onlyNew := upload.Spec{Bucket: "bkt", Object: "obj", IfGenerationMatch: new(int64)}
 		if _, err := w.uploader().File(w.t.Context(), path, onlyNew); !errors.Is(err, session.ErrPrecondition) {

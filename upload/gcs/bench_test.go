@@ -149,6 +149,11 @@ func fill(path string, size int64) error {
 		}
 		_, err = f.Write(block[:min(int64(len(block)), size-off)])
 	}
+	if err == nil {
+		// Else the first upload would measure how fast the disk writes: gcsup
+		// syncs its source before it reads it.
+		err = f.Sync()
+	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
