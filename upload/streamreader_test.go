@@ -51,8 +51,8 @@ func TestReaderReturnsAfterItsLastRead(t *testing.T) {
 		{"refused", []fakegcs.Fault{refused}, false, session.ErrPermission},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			// With a latency the reader is read to its end before the refusal.
-			inBubble(t, &fakegcs.Options{Faults: tt.faults, Latency: 10 * time.Millisecond}, func(w *world) {
+			// The reply comes when the stream is read ahead.
+			inBubble(t, &fakegcs.Options{Faults: tt.faults, Latency: time.Second}, func(w *world) {
 				ctx, cancel := context.WithCancel(w.t.Context())
 				defer cancel()
 				r := newBlockingReader(data(3*q + 1))
@@ -61,14 +61,14 @@ func TestReaderReturnsAfterItsLastRead(t *testing.T) {
 					_, err := w.uploader(smallWindow).Reader(ctx, r, spec)
 					ended <- err
 				}()
-				time.Sleep(time.Second)
+				time.Sleep(1500 * time.Millisecond) // the session is open
 				if !r.inRead.Load() {
 					t.Fatal("the reader is not read")
 				}
 				if tt.cancel {
 					cancel()
 				}
-				time.Sleep(3 * time.Second)
+				time.Sleep(time.Minute)
 				if len(ended) > 0 {
 					t.Error("Reader returned during a Read")
 				}
