@@ -22,7 +22,8 @@ const maxObject = 5 << 40
 // decides whether the saved upload is kept.
 type job struct {
 	u        *Uploader
-	spec     Spec
+	spec     Spec // in use
+	want     Spec // of a call of File, also if a saved upload with other options is resumed
 	transfer *transfer
 	events   *events
 	tally    tally
@@ -182,7 +183,8 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	j.identify(id, want.Resolved())
+	j.want = want.Resolved()
+	j.identify(id, j.want)
 	if j.small() && !savedIn(ctx, store, id) {
 		return j.fresh(ctx)
 	}
@@ -202,7 +204,6 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 		if conflict := token.Spec.Conflict(want); conflict != "" {
 			return fmt.Errorf("%w: %s", session.ErrOptions, conflict)
 		}
-		j.setSpec(token.Spec, want.NoClobber)
 		return j.resume(ctx, token)
 	case damaged != nil:
 		j.events.post(Event{Kind: Afresh, Cause: damaged.Error()})
@@ -217,11 +218,10 @@ func savedIn(ctx context.Context, store session.Store, id string) bool {
 	return err == nil || errors.Is(err, session.ErrDamaged) || errors.Is(err, session.ErrTokenVersion)
 }
 
-// setSpec continues with the options of a saved upload. noClobber reports
-// whether the caller wants to leave an existing object alone.
-func (j *job) setSpec(saved Spec, noClobber bool) {
-	saved.NoClobber = saved.NoClobber || noClobber
-	j.identify(j.result.ID, saved)
+// setSpec sets the options of the object, for this upload and for what is saved.
+func (j *job) setSpec(spec Spec) {
+	j.identify(j.result.ID, spec)
+	j.journal.draft.Spec = spec
 }
 
 // uploadSaved resumes a saved upload.
@@ -242,7 +242,8 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	case token == nil:
 		return fmt.Errorf("%w: %s", session.ErrNoToken, id)
 	}
-	j.identify(id, token.Spec)
+	j.want = token.Spec
+	j.identify(id, j.want)
 	if token.Endpoint != j.u.client.Endpoint() {
 		return fmt.Errorf("upload %s was begun at %s: %w", id, token.Endpoint, session.ErrForeignURI)
 	}
@@ -365,6 +366,9 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 	if err := j.settle(ctx); err != nil {
 		return err
 	}
+	saved := token.Spec // the options that were not given are those of the first run
+	saved.NoClobber = saved.NoClobber || j.spec.NoClobber
+	j.setSpec(saved)
 	token = withoutUnsent(token)
 	if err := j.sameSource(ctx, token); err != nil {
 		if !errors.Is(err, session.ErrSourceChanged) {
@@ -408,8 +412,10 @@ func (j *job) resumeFrom(ctx context.Context, offset int64) error {
 	return nil
 }
 
-// startOver discards a saved session, reports why, and uploads from byte 0.
+// startOver discards a saved session, reports why, and uploads from byte 0, with
+// the options of this call.
 func (j *job) startOver(ctx context.Context, why string) error {
+	j.setSpec(j.want)
 	j.events.post(Event{Kind: Afresh, Cause: why})
 	if err := j.journal.discard(); err != nil {
 		return err

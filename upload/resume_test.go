@@ -456,6 +456,59 @@ func TestOtherOptionsKeepTheSession(t *testing.T) {
 	}
 }
 
+// TestOptionsOfANewSession checks which options the object gets if a saved upload
+// cannot be resumed: those of the first run if the session was lost, and those of
+// this call if the source changed.
+func TestOptionsOfANewSession(t *testing.T) {
+	for _, changed := range []bool{false, true} {
+		inBubble(t, nil, func(w *world) {
+			path := w.file(data(20 * mib))
+			stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 15 * mib}}
+			if err := w.srv.AddFaults(stall); err != nil {
+				t.Fatal(err)
+			}
+			first := spec
+			first.ContentType = "text/first"
+			ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+			defer cancel()
+			if _, err := w.uploader().File(ctx, path, first); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			want := "text/first"
+			if changed {
+				want = "text/derived"
+				if err := appendTo(path, "x"); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := w.srv.AddFaults(
+				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
+				// The session after that is interrupted, too, and resumed.
+				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 15 * mib}},
+			); err != nil {
+				t.Fatal(err)
+			}
+			second := spec
+			second.DefaultContentType = "text/derived"
+			up := w.uploader(func(o *upload.Options) { o.RestartChanged, o.StallTimeout = true, time.Minute })
+			ctx, cancel = context.WithTimeout(w.t.Context(), 30*time.Second)
+			defer cancel()
+			_, err := up.File(ctx, path, second)
+			if !changed {
+				if !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatal(err)
+				}
+				_, err = up.File(w.t.Context(), path, second)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if o, _ := w.srv.Object("bkt", "obj"); o.ContentType != want {
+				t.Errorf("changed %v: content type = %q, want %q", changed, o.ContentType, want)
+			}
+		})
+	}
+}
+
 // TestSmallFilesNeedNoStore checks that a file which goes in one request works
 // with a store that can do nothing, and takes no lock.
 func TestSmallFilesNeedNoStore(t *testing.T) {
