@@ -23,7 +23,11 @@ import (
 func TestRelay(t *testing.T) {
 	t.Parallel()
 	sizes := []int64{q, q + 1, 2 * q, 3*q - 1, 8 * mib, 8*mib + 1, 12*mib + 5}
-	for seed := range uint64(60) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 6
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 1))
 			opts := &fakegcs.Options{NoMD5: rnd.IntN(3) > 0, RunningHash: rnd.IntN(3) == 0}

@@ -54,7 +54,7 @@ func TestStoreToADirtyPageBetweenRuns(t *testing.T) {
 
 // So does a store while the upload runs.
 func TestStoreToADirtyPageWhileSending(t *testing.T) {
-	inBubble(t, nil, func(w *world) {
+	inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
 		path := w.file(data(20 * mib))
 		m := w.mapped(path)
 		m[100]++
@@ -91,7 +91,7 @@ func (w *world) onTmpfs() {
 // A racy file that changes without a trace in its times is noticed before the
 // last request. Here it is one from the future.
 func TestStoreToARacyFileWhileSending(t *testing.T) {
-	inBubble(t, nil, func(w *world) {
+	inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
 		w.onTmpfs()
 		path := w.file(data(20 * mib))
 		m := w.mapped(path)

@@ -44,14 +44,18 @@ func TestSimulation(t *testing.T) {
 		simulate(t, *seedFlag, t.Logf)
 		return
 	}
+	seeds := *seedsFlag
+	if testing.Short() {
+		seeds = min(seeds, 20)
+	}
 	var total outcome
-	for seed := uint64(1); seed <= *seedsFlag; seed++ {
+	for seed := uint64(1); seed <= seeds; seed++ {
 		total.add(simulate(t, seed, nil))
 		if t.Failed() {
 			t.Fatalf("seed %d: go test ./upload -run Simulation -seed %d", seed, seed)
 		}
 	}
-	t.Logf("%d seeds: %+v", *seedsFlag, total)
+	t.Logf("%d seeds: %+v", seeds, total)
 }
 
 // outcome counts what happened, for the report.

@@ -58,6 +58,9 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	random := seeded(t, *killSeed)
 	var k killing
+	if testing.Short() {
+		*kills = min(*kills, 4)
+	}
 	for k.total() < *kills && !t.Failed() {
 		k.object(t, random)
 	}
