@@ -120,7 +120,8 @@ type Action struct {
 //	412                                      look at the destination if the object may exist; fail
 //	400, 412 that name a hash                the bytes were damaged: a new session, as after 404
 //	308, a checksum that is not the source's the same
-//	499                                      someone cancelled the session: fail
+//	499                                      the session was cancelled: fail
+//	412, 499 that are not the service's own  wait, query
 //	3xx, other 2xx, 407 in mid-upload        not the service's answer: wait, query
 //	other                                    fail
 //
@@ -173,6 +174,10 @@ func (s State) decide(r Reply) (State, Action) {
 	if r.strange(s.begun(r.Op)) {
 		return s.again(r)
 	}
+	if (r.Status == 412 || r.Status == 499) && s.begun(r.Op) && !r.FromService {
+		r.Err = strangerError{}
+		return s.again(r)
+	}
 	if family := r.destructive(); family != 0 {
 		if !r.FromService {
 			r.Err = strangerError{}
@@ -216,6 +221,9 @@ func (s State) decide(r Reply) (State, Action) {
 			return s.fail(r, ErrCredentials)
 		}
 		s.refreshed = true
+		if r.Op == OpInsert {
+			s.doubt = r
+		}
 		return s, Action{Kind: s.afterFailure(r)}
 	}
 	return s.fail(r, permanent(r, status))
@@ -308,7 +316,7 @@ func (s State) incomplete(r Reply) (State, Action) {
 	if moved {
 		s.Failures, s.refreshed, s.reconnected = 0, false, false
 	}
-	if s.suspect == 400 && !moved {
+	if s.suspect == 400 && !moved && s.doubt.Op != OpQuery {
 		return s.rejected()
 	}
 	s.suspect, s.doubt = 0, Reply{}
@@ -346,6 +354,9 @@ func (s State) next() Kind {
 
 // again: back off, then find out what the server has.
 func (s State) again(r Reply) (State, Action) {
+	if r.Op == OpInsert {
+		s.doubt = r
+	}
 	if r.Reused && r.Status == 0 && !s.reconnected && r.carriesData() && verdict(r, true) == backoff.Transient && !errors.Is(r.Err, ErrStalled) {
 		// The connection was closed while it was idle: that says nothing of
 		// the service.
@@ -354,9 +365,6 @@ func (s State) again(r Reply) (State, Action) {
 	}
 	s.Failures++
 	s.refreshed = false
-	if r.Op == OpInsert {
-		s.doubt = r
-	}
 	return s, Action{Kind: s.afterFailure(r), Wait: true, RetryAfter: r.RetryAfter, Err: r.fail(nil, s.Committed)}
 }
 
@@ -422,11 +430,11 @@ func (s State) check(r Reply) (State, Action) {
 func (s State) checked(r Reply) (State, Action) {
 	found := r.Status == 200 && r.Object != nil
 	switch {
-	case found && r.Ours && !(s.Unconditional && r.Older):
+	case found && r.Ours && !r.Older:
 		return s, Action{Kind: Done, Object: r.Object}
 	case r.Status == 200 && !found, verdict(r, true) == backoff.Transient:
 		return s.again(r)
-	case r.Status == 404 && !r.FromService:
+	case r.Status >= 400 && r.Status != 401 && !r.FromService:
 		r.Err = strangerError{}
 		return s.again(r)
 	case verdict(r, true) == backoff.Credentials && !s.refreshed:

@@ -70,6 +70,8 @@ type Error struct {
 	Kind     error  // sentinel
 	Err      error  // cause, nil when the status says it all
 	Open     bool   // the session still exists: the upload can be resumed
+
+	FromService bool // the answer was Cloud Storage's own
 }
 
 // Error puts the sentinel first, then what the server said.
@@ -150,7 +152,7 @@ func (r Reply) fail(kind error, offset int64) *Error {
 	if err == nil && r.Redirect != "" {
 		err = redirectError(r.Redirect)
 	}
-	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Offset: offset, Attempts: 1, Kind: kind, Err: err}
+	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Offset: offset, Attempts: 1, Kind: kind, Err: err, FromService: r.FromService}
 }
 
 // Cause is what went wrong in this exchange, in a few words for a progress

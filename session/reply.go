@@ -38,7 +38,7 @@ type Reply struct {
 
 	// Set by the driver.
 	Ours    bool // stat: Object has the size and CRC32C of what it uploads
-	Older   bool // stat: Object was made before the driver's first attempt
+	Older   bool // stat: Object was made before the driver's first attempt, or its session
 	Differs bool // 308: the checksum is not that of the source
 
 	FromService bool // an error that is Cloud Storage's own, and not that of something on the way
@@ -59,10 +59,11 @@ type Reply struct {
 	location URI // start: as the service gave it
 }
 
-// Cancelled reports whether the reply to a Cancel means that the session is no
-// more: 499 is success, and a session that is gone needs no cancelling.
+// Cancelled reports whether the reply to a Cancel means that the session no longer
+// exists. 499 is success, and a session that the service does not know needs no
+// cancelling.
 func (r Reply) Cancelled() bool {
-	return r.Status == 499 || r.Status == 404 || r.Status == 410 || r.Status == 204
+	return r.Status == 499 || (r.Status == 404 || r.Status == 410) && r.FromService
 }
 
 // parseReply reads an HTTP response. A body that breaks off is treated as the
@@ -156,6 +157,8 @@ func parseError(contentType string, body []byte) (reason, message string, code i
 				Reason string `json:"reason"`
 			} `json:"errors"`
 		} `json:"error"`
+		Code    int    `json:"code"` // Google's test bench has no "error" around them
+		Message string `json:"message"`
 	}
 	text := string(body)
 	if json.Unmarshal(body, &e) == nil && (e.Error.Code != 0 || e.Error.Message != "") {
@@ -163,6 +166,9 @@ func parseError(contentType string, body []byte) (reason, message string, code i
 			reason = e.Error.Errors[0].Reason
 		}
 		return reason, e.Error.Message, e.Error.Code
+	}
+	if e.Code >= 400 {
+		return "", e.Message, e.Code
 	}
 	if strings.Contains(contentType, "html") || strings.HasPrefix(strings.TrimSpace(text), "<") {
 		return "", "", 0

@@ -294,10 +294,19 @@ func TestRetryAfterHeader(t *testing.T) {
 }
 
 func TestCancelled(t *testing.T) {
-	for code, want := range map[int]bool{499: true, 404: true, 410: true, 204: true, 200: false, 401: false, 503: false} {
-		w := newWire(t, fmt.Sprintf("HTTP/1.1 %d Whatever\nContent-Length: 0\n\n", code))
-		if r := w.client().Cancel(t.Context(), w.uri()); code != 204 && r.Status != code || r.Cancelled() != want {
-			t.Errorf("%d: %+v: Cancelled() = %v, want %v", code, r, r.Cancelled(), want)
+	const marked = "X-GUploader-UploadID: x\n"
+	for _, c := range []struct {
+		code   int
+		header string
+		want   bool
+	}{
+		{499, "", true}, {499, marked, true}, {404, marked, true}, {410, marked, true},
+		{404, "", false}, {410, "", false}, // of something on the way
+		{204, "", false}, {200, marked, false}, {401, marked, false}, {503, marked, false},
+	} {
+		w := newWire(t, fmt.Sprintf("HTTP/1.1 %d Whatever\n%sContent-Length: 0\n\n", c.code, c.header))
+		if r := w.client().Cancel(t.Context(), w.uri()); c.code != 204 && r.Status != c.code || r.Cancelled() != c.want {
+			t.Errorf("%d %q: %+v: Cancelled() = %v, want %v", c.code, c.header, r, r.Cancelled(), c.want)
 		}
 	}
 	if (session.Reply{Op: session.OpCancel}).Cancelled() {

@@ -80,7 +80,7 @@ func init() {
 	for i, r := range refusals {
 		if r.Status >= 400 {
 			switch r.Status {
-			case 400, 404, 410:
+			case 400, 404, 410, 412, 499:
 				foreign = append(foreign, r)
 			}
 			refusals[i].FromService = true
@@ -249,7 +249,7 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 	if after.Restarts > before.Restarts && session.Destructive(r) && (r.Op != session.OpQuery || !r.FromService) {
 		fail("a session is given up on the word of one answer")
 	}
-	if a.Kind == session.Fail && session.Destructive(r) && !r.FromService {
+	if a.Kind == session.Fail && (session.Destructive(r) || s.opened && (r.Status == 412 || r.Status == 499)) && !r.FromService {
 		fail("an answer that is not the service's ends the upload")
 	}
 	if before.Unconditional && r.Op == session.OpInsert && ambiguous(r) && !r.Unsent && a.Kind == session.Begin {

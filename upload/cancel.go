@@ -52,7 +52,7 @@ func (j *job) cancel(ctx context.Context, journal *journal, token *session.Token
 		switch {
 		case r.Cancelled():
 			return journal.discard()
-		case r.Status == 200 || r.Status == 201:
+		case (r.Status == 200 || r.Status == 201) && r.Object != nil:
 			j.events.post(Event{Kind: Warning, Cause: "the upload was finished already; the object is at " + token.Spec.URL()})
 			return journal.discard()
 		case ctx.Err() != nil:

@@ -47,19 +47,12 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 }
 
 // check looks what is at the destination, and whether that was there before the
-// first request whose outcome is not known, by the service's clock.
+// first request whose outcome is not known.
 func (i *insertion) check(ctx context.Context, fresh bool) (session.Reply, error) {
 	r, err := i.transfer.check(ctx, fresh)
-	if o := r.Object; o != nil && !o.Created.IsZero() && !r.Date.IsZero() {
-		attempt := r.Date.Add(-time.Since(i.first))
-		r.Older = o.Created.Before(attempt.Add(-clockMargin))
-	}
+	r.Older = older(r, i.first)
 	return r, err
 }
-
-// clockMargin is the precision of the Date header, with which the age of an
-// object is computed.
-const clockMargin = time.Second
 
 // handleReply asks the decision table what to do.
 func (i *insertion) handleReply(_ context.Context, r session.Reply) (session.Action, error) {

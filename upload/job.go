@@ -71,6 +71,7 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 	j.transfer.retry.close()
 	res, t := j.snapshot(), j.transfer
 	res.Retries, res.Waited = t.retry.retries, t.retry.waiter.Waited()
+	res.Resumable = err != nil && j.journal.saved()
 	if res.Resumed || err != nil {
 		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",
 			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", t.pos.committed.Load()), slog.Any("err", err))
@@ -193,7 +194,7 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 		return err
 	}
 	defer journal.close()
-	j.keep(journal, abs)
+	j.keep(journal, token, abs)
 	switch {
 	case token != nil && j.u.opts.Restart:
 		if j.u.client.Adopt(token) == nil {
@@ -247,12 +248,12 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	if token.Endpoint != j.u.client.Endpoint() {
 		return fmt.Errorf("upload %s was begun at %s: %w", id, token.Endpoint, session.ErrForeignURI)
 	}
+	j.keep(journal, token, token.SourcePath)
 	src, err := j.open(token.SourcePath)
 	if err != nil {
 		return err
 	}
 	defer src.Close()
-	j.keep(journal, token.SourcePath)
 	return j.resume(ctx, token)
 }
 
@@ -305,12 +306,16 @@ func (j *job) reread(n, offset, end int64) {
 	}
 }
 
-// keep makes the upload one that is saved in the journal.
-func (j *job) keep(journal *journal, path string) {
+// keep makes the upload one that is saved in the journal. token is what is saved
+// of it, nil if nothing is.
+func (j *job) keep(journal *journal, token *session.Token, path string) {
+	journal.events = j.events
+	if token != nil {
+		journal.adopt(token)
+	}
 	j.mu.Lock()
 	j.journal = journal
 	j.mu.Unlock()
-	journal.file, journal.events = j.file, j.events
 	journal.draft.Endpoint, journal.draft.Spec, journal.draft.SourcePath = j.u.client.Endpoint(), j.spec, path
 }
 
@@ -333,6 +338,7 @@ func (j *job) fresh(ctx context.Context) error {
 			return err
 		}
 		if j.journal != nil {
+			j.journal.file = j.file
 			j.transfer.record = j.journal
 		}
 		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Kind: session.Begin})
@@ -352,7 +358,7 @@ func (j *job) fresh(ctx context.Context) error {
 		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Kind: session.Begin})
 	}
 	insert := &insertion{transfer: j.transfer, data: data, crc32c: j.file.sum.Sum(), state: session.State{
-		Size: size, Unconditional: !j.spec.Conditional(),
+		Size: size, Unconditional: j.spec.IfGenerationMatch == nil,
 	}}
 	return j.upload(ctx, insert, session.Action{Kind: session.Begin})
 }
@@ -379,7 +385,8 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 		}
 		return j.startOver(ctx, err.Error())
 	}
-	j.journal.adopt(token)
+	j.journal.adopt(token) // without what was not sent
+	j.journal.file = j.file
 	j.transfer.record = j.journal
 	// Enough to check an object that turns out to be finished already.
 	j.file.sum = chunk.NewRunning(token.Checkpoint(token.Source.Size))
@@ -390,7 +397,7 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 		Adopted:  true,
 		Rejected: token.RejectedAt > 0, RejectedAt: token.RejectedAt - 1,
 	})
-	r.uri = token.URI
+	r.uri, r.opened = token.URI, token.Created
 	j.transfer.pos.committed.Store(token.Committed)
 	j.resumed = token
 	r.resume = j.resumeFrom
@@ -546,7 +553,6 @@ func (j *job) conclude(err error) error {
 		}
 		return err
 	}
-	j.update(func(r *Result) { r.Resumable = true })
 	if j.resumed == nil && !errors.Is(err, session.ErrSourceChanged) {
 		// What is known of the source and the server by now makes the resume
 		// cheaper, and notices more. The checksums of a source that changed

@@ -70,7 +70,7 @@ func (r *retrier) repeat(ctx context.Context, exchange func(context.Context) ses
 		if !reply.Retryable() {
 			return reply, nil
 		}
-		failed := &session.Error{Op: reply.Op, Status: reply.Status, Reason: reply.Reason, Message: reply.Message, Err: reply.Err}
+		failed := &session.Error{Op: reply.Op, Status: reply.Status, Reason: reply.Reason, Message: reply.Message, Err: reply.Err, FromService: reply.FromService}
 		if err := r.Wait(ctx, failed, reply.RetryAfter); err != nil {
 			return reply, err
 		}
@@ -118,7 +118,7 @@ func (r *retrier) failure(e *session.Error, more error) error {
 // concernsOne reports whether a failure concerns one upload and is no sign that
 // the service fails: its session was lost, or its object was changed too often.
 func concernsOne(err *session.Error) bool {
-	return err.Status == 404 || err.Status == 410 || backoff.ObjectRateLimit(err.Status, err.Reason, err.Message)
+	return (err.Status == 404 || err.Status == 410) && err.FromService || backoff.ObjectRateLimit(err.Status, err.Reason, err.Message)
 }
 
 // shortCause describes a failure in a few words, for a progress line.

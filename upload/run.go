@@ -18,6 +18,7 @@ type run struct {
 	precondition *precondition // nil if there is none to check
 
 	uri      session.URI // zero before the session is opened
+	opened   time.Time   // when, by this machine's clock
 	state    session.State
 	verified int64       // the offset up to which the server's checksum was last compared
 	cut      chunk.Range // sent by a request that broke off; empty once a query told what was kept
@@ -63,7 +64,7 @@ func (r *run) start(ctx context.Context) (session.Reply, error) {
 	if reply.URI.IsZero() {
 		return reply, nil
 	}
-	r.uri = reply.URI
+	r.uri, r.opened = reply.URI, time.Now()
 	if err := r.precondition.unmet(); err != nil {
 		r.drop(ctx, r.uri)
 		return reply, err
@@ -140,6 +141,14 @@ func (r *run) query(ctx context.Context, fresh bool) (session.Reply, error) {
 		r.state.Sent = reply.Committed
 	}
 	return reply, nil
+}
+
+// check looks whether this session made the object at the destination. One with
+// the same bytes that is older than the session is not ours.
+func (r *run) check(ctx context.Context, fresh bool) (session.Reply, error) {
+	reply, err := r.transfer.check(ctx, fresh)
+	reply.Older = older(reply, r.opened)
+	return reply, err
 }
 
 // finish ends a session that holds all bytes.

@@ -92,7 +92,9 @@ func (t *transfer) check(ctx context.Context, fresh bool) (session.Reply, error)
 	}
 	r := t.wire.look(ctx, fresh)
 	if o := r.Object; o != nil {
-		r.Ours = o.Size == t.content.total() && o.HasCRC32C && o.CRC32C == ours
+		want := t.wire.spec.IfGenerationMatch
+		replaced := want != nil && *want != 0 && *want == o.Generation // it is what was to be replaced
+		r.Ours = o.Size == t.content.total() && o.HasCRC32C && o.CRC32C == ours && !replaced
 	}
 	return r, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -109,6 +110,21 @@ func verifyObject(o session.Object, spec Spec, size int64, crc32c uint32) (*sess
 	}
 	o.Bucket, o.Name = spec.Bucket, spec.Object
 	return &o, nil
+}
+
+// clockMargin is the precision of the Date header, with which the age of an
+// object is computed.
+const clockMargin = time.Second
+
+// older reports whether the object in r was made before the moment since, by the
+// service's clock. If that cannot be known, it was not.
+func older(r session.Reply, since time.Time) bool {
+	if r.Object == nil || r.Object.Created.IsZero() || r.Date.IsZero() || since.IsZero() {
+		return false
+	}
+	// The monotonic clock stands still while a machine is suspended.
+	elapsed := max(time.Since(since), time.Now().Round(0).Sub(since.Round(0)))
+	return r.Object.Created.Before(r.Date.Add(-elapsed - clockMargin))
 }
 
 // sourceError describes what is wrong with a source in one way, whichever layer

@@ -93,7 +93,7 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 			}
 			continue
 		}
-		tasks[i].err = checkSource(j.source, specs[i])
+		tasks[i].err = unlessDone(cmd.Context(), func() error { return checkSource(j.source, specs[i]) })
 		tasks[i].do = func(ctx context.Context) (*upload.Result, error) {
 			return c.uploader.File(ctx, j.source, specs[i])
 		}
@@ -160,6 +160,19 @@ func checkStdin(in io.Reader) error {
 		return kinded{errors.New("standard input is closed: redirect it, as in < FILE; for an empty object < " + os.DevNull), errSource}
 	}
 	return nil
+}
+
+// unlessDone calls f and returns its error, or why ctx is done: a file server that
+// is away can block f for good.
+func unlessDone(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // checkSource refuses what is no file, or cannot be read, and says what to do.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io/fs"
 	"sync"
 
 	"gcsup/session"
@@ -30,7 +31,7 @@ func (s *lazyStore) opened() (*session.Dir, error) {
 
 // close closes what was opened.
 func (s *lazyStore) close() {
-	s.once.Do(func() {})
+	s.once.Do(func() { s.err = fs.ErrClosed })
 	if s.dir != nil {
 		_ = s.dir.Close()
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"sync"
+	"time"
 )
 
 // queueLimit is how much output waits for a reader that does not read. Then
@@ -19,7 +20,8 @@ type lineQueue struct {
 	lines   []queuedLine
 	size    int // of lines, in bytes
 	writing bool
-	closed  bool  // nothing waits any more: what does not fit is dropped
+	closed  bool  // put does not wait: what does not fit is dropped
+	expired bool  // flush does not wait
 	err     error // the first error of w
 }
 
@@ -90,21 +92,34 @@ func (q *lineQueue) idle() bool {
 	return !q.writing
 }
 
-// flush waits until everything is written, or close was called, and returns the
-// first error.
+// closedWait is how long flush waits for the reader after close.
+const closedWait = 200 * time.Millisecond
+
+// flush waits until everything is written, and returns the first error. After
+// close it waits a moment only: a reader that reads gets the last lines, too.
 func (q *lineQueue) flush() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.writing && !q.closed {
+	for q.writing && !q.expired {
+		if q.closed {
+			time.AfterFunc(closedWait, q.expire)
+		}
 		q.changed.Wait()
 	}
 	return q.err
 }
 
-// close makes every call return at once.
+// close makes put not wait any more, and flush a moment only.
 func (q *lineQueue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
+	q.changed.Broadcast()
+}
+
+func (q *lineQueue) expire() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.expired = true
 	q.changed.Broadcast()
 }

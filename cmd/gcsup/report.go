@@ -38,6 +38,7 @@ type reporter struct {
 	saved    *lazyStore // nil if nothing is saved
 	mu       sync.Mutex
 	current  task
+	active   bool      // current is under way
 	progress *progress // nil when quiet, and between uploads
 	printed  time.Time // the last of the frequent events in JSON
 }
@@ -151,7 +152,7 @@ func (t task) finished(err error) bool { return t.listed && errors.Is(err, sessi
 func (r *reporter) begin(t task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.current, r.printed = t, time.Time{}
+	r.current, r.active, r.printed = t, true, time.Time{}
 	if !r.flags.quiet {
 		// The log of --verbose would push the bar around.
 		r.progress = startProgress(r.console, t.source, !r.flags.verbose)
@@ -162,6 +163,9 @@ func (r *reporter) begin(t task) {
 func (r *reporter) observe(e upload.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !r.active {
+		return // an upload that was cancelled does not wait for its last event
+	}
 	t := r.current
 	if r.progress != nil {
 		r.progress.note(e)
@@ -196,7 +200,7 @@ func (r *reporter) end(res *upload.Result, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.current
-	r.progress = nil
+	r.progress, r.active = nil, false
 	status := statusOK
 	switch {
 	case t.finished(err):
@@ -229,7 +233,7 @@ func (r *reporter) explain(t task, res *upload.Result, err error) {
 	}
 	r.console.fail(text)
 	switch {
-	case errors.Is(err, session.ErrSourceChanged): // resuming as it is fails again; the hint says what does not
+	case errors.Is(err, session.ErrSourceChanged), errors.Is(err, errSource): // resuming as it is fails again
 	case res != nil && res.Resumable && r.resumable(res.ID):
 		also := ""
 		if r.given.Changed("additional-headers") {
@@ -249,8 +253,24 @@ func (r *reporter) resumable(id string) bool {
 	if r.saved == nil {
 		return false
 	}
-	_, err := r.saved.Load(context.Background(), id)
+	err := within(hurryAfter, func() error {
+		_, err := r.saved.Load(context.Background(), id)
+		return err
+	})
 	return !errors.Is(err, session.ErrNoToken)
+}
+
+// within calls f and returns its error, or nil if f takes longer than d: a file
+// server that is away can block f for good.
+func within(d time.Duration, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(d):
+		return nil
+	}
 }
 
 // summary is the line of a finished upload.

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// The last lines were lost if an interruption took longer than a second.
+func TestQueueAfterHurry(t *testing.T) {
+	lost := 0
+	for range 100 {
+		g := &gate{opened: make(chan struct{})}
+		close(g.opened)
+		q := newLineQueue(g)
+		q.close() // a second after the interruption
+		fmt.Fprintln(q, "to resume: gcsup resume ID")
+		_ = q.flush()
+		g.mu.Lock()
+		if g.text.Len() == 0 {
+			lost++
+		}
+		g.mu.Unlock()
+	}
+	if lost > 0 {
+		t.Errorf("%d of 100 last lines were not written when flush returned, and the process exits", lost)
+	}
+}
+
+// The store panicked if an abandoned upload used it after it was closed.
+func TestLazyStoreAfterClose(t *testing.T) {
+	s := &lazyStore{open: func() (*session.Dir, error) { return session.OpenDir(t.TempDir()) }, missing: func() bool { return false }}
+	s.close()
+	defer func() {
+		if r := recover(); r != nil {
+			t.Errorf("panic: %v", r)
+		}
+	}()
+	if _, err := s.Load(t.Context(), "id"); err == nil {
+		t.Error("no error")
+	}
+}
+
+// An event could follow the result line.
+func TestEventAfterResult(t *testing.T) {
+	var out strings.Builder
+	r := newReporter(stdio{out: &out, err: &strings.Builder{}}, outputFlags{json: true}, newCp(stdio{}).Flags())
+	r.begin(task{source: "s", destination: "gs://b/o"})
+	r.end(nil, errSource)
+	r.observe(upload.Event{Kind: upload.Progress})
+	_ = r.flush()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if !strings.Contains(lines[len(lines)-1], `"type":"result"`) {
+		t.Errorf("the last line is %s", lines[len(lines)-1])
+	}
+}

@@ -1,0 +1,25 @@
+package session_test
+
+import (
+	"errors"
+	"io"
+	"testing"
+
+	"gcsup/session"
+)
+
+// The error of an insert that failed on a reused connection said nothing of it.
+func TestDoubtOnReusedConnection(t *testing.T) {
+	s := session.State{Size: 10, Unconditional: true, Replayable: true}
+	s, a := session.Decide(s, session.Reply{Op: session.OpInsert, Err: io.EOF, Reused: true, Sent: 10, Committed: -1})
+	if a.Kind != session.Check {
+		t.Fatal(a.Kind)
+	}
+	_, a = session.Decide(s, session.Reply{Op: session.OpStat, Status: 200, Object: &session.Object{Size: 3}, Committed: -1})
+	if a.Kind != session.Fail || !errors.Is(a.Err, session.ErrOutcomeUnknown) {
+		t.Fatal(a)
+	}
+	if a.Err.Op != session.OpInsert || !errors.Is(a.Err, io.EOF) {
+		t.Errorf("error = %q (op %q): says nothing of the insert that failed", a.Err, a.Err.Op)
+	}
+}

@@ -1,0 +1,350 @@
+package upload_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// The Token that was saved after a lost session had other options than the session.
+func TestTokenHasTheSessionsOptions(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(9 * mib)
+		path := w.file(content)
+		zero := int64(0)
+		first := spec
+		first.ContentType, first.IfGenerationMatch, first.NoClobber = "text/x-mine", &zero, true
+		// First run: interrupted.
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 2 * mib}})
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+		_, err := w.uploader().File(ctx, path, first)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		// Second run, options not given; the session is lost, the next one is interrupted.
+		w.srv.AddFaults(
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 2 * mib}},
+		)
+		ctx, cancel = context.WithTimeout(w.t.Context(), time.Minute)
+		res, err := w.uploader().File(ctx, path, spec)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		token, err := w.store.Load(w.t.Context(), res.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token.Spec.ContentType != "text/x-mine" || token.Spec.IfGenerationMatch == nil || !token.Spec.NoClobber {
+			t.Errorf("token.Spec = %+v, want the options with which its session was started", token.Spec)
+		}
+		// Another writer makes the object. Third run: session lost once more.
+		if _, err := w.uploader(func(o *upload.Options) { o.Store = nil }).File(w.t.Context(), writeOther(w, "other"), spec); err != nil {
+			t.Fatal(err)
+		}
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
+		_, err = w.uploader().File(w.t.Context(), path, first)
+		t.Logf("third run with the first run's options: %v", err)
+		w.srv.ClearFaults()
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
+		_, err = w.uploader().Resume(w.t.Context(), res.ID)
+		t.Logf("resume: %v", err)
+		w.wantObject("obj", []byte("other"))
+	})
+}
+
+func writeOther(w *world, content string) string {
+	p := w.dir + "/other"
+	if err := os.WriteFile(p, []byte(content), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// An insert with IfMetagenerationMatch was taken for idempotent. Every new
+// generation has metageneration 1.
+func TestMetagenerationInsert(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		client, err := session.NewClient(w.http, "http://gcs.test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		write := func(content string) {
+			b := []byte(content)
+			if r := client.Insert(w.t.Context(), spec, int64(len(b)), chunk.Update(0, b), bytes.NewReader(b)); r.Status != 200 {
+				t.Errorf("the other writer: %+v", r)
+			}
+		}
+		write("from before")
+		time.Sleep(time.Minute)
+		w.srv.AddFaults(
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Do: fakegcs.Action{Effect: fakegcs.EffectGoAway}},
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}})
+		one := int64(1)
+		s := spec
+		s.IfMetagenerationMatch = &one
+		up := w.uploader(func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.Waiting {
+					write("of another writer")
+				}
+			}
+		})
+		_, err = up.File(w.t.Context(), w.file(data(1000)), s)
+		if !errors.Is(err, session.ErrOutcomeUnknown) {
+			t.Errorf("error = %v, want ErrOutcomeUnknown\n%s", err, w.trace())
+		}
+		w.wantObject("obj", []byte("of another writer"))
+	})
+}
+
+// One 412 or 499 of something on the way deleted the Token.
+func TestStranger412And499(t *testing.T) {
+	for _, code := range []int{412, 499} {
+		for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize} {
+			t.Run(fmt.Sprint(code, op), func(t *testing.T) {
+				inBubble(t, nil, func(w *world) {
+					path := w.file(data(9 * mib))
+					w.interrupt(path, 2*mib)
+					w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>waf</html>"}})
+					_, err := w.uploader().File(w.t.Context(), path, spec)
+					ids, _ := w.store.List(w.t.Context())
+					if err != nil && len(ids) == 0 {
+						t.Errorf("committed work is lost: %v\n%s", err, w.trace())
+					}
+				})
+			})
+		}
+	}
+}
+
+// The Result of a cancelled comparison said that nothing was saved.
+func TestResumableWhenCancelledWhileComparing(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(40 * mib))
+		w.interrupt(path, 36*mib)
+		if err := os.Chmod(path, 0o640); err != nil { // change time only
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(w.t.Context())
+		res, err := w.uploader(func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.Comparing {
+					cancel()
+				}
+			}
+		}).File(ctx, path, spec)
+		w.wantSaved(1)
+		if errors.Is(err, context.Canceled) && !res.Resumable {
+			t.Errorf("Result.Resumable = false, and the upload is saved: %v", err)
+		}
+		if err == nil {
+			t.Log("finished before the cancel")
+		}
+	})
+}
+
+// An object with the same bytes that was there before was taken for ours.
+func TestOldTwinIsNotOurs(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(9 * mib)
+		path := w.file(content)
+		res, err := w.uploader().File(w.t.Context(), path, spec) // the old one
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := res.Object.Generation
+		time.Sleep(time.Hour)
+		s := spec
+		s.CacheControl = "no-store"
+		w.srv.AddFaults(
+			// the tail never arrives, and then the session is gone
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectGone}},
+		)
+		res, err = w.uploader().File(w.t.Context(), path, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Object.Generation == before {
+			t.Errorf("done, with the object of an hour ago (generation %d), which has no Cache-Control\n%s", before, w.trace())
+		}
+	})
+}
+
+// One 400 to a query ended the upload, although the next query said that the
+// session was fine.
+func TestOne400ToAQuery(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(9 * mib)
+		path := w.file(content)
+		w.interrupt(path, 2*mib)
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400, Reason: "invalid"}})
+		res, err := w.uploader().File(w.t.Context(), path, spec)
+		if err != nil {
+			t.Errorf("%+v %v\n%s", res, err, w.trace())
+		}
+	})
+}
+
+// Cancel believed a captive portal.
+func TestCancelBelievesStrangers(t *testing.T) {
+	for _, do := range []fakegcs.Action{
+		{Effect: fakegcs.EffectStatus, Status: 200, Body: "<html>please log in</html>"},
+		{Effect: fakegcs.EffectStatus, Status: 404, Body: "<html>no backend</html>"},
+	} {
+		inBubble(t, nil, func(w *world) {
+			up, id, _ := w.unfinished()
+			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Do: do})
+			err := up.Cancel(w.t.Context(), id)
+			ids, _ := w.store.List(w.t.Context())
+			if last := w.srv.Requests(); err == nil && len(ids) == 0 && last[len(last)-1].Status != 499 {
+				t.Errorf("%d: Cancel says it is cancelled, %d warnings; the session is open at the service", do.Status, w.saw(upload.Warning))
+			}
+		})
+	}
+}
+
+func TestOne400ToAQueryUnmoved(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(9 * mib)
+		w.srv.AddFaults(
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400, Reason: "invalid"}},
+		)
+		res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
+		if err != nil {
+			t.Errorf("%+v %v\n%s", res, err, w.trace())
+		}
+	})
+}
+
+// hangingStore is a store that hangs until it is released.
+type stuckStore struct {
+	session.Store
+	hold chan struct{}
+	n    int
+}
+
+func (h *stuckStore) Save(ctx context.Context, token *session.Token) error {
+	h.n++
+	if h.n >= 2 {
+		<-h.hold
+	}
+	return h.Store.Save(ctx, token)
+}
+
+func TestAbandoned(t *testing.T) {
+	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
+		ctx, cancel := context.WithCancel(w.t.Context())
+		time.AfterFunc(3*time.Second, cancel)
+		hold := make(chan struct{})
+		up := w.uploader(func(o *upload.Options) { o.Store = &stuckStore{Store: w.store, hold: hold} })
+		path := w.file(data(12 * mib))
+		res, err := up.File(ctx, path, spec)
+		t.Log(res, err)
+		if _, err := w.uploader().File(w.t.Context(), path, spec); !errors.Is(err, session.ErrInUse) {
+			t.Error(err)
+		}
+		close(hold)
+		time.Sleep(20 * time.Second)
+		got, err := w.uploader().File(w.t.Context(), path, spec)
+		t.Log(got, err)
+		t.Log(res)
+	})
+}
+
+// A 404 of Google's test bench, which has no "error" around code and message, was
+// taken for one of something on the way.
+func TestTestBench404(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(1000)
+		w.srv.AddFaults(
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, ContentType: "application/json",
+				Body: `{"code":404,"message":"{\"error\": {\"errors\": [{\"domain\": \"global\", \"message\": \"Blob obj does not exist.\"}]}}"}`}},
+		)
+		_, err := w.uploader().File(w.t.Context(), w.file(content), spec)
+		if err != nil {
+			t.Errorf("%v\n%s", err, w.trace())
+		}
+	})
+	inBubble(t, nil, func(w *world) { // a session that the bench lost
+		content := data(9 * mib)
+		path := w.file(content)
+		w.interrupt(path, 2*mib)
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, ContentType: "application/json",
+			Body: `{"code":404,"message":"{\"error\": {\"errors\": [{\"domain\": \"global\", \"message\": \"Upload x does not exist.\"}]}}"}`}})
+		for range 3 {
+			_, err := w.uploader().File(w.t.Context(), path, spec)
+			if err != nil {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+// A saved upload keeps its NoClobber if a later run does not give it.
+func TestResumeByFileKeepsNoClobber(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		content := data(9 * mib)
+		path := w.file(content)
+		zero := int64(0)
+		first := spec
+		first.IfGenerationMatch, first.NoClobber = &zero, true
+		stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 2 * mib}}
+		run := func(s upload.Spec) {
+			w.srv.AddFaults(stall)
+			ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+			defer cancel()
+			if _, err := w.uploader().File(ctx, path, s); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+		}
+		run(first)
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
+		run(spec)
+		if _, err := w.uploader().File(w.t.Context(), path, first); err != nil {
+			t.Errorf("third run, as the first: %v", err)
+		}
+	})
+}
+
+// A load balancer without a backend answers 404 to every upload, so its answers
+// close the gate.
+func TestStranger404AtTheGate(t *testing.T) {
+	for _, code := range []int{503, 404} {
+		inBubble(t, nil, func(w *world) {
+			const n = 32
+			html := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>no backend</html>"}
+			w.srv.AddFaults(
+				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: html},
+				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: html})
+			path := w.file(data(9 * mib))
+			up := w.uploader(func(o *upload.Options) { o.Store = nil })
+			ctx, cancel := context.WithTimeout(w.t.Context(), 32*time.Second)
+			defer cancel()
+			var wg sync.WaitGroup
+			for i := range n {
+				wg.Go(func() { _, _ = up.File(ctx, path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)}) })
+			}
+			wg.Wait()
+			ops := w.srv.Stats().Ops
+			if total := ops[fakegcs.OpPut] + ops[fakegcs.OpQuery]; total > n*6/5 {
+				t.Errorf("%d: %d requests after the start for %d uploads in 32 s", code, total, n)
+			}
+		})
+	}
+}
