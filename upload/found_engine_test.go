@@ -231,7 +231,7 @@ func TestOne400ToAQueryUnmoved(t *testing.T) {
 	})
 }
 
-// hangingStore is a store that hangs until it is released.
+// stuckStore hangs in every save but the first, until hold is closed.
 type stuckStore struct {
 	session.Store
 	hold chan struct{}
@@ -246,7 +246,8 @@ func (h *stuckStore) Save(ctx context.Context, token *session.Token) error {
 	return h.Store.Save(ctx, token)
 }
 
-func TestAbandoned(t *testing.T) {
+// An abandoned upload keeps its lock until its store answers.
+func TestAbandonedUploadKeepsItsLock(t *testing.T) {
 	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
 		ctx, cancel := context.WithCancel(w.t.Context())
 		time.AfterFunc(3*time.Second, cancel)
