@@ -1,24 +1,40 @@
 package upload
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
-// EventKind says what an [Event] is about.
+// EventKind is what an [Event] reports.
 type EventKind int
 
 // The kinds of events.
 const (
 	Started   EventKind = iota // a session was opened, or a small object is on its way
-	Resumed                    // an earlier session goes on at Committed
-	Restarted                  // the service lost the session; a new one begins at byte 0
-	Afresh                     // a saved upload was not used; Cause says why
+	Resumed                    // a saved session continues at Committed
+	Restarted                  // the session was lost, or its bytes were damaged: a new one starts at byte 0
+	Afresh                     // a saved upload was not used; Cause is why
 	Progress                   // bytes moved; at most a few times per second
-	Comparing                  // the source is read, to hold it against what was sent before; at most a few times per second
-	Settling                   // the source is not read yet: its latest changes go to its disk, or its times are too new to show the next change
+	Comparing                  // the source is read and compared with what was sent before; at most a few times per second
 	Waiting                    // a request failed; the next try is in Delay
-	Warning                    // something is wrong that does not stop the upload; Cause says what
+	Warning                    // something is wrong that does not stop the upload; Cause is what
+	Settling                   // the source is not read yet: its last changes are being written to its disk, or its times are too new to show the next change
 )
 
-// Event tells an observer what an upload does. It holds no secrets.
+var eventNames = [...]string{
+	Started: "started", Resumed: "resumed", Restarted: "restarted", Afresh: "afresh", Progress: "progress",
+	Comparing: "comparing", Waiting: "waiting", Warning: "warning", Settling: "settling",
+}
+
+// String returns the name of k in lower case, such as "waiting".
+func (k EventKind) String() string {
+	if k < 0 || int(k) >= len(eventNames) {
+		return fmt.Sprintf("EventKind(%d)", int(k))
+	}
+	return eventNames[k]
+}
+
+// Event reports what an upload does. It holds no secrets.
 type Event struct {
 	Kind      EventKind
 	ID        string
