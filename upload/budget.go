@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// budget is what uploads share that give up together: how long to try without
+// budget is what uploads share that stop retrying together: how long to try without
 // progress, and what is at stake. Each upload counts its own failures against
 // it, so a batch of files tries as long as one file of their total size.
 type budget struct {

@@ -11,28 +11,28 @@ import (
 	"gcsup/session"
 )
 
-// Import saves an upload that was begun elsewhere, on another machine say, so
-// that this Uploader can go on with it. t is what [session.Encode] wrote there
-// and [session.Decode] read here, path is a copy of its source. The result is
-// its ID, for [Uploader.Resume]; [Uploader.File] finds it too.
+// Import saves an upload that was started on another machine, so that this
+// Uploader can resume it. t is what [session.Encode] wrote there and
+// [session.Decode] read here. path is a copy of its source. Import returns the
+// ID for [Uploader.Resume]. [Uploader.File] finds the upload, too.
 //
-// The times and the inode of a copy say nothing, so its bytes decide: the size
-// now, and when the upload goes on, before anything is sent, all that t has
-// checksums of and all that the service reports a checksum of. A copy that
-// differs is [session.ErrSourceChanged], and the upload is kept. Bytes of which
-// neither has a checksum are compared by the service at the end, before the
-// object comes into being: [session.ErrChecksum]. What was never sent may be
-// other bytes: the object is what the copy is.
+// The bytes of the copy decide whether it is the same file, because its times and
+// its inode are others. Import compares the size. The resume compares, before it
+// sends anything, every checksum in t and the one that the service reports. A
+// copy that differs is [session.ErrSourceChanged], and the upload is kept. Bytes
+// without a checksum are compared by the service before the object exists:
+// [session.ErrChecksum]. Bytes that were never sent may differ: the object is
+// what the copy is.
 //
-// The destination, and how the object is to be made, are t's, and so is the
-// session: take t from where you trust only.
+// The destination, the options of the object and the session are those of t.
+// Import only what you trust.
 //
-// Go on with an upload on one machine only. Two make no mixture, but either may
-// fail, with [session.ErrForeignWriter], [session.ErrContradiction] or
-// [session.ErrChecksum]. An upload of the same file to the same destination
-// that is saved here already is not replaced; the error wraps [fs.ErrExist].
-// A session of another endpoint or bucket is [session.ErrForeignURI]. The service
-// decides whether one that is older than a week still exists.
+// Resume an upload on one machine only. Two machines make no mixture, but either
+// may fail with [session.ErrForeignWriter], [session.ErrContradiction] or
+// [session.ErrChecksum]. Import does not replace an upload of the same file to
+// the same destination: the error wraps [fs.ErrExist]. A session of another
+// endpoint or bucket is [session.ErrForeignURI]. The service decides whether a
+// session that is older than a week still exists.
 func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (id string, err error) {
 	store := u.opts.Store
 	if store == nil {

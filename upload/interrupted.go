@@ -33,7 +33,7 @@ func newInterrupted(ctx context.Context, committed, sent int64, last error) *Int
 	return e
 }
 
-// Error says how far the upload came, and why it ended.
+// Error describes how far the upload came, and why it ended.
 func (e *InterruptedError) Error() string {
 	return fmt.Sprintf("upload interrupted, %d bytes acknowledged of %d sent: %s", e.Committed, e.Sent, e.text)
 }

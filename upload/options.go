@@ -13,24 +13,23 @@ import (
 // Spec is the object to make; Bucket and Object are required.
 type Spec = session.Spec
 
-// Options of an [Uploader]. The zero value is good.
+// Options configure an [Uploader]. The zero value uses the defaults.
 type Options struct {
-	// Endpoint is the service's scheme and host; "" is
+	// Endpoint is the scheme and host of the service. "" is
 	// https://storage.googleapis.com.
 	Endpoint string
 
 	// Store keeps the uploads of files, so that another process can resume
-	// them. nil: they can be resumed within this call only. See
-	// [session.OpenDir].
+	// them: see [session.OpenDir]. If it is nil, no other call can.
 	Store session.Store
 
-	// Policy says how long to wait before each retry. The zero value is
+	// Policy gives the length of the wait before each retry. The zero value is
 	// min(2^n s + random 0..1000 ms, 32 s).
 	Policy backoff.Policy
 
 	// RetryFor keeps an upload trying for this long without new committed
 	// bytes, instead of a number of tries that grows with its size
-	// ([backoff.Tries]). It ends early when the next wait would not fit.
+	// ([backoff.Tries]). It ends early if the next wait would not fit.
 	RetryFor time.Duration
 
 	// Gate keeps uploads that fail at the same time from multiplying the
@@ -40,32 +39,32 @@ type Options struct {
 	Gate *backoff.Gate
 
 	// ChunkSize bounds the bytes of one request, for networks that cut long
-	// ones; it is rounded up to a multiple of 256 KiB. 0: at most 1 GiB first,
-	// then what takes about a minute.
+	// ones. It is rounded up to a multiple of 256 KiB. 0 is at most 1 GiB for
+	// the first request, and then what takes about a minute.
 	ChunkSize int64
 
-	// StallTimeout and StallRate say when a request is given up: it lags
-	// behind StallRate, in bytes per second, by StallTimeout. 0 is 2 minutes
-	// and 64 KiB/s. StallTimeout < 0 switches it off.
+	// A request is cancelled and replaced by a status query if it lags behind
+	// StallRate, in bytes per second, by StallTimeout. 0 is 2 minutes and
+	// 64 KiB/s. A negative StallTimeout switches this off.
 	StallTimeout time.Duration
 	StallRate    int64
 
-	// Window is how much of a stream is kept in memory until the server has
-	// committed it, in bytes, a multiple of 256 KiB. Twice as much is used.
-	// 0 is 16 MiB.
+	// Window is the number of bytes of a stream that are kept in memory until
+	// the server has committed them: a multiple of 256 KiB. A stream uses two
+	// windows. 0 is 16 MiB.
 	Window int
 
-	// RestartChanged makes a file that is not the one with which its saved
-	// session began start again from byte 0, instead of failing with
-	// [session.ErrSourceChanged]. One that changes during the call fails.
+	// RestartChanged starts over from byte 0 if a file is not the one with
+	// which its saved session began, instead of failing with
+	// [session.ErrSourceChanged]. A file that changes during the call fails.
 	RestartChanged bool
 
 	// Restart makes a call of File discard a saved upload of the same file to
 	// the same destination, at the service too, and start over.
 	Restart bool
 
-	// Objects looks at the object at a destination. nil does it with one GET
-	// of the JSON API.
+	// Objects looks at the object at a destination, for preconditions. nil
+	// uses one GET of the JSON API.
 	Objects Objects
 
 	// Observer gets the events of every upload: one at a time for each
@@ -75,8 +74,8 @@ type Options struct {
 	// done, the call does not wait for the Observer.
 	Observer func(Event)
 
-	// Logger gets a line per exchange (debug), and one for each upload that was
-	// resumed or failed (info). nil is silent.
+	// Logger gets a line for each exchange (debug), and one for each upload
+	// that was resumed or failed (info). nil logs nothing.
 	Logger *slog.Logger
 }
 

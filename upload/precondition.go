@@ -17,7 +17,7 @@ type precondition struct {
 }
 
 // check looks at the destination. An object that is missing may also mean that
-// the bucket is missing. Opening a session tells, so check leaves that case to
+// the bucket is missing. Opening a session shows it, so check leaves that case to
 // unmet, to be called when a session is open.
 func (p *precondition) check(ctx context.Context) error {
 	if p == nil || p.looked || !p.t.wire.spec.Conditional() {

@@ -6,17 +6,17 @@ import (
 	"gcsup/session"
 )
 
-// Result says what an upload did. Every call gives one, also one that fails:
-// then Object is nil, and the rest tells how far it came.
+// Result describes what an upload did. Every call returns one, even if it fails.
+// Then Object is nil, and the other fields show how far it came.
 type Result struct {
 	ID     string // of the saved upload; "" for a stream or without a store
 	Spec   Spec
-	Object *session.Object // as the service describes it: generation, size, CRC32C
+	Object *session.Object // as the service described it: generation, size, CRC32C
 
-	Size        int64 // of the source, -1 when it was never known
-	ResumedFrom int64 // the committed offset at which this call took over
-	Resumed     bool  // an earlier process's session was continued
-	Resumable   bool  // it failed, and is saved: the same call again, or Resume, goes on
+	Size        int64 // of the source, in bytes; -1 if it was never known
+	ResumedFrom int64 // the committed offset at which this call continued an earlier one
+	Resumed     bool  // this call continued the session of an earlier one
+	Resumable   bool  // the upload failed and is saved: the same call, or Resume, continues it
 
 	BytesSent   int64 // object bytes handed to the network, repeats included
 	BytesResent int64 // those of them that this call had handed over before

@@ -21,7 +21,7 @@ type run struct {
 	opened   time.Time   // when, by this machine's clock
 	state    session.State
 	verified int64       // the offset up to which the server's checksum was last compared
-	cut      chunk.Range // sent by a request that broke off; empty once a query told what was kept
+	cut      chunk.Range // sent by a request that broke off; empty once a query reported what was kept
 
 	// resume is called with the committed offset when the server has reported
 	// how much it holds of a session that another process opened. It is nil
@@ -29,8 +29,8 @@ type run struct {
 	resume func(ctx context.Context, committed int64) error
 }
 
-// sessionLost ends a run whose session is gone from the service. It says how to
-// start over.
+// sessionLost ends a run whose session no longer exists. It holds what the next run
+// starts with.
 type sessionLost struct {
 	state session.State // for the next run
 	next  session.Action

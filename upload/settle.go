@@ -8,8 +8,8 @@ import (
 	"gcsup/session"
 )
 
-// settlingAfter is how long it may take to settle the source before an event says
-// so.
+// settlingAfter is the time after which an event reports that the source is being
+// settled.
 const settlingAfter = 200 * time.Millisecond
 
 // settle makes sure that every later change of the source shows in its identity,

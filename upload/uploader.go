@@ -27,7 +27,7 @@ type Uploader struct {
 }
 
 // New returns an Uploader that sends its requests with hc, which adds the
-// credentials. nil options are good.
+// credentials. A nil opts uses the defaults.
 func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -59,9 +59,9 @@ func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, e
 	return j.do(ctx, func(ctx context.Context) error { return j.uploadFile(ctx, path) })
 }
 
-// Reader uploads what r gives until EOF. It cannot be resumed by another
-// process, because r cannot be read again. When r fails, the upload fails with
-// [chunk.ErrRead], and no object comes into being.
+// Reader uploads what r returns until EOF. No other call can resume it, because r
+// cannot be read again. If r fails, the upload fails with [chunk.ErrRead], and
+// there is no object.
 //
 // Reader reads nothing before the preconditions are checked and the session is
 // open, and nothing after it has returned: a caller that can seek may then go
@@ -75,15 +75,15 @@ func (u *Uploader) Reader(ctx context.Context, r io.Reader, spec Spec) (*Result,
 	return j.finish(ctx, j.uploadReader(ctx, r))
 }
 
-// Resume goes on with the saved upload of that ID, see [Result.ID]. The error
-// wraps [session.ErrNoToken] if there is none.
+// Resume continues the saved upload with an ID, see [Result.ID]. The error wraps
+// [session.ErrNoToken] if there is none.
 func (u *Uploader) Resume(ctx context.Context, id string) (*Result, error) {
 	j := u.newJob(Spec{}, u.newBudget())
 	return j.do(ctx, func(ctx context.Context) error { return j.uploadSaved(ctx, id) })
 }
 
-// ID is the identifier of the upload of a file to a destination. The same file,
-// destination and endpoint have the same one, in every process.
+// ID returns the identifier of the upload of a file to a destination. The same
+// file, destination and endpoint have the same ID in every process.
 func (u *Uploader) ID(path string, spec Spec) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
