@@ -13,7 +13,7 @@ func TestTries(t *testing.T) {
 	tests := []struct {
 		atStake int64
 		tries   int
-		about   time.Duration // what they wait in all with the zero Policy
+		about   time.Duration // total wait with the zero Policy
 	}{
 		{math.MinInt64, 5, 33 * time.Second},
 		{-1, 5, 33 * time.Second},
@@ -36,7 +36,7 @@ func TestTries(t *testing.T) {
 			total += backoff.Policy{}.Delay(n, 0.5)
 		}
 		if diff := (total - test.about).Abs(); diff > test.about/50+time.Second {
-			t.Errorf("%d tries wait %v, documented as %v", tries, total, test.about)
+			t.Errorf("total wait of %d tries = %v, documented as %v", tries, total, test.about)
 		}
 	}
 }
@@ -46,14 +46,14 @@ func TestTriesMonotone(t *testing.T) {
 	for atStake := int64(1); atStake > 0 && atStake < math.MaxInt64/2; atStake += atStake/10 + 1 {
 		tries := backoff.Tries(atStake)
 		if tries < before {
-			t.Fatalf("Tries(%d) = %d, less than the %d of fewer bytes", atStake, tries, before)
+			t.Fatalf("Tries(%d) = %d, want at least %d as for fewer bytes", atStake, tries, before)
 		}
 		before = tries
 	}
 }
 
-// fail counts how many retries b grants in a row, and the time they wait, when
-// every one fails. It stops at most retries.
+// fail returns how many retries b allows in a row if all of them fail, and
+// their total wait. It stops after most retries.
 func fail(b *backoff.Budget, p backoff.Policy, most int) (retries int, waited time.Duration) {
 	for retries < most {
 		b.Failed()
@@ -129,7 +129,7 @@ func TestBudgetNext(t *testing.T) {
 		{"for, long over", backoff.Budget{For: 10 * s}, 1, 0, 20 * s, 1 * s, false},
 		{"for, retry-after does not fit", backoff.Budget{For: 10 * s}, 1, 11 * s, 0, 11 * s, false},
 		{"for, shorter than any wait", backoff.Budget{For: 1}, 1, 0, 0, 1 * s, false},
-		{"for goes on when tries are over", backoff.Budget{For: time.Hour}, 50, 0, time.Minute, 32 * s, true},
+		{"for allows more than the tries", backoff.Budget{For: time.Hour}, 50, 0, time.Minute, 32 * s, true},
 		{"for wins over tries", backoff.Budget{For: time.Hour, Tries: -1}, 1, 0, 0, 1 * s, true},
 		{"huge for", backoff.Budget{For: math.MaxInt64}, 1000, 0, 1000 * time.Hour, 32 * s, true},
 	}

@@ -2,19 +2,19 @@ package backoff
 
 import "fmt"
 
-// A Verdict says what to do about a failure.
+// A Verdict is the reaction to a failure.
 type Verdict int
 
 const (
-	// Permanent: waiting cures nothing. It is the zero value, so what nobody
-	// has classified is not retried.
+	// Permanent failures are not retried. Permanent is the zero value, so that
+	// an unclassified failure is not retried.
 	Permanent Verdict = iota
 
-	// Transient: wait, then try again.
+	// Transient failures are retried after a wait.
 	Transient
 
-	// Credentials: refresh the credentials and try once more. If it is the
-	// same with fresh ones, the failure is permanent.
+	// Credentials failures are retried once, with refreshed credentials. If the
+	// retry fails in the same way, the failure is permanent.
 	Credentials
 )
 
@@ -32,13 +32,14 @@ func (v Verdict) String() string {
 }
 
 // Status classifies an HTTP reply by its status code and by the reason in its
-// JSON error body, "" if there is none
+// JSON error body, or "" if there is none
 // (https://cloud.google.com/storage/docs/json_api/v1/status-codes).
 //
-// 408, 429 and 5xx are Transient, as Google's retry strategy has it, and so is
-// 403 when the reason is rateLimitExceeded or userRateLimitExceeded, with which
-// many Google APIs say 429. A daily limit is Permanent with any status: no wait
-// under a minute outlasts it. 401 is Credentials, everything else Permanent.
+// 408, 429 and 5xx are Transient, as in Google's retry strategy. 403 is
+// Transient if the reason is rateLimitExceeded or userRateLimitExceeded,
+// because many Google APIs use it like 429. The reason dailyLimitExceeded is
+// Permanent with any status, because no wait under a minute is long enough. 401
+// is Credentials. Every other status is Permanent.
 func Status(code int, reason string) Verdict {
 	switch {
 	case reason == "dailyLimitExceeded":

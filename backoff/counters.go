@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// Counters count what [Retry] and [Transport] do, so that initial wait, maximum
-// and tries can be chosen from what happened: many BudgetSpent with few
-// Held ask for more tries, much Waited with few Failures for a shorter
-// initial wait.
+// Counters count what [Retry] and [Transport] do. The counts help to choose a
+// policy and a budget. If BudgetSpent is high and Held is low, allow more
+// tries. If Waited is high and Failures is low, shorten the initial wait.
 //
-// The zero value is ready to use. Counters are safe for concurrent use and may
-// be shared by any number of operations.
+// The zero value is ready to use. Counters are safe for concurrent use. Any
+// number of operations may share them.
 type Counters struct {
 	mu     sync.Mutex
 	counts Counts
@@ -23,11 +22,11 @@ type Counts struct {
 	Attempts    int64            // calls of an operation, or HTTP requests
 	Failures    int64            // attempts that failed
 	Retries     int64            // attempts that followed a wait
-	Waits       int64            // waits begun; a long one for the Gate counts once for each Pause
-	Waited      time.Duration    // sum of their lengths
+	Waits       int64            // waits that began; a wait at the Gate counts once for each Pause
+	Waited      time.Duration    // total length of the waits
 	Held        int64            // retries that had to wait for the Gate
-	BudgetSpent int64            // operations given up because their budget was spent
-	Causes      map[string]int64 // retries by cause: a status code such as "503", "connection", "timeout", "dns", "partial", "other"
+	BudgetSpent int64            // operations that stopped because their budget was spent
+	Causes      map[string]int64 // retries by cause: a status code such as "503", or "connection", "timeout", "dns", "partial" or "other"
 }
 
 // Counts returns a copy of the values.
@@ -39,7 +38,7 @@ func (c *Counters) Counts() Counts {
 	return counts
 }
 
-// update changes the counts. A nil c counts nothing.
+// update calls change with the counts locked. It does nothing if c is nil.
 func (c *Counters) update(change func(*Counts)) {
 	if c == nil {
 		return

@@ -1,9 +1,9 @@
-// Package backoff decides how long to wait before a request is tried again,
-// when to stop trying, and which failures are worth another try. It serves any
-// Google API, and depends on the standard library only.
+// Package backoff retries requests to Google APIs. It decides which failures to
+// retry, how long to wait before each retry, and when to stop. It depends on
+// the standard library only.
 //
-// A program that speaks HTTP wraps its client's transport, and any other
-// operation goes through [Retry]:
+// To retry HTTP requests, use a [Transport]. To retry any other operation, call
+// [Retry]:
 //
 //	client := &http.Client{Transport: &backoff.Transport{}}
 //
@@ -11,29 +11,40 @@
 //
 // # The algorithm
 //
-// The zero [Policy] is truncated exponential backoff as Google describes it in
-// https://cloud.google.com/storage/docs/retry-strategy: before retry n wait
+// The zero [Policy] is Google's truncated exponential backoff
+// (https://cloud.google.com/storage/docs/retry-strategy). The wait before retry
+// n, counted from 0, is
 //
 //	min(2^n seconds + random 0..1000 milliseconds, 32 seconds)
 //
-// with the random part drawn anew for every wait, so that clients which failed
-// together do not come back together. [Named] lists the other policies.
+// Every wait has a new random part, so that clients that failed at the same
+// time do not retry at the same time. [Named] lists the other policies.
 //
 // # The parts
 //
-// Retry and Transport are made of parts that a program with a loop of its own,
-// such as an uploader, can use by themselves. A [Waiter] makes the waits: it is
-// the one loop that sleeps, and Retry and Transport use it too. The rest is pure:
-// a Policy computes a wait from the number of the retry and a random number,
-// [Status] and [Network] classify a failure, and a [Budget] counts what was
-// tried. A [Gate], which many operations share, has a clock.
+// A program with its own retry loop, such as an uploader, can use the parts of
+// Retry and Transport directly:
+//
+//   - A [Policy] computes each wait from the number of the retry and a random
+//     number.
+//   - [Classify], [Status] and [Network] classify a failure.
+//   - A [Budget] counts failures and decides when to stop.
+//   - A [Gate] limits the retries of all operations on one endpoint while the
+//     service is down.
+//   - A [Waiter] combines them and sleeps.
 //
 // # Guarantees
 //
-// Every wait is shorter than [Limit], one minute: whatever a Policy says, for
-// every n, and whatever a Retry-After header asks for. A Policy that would wait
-// longer is refused by [Policy.Validate].
+// Every backoff is shorter than [Limit], one minute, for every Policy, every n
+// and every Retry-After header. [Policy.Validate] refuses a Policy with longer
+// waits.
 //
-// Retrying ends: with success, with an error that waiting does not cure, or
-// when the budget is spent, which only progress restores.
+// Retrying always ends: with success, with a permanent error, when the context
+// is done, or when the budget is spent. Only progress restores the budget.
+//
+// # Errors
+//
+// An [Error] describes why Retry or Transport stopped. It wraps [ErrPermanent],
+// [ErrBudget] or the cause of the context's end, and the last error of the
+// operation.
 package backoff

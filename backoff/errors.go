@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// maxErrorBody bounds how much of an error reply is read.
+// maxErrorBody is how many bytes of an error reply are read.
 const maxErrorBody = 64 << 10
 
-// A StatusError is an HTTP reply that is an error.
+// A StatusError is an HTTP reply with an error status.
 type StatusError struct {
 	Code       int           // HTTP status code
 	Reason     string        // reason in the JSON body, such as "rateLimitExceeded"; "" if there is none
 	Message    string        // message in the JSON body; "" if there is none
-	RetryAfter time.Duration // what the Retry-After header asks for, 0 if it does not
+	RetryAfter time.Duration // from the Retry-After header; 0 if there is none
 }
 
-// Error returns the status and what the service said about it.
+// Error returns the status with the reason and the message of the service.
 func (e *StatusError) Error() string {
 	text := "HTTP " + strconv.Itoa(e.Code)
 	if name := http.StatusText(e.Code); name != "" {
@@ -38,14 +38,14 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// CheckResponse returns nil for a reply with a status under 400, and else a
-// *[StatusError], for which it reads up to 64 KiB of the body. It leaves
-// closing the body to the caller.
+// CheckResponse returns nil for a reply with a status under 400, and otherwise
+// a *[StatusError]. It reads up to 64 KiB of the body of an error. The caller
+// must close the body.
 func CheckResponse(resp *http.Response) error {
 	if resp.StatusCode < 400 {
 		return nil
 	}
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // half a body is better than none
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // part of a body is better than none
 	return statusError(resp, body)
 }
 
@@ -54,8 +54,8 @@ func statusError(resp *http.Response, body []byte) *StatusError {
 	e.RetryAfter, _ = RetryAfter(resp.Header.Get("Retry-After"), time.Now())
 
 	// https://cloud.google.com/storage/docs/json_api/v1/status-codes, and
-	// for APIs without "errors" https://google.aip.dev/193. Proxies answer
-	// in HTML: what cannot be parsed leaves the fields empty.
+	// for APIs without "errors" https://google.aip.dev/193. A proxy replies in
+	// HTML, which leaves the fields empty.
 	var reply struct {
 		Error struct {
 			Message string
@@ -77,9 +77,13 @@ func statusError(resp *http.Response, body []byte) *StatusError {
 	return e
 }
 
-// Classify says what to do about the error of an operation: what
-// [Verdict.Mark] put on it; else the verdict of [Status] on a [StatusError];
-// else Transient for an error marked by [Progress]; else that of [Network].
+// Classify returns the verdict on the error of an operation. The first of these
+// rules applies:
+//
+//   - an error marked by [Verdict.Mark] has that verdict;
+//   - a [StatusError] has the verdict of [Status];
+//   - an error marked by [Progress] is Transient;
+//   - any other error has the verdict of [Network].
 func Classify(err error) Verdict {
 	if marked, ok := errors.AsType[*markedError](err); ok {
 		return marked.verdict
@@ -93,9 +97,9 @@ func Classify(err error) Verdict {
 	return Network(err)
 }
 
-// Mark returns err with the verdict v on it, for errors that [Classify] does
-// not know: Transient.Mark(err) is retried, Permanent.Mark(err) is not. It
-// returns nil if err is nil.
+// Mark returns an error that wraps err and has the verdict v, for errors that
+// [Classify] does not know. Transient.Mark(err) is retried, Permanent.Mark(err)
+// is not. Mark returns nil if err is nil.
 func (v Verdict) Mark(err error) error {
 	if err == nil {
 		return nil
@@ -112,8 +116,8 @@ func (e *markedError) Unwrap() error { return e.error }
 
 // Progress marks the error of an operation that succeeded in part, such as a
 // batch with some items left. [Retry] then calls the operation again for the
-// rest, and counts failures from zero: report progress only for what will not
-// have to be done again. It returns nil if err is nil.
+// rest, and counts failures from zero. Mark an error only if the completed part
+// need not be repeated. Progress returns nil if err is nil.
 func Progress(err error) error {
 	if err == nil {
 		return nil
@@ -130,38 +134,40 @@ func isProgress(err error) bool {
 	return ok
 }
 
-// Reasons why an operation was not tried again, to be found in an [Error] with
-// errors.Is. A third is the cause of the context's end.
+// Reasons why an operation was not retried. An [Error] wraps one of them, or
+// the cause of the context's end.
 var (
-	// ErrPermanent: waiting does not cure this error.
-	ErrPermanent = errors.New("waiting does not cure it")
+	// ErrPermanent means that a retry cannot succeed.
+	ErrPermanent = errors.New("permanent error")
 
-	// ErrBudget: the budget is spent. The same operation may succeed later.
+	// ErrBudget means that the budget is spent. The operation may succeed
+	// later.
 	ErrBudget = errors.New("retry budget spent")
 )
 
-// An Error is why [Retry] stopped. It wraps both Stop and Err.
+// An Error describes why [Retry] stopped. It wraps Stop and Err.
 type Error struct {
 	Stop     error         // ErrPermanent, ErrBudget, or the cause of the context's end
-	Err      error         // what the operation returned last
-	Attempts int           // how often it was called
-	Waited   time.Duration // sum of the waits
-	History  []Attempt     // the last attempts that failed, at most 32, oldest first
+	Err      error         // the last error of the operation
+	Attempts int           // calls of the operation
+	Waited   time.Duration // total length of the waits
+	History  []Attempt     // the last failed attempts, at most 32, oldest first
 }
 
-// Error says why there was no further attempt, and what the last one met.
+// Error returns the number of attempts, why there was no other attempt, and the
+// last error.
 func (e *Error) Error() string {
-	times := "once"
+	tries := "1 attempt"
 	if e.Attempts != 1 {
-		times = fmt.Sprintf("%d times in %v of waiting", e.Attempts, e.Waited.Round(time.Millisecond))
+		tries = fmt.Sprintf("%d attempts, waited %v", e.Attempts, e.Waited.Round(time.Millisecond))
 	}
-	return fmt.Sprintf("backoff: tried %s, not again: %v: %v", times, e.Stop, e.Err)
+	return fmt.Sprintf("backoff: %s: %v: %v", tries, e.Stop, e.Err)
 }
 
 // Unwrap returns Stop and Err.
 func (e *Error) Unwrap() []error { return []error{e.Stop, e.Err} }
 
-// retryAfter returns what the server asked for, if err is a reply that did.
+// retryAfter returns the wait that the server asked for, or 0.
 func retryAfter(err error) time.Duration {
 	if status, ok := errors.AsType[*StatusError](err); ok {
 		return status.RetryAfter

@@ -13,8 +13,8 @@ import (
 	"gcsup/backoff"
 )
 
-// The waits of the zero Policy for the middle of the random range. A program
-// draws the number anew for each wait, with rand.Float64().
+// This example shows the waits of the zero Policy for the middle of the random
+// range. A program passes rand.Float64() instead of 0.5.
 func ExamplePolicy_Delay() {
 	var policy backoff.Policy
 	for n := range 7 {
@@ -23,8 +23,8 @@ func ExamplePolicy_Delay() {
 	// Output: 1.5s 2.5s 4.5s 8.5s 16.5s 32s 32s
 }
 
-// A budget of one minute without progress ends before the wait that would
-// not fit.
+// This example shows that a budget of one minute without progress ends before
+// the wait that would exceed it.
 func ExampleBudget() {
 	budget := backoff.Budget{For: time.Minute}
 	var elapsed time.Duration
@@ -40,11 +40,11 @@ func ExampleBudget() {
 	// Output: after 33.5s and 6 failures: stop
 }
 
-// quick is for examples: they are not to wait for seconds.
+// quick has short waits, so that the examples do not wait for seconds.
 var quick = backoff.Policy{Initial: time.Millisecond, Jitter: backoff.FullJitter}
 
-// A client of Memorystore's REST API. Every call that is safe to repeat is
-// repeated, here one that meets 503 and 429 first.
+// This example is a client of Memorystore's REST API. It retries every
+// idempotent request, here one that gets 503 and 429 first.
 func ExampleTransport_memorystore() {
 	answers := []int{503, 429, 200}
 	redis := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -56,7 +56,7 @@ func ExampleTransport_memorystore() {
 
 	var counters backoff.Counters
 	client := &http.Client{Transport: &backoff.Transport{
-		Policy:   quick, // in earnest: backoff.Memorystore()
+		Policy:   quick, // a program would use backoff.Memorystore()
 		Counters: &counters,
 		// With credentials: Base: &oauth2.Transport{Source: tokens},
 	}}
@@ -75,8 +75,8 @@ func ExampleTransport_memorystore() {
 	// retries by cause: map[429:1 503:1]
 }
 
-// A change of an object's metadata may be repeated when it has a precondition,
-// and is made once when it has none.
+// This example changes an object's metadata. The request is retried if it has a
+// precondition, and is made once if it has none.
 func ExampleTransport_metadata() {
 	requests := 0
 	storage := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -108,10 +108,10 @@ func ExampleTransport_metadata() {
 	// 200 after 2 requests
 }
 
-// A batch that succeeds in part is called again with the rest. Each time that
-// it got somewhere, the count of failures starts anew.
+// This example retries a batch that succeeds in part with the remaining items.
+// Progress resets the count of failures.
 func ExampleRetry_batch() {
-	// write stores at most two items of a call, and none of every third.
+	// write stores at most two items per call, and none in every third call.
 	calls := 0
 	write := func(items []string) (unprocessed []string) {
 		if calls++; calls%3 == 0 {
@@ -121,7 +121,7 @@ func ExampleRetry_batch() {
 	}
 
 	items := strings.Split("a b c d e f g", " ")
-	policy := quick // in earnest: backoff.Scaled()
+	policy := quick // a program would use backoff.Scaled()
 	_, err := backoff.Retry(context.Background(), policy, func(context.Context) (struct{}, error) {
 		left := write(items)
 		progress := len(left) < len(items)
@@ -147,7 +147,7 @@ func ExampleRetry_batch() {
 	// error: <nil>
 }
 
-// What waiting does not cure comes back at once, and says so.
+// This example shows that a permanent error is returned without a retry.
 func ExampleRetry_permanent() {
 	_, err := backoff.Retry(context.Background(), backoff.CloudStorage(), func(context.Context) (string, error) {
 		return "", &backoff.StatusError{Code: 403, Reason: "dailyLimitExceeded", Message: "Quota is used up."}
@@ -155,6 +155,6 @@ func ExampleRetry_permanent() {
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, backoff.ErrPermanent))
 	// Output:
-	// backoff: tried once, not again: waiting does not cure it: HTTP 403 Forbidden (dailyLimitExceeded): Quota is used up.
+	// backoff: 1 attempt: permanent error: HTTP 403 Forbidden (dailyLimitExceeded): Quota is used up.
 	// true
 }

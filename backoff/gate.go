@@ -7,75 +7,75 @@ import (
 	"time"
 )
 
-// defaultThreshold is a compromise. With it, one request in ten that fails at
-// random closes the gate after one failure in ten thousand, and 32 uploads that
-// fail together still close it at once.
+// defaultThreshold is a compromise. If one request in ten fails at random, one
+// failure in ten thousand closes the gate. If 32 uploads fail together, the
+// gate closes at once.
 const defaultThreshold = 5
 
-// NoGate is a gate that never closes. A [Transport] needs it to have no gate,
-// because nil gives it a gate of its own.
+// NoGate is a gate that never closes. Use it to switch off the gate of a
+// [Transport], which makes its own gate if its Gate is nil.
 var NoGate = &Gate{Threshold: -1}
 
-// A Gate keeps operations that fail at the same time from multiplying the
-// requests to a service that is down. All operations on one endpoint share one.
+// A Gate limits the retries to a service that is down. All operations on one
+// endpoint share a Gate.
 //
 // The gate closes when several requests in a row fail, of more than one
-// operation, with no success in between. While it is closed one operation
-// probes at a time: it makes its retry, and the others wait. A wait at the gate
-// costs no try. After a probe that failed the next one is made by the operation
-// that has waited longest. It comes no sooner than the [Policy] says for that
-// many failures in a row. A probe whose outcome is not known after
-// Policy.Maximum does not hold up the next one.
+// operation, with no success in between. While the gate is closed, one
+// operation at a time makes a probe, which is its next retry. The others wait.
+// A wait at the gate uses no try. After a failed probe, the operation that has
+// waited longest makes the next one, after the wait of the [Policy] for that
+// many failures in a row. The next probe does not wait longer than
+// Policy.Maximum for the outcome of a probe.
 //
-// A success opens the gate step by step. Each retry that succeeds lets one more
-// retry be under way than before: 1, 2, 4, 8 and so on at a time. When there
-// can be as many as operations that fail the gate is open. A retry that fails
-// while the gate opens halves the number.
+// A success opens the gate in steps. Each successful retry raises the limit of
+// concurrent retries by one, so that 1, 2, 4, 8 and so on are under way at a
+// time. A failed retry halves the limit. The gate is open when the limit
+// exceeds the number of failing operations.
 //
-// Only retries wait. A first request, and a request that continues an operation
-// that makes progress, do not ask the gate. An operation that fails alone waits
-// for its own backoff only. With the zero Policy, 32 operations that fail
-// together make about 37 requests in 32 s and then one per 32 s in all. Without
-// a gate they would make 160 in 32 s.
+// Only retries wait at the gate. A first request does not, nor does a request
+// that continues an operation after progress. An operation that fails alone
+// waits for its own backoff only. With the zero Policy, 32 operations that fail
+// together make about 37 requests in the first 32 s, and then one per 32 s.
+// Without a gate they make 160 in the first 32 s.
 //
 // A [Waiter] uses the gate. The zero value is ready to use. A Gate is safe for
 // concurrent use and must not be copied. A nil *Gate never closes.
 type Gate struct {
-	// Threshold is the number of requests that must fail in a row, with no
-	// success in between, to close the gate. 0 is 5. A negative number
-	// switches the gate off. It must not change while the gate is in use.
+	// Threshold is the number of requests that must fail in a row to close the
+	// gate. 0 means 5. A negative number switches the gate off. Threshold must
+	// not change while the gate is in use.
 	Threshold int
 
 	mu       sync.Mutex
 	row      int    // failures since the last success
-	first    *place // the operation of the first of them; nil if there is none, or it ended
+	first    *place // the operation of the first of these failures; nil if there is none, or if it ended
 	several  bool   // another operation failed too
-	failing  int    // operations that failed, and neither succeeded nor ended since
-	limit    int    // retries that may be under way; 0: the gate is open
-	underWay int    // retries that were let through while it was closed, and whose outcome is not known
+	failing  int    // operations that failed and have not succeeded or ended since
+	limit    int    // retries that may be under way; 0 if the gate is open
+	underWay int    // retries that were admitted while the gate was closed, and whose outcome is not known
 	probes   int    // retries that failed since the last success
 
-	// next is when a retry is let through even if limit of them are under
-	// way. If limit is 1 none is let through before it.
+	// next is when a retry is admitted even if limit retries are under way. If
+	// limit is 1, no retry is admitted before next.
 	next    time.Time
-	waiting list.List   // of *place; the front waits longest
+	waiting list.List   // of *place; the front has waited longest
 	timer   *time.Timer // calls admit at next; nil before its first use
 }
 
-// A place is what a gate knows of one operation. Gate.mu guards it.
+// A place is the state of one operation at a gate. Gate.mu guards it.
 type place struct {
 	failing  bool          // counted in Gate.failing
 	retrying bool          // counted in Gate.underWay
-	patience time.Duration // how long its retry may hold up the next one
-	element  *list.Element // in Gate.waiting; nil if it does not wait
-	turn     chan struct{} // closed when it is let through
+	patience time.Duration // how long its retry may delay the next one
+	element  *list.Element // in Gate.waiting; nil if the operation does not wait
+	turn     chan struct{} // closed when the operation is admitted
 }
 
 func (g *Gate) off() bool { return g == nil || g.Threshold < 0 }
 
-// failed notes that a request of p failed. The next probe waits as policy says.
-// random and retryAfter are those of p's own wait, so that an operation that
-// is alone finds its turn there when that wait ends: its failures are one more
+// failed records that a request of p failed. The next probe waits as long as
+// policy requires. random and retryAfter are those of p's own wait, so that a
+// lone operation is admitted when that wait ends: its failures are one more
 // than its probes.
 func (g *Gate) failed(p *place, policy Policy, random float64, retryAfter time.Duration) {
 	if g.off() {
@@ -101,7 +101,7 @@ func (g *Gate) failed(p *place, policy Policy, random float64, retryAfter time.D
 			threshold = defaultThreshold
 		}
 		if g.several && g.row >= threshold {
-			// The first operation whose own wait ends is the prober.
+			// The first operation whose own wait ends makes the probe.
 			g.limit, g.next = 1, now
 		}
 	case retried:
@@ -115,7 +115,7 @@ func (g *Gate) failed(p *place, policy Policy, random float64, retryAfter time.D
 	g.admit(now)
 }
 
-// succeeded notes that a request of p succeeded.
+// succeeded records that a request of p succeeded.
 func (g *Gate) succeeded(p *place) {
 	if g.off() {
 		return
@@ -135,8 +135,8 @@ func (g *Gate) succeeded(p *place) {
 	g.admit(time.Now())
 }
 
-// enter returns nil if p may retry now, or a channel that is closed when it may.
-// The caller must call leave if it does not wait for that.
+// enter returns nil if p may retry now, and otherwise a channel that is closed
+// when p may retry. A caller that stops waiting must call leave.
 func (g *Gate) enter(p *place, patience time.Duration) <-chan struct{} {
 	if g.off() {
 		return nil
@@ -155,9 +155,10 @@ func (g *Gate) enter(p *place, patience time.Duration) <-chan struct{} {
 	return p.turn
 }
 
-// leave notes that p ended, or failed for a reason of its own. If it was its
-// turn, the next operation takes it. When all have left, the gate is open: the
-// next operation that fails does so alone.
+// leave records that p ended, or failed for a reason that does not concern the
+// service. If p was admitted, the next operation is admitted instead. The gate
+// opens when all failing operations have left, because the next failure is that
+// of a lone operation.
 func (g *Gate) leave(p *place) {
 	if g.off() {
 		return
@@ -185,7 +186,8 @@ func (g *Gate) leave(p *place) {
 	g.admit(now)
 }
 
-// release ends p's retry, and reports whether one was under way. g.mu is held.
+// release ends p's retry, and reports whether one was under way. The caller
+// holds g.mu.
 func (g *Gate) release(p *place) bool {
 	if !p.retrying {
 		return false
@@ -195,8 +197,8 @@ func (g *Gate) release(p *place) bool {
 	return true
 }
 
-// forget removes p from the operations that fail, and reports whether it was
-// one. g.mu is held.
+// forget removes p from the failing operations, and reports whether it was one.
+// The caller holds g.mu.
 func (g *Gate) forget(p *place) bool {
 	if !p.failing {
 		return false
@@ -206,7 +208,8 @@ func (g *Gate) forget(p *place) bool {
 	return true
 }
 
-// admit lets through as many operations as may retry now. g.mu is held.
+// admit admits all waiting operations that may retry now. The caller holds
+// g.mu.
 func (g *Gate) admit(now time.Time) {
 	for g.waiting.Len() > 0 {
 		free := g.limit == 0 || g.limit > 1 && g.underWay < g.limit
@@ -228,7 +231,7 @@ func (g *Gate) admit(now time.Time) {
 	}
 }
 
-// wake sets the timer. g.mu is held.
+// wake calls admit again after a duration. The caller holds g.mu.
 func (g *Gate) wake(after time.Duration) {
 	if g.timer != nil {
 		g.timer.Reset(after)
@@ -242,9 +245,8 @@ func (g *Gate) wake(after time.Duration) {
 }
 
 // ObjectRateLimit reports whether a reply means that one object was changed too
-// often (https://cloud.google.com/storage/docs/gcs429). The service has the same
-// status and reason for a limit that concerns all requests. Only the message
-// differs.
+// often (https://cloud.google.com/storage/docs/gcs429). The service uses the
+// same status and reason for limits on all requests. Only the message differs.
 func ObjectRateLimit(code int, reason, message string) bool {
 	limited := code == 429 || code == 403 && reason == "rateLimitExceeded"
 	return limited && strings.HasPrefix(message, "The object ") && strings.Contains(message, "rate limit")

@@ -17,19 +17,20 @@ import (
 
 const never = 1000 * time.Hour
 
-// crowd is operations that share a gate and a service, in a synctest bubble.
+// crowd is a set of operations that share a gate and a service, in a synctest
+// bubble.
 type crowd struct {
 	gate   *backoff.Gate
 	policy backoff.Policy
 	budget backoff.Budget
-	up     time.Duration // when the service comes back
+	up     time.Duration // when the service is up again
 	takes  time.Duration // how long a request takes
 
 	start    time.Time
 	mu       sync.Mutex
-	requests []time.Duration // when each was made
-	retries  int             // under way
-	most     []int           // the most retries under way, before each that succeeded
+	requests []time.Duration // when each request was made
+	retries  int             // retries under way
+	most     []int           // the most retries under way before each successful one
 	ended    []time.Duration // when each operation ended
 	spent    int             // operations whose budget was spent
 	longest  time.Duration   // the longest time without a Pause during a wait
@@ -74,8 +75,8 @@ func (c *crowd) operation(ctx context.Context) error {
 	return nil
 }
 
-// report notes a Pause, or the end of a wait. A wait that is not held may be as
-// long as the policy says.
+// report records a Pause, or the end of a wait. The policy limits a wait that
+// is not held.
 func (c *crowd) report(last *time.Time, held bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +134,7 @@ func TestGateInAnOutage(t *testing.T) {
 				later := c.requests[c.between(0, 32*time.Second):]
 				for i := 1; i < len(later); i++ {
 					if d := later[i] - later[i-1]; d < 32*time.Second {
-						t.Errorf("requests of %v: a retry after %v, %v after the one before", takes, later[i], d)
+						t.Errorf("requests of %v: a retry after %v, %v after the previous one", takes, later[i], d)
 					}
 				}
 				if last := later[len(later)-1]; last < time.Hour-64*time.Second-takes {
@@ -150,18 +151,19 @@ func TestGateInAnOutage(t *testing.T) {
 	}
 }
 
-// TestGateEnds checks when operations end that a closed gate holds.
+// TestGateEnds checks when an operation that is held by a closed gate ends.
 func TestGateEnds(t *testing.T) {
 	for _, tt := range []struct {
 		budget      backoff.Budget
 		first, last time.Duration
 	}{
 		// The gate may hold for twice (2 + 3 + 5 + 9 + 17) s. The first wait of
-		// 1 to 2 s comes before that, and for one that probed a second one.
+		// 1 to 2 s comes before that. An operation that made a probe has a
+		// second wait.
 		{backoff.Budget{}, 73 * time.Second, 78 * time.Second},
 		{backoff.Budget{Tries: 2}, 11 * time.Second, 20 * time.Second},
 		{backoff.Budget{For: 10 * time.Minute}, 10*time.Minute - 32*time.Second, 10 * time.Minute},
-		// 10 tries may wait for 196 s in all.
+		// 10 tries may wait for 196 s in total.
 		{backoff.Budget{AtStake: 64 << 20}, 392 * time.Second, 420 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -221,8 +223,8 @@ func TestGateLeavesALoneOperationAlone(t *testing.T) {
 	}
 }
 
-// TestGateOpens checks that all operations come through soon after the service
-// is back, in a number that doubles.
+// TestGateOpens checks that all operations succeed soon after the service is up
+// again, and that the number of concurrent retries doubles.
 func TestGateOpens(t *testing.T) {
 	const n, takes = 32, 100 * time.Millisecond
 	for _, up := range []time.Duration{200 * time.Millisecond, 5 * time.Second, 20 * time.Second, 40 * time.Second, 10 * time.Minute} {
@@ -235,10 +237,10 @@ func TestGateOpens(t *testing.T) {
 				t.Errorf("up after %v: %d budgets were spent, the last operation ended after %v", up, c.spent, last)
 			}
 			if up < time.Second {
-				return // before the first retry: the jitter spreads them
+				return // up before the first retry: the jitter spreads the retries
 			}
 			for i, most := range c.most {
-				// Before it, i retries succeeded, and each let one more through.
+				// i retries succeeded before, and each raised the limit by one.
 				if i < n/2 && most > i+1 {
 					t.Errorf("up after %v: %d retries under way when %d had succeeded", up, most, i)
 				}
@@ -250,8 +252,8 @@ func TestGateOpens(t *testing.T) {
 	}
 }
 
-// throughput returns how many operations parallel workers complete in a time
-// that is long enough for about 100,000, when one request in ten fails.
+// throughput returns how many operations parallel workers complete if one
+// request in ten fails, in a time that is long enough for about 100,000.
 func throughput(t *testing.T, gate *backoff.Gate, workers int, takes time.Duration) (done int) {
 	enough := 100_000 / time.Duration(workers) * (takes + takes/9 + 180*time.Millisecond)
 	synctest.Test(t, func(t *testing.T) {
@@ -302,8 +304,8 @@ func TestGateThroughput(t *testing.T) {
 	}
 }
 
-// closed returns operations that fail together, and close their gate. An
-// operation that is let through sends its number to passed.
+// closed returns operations that fail together and close their gate. An
+// admitted operation sends its number to passed.
 func closed(t *testing.T, n int) (ops []*backoff.Waiter, passed chan int, cancel []context.CancelFunc) {
 	gate := new(backoff.Gate)
 	passed = make(chan int, n)
@@ -324,8 +326,8 @@ func closed(t *testing.T, n int) (ops []*backoff.Waiter, passed chan int, cancel
 	return ops, passed, cancel
 }
 
-// TestGateHandsOver checks that the next operation probes as soon as the prober
-// ends in any way.
+// TestGateHandsOver checks that the next operation makes a probe as soon as the
+// previous prober ends, for any reason.
 func TestGateHandsOver(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -429,7 +431,7 @@ func TestGateLosesNoOperation(t *testing.T) {
 			if took := time.Since(start); took > 12*time.Hour {
 				t.Errorf("seed %d: ended after %v", seed, took)
 			}
-			// Nothing is left behind that would hold a later operation.
+			// No state remains that would hold a later operation.
 			c := crowd{gate: gate, policy: noJitter, up: never}
 			c.run(t, 1)
 			if len(c.requests) != 6 || c.requests[5] != 31*time.Second {
@@ -479,8 +481,9 @@ func misbehave(ctx context.Context, gate *backoff.Gate, r *rand.Rand) {
 	}
 }
 
-// TestGateIgnoresFailuresOfOneOperation checks that neither an operation that
-// fails all the time nor failures that concern one operation hold others.
+// TestGateIgnoresFailuresOfOneOperation checks that other operations are not
+// held by an operation that always fails, or by failures that concern one
+// operation.
 func TestGateIgnoresFailuresOfOneOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := new(backoff.Gate)
@@ -555,8 +558,7 @@ func TestGateOff(t *testing.T) {
 	}
 }
 
-// TestGateSuccessDoesNotAllocate checks what every upload does for every
-// request.
+// TestGateSuccessDoesNotAllocate checks the path of every successful request.
 func TestGateSuccessDoesNotAllocate(t *testing.T) {
 	for _, gate := range []*backoff.Gate{nil, backoff.NoGate, new(backoff.Gate)} {
 		w := backoff.Waiter{Gate: gate}
@@ -566,7 +568,8 @@ func TestGateSuccessDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// A gate that two parts of a program share, and one that is switched off.
+// This example shows a gate that two parts of a program share, and one that is
+// switched off.
 func ExampleGate() {
 	gate := new(backoff.Gate)
 	read := backoff.Options{Gate: gate}

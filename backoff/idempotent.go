@@ -7,26 +7,28 @@ import (
 	"strings"
 )
 
-// Idempotent reports whether making a request twice has the effect of making
-// it once, so that it may be retried when it is unknown what became of it.
+// Idempotent reports whether a request that is made twice has the same effect
+// as if it is made once. Such a request may be retried even if its outcome is
+// unknown.
 //
-// For Cloud Storage, told by its host or by /storage/v1/ in the path, that is
-// what https://cloud.google.com/storage/docs/retry-strategy#idempotency has:
+// A request goes to Cloud Storage if its host is that of Cloud Storage or its
+// path has /storage/v1/. The rules are those of
+// https://cloud.google.com/storage/docs/retry-strategy#idempotency:
 //
 //   - always: reading; creating and deleting a bucket; locking a retention
 //     policy; deleting an HMAC key or a notification; starting, filling and
-//     cancelling a resumable upload;
+//     canceling a resumable upload;
 //   - with ifGenerationMatch: uploading, copying, composing, rewriting or
 //     deleting an object (deleting with generation, too); with
 //     ifMetagenerationMatch: changing the metadata of an object or bucket. In
 //     the XML API the headers x-goog-if-generation-match and
 //     x-goog-if-metageneration-match do the same;
 //   - never: creating HMAC keys and notifications, and changing ACLs. An etag
-//     in the body of a request is not seen.
+//     in the body of a request is ignored.
 //
-// For other services it goes by the method: GET, HEAD, OPTIONS, PUT and DELETE
-// are idempotent (https://www.rfc-editor.org/rfc/rfc9110#name-idempotent-methods),
-// and so is what carries an Idempotency-Key.
+// For other services, GET, HEAD, OPTIONS, PUT and DELETE are idempotent
+// (https://www.rfc-editor.org/rfc/rfc9110#name-idempotent-methods). So is every
+// request with an Idempotency-Key header.
 func Idempotent(req *http.Request) bool {
 	switch req.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions:
@@ -45,9 +47,9 @@ func Idempotent(req *http.Request) bool {
 	return req.Header.Get("Idempotency-Key") != ""
 }
 
-// storagePath returns the segments of the path that follow /storage/v1/ in a
-// request of Cloud Storage's JSON API. A slash in an object's name is %2F there
-// and does not separate.
+// storagePath returns the path segments after /storage/v1/ in a request of
+// Cloud Storage's JSON API. A slash in an object's name is escaped as %2F and
+// separates nothing.
 func storagePath(u *url.URL) ([]string, bool) {
 	before, after, ok := strings.Cut(u.EscapedPath(), "/storage/v1/")
 	if !ok {
@@ -60,7 +62,8 @@ func storagePath(u *url.URL) ([]string, bool) {
 	return nil, false
 }
 
-// storageJSON decides for a request that writes, by its path:
+// storageJSON implements Idempotent for a writing request of the JSON API.
+// These are the paths:
 //
 //	b, b/BUCKET, b/BUCKET/{acl,defaultObjectAcl,iam,lockRetentionPolicy,notificationConfigs}...
 //	b/BUCKET/o, b/BUCKET/o/OBJECT, b/BUCKET/o/OBJECT/{acl,compose,copyTo,rewriteTo}...
@@ -69,7 +72,7 @@ func storageJSON(method string, path []string, query url.Values) bool {
 	remove := method == http.MethodDelete
 	create := method == http.MethodPost
 
-	// A session of a resumable upload takes each byte once, and one that is
+	// A resumable upload session stores each byte once. A session that is
 	// started and not used leaves nothing behind.
 	if query.Has("upload_id") || create && query.Get("uploadType") == "resumable" {
 		return true
@@ -95,7 +98,7 @@ func storageJSON(method string, path []string, query url.Values) bool {
 	case "notificationConfigs":
 		return remove
 	case "o":
-	default: // acl, defaultObjectAcl, iam, and what is not known
+	default: // acl, defaultObjectAcl, iam, and any other
 		return false
 	}
 	switch {
@@ -109,7 +112,7 @@ func storageJSON(method string, path []string, query url.Values) bool {
 	return slices.Contains([]string{"compose", "copyTo", "rewriteTo"}, path[4]) && generation
 }
 
-// storageXML decides for a request of the XML API that writes.
+// storageXML implements Idempotent for a writing request of the XML API.
 func storageXML(req *http.Request) bool {
 	query := req.URL.Query()
 	return query.Has("upload_id") ||

@@ -9,8 +9,8 @@ import (
 	"gcsup/backoff"
 )
 
-// TestSourceTexts holds each policy against the numbers of the text that it
-// comes from: for each retry the shortest and the longest wait.
+// TestSourceTexts compares the shortest and the longest wait of each policy
+// with the numbers in its source text.
 func TestSourceTexts(t *testing.T) {
 	const ms, s = time.Millisecond, time.Second
 	type wait struct{ least, most time.Duration }
@@ -35,7 +35,7 @@ func TestSourceTexts(t *testing.T) {
 		{"decorrelated", "same", named(t, "decorrelated"), []wait{{s, 3 * s}, {s, 9 * s}, {s, 27 * s}, {s, 32 * s}, {s, 32 * s}}},
 	}
 	if len(tests) != len(backoff.Names()) {
-		t.Errorf("%d policies are tested, there are %d", len(tests), len(backoff.Names()))
+		t.Errorf("tests cover %d policies, want %d", len(tests), len(backoff.Names()))
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestSourceTexts(t *testing.T) {
 				if least < want.least || most > want.most {
 					t.Errorf("retry %d waits %v to %v, %s has %v to %v", n, least, most, test.text, want.least, want.most)
 				}
-				// The ends of the range are reached, nearly; those of a
-				// series only when it is lucky all the time.
+				// The waits nearly reach the ends of the range. A decorrelated
+				// series reaches them too rarely to check.
 				if slack := (want.most - want.least) / 50; test.policy.Jitter != backoff.DecorrelatedJitter && (least > want.least+slack || most < want.most-slack) {
 					t.Errorf("retry %d waits only %v to %v, %s has %v to %v", n, least, most, test.text, want.least, want.most)
 				}
@@ -86,7 +86,7 @@ func TestNamedUnknown(t *testing.T) {
 	}
 	for _, name := range backoff.Names() {
 		if !strings.Contains(err.Error(), name) {
-			t.Errorf("the error %q does not offer %s", err, name)
+			t.Errorf("error %q does not list %s", err, name)
 		}
 	}
 	if names := backoff.Names(); !slices.Contains(names, "none") || slices.Contains(names, "") {

@@ -14,29 +14,33 @@ import (
 	"strings"
 )
 
-// Network classifies the error of a request that got no reply, or not all of
+// Network classifies the error of a request that got no reply or an incomplete
 // one.
 //
-// Transient are: connections that were reset, refused, closed or cut short
-// (io.EOF, io.ErrUnexpectedEOF and a reply cut in its header among them), hosts and networks that cannot
-// be reached, timeouts of every kind, DNS failures that the resolver calls
-// temporary, HTTP/2 connections that the server gave up, TLS records that were
-// damaged on the way, a machine without a free file descriptor or memory, and a
-// CONNECT proxy that answers with a status that [Status] calls transient.
+// These errors are Transient:
 //
-// Permanent are: nil, a cancelled context, certificates that are not trusted,
-// malformed and unsupported URLs, a host that does not exist, a proxy that asks
-// for a password, and whatever is not known to be transient.
+//   - a connection that was reset, refused, closed or cut, which includes
+//     io.EOF, io.ErrUnexpectedEOF and an incomplete reply header;
+//   - a host or network that cannot be reached;
+//   - every timeout;
+//   - a DNS failure that the resolver reports as temporary;
+//   - an HTTP/2 connection that the server closed;
+//   - a TLS record that arrived damaged;
+//   - a lack of file descriptors or memory on this machine;
+//   - a refusal by a CONNECT proxy with a status that [Status] calls Transient.
 //
-// Two things a caller has to look at first, because the error cannot tell. A
-// context.DeadlineExceeded is Transient, as it is what the timeout of one
-// attempt looks like: if the deadline was that of the whole operation, stop.
-// And an error from reading the request body is not the network's, though
-// net/http returns it in the same way: classify only what is left.
+// Everything else is Permanent: nil, a canceled context, an untrusted
+// certificate, a malformed or unsupported URL, a host that does not exist, a
+// proxy that requires a password, and every unknown error.
 //
-// A host that does not exist is Transient on macOS and Windows: their
-// resolvers say the same while the machine is offline, so there it may be a
-// laptop that is being carried from one network to the next.
+// The caller must check two cases first, because the error does not show them.
+// A context.DeadlineExceeded is Transient, because it can be the timeout of one
+// attempt. If it is the deadline of the whole operation, stop. And net/http
+// returns an error from reading the request body like an error of the network.
+// Do not pass such an error to Network.
+//
+// A host that does not exist is Transient on macOS and Windows, because their
+// resolvers report the same error while the machine is offline.
 func Network(err error) Verdict {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return Permanent
@@ -58,8 +62,8 @@ func Network(err error) Verdict {
 	return Permanent
 }
 
-// broken are the errors of a connection that is closed, and those of the system
-// in brokenErrno. net.Pipe returns io.ErrClosedPipe.
+// broken lists the errors of a closed connection and those in brokenErrno.
+// net.Pipe returns io.ErrClosedPipe.
 var broken = append([]error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed}, brokenErrno...)
 
 // resolver classifies a DNS failure on the operating system goos.
@@ -71,9 +75,9 @@ func resolver(err *net.DNSError, goos string) Verdict {
 	return Permanent
 }
 
-// timedOut reports whether any error that err wraps is a timeout. errors.As
-// would stop at the first that has a Timeout method, and a *url.Error has one
-// that looks just one level deep.
+// timedOut reports whether err or any error that it wraps is a timeout.
+// errors.As would stop at the first error with a Timeout method, and that of
+// *url.Error looks only one level deep.
 func timedOut(err error) bool {
 	if t, ok := err.(interface{ Timeout() bool }); ok && t.Timeout() {
 		return true
@@ -88,12 +92,14 @@ func timedOut(err error) bool {
 	return false
 }
 
-// damagedRecord reports whether a TLS record arrived damaged. That can happen at
-// any time on a bad link. Alerts that reject a certificate, a name or a version
-// are not among them: a new connection gets the same alert.
+// damagedRecord reports whether a TLS record arrived damaged, which can happen
+// at any time on a bad link. It reports false for an alert that rejects a
+// certificate, a name or a version, because a new connection gets the same
+// alert.
 func damagedRecord(err error) bool {
 	if header, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		// A server that does not speak TLS is told by its first record.
+		// The first record of a server that does not speak TLS has another
+		// message.
 		return strings.HasPrefix(header.Msg, "oversized record") || strings.HasPrefix(header.Msg, "received record with version")
 	}
 	// The type of an alert is not exported; only its text is known
@@ -112,20 +118,20 @@ var damageAlerts = []string{
 	"tls: unexpected message",
 }
 
-// A ProxyError is the refusal of a proxy to connect to the server.
+// A ProxyError reports that a proxy refused to connect to the server.
 type ProxyError struct {
 	Proxy  string // scheme and host of the proxy
 	Code   int    // HTTP status code of its reply to CONNECT
 	Status string // code and reason phrase
 }
 
-// Error names the proxy and its reply.
+// Error returns the proxy and its reply.
 func (e *ProxyError) Error() string {
 	return fmt.Sprintf("proxy %s answered CONNECT with %s", e.Proxy, e.Status)
 }
 
-// CheckProxy returns nil if a proxy's reply to CONNECT is 200, and else a
-// *[ProxyError]. It is for http.Transport.OnProxyConnectResponse. Without it
+// CheckProxy returns nil if a proxy's reply to CONNECT is 200, and otherwise a
+// *[ProxyError]. It is for http.Transport.OnProxyConnectResponse. Without it,
 // net/http keeps only the reason phrase of the reply.
 func CheckProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.Response) error {
 	if resp.StatusCode == http.StatusOK {
@@ -135,8 +141,8 @@ func CheckProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.R
 }
 
 // ProxyStatus returns the status code with which a proxy refused to connect, or
-// 0 if err is something else. It knows a [ProxyError], and the text that
-// net/http makes of a reply with a standard reason phrase.
+// 0 if err is another error. It recognizes a [ProxyError], and the error that
+// net/http makes from a standard reason phrase.
 func ProxyStatus(err error) int {
 	if proxy, ok := errors.AsType[*ProxyError](err); ok {
 		return proxy.Code
@@ -153,12 +159,12 @@ func ProxyStatus(err error) int {
 }
 
 // http2Stream reports whether the server reset the HTTP/2 stream with a code
-// that blames neither the request nor the caller
+// that does not blame the request
 // (https://www.rfc-editor.org/rfc/rfc9113#name-error-codes).
 func http2Stream(err error) bool {
 	const noError, internalError, refusedStream, enhanceYourCalm = 0x0, 0x2, 0x7, 0xb
-	// The type in net/http is not exported, but fills any struct that has
-	// the fields of golang.org/x/net/http2.StreamError.
+	// The type in net/http is not exported, but its As method fills any struct
+	// with the fields of golang.org/x/net/http2.StreamError.
 	var stream streamError
 	if !errors.As(err, &stream) {
 		return false
@@ -178,14 +184,15 @@ type streamError struct {
 
 func (e streamError) Error() string { return "http2: stream error" }
 
-// texts are the failures that net/http returns as plain text or with a type
-// that it neither exports nor lets errors.As fill
+// texts lists the failures that net/http returns as plain text, or with an
+// unexported type that errors.As cannot fill
 // (https://github.com/golang/go/blob/master/src/net/http/transport.go and
 // h2_bundle.go beside it).
 var texts = []string{
 	"http: server closed idle connection",
-	// A reply that was cut in its header reads as a malformed one. A server
-	// that does not speak HTTP looks the same, and costs one budget.
+	// net/http reports an incomplete reply header as a malformed one. A server
+	// that does not speak HTTP gives the same error, and is retried until the
+	// budget is spent.
 	"net/http: HTTP/1.x transport connection broken",
 	"http2: client connection lost",
 	"http2: server sent GOAWAY and closed the connection",

@@ -4,9 +4,9 @@ package backoff
 
 import "syscall"
 
-// brokenErrno are the system's errors for a connection that is closed, a network
-// that is not there, and a machine or process that is short of something. With
-// EADDRNOTAVAIL the machine has lost its address.
+// brokenErrno lists the system's errors for a closed connection, an unreachable
+// network, and a machine or process that is short of a resource. EADDRNOTAVAIL
+// means that the machine has lost its address.
 var brokenErrno = []error{
 	syscall.EADDRNOTAVAIL,
 	syscall.ECONNABORTED,

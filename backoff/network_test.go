@@ -23,7 +23,7 @@ import (
 	"gcsup/backoff"
 )
 
-// TestNetworkErrors covers the kinds that cannot be provoked, or only by
+// TestNetworkErrors checks the errors that a test cannot provoke, or only by
 // waiting.
 func TestNetworkErrors(t *testing.T) {
 	notFound := backoff.Permanent
@@ -74,13 +74,13 @@ func TestNetworkErrors(t *testing.T) {
 	}
 }
 
-// alert stands for the type of crypto/tls that is not exported.
+// alert stands for the unexported type of crypto/tls.
 type alert string
 
 func (a alert) Error() string { return string(a) }
 
 // TestProxyRefusals checks a CONNECT proxy's refusals, with CheckProxy and with
-// the text alone that net/http keeps.
+// only the text that net/http keeps.
 func TestProxyRefusals(t *testing.T) {
 	var code int
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +124,8 @@ func TestProxyRefusals(t *testing.T) {
 	}
 }
 
-// TestDamagedTLSRecord flips a bit of a record on its way from the server.
+// TestDamagedTLSRecord checks a record in which a bit was flipped on the way
+// from the server.
 func TestDamagedTLSRecord(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Write(make([]byte, 1000))
@@ -149,8 +150,8 @@ func TestDamagedTLSRecord(t *testing.T) {
 	}
 }
 
-// flipping is a connection on which the last byte of each long read arrives
-// with another bit: it belongs to an encrypted record.
+// flipping is a connection that flips a bit in the last byte of each long read.
+// The byte belongs to an encrypted record.
 type flipping struct{ net.Conn }
 
 func (f *flipping) Read(p []byte) (int, error) {
@@ -161,9 +162,8 @@ func (f *flipping) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestNetworkReal provokes failures with net/http and real connections, so
-// that the classification follows what the library returns, not what we think
-// it does.
+// TestNetworkReal checks the errors that net/http returns for failures of real
+// connections.
 func TestNetworkReal(t *testing.T) {
 	// get makes a request whose every connection is served by serve.
 	get := func(t *testing.T, transport *http.Transport, serve func(net.Conn)) error {
@@ -282,8 +282,8 @@ func TestNetworkReal(t *testing.T) {
 			return get(t, transport, func(conn net.Conn) { io.Copy(io.Discard, conn) })
 		}, backoff.Transient},
 		{"refused", func(t *testing.T) error {
-			// The near end of a connection has a port that nobody listens on,
-			// and that nobody else can get.
+			// The client's end of a connection has a port without a listener,
+			// which no other process can get.
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
@@ -332,13 +332,13 @@ func TestNetworkReal(t *testing.T) {
 	}
 }
 
-// TestNetworkClientTimeout checks that http.Client.Timeout, which ends one
-// attempt, is told from a cancelled context.
+// TestNetworkClientTimeout checks that Network distinguishes
+// http.Client.Timeout, which ends one attempt, from a canceled context.
 func TestNetworkClientTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 			client, server := net.Pipe()
-			go io.Copy(io.Discard, server) // takes everything, answers nothing
+			go io.Copy(io.Discard, server) // reads everything, sends no reply
 			return client, nil
 		}
 		transport := &http.Transport{DialContext: dial}
@@ -368,14 +368,14 @@ const (
 	frameGoAway  = 7
 )
 
-// frame makes an HTTP/2 frame, and, as a server's first must be, one with its
-// settings before it.
+// frame returns an HTTP/2 frame after a settings frame, which must be a
+// server's first.
 func frame(kind byte, stream byte, payload []byte) []byte {
 	const settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	return append([]byte(settings), append([]byte{0, 0, byte(len(payload)), kind, 0, 0, 0, 0, stream}, payload...)...)
 }
 
-// readHeaders reads what an HTTP/2 client sends up to the headers of its first
+// readHeaders reads from an HTTP/2 client up to the headers of its first
 // request.
 func readHeaders(conn net.Conn) {
 	r := bufio.NewReader(conn)

@@ -2,10 +2,11 @@ package backoff
 
 import "syscall"
 
-// brokenErrno are the system's errors for a connection that is closed, a network
-// that is not there, and a machine or process that is short of something. Package syscall names only some of the codes of
-// https://learn.microsoft.com/windows/win32/winsock/windows-sockets-error-codes-2,
-// and its E names, such as ECONNREFUSED, are not what Windows returns.
+// brokenErrno lists the system's errors for a closed connection, an unreachable
+// network, and a machine or process that is short of a resource. Package
+// syscall names only some of the codes of
+// https://learn.microsoft.com/windows/win32/winsock/windows-sockets-error-codes-2.
+// Windows does not return its E constants, such as ECONNREFUSED.
 var brokenErrno = []error{
 	syscall.ERROR_BROKEN_PIPE,
 	syscall.ERROR_NETNAME_DELETED,

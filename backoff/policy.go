@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// Limit bounds every wait of this package: each is strictly shorter.
+// Limit is the bound of every backoff of this package: each is strictly
+// shorter.
 const Limit = time.Minute
 
-// longest is what a wait is cut to when a header or an unchecked Policy asks
-// for Limit or more. The second below Limit is there because a timer may fire
+// longest replaces a wait of Limit or more, which a header or an unchecked
+// Policy may ask for. It is a second less than Limit because a timer may fire
 // late.
 const longest = Limit - time.Second
 
@@ -25,30 +26,31 @@ const (
 	additiveSpread    = 1000 * time.Millisecond
 )
 
-// A Policy says how long to wait before each retry. The zero value is Google's
-// truncated exponential backoff: 1 s, doubled for every retry, plus a random
-// 0..1000 ms, at most 32 s.
+// A Policy computes how long to wait before each retry. The zero value is
+// Google's truncated exponential backoff: 1 s, doubled for every retry, plus a
+// random 0..1000 ms, at most 32 s.
 //
-// A Policy is a plain value: its methods are pure, so any number of goroutines
-// may share one.
+// The methods of a Policy are pure functions, so that any number of goroutines
+// may share it.
 type Policy struct {
 	// Initial is the wait before retry 0, without jitter. 0 means 1 s.
 	Initial time.Duration
 
-	// Multiplier is what the wait grows by with every retry. 0 means 2.
-	// It must be 1 or more; 1 waits the same time before every retry.
+	// Multiplier is the factor by which the wait grows with every retry. 0
+	// means 2. It must be 1 or more; 1 makes all waits equal.
 	Multiplier float64
 
-	// Maximum cuts every wait, jitter included. 0 means 32 s. It must be
+	// Maximum is the longest wait, jitter included. 0 means 32 s. It must be
 	// shorter than Limit.
 	Maximum time.Duration
 
-	// Jitter is how chance enters the wait. The zero value adds 0..1000 ms.
+	// Jitter is the random part of the wait. The zero value adds 0..1000 ms.
 	Jitter Jitter
 }
 
-// Jitter is the way in which a random number changes a wait. In the formulas
-// below, base is min(Initial * Multiplier^n, Maximum) and random is in [0, 1).
+// Jitter is the formula by which a random number changes a wait. In the
+// formulas below, base is min(Initial * Multiplier^n, Maximum) and random is in
+// [0, 1).
 type Jitter int
 
 const (
@@ -56,8 +58,8 @@ const (
 	// Maximum): https://cloud.google.com/storage/docs/retry-strategy.
 	AdditiveJitter Jitter = iota
 
-	// NoJitter waits base. Clients that fail together come back together:
-	// it is here for comparison.
+	// NoJitter waits base. Clients that fail at the same time retry at the same
+	// time. It is provided for comparison.
 	NoJitter
 
 	// FullJitter waits random * base:
@@ -67,19 +69,19 @@ const (
 	// EqualJitter waits base/2 + random * base/2. Same source as FullJitter.
 	EqualJitter
 
-	// ScaledJitter waits min(base * (0.5 + random), Maximum), that is base
-	// give or take a half.
+	// ScaledJitter waits min(base * (0.5 + random), Maximum), which is base
+	// plus or minus 50%.
 	ScaledJitter
 
-	// DecorrelatedJitter follows the series w = min(random between Initial
-	// and Multiplier * (the wait before), Maximum), which starts from
-	// Initial. Same source as FullJitter; Multiplier is 3 there.
+	// DecorrelatedJitter follows the series w = min(random between Initial and
+	// Multiplier * (the previous wait), Maximum), which starts from Initial.
+	// Same source as FullJitter, which sets Multiplier to 3.
 	//
-	// The series needs the wait before. Delay has no memory, so it derives
-	// the earlier waits of one such series from its random number. Every
-	// wait then has the distribution of the n-th wait of the series, which
-	// hardly changes any more, and here not at all, after n = 64. A caller
-	// that passes one random number throughout gets one series.
+	// The series needs the previous wait. Delay has no memory. It derives the
+	// earlier waits of a series from its random number. Each wait has the
+	// distribution of the n-th wait of the series; for n over 64, that of n =
+	// 64, because the distribution hardly changes after it. A caller that
+	// passes the same random number every time gets one series.
 	DecorrelatedJitter
 )
 
@@ -100,22 +102,22 @@ func (j Jitter) String() string {
 	return jitterNames[j]
 }
 
-// Validate returns an error that says what to change if p could wait Limit or
-// longer, or if one of its fields makes no sense.
+// Validate returns an error if p could wait Limit or longer, or if one of its
+// fields is out of range.
 func (p Policy) Validate() error {
 	switch {
 	case p.Initial < 0:
 		return fmt.Errorf("backoff: initial wait %v is negative", p.Initial)
 	case p.Initial >= Limit:
-		return fmt.Errorf("backoff: initial wait %v is not under %v: every wait must be shorter than that", p.Initial, Limit)
+		return fmt.Errorf("backoff: initial wait %v must be shorter than %v", p.Initial, Limit)
 	case p.Maximum < 0:
 		return fmt.Errorf("backoff: maximum wait %v is negative", p.Maximum)
 	case p.Maximum >= Limit:
-		return fmt.Errorf("backoff: maximum wait %v is not under %v: every wait must be shorter than that", p.Maximum, Limit)
+		return fmt.Errorf("backoff: maximum wait %v must be shorter than %v", p.Maximum, Limit)
 	case math.IsNaN(p.Multiplier) || math.IsInf(p.Multiplier, 0):
 		return errors.New("backoff: multiplier is not a finite number")
 	case p.Multiplier != 0 && p.Multiplier < 1:
-		return fmt.Errorf("backoff: multiplier %v is less than 1: waits would get shorter", p.Multiplier)
+		return fmt.Errorf("backoff: multiplier %v is less than 1", p.Multiplier)
 	case p.Jitter < 0 || int(p.Jitter) >= len(jitterNames):
 		return fmt.Errorf("backoff: unknown jitter %d", int(p.Jitter))
 	}
@@ -123,11 +125,11 @@ func (p Policy) Validate() error {
 }
 
 // Delay returns the wait before retry n; n is 0 for the first retry. random is
-// a number in [0, 1), to be drawn anew for every wait.
+// a number in [0, 1). Use a new one for every wait.
 //
-// The result is never negative and never Limit or more, for any n and any p.
-// Fields that Validate refuses are replaced: by the default, or, if a wait is
-// too long, by 59 s.
+// The result is at least 0 and less than Limit, for any n and any p. A field
+// that Validate refuses is replaced by its default. A wait that is too long is
+// replaced by 59 s.
 func (p Policy) Delay(n int, random float64) time.Duration {
 	p = p.withDefaults()
 	random = clamp(random)
@@ -135,9 +137,10 @@ func (p Policy) Delay(n int, random float64) time.Duration {
 		return p.decorrelated(n, random)
 	}
 
-	// In floating point nothing overflows: a huge power is +Inf, and min
-	// takes Maximum instead. The conversion of a product keeps it from being
-	// fused with the sum after it, so that every machine computes the same.
+	// Floating point does not overflow: a huge power is +Inf, and min returns
+	// Maximum instead. The conversion of a product keeps the compiler from
+	// fusing it with the following addition, so that every machine computes the
+	// same result.
 	limit := float64(p.Maximum)
 	wait := float64(p.Initial) * math.Pow(p.Multiplier, float64(max(n, 0)))
 	switch p.Jitter {
@@ -153,15 +156,15 @@ func (p Policy) Delay(n int, random float64) time.Duration {
 	return time.Duration(min(wait, limit))
 }
 
-// Wait returns the wait before retry n when the server's answer carried a
-// Retry-After, see [RetryAfter]; 0 stands for none. It is the longer of Delay
-// and retryAfter. A retryAfter of Limit or more counts as 59 s: a server that
-// is not back by then answers the next request with another Retry-After.
+// Wait returns the wait before retry n if the server asked for a wait of
+// retryAfter, see [RetryAfter]; 0 means that it did not. The result is the
+// longer of Delay and retryAfter. A retryAfter of Limit or more counts as 59 s,
+// because a server that is still unavailable then sends another Retry-After.
 func (p Policy) Wait(n int, random float64, retryAfter time.Duration) time.Duration {
 	return max(p.Delay(n, random), min(retryAfter, longest))
 }
 
-// longestDelay returns the least time that no Delay before retry n exceeds.
+// longestDelay returns the upper bound of Delay for retry n.
 func (p Policy) longestDelay(n int) time.Duration {
 	if p.Jitter != DecorrelatedJitter {
 		return p.Delay(n, 1)
@@ -192,8 +195,7 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
-// clamp puts a random number that is out of range, or not a number, back into
-// [0, 1).
+// clamp returns the number in [0, 1) that is nearest to random, or 0 for NaN.
 func clamp(random float64) float64 {
 	if !(random >= 0) {
 		return 0
@@ -201,10 +203,10 @@ func clamp(random float64) float64 {
 	return min(random, math.Nextafter(1, 0))
 }
 
-// decorrelated returns wait n of the series that random stands for.
+// decorrelated returns wait n of the series that random selects.
 func (p Policy) decorrelated(n int, random float64) time.Duration {
-	// The series forgets how it began after a few steps, so that a large n
-	// costs no more than this many.
+	// After a few steps the wait hardly depends on the first ones, so that this
+	// many steps are enough for a large n.
 	const enough = 64
 
 	limit, lowest := float64(p.Maximum), float64(p.Initial)
@@ -218,8 +220,9 @@ func (p Policy) decorrelated(n int, random float64) time.Duration {
 	return time.Duration(wait)
 }
 
-// mix is the output function of SplitMix64 (https://prng.di.unimi.it/splitmix64.c).
-// It makes independent numbers out of a counter.
+// mix is the output function of SplitMix64
+// (https://prng.di.unimi.it/splitmix64.c). It turns a counter into independent
+// numbers.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

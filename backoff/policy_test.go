@@ -73,8 +73,8 @@ func TestDelayRange(t *testing.T) {
 	}
 }
 
-// checkDelay checks the guarantee that holds for every policy, retry and
-// random number, usable or not.
+// checkDelay checks the guarantee of Delay for any policy, retry and random
+// number, valid or not.
 func checkDelay(t *testing.T, p backoff.Policy, n int, random float64) {
 	t.Helper()
 	got := p.Delay(n, random)
@@ -121,7 +121,7 @@ func FuzzDelay(f *testing.F) {
 }
 
 // TestDecorrelatedSeries checks that one random number gives one series of the
-// article: every wait is between Initial and three times the wait before.
+// article: every wait is between Initial and three times the previous wait.
 func TestDecorrelatedSeries(t *testing.T) {
 	p := backoff.Policy{Initial: 100 * time.Millisecond, Multiplier: 3, Maximum: 10 * time.Second, Jitter: backoff.DecorrelatedJitter}
 	seed := rand.Uint64()
@@ -140,7 +140,7 @@ func TestDecorrelatedSeries(t *testing.T) {
 }
 
 // TestDecorrelatedDistribution compares the distribution of Delay with that of
-// the series as the article states it, run from its beginning each time.
+// the article's series, which is computed from its start for each sample.
 func TestDecorrelatedDistribution(t *testing.T) {
 	const samples = 20000 // sqrt(2/samples) is 0.01
 	p := backoff.Policy{Initial: time.Second, Multiplier: 3, Maximum: 32 * time.Second, Jitter: backoff.DecorrelatedJitter}
@@ -160,8 +160,8 @@ func TestDecorrelatedDistribution(t *testing.T) {
 		}
 		slices.Sort(got)
 		slices.Sort(want)
-		// The largest distance between the two distributions stays under
-		// this in all but one of 1000 draws (Kolmogorov and Smirnov).
+		// The largest distance between the two distributions exceeds this bound
+		// once in 1000 runs (Kolmogorov-Smirnov test).
 		const most = 1.95 * 0.01
 		for i, wait := range want {
 			share, _ := slices.BinarySearch(got, wait)
@@ -184,9 +184,9 @@ func TestValidate(t *testing.T) {
 		{"constant", backoff.Policy{Multiplier: 1}, ""},
 		{"initial over maximum", backoff.Policy{Initial: 2 * time.Second, Maximum: time.Second}, ""},
 		{"every jitter", backoff.Policy{Jitter: backoff.DecorrelatedJitter}, ""},
-		{"maximum of 64 s", backoff.Policy{Maximum: 64 * time.Second}, "maximum wait 1m4s is not under 1m0s"},
-		{"maximum at the limit", backoff.Policy{Maximum: backoff.Limit}, "maximum wait 1m0s is not under 1m0s"},
-		{"initial at the limit", backoff.Policy{Initial: backoff.Limit}, "initial wait 1m0s is not under 1m0s"},
+		{"maximum of 64 s", backoff.Policy{Maximum: 64 * time.Second}, "maximum wait 1m4s must be shorter than 1m0s"},
+		{"maximum at the limit", backoff.Policy{Maximum: backoff.Limit}, "maximum wait 1m0s must be shorter than 1m0s"},
+		{"initial at the limit", backoff.Policy{Initial: backoff.Limit}, "initial wait 1m0s must be shorter than 1m0s"},
 		{"negative initial", backoff.Policy{Initial: -1}, "initial wait -1ns is negative"},
 		{"negative maximum", backoff.Policy{Maximum: -time.Second}, "maximum wait -1s is negative"},
 		{"shrinking", backoff.Policy{Multiplier: 0.5}, "multiplier 0.5 is less than 1"},
@@ -220,7 +220,7 @@ func TestWait(t *testing.T) {
 		{0, -5 * s, 1 * s},
 		{3, 5 * s, 8 * s},
 		{3, 20 * s, 20 * s},
-		{9, 40 * s, 40 * s}, // longer than Maximum: the server has asked for it
+		{9, 40 * s, 40 * s}, // longer than Maximum, because the server asked for it
 		{0, 58 * s, 58 * s},
 		{0, 59 * s, 59 * s},
 		{0, 60 * s, 59 * s},

@@ -6,60 +6,60 @@ import (
 	"time"
 )
 
-// maxHistory bounds Error.History. An operation that makes progress may be
-// tried without end.
+// maxHistory is the maximum length of Error.History. An operation that makes
+// progress may be retried indefinitely.
 const maxHistory = 32
 
-// Options of [Retry]. The zero value is good.
+// Options are the options of [Retry]. The zero value is valid.
 type Options struct {
-	// Budget says when to stop. The zero value allows 5 retries without
-	// progress. Retry works on a copy.
+	// Budget decides when to stop. The zero value allows 5 retries without
+	// progress. Retry uses a copy.
 	Budget Budget
 
-	// Gate is what all operations on one endpoint share. A nil Gate holds no
+	// Gate is shared by all operations on one endpoint. A nil Gate holds no
 	// operation.
 	Gate *Gate
 
-	// Classify tells what is worth another try. nil is the function
+	// Classify returns the verdict on an error. nil means the function
 	// [Classify].
 	Classify func(error) Verdict
 
-	// Refresh makes credentials new when the verdict is [Credentials]; the
-	// operation is then tried once more, at once. nil makes that verdict
-	// permanent.
+	// Refresh refreshes the credentials if the verdict is [Credentials]. The
+	// operation is then retried once, without a wait. If Refresh is nil, that
+	// verdict is permanent.
 	Refresh func(context.Context) error
 
-	// Observe, if not nil, is called after each attempt, before the wait that
-	// follows. While the Gate holds the operation it is called again before
-	// each further [Pause].
+	// Observe, if not nil, is called after each attempt, before the next wait.
+	// While the Gate holds the operation, Observe is called again before each
+	// further [Pause].
 	Observe func(Attempt)
 
-	// Counters, if not nil, counts what happens.
+	// Counters, if not nil, counts attempts, failures and waits.
 	Counters *Counters
 }
 
-// An Attempt is one call of an operation, as an observer sees it.
+// An Attempt describes one call of an operation, for an observer.
 type Attempt struct {
 	Number   int           // 1 for the first call
-	Err      error         // nil: it succeeded
-	Verdict  Verdict       // what Err is; Permanent, and without meaning, if Err is nil
+	Err      error         // nil if it succeeded
+	Verdict  Verdict       // the class of Err; meaningless if Err is nil
 	Progress bool          // Err was marked by Progress
-	Held     bool          // no new call: the wait after this one is over, and the Gate holds the next call
-	Wait     time.Duration // the wait that follows, if Held the most that it is; 0: none, it is the end or a call with new credentials
+	Held     bool          // the Attempt is no new call: its own wait has ended, and the Gate holds the next call
+	Wait     time.Duration // the wait that follows, or its upper bound if Held; 0 if this is the last attempt or the next one only has new credentials
 }
 
-// Retry calls op until it succeeds, and waits between the calls as p says, or
-// as long as the server asks for in a [StatusError]. The two other calls to
-// know are [Verdict.Mark] and [Progress], with which op says more about its
-// error.
+// Retry calls op until it succeeds. Between the calls it waits as long as p
+// requires, or as long as the server asks for in a [StatusError]. With
+// [Verdict.Mark] and [Progress], op can describe its error. A nil opts uses the
+// defaults.
 //
-// It returns what op returned last. The error is nil or an *[Error], which
-// says how often op was called and why no more: the error was permanent, the
-// budget was spent, or ctx was done. It also stops, without waiting, when ctx
-// has a deadline and the next wait would not fit. A p that its Validate refuses
-// is an error before the first call.
+// Retry returns the last result of op. The error is nil or an *[Error], which
+// reports how often op was called and why Retry stopped: the error was
+// permanent, the budget was spent, or ctx was done. Retry also stops, without a
+// wait, if the next wait would end after the deadline of ctx. If
+// [Policy.Validate] refuses p, Retry returns its error and does not call op.
 //
-// op is called on the caller's goroutine, never again after Retry has returned.
+// Retry calls op on the caller's goroutine.
 func Retry[T any](ctx context.Context, p Policy, op func(context.Context) (T, error), opts *Options) (T, error) {
 	if err := p.Validate(); err != nil {
 		var none T
@@ -79,7 +79,7 @@ func Retry[T any](ctx context.Context, p Policy, op func(context.Context) (T, er
 	}
 }
 
-// operation is one operation that is tried until it succeeds.
+// operation is one operation that is retried until it succeeds.
 type operation struct {
 	Options
 	waiter    Waiter
@@ -100,7 +100,7 @@ func newOperation(p Policy, opts *Options) *operation {
 	return o
 }
 
-// succeeded notes that the attempt just made is the last and succeeded.
+// succeeded records that the last attempt succeeded.
 func (o *operation) succeeded() {
 	o.number++
 	o.waiter.Succeeded()
@@ -108,8 +108,9 @@ func (o *operation) succeeded() {
 	o.observe(Attempt{Number: o.number})
 }
 
-// failed notes that the attempt just made failed with err. It waits until the
-// next is due and returns nil, or returns why there is none.
+// failed records that the last attempt failed with err. It waits until the next
+// attempt is due and returns nil, or returns an error if there is no other
+// attempt.
 func (o *operation) failed(ctx context.Context, err error) error {
 	o.number++
 	o.Counters.attempt(err)
@@ -118,7 +119,7 @@ func (o *operation) failed(ctx context.Context, err error) error {
 		return o.end(a, context.Cause(ctx))
 	}
 	if a.Progress {
-		// The server did work for us: so far the attempt is a success.
+		// The server did part of the work, which is a success for the gate.
 		o.waiter.Succeeded()
 		o.waiter.Progress()
 		o.refreshed = false
@@ -138,9 +139,9 @@ func (o *operation) failed(ctx context.Context, err error) error {
 	return o.wait(ctx, a)
 }
 
-// wait waits after attempt a until the next is due.
+// wait waits until the attempt after a is due.
 func (o *operation) wait(ctx context.Context, a Attempt) error {
-	begun := false // a wait for a is under way, and recorded
+	begun := false // the wait after a began and was recorded
 	o.waiter.Before = func(p Pause) error {
 		if deadline, ok := ctx.Deadline(); ok && !p.Held && time.Until(deadline) < p.Delay {
 			return context.DeadlineExceeded
@@ -162,7 +163,7 @@ func (o *operation) wait(ctx context.Context, a Attempt) error {
 	}
 }
 
-// failure returns what the waiter must know of err.
+// failure describes err for the waiter.
 func failure(err error) Failure {
 	f := Failure{RetryAfter: retryAfter(err)}
 	if status, ok := errors.AsType[*StatusError](err); ok {
@@ -171,7 +172,7 @@ func failure(err error) Failure {
 	return f
 }
 
-// end records a, after which there is no other attempt because of stop.
+// end records the last attempt a, and returns the error for the reason stop.
 func (o *operation) end(a Attempt, stop error) error {
 	a.Wait = 0
 	o.record(a)
@@ -182,7 +183,7 @@ func (o *operation) stopped(stop, err error) error {
 	return &Error{Stop: stop, Err: err, Attempts: o.number, Waited: o.waiter.Waited(), History: o.history}
 }
 
-// record keeps a for the history and shows it to the observer.
+// record adds a to the history and calls the observer.
 func (o *operation) record(a Attempt) {
 	if !a.Held {
 		if len(o.history) == maxHistory {

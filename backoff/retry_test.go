@@ -20,8 +20,8 @@ import (
 // plain waits 1, 2, 4, ... 32 s.
 var plain = backoff.Policy{Jitter: backoff.NoJitter}
 
-// script is an operation that returns its errors one after the other, and in
-// the end nil, and notes when it is called.
+// script is an operation that returns its errors in order and then nil. It
+// records when it is called.
 type script struct {
 	errs  []error
 	start time.Time
@@ -67,7 +67,7 @@ func TestRetry(t *testing.T) {
 		errs  []error
 		opts  *backoff.Options
 		calls []time.Duration
-		stop  error // nil: it succeeded
+		stop  error // nil for success
 	}{
 		{"at once", nil, nil, []time.Duration{0}, nil},
 		{"third time", times(2, status(503)), nil, []time.Duration{0, 1 * s, 3 * s}, nil},
@@ -84,7 +84,7 @@ func TestRetry(t *testing.T) {
 		{"marked deep inside", []error{fmt.Errorf("batch: %w", backoff.Transient.Mark(errors.New("odd")))}, nil, []time.Duration{0, 1 * s}, nil},
 		{"retry-after", []error{wait(7 * s), wait(0)}, nil, []time.Duration{0, 7 * s, 9 * s}, nil},
 		{"retry-after of a day", []error{wait(24 * time.Hour)}, nil, []time.Duration{0, 59 * s}, nil},
-		{"progress starts anew", join(times(5, status(503)), []error{progress}, times(4, status(503))), nil,
+		{"progress resets the budget", join(times(5, status(503)), []error{progress}, times(4, status(503))), nil,
 			[]time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 31 * s, 32 * s, 34 * s, 38 * s, 46 * s, 62 * s}, nil},
 		{"progress, then nothing", join([]error{progress}, times(9, status(503))), nil, []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 31 * s}, backoff.ErrBudget},
 		{"progress restores the time", join(times(3, status(503)), []error{progress}, times(9, status(503))), &backoff.Options{Budget: backoff.Budget{For: 10 * s}},
@@ -116,7 +116,7 @@ func TestRetry(t *testing.T) {
 				}
 				last := test.errs[len(test.calls)-1]
 				if !errors.Is(err, last) || !strings.Contains(err.Error(), last.Error()) || !strings.Contains(err.Error(), test.stop.Error()) {
-					t.Errorf("error %q does not carry %q and %q", err, last, test.stop)
+					t.Errorf("error %q does not contain %q and %q", err, last, test.stop)
 				}
 				if len(failed.History) != failed.Attempts {
 					t.Errorf("history has %d attempts, want %d", len(failed.History), failed.Attempts)
@@ -157,7 +157,7 @@ func TestRetryContext(t *testing.T) {
 			}
 			failed, _ := errors.AsType[*backoff.Error](err)
 			if !errors.Is(err, reason) || !errors.Is(err, op.errs[0]) || failed.Waited != 2500*time.Millisecond {
-				t.Errorf("error = %v, want both the reason and the last error", err)
+				t.Errorf("error = %v, want the reason and the last error", err)
 			}
 		})
 	})
@@ -180,7 +180,7 @@ func TestRetryContext(t *testing.T) {
 			op := &script{errs: times(9, status(503))}
 			start := time.Now()
 			_, err := backoff.Retry(ctx, plain, op.run, nil)
-			// The wait after 3 s would be over at 7 s.
+			// The wait that starts at 3 s would end at 7 s.
 			if elapsed := time.Since(start); elapsed != 3*time.Second || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("stopped after %v with %v, want 3s and the deadline", elapsed, err)
 			}
@@ -273,8 +273,8 @@ func TestRetryObserverAndCounters(t *testing.T) {
 	})
 }
 
-// TestRetryGate checks what Retry reports to the gate, and what it shows of a
-// wait there.
+// TestRetryGate checks what Retry reports to the gate, and which attempts an
+// observer sees during a wait at the gate.
 func TestRetryGate(t *testing.T) {
 	const s = time.Second
 	t.Run("held", func(t *testing.T) {
@@ -324,7 +324,8 @@ func TestRetryGate(t *testing.T) {
 			}
 		})
 	})
-	// many runs operations that fail with err, and then succeed, until all end.
+	// many runs operations that fail with err and then succeed, until all have
+	// ended.
 	many := func(t *testing.T, err func() error) (took time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
 			gate := new(backoff.Gate)
@@ -402,8 +403,8 @@ func TestRetryHistoryBounded(t *testing.T) {
 	})
 }
 
-// TestRetryEnds tries operations that never succeed, at random, against the
-// rule that every one without progress ends.
+// TestRetryEnds checks with random operations that never succeed that every
+// operation without progress ends.
 func TestRetryEnds(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// RetryAfter parses the value of a Retry-After header, a number of seconds or
-// an HTTP date (https://www.rfc-editor.org/rfc/rfc9110#field.retry-after). now
-// is what a date is compared with; a date in the past means 0.
+// RetryAfter parses the value of a Retry-After header: a number of seconds or
+// an HTTP date (https://www.rfc-editor.org/rfc/rfc9110#field.retry-after). A
+// date is compared with now; a date in the past means 0.
 //
-// It returns false if there is nothing usable: no value, a negative number, or
-// neither of the two forms. The result can be very long; [Policy.Wait] cuts it.
+// RetryAfter returns false if header is empty, a negative number or malformed.
+// The result can be very long; [Policy.Wait] limits it.
 func RetryAfter(header string, now time.Time) (time.Duration, bool) {
 	header = strings.TrimSpace(header)
 	if isDigits(header) {

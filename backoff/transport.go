@@ -7,51 +7,50 @@ import (
 	"net/http"
 )
 
-// A Transport is an http.RoundTripper that tries requests again, for any Google
-// API:
+// A Transport is an http.RoundTripper that retries requests to any Google API:
 //
 //	client := &http.Client{Transport: &backoff.Transport{}}
 //
-// It retries what [Status] and [Network] call transient, for a request that is
-// [Idempotent] and can be sent again: without a body, or with GetBody, which
-// http.NewRequest sets for a body in memory. Every other request is made once.
+// It retries a failure that [Status] or [Network] calls Transient if the
+// request is [Idempotent] and can be sent again. A request can be sent again if
+// it has no body, or has GetBody, which http.NewRequest sets for a body in
+// memory. Every other request is made once.
 //
-// When it stops it returns what the last attempt got: a reply as such, with its
-// body, or an error, which after a retry is an *[Error]. A failure while the
-// caller reads the body of a good reply is the caller's.
+// When it stops, it returns the last reply, with its body, or the last error.
+// After a retry the error is an *[Error]. A Transport does not retry if reading
+// the body of a successful reply fails.
 //
-// The request's context, and with it http.Client.Timeout, bounds all attempts
-// and waits together. For a bound on each attempt set ResponseHeaderTimeout of
-// the Base. A transport that adds credentials, such as that of
-// golang.org/x/oauth2, belongs into Base, so that each attempt has a token that
-// is still valid.
+// The request's context and http.Client.Timeout limit all attempts and waits
+// together. To limit each attempt, set ResponseHeaderTimeout of the Base. A
+// transport that adds credentials, such as that of golang.org/x/oauth2, must be
+// the Base, so that each attempt has a valid token.
 //
-// The zero value is ready to use. A Transport is safe for concurrent use; its
-// fields must not change then. Use one for each endpoint, as its requests share
-// a [Gate].
+// The zero value is ready to use. A Transport is safe for concurrent use. Its
+// fields must not change after the first request. Use one Transport for each
+// endpoint, because its requests share a [Gate].
 type Transport struct {
-	// Base makes the requests. nil is http.DefaultTransport.
+	// Base makes the requests. nil means http.DefaultTransport.
 	Base http.RoundTripper
 
-	// Policy says how long to wait. The zero value is CloudStorage.
+	// Policy computes how long to wait. The zero value is CloudStorage.
 	Policy Policy
 
-	// Budget says when to stop; each request has one of its own. The zero
-	// value allows 5 retries.
+	// Budget decides when to stop. Each request uses a copy. The zero value
+	// allows 5 retries.
 	Budget Budget
 
-	// Gate is what all requests to the endpoint share. nil is one that belongs
-	// to this Transport. [NoGate] switches it off.
+	// Gate is shared by all requests to the endpoint. nil means a gate of this
+	// Transport. [NoGate] means no gate.
 	Gate *Gate
 
-	// Idempotent says which requests may be made twice. nil is the function
-	// [Idempotent].
+	// Idempotent reports whether a request may be made twice. nil means the
+	// function [Idempotent].
 	Idempotent func(*http.Request) bool
 
-	// Observe, if not nil, is told of each attempt, see [Options].
+	// Observe, if not nil, is called after each attempt, see [Options].
 	Observe func(*http.Request, Attempt)
 
-	// Counters, if not nil, counts what happens.
+	// Counters, if not nil, counts attempts, failures and waits.
 	Counters *Counters
 
 	own Gate
@@ -59,8 +58,8 @@ type Transport struct {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// RoundTrip makes the request, again if need be. It does not change req, and
-// closes its body as http.RoundTripper demands.
+// RoundTrip makes the request and retries it if necessary. It does not change
+// req, and closes its body.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := t.Policy.Validate(); err != nil {
 		if req.Body != nil {
@@ -132,26 +131,25 @@ func hasBody(req *http.Request) bool { return req.Body != nil && req.Body != htt
 // replayable reports whether the request can be sent a second time.
 func replayable(req *http.Request) bool { return !hasBody(req) || req.GetBody != nil }
 
-// again returns a copy of req with a fresh body.
+// again returns a copy of req with a new body.
 func again(req *http.Request) (*http.Request, error) {
 	try := req.Clone(req.Context())
 	if hasBody(req) {
 		body, err := req.GetBody()
 		if err != nil {
-			return nil, fmt.Errorf("backoff: getting the request body again: %w", err)
+			return nil, fmt.Errorf("backoff: get request body for retry: %w", err)
 		}
 		try.Body = body
 	}
 	return try, nil
 }
 
-// transient returns a *StatusError if the reply is worth another try, and else
-// nil. In the first case it reads up to 64 KiB of the body into memory, so that
-// the connection is not held during the wait, and the body is still there for
-// the caller if there is no other try.
+// transient returns a *StatusError if the reply is a transient failure, and nil
+// otherwise. For a failure it reads up to 64 KiB of the body into memory, so
+// that the connection is free during the wait. The caller can still read the
+// body if there is no retry.
 func transient(resp *http.Response) error {
-	// The reason in the body of a 403 can make it transient, that of a 429
-	// permanent.
+	// The reason in the body can make a 403 transient and a 429 permanent.
 	if Status(resp.StatusCode, "") != Transient && resp.StatusCode != http.StatusForbidden {
 		return nil
 	}
@@ -172,7 +170,7 @@ func transient(resp *http.Response) error {
 	return status
 }
 
-// failing is a reader that returns err, or io.EOF if that is nil.
+// failing is a reader that returns err, or io.EOF if err is nil.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) {

@@ -18,8 +18,9 @@ import (
 	"gcsup/fakegcs/pipenet"
 )
 
-// service is an HTTP server in a synctest bubble that plays its script, a
-// handler per request, and then answers 200 with the body of the request.
+// service is an HTTP server in a synctest bubble. It serves each request with
+// the next handler of its script, and later ones with 200 and the body of the
+// request.
 type service struct {
 	start  time.Time
 	script []http.HandlerFunc
@@ -40,8 +41,8 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(body)
 }
 
-// serve runs use with a client of s whose transport is t over a network of the
-// bubble.
+// serve calls use with a client of s that has the transport t and a network in
+// the bubble.
 func serve(t *testing.T, s *service, transport *backoff.Transport, use func(*http.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -87,7 +88,7 @@ func TestTransport(t *testing.T) {
 		body   string
 		script []http.HandlerFunc
 		times  []time.Duration
-		code   int // 0: an error
+		code   int // 0 for an error
 		reply  string
 	}{
 		{"at once", "GET", "", nil, []time.Duration{0}, 200, ""},
@@ -151,7 +152,8 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// TestTransportNotReplayable: a body that can be read once is sent once.
+// TestTransportNotReplayable checks that a body that can be read once is sent
+// once.
 func TestTransportNotReplayable(t *testing.T) {
 	server := &service{script: []http.HandlerFunc{answer(503, "down")}}
 	serve(t, server, &backoff.Transport{Policy: plain}, func(client *http.Client) {
@@ -167,7 +169,8 @@ func TestTransportNotReplayable(t *testing.T) {
 	}
 }
 
-// TestTransportContext: the request's context bounds all attempts and waits.
+// TestTransportContext checks that the request's context limits all attempts
+// and waits.
 func TestTransportContext(t *testing.T) {
 	t.Run("cancelled in a wait", func(t *testing.T) {
 		server := &service{script: []http.HandlerFunc{answer(503, ""), answer(503, "")}}
@@ -197,12 +200,12 @@ func TestTransportContext(t *testing.T) {
 	})
 }
 
-// roundTripper is an http.RoundTripper made of a function.
+// roundTripper is a function that implements http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// countedBody counts how often it is closed.
+// countedBody is a body that counts how often it is closed.
 type countedBody struct {
 	io.Reader
 	closed *int
@@ -210,8 +213,8 @@ type countedBody struct {
 
 func (b countedBody) Close() error { *b.closed++; return nil }
 
-// TestTransportCloses checks that every body is closed: those of the attempts,
-// and those of the replies that nobody gets to see.
+// TestTransportCloses checks that the bodies of all requests and of all
+// discarded replies are closed.
 func TestTransportCloses(t *testing.T) {
 	for _, size := range []int{0, 64<<10 - 1, 64 << 10, 64<<10 + 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -287,7 +290,7 @@ func TestTransportSharesGate(t *testing.T) {
 				}),
 				Observe: func(req *http.Request, a backoff.Attempt) {
 					if req.URL.Path != "/thing" {
-						t.Errorf("observed a request for %q", req.URL.Path)
+						t.Errorf("observed request for %q", req.URL.Path)
 					}
 					mu.Lock()
 					defer mu.Unlock()
@@ -405,8 +408,8 @@ func TestIdempotent(t *testing.T) {
 	}
 }
 
-// BenchmarkTransport shows what a request costs that needs no retry, beside the
-// same without a Transport.
+// BenchmarkTransport measures a request without a retry, with and without a
+// Transport.
 func BenchmarkTransport(b *testing.B) {
 	ok := roundTripper(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Body: http.NoBody}, nil

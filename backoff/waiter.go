@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A Waiter waits between the attempts of one operation. It is the loop inside
-// [Retry], for programs that have a loop of their own, such as an uploader that
-// asks the server what it holds before it sends again:
+// A Waiter waits between the attempts of one operation. It is for programs with
+// their own retry loop, such as an uploader that queries the committed offset
+// before it sends more data. [Retry] uses it too. A loop looks like this:
 //
 //	waiter := backoff.Waiter{Gate: shared}
 //	defer waiter.Close()
@@ -23,63 +23,64 @@ import (
 //		}
 //	}
 //
-// The zero value waits as the zero [Policy] says, at most 5 times. A Waiter is
-// for one goroutine, except for Succeeded. It must not be copied after its first
-// use.
+// The zero value waits as the zero [Policy] does, at most 5 times. A Waiter is
+// for one goroutine; only Succeeded may be called from any. It must not be
+// copied after its first use.
 type Waiter struct {
-	// Policy gives the length of each wait. The zero value is Google's
+	// Policy computes the length of each wait. The zero value is Google's
 	// truncated exponential backoff.
 	Policy Policy
 
-	// Budget says when to stop. The zero value allows 5 retries without
+	// Budget decides when to stop. The zero value allows 5 retries without
 	// progress.
 	Budget Budget
 
-	// Gate is what all operations on one endpoint share. A nil Gate holds no
+	// Gate is shared by all operations on one endpoint. A nil Gate holds no
 	// operation.
 	Gate *Gate
 
 	// Before, if not nil, is called before each wait. If it returns an error,
-	// Wait ends with that error and does not wait.
+	// Wait returns that error without a wait.
 	Before func(Pause) error
 
 	// Counters, if not nil, counts the waits.
 	Counters *Counters
 
-	failing time.Time     // the first failure since the last progress
-	waited  time.Duration // sum of all waits
+	failing time.Time     // when the first attempt since the last progress failed
+	waited  time.Duration // total length of all waits
 	place   place         // in the Gate
 }
 
 // A Failure describes why an attempt failed.
 type Failure struct {
-	// RetryAfter is what the server asked for, see [RetryAfter]; 0 stands for
-	// nothing.
+	// RetryAfter is the wait that the server asked for, see [RetryAfter]; 0 if
+	// it did not.
 	RetryAfter time.Duration
 
-	// Alone means that the failure concerns this operation and is no sign
-	// that the service fails, see [ObjectRateLimit]. The Gate then neither
-	// counts the failure nor holds the retry.
+	// Alone reports that the failure concerns only this operation and not the
+	// whole service, see [ObjectRateLimit]. The Gate does not count such a
+	// failure and does not hold the retry.
 	Alone bool
 }
 
 // A Pause is a wait that is about to begin.
 type Pause struct {
-	Delay    time.Duration // its length; the most that it is, if Held
+	Delay    time.Duration // its length, or its upper bound if Held
 	Failures int           // attempts that failed since the last progress, from 1
-	Held     bool          // the operation's own backoff is over, and it waits for the Gate
+	Held     bool          // the operation's own backoff has ended, and the Gate holds the retry
 }
 
-// Wait notes that an attempt failed, and waits until the next one is due: for
-// the backoff of this operation first, and then until the Gate lets it through.
+// Wait records that an attempt failed, and waits until the next one is due. It
+// waits for the backoff of this operation first, and then until the Gate admits
+// the retry.
 //
 // While the Gate holds the operation, Before is called at least every
 // Policy.Maximum.
 //
-// It returns nil when the next attempt may be made, [ErrBudget] when the budget
-// is spent, the cause of ctx when that is done, or the error of Before.
-// [Budget.For] counts from the first failure since the last progress: an attempt
-// that ran well for an hour and then failed has not used it up.
+// Wait returns nil when the next attempt may be made, [ErrBudget] if the budget
+// is spent, the cause of ctx if ctx is done, or the error of Before.
+// [Budget.For] counts from the first failure since the last progress. It does
+// not include the time that an attempt took before it failed.
 func (w *Waiter) Wait(ctx context.Context, f Failure) error {
 	if w.Budget.Failures() == 0 {
 		w.failing = time.Now()
@@ -101,7 +102,7 @@ func (w *Waiter) Wait(ctx context.Context, f Failure) error {
 	return err
 }
 
-// backOff waits as long as the policy or the server asks.
+// backOff waits as long as the policy or the server requires.
 func (w *Waiter) backOff(ctx context.Context, random float64, retryAfter time.Duration) error {
 	delay, ok := w.Budget.Next(w.Policy, random, retryAfter, time.Since(w.failing))
 	if !ok {
@@ -111,7 +112,7 @@ func (w *Waiter) backOff(ctx context.Context, random float64, retryAfter time.Du
 	return w.pause(ctx, Pause{Delay: delay}, nil)
 }
 
-// passGate waits until the gate lets the operation through.
+// passGate waits until the gate admits the operation.
 func (w *Waiter) passGate(ctx context.Context) error {
 	longest := w.Policy.withDefaults().Maximum
 	turn := w.Gate.enter(&w.place, longest)
@@ -138,7 +139,7 @@ func (w *Waiter) passGate(ctx context.Context) error {
 	}
 }
 
-// pause calls Before, and waits for p.Delay, until turn is closed, or until ctx
+// pause calls Before and waits until p.Delay has passed, turn is closed, or ctx
 // is done. It returns the error of Before or the cause of ctx.
 func (w *Waiter) pause(ctx context.Context, p Pause, turn <-chan struct{}) error {
 	if w.Before != nil {
@@ -164,19 +165,19 @@ func (w *Waiter) pause(ctx context.Context, p Pause, turn <-chan struct{}) error
 	}
 }
 
-// Progress notes that the server did something that will not have to be done
-// again. The whole budget is available again, and waits start from the shortest.
+// Progress records that the server completed work that need not be repeated. It
+// restores the whole budget, and the next wait is the shortest again.
 func (w *Waiter) Progress() { w.Budget.Progress() }
 
-// Succeeded notes that the service did what the attempt under way asked for, so
-// that the Gate lets more retries through. It may be called from any goroutine,
-// and before the attempt ends.
+// Succeeded records that the current attempt succeeded, so that the Gate admits
+// more retries. It may be called from any goroutine, and before the attempt
+// ends.
 func (w *Waiter) Succeeded() { w.Gate.succeeded(&w.place) }
 
-// Close notes that the operation ended. If it was its turn at the Gate, another
-// operation takes it. Only a Waiter with a Gate needs it. It may be called
-// twice.
+// Close records that the operation ended. If the Gate had admitted the
+// operation, it admits the next one. Only a Waiter with a Gate must be closed.
+// Close may be called more than once.
 func (w *Waiter) Close() { w.Gate.leave(&w.place) }
 
-// Waited returns the sum of all waits so far.
+// Waited returns the total length of all waits so far.
 func (w *Waiter) Waited() time.Duration { return w.waited }

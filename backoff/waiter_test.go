@@ -12,11 +12,11 @@ import (
 	"gcsup/backoff"
 )
 
-// noJitter makes waits of 1, 2, 4, … seconds.
+// noJitter has waits of 1, 2, 4, … seconds.
 var noJitter = backoff.Policy{Jitter: backoff.NoJitter}
 
-// TestWaiterStopsWhenTheBudgetIsSpent checks each wait, and that the budget
-// ends them.
+// TestWaiterStopsWhenTheBudgetIsSpent checks each wait, and that Wait fails
+// when the budget is spent.
 func TestWaiterStopsWhenTheBudgetIsSpent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pauses []backoff.Pause
@@ -84,8 +84,8 @@ func TestWaiterObeysRetryAfterOnce(t *testing.T) {
 	})
 }
 
-// TestWaiterHeld checks what an operation that a closed gate holds does: it
-// spends no tries, calls Before at least every longest wait, and ends.
+// TestWaiterHeld checks that an operation that is held by a closed gate uses no
+// tries, calls Before at least every Policy.Maximum, and ends.
 func TestWaiterHeld(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -148,7 +148,8 @@ func TestWaiterHeld(t *testing.T) {
 	}
 }
 
-// TestWaiterEndsEarly checks the two ways in which a wait ends before its time.
+// TestWaiterEndsEarly checks that a canceled context and an error of Before end
+// a wait.
 func TestWaiterEndsEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		why := errors.New("enough")
