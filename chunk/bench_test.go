@@ -11,8 +11,8 @@ import (
 	"gcsup/chunk"
 )
 
-// sink is a TCP connection over loopback whose other end throws all away: what
-// comes in costs a copy in the kernel, as in an upload.
+// sink returns a TCP connection over loopback whose other end discards all
+// data. Each byte costs a copy in the kernel, as in an upload.
 func sink(b *testing.B) io.Writer {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -41,10 +41,10 @@ func sink(b *testing.B) io.Writer {
 
 type onlyWriter struct{ io.Writer }
 
-// BenchmarkBody sends a file (256 MiB, in the page cache) over loopback: as a
-// Body with its checksum, and, in the same round, by a plain loop that reads,
-// hashes and writes in turn. "x-plain" is the time of the Body divided by the
-// time of that loop: below 1 is faster.
+// BenchmarkBody sends a file of 256 MiB in the page cache over loopback, as a
+// Body with its checksum. In the same round, a plain loop reads, hashes and
+// writes it. "x-plain" is the time of the Body divided by the time of the loop;
+// below 1 the Body is faster.
 func BenchmarkBody(b *testing.B) {
 	const size = 256 * mib
 	path := b.TempDir() + "/file"
@@ -101,8 +101,8 @@ func BenchmarkBody(b *testing.B) {
 
 type onlyReaderAt struct{ io.ReaderAt }
 
-// BenchmarkStream reads 256 MiB through a Stream, beside reading and hashing the
-// same in one goroutine. "x-plain" is the ratio of the times.
+// BenchmarkStream reads 256 MiB through a Stream. For comparison, it reads and
+// hashes the same in one goroutine. "x-plain" is the ratio of the times.
 func BenchmarkStream(b *testing.B) {
 	const size = 256 * mib
 	var streamTime, plainTime time.Duration

@@ -9,35 +9,36 @@ import (
 )
 
 const (
-	// bufferSize is the most that is read from a source at once. It is a
-	// multiple of Quantum: see Body.fill.
+	// bufferSize is the maximum size of one read from a source. It must be a
+	// multiple of Quantum, see Body.fill.
 	bufferSize = 1 << 20
-	// bodyBuffers is one to send from, one that is ready, one to read into.
+	// bodyBuffers is the number of buffers of a body: one to send from, one
+	// that is ready, and one to read into.
 	bodyBuffers = 3
 )
 
 type buffer [bufferSize]byte
 
-// buffers are shared by all bodies of a process, so that a thousand small files
+// buffers is shared by all bodies of a process, so that a thousand small files
 // do not allocate a megabyte each.
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// Body is the body of one request: a range of a [Source]. It reads ahead, in a
-// goroutine that ends with Close. It is an [io.ReadCloser] that keeps the rules
-// of [net/http.RoundTripper]: Close may be called while Read is waiting, from
-// another goroutine, and more than once.
+// Body is the body of one request: a range of a [Source]. It reads ahead in a
+// goroutine that ends when Close is called. It is an [io.ReadCloser] that meets
+// the requirements of [net/http.RoundTripper]: Close may be called while Read
+// is waiting, from another goroutine, and more than once.
 type Body struct {
 	src   *Source
 	span  Range
 	sum   *Running
-	ready chan block   // filled in order; closed when the goroutine ends
-	free  chan *buffer // given back by Read
+	ready chan block   // filled blocks, in order; closed when the goroutine ends
+	free  chan *buffer // buffers that Read has returned
 	stop  chan struct{}
 	once  sync.Once
 	sent  atomic.Int64
 	err   atomic.Pointer[error]
 
-	mu     sync.Mutex // held by Read, and by Close when it takes the buffers back
+	mu     sync.Mutex // held by Read, and by Close while it collects the buffers
 	cur    block
 	closed bool
 }
@@ -48,17 +49,17 @@ type block struct {
 	rest []byte
 }
 
-// Body returns the bytes of r as the body of a request, whose Content-Length
-// is r.Len(). The caller must close it.
+// Body returns the body of a request for the bytes of r. The Content-Length is
+// r.Len(). The caller must close the body.
 //
-// Each byte is written to sum, unless that is nil, before it is handed out. If
-// sum is at an offset before r.From, as it is after [Running.Rewind], the bytes
-// from there to r.From are read and hashed too, but not sent. It is an error if
-// sum is past r.From. Until Close has returned, sum belongs to the body, and may
-// be ahead of what was sent.
+// Each byte is written to sum, if sum is not nil, before Read returns it. If
+// sum is at an offset before r.From, as after [Running.Rewind], the bytes from
+// that offset to r.From are read and hashed, but not sent. It is an error if
+// sum is past r.From. The caller must not use sum until Close has returned.
+// Until then sum may be ahead of the bytes that were sent.
 //
-// When the source changed since the first reading, no byte of a quantum that
-// sum found changed is handed out.
+// If sum detects that a quantum changed since it was first read, Read returns
+// no byte of that quantum.
 func (s *Source) Body(r Range, sum *Running) *Body {
 	b := &Body{
 		src: s, span: r, sum: sum,
@@ -78,14 +79,14 @@ func (b *Body) run() {
 	close(b.ready)
 }
 
-// fill reads, hashes and hands over, until the range ends or stop is closed.
+// fill reads, hashes and queues blocks until the range ends or stop is closed.
 func (b *Body) fill() error {
 	off := b.span.From
 	if b.sum != nil {
 		off = b.sum.Offset()
 	}
 	if off < 0 || off > b.span.From || b.span.From > b.span.To {
-		return fmt.Errorf("no such range of a source that is hashed up to byte %d", off)
+		return fmt.Errorf("invalid range for a source hashed up to byte %d", off)
 	}
 	for made := 0; off < b.span.To; {
 		buf := b.buffer(&made)
@@ -93,7 +94,7 @@ func (b *Body) fill() error {
 			return nil
 		}
 		// Reads end at a boundary, so that the CRC32C of a quantum is compared
-		// before any of its bytes go out.
+		// before any of its bytes are sent.
 		end := min(Floor(off+bufferSize), b.span.To)
 		p := buf[:end-off]
 		err := b.src.readFull(p, off)
@@ -113,8 +114,8 @@ func (b *Body) fill() error {
 	return nil
 }
 
-// buffer returns an empty buffer, or nil if the body was closed. The channels
-// have room for all buffers there are, so only this can wait.
+// buffer returns an empty buffer, or nil if the body was closed. Only buffer
+// can block, because the channels have room for all buffers.
 func (b *Body) buffer(made *int) *buffer {
 	select {
 	case <-b.stop:
@@ -135,10 +136,10 @@ func (b *Body) buffer(made *int) *buffer {
 	}
 }
 
-// Read implements [io.Reader]. After the range comes [io.EOF]. If the source
-// ends before the range does, the error wraps [ErrChanged] and
-// [io.ErrUnexpectedEOF]; if it cannot be read, [ErrRead] and the cause; after
-// Close it wraps [fs.ErrClosed].
+// Read implements [io.Reader]. It returns [io.EOF] at the end of the range. If
+// the source ends before the range, the error wraps [ErrChanged] and
+// [io.ErrUnexpectedEOF]. If the source cannot be read, the error wraps
+// [ErrRead] and the cause. After Close the error wraps [fs.ErrClosed].
 func (b *Body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -182,11 +183,12 @@ func (b *Body) next() error {
 	}
 }
 
-// Sent returns how many bytes of the range Read has handed out.
+// Sent returns how many bytes of the range Read has returned.
 func (b *Body) Sent() int64 { return b.sent.Load() }
 
-// Err returns the error of the source, as soon as reading ahead has met it, and
-// nil when the source is good and a request failed for reasons of the network.
+// Err returns the error of the source, or nil if there is none. The error may
+// come from reading ahead. If a request fails and Err returns nil, the source
+// is not the cause.
 func (b *Body) Err() error {
 	if err := b.err.Load(); err != nil {
 		return *err
@@ -194,8 +196,8 @@ func (b *Body) Err() error {
 	return nil
 }
 
-// Close stops reading ahead and waits until it has stopped: for one read of the
-// source, at most. It returns nil, also when Err does not.
+// Close stops reading ahead and waits until a read of the source that is under
+// way has returned. It always returns nil, even if Err does not.
 func (b *Body) Close() error {
 	b.once.Do(func() { close(b.stop) })
 	b.mu.Lock()
@@ -208,7 +210,7 @@ func (b *Body) Close() error {
 		buffers.Put(b.cur.buf)
 		b.cur = block{}
 	}
-	for blk := range b.ready { // until the goroutine has closed it
+	for blk := range b.ready { // until the goroutine closes it
 		buffers.Put(blk.buf)
 	}
 	close(b.free)

@@ -74,8 +74,8 @@ func TestBodyWithoutSum(t *testing.T) {
 	}
 }
 
-// After a short commit the server may stand between two boundaries: what lies
-// between the remembered position and that is hashed, and not sent.
+// The committed offset may be between two boundaries. The bytes from the stored
+// position to that offset are hashed and not sent.
 func TestBodyCatchesUp(t *testing.T) {
 	data := content(4 * mib)
 	src := open(t, file(t, data))
@@ -85,7 +85,7 @@ func TestBodyCatchesUp(t *testing.T) {
 		{q, 2*q - 1, 4 * mib},
 		{0, mib, mib + q},
 		{0, 3*mib + 1, 4 * mib},
-		{7, 3 * mib, 3 * mib}, // hash only
+		{7, 3 * mib, 3 * mib}, // only hashed
 		{0, 4 * mib, 4 * mib},
 	} {
 		sum := chunk.NewRunning(at(data, test.sumAt))
@@ -147,7 +147,7 @@ func TestBodySourceErrors(t *testing.T) {
 			}
 		}
 		if !bytes.Equal(got, data[:3*mib]) {
-			t.Errorf("%s: %d bytes before the error, want %d that are right", test.name, len(got), 3*mib)
+			t.Errorf("%s: %d bytes before the error, want %d unchanged bytes", test.name, len(got), 3*mib)
 		}
 		if b.Err() == nil || b.Sent() != 3*mib {
 			t.Errorf("%s: Err, Sent = %v, %d", test.name, b.Err(), b.Sent())
@@ -159,8 +159,8 @@ func TestBodySourceErrors(t *testing.T) {
 	}
 }
 
-// When the source was edited after the first reading, no byte of the quantum
-// with the edit goes out, wherever the second reading begins.
+// If the source was edited after the first pass, no byte of the edited quantum
+// is sent, wherever the second pass starts.
 func TestBodyNeverSendsAChangedQuantum(t *testing.T) {
 	data := content(8 * q)
 	for _, test := range []struct{ base, from, edit int64 }{
@@ -172,7 +172,7 @@ func TestBodyNeverSendsAChangedQuantum(t *testing.T) {
 		{0, q + 1, 3*q + 5},
 		{0, 3 * q, 3*q + 5},
 		{0, 3 * q, 8*q - 1},
-		{1, 1, 4 * q}, // reads begin between two boundaries
+		{1, 1, 4 * q}, // reads start between two boundaries
 		{q - 1, q - 1, 4*q + 5},
 		{q + 1, 2 * q, 8*q - 1},
 	} {
@@ -199,8 +199,8 @@ func TestBodyNeverSendsAChangedQuantum(t *testing.T) {
 	}
 }
 
-// Closing at any moment leaves no goroutine (synctest fails if one is left), and
-// what was hashed can be taken up again.
+// After Close at any moment no goroutine is left (synctest checks that), and
+// hashing can resume.
 func TestBodyCloseEarly(t *testing.T) {
 	data := content(6 * mib)
 	for _, read := range []int64{0, 1, mib, mib + 1, 5 * mib} {
@@ -230,7 +230,7 @@ func TestBodyCloseEarly(t *testing.T) {
 	}
 }
 
-// Close wakes a Read that waits, and waits itself for the read of the source.
+// Close wakes a waiting Read, and waits for the read of the source.
 func TestBodyCloseWhileReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -260,7 +260,7 @@ func TestBodyCloseWhileReading(t *testing.T) {
 	})
 }
 
-// Reads ahead, but never more than three buffers.
+// A body reads ahead at most three buffers.
 func TestBodyReadsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
@@ -282,8 +282,8 @@ func TestBodyReadsAhead(t *testing.T) {
 	})
 }
 
-// Readers and closers from everywhere at once, for the race detector: bytes are
-// right up to where they stop.
+// Several goroutines call Read and Close at the same time, for the race
+// detector. All bytes before the end are correct.
 func TestBodyConcurrentClose(t *testing.T) {
 	data := content(8 * mib)
 	src := chunk.FromReaderAt(bytes.NewReader(data), int64(len(data)))
@@ -318,7 +318,7 @@ func TestBodyConcurrentClose(t *testing.T) {
 	}
 }
 
-// The real consumer: a request whose server stops reading half way.
+// The body of a real request whose server stops reading halfway.
 func TestBodyInARequest(t *testing.T) {
 	data := content(8 * mib)
 	src := open(t, file(t, data))
@@ -361,8 +361,9 @@ func TestBodyReadAllocatesNothing(t *testing.T) {
 	b := src.Body(chunk.Range{To: src.Size()}, sum)
 	defer b.Close()
 	p := make([]byte, 64<<10)
-	// AllocsPerRun rounds down, so a run is of several of the Body's own buffers.
-	// It counts those of the whole process, which others can only add to.
+	// AllocsPerRun rounds down, so that a run uses several buffers of the Body.
+	// It counts the allocations of the whole process, so that the least count
+	// is the best one.
 	least := math.Inf(1)
 	for range 3 {
 		least = min(least, testing.AllocsPerRun(20, func() {

@@ -7,18 +7,18 @@ import (
 	"hash/crc32"
 )
 
-// Checkpoint is a position in a source together with the CRC32C of all bytes
-// before it. The zero Checkpoint is the beginning of any source.
+// Checkpoint is an offset in a source and the CRC32C of all bytes before it.
+// The zero Checkpoint is the start of any source.
 type Checkpoint struct {
 	Offset int64  `json:"offset"` // in bytes
 	CRC32C uint32 `json:"crc32c"` // of the bytes [0, Offset)
 }
 
-// Update returns the CRC32C of the bytes whose CRC32C is crc followed by p. The
-// CRC32C of no bytes is 0.
+// Update returns the CRC32C of a byte sequence followed by p, from the CRC32C
+// of the sequence. The CRC32C of no bytes is 0.
 func Update(crc uint32, p []byte) uint32 {
-	// MakeTable returns one shared table for this polynomial, and Update takes
-	// the CPU's CRC32 instruction when it is given that table.
+	// MakeTable returns a shared table for this polynomial. With that table,
+	// Update uses the CPU's CRC32 instruction.
 	return crc32.Update(crc, crc32.MakeTable(crc32.Castagnoli), p)
 }
 
@@ -31,8 +31,9 @@ func Combine(crc1, crc2 uint32, len2 int64) uint32 {
 		panic(fmt.Sprintf("chunk: Combine: negative length %d", len2))
 	}
 	// Appending n zero bytes multiplies a checksum, as a polynomial over GF(2),
-	// by x^8n modulo the generator; the inversions before and after cancel out.
-	// This is zlib's crc32_combine: https://github.com/madler/zlib/blob/master/crc32.c
+	// by x^8n modulo the generator; the inversions before and after cancel each
+	// other. This is zlib's crc32_combine:
+	// https://github.com/madler/zlib/blob/master/crc32.c
 	shift := uint32(one)
 	power := uint32(one >> 8) // x^8: one byte
 	for n := uint64(len2); n != 0; n >>= 1 {
@@ -62,7 +63,7 @@ func multiply(a, b uint32) uint32 {
 	return product
 }
 
-// EncodeCRC32C returns crc the way the API writes it: the four bytes in
+// EncodeCRC32C returns crc in the format of the API: the four bytes in
 // big-endian order, in base64.
 //
 // https://cloud.google.com/storage/docs/data-validation
@@ -70,9 +71,10 @@ func EncodeCRC32C(crc uint32) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc))
 }
 
-// DecodeCRC32C reads what [EncodeCRC32C] writes, and nothing else.
+// DecodeCRC32C parses the format of [EncodeCRC32C]. It returns an error for any
+// other text.
 func DecodeCRC32C(s string) (uint32, error) {
-	// The length is checked first because a base64 decoder skips line ends.
+	// Check the length first, because a base64 decoder skips line breaks.
 	if len(s) == 8 {
 		if b, err := base64.StdEncoding.Strict().DecodeString(s); err == nil && len(b) == 4 {
 			return binary.BigEndian.Uint32(b), nil

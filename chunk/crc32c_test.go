@@ -8,7 +8,7 @@ import (
 )
 
 func TestUpdate(t *testing.T) {
-	// RFC 3720, appendix B.4, and the check value of the catalogue of CRCs.
+	// RFC 3720, appendix B.4, and the check value of the CRC catalogue.
 	ascending := make([]byte, 32)
 	for i := range ascending {
 		ascending[i] = byte(i)
@@ -45,13 +45,15 @@ func TestCombine(t *testing.T) {
 	}
 }
 
-// Lengths that cannot be hashed in a test: combining is associative.
+// The lengths are too long to hash in a test. The test checks that Combine is
+// associative.
 func TestCombineLong(t *testing.T) {
 	const n = 5<<40 + 12345 // 5 TiB, the largest object
 	a, b := uint32(0x12345678), uint32(0x9abcdef0)
 	want := chunk.Combine(a, b, n)
 	for _, cut := range []int64{1, q, n / 2, n - 1} {
-		// b is the CRC32C of some n bytes: of zeros up to cut and then c.
+		// b is the CRC32C of n bytes: zeros up to cut, then bytes with the
+		// CRC32C c.
 		zeroed := chunk.Combine(0, 0, cut)
 		if zeroed != 0 {
 			t.Fatalf("Combine(0, 0, %d) = %08x, want 0", cut, zeroed)
@@ -86,7 +88,7 @@ func TestCRC32CText(t *testing.T) {
 		"", "AAAA", "AAAAAA", "AAAAAAA=", "AAAAAAAA", "AAAAAA==\n", "AAAA\nAA==", "AAAAAA=\n",
 		"AAAAAB==", // the last four bits must be 0
 		"_____w==", // the URL alphabet
-		"e3069283", // hexadecimal: eight characters too
+		"e3069283", // hexadecimal, which has eight characters too
 		strings.Repeat("A", 1<<20),
 	} {
 		got, err := chunk.DecodeCRC32C(bad)
@@ -104,7 +106,7 @@ func FuzzDecodeCRC32C(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if crc, err := chunk.DecodeCRC32C(s); err == nil && chunk.EncodeCRC32C(crc) != s {
-			t.Errorf("DecodeCRC32C(%q) = %08x, which is written %q", s, crc, chunk.EncodeCRC32C(crc))
+			t.Errorf("DecodeCRC32C(%q) = %08x, which EncodeCRC32C encodes as %q", s, crc, chunk.EncodeCRC32C(crc))
 		}
 	})
 }

@@ -1,41 +1,46 @@
-// Package chunk holds the bytes of an upload: the 256 KiB arithmetic of
-// resumable uploads, sources that can be read again, a window over a stream
-// that cannot, and the CRC32C that Cloud Storage checks objects with.
+// Package chunk reads, splits and hashes the content of an upload. A [Source]
+// is a file that can be read more than once. A [Stream] is a reader that can be
+// read only once. The checksum is CRC32C, with which Cloud Storage checks
+// objects. The unit is the [Quantum] of 256 KiB.
 //
-// # Content that can be read again
+// # Files
 //
-// [Open] a file (or wrap an [io.ReaderAt] with [FromReaderAt]) and give each
-// request its [Source.Body]:
+// Call [Open], and [Source.Body] for each request. For content in memory, call
+// [FromReaderAt] instead of Open.
 //
 //	src, err := chunk.Open("disk.img")
 //	sum := chunk.NewRunning(chunk.Checkpoint{})
 //	body := src.Body(chunk.Range{From: 0, To: src.Size()}, sum)
 //	defer body.Close()
 //
-// The body reads ahead and hashes each byte once, so that disk, checksum and
-// network work at the same time. When the server kept less than was sent,
-// step back with [Running.Rewind] and ask for the next body: the bytes that
-// are sent again are held against the checksums of the first time, and a file
-// that was edited in between is reported as [ErrChanged] instead of being sent.
+// The body reads ahead and hashes while the network sends. If the server
+// committed less than was sent, call [Running.Rewind] with the committed offset
+// and make the next body. The bytes that are sent again are compared with the
+// checksums of the first pass. If the file was edited in between, the error
+// wraps [ErrChanged], and no changed byte is sent.
 //
-// [Source.Settle], called before the first byte is read, makes sure that every
-// later change of the file changes its [Identity], or says why that is not so.
+// Call [Source.Settle] before the first byte is read. It ensures that every
+// later change of the file changes its [Identity], or reports that this cannot
+// be ensured.
 //
-// # Content that cannot
+// # Streams
 //
-// [NewStream] wraps standard input or any other [io.Reader]. [Stream.Next]
-// gives one window at a time, which stays in memory until [Stream.Release]
-// says that the server has committed it.
+// Call [NewStream] for standard input or any other [io.Reader], and
+// [Stream.Next] for each part. A part stays in memory until [Stream.Release] is
+// called.
 //
 // # Guarantees
-//
-//   - Memory is bounded: three buffers of 1 MiB per body, two windows per
-//     stream, four bytes per 256 KiB in a [Running] since its last
+//   - Memory is bounded: three buffers of 1 MiB per [Body], two windows per
+//     Stream, and four bytes per 256 KiB hashed since the last
 //     [Running.Forget].
-//   - One goroutine per [Body] or [Stream] reads the source. It ends with Close,
-//     and that of a stream before Close returns.
-//   - A source that is shorter than it was, or gives other bytes than it gave
-//     before, is an error that wraps [ErrChanged]. A source that cannot be read
-//     is an error that wraps [ErrRead]. No part of a stream is marked last
-//     after an error.
+//   - One goroutine per Body or Stream reads the source. It no longer reads when
+//     Close returns.
+//   - After an error no part of a stream is marked Last.
+//
+// # Errors
+//
+// If a source is shorter than before, or its bytes differ from those of the
+// first pass, the error wraps [ErrChanged]. If a source cannot be read, the
+// error wraps [ErrRead]. If a path does not name a regular file, the error of
+// Open wraps [ErrNotRegular].
 package chunk

@@ -3,17 +3,17 @@ package chunk
 import "errors"
 
 var (
-	// ErrChanged says that the source is not what it was: it is shorter, its
-	// path names another file, or a second reading gave other bytes. What was
-	// uploaded so far must not be completed with it.
+	// ErrChanged means that the source changed: it is shorter, its path names
+	// another file, or its bytes differ from those of the first pass. The
+	// upload must not be completed from it.
 	ErrChanged = errors.New("source changed")
 
-	// ErrRead says that the source could not be read. The cause is wrapped
-	// beside it.
+	// ErrRead means that the source could not be read. The error also wraps the
+	// cause.
 	ErrRead = errors.New("cannot read source")
 
-	// ErrNotRegular says that a path is not a regular file, or one whose size
-	// does not describe its content, so it cannot be opened as a [Source]. Pipes and devices can be uploaded through a
-	// [Stream].
+	// ErrNotRegular means that a path does not name a regular file, or names a
+	// file with more content than its size. It cannot be opened as a [Source].
+	// Use a [Stream] for pipes and devices.
 	ErrNotRegular = errors.New("not a regular file")
 )

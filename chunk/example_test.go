@@ -9,8 +9,9 @@ import (
 	"gcsup/chunk"
 )
 
-// A file of a million bytes is sent in two requests: up to the last boundary,
-// and the tail, which carries the checksum of the whole.
+// This example sends a file of a million bytes in two requests. The first one
+// ends at the last boundary. The second one has the tail and the checksum of
+// the whole file.
 func Example() {
 	content := strings.Repeat("0123456789", 100_000)
 	src := chunk.FromReaderAt(strings.NewReader(content), int64(len(content)))
@@ -19,7 +20,7 @@ func Example() {
 	tail := chunk.LastBoundary(src.Size())
 	for _, r := range []chunk.Range{{From: 0, To: tail}, {From: tail, To: src.Size()}} {
 		body := src.Body(r, sum)
-		n, err := io.Copy(io.Discard, body) // a real program sends it
+		n, err := io.Copy(io.Discard, body) // a program would send it
 		body.Close()
 		if err != nil {
 			fmt.Println(err)
@@ -34,8 +35,9 @@ func Example() {
 	// X-Goog-Hash: crc32c=tppqZw==
 }
 
-// The server has committed less than it was sent. The next body starts there,
-// and hashes what lies between the nearest boundary and that once more.
+// In this example the server commits less than was sent. The next body starts
+// at the committed offset, and hashes the bytes since the boundary before it
+// again.
 func ExampleRunning_Rewind() {
 	content := strings.Repeat("0123456789", 100_000)
 	src := chunk.FromReaderAt(strings.NewReader(content), int64(len(content)))
@@ -58,7 +60,7 @@ func ExampleRunning_Rewind() {
 	// crc32c: tppqZw==
 }
 
-// A stream is cut into windows; the last part is never empty.
+// This example splits a stream into windows. The last part is not empty.
 func ExampleStream() {
 	stdin := strings.NewReader(strings.Repeat("x", 2*chunk.Quantum))
 	s, err := chunk.NewStream(stdin, chunk.Quantum)
@@ -73,7 +75,8 @@ func ExampleStream() {
 			fmt.Println(err)
 			return
 		}
-		// Send part.Bytes(part.From, part.To), and again what is not committed.
+		// Send part.Bytes(part.From, part.To). Send it again from the committed
+		// offset if necessary.
 		fmt.Println(part.Range, "last:", part.Last, "crc32c:", chunk.EncodeCRC32C(part.CRC32C))
 		s.Release()
 		if part.Last {
@@ -85,7 +88,7 @@ func ExampleStream() {
 	// [262144,524288) last: true crc32c: ZX2+eA==
 }
 
-// Pieces that were hashed apart give the checksum of the whole.
+// This example computes a checksum from those of two pieces.
 func ExampleCombine() {
 	hello, world := []byte("hello, "), []byte("world")
 	whole := chunk.Combine(chunk.Update(0, hello), chunk.Update(0, world), int64(len(world)))

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// What the tests need of the unexported parts.
+// Unexported names for the tests of package chunk_test.
 
 var ClockTick = clockTick()
 
 // SetWriteBack replaces fsync.
 func (s *Source) SetWriteBack(f func(*os.File) error) { s.sys.writeBack = f }
 
-// SetClock replaces the clock of the source's file system and its file's times.
+// SetClock replaces the clock of the source's file system and the times of its
+// file.
 func (s *Source) SetClock(local bool, clock, mtime, ctime func() time.Time) {
 	s.sys.clock = func() int64 { return clock().UnixNano() }
 	s.sys.fileSystem = func(*os.File) fileSystem { return fileSystem{local: local} }

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// The file systems whose files this machine's clock stamps, by the magic number
-// in statfs(2): https://man7.org/linux/man-pages/man2/statfs.2.html
+// Magic numbers in statfs(2) of the file systems whose timestamps come from
+// this machine's clock: https://man7.org/linux/man-pages/man2/statfs.2.html
 const (
 	magicBtrfs     = 0x9123683e
 	magicExFAT     = 0x2011bab0
@@ -28,7 +28,7 @@ func fileSystemOf(f *os.File) fileSystem {
 		return fileSystem{}
 	}
 	var st syscall.Statfs_t
-	_ = c.Control(func(fd uintptr) { _ = syscall.Fstatfs(int(fd), &st) }) // a type of 0 is none of these
+	_ = c.Control(func(fd uintptr) { _ = syscall.Fstatfs(int(fd), &st) }) // on an error st.Type is 0, which matches no case
 	switch uint32(st.Type) {
 	case magicTmpfs, magicRamfs, magicHugetlbfs:
 		return fileSystem{local: true, memory: true}

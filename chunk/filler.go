@@ -7,7 +7,8 @@ import (
 	"io/fs"
 )
 
-// filler is the goroutine of a [Stream]: it reads, hashes, and cuts.
+// filler is the goroutine of a [Stream]. It reads, hashes and splits the
+// stream.
 type filler struct {
 	r      io.Reader
 	size   int // of a window
@@ -15,11 +16,11 @@ type filler struct {
 	free   <-chan window
 	stop   <-chan struct{}
 
-	off   int64   // where the next part begins
-	crc   uint32  // of the stream, without the byte held back
-	held  [1]byte // read after a full window, to know whether anything follows
+	off   int64   // start of the next part
+	crc   uint32  // of the stream up to the byte in held
+	held  [1]byte // the byte after a full window, read to know whether the stream continues
 	holds bool
-	err   error // came with the latest bytes of r
+	err   error // returned by r with its latest bytes
 }
 
 func (f *filler) run() {
@@ -33,7 +34,7 @@ func (f *filler) run() {
 		part, err := f.fill(w)
 		select {
 		case <-f.stop:
-			return // whatever fill says, nobody asks any more
+			return // the stream is closed, and no caller waits for the part
 		default:
 		}
 		if err != nil {
@@ -47,7 +48,7 @@ func (f *filler) run() {
 	}
 }
 
-// fill reads the next part. If it fails, the part tells how far it came.
+// fill reads the next part. If it fails, part.To is the offset of the failure.
 func (f *filler) fill(w window) (Part, error) {
 	begin := f.crc
 	w.data, w.marks = w.data[:0], w.marks[:0]
@@ -73,17 +74,17 @@ func (f *filler) fill(w window) (Part, error) {
 		window: w,
 		begin:  begin,
 	}
-	// Only the bare EOF is the end; one that is wrapped is the error of a
-	// reader that met an end too early.
+	// Only a bare io.EOF is the end of the stream. A wrapped io.EOF is a
+	// reader's error for an input that ended too early.
 	if err == io.EOF {
 		part.Last, err = true, nil
 	}
 	return part, err
 }
 
-// room returns data with room for at least one more byte. The first window of
-// a stream grows with its content. The second one is made in one piece, because
-// copying it would need a third for a moment.
+// room returns data with room for at least one more byte. The first window of a
+// stream grows with its content. The second window is allocated at once,
+// because growing it would need the memory of a third during the copy.
 func (f *filler) room(data []byte) []byte {
 	if len(data) < cap(data) {
 		return data
@@ -107,8 +108,8 @@ func (f *filler) hash(w *window, n int) {
 	}
 }
 
-// read returns at least one byte or an error, never both. After Close it
-// returns an error without reading.
+// read returns either at least one byte or an error. After Close it returns an
+// error without reading.
 func (f *filler) read(p []byte) (int, error) {
 	for range maxEmptyReads {
 		select {
@@ -121,7 +122,7 @@ func (f *filler) read(p []byte) (int, error) {
 		}
 		n, err := f.r.Read(p)
 		if n < 0 || n > len(p) {
-			return 0, errors.New("the reader returned an impossible count")
+			return 0, errors.New("the reader returned an invalid count")
 		}
 		f.err = err
 		if n > 0 {

@@ -5,8 +5,9 @@ import (
 	"io/fs"
 )
 
-// Identity tells whether a source is still the one that an upload began with.
-// Fields that the platform does not have are 0. [Source.Settle] makes it reliable.
+// Identity identifies a version of a source, so that a later run can detect a
+// change. Fields that the platform does not have are 0. Call [Source.Settle]
+// first to make it reliable.
 type Identity struct {
 	Size         int64  `json:"size"`           // in bytes
 	ModTimeNS    int64  `json:"mod_time_ns"`    // last change of the content, in ns since 1970
@@ -15,19 +16,19 @@ type Identity struct {
 	Inode        uint64 `json:"inode"`          // the file in that file system
 }
 
-// Change is how two identities differ.
+// Change describes how two identities differ.
 type Change int
 
 const (
-	// Same: nothing that can be seen from outside has changed.
+	// Same means that no field of the identity has changed.
 	Same Change = iota
-	// ChangeTimeOnly: size, modification time and inode are the same, but the
-	// change time is not, after a chmod as well as after an edit whose
-	// modification time was put back. Or the device number is not, which
-	// happens when a file system is mounted again. The bytes tell: read them
-	// again and compare before they are used.
+	// ChangeTimeOnly means that size, modification time and inode are equal,
+	// but the change time or the device number is not. The cause may be
+	// harmless, such as a chmod or a new mount of the file system. It may also
+	// be an edit after which the modification time was restored. Read the bytes
+	// again and compare them before they are used.
 	ChangeTimeOnly
-	// Different: other content or another file.
+	// Different means other content or another file.
 	Different
 )
 
@@ -44,7 +45,7 @@ func (c Change) String() string {
 	return fmt.Sprintf("Change(%d)", int(c))
 }
 
-// Compare tells how b, seen later, differs from a.
+// Compare reports how b, a later identity, differs from a.
 func (a Identity) Compare(b Identity) Change {
 	switch {
 	case a == b:
@@ -55,7 +56,7 @@ func (a Identity) Compare(b Identity) Change {
 	return Different
 }
 
-// newIdentity returns what every platform knows; each adds the rest.
+// newIdentity returns the fields that every platform has.
 func newIdentity(info fs.FileInfo) Identity {
 	return Identity{Size: info.Size(), ModTimeNS: info.ModTime().UnixNano()}
 }

@@ -33,7 +33,7 @@ func TestIdentityCompare(t *testing.T) {
 	}
 }
 
-// The JSON is kept in files between runs, so it must not change.
+// The JSON is stored in files between runs, so that it must not change.
 func TestSavedJSON(t *testing.T) {
 	for _, test := range []struct {
 		value any

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// identify uses the volume serial number and the file index: the device and
-// inode of Windows. The call gives no change time.
+// identify uses the volume serial number as device and the file index as inode.
+// Windows does not return a change time here.
 //
 // https://learn.microsoft.com/en-us/windows/win32/api/fileapi/ns-fileapi-by_handle_file_information
 func identify(f *os.File, info fs.FileInfo) (Identity, error) {

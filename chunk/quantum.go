@@ -3,8 +3,8 @@ package chunk
 import "fmt"
 
 // Quantum is the granularity of resumable uploads, in bytes (256 KiB). Every
-// request but the last must carry a multiple of it, and the server commits
-// multiples of it when a request is cut.
+// request except the last must carry a multiple of it. If a request is cut off,
+// the server commits a multiple of it.
 //
 // https://cloud.google.com/storage/docs/performing-resumable-uploads#chunked-upload
 const Quantum = 256 << 10
@@ -17,10 +17,10 @@ func Floor(n int64) int64 { return n &^ (Quantum - 1) }
 func Ceil(n int64) int64 { return Floor(n + Quantum - 1) }
 
 // LastBoundary returns the greatest multiple of [Quantum] strictly below size,
-// or 0 if there is none. It is where the tail of an object of that size
-// begins: the part, of 1 to Quantum bytes, that goes into a request of its own
-// with the checksum of the whole, because the server reads the X-Goog-Hash
-// header of the final request only. An empty object has an empty tail.
+// or 0 if there is none. The tail of an object of that size starts there. It
+// has 1 to Quantum bytes and is sent in a separate request with the checksum of
+// the whole object, because the server reads the X-Goog-Hash header of the
+// final request only. The tail of an empty object is empty.
 func LastBoundary(size int64) int64 {
 	return Floor(max(size-1, 0))
 }

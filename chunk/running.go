@@ -5,27 +5,27 @@ import (
 	"sync"
 )
 
-// Running is the running CRC32C of a source that is read from front to back,
-// and which can step back. It remembers the CRC32C at every [Quantum] boundary
-// since its base, so after a step back it goes on from an exact position, and
-// it notices when the source then gives other bytes than the first time.
+// Running computes the CRC32C of each prefix of a source, and can step back. It
+// stores the CRC32C at every [Quantum] boundary after its base. After a step
+// back it resumes from a stored position. If the bytes of the second pass
+// differ from those of the first, Write returns an error.
 //
-// One goroutine at a time may write to it; the other methods may be called at
-// the same time, except Rewind, which moves the writer.
+// Only one goroutine at a time may call Write and Rewind. The other methods may
+// be called concurrently.
 type Running struct {
 	mu sync.Mutex
 
-	// Invariant: base.Offset <= at.Offset, and marks has the CRC32C at every
+	// Invariant: base.Offset <= at.Offset, and marks has the CRC32C at each
 	// boundary in (base.Offset, max(at.Offset, top.Offset)], in order.
-	base  Checkpoint // the earliest remembered position
+	base  Checkpoint // the earliest stored position
 	marks []uint32
-	at    Checkpoint // how far it has hashed in this pass
-	top   Checkpoint // how far it had come, at most, when it was last moved
+	at    Checkpoint // the position of the current pass
+	top   Checkpoint // the furthest position of all earlier passes
 	err   error      // the first difference found
 }
 
-// NewRunning returns a Running that begins at base: the zero Checkpoint for the
-// beginning of a source, or a saved one.
+// NewRunning returns a Running that starts at base: the zero Checkpoint for the
+// start of a source, or a saved one.
 func NewRunning(base Checkpoint) *Running {
 	return &Running{base: base, at: base, top: base}
 }
@@ -44,16 +44,16 @@ func (r *Running) Sum() uint32 {
 	return r.at.CRC32C
 }
 
-// Write hashes p. If it comes again to a position that it remembers and the
-// CRC32C is not what it was, it returns an error that wraps [ErrChanged], and
-// so does every later Write.
+// Write hashes p. If the CRC32C at a stored position differs from the stored
+// one, Write returns an error that wraps [ErrChanged], and so does every later
+// Write.
 func (r *Running) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0
 	for r.err == nil && n < len(p) {
-		// Up to the next position at which there is something to remember or
-		// to compare.
+		// Hash up to the next position at which the CRC32C is stored or
+		// compared.
 		stop := Floor(r.at.Offset) + Quantum
 		if r.at.Offset < r.top.Offset {
 			stop = min(stop, r.top.Offset)
@@ -70,7 +70,7 @@ func (r *Running) Write(p []byte) (int, error) {
 	return n, r.err
 }
 
-// remember notes or compares the CRC32C at the current position.
+// remember stores or compares the CRC32C at the current position.
 func (r *Running) remember() {
 	changed := r.at.Offset == r.top.Offset && r.at != r.top
 	if r.at.Offset == Floor(r.at.Offset) {
@@ -82,23 +82,22 @@ func (r *Running) remember() {
 		}
 	}
 	if changed {
-		r.err = fmt.Errorf("second reading: bytes before offset %d are not what they were: %w", r.at.Offset, ErrChanged)
+		r.err = fmt.Errorf("second pass: bytes before offset %d differ from the first pass: %w", r.at.Offset, ErrChanged)
 	}
 }
 
-// boundaries returns how many boundaries lie in (base.Offset, offset].
+// boundaries returns the number of boundaries in (base.Offset, offset].
 func (r *Running) boundaries(offset int64) int {
 	return int((Floor(offset) - Floor(r.base.Offset)) / Quantum)
 }
 
-// Rewind moves to the greatest remembered position at or before offset and
-// returns it. Write goes on from there; what was remembered of later positions
-// stays, for comparison. Usually this is a step back, to what the server has
-// committed. It is a step forward when an earlier Rewind went back further than
-// was needed.
+// Rewind moves to the greatest stored position at or before offset and returns
+// it. Write continues from there. Later positions stay stored for comparison.
+// Usually offset is the committed offset, and Rewind steps back. Rewind steps
+// forward if an earlier Rewind stepped back too far.
 //
-// If offset lies before all that is remembered (see [Running.Forget]), Rewind
-// moves to the earliest remembered position, which is then greater than offset.
+// If offset is before all stored positions (see [Running.Forget]), Rewind moves
+// to the earliest stored position, which is greater than offset.
 func (r *Running) Rewind(offset int64) Checkpoint {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,9 +112,9 @@ func (r *Running) Rewind(offset int64) Checkpoint {
 	return to
 }
 
-// Nearest returns the greatest remembered position at or before offset, and
-// whether there is one. It moves nothing. Such a position is what to save, for
-// another process to go on from with [NewRunning].
+// Nearest returns the greatest stored position at or before offset, or false if
+// there is none. It does not move. Save the position, so that another process
+// can resume from it with [NewRunning].
 func (r *Running) Nearest(offset int64) (Checkpoint, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,17 +132,17 @@ func (r *Running) nearest(offset int64) (Checkpoint, bool) {
 	if r.top.Offset <= offset && r.top.Offset > best.Offset {
 		best = r.top
 	}
-	// Below top this is a second pass, and what it has read since the last
-	// boundary is not compared yet.
+	// Below top this is a second pass, in which the bytes since the last
+	// boundary are not compared yet.
 	if r.at.Offset <= offset && r.at.Offset > best.Offset && r.at.Offset > r.top.Offset {
 		best = r.at
 	}
 	return best, true
 }
 
-// Forget drops what is remembered of positions before the greatest one at or
-// before offset, never past the current position. Committed bytes never need
-// to be sent again, so calling it with each committed offset bounds the memory.
+// Forget drops all stored positions before the greatest one at or before both
+// offset and the current position. Call it with each committed offset to bound
+// the memory: committed bytes are never sent again.
 func (r *Running) Forget(offset int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,7 +150,7 @@ func (r *Running) Forget(offset int64) {
 	if !ok {
 		return
 	}
-	// The front of the array goes when append next grows it.
+	// The next append that grows marks frees the dropped front of the array.
 	r.marks = r.marks[r.boundaries(to.Offset):]
 	r.base = to
 }

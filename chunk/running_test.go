@@ -48,7 +48,7 @@ func TestRunningRewind(t *testing.T) {
 	}{
 		{0, 0, 0, 0},
 		{0, 1, 0, 0},
-		{0, 1, 1, 1}, // the end of what was hashed is remembered too
+		{0, 1, 1, 1}, // the end of the hashed bytes is stored too
 		{0, q - 1, q - 2, 0},
 		{0, q, q - 1, 0},
 		{0, q, q, q},
@@ -61,7 +61,7 @@ func TestRunningRewind(t *testing.T) {
 		{q + 1, q + 1, 4 * q, q + 1},
 		{q + 1, 3 * q, 2*q - 1, q + 1},
 		{q + 1, 3 * q, 2 * q, 2 * q},
-		{q + 1, 3 * q, q, q + 1}, // nothing before the base
+		{q + 1, 3 * q, q, q + 1}, // no position before the base
 		{2 * q, 4 * q, 0, 2 * q},
 		{2 * q, 4 * q, 3*q + 1, 3 * q},
 	} {
@@ -87,15 +87,15 @@ func TestRunningRewind(t *testing.T) {
 	}
 }
 
-// Going back too far is no loss: what was hashed before is still known, so the
-// writer can be moved forward without reading.
+// After a step back that is too far, Rewind can step forward without reading,
+// because the checksums are still stored.
 func TestRunningRewindForward(t *testing.T) {
 	data := content(4 * q)
 	r := chunk.NewRunning(chunk.Checkpoint{})
 	write(t, r, data[:3*q+5])
 	r.Rewind(0)
 	write(t, r, data[:10])
-	// What a second pass has read since a boundary is not compared yet.
+	// The bytes since the boundary are not compared yet in the second pass.
 	if got, _ := r.Nearest(10); got != at(data, 0) {
 		t.Errorf("Nearest(10) in the second pass = %v, want the beginning", got)
 	}
@@ -113,8 +113,8 @@ func TestRunningChanged(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		to, back int64 // first pass, then rewind
-		edit     int64 // the byte that is another one the second time
-		seenAt   int64 // where it is noticed, -1 if it is new
+		edit     int64 // offset of the byte that differs in the second pass
+		seenAt   int64 // offset at which Write fails; -1 if the first pass did not reach the byte
 	}{
 		{"first byte", 4 * q, 0, 0, q},
 		{"last byte of a quantum", 4 * q, q, 2*q - 1, 2 * q},
@@ -146,7 +146,7 @@ func TestRunningChanged(t *testing.T) {
 			if _, again := r.Write(data[:1]); again != err {
 				t.Errorf("later Write = %v, want the same error", again)
 			}
-			// What can be saved is what was hashed the first time.
+			// Nearest returns a position of the first pass.
 			if got, ok := r.Nearest(test.seenAt); !ok || got != at(data, test.seenAt) {
 				t.Errorf("Nearest = %v, %v, want %v", got, ok, at(data, test.seenAt))
 			}
@@ -175,7 +175,7 @@ func TestRunningForget(t *testing.T) {
 		r.Rewind(test.rewind)
 		r.Forget(test.forget)
 		if _, ok := r.Nearest(test.earliest - 1); ok {
-			t.Errorf("%v: still remembers something before %d", test, test.earliest)
+			t.Errorf("%v: a position before %d is still stored", test, test.earliest)
 		}
 		for offset := test.earliest; offset <= test.to; offset = chunk.Floor(offset) + q {
 			if got, ok := r.Nearest(offset); !ok || got != at(data, offset) {
@@ -192,7 +192,8 @@ func TestRunningForget(t *testing.T) {
 	}
 }
 
-// A Running against the dumbest implementation there is: hash everything anew.
+// A Running is compared with the simplest implementation, which hashes every
+// prefix from the start.
 func TestRunningRandom(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -238,7 +239,8 @@ func TestRunningRandom(t *testing.T) {
 	}
 }
 
-// Forgetting what is committed keeps the memory of a long upload constant.
+// If Forget is called with each committed offset, the memory of a long upload
+// is constant.
 func TestRunningForgetAllocatesNothingInTheLongRun(t *testing.T) {
 	r := chunk.NewRunning(chunk.Checkpoint{})
 	p := make([]byte, q)
@@ -246,7 +248,7 @@ func TestRunningForgetAllocatesNothingInTheLongRun(t *testing.T) {
 		r.Write(p)
 		r.Forget(r.Offset() - 2*q)
 	})
-	if allocs > 1 { // a few words now and then, when append moves to a new array
+	if allocs > 1 { // append allocates a few words when it moves to a new array
 		t.Errorf("%v allocations per quantum, want at most 1", allocs)
 	}
 }

@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	// maxTickWait bounds the time that Settle waits for the clock of a file
+	// maxTickWait is the longest time that Settle waits for the clock of a file
 	// system.
 	maxTickWait = 3 * time.Second
 
-	// serverSkew is by how much the clock of a file server may be behind ours.
+	// serverSkew is how far the clock of a file server may be behind the local
+	// clock.
 	serverSkew = time.Minute
 
-	// settleTries is how often Settle looks at a file that changes all the time.
+	// settleTries is how often Settle checks a file that keeps changing.
 	settleTries = 3
 )
 
-// clockTick is the longest step of the clock that kernels stamp files with: on
+// clockTick returns the longest step of the kernel's clock for file times: on
 // Linux 1 to 10 ms (CONFIG_HZ), on Windows 15.6 ms.
 func clockTick() time.Duration {
 	if runtime.GOOS == "windows" {
@@ -30,50 +31,51 @@ func clockTick() time.Duration {
 	return 10 * time.Millisecond
 }
 
-// system is what a Source asks the operating system. Tests replace parts of it.
+// system has the operating system calls of a Source. Tests replace them.
 type system struct {
-	clock      func() (unixNano int64) // that files are stamped with
+	clock      func() (unixNano int64) // the clock for file times
 	identify   func(*os.File, fs.FileInfo) (Identity, error)
-	writeBack  func(*os.File) error // fsync, also if the file is open for reading
+	writeBack  func(*os.File) error // fsync, even if the file is open for reading only
 	fileSystem func(*os.File) fileSystem
 }
 
 var realSystem = system{clock: fileClock, identify: identify, writeBack: writeBack, fileSystem: fileSystemOf}
 
-// fileSystem is what matters here of the kind of a file system.
+// fileSystem describes the type of a file system.
 type fileSystem struct {
-	local  bool // this machine's clock stamps the files
-	memory bool // pages are never written back, so stores to them never change a time
+	local  bool // file times come from this machine's clock
+	memory bool // pages are never written back, so that stores to them never change a time
 }
 
-// Settled is what [Source.Settle] found out about a file.
+// Settled is the result of [Source.Settle].
 type Settled struct {
 	Identity Identity
 
-	// Unsynced says that the pages of the file cannot be written back: a store
-	// through a shared mapping may leave the identity as it is. Compare the
-	// bytes before what was sent of them is used again.
+	// Unsynced reports that the pages of the file cannot be written back. A
+	// store through a shared mapping may not change the identity. To resume an
+	// upload, compare the bytes first.
 	Unsynced bool
 
-	// Racy says that a change may leave the identity as it is, because the
-	// clock of the file system has not passed the times of the file. Compare
-	// the bytes before what was sent of them is used again, and at the end.
+	// Racy reports that a change may not change the identity, because the clock
+	// of the file system has not passed the times of the file. To resume an
+	// upload, compare the bytes first. Compare them at the end too.
 	Racy bool
 }
 
-// Settle makes sure that every later change of the content changes the identity,
-// as far as that is possible, and returns the identity. Call it before the
-// first byte is read.
+// Settle returns the identity of the source, and ensures as far as possible
+// that every later change of the content changes the identity. Call it before
+// the first byte is read.
 //
-// Two kinds of changes leave the times of a file as they are. A store through a
-// shared mapping changes them only if it makes a clean page dirty, so Settle has
-// the dirty pages written back (fsync). A second change in the same tick of the
-// file system's clock gives the same times again, so Settle waits until the
-// tick is over, for 3 seconds at most.
+// Two kinds of changes do not change the times of a file. A store through a
+// shared mapping changes them only if it makes a clean page dirty. Settle
+// therefore writes the dirty pages back (fsync). A second change in the same
+// tick of the file system's clock sets the same times again. Settle therefore
+// waits until the tick ends, for at most 3 seconds.
 //
-// The error wraps [ErrChanged] if the file changes all the while, [ErrRead] if
-// the pages cannot be written, or the cause of ctx. When ctx is done, Settle
-// returns at once, even if the file system hangs; the source may be closed then.
+// The error wraps [ErrChanged] if the file keeps changing, [ErrRead] if the
+// pages cannot be written, or the cause of ctx. When ctx is done, Settle
+// returns at once, even if the file system hangs. The source may be closed
+// then.
 func (s *Source) Settle(ctx context.Context) (Settled, error) {
 	if s.file == nil {
 		return Settled{Identity: Identity{Size: s.size}}, nil
@@ -84,7 +86,8 @@ func (s *Source) Settle(ctx context.Context) (Settled, error) {
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		// An *os.File that is closed during a call stays open until it ends.
+		// An *os.File that is closed during a call stays open until the call
+		// ends.
 		settled, err := s.settle(ctx)
 		done <- outcome{settled, err}
 	}()
@@ -113,7 +116,8 @@ func (s *Source) settle(ctx context.Context) (Settled, error) {
 				return Settled{}, fmt.Errorf("settle: %w", err)
 			}
 		}
-		// After the wait: a store in the same tick may have made a page dirty.
+		// Write back after the wait: a store in the same tick may have made a
+		// page dirty.
 		switch err := s.sys.writeBack(s.file); {
 		case err == nil:
 		case refused(err):
@@ -128,24 +132,24 @@ func (s *Source) settle(ctx context.Context) (Settled, error) {
 	if err != nil {
 		return Settled{}, err
 	}
-	return Settled{}, fmt.Errorf("settle: %s is being written to: %w", s.path, ErrChanged)
+	return Settled{}, fmt.Errorf("settle: %s keeps changing: %w", s.path, ErrChanged)
 }
 
-// Racy reports whether a change right now could leave the identity as it is,
-// because it would fall into the same tick of the file system's clock.
+// Racy reports whether a change right now may not change the identity, because
+// it is in the same tick of the file system's clock.
 func (s *Source) Racy(id Identity) bool {
 	if s.file == nil {
 		return false
 	}
 	now := s.sys.clock()
-	// The kind of the file system matters for a young file only.
+	// The type of the file system matters only if the file changed recently.
 	return tickLeft(id, now, false) > 0 && tickLeft(id, now, s.sys.fileSystem(s.file).local) > 0
 }
 
-// tickLeft returns for how long a change at now, or later, may still get the times
-// that id has. The clock of a server may differ from the local one by more than
-// a tick. But it has not been before the times of the file since id was
-// taken, so a whole tick from now on is enough.
+// tickLeft returns how long after now a change may still get the times of id.
+// The clock of a server may differ from the local clock by more than a tick.
+// But it was not before the times of the file when id was taken, so that a
+// whole tick from now is enough.
 func tickLeft(id Identity, now int64, local bool) time.Duration {
 	tick := granularity(id)
 	age := time.Duration(now - max(id.ModTimeNS, id.ChangeTimeNS))
@@ -158,9 +162,9 @@ func tickLeft(id Identity, now int64, local bool) time.Duration {
 	return max(tick-age, tick)
 }
 
-// granularity returns the longest tick with which the times of id may have been
-// made. Times of whole seconds are those of ext3 with small inodes (1 s) and of
-// FAT (2 s), or chance.
+// granularity returns the longest tick that is consistent with the times of id.
+// ext3 with small inodes has a tick of 1 s, FAT of 2 s. Other file systems have
+// times of whole seconds only by chance.
 func granularity(id Identity) time.Duration {
 	const second = int64(time.Second)
 	divides := func(step int64) bool { return id.ModTimeNS%step == 0 && id.ChangeTimeNS%step == 0 }

@@ -10,7 +10,8 @@ import (
 
 func fileClock() int64 { return time.Now().UnixNano() }
 
-// writeBack is refused: Windows flushes only files that are open for writing.
+// writeBack is not supported: Windows flushes only files that are open for
+// writing.
 //
 // https://learn.microsoft.com/en-us/windows/win32/api/fileapi/nf-fileapi-flushfilebuffers
 func writeBack(*os.File) error { return errors.ErrUnsupported }

@@ -11,16 +11,16 @@ import (
 	"gcsup/chunk"
 )
 
-// A change right after Settle shows in the identity, whatever the steps of the
-// clock that stamps the file.
+// A change right after Settle changes the identity, for any step of the file
+// system's clock.
 func TestSettleShowsTheNextChange(t *testing.T) {
 	path := file(t, content(10))
 	for _, step := range []time.Duration{time.Nanosecond, 4 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 2 * time.Second} {
-		for _, skew := range []time.Duration{0, 300 * time.Millisecond, 30 * time.Second} { // by which a server is behind
+		for _, skew := range []time.Duration{0, 300 * time.Millisecond, 30 * time.Second} { // by which the server's clock is behind
 			for _, after := range []time.Duration{0, 1, 3 * time.Millisecond, 999 * time.Millisecond, 1999 * time.Millisecond} {
 				synctest.Test(t, func(t *testing.T) {
 					clock := func() time.Time { return time.Now().Add(-skew).Truncate(step) }
-					time.Sleep(150*time.Millisecond + after) // not a whole second, which could be a step of two
+					time.Sleep(150*time.Millisecond + after) // not a whole second, which could be a tick of two seconds
 					stamp := clock()
 					stamped := func() time.Time { return stamp }
 					s := open(t, path)
@@ -85,8 +85,8 @@ func TestSettleWaits(t *testing.T) {
 	}
 }
 
-// A file of a real file system that was not changed in the last milliseconds is
-// settled at once.
+// On a real file system, Settle does not wait for a file that did not change in
+// the last milliseconds.
 func TestSettleOfAnOldFile(t *testing.T) {
 	s := open(t, file(t, content(10)))
 	if err := waitUntilOld(s); err != nil {
@@ -104,7 +104,7 @@ func TestSettleOfAnOldFile(t *testing.T) {
 	})
 }
 
-// waitUntilOld returns when the times of a new file are past.
+// waitUntilOld waits until the clock has passed the times of a new file.
 func waitUntilOld(s *chunk.Source) error {
 	for {
 		id, err := s.Identity()
@@ -135,14 +135,14 @@ func TestSettleWhileTheFileChanges(t *testing.T) {
 				t.Errorf("%d changes: error = %v, want %v", tt.changes, err, tt.want)
 			}
 			if err == nil && settled.Identity != identity(t, s) {
-				t.Errorf("%d changes: Settle = %+v, which is not the last identity", tt.changes, settled)
+				t.Errorf("%d changes: Settle = %+v, want the last identity", tt.changes, settled)
 			}
 		})
 	}
 }
 
-// A file system that hangs does not delay a cancellation, after which the file is
-// closed.
+// A file system that hangs does not delay a cancellation, after which the
+// caller closes the file.
 func TestSettleCancelledWhileFsyncHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, file(t, content(10)))
@@ -182,7 +182,7 @@ func TestSettleCancelledWhileItWaits(t *testing.T) {
 	})
 }
 
-// What is not a file does not change.
+// A source without a file does not change.
 func TestSettleOfAReaderAt(t *testing.T) {
 	s := chunk.FromReaderAt(nil, 7)
 	settled, err := s.Settle(t.Context())
@@ -191,8 +191,9 @@ func TestSettleOfAReaderAt(t *testing.T) {
 	}
 }
 
-// The same with the clock and the file system of this machine. TMPDIR=DIR chooses
-// another file system; one with steps of seconds takes as long.
+// A write after Settle changes the identity, with the clock and the file system
+// of this machine. Set TMPDIR=DIR for another file system. A file system with a
+// tick of seconds makes the test take that long.
 func TestSettleShowsTheNextWriteHere(t *testing.T) {
 	path := file(t, content(10))
 	s := open(t, path)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// fileClock asks the system, because the times of files are real even if those of
-// package time are not (testing/synctest).
+// fileClock returns the system's time, because the clock of package time is
+// fake in a test with testing/synctest, and file times are not.
 func fileClock() int64 {
 	var tv syscall.Timeval
 	if err := syscall.Gettimeofday(&tv); err != nil {
@@ -20,8 +20,8 @@ func fileClock() int64 {
 	return tv.Nano()
 }
 
-// writeBack is fsync(2). [os.File.Sync] also flushes the cache of the drive on
-// macOS, which takes long and is of no use here.
+// writeBack calls fsync(2). On macOS, [os.File.Sync] would also flush the cache
+// of the drive, which is slow and not needed.
 func writeBack(f *os.File) error {
 	c, err := f.SyscallConn()
 	if err != nil {
@@ -39,8 +39,8 @@ func writeBack(f *os.File) error {
 	return err
 }
 
-// refused reports whether a file system has no fsync for a file that is open for
-// reading.
+// refused reports whether err means that the file system does not support fsync
+// for a file that is open for reading.
 func refused(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) ||
 		errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EROFS)

@@ -33,8 +33,8 @@ func mapped(t *testing.T, path string) []byte {
 	return m
 }
 
-// A store to a page that is dirty changes no time of the file. After Settle no
-// page is.
+// A store to a dirty page changes no time of the file. After Settle no page is
+// dirty.
 func TestSettleShowsAStoreToADirtyPage(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("checked on Linux only")
@@ -53,7 +53,7 @@ func TestSettleShowsAStoreToADirtyPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if settled.Unsynced {
-		t.Skip("no fsync here")
+		t.Skip("the file system does not support fsync")
 	}
 	m[0]++
 	if got := settled.Identity.Compare(identity(t, s)); got != chunk.Different {
@@ -64,7 +64,7 @@ func TestSettleShowsAStoreToADirtyPage(t *testing.T) {
 // The pages of a file in memory are never written back.
 func TestSettleOnTmpfs(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("of Linux")
+		t.Skip("Linux only")
 	}
 	dir, err := os.MkdirTemp("/dev/shm", "gcsup")
 	if err != nil {
@@ -80,7 +80,7 @@ func TestSettleOnTmpfs(t *testing.T) {
 	}
 }
 
-// A file system without fsync is no error; a disk that fails is one.
+// A file system without fsync is no error. A disk failure is an error.
 func TestSettleFsyncErrors(t *testing.T) {
 	for _, tt := range []struct {
 		err  error

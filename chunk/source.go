@@ -10,22 +10,22 @@ import (
 	"path/filepath"
 )
 
-// Source is content that can be read again, at any offset and as often as an
-// upload needs. Its methods may be called from several goroutines.
+// Source is content that can be read at any offset and more than once. It is
+// safe for concurrent use.
 type Source struct {
 	r    io.ReaderAt
 	size int64
 	file *os.File // nil for FromReaderAt
-	path string   // absolute, so that a change of directory does not matter
+	path string   // absolute, because the working directory may change
 	sys  system   // for file
 }
 
-// Open opens the regular file at path. Anything else gives an error that wraps
-// [ErrNotRegular] and says what to do; a named pipe is refused without waiting
-// for its writer. So does a file that has more content than its size, as those of
-// /proc have.
+// Open opens the regular file at path. For anything else it returns an error
+// that wraps [ErrNotRegular] and describes what to do. It does the same for a
+// file with more content than its size, such as those in /proc. Open never
+// blocks on a named pipe.
 func Open(path string) (*Source, error) {
-	// Before the file is opened, because opening a FIFO blocks.
+	// Check before the file is opened, because opening a FIFO blocks.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func Open(path string) (*Source, error) {
 }
 
 func fromFile(f *os.File, path string) (*Source, error) {
-	// Again, because the path may name something else by now.
+	// Check again, because the path may name another file now.
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -83,9 +83,10 @@ func checkRegular(path string, mode fs.FileMode) error {
 	return fmt.Errorf("open %s: %w but %s", path, ErrNotRegular, what)
 }
 
-// checkSize refuses a file that goes on after its size. The files of /proc have
-// size 0 and content, and so have some of FUSE. A file that is being written to
-// has another size by then, and that is for [Source.Identity] to show.
+// checkSize returns an error if the file has content after its size. The files
+// of /proc and some of FUSE have size 0 and content. A file that is being
+// written to is accepted: its size has changed, which [Source.Identity]
+// reports.
 func checkSize(f *os.File, path string, info fs.FileInfo) error {
 	switch n, err := f.ReadAt(make([]byte, 1), info.Size()); {
 	case n > 0:
@@ -104,9 +105,9 @@ func checkSize(f *os.File, path string, info fs.FileInfo) error {
 	return fmt.Errorf("open %s: %w but a file with more content than its size of %d bytes: upload it as a stream", path, ErrNotRegular, info.Size())
 }
 
-// FromReaderAt returns the first size bytes of r as a Source. The caller
-// promises that r always gives the same bytes. All of its identity is the size.
-// It panics if size is negative.
+// FromReaderAt returns the first size bytes of r as a Source. r must always
+// return the same bytes. The identity of the Source has only the size.
+// FromReaderAt panics if size is negative.
 func FromReaderAt(r io.ReaderAt, size int64) *Source {
 	if size < 0 {
 		panic(fmt.Sprintf("chunk: FromReaderAt: negative size %d", size))
@@ -114,13 +115,12 @@ func FromReaderAt(r io.ReaderAt, size int64) *Source {
 	return &Source{r: r, size: size}
 }
 
-// Size returns the number of bytes in the source, as it was opened.
+// Size returns the number of bytes in the source when it was opened.
 func (s *Source) Size() int64 { return s.size }
 
-// Identity returns the identity of the open file as it is now. If the path
-// meanwhile names another file (it was replaced by a rename), the error wraps
-// [ErrChanged]. A file that was removed is still there as long as it is open,
-// and no change.
+// Identity returns the current identity of the open file. If the path now names
+// another file, as after a rename, the error wraps [ErrChanged]. If the file
+// was removed, there is no error, because the open file still exists.
 func (s *Source) Identity() (Identity, error) {
 	if s.file == nil {
 		return Identity{Size: s.size}, nil
@@ -129,9 +129,9 @@ func (s *Source) Identity() (Identity, error) {
 	if err != nil {
 		return Identity{}, fmt.Errorf("identity: %w: %w", ErrRead, err)
 	}
-	// An error here (removed, no access any more) shows no other file.
+	// An error of os.Stat does not mean that the path names another file.
 	if now, err := os.Stat(s.path); err == nil && !os.SameFile(info, now) {
-		return Identity{}, fmt.Errorf("identity: another file has taken the place of %s: %w", s.path, ErrChanged)
+		return Identity{}, fmt.Errorf("identity: %s was replaced by another file: %w", s.path, ErrChanged)
 	}
 	id, err := s.sys.identify(s.file, info)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Source) Identity() (Identity, error) {
 	return id, nil
 }
 
-// ReadAt implements [io.ReaderAt]. The source ends at [Source.Size], also when
+// ReadAt implements [io.ReaderAt]. The source ends at [Source.Size], even if
 // the file has grown.
 func (s *Source) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
@@ -160,7 +160,8 @@ func (s *Source) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// readFull fills p from off, and says what a failure means for an upload.
+// readFull fills p from off. Its error wraps ErrChanged if the source is too
+// short, and ErrRead if it cannot be read.
 func (s *Source) readFull(p []byte, off int64) error {
 	n, err := s.ReadAt(p, off)
 	switch {
@@ -173,12 +174,12 @@ func (s *Source) readFull(p []byte, off int64) error {
 	return fmt.Errorf("read: at byte %d: %w: %w", off+int64(n), ErrRead, err)
 }
 
-// Hash reads the source from c to the offset to and returns the checkpoint
-// there. Nothing is read if to is c.Offset. The errors wrap [ErrChanged] if the
-// source ends before, [ErrRead] if it cannot be read, or the cause of ctx.
+// Hash reads the source from c to the offset to and returns the checkpoint at
+// to. The error wraps [ErrChanged] if the source ends before to, [ErrRead] if
+// the source cannot be read, or the cause of ctx.
 func (s *Source) Hash(ctx context.Context, c Checkpoint, to int64) (Checkpoint, error) {
 	if c.Offset < 0 || to < c.Offset {
-		return Checkpoint{}, fmt.Errorf("hash: no range from %d to %d", c.Offset, to)
+		return Checkpoint{}, fmt.Errorf("hash: invalid range from %d to %d", c.Offset, to)
 	}
 	buf := buffers.Get().(*buffer)
 	defer buffers.Put(buf)

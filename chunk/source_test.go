@@ -16,7 +16,7 @@ import (
 	"gcsup/chunk"
 )
 
-// file returns the path of a new file with that content.
+// file returns the path of a new file with the given content.
 func file(t testing.TB, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "source")
@@ -81,7 +81,7 @@ func TestSourceIsAReaderAt(t *testing.T) {
 	}
 }
 
-// The source is what was there when it was opened, not what is appended.
+// The source does not include bytes that are appended after it was opened.
 func TestSourceEndsAtItsSize(t *testing.T) {
 	data := content(10)
 	path := file(t, data)
@@ -94,7 +94,7 @@ func TestSourceEndsAtItsSize(t *testing.T) {
 		t.Errorf("ReadAt = %d, %v, want 10, io.EOF", n, err)
 	}
 	if id := identity(t, s); id.Size != 14 {
-		t.Errorf("Identity().Size = %d, want 14, which tells that it has grown", id.Size)
+		t.Errorf("Identity().Size = %d, want 14, which shows that the file has grown", id.Size)
 	}
 	wrapped := chunk.FromReaderAt(bytes.NewReader(append(data, "more"...)), 10)
 	if n, err := wrapped.ReadAt(p, 4); n != 6 || err != io.EOF {
@@ -124,7 +124,7 @@ func TestSourceIdentityChanges(t *testing.T) {
 	if got := was.Compare(identity(t, s)); got != chunk.Same {
 		t.Errorf("Compare of the same file = %v, want %v", got, chunk.Same)
 	}
-	// By more than the steps of any file system.
+	// The change is larger than the tick of any file system.
 	if err := os.Chtimes(path, time.Time{}, time.Unix(0, was.ModTimeNS+int64(time.Minute))); err != nil {
 		t.Fatal(err)
 	}
@@ -192,11 +192,11 @@ type readerAtFunc func([]byte, int64) (int, error)
 
 func (f readerAtFunc) ReadAt(p []byte, off int64) (int, error) { return f(p, off) }
 
-// A file with content and without a size used to become an empty object.
+// A file with content and a size of 0 would become an empty object.
 func TestOpenRefusesContentPastTheSize(t *testing.T) {
 	const path = "/proc/version"
 	if info, err := os.Stat(path); err != nil || info.Size() != 0 {
-		t.Skipf("%s is no file of size 0 here", path)
+		t.Skipf("%s is not a file of size 0", path)
 	}
 	_, err := chunk.Open(path)
 	if !errors.Is(err, chunk.ErrNotRegular) || !strings.Contains(err.Error(), "as a stream") {
@@ -204,7 +204,7 @@ func TestOpenRefusesContentPastTheSize(t *testing.T) {
 	}
 }
 
-// A file that is empty, or ends at its size, is opened, even while it grows.
+// Open accepts a file that is empty or ends at its size, even while it grows.
 func TestOpenWhileAFileGrows(t *testing.T) {
 	path := file(t, nil)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)

@@ -14,7 +14,8 @@ import (
 	"gcsup/chunk"
 )
 
-// Nobody ever opens the other end: if Open did more than look, it would hang.
+// No process opens the other end, so that Open would hang if it opened the
+// pipe.
 func TestOpenNamedPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -22,12 +23,13 @@ func TestOpenNamedPipe(t *testing.T) {
 	}
 	_, err := chunk.Open(path)
 	if !errors.Is(err, chunk.ErrNotRegular) || !strings.Contains(err.Error(), "stream") {
-		t.Errorf("Open = %v, want ErrNotRegular that says what to do", err)
+		t.Errorf("Open = %v, want ErrNotRegular and what to do", err)
 	}
 }
 
 func TestOpenSocket(t *testing.T) {
-	// Relative, because the path of a socket may have 104 bytes at most.
+	// The path is relative, because the path of a socket may have at most 104
+	// bytes.
 	t.Chdir(t.TempDir())
 	l, err := net.Listen("unix", "socket")
 	if err != nil {
@@ -48,9 +50,9 @@ func TestSourceFollowsALink(t *testing.T) {
 	}
 	s := open(t, link)
 	if identity(t, s) != identity(t, open(t, path)) {
-		t.Error("a link has another identity than its file")
+		t.Error("the identities of a link and its file differ")
 	}
-	// Pointing the link elsewhere is a change.
+	// A link that points to another file is a change.
 	other := file(t, data)
 	if err := os.Remove(link); err != nil {
 		t.Fatal(err)
@@ -63,8 +65,8 @@ func TestSourceFollowsALink(t *testing.T) {
 	}
 }
 
-// waitForChangeTime waits until a change gets another change time than that of
-// was: the clock of a file system moves in steps of some milliseconds.
+// waitForChangeTime waits until a change gets another change time than was,
+// because the clock of a file system has ticks of some milliseconds.
 func waitForChangeTime(t *testing.T, was chunk.Identity) {
 	t.Helper()
 	path := file(t, nil)
@@ -82,7 +84,8 @@ func TestSourceReplaced(t *testing.T) {
 	s := open(t, "source")
 	was := identity(t, s)
 
-	// The path is remembered as it was, whatever the current directory is now.
+	// The source stores an absolute path, so that a change of the working
+	// directory has no effect.
 	t.Chdir(t.TempDir())
 
 	path := filepath.Join(dir, "source")

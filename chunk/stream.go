@@ -11,41 +11,42 @@ import (
 
 const (
 	defaultWindow = 16 << 20
-	// maxEmptyReads is how often in a row a reader may give neither bytes nor
-	// an error, as in package bufio.
+	// maxEmptyReads is how often in a row a reader may return 0 bytes and no
+	// error, as in package bufio.
 	maxEmptyReads = 100
 )
 
-// Stream cuts a reader that cannot be read again into parts, and keeps each in
-// memory until the server has committed it. While one part is in flight, the
-// next one fills in a goroutine. The first Next starts it, and it ends with the
-// stream.
+// Stream splits a reader that can be read only once into parts. It keeps each
+// part in memory until the server has committed it. While one part is in
+// flight, a goroutine reads the next one. The first Next starts the goroutine.
 //
-// Next and Release are for one goroutine; Close may be called from any.
+// Next and Release must be called from one goroutine. Close may be called from
+// any.
 type Stream struct {
 	filler *filler
-	filled chan filled   // in order; ends with the last part or an error
+	filled chan filled   // parts in order; the last message is the last part or an error
 	free   chan window   // windows to fill
 	stop   chan struct{} // closed by Close
-	done   chan struct{} // closed when the goroutine has ended
-	cur    *Part         // from Next, until Release
-	end    error         // what Next returns after the last part
+	done   chan struct{} // closed when the goroutine ends
+	cur    *Part         // returned by Next and not released
+	end    error         // returned by Next after the last part
 
 	mu      sync.Mutex
-	started bool // the goroutine was
+	started bool // the goroutine was started
 	closed  bool
 }
 
-// windows is how many a stream has: one in flight, one that fills.
+// windows is the number of windows of a stream: one in flight, and one that is
+// being filled.
 const windows = 2
 
 // window is the memory of a part. It is allocated as it is filled.
 type window struct {
 	data  []byte
-	marks []uint32 // CRC32C of the stream after each whole quantum of data
+	marks []uint32 // CRC32C of the stream at the end of each whole quantum of data
 }
 
-// filled is a part or the reason why there is none.
+// filled is a part, or the error that ended the stream.
 type filled struct {
 	part Part
 	err  error
@@ -54,15 +55,15 @@ type filled struct {
 // Part is a piece of a stream. It is valid until [Stream.Release].
 type Part struct {
 	Range         // within the stream
-	Last   bool   // nothing follows: the stream has Range.To bytes in all
+	Last   bool   // the part ends the stream, which has Range.To bytes
 	CRC32C uint32 // of the whole stream up to Range.To
 
 	window
 	begin uint32 // CRC32C of the stream up to Range.From
 }
 
-// Bytes returns the bytes [from, to), offsets in the stream, without copying
-// them. It panics if they are not inside the part.
+// Bytes returns the bytes [from, to) without copying them. from and to are
+// offsets in the stream. Bytes panics if they are not inside the part.
 func (p Part) Bytes(from, to int64) []byte {
 	if from < p.From || to < from || to > p.To {
 		panic(fmt.Sprintf("chunk: Part.Bytes: %v is not inside %v", Range{from, to}, p.Range))
@@ -70,14 +71,14 @@ func (p Part) Bytes(from, to int64) []byte {
 	return p.data[from-p.From : to-p.From : to-p.From]
 }
 
-// Checkpoint returns the CRC32C of the stream up to offset, to compare with
-// what the server says about the bytes that it holds. It hashes less than one
-// [Quantum]. It panics if offset is neither inside the part nor its end.
+// Checkpoint returns the CRC32C of the stream up to offset, to compare it with
+// the server's. It hashes less than one [Quantum]. It panics if offset is
+// outside the part; the end of the part is allowed.
 func (p Part) Checkpoint(offset int64) Checkpoint {
 	if offset < p.From || offset > p.To {
 		panic(fmt.Sprintf("chunk: Part.Checkpoint: %d is not inside %v", offset, p.Range))
 	}
-	// A part begins at a boundary, because windows are whole quanta.
+	// A part starts at a boundary, because a window is a multiple of Quantum.
 	crc, boundary := p.begin, Floor(offset)
 	if boundary > p.From {
 		crc = p.marks[(boundary-p.From)/Quantum-1]
@@ -85,13 +86,14 @@ func (p Part) Checkpoint(offset int64) Checkpoint {
 	return Checkpoint{offset, Update(crc, p.Bytes(boundary, offset))}
 }
 
-// NewStream returns a stream that cuts r into parts of window bytes: a multiple
-// of [Quantum], or 0 for 16 MiB. It keeps at most two windows in memory; a
-// stream shorter than a window takes memory in proportion to its length.
+// NewStream returns a stream that splits r into parts of window bytes. window
+// must be a multiple of [Quantum]; 0 means 16 MiB. The stream keeps at most two
+// windows in memory. The memory of a stream that is shorter than a window is
+// proportional to its length.
 //
-// Nothing is read before the first [Stream.Next]. From then until
-// [Stream.Close] has returned, only the stream may read from r. The caller must
-// close the stream.
+// The stream does not read from r before the first [Stream.Next]. From then
+// until [Stream.Close] has returned, only the stream may read from r. The
+// caller must close the stream.
 func NewStream(r io.Reader, window int) (*Stream, error) {
 	if window == 0 {
 		window = defaultWindow
@@ -100,7 +102,7 @@ func NewStream(r io.Reader, window int) (*Stream, error) {
 		return nil, fmt.Errorf("stream: a window of %d bytes is not a positive multiple of %d (256 KiB)", window, Quantum)
 	}
 	s := &Stream{
-		// Each message stands for a window, so sending one never waits.
+		// Each message uses a window, so that sending never blocks.
 		filled: make(chan filled, windows),
 		free:   newWindows(),
 		stop:   make(chan struct{}),
@@ -110,7 +112,7 @@ func NewStream(r io.Reader, window int) (*Stream, error) {
 	return s, nil
 }
 
-// start starts the goroutine, unless that was done or the stream is closed.
+// start starts the goroutine, unless it was started or the stream is closed.
 func (s *Stream) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,17 +134,18 @@ func newWindows() chan window {
 	return free
 }
 
-// Next waits until the next part is known in full, and returns it: exactly one
-// window, if at least one more byte follows, or else the rest, marked Last. So
-// the last part has 1 to window bytes, and only an empty stream has a last part
-// of none. There is always something left for the request that carries the
-// total and the checksum of the whole.
+// Next waits for the next part and returns it. A part that is not Last has
+// exactly one window of bytes, and at least one more byte follows it. The Last
+// part has 1 to window bytes; only an empty stream has an empty Last part. The
+// final request of an upload, with the total and the checksum of the object,
+// therefore always has the last bytes.
 //
-// Until Release, Next returns the same part again. After the last part is
-// released it returns [io.EOF]. If the reader fails, Next returns, from there
-// on, an error that wraps [ErrRead] and the cause: what was read since the part
-// before is not given out, and no part is ever marked Last. After Close the
-// error wraps [fs.ErrClosed]; when ctx is done, the cause of ctx.
+// Until Release is called, Next returns the same part again. After the Last
+// part is released, Next returns [io.EOF]. If the reader fails, Next returns an
+// error that wraps [ErrRead] and the cause, and so does every later Next. The
+// bytes since the previous part are dropped, and no part is marked Last. After
+// Close the error wraps [fs.ErrClosed]. If ctx is done, the error wraps the
+// cause of ctx.
 func (s *Stream) Next(ctx context.Context) (Part, error) {
 	select {
 	case <-s.stop:
@@ -171,8 +174,9 @@ func (s *Stream) Next(ctx context.Context) (Part, error) {
 	}
 }
 
-// Release says that the part from Next is committed: its bytes are no longer
-// needed, and its memory is filled anew. Without a part it does nothing.
+// Release releases the part that Next returned, which the server must have
+// committed. The stream reuses the memory of the part. Release does nothing if
+// there is no part.
 func (s *Stream) Release() {
 	if s.cur == nil {
 		return
@@ -185,15 +189,16 @@ func (s *Stream) Release() {
 	s.cur = nil
 }
 
-// readDeadliner is a reader whose Read can be interrupted: a [net.Conn], or one
-// end of an [os.Pipe].
+// readDeadliner is a reader whose Read can be interrupted, such as a [net.Conn]
+// or one end of an [os.Pipe].
 type readDeadliner interface{ SetReadDeadline(time.Time) error }
 
 // Close stops the stream. It returns after the last Read of the underlying
-// reader has returned, so that the caller may read on from where that ended. A
-// reader with a SetReadDeadline method that works is interrupted through it, and
-// its deadline is cleared. Any other reader must return by itself, or must be
-// closed to make it. The part from Next remains readable. Close returns nil.
+// reader has returned, so that the caller can continue to read from it. If the
+// reader has a SetReadDeadline method that works, Close interrupts a Read with
+// it and then clears the deadline. If not, Close waits until Read returns by
+// itself or because the caller closed the reader. The part from Next stays
+// readable. Close always returns nil.
 func (s *Stream) Close() error {
 	s.mu.Lock()
 	first, started := !s.closed, s.started
@@ -212,15 +217,15 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// interrupt ends the Read under way, if there is one and the reader allows it.
-// The function that it returns makes the reader readable again.
+// interrupt ends a Read that is under way, if the reader supports it. restore
+// clears the read deadline.
 func (s *Stream) interrupt() (restore func()) {
 	select {
 	case <-s.done:
 		return func() {}
 	default:
 	}
-	// The goroutine begins no other Read once stop is closed.
+	// The goroutine starts no Read after stop is closed.
 	r, ok := s.filler.r.(readDeadliner)
 	if !ok || r.SetReadDeadline(time.Unix(1, 0)) != nil {
 		return func() {}

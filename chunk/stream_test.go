@@ -21,10 +21,10 @@ import (
 
 const q = chunk.Quantum
 
-// sizes are the boundaries of everything that is cut at a quantum.
+// sizes lists the edge cases of lengths that are multiples of a quantum.
 var sizes = []int64{0, 1, q - 1, q, q + 1, 2 * q}
 
-// content returns n bytes that are always the same.
+// content returns n bytes, the same in every run.
 func content(n int64) []byte {
 	b := make([]byte, n)
 	src := rand.NewChaCha8([32]byte{1})
@@ -32,10 +32,11 @@ func content(n int64) []byte {
 	return b
 }
 
-// crcOf is the reference: one call of the standard library over all bytes.
+// crcOf returns the CRC32C of data, computed by one call of the standard
+// library.
 func crcOf(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-// drain reads all parts and checks every promise that Next makes.
+// drain reads all parts and checks the documented results of Next.
 func drain(t *testing.T, s *chunk.Stream, want []byte, window int64) {
 	t.Helper()
 	var off int64
@@ -123,7 +124,7 @@ func TestStreamOneByteAtATime(t *testing.T) {
 	}
 }
 
-// emptyReader gives nothing, without an error, every other time.
+// emptyReader returns 0 bytes and no error on every other Read.
 type emptyReader struct {
 	r     io.Reader
 	empty bool
@@ -155,8 +156,8 @@ func TestStreamWindowRefused(t *testing.T) {
 	}
 }
 
-// A reader that fails never gives a last part, wherever it fails, and what is
-// given out before is what was read.
+// A stream whose reader fails has no last part. The parts before the failure
+// have the bytes that were read.
 func TestStreamReadError(t *testing.T) {
 	cause := errors.New("disk on fire")
 	for _, cause := range []error{cause, io.ErrUnexpectedEOF, fmt.Errorf("wrapped: %w", io.EOF)} {
@@ -221,7 +222,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// While one part is in flight the next one fills, and no more than that is read.
+// While one part is in flight, the stream reads the next part and no more.
 func TestStreamReadsOneWindowAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := content(5 * q)
@@ -268,7 +269,7 @@ func TestStreamNextWaits(t *testing.T) {
 		synctest.Wait()
 		select {
 		case p := <-parts:
-			t.Fatalf("part %v is given out before it is known whether more follows", p.Range)
+			t.Fatalf("Next returned part %v before it was known whether more bytes follow", p.Range)
 		default:
 		}
 		w.Write(b[q:])
@@ -298,7 +299,7 @@ func TestStreamNextCancelled(t *testing.T) {
 	if _, err := s.Next(ctx); !errors.Is(err, cause) {
 		t.Errorf("Next = %v, want the cause", err)
 	}
-	// Nothing is lost: the next call goes on.
+	// No byte is lost: the next call continues.
 	go func() {
 		w.Write([]byte("x"))
 		w.Close()
@@ -308,8 +309,8 @@ func TestStreamNextCancelled(t *testing.T) {
 	}
 }
 
-// Close wakes Next, and returns after the Read under way has returned: from then
-// on the reader is the caller's again.
+// Close wakes Next, and returns after a Read under way has returned. Then the
+// caller can use the reader again.
 func TestStreamCloseWaitsForTheRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -331,7 +332,7 @@ func TestStreamCloseWaitsForTheRead(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(closed) > 0 {
-			t.Error("Close returned while the reader is read")
+			t.Error("Close returned while Read was under way")
 		}
 		w.Write([]byte("late"))
 		for range 2 {
@@ -342,12 +343,13 @@ func TestStreamCloseWaitsForTheRead(t *testing.T) {
 		go w.Write([]byte("next"))
 		p := make([]byte, 4)
 		if n, err := r.Read(p); err != nil || string(p[:n]) != "next" {
-			t.Errorf("Read after Close = %q, %v, want what came after the stream's last Read", p[:n], err)
+			t.Errorf("Read after Close = %q, %v, want the bytes after the stream's last Read", p[:n], err)
 		}
 	})
 }
 
-// A reader that can be interrupted is, loses no byte and can be read again.
+// Close interrupts a reader that supports it. The reader loses no byte and can
+// be read again.
 func TestStreamCloseInterruptsTheRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := net.Pipe()
@@ -369,11 +371,11 @@ func TestStreamCloseInterruptsTheRead(t *testing.T) {
 	})
 }
 
-// A stream of which no part was asked for has not touched its reader.
+// A stream does not read from its reader before the first Next.
 func TestStreamReadsNothingBeforeNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := chunk.NewStream(readerFunc(func([]byte) (int, error) {
-			t.Error("the reader is read")
+			t.Error("the stream read from its reader")
 			return 0, io.EOF
 		}), q)
 		if err != nil {
@@ -410,16 +412,17 @@ func TestStreamCloseKeepsThePart(t *testing.T) {
 	})
 }
 
-// A short stream takes little memory, whatever the window.
+// A short stream uses little memory, for any window.
 func TestStreamMemory(t *testing.T) {
 	for _, test := range []struct{ size, atMost int64 }{
 		{1, q + 64<<10},
 		{q + 1, 3*q + 64<<10},
 		{16 << 20, 32<<20 + 64<<10}, // doubling
-		{64 << 20, 48<<20 + 64<<10}, // doubling, then one more window in one piece
+		{64 << 20, 48<<20 + 64<<10}, // doubling, then a second window that is allocated at once
 	} {
-		// What is counted is of the whole process, in which a goroutine of an
-		// earlier test may still end. It can only add, so the least counts.
+		// The count is of the whole process, in which a goroutine of an earlier
+		// test may still end. It can only add to the count, so that the least
+		// count is used.
 		got := int64(math.MaxInt64)
 		for range 5 {
 			got = min(got, allocated(func() { passThrough(t, test.size) }))
