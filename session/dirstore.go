@@ -12,10 +12,6 @@ import (
 	"time"
 )
 
-// ErrUnsafe says that others can read or write a saved upload, or that it is
-// not a plain file of ours. It is refused, as ssh refuses such a key.
-var ErrUnsafe = errors.New("saved upload is not safe to use")
-
 const (
 	tokenSuffix   = ".json"
 	tempSuffix    = ".tmp"

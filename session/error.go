@@ -11,43 +11,62 @@ import (
 	"gcsup/chunk"
 )
 
-// What callers branch on, with errors.Is.
+// Errors that a caller can check with [errors.Is].
 var (
-	// ErrInvalid: the request itself is wrong; the same again fails again.
+	// The request and the destination.
+
+	// ErrInvalid means that the request is invalid. A retry fails in the same way.
 	ErrInvalid = errors.New("invalid request")
-	// ErrCredentials: the service does not accept the credentials, also after a refresh.
+	// ErrCredentials means that the service rejected the credentials, even after a refresh.
 	ErrCredentials = errors.New("credentials not accepted")
-	// ErrPermission: the credentials are good and do not allow this.
+	// ErrPermission means that the credentials are valid but do not allow the request.
 	ErrPermission = errors.New("permission denied")
-	// ErrNotFound: there is no such bucket, or nothing that speaks the API.
+	// ErrNotFound means that the bucket does not exist, or that the endpoint is not the API.
 	ErrNotFound = errors.New("destination not found")
-	// ErrQuota: a quota is used up that waiting does not refill today.
+	// ErrQuota means that a quota is used up that is not refilled today.
 	ErrQuota = errors.New("quota used up")
-	// ErrPrecondition: a precondition does not hold.
+	// ErrPrecondition means that a precondition does not hold.
 	ErrPrecondition = errors.New("precondition failed")
-	// ErrOutcomeUnknown: a request whose reply was lost may have made the
-	// object, or another client did, which must not be replaced.
+
+	// The session and the object.
+
+	// ErrOutcomeUnknown means that the object may have been created by this upload or by another client. Do not replace it.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
-	// ErrGone: the session was lost and could not be replaced.
+	// ErrGone means that the session was lost and could not be replaced.
 	ErrGone = errors.New("session is gone")
-	// ErrCancelled: someone cancelled the session on the server.
+	// ErrCancelled means that another client canceled the session.
 	ErrCancelled = errors.New("session was cancelled")
-	// ErrChecksum: the bytes at the server are not the bytes of the source.
+	// ErrChecksum means that the bytes on the server differ from those of the source.
 	ErrChecksum = errors.New("checksum mismatch")
-	// ErrForeignWriter: the server holds bytes, or an object, that this upload did not send.
+	// ErrForeignWriter means that the server has bytes or an object that this upload did not send.
 	ErrForeignWriter = errors.New("someone else wrote to this session")
-	// ErrContradiction: the server's answers contradict each other, or refuse in mid-upload.
+	// ErrContradiction means that replies of the server contradict each other, or refuse data in the middle of an upload.
 	ErrContradiction = errors.New("the server contradicts itself")
-	// ErrSourceChanged: the source is not what it was when the session began.
+	// ErrForeignURI means that a session URI does not belong to the configured endpoint and bucket. No request is sent to it.
+	ErrForeignURI = errors.New("session URI does not belong to the configured endpoint and bucket")
+
+	// The source and the transfer.
+
+	// ErrSourceChanged means that the source changed since the session started. It is [chunk.ErrChanged].
 	ErrSourceChanged = chunk.ErrChanged
-	// ErrBudget: too many failures without new committed bytes. The session is kept: run again to resume.
-	// It is that of package backoff.
-	ErrBudget = backoff.ErrBudget
-	// ErrStalled: a request moved too few bytes for too long. It is retried, and seen only as a cause.
+	// ErrStalled means that a request moved too few bytes for too long. It is retried, and only seen as a cause.
 	ErrStalled = errors.New("transfer stalled")
-	// ErrOptions: the saved upload was started with other options. It is kept.
+	// ErrBudget means that too many requests failed without newly committed bytes. The upload can be resumed. It is [backoff.ErrBudget].
+	ErrBudget = backoff.ErrBudget
+
+	// The saved upload.
+
+	// ErrNoToken means that no upload is saved under the ID.
+	ErrNoToken = errors.New("no such saved upload")
+	// ErrDamaged means that the Token was truncated or edited. It cannot be used.
+	ErrDamaged = errors.New("saved upload is damaged")
+	// ErrTokenVersion means that the Token has a version or a field that this program does not know. It is kept.
+	ErrTokenVersion = errors.New("saved by a newer version of this program")
+	// ErrUnsafe means that other users can read or write the saved upload, or that it is not a regular file.
+	ErrUnsafe = errors.New("saved upload is not safe to use")
+	// ErrOptions means that the saved upload was started with other options. It is kept.
 	ErrOptions = errors.New("saved upload was started with other options")
-	// ErrInUse: another process holds the upload.
+	// ErrInUse means that another process holds the lock of the upload.
 	ErrInUse = errors.New("upload is in use")
 )
 

@@ -2,12 +2,8 @@ package session
 
 import (
 	"context"
-	"errors"
 	"strings"
 )
-
-// ErrNoToken means that there is no saved upload of that ID.
-var ErrNoToken = errors.New("no such saved upload")
 
 // Store keeps Tokens. Implementations must
 //   - make Save atomic and durable: after a crash at any moment, Load gives

@@ -18,15 +18,6 @@ import (
 // https://cloud.google.com/storage/docs/resumable-uploads#introduction
 const Lifetime = 7 * 24 * time.Hour
 
-// Errors of saved Tokens that [Decode] refuses.
-var (
-	// ErrDamaged: the Token is truncated or edited. It is of no more use.
-	ErrDamaged = errors.New("saved upload is damaged")
-	// ErrTokenVersion: the Token has a version or a field that this program does
-	// not know. It may be whole, and is left alone.
-	ErrTokenVersion = errors.New("saved by a newer version of this program")
-)
-
 // Token is what another process needs to go on with an upload, or another
 // machine that has a copy of the source (see Uploader.Import of package upload).
 type Token struct {

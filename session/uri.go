@@ -10,10 +10,6 @@ import (
 
 const redacted = "[session URI redacted]"
 
-// ErrForeignURI says that a session URI does not belong to the configured
-// endpoint and bucket. No connection is made to it.
-var ErrForeignURI = errors.New("session URI does not belong to the configured endpoint and bucket")
-
 // URI is a session URI: whoever holds it can write to the session without
 // credentials (https://cloud.google.com/storage/docs/resumable-uploads#session-uris).
 // It therefore shows itself to nobody: printing, logging and marshalling give
