@@ -12,27 +12,29 @@ import (
 	"strings"
 )
 
-// Endpoint of the service when none is given.
+// DefaultEndpoint is the endpoint of Cloud Storage.
 const DefaultEndpoint = "https://storage.googleapis.com"
 
-// Client makes the exchanges of the protocol at one endpoint. It is safe for
-// concurrent use; a single session must not have two requests in flight.
+// Client makes the HTTP exchanges of the protocol with one endpoint. It is safe
+// for concurrent use, but a session must not have two requests in flight.
 type Client struct {
 	http     *http.Client
 	endpoint *url.URL
-	close    bool // every connection is closed after the reply
+	close    bool // close each connection after the reply
 }
 
-// NewClient returns a client that sends its requests with hc to endpoint: a
-// scheme and a host, "" for [DefaultEndpoint]. hc adds the credentials (nil:
-// http.DefaultClient, no credentials). No redirect is followed, whatever its
-// policy: a reply of 308 is an answer here, and a redirect could carry the
-// session to another host. A Timeout in hc is refused, because it would end
-// every long request; package upload has Options.StallTimeout instead. A path in
-// the endpoint is dropped, as the official library drops it for uploads.
+// NewClient returns a client that sends its requests with hc to endpoint, a
+// scheme and a host. An empty endpoint means [DefaultEndpoint]. A path in the
+// endpoint is ignored, as in the official library.
 //
-// A transport in hc that records URLs, for tracing say, must be made with
-// [Traced], or it records the session's secret.
+// hc must add the credentials. A nil hc means http.DefaultClient, without
+// credentials. The client never follows a redirect, even if hc does: status 308
+// is a reply of the protocol, and a redirect could send the session URI to
+// another host. NewClient returns an error if hc has a Timeout, which would end
+// every long request. Use Options.StallTimeout of package upload instead.
+//
+// If the transport of hc records URLs, for example for tracing, wrap it with
+// [Traced]. Otherwise it records the session URI, which is a secret.
 func NewClient(hc *http.Client, endpoint string) (*Client, error) {
 	if hc == nil {
 		hc = http.DefaultClient
@@ -42,7 +44,7 @@ func NewClient(hc *http.Client, endpoint string) (*Client, error) {
 	}
 	u, err := url.Parse(endpoint)
 	if err == nil && u.User != nil {
-		return nil, fmt.Errorf("endpoint %q: want no user name and password in it", u.Redacted())
+		return nil, fmt.Errorf("endpoint %q: must not have a user name or password", u.Redacted())
 	}
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("endpoint %q: want http://HOST[:PORT] or https://HOST[:PORT]", endpoint)
@@ -56,14 +58,14 @@ func NewClient(hc *http.Client, endpoint string) (*Client, error) {
 	return &Client{http: &own, endpoint: &url.URL{Scheme: u.Scheme, Host: plainHost(u)}}, nil
 }
 
-// redirectHeader is where notRedirected puts the Location of a redirect. It is
-// not in the form that net/http gives to the header of a reply, so that none can
-// have it.
+// redirectHeader is the key under which notRedirected stores the Location of a
+// redirect. It is not in canonical form, so that no header of a reply has this
+// key.
 const redirectHeader = "gcsup redirect"
 
-// notRedirected hides the Location of a redirect from http.Client. That parses it
-// even if it will not follow it, and turns a malformed one into an error that has
-// neither the status nor the body of the reply.
+// notRedirected hides the Location of a redirect from http.Client. The client
+// parses a Location even if it does not follow it. For a malformed one it
+// returns an error without the status and the body of the reply.
 type notRedirected struct{ base http.RoundTripper }
 
 func (n notRedirected) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -81,8 +83,8 @@ func (n notRedirected) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// plainHost is the host in the one way to write it: lower case, and no port
-// where it is the scheme's.
+// plainHost returns the host of u in canonical form: lower case, and without
+// the default port of the scheme.
 func plainHost(u *url.URL) string {
 	host := strings.ToLower(u.Host)
 	if u.Port() == port(&url.URL{Scheme: u.Scheme}) {
@@ -91,19 +93,19 @@ func plainHost(u *url.URL) string {
 	return host
 }
 
-// WithoutKeepAlive returns a client that closes each connection after the reply.
-// The request after that has a fresh connection, on a network that closes idle
-// ones without a word.
+// WithoutKeepAlive returns a client that closes each connection after the
+// reply. Use it on a network that drops idle connections silently.
 func (c *Client) WithoutKeepAlive() *Client {
 	own := *c
 	own.close = true
 	return &own
 }
 
-// Endpoint is the scheme and host that requests go to.
+// Endpoint returns the scheme and host of the endpoint.
 func (c *Client) Endpoint() string { return c.endpoint.String() }
 
-// url builds an absolute URL from path elements, which are escaped.
+// url returns an absolute URL with the path elements elem, which must be
+// escaped.
 func (c *Client) url(query url.Values, elem ...string) string {
 	var b strings.Builder
 	b.WriteString(c.endpoint.String())
@@ -118,7 +120,7 @@ func (c *Client) url(query url.Values, elem ...string) string {
 	return b.String()
 }
 
-// exchange sends one request and reads its whole (bounded) answer.
+// exchange sends one request and parses the reply.
 func (c *Client) exchange(ctx context.Context, op Op, uri URI, req *http.Request) Reply {
 	reused := false
 	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -130,15 +132,15 @@ func (c *Client) exchange(ctx context.Context, op Op, uri URI, req *http.Request
 		return Reply{Op: op, Committed: -1, Err: transportError(ctx, uri, err), Reused: reused}
 	}
 	defer func() {
-		// Reading to the end lets the connection be used again.
+		// Read to the end, so that the connection can be reused.
 		_, _ = io.CopyN(io.Discard, resp.Body, bodyLimit)
 		_ = resp.Body.Close()
 	}()
 	return parseReply(op, uri, resp)
 }
 
-// transportError takes the URL, which holds the session's secret, out of the
-// error of net/http, and says why the context ended rather than that it did.
+// transportError returns the cause of ctx if ctx is done, and otherwise err
+// without the URL, which has the secret of the session.
 func transportError(ctx context.Context, uri URI, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -147,7 +149,7 @@ func transportError(ctx context.Context, uri URI, err error) error {
 		err = ue.Err
 	}
 	if text := err.Error(); uri.scrub(text) != text {
-		// Some transport of the caller's put the URI into its message.
+		// A transport of the caller has put the URI into its message.
 		timeout, ok := errors.AsType[interface {
 			error
 			Timeout() bool
@@ -161,11 +163,11 @@ func transportError(ctx context.Context, uri URI, err error) error {
 	return err
 }
 
-// scrubbed stands for an error whose text, at some depth, has the session's
-// secret. It can be asked what it is, and does not hand the other out.
+// scrubbed replaces an error whose text has the secret of the session.
+// errors.Is works on it, but it does not unwrap to the original error.
 type scrubbed struct {
 	text    string
-	is      func(target error) bool // a function, because fmt can print any other field
+	is      func(target error) bool // a function, because fmt cannot print what it captures
 	timeout bool
 }
 

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-var errStopped = errors.New("the exchange is over")
+var errStopped = errors.New("the exchange has ended")
 
-// detachableBody is a request body that counts what was handed out and can be stopped:
-// net/http may go on reading a body after it has returned the reply, and the
-// reader behind is to be used again.
+// detachableBody is a request body that counts the bytes read and can be
+// stopped. net/http may continue to read a body after it has returned the
+// reply, when the caller may already reuse the underlying reader.
 type detachableBody struct {
 	mu      sync.Mutex
 	r       io.Reader
@@ -29,8 +29,8 @@ func (b *detachableBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// stop waits for a Read under way, lets no other begin, and returns how many
-// bytes were handed out.
+// stop waits for a Read that is under way, makes every later Read fail, and
+// returns how many bytes were read.
 func (b *detachableBody) stop() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,16 +18,16 @@ const (
 	lockSuffix    = ".lock"
 	damagedSuffix = ".damaged"
 
-	tokenLimit = 16 << 20 // a Token is about 1 KiB, plus 40 bytes for each 32 MiB in flight
+	tokenLimit = 16 << 20 // a Token has about 1 KiB, plus 40 bytes for each 32 MiB in flight
 )
 
-// Dir is a [Store] in a directory of its own: one file per upload, mode 0600,
-// written to a temporary file, synced, renamed, and the directory synced.
-// It does not follow symbolic links out of the directory. Save and Delete of
-// an upload are for the one who holds its lock.
+// Dir is a [Store] in a directory, with one file per upload of mode 0600. It
+// writes a temporary file, syncs it, renames it and syncs the directory. It
+// does not follow symbolic links out of the directory. The caller of Save and
+// Delete must hold the lock of the upload.
 type Dir struct {
 	root  *os.Root
-	saves idMutex // Saves of one upload may come from two goroutines
+	saves idMutex // two goroutines may save one upload
 }
 
 var (
@@ -35,14 +35,14 @@ var (
 	_ Quarantine = (*Dir)(nil)
 )
 
-// OpenDir opens the store in dir, which is made, with its parents, if it is
-// not there, with mode 0700. One that others can write to is refused.
-// Errors of the file system wrap *fs.PathError.
+// OpenDir opens the store in dir. If dir does not exist, OpenDir creates it and
+// its parents with mode 0700. If other users can write to dir, the error wraps
+// [ErrUnsafe]. Errors of the file system wrap *fs.PathError.
 func OpenDir(dir string) (*Dir, error) {
 	if dir == "" {
-		return nil, errors.New("state directory: its path is empty")
+		return nil, errors.New("state directory: empty path")
 	}
-	dir, err := filepath.Abs(dir) // locks are on paths, and the working directory may change
+	dir, err := filepath.Abs(dir) // locks use the path, and the working directory may change
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
@@ -68,8 +68,8 @@ func OpenDir(dir string) (*Dir, error) {
 	return d, nil
 }
 
-// makeDir makes a directory, with its parents, that a loss of power does not
-// take away.
+// makeDir creates a directory and its parents durably: they survive a power
+// loss.
 func makeDir(dir string) error {
 	parent := filepath.Dir(dir)
 	if info, err := os.Stat(dir); err == nil && info.IsDir() || parent == dir {
@@ -89,11 +89,11 @@ func makeDir(dir string) error {
 	return syncDir(root)
 }
 
-// Close releases the directory. Locks stay until they are unlocked.
+// Close closes the directory. It does not release locks.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// Load reads one Token. It changes nothing: one that is damaged stays where it is
-// until [Dir.SetAside], and the error wraps [ErrDamaged].
+// Load reads a Token. It changes nothing. If the Token is damaged, the error
+// wraps [ErrDamaged], and the file stays until [Dir.SetAside] is called.
 func (d *Dir) Load(_ context.Context, id string) (*Token, error) {
 	if !validID(id) {
 		return nil, fmt.Errorf("%w: %q", ErrNoToken, id)
@@ -108,7 +108,7 @@ func (d *Dir) Load(_ context.Context, id string) (*Token, error) {
 	}
 	t, err := Decode(data)
 	if err == nil && t.ID != id {
-		err = fmt.Errorf("%w: it is the one of another upload", ErrDamaged)
+		err = fmt.Errorf("%w: the token has the ID of another upload", ErrDamaged)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w (%s)", err, filepath.Join(d.root.Name(), name))
@@ -116,8 +116,8 @@ func (d *Dir) Load(_ context.Context, id string) (*Token, error) {
 	return t, nil
 }
 
-// SetAside renames a damaged Token to ID.damaged, where it is kept for a week. It
-// is for the holder of the upload's lock. One that is not there is no error.
+// SetAside renames a damaged Token to ID.damaged and keeps it for a week. The
+// caller must hold the lock of the upload. It is no error if there is no Token.
 func (d *Dir) SetAside(_ context.Context, id string) error {
 	if !validID(id) {
 		return fmt.Errorf("%w: %q", ErrNoToken, id)
@@ -133,8 +133,8 @@ func (d *Dir) SetAside(_ context.Context, id string) error {
 	return nil
 }
 
-// sweep removes damaged Tokens whose file is older than a week. They hold a secret,
-// and their session has expired. A file that cannot be removed stays.
+// sweep removes damaged Tokens whose file is older than a week, because they
+// have a secret and their session has expired. It ignores errors.
 func (d *Dir) sweep(now time.Time) {
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
@@ -168,7 +168,7 @@ func (d *Dir) read(name string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// open opens a plain file, and says what it is.
+// open opens a regular file and returns it with its FileInfo.
 func (d *Dir) open(name string) (*os.File, fs.FileInfo, error) {
 	path := filepath.Join(d.root.Name(), name)
 	for range 100 {
@@ -191,13 +191,13 @@ func (d *Dir) open(name string) (*os.File, fs.FileInfo, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		// A Save of the one who has the lock came in between.
+		// The holder of the lock saved a new file in between.
 	}
-	return nil, nil, fmt.Errorf("%w: %s is another file each time; remove it", ErrUnsafe, path)
+	return nil, nil, fmt.Errorf("%w: %s keeps changing; remove it", ErrUnsafe, path)
 }
 
-// Save writes the Token durably: when it returns nil, the Token survives a
-// loss of power.
+// Save writes the Token durably. When it returns nil, the Token survives a
+// power loss.
 func (d *Dir) Save(_ context.Context, t *Token) error {
 	if !validID(t.ID) {
 		return fmt.Errorf("save upload: bad id %q", t.ID)
@@ -213,13 +213,13 @@ func (d *Dir) Save(_ context.Context, t *Token) error {
 	return nil
 }
 
-// disk is what Save and Delete do to the directory. A test puts one in its
-// place that loses power.
+// disk has the operations of Save and Delete on the directory. A test replaces
+// it to simulate a power loss.
 type disk interface {
-	create(name string) (diskFile, error) // for writing; the name must not be taken
+	create(name string) (diskFile, error) // for writing; the file must not exist
 	Rename(from, to string) error
 	Remove(name string) error
-	sync() error // of the names, not of what is in the files
+	sync() error // syncs the names, not the content of the files
 }
 
 type diskFile interface {
@@ -235,10 +235,10 @@ func (d rootDisk) create(name string) (diskFile, error) {
 
 func (d rootDisk) sync() error { return syncDir(d.Root) }
 
-// replace puts data in the place of name's content: all of it or nothing, also
-// when the power goes.
+// replace atomically replaces the content of the file name with data, even if
+// power is lost.
 func replace(d disk, temp, name string, data []byte) (err error) {
-	// The lock of the upload is ours, so a temporary file that is there was
+	// The caller holds the lock of the upload. A temporary file that exists was
 	// left by a process that was killed.
 	if err := d.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -268,8 +268,8 @@ func replace(d disk, temp, name string, data []byte) (err error) {
 	return d.sync()
 }
 
-// pathError makes the error of a rename one of the type that the other errors of
-// the file system have.
+// pathError converts the error of a rename to a *fs.PathError, the type of all
+// other errors of the file system.
 func pathError(err error) error {
 	if le, ok := errors.AsType[*os.LinkError](err); ok {
 		return &fs.PathError{Op: le.Op, Path: le.New, Err: le.Err}
@@ -277,7 +277,7 @@ func pathError(err error) error {
 	return err
 }
 
-// List gives the IDs of the saved uploads, sorted.
+// List returns the sorted IDs of the saved uploads.
 func (d *Dir) List(context.Context) ([]string, error) {
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
@@ -292,7 +292,7 @@ func (d *Dir) List(context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// Delete removes a Token. One that is not there is no error.
+// Delete removes a Token. It is no error if there is no Token.
 func (d *Dir) Delete(_ context.Context, id string) error {
 	if !validID(id) {
 		return fmt.Errorf("%w: %q", ErrNoToken, id)

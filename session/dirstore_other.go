@@ -7,14 +7,14 @@ import (
 	"os"
 )
 
-// Elsewhere access is governed by the access control list that the directory
-// inherits from the user's profile, which the mode bits do not show.
+// Outside Unix, the access control list that the directory inherits from the
+// user's profile controls access. The mode bits do not show it.
 func lax(fs.FileInfo) bool { return false }
 
 func writable(fs.FileInfo) bool { return false }
 
 func ownedByUs(fs.FileInfo) bool { return true }
 
-// syncDir does nothing: a directory cannot be opened for syncing, and the
-// rename is in the journal of the file system.
+// syncDir does nothing: a directory cannot be opened for syncing, and the file
+// system journals a rename.
 func syncDir(*os.Root) error { return nil }

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// lax reports whether anyone but the owner has access.
+// lax reports whether other users have access to the file.
 func lax(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 != 0 }
 
-// writable reports whether anyone but the owner can put files there.
+// writable reports whether other users can create files in dir.
 func writable(dir fs.FileInfo) bool { return dir.Mode().Perm()&0o022 != 0 }
 
 func ownedByUs(info fs.FileInfo) bool {
@@ -29,7 +29,7 @@ func syncDir(root *os.Root) error {
 	defer dir.Close()
 	err = dir.Sync()
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
-		return nil // some network file systems cannot, and have no other way to it
+		return nil // some network file systems do not support it
 	}
 	return err
 }

@@ -70,30 +70,31 @@ var (
 	ErrInUse = errors.New("upload is in use")
 )
 
-// Wait is one wait of an upload, for the history in an [Error].
+// Wait describes one wait of an upload, for the history in an [Error].
 type Wait struct {
 	Delay time.Duration
 	Cause string // such as "503" or "connection reset by peer"
 }
 
-// Error says which exchange failed, and how far the upload had come. It wraps
-// one of the sentinels of this package, and the cause.
+// Error describes a failed exchange and the progress of the upload. It wraps
+// Kind, a sentinel error of this package, and Err, the cause.
 type Error struct {
 	Op       Op
-	Status   int    // HTTP status, 0 when there was no reply
+	Status   int    // HTTP status; 0 if there was no reply
 	Reason   string // error reason of the JSON API
-	Message  string // the server's, on one line
+	Message  string // error message of the server, on one line
 	Offset   int64  // committed bytes
-	Attempts int    // requests since the last newly committed byte, this one included
+	Attempts int    // requests since the last newly committed byte, including this one
 	Waits    []Wait // the waits since the last newly committed byte, oldest first
-	Kind     error  // sentinel
-	Err      error  // cause, nil when the status says it all
-	Open     bool   // the session still exists: the upload can be resumed
+	Kind     error  // sentinel error of this package
+	Err      error  // cause; nil if the status is the cause
+	Open     bool   // the session still exists, so that the upload can be resumed
 
 	FromService bool // the answer was Cloud Storage's own
 }
 
-// Error puts the sentinel first, then what the server said.
+// Error returns the operation, the sentinel error, the cause and the number of
+// attempts.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", e.Op)
@@ -107,8 +108,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Cause is what went wrong, in a few words: the status with the server's
-// message, or the transport's error.
+// Cause returns the status with the server's message, or the error of the
+// transport.
 func (e *Error) Cause() string {
 	switch {
 	case e.Status != 0:
@@ -130,8 +131,8 @@ func (e *Error) Cause() string {
 	}
 }
 
-// statusText is the name of a status. 308 has another meaning here than in
-// net/http, unless it redirects.
+// statusText returns the name of a status. 308 has another name than in
+// net/http, unless it is a redirect.
 func statusText(status int, err error) string {
 	if _, redirects := errors.AsType[redirectError](err); status == 308 && !redirects {
 		return "Resume Incomplete"
@@ -139,20 +140,20 @@ func statusText(status int, err error) string {
 	return http.StatusText(status)
 }
 
-// strangerError is an answer that is not Cloud Storage's: it has neither the
-// service's JSON nor its header.
+// strangerError means that a reply is not from Cloud Storage: it does not have
+// the service's JSON or its header.
 type strangerError struct{}
 
 func (strangerError) Error() string { return "the answer did not come from Cloud Storage" }
 
-// redirectError is a redirect to that scheme and host.
+// redirectError is a redirect. Its value is the scheme and host of the target.
 type redirectError string
 
 func (e redirectError) Error() string { return "something on the way redirects to " + string(e) }
 
-// Unwrap gives the sentinel and the cause to errors.Is and errors.As.
+// Unwrap returns the sentinel error and the cause.
 func (e *Error) Unwrap() []error {
-	if e == nil { // Action.Err of an action that is no failure
+	if e == nil { // Action.Err is nil if the action is not a failure
 		return nil
 	}
 	var errs []error
@@ -165,7 +166,7 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// fail makes the error of a reply. Attempts and Waits are the driver's to add.
+// fail returns the error of a reply. The driver sets Attempts and Waits.
 func (r Reply) fail(kind error, offset int64) *Error {
 	err := r.Err
 	if err == nil && r.Redirect != "" {
@@ -174,8 +175,7 @@ func (r Reply) fail(kind error, offset int64) *Error {
 	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Offset: offset, Attempts: 1, Kind: kind, Err: err, FromService: r.FromService}
 }
 
-// Cause is what went wrong in this exchange, in a few words for a progress
-// line: a status or the transport's error.
+// Cause returns the status or the error of the transport, for a progress line.
 func (r Reply) Cause() string {
 	if r.Status != 0 {
 		return fmt.Sprint(r.Status)

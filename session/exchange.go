@@ -19,20 +19,20 @@ import (
 // Op names an exchange.
 type Op string
 
-// The exchanges.
+// Ops of the methods of [Client].
 const (
 	OpStart    Op = "start"    // open a session
 	OpPut      Op = "put"      // object data that is not the last
-	OpQuery    Op = "query"    // how much is committed?
-	OpFinalize Op = "finalize" // the last data, or none, with the total and the checksum
-	OpCancel   Op = "cancel"   // end the session, drop its bytes
+	OpQuery    Op = "query"    // ask for the committed offset
+	OpFinalize Op = "finalize" // the last object data, or none, with the size and the checksum
+	OpCancel   Op = "cancel"   // end the session and drop its bytes
 	OpInsert   Op = "insert"   // a small object in one request, without a session
 	OpStat     Op = "stat"     // metadata of the object at the destination
 )
 
-// Start opens a session for an object of the given size (-1: not known yet).
-// The reply's URI is the session. Repeating it is harmless: a session that
-// gets no bytes costs nothing and expires.
+// Start opens a session for an object of size bytes, or -1 if the size is not
+// known. Reply.URI is the session URI. Start may be repeated: a session without
+// data costs nothing and expires.
 func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 	body, err := json.Marshal(spec.resource())
 	if err != nil {
@@ -45,8 +45,8 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 	req.Header.Set("Content-Type", "application/json; charset=UTF-8")
 	req.Header.Set("X-Upload-Content-Type", spec.contentType())
 	if size >= 0 {
-		// The service then refuses another total, and completes the object
-		// when it holds that many bytes.
+		// With this header, the service refuses another total, and completes
+		// the object when it has that many bytes.
 		req.Header.Set("X-Upload-Content-Length", strconv.FormatInt(size, 10))
 	}
 	r := c.exchange(ctx, OpStart, URI{}, req)
@@ -61,18 +61,18 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 	return r
 }
 
-// Put sends the bytes of rng, which body yields, as a part that is not the
-// last one. rng.To must be a multiple of [chunk.Quantum]. total is the size of
-// the object, -1 when it is not known yet. When Put returns, body is no longer
-// read.
+// Put sends the bytes of rng, which it reads from body. They must not be the
+// last bytes of the object. rng.To must be a multiple of [chunk.Quantum]. total
+// is the size of the object, or -1 if it is not known. Put does not read from
+// body after it has returned.
 func (c *Client) Put(ctx context.Context, uri URI, rng chunk.Range, total int64, body io.Reader) Reply {
 	return c.send(ctx, OpPut, uri, rng, total, nil, body)
 }
 
-// Finalize sends the last bytes of the object, rng, which body yields, or none
-// when the server holds them all (an empty rng; body may be nil). crc32c is
-// that of the whole object: the service compares it before the object comes
-// into being, and refuses a mismatch with status 400.
+// Finalize sends the last bytes of the object, rng, which it reads from body.
+// If the server has all bytes, rng is empty, and body may be nil. crc32c is the
+// checksum of the whole object. The service checks it before it creates the
+// object, and refuses a mismatch with status 400.
 // https://cloud.google.com/storage/docs/data-validation
 func (c *Client) Finalize(ctx context.Context, uri URI, rng chunk.Range, total int64, crc32c uint32, body io.Reader) Reply {
 	return c.send(ctx, OpFinalize, uri, rng, total, &crc32c, body)
@@ -81,10 +81,11 @@ func (c *Client) Finalize(ctx context.Context, uri URI, rng chunk.Range, total i
 func (c *Client) send(ctx context.Context, op Op, uri URI, rng chunk.Range, total int64, crc32c *uint32, body io.Reader) Reply {
 	switch {
 	case op == OpPut && rng.Len() == 0:
-		// With a total it would finalize, and without a checksum.
-		return unsent(op, fmt.Errorf("%w: a part without bytes", ErrInvalid))
+		// With a total, the request would finalize the object without a
+		// checksum.
+		return unsent(op, fmt.Errorf("%w: empty range", ErrInvalid))
 	case op == OpFinalize && rng.To != total:
-		return unsent(op, fmt.Errorf("%w: the last part ends at %d, the object at %d", ErrInvalid, rng.To, total))
+		return unsent(op, fmt.Errorf("%w: the range ends at %d, the object at %d", ErrInvalid, rng.To, total))
 	case rng.Len() > 0 && body == nil:
 		return unsent(op, fmt.Errorf("%w: no body", ErrInvalid))
 	}
@@ -115,8 +116,8 @@ func (c *Client) send(ctx context.Context, op Op, uri URI, rng chunk.Range, tota
 	return r
 }
 
-// contentRange is the Content-Range of a part: bytes a-b/T, with * for what is
-// empty or not known.
+// contentRange returns the Content-Range of a request: "bytes a-b/T", with *
+// for an empty range and for an unknown total.
 func contentRange(rng chunk.Range, total int64) string {
 	size := "*"
 	if total >= 0 {
@@ -128,9 +129,8 @@ func contentRange(rng chunk.Range, total int64) string {
 	return fmt.Sprintf("bytes %d-%d/%s", rng.From, rng.To-1, size)
 }
 
-// Query asks how much of the object the server holds. It never finalizes:
-// the form with a total would, when all bytes are there, and without a
-// checksum.
+// Query asks for the committed offset. It sends no total: with a total, the
+// request would finalize an object that has all bytes, without a checksum.
 func (c *Client) Query(ctx context.Context, uri URI) Reply {
 	req, err := c.request("PUT", uri.reveal(), nil, 0)
 	if err != nil {
@@ -141,21 +141,23 @@ func (c *Client) Query(ctx context.Context, uri URI) Reply {
 	return c.exchange(ctx, OpQuery, uri, req)
 }
 
-// Cancel ends the session; the server drops its bytes. Success is status 499
-// (see [Reply.Cancelled]); an object that was finished before stays.
+// Cancel ends the session, and the server drops its bytes. Status 499 means
+// success, see [Reply.Cancelled]. An object that is already finalized is not
+// deleted.
 func (c *Client) Cancel(ctx context.Context, uri URI) Reply {
 	req, err := c.request("DELETE", uri.reveal(), nil, 0)
 	if err != nil {
 		return unsent(OpCancel, err)
 	}
-	// Makes net/http send Content-Length: 0, which the service asks for.
+	// Make net/http send Content-Length: 0, which the service requires.
 	req.TransferEncoding = []string{"identity"}
 	return c.exchange(ctx, OpCancel, uri, req)
 }
 
-// Insert uploads a whole small object, size bytes that data yields, in one
-// request, with its CRC32C, which the service compares before the object comes into being. It is not
-// resumable: https://cloud.google.com/storage/docs/uploading-objects#rest-upload-objects.
+// Insert uploads an object of size bytes, which it reads from data, in one
+// request. The service checks crc32c before it creates the object. The upload
+// is not resumable:
+// https://cloud.google.com/storage/docs/uploading-objects#rest-upload-objects.
 func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint32, data io.Reader) Reply {
 	meta := spec.resource()
 	meta.CRC32C = chunk.EncodeCRC32C(crc32c)
@@ -185,7 +187,7 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 	return r
 }
 
-// Stat asks for the metadata of the object at the destination.
+// Stat reads the metadata of the object at the destination.
 func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
 	q := url.Values{"fields": {"bucket,name,generation,metageneration,size,crc32c,contentType,timeCreated"}}
 	if spec.UserProject != "" {
@@ -198,24 +200,25 @@ func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
 	return c.exchange(ctx, OpStat, URI{}, req)
 }
 
-// request builds a request with an explicit length, so that net/http never
-// falls back to chunked transfer encoding.
+// request returns a request with an explicit length, so that net/http never
+// uses chunked transfer encoding.
 func (c *Client) request(method, target string, body io.Reader, length int64) (*http.Request, error) {
 	if body == nil {
 		body = http.NoBody
 	}
 	req, err := http.NewRequest(method, target, body)
 	if err != nil || req.URL.Host == "" {
-		return nil, fmt.Errorf("%w: cannot build the request for %s", ErrInvalid, c.Endpoint()) // err would print the URI
+		return nil, fmt.Errorf("%w: cannot build the request for %s", ErrInvalid, c.Endpoint()) // the text of err has the URI
 	}
 	req.ContentLength = length
-	req.GetBody = nil // one exchange is one request: no resending behind our back
+	req.GetBody = nil // net/http must not send the request again
 	return req, nil
 }
 
-// noRedirect308 asks for 200 with X-HTTP-Status-Code-Override: 308 instead of
-// 308, which some proxies treat as a redirect. Both are understood.
+// noRedirect308 requests replies of 200 with X-HTTP-Status-Code-Override: 308
+// instead of 308, which some proxies treat as a redirect. parseReply accepts
+// both.
 func noRedirect308(req *http.Request) { req.Header.Set("X-GUploader-No-308", "yes") }
 
-// unsent is the reply to a request that could not even be built.
+// unsent returns the Reply for a request that was not sent because of err.
 func unsent(op Op, err error) Reply { return Reply{Op: op, Committed: -1, Err: err} }

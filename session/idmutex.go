@@ -2,7 +2,7 @@ package session
 
 import "sync"
 
-// idMutex is a mutex for each ID. Those that are not held take no memory. The
+// idMutex has a mutex for each ID. A mutex that is not held uses no memory. The
 // zero value is ready to use.
 type idMutex struct {
 	mu   sync.Mutex
@@ -11,7 +11,7 @@ type idMutex struct {
 
 type heldMutex struct {
 	sync.Mutex
-	users int // that hold it or wait for it; guarded by idMutex.mu
+	users int // goroutines that hold it or wait for it; guarded by idMutex.mu
 }
 
 // lock locks the mutex of id and returns the function that unlocks it.

@@ -12,10 +12,10 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Lock takes the upload for this process. The lock is the kernel's, on an open
-// file: it ends with the process, however that ends, and no stale lock file
-// can hold an upload. While another process has it, the error wraps [ErrInUse]
-// and names that process.
+// Lock locks the upload for this process. The kernel releases the lock when the
+// process ends for any reason. A lock file that is left does not lock the
+// upload. If another process holds the lock, the error wraps [ErrInUse] and
+// names that process.
 func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 	if !validID(id) {
 		return nil, fmt.Errorf("%w: %q", ErrNoToken, id)
@@ -41,15 +41,15 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 			}
 			return nil, fmt.Errorf("%w by %s", ErrInUse, holder)
 		}
-		// The one who held it before may have removed the file between our
-		// open and our lock: then this lock is on a file without a name, and
-		// the next one would get a lock of their own.
+		// The previous holder may have removed the file between open and lock.
+		// Then this lock is on a deleted file, and another process could lock a
+		// new file of the same name.
 		ours, err := lock.Stat()
 		if err == nil {
 			var named os.FileInfo
 			if named, err = d.root.Lstat(name); err == nil && os.SameFile(ours, named) {
 				d.sign(name)
-				// Once, because the file's name may be another's lock by then.
+				// Only once: later the name may be the lock of another process.
 				return sync.OnceFunc(func() { d.unlock(lock, id) }), nil
 			}
 		}
@@ -57,8 +57,8 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("lock upload: %w", err)
 		}
-		// The lock is taken by path, the name is looked up in the directory that
-		// was opened.
+		// flock uses the path, and Lstat uses the open directory. They differ
+		// if the directory was replaced.
 		opened, err := d.root.Stat(".")
 		if err != nil {
 			return nil, fmt.Errorf("lock upload: %w", err)
@@ -69,15 +69,15 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 	}
 }
 
-// sign writes who holds the lock, for the message of the second one. It is
-// for people only: the lock does not depend on it.
+// sign writes the name of this process to the lock file, for the error message
+// of another process. The lock does not depend on it.
 func (d *Dir) sign(name string) {
 	host, _ := os.Hostname()
 	_ = d.root.WriteFile(name, fmt.Appendf(nil, "process %d on %s\n", os.Getpid(), host), 0o600)
 }
 
-// unlock removes the lock file, while the lock is held, when the upload is
-// done and nothing is left of it.
+// unlock releases the lock. If the upload has no Token, unlock removes the lock
+// file first, while it holds the lock.
 func (d *Dir) unlock(lock *flock.Flock, id string) {
 	if _, err := d.root.Lstat(id + tokenSuffix); errors.Is(err, os.ErrNotExist) {
 		_ = d.root.Remove(id + lockSuffix)

@@ -10,8 +10,7 @@ import (
 	"gcsup/chunk"
 )
 
-// Object is what the service says of a finished object. The fields are those
-// that an upload is checked by.
+// Object is the metadata of a finalized object, as far as an upload needs it.
 type Object struct {
 	Bucket         string
 	Name           string
@@ -19,14 +18,15 @@ type Object struct {
 	Metageneration int64
 	Size           int64
 	CRC32C         uint32
-	HasCRC32C      bool // whether the service gave a CRC32C; it does for every object
+	HasCRC32C      bool // the reply had a CRC32C; the service has one for every object
 	ContentType    string
-	Created        time.Time // when this generation was made; zero if the service did not say
+	Created        time.Time // when this generation was created; zero if the reply does not have it
 }
 
-// parseObject reads an Object resource. It is nil for anything else: an empty
-// body, a truncated one, HTML, or JSON without a size. In JSON with a generation
-// and a checksum a missing size is 0: Google's test bench leaves zeros out.
+// parseObject parses an Object resource. It returns nil for anything else: an
+// empty or truncated body, HTML, or JSON without a size. If JSON has a
+// generation and a checksum, a missing size is 0, because Google's test bench
+// omits zeros.
 func parseObject(body []byte) *Object {
 	var r struct {
 		Bucket         string      `json:"bucket"`
@@ -57,8 +57,8 @@ func parseObject(body []byte) *Object {
 	return o
 }
 
-// objectFromHeaders reads the headers with which sessions of the XML API (and
-// signed URLs) end: 200 or 201, an empty body and x-goog headers.
+// objectFromHeaders parses the x-goog headers of the last reply of a session of
+// the XML API or a signed URL, which has an empty body.
 // https://cloud.google.com/storage/docs/xml-api/reference-headers
 func objectFromHeaders(h http.Header) *Object {
 	generation, err := strconv.ParseInt(h.Get("X-Goog-Generation"), 10, 64)
@@ -75,8 +75,8 @@ func objectFromHeaders(h http.Header) *Object {
 	return o
 }
 
-// hashHeader finds crc32c=… in a header such as X-Goog-Hash, which may hold
-// several hashes in one line or in many.
+// hashHeader returns the crc32c of a header such as X-Goog-Hash, which may have
+// several hashes in one or more lines.
 func hashHeader(h http.Header, key string) (uint32, bool) {
 	for _, line := range h.Values(key) {
 		for part := range strings.SplitSeq(line, ",") {

@@ -19,55 +19,55 @@ const (
 	messageLimit = 300
 )
 
-// Reply is the outcome of one exchange. It never needs a particular body:
-// errors of the upload server are text or HTML as often as JSON.
+// Reply is the result of one exchange.
 type Reply struct {
 	Op     Op
-	Status int   // HTTP status; 308 also when it came as 200 with the override header; 0: no reply arrived
-	Err    error // why no reply arrived, when Status is 0; else what is wrong with the reply
+	Status int   // HTTP status; 308 even if it arrived as 200 with the override header; 0 if no reply arrived
+	Err    error // if Status is 0, why no reply arrived; otherwise what is wrong with the reply
 
-	Sent      int64 // put, finalize: the offset up to which object bytes were handed to the network; insert: how many
-	Committed int64 // 308: how many bytes the server holds; -1 without a Range header
+	Sent      int64 // put, finalize: end of the object bytes passed to the network; insert: their number
+	Committed int64 // 308: the committed offset; -1 without a Range header
 
-	RunningCRC32C *uint32  // 308: CRC32C of the bytes the server holds, when it says
-	RangeMD5      [16]byte // 308: MD5 of the same, when HasRangeMD5
+	RunningCRC32C *uint32  // 308: CRC32C of the committed bytes; nil if the reply does not have it
+	RangeMD5      [16]byte // 308: MD5 of the committed bytes, if HasRangeMD5
 	HasRangeMD5   bool
 
-	URI    URI     // start: the session
-	Object *Object // 200, 201: the object, when the reply described one
+	URI    URI     // start: the session URI
+	Object *Object // 200, 201: the object; nil if the reply does not describe it
 
 	// Set by the driver.
-	Ours    bool // stat: Object has the size and CRC32C of what it uploads
-	Older   bool // stat: Object was made before the driver's first attempt, or its session
-	Differs bool // 308: the checksum is not that of the source
+	Ours    bool // stat: Object has the size and CRC32C of the upload
+	Older   bool // stat: Object was created before the driver's first attempt, or its session
+	Differs bool // 308: the checksum differs from that of the source
 
-	FromService bool // an error that is Cloud Storage's own, and not that of something on the way
-	Unsent      bool // put, finalize, insert: no byte of the body was handed over, so the server did nothing
-	Reused      bool // the request went out on a connection that was used before
+	FromService bool // the error is from Cloud Storage and not from a proxy
+	Unsent      bool // put, finalize, insert: no byte of the body was passed to the network, so that the server did nothing
+	Reused      bool // the request used a connection that was used before
 
 	Date time.Time // the server's clock; zero if the reply has none
 
 	Reason     string        // error reason of the JSON API, such as rateLimitExceeded
-	Message    string        // for people, on one line
-	Inner      int           // 410: the status inside its body, which is the cause; 0 if there is none
-	RetryAfter time.Duration // from the header; 0 if there is none
+	Message    string        // error message, on one line
+	Inner      int           // 410: the status in its body, which is the cause; 0 if there is none
+	RetryAfter time.Duration // from the Retry-After header; 0 if there is none
 
-	// Redirect is the scheme and host that a 3xx reply points to, "" if it
-	// points nowhere. The service never redirects: something on the way does.
+	// Redirect is the scheme and host of the target of a 3xx reply; "" if there
+	// is none. The service never redirects, so that the redirect is from a
+	// proxy.
 	Redirect string
 
-	location URI // start: as the service gave it
+	location URI // start: the Location header, not checked
 }
 
-// Cancelled reports whether the reply to a Cancel means that the session no longer
-// exists. 499 is success, and a session that the service does not know needs no
-// cancelling.
+// Cancelled reports whether the reply to a Cancel means that the session does
+// not exist: 499 is success, and a session that was lost need not be canceled.
 func (r Reply) Cancelled() bool {
 	return r.Status == 499 || (r.Status == 404 || r.Status == 410) && r.FromService
 }
 
-// parseReply reads an HTTP response. A body that breaks off is treated as the
-// part that arrived: what it lacks is asked for by a query.
+// parseReply parses an HTTP response. It accepts an incomplete body, because a
+// query can ask for the missing data. It requires no particular error body,
+// because the upload server also sends text and HTML.
 func parseReply(op Op, uri URI, resp *http.Response) Reply {
 	r := Reply{Op: op, Status: resp.StatusCode, Committed: -1}
 	if resp.StatusCode == 200 && resp.Header.Get("X-Http-Status-Code-Override") == "308" {
@@ -105,7 +105,8 @@ func parseReply(op Op, uri URI, resp *http.Response) Reply {
 		var reason, message string
 		reason, message, r.Inner = parseError(resp.Header.Get("Content-Type"), body)
 		r.FromService = r.Inner != 0 || resp.Header.Get("X-Guploader-Uploadid") != ""
-		// The secret goes first, so that no piece of it is left at a cut.
+		// Remove the secret before oneLine shortens the text, which could leave
+		// a part of the secret.
 		r.Reason, r.Message = oneLine(uri.scrub(reason)), oneLine(uri.scrub(message))
 		if r.Status != 410 {
 			r.Inner = 0
@@ -114,8 +115,8 @@ func parseReply(op Op, uri URI, resp *http.Response) Reply {
 	return r
 }
 
-// target is the scheme and host that a redirect points to. The rest of the URL
-// may be a secret.
+// target returns the scheme and host of a redirect's target. The rest of the
+// URL may be a secret.
 func target(resp *http.Response) string {
 	location := resp.Header.Get(redirectHeader)
 	if location == "" {
@@ -131,7 +132,7 @@ func target(resp *http.Response) string {
 	return oneLine(u.Scheme + "://" + u.Host)
 }
 
-// parseRange reads "bytes=0-N" as N+1. Anything else is -1: unknown.
+// parseRange returns N+1 for "bytes=0-N", and -1 for anything else.
 // https://cloud.google.com/storage/docs/performing-resumable-uploads#status-check
 func parseRange(header string) int64 {
 	last, ok := strings.CutPrefix(strings.TrimSpace(header), "bytes=0-")
@@ -145,9 +146,9 @@ func parseRange(header string) int64 {
 	return int64(n) + 1
 }
 
-// parseError reads an error's body: the JSON of the API when it is that
-// (https://cloud.google.com/storage/docs/json_api/v1/status-codes), plain text
-// otherwise. HTML says nothing that helps.
+// parseError parses the body of an error: the JSON of the API
+// (https://cloud.google.com/storage/docs/json_api/v1/status-codes) or plain
+// text. It ignores HTML.
 func parseError(contentType string, body []byte) (reason, message string, code int) {
 	var e struct {
 		Error struct {
@@ -176,7 +177,8 @@ func parseError(contentType string, body []byte) (reason, message string, code i
 	return "", text, 0
 }
 
-// oneLine makes a server's text fit to be shown in a message of ours.
+// oneLine returns text on one line, without control characters, and shortened,
+// for use in an error message.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -191,10 +193,9 @@ func oneLine(text string) string {
 	return text
 }
 
-// Refusal is what a reply means that neither waiting nor a query can cure, as
-// an error that wraps one of the sentinels.
+// Refusal returns the error of a permanent failure. It wraps one of the
+// sentinel errors.
 func (r Reply) Refusal() *Error { return r.fail(permanent(r, r.Status), 0) }
 
-// Retryable reports whether the same request, made again after a wait, may
-// fare better.
+// Retryable reports whether the same request may succeed after a wait.
 func (r Reply) Retryable() bool { return verdict(r, !r.Op.begins()) == backoff.Transient }

@@ -12,16 +12,16 @@ import (
 	"unicode/utf8"
 )
 
-// Spec is the object that an upload is to make: everything that the service
-// fixes when the session starts
-// (https://cloud.google.com/storage/docs/json_api/v1/objects/insert).
-// Bucket and Object are required; the zero value of every other field leaves
-// the matter to the service or the bucket.
+// Spec describes the object to create. The service fixes all of it when the
+// session starts
+// (https://cloud.google.com/storage/docs/json_api/v1/objects/insert). Bucket
+// and Object are required. If another field is zero, the default of the service
+// or the bucket applies.
 type Spec struct {
 	Bucket string `json:"bucket"`
 	Object string `json:"object"`
 
-	ContentType        string            `json:"content_type,omitempty"` // "" is DefaultContentType
+	ContentType        string            `json:"content_type,omitempty"` // "" means DefaultContentType
 	ContentEncoding    string            `json:"content_encoding,omitempty"`
 	ContentDisposition string            `json:"content_disposition,omitempty"`
 	ContentLanguage    string            `json:"content_language,omitempty"`
@@ -30,31 +30,32 @@ type Spec struct {
 	Metadata           map[string]string `json:"metadata,omitempty"` // custom metadata
 	PredefinedACL      string            `json:"predefined_acl,omitempty"`
 	KMSKeyName         string            `json:"kms_key_name,omitempty"`
-	UserProject        string            `json:"user_project,omitempty"` // who pays, for requester-pays buckets
+	UserProject        string            `json:"user_project,omitempty"` // project that is billed, for requester-pays buckets
 
-	// Preconditions. The service looks at them only when the last byte has
-	// arrived; a driver should look first (see Unmet).
+	// Preconditions. The service checks them only when the last byte has
+	// arrived. A driver should check them first, see Unmet.
 	// https://cloud.google.com/storage/docs/request-preconditions
 	IfGenerationMatch     *int64 `json:"if_generation_match,omitempty"` // 0: only if there is no object
 	IfMetagenerationMatch *int64 `json:"if_metageneration_match,omitempty"`
 
-	// NoClobber says why IfGenerationMatch is 0: to leave an object alone that
-	// is there, which is no failure. The error is [ErrPrecondition] all the
-	// same; this is kept for the process that resumes, so that it takes it as
-	// the one that began would have. The saved upload ends with it.
+	// NoClobber means that IfGenerationMatch is 0 in order to keep an existing
+	// object. In that case an existing object is not a failure of the program,
+	// but the error is still [ErrPrecondition]. NoClobber is saved, so that a
+	// process that resumes the upload treats the error in the same way. The
+	// saved upload is deleted after it.
 	NoClobber bool `json:"no_clobber,omitempty"`
 
-	// DefaultContentType is the content type if ContentType is "" and no saved
-	// upload has another. "" is application/octet-stream.
+	// DefaultContentType is the content type if ContentType is "" and a saved
+	// upload does not have another one. "" means application/octet-stream.
 	DefaultContentType string `json:"-"`
 }
 
-// URL is the destination as people write it: gs://bucket/object.
+// URL returns the destination as gs://bucket/object.
 func (s Spec) URL() string { return "gs://" + s.Bucket + "/" + s.Object }
 
-// Conflict compares an upload that was started with s with what a caller wants
-// now. It looks only at the fields that want sets, and returns the first one in
-// which they differ, with both values, or "".
+// Conflict compares s, the Spec of a saved upload, with want. It compares only
+// the fields that are set in want. It returns the first field that differs,
+// with both values, or "".
 func (s Spec) Conflict(want Spec) string {
 	for _, field := range []struct{ name, was, want string }{
 		{"content type", s.ContentType, want.ContentType},
@@ -93,9 +94,10 @@ func (s Spec) Resolved() Spec {
 	return s
 }
 
-// Validate refuses names that the service would refuse, before anything is
-// sent: https://cloud.google.com/storage/docs/objects#naming. It refuses
-// NoClobber alone, too, which would keep nothing from being replaced.
+// Validate returns an error that wraps [ErrInvalid] if the service would refuse
+// a name (https://cloud.google.com/storage/docs/objects#naming), or if
+// NoClobber is set without an IfGenerationMatch of 0, which would not keep an
+// existing object.
 func (s Spec) Validate() error {
 	switch {
 	case s.Bucket == "":
@@ -125,8 +127,8 @@ func (s Spec) Conditional() bool {
 	return s.IfGenerationMatch != nil || s.IfMetagenerationMatch != nil
 }
 
-// Unmet returns an error that wraps [ErrPrecondition] when the object that is
-// there now (nil: none) does not meet the preconditions.
+// Unmet returns an error that wraps [ErrPrecondition] if o does not meet the
+// preconditions. o is the existing object, or nil if there is none.
 func (s Spec) Unmet(o *Object) error {
 	var generation, metageneration int64
 	if o != nil {
@@ -179,7 +181,7 @@ func (s Spec) contentType() string {
 	return cmp.Or(s.ContentType, s.DefaultContentType, "application/octet-stream")
 }
 
-// query is the query string of the request that begins an upload.
+// query returns the query parameters of the request that starts an upload.
 func (s Spec) query(uploadType string) url.Values {
 	q := url.Values{"uploadType": {uploadType}, "name": {s.Object}}
 	if g := s.IfGenerationMatch; g != nil {

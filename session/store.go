@@ -5,40 +5,41 @@ import (
 	"strings"
 )
 
-// Store keeps Tokens. Implementations must
-//   - make Save atomic and durable: after a crash at any moment, Load gives
-//     the old Token or the new one, never a third, and after Save has returned
-//     the new one;
-//   - keep what [Encode] gives secret;
+// Store saves Tokens. Implementations must
+//   - make Save atomic and durable: after a crash at any moment, Load returns
+//     the old Token or the new one; after Save has returned, it returns the
+//     new one;
+//   - keep the result of [Encode] secret;
 //   - return errors that wrap [ErrNoToken], [ErrDamaged], [ErrTokenVersion] and
-//     [ErrInUse] where these apply;
-//   - change nothing in Load and List, which are called without the lock;
+//     [ErrInUse] if they apply;
+//   - change nothing in Load and List, which callers use without the lock;
 //   - release a lock when the process that holds it dies.
 //
-// A Store may also have the method of [Quarantine].
+// A Store may also implement [Quarantine].
 //
-// IDs are those of Tokens: letters, digits, '-' and '_'.
+// An ID consists of letters, digits, '-' and '_'.
 type Store interface {
 	Load(ctx context.Context, id string) (*Token, error)
 	Save(ctx context.Context, t *Token) error
 	List(ctx context.Context) ([]string, error) // IDs, sorted
 	Delete(ctx context.Context, id string) error
-	// Lock holds the upload for this process until unlock is called. It does
-	// not wait: an upload that another holds is ErrInUse.
+	// Lock locks the upload for this process until unlock is called. It does
+	// not wait: if another process holds the lock, the error wraps ErrInUse.
 	Lock(ctx context.Context, id string) (unlock func(), err error)
 }
 
-// Quarantine is a [Store] that keeps damaged Tokens for a while, for a person to
-// look at. They hold a secret.
+// Quarantine is implemented by a [Store] that keeps damaged Tokens for a while,
+// so that a user can inspect them. A damaged Token has a secret.
 type Quarantine interface {
-	// SetAside keeps a damaged Token under another name, so that the next Load
-	// returns ErrNoToken. It is for the holder of the lock.
+	// SetAside renames a damaged Token, so that the next Load returns
+	// ErrNoToken. The caller must hold the lock.
 	SetAside(ctx context.Context, id string) error
 }
 
-// SetAside gets a Token that Load calls damaged out of the way, so that the upload
-// can start over. It is for the holder of the lock: for any other caller the file
-// may be another by now. A Store that is no [Quarantine] deletes it.
+// SetAside removes a damaged Token from the Store, so that the upload can start
+// over. If s implements [Quarantine], the Token is kept under another name;
+// otherwise it is deleted. The caller must hold the lock. Without the lock, the
+// Token may have been replaced by a valid one.
 func SetAside(ctx context.Context, s Store, id string) error {
 	if q, ok := s.(Quarantine); ok {
 		return q.SetAside(ctx, id)

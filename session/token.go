@@ -14,38 +14,41 @@ import (
 	"gcsup/chunk"
 )
 
-// Lifetime of a session: the service drops it a week after it was started.
+// Lifetime is the lifetime of a session: the service drops it a week after it
+// was started.
 // https://cloud.google.com/storage/docs/resumable-uploads#introduction
 const Lifetime = 7 * 24 * time.Hour
 
-// Token is what another process needs to go on with an upload, or another
-// machine that has a copy of the source (see Uploader.Import of package upload).
+// Token has all that another process needs to resume an upload. Another machine
+// with a copy of the source can resume it too, see Uploader.Import of package
+// upload.
 type Token struct {
-	ID       string    // ours: made of source and destination, no secret
+	ID       string    // derived from source and destination; not a secret
 	Endpoint string    // scheme and host
-	Spec     Spec      // what the session was started with
+	Spec     Spec      // the object, as given when the session was started
 	Created  time.Time // when the session was started
 
-	URI URI // the session; a secret, see Encode
+	URI URI // the session URI, a secret; see Encode
 
 	SourcePath string         // absolute
-	Source     chunk.Identity // when the session began
+	Source     chunk.Identity // identity of the source when the session was started
 
-	Committed   int64              // what the server had acknowledged when this was saved
-	HighWater   int64              // no byte from here on was ever sent in this session
+	Committed   int64              // committed offset when the Token was saved
+	HighWater   int64              // end of the bytes that were ever sent in this session
 	Checkpoints []chunk.Checkpoint // CRC32C of prefixes of the source, ascending
-	Restarts    int                // sessions that were lost before this one
+	Restarts    int                // earlier sessions of this upload that were lost
 
 	// RejectedAt is 1 + the offset at which the service refused data in this
-	// session, which still existed then. 0: it never did.
+	// session although the session existed; 0 if it never did.
 	RejectedAt int64
 }
 
-// Expires returns when the service drops the session, for people to read. The local
-// clock may be wrong, so nothing must be deleted for it: the service knows.
+// Expires returns when the service drops the session, for display. Do not
+// delete a Token because of it: the local clock may be wrong, and the service
+// decides.
 func (t *Token) Expires() time.Time { return t.Created.Add(Lifetime) }
 
-// Checkpoint is the furthest known checksum of at most offset bytes.
+// Checkpoint returns the last checkpoint at or before offset.
 func (t *Token) Checkpoint(offset int64) chunk.Checkpoint {
 	var best chunk.Checkpoint
 	for _, c := range t.Checkpoints {
@@ -58,9 +61,9 @@ func (t *Token) Checkpoint(offset int64) chunk.Checkpoint {
 
 const tokenVersion = 1
 
-// envelope is the saved form. The digest is over the exact bytes of the Token,
-// so that a flipped bit or a cut file is noticed and never sent anywhere. It
-// is no signature: who can write the file can also make the digest.
+// envelope is the saved form of a Token. The digest covers the exact bytes of
+// the Token, so that Decode detects a flipped bit or a truncated file. It is
+// not a signature: any writer of the file can compute it.
 type envelope struct {
 	Version int             `json:"v"`
 	SHA256  string          `json:"sha256"`
@@ -74,7 +77,7 @@ type savedToken struct {
 	Created     time.Time          `json:"created"`
 	SessionURI  string             `json:"session_uri"`
 	SourcePath  string             `json:"source_path"`
-	RawPath     []byte             `json:"source_path_raw,omitempty"` // the path, when JSON cannot hold it because it is not UTF-8
+	RawPath     []byte             `json:"source_path_raw,omitempty"` // the path, if it is not UTF-8, which JSON requires
 	Source      chunk.Identity     `json:"source"`
 	Committed   int64              `json:"committed"`
 	HighWater   int64              `json:"high_water"`
@@ -83,15 +86,15 @@ type savedToken struct {
 	RejectedAt  int64              `json:"rejected_at,omitempty"`
 }
 
-// MarshalJSON returns an error. The text of a Token without its secret cannot be
-// resumed, and with it would get into logs: see [Encode].
+// MarshalJSON always returns an error. Without the secret, a Token cannot be
+// resumed; with the secret, it could get into logs. Use [Encode].
 func (t Token) MarshalJSON() ([]byte, error) {
-	return nil, errors.New("a Token is not written as plain JSON; use session.Encode, and keep the result secret")
+	return nil, errors.New("cannot marshal a Token, which has a secret: use session.Encode")
 }
 
-// Encode writes a Token out with its secret. Any reader of the result can write
-// to the session: keep it where only the owner can read (mode 0600). It refuses a
-// Token that [Decode] would refuse.
+// Encode encodes a Token with its secret. Any reader of the result can write to
+// the session. Store it where only the owner can read it (mode 0600). Encode
+// returns an error for a Token that [Decode] would refuse.
 func Encode(t *Token) ([]byte, error) {
 	if err := t.sound(); err != nil {
 		return nil, fmt.Errorf("token: %w", err)
@@ -116,9 +119,9 @@ func Encode(t *Token) ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-// Decode reads what Encode wrote. For anything else the error wraps
-// [ErrTokenVersion] or [ErrDamaged], and quotes nothing of the content. The
-// session URI of the result is not yet trusted: see [Client.Adopt].
+// Decode decodes the result of [Encode]. For other data the error wraps
+// [ErrTokenVersion] or [ErrDamaged], and does not quote the data. The session
+// URI of the result is not trusted until [Client.Adopt] has checked it.
 func Decode(data []byte) (*Token, error) {
 	var e envelope
 	if err := single(data, &e, false); err != nil {
@@ -128,18 +131,18 @@ func Decode(data []byte) (*Token, error) {
 	case e.Version > tokenVersion:
 		return nil, fmt.Errorf("%w: version %d, this program knows %d", ErrTokenVersion, e.Version, tokenVersion)
 	case e.Version != tokenVersion:
-		return nil, fmt.Errorf("%w: there is no version %d", ErrDamaged, e.Version)
+		return nil, fmt.Errorf("%w: invalid version %d", ErrDamaged, e.Version)
 	}
 	sum := sha256.Sum256(e.Token)
 	if e.SHA256 != hex.EncodeToString(sum[:]) {
-		return nil, fmt.Errorf("%w: its content is not what was saved", ErrDamaged)
+		return nil, fmt.Errorf("%w: digest mismatch", ErrDamaged)
 	}
 	var s savedToken
 	if err := single(e.Token, &s, false); err != nil {
 		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrDamaged)
 	}
 	if single(data, &envelope{}, true) != nil || single(e.Token, &savedToken{}, true) != nil {
-		return nil, fmt.Errorf("%w: it has a field that this program does not know", ErrTokenVersion)
+		return nil, fmt.Errorf("%w: unknown field", ErrTokenVersion)
 	}
 	t := &Token{
 		ID: s.ID, Endpoint: s.Endpoint, Spec: s.Spec, Created: s.Created, URI: newURI(s.SessionURI),
@@ -155,7 +158,8 @@ func Decode(data []byte) (*Token, error) {
 	return t, nil
 }
 
-// single reads one JSON value, and refuses unknown fields if strict.
+// single decodes exactly one JSON value. If strict, it returns an error for
+// unknown fields.
 func single(data []byte, v any, strict bool) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if strict {
@@ -164,38 +168,38 @@ func single(data []byte, v any, strict bool) error {
 	if err := d.Decode(v); err != nil {
 		return err
 	}
-	if _, err := d.Token(); err != io.EOF { // More takes a bracket for an end
+	if _, err := d.Token(); err != io.EOF { // More returns false before a closing bracket
 		return errors.New("more than one value")
 	}
 	return nil
 }
 
-// sound checks what every Token that was saved fulfils.
+// sound checks the invariants of a saved Token.
 func (t *Token) sound() error {
 	size := t.Source.Size
 	switch {
 	case !validID(t.ID):
-		return errors.New("bad id")
+		return errors.New("invalid ID")
 	case t.Spec.Validate() != nil:
-		return errors.New("bad destination")
+		return errors.New("invalid destination")
 	case t.SourcePath == "" || t.URI.IsZero() || t.Created.IsZero():
-		return errors.New("incomplete")
+		return errors.New("incomplete token")
 	case t.Committed < 0 || t.Committed > t.HighWater || t.HighWater > size || t.Restarts < 0 || t.RejectedAt < 0:
-		return errors.New("impossible offsets")
+		return errors.New("invalid offsets")
 	}
 	last := int64(-1)
 	for _, c := range t.Checkpoints {
 		if c.Offset <= last || c.Offset > size {
-			return errors.New("impossible checkpoints")
+			return errors.New("invalid checkpoints")
 		}
 		last = c.Offset
 	}
 	return nil
 }
 
-// Adopt checks that the Token's session belongs to this client's endpoint and
-// the Token's bucket, before anything is sent to it. The error wraps
-// [ErrForeignURI].
+// Adopt checks that the session URI of t belongs to the client's endpoint and
+// the bucket of t. If not, the error wraps [ErrForeignURI]. Call it before the
+// first request with the URI.
 func (c *Client) Adopt(t *Token) error {
 	_, err := c.adopt(t.URI.reveal(), t.Spec.Bucket)
 	return err

@@ -388,7 +388,7 @@ func FuzzDecode(f *testing.F) {
 				continue
 			}
 			if token.Committed < 0 || token.Committed > token.HighWater || token.HighWater > token.Source.Size {
-				t.Errorf("impossible offsets: %+v", token)
+				t.Errorf("invalid offsets: %+v", token)
 			}
 			again, err := session.Encode(token)
 			if err != nil {

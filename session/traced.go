@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Traced returns base with a tracing transport around it that does not learn the
-// session's secret. Instrumentation such as otelhttp exports the URL of each
-// request, and the upload_id in the URL of a session lets any reader of the trace
-// write to the upload.
+// Traced wraps base with a tracing transport and hides the secret of a session
+// from it. Instrumentation such as otelhttp exports the URL of each request.
+// With the upload_id in the URL of a session, any reader of the trace can write
+// to the upload.
 //
 //	transport := session.Traced(func(next http.RoundTripper) http.RoundTripper {
 //		return otelhttp.NewTransport(next)
@@ -20,13 +20,13 @@ import (
 //	client, err := gcs.New(ctx, &gcs.Options{Transport: transport})
 //
 // The tracing transport sees upload_id=redacted in the URL, and a reply without
-// the headers that hold the secret. The request that base gets, and the reply that
-// the caller gets, are whole. Both keep the header that the tracing transport
-// adds, such as Traceparent. A nil base is http.DefaultTransport.
+// the headers that have the secret. base gets the complete request, and the
+// caller the complete reply. A header that the tracing transport adds, such as
+// Traceparent, is kept. A nil base means http.DefaultTransport.
 //
-// The tracing transport must pass the context of the request on, or one made from
-// it. It still sees the other headers of a request, Authorization among them, and
-// must not record those.
+// The tracing transport must pass on the context of the request or a context
+// derived from it. It sees the other headers of a request, including
+// Authorization, and must not record them.
 func Traced(trace func(next http.RoundTripper) http.RoundTripper, base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -34,14 +34,14 @@ func Traced(trace func(next http.RoundTripper) http.RoundTripper, base http.Roun
 	return &traced{tracing: trace(unveiled{base}), base: base}
 }
 
-// traced gives a request without its secret to the tracing transport.
+// traced passes each request without its secret to the tracing transport.
 type traced struct {
 	tracing http.RoundTripper // ends in unveiled
 	base    http.RoundTripper
 }
 
-// veiled is what the tracing transport does not see of one request. It travels in
-// the context.
+// veiled has the parts of a request and its reply that are hidden from the
+// tracing transport. The context of the request has it.
 type veiled struct {
 	url    *url.URL
 	header http.Header // of the reply
@@ -49,7 +49,7 @@ type veiled struct {
 
 type veiledKey struct{}
 
-// secretHeaders hold the upload_id in the reply that opens a session, or its copy.
+// secretHeaders lists the headers of a reply that have the upload_id.
 var secretHeaders = []string{"Location", "X-Guploader-Uploadid", "X-Goog-Upload-Url", "X-Goog-Upload-Control-Url"}
 
 func (t *traced) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -66,14 +66,15 @@ func (t *traced) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// CloseIdleConnections closes those of base.
+// CloseIdleConnections closes the idle connections of base.
 func (t *traced) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// withoutUploadID is u with another upload_id. The rest stays byte by byte.
+// withoutUploadID returns u with a redacted upload_id. The other bytes of the
+// URL do not change.
 func withoutUploadID(u *url.URL) *url.URL {
 	out := *u
 	pairs := strings.Split(u.RawQuery, "&")
@@ -87,7 +88,8 @@ func withoutUploadID(u *url.URL) *url.URL {
 	return &out
 }
 
-// unveiled gives base the request with its secret, and hides the reply's.
+// unveiled passes the request with its secret to base, and hides the secret of
+// the reply.
 type unveiled struct{ base http.RoundTripper }
 
 func (u unveiled) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -96,15 +98,15 @@ func (u unveiled) RoundTrip(req *http.Request) (*http.Response, error) {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
-		// Without it the service would be asked for another session, and say that
-		// there is none.
-		return nil, fmt.Errorf("%w: the tracing transport has dropped the context of the request", ErrInvalid)
+		// Without the URL, the request would name a session that does not
+		// exist.
+		return nil, fmt.Errorf("%w: the tracing transport dropped the context of the request", ErrInvalid)
 	}
 	whole := *req
 	whole.URL = v.url
 	resp, err := u.base.RoundTrip(&whole)
 	if err != nil {
-		// The text may have the URL, and a tracing transport records it.
+		// The text may have the URL, and a tracing transport may record it.
 		return resp, transportError(context.Background(), newURI(v.url.String()), err)
 	}
 	shown := *resp

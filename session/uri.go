@@ -10,13 +10,14 @@ import (
 
 const redacted = "[session URI redacted]"
 
-// URI is a session URI: whoever holds it can write to the session without
-// credentials (https://cloud.google.com/storage/docs/resumable-uploads#session-uris).
-// It therefore shows itself to nobody: printing, logging and marshalling give
-// a fixed text. [Encode] is the one way to write it out.
+// URI is a session URI. Any client that has it can write to the session without
+// credentials
+// (https://cloud.google.com/storage/docs/resumable-uploads#session-uris). A URI
+// redacts itself when printed, logged or marshaled. Only [Encode] writes it.
 type URI struct {
-	// A pointer, because fmt prints unexported fields of an enclosing
-	// struct without asking their methods: of a *string it shows an address.
+	// p is a pointer, because fmt prints unexported fields of an enclosing
+	// struct without calling their methods. For a *string it prints the
+	// address.
 	p *string
 }
 
@@ -32,7 +33,7 @@ func (u URI) reveal() string {
 // IsZero reports whether there is no session.
 func (u URI) IsZero() bool { return u.p == nil || *u.p == "" }
 
-// String returns a fixed text in the place of the secret.
+// String returns a fixed text instead of the secret.
 func (u URI) String() string {
 	if u.IsZero() {
 		return "[no session URI]"
@@ -43,14 +44,14 @@ func (u URI) String() string {
 // Format prints the text of String for every verb and flag.
 func (u URI) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(u.String())) }
 
-// LogValue is the text of String.
+// LogValue returns the text of String.
 func (u URI) LogValue() slog.Value { return slog.StringValue(u.String()) }
 
-// MarshalText gives the text of String, so that encoding/json and others
-// cannot write the secret by accident.
+// MarshalText returns the text of String, so that encoders such as
+// encoding/json do not write the secret.
 func (u URI) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
-// uploadID is the secret part, for taking it out of texts that a server echoes.
+// uploadID returns the secret part of the URI.
 func (u URI) uploadID() string {
 	p, err := url.Parse(u.reveal())
 	if err != nil {
@@ -59,7 +60,7 @@ func (u URI) uploadID() string {
 	return p.Query().Get("upload_id")
 }
 
-// scrub takes the secret out of a text that came from elsewhere.
+// scrub removes the secret from a text of the server or a transport.
 func (u URI) scrub(text string) string {
 	if u.IsZero() || text == "" {
 		return text
@@ -72,28 +73,28 @@ func (u URI) scrub(text string) string {
 	return text
 }
 
-// fresh takes the Location that the service gave for a new session. It may be
-// relative; its scheme and host must be those that were asked, because the
-// credentials go where it points.
+// fresh returns the URI of a new session from its Location header, which may be
+// relative. Its scheme and host must be those of the endpoint, because the
+// client sends its credentials there.
 func (c *Client) fresh(location string) (URI, error) {
 	if location == "" {
 		return URI{}, errors.New("the reply has no Location header")
 	}
 	ref, err := url.Parse(location)
 	if err != nil {
-		// The parse error would print the URI.
+		// The text of err has the URI.
 		return URI{}, errors.New("the Location header is not a URL")
 	}
 	u := c.endpoint.ResolveReference(ref)
 	if u.Scheme != c.endpoint.Scheme || !sameHost(u, c.endpoint) || u.User != nil {
 		return URI{}, fmt.Errorf("%w: the Location header points to %s://%s, the endpoint is %s", ErrForeignURI, u.Scheme, u.Host, c.Endpoint())
 	}
-	u.Host = c.endpoint.Host // as it is written there, so that it is one host for everybody
+	u.Host = c.endpoint.Host // the same spelling of the host in every URI
 	return newURI(u.String()), nil
 }
 
-// adopt takes a session URI from a store. Who can write there could plant
-// one, so scheme, host, path and bucket must all be the configured ones.
+// adopt checks a session URI from a store. A writer of the store could plant
+// one, so that scheme, host, path and bucket must match the configured ones.
 func (c *Client) adopt(raw, bucket string) (URI, error) {
 	u, err := url.Parse(raw)
 	if err != nil || raw == "" {
