@@ -22,7 +22,7 @@ type connection struct {
 	endpoint string
 	saved    *lazyStore     // nil when not asked for
 	emulator *localEmulator // nil: the service
-	where    gcs.Options
+	options  gcs.Options
 
 	client   *gcs.Client // nil until dial, as is the next
 	uploader *upload.Uploader
@@ -30,7 +30,7 @@ type connection struct {
 
 // check refuses flags that make no sense, whatever is there to connect to, and
 // returns the header that they make.
-func (f *placeFlags) check() (http.Header, error) {
+func (f *targetFlags) check() (http.Header, error) {
 	if f.emulator.on && f.endpoint != "" {
 		return nil, usagef("--emulator and --endpoint exclude each other")
 	}
@@ -39,18 +39,18 @@ func (f *placeFlags) check() (http.Header, error) {
 
 // open finds the endpoint. With saved the uploads are saved, in a directory that
 // is made when it is first needed. It looks for no credentials: see dial.
-func (f *placeFlags) open(ctx context.Context, saved bool) (_ *connection, err error) {
-	c := &connection{where: gcs.Options{Endpoint: f.endpoint}}
+func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err error) {
+	c := &connection{options: gcs.Options{Endpoint: f.endpoint}}
 	defer func() {
 		if err != nil {
 			c.close()
 		}
 	}()
-	if c.where.Header, err = f.check(); err != nil {
+	if c.options.Header, err = f.check(); err != nil {
 		return nil, err
 	}
 	if saved {
-		c.saved = &lazyStore{open: f.openStore, missing: f.noStore}
+		c.saved = &lazyStore{open: f.openStore, missing: f.storeMissing}
 	}
 	if f.emulator.on {
 		dir, err := f.emulatorDir()
@@ -60,16 +60,16 @@ func (f *placeFlags) open(ctx context.Context, saved bool) (_ *connection, err e
 		if c.emulator, err = startLocal(dir); err != nil {
 			return nil, err
 		}
-		c.where.Endpoint, c.where.Transport, c.where.Anonymous = c.emulator.endpoint, c.emulator.transport, true
+		c.options.Endpoint, c.options.Transport, c.options.Anonymous = c.emulator.endpoint, c.emulator.transport, true
 		c.endpoint = c.emulator.endpoint
 		return c, nil
 	}
 	// What needs no credentials needs nobody else either.
-	anonymous := c.where
+	anonymous := c.options
 	anonymous.Anonymous = true
 	client, err := gcs.New(ctx, &anonymous)
 	if err != nil {
-		return nil, kinded{err, errConfig}
+		return nil, kindError{err, errConfig}
 	}
 	c.endpoint = client.Endpoint()
 	return c, client.Close()
@@ -80,21 +80,21 @@ func (c *connection) dial(ctx context.Context, opts upload.Options) (err error) 
 	if c.saved != nil {
 		opts.Store = c.saved
 	}
-	if c.client, err = gcs.New(ctx, &c.where); err != nil {
+	if c.client, err = gcs.New(ctx, &c.options); err != nil {
 		if errors.Is(err, session.ErrCredentials) {
 			return err
 		}
-		return kinded{err, errConfig}
+		return kindError{err, errConfig}
 	}
 	if c.uploader, err = c.client.Uploader(&opts); err != nil {
-		return kinded{err, errUsage}
+		return kindError{err, errUsage}
 	}
 	return nil
 }
 
 // elsewhere is the error of a saved upload that was begun at another endpoint
 // than the one in use: it says how to name that.
-func (f *placeFlags) elsewhere(c *connection, t *session.Token) error {
+func (f *targetFlags) endpointMismatch(c *connection, t *session.Token) error {
 	var text string
 	switch {
 	case isLocal(t.Endpoint):
@@ -109,7 +109,7 @@ func (f *placeFlags) elsewhere(c *connection, t *session.Token) error {
 		text = fmt.Sprintf("it was begun at %s, not at %s: set STORAGE_EMULATOR_HOST=%[3]s if that is an emulator; else, if you trust it with your credentials, give --endpoint=%[3]s",
 			t.Endpoint, endpointText(c.endpoint), shellQuote(t.Endpoint))
 	}
-	return kinded{errors.New(text), session.ErrForeignURI}
+	return kindError{errors.New(text), session.ErrForeignURI}
 }
 
 func (c *connection) close() {
@@ -125,7 +125,7 @@ func (c *connection) close() {
 }
 
 // openStore opens the saved uploads.
-func (f *placeFlags) openStore() (*session.Dir, error) {
+func (f *targetFlags) openStore() (*session.Dir, error) {
 	dir, err := stateDir(f.stateDir)
 	if err != nil {
 		return nil, err
@@ -137,8 +137,8 @@ func (f *placeFlags) openStore() (*session.Dir, error) {
 	return store, nil
 }
 
-// noStore reports whether there is no directory of saved uploads yet.
-func (f *placeFlags) noStore() bool {
+// storeMissing reports whether there is no directory of saved uploads yet.
+func (f *targetFlags) storeMissing() bool {
 	dir, err := stateDir(f.stateDir)
 	if err != nil {
 		return false
@@ -147,16 +147,16 @@ func (f *placeFlags) noStore() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// storeToLook opens the saved uploads to look at them, and makes no directory:
+// existingStore opens the saved uploads to look at them, and makes no directory:
 // without one there are none, and the store is nil.
-func (f *placeFlags) storeToLook() (*session.Dir, error) {
-	if f.noStore() {
+func (f *targetFlags) existingStore() (*session.Dir, error) {
+	if f.storeMissing() {
 		return nil, nil
 	}
 	return f.openStore()
 }
 
-func (f *placeFlags) emulatorDir() (string, error) {
+func (f *targetFlags) emulatorDir() (string, error) {
 	if f.emulator.dir != "" {
 		return filepath.Abs(f.emulator.dir)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 type cpFlags struct {
-	place  placeFlags
+	target targetFlags
 	send   sendFlags
 	output outputFlags
 
@@ -55,7 +55,7 @@ where the service stands. If the file has changed since, nothing is sent.`,
 	fs.StringVar(&f.contentType, "content-type", "", "the objects' `TYPE` (default: by the name's extension, else application/octet-stream)")
 	fs.BoolVar(&f.noState, "no-state", false, "save nothing: an interrupted upload cannot be resumed")
 	fs.BoolVar(&f.restart, "restart", false, "discard the saved upload of each source, and start over")
-	f.place.add(fs)
+	f.target.add(fs)
 	f.send.add(fs)
 	f.output.add(fs)
 	return cmd
@@ -98,16 +98,16 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 			return c.uploader.File(ctx, j.source, specs[i])
 		}
 	}
-	if hopeless(tasks) {
+	if allFailed(tasks) {
 		return r.run(cmd.Context(), &connection{}, tasks)
 	}
 	opts.Observer, opts.Logger = r.observe, f.output.logger(r.console)
-	if c, err = f.place.open(cmd.Context(), !f.noState); err != nil {
-		return r.unconnected(cmd.Context(), tasks, err)
+	if c, err = f.target.open(cmd.Context(), !f.noState); err != nil {
+		return r.reportConnectError(cmd.Context(), tasks, err)
 	}
 	defer c.close()
 	if err := c.dial(cmd.Context(), opts); err != nil {
-		return r.unconnected(cmd.Context(), tasks, err)
+		return r.reportConnectError(cmd.Context(), tasks, err)
 	}
 	return r.run(cmd.Context(), c, tasks)
 }
@@ -120,7 +120,7 @@ func (f *cpFlags) check(given *pflag.FlagSet, specs []session.Spec) (upload.Opti
 		return upload.Options{}, usagef("--no-clobber and --if-generation-match exclude each other")
 	case f.noState && given.Changed("state-dir"):
 		return upload.Options{}, usagef("--no-state and --state-dir exclude each other")
-	case f.noState && f.place.emulator.on && f.place.emulator.dir == "":
+	case f.noState && f.target.emulator.on && f.target.emulator.dir == "":
 		return upload.Options{}, usagef("--no-state: the emulator keeps its objects in the state directory; name another one: --emulator=DIR")
 	case f.generation < 0:
 		return upload.Options{}, usagef("--if-generation-match %d: a generation is not negative", f.generation)
@@ -130,7 +130,7 @@ func (f *cpFlags) check(given *pflag.FlagSet, specs []session.Spec) (upload.Opti
 			return upload.Options{}, err
 		}
 	}
-	if _, err := f.place.check(); err != nil {
+	if _, err := f.target.check(); err != nil {
 		return upload.Options{}, err
 	}
 	opts, err := f.send.options()
@@ -157,7 +157,7 @@ func (f *cpFlags) spec(j job, generation bool) session.Spec {
 // bytes, and the upload would be an empty object.
 func checkStdin(in io.Reader) error {
 	if f, ok := in.(*os.File); ok && closedAtStart(f) {
-		return kinded{errors.New("standard input is closed: redirect it, as in < FILE; for an empty object < " + os.DevNull), errSource}
+		return kindError{errors.New("standard input is closed: redirect it, as in < FILE; for an empty object < " + os.DevNull), errSource}
 	}
 	return nil
 }
@@ -191,18 +191,18 @@ func checkSource(path string, spec session.Spec) error {
 		if !errors.Is(err, chunk.ErrNotRegular) {
 			return err
 		}
-		what = "it has more content than its size; " + asStream(path, spec)
+		what = "it has more content than its size; " + streamHint(path, spec)
 	case mode.IsDir():
 		what = fmt.Sprintf("a directory, and cp does not go into directories; name the files in it, as in %s/*", shellQuote(strings.TrimSuffix(path, "/")))
 	case mode&(fs.ModeNamedPipe|fs.ModeCharDevice|fs.ModeDevice) != 0:
-		what = "a pipe or a device; " + asStream(path, spec)
+		what = "a pipe or a device; " + streamHint(path, spec)
 	default:
 		what = mode.Type().String()
 	}
-	return kinded{fmt.Errorf("%s: %w: %s", path, chunk.ErrNotRegular, what), errSource}
+	return kindError{fmt.Errorf("%s: %w: %s", path, chunk.ErrNotRegular, what), errSource}
 }
 
-// asStream says how to upload what a source gives when it is read.
-func asStream(path string, spec session.Spec) string {
+// streamHint says how to upload what a source gives when it is read.
+func streamHint(path string, spec session.Spec) string {
 	return fmt.Sprintf("upload what it gives as a stream: %s cp - %s < %s", program(), shellQuote(spec.URL()), shellQuote(path))
 }

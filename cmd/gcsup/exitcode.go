@@ -84,25 +84,28 @@ var (
 	errConfig = errors.New("configuration")
 )
 
-// kinded is an error with a kind that its text does not repeat.
-type kinded struct {
+// kindError is an error with a kind that its text does not repeat.
+type kindError struct {
 	error
 	kind error
 }
 
-func (k kinded) Unwrap() []error { return []error{k.error, k.kind} }
+func (k kindError) Unwrap() []error { return []error{k.error, k.kind} }
 
 func usagef(format string, args ...any) error {
-	return kinded{fmt.Errorf(format, args...), errUsage}
+	return kindError{fmt.Errorf(format, args...), errUsage}
 }
 
-// ofSource says that err is about the source at path, if it is: the file
+// sourceError says that err is about the source at path, if it is: the file
 // system's errors of the source and of the state directory differ only in the
 // path.
-func ofSource(err error, path string) error {
+func sourceError(err error, path string) error {
 	pe, ok := errors.AsType[*fs.PathError](err)
 	if !ok || pe.Path != path || errors.Is(err, chunk.ErrRead) || errors.Is(err, errSource) {
 		return err
 	}
-	return kinded{fmt.Errorf("%s: %w", path, pe.Err), errSource}
+	return kindError{fmt.Errorf("%s: %w", path, pe.Err), errSource}
 }
+
+// kinded is the name of kindError in emulator.go.
+type kinded = kindError

@@ -27,8 +27,8 @@ func TestExitCodes(t *testing.T) {
 		{session.ErrChecksum, 65, "checksum"},
 		{session.ErrForeignWriter, 65, "foreign_writer"},
 		{session.ErrContradiction, 65, "contradiction"},
-		{ofSource(missing, "a.bin"), 66, "no_input"},
-		{ofSource(fmt.Errorf("open: %w", missing), "a.bin"), 66, "no_input"},
+		{sourceError(missing, "a.bin"), 66, "no_input"},
+		{sourceError(fmt.Errorf("open: %w", missing), "a.bin"), 66, "no_input"},
 		{chunk.ErrNotRegular, 66, "no_input"},
 		{session.ErrNoToken, 66, "no_saved_upload"},
 		{session.ErrNotFound, 69, "not_found"},
@@ -36,8 +36,8 @@ func TestExitCodes(t *testing.T) {
 		{session.ErrCancelled, 69, "cancelled"},
 		{session.ErrQuota, 69, "quota"},
 		{session.ErrPrecondition, 73, "precondition"},
-		{ofSource(full, "a.bin"), 74, "local_io"},
-		{ofSource(fmt.Errorf("%w: %w", chunk.ErrRead, missing), "a.bin"), 74, "local_io"},
+		{sourceError(full, "a.bin"), 74, "local_io"},
+		{sourceError(fmt.Errorf("%w: %w", chunk.ErrRead, missing), "a.bin"), 74, "local_io"},
 		{session.ErrDamaged, 65, "damaged"},
 		{errors.New("unheard of"), 74, "local_io"},
 		{session.ErrBudget, 75, "retries_exhausted"},
@@ -49,7 +49,7 @@ func TestExitCodes(t *testing.T) {
 		{session.ErrForeignURI, 78, "endpoint"},
 		{session.ErrTokenVersion, 78, "newer_version"},
 		{&session.Error{Kind: session.ErrCredentials, Err: &backoff.ProxyError{Code: 407}}, 77, "credentials"},
-		{kinded{errors.New("endpoint"), errConfig}, 78, "configuration"},
+		{kindError{errors.New("endpoint"), errConfig}, 78, "configuration"},
 		// What interrupted or ended the upload counts, not what was wrong before.
 		{fmt.Errorf("%w (before that: %w)", context.Canceled, session.ErrCredentials), 75, "interrupted"},
 		{&session.Error{Kind: session.ErrBudget, Err: session.ErrStalled}, 75, "retries_exhausted"},
@@ -62,8 +62,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestOfSourceNamesThePathOnce(t *testing.T) {
-	err := ofSource(&fs.PathError{Op: "stat", Path: "a.bin", Err: syscall.ENOENT}, "a.bin")
+func TestSourceErrorNamesThePathOnce(t *testing.T) {
+	err := sourceError(&fs.PathError{Op: "stat", Path: "a.bin", Err: syscall.ENOENT}, "a.bin")
 	if got, want := err.Error(), "a.bin: no such file or directory"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

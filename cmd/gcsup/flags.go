@@ -18,15 +18,15 @@ import (
 	"gcsup/upload"
 )
 
-// placeFlags say where saved uploads and the service are.
-type placeFlags struct {
+// targetFlags say where saved uploads and the service are.
+type targetFlags struct {
 	stateDir string
 	endpoint string
 	emulator emulatorFlag
 	headers  headerFlag
 }
 
-func (f *placeFlags) add(fs *pflag.FlagSet) {
+func (f *targetFlags) add(fs *pflag.FlagSet) {
 	f.addStateDir(fs)
 	fs.StringVar(&f.endpoint, "endpoint", "", "send to this `HOST[:PORT]` or URL, not to storage.googleapis.com or STORAGE_EMULATOR_HOST")
 	emulator := fs.VarPF(&f.emulator, "emulator", "", "send to an emulator inside this process, which keeps objects in DIR (default \"emulator\" in the state directory)")
@@ -34,7 +34,7 @@ func (f *placeFlags) add(fs *pflag.FlagSet) {
 	fs.Var(&f.headers, "additional-headers", "send this header with every request; may be repeated, or a list with commas")
 }
 
-func (f *placeFlags) addStateDir(fs *pflag.FlagSet) {
+func (f *targetFlags) addStateDir(fs *pflag.FlagSet) {
 	fs.StringVar(&f.stateDir, "state-dir", "", "keep saved uploads in `DIR` (default $"+stateDirEnv+", else the user's state directory)")
 }
 

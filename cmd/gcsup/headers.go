@@ -17,8 +17,8 @@ func (h *headerFlag) Set(text string) error { *h = append(*h, text); return nil 
 func (h *headerFlag) Type() string          { return "KEY=VALUE" }
 func (h *headerFlag) String() string        { return "" }
 
-// owned are the headers that the protocol sets itself.
-var owned = []string{
+// reservedHeaders are the headers that the protocol sets itself.
+var reservedHeaders = []string{
 	"Connection", "Content-Encoding", "Content-Length", "Content-Range", "Content-Type", "Expect", "Host",
 	"Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "X-Goog-Hash", "X-Guploader-No-308",
 	"X-Upload-Content-Length", "X-Upload-Content-Type",
@@ -40,7 +40,7 @@ func (h headerFlag) header() (http.Header, error) {
 				return nil, usagef("--additional-headers: want KEY=VALUE (its text is not shown here, it may be a secret)")
 			case !httpguts.ValidHeaderFieldName(key):
 				return nil, usagef("--additional-headers: a key is not a header name (it is not shown here, it may be a secret)")
-			case slices.Contains(owned, http.CanonicalHeaderKey(key)):
+			case slices.Contains(reservedHeaders, http.CanonicalHeaderKey(key)):
 				return nil, usagef("--additional-headers: %s belongs to the upload protocol and cannot be set", http.CanonicalHeaderKey(key))
 			case !httpguts.ValidHeaderFieldValue(value):
 				return nil, usagef("--additional-headers: the value of %s has characters that no header may have", http.CanonicalHeaderKey(key))

@@ -72,8 +72,8 @@ func realPath(dir string) string {
 	return dir
 }
 
-// where says where the objects are, and how to get at them.
-func (e *localEmulator) where() string {
+// location says where the objects are, and how to get at them.
+func (e *localEmulator) location() string {
 	return fmt.Sprintf("the emulator keeps its objects in %s; %s emulator --dir %s serves them", e.dir, program(), shellQuote(e.dir))
 }
 

@@ -56,17 +56,17 @@ func run(args []string, std stdio) int {
 			switch {
 			case first.IsZero():
 				first = time.Now()
-				cancel(kinded{fmt.Errorf("stopped by signal: %v", s), context.Canceled})
-			case time.Since(first) > sameSignal:
+				cancel(kindError{fmt.Errorf("stopped by signal: %v", s), context.Canceled})
+			case time.Since(first) > signalDebounce:
 				return exitSignal
 			}
 		}
 	}
 }
 
-// sameSignal is how long after the first signal another one is the same: some
+// signalDebounce is how long after the first signal another one is the same: some
 // programs send it to the process and to its group.
-const sameSignal = 500 * time.Millisecond
+const signalDebounce = 500 * time.Millisecond
 
 // execute runs the command, and prints its error if it has not done so.
 func execute(ctx context.Context, args []string, std stdio) int {

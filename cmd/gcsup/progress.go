@@ -17,14 +17,14 @@ const (
 type progress struct {
 	console *console
 	mu      sync.Mutex
-	meter   *meter
+	view    *progressView
 	stopped chan struct{}
 	done    chan struct{}
 }
 
 // startProgress begins to show an upload of source. bar allows the bar.
 func startProgress(c *console, source string, bar bool) *progress {
-	p := &progress{console: c, meter: newMeter(source), stopped: make(chan struct{}), done: make(chan struct{})}
+	p := &progress{console: c, view: newProgressView(source), stopped: make(chan struct{}), done: make(chan struct{})}
 	every, draw := lineEvery, p.line
 	if _, ok := c.width(); ok && bar {
 		every, draw = barEvery, p.bar
@@ -49,7 +49,7 @@ func startProgress(c *console, source string, bar bool) *progress {
 func (p *progress) note(e upload.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.meter.note(e, time.Now())
+	p.view.note(e, time.Now())
 }
 
 func (p *progress) bar() {
@@ -58,14 +58,14 @@ func (p *progress) bar() {
 		return
 	}
 	p.mu.Lock()
-	line := p.meter.bar(time.Now(), columns)
+	line := p.view.bar(time.Now(), columns)
 	p.mu.Unlock()
 	p.console.show(line)
 }
 
 func (p *progress) line() {
 	p.mu.Lock()
-	line := p.meter.plainLine(time.Now())
+	line := p.view.plainLine(time.Now())
 	p.mu.Unlock()
 	p.console.message("%s", line)
 }

@@ -52,7 +52,7 @@ func newReporter(std stdio, flags outputFlags, given *pflag.FlagSet) *reporter {
 // is not begun.
 func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 	r.endpoint, r.saved = c.endpoint, c.saved
-	defer context.AfterFunc(ctx, r.hurry)()
+	defer context.AfterFunc(ctx, r.stopWaiting)()
 	code, done, stored := exitOK, 0, false
 	for _, t := range tasks {
 		if ctx.Err() != nil {
@@ -64,7 +64,7 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		if err == nil {
 			res, err = t.do(ctx)
 		}
-		err = ofSource(err, t.source)
+		err = sourceError(err, t.source)
 		r.end(res, err)
 		if err != nil && !t.skipped(err) && code == exitOK {
 			code = classify(err).code
@@ -73,7 +73,7 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		done++
 	}
 	if stored && c.emulator != nil {
-		r.console.message("%s", c.emulator.where())
+		r.console.message("%s", c.emulator.location())
 	}
 	if left := tasks[done:]; len(left) > 0 {
 		err := context.Cause(ctx)
@@ -103,12 +103,12 @@ func (r *reporter) refuse(tasks []task, err error) error {
 	return withHint(err, "")
 }
 
-// hurryAfter is how long output may take once the command was interrupted.
-const hurryAfter = time.Second
+// outputGrace is how long output may take once the command was interrupted.
+const outputGrace = time.Second
 
-// hurry makes the output wait for its readers no longer.
-func (r *reporter) hurry() {
-	time.AfterFunc(hurryAfter, func() {
+// stopWaiting makes the output wait for its readers no longer.
+func (r *reporter) stopWaiting() {
+	time.AfterFunc(outputGrace, func() {
 		r.out.close()
 		r.console.queue.close()
 	})
@@ -123,13 +123,13 @@ func (r *reporter) flush() error {
 	return nil
 }
 
-// hopeless reports whether all tasks are known to fail.
-func hopeless(tasks []task) bool {
+// allFailed reports whether all tasks are known to fail.
+func allFailed(tasks []task) bool {
 	return !slices.ContainsFunc(tasks, func(t task) bool { return t.err == nil })
 }
 
-// unconnected reports tasks for which there is no connection.
-func (r *reporter) unconnected(ctx context.Context, tasks []task, err error) error {
+// reportConnectError reports tasks for which there is no connection.
+func (r *reporter) reportConnectError(ctx context.Context, tasks []task, err error) error {
 	if !slices.ContainsFunc(tasks, func(t task) bool { return t.err != nil }) {
 		return r.refuse(tasks, err) // one line for all
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 type resumeFlags struct {
-	place  placeFlags
+	target targetFlags
 	send   sendFlags
 	output outputFlags
 	all    bool
@@ -35,12 +35,12 @@ it looks at uploads to the endpoint in use only.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: f.place.completeIDs,
+		ValidArgsFunction: f.target.completeIDs,
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, std, args) },
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&f.all, "all", false, "resume every saved upload")
-	f.place.add(fs)
+	f.target.add(fs)
 	f.send.add(fs)
 	f.output.add(fs)
 	return cmd
@@ -59,7 +59,7 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) error {
 		return r.refuse(named, err)
 	}
 	opts.Observer, opts.Logger = r.observe, f.output.logger(r.console)
-	c, err := f.place.open(ctx, true)
+	c, err := f.target.open(ctx, true)
 	if err != nil {
 		return r.refuse(named, err)
 	}
@@ -83,9 +83,9 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) error {
 		t.listed = listed
 		tasks = append(tasks, t)
 	}
-	if !hopeless(tasks) {
+	if !allFailed(tasks) {
 		if err := c.dial(ctx, opts); err != nil {
-			return r.unconnected(ctx, tasks, err)
+			return r.reportConnectError(ctx, tasks, err)
 		}
 	}
 	return r.run(ctx, c, tasks)
@@ -108,7 +108,7 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 			fmt.Fprintf(&here, "\n  %s to %s:\n    %s", printable(t.SourcePath), printable(t.Spec.URL()), resumeCommand(program(), r.given, t.ID))
 			continue
 		}
-		fmt.Fprintf(&others, "\n  %s (%s to %s): %v", t.ID, printable(t.SourcePath), printable(t.Spec.URL()), f.place.elsewhere(c, t))
+		fmt.Fprintf(&others, "\n  %s (%s to %s): %v", t.ID, printable(t.SourcePath), printable(t.Spec.URL()), f.target.endpointMismatch(c, t))
 	}
 	if others.Len() > 0 {
 		r.console.message("left alone, because %s is not where they were begun:%s", endpointText(c.endpoint), others.String())
@@ -133,7 +133,7 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, id string) 
 		do: func(ctx context.Context) (*upload.Result, error) { return c.uploader.Resume(ctx, id) },
 	}
 	if token.Endpoint != c.endpoint {
-		t.err = f.place.elsewhere(c, token)
+		t.err = f.target.endpointMismatch(c, token)
 	}
 	return t
 }

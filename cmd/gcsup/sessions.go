@@ -28,7 +28,7 @@ func newSessions(std stdio) *cobra.Command {
 }
 
 func newSessionsList(std stdio) *cobra.Command {
-	var place placeFlags
+	var target targetFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:        "list",
@@ -41,7 +41,7 @@ cannot be used is reported, and is left as it is.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			con := newConsole(std.err, false)
-			store, err := place.storeToLook()
+			store, err := target.existingStore()
 			if err != nil {
 				return err
 			}
@@ -71,7 +71,7 @@ cannot be used is reported, and is left as it is.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON Lines")
-	place.addStateDir(cmd.Flags())
+	target.addStateDir(cmd.Flags())
 	return cmd
 }
 
@@ -80,20 +80,20 @@ func printSessions(w io.Writer, tokens []*session.Token, now time.Time) error {
 	fmt.Fprintln(tw, "ID\tSOURCE\tDESTINATION\tCOMMITTED\tSENT\tSIZE\tDONE\tAGE\tEXPIRES IN\tENDPOINT")
 	for _, t := range tokens {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%d%%\t%s\t%s\t%s\n", t.ID, printable(t.SourcePath), printable(t.Spec.URL()),
-			bytesText(t.Committed), bytesText(sentOf(t)), bytesText(t.Source.Size), t.Committed*100/max(t.Source.Size, 1),
-			span(now.Sub(t.Created)), span(t.Expires().Sub(now)), endpointText(t.Endpoint))
+			bytesText(t.Committed), bytesText(sentOffset(t)), bytesText(t.Source.Size), t.Committed*100/max(t.Source.Size, 1),
+			formatSpan(now.Sub(t.Created)), formatSpan(t.Expires().Sub(now)), endpointText(t.Endpoint))
 	}
 	return tw.Flush()
 }
 
-// sentOf is up to where bytes were sent: a checksum is saved of what was read to
+// sentOffset is up to where bytes were sent: a checksum is saved of what was read to
 // be sent.
-func sentOf(t *session.Token) int64 {
+func sentOffset(t *session.Token) int64 {
 	return max(t.Committed, t.Checkpoint(t.Source.Size).Offset)
 }
 
 // span is a duration in its two largest units.
-func span(d time.Duration) string {
+func formatSpan(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
 	case d <= 0:
@@ -127,7 +127,7 @@ func printSessionsJSON(w io.Writer, tokens []*session.Token) error {
 	for _, t := range tokens {
 		err := printJSON(w, sessionLine{
 			V: 1, Type: "session", ID: t.ID, Source: t.SourcePath, Destination: t.Spec.URL(), Endpoint: t.Endpoint,
-			Committed: t.Committed, Sent: sentOf(t), Size: t.Source.Size, Created: t.Created.UTC(), Expires: t.Expires().UTC(),
+			Committed: t.Committed, Sent: sentOffset(t), Size: t.Source.Size, Created: t.Created.UTC(), Expires: t.Expires().UTC(),
 		})
 		if err != nil {
 			return err
@@ -137,8 +137,8 @@ func printSessionsJSON(w io.Writer, tokens []*session.Token) error {
 }
 
 // completeIDs offers the IDs of saved uploads to the shell.
-func (f *placeFlags) completeIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	store, err := f.storeToLook()
+func (f *targetFlags) completeIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	store, err := f.existingStore()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -154,16 +154,16 @@ func (f *placeFlags) completeIDs(cmd *cobra.Command, args []string, _ string) ([
 }
 
 func newSessionsRm(std stdio) *cobra.Command {
-	var place placeFlags
+	var target targetFlags
 	cmd := &cobra.Command{
 		Use:   "rm ID...",
 		Short: "Forget saved uploads",
 		Long: `rm forgets saved uploads. It does not ask the service: that drops the bytes by
 itself a week after the upload began, and they cost nothing. See cancel.`,
 		Args:              atLeast(1, "the ID of a saved upload, as sessions list shows it"),
-		ValidArgsFunction: place.completeIDs,
+		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			store, err := place.openStore()
+			store, err := target.openStore()
 			if err != nil {
 				return err
 			}
@@ -171,7 +171,7 @@ itself a week after the upload began, and they cost nothing. See cancel.`,
 			return forEach(std, "", ids, func(id string) error { return forget(cmd.Context(), store, id) })
 		},
 	}
-	place.addStateDir(cmd.Flags())
+	target.addStateDir(cmd.Flags())
 	return cmd
 }
 
@@ -190,14 +190,14 @@ func forget(ctx context.Context, store session.Store, id string) error {
 }
 
 func newSessionsCancel(std stdio) *cobra.Command {
-	var place placeFlags
+	var target targetFlags
 	cmd := &cobra.Command{
 		Use:               "cancel ID...",
 		Short:             "Cancel saved uploads at the service, and forget them",
 		Args:              atLeast(1, "the ID of a saved upload, as sessions list shows it"),
-		ValidArgsFunction: place.completeIDs,
+		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			c, err := place.open(cmd.Context(), true)
+			c, err := target.open(cmd.Context(), true)
 			if err != nil {
 				return err
 			}
@@ -210,7 +210,7 @@ func newSessionsCancel(std stdio) *cobra.Command {
 				case err != nil:
 					return err
 				case token.Endpoint != c.endpoint:
-					return place.elsewhere(c, token)
+					return target.endpointMismatch(c, token)
 				case c.uploader == nil:
 					if err := c.dial(cmd.Context(), upload.Options{}); err != nil {
 						return err
@@ -220,7 +220,7 @@ func newSessionsCancel(std stdio) *cobra.Command {
 			})
 		},
 	}
-	place.add(cmd.Flags())
+	target.add(cmd.Flags())
 	return cmd
 }
 

@@ -36,7 +36,7 @@ func TestUnreadableSource(t *testing.T) {
 				return
 			}
 		}
-		result <- ofSource(checkSource(path, session.Spec{Bucket: "bkt", Object: "obj"}), path)
+		result <- sourceError(checkSource(path, session.Spec{Bucket: "bkt", Object: "obj"}), path)
 	}()
 	err := <-result
 	if !errors.Is(err, fs.ErrPermission) || classify(err).code != exitNoInput {

@@ -21,21 +21,21 @@ func stateDir(flag string) (string, error) {
 	}
 	switch runtime.GOOS {
 	case "windows":
-		return under(os.UserCacheDir()) // %LocalAppData%: not for other machines
+		return appDir(os.UserCacheDir()) // %LocalAppData%: not for other machines
 	case "darwin":
-		return under(os.UserConfigDir()) // ~/Library/Application Support
+		return appDir(os.UserConfigDir()) // ~/Library/Application Support
 	}
 	// The specification wants relative paths to be ignored.
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return under(dir, nil)
+		return appDir(dir, nil)
 	}
 	home, err := os.UserHomeDir()
-	return under(filepath.Join(home, ".local", "state"), err)
+	return appDir(filepath.Join(home, ".local", "state"), err)
 }
 
-func under(dir string, err error) (string, error) {
+func appDir(dir string, err error) (string, error) {
 	if err != nil {
-		return "", kinded{fmt.Errorf("no place for the state directory, name one with --state-dir: %w", err), errConfig}
+		return "", kindError{fmt.Errorf("no place for the state directory, name one with --state-dir: %w", err), errConfig}
 	}
 	return filepath.Join(dir, "gcsup"), nil
 }

@@ -38,7 +38,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usagef("unknown flag --%s, did you mean --%s? See %s", name, near, help(cmd))
 	}
 	if c := withFlag(cmd, name); c != nil {
-		return usagef("unknown flag --%s here: flags stand after the command, as in %s --%s", name, typed(c), name)
+		return usagef("unknown flag --%s here: flags stand after the command, as in %s --%s", name, commandLine(c), name)
 	}
 	return usagef("unknown flag --%s; see %s", name, help(cmd))
 }
@@ -71,16 +71,16 @@ func wanted(f *pflag.Flag, err error) string {
 
 // unknownCommand is the error of a command that cmd does not have.
 func unknownCommand(cmd *cobra.Command, name string) error {
-	none := fmt.Sprintf("there is no command %q", strings.TrimSpace(below(cmd)+" "+name))
+	none := fmt.Sprintf("there is no command %q", strings.TrimSpace(commandName(cmd)+" "+name))
 	var names []string
 	for _, c := range cmd.Commands() {
 		if slices.Contains(c.SuggestFor, name) {
-			return usagef("%s, did you mean %s? See %s", none, typed(c), help(cmd))
+			return usagef("%s, did you mean %s? See %s", none, commandLine(c), help(cmd))
 		}
 		names = append(names, c.Name())
 	}
 	if near := nearest(name, names); near != "" {
-		return usagef("%s, did you mean %s %s? See %s", none, typed(cmd), near, help(cmd))
+		return usagef("%s, did you mean %s %s? See %s", none, commandLine(cmd), near, help(cmd))
 	}
 	return usagef("%s; see %s", none, help(cmd))
 }
@@ -97,16 +97,16 @@ func noCommand(cmd *cobra.Command, args []string) error {
 func atLeast(n int, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < n {
-			return usagef("%s: want %s; see %s", below(cmd), want, help(cmd))
+			return usagef("%s: want %s; see %s", commandName(cmd), want, help(cmd))
 		}
 		return nil
 	}
 }
 
-func one(want string) cobra.PositionalArgs {
+func exactlyOne(want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usagef("%s: want %s; see %s", below(cmd), want, help(cmd))
+			return usagef("%s: want %s; see %s", commandName(cmd), want, help(cmd))
 		}
 		return nil
 	}
@@ -114,20 +114,22 @@ func one(want string) cobra.PositionalArgs {
 
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("%s: want no arguments, got %q; see %s", below(cmd), args[0], help(cmd))
+		return usagef("%s: want no arguments, got %q; see %s", commandName(cmd), args[0], help(cmd))
 	}
 	return nil
 }
 
 // typed is what to type for a command, help what to type for its help.
-func typed(cmd *cobra.Command) string { return strings.TrimSpace(program() + " " + below(cmd)) }
+func commandLine(cmd *cobra.Command) string {
+	return strings.TrimSpace(program() + " " + commandName(cmd))
+}
 
 func help(cmd *cobra.Command) string {
-	return strings.TrimSpace(program() + " help " + below(cmd))
+	return strings.TrimSpace(program() + " help " + commandName(cmd))
 }
 
 // below is the command's name without the program's.
-func below(cmd *cobra.Command) string {
+func commandName(cmd *cobra.Command) string {
 	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()))
 }
 

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// handedOver is what sessions export would write of an upload of 20 bytes.
-func handedOver(t *testing.T, endpoint, source string, spec map[string]any) []byte {
+// exportedToken is what sessions export would write of an upload of 20 bytes.
+func exportedToken(t *testing.T, endpoint, source string, spec map[string]any) []byte {
 	t.Helper()
 	token, err := json.Marshal(map[string]any{
 		"id": "0123", "endpoint": endpoint, "spec": spec, "created": time.Now(), "source_path": source,
@@ -28,10 +28,10 @@ func handedOver(t *testing.T, endpoint, source string, spec map[string]any) []by
 	return fmt.Appendf(nil, `{"v":1,"sha256":%q,"token":%s}`, hex.EncodeToString(sum[:]), token)
 }
 
-// TestImportFromStrangers: an export may come from anyone. It chooses no file,
+// TestImportUntrusted: an export may come from anyone. It chooses no file,
 // its names steer no terminal and no shell, and what it makes of the object is
 // seen.
-func TestImportFromStrangers(t *testing.T) {
+func TestImportUntrusted(t *testing.T) {
 	t.Setenv("STORAGE_EMULATOR_HOST", "")
 	t.Setenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN", "")
 	source := filepath.Join(t.TempDir(), "source")
@@ -61,7 +61,7 @@ func TestImportFromStrangers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(stateDirEnv, filepath.Join(t.TempDir(), "state"))
 			var out, stderr bytes.Buffer
-			in := bytes.NewReader(handedOver(t, c.endpoint, source, c.spec))
+			in := bytes.NewReader(exportedToken(t, c.endpoint, source, c.spec))
 			code := run(append([]string{"sessions", "import"}, c.args...), stdio{in, &out, &stderr})
 			if code != c.code || !strings.Contains(stderr.String(), c.says) || c.not != "" && strings.Contains(stderr.String(), c.not) {
 				t.Errorf("exit code %d, want %d; standard error, want %q and not %q:\n%q", code, c.code, c.says, c.not, stderr.String())

@@ -21,7 +21,7 @@ import (
 // only: never through arguments, which everybody can list.
 
 func newSessionsExport(std stdio) *cobra.Command {
-	var place placeFlags
+	var target targetFlags
 	cmd := &cobra.Command{
 		Use:   "export ID [flags] > FILE",
 		Short: "Write a saved upload out, for another machine",
@@ -32,10 +32,10 @@ it is not shown on a terminal, and a file is made readable by its owner only.
 Go on with the upload at one place only, and forget it at the other: sessions rm.`,
 		Example: `  gcsup sessions export 5f0c2f7d8ad2cc0d4b4a > upload.json
   gcsup sessions export 5f0c2f7d8ad2cc0d4b4a | ssh other gcsup sessions import /data/disk.img`,
-		Args:              one("the ID of one saved upload, as sessions list shows it"),
-		ValidArgsFunction: place.completeIDs,
+		Args:              exactlyOne("the ID of one saved upload, as sessions list shows it"),
+		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := place.openStore()
+			store, err := target.openStore()
 			if err != nil {
 				return err
 			}
@@ -57,7 +57,7 @@ Go on with the upload at one place only, and forget it at the other: sessions rm
 			return writeSecret(std.out, data)
 		},
 	}
-	place.addStateDir(cmd.Flags())
+	target.addStateDir(cmd.Flags())
 	return cmd
 }
 
@@ -83,7 +83,7 @@ func writeSecret(w io.Writer, data []byte) error {
 const exportLimit = 16 << 20
 
 func newSessionsImport(std stdio) *cobra.Command {
-	var place placeFlags
+	var target targetFlags
 	cmd := &cobra.Command{
 		Use:   "import SOURCE [flags] < FILE",
 		Short: "Take over an upload from another machine",
@@ -96,14 +96,14 @@ is compared with SOURCE before anything is sent.`,
 		Example: `  gcsup sessions import /data/disk.img < upload.json`,
 		// The file that is to be read is the user's word, never the export's: that
 		// may come from anywhere, and says already where the file goes.
-		Args: one("SOURCE, a copy of the file whose upload it is"),
+		Args: exactlyOne("SOURCE, a copy of the file whose upload it is"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			token, err := readExport(std.in)
 			if err != nil {
 				return err
 			}
 			source := args[0]
-			c, err := place.open(cmd.Context(), true)
+			c, err := target.open(cmd.Context(), true)
 			if err != nil {
 				return err
 			}
@@ -115,33 +115,33 @@ is compared with SOURCE before anything is sent.`,
 			}
 			id, err := up.Import(cmd.Context(), token, source)
 			if errors.Is(err, fs.ErrExist) {
-				return kinded{err, errUsage}
+				return kindError{err, errUsage}
 			}
 			if err != nil {
-				return ofSource(err, source)
+				return sourceError(err, source)
 			}
 			if _, err := fmt.Fprintln(std.out, id); err != nil {
 				return fmt.Errorf("standard output: %w", err)
 			}
 			con := newConsole(std.err, false)
 			con.message("saved %s to %s, begun at %s, expires in %s\nto resume: %s", source, token.Spec.URL(),
-				endpointText(token.Endpoint), span(time.Until(token.Expires())), resumeCommand(program(), cmd.Flags(), id))
+				endpointText(token.Endpoint), formatSpan(time.Until(token.Expires())), resumeCommand(program(), cmd.Flags(), id))
 			if token.Endpoint != c.endpoint {
-				con.message("that goes to %s: %v", endpointText(c.endpoint), place.elsewhere(c, token))
+				con.message("that goes to %s: %v", endpointText(c.endpoint), target.endpointMismatch(c, token))
 			}
-			if text := unusual(token.Spec); text != "" {
+			if text := unusualOptions(token.Spec); text != "" {
 				con.message("warning: it has options that gcsup cp never gives: %s", text)
 			}
 			return nil
 		},
 	}
-	place.addStateDir(cmd.Flags())
+	target.addStateDir(cmd.Flags())
 	return cmd
 }
 
-// unusual is a Spec that no command line makes, "" for another. Who is handed
+// unusualOptions is a Spec that no command line makes, "" for another. Who is handed
 // one should see, say, that the object will be public.
-func unusual(s session.Spec) string {
+func unusualOptions(s session.Spec) string {
 	usual := session.Spec{
 		Bucket: s.Bucket, Object: s.Object, ContentType: s.ContentType,
 		IfGenerationMatch: s.IfGenerationMatch, NoClobber: s.NoClobber,

@@ -9,7 +9,7 @@ import (
 	"gcsup/upload"
 )
 
-func TestMeter(t *testing.T) {
+func TestProgressView(t *testing.T) {
 	const mib = 1 << 20
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	type step struct {
@@ -55,7 +55,7 @@ func TestMeter(t *testing.T) {
 		{"settled", []step{{0, at(upload.Settling, 0, 0)}, {time.Second, at(upload.Started, 0, 0)}}, time.Second, "a.bin  0%  0 B sent, 0 B durable of 100 MiB"},
 		{"an empty file", []step{{0, upload.Event{Kind: upload.Started}}}, 0, "a.bin  0 B sent, 0 B durable of 0 B"},
 	} {
-		m := newMeter("a.bin")
+		m := newProgressView("a.bin")
 		for _, s := range c.steps {
 			m.note(s.event, start.Add(s.after))
 		}
@@ -72,7 +72,7 @@ func TestMeter(t *testing.T) {
 }
 
 func TestBarShowsDurableAndSent(t *testing.T) {
-	m := newMeter("a.bin")
+	m := newProgressView("a.bin")
 	m.note(upload.Event{Kind: upload.Progress, Size: 200, Sent: 100, Committed: 50}, time.Time{})
 	if bar := m.bar(time.Time{}, 80); !strings.Contains(bar, "[=====-----          ]") {
 		t.Errorf("bar %q, want a quarter of '=' and a quarter of '-'", bar)
@@ -82,7 +82,7 @@ func TestBarShowsDurableAndSent(t *testing.T) {
 // On 20 columns there is no room for a name, and still for how far it is.
 func TestBarOfANarrowTerminal(t *testing.T) {
 	start := time.Time{}.Add(time.Hour)
-	m := newMeter("disk-image-of-november-2026.img")
+	m := newProgressView("disk-image-of-november-2026.img")
 	m.note(upload.Event{Kind: upload.Progress, Size: 200 << 20, Sent: 8 << 20}, start)
 	m.note(upload.Event{Kind: upload.Progress, Size: 200 << 20, Sent: 56 << 20}, start.Add(2*time.Second))
 	if bar, want := m.bar(start.Add(2*time.Second), 20), "28% 24 MiB/s"; bar != want {
@@ -97,7 +97,7 @@ func TestBarOfANarrowTerminal(t *testing.T) {
 // On 80 columns what it waits for, and the time left, are there whole.
 func TestBarKeepsWhatMatters(t *testing.T) {
 	start := time.Time{}.Add(time.Hour)
-	m := newMeter("disk-image-of-november-2026.img")
+	m := newProgressView("disk-image-of-november-2026.img")
 	m.note(upload.Event{Kind: upload.Progress, Size: 95 << 20, Sent: 8 << 20}, start)
 	m.note(upload.Event{Kind: upload.Progress, Size: 95 << 20, Sent: 32 << 20, Committed: 24 << 20}, start.Add(2*time.Second))
 	if bar := m.bar(start.Add(2*time.Second), 80); !strings.HasPrefix(bar, "disk") || !strings.HasSuffix(bar, "ETA 5s") {
