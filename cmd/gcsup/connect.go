@@ -16,20 +16,19 @@ import (
 	"gcsup/upload/gcs"
 )
 
-// connection is what uploads need: the service, or an emulator in its place,
-// and the saved uploads.
+// connection holds what uploads need: the saved uploads, and the service or an
+// emulator in its place.
 type connection struct {
 	endpoint string
-	saved    *lazyStore     // nil when not asked for
-	emulator *localEmulator // nil: the service
+	saved    *lazyStore     // nil if nothing is saved
+	emulator *localEmulator // nil for the service
 	options  gcs.Options
 
-	client   *gcs.Client // nil until dial, as is the next
-	uploader *upload.Uploader
+	client   *gcs.Client      // nil before dial
+	uploader *upload.Uploader // nil before dial
 }
 
-// check refuses flags that make no sense, whatever is there to connect to, and
-// returns the header that they make.
+// check refuses contradictory flags and returns the header for every request.
 func (f *targetFlags) check() (http.Header, error) {
 	if f.emulator.on && f.endpoint != "" {
 		return nil, usagef("--emulator and --endpoint exclude each other")
@@ -37,8 +36,9 @@ func (f *targetFlags) check() (http.Header, error) {
 	return f.headers.header()
 }
 
-// open finds the endpoint. With saved the uploads are saved, in a directory that
-// is made when it is first needed. It looks for no credentials: see dial.
+// open finds the endpoint. If saved is true, uploads are saved in a directory
+// that is created when it is first needed. open does not look for credentials;
+// dial does.
 func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err error) {
 	c := &connection{options: gcs.Options{Endpoint: f.endpoint}}
 	defer func() {
@@ -64,7 +64,7 @@ func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err 
 		c.endpoint = c.emulator.endpoint
 		return c, nil
 	}
-	// What needs no credentials needs nobody else either.
+	// An anonymous client finds the endpoint without a request.
 	anonymous := c.options
 	anonymous.Anonymous = true
 	client, err := gcs.New(ctx, &anonymous)
@@ -75,7 +75,8 @@ func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err 
 	return c, client.Close()
 }
 
-// dial finds the credentials. The options are completed with what open found.
+// dial finds the credentials and makes the uploader. It adds to opts what open
+// found.
 func (c *connection) dial(ctx context.Context, opts upload.Options) (err error) {
 	if c.saved != nil {
 		opts.Store = c.saved
@@ -92,21 +93,22 @@ func (c *connection) dial(ctx context.Context, opts upload.Options) (err error) 
 	return nil
 }
 
-// elsewhere is the error of a saved upload that was begun at another endpoint
-// than the one in use: it says how to name that.
+// endpointMismatch returns the error for a saved upload that was started at
+// another endpoint than the one in use. Its text explains how to select that
+// endpoint.
 func (f *targetFlags) endpointMismatch(c *connection, t *session.Token) error {
 	var text string
 	switch {
 	case isLocal(t.Endpoint):
-		text = "it was begun with --emulator: give --emulator=DIR, with the directory that it had then"
+		text = "it was started with --emulator: give --emulator=DIR with the same directory"
 		if dir, err := stateDir(f.stateDir); err == nil && t.Endpoint == localEndpoint(filepath.Join(dir, "emulator")) {
-			text = "it was begun with --emulator: give that again"
+			text = "it was started with --emulator: give --emulator again"
 		}
 	case t.Endpoint == "https://storage."+cmp.Or(os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), "googleapis.com"):
-		text = fmt.Sprintf("it was begun at %s: give neither --emulator nor --endpoint, and unset STORAGE_EMULATOR_HOST", t.Endpoint)
+		text = fmt.Sprintf("it was started at %s: remove --emulator and --endpoint, and unset STORAGE_EMULATOR_HOST", t.Endpoint)
 	default:
-		// Quoted, and with a warning, because the saved upload may be an import.
-		text = fmt.Sprintf("it was begun at %s, not at %s: set STORAGE_EMULATOR_HOST=%[3]s if that is an emulator; else, if you trust it with your credentials, give --endpoint=%[3]s",
+		// The saved upload may be an import: quote its endpoint, and warn.
+		text = fmt.Sprintf("it was started at %s, not at %s: if that is an emulator, set STORAGE_EMULATOR_HOST=%[3]s; if you trust it with your credentials, give --endpoint=%[3]s",
 			t.Endpoint, endpointText(c.endpoint), shellQuote(t.Endpoint))
 	}
 	return kindError{errors.New(text), session.ErrForeignURI}
@@ -132,12 +134,12 @@ func (f *targetFlags) openStore() (*session.Dir, error) {
 	}
 	store, err := session.OpenDir(filepath.Join(dir, "sessions"))
 	if err != nil {
-		return nil, fmt.Errorf("%w; another directory can be given with --state-dir", err)
+		return nil, fmt.Errorf("%w; use --state-dir to name another directory", err)
 	}
 	return store, nil
 }
 
-// storeMissing reports whether there is no directory of saved uploads yet.
+// storeMissing reports whether the directory of saved uploads does not exist.
 func (f *targetFlags) storeMissing() bool {
 	dir, err := stateDir(f.stateDir)
 	if err != nil {
@@ -147,8 +149,8 @@ func (f *targetFlags) storeMissing() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// existingStore opens the saved uploads to look at them, and makes no directory:
-// without one there are none, and the store is nil.
+// existingStore opens the saved uploads without creating a directory. It returns
+// nil if there is no directory, and so no saved upload.
 func (f *targetFlags) existingStore() (*session.Dir, error) {
 	if f.storeMissing() {
 		return nil, nil
@@ -164,7 +166,7 @@ func (f *targetFlags) emulatorDir() (string, error) {
 	return filepath.Join(dir, "emulator"), err
 }
 
-// logger is the one of --verbose, nil otherwise.
+// logger returns the logger of --verbose, or nil.
 func (f *outputFlags) logger(c *console) *slog.Logger {
 	if !f.verbose {
 		return nil

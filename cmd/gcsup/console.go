@@ -12,25 +12,25 @@ import (
 	"golang.org/x/term"
 )
 
-// console is where messages for people go. On a terminal it keeps one live
-// line, the progress bar, below them.
+// console prints messages for people. On a terminal it keeps one live line, the
+// progress bar, below them.
 type console struct {
 	mu    sync.Mutex
 	w     io.Writer
-	queue *lineQueue // in front of w; nil: messages are written at once
+	queue *lineQueue // in front of w; if nil, messages are written at once
 	quiet bool
 	live  string
 }
 
 func newConsole(w io.Writer, quiet bool) *console { return &console{w: w, quiet: quiet} }
 
-// newQueuedConsole returns a console whose messages wait for the terminal, so
-// that nothing waits for them. It must be flushed.
+// newQueuedConsole returns a console that queues its messages, so that a slow
+// terminal does not block the caller. It must be flushed.
 func newQueuedConsole(w io.Writer, quiet bool) *console {
 	return &console{w: w, queue: newLineQueue(w), quiet: quiet}
 }
 
-// out is where the console writes.
+// out returns the writer that the console uses.
 func (c *console) out() io.Writer {
 	if c.queue != nil {
 		return c.queue
@@ -45,7 +45,7 @@ func (c *console) message(format string, args ...any) {
 	}
 }
 
-// fail prints a line, also when the console is quiet.
+// fail prints a line even if the console is quiet.
 func (c *console) fail(text string) {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -72,11 +72,11 @@ func (c *console) show(line string) {
 	c.draw(line)
 }
 
-// draw overwrites with spaces: it needs no escape sequences, which some
-// terminals do not know.
+// draw overwrites the live line. It uses spaces, because some terminals do not
+// understand escape sequences.
 func (c *console) draw(line string) {
 	if line == c.live || line != "" && c.queue != nil && !c.queue.idle() {
-		return // a terminal that is behind gets no more frames
+		return // skip frames while the terminal lags behind
 	}
 	text := "\r" + line
 	if extra := utf8.RuneCountInString(c.live) - utf8.RuneCountInString(line); extra > 0 {
@@ -89,8 +89,8 @@ func (c *console) draw(line string) {
 	c.live = line
 }
 
-// width is that of the terminal; ok is false where there is none that could
-// have a live line.
+// width returns the terminal's width. ok is false if w is not a terminal that
+// can show a live line.
 func (c *console) width() (columns int, ok bool) {
 	f, isFile := c.w.(*os.File)
 	if !isFile || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
@@ -98,13 +98,13 @@ func (c *console) width() (columns int, ok bool) {
 	}
 	columns, _, err := term.GetSize(int(f.Fd()))
 	if err != nil || columns <= 0 {
-		columns = 80 // some pseudo-terminals do not say
+		columns = 80 // some pseudo-terminals report no size
 	}
 	return columns, true
 }
 
-// printable makes one line of text, and keeps what a server or a file's name
-// says from steering the terminal.
+// printable replaces control characters, so that the text of a server or a file
+// name stays on one line and cannot control the terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError {

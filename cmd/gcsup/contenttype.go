@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// contentType is the type that a name's extension stands for, "" if none. The
-// table is fixed: the one of the system differs between machines, and an
-// upload that another machine resumes must make the same object.
+// contentType returns the type for a name's extension, or "". The table is
+// fixed, because the system's table differs between machines: an upload must
+// make the same object if another machine resumes it.
 func contentType(source, object string) string {
 	ext := filepath.Ext(source)
 	if source == stdinName {
@@ -17,9 +17,9 @@ func contentType(source, object string) string {
 	return contentTypes[strings.ToLower(ext)]
 }
 
-// contentTypes are registered at
+// contentTypes maps extensions to types registered at
 // https://www.iana.org/assignments/media-types/media-types.xhtml.
-// Text has no charset: nothing here knows it.
+// Text types have no charset, because it is not known.
 var contentTypes = map[string]string{
 	".7z":      "application/x-7z-compressed",
 	".aac":     "audio/aac",

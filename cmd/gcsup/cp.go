@@ -34,11 +34,11 @@ func newCp(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cp SOURCE... gs://BUCKET[/OBJECT]",
 		Short: "Upload files, or standard input",
-		Long: `cp uploads each SOURCE, a file or "-" for standard input. A destination that is a
-bucket, or ends in "/", takes the name of each source.
+		Long: `cp uploads each SOURCE, a file or "-" for standard input. If the destination is a
+bucket or ends in "/", each object gets the name of its source.
 
-If the same file was interrupted on its way to the same destination, cp goes on
-where the service stands. If the file has changed since, nothing is sent.`,
+If an earlier upload of the same file to the same destination was interrupted,
+cp resumes it at the committed offset. If the file has changed, cp sends nothing.`,
 		Example: `  gcsup cp disk.img gs://my-bucket/disk.img
   gcsup cp *.parquet gs://my-bucket/2026/
   pg_dump db | gcsup cp - gs://my-bucket/db.sql
@@ -50,11 +50,11 @@ where the service stands. If the file has changed since, nothing is sent.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.Int64Var(&f.generation, "if-generation-match", 0, "replace only this `GENERATION` of the object; 0: only if there is none")
+	fs.Int64Var(&f.generation, "if-generation-match", 0, "replace only this `GENERATION` of the object; 0: only create a new object")
 	fs.BoolVarP(&f.noClobber, "no-clobber", "n", false, "skip a source whose object exists")
-	fs.StringVar(&f.contentType, "content-type", "", "the objects' `TYPE` (default: by the name's extension, else application/octet-stream)")
+	fs.StringVar(&f.contentType, "content-type", "", "content `TYPE` of the objects (default: by the name's extension, else application/octet-stream)")
 	fs.BoolVar(&f.noState, "no-state", false, "save nothing: an interrupted upload cannot be resumed")
-	fs.BoolVar(&f.restart, "restart", false, "discard the saved upload of each source, and start over")
+	fs.BoolVar(&f.restart, "restart", false, "discard the saved upload of each source and start over")
 	f.target.add(fs)
 	f.send.add(fs)
 	f.output.add(fs)
@@ -82,8 +82,7 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 		return r.refuse(tasks, err)
 	}
 
-	// Nobody is to look for credentials, or for a bucket, to learn that a
-	// source's name was mistyped.
+	// Check sources first: a typo must not require credentials or a bucket.
 	var c *connection
 	for i, j := range jobs {
 		if j.source == stdinName {
@@ -112,8 +111,7 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 	return r.run(cmd.Context(), c, tasks)
 }
 
-// check refuses flags that make no sense, and returns the options that the
-// others make.
+// check refuses contradictory flags and returns the options for the others.
 func (f *cpFlags) check(given *pflag.FlagSet, specs []session.Spec) (upload.Options, error) {
 	switch {
 	case f.noClobber && given.Changed("if-generation-match"):
@@ -121,7 +119,7 @@ func (f *cpFlags) check(given *pflag.FlagSet, specs []session.Spec) (upload.Opti
 	case f.noState && given.Changed("state-dir"):
 		return upload.Options{}, usagef("--no-state and --state-dir exclude each other")
 	case f.noState && f.target.emulator.on && f.target.emulator.dir == "":
-		return upload.Options{}, usagef("--no-state: the emulator keeps its objects in the state directory; name another one: --emulator=DIR")
+		return upload.Options{}, usagef("--no-state: the emulator keeps its objects in the state directory; name another directory with --emulator=DIR")
 	case f.generation < 0:
 		return upload.Options{}, usagef("--if-generation-match %d: a generation is not negative", f.generation)
 	}
@@ -138,7 +136,8 @@ func (f *cpFlags) check(given *pflag.FlagSet, specs []session.Spec) (upload.Opti
 	return opts, err
 }
 
-// spec is the object that a job makes.
+// spec returns the Spec of the object that j makes. generation reports whether
+// --if-generation-match was given.
 func (f *cpFlags) spec(j job, generation bool) session.Spec {
 	spec := session.Spec{
 		Bucket: j.bucket, Object: j.object,
@@ -153,11 +152,11 @@ func (f *cpFlags) spec(j job, generation bool) session.Spec {
 	return spec
 }
 
-// checkStdin refuses a standard input that is closed. Reading it would give no
-// bytes, and the upload would be an empty object.
+// checkStdin refuses a closed standard input. Reading it returns no bytes, and
+// the upload would create an empty object.
 func checkStdin(in io.Reader) error {
 	if f, ok := in.(*os.File); ok && closedAtStart(f) {
-		return kindError{errors.New("standard input is closed: redirect it, as in < FILE; for an empty object < " + os.DevNull), errSource}
+		return kindError{errors.New("standard input is closed: redirect it with < FILE, or with < " + os.DevNull + " for an empty object"), errSource}
 	}
 	return nil
 }
@@ -175,7 +174,8 @@ func unlessDone(ctx context.Context, f func() error) error {
 	}
 }
 
-// checkSource refuses what is no file, or cannot be read, and says what to do.
+// checkSource refuses a source that is not a regular file or cannot be read. The
+// error explains what to do.
 func checkSource(path string, spec session.Spec) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -193,16 +193,16 @@ func checkSource(path string, spec session.Spec) error {
 		}
 		what = "it has more content than its size; " + streamHint(path, spec)
 	case mode.IsDir():
-		what = fmt.Sprintf("a directory, and cp does not go into directories; name the files in it, as in %s/*", shellQuote(strings.TrimSuffix(path, "/")))
+		what = fmt.Sprintf("it is a directory, which cp does not walk; name its files, as in %s/*", shellQuote(strings.TrimSuffix(path, "/")))
 	case mode&(fs.ModeNamedPipe|fs.ModeCharDevice|fs.ModeDevice) != 0:
-		what = "a pipe or a device; " + streamHint(path, spec)
+		what = "it is a pipe or a device; " + streamHint(path, spec)
 	default:
 		what = mode.Type().String()
 	}
 	return kindError{fmt.Errorf("%s: %w: %s", path, chunk.ErrNotRegular, what), errSource}
 }
 
-// streamHint says how to upload what a source gives when it is read.
+// streamHint returns the command that uploads a source as a stream.
 func streamHint(path string, spec session.Spec) string {
-	return fmt.Sprintf("upload what it gives as a stream: %s cp - %s < %s", program(), shellQuote(spec.URL()), shellQuote(path))
+	return fmt.Sprintf("upload its content as a stream: %s cp - %s < %s", program(), shellQuote(spec.URL()), shellQuote(path))
 }

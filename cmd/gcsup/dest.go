@@ -9,15 +9,15 @@ import (
 
 const stdinName = "-"
 
-// job is one source and the object that it is to become.
+// job is one source and its object.
 type job struct {
 	source string
 	bucket string
 	object string
 }
 
-// plan pairs the sources with their objects. A destination that is a bare
-// bucket or ends in "/" takes the name of each source.
+// plan pairs the sources with their objects. If the destination is a bare bucket
+// or ends in "/", each object gets the name of its source.
 func plan(sources []string, destination string) ([]job, error) {
 	bucket, object, err := parseDestination(destination)
 	if err != nil {
@@ -25,16 +25,16 @@ func plan(sources []string, destination string) ([]job, error) {
 	}
 	into := object == "" || strings.HasSuffix(object, "/")
 	if len(sources) > 1 && !into {
-		return nil, usagef("%d sources cannot all become %s; end the destination with \"/\"", len(sources), destination)
+		return nil, usagef("%d sources cannot become one object %s; end the destination with \"/\"", len(sources), destination)
 	}
 	jobs := make([]job, 0, len(sources))
 	taken := map[string]string{}
 	for _, source := range sources {
 		if source == "" {
-			return nil, usagef("a SOURCE is empty: \"\"")
+			return nil, usagef("SOURCE is an empty string")
 		}
 		if strings.HasPrefix(source, "gs://") {
-			return nil, usagef("source %q: gcsup uploads files; it neither downloads nor copies objects", source)
+			return nil, usagef("source %q: gcsup uploads files; it does not download or copy objects", source)
 		}
 		j := job{source, bucket, object}
 		if into {
@@ -56,8 +56,8 @@ func plan(sources []string, destination string) ([]job, error) {
 	return jobs, nil
 }
 
-// parseDestination splits gs://BUCKET/OBJECT. Every character of the object's
-// name counts: '#', '?' and '%' have no meaning of their own.
+// parseDestination splits gs://BUCKET/OBJECT. '#', '?' and '%' are ordinary
+// characters of an object name.
 func parseDestination(raw string) (bucket, object string, err error) {
 	rest, ok := strings.CutPrefix(raw, "gs://")
 	if !ok {
@@ -70,7 +70,7 @@ func parseDestination(raw string) (bucket, object string, err error) {
 	return bucket, object, nil
 }
 
-// baseName is the name that a source gives to its object.
+// baseName returns the last element of a source's absolute path.
 func baseName(source, destination string) (string, error) {
 	if source == stdinName {
 		return "", usagef("standard input has no name; name the object: %s/NAME", strings.TrimSuffix(destination, "/"))

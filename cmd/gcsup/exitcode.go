@@ -10,7 +10,7 @@ import (
 	"gcsup/session"
 )
 
-// The exit codes, which are those of sysexits.h where it has a fitting one.
+// The exit codes. They are those of sysexits.h if it has a matching one.
 const (
 	exitOK          = 0
 	exitUsage       = 64
@@ -25,16 +25,16 @@ const (
 	exitSignal      = 130
 )
 
-// failure is a way to fail: what scripts branch on.
+// failure is a class of errors. Scripts branch on its kind and code.
 type failure struct {
-	is   error  // what errors.Is finds
+	is   error  // errors.Is matches it; nil matches every error
 	kind string // in the JSON output
 	code int
-	hint string // what to do, unless the error says it
+	hint string // what to do; "" if the error's text explains it
 }
 
-// failures is the table of all of them, the first that fits counts. What fits
-// none is local I/O, which has no sentinel of its own.
+// failures returns the table of failures. The first match counts. The last one
+// is local I/O, which has no sentinel.
 func failures() []failure {
 	return []failure{
 		{errUsage, "usage", exitUsage, ""},
@@ -43,22 +43,22 @@ func failures() []failure {
 		{context.Canceled, "interrupted", exitTemporary, ""},
 		{session.ErrInUse, "in_use", exitTemporary, ""},
 		{session.ErrBudget, "retries_exhausted", exitTemporary, ""},
-		{session.ErrSourceChanged, "source_changed", exitData, "to upload it as it is now, add --if-source-changed=restart"},
+		{session.ErrSourceChanged, "source_changed", exitData, "to upload the changed file, add --if-source-changed=restart"},
 		{session.ErrChecksum, "checksum", exitData, ""},
 		{session.ErrForeignWriter, "foreign_writer", exitData, ""},
 		{session.ErrContradiction, "contradiction", exitData, ""},
 		{session.ErrOptions, "options", exitData, "give the options of the first run, or none; --restart discards what was sent"},
-		{session.ErrDamaged, "damaged", exitData, "to start over upload the file again, or forget it with " + program() + " sessions rm"},
-		{session.ErrTokenVersion, "newer_version", exitConfig, "use the newer program, or forget it with " + program() + " sessions rm"},
+		{session.ErrDamaged, "damaged", exitData, "to start over, upload the file again; to delete it, run " + program() + " sessions rm ID"},
+		{session.ErrTokenVersion, "newer_version", exitConfig, "use the newer program; to delete it, run " + program() + " sessions rm ID"},
 		{chunk.ErrNotRegular, "no_input", exitNoInput, ""},
 		{session.ErrNoToken, "no_saved_upload", exitNoInput, "see " + program() + " sessions list"},
-		{session.ErrNotFound, "not_found", exitUnavailable, "create the bucket first, or correct its name or the endpoint"},
+		{session.ErrNotFound, "not_found", exitUnavailable, "create the bucket, or correct its name or the endpoint"},
 		{session.ErrGone, "session_gone", exitUnavailable, ""},
-		{session.ErrCancelled, "cancelled", exitUnavailable, "run the same command again to begin from the first byte"},
+		{session.ErrCancelled, "cancelled", exitUnavailable, "run the same command again to start over"},
 		{session.ErrQuota, "quota", exitUnavailable, ""},
-		{session.ErrOutcomeUnknown, "outcome_unknown", exitExists, "look at the object before you run it again"},
+		{session.ErrOutcomeUnknown, "outcome_unknown", exitExists, "check the object before you run the command again"},
 		{session.ErrPrecondition, "precondition", exitExists, ""},
-		{session.ErrCredentials, "credentials", exitPermission, "log in again (gcloud auth application-default login), or let GOOGLE_APPLICATION_CREDENTIALS name another key file"},
+		{session.ErrCredentials, "credentials", exitPermission, "log in again (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to another key file"},
 		{session.ErrPermission, "permission", exitPermission, "the account needs storage.objects.create on the bucket, and storage.objects.delete to replace an object"},
 		{session.ErrUnsafe, "unsafe_state", exitConfig, ""},
 		{session.ErrForeignURI, "endpoint", exitConfig, ""},
@@ -67,24 +67,25 @@ func failures() []failure {
 	}
 }
 
-// classify finds the failure that err is.
+// classify returns the first failure that matches err.
 func classify(err error) failure {
 	for _, f := range failures() {
 		if f.is == nil || errors.Is(err, f.is) {
 			return f
 		}
 	}
-	panic("unreachable: the last failure fits all")
+	panic("unreachable: the last failure matches every error")
 }
 
-// Kinds of errors that begin in this package.
+// Kinds of errors that this package makes.
 var (
 	errUsage  = errors.New("usage")
 	errSource = errors.New("source")
 	errConfig = errors.New("configuration")
 )
 
-// kindError is an error with a kind that its text does not repeat.
+// kindError is an error with a kind for errors.Is. Its text does not repeat the
+// kind.
 type kindError struct {
 	error
 	kind error
@@ -96,8 +97,8 @@ func usagef(format string, args ...any) error {
 	return kindError{fmt.Errorf(format, args...), errUsage}
 }
 
-// sourceError says that err is about the source at path, if it is: the file
-// system's errors of the source and of the state directory differ only in the
+// sourceError marks err with errSource if it is a file system error of the source
+// at path. Errors of the source and of the state directory differ only in the
 // path.
 func sourceError(err error, path string) error {
 	pe, ok := errors.AsType[*fs.PathError](err)

@@ -18,7 +18,7 @@ import (
 	"gcsup/upload"
 )
 
-// targetFlags say where saved uploads and the service are.
+// targetFlags select the service and the directory of saved uploads.
 type targetFlags struct {
 	stateDir string
 	endpoint string
@@ -28,24 +28,24 @@ type targetFlags struct {
 
 func (f *targetFlags) add(fs *pflag.FlagSet) {
 	f.addStateDir(fs)
-	fs.StringVar(&f.endpoint, "endpoint", "", "send to this `HOST[:PORT]` or URL, not to storage.googleapis.com or STORAGE_EMULATOR_HOST")
-	emulator := fs.VarPF(&f.emulator, "emulator", "", "send to an emulator inside this process, which keeps objects in DIR (default \"emulator\" in the state directory)")
+	fs.StringVar(&f.endpoint, "endpoint", "", "send to this `HOST[:PORT]` or URL (default: STORAGE_EMULATOR_HOST, else storage.googleapis.com)")
+	emulator := fs.VarPF(&f.emulator, "emulator", "", "send to an emulator inside this process that keeps objects in DIR (default: \"emulator\" in the state directory)")
 	emulator.NoOptDefVal = noDir
-	fs.Var(&f.headers, "additional-headers", "send this header with every request; may be repeated, or a list with commas")
+	fs.Var(&f.headers, "additional-headers", "send this header with every request; repeat the flag or separate pairs by commas")
 }
 
 func (f *targetFlags) addStateDir(fs *pflag.FlagSet) {
-	fs.StringVar(&f.stateDir, "state-dir", "", "keep saved uploads in `DIR` (default $"+stateDirEnv+", else the user's state directory)")
+	fs.StringVar(&f.stateDir, "state-dir", "", "keep saved uploads in `DIR` (default: $"+stateDirEnv+", else the user's state directory)")
 }
 
 // emulatorFlag is --emulator[=DIR].
 type emulatorFlag struct {
 	on  bool
-	dir string // "": in the state directory
+	dir string // "" for the default in the state directory
 }
 
-// noDir is what pflag sets for --emulator alone. It makes the help say
-// --emulator[=DIR]; ./DIR is a directory of that name.
+// noDir is the value that pflag sets for --emulator alone. It makes the help
+// show --emulator[=DIR]. A directory of that name can be given as ./DIR.
 const noDir = "DIR"
 
 func (e *emulatorFlag) Type() string { return "" }
@@ -63,7 +63,7 @@ func (e *emulatorFlag) Set(text string) error {
 	return nil
 }
 
-// sendFlags say how to send and when to give up.
+// sendFlags control requests and retries.
 type sendFlags struct {
 	retryFor, maxWait, stallTimeout time.Duration
 	stallRate, chunkSize            byteSize
@@ -73,16 +73,16 @@ type sendFlags struct {
 
 func (f *sendFlags) add(fs *pflag.FlagSet) {
 	f.stallRate = 64 << 10
-	fs.DurationVar(&f.retryFor, "retry-for", 0, "keep trying for `DURATION` without progress (default: by the size at stake, half a minute to hours)")
-	fs.DurationVar(&f.maxWait, "max-wait", 32*time.Second, "wait at most `DURATION` before a retry; under 1m")
+	fs.DurationVar(&f.retryFor, "retry-for", 0, "retry for `DURATION` without progress (default: by size, from half a minute to hours)")
+	fs.DurationVar(&f.maxWait, "max-wait", 32*time.Second, "wait at most `DURATION` before a retry, less than 1m")
 	fs.BoolVar(&f.noGate, "no-gate", false, "retry even while other uploads of this run fail too")
-	fs.DurationVar(&f.stallTimeout, "stall-timeout", 2*time.Minute, "give a request up when it lags `DURATION` behind --stall-rate; 0 never does")
-	fs.Var(&f.stallRate, "stall-rate", "bytes per second that a request must move, such as 64KiB")
-	fs.Var(&f.chunkSize, "chunk-size", "bytes per request, such as 8MiB, for networks that cut long requests (default: 1GiB, then about a minute's worth)")
-	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "`fail|restart` when a file changed since its upload began")
+	fs.DurationVar(&f.stallTimeout, "stall-timeout", 2*time.Minute, "cancel a request that lags `DURATION` behind --stall-rate; 0 disables this")
+	fs.Var(&f.stallRate, "stall-rate", "bytes per second that a request must transfer, such as 64KiB")
+	fs.Var(&f.chunkSize, "chunk-size", "bytes per request, such as 8MiB, for networks that cut long requests (default: 1GiB, then about one minute's worth)")
+	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "`fail|restart` if a file changed since its upload started")
 }
 
-// options are the library's for these flags.
+// options returns the library's options for these flags.
 func (f *sendFlags) options() (upload.Options, error) {
 	o := upload.Options{
 		Policy:         backoff.Policy{Maximum: f.maxWait},
@@ -100,9 +100,9 @@ func (f *sendFlags) options() (upload.Options, error) {
 	case f.maxWait <= 0 || f.maxWait >= backoff.Limit:
 		return o, usagef("--max-wait %v: want more than 0 and less than %v", f.maxWait, backoff.Limit)
 	case f.stallTimeout < 0:
-		return o, usagef("--stall-timeout %v is negative; 0 switches it off", f.stallTimeout)
+		return o, usagef("--stall-timeout %v is negative; 0 disables it", f.stallTimeout)
 	case f.stallRate == 0:
-		return o, usagef("--stall-rate 0: want a rate; --stall-timeout 0 switches the watch off")
+		return o, usagef("--stall-rate 0: want a rate; to disable the check, give --stall-timeout 0")
 	}
 	if f.noGate {
 		o.Gate = backoff.NoGate
@@ -113,7 +113,7 @@ func (f *sendFlags) options() (upload.Options, error) {
 	return o, nil
 }
 
-// outputFlags say what to print.
+// outputFlags control what is printed.
 type outputFlags struct {
 	json, quiet, verbose bool
 }
@@ -124,17 +124,17 @@ func (f *outputFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every exchange to standard error")
 }
 
-// byteSize is a flag like 8MiB. Units are those of IEC 80000-13: MiB is 2^20,
-// MB is 10^6.
+// byteSize is the value of a flag such as 8MiB. Units are those of IEC 80000-13:
+// MiB is 2^20 bytes, MB is 10^6 bytes.
 type byteSize int64
 
 func (b *byteSize) Type() string { return "SIZE" }
 
 func (b *byteSize) String() string {
 	n := int64(*b)
-	switch { // exact, because resumeCommand repeats it
+	switch { // exact, because resumeCommand prints it
 	case n == 0:
-		return "" // pflag shows no default then
+		return "" // pflag then shows no default
 	case n%(1<<30) == 0:
 		return fmt.Sprintf("%dGiB", n>>30)
 	case n%(1<<20) == 0:
@@ -156,10 +156,10 @@ func (b *byteSize) Set(text string) error {
 	return nil
 }
 
-// resumeCommand is the command line that resumes an upload: what a user can
-// paste, in any directory. It names what this run took from the environment, in
-// case that it was set for this run alone. Not so credentials: where they are is
-// the environment's matter. Headers are left out, their values may be secret.
+// resumeCommand returns the command line that resumes an upload. A user can paste
+// it in any directory. It contains the state directory and the emulator's host
+// from the environment, because they may be set for this run only. It contains no
+// variables for credentials, and no headers, whose values may be secret.
 func resumeCommand(program string, given *pflag.FlagSet, id string) string {
 	words := []string{program, "resume", id}
 	given.Visit(func(f *pflag.Flag) {
@@ -180,8 +180,8 @@ func resumeCommand(program string, given *pflag.FlagSet, id string) string {
 	if dir := os.Getenv(stateDirEnv); dir != "" && !given.Changed("state-dir") {
 		words = append(words, shellQuote("--state-dir="+absolute(dir)))
 	}
-	// Not as --endpoint, for which credentials are needed. cmd.exe has no such
-	// way of writing it; there it is set for more than one command.
+	// --endpoint would require credentials. cmd.exe cannot set a variable for one
+	// command.
 	if host := os.Getenv("STORAGE_EMULATOR_HOST"); host != "" && !given.Changed("emulator") && runtime.GOOS != "windows" {
 		words = slices.Insert(words, 0, "STORAGE_EMULATOR_HOST="+shellQuote(host))
 	}
@@ -198,7 +198,7 @@ func absolute(path string) string {
 	return path
 }
 
-// shellQuote makes one word of a POSIX shell.
+// shellQuote quotes word for a POSIX shell, if necessary.
 func shellQuote(word string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@%+"
 	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !slices.Contains([]rune(plain), r) }) {

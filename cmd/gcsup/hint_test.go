@@ -22,13 +22,13 @@ func TestHints(t *testing.T) {
 		err  error
 		want string
 	}{
-		{full, "write state/x.tmp: no space left on device; make room there, and run it again"},
-		{&session.Error{Op: "start", Kind: session.ErrNotFound, Status: 404, Message: "No bucket."}, "start: destination not found: 404 Not Found: No bucket; create the bucket first, or correct its name or the endpoint"},
+		{full, "write state/x.tmp: no space left on device; free some disk space, and run the command again"},
+		{&session.Error{Op: "start", Kind: session.ErrNotFound, Status: 404, Message: "No bucket."}, "start: destination not found: 404 Not Found: No bucket; create the bucket, or correct its name or the endpoint"},
 		{session.ErrGone, "session is gone"},
 		{&session.Error{Op: "start", Kind: session.ErrCredentials, Err: &backoff.ProxyError{Proxy: "http://p:3128", Code: 407, Status: "407 Proxy Authentication Required"}},
-			"start: credentials not accepted: proxy http://p:3128 answered CONNECT with 407 Proxy Authentication Required; the proxy asks for a user name and a password: give them in HTTPS_PROXY (for an http endpoint HTTP_PROXY), as in http://USER:PASSWORD@HOST:PORT"},
+			"start: credentials not accepted: proxy http://p:3128 answered CONNECT with 407 Proxy Authentication Required; the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"},
 		{&session.Error{Op: "start", Kind: session.ErrCredentials, Status: 407},
-			"start: credentials not accepted: 407 Proxy Authentication Required; the proxy asks for a user name and a password: give them in HTTPS_PROXY (for an http endpoint HTTP_PROXY), as in http://USER:PASSWORD@HOST:PORT"},
+			"start: credentials not accepted: 407 Proxy Authentication Required; the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"},
 	} {
 		got := withHint(c.err, "")
 		if got.Error() != c.want || !errors.Is(got, c.err) {
@@ -45,17 +45,17 @@ func TestNetworkHints(t *testing.T) {
 		err  session.Error
 		want string // "": nothing of the network
 	}{
-		{session.Error{Kind: session.ErrNotFound, Err: none}, "the name in https://h is not known here"},
-		{session.Error{Kind: session.ErrBudget, Err: none}, "the name in https://h is not known here"},
-		{session.Error{Kind: session.ErrNotFound, Err: &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}}, "the certificate of https://h is not trusted here"},
-		{session.Error{Kind: session.ErrNotFound, Err: errors.New("http: server gave HTTP response to HTTPS client")}, "https://h does not answer as Cloud Storage does"},
+		{session.Error{Kind: session.ErrNotFound, Err: none}, "the host name in https://h does not resolve"},
+		{session.Error{Kind: session.ErrBudget, Err: none}, "the host name in https://h does not resolve"},
+		{session.Error{Kind: session.ErrNotFound, Err: &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}}, "the certificate of https://h is not trusted"},
+		{session.Error{Kind: session.ErrNotFound, Err: errors.New("http: server gave HTTP response to HTTPS client")}, "https://h does not answer like Cloud Storage"},
 		{session.Error{Kind: session.ErrBudget, Err: refused}, "https://h cannot be reached"},
-		{session.Error{Kind: session.ErrBudget, Err: &net.OpError{Op: "proxyconnect", Net: "tcp", Err: refused}}, "the proxy cannot be used"},
+		{session.Error{Kind: session.ErrBudget, Err: &net.OpError{Op: "proxyconnect", Net: "tcp", Err: refused}}, "the proxy cannot be reached"},
 		{session.Error{Kind: session.ErrBudget, Err: &backoff.ProxyError{Proxy: "http://p:3128", Code: 503, Status: "503 Down"}}, "the proxy does not connect to https://h"},
 		{session.Error{Kind: session.ErrBudget, Err: errors.New("Bad Gateway")}, "the proxy does not connect to https://h"},
-		{session.Error{Kind: session.ErrBudget, Err: &gcs.TokenServiceError{Host: "https://tokens", Err: none}}, "access tokens come from https://tokens, which cannot be used now"},
+		{session.Error{Kind: session.ErrBudget, Err: &gcs.TokenServiceError{Host: "https://tokens", Err: none}}, "access tokens come from https://tokens, which is not available"},
 		{session.Error{Kind: session.ErrBudget, Err: reset}, ""},
-		{session.Error{Kind: session.ErrNotFound, Status: 302}, "https://h does not answer as Cloud Storage does"},
+		{session.Error{Kind: session.ErrNotFound, Status: 302}, "https://h does not answer like Cloud Storage"},
 		{session.Error{Kind: session.ErrNotFound, Status: 404}, ""},
 		{session.Error{Kind: session.ErrBudget, Status: 503}, ""},
 	} {

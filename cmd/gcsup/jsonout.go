@@ -12,8 +12,8 @@ import (
 	"gcsup/upload"
 )
 
-// What --json prints, a line each; docs/cli.md is the contract. A field that
-// is not known is null, and no field holds a secret.
+// The types below are the lines that --json prints. docs/cli.md is the contract.
+// An unknown field is null. No field holds a secret.
 
 // resultLine is the last line of an upload.
 type resultLine struct {
@@ -22,7 +22,7 @@ type resultLine struct {
 	Status      string     `json:"status"`
 	Source      string     `json:"source"`
 	Destination string     `json:"destination"`
-	Generation  *string    `json:"generation"` // a string, because JSON's numbers lose digits of it
+	Generation  *string    `json:"generation"` // a string, because JSON numbers lose digits
 	Size        *int64     `json:"size"`
 	CRC32C      *string    `json:"crc32c"`
 	BytesSent   int64      `json:"bytes_sent"`
@@ -39,10 +39,10 @@ type resultLine struct {
 type errorLine struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
-	Status  *int   `json:"status"` // of HTTP
+	Status  *int   `json:"status"` // HTTP status
 }
 
-// eventLine is what happens before.
+// eventLine is one event of an upload. Events come before the result.
 type eventLine struct {
 	V           int     `json:"v"`
 	Type        string  `json:"type"`
@@ -66,7 +66,7 @@ const (
 	statusFailed  = "failed"
 )
 
-// newResultLine describes how an upload ended; res may be nil.
+// newResultLine returns the result of an upload; res may be nil.
 func newResultLine(source, destination, status string, res *upload.Result, err error) resultLine {
 	l := resultLine{V: 1, Type: "result", Status: status, Source: source, Destination: destination}
 	if res != nil {
@@ -82,7 +82,7 @@ func newResultLine(source, destination, status string, res *upload.Result, err e
 	}
 	if status == statusFailed {
 		l.Error = &errorLine{Kind: classify(err).kind, Message: err.Error()}
-		// An interruption may wrap what was wrong before: not its cause.
+		// An interruption may wrap an earlier failure, which did not cause it.
 		if e, ok := errors.AsType[*session.Error](err); ok && !errors.Is(err, context.Canceled) {
 			l.Error.Status = known(e.Status, e.Status != 0)
 		}
@@ -130,14 +130,14 @@ func known[T any](v T, is bool) *T {
 	return &v
 }
 
-// encodeLine returns v as a line of JSON.
+// encodeLine returns v as one line of JSON.
 func encodeLine(v any) ([]byte, error) {
 	var line bytes.Buffer
 	err := printJSON(&line, v)
 	return line.Bytes(), err
 }
 
-// printJSON writes v on a line of its own, in one Write.
+// printJSON writes v as one line of JSON, in one Write.
 func printJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

@@ -8,14 +8,14 @@ import (
 	"gcsup/session"
 )
 
-// lazyStore opens the saved uploads when they are first needed: an upload that
-// saves nothing needs no state directory.
+// lazyStore opens the saved uploads when they are first needed, so that an upload
+// that saves nothing needs no state directory.
 type lazyStore struct {
 	open    func() (*session.Dir, error)
-	missing func() bool // there is no directory yet
+	missing func() bool // reports whether the directory does not exist
 
 	once sync.Once
-	dir  *session.Dir // nil until it is opened
+	dir  *session.Dir // nil before it is opened
 	err  error
 }
 
@@ -29,7 +29,7 @@ func (s *lazyStore) opened() (*session.Dir, error) {
 	return s.dir, s.err
 }
 
-// close closes what was opened.
+// close closes the store if it was opened.
 func (s *lazyStore) close() {
 	s.once.Do(func() { s.err = fs.ErrClosed })
 	if s.dir != nil {
@@ -37,7 +37,7 @@ func (s *lazyStore) close() {
 	}
 }
 
-// Load makes no directory: without one there is nothing to load.
+// Load does not create the directory: without one there is no saved upload.
 func (s *lazyStore) Load(ctx context.Context, id string) (*session.Token, error) {
 	if s.missing() {
 		return nil, session.ErrNoToken

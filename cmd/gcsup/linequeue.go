@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// queueLimit is how much output waits for a reader that does not read. Then
-// writers wait, too.
+// queueLimit is how many bytes of output are queued while the reader does not
+// read. Beyond it, writers block.
 const queueLimit = 16 << 20
 
-// lineQueue writes lines in a goroutine, so that a reader which stops reading, a
-// pager for example, does not stop an upload. Each Write must be whole lines.
+// lineQueue writes lines in a goroutine, so that a reader that stops reading, such
+// as a pager, does not block an upload. Each Write must consist of whole lines.
 type lineQueue struct {
 	w io.Writer
 
 	mu      sync.Mutex
-	changed *sync.Cond // the fields below
+	changed *sync.Cond // signals a change of the fields below
 	lines   []queuedLine
-	size    int // of lines, in bytes
+	size    int // bytes in lines and in the write under way
 	writing bool
 	closed  bool  // put does not wait: what does not fit is dropped
 	expired bool  // flush does not wait
@@ -27,7 +27,7 @@ type lineQueue struct {
 
 type queuedLine struct {
 	data []byte
-	key  string // a later line with this key takes its place; "" for none
+	key  string // a later line with the same key replaces this one; "" for none
 }
 
 func newLineQueue(w io.Writer) *lineQueue {
@@ -36,11 +36,11 @@ func newLineQueue(w io.Writer) *lineQueue {
 	return q
 }
 
-// Write queues a copy of p. It returns the error of an earlier line.
+// Write queues a copy of p. It returns the first error of an earlier line.
 func (q *lineQueue) Write(p []byte) (int, error) { return len(p), q.put("", p) }
 
-// put queues a copy of p. It takes the place of a line with the same key, unless
-// that is "", if that is the newest one which waits.
+// put queues a copy of p. If the last line in the queue has the same key, p
+// replaces it. The key "" replaces nothing.
 func (q *lineQueue) put(key string, p []byte) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -64,7 +64,7 @@ func (q *lineQueue) put(key string, p []byte) error {
 	return nil
 }
 
-// drain writes until nothing is left.
+// drain writes until the queue is empty.
 func (q *lineQueue) drain() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -85,7 +85,7 @@ func (q *lineQueue) drain() {
 	q.changed.Broadcast()
 }
 
-// idle reports whether everything is written.
+// idle reports whether all lines are written.
 func (q *lineQueue) idle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

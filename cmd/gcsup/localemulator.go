@@ -13,8 +13,8 @@ import (
 	"gcsup/upload/gcs"
 )
 
-// localEmulator is the emulator of --emulator: it serves this process alone,
-// over a network inside it.
+// localEmulator is the emulator of --emulator. It serves this process only, over
+// an in-memory network.
 type localEmulator struct {
 	*emulated
 	dir       string
@@ -44,20 +44,21 @@ const (
 	localSuffix = ".invalid"
 )
 
-// localEndpoint is a name for a directory. It reaches nothing, and makes an
-// upload have the same ID in the next process:
-// https://www.rfc-editor.org/rfc/rfc6761#section-6.4.
+// localEndpoint returns the endpoint of the emulator in dir. No host has this name
+// (https://www.rfc-editor.org/rfc/rfc6761#section-6.4). It depends on dir only, so
+// that an upload has the same ID in the next process.
 func localEndpoint(dir string) string {
 	sum := sha256.Sum256([]byte(realPath(dir)))
 	return localPrefix + hex.EncodeToString(sum[:4]) + localSuffix
 }
 
-// isLocal reports whether an endpoint is one of localEndpoint's.
+// isLocal reports whether endpoint was made by localEndpoint.
 func isLocal(endpoint string) bool {
 	return strings.HasPrefix(endpoint, localPrefix) && strings.HasSuffix(endpoint, localSuffix)
 }
 
-// endpointText is how one gives an endpoint: as --endpoint, or as --emulator.
+// endpointText returns the text that names an endpoint to the user: a URL, or
+// --emulator.
 func endpointText(endpoint string) string {
 	if isLocal(endpoint) {
 		return "--emulator"
@@ -72,7 +73,8 @@ func realPath(dir string) string {
 	return dir
 }
 
-// location says where the objects are, and how to get at them.
+// location returns a message that names the directory of the objects and the
+// command that serves them.
 func (e *localEmulator) location() string {
 	return fmt.Sprintf("the emulator keeps its objects in %s; %s emulator --dir %s serves them", e.dir, program(), shellQuote(e.dir))
 }

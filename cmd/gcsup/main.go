@@ -1,5 +1,5 @@
-// Command gcsup uploads files and streams to Cloud Storage, and resumes what
-// was interrupted. See docs/cli.md, or gcsup help.
+// Command gcsup uploads files and streams to Cloud Storage, and resumes
+// interrupted uploads. See docs/cli.md, or run gcsup help.
 package main
 
 import (
@@ -20,17 +20,16 @@ func main() {
 	os.Exit(run(os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}))
 }
 
-// stdio is where a command reads and writes: results go to out, and all that
-// is for people to err.
+// stdio holds the standard streams of a command. Results go to out, messages for
+// people go to err.
 type stdio struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
 // run executes one command line and returns its exit code. The first SIGINT,
-// SIGTERM or SIGHUP cancels the command, which then ends in order; the second one
-// does not wait for that. A SIGHUP that was ignored at the start, as nohup does it,
-// stays ignored.
+// SIGTERM or SIGHUP cancels the command and waits for it; a second one returns
+// immediately. A SIGHUP that was ignored at the start, as by nohup, stays ignored.
 func run(args []string, std stdio) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -41,8 +40,8 @@ func run(args []string, std stdio) int {
 	}
 	defer signal.Stop(signals)
 
-	// A reader of our output that goes away must not take the upload with it;
-	// writing then fails, and says so.
+	// If a reader of the output exits, the write fails with an error. SIGPIPE
+	// would end the upload.
 	signal.Ignore(syscall.SIGPIPE)
 
 	done := make(chan int, 1)
@@ -64,11 +63,12 @@ func run(args []string, std stdio) int {
 	}
 }
 
-// signalDebounce is how long after the first signal another one is the same: some
-// programs send it to the process and to its group.
+// signalDebounce is the time after the first signal in which another one is
+// ignored: some programs send a signal to the process and to its group.
 const signalDebounce = 500 * time.Millisecond
 
-// execute runs the command, and prints its error if it has not done so.
+// execute runs the command and returns its exit code. It prints an error that the
+// command has not printed.
 func execute(ctx context.Context, args []string, std stdio) int {
 	root, started := newRoot(std)
 	root.SetArgs(args)
@@ -84,18 +84,18 @@ func execute(ctx context.Context, args []string, std stdio) int {
 	if code, ok := errors.AsType[exitCode](err); ok {
 		return int(code)
 	}
-	if !*started && !errors.Is(err, errUsage) { // cobra's own
+	if !*started && !errors.Is(err, errUsage) { // an error of cobra
 		err = usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), help(root))
 	}
 	newConsole(std.err, false).fail(err.Error())
 	return classify(err).code
 }
 
-// output is where cobra prints help and completion scripts, of which it drops
-// the errors.
+// output records the first write error, because cobra drops the errors of help
+// and completion scripts.
 type output struct {
 	io.Writer
-	err error // the first
+	err error
 }
 
 func (o *output) Write(p []byte) (int, error) {
@@ -106,24 +106,24 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// exitCode is the error of a command that has already said what went wrong.
+// exitCode is the error of a command that has already printed what went wrong.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// newRoot is the tree of commands. started becomes true when the command line
-// was understood and the command itself begins.
+// newRoot returns the tree of commands. started becomes true when the command
+// line is parsed and the command starts.
 func newRoot(std stdio) (root *cobra.Command, started *bool) {
 	started = new(bool)
 	showVersion := false
 	root = &cobra.Command{
 		Use:   "gcsup",
-		Short: "Upload to Cloud Storage, and resume what was interrupted",
+		Short: "Upload to Cloud Storage, and resume interrupted uploads",
 		Long: `gcsup uploads files and streams to Cloud Storage. An interruption at any moment
-costs only the bytes that the service had not yet committed, and the object that
-appears is byte-identical to the source, or does not appear.
+costs only the bytes that the service had not yet committed. The object is
+byte-identical to the source, or it does not appear.
 
-Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 not there; 73 precondition;
+Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondition;
 74 local I/O; 75 temporary, run again to resume; 77 permission; 78 configuration.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -152,8 +152,8 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 not there; 73 preconditio
 	return root, started
 }
 
-// newHelp is cobra's command of that name, but for a name that there is not: for
-// that cobra's shows the help of the program, and exits with 0.
+// newHelp returns cobra's help command, but fails for an unknown command. Cobra's
+// own shows the help of the program and exits with 0.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -166,7 +166,7 @@ func newHelp() *cobra.Command {
 			if len(rest) > 0 && c.HasSubCommands() {
 				return unknownCommand(c, rest[0])
 			}
-			c.InitDefaultHelpFlag() // as c itself would have
+			c.InitDefaultHelpFlag() // so that the help lists --help
 			return c.Help()
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {

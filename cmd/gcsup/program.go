@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// program is what to type to run this program again: hints are there to be
+// program returns the words that run this program again, so that hints can be
 // pasted.
 func program() string {
 	self, err := os.Executable()
@@ -17,15 +17,15 @@ func program() string {
 	return nameOf(os.Args[0], self, exec.LookPath)
 }
 
-// nameOf is the name of the program at self, which was called as called: the
-// bare name where look finds the program by it, else a path that is good in any
-// directory.
+// nameOf returns the words that run the program at self, which was started as
+// called. It returns the bare name if look finds the program by it, else a path
+// that is valid in every directory.
 func nameOf(called, self string, look func(string) (string, error)) string {
 	base := filepath.Base(called)
 	if found, err := look(base); err == nil && sameFile(found, self) {
 		return base
 	}
-	// go run removes what it has built.
+	// go run removes the program after it ends.
 	// https://pkg.go.dev/cmd/go#hdr-Compile_and_run_Go_program
 	if dir := filepath.Dir(self); filepath.Base(dir) == "exe" && strings.Contains(dir, "go-build") {
 		return "go run gcsup/cmd/gcsup"

@@ -13,7 +13,7 @@ const (
 )
 
 // progress shows one upload on the console: a bar on a terminal, else a line
-// now and then.
+// every lineEvery.
 type progress struct {
 	console *console
 	mu      sync.Mutex
@@ -22,7 +22,7 @@ type progress struct {
 	done    chan struct{}
 }
 
-// startProgress begins to show an upload of source. bar allows the bar.
+// startProgress starts to show an upload of source. bar allows the bar.
 func startProgress(c *console, source string, bar bool) *progress {
 	p := &progress{console: c, view: newProgressView(source), stopped: make(chan struct{}), done: make(chan struct{})}
 	every, draw := lineEvery, p.line

@@ -26,7 +26,7 @@ func TestProgressInALog(t *testing.T) {
 		synctest.Wait()
 		p.stop()
 		want := "gcsup: a.bin  50%  50 B sent, 0 B durable of 100 B  waiting: 503, retry 3, 7 s left\n" +
-			"gcsup: a.bin  50%  50 B sent, 0 B durable of 100 B  trying again: 503, retry 3\n"
+			"gcsup: a.bin  50%  50 B sent, 0 B durable of 100 B  retrying: 503, retry 3\n"
 		if b.String() != want {
 			t.Errorf("after 21 s:\n%swant\n%s", b.String(), want)
 		}

@@ -12,26 +12,26 @@ import (
 	"gcsup/upload"
 )
 
-// progressView knows how far one upload is, how fast it goes and what it waits for.
+// progressView renders the offsets, the rate and the wait of one upload.
 type progressView struct {
 	name            string
-	size            int64 // -1 while it is not known
+	size            int64 // -1 if unknown
 	sent, committed int64
-	compared        int64     // of the source, which is read to be compared
-	toCompare       int64     // 0 while it is not
+	compared        int64     // offset up to which the source was compared
+	toCompare       int64     // offset up to which it will be; 0 if it is not compared
 	samples         []sample  // of the last rateWindow, oldest first
-	settling        bool      // it is not read yet, see upload.Settling
-	until           time.Time // it waits; zero if not
-	why             string
+	settling        bool      // see upload.Settling
+	until           time.Time // end of the wait; zero if the upload does not wait
+	why             string    // cause of the wait
 }
 
 type sample struct {
 	at   time.Time
-	done int64 // sent, or compared
+	done int64 // bytes sent or compared
 }
 
-// rateWindow is what the rate is the mean of: long enough to be steady, short
-// enough to follow a network that changes.
+// rateWindow is the time over which the rate is averaged. It is long enough for a
+// steady value, and short enough to follow a network that changes.
 const rateWindow = 10 * time.Second
 
 func newProgressView(source string) *progressView {
@@ -42,11 +42,11 @@ func newProgressView(source string) *progressView {
 	return &progressView{name: name, size: -1}
 }
 
-// note takes an event in.
+// note updates v with an event.
 func (v *progressView) note(e upload.Event, now time.Time) {
 	v.size, v.committed = e.Size, e.Committed
 	if e.Sent < v.sent || e.Kind == upload.Resumed || e.Compared < v.compared || e.ToCompare != v.toCompare {
-		v.samples = nil // it goes back, begins in the middle, or does something else: no speed
+		v.samples = nil // the offset jumped or the phase changed: the rate is unknown
 	}
 	v.sent, v.compared, v.toCompare = e.Sent, e.Compared, e.ToCompare
 	v.until, v.settling = time.Time{}, e.Kind == upload.Settling
@@ -64,19 +64,19 @@ func (v *progressView) note(e upload.Event, now time.Time) {
 	}
 }
 
-// rate is in bytes per second, 0 while it is not known.
+// rate returns bytes per second, or 0 if the rate is unknown.
 func (v *progressView) rate(now time.Time) float64 {
 	if len(v.samples) < 2 {
 		return 0
 	}
 	first, last := v.samples[0], v.samples[len(v.samples)-1]
 	if now.Sub(first.at) < time.Second {
-		return 0 // too short to tell
+		return 0 // too short for a mean
 	}
 	return float64(last.done-first.done) / max(now.Sub(first.at).Seconds(), 0.1)
 }
 
-// text says it all, without the name.
+// text returns the complete state without the name.
 func (v *progressView) text(now time.Time) string {
 	if v.toCompare > 0 {
 		return v.comparison(now)
@@ -96,7 +96,7 @@ func (v *progressView) text(now time.Time) string {
 		if left := v.until.Sub(now); left > 0 {
 			fmt.Fprintf(&b, "  waiting: %s, %.0f s left", v.why, math.Ceil(left.Seconds()))
 		} else {
-			fmt.Fprintf(&b, "  trying again: %s", v.why)
+			fmt.Fprintf(&b, "  retrying: %s", v.why)
 		}
 		return b.String()
 	}
@@ -106,12 +106,13 @@ func (v *progressView) text(now time.Time) string {
 
 const settlingText = "waiting for the file's latest changes to reach its disk"
 
-// comparison says how far the source was read to be compared.
+// comparison returns the progress of the comparison with the bytes sent before.
 func (v *progressView) comparison(now time.Time) string {
 	return fmt.Sprintf("comparing with what was sent: %s of %s%s", bytesText(v.compared), bytesText(v.toCompare), v.speed(now, v.toCompare-v.compared))
 }
 
-// speed is the rate, and the time for what is left, as far as they are known.
+// speed returns the rate and the time for the bytes left, or "" if the rate is
+// unknown.
 func (v *progressView) speed(now time.Time, left int64) string {
 	rate := v.rate(now)
 	if rate <= 0 {
@@ -124,7 +125,7 @@ func (v *progressView) speed(now time.Time, left int64) string {
 	return text
 }
 
-// shortText is text for a narrow terminal: sent/durable/size.
+// shortText returns the state for a narrow terminal: sent/durable/size.
 func (v *progressView) shortText(now time.Time) string {
 	if v.settling {
 		return "waiting for the disk"
@@ -142,7 +143,7 @@ func (v *progressView) shortText(now time.Time) string {
 	return text + v.speed(now, v.size-v.sent)
 }
 
-// briefText is for a terminal that has no room for a name.
+// briefText returns the state for a terminal without room for a name.
 func (v *progressView) briefText(now time.Time) string {
 	if v.settling {
 		return "disk"
@@ -163,15 +164,15 @@ func (v *progressView) briefText(now time.Time) string {
 	return text
 }
 
-// plainLine is for a log.
+// plainLine returns the state as a line of a log.
 func (v *progressView) plainLine(now time.Time) string { return v.name + "  " + v.text(now) }
 
-// bar is for a terminal of that many columns. In its picture '=' is durable
-// and '-' is sent.
+// bar returns the progress bar for a terminal of that many columns. '=' stands
+// for durable bytes, '-' for bytes that are sent.
 func (v *progressView) bar(now time.Time, columns int) string {
 	text := v.text(now)
-	// What it waits for and the time left come before the name, and the name
-	// before the picture.
+	// If columns are few, the wait and the time left take precedence over the name,
+	// and the name over the picture.
 	left := columns - 1 - utf8.RuneCountInString(text) - 2
 	if left < 8 {
 		text = v.shortText(now)

@@ -42,7 +42,7 @@ func TestProgressView(t *testing.T) {
 		{"back after a failure", []step{{0, at(upload.Started, 0, 0)}, {time.Second, at(upload.Progress, 50, 0)}, {time.Second, at(upload.Progress, 30, 30)}}, 2 * time.Second,
 			"a.bin  30%  30 MiB sent, 30 MiB durable of 100 MiB"},
 		{"waiting", []step{{0, waiting}}, 100 * time.Millisecond, "a.bin  40%  40 MiB sent, 30 MiB durable of 100 MiB  waiting: 503?[2J, retry 3, 8 s left"},
-		{"waited", []step{{0, waiting}}, 9 * time.Second, "a.bin  40%  40 MiB sent, 30 MiB durable of 100 MiB  trying again: 503?[2J, retry 3"},
+		{"waited", []step{{0, waiting}}, 9 * time.Second, "a.bin  40%  40 MiB sent, 30 MiB durable of 100 MiB  retrying: 503?[2J, retry 3"},
 		{"a stream", []step{{0, upload.Event{Kind: upload.Started, Size: -1}}, {time.Second, upload.Event{Kind: upload.Progress, Size: -1, Sent: mib}}}, time.Second,
 			"a.bin  1.0 MiB sent, 0 B durable  1.0 MiB/s"},
 		{"comparing", []step{{0, comparing(10)}, {2 * time.Second, comparing(30)}}, 2 * time.Second,

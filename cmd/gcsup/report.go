@@ -16,23 +16,22 @@ import (
 	"gcsup/upload"
 )
 
-// task is one upload to make and to report.
+// task is one upload to run and to report.
 type task struct {
 	source      string
 	destination string
-	skip        bool  // a precondition that fails is no failure
-	listed      bool  // it was found in the state directory, not named by the user
-	err         error // it is known to fail, without do
+	skip        bool  // a failed precondition means skipped, not failed
+	listed      bool  // found in the state directory, not named by the user
+	err         error // if not nil, the task fails with it and do is not called
 	do          func(context.Context) (*upload.Result, error)
 }
 
-// reporter runs uploads one after the other and tells people and programs
-// what becomes of them.
+// reporter runs uploads one after the other and prints their events and results.
 type reporter struct {
 	out     *lineQueue
 	console *console
 	flags   outputFlags
-	given   *pflag.FlagSet // for the command that resumes
+	given   *pflag.FlagSet // for resumeCommand
 
 	endpoint string     // in use, for hints
 	saved    *lazyStore // nil if nothing is saved
@@ -40,16 +39,16 @@ type reporter struct {
 	current  task
 	active   bool      // current is under way
 	progress *progress // nil when quiet, and between uploads
-	printed  time.Time // the last of the frequent events in JSON
+	printed  time.Time // when the last frequent event was printed as JSON
 }
 
 func newReporter(std stdio, flags outputFlags, given *pflag.FlagSet) *reporter {
 	return &reporter{out: newLineQueue(std.out), console: newQueuedConsole(std.err, flags.quiet), flags: flags, given: given}
 }
 
-// run does the tasks. A task that fails does not stop those after it; the
-// exit code is that of the first that failed. After an interruption the rest
-// is not begun.
+// run runs the tasks. A task that fails does not stop those after it; the exit
+// code is that of the first failure. After an interruption the remaining tasks
+// are not started.
 func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 	r.endpoint, r.saved = c.endpoint, c.saved
 	defer context.AfterFunc(ctx, r.stopWaiting)()
@@ -81,7 +80,7 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 			code = classify(err).code
 		}
 		_ = r.refuse(left, err)
-		r.console.fail(fmt.Sprintf("not begun: %d of %d sources", len(left), len(tasks)))
+		r.console.fail(fmt.Sprintf("not started: %d of %d sources", len(left), len(tasks)))
 	}
 	if err := r.flush(); err != nil {
 		return err
@@ -92,7 +91,7 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 	return nil
 }
 
-// refuse reports tasks that cannot even begin, and returns err.
+// refuse reports tasks that cannot start, and returns err with a hint.
 func (r *reporter) refuse(tasks []task, err error) error {
 	if r.flags.json {
 		for _, t := range tasks {
@@ -103,10 +102,10 @@ func (r *reporter) refuse(tasks []task, err error) error {
 	return withHint(err, "")
 }
 
-// outputGrace is how long output may take once the command was interrupted.
+// outputGrace is how long output may take after the command was interrupted.
 const outputGrace = time.Second
 
-// stopWaiting makes the output wait for its readers no longer.
+// stopWaiting drops output that is not read within outputGrace.
 func (r *reporter) stopWaiting() {
 	time.AfterFunc(outputGrace, func() {
 		r.out.close()
@@ -114,7 +113,8 @@ func (r *reporter) stopWaiting() {
 	})
 }
 
-// flush waits until the output is written.
+// flush waits until the output is written, and returns the error of standard
+// output.
 func (r *reporter) flush() error {
 	_ = r.console.queue.flush()
 	if err := r.out.flush(); err != nil {
@@ -123,15 +123,16 @@ func (r *reporter) flush() error {
 	return nil
 }
 
-// allFailed reports whether all tasks are known to fail.
+// allFailed reports whether every task has an error before it runs.
 func allFailed(tasks []task) bool {
 	return !slices.ContainsFunc(tasks, func(t task) bool { return t.err == nil })
 }
 
-// reportConnectError reports tasks for which there is no connection.
+// reportConnectError reports tasks that cannot run because there is no
+// connection.
 func (r *reporter) reportConnectError(ctx context.Context, tasks []task, err error) error {
 	if !slices.ContainsFunc(tasks, func(t task) bool { return t.err != nil }) {
-		return r.refuse(tasks, err) // one line for all
+		return r.refuse(tasks, err) // one message for all
 	}
 	for i := range tasks {
 		if tasks[i].err == nil {
@@ -141,8 +142,9 @@ func (r *reporter) reportConnectError(ctx context.Context, tasks []task, err err
 	return r.run(ctx, &connection{}, tasks)
 }
 
-// skipped reports whether err is no failure: the object that must not be replaced
-// exists, or another process finished the upload since it was listed.
+// skipped reports whether err means that the task is skipped: the object that must
+// not be replaced exists, or another process finished the upload after it was
+// listed.
 func (t task) skipped(err error) bool {
 	return t.skip && errors.Is(err, session.ErrPrecondition) || t.finished(err)
 }
@@ -159,7 +161,7 @@ func (r *reporter) begin(t task) {
 	}
 }
 
-// observe is told by the library what happens.
+// observe receives the library's events.
 func (r *reporter) observe(e upload.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,7 +176,7 @@ func (r *reporter) observe(e upload.Event) {
 		now := time.Now()
 		often := e.Kind == upload.Progress || e.Kind == upload.Comparing
 		if !often || now.Sub(r.printed) >= time.Second {
-			key := "" // of lines of which the newest is enough
+			key := "" // a frequent event replaces the one before in the queue
 			if often {
 				r.printed, key = now, eventType(e.Kind)
 			}
@@ -205,7 +207,7 @@ func (r *reporter) end(res *upload.Result, err error) {
 	switch {
 	case t.finished(err):
 		status = statusSkipped
-		r.console.message("skipped %s: it is no longer saved; another process has finished or removed it", t.source)
+		r.console.message("skipped %s: it is no longer saved; another process finished or removed it", t.source)
 	case t.skipped(err):
 		status = statusSkipped
 		r.console.message("skipped %s: %s exists", t.source, t.destination)
@@ -217,11 +219,11 @@ func (r *reporter) end(res *upload.Result, err error) {
 	case r.flags.json:
 		r.print("", newResultLine(t.source, t.destination, status, res, err))
 	case status == statusOK && !r.flags.quiet:
-		_, _ = fmt.Fprintln(r.out, summary(t, res)) // flush has the error
+		_, _ = fmt.Fprintln(r.out, summary(t, res)) // flush returns the error
 	}
 }
 
-// explain says what went wrong and how to go on.
+// explain prints what went wrong and how to continue.
 func (r *reporter) explain(t task, res *upload.Result, err error) {
 	text := withHint(err, r.endpoint).Error()
 	if !errors.Is(err, errSource) {
@@ -241,19 +243,19 @@ func (r *reporter) explain(t task, res *upload.Result, err error) {
 		}
 		r.console.fail("to resume: " + resumeCommand(program(), r.given, res.ID) + also)
 	case classify(err).code == exitTemporary && t.source == stdinName:
-		r.console.fail("a stream cannot be resumed: run the same command again, with the same input from its beginning")
+		r.console.fail("a stream cannot be resumed: run the same command again with the whole input")
 	case classify(err).code == exitTemporary && !errors.Is(err, session.ErrInUse):
-		r.console.fail("to go on: run the same command again")
+		r.console.fail("to continue: run the same command again")
 	}
 }
 
-// resumable reports whether the upload is still saved. Its directory may have been
-// removed, or the state could not be written.
+// resumable reports whether the upload is still saved. Its directory may be
+// removed, or its state could not be written.
 func (r *reporter) resumable(id string) bool {
 	if r.saved == nil {
 		return false
 	}
-	err := within(hurryAfter, func() error {
+	err := within(outputGrace, func() error {
 		_, err := r.saved.Load(context.Background(), id)
 		return err
 	})
@@ -273,7 +275,7 @@ func within(d time.Duration, f func() error) error {
 	}
 }
 
-// summary is the line of a finished upload.
+// summary returns the line of a finished upload.
 func summary(t task, res *upload.Result) string {
 	o := res.Object
 	text := fmt.Sprintf("%s#%s  %d bytes  crc32c %s  %s", t.destination, generationText(o), o.Size, chunk.EncodeCRC32C(o.CRC32C), res.Elapsed.Round(time.Millisecond))
@@ -288,7 +290,7 @@ func summary(t task, res *upload.Result) string {
 
 func generationText(o *session.Object) string { return strconv.FormatInt(o.Generation, 10) }
 
-// print queues a line of JSON. flush has the error.
+// print queues a line of JSON. flush returns the error.
 func (r *reporter) print(key string, line any) {
 	if data, err := encodeLine(line); err == nil {
 		_ = r.out.put(key, data)

@@ -23,9 +23,9 @@ func newResume(std stdio) *cobra.Command {
 	f := &resumeFlags{}
 	cmd := &cobra.Command{
 		Use:   "resume [ID... | --all]",
-		Short: "Go on with interrupted uploads",
-		Long: `resume goes on with saved uploads: those named, all, or the only one. Without IDs
-it looks at uploads to the endpoint in use only.`,
+		Short: "Resume interrupted uploads",
+		Long: `resume resumes saved uploads: those that are named, all, or the only one. Without
+IDs it considers only uploads to the endpoint in use.`,
 		Example: `  gcsup resume
   gcsup resume 5f0c2f7d8ad2cc0d4b4a
   gcsup resume --all`,
@@ -50,7 +50,7 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) error {
 	ctx := cmd.Context()
 	r := newReporter(std, f.output, cmd.Flags())
 	defer r.flush()
-	named := make([]task, len(ids)) // all that is known of them so far
+	named := make([]task, len(ids)) // for errors before the saved uploads are read
 	for i, id := range ids {
 		named[i].source = id
 	}
@@ -91,8 +91,8 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) error {
 	return r.run(ctx, c, tasks)
 }
 
-// choose picks the uploads when none were named. Those that cannot be used are
-// reported like uploads that fail.
+// choose selects the uploads if no ID is given. Uploads that cannot be used are
+// reported as failed.
 func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (ids []string, unusable []unusableUpload, err error) {
 	tokens, unusable, err := savedUploads(ctx, c.saved)
 	if err != nil {
@@ -102,16 +102,15 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 	for _, t := range tokens {
 		if t.Endpoint == c.endpoint {
 			ids = append(ids, t.ID)
-			// The command on a line of its own: a comment behind it would be more
-			// arguments, or commands, to a shell such as zsh that takes none when
-			// it is typed to.
+			// The command has its own line. An interactive zsh does not accept a
+			// comment after a command.
 			fmt.Fprintf(&here, "\n  %s to %s:\n    %s", printable(t.SourcePath), printable(t.Spec.URL()), resumeCommand(program(), r.given, t.ID))
 			continue
 		}
 		fmt.Fprintf(&others, "\n  %s (%s to %s): %v", t.ID, printable(t.SourcePath), printable(t.Spec.URL()), f.target.endpointMismatch(c, t))
 	}
 	if others.Len() > 0 {
-		r.console.message("left alone, because %s is not where they were begun:%s", endpointText(c.endpoint), others.String())
+		r.console.message("not resumed, because they were not started at %s:%s", endpointText(c.endpoint), others.String())
 	}
 	switch {
 	case len(ids) == 0 && len(unusable) == 0:
@@ -122,7 +121,7 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 	return ids, unusable, nil
 }
 
-// resumption is the task of resuming one upload.
+// resumption returns the task that resumes one upload.
 func (f *resumeFlags) resumption(ctx context.Context, c *connection, id string) task {
 	token, err := c.saved.Load(ctx, id)
 	if err != nil {
@@ -138,15 +137,15 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, id string) 
 	return t
 }
 
-// unusableUpload is a saved upload that cannot be read: it is damaged, others can
-// read it, or a newer program saved it.
+// unusableUpload is a saved upload that cannot be used: it is damaged, other users
+// can read it, or a newer version saved it.
 type unusableUpload struct {
 	id  string
 	err error
 }
 
-// savedUploads reads all saved uploads. One that cannot be used does not keep the
-// others from being seen.
+// savedUploads reads all saved uploads. It returns those that cannot be used
+// separately.
 func savedUploads(ctx context.Context, store session.Store) (tokens []*session.Token, unusable []unusableUpload, err error) {
 	ids, err := store.List(ctx)
 	if err != nil {
@@ -157,7 +156,7 @@ func savedUploads(ctx context.Context, store session.Store) (tokens []*session.T
 		switch {
 		case err == nil:
 			tokens = append(tokens, t)
-		case !errors.Is(err, session.ErrNoToken): // else it was finished just now
+		case !errors.Is(err, session.ErrNoToken): // ErrNoToken: it was finished after List
 			unusable = append(unusable, unusableUpload{id, err})
 		}
 	}

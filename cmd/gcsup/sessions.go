@@ -18,7 +18,7 @@ import (
 func newSessions(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "sessions",
-		Short:      "List, end and hand over saved uploads",
+		Short:      "List, cancel and move saved uploads",
 		SuggestFor: []string{"ls", "list", "rm", "cancel"},
 		Args:       noCommand,
 		RunE:       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -34,10 +34,10 @@ func newSessionsList(std stdio) *cobra.Command {
 		Use:        "list",
 		Short:      "List saved uploads",
 		SuggestFor: []string{"ls"},
-		Long: `list shows the uploads that can be resumed, as they were last saved: SENT is how far
-the bytes had gone out, COMMITTED what the service had acknowledged of them. It
-holds more than that if a request was cut off, and says how much on a resume. What
-cannot be used is reported, and is left as it is.`,
+		Long: `list shows the uploads that can be resumed, as they were last saved. SENT is the
+offset up to which bytes were sent, COMMITTED the offset that the service had
+acknowledged. If a request was cut off, the service may have committed more; a
+resume queries it. Saved uploads that cannot be used are reported, not changed.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			con := newConsole(std.err, false)
@@ -86,13 +86,13 @@ func printSessions(w io.Writer, tokens []*session.Token, now time.Time) error {
 	return tw.Flush()
 }
 
-// sentOffset is up to where bytes were sent: a checksum is saved of what was read to
-// be sent.
+// sentOffset returns the offset up to which bytes were sent, which is that of the
+// last checkpoint or the committed offset.
 func sentOffset(t *session.Token) int64 {
 	return max(t.Committed, t.Checkpoint(t.Source.Size).Offset)
 }
 
-// span is a duration in its two largest units.
+// formatSpan formats a duration in its two largest units.
 func formatSpan(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -157,9 +157,9 @@ func newSessionsRm(std stdio) *cobra.Command {
 	var target targetFlags
 	cmd := &cobra.Command{
 		Use:   "rm ID...",
-		Short: "Forget saved uploads",
-		Long: `rm forgets saved uploads. It does not ask the service: that drops the bytes by
-itself a week after the upload began, and they cost nothing. See cancel.`,
+		Short: "Delete saved uploads on this machine",
+		Long: `rm deletes saved uploads on this machine, without a request. The service drops their
+bytes a week after the upload started; they cost nothing. See cancel.`,
 		Args:              atLeast(1, "the ID of a saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
@@ -175,8 +175,7 @@ itself a week after the upload began, and they cost nothing. See cancel.`,
 	return cmd
 }
 
-// forget deletes a saved upload that no process is working on. One that cannot be
-// used is deleted too.
+// forget deletes a saved upload that no process uses, even if it cannot be used.
 func forget(ctx context.Context, store session.Store, id string) error {
 	unlock, err := store.Lock(ctx, id)
 	if err != nil {
@@ -193,7 +192,7 @@ func newSessionsCancel(std stdio) *cobra.Command {
 	var target targetFlags
 	cmd := &cobra.Command{
 		Use:               "cancel ID...",
-		Short:             "Cancel saved uploads at the service, and forget them",
+		Short:             "Cancel saved uploads at the service and delete them",
 		Args:              atLeast(1, "the ID of a saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
@@ -206,7 +205,7 @@ func newSessionsCancel(std stdio) *cobra.Command {
 				token, err := c.saved.Load(cmd.Context(), id)
 				switch {
 				case errors.Is(err, session.ErrDamaged):
-					return forget(cmd.Context(), c.saved, id) // there is nothing to cancel with
+					return forget(cmd.Context(), c.saved, id) // the session URI is lost
 				case err != nil:
 					return err
 				case token.Endpoint != c.endpoint:
@@ -224,8 +223,8 @@ func newSessionsCancel(std stdio) *cobra.Command {
 	return cmd
 }
 
-// forEach does it for each ID, also after one that failed. The exit code is
-// that of the first failure. The endpoint is for hints.
+// forEach calls do for each ID, even after a failure. The exit code is that of the
+// first failure. endpoint is for hints.
 func forEach(std stdio, endpoint string, ids []string, do func(id string) error) error {
 	code := exitOK
 	for _, id := range ids {

@@ -16,20 +16,20 @@ import (
 	"gcsup/upload"
 )
 
-// An upload is handed over to another machine by what sessions export prints
-// here, and sessions import reads there. It passes through pipes and files
-// only: never through arguments, which everybody can list.
-
+// newSessionsExport returns the command that writes a saved upload for another
+// machine. An export is a secret: it passes through pipes and files only, never
+// through arguments, which every user of a machine can list.
 func newSessionsExport(std stdio) *cobra.Command {
 	var target targetFlags
 	cmd := &cobra.Command{
 		Use:   "export ID [flags] > FILE",
-		Short: "Write a saved upload out, for another machine",
+		Short: "Export a saved upload for another machine",
 		Long: `export writes a saved upload to standard output, for gcsup sessions import on a
-machine that has a copy of the source. Whoever reads it can write to the upload, so
-it is not shown on a terminal, and a file is made readable by its owner only.
+machine that has a copy of the source. The export contains the session URI, with
+which anyone can write to the upload. It is not printed to a terminal. A file gets
+mode 0600.
 
-Go on with the upload at one place only, and forget it at the other: sessions rm.`,
+Resume the upload on one machine only, and delete it on the other: sessions rm.`,
 		Example: `  gcsup sessions export 5f0c2f7d8ad2cc0d4b4a > upload.json
   gcsup sessions export 5f0c2f7d8ad2cc0d4b4a | ssh other gcsup sessions import /data/disk.img`,
 		Args:              exactlyOne("the ID of one saved upload, as sessions list shows it"),
@@ -40,7 +40,7 @@ Go on with the upload at one place only, and forget it at the other: sessions rm
 				return err
 			}
 			defer store.Close()
-			// The lock keeps what is written out from being old at once.
+			// Without the lock the export could be out of date.
 			unlock, err := store.Lock(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -61,15 +61,15 @@ Go on with the upload at one place only, and forget it at the other: sessions rm
 	return cmd
 }
 
-// writeSecret writes to a pipe, or to a file that nobody else can read.
+// writeSecret writes data to a pipe, or to a file that only its owner can read.
 func writeSecret(w io.Writer, data []byte) error {
 	if f, ok := w.(*os.File); ok {
 		if term.IsTerminal(int(f.Fd())) {
-			return usagef("what this prints is a secret, with which anyone can write to the upload: send it to a file or a pipe, not to a terminal")
+			return usagef("an export is a secret, with which anyone can write to the upload: write it to a file or a pipe, not to a terminal")
 		}
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 			if err := f.Chmod(0o600); err != nil {
-				return fmt.Errorf("standard output: a file that others may read: %w", err)
+				return fmt.Errorf("standard output: make the file private: %w", err)
 			}
 		}
 	}
@@ -79,24 +79,24 @@ func writeSecret(w io.Writer, data []byte) error {
 	return nil
 }
 
-// exportLimit is more than any saved upload has.
+// exportLimit bounds the size of an export in bytes. No saved upload is larger.
 const exportLimit = 16 << 20
 
 func newSessionsImport(std stdio) *cobra.Command {
 	var target targetFlags
 	cmd := &cobra.Command{
 		Use:   "import SOURCE [flags] < FILE",
-		Short: "Take over an upload from another machine",
-		Long: `import reads from standard input what gcsup sessions export wrote on another machine,
-and saves it for SOURCE, a copy of the file there. It prints the ID, where SOURCE will
-go, and how to resume. It is the export that says where: import only one that you trust.
+		Short: "Import an upload from another machine",
+		Long: `import reads an export of gcsup sessions export from standard input, and saves it for
+SOURCE, a copy of the original file. It prints the ID, the destination and the command
+that resumes. The export determines the destination: import only one that you trust.
 
-The size is compared now. When the upload is resumed, what was sent of the file there
-is compared with SOURCE before anything is sent.`,
+import compares the sizes. A resume compares SOURCE with the checksums of the bytes
+that were sent, before it sends anything.`,
 		Example: `  gcsup sessions import /data/disk.img < upload.json`,
-		// The file that is to be read is the user's word, never the export's: that
-		// may come from anywhere, and says already where the file goes.
-		Args: exactlyOne("SOURCE, a copy of the file whose upload it is"),
+		// The user names the file to read, never the export: an export that is not
+		// trustworthy could otherwise upload any file to any destination.
+		Args: exactlyOne("SOURCE, a copy of the original file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			token, err := readExport(std.in)
 			if err != nil {
@@ -108,7 +108,7 @@ is compared with SOURCE before anything is sent.`,
 				return err
 			}
 			defer c.close()
-			// For its own endpoint, whichever is in use here: nobody is asked.
+			// Import makes no request, so it uses the export's endpoint.
 			up, err := upload.New(nil, &upload.Options{Endpoint: token.Endpoint, Store: c.saved})
 			if err != nil {
 				return err
@@ -124,13 +124,13 @@ is compared with SOURCE before anything is sent.`,
 				return fmt.Errorf("standard output: %w", err)
 			}
 			con := newConsole(std.err, false)
-			con.message("saved %s to %s, begun at %s, expires in %s\nto resume: %s", source, token.Spec.URL(),
+			con.message("saved %s to %s, started at %s, expires in %s\nto resume: %s", source, token.Spec.URL(),
 				endpointText(token.Endpoint), formatSpan(time.Until(token.Expires())), resumeCommand(program(), cmd.Flags(), id))
 			if token.Endpoint != c.endpoint {
-				con.message("that goes to %s: %v", endpointText(c.endpoint), target.endpointMismatch(c, token))
+				con.message("the endpoint in use is %s: %v", endpointText(c.endpoint), target.endpointMismatch(c, token))
 			}
 			if text := unusualOptions(token.Spec); text != "" {
-				con.message("warning: it has options that gcsup cp never gives: %s", text)
+				con.message("warning: it has options that gcsup cp never sets: %s", text)
 			}
 			return nil
 		},
@@ -139,8 +139,8 @@ is compared with SOURCE before anything is sent.`,
 	return cmd
 }
 
-// unusualOptions is a Spec that no command line makes, "" for another. Who is handed
-// one should see, say, that the object will be public.
+// unusualOptions returns s as JSON if no command line can make it, else "". An
+// import must show, for example, that the object will be public.
 func unusualOptions(s session.Spec) string {
 	usual := session.Spec{
 		Bucket: s.Bucket, Object: s.Object, ContentType: s.ContentType,
@@ -155,7 +155,7 @@ func unusualOptions(s session.Spec) string {
 
 func readExport(r io.Reader) (*session.Token, error) {
 	if f, ok := r.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return nil, usagef("want what gcsup sessions export wrote on standard input, not a terminal")
+		return nil, usagef("standard input is a terminal: want the output of gcsup sessions export")
 	}
 	data, err := io.ReadAll(io.LimitReader(r, exportLimit))
 	if err != nil {
@@ -163,7 +163,7 @@ func readExport(r io.Reader) (*session.Token, error) {
 	}
 	token, err := session.Decode(data)
 	if err != nil {
-		return nil, fmt.Errorf("standard input: %w; want what gcsup sessions export wrote", err)
+		return nil, fmt.Errorf("standard input: %w; want the output of gcsup sessions export", err)
 	}
 	return token, nil
 }

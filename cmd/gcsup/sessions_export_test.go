@@ -49,12 +49,12 @@ func TestImportUntrusted(t *testing.T) {
 		says     string // standard error
 		not      string
 	}{
-		{"as usual", real, plain, []string{source}, exitOK, source + " to gs://evil-bucket/o, begun at " + real, "warning"},
+		{"as usual", real, plain, []string{source}, exitOK, source + " to gs://evil-bucket/o, started at " + real, "warning"},
 		{"a directory", real, plain, []string{"."}, exitNoInput, "a directory", "cp does not"},
 		{"its file", real, plain, nil, exitUsage, "want SOURCE", ""},
 		{"a shell's words", "http://x;reboot", plain, []string{source}, exitOK, "if you trust it with your credentials, give --endpoint='http://x;reboot'", "=http"},
 		{"escapes", real, map[string]any{"bucket": "evil-bucket", "object": "a\x1b[2J\u202eb"}, []string{source}, exitOK, "a?[2J?b", "\x1b"},
-		{"a public object", real, map[string]any{"bucket": "evil-bucket", "object": "o", "predefined_acl": "publicRead"}, []string{source}, exitOK, `warning: it has options that gcsup cp never gives: {"bucket":"evil-bucket","object":"o","predefined_acl":"publicRead"}`, ""},
+		{"a public object", real, map[string]any{"bucket": "evil-bucket", "object": "o", "predefined_acl": "publicRead"}, []string{source}, exitOK, `warning: it has options that gcsup cp never sets: {"bucket":"evil-bucket","object":"o","predefined_acl":"publicRead"}`, ""},
 		{"another bucket's session", real, map[string]any{"bucket": "own-bucket", "object": "o"}, []string{source}, exitConfig, "not an upload path of bucket", ""},
 		{"no URL", "http://\n x", plain, []string{source}, exitIO, "endpoint", ""},
 	} {

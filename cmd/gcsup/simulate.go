@@ -21,7 +21,7 @@ func newSimulate(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "simulate",
-		Short: "Show what retry policies do to a server that was down",
+		Short: "Compare the load of retry policies on a server after an outage",
 		Long:  simulateHelp(),
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -32,8 +32,8 @@ func newSimulate(std stdio) *cobra.Command {
 			flags := cmd.Flags()
 			if flags.Changed("clients") {
 				if !flags.Changed("capacity") && clients > s.Clients {
-					// A server for so many clients: the scenario's would serve
-					// nobody but the first of them for hours.
+					// Scale the server with the clients. The scenario's server would
+					// need hours for all of them.
 					s.Capacity = max(int(int64(s.Capacity)*int64(clients)/int64(s.Clients)), 1)
 				}
 				s.Clients = clients
@@ -68,12 +68,12 @@ func newSimulate(std stdio) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&scenario, "scenario", herd.Scenarios()[0].Name, "play the scenario `NAME`")
+	flags.StringVar(&scenario, "scenario", herd.Scenarios()[0].Name, "run the scenario `NAME`")
 	flags.IntVar(&clients, "clients", 0, "`N` clients, up to a million (default: the scenario's)")
-	flags.IntVar(&capacity, "capacity", 0, "the server serves `N` requests per second (default: the scenario's, in proportion where --clients is more)")
+	flags.IntVar(&capacity, "capacity", 0, "the server serves `N` requests per second (default: the scenario's, scaled up with --clients)")
 	flags.DurationVar(&outage, "outage", 0, "the server is down for `DURATION` (default: the scenario's)")
 	flags.StringSliceVar(&policies, "policy", []string{"none", "exponential", "cloudstorage", "full", "decorrelated"}, "compare these policies, `NAME[,NAME...]`")
-	flags.Uint64Var(&seed, "seed", 1, "`N` is the seed of the random numbers; the same one gives the same output")
+	flags.Uint64Var(&seed, "seed", 1, "`N` is the seed of the random numbers; the same seed gives the same output")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object per policy")
 	flags.StringVar(&svg, "svg", "", "draw load over time into `FILE`")
 	return cmd
@@ -81,8 +81,8 @@ func newSimulate(std stdio) *cobra.Command {
 
 func simulateHelp() string {
 	var b strings.Builder
-	b.WriteString(`simulate lets many clients that retry meet a server that was down, in virtual time,
-once per policy, and compares what came out.
+	b.WriteString(`simulate runs many clients against a server that is down for a while, in virtual
+time, once per retry policy, and compares the results.
 
 Policies: ` + strings.Join(backoff.Names(), ", ") + `.
 

@@ -9,8 +9,8 @@ import (
 
 const stateDirEnv = "GCSUP_STATE_DIR"
 
-// stateDir is where this program keeps what must survive it: the flag, the
-// environment, or the platform's place. The XDG place is
+// stateDir returns the state directory: that of the flag, of the environment, or
+// the platform's default. For XDG_STATE_HOME see
 // https://specifications.freedesktop.org/basedir-spec/latest/.
 func stateDir(flag string) (string, error) {
 	switch {
@@ -21,11 +21,11 @@ func stateDir(flag string) (string, error) {
 	}
 	switch runtime.GOOS {
 	case "windows":
-		return appDir(os.UserCacheDir()) // %LocalAppData%: not for other machines
+		return appDir(os.UserCacheDir()) // %LocalAppData%, which does not roam
 	case "darwin":
 		return appDir(os.UserConfigDir()) // ~/Library/Application Support
 	}
-	// The specification wants relative paths to be ignored.
+	// The specification requires that relative paths are ignored.
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return appDir(dir, nil)
 	}
@@ -35,7 +35,7 @@ func stateDir(flag string) (string, error) {
 
 func appDir(dir string, err error) (string, error) {
 	if err != nil {
-		return "", kindError{fmt.Errorf("no place for the state directory, name one with --state-dir: %w", err), errConfig}
+		return "", kindError{fmt.Errorf("no default for the state directory; use --state-dir to name one: %w", err), errConfig}
 	}
 	return filepath.Join(dir, "gcsup"), nil
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// interruptible is standard input whose Read can be ended by an upload. A Read of
-// a pipe or a terminal cannot: it lasts until there is input, and closing the
-// file does not end it. So a goroutine does that Read, from the first Read of
-// interruptible on, and is left behind when it is interrupted.
+// interruptible is standard input with a Read that an upload can end. A Read of a
+// pipe or a terminal blocks until there is input, even if the file is closed. A
+// goroutine therefore reads the file, starting with the first Read of
+// interruptible. It is left behind if the upload ends first.
 type interruptible struct {
 	in    io.Reader
 	begin sync.Once
@@ -28,8 +28,8 @@ func (i *interruptible) Read(p []byte) (int, error) {
 	return i.read.Read(p)
 }
 
-// SetReadDeadline ends a Read, now and for good, if t is past. Package upload
-// uses no other time but the zero one, which does nothing.
+// SetReadDeadline ends the current Read and all later ones, unless t is zero.
+// Package upload uses only the zero time and a time in the past.
 func (i *interruptible) SetReadDeadline(t time.Time) error {
 	if !t.IsZero() {
 		_ = i.read.CloseWithError(os.ErrDeadlineExceeded)
@@ -37,7 +37,7 @@ func (i *interruptible) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// pump is the goroutine.
+// pump copies standard input to the pipe.
 func (i *interruptible) pump() {
 	buf := make([]byte, 256<<10)
 	for {

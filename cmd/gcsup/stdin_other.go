@@ -4,6 +4,6 @@ package main
 
 import "os"
 
-// closedAtStart is for systems on which Go opens nothing in the place of a closed
-// standard stream: reading it is an error.
+// closedAtStart returns false: on this system Go does not replace a closed
+// standard stream, and reading it is an error.
 func closedAtStart(*os.File) bool { return false }

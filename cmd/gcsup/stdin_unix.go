@@ -8,10 +8,9 @@ import (
 )
 
 // closedAtStart reports whether f, a standard stream, was closed when this program
-// started. Go's runtime then opened /dev/null in its place, for reading and
-// writing, which gives no bytes and no error
-// (https://github.com/golang/go/blob/master/src/runtime/fds_unix.go). A shell's
-// </dev/null is open for reading only.
+// started. Go's runtime replaces such a stream by /dev/null, open for reading and
+// writing (https://github.com/golang/go/blob/master/src/runtime/fds_unix.go). A
+// shell opens </dev/null for reading only.
 func closedAtStart(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// flagError says in this program's words what pflag does not understand.
+// flagError replaces an error of pflag by one in this program's words.
 func flagError(cmd *cobra.Command, err error) error {
 	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		f := value.GetFlag()
@@ -25,7 +25,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usagef("%w; see %s", err, help(cmd))
 	}
 	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
-		// The flag may be fine; it is the command before it that is not.
+		// The flag may be valid; the command before it is unknown.
 		return unknownCommand(cmd, cmd.Flags().Arg(0))
 	}
 	name := unknown.GetSpecifiedName()
@@ -38,12 +38,13 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usagef("unknown flag --%s, did you mean --%s? See %s", name, near, help(cmd))
 	}
 	if c := withFlag(cmd, name); c != nil {
-		return usagef("unknown flag --%s here: flags stand after the command, as in %s --%s", name, commandLine(c), name)
+		return usagef("unknown flag --%s here: flags come after the command, as in %s --%s", name, commandLine(c), name)
 	}
 	return usagef("unknown flag --%s; see %s", name, help(cmd))
 }
 
-// wanted says what a flag takes. Values of our own types say it themselves.
+// wanted describes the values that a flag accepts. err is the error of its Set,
+// which describes them for flags of this program's types.
 func wanted(f *pflag.Flag, err error) string {
 	switch f.Value.Type() {
 	case "bool":
@@ -57,7 +58,7 @@ func wanted(f *pflag.Flag, err error) string {
 	case "float64":
 		return "want a number"
 	case "stringSlice":
-		return "want names with commas between them"
+		return "want names separated by commas"
 	}
 	if own := errors.Unwrap(err); own != nil {
 		return own.Error()
@@ -71,7 +72,7 @@ func wanted(f *pflag.Flag, err error) string {
 
 // unknownCommand is the error of a command that cmd does not have.
 func unknownCommand(cmd *cobra.Command, name string) error {
-	none := fmt.Sprintf("there is no command %q", strings.TrimSpace(commandName(cmd)+" "+name))
+	none := fmt.Sprintf("unknown command %q", strings.TrimSpace(commandName(cmd)+" "+name))
 	var names []string
 	for _, c := range cmd.Commands() {
 		if slices.Contains(c.SuggestFor, name) {
@@ -85,7 +86,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return usagef("%s; see %s", none, help(cmd))
 }
 
-// noCommand is the Args of a command that only has commands below it.
+// noCommand is the Args of a command that only has subcommands.
 func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return unknownCommand(cmd, args[0])
@@ -93,7 +94,8 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// atLeast, one and noArgs are Args of commands; want says what is missing.
+// atLeast returns the Args of a command that takes n or more arguments. want
+// describes them.
 func atLeast(n int, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < n {
@@ -103,6 +105,8 @@ func atLeast(n int, want string) cobra.PositionalArgs {
 	}
 }
 
+// exactlyOne returns the Args of a command that takes one argument. want describes
+// it.
 func exactlyOne(want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -112,6 +116,7 @@ func exactlyOne(want string) cobra.PositionalArgs {
 	}
 }
 
+// noArgs is the Args of a command without arguments.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usagef("%s: want no arguments, got %q; see %s", commandName(cmd), args[0], help(cmd))
@@ -119,21 +124,22 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// typed is what to type for a command, help what to type for its help.
+// commandLine returns the words that run cmd.
 func commandLine(cmd *cobra.Command) string {
 	return strings.TrimSpace(program() + " " + commandName(cmd))
 }
 
+// help returns the words that print the help of cmd.
 func help(cmd *cobra.Command) string {
 	return strings.TrimSpace(program() + " help " + commandName(cmd))
 }
 
-// below is the command's name without the program's.
+// commandName returns the path of cmd without the program's name.
 func commandName(cmd *cobra.Command) string {
 	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()))
 }
 
-// withFlag is the first command below cmd that has the flag.
+// withFlag returns the first subcommand of cmd that has the flag, or nil.
 func withFlag(cmd *cobra.Command, flag string) *cobra.Command {
 	for _, c := range cmd.Commands() {
 		if c.Flags().Lookup(flag) != nil {
@@ -146,8 +152,8 @@ func withFlag(cmd *cobra.Command, flag string) *cobra.Command {
 	return nil
 }
 
-// nearest is the one of names that name is most likely meant to be, "" if none
-// is near.
+// nearest returns the one of names that is most similar to name, or "" if none is
+// similar.
 func nearest(name string, names []string) string {
 	best, least := "", 3
 	for _, n := range names {
@@ -162,8 +168,8 @@ func nearest(name string, names []string) string {
 	return best
 }
 
-// distance is the number of letters to insert, delete or replace:
-// https://en.wikipedia.org/wiki/Levenshtein_distance.
+// distance returns the Levenshtein distance of a and b: the number of bytes to
+// insert, delete or replace (https://en.wikipedia.org/wiki/Levenshtein_distance).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -41,7 +41,7 @@ type versionLine struct {
 	Arch     string `json:"arch"`
 }
 
-// version is what the build recorded of itself.
+// version returns the build information of the program.
 func version() versionLine {
 	v := versionLine{V: 1, Version: "(devel)", Revision: "unknown", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

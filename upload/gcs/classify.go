@@ -9,18 +9,18 @@ import (
 	"gcsup/backoff"
 )
 
-// Classify is [backoff.Classify] for errors that may be the official library's,
-// such as those of [Client.Storage]. It is for backoff.Options:
+// Classify is [backoff.Classify] for errors of the official library, such as those
+// of [Client.Storage]. Use it in backoff.Options:
 //
 //	attrs, err := backoff.Retry(ctx, backoff.CloudStorage(), stat, &backoff.Options{Classify: gcs.Classify})
 //
-// Switch the library's own retries off (storage.WithPolicy(storage.RetryNever)),
-// or each try is several. For the Retry-After header return [StatusError] from
-// the operation.
+// Disable the library's own retries with storage.WithPolicy(storage.RetryNever),
+// or each try makes several requests. To honor the Retry-After header, return
+// [StatusError] from the operation.
 func Classify(err error) backoff.Verdict { return backoff.Classify(StatusError(err)) }
 
-// StatusError returns err with a [*backoff.StatusError] in it, if it is an error
-// reply that the official library returned, and else err itself.
+// StatusError returns an error that wraps err and a [*backoff.StatusError] if err
+// is an error reply from the official library. Else it returns err.
 func StatusError(err error) error {
 	e, ok := errors.AsType[*googleapi.Error](err)
 	if !ok {
@@ -37,8 +37,8 @@ func StatusError(err error) error {
 	return &libraryError{err, status}
 }
 
-// libraryError is an error of the official library, with what package backoff
-// knows of it.
+// libraryError is an error of the official library and the same reply as an error
+// of package backoff.
 type libraryError struct {
 	error
 	status *backoff.StatusError

@@ -23,37 +23,38 @@ import (
 	"gcsup/upload"
 )
 
-// Options of a [Client]. The zero value is good.
+// Options configure a [Client]. The zero value uses the defaults.
 type Options struct {
-	// Endpoint is the service's scheme and host, or host alone, for which https
-	// is meant. A path is dropped. "": the emulator that STORAGE_EMULATOR_HOST
-	// names, else https://storage.UNIVERSE_DOMAIN.
+	// Endpoint is the service's scheme and host. A host alone means https. A
+	// path is dropped. The default is STORAGE_EMULATOR_HOST, else
+	// https://storage.UNIVERSE_DOMAIN.
 	Endpoint string
 
-	// CredentialsFile names a JSON file to use in the place of Application
-	// Default Credentials.
+	// CredentialsFile names a JSON file to use instead of Application Default
+	// Credentials.
 	CredentialsFile string
 
 	// Anonymous sends no credentials.
 	Anonymous bool
 
-	// QuotaProject is billed for the requests' quota. "" is
-	// GOOGLE_CLOUD_QUOTA_PROJECT, else the one in the credentials' file. It is
-	// not who pays for a requester-pays bucket: see [upload.Spec].UserProject.
+	// QuotaProject is the project whose quota the requests use. The default is
+	// GOOGLE_CLOUD_QUOTA_PROJECT, else the one in the credentials file. A
+	// requester-pays bucket bills [upload.Spec].UserProject instead.
 	QuotaProject string
 
-	// UniverseDomain is "" for GOOGLE_CLOUD_UNIVERSE_DOMAIN, else
-	// googleapis.com.
+	// UniverseDomain is the domain of the service. The default is
+	// GOOGLE_CLOUD_UNIVERSE_DOMAIN, else googleapis.com.
 	UniverseDomain string
 
 	// Header is sent with every request to the endpoint.
 	Header http.Header
 
-	// UserAgent goes in front of ours.
+	// UserAgent is put before the User-Agent of this package.
 	UserAgent string
 
-	// Transport carries the requests to the endpoint. nil is [NewTransport]. One
-	// that records URLs, for tracing say, must be made with [session.Traced].
+	// Transport carries the requests to the endpoint. The default is
+	// [NewTransport]. A transport that records URLs, such as one for tracing,
+	// must be made with [session.Traced].
 	Transport http.RoundTripper
 }
 
@@ -67,9 +68,9 @@ type Client struct {
 	err     error
 }
 
-// New finds the endpoint and the credentials; nil options are good. Where there
-// are no credentials, or they cannot be read, the error wraps
-// [session.ErrCredentials]. Any other error is one of configuration.
+// New finds the endpoint and the credentials. A nil opts uses the defaults. If
+// there are no credentials, or they cannot be read, the error wraps
+// [session.ErrCredentials]. Any other error is a configuration error.
 func New(ctx context.Context, opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -86,7 +87,8 @@ func New(ctx context.Context, opts *Options) (*Client, error) {
 	rt := &decorated{base: base, endpoint: endpoint, header: opts.Header.Clone(), userAgent: strings.TrimSpace(opts.UserAgent + " " + userAgent)}
 	client := &Client{endpoint: endpoint.String(), http: &http.Client{
 		Transport: rt,
-		// The service never redirects. What does must not be followed with a token.
+		// The service never redirects. A redirect of another server must not get a
+		// token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	if emulated || opts.Anonymous {
@@ -94,7 +96,7 @@ func New(ctx context.Context, opts *Options) (*Client, error) {
 	}
 	if !mayCarryCredentials(endpoint, opts) {
 		if opts.CredentialsFile != "" {
-			return nil, fmt.Errorf("credentials are not sent over plain HTTP to %s; use https, or no credentials file", endpoint.Host)
+			return nil, fmt.Errorf("credentials are not sent over plain HTTP to %s; use https, or remove the credentials file", endpoint.Host)
 		}
 		return client, nil
 	}
@@ -109,15 +111,16 @@ func New(ctx context.Context, opts *Options) (*Client, error) {
 	return client, nil
 }
 
-// Endpoint is the scheme and host that requests go to.
+// Endpoint returns the scheme and host that requests go to.
 func (c *Client) Endpoint() string { return c.endpoint }
 
-// HTTP is the client that makes the requests, with credentials. It follows no
-// redirects, and refuses every other scheme and host than the endpoint's.
+// HTTP returns the client that makes the requests, with credentials. It follows
+// no redirects, and refuses requests to another scheme or host than the
+// endpoint's.
 func (c *Client) HTTP() *http.Client { return c.http }
 
-// Uploader returns an Uploader over this client. The Endpoint and Objects of
-// the options are set; nil options are good.
+// Uploader returns an Uploader that uses this client. It replaces the Endpoint and
+// Objects of opts. A nil opts uses the defaults.
 func (c *Client) Uploader(opts *upload.Options) (*upload.Uploader, error) {
 	var o upload.Options
 	if opts != nil {
@@ -128,11 +131,11 @@ func (c *Client) Uploader(opts *upload.Options) (*upload.Uploader, error) {
 	return upload.New(c.http, &o)
 }
 
-// Storage is the official library's client with the same endpoint and
-// credentials, for what is not uploading.
+// Storage returns a client of the official library with the same endpoint and
+// credentials, for operations other than uploads. Close closes it.
 func (c *Client) Storage(ctx context.Context) (*storage.Client, error) {
 	c.once.Do(func() {
-		// Made when first needed, because it is not cheap. It outlives ctx.
+		// It is made when first needed, because it is not cheap. It outlives ctx.
 		c.storage, c.err = storage.NewClient(context.WithoutCancel(ctx),
 			option.WithHTTPClient(c.http), option.WithEndpoint(c.endpoint+"/storage/v1/"), option.WithoutAuthentication())
 	})
@@ -155,9 +158,9 @@ const (
 	errorLimit      = 64 << 10
 )
 
-// findEndpoint follows the official library: an explicit endpoint wins over
-// the emulator's variable, and with that variable set there is never
-// authentication. https://pkg.go.dev/cloud.google.com/go/storage#hdr-Storage_Emulator
+// findEndpoint follows the official library: an explicit endpoint takes precedence
+// over STORAGE_EMULATOR_HOST, and if that variable is set, no credentials are sent.
+// https://pkg.go.dev/cloud.google.com/go/storage#hdr-Storage_Emulator
 func findEndpoint(explicit, emulatorHost, universe string) (u *url.URL, emulated bool, err error) {
 	emulated = emulatorHost != ""
 	raw, scheme, what := explicit, "https", "endpoint"
@@ -174,10 +177,10 @@ func findEndpoint(explicit, emulatorHost, universe string) (u *url.URL, emulated
 	}
 	u, err = url.Parse(full)
 	if err != nil || u.User != nil {
-		// What it is may be a secret.
+		// The value may contain a secret, so the error does not.
 		return nil, false, fmt.Errorf("%s: want HOST[:PORT], http://HOST[:PORT] or https://HOST[:PORT]", what)
 	}
-	// In the one way of writing it that the session's address has too.
+	// Use the canonical form, which session compares session URIs with.
 	client, err := session.NewClient(nil, (&url.URL{Scheme: u.Scheme, Host: u.Host}).String())
 	if err != nil && what != "endpoint" {
 		err = fmt.Errorf("%s: %w", what, err)
@@ -189,7 +192,8 @@ func findEndpoint(explicit, emulatorHost, universe string) (u *url.URL, emulated
 	return u, emulated, err
 }
 
-// mayCarryCredentials keeps tokens off the wire where anyone can read them.
+// mayCarryCredentials reports whether credentials may be sent to endpoint: over
+// https, or to this machine if a credentials file is named.
 func mayCarryCredentials(endpoint *url.URL, opts *Options) bool {
 	if endpoint.Scheme == "https" {
 		return true
@@ -200,11 +204,10 @@ func mayCarryCredentials(endpoint *url.URL, opts *Options) bool {
 	return here && (opts.CredentialsFile != "" || os.Getenv("GOOGLE_APPLICATION_CREDENTIALS") != "")
 }
 
-// NewTransport returns a transport made for uploads: HTTP/1.1, because one
-// HTTP/2 connection's flow control would be shared by all uploads and bound
-// them together (https://github.com/GoogleCloudPlatform/gcsfuse/pull/427), and
-// no time limit on a reply, because the uploader watches for stalls itself.
-// Proxies come from the environment.
+// NewTransport returns a transport for uploads. It uses HTTP/1.1, because all
+// uploads over one HTTP/2 connection would share its flow control
+// (https://github.com/GoogleCloudPlatform/gcsfuse/pull/427). It has no timeout for
+// a reply, because the uploader detects stalls. Proxies come from the environment.
 func NewTransport() *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -221,9 +224,9 @@ func NewTransport() *http.Transport {
 	}
 }
 
-// decorated adds what every request to the endpoint carries, and sends to no
-// other scheme or host: a URL that someone planted, or a redirect, must not
-// collect a token or a header that holds one.
+// decorated is a RoundTripper that adds the headers of every request. It refuses
+// requests to another scheme or host than the endpoint's: a planted URL or a
+// redirect must not get a token or a header that contains one.
 type decorated struct {
 	base      http.RoundTripper
 	endpoint  *url.URL
@@ -258,9 +261,9 @@ func (d *decorated) foreign(req *http.Request) error {
 	return fmt.Errorf("%w: a request to %s://%s, the endpoint is %s", session.ErrForeignURI, req.URL.Scheme, req.URL.Host, d.endpoint)
 }
 
-// withoutSecrets takes the access token and the values of our header, which may
-// be secrets, out of an error's text, in case that the server repeats what it
-// was sent. In JSON only strings change, so that the rest can still be parsed.
+// withoutSecrets replaces the access token and the values of Options.Header in the
+// body of an error, because a server may repeat what it was sent. In JSON it
+// changes only strings, so that the body can still be parsed.
 func (d *decorated) withoutSecrets(body io.ReadCloser, authorization string) io.ReadCloser {
 	_, token, _ := strings.Cut(authorization, " ")
 	var pairs []string
@@ -277,14 +280,15 @@ func (d *decorated) withoutSecrets(body io.ReadCloser, authorization string) io.
 	if len(pairs) == 0 {
 		return body
 	}
-	data, _ := io.ReadAll(io.LimitReader(body, errorLimit)) // what is missing is not needed
+	data, _ := io.ReadAll(io.LimitReader(body, errorLimit)) // a cut body is enough
 	return struct {
 		io.Reader
 		io.Closer
 	}{bytes.NewReader(redact(data, strings.NewReplacer(pairs...))), body}
 }
 
-// redact replaces in the strings of a JSON text, or in the whole of another.
+// redact replaces secrets in the strings of a JSON text, or in the whole of
+// another text.
 func redact(data []byte, secrets *strings.Replacer) []byte {
 	in := json.NewDecoder(bytes.NewReader(data))
 	in.UseNumber()
@@ -325,9 +329,8 @@ func redactStrings(v any, secrets *strings.Replacer) any {
 	return v
 }
 
-// apiWords are the keys and the reasons in the JSON of an error that decide what
-// is done. They are public, and stay as they are even if a header has one as its
-// value.
+// apiWords are the keys and reasons in a JSON error on which decisions depend.
+// They are public, and are kept even if a header has one as its value.
 var apiWords = map[string]bool{
 	"error": true, "code": true, "message": true, "errors": true, "reason": true, "details": true,
 	"rateLimitExceeded": true, "userRateLimitExceeded": true, "dailyLimitExceeded": true, "quotaExceeded": true, "orgPolicyConstraintFailed": true,
@@ -339,7 +342,7 @@ func (d *decorated) CloseIdleConnections() {
 	}
 }
 
-// closeBody: a RoundTripper closes the body, also when it fails.
+// closeBody closes the request's body, as a RoundTripper must even if it fails.
 func closeBody(req *http.Request) {
 	if req.Body != nil {
 		_ = req.Body.Close()

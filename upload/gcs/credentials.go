@@ -24,41 +24,42 @@ import (
 	"gcsup/session"
 )
 
-// Enough to create objects, to replace them and to look at them.
+// scope permits to create, replace and stat objects.
 // https://cloud.google.com/storage/docs/authentication#oauth-scopes
 const scope = "https://www.googleapis.com/auth/devstorage.read_write"
 
-// tokenTimeout bounds the request for a token, which the watch over an upload
-// cannot see.
+// tokenTimeout bounds the request for a token, which the stall timeout of an
+// upload does not cover.
 const tokenTimeout = 30 * time.Second
 
-// credentials gives tokens, and can be made to fetch a new one.
+// credentials returns access tokens. After rejected it fetches a new one.
 type credentials struct {
 	find         func() (*google.Credentials, error)
-	quotaProject string // named in the file
+	quotaProject string // from the credentials file
 	service      *tokenTransport
 
 	mu     sync.Mutex
-	source oauth2.TokenSource // nil: they are to be found again
-	valid  *oauth2.Token      // nil: the next token is a new one
-	fetch  *fetch             // under way
+	source oauth2.TokenSource // nil if the credentials must be found again
+	valid  *oauth2.Token      // nil if the next token must be fetched
+	fetch  *fetch             // under way, or nil
 }
 
-// fetch is one request for a token, which all who need one wait for.
+// fetch is one request for a token. All callers that need a token share it.
 type fetch struct {
 	done  chan struct{}
 	token *oauth2.Token
 	err   error
 }
 
-// findCredentials loads the credentials in a file, or the default ones.
+// findCredentials loads the credentials in file. If file is "", it loads the
+// Application Default Credentials.
 func findCredentials(ctx context.Context, file, universe string) (*credentials, error) {
-	// Tokens are refreshed long after ctx may have ended.
+	// Tokens are refreshed even after ctx is done.
 	service := &tokenTransport{}
 	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, &http.Client{
 		Timeout:   tokenTimeout,
 		Transport: service,
-		// What is sent is a secret, and a redirect may lead to plain HTTP.
+		// The request holds a secret, and a redirect may lead to plain HTTP.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	})
 	find := func() (*google.Credentials, error) { return find(ctx, file) }
@@ -69,39 +70,40 @@ func findCredentials(ctx context.Context, file, universe string) (*credentials, 
 	if found.JSON != nil {
 		theirs, err := found.GetUniverseDomain()
 		if err == nil && theirs != universe {
-			return nil, unusable("they belong to the universe %s, the endpoint to %s; set GOOGLE_CLOUD_UNIVERSE_DOMAIN", theirs, universe)
+			return nil, unusable("their universe domain is %s, that of the endpoint is %s; set GOOGLE_CLOUD_UNIVERSE_DOMAIN", theirs, universe)
 		}
 	}
 	var named struct {
 		QuotaProject string `json:"quota_project_id"`
 	}
-	_ = json.Unmarshal(found.JSON, &named) // there is none without a file
+	_ = json.Unmarshal(found.JSON, &named) // without a file there is no quota project
 	return &credentials{find: find, quotaProject: named.QuotaProject, service: service, source: found.TokenSource}, nil
 }
 
-// find looks in the places of Application Default Credentials, and opens their
-// files itself: the library's errors do not tell a file that is no good from
-// none. https://cloud.google.com/docs/authentication/application-default-credentials#order
+// find searches for Application Default Credentials in their documented order
+// (https://cloud.google.com/docs/authentication/application-default-credentials#order).
+// It opens the files itself, because the library's errors do not distinguish a bad
+// file from a missing one.
 func find(ctx context.Context, file string) (*google.Credentials, error) {
 	params := google.CredentialsParams{Scopes: []string{scope}}
 	named, advice := file, "name another file"
 	if env := os.Getenv("GOOGLE_APPLICATION_CREDENTIALS"); file == "" && env != "" {
-		file, named, advice = env, env+", which GOOGLE_APPLICATION_CREDENTIALS names", "correct it, or unset it and run gcloud auth application-default login"
+		file, named, advice = env, env+", from GOOGLE_APPLICATION_CREDENTIALS", "correct it, or unset it and run gcloud auth application-default login"
 	}
 	if file == "" {
 		if file = gcloudFile(); file == "" {
 			creds, err := google.FindDefaultCredentialsWithParams(ctx, params)
 			if err != nil {
-				return nil, noCredentials{errors.New("no credentials found: run gcloud auth application-default login, or let GOOGLE_APPLICATION_CREDENTIALS name a key file")}
+				return nil, noCredentials{errors.New("no credentials found: run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS to a key file")}
 			}
 			return creds, nil
 		}
-		named, advice = file, "make it anew with gcloud auth application-default login"
+		named, advice = file, "create it again with gcloud auth application-default login"
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		if pe, ok := errors.AsType[*fs.PathError](err); ok {
-			err = pe.Err // named says the path
+			err = pe.Err // named contains the path
 		}
 		return nil, unusable("%s: %w; %s", named, err, advice)
 	}
@@ -109,7 +111,7 @@ func find(ctx context.Context, file string) (*google.Credentials, error) {
 		Type google.CredentialsType `json:"type"`
 	}
 	if err := json.Unmarshal(data, &kind); err != nil {
-		return nil, unusable("%s: not JSON; %s", named, advice) // the parser's message could quote a key
+		return nil, unusable("%s: not JSON; %s", named, advice) // the parser's message could contain a key
 	}
 	creds, err := google.CredentialsFromJSONWithTypeAndParams(ctx, data, kind.Type, params)
 	if err != nil {
@@ -118,8 +120,8 @@ func find(ctx context.Context, file string) (*google.Credentials, error) {
 	return creds, nil
 }
 
-// gcloudFile is the file that gcloud auth application-default login makes, ""
-// if there is none.
+// gcloudFile returns the file that gcloud auth application-default login writes,
+// or "" if it does not exist.
 func gcloudFile() string {
 	dir := os.Getenv("APPDATA")
 	if runtime.GOOS != "windows" {
@@ -136,8 +138,8 @@ func gcloudFile() string {
 	return path
 }
 
-// noCredentials is an error that wraps [session.ErrCredentials] without its
-// text: that is for credentials that were shown to the service.
+// noCredentials is an error that wraps [session.ErrCredentials] without its text,
+// because the service did not reject these credentials.
 type noCredentials struct{ error }
 
 func (e noCredentials) Unwrap() []error { return []error{e.error, session.ErrCredentials} }
@@ -146,8 +148,8 @@ func unusable(format string, args ...any) error {
 	return noCredentials{fmt.Errorf("credentials cannot be used: "+format, args...)}
 }
 
-// token is one that has not expired and was not rejected. Fetching one does not
-// end with ctx, because others may wait for the same; waiting does.
+// token returns a token that has not expired and was not rejected. It returns when
+// ctx is done. The fetch continues then, because other callers may wait for it.
 func (c *credentials) token(ctx context.Context) (*oauth2.Token, error) {
 	c.mu.Lock()
 	if t := c.valid; t.Valid() {
@@ -175,7 +177,7 @@ func (c *credentials) run(f *fetch) {
 	source := c.source
 	c.mu.Unlock()
 	if source == nil {
-		// Found again from the start: the file may be a new one by now.
+		// Find the credentials again: the file may have changed.
 		found, err := c.find()
 		if err != nil {
 			f.err = err
@@ -194,12 +196,12 @@ func (c *credentials) run(f *fetch) {
 	c.source, c.valid, c.fetch = source, f.token, nil
 }
 
-// rejected says that the service answered 401 to the token.
+// rejected records that the service answered 401 to the token.
 func (c *credentials) rejected(t *oauth2.Token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.valid == t { // else another one has been fetched already
-		// The source would give the same one until it expires.
+	if c.valid == t { // else a newer token was fetched already
+		// The source would return the same token until it expires.
 		c.source, c.valid = nil, nil
 	}
 }
@@ -208,11 +210,11 @@ func (c *credentials) rejected(t *oauth2.Token) {
 type tokenOutcome struct {
 	host   string // scheme and host; "" if there was no request
 	status int
-	err    error // why there was no reply, or not all of it
+	err    error // why there was no complete reply
 }
 
 // tokenTransport makes the requests to token services. It keeps the outcome of
-// the last one, which some sources of tokens turn into text.
+// the last request, because some token sources return errors as text only.
 type tokenTransport struct {
 	mu   sync.Mutex
 	last tokenOutcome
@@ -243,7 +245,7 @@ func (t *tokenTransport) outcome() tokenOutcome {
 	return t.last
 }
 
-// tokenBody notes that a reply was cut.
+// tokenBody records that a reply was cut.
 type tokenBody struct {
 	io.ReadCloser
 	t *tokenTransport
@@ -259,8 +261,8 @@ func (b *tokenBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A TokenServiceError is a token service that was not reached, or that could not
-// answer. It is no verdict on the credentials.
+// TokenServiceError reports a token service that was not reached, or that could
+// not answer. The credentials may be valid.
 type TokenServiceError struct {
 	Host string // scheme and host of the token service
 	Err  error
@@ -268,24 +270,24 @@ type TokenServiceError struct {
 	temporary bool
 }
 
-// Error names the token service and what went wrong there.
+// Error returns the token service's host and the cause.
 func (e *TokenServiceError) Error() string { return fmt.Sprintf("token service %s: %v", e.Host, e.Err) }
 
-// Is reports whether the cause is target. There is no Unwrap: a name that does
-// not resolve would be taken for the endpoint's.
+// Is reports whether the cause matches target. TokenServiceError has no Unwrap:
+// callers would take a *net.DNSError in it for one of the endpoint.
 func (e *TokenServiceError) Is(target error) bool { return errors.Is(e.Err, target) }
 
-// Timeout reports whether waiting may help.
+// Timeout reports whether a retry may succeed.
 func (e *TokenServiceError) Timeout() bool { return e.temporary }
 
-// Temporary is Timeout.
+// Temporary reports the same as Timeout.
 func (e *TokenServiceError) Temporary() bool { return e.temporary }
 
-// tokenError tells a token service that has a problem from credentials that are
-// no good.
+// tokenError returns a [TokenServiceError] for a token service that failed, and an
+// error that wraps [session.ErrCredentials] for credentials that it refused.
 func tokenError(err error, last tokenOutcome) error {
 	if ue, ok := errors.AsType[*url.Error](err); ok && last.host == "" {
-		// The metadata server of a machine, which is asked by another client.
+		// The metadata server, for which the library uses another client.
 		if u, perr := url.Parse(ue.URL); perr == nil {
 			last = tokenOutcome{host: u.Scheme + "://" + u.Host, err: ue.Err}
 		}
@@ -295,7 +297,7 @@ func tokenError(err error, last tokenOutcome) error {
 		return &TokenServiceError{Host: last.host, Err: last.err, temporary: unresolved || backoff.Network(last.err) == backoff.Transient}
 	}
 	if re, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		// Its own text has the whole reply, on several lines.
+		// The error's own text contains the whole reply, on several lines.
 		why := strings.TrimSpace(re.ErrorCode + " " + re.ErrorDescription)
 		err = fmt.Errorf("it answered %d %s", last.status, why)
 	}
@@ -309,10 +311,11 @@ func tokenError(err error, last tokenOutcome) error {
 	if last.status != 0 {
 		err = fmt.Errorf("token service %s: %w", last.host, err)
 	}
-	return noCredentials{fmt.Errorf("no access token can be had with them: %w", err)}
+	return noCredentials{fmt.Errorf("they get no access token: %w", err)}
 }
 
-// authorized adds the token. base refuses every host but the endpoint's.
+// authorized is a RoundTripper that adds the access token. base refuses requests
+// to other hosts than the endpoint.
 type authorized struct {
 	base         *decorated
 	creds        *credentials
@@ -332,7 +335,7 @@ func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := a.base.RoundTrip(req)
 	if err == nil && resp.StatusCode == http.StatusUnauthorized {
-		// The uploader asks once more, and then with another token.
+		// The uploader retries once, and then gets another token.
 		a.creds.rejected(token)
 	}
 	return resp, err

@@ -1,5 +1,5 @@
-// Package gcs makes package upload work out of the box: credentials, endpoint
-// and emulator as the official library finds them, and an HTTP transport tuned
+// Package gcs connects package upload to Cloud Storage. It finds credentials,
+// endpoint and emulator as the official library does, and has an HTTP transport
 // for uploads.
 //
 //	client, err := gcs.New(ctx, nil)
@@ -13,25 +13,25 @@
 //
 // # Credentials
 //
-// Application Default Credentials through golang.org/x/oauth2: the file that
-// GOOGLE_APPLICATION_CREDENTIALS names, gcloud's, or the metadata server
+// [New] finds Application Default Credentials through golang.org/x/oauth2: the
+// file in GOOGLE_APPLICATION_CREDENTIALS, the file of gcloud, or the metadata
+// server
 // (https://cloud.google.com/docs/authentication/application-default-credentials).
-// Service accounts, users, external accounts and impersonated service accounts
-// work as far as their files describe them. A request that is answered with 401
-// makes the next one use a new token.
+// Files of service accounts, users, external accounts and impersonated service
+// accounts work. After a 401 the next request uses a new token.
 //
-// Credentials and Options.Header go to the configured scheme and host only, and
-// credentials never over plain HTTP, except to this machine when a credentials
-// file was named. No redirect is followed.
+// Credentials and Options.Header go to the configured scheme and host only. Over
+// plain HTTP, credentials go to this machine only, and only if a credentials file
+// is named. No redirect is followed.
 //
-// A token service that is not reached is a [TokenServiceError], which names its
-// host and can be retried. Credentials that are refused are
+// If the token service is not reached, the error is a [TokenServiceError], which
+// names its host and can be retried. If it refuses the credentials, the error wraps
 // [session.ErrCredentials].
 //
 // # Tracing
 //
-// The URL of a session is a secret, and tracing exports URLs. Wrap a tracing
-// transport with [session.Traced]:
+// The session URI is a secret, and tracing exports URLs. Wrap a tracing transport
+// with [session.Traced]:
 //
 //	client, err := gcs.New(ctx, &gcs.Options{Transport: session.Traced(func(next http.RoundTripper) http.RoundTripper {
 //		return otelhttp.NewTransport(next)
@@ -39,17 +39,18 @@
 //
 // # Retries
 //
-// [Classify] tells package backoff which errors of the official library are
-// worth another try.
+// [Classify] reports to package backoff which errors of the official library can
+// be retried.
 //
 // # Emulators
 //
-// STORAGE_EMULATOR_HOST has the meaning that it has for the official library:
-// HOST:PORT or SCHEME://HOST:PORT, no credentials. An endpoint that is set
-// explicitly wins over it, and there are still no credentials.
+// STORAGE_EMULATOR_HOST works as for the official library: it is HOST:PORT or
+// SCHEME://HOST:PORT, and no credentials are sent. Options.Endpoint takes
+// precedence over it; even then no credentials are sent.
 //
-// This package links cloud.google.com/go/storage, which looks at objects, and
-// which [Client.Storage] hands out with the same endpoint and credentials. A
-// program that must stay small can use package upload with an HTTP client of
-// its own.
+// # Size
+//
+// This package links cloud.google.com/go/storage, which reads object metadata, and
+// which [Client.Storage] returns with the same endpoint and credentials. A program
+// that must stay small can use package upload with its own HTTP client.
 package gcs

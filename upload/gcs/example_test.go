@@ -14,8 +14,8 @@ import (
 	"gcsup/upload/gcs"
 )
 
-// Upload a file, resumable by another process. Against the real service leave
-// Endpoint and Anonymous out: the credentials are found as gcloud's are.
+// Upload a file. Another process can resume the upload. For the real service, omit
+// Endpoint and Anonymous; New then finds Application Default Credentials.
 func Example() {
 	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
 	if err != nil {

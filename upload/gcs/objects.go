@@ -17,8 +17,8 @@ import (
 
 var _ upload.Objects = (*Client)(nil)
 
-// Stat asks the official library once for the metadata of an object. It does
-// not retry: the uploader does.
+// Stat requests the metadata of an object once, through the official library. It
+// does not retry, because the uploader does.
 func (c *Client) Stat(ctx context.Context, spec upload.Spec) session.Reply {
 	reply := session.Reply{Op: session.OpStat, Committed: -1}
 	sc, err := c.Storage(ctx)
