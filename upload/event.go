@@ -16,9 +16,9 @@ const (
 	Afresh                     // a saved upload was not used; Cause is why
 	Progress                   // bytes moved; at most a few times per second
 	Comparing                  // the source is read and compared with what was sent before; at most a few times per second
+	Settling                   // the source is not read yet: its last changes are being written to its disk, or its times are too new to show the next change
 	Waiting                    // a request failed; the next try is in Delay
 	Warning                    // something is wrong that does not stop the upload; Cause is what
-	Settling                   // the source is not read yet: its last changes are being written to its disk, or its times are too new to show the next change
 )
 
 var eventNames = [...]string{
