@@ -19,9 +19,9 @@ import (
 	"gcsup/upload"
 )
 
-// docs/cli.md is what scripts rely on. These tests hold it against the program.
+// docs/cli.md is the contract for scripts. These tests check it against the program.
 
-// sections are the parts of the page by heading.
+// sections returns the parts of docs/cli.md by heading.
 func sections(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/cli.md")
@@ -76,7 +76,7 @@ func TestDocumentedFlags(t *testing.T) {
 		slices.Sort(have)
 		var want []string
 		for _, name := range documented(parts[heading]) {
-			// A text may also name a flag of another command.
+			// A section may mention a flag of another command.
 			if cmd.LocalFlags().Lookup(name) != nil || !anyHas(root, name) {
 				want = append(want, name)
 			}
@@ -121,9 +121,9 @@ func TestDocumentedExitCodes(t *testing.T) {
 
 func TestDocumentedJSON(t *testing.T) {
 	part := sections(t)["JSON Lines"]
-	results, events, ok := strings.Cut(part, "Before it come events")
+	results, events, ok := strings.Cut(part, "Events come before the result")
 	if !ok {
-		t.Fatal("no text on events")
+		t.Fatal("docs/cli.md has no section on events")
 	}
 	first := regexp.MustCompile("(?m)^\\| ((?:`[a-z0-9_]+`(?:, )?)+) \\|")
 	name := regexp.MustCompile("`([a-z0-9_]+)`")
@@ -155,7 +155,7 @@ func TestDocumentedJSON(t *testing.T) {
 	}
 }
 
-// TestDocumentedTests checks that the tests which docs/reliability.md names exist.
+// TestDocumentedTests checks that the tests that docs/reliability.md names exist.
 func TestDocumentedTests(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reliability.md")
 	if err != nil {
@@ -175,7 +175,7 @@ func TestDocumentedTests(t *testing.T) {
 	}
 	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(page), -1) {
 		if !strings.Contains(tests.String(), "\nfunc "+name) {
-			t.Errorf("docs/reliability.md names %s, and there is no such test", name)
+			t.Errorf("docs/reliability.md names %s, but there is no such test", name)
 		}
 	}
 }
