@@ -50,7 +50,7 @@ func TestExitCodes(t *testing.T) {
 		{session.ErrTokenVersion, 78, "newer_version"},
 		{&session.Error{Kind: session.ErrCredentials, Err: &backoff.ProxyError{Code: 407}}, 77, "credentials"},
 		{kindError{errors.New("endpoint"), errConfig}, 78, "configuration"},
-		// What interrupted or ended the upload counts, not what was wrong before.
+		// The interruption counts, not an earlier failure.
 		{fmt.Errorf("%w (before that: %w)", context.Canceled, session.ErrCredentials), 75, "interrupted"},
 		{&session.Error{Kind: session.ErrBudget, Err: session.ErrStalled}, 75, "retries_exhausted"},
 	} {

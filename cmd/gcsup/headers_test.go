@@ -28,7 +28,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A refused header may hold a secret, in the place of the key too.
+// TestRefusedHeadersAreNotEchoed checks that errors do not contain a refused
+// header, because even its key may be a secret.
 func TestRefusedHeadersAreNotEchoed(t *testing.T) {
 	for _, given := range []string{
 		"hunter2", "=hunter2", "X-A hunter2", "X-A=ok,hunter2", "hunter2 x=1", "X-A=hunter2\n", "X-A=hunter2\x00",

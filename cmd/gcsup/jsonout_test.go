@@ -15,7 +15,7 @@ import (
 	"gcsup/upload"
 )
 
-// The fields of a result line are a contract: scripts read them.
+// resultFields are the fields of a result line, which are a contract.
 var resultFields = []string{
 	"v", "type", "status", "source", "destination", "generation", "size", "crc32c", "bytes_sent", "bytes_resent", "resumed_from",
 	"requests", "retries", "waited_ms", "elapsed_ms", "id", "error",

@@ -19,7 +19,7 @@ import (
 	"gcsup/fakegcs"
 )
 
-// trap is a server that kills the client when it has received so many bytes of
+// trap is a server that kills the client after it received a number of bytes of
 // the object.
 type trap struct {
 	http.Handler
@@ -49,8 +49,9 @@ func (b trapped) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A process that is killed at any byte, again and again, still makes the
-// object: with one session, and without sending a committed byte twice.
+// TestKilledAtRandomBytes checks that a process that is killed repeatedly, at any
+// byte, still creates the object with one session, and sends no committed byte
+// twice.
 func TestKilledAtRandomBytes(t *testing.T) {
 	const size, kills = 24<<20 + 12345, 6
 	seed := uint64(time.Now().UnixNano())
@@ -69,7 +70,7 @@ func TestKilledAtRandomBytes(t *testing.T) {
 	tr := &trap{Handler: gcs}
 	srv := httptest.NewServer(tr)
 	t.Cleanup(srv.Close)
-	t.Cleanup(func() { _ = gcs.Close() }) // before: it ends what a dead client left
+	t.Cleanup(func() { _ = gcs.Close() }) // before srv.Close: it ends requests of killed clients
 
 	upload := func(kill bool) (output string, err error) {
 		cmd := exec.Command("gcsup", "cp", "--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", srv.URL, source, "gs://demo/a.bin")
@@ -80,7 +81,7 @@ func TestKilledAtRandomBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if kill {
-			// Mostly in the middle, and at times in the first or the last bytes.
+			// Mostly in the middle, sometimes in the first or the last bytes.
 			tr.kill.Store(cmd.Process)
 			tr.left.Store(1 + random.Int64N(size/kills*2))
 		}
@@ -92,7 +93,7 @@ func TestKilledAtRandomBytes(t *testing.T) {
 	for range kills {
 		out, err := upload(true)
 		if err == nil {
-			break // the bytes that were left were fewer than the trap waited for
+			break // fewer bytes were left than the trap waits for
 		}
 		if code := err.(*exec.ExitError).ExitCode(); code != -1 {
 			t.Fatalf("exit code %d before it was killed:\n%s", code, out)
@@ -112,10 +113,10 @@ func TestKilledAtRandomBytes(t *testing.T) {
 	}
 	got, err := gcs.ReadObject("demo", "a.bin")
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("the object has %d bytes, %v; they are not the %d of the source", len(got), err, len(want))
+		t.Errorf("object has %d bytes, error %v; want the %d bytes of the source", len(got), err, len(want))
 	}
-	// In the order in which they came in: one whose client was killed may end
-	// after the next client's first.
+	// Sort by arrival: a request of a killed client may end after the first request
+	// of the next client.
 	requests := gcs.Requests()
 	slices.SortStableFunc(requests, func(a, b fakegcs.Request) int { return a.Time.Compare(b.Time) })
 	starts, committed := 0, int64(0)
@@ -129,7 +130,7 @@ func TestKilledAtRandomBytes(t *testing.T) {
 				t.Fatalf("Content-Range %q: %v", r.ContentRange, err)
 			}
 			if from != committed {
-				t.Errorf("%s begins at byte %d, the server had told %d", r.Op, from, committed)
+				t.Errorf("%s starts at byte %d, want the committed offset %d", r.Op, from, committed)
 			}
 		}
 		if text, ok := strings.CutPrefix(r.Range, "bytes=0-"); ok {
@@ -140,6 +141,6 @@ func TestKilledAtRandomBytes(t *testing.T) {
 		}
 	}
 	if starts != 1 {
-		t.Errorf("%d sessions were begun, want 1", starts)
+		t.Errorf("%d sessions were started, want 1", starts)
 	}
 }

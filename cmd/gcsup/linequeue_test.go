@@ -26,8 +26,8 @@ func (g *gate) Write(p []byte) (int, error) {
 	return g.text.Write(p)
 }
 
-// TestLineQueueKeepsOrderAndMergesProgress checks what a reader gets that does
-// not read for a while: every line once, in order, but only the newest progress.
+// TestLineQueueKeepsOrderAndMergesProgress checks that a reader that pauses gets
+// every line once, in order, but only the newest progress.
 func TestLineQueueKeepsOrderAndMergesProgress(t *testing.T) {
 	g := &gate{opened: make(chan struct{})}
 	q := newLineQueue(g)
@@ -54,8 +54,8 @@ func TestLineQueueKeepsOrderAndMergesProgress(t *testing.T) {
 	}
 }
 
-// TestLineQueueIsBounded checks that a writer waits when 16 MiB wait, and that
-// close releases it.
+// TestLineQueueIsBounded checks that a writer blocks when 16 MiB are queued, and
+// that close unblocks it.
 func TestLineQueueIsBounded(t *testing.T) {
 	g := &gate{opened: make(chan struct{})}
 	defer close(g.opened)
@@ -82,8 +82,7 @@ func TestLineQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestLineQueueReportsErrors checks that the error of a reader that went away is
-// not lost.
+// TestLineQueueReportsErrors checks that the error of a closed reader is not lost.
 func TestLineQueueReportsErrors(t *testing.T) {
 	g := &gate{opened: make(chan struct{}), err: errors.New("broken pipe")}
 	close(g.opened)

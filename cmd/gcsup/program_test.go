@@ -30,7 +30,7 @@ func TestNameOf(t *testing.T) {
 	}{
 		{"gcsup", self, found(self), "gcsup"},
 		{"./gcsup", self, found(self), "gcsup"},
-		{"./gcsup", self, found(other), shellQuote(here)}, // another one is in PATH
+		{"./gcsup", self, found(other), shellQuote(here)}, // another program is in PATH
 		{"./gcsup", self, none, shellQuote(here)},
 		{"/my dir/gcsup", self, none, "'/my dir/gcsup'"},
 		{"/tmp/go-build1/b001/exe/gcsup", "/tmp/go-build1/b001/exe/gcsup", none, "go run gcsup/cmd/gcsup"},

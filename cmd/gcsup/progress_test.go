@@ -9,7 +9,8 @@ import (
 	"gcsup/upload"
 )
 
-// In a log there is a line every ten seconds, and none for what is faster.
+// TestProgressInALog checks that a log gets a line every ten seconds, and no line
+// for a faster upload.
 func TestProgressInALog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b strings.Builder
@@ -32,7 +33,7 @@ func TestProgressInALog(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if b.String() != want {
-			t.Errorf("it goes on after stop: %q", b.String())
+			t.Errorf("output after stop: %q", b.String())
 		}
 	})
 }

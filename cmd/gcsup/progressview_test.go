@@ -79,7 +79,8 @@ func TestBarShowsDurableAndSent(t *testing.T) {
 	}
 }
 
-// On 20 columns there is no room for a name, and still for how far it is.
+// TestBarOfANarrowTerminal checks that a bar on 20 columns has no name, but shows
+// the progress.
 func TestBarOfANarrowTerminal(t *testing.T) {
 	start := time.Time{}.Add(time.Hour)
 	m := newProgressView("disk-image-of-november-2026.img")
@@ -94,7 +95,8 @@ func TestBarOfANarrowTerminal(t *testing.T) {
 	}
 }
 
-// On 80 columns what it waits for, and the time left, are there whole.
+// TestBarKeepsWhatMatters checks that a bar on 80 columns shows the cause of a wait
+// and the time left in full.
 func TestBarKeepsWhatMatters(t *testing.T) {
 	start := time.Time{}.Add(time.Hour)
 	m := newProgressView("disk-image-of-november-2026.img")

@@ -13,8 +13,8 @@ import (
 	"gcsup/upload"
 )
 
-// TestBlockedReaderHoldsUpNothing checks that uploads are made while no one reads
-// the output, and that an interruption does not wait for a reader.
+// TestBlockedReaderHoldsUpNothing checks that uploads finish even if the output is
+// not read, and that an interruption does not wait for a reader.
 func TestBlockedReaderHoldsUpNothing(t *testing.T) {
 	blocked := &gate{opened: make(chan struct{})}
 	defer close(blocked.opened)

@@ -22,26 +22,26 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-var update = flag.Bool("update", false, "rewrite what the scripts compare with")
+var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"gcsup": main})
 }
 
-// TestScripts runs the stories in testdata with the real program, in processes
-// of its own. Besides testscript's commands they have:
+// TestScripts runs the scripts in testdata with the real program in separate
+// processes. They can use these commands besides those of testscript:
 //
 //	bytes FILE SIZE [SEED]         make a file of pseudo-random bytes
 //	emulator [FLAG...]             start gcsup emulator with a free port, set STORAGE_EMULATOR_HOST
 //	bucket NAME                    make a bucket there
-//	stop-emulator [SIGNAL]         end it; without a signal as SIGINT, and it must exit 0
-//	exits CODE COMMAND...          run a command to that exit code
+//	stop-emulator [SIGNAL]         stop it; by default with SIGINT, and it must exit 0
+//	exits CODE COMMAND...          run a command and check its exit code
 //	same-object gs://B/O FILE      the emulator has an object of exactly these bytes
 //	no-object gs://B/O             the emulator has no such object
 //	begin NAME REGEXP COMMAND...   start a command, wait until a line of its standard output matches
 //	signal NAME SIGNAL             send INT, TERM, HUP, KILL, STOP or CONT to it
-//	ended NAME CODE                wait for its end; its output is in NAME.out and NAME.err. A killed one has code -1
-//	received OP COUNT              the emulator has seen so many requests of that operation
+//	ended NAME CODE                wait for its end; its output is in NAME.out and NAME.err. A killed command has code -1
+//	received OP COUNT              the emulator received COUNT requests of that operation
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
@@ -52,8 +52,8 @@ func TestScripts(t *testing.T) {
 			e.Values[childrenKey{}] = map[string]*child{}
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("GCSUP_STATE_DIR", filepath.Join(e.WorkDir, "state"))
-			// A program that is built to find races sleeps for a second before it
-			// ends, and says that it has found one with a code that is one of ours.
+			// A program built with -race sleeps for a second before it ends, and
+			// reports a race with an exit code that gcsup uses too.
 			e.Setenv("GORACE", "atexit_sleep_ms=20 exitcode=166")
 			return nil
 		},
@@ -107,18 +107,18 @@ func writeRandom(path string, size int64, seed uint64) error {
 	return errors.Join(err, f.Close())
 }
 
-// child is a process that a script runs beside others.
+// child is a process that a script runs in the background.
 type child struct {
 	cmd      *exec.Cmd
 	out, err bytes.Buffer
 	copied   chan struct{} // closed when out is complete
 }
 
-// start starts a command and waits until a line of its standard output
-// matches. It is killed at the end of the script if nothing else ended it.
+// start starts a command and waits until a line of its standard output matches. At
+// the end of the script the command is killed if it is still running.
 func start(ts *testscript.TestScript, until *regexp.Regexp, args []string) (c *child, matched string) {
 	path := args[0]
-	if path == "gcsup" { // the test's own
+	if path == "gcsup" { // the program under test
 		path = filepath.Join(strings.Split(ts.Getenv("PATH"), string(os.PathListSeparator))[0], path)
 	}
 	c = &child{cmd: exec.Command(path, args[1:]...), copied: make(chan struct{})}
@@ -174,7 +174,7 @@ func (c *child) wait(ts *testscript.TestScript) int {
 	return c.cmd.ProcessState.ExitCode()
 }
 
-// childrenOf are the children of a script by name.
+// childrenOf returns the children of a script by name.
 func childrenOf(ts *testscript.TestScript) map[string]*child {
 	return ts.Value(childrenKey{}).(map[string]*child)
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// exportedToken is what sessions export would write of an upload of 20 bytes.
+// exportedToken returns an export of an upload of 20 bytes.
 func exportedToken(t *testing.T, endpoint, source string, spec map[string]any) []byte {
 	t.Helper()
 	token, err := json.Marshal(map[string]any{
@@ -28,9 +28,9 @@ func exportedToken(t *testing.T, endpoint, source string, spec map[string]any) [
 	return fmt.Appendf(nil, `{"v":1,"sha256":%q,"token":%s}`, hex.EncodeToString(sum[:]), token)
 }
 
-// TestImportUntrusted: an export may come from anyone. It chooses no file,
-// its names steer no terminal and no shell, and what it makes of the object is
-// seen.
+// TestImportUntrusted checks an export from an untrusted source: it cannot choose
+// the file, its names cannot control the terminal or a shell, and unusual options
+// of the object are shown.
 func TestImportUntrusted(t *testing.T) {
 	t.Setenv("STORAGE_EMULATOR_HOST", "")
 	t.Setenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN", "")
@@ -67,7 +67,7 @@ func TestImportUntrusted(t *testing.T) {
 				t.Errorf("exit code %d, want %d; standard error, want %q and not %q:\n%q", code, c.code, c.says, c.not, stderr.String())
 			}
 			if all := out.String() + stderr.String(); strings.Contains(all, "secret") {
-				t.Errorf("the session URI is told: %s", all)
+				t.Errorf("output contains the session URI: %s", all)
 			}
 		})
 	}

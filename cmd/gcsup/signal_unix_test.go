@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// unixSignal is a signal that other systems do not have.
+// unixSignal returns a signal that only Unix systems have.
 func unixSignal(name string) os.Signal {
 	switch name {
 	case "STOP":

@@ -13,8 +13,8 @@ import (
 	"gcsup/session"
 )
 
-// A file that may not be read is refused at once, and not after the bucket was
-// asked for. The thread gives up root's right to read all.
+// TestUnreadableSource checks that an unreadable file is refused before any
+// request. The test's thread drops root's capability to read every file.
 func TestUnreadableSource(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // so that the file can be seen
@@ -40,6 +40,6 @@ func TestUnreadableSource(t *testing.T) {
 	}()
 	err := <-result
 	if !errors.Is(err, fs.ErrPermission) || classify(err).code != exitNoInput {
-		t.Errorf("checkSource = %v, want that it may not be read, exit code %d", err, exitNoInput)
+		t.Errorf("checkSource = %v, want a permission error with exit code %d", err, exitNoInput)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Every flag that does not take any value says what was given and what it takes,
-// in this program's words.
+// TestBadFlagValues checks that the error for a bad value of any flag contains the
+// value and the accepted values, in this program's words.
 func TestBadFlagValues(t *testing.T) {
 	const bad = "no such value"
 	fresh := func() stdio { return stdio{strings.NewReader(""), io.Discard, io.Discard} }

@@ -21,11 +21,11 @@ import (
 	"gcsup/upload/gcs"
 )
 
-// BenchmarkUpload uploads a file of 1 GiB over loopback in three ways, in turn,
-// so that a machine whose speed drifts treats them alike: one bare PUT of
-// net/http that computes the CRC32C on the way, the least that a checked upload
-// can cost; this package, with a durable store; and the official library's
-// Writer. It reports how long each took as a multiple of the bare PUT.
+// BenchmarkUpload uploads a file of 1 GiB over loopback in three ways: with one
+// bare PUT of net/http that computes the CRC32C, which is the minimum for a checked
+// upload; with this package and a durable store; and with the official library's
+// Writer. It alternates between them, so that changes of the machine's speed affect
+// all three. It reports each time as a multiple of the bare PUT.
 func BenchmarkUpload(b *testing.B) {
 	const size = 1 << 30
 	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Discard: true, NoMD5: true})
@@ -150,8 +150,8 @@ func fill(path string, size int64) error {
 		_, err = f.Write(block[:min(int64(len(block)), size-off)])
 	}
 	if err == nil {
-		// Else the first upload would measure how fast the disk writes: gcsup
-		// syncs its source before it reads it.
+		// gcsup syncs its source before it reads it. Without this Sync the first
+		// upload would measure the disk.
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {

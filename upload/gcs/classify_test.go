@@ -15,7 +15,7 @@ import (
 	"gcsup/upload/gcs"
 )
 
-// TestClassify checks the errors of the official library, as it returns them.
+// TestClassify checks errors that the official library returns.
 func TestClassify(t *testing.T) {
 	clean(t)
 	srv, endpoint := emulator(t, nil)
@@ -49,7 +49,7 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%+v: StatusError(%v) has %+v", tt.do, err, status)
 		}
 		if _, ok := errors.AsType[*googleapi.Error](gcs.StatusError(err)); !ok || gcs.StatusError(err).Error() != err.Error() {
-			t.Errorf("%+v: StatusError(%v) is another error", tt.do, err)
+			t.Errorf("%+v: StatusError(%v) does not wrap err", tt.do, err)
 		}
 	}
 	unavailable := &googleapi.Error{Code: 503}

@@ -28,7 +28,7 @@ import (
 	"gcsup/upload/gcs"
 )
 
-// clean keeps the environment of whoever runs the tests out of them.
+// clean unsets the environment variables that this package reads.
 func clean(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{
@@ -38,7 +38,7 @@ func clean(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	t.Setenv("HOME", t.TempDir())
-	t.Setenv("GCE_METADATA_HOST", "127.0.0.1:1") // nobody listens there
+	t.Setenv("GCE_METADATA_HOST", "127.0.0.1:1") // no server listens there
 }
 
 func emulator(t *testing.T, opts *fakegcs.Options) (*fakegcs.Server, string) {
@@ -76,7 +76,7 @@ func TestEndpoint(t *testing.T) {
 		emulator string
 		universe string
 		opts     gcs.Options
-		want     string // "": refused
+		want     string // "" if refused
 	}{
 		{"default", "", "", gcs.Options{}, "https://storage.googleapis.com"},
 		{"universe from the environment", "", "example.cloud", gcs.Options{}, "https://storage.example.cloud"},
@@ -90,7 +90,7 @@ func TestEndpoint(t *testing.T) {
 		{"endpoint of another kind", "", "", gcs.Options{Endpoint: "ftp://x"}, ""},
 		{"endpoint with a user", "", "", gcs.Options{Endpoint: "https://me:secret@x"}, ""},
 		{"endpoint without a host", "", "", gcs.Options{Endpoint: "https://"}, ""},
-		{"emulator that is none", "http://", "", gcs.Options{}, ""},
+		{"emulator without a host", "http://", "", gcs.Options{}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			clean(t)
@@ -134,12 +134,12 @@ func TestNoCredentials(t *testing.T) {
 	}
 }
 
-// tokens is a token service. Each token that it gives out is allowed at srv.
+// tokens is a token service. srv accepts every token that it issues.
 type tokens struct {
 	mu    sync.Mutex
 	srv   *fakegcs.Server
 	given int
-	fail  func(n int) (status int, body string) // of the n-th request, 0 to go on
+	fail  func(n int) (status int, body string) // for the n-th request; status 0 issues a token
 	n     int
 }
 
@@ -161,7 +161,8 @@ func (s *tokens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": token, "token_type": "Bearer", "expires_in": 3600})
 }
 
-// credentialsFile is that of a user whose tokens come from the service.
+// credentialsFile writes the credentials file of a user whose tokens come from
+// service.
 func credentialsFile(t *testing.T, service *tokens) string {
 	t.Helper()
 	ts := httptest.NewServer(service)
@@ -177,8 +178,8 @@ func credentialsFile(t *testing.T, service *tokens) string {
 	return path
 }
 
-// TestTokenRejectedInMidUpload: a new token is fetched, once, and the upload
-// goes on from what the server holds.
+// TestTokenRejectedInMidUpload checks that one new token is fetched, and that the
+// upload continues at the committed offset.
 func TestTokenRejectedInMidUpload(t *testing.T) {
 	clean(t)
 	srv, url := emulator(t, &fakegcs.Options{RequireToken: true, Faults: []fakegcs.Fault{
@@ -201,15 +202,15 @@ func TestTokenRejectedInMidUpload(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, _ := srv.ReadObject("bkt", "o"); !bytes.Equal(got, content) {
-		t.Error("the object is not the source")
+		t.Error("object differs from the source")
 	}
 	if service.given != 2 || res.Waited != 0 || res.BytesSent > int64(len(content))+1<<20 {
-		t.Errorf("%d tokens, %+v", service.given, res)
+		t.Errorf("%d tokens issued, result %+v", service.given, res)
 	}
 }
 
-// TestTokenService: one that is down for a moment is waited for; one that
-// refuses is not.
+// TestTokenService checks that a token service that is down is retried, and that
+// one that refuses the credentials is not.
 func TestTokenService(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -245,14 +246,14 @@ func TestTokenService(t *testing.T) {
 				t.Errorf("error = %v, want %v", err, tt.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "SECRET") {
-				t.Errorf("the error quotes the reply: %v", err)
+				t.Errorf("error contains the reply: %v", err)
 			}
 		})
 	}
 }
 
-// TestHeaders: what every request carries, and that nothing goes to another
-// host.
+// TestHeaders checks the headers of every request, and that no request goes to
+// another host.
 func TestHeaders(t *testing.T) {
 	clean(t)
 	var mu sync.Mutex
@@ -299,8 +300,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestEmulatorHasNoCredentials: with STORAGE_EMULATOR_HOST none are looked for
-// or sent, also when an endpoint is given.
+// TestEmulatorHasNoCredentials checks that with STORAGE_EMULATOR_HOST no
+// credentials are looked for or sent, even if an endpoint is given.
 func TestEmulatorHasNoCredentials(t *testing.T) {
 	clean(t)
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/does/not/exist")
@@ -321,26 +322,27 @@ func TestEmulatorHasNoCredentials(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, _ := srv.ReadObject("bkt", "o"); !bytes.Equal(got, content) {
-			t.Error("the object is not the source")
+			t.Error("object differs from the source")
 		}
 	}
 }
 
-// TestPlainHTTPCarriesNoCredentials: but for this machine, where a file was
-// named.
+// TestPlainHTTPCarriesNoCredentials checks that no credentials are sent over plain
+// HTTP, except to this machine if a credentials file is named.
 func TestPlainHTTPCarriesNoCredentials(t *testing.T) {
 	clean(t)
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/does/not/exist")
 	if _, err := gcs.New(t.Context(), &gcs.Options{Endpoint: "http://gcs.example:80"}); err != nil {
-		t.Errorf("another machine over http: %v, want no credentials to be looked for", err)
+		t.Errorf("another machine over http: %v, want no search for credentials", err)
 	}
 	if _, err := gcs.New(t.Context(), &gcs.Options{Endpoint: "http://127.0.0.1:80"}); !errors.Is(err, session.ErrCredentials) {
-		t.Errorf("this machine over http: %v, want the named file to be looked for", err)
+		t.Errorf("this machine over http: %v, want ErrCredentials for the missing file", err)
 	}
 }
 
-// TestOfficialLibrary: what we write, the official library reads alike,
-// attributes and bytes; and what it writes, we read alike.
+// TestOfficialLibrary checks that the official library reads the attributes and
+// bytes that this package writes, and that Stat returns the attributes of objects
+// that the library writes.
 func TestOfficialLibrary(t *testing.T) {
 	clean(t)
 	_, url := emulator(t, nil)
@@ -423,17 +425,16 @@ func (c *requestCount) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(req)
 }
 
-// TestStatRefusals: both ways to look at an object tell the same of one that
-// cannot be seen.
+// TestStatRefusals checks that Stat of this package and of package session return
+// the same reply for an object that cannot be read.
 func TestStatRefusals(t *testing.T) {
 	clean(t)
 	srv, url := emulator(t, nil)
-	// On a connection that was used before, net/http repeats a GET that was reset
-	// by itself.
+	// On a reused connection net/http itself retries a GET that was reset.
 	once := gcs.NewTransport()
 	once.DisableKeepAlives = true
-	// Counted here: the emulator counts a request when it is over, and a client
-	// that was reset does not wait for that.
+	// Count here: the emulator counts a request when it ends, and a client whose
+	// connection is reset does not wait for that.
 	requests := &requestCount{RoundTripper: once}
 	c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: url, Transport: requests})
 	if err != nil {
@@ -474,8 +475,8 @@ func TestStatRefusals(t *testing.T) {
 	}
 }
 
-// TestCancelWhileTokenIsFetched: a token service that says nothing does not
-// hold an upload that is cancelled, and those that wait share one request.
+// TestCancelWhileTokenIsFetched checks that an upload can be cancelled while a
+// token service does not answer, and that concurrent uploads share one request.
 func TestCancelWhileTokenIsFetched(t *testing.T) {
 	clean(t)
 	srv, url := emulator(t, &fakegcs.Options{RequireToken: true})
@@ -516,7 +517,7 @@ func TestCancelWhileTokenIsFetched(t *testing.T) {
 	uploads.Wait()
 }
 
-// TestOneHost: the ways to write one host are one.
+// TestOneHost checks that different spellings of a host are equal.
 func TestOneHost(t *testing.T) {
 	clean(t)
 	srv, url := emulator(t, nil)
@@ -534,12 +535,12 @@ func TestOneHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, _ := srv.ReadObject("bkt", "o"); !bytes.Equal(got, content) {
-		t.Error("the object is not the source")
+		t.Error("object differs from the source")
 	}
 }
 
-// TestConfiguration: what is contradictory is refused, and secrets in it are
-// not printed.
+// TestConfiguration checks that contradictory options are refused, and that the
+// errors contain no secrets.
 func TestConfiguration(t *testing.T) {
 	clean(t)
 	for _, opts := range []gcs.Options{

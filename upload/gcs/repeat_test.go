@@ -12,8 +12,8 @@ import (
 	"gcsup/upload/gcs"
 )
 
-// TestServerRepeatsTheToken: what a server, or a proxy before it, says in an
-// error is shown to people, without the credentials that it repeats.
+// TestServerRepeatsTheToken checks that an error shows the message of a server or a
+// proxy without the credentials that the message repeats.
 func TestServerRepeatsTheToken(t *testing.T) {
 	clean(t)
 	srv, _ := emulator(t, &fakegcs.Options{})

@@ -23,8 +23,8 @@ import (
 	"gcsup/upload/gcs"
 )
 
-// TestTokenServiceThatIsNotFound checks that a name that does not resolve for a
-// moment is waited for, and that the error names the host that it is about.
+// TestTokenServiceThatIsNotFound checks that a host name that does not resolve is
+// retried, and that the error contains the token service's host.
 func TestTokenServiceThatIsNotFound(t *testing.T) {
 	for _, kind := range []string{"authorized_user", "service_account"} {
 		t.Run(kind, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestTokenServiceThatIsNotFound(t *testing.T) {
 				t.Errorf("%v, want the token service's name", err)
 			}
 			if strings.Contains(err.Error(), endpoint) {
-				t.Errorf("%v: names the endpoint", err)
+				t.Errorf("error names the endpoint: %v", err)
 			}
 		})
 	}
@@ -77,8 +77,8 @@ func resolves(t *testing.T, fail func(addr string) error) {
 	})
 }
 
-// TestTokenServiceInTrouble checks that a token service with a problem is not
-// taken for bad credentials.
+// TestTokenServiceInTrouble checks that a failure of the token service is not
+// reported as bad credentials.
 func TestTokenServiceInTrouble(t *testing.T) {
 	for name, c := range map[string]struct {
 		reply func(w http.ResponseWriter, r *http.Request)
@@ -112,13 +112,13 @@ func TestTokenServiceInTrouble(t *testing.T) {
 				t.Errorf("%v, want %v of %s", err, c.want, service.URL)
 			}
 			if c.want != session.ErrCredentials && errors.Is(err, session.ErrCredentials) {
-				t.Errorf("%v: blames the credentials", err)
+				t.Errorf("error is ErrCredentials: %v", err)
 			}
 		})
 	}
 }
 
-// testKey is a private key that opens nothing.
+// testKey returns a new private key in PEM.
 func testKey(t *testing.T) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

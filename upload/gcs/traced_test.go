@@ -20,8 +20,8 @@ import (
 	"gcsup/upload/gcs"
 )
 
-// TestOpenTelemetrySeesNoSecret checks that otelhttp does not export the
-// session's secret in url.full under session.Traced. Without it otelhttp does.
+// TestOpenTelemetrySeesNoSecret checks that otelhttp under session.Traced does not
+// export the session's secret in url.full. Without session.Traced it does.
 func TestOpenTelemetrySeesNoSecret(t *testing.T) {
 	clean(t)
 	srv, endpoint := emulator(t, nil)
@@ -50,7 +50,7 @@ func TestOpenTelemetrySeesNoSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, _ := srv.ReadObject("bkt", "o"); !bytes.Equal(got, content) {
-			t.Error("the object is not the source")
+			t.Error("object differs from the source")
 		}
 		exported := strings.Join(spans.attributes, "\n")
 		if len(ids) != 1 || !strings.Contains(exported, "url.full=") {

@@ -23,7 +23,7 @@ import (
 	"gcsup/upload/gcs"
 )
 
-// hasty is a policy for tests over real connections.
+// hasty is a policy with short waits, for tests over real connections.
 var hasty = backoff.Policy{Initial: time.Millisecond, Maximum: time.Millisecond}
 
 func newClient(t *testing.T, opts *gcs.Options) *gcs.Client {
@@ -45,9 +45,8 @@ func uploader(t *testing.T, c *gcs.Client, opts *upload.Options) *upload.Uploade
 	return up
 }
 
-// TestRedirectsGetNoCredentials checks that no redirect is followed. One to
-// plain HTTP on the same host would carry the token and the header in clear
-// text.
+// TestRedirectsGetNoCredentials checks that no redirect is followed. A redirect to
+// plain HTTP on the same host would get the token and the header in clear text.
 func TestRedirectsGetNoCredentials(t *testing.T) {
 	clean(t)
 	srv, _ := emulator(t, nil)
@@ -62,7 +61,7 @@ func TestRedirectsGetNoCredentials(t *testing.T) {
 		http.Redirect(w, r, "http://"+r.Host+r.URL.RequestURI(), http.StatusTemporaryRedirect)
 	}))
 	defer secure.Close()
-	// One host, whatever the scheme: a captive portal, or a proxy, answers both.
+	// Both schemes reach the same server, as with a captive portal or a proxy.
 	transport := secure.Client().Transport.(*http.Transport).Clone()
 	transport.TLSClientConfig.ServerName = "example.com"
 	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -96,12 +95,12 @@ func TestRedirectsGetNoCredentials(t *testing.T) {
 	if r := own.Stat(t.Context(), spec); r.Status != http.StatusTemporaryRedirect || r.Redirect != "http://storage.example" {
 		t.Errorf("Stat of package session: %+v, want the redirect", r)
 	}
-	// Should a program make the request itself.
+	// The same for a request that the program makes itself.
 	if _, err := c.HTTP().Get("http://storage.example/"); !errors.Is(err, session.ErrForeignURI) {
 		t.Errorf("Get over plain HTTP: %v, want ErrForeignURI", err)
 	}
 	if leaked.Load() != 0 {
-		t.Error("something was sent over plain HTTP")
+		t.Error("a request was sent over plain HTTP")
 	}
 }
 
@@ -109,8 +108,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestShortHeaderValue checks that a header whose value is part of every reply
-// does not change what the reply means, and is not shown.
+// TestShortHeaderValue checks that a header value that occurs in every reply does
+// not change the meaning of the reply, and is not shown.
 func TestShortHeaderValue(t *testing.T) {
 	clean(t)
 	for _, value := range []string{"0", "4", `"`, "error", "rateLimitExceeded", "hunter2"} {
@@ -131,14 +130,14 @@ func TestShortHeaderValue(t *testing.T) {
 			t.Errorf("%s: message %q", value, e.Message)
 		}
 		if _, ok := srv.ReadObject("bkt", "o"); ok == nil {
-			t.Errorf("%s: there is an object", value)
+			t.Errorf("%s: the object exists, want none", value)
 		}
 	}
 }
 
-// TestProxyInMidUpload checks that a proxy that fails, or asks for a password,
-// does not end an upload whose session exists. At first contact its 407 is an
-// error of credentials.
+// TestProxyInMidUpload checks that a proxy that fails or requires a password does
+// not end an upload whose session exists. At first contact a 407 is
+// ErrCredentials.
 func TestProxyInMidUpload(t *testing.T) {
 	clean(t)
 	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
@@ -150,7 +149,7 @@ func TestProxyInMidUpload(t *testing.T) {
 	service.Config.ErrorLog = log.New(io.Discard, "", 0)
 	service.StartTLS()
 	defer service.Close()
-	var refuse atomic.Int64 // what CONNECT is answered with
+	var refuse atomic.Int64 // status of the reply to CONNECT
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if code := refuse.Load(); code != 0 {
 			w.WriteHeader(int(code))
@@ -188,7 +187,7 @@ func TestProxyInMidUpload(t *testing.T) {
 			t.Errorf("%d in mid-upload: %v after %d failures", code, err, failures)
 		}
 		if got, _ := srv.ReadObject("bkt", spec.Object); !bytes.Equal(got, content) {
-			t.Errorf("%d: the object is not the source", code)
+			t.Errorf("%d: object differs from the source", code)
 		}
 
 		refuse.Store(code)
