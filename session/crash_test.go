@@ -10,18 +10,18 @@ import (
 	"gcsup/chunk"
 )
 
-// powerDisk keeps what was written and what is durable apart, as a file system
-// does. It promises no more than POSIX: a file's bytes are durable after its
-// Sync, names are after a sync of the directory, and of the rest any part may
-// be, in any combination, when the power goes.
+// powerDisk simulates a file system that loses power. It has only the
+// guarantees of POSIX: the bytes of a file are durable after its Sync, and
+// names after a sync of the directory. Any subset of the other changes may be
+// durable after a power loss.
 type powerDisk struct {
-	durable map[string]*inode // names
-	pending []nameOp          // changes of names since the last sync
-	names   map[string]*inode // as running programs see them
+	durable map[string]*inode // durable names
+	pending []nameOp          // name changes since the last sync
+	names   map[string]*inode // names that running programs see
 	files   []*inode
 
 	ops    int
-	failAt int    // the operation that fails, if not 0
+	failAt int    // number of the operation that fails; 0 for none
 	after  func() // called after each operation
 }
 
@@ -36,13 +36,13 @@ type write struct {
 }
 
 type nameOp struct {
-	from, to string // rename; to alone: create; from alone: remove
+	from, to string // rename; create if only to is set; remove if only from is set
 	file     *inode
 }
 
 var errIO = errors.New("input/output error")
 
-// op counts an operation, does it, and lets the test look.
+// op counts an operation, performs it and calls after.
 func (d *powerDisk) op(do func() error) error {
 	d.ops++
 	if d.ops == d.failAt {
@@ -117,7 +117,7 @@ type powerFile struct {
 	n     int
 }
 
-// Write takes the data in three pieces, each of which can be lost.
+// Write writes the data in three pieces, each of which can be lost.
 func (f *powerFile) Write(p []byte) (int, error) {
 	third := (len(p) + 2) / 3
 	for done := 0; done < len(p); {
@@ -145,8 +145,8 @@ func (f *powerFile) Sync() error {
 
 func (f *powerFile) Close() error { return f.disk.op(func() error { return nil }) }
 
-// content is what is in the file if the chosen ones of its unsynced writes got
-// to the disk. What is missing before them is zeros.
+// content returns the content of the file if only the chosen unsynced writes
+// are durable. Missing bytes before them are zeros.
 func (i *inode) content(chosen func(int) bool) []byte {
 	data := bytes.Clone(i.durable)
 	for n, w := range i.pending {
@@ -161,8 +161,8 @@ func (i *inode) content(chosen func(int) bool) []byte {
 	return data
 }
 
-// images calls look with every state in which the disk may be after a loss of
-// power now: each subset of the changes that are not synced.
+// images calls look with every possible state of the disk after a power loss
+// now: each subset of the unsynced changes.
 func (d *powerDisk) images(look func(map[string][]byte)) {
 	changes := len(d.pending)
 	for _, f := range d.files {
@@ -195,7 +195,7 @@ func (d *powerDisk) images(look func(map[string][]byte)) {
 	}
 }
 
-// newPowerDisk has the files of an image, all durable.
+// newPowerDisk returns a disk with the files of an image, all durable.
 func newPowerDisk(image map[string][]byte) *powerDisk {
 	d := &powerDisk{durable: map[string]*inode{}, names: map[string]*inode{}}
 	for name, data := range image {
@@ -221,27 +221,27 @@ func crashToken(t *testing.T, committed int64) []byte {
 
 const crashName, crashTemp = "id" + tokenSuffix, "id" + tempSuffix
 
-// TestPowerLoss takes the power away after every operation of a Save, with
-// every subset of what is not synced lost: there is the old Token or the new
-// one, never a third, and a Save that returned is there. Then the next Save
-// goes over what is left, and does the same.
+// TestPowerLoss simulates a power loss after every operation of a Save, with
+// every subset of the unsynced changes. It checks that the disk has the old
+// Token or the new one, and the new one after Save has returned. Then it checks
+// the next Save on the remaining files in the same way.
 func TestPowerLoss(t *testing.T) {
 	older, newer, newest := crashToken(t, 1), crashToken(t, 2), crashToken(t, 3)
 	images := 0
-	// save runs a Save on an image, and crashes it everywhere.
+	// save runs a Save on an image, with a power loss after every operation.
 	save := func(image map[string][]byte, data []byte, allowed [][]byte, look func(map[string][]byte)) {
 		d := newPowerDisk(image)
 		check := func(allowed [][]byte) {
 			d.images(func(image map[string][]byte) {
 				images++
 				got, there := image[crashName]
-				for _, want := range allowed { // nil: no file
+				for _, want := range allowed { // nil means no file
 					if there == (want != nil) && bytes.Equal(got, want) {
 						look(image)
 						return
 					}
 				}
-				t.Errorf("after operation %d: %d bytes that are neither the old Token nor the new one: %.40q", d.ops, len(got), got)
+				t.Errorf("after operation %d: %d bytes, want the old Token or the new one: %.40q", d.ops, len(got), got)
 			})
 		}
 		d.after = func() { check(allowed) }
@@ -262,11 +262,11 @@ func TestPowerLoss(t *testing.T) {
 		save(image, newer, [][]byte{first, newer}, func(image map[string][]byte) {
 			save(image, newest, [][]byte{image[crashName], newest}, func(map[string][]byte) {})
 		})
-		t.Logf("%s: %d states of the disk after a loss of power", name, images-before)
+		t.Logf("%s: %d states of the disk after a power loss", name, images-before)
 	}
 }
 
-// The disk of the test must be able to lose something.
+// powerDisk must be able to lose changes.
 func TestPowerDiskLosesWhatIsNotSynced(t *testing.T) {
 	older, newer := crashToken(t, 1), crashToken(t, 2)
 	for name, careless := range map[string]func(d *powerDisk){
@@ -303,8 +303,8 @@ func TestPowerDiskLosesWhatIsNotSynced(t *testing.T) {
 	}
 }
 
-// TestPowerLossInDelete: the Token is there or not, and after a Delete that
-// returned it is not.
+// TestPowerLossInDelete checks that the Token is complete or absent after a
+// power loss in Delete, and absent after Delete has returned.
 func TestPowerLossInDelete(t *testing.T) {
 	older := crashToken(t, 1)
 	d := newPowerDisk(map[string][]byte{crashName: older, crashTemp: older[:10]})
@@ -325,8 +325,9 @@ func TestPowerLossInDelete(t *testing.T) {
 	})
 }
 
-// TestDiskErrors lets each operation of a Save and a Delete fail: the error is
-// reported, the old Token stays, and no temporary file does.
+// TestDiskErrors makes each operation of a Save and a Delete fail. It checks
+// that the error is returned, the old Token stays, and no temporary file is
+// left.
 func TestDiskErrors(t *testing.T) {
 	older, newer := crashToken(t, 1), crashToken(t, 2)
 	image := map[string][]byte{crashName: older, crashTemp: older[:10]}

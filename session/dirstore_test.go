@@ -16,8 +16,8 @@ import (
 	"gcsup/session"
 )
 
-// newDir is a state directory that is still to be made: t.TempDir is as open as
-// the umask of whoever runs the test leaves it.
+// newDir returns the path of a state directory that does not exist yet. It is
+// not t.TempDir, whose mode depends on the umask of the user.
 func newDir(t *testing.T) string { return filepath.Join(t.TempDir(), "sessions") }
 
 func openDir(t *testing.T, path string) *session.Dir {
@@ -30,7 +30,7 @@ func openDir(t *testing.T, path string) *session.Dir {
 	return d
 }
 
-// saved is a store with one Token in it, and the path of its file.
+// saved returns a store with one Token, and the path of its file.
 func saved(t *testing.T) (*session.Dir, *session.Token, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "state", "sessions")
@@ -108,7 +108,7 @@ func TestDirList(t *testing.T) {
 	}
 }
 
-// IDs are names of files: none of them leads elsewhere.
+// An ID is the name of a file. It cannot name a file outside the directory.
 func TestDirIDs(t *testing.T) {
 	d, token, _ := saved(t)
 	for _, id := range []string{"", ".", "..", "../x", "a/b", `a\b`, "a.json", "a b", "ä", "a\x00", strings.Repeat("x", 65)} {
@@ -132,9 +132,9 @@ func TestDirIDs(t *testing.T) {
 	}
 }
 
-// TestLoadChangesNothing checks that only the holder of the lock sets a damaged
-// Token aside. For any other process the file may be another by then, and a
-// newer program's Token is not damaged at all.
+// TestLoadChangesNothing checks that Load does not change a damaged Token or
+// one of a newer program. Without the lock, a damaged file may already have
+// been replaced by a valid one.
 func TestLoadChangesNothing(t *testing.T) {
 	newer := func(b []byte) []byte { return bytes.Replace(b, []byte(`"v":1`), []byte(`"v":2`), 1) }
 	for name, c := range map[string]struct {
@@ -164,7 +164,7 @@ func TestLoadChangesNothing(t *testing.T) {
 			}
 		}
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, data) {
-			t.Errorf("%s: the file is %q now, %v", name, got, err)
+			t.Errorf("%s: the file changed to %q, %v", name, got, err)
 		}
 		if ids, err := d.List(t.Context()); err != nil || !slices.Equal(ids, []string{token.ID}) {
 			t.Errorf("%s: List() = %v, %v, want it still", name, ids, err)
@@ -172,14 +172,14 @@ func TestLoadChangesNothing(t *testing.T) {
 	}
 }
 
-// TestSetAside checks that a damaged Token is kept for a person to look at, and
-// that the upload can start over.
+// TestSetAside checks that a damaged Token is kept under another name, and that
+// the upload can start over.
 func TestSetAside(t *testing.T) {
 	d, token, path := saved(t)
 	if err := os.WriteFile(path, []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second call has nothing to do
 		if err := session.SetAside(t.Context(), d, token.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -214,8 +214,8 @@ func TestSetAsideWithoutQuarantine(t *testing.T) {
 	}
 }
 
-// TestDamagedTokensAreForgotten checks that damaged Tokens, which hold a
-// secret, are removed once their session has expired.
+// TestDamagedTokensAreForgotten checks that damaged Tokens, which have a
+// secret, are removed after their session has expired.
 func TestDamagedTokensAreForgotten(t *testing.T) {
 	_, token, path := saved(t)
 	dir := filepath.Dir(path)
@@ -239,8 +239,8 @@ func TestDamagedTokensAreForgotten(t *testing.T) {
 	}
 }
 
-// TestLocalTimeDeletesNoToken checks that a clock that jumps does not cost an
-// upload. The service knows what has expired.
+// TestLocalTimeDeletesNoToken checks that a clock that jumps does not delete a
+// Token. Only the service decides what has expired.
 func TestLocalTimeDeletesNoToken(t *testing.T) {
 	d, token, path := saved(t)
 	for _, created := range []time.Time{time.Now().Add(-100 * session.Lifetime), time.Now().Add(100 * session.Lifetime)} {
@@ -267,7 +267,7 @@ func TestLocalTimeDeletesNoToken(t *testing.T) {
 	}
 }
 
-// The Token of one upload under the name of another is not that upload's.
+// A Token in a file with another ID is damaged.
 func TestTokenUnderAnotherName(t *testing.T) {
 	d, _, path := saved(t)
 	if err := os.Rename(path, filepath.Join(filepath.Dir(path), "other.json")); err != nil {
@@ -278,7 +278,8 @@ func TestTokenUnderAnotherName(t *testing.T) {
 	}
 }
 
-// What a killed process left does not stop the next Save, and is not read.
+// A temporary file that a killed process left does not stop the next Save, and
+// is not loaded.
 func TestStaleTemporaryFile(t *testing.T) {
 	d, token, path := saved(t)
 	temp := strings.TrimSuffix(path, ".json") + ".tmp"
@@ -286,7 +287,7 @@ func TestStaleTemporaryFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := d.Load(t.Context(), token.ID); err != nil {
-		t.Errorf("Load beside it: %v", err)
+		t.Errorf("Load with a temporary file: %v", err)
 	}
 	token.Committed++
 	if err := d.Save(t.Context(), token); err != nil {
@@ -300,7 +301,7 @@ func TestStaleTemporaryFile(t *testing.T) {
 	}
 }
 
-// A Save that fails leaves the Token of before.
+// A Save that fails keeps the old Token.
 func TestFailedSave(t *testing.T) {
 	d, token, path := saved(t)
 	old := *token
@@ -318,8 +319,8 @@ func TestFailedSave(t *testing.T) {
 	}
 }
 
-// Two goroutines of one upload save at the same time: the one that sends and
-// the one that writes checkpoints.
+// Two goroutines of an upload save at the same time: the sender and the writer
+// of checkpoints.
 func TestConcurrentSaves(t *testing.T) {
 	d, token, path := saved(t)
 	var writers, readers sync.WaitGroup
@@ -332,7 +333,7 @@ func TestConcurrentSaves(t *testing.T) {
 			default:
 			}
 			if _, err := d.Load(t.Context(), token.ID); err != nil {
-				t.Errorf("Load beside Saves: %v", err)
+				t.Errorf("Load during Saves: %v", err)
 				return
 			}
 		}
@@ -357,7 +358,7 @@ func TestConcurrentSaves(t *testing.T) {
 	}
 }
 
-// A store may hold many uploads, of many goroutines.
+// Many goroutines can use a store for their own uploads.
 func TestConcurrentUploads(t *testing.T) {
 	d, token, _ := saved(t)
 	var wg sync.WaitGroup
@@ -405,7 +406,7 @@ func TestOpenDirErrors(t *testing.T) {
 	}
 }
 
-// A relative directory stays where it was when the working directory changes.
+// A relative path of the directory does not change with the working directory.
 func TestRelativeDir(t *testing.T) {
 	base := t.TempDir()
 	t.Chdir(base)

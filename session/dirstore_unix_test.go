@@ -23,7 +23,7 @@ func mode(t *testing.T, path string) os.FileMode {
 	return info.Mode()
 }
 
-// Files are for the owner alone, whatever the umask.
+// Only the owner has access to the files, with any umask.
 func TestModes(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	d, token, path := saved(t)
@@ -42,7 +42,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// A directory in which others could plant a file is not used.
+// OpenDir refuses a directory in which other users could create files.
 func TestLaxDirectoryIsRefused(t *testing.T) {
 	for _, perm := range []os.FileMode{0o777, 0o770, 0o720, 0o702, 0o1777} {
 		dir := t.TempDir()
@@ -58,8 +58,8 @@ func TestLaxDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-// TestLaxFileIsRefused: a Token that others could read or write is not used,
-// and stays where it is.
+// TestLaxFileIsRefused checks that Load refuses a Token that other users could
+// read or write, and that the file stays.
 func TestLaxFileIsRefused(t *testing.T) {
 	d, token, path := saved(t)
 	for _, perm := range []os.FileMode{0o604, 0o602, 0o601, 0o640, 0o620, 0o610, 0o644, 0o666, 0o777} {
@@ -81,8 +81,9 @@ func TestLaxFileIsRefused(t *testing.T) {
 	}
 }
 
-// TestNotAPlainFile: symbolic links, also to a good Token, directories and
-// pipes are refused, and Load does not wait for a pipe's writer.
+// TestNotAPlainFile checks that Load refuses symbolic links, even to a valid
+// Token, directories and pipes, and that it does not wait for the writer of a
+// pipe.
 func TestNotAPlainFile(t *testing.T) {
 	for name, plant := range map[string]func(path, good string) error{
 		"a link in the directory":     func(path, good string) error { return os.Symlink(filepath.Base(good), path) },
@@ -123,7 +124,7 @@ func TestNotAPlainFile(t *testing.T) {
 	}
 }
 
-// A link in the way of a Save is replaced, and what it points to stays.
+// Save replaces a symbolic link, and does not change its target.
 func TestSaveReplacesLinks(t *testing.T) {
 	d, token, path := saved(t)
 	victim := filepath.Join(t.TempDir(), "victim")
@@ -140,7 +141,7 @@ func TestSaveReplacesLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if data, err := os.ReadFile(victim); err != nil || string(data) != "precious" {
-		t.Errorf("the file behind the link is %q, %v", data, err)
+		t.Errorf("the target of the link is %q, %v", data, err)
 	}
 	if !mode(t, path).IsRegular() {
 		t.Error("the Token is still a link")
@@ -150,17 +151,18 @@ func TestSaveReplacesLinks(t *testing.T) {
 	}
 }
 
-// TestOthersFiles needs the right to give files away, which root has, where
-// there is another user; for everyone else the refused chown is the proof that
-// nobody can plant a file of ours.
+// TestOthersFiles checks that files and directories of another user are
+// refused. It needs chown, which only root may call. For any other user, the
+// refused chown shows that no user can create a file that belongs to another
+// one.
 func TestOthersFiles(t *testing.T) {
 	d, token, path := saved(t)
-	other := 65534 // nobody, who may be running this
+	other := 65534 // the user nobody, which may run this test
 	if other == os.Geteuid() {
 		other--
 	}
 	if err := os.Chown(path, other, other); err != nil {
-		// EINVAL: a user namespace in which there is nobody else.
+		// EINVAL: a user namespace without another user.
 		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EINVAL) {
 			t.Fatal(err)
 		}
@@ -182,7 +184,7 @@ func TestOthersFiles(t *testing.T) {
 	}
 }
 
-// A file that cannot be a Token is not read into memory.
+// Load does not read a file that is too large for a Token.
 func TestHugeFile(t *testing.T) {
 	d, token, path := saved(t)
 	if err := os.Truncate(path, 1<<30); err != nil {

@@ -1,6 +1,10 @@
 // Package session implements Cloud Storage's resumable upload protocol, one
 // HTTP exchange at a time. It also decides the next step after each reply.
 //
+// See https://cloud.google.com/storage/docs/resumable-uploads and
+// https://cloud.google.com/storage/docs/performing-resumable-uploads for the
+// protocol.
+//
 // Most programs should use package upload. Use this package to drive a session
 // step by step, or to save uploads in your own database (see [Store]).
 //
@@ -40,9 +44,7 @@
 //
 // # Errors
 //
-// Every failure is an [Error], which wraps one of the sentinel errors below and
-// the cause. Check it with [errors.Is].
-//
-// The protocol: https://cloud.google.com/storage/docs/resumable-uploads and
-// https://cloud.google.com/storage/docs/performing-resumable-uploads.
+// The error of an [Action] is an [Error], which wraps one of the sentinel
+// errors below and the cause. The errors of a Store wrap sentinel errors too.
+// Check them with [errors.Is].
 package session

@@ -10,13 +10,13 @@ import (
 	"gcsup/session"
 )
 
-// The decision table, asked about an upload of 1 MiB whose first half is
-// committed: no clock, no network.
+// This example calls Decide for an upload of 1 MiB whose first half is
+// committed. It needs no clock and no network.
 func ExampleDecide() {
 	state := session.State{Size: 1 << 20, Committed: 512 << 10, Sent: 512 << 10, Replayable: true}
 	for _, reply := range []session.Reply{
-		{Op: session.OpPut, Sent: 768 << 10, Status: 503, Committed: -1}, // how much of it was kept?
-		{Op: session.OpQuery, Status: 308, Committed: 768 << 10},         // all
+		{Op: session.OpPut, Sent: 768 << 10, Status: 503, Committed: -1}, // the committed offset is unknown
+		{Op: session.OpQuery, Status: 308, Committed: 768 << 10},         // all sent bytes are committed
 		{Op: session.OpFinalize, Sent: 1 << 20, Status: 403, Reason: "forbidden"},
 	} {
 		var action session.Action
@@ -36,8 +36,7 @@ func ExampleDecide() {
 	// finalize: 403: fail, and the object was not made; 786432 bytes are committed
 }
 
-// A store keeps what another process needs to go on with an upload. This one
-// has nothing yet.
+// This example locks and loads a saved upload. The store is still empty.
 func ExampleOpenDir() {
 	dir, err := os.MkdirTemp("", "sessions")
 	if err != nil {
@@ -54,7 +53,7 @@ func ExampleOpenDir() {
 	ctx := context.Background()
 	unlock, err := store.Lock(ctx, "backup-2026")
 	if err != nil {
-		log.Fatal(err) // session.ErrInUse: another process is at it
+		log.Fatal(err) // session.ErrInUse: another process holds the lock
 	}
 	defer unlock()
 

@@ -18,7 +18,7 @@ import (
 	"gcsup/session"
 )
 
-// TestRequests compares what goes over the wire, byte for byte.
+// TestRequests compares the bytes of each request.
 func TestRequests(t *testing.T) {
 	spec := session.Spec{Bucket: "bucket", Object: "object"}
 	zero, one := int64(0), int64(1)
@@ -113,7 +113,7 @@ User-Agent: Go-http-client/1.1
 	}
 }
 
-// TestInsertRequest: the boundary is drawn by lot.
+// TestInsertRequest compares the bytes of an Insert, whose boundary is random.
 func TestInsertRequest(t *testing.T) {
 	for _, data := range []string{"", "b", strings.Repeat("x", 3*q)} {
 		w := newWire(t, "HTTP/1.1 503 Service Unavailable\nContent-Length: 0\n\n")
@@ -149,8 +149,8 @@ Content-Type: multipart/related; boundary=%s
 	}
 }
 
-// A Put without bytes would be a request that finalizes, without a checksum: it
-// is not made.
+// A Put without bytes is not sent, because it would finalize the object without
+// a checksum.
 func TestPutOfNothing(t *testing.T) {
 	w := newWire(t, "HTTP/1.1 200 OK\nContent-Length: 0\n\n")
 	for _, total := range []int64{-1, 0, q} {
@@ -165,7 +165,7 @@ func TestPutOfNothing(t *testing.T) {
 	}
 }
 
-// A body that is shorter than its range is no success and no hang.
+// A Put whose body is shorter than its range fails and does not hang.
 func TestBodyTooShort(t *testing.T) {
 	w := newWire(t, "HTTP/1.1 200 OK\nContent-Length: 0\n\n")
 	r := w.client().Put(t.Context(), w.uri(), chunk.Range{From: q, To: 2 * q}, -1, strings.NewReader("short"))
@@ -174,10 +174,10 @@ func TestBodyTooShort(t *testing.T) {
 	}
 }
 
-// A server that answers before it has read the body: the reply counts, and the
-// body is free when Put returns, though net/http has not finished with it.
+// If a server replies before it has read the body, Put returns the reply, and
+// no longer reads the body, although net/http still tries to.
 func TestEarlyReply(t *testing.T) {
-	const length = 64 << 20 // more than the buffers between here and there
+	const length = 64 << 20 // more than the buffers between client and server
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +206,8 @@ func TestEarlyReply(t *testing.T) {
 	if r.Sent != read {
 		t.Errorf("Sent = %d, but %d bytes were read from the body", r.Sent, read)
 	}
-	// The race detector and this compare what is read from now on: nothing.
+	// The race detector and the following check show that the body is no longer
+	// read.
 	body.over = true
 	transport.CloseIdleConnections()
 	if again := body.n.Load(); again != read {
@@ -214,8 +215,8 @@ func TestEarlyReply(t *testing.T) {
 	}
 }
 
-// countingBody yields zeros. Its field over is written without a lock by the
-// test: a Read at the same time is a race that -race reports.
+// countingBody returns zeros. The test writes its field over without a lock, so
+// that -race reports a Read at the same time.
 type countingBody struct {
 	n    atomic.Int64
 	over bool
@@ -230,8 +231,8 @@ func (b *countingBody) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The context's cause is the error, so that the driver can tell a stall from a
-// user who has had enough.
+// The error is the cause of the context, so that the driver can distinguish a
+// stall from a cancellation by the user.
 func TestContextCause(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	w := newWireFunc(t, func(c net.Conn, _ string) {
@@ -244,8 +245,8 @@ func TestContextCause(t *testing.T) {
 	}
 }
 
-// A context that ends while the body of the reply comes in leaves what the
-// header said.
+// If the context ends while the body of the reply arrives, the Reply has the
+// status of the header.
 func TestStallInTheReply(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	w := newWireFunc(t, func(c net.Conn, _ string) {
@@ -259,8 +260,8 @@ func TestStallInTheReply(t *testing.T) {
 	}
 }
 
-// A redirect is an answer. It is not followed, least of all with the session's
-// data to another host.
+// A redirect is returned as a reply and not followed, so that no data is sent
+// to another host.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	elsewhere := newWire(t, "HTTP/1.1 200 OK\nContent-Length: 0\n\n")
 	for _, code := range []int{301, 302, 303, 307, 308} {
@@ -285,7 +286,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// The caller's client keeps its own policy and transport.
+// NewClient does not change the caller's http.Client.
 func TestCallersClientIsLeftAlone(t *testing.T) {
 	policy := func(*http.Request, []*http.Request) error { return nil }
 	hc := &http.Client{CheckRedirect: policy}
@@ -295,8 +296,8 @@ func TestCallersClientIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestClientTimeoutIsRefused checks that a Timeout is neither ignored, which
-// would break its promise, nor kept, which would end every long request.
+// TestClientTimeoutIsRefused checks that NewClient refuses a Timeout. It must
+// not ignore the Timeout, and with it every long request would end.
 func TestClientTimeoutIsRefused(t *testing.T) {
 	_, err := session.NewClient(&http.Client{Timeout: time.Minute}, "")
 	if err == nil || !strings.Contains(err.Error(), "Timeout of 1m0s") || !strings.Contains(err.Error(), "StallTimeout") {
@@ -327,7 +328,7 @@ func TestNewClient(t *testing.T) {
 		case c.want == "" && err == nil:
 			t.Errorf("NewClient(%q) is no error", c.endpoint)
 		case c.want == "" && !strings.Contains(err.Error(), "http"):
-			t.Errorf("NewClient(%q): %v: does not say what to do", c.endpoint, err)
+			t.Errorf("NewClient(%q): %v, want an error with the expected form", c.endpoint, err)
 		case c.want == "" && strings.Contains(err.Error(), "pa55"):
 			t.Errorf("NewClient(%q): %v: prints a password", c.endpoint, err)
 		case c.want != "" && (err != nil || client.Endpoint() != c.want):
@@ -336,10 +337,10 @@ func TestNewClient(t *testing.T) {
 	}
 }
 
-// TestLocation: where a new session may be.
+// TestLocation checks which Location a new session may have.
 func TestLocation(t *testing.T) {
 	const foreign, missing = "foreign", "missing"
-	for _, c := range []struct{ name, location, want string }{ // want: foreign, missing, or the path of the next request
+	for _, c := range []struct{ name, location, want string }{ // want is foreign, missing, or the path of the next request
 		{"absolute", "Location: http://HOST" + sessionPath + "\n", sessionPath},
 		{"no scheme", "Location: //HOST" + sessionPath + "\n", sessionPath},
 		{"path", "Location: " + sessionPath + "\n", sessionPath},
@@ -368,7 +369,7 @@ func TestLocation(t *testing.T) {
 			client := w.client()
 			r := client.Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, 5)
 			if r.Err != nil && (strings.Contains(r.Err.Error(), secret) || strings.Contains(r.Err.Error(), "word")) {
-				t.Errorf("%s: %v: tells a secret", c.name, r.Err)
+				t.Errorf("%s: %v: contains a secret", c.name, r.Err)
 			}
 			switch c.want {
 			case foreign:
@@ -393,7 +394,7 @@ func TestLocation(t *testing.T) {
 	}
 }
 
-// Default ports and the case of a host make no other host.
+// The default port and the case of a host do not make it another host.
 func TestLocationOfTheSameHost(t *testing.T) {
 	for _, c := range []struct{ endpoint, location string }{
 		{"https://storage.googleapis.com", "https://Storage.GoogleAPIs.com:443" + sessionPath},
@@ -410,7 +411,7 @@ func TestLocationOfTheSameHost(t *testing.T) {
 	}
 }
 
-// Several exchanges share a connection, the way a long upload makes thousands.
+// The exchanges of a long upload share a connection.
 func TestConnectionIsReused(t *testing.T) {
 	var connections atomic.Int32
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

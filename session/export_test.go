@@ -1,5 +1,5 @@
 package session
 
-// Destructive reports whether a reply would end its session, and must be
+// Destructive reports whether a reply would end its session, so that it must be
 // confirmed.
 func Destructive(r Reply) bool { return r.destructive() != 0 }

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// TestIDMutexIsPerID checks that holders of one ID exclude each other, those of
-// two IDs do not, and nothing is left behind.
+// TestIDMutexIsPerID checks that an ID has at most one holder, that two IDs are
+// independent, and that no mutex is left.
 func TestIDMutexIsPerID(t *testing.T) {
 	var m idMutex
 	unlock := m.lock("a")
-	m.lock("b")() // blocks if the two are one mutex
+	m.lock("b")() // blocks if both IDs have the same mutex
 	unlock()
 
 	var counts [3]int
@@ -19,7 +19,7 @@ func TestIDMutexIsPerID(t *testing.T) {
 	for i := range 300 {
 		wg.Go(func() {
 			defer m.lock(fmt.Sprint(i % 3))()
-			counts[i%3]++ // the race detector notices two holders
+			counts[i%3]++ // the race detector detects two holders
 		})
 	}
 	wg.Wait()

@@ -18,9 +18,9 @@ import (
 	"gcsup/session"
 )
 
-// The test binary is also the other process: with these variables set it locks
-// an upload, says so, and holds it until its standard input ends; or it takes
-// part in the stress.
+// The test binary is also the other process. If these variables are set, it
+// locks an upload, reports that, and holds the lock until its standard input
+// ends, or it runs the stress test.
 const lockDirEnv, stressEnv = "SESSION_TEST_LOCK_DIR", "SESSION_TEST_STRESS"
 
 func TestMain(m *testing.M) {
@@ -68,13 +68,13 @@ func holder(t *testing.T, dir string) (*exec.Cmd, io.Closer) {
 		_ = cmd.Wait()
 	})
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "locked\n" {
-		t.Fatalf("the other process says %q, %v", line, err)
+		t.Fatalf("the other process printed %q, %v", line, err)
 	}
 	return cmd, stdin
 }
 
-// TestLockOfAnotherProcess: the second one is told who has it, and gets it when
-// the first one ends, also by SIGKILL.
+// TestLockOfAnotherProcess checks that the error of Lock names the holder, and
+// that the lock is free when the holder ends, even by SIGKILL.
 func TestLockOfAnotherProcess(t *testing.T) {
 	for name, end := range map[string]func(*exec.Cmd, io.Closer) error{
 		"unlocked": func(_ *exec.Cmd, stdin io.Closer) error { return stdin.Close() },
@@ -108,7 +108,7 @@ func TestLockOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// Within one process a lock is a lock too.
+// A lock excludes other callers in the same process.
 func TestLockTwice(t *testing.T) {
 	d, token, _ := saved(t)
 	unlock, err := d.Lock(t.Context(), token.ID)
@@ -116,7 +116,7 @@ func TestLockTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := d.Lock(t.Context(), token.ID); !errors.Is(err, session.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
-		t.Errorf("second Lock: %v, want ErrInUse, and by whom", err)
+		t.Errorf("second Lock: %v, want ErrInUse and the holder", err)
 	}
 	unlock()
 	again, err := d.Lock(t.Context(), token.ID)
@@ -126,8 +126,8 @@ func TestLockTwice(t *testing.T) {
 	again()
 }
 
-// The lock file goes with the upload, and stays while there is something left
-// to lock.
+// Unlock removes the lock file if the upload has no Token, and keeps it
+// otherwise.
 func TestLockFile(t *testing.T) {
 	d, token, path := saved(t)
 	lock := token.ID + ".lock"
@@ -155,7 +155,8 @@ func TestLockFile(t *testing.T) {
 	}
 }
 
-// A second call of unlock does nothing: the name is another's lock by then.
+// A second call of unlock does nothing, because the name may be the lock of
+// another holder.
 func TestUnlockTwice(t *testing.T) {
 	d := openDir(t, newDir(t))
 	first, err := d.Lock(t.Context(), "id")
@@ -170,14 +171,14 @@ func TestUnlockTwice(t *testing.T) {
 	defer second()
 	first()
 	if unlock, err := d.Lock(t.Context(), "id"); !errors.Is(err, session.ErrInUse) {
-		t.Errorf("a second owner: %v, want ErrInUse", err)
+		t.Errorf("second Lock: %v, want ErrInUse", err)
 		if err == nil {
 			unlock()
 		}
 	}
 }
 
-// countdown is a context that is done when its Err was asked for n times.
+// countdown is a context that is done after n calls of Err.
 type countdown struct {
 	context.Context
 	n int
@@ -190,8 +191,8 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// TestLockEndsWithItsContext checks that a lock file that comes and goes does
-// not hold a program that was told to stop.
+// TestLockEndsWithItsContext checks that Lock returns when its context is done,
+// even if the lock file is created and removed all the time.
 func TestLockEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errStop)
@@ -202,8 +203,8 @@ func TestLockEndsWithItsContext(t *testing.T) {
 
 var errStop = errors.New("stop")
 
-// TestLockInAReplacedDirectory checks that Lock does not look without end for
-// the lock file of a directory that was removed.
+// TestLockInAReplacedDirectory checks that Lock fails if the directory was
+// removed, and does not retry indefinitely.
 func TestLockInAReplacedDirectory(t *testing.T) {
 	for name, replace := range map[string]func(dir string) error{
 		"removed":  os.RemoveAll,
@@ -214,7 +215,7 @@ func TestLockInAReplacedDirectory(t *testing.T) {
 		if err := replace(dir); err != nil {
 			t.Fatal(err)
 		}
-		// It ends the loop, should there be one.
+		// The context ends the loop if Lock retries.
 		_, err := d.Lock(&countdown{t.Context(), 1000}, "id")
 		if err == nil || errors.Is(err, context.Canceled) {
 			t.Errorf("%s: Lock: %v, want an error that does not wait for the context", name, err)
@@ -222,7 +223,7 @@ func TestLockInAReplacedDirectory(t *testing.T) {
 	}
 }
 
-// A lock outlives the Dir that it was taken from.
+// A lock stays after its Dir was closed.
 func TestLockAfterClose(t *testing.T) {
 	dir := newDir(t)
 	d, err := session.OpenDir(dir)
@@ -250,9 +251,9 @@ func TestLockAfterClose(t *testing.T) {
 
 const stressRounds = 150
 
-// stress locks, sometimes saves, deletes, and unlocks, so that the lock file
-// comes and goes all the time. While it has the lock it is alone: it makes a
-// directory that only one can make.
+// stress locks, sometimes saves, deletes, and unlocks in a loop, so that the
+// lock file is created and removed all the time. While it holds the lock, it
+// creates a directory, which fails if there is another holder.
 func stress(d *session.Dir, outside string) int {
 	token, err := session.Decode(seal(1, []byte(`{"id":"id","spec":{"bucket":"bucket","object":"object"},"created":"2026-11-21T00:00:00Z","session_uri":"x","source_path":"/"}`)))
 	if err != nil {
@@ -295,8 +296,8 @@ func stress(d *session.Dir, outside string) int {
 	return 0
 }
 
-// TestLockStress: two processes and two goroutines of this one fight for one
-// lock whose file is removed again and again.
+// TestLockStress checks that two other processes and two goroutines exclude
+// each other with a lock whose file is removed again and again.
 func TestLockStress(t *testing.T) {
 	base := t.TempDir()
 	dir := filepath.Join(base, "sessions")
@@ -320,7 +321,7 @@ func TestLockStress(t *testing.T) {
 	}
 	wg.Wait()
 	if failed.Load() {
-		t.Error("see above")
+		t.Error("stress failed; see the errors above")
 	}
 	unlock, err := d.Lock(t.Context(), "id")
 	if err != nil {

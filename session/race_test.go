@@ -2,6 +2,6 @@
 
 package session_test
 
-// raceDetector reports whether the tests run under the race detector, which makes
-// tests of one goroutine slow and finds nothing in them.
+// raceDetector reports whether the race detector is on. It makes tests with one
+// goroutine slow and cannot find a race in them.
 const raceDetector = true

@@ -16,7 +16,8 @@ import (
 	"gcsup/session"
 )
 
-// TestOpenReplies: both shapes of "go on", with every Range.
+// TestOpenReplies checks both forms of "Resume Incomplete" with every form of
+// Range.
 func TestOpenReplies(t *testing.T) {
 	const plain = "HTTP/1.1 308 Resume Incomplete\n%sContent-Length: 0\n\n"
 	const overridden = "HTTP/1.1 200 OK\nX-HTTP-Status-Code-Override: 308\n%sContent-Length: 0\n\n"
@@ -54,7 +55,7 @@ func TestOpenReplies(t *testing.T) {
 	}
 }
 
-// A body that should not be there hinders nobody.
+// An unexpected body is ignored.
 func TestOpenReplyWithBody(t *testing.T) {
 	w := newWire(t, "HTTP/1.1 308 Resume Incomplete\nRange: bytes=0-9\nContent-Length: 1000\n\ncut")
 	if r := w.client().Query(t.Context(), w.uri()); r.Status != 308 || r.Committed != 10 {
@@ -92,7 +93,7 @@ func TestHashesOfWhatIsHeld(t *testing.T) {
 	}
 }
 
-// TestFinishedReplies: what is an object and what is not.
+// TestFinishedReplies checks which replies describe an object.
 func TestFinishedReplies(t *testing.T) {
 	const resource = `{"kind":"storage#object","bucket":"bucket","name":"object","generation":"1700000000000001","metageneration":"1","size":"262145","crc32c":"AQIDBA==","contentType":"text/plain","metadata":{"k":"v"},"acl":[]}`
 	object := &session.Object{Bucket: "bucket", Name: "object", Generation: 1700000000000001, Metageneration: 1, Size: q + 1, CRC32C: 0x01020304, HasCRC32C: true, ContentType: "text/plain"}
@@ -147,7 +148,7 @@ func TestFinishedReplies(t *testing.T) {
 	}
 }
 
-// TestRefusals: errors come as JSON, text, HTML or nothing.
+// TestRefusals checks error bodies in JSON, text and HTML, and empty ones.
 func TestRefusals(t *testing.T) {
 	const gap = "Invalid request.  According to the Content-Range header, the upload offset is 524288 byte(s), which exceeds already uploaded size of 262144 byte(s)."
 	for _, c := range []struct {
@@ -188,8 +189,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The secret of the session does not come back in what the server echoes, nor
-// does a piece of it where a long text is cut.
+// A Reply does not have the secret of the session if the server echoes it, not
+// even a part of it at the end of a shortened text.
 func TestRefusalsThatEchoTheSession(t *testing.T) {
 	w := newWire(t, "HTTP/1.1 503 Busy\nContent-Length: 0\n\n")
 	echoes := map[string]string{
@@ -211,13 +212,13 @@ func TestRefusalsThatEchoTheSession(t *testing.T) {
 		_, a := session.Decide(session.State{Size: 5}, r)
 		for what, text := range map[string]string{"message": r.Message, "reason": r.Reason, "reply": fmt.Sprintf("%+v", r), "error": fmt.Sprintf("%v %+v", a.Err, *a.Err)} {
 			if strings.Contains(text, secret[:6]) {
-				t.Errorf("%s: the %s tells it: %s", name, what, text)
+				t.Errorf("%s: the %s contains the secret: %s", name, what, text)
 			}
 		}
 	}
 }
 
-// An id that has to be escaped in a URI is taken out in both forms.
+// An upload_id that is escaped in the URI is removed in both forms.
 func TestRefusalsThatEchoAnEscapedID(t *testing.T) {
 	const plain, escaped = "S3cret/Id+==", "S3cret%2FId%2B%3D%3D"
 	endpoint := session.DefaultEndpoint
@@ -236,7 +237,7 @@ func TestRefusalsThatEchoAnEscapedID(t *testing.T) {
 	}
 }
 
-// An error's body is read up to 64 KiB, however long it is.
+// At most 64 KiB of an error's body are read.
 func TestEndlessBody(t *testing.T) {
 	for _, c := range []struct {
 		status string
@@ -282,7 +283,7 @@ func TestRetryAfterHeader(t *testing.T) {
 		{"Retry-After: -7\n", 0, 0},
 		{"Retry-After: soon\n", 0, 0},
 		{"Retry-After: 99999999999999999999\n", time.Hour, math.MaxInt64},
-		{"Retry-After: " + time.Now().Add(time.Hour).UTC().Format(http.TimeFormat) + "\n", time.Minute, time.Hour}, // however slow this is
+		{"Retry-After: " + time.Now().Add(time.Hour).UTC().Format(http.TimeFormat) + "\n", time.Minute, time.Hour}, // even if the test is slow
 		{"Retry-After: " + time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat) + "\n", 0, 0},
 	} {
 		w := newWire(t, "HTTP/1.1 503 Busy\n"+c.header+"Content-Length: 0\n\n")
@@ -310,7 +311,7 @@ func TestCancelled(t *testing.T) {
 		}
 	}
 	if (session.Reply{Op: session.OpCancel}).Cancelled() {
-		t.Error("no reply means cancelled")
+		t.Error("Cancelled() without a reply = true, want false")
 	}
 }
 
@@ -325,8 +326,8 @@ func TestReplyCause(t *testing.T) {
 	}
 }
 
-// FuzzReply: no reply, however broken, gives anything but a bounded, printable
-// Reply that keeps the secret, and Decide takes it.
+// FuzzReply checks that any HTTP response gives a bounded, printable Reply
+// without the secret, and that Decide accepts it.
 func FuzzReply(f *testing.F) {
 	f.Add(308, "bytes=0-262143", "", "", "", "")
 	f.Add(200, "", "", "", "application/json", `{"size":"5"}`)
@@ -351,7 +352,7 @@ func FuzzReply(f *testing.F) {
 		})}, "")
 		r := client.Query(t.Context(), uri)
 		if r.Committed < -1 || r.Committed >= 0 && r.Status != 308 || r.RetryAfter < 0 {
-			t.Errorf("impossible numbers: %+v", r)
+			t.Errorf("numbers out of range: %+v", r)
 		}
 		if r.Committed > 0 && rng != fmt.Sprintf("bytes=0-%d", r.Committed-1) && !strings.Contains(rng, "-0") && strings.TrimSpace(rng) == rng {
 			t.Errorf("Range %q: %d", rng, r.Committed)

@@ -25,8 +25,8 @@ import (
 	"gcsup/session"
 )
 
-// tells reports whether a text has the secret in any form that someone could
-// use: as it is, escaped, in hexadecimal, or as numbers.
+// tells reports whether a text has the secret in a usable form: plain, escaped,
+// in hexadecimal, or as numbers.
 func tells(text string) bool {
 	lower := strings.ToLower(text)
 	for _, form := range []string{
@@ -40,18 +40,18 @@ func tells(text string) bool {
 	return false
 }
 
-// The test would be worth nothing if tells saw nothing.
+// The tests depend on tells, so that it is checked first.
 func TestTellsSeesTheSecret(t *testing.T) {
 	type naive struct{ uri string }
 	n := naive{"https://storage.googleapis.com" + sessionPath}
 	for _, text := range []string{fmt.Sprint(n), fmt.Sprintf("%#v", n), fmt.Sprintf("%x", n), fmt.Sprintf("%X", n), fmt.Sprintf("%q", n), fmt.Sprintf("% x", n.uri), fmt.Sprint([]byte(n.uri)), fmt.Sprintf("%#v", []byte(n.uri))} {
 		if !tells(text) {
-			t.Errorf("not seen in %s", text)
+			t.Errorf("tells(%s) = false, want true", text)
 		}
 	}
 }
 
-// holders are the ways in which a URI gets to a print without anyone's thinking.
+// holders returns values through which a URI can be printed by accident.
 func holders(uri session.URI) map[string]any {
 	type Public struct{ URI session.URI }
 	type private struct{ uri session.URI }
@@ -115,7 +115,7 @@ func TestSecretIsNotMarshalled(t *testing.T) {
 		err = gob.NewEncoder(&out).Encode(holder)
 		fmt.Fprintln(&out, err)
 		if tells(out.String()) {
-			t.Errorf("%s: marshalled: %s", name, out.String())
+			t.Errorf("%s: marshaled: %s", name, out.String())
 		}
 	}
 }
@@ -131,11 +131,12 @@ func TestURIString(t *testing.T) {
 		}
 	}
 	if !(session.URI{}).IsZero() || freshURI(t).IsZero() {
-		t.Error("IsZero is wrong")
+		t.Error("IsZero returned the wrong result")
 	}
 }
 
-// chain prints an error and all that it wraps, in every form.
+// chain returns the text of an error and of all errors that it wraps, in every
+// format.
 func chain(err error) string {
 	if err == nil {
 		return ""
@@ -152,16 +153,17 @@ func chain(err error) string {
 	return text
 }
 
-// TestFailedRequestsKeepTheSecret: net/http puts the URL into the text of every
-// error. None comes through, at any depth, and what kind of error it was does.
+// TestFailedRequestsKeepTheSecret checks that no error has the URL, which
+// net/http puts into the text of every error. It also checks that the kind of
+// the error is kept.
 func TestFailedRequestsKeepTheSecret(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer plain.Close()
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	defer secure.Close()
-	// The near end of a connection has a port that nobody listens on, and that
-	// nobody else can get.
+	// The client's end of a connection has a port without a listener, which no
+	// other process can get.
 	closed, err := net.Dial("tcp", plain.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +216,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 		{"a proxy that refuses", nil, transport(proxy(refusing.endpoint())), host, backoff.Transient},
 		{"a proxy that has no address", nil, transport(func(tr *http.Transport) {
 			proxy("http://proxy.invalid")(tr)
-			tr.DialContext = func(_ context.Context, network, address string) (net.Conn, error) { // as the resolver of a network would
+			tr.DialContext = func(_ context.Context, network, address string) (net.Conn, error) { // like the error of a resolver
 				return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}}
 			}
 		}), host, backoff.Transient},
@@ -259,7 +261,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 			}
 			for _, text := range []string{chain(r.Err), chain(a.Err), fmt.Sprintf("%+v %#v", r, r), r.Cause()} {
 				if tells(text) || strings.Contains(strings.ReplaceAll(text, "upload_id=[redacted]", ""), "upload_id") {
-					t.Errorf("%s: %s: tells: %s", c.name, name, text)
+					t.Errorf("%s: %s: contains the secret: %s", c.name, name, text)
 				}
 			}
 			if r.Retryable() != (c.verdict == backoff.Transient) {
@@ -272,7 +274,8 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 	}
 }
 
-// A session URI that no request can be made of does not get into the error.
+// A session URI that cannot be used for a request is not in the text of the
+// error.
 func TestBadURLKeepsTheSecret(t *testing.T) {
 	token, err := session.Decode(encoded(t, func(m map[string]any) { m["session_uri"] = "https://bad host\x7f/" + sessionPath }))
 	if err != nil {

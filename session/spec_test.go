@@ -45,7 +45,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestValidateNoClobber: alone it would keep nothing from being replaced.
+// TestValidateNoClobber checks that NoClobber requires an IfGenerationMatch of
+// 0.
 func TestValidateNoClobber(t *testing.T) {
 	for _, c := range []struct {
 		generation *int64
@@ -58,9 +59,9 @@ func TestValidateNoClobber(t *testing.T) {
 	}
 }
 
-// TestSpecEqual changes each field in turn, also those that are added one day.
-// TestSpecConflictNamesEveryField sets each field of what is wanted to another
-// value. A field that is not set is no conflict.
+// TestSpecConflictNamesEveryField changes each field of the wanted Spec in
+// turn, including fields that are added later. A field that is not set is not a
+// conflict.
 func TestSpecConflictNamesEveryField(t *testing.T) {
 	one, other := int64(1), int64(2)
 	was := session.Spec{Metadata: map[string]string{"k": "v"}, IfGenerationMatch: &one, IfMetagenerationMatch: &one}
@@ -85,12 +86,12 @@ func TestSpecConflictNamesEveryField(t *testing.T) {
 		case *bool:
 			*v = true
 		default:
-			t.Fatalf("teach this test about %T", v)
+			t.Fatalf("the test does not support fields of type %T", v)
 		}
 		expected := true
 		switch name {
 		case "Bucket", "Object", "NoClobber", "DefaultContentType":
-			expected = false // part of the ID, or no property of the object
+			expected = false // part of the ID, or not a property of the object
 		}
 		if got := was.Conflict(want); (got != "") != expected {
 			t.Errorf("another %s: Conflict = %q", name, got)
@@ -104,7 +105,7 @@ func TestUnmet(t *testing.T) {
 	for _, c := range []struct {
 		generation, metageneration *int64
 		object                     *session.Object
-		want                       string // part of the message; "" if it is met
+		want                       string // part of the message; "" if the precondition is met
 	}{
 		{nil, nil, nil, ""},
 		{nil, nil, there, ""},

@@ -15,7 +15,7 @@ import (
 	"gcsup/session"
 )
 
-// sample is a Token with every field set.
+// sample returns a Token with every field set.
 func sample(t testing.TB) *session.Token {
 	generation, metageneration := int64(0), int64(3)
 	return &session.Token{
@@ -34,7 +34,7 @@ func sample(t testing.TB) *session.Token {
 	}
 }
 
-// same compares what is in two Tokens, the secret too.
+// same reports whether two Tokens are equal, including the secret.
 func same(t testing.TB, a, b *session.Token) bool {
 	t.Helper()
 	x, err := session.Encode(a)
@@ -48,8 +48,8 @@ func same(t testing.TB, a, b *session.Token) bool {
 	return bytes.Equal(x, y)
 }
 
-// encoded is a saved Token, edited, with a digest that is right again: what
-// someone can plant who can write to the file.
+// encoded returns a saved Token after an edit, with a valid digest, as a writer
+// of the file could plant it.
 func encoded(t testing.TB, edit func(map[string]any)) []byte {
 	t.Helper()
 	data, err := session.Encode(sample(t))
@@ -105,7 +105,7 @@ func TestTokenRoundTrip(t *testing.T) {
 			continue
 		}
 		if !same(t, token, back) {
-			t.Errorf("%s: encoded otherwise the second time", name)
+			t.Errorf("%s: the second encoding differs", name)
 		}
 		if !back.Created.Equal(token.Created) || !reflect.DeepEqual(back.Spec, token.Spec) {
 			t.Errorf("%s: %+v, want %+v", name, back, token)
@@ -118,7 +118,7 @@ func TestTokenRoundTrip(t *testing.T) {
 	}
 }
 
-// Encode is the one place where the secret is written out.
+// The result of Encode has the secret.
 func TestEncodeHasTheSecret(t *testing.T) {
 	data, err := session.Encode(sample(t))
 	if err != nil || !strings.Contains(string(data), secret) || data[len(data)-1] != '\n' {
@@ -126,8 +126,8 @@ func TestEncodeHasTheSecret(t *testing.T) {
 	}
 }
 
-// TestDamagedTokens: each truncation and each flipped bit is noticed, or
-// changes nothing. It is never another Token.
+// TestDamagedTokens checks that Decode detects each truncation and each flipped
+// bit, or returns the same Token.
 func TestDamagedTokens(t *testing.T) {
 	token := sample(t)
 	data, err := session.Encode(token)
@@ -143,11 +143,12 @@ func TestDamagedTokens(t *testing.T) {
 		case err == nil:
 			t.Errorf("%s: another Token: %+v", what, got)
 		case errors.Is(err, session.ErrTokenVersion) && bytes.HasPrefix(damaged, []byte(`{"v":`)) && damaged[5] != '1':
-			// The version itself. No other damage looks like a newer program.
+			// The damage is in the version. No other damage looks like a newer
+			// program.
 		case !errors.Is(err, session.ErrDamaged):
 			t.Errorf("%s: %v, want ErrDamaged", what, err)
 		case tells(err.Error()):
-			t.Errorf("%s: %v: tells the secret", what, err)
+			t.Errorf("%s: %v: contains the secret", what, err)
 		}
 	}
 	for n := range len(data) {
@@ -169,11 +170,12 @@ func TestDamagedTokens(t *testing.T) {
 	}
 	t.Logf("%d bytes; %d of the damages changed nothing (white space, case of a key)", len(data), identical)
 	if identical > 20 {
-		t.Errorf("%d damages changed nothing: the digest does not see them", identical)
+		t.Errorf("%d damages changed nothing: the digest does not cover them", identical)
 	}
 }
 
-// TestPlantedTokens: what someone could write who knows the format.
+// TestPlantedTokens checks that Decode refuses invalid Tokens with a valid
+// digest.
 func TestPlantedTokens(t *testing.T) {
 	set := func(key string, value any) func(map[string]any) { return func(m map[string]any) { m[key] = value } }
 	drop := func(key string) func(map[string]any) { return func(m map[string]any) { delete(m, key) } }
@@ -231,13 +233,13 @@ func TestTokenVersions(t *testing.T) {
 		if _, err := session.Decode(seal(version, raw)); !errors.Is(err, want) {
 			t.Errorf("version %d: %v, want %v", version, err, want)
 		} else if err != nil && !strings.Contains(err.Error(), fmt.Sprintf("version %d", version)) {
-			t.Errorf("version %d: %v: does not say so", version, err)
+			t.Errorf("version %d: %v: the error does not name the version", version, err)
 		}
 	}
 }
 
-// TestFieldsOfANewerVersion checks that a newer program's Token is not called
-// damaged, wherever its new field is. One that is damaged as well is.
+// TestFieldsOfANewerVersion checks that a Token with an unknown field is not
+// reported as damaged, unless it is damaged too.
 func TestFieldsOfANewerVersion(t *testing.T) {
 	for name, edit := range map[string]func(map[string]any){
 		"in the token":  func(m map[string]any) { m["tomorrow"] = 1 },
@@ -259,8 +261,8 @@ func TestFieldsOfANewerVersion(t *testing.T) {
 	}
 }
 
-// TestEncodeRefusesWhatDecodeRefuses checks that a Token that could not be read
-// back is refused when it is saved, not when it is needed.
+// TestEncodeRefusesWhatDecodeRefuses checks that Encode returns an error for a
+// Token that Decode would refuse.
 func TestEncodeRefusesWhatDecodeRefuses(t *testing.T) {
 	for name, edit := range map[string]func(*session.Token){
 		"no id":                 func(t *session.Token) { t.ID = "" },
@@ -280,8 +282,8 @@ func TestEncodeRefusesWhatDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestTokenIsNotMarshalled checks that json.Marshal of a Token is an error. Its
-// text would have the secret, or could not be resumed.
+// TestTokenIsNotMarshalled checks that json.Marshal of a Token returns an
+// error.
 func TestTokenIsNotMarshalled(t *testing.T) {
 	token := sample(t)
 	for _, v := range []any{token, *token, []any{token}, struct{ T session.Token }{*token}} {
@@ -307,8 +309,8 @@ func TestExpires(t *testing.T) {
 	}
 }
 
-// TestAdopt: a session from a store is used at the configured endpoint, in the
-// configured bucket, or not at all.
+// TestAdopt checks that Adopt accepts only a session URI of the configured
+// endpoint and bucket.
 func TestAdopt(t *testing.T) {
 	const g = "https://storage.googleapis.com"
 	const rest = "/o?uploadType=resumable&upload_id=" + secret
@@ -354,13 +356,13 @@ func TestAdopt(t *testing.T) {
 			t.Errorf("%s at %s: %v, want ok = %v", c.uri, c.endpoint, err, c.ok)
 		}
 		if err != nil && tells(err.Error()) {
-			t.Errorf("%s: %v: tells the secret", c.uri, err)
+			t.Errorf("%s: %v: contains the secret", c.uri, err)
 		}
 	}
 }
 
-// What is fuzzed is the file, and what is inside: behind the digest, which no
-// fuzzer guesses.
+// The fuzzer changes the file, and also the Token inside, whose digest is
+// recomputed because a fuzzer cannot guess it.
 func FuzzDecode(f *testing.F) {
 	token := sample(f)
 	data, err := session.Encode(token)

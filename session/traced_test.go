@@ -14,7 +14,7 @@ import (
 	"gcsup/session"
 )
 
-// recorder is a tracing transport that records all that it can see.
+// recorder is a tracing transport that records everything that it sees.
 type recorder struct {
 	next http.RoundTripper
 	mu   sync.Mutex
@@ -34,8 +34,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// exchanges makes each exchange of a session once, at a server that answers as
-// the service does.
+// exchanges makes each exchange of a session once.
 func exchanges(t *testing.T, transport http.RoundTripper, w *wire) map[string]session.Reply {
 	t.Helper()
 	c := newClient(t, &http.Client{Transport: transport}, w.endpoint())
@@ -49,7 +48,8 @@ func exchanges(t *testing.T, transport http.RoundTripper, w *wire) map[string]se
 	}
 }
 
-// newTracedWire answers every request with a session and its secret headers.
+// newTracedWire returns a wire that replies to every request with a session and
+// its secret headers.
 func newTracedWire(t *testing.T) *wire {
 	return newWire(t, "HTTP/1.1 200 OK\nLocation: "+sessionPath+"\nX-GUploader-UploadID: "+secret+"\nContent-Length: 0\n\n")
 }
@@ -87,8 +87,9 @@ func TestTracedTransportSeesNoSecret(t *testing.T) {
 	}
 }
 
-// TestTracedErrorsKeepTheSecret checks that an error that quotes the URL passes
-// the tracing transport without the secret, and is still what it was.
+// TestTracedErrorsKeepTheSecret checks that the tracing transport does not see
+// the secret in an error that quotes the URL, and that errors.Is still works on
+// the error.
 func TestTracedErrorsKeepTheSecret(t *testing.T) {
 	tracing := &recorder{}
 	transport := session.Traced(func(next http.RoundTripper) http.RoundTripper {
@@ -108,8 +109,8 @@ func TestTracedErrorsKeepTheSecret(t *testing.T) {
 	}
 }
 
-// TestTracedWithoutItsContext checks that a request whose session was lost on the
-// way is not sent: the service would answer that there is no such session.
+// TestTracedWithoutItsContext checks that a request is not sent if the tracing
+// transport dropped its context.
 func TestTracedWithoutItsContext(t *testing.T) {
 	w := newTracedWire(t)
 	transport := session.Traced(func(next http.RoundTripper) http.RoundTripper {

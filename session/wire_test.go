@@ -12,14 +12,14 @@ import (
 	"gcsup/session"
 )
 
-// secret is the part of the session URI that nobody may see.
+// secret is the secret part of the session URI.
 const secret = "ABPtcPqS3cretUpl0adId_-x7"
 
-// sessionPath is the session URI of the tests, without scheme and host.
+// sessionPath is the session URI of the tests without scheme and host.
 const sessionPath = "/upload/storage/v1/b/bucket/o?uploadType=resumable&name=object&upload_id=" + secret
 
-// wire is a server that is nothing but bytes: what came in, as it came in, and
-// what goes out.
+// wire is a server that records the bytes of each request and sends given bytes
+// as replies.
 type wire struct {
 	t        *testing.T
 	listener net.Listener
@@ -29,23 +29,21 @@ type wire struct {
 	requests []string
 }
 
-// newWire answers the n-th request with the n-th reply, and each further one
-// with the last. A reply is sent as it is; the connection is closed after it,
-// unless it says Content-Length: 0 (which is all a client needs to know).
+// newWire returns a wire that sends the n-th reply to the n-th request, and the
+// last reply to all later ones. It adds Connection: close to each reply,
+// because it closes the connection after the reply.
 func newWire(t *testing.T, replies ...string) *wire {
 	t.Helper()
 	n := 0
 	return newWireFunc(t, func(c net.Conn, _ string) {
-		// Said out loud, so that the client does not take the connection for one
-		// that it can use again.
 		reply := strings.Replace(replies[min(n, len(replies)-1)], "\n", "\nConnection: close\n", 1)
 		n++
 		_, _ = io.WriteString(c, strings.ReplaceAll(reply, "\n", "\r\n"))
 	})
 }
 
-// newWireFunc hands each connection, and the request that was read from it, to
-// a function, one at a time.
+// newWireFunc returns a wire that calls a function with each connection and the
+// request that was read from it, one at a time.
 func newWireFunc(t *testing.T, answer func(c net.Conn, request string)) *wire {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,8 +72,7 @@ func newWireFunc(t *testing.T, answer func(c net.Conn, request string)) *wire {
 	return w
 }
 
-// readRequest reads a request up to the end of its body, as its Content-Length
-// says.
+// readRequest reads a request and its body of Content-Length bytes.
 func readRequest(c net.Conn) string {
 	var b strings.Builder
 	r := bufio.NewReaderSize(c, 1)
@@ -101,8 +98,7 @@ func readRequest(c net.Conn) string {
 
 func (w *wire) endpoint() string { return "http://" + w.listener.Addr().String() }
 
-// got is the requests that came, with the host as HOST and without carriage
-// returns.
+// got returns the requests, with the host as HOST and without carriage returns.
 func (w *wire) got() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,7 +110,8 @@ func (w *wire) got() []string {
 	return out
 }
 
-// client is a Client of the wire, whose connections end with the test.
+// client returns a Client of the wire, whose connections are closed at the end
+// of the test.
 func (w *wire) client() *session.Client {
 	w.t.Helper()
 	transport := &http.Transport{DisableCompression: true}
@@ -122,7 +119,7 @@ func (w *wire) client() *session.Client {
 	return newClient(w.t, &http.Client{Transport: transport}, w.endpoint())
 }
 
-// uri is a session at the wire's address.
+// uri returns a session URI at the wire's address.
 func (w *wire) uri() session.URI { return uriAt(w.t, w.endpoint()) }
 
 func newClient(t testing.TB, hc *http.Client, endpoint string) *session.Client {
@@ -134,12 +131,12 @@ func newClient(t testing.TB, hc *http.Client, endpoint string) *session.Client {
 	return c
 }
 
-// roundTrip is a transport made of a function.
+// roundTrip is a function that implements http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// response is an HTTP response made by hand.
+// response returns an HTTP response with the given parts.
 func response(status int, header http.Header, body string) *http.Response {
 	return &http.Response{
 		StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -147,7 +144,7 @@ func response(status int, header http.Header, body string) *http.Response {
 	}
 }
 
-// uriAt is a session at an endpoint, as a Start there would give it.
+// uriAt returns a session URI at an endpoint, as Start would return it.
 func uriAt(t testing.TB, endpoint string) session.URI {
 	t.Helper()
 	c := newClient(t, &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
