@@ -5,8 +5,8 @@
 //
 // # Files
 //
-// Call [Open], and [Source.Body] for each request. For content in memory, call
-// [FromReaderAt] instead of Open.
+// Call [Open], or [FromReaderAt] for content in memory. Then call [Source.Body]
+// for each request:
 //
 //	src, err := chunk.Open("disk.img")
 //	sum := chunk.NewRunning(chunk.Checkpoint{})
