@@ -1,3 +1,3 @@
-// Package layers has no code. Its test holds the import arrows between the
-// packages of this module, and what each may link.
+// Package layers has only tests. They check which packages each package of this
+// module may import and link.
 package layers

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// allowed says which packages outside the standard library each of ours may
-// link, directly or not: exact paths, or a module with "/...". A package that
-// is not listed fails the test, so a new one gets its place here.
+// allowed lists the packages outside the standard library that each package may
+// link, directly or indirectly. An entry is an exact path, or a module with
+// "/...". The test fails for a package that is not listed.
 var allowed = map[string][]string{
 	"gcsup/backoff":                  {},
 	"gcsup/chunk":                    {},
@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/compat/official": {"cloud.google.com/...", "github.com/...", "go.opentelemetry.io/...", "golang.org/...", "google.golang.org/...", "cel.dev/..."},
 }
 
-// Only these may import packages that are above the libraries.
+// Only these packages may import packages above the libraries.
 var tops = []string{"gcsup/upload/gcs", "gcsup/cmd/gcsup", "gcsup/internal/compat/live"}
 
 func TestImportArrows(t *testing.T) {
@@ -38,7 +38,7 @@ func TestImportArrows(t *testing.T) {
 	for _, pkg := range strings.Fields(string(out)) {
 		rules, known := allowed[pkg]
 		if !known {
-			t.Errorf("%s is not in the table: say what it may link", pkg)
+			t.Errorf("%s is not in the table: add the packages that it may link", pkg)
 			continue
 		}
 		for _, dep := range dependencies(t, pkg) {
@@ -46,14 +46,14 @@ func TestImportArrows(t *testing.T) {
 				t.Errorf("%s links %s", pkg, dep)
 			}
 			if slices.Contains(tops, dep) && !slices.Contains(tops, pkg) {
-				t.Errorf("%s links %s, which is above it", pkg, dep)
+				t.Errorf("%s links %s, which is in a higher layer", pkg, dep)
 			}
 		}
 	}
 }
 
-// TestNoSDK holds the promise to programs that embed the library: upload and
-// session bring no Google SDK.
+// TestNoSDK checks that upload and session, which other programs import, do not
+// link a Google SDK.
 func TestNoSDK(t *testing.T) {
 	for _, dep := range dependencies(t, "gcsup/upload", "gcsup/session") {
 		if strings.HasPrefix(dep, "cloud.google.com/") || strings.HasPrefix(dep, "google.golang.org/") {
@@ -62,8 +62,8 @@ func TestNoSDK(t *testing.T) {
 	}
 }
 
-// dependencies lists all packages outside the standard library that the
-// packages link, on each platform that is built for.
+// dependencies returns all packages outside the standard library that the
+// packages link, on each supported platform.
 func dependencies(t *testing.T, pkgs ...string) []string {
 	t.Helper()
 	seen := map[string]bool{}
