@@ -1,22 +1,23 @@
-// Package herd simulates many clients that retry against one server, to show
-// what a retry policy does to a service that was down. Time is virtual, and the
-// policies are those of package backoff: the simulation calls their Delay. The
-// gate is a model of the one there, with which a test compares it.
+// Package herd simulates many clients that retry requests to one server. It
+// shows the effect of a retry policy on a service that was down. Time is
+// virtual. The policies are those of package backoff: the simulation calls
+// their Delay. The gate is a model of backoff.Gate, and a test compares the
+// two.
 //
-// [Lookup] gives a scenario, [Run] plays it once per policy, and [WriteTable],
-// [WriteJSON] and [WriteSVG] show what came out. The same scenario, policies
-// and seed give the same bytes.
+// [Lookup] returns a scenario. [Run] simulates it once per policy.
+// [WriteTable], [WriteJSON] and [WriteSVG] write the results. The same
+// scenario, policies and seed give the same bytes.
 //
 // # The model
 //
-// A request takes no time. The server serves Capacity requests per second; it
-// has a queue for what it serves in a tenth of a second, and refuses a request
-// that finds the queue full. While it is down it refuses all. A client that was
-// refused waits as its policy says and asks again, until it is served; only the
-// policy bidmanager gives up, after its five retries. A client that waits at a
-// gate does not give up.
+// A request takes no time. The server serves Capacity requests per second. It
+// has a queue for the requests that it serves in a tenth of a second, and
+// refuses a request if the queue is full. While it is down, it refuses every
+// request. A client that was refused waits as its policy requires and retries,
+// until it is served. Only the policy bidmanager stops, after five retries. A
+// client that waits at a gate does not stop.
 //
-// Events are processed one by one, in the order of time. Clients that fail
-// together and whose policy has no jitter stay together for ever: they are
-// interchangeable, and are simulated as one event with a count.
+// Events are processed one by one, in order of time. If a policy has no jitter,
+// clients that fail at the same time always retry at the same time. They are
+// simulated as one event with a count.
 package herd

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// gate is the model of a backoff.Gate, for clients that are simulated without
-// goroutines. TestGateModel compares it with the original, whose comments give
-// the reasons.
+// gate is a model of backoff.Gate for clients that are simulated without
+// goroutines. TestGateModel compares it with backoff.Gate, which documents the
+// reasons.
 type gate struct {
-	row      int    // refusals since the last request that was served
-	first    uint32 // number of the client of the first of them, from 1; 0: none
+	row      int    // refusals since the last served request
+	first    uint32 // number of the client of the first of these refusals, from 1; 0 if there is none
 	several  bool   // another client was refused too
-	failing  int    // clients refused, and neither served nor gone since
-	limit    int    // retries that may be under way; 0: the gate is open
+	failing  int    // clients that were refused and have not been served or left since
+	limit    int    // retries that may be under way; 0 if the gate is open
 	underWay int
-	probes   int   // retries refused since the last request that was served
-	next     int64 // ns; when a retry is let through at the latest
-	tick     int64 // ns; when the event that opens it at next is due, 0: none is queued
+	probes   int   // refused retries since the last served request
+	next     int64 // ns; when a retry is admitted at the latest
+	tick     int64 // ns; time of the queued event that admits a client at next; 0 if there is none
 	waiting  []event
 }
 
@@ -27,7 +27,7 @@ const (
 	defaultMaximum = 32 * time.Second
 )
 
-// gateOf returns the gate of e's client, or nil.
+// gateOf returns the gate of e's client, or nil if it has none.
 func (r *run) gateOf(e event) *gate {
 	if r.gates == nil {
 		return nil
@@ -35,8 +35,9 @@ func (r *run) gateOf(e event) *gate {
 	return &r.gates[int(e.client)/r.scenario.group]
 }
 
-// refused notes that the request of e was, and returns e, whose retry is no
-// longer under way. pace returns the wait before the retry after so many others.
+// refused records that the request of e was refused. It returns e with its
+// retry no longer under way. pace returns the wait of the policy before the
+// n-th probe.
 func (g *gate) refused(e event, pace func(probes int) time.Duration) event {
 	if e.tries == 1 {
 		g.failing++
@@ -61,7 +62,7 @@ func (g *gate) refused(e event, pace func(probes int) time.Duration) event {
 	return g.release(e)
 }
 
-// served notes that the request of e was.
+// served records that the request of e was served.
 func (g *gate) served(e event) event {
 	g.row, g.first, g.several, g.probes = 0, 0, false, 0
 	if e.tries > 0 {
@@ -75,7 +76,7 @@ func (g *gate) served(e event) event {
 	return g.release(e)
 }
 
-// left notes that the client of e, which was refused, gives up.
+// left records that the client of e stops after a refusal.
 func (g *gate) left(e event) {
 	if g.failing--; g.failing == 0 {
 		g.row, g.first, g.several, g.probes, g.limit = 0, 0, false, 0, 0
@@ -93,7 +94,7 @@ func (g *gate) release(e event) event {
 	return e
 }
 
-// admit lets through as many retries as may be made now.
+// admit admits all retries that may be made now.
 func (r *run) admit(g *gate, now int64) {
 	for len(g.waiting) > 0 {
 		free := g.limit == 0 || g.limit > 1 && g.underWay < g.limit

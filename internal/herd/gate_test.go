@@ -11,11 +11,11 @@ import (
 	"gcsup/backoff"
 )
 
-// TestGateModel runs clients at the real gate, and compares when they made their
-// requests with the model.
+// TestGateModel compares the times of the requests of clients at a backoff.Gate
+// with those in the model.
 func TestGateModel(t *testing.T) {
 	for _, name := range []string{"exponential", "none"} {
-		policy, err := backoff.Named(name) // no jitter: both take the same waits
+		policy, err := backoff.Named(name) // no jitter, so that the waits are equal
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,8 +26,8 @@ func TestGateModel(t *testing.T) {
 				{Outage: 5 * time.Minute},
 				{Outage: 20 * time.Second, start: 5 * time.Second},
 			} {
-				// Without refusals after the outage, the order of what happens at
-				// the same time does not matter.
+				// Without refusals after the outage, the order of events at the
+				// same time does not matter.
 				s.Clients, s.group, s.Capacity, s.parts, s.pause, s.spread = 32, 32, 1000, 3, 2*time.Second, 20*time.Second
 				r := newRun(s, name, policy, seed)
 				r.gates = make([]gate, 1)
@@ -36,14 +36,15 @@ func TestGateModel(t *testing.T) {
 				}
 				want := realGate(t, s, policy, seed)
 				if !slices.Equal(r.result.Load, want) {
-					t.Fatalf("%s, seed %d, %+v: the model has\n%v, the gate\n%v", name, seed, s, r.result.Load, want)
+					t.Fatalf("%s, seed %d, %+v: load of the model\n%v\nwant that of the gate\n%v", name, seed, s, r.result.Load, want)
 				}
 			}
 		}
 	}
 }
 
-// realGate plays a scenario with goroutines and returns the load by second.
+// realGate runs a scenario with goroutines and a backoff.Gate, and returns the
+// load in each second.
 func realGate(t *testing.T, s Scenario, policy backoff.Policy, seed uint64) (load []Second) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

@@ -45,8 +45,8 @@ func run(t testing.TB, s herd.Scenario, policies ...string) map[string]herd.Resu
 }
 
 // TestOracle compares the simulation of policies without jitter with the
-// simplest program that could do it: go through time in milliseconds and look
-// at every client when one is due.
+// simplest program: it steps through time in milliseconds, and checks every
+// client if one is due.
 func TestOracle(t *testing.T) {
 	for _, name := range []string{"none", "exponential"} {
 		for _, s := range []herd.Scenario{
@@ -76,7 +76,7 @@ func TestOracle(t *testing.T) {
 					credit = queue
 				}
 				if now < next {
-					continue // nobody is due
+					continue // no client is due
 				}
 				next = math.MaxInt64
 				for i := range due {
@@ -109,10 +109,10 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// TestResults checks what holds for every policy and scenario.
+// TestResults checks the invariants of every policy and scenario.
 func TestResults(t *testing.T) {
 	for _, s := range herd.Scenarios() {
-		s.Clients /= 20 // quick; the relations are the same
+		s.Clients /= 20 // faster, with the same relations
 		s.Capacity = max(s.Capacity/20, 1)
 		results, err := herd.Run(t.Context(), s, backoff.Names(), 1)
 		if err != nil {
@@ -139,7 +139,7 @@ func TestResults(t *testing.T) {
 				}
 			}
 			if requests != r.Requests || requests-served != r.Wasted {
-				t.Errorf("%s, %s: %d requests, %d wasted, the load says %d, %d", s.Name, r.Policy, r.Requests, r.Wasted, requests, requests-served)
+				t.Errorf("%s, %s: %d requests, %d wasted, the load has %d, %d", s.Name, r.Policy, r.Requests, r.Wasted, requests, requests-served)
 			}
 			if r.Failed == 0 && served != int64(s.Clients)*parts {
 				t.Errorf("%s, %s: %d requests served, want %d", s.Name, r.Policy, served, int64(s.Clients)*parts)
@@ -154,7 +154,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestHerd states what the default scenario is there to show.
+// TestHerd checks what the default scenario shows.
 func TestHerd(t *testing.T) {
 	s := scenario(t, "herd")
 	r := run(t, s, backoff.Names()...)
@@ -173,7 +173,7 @@ func TestHerd(t *testing.T) {
 		t.Errorf("none wastes %d requests, full %d: want ten times as many", got, r["full"].Wasted)
 	}
 	if got := r["bidmanager"]; got.Failed != s.Clients || got.Requests != int64(6*s.Clients) {
-		t.Errorf("bidmanager: %d gave up after %d requests, want all %d after 6 each", got.Failed, got.Requests, s.Clients)
+		t.Errorf("bidmanager: %d clients stopped after %d requests, want all %d after 6 each", got.Failed, got.Requests, s.Clients)
 	}
 }
 
@@ -192,17 +192,17 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestUploads: progress restores the tries, so that uploads survive an outage
-// that their tries last for, wherever it comes.
+// TestUploads checks that progress restores the tries, so that uploads survive
+// an outage at any time if it is shorter than their tries.
 func TestUploads(t *testing.T) {
 	s := scenario(t, "uploads")
 	s.Outage = 10 * time.Second
 	if got := run(t, s, "bidmanager")["bidmanager"]; got.Failed != 0 || got.All < 40*time.Second {
 		t.Errorf("outage of 10 s: %d of %d failed, all after %v", got.Failed, s.Clients, got.All)
 	}
-	// The server is short of capacity all the time: every upload is refused
-	// now and then, more than five times in all. If progress restored
-	// nothing, nearly half of the uploads would give up, 93.
+	// The server always has too little capacity. Every upload is refused more
+	// than five times in total. If progress did not restore the tries, 93
+	// uploads, nearly half, would stop.
 	busy := s
 	busy.Outage, busy.Capacity = 0, 60
 	if got := run(t, busy, "bidmanager")["bidmanager"]; got.Failed > 75 || got.Wasted < int64(6*s.Clients) {
@@ -210,18 +210,18 @@ func TestUploads(t *testing.T) {
 	}
 	s.Outage = time.Minute
 	if got := run(t, s, "bidmanager")["bidmanager"]; got.Failed != s.Clients {
-		t.Errorf("outage of a minute: %d of %d failed, want all: five tries last half as long", got.Failed, s.Clients)
+		t.Errorf("outage of a minute: %d of %d failed, want all, because five tries last half as long", got.Failed, s.Clients)
 	}
 }
 
-// TestCollapse: refusals that cost more than the capacity keep the server down,
-// and the run ends all the same.
+// TestCollapse checks that a run ends even if refusals cost more than the
+// capacity and keep the server down.
 func TestCollapse(t *testing.T) {
 	s := scenario(t, "overload")
 	s.Clients, s.Capacity = s.Clients/50, s.Capacity/50
 	r := run(t, s, "none", "cloudstorage")
 	if got := r["none"]; got.Failed == 0 || got.P50 != -1 {
-		t.Errorf("none: %d failed, half served after %v, want a server that does not come back", got.Failed, got.P50)
+		t.Errorf("none: %d failed, half served after %v, want a server that stays down", got.Failed, got.P50)
 	}
 	if got := r["cloudstorage"]; got.Failed != 0 {
 		t.Errorf("cloudstorage: %d failed, want 0", got.Failed)
@@ -248,10 +248,10 @@ func TestSameSeedSameBytes(t *testing.T) {
 	}
 	first := output(1)
 	if output(1) != first {
-		t.Error("the same seed gives different bytes")
+		t.Error("two runs with the same seed differ")
 	}
 	if output(2) == first {
-		t.Error("another seed gives the same bytes")
+		t.Error("two runs with different seeds are equal")
 	}
 }
 
@@ -287,7 +287,7 @@ func TestRunRefuses(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := herd.Run(ctx, s, []string{"full"}, 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("Run with a cancelled context = %v", err)
+		t.Errorf("Run with a canceled context = %v", err)
 	}
 }
 
@@ -334,7 +334,7 @@ func TestWriteSVG(t *testing.T) {
 				t.Errorf("%s: %d panels for %d results", s.Name, panels, len(results))
 			}
 			if strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "Inf") || b.Len() > 1<<20 {
-				t.Errorf("%s: bad or huge SVG of %d bytes", s.Name, b.Len())
+				t.Errorf("%s: malformed or too large SVG of %d bytes", s.Name, b.Len())
 			}
 			for d := xml.NewDecoder(&b); ; {
 				if _, err := d.Token(); err == io.EOF {
@@ -347,8 +347,8 @@ func TestWriteSVG(t *testing.T) {
 	}
 }
 
-// TestCharts keeps the charts of docs/backoff.md what the simulation draws.
-// go test ./internal/herd -run Charts -update writes them anew.
+// TestCharts compares the charts of docs/backoff.md with the simulation. To
+// update them, run go test ./internal/herd -run Charts -update.
 func TestCharts(t *testing.T) {
 	for _, chart := range []struct {
 		file, scenario string
@@ -407,7 +407,7 @@ func TestWriteTable(t *testing.T) {
 	}
 }
 
-// BenchmarkMillion is the size that the simulation is meant for.
+// BenchmarkMillion measures a simulation of a million clients.
 func BenchmarkMillion(b *testing.B) {
 	for _, policy := range []string{"exponential", "cloudstorage", "full", "decorrelated"} {
 		b.Run(policy, func(b *testing.B) {

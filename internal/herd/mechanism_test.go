@@ -12,8 +12,8 @@ import (
 	"gcsup/backoff"
 )
 
-// eventHeap is the textbook queue of events: what the wheel is checked against
-// and compared with.
+// eventHeap is a heap of events, with which the tests and a benchmark compare
+// the wheel.
 type eventHeap []event
 
 func (h eventHeap) Len() int           { return len(h) }
@@ -57,8 +57,8 @@ func TestWheelOrder(t *testing.T) {
 	}
 }
 
-// TestWheelSameTime: what is due at the same time comes out in the order in
-// which it went in, also what is pushed while that time is processed.
+// TestWheelSameTime checks that events of the same time are popped in the order
+// of their push, even if they are pushed while that time is processed.
 func TestWheelSameTime(t *testing.T) {
 	for _, at := range []int64{5, 5 << slotWidth} {
 		var w wheel
@@ -92,7 +92,8 @@ func TestServer(t *testing.T) {
 		{"gate", Scenario{Capacity: 10, gate: true}, []step{{0, 100, 1}, {99 * ms, 100, 0}, {100 * ms, 100, 1}, {s, 100, 1}}},
 		{"outage", Scenario{Capacity: 100, Outage: time.Second}, []step{{0, 5, 0}, {s - 1, 5, 0}, {s, 50, 10}, {s, 1, 0}}},
 		{"outage later", Scenario{Capacity: 100, Outage: time.Second, start: time.Second}, []step{{0, 50, 10}, {s - 1, 1, 1}, {s, 1, 0}, {2 * s, 50, 10}}},
-		// Capacity grows to 100/s in 10 s: after t seconds 5 t^2 have come.
+		// Capacity grows to 100/s in 10 s. After t seconds the credit is 5 t^2
+		// requests.
 		{"ramp", Scenario{Capacity: 100, Outage: time.Second, ramp: 10 * time.Second},
 			[]step{{s, 1, 0}, {s + 447*ms, 1, 0}, {s + 448*ms, 1, 1}, {2 * s, 99, 4}, {3 * s, 99, 10}, {3*s + 100*ms, 99, 2}, {11 * s, 99, 10}, {11*s + 50*ms, 99, 5}}},
 		{"refusing costs a half", Scenario{Capacity: 100, refusal: 500}, []step{{0, 12, 10}, {100 * ms, 0, 0}, {100 * ms, 12, 10}, {150 * ms, 5, 5}, {200 * ms, 1, 1}, {200 * ms, 0, 0}}},
@@ -112,7 +113,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// queue is what the benchmark compares.
+// queue is the interface of the queues that the benchmark compares.
 type queue interface {
 	push(event)
 	pop() (event, bool)
@@ -123,8 +124,8 @@ type heapQueue struct{ h eventHeap }
 func (q *heapQueue) push(e event)       { heap.Push(&q.h, e) }
 func (q *heapQueue) pop() (event, bool) { return heap.Pop(&q.h).(event), true }
 
-// BenchmarkQueue measures one pop and one push among a million events, in the
-// wheel and in a heap. The last line reports the ratio.
+// BenchmarkQueue measures one pop and one push in a queue of a million events,
+// for the wheel and for a heap. The last line reports the ratio.
 func BenchmarkQueue(b *testing.B) {
 	cost := map[string]float64{}
 	for _, bench := range []struct {
@@ -166,8 +167,7 @@ func BenchmarkQueue(b *testing.B) {
 	}
 }
 
-// TestCutOff: a run that makes too many requests says so, instead of passing
-// for one in which nobody was served any more.
+// TestCutOff checks that the result of a run with too many requests has CutOff.
 func TestCutOff(t *testing.T) {
 	s, err := Lookup("herd")
 	if err != nil {

@@ -11,36 +11,36 @@ import (
 	"gcsup/backoff"
 )
 
-// A run ends when all clients have been served or have given up, and else
-// here: under some policies that is never.
+// A run ends when every client has been served or has stopped. With some
+// policies this never happens, so that these limits end the run.
 const (
 	maxTime   = 24 * time.Hour
-	maxIdle   = time.Hour // the server is up, and serves nobody
+	maxIdle   = time.Hour // longest time without a served request while the server is up
 	maxEvents = 200_000_000
 )
 
-// A Result is what one policy did.
+// A Result is the result of one policy.
 type Result struct {
-	Policy   string // with "+gate" if clients shared gates
+	Policy   string // with the suffix "+gate" if clients shared gates
 	Requests int64
 	Wasted   int64         // requests that were not served
-	Peak     int64         // the most requests in one second in which the server was up
-	P50      time.Duration // when half of the clients had been served; -1: never
-	P99      time.Duration // the same for 99 %
-	All      time.Duration // the same for all
-	Failed   int           // clients that gave up, or were not served by the end of the run
-	MaxWait  time.Duration // the longest backoff of a client; the wait at a gate does not count
-	Load     []Second      // by second from 0
-	CutOff   bool          // too many requests to go on: "never" and Failed say nothing
+	Peak     int64         // most requests in a second in which the server was up
+	P50      time.Duration // when half of the clients had been served; -1 for never
+	P99      time.Duration // when 99 % had been served; -1 for never
+	All      time.Duration // when all had been served; -1 for never
+	Failed   int           // clients that stopped, or were not served by the end of the run
+	MaxWait  time.Duration // longest backoff of a client, without waits at a gate
+	Load     []Second      // load in each second
+	CutOff   bool          // the run was stopped because of too many requests; "never" and Failed are meaningless
 }
 
-// Second is what happened in a second.
+// Second is the load in one second.
 type Second struct {
 	Requests, Served int64
 }
 
-// Run plays the scenario once for each of the policies, which are names that
-// [backoff.Named] knows, and returns the results in that order.
+// Run simulates the scenario once for each of the policies, and returns the
+// results in the same order. policies are names for [backoff.Named].
 func Run(ctx context.Context, s Scenario, policies []string, seed uint64) ([]Result, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
@@ -63,8 +63,8 @@ func Run(ctx context.Context, s Scenario, policies []string, seed uint64) ([]Res
 		}
 	}
 
-	// Runs share nothing. As many as there are processors go at a time,
-	// which bounds the memory too.
+	// Runs share no data. One per processor runs at a time, which also bounds
+	// the memory.
 	var wg sync.WaitGroup
 	errs := make([]error, len(runs))
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -86,14 +86,14 @@ type run struct {
 	scenario Scenario
 	policy   backoff.Policy
 	limit    int    // of events, maxEvents
-	tries    uint32 // retries in a row before a client gives up; 0: it never does
-	gates    []gate // nil if clients share none
+	tries    uint32 // retries in a row before a client stops; 0 if it never stops
+	gates    []gate // nil if clients do not share gates
 	random   *rand.Rand
 	server   *server
 	wheel    *wheel
 	result   Result
-	done     int64 // clients served in full
-	last     int64 // ns; when a request was served
+	done     int64 // clients with all parts served
+	last     int64 // ns; when the last request was served
 }
 
 func newRun(s Scenario, name string, policy backoff.Policy, seed uint64) *run {
@@ -187,7 +187,7 @@ func (r *run) event(e event) {
 	}
 }
 
-// refused queues e for when its wait is over, or lets it give up.
+// refused queues e for the end of its wait, or stops its client.
 func (r *run) refused(e event) {
 	goesOn := r.tries == 0 || e.tries <= r.tries
 	g := r.gateOf(e)
@@ -197,7 +197,7 @@ func (r *run) refused(e event) {
 		}
 		return
 	}
-	random := r.random.Float64() // for both, as in a Waiter
+	random := r.random.Float64() // for the wait and the gate, as in backoff.Waiter
 	e = g.refused(e, func(probes int) time.Duration { return r.policy.Delay(probes, random) })
 	if goesOn {
 		r.after(e.at, e, random)
@@ -216,7 +216,7 @@ func (r *run) count(e event, served int64) {
 	r.result.Requests += int64(e.count)
 }
 
-// served notes that count of the clients of e were.
+// served records that count of the clients of e were served.
 func (r *run) served(e event, count uint32) {
 	r.last = e.at
 	if g := r.gateOf(e); g != nil {
@@ -241,11 +241,11 @@ func (r *run) served(e event, count uint32) {
 	}
 }
 
-// wait queues e for when its wait is over.
+// wait queues e for the end of its wait.
 func (r *run) wait(e event) {
 	now, together := e.at, e.count
 	if r.policy.Jitter != backoff.NoJitter {
-		e.count = 1 // each draws a wait of its own
+		e.count = 1 // each client has its own random wait
 		for range together {
 			r.after(now, e, r.random.Float64())
 		}

@@ -6,30 +6,31 @@ import (
 	"time"
 )
 
-// Bounds of what Run simulates.
+// Limits of a Scenario.
 const (
 	MaxClients  = 1_000_000
 	MaxCapacity = 10_000_000
 	MaxOutage   = 12 * time.Hour
 )
 
-// A Scenario says who meets what. The exported numbers may be changed.
+// A Scenario describes the clients and the server of a simulation. The exported
+// numbers may be changed.
 type Scenario struct {
 	Name     string
-	About    string        // one line
-	Clients  int           // how many there are, at most MaxClients
+	About    string        // description, one line
+	Clients  int           // number of clients, at most MaxClients
 	Capacity int           // requests served per second
 	Outage   time.Duration // how long the server is down
 
-	start   time.Duration // when the outage begins
-	spread  time.Duration // first requests come at random within this time; 0: all at once
-	gate    bool          // no queue: one request at a time
-	ramp    time.Duration // after the outage, capacity grows from nothing for this long
-	refusal int64         // refusing costs this many thousandths of serving
-	parts   int           // how many requests of a client have to be served, one after the other
-	pause   time.Duration // between two parts
-	group   int           // this many clients share a gate, and each policy runs with and without
-	reply   time.Duration // a retry that a gate lets through takes this long
+	start   time.Duration // when the outage starts
+	spread  time.Duration // first requests are at random times in this span; 0 for all at once
+	gate    bool          // no queue; the server serves one request at a time
+	ramp    time.Duration // time after the outage in which capacity grows from 0
+	refusal int64         // cost of a refusal, in thousandths of the cost of serving
+	parts   int           // requests of each client, served one after the other
+	pause   time.Duration // time between two parts
+	group   int           // number of clients that share a gate; each policy runs with and without gates
+	reply   time.Duration // duration of a retry that a gate admits
 }
 
 // Scenarios returns all scenarios, the default one first.
@@ -65,8 +66,8 @@ func Scenarios() []Scenario {
 	}
 }
 
-// Lookup returns the scenario of that name. The error for another name lists
-// them.
+// Lookup returns the scenario with the given name. The error for any other name
+// lists the names.
 func Lookup(name string) (Scenario, error) {
 	var names []string
 	for _, s := range Scenarios() {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// request is what serving one request takes of a server's credit. With this
-// unit a capacity of c requests per second brings c units per nanosecond, and
-// the arithmetic is exact.
+// request is the credit that a server uses to serve one request. In this unit,
+// a capacity of c requests per second adds c units per nanosecond, and the
+// arithmetic is exact.
 const request = int64(time.Second)
 
 // server decides which requests are served.
@@ -16,9 +16,9 @@ type server struct {
 	down, up int64 // ns; the outage is down <= t < up
 	ramp     int64 // ns
 	refusal  int64 // units
-	queue    int64 // units; the most credit that can be saved up
+	queue    int64 // units; maximum credit
 
-	credit int64 // units, at the time last
+	credit int64 // units; credit at the time last
 	last   int64 // ns
 }
 
@@ -38,14 +38,14 @@ func newServer(s Scenario) *server {
 	return v
 }
 
-// admit returns how many of count requests at the time now are served. Times
-// must not go back.
+// admit returns how many of count requests at the time now are served. now must
+// not decrease.
 func (v *server) admit(now, count int64) int64 {
 	if v.down <= now && now < v.up {
 		return 0
 	}
 	if v.last < v.up && now >= v.up {
-		v.credit, v.last = v.queue, v.up // the outage is over
+		v.credit, v.last = v.queue, v.up // the outage has ended
 		if v.ramp > 0 {
 			v.credit = 0
 		}
@@ -57,8 +57,8 @@ func (v *server) admit(now, count int64) int64 {
 	return served
 }
 
-// earned returns the credit of the time from t0 to t1, or any number that is no
-// less than the queue.
+// earned returns the credit of the time from t0 to t1. If that is more than
+// queue, the result may be smaller, but is at least queue.
 func (v *server) earned(t0, t1 int64) int64 {
 	if full := v.up + v.ramp; v.ramp == 0 || t0 >= full || t1 < v.up {
 		return v.capacity * min(t1-t0, int64(time.Second))

@@ -14,10 +14,10 @@ const (
 	plot                   = width - left - right
 )
 
-// WriteSVG writes a chart of load over time: one panel per result, all with the
-// same axes. What was served stands at the bottom, what was refused on top. The
-// y axis ends at the worst second with the server up: what the clients do during
-// an outage may be more, and is cut off there.
+// WriteSVG writes a chart of load over time, with one panel per result. All
+// panels have the same axes. Served requests are at the bottom, refused ones on
+// top. The y axis ends at the highest load with the server up. The load during
+// the outage may be higher and is clipped.
 func WriteSVG(w io.Writer, s Scenario, results []Result) error {
 	c := chart{seconds: span(s, results), top: int64(s.Capacity)}
 	for _, r := range results {
@@ -39,8 +39,8 @@ func WriteSVG(w io.Writer, s Scenario, results []Result) error {
 
 const served, refused = "#1a73e8", "#d93025"
 
-// span returns how many seconds the chart shows. A policy that takes many times
-// as long as the quickest does not squeeze that one into nothing.
+// span returns how many seconds the chart shows. It is limited, so that the
+// panel of the fastest policy stays readable.
 func span(s Scenario, results []Result) int {
 	longest, shortest := 1, 0
 	for _, r := range results {
@@ -67,8 +67,8 @@ func (c *chart) line(format string, args ...any) {
 	c.b.WriteByte('\n')
 }
 
-// x returns the place of a second, y that of a load in a panel whose lower edge
-// is at base.
+// x returns the x coordinate of a second. y returns the y coordinate of a load
+// in a panel with the lower edge base.
 func (c *chart) x(second float64) float64 { return left + second*plot/float64(c.seconds) }
 
 func (c *chart) y(base int, load float64) float64 {
@@ -95,8 +95,8 @@ func (c *chart) panel(y int, s Scenario, r Result) {
 	c.line(`<text x="%d" y="%d" text-anchor="end">0</text>`, left-6, base)
 }
 
-// area draws bars from base up, one for each second, or one for each pixel with
-// the largest of its seconds.
+// area draws bars upward from base: one for each second, or one for each pixel
+// with the maximum of its seconds.
 func (c *chart) area(base int, colour string, load []Second, value func(Second) int64) {
 	step := (c.seconds + plot - 1) / plot
 	fmt.Fprintf(&c.b, `<path fill="%s" d="M%d %d`, colour, left, base)

@@ -2,26 +2,26 @@ package herd
 
 import "slices"
 
-// event is a client, or several that are alike, whose next request is due.
+// event is the next request of a client, or of several interchangeable clients.
 type event struct {
 	at       int64  // ns
-	count    uint32 // clients; 0: a gate may let the next client through
-	client   uint32 // its number, which tells its gate
-	tries    uint32 // requests refused since the last that was served
-	left     uint16 // parts to be served yet
-	passed   bool   // the gate has let this retry through
-	retrying bool   // it counts this retry as under way
+	count    uint32 // number of clients; 0 if the event is that a gate may admit the next client
+	client   uint32 // number of the client, which determines its gate
+	tries    uint32 // refused requests since the last served one
+	left     uint16 // parts that are not served yet
+	passed   bool   // the gate has admitted this retry
+	retrying bool   // the gate counts this retry as under way
 }
 
-// wheel is a queue of events by time. All of its events are less than a turn
-// apart: no wait is as long as a minute, and a turn is longer.
+// wheel is a queue of events by time. Its events are less than a turn apart: a
+// wait is shorter than a minute, and a turn is longer.
 //
-// Events are sorted only when their slot comes up, about a millisecond's worth
-// at a time, which costs a small part of what one heap of all events does.
+// Events are sorted only when their slot is opened. A slot has about a
+// millisecond. This costs much less than a heap of all events.
 type wheel struct {
 	slots [slotCount][]event
-	free  [][]event // slices of slots gone by
-	open  []event   // the slot that is being emptied, sorted
+	free  [][]event // slices of past slots, for reuse
+	open  []event   // events of the open slot, sorted
 	next  int       // index in open
 	spare []event   // for sort
 	slot  int64     // number of the open slot since time 0
@@ -39,7 +39,7 @@ func (w *wheel) push(e event) {
 	if slot == w.slot {
 		i, _ := slices.BinarySearchFunc(w.open[w.next:], e, func(a, b event) int {
 			if a.at <= b.at {
-				return -1 // e comes after what is due at the same time
+				return -1 // e comes after the events of the same time
 			}
 			return 1
 		})
@@ -75,7 +75,7 @@ func (w *wheel) pop() (event, bool) {
 }
 
 // sort sorts the open slot: first into 1024 parts of about a microsecond, then
-// those. Events of the same time stay in their order.
+// each part. The sort is stable.
 func (w *wheel) sort() {
 	if len(w.open) > 32 {
 		const partWidth = slotWidth - 10
@@ -94,7 +94,7 @@ func (w *wheel) sort() {
 		}
 		w.spare, w.open = w.open, sorted
 	}
-	// Insertion sort: no event is far from its place.
+	// Insertion sort, because every event is near its place.
 	for i := 1; i < len(w.open); i++ {
 		e, j := w.open[i], i
 		for ; j > 0 && w.open[j-1].at > e.at; j-- {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// WriteTable writes the results as a table for people.
+// WriteTable writes the results as a text table.
 func WriteTable(w io.Writer, s Scenario, results []Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", s.Name, s.About)
@@ -24,7 +24,7 @@ func WriteTable(w io.Writer, s Scenario, results []Result) error {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\t%s\t%d\t%s\t\n", r.Policy, r.Requests, r.Wasted, r.Peak,
 			text(r.P50), text(r.P99), text(r.All), r.Failed, text(r.MaxWait))
 	}
-	t.Flush() // to memory: no error
+	t.Flush() // a write to memory does not fail
 	fmt.Fprintf(&b, "\npeak/s: requests in the worst second with the server up; 50 %%, 99 %%, all: served by then; %s\n",
 		"failed: gave up, or not served by the end")
 	b.WriteString(cut)
@@ -32,7 +32,7 @@ func WriteTable(w io.Writer, s Scenario, results []Result) error {
 	return err
 }
 
-// text is a time with tenths of a second, "never" if negative.
+// text returns d rounded to tenths of a second, or "never" if d is negative.
 func text(d time.Duration) string {
 	if d < 0 {
 		return "never"
@@ -40,8 +40,8 @@ func text(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-// WriteJSON writes one JSON object per result and line. A time that never came
-// is null. cut_off is there, and true, only for a run that was cut off.
+// WriteJSON writes each result as a JSON object on one line. A time is null for
+// never. cut_off is present, and true, only if the run was cut off.
 func WriteJSON(w io.Writer, results []Result) error {
 	encoder := json.NewEncoder(w)
 	for _, r := range results {
@@ -63,7 +63,7 @@ func WriteJSON(w io.Writer, results []Result) error {
 	return nil
 }
 
-// seconds rounds to milliseconds, which JSON shows without noise.
+// seconds returns d in seconds, rounded to milliseconds.
 func seconds(d time.Duration) *float64 {
 	if d < 0 {
 		return nil
