@@ -1,4 +1,5 @@
-// Package fire has no code. Its tests put the real program under fire, in
-// processes of its own and over real connections: killed, cut off, lied to, run
-// twice. docs/reliability.md says what they show.
+// Package fire has only tests. They run the real program in separate processes
+// and over real connections. The processes are killed, lose their connections,
+// get wrong replies, or run twice at the same time. docs/reliability.md
+// describes the results.
 package fire

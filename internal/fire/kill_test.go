@@ -23,14 +23,14 @@ var (
 	killSeed = flag.Uint64("kill-seed", 0, "of the kills; 0 takes a new one and prints it")
 )
 
-// manner is how the moment of a kill is chosen.
+// manner is the way in which the moment of a kill is chosen.
 type manner int
 
 const (
-	byBytes  manner = iota // when the server has taken in so many
-	byTime                 // after so long, also in the first milliseconds
+	byBytes  manner = iota // when the server has received a number of bytes
+	byTime                 // after a random time, which may be a few milliseconds
 	bySave                 // while the state file is being written
-	byServer               // the emulator is killed, and started again
+	byServer               // the emulator is killed and restarted
 	manners
 )
 
@@ -38,20 +38,20 @@ func (m manner) String() string {
 	return [...]string{"by bytes", "by time", "in a save", "of the emulator"}[m]
 }
 
-// killing adds up what was found.
+// killing collects the results.
 type killing struct {
 	kills                [manners]int
-	early                int // before there was a state file
-	torn                 int // that left a half-written state file behind
+	early                int // kills before the state file was written
+	torn                 int // kills that left an incomplete state file
 	objects, wrong       int
 	sessions, most       int
-	again                []int64 // bytes that the server took in twice, for each kill of a client
-	resent               []int64 // bytes handed over twice by a client whose server was killed
+	again                []int64 // bytes that the server received twice, for each kill of a client
+	resent               []int64 // bytes sent twice by a client whose server was killed
 	committedAgain, sent int64
 }
 
-// TestKilled: processes that are killed with SIGKILL, at seeded points, the
-// client and the server, again and again until each object is there.
+// TestKilled kills the client and the server with SIGKILL, at seeded points,
+// until each object is uploaded, and checks the objects.
 //
 //	go test ./internal/fire -run Killed -kills 1000 -kill-seed 7 -v
 func TestKilled(t *testing.T) {
@@ -74,9 +74,9 @@ func TestKilled(t *testing.T) {
 	if k.wrong > 0 || k.committedAgain > 0 {
 		t.Error("an object is wrong, or committed bytes were sent again")
 	}
-	// Of a request that is cut off the server keeps whole quanta.
+	// The server keeps the whole quanta of a request that is cut off.
 	if greatest(k.again) >= 256<<10 {
-		t.Errorf("a kill cost %d bytes, want less than a quantum", greatest(k.again))
+		t.Errorf("after a kill %d bytes were received twice, want less than a quantum", greatest(k.again))
 	}
 }
 
@@ -101,11 +101,11 @@ func greatest(sorted []int64) int64 {
 	return slices.Max(sorted)
 }
 
-// object uploads one object, by as many processes as it takes.
+// object uploads one object, with as many processes as necessary.
 func (k *killing) object(t *testing.T, random *rand.Rand) {
 	size, chunk := 9<<20+random.Int64N(16<<20), int64(0)
 	switch random.IntN(8) {
-	case 0, 1: // small, and in small requests, so that there is a session
+	case 0, 1: // small, in small requests, so that there is a session
 		size = 1<<20 + random.Int64N(7<<20)
 		chunk = 256 << 10 << random.IntN(2)
 	case 2: // small, in one request
@@ -166,7 +166,7 @@ func (k *killing) object(t *testing.T, random *rand.Rand) {
 	k.account(o, early, k.kills[byServer]-before)
 }
 
-// target is an object and all that is needed to upload it.
+// target is an object and everything that is needed to upload it.
 type target struct {
 	t       *testing.T
 	e       *emulator
@@ -178,8 +178,8 @@ type target struct {
 	args    []string
 }
 
-// once runs a process, and kills it or its server. done is the process when it
-// ended by itself: then the object is there.
+// once runs a process, and kills it or its server. If the process ended by
+// itself, the object is uploaded, and once returns the process as done.
 func (o *target) once(m manner) (kills int, done *child) {
 	o.t.Helper()
 	began := o.e.held()
@@ -195,7 +195,7 @@ func (o *target) once(m manner) (kills int, done *child) {
 		if m != byServer {
 			c.kill()
 			if c.code() != -1 {
-				break // it was faster
+				break // the process ended before the kill
 			}
 			return 1, nil
 		}
@@ -209,7 +209,8 @@ func (o *target) once(m manner) (kills int, done *child) {
 	return kills, c
 }
 
-// wait waits for the moment; false: the process ended before.
+// wait waits for the moment of the kill. It returns false if the process ended
+// before.
 func (o *target) wait(c *child, m manner, began int64) bool {
 	pause := func(d time.Duration) bool {
 		select {
@@ -224,15 +225,16 @@ func (o *target) wait(c *child, m manner, began int64) bool {
 	}
 	switch m {
 	case byTime:
-		// The process has begun to read its flags, the first save comes within
-		// tens of milliseconds, the object takes some hundred.
+		// The process is parsing its flags. The first save comes within tens of
+		// milliseconds. The object takes some hundred milliseconds.
 		d := time.Duration(o.random.Int64N(int64(80 * time.Millisecond)))
 		if o.random.IntN(4) > 0 {
 			d = time.Duration(o.random.Int64N(int64(500 * time.Millisecond)))
 		}
 		return pause(d)
 	case bySave:
-		// A save takes a third of a millisecond, so this looks without a pause.
+		// A save takes a third of a millisecond, so that the loop polls without
+		// a pause.
 		var temp string
 		if !until(c.done, time.Millisecond/2, func() bool {
 			for _, name := range o.stateFiles() {
@@ -248,7 +250,7 @@ func (o *target) wait(c *child, m manner, began int64) bool {
 		is := func(there bool) bool {
 			return until(c.done, 0, func() bool { return (syscall.Lstat(temp, &st) == nil) == there })
 		}
-		for range o.random.IntN(2) * o.random.IntN(4) { // half of them in the first one
+		for range o.random.IntN(2) * o.random.IntN(4) { // half of the kills are in the first save
 			if !is(true) || !is(false) {
 				return false
 			}
@@ -257,7 +259,8 @@ func (o *target) wait(c *child, m manner, began int64) bool {
 	default:
 		left := max(o.size-began, 1)
 		aim := began + o.random.Int64N(left)
-		// The server writes whole quanta down; the rest is a matter of time.
+		// The server stores whole quanta at once. The rest may not be stored
+		// yet.
 		return until(c.done, 100*time.Microsecond, func() bool { return o.e.held() >= aim }) && pause(time.Duration(o.random.Int64N(int64(4*time.Millisecond))))
 	}
 }
@@ -272,23 +275,23 @@ func (o *target) stateFiles() []string {
 	return names
 }
 
-// look holds the object, if there is one, against the source.
+// look compares the object, if it exists, with the source.
 func (k *killing) look(o *target, must bool) {
 	got, ok := o.e.object("x")
 	if ok && !bytes.Equal(got, o.content) || !ok && must {
 		k.wrong++
-		o.t.Errorf("the object has %d bytes (is there: %v), and is not the %d of the source", len(got), ok, o.size)
+		o.t.Errorf("object has %d bytes (exists: %v), want the %d bytes of the source", len(got), ok, o.size)
 	}
 }
 
-// finished checks what the last process said.
+// finished checks the output of the last process.
 func (k *killing) finished(o *target, c *child) {
 	if c.code() != 0 {
 		o.t.Fatal(c.said())
 	}
 	for _, l := range c.lines() {
 		if l.Type == "afresh" {
-			o.t.Errorf("a kill spoiled the state file: %s", c.said())
+			o.t.Errorf("a kill damaged the state file: %s", c.said())
 		}
 	}
 	if r := c.result().BytesResent; r > 0 {
@@ -296,12 +299,12 @@ func (k *killing) finished(o *target, c *child) {
 	}
 }
 
-// account goes through the requests of an object. Those that were under way
-// when the server was killed are not among them.
+// account checks the requests of an object, except those that were under way
+// when the server was killed.
 func (k *killing) account(o *target, early, servers int) {
 	t := o.t
 	sessions := 0
-	var told, taken int64 // committed, as the server said; the end of what it took in
+	var told, taken int64 // committed offset in the replies; end of the received bytes
 	for _, r := range o.e.requests() {
 		switch r.Op {
 		case fakegcs.OpStart:
@@ -329,9 +332,9 @@ func (k *killing) account(o *target, early, servers int) {
 	}
 	k.sessions += sessions
 	k.most = max(k.most, sessions)
-	// A process that was killed before it could save the session has to open
-	// another, and one whose server was killed before it could answer.
+	// A process starts another session if it was killed before it saved the
+	// session, or if its server was killed before it replied.
 	if sessions > 1+early+servers {
-		t.Errorf("%d sessions for one object; %d kills came before the state file, %d hit the server", sessions, early, servers)
+		t.Errorf("%d sessions for one object, with %d kills before the state file and %d of the server", sessions, early, servers)
 	}
 }

@@ -28,10 +28,10 @@ import (
 
 var cancels = flag.Int("cancels", 300, "how many uploads to cancel")
 
-// TestNothingIsLeftOfCancelledUploads: goroutines and file descriptors are the
-// same after hundreds of uploads, of files and of streams, that were cancelled
-// at any moment over real connections. No other test runs at the same time: it
-// counts those of the process.
+// TestNothingIsLeftOfCancelledUploads checks that hundreds of uploads of files
+// and streams leak no goroutine or file descriptor if they are canceled at
+// random moments over real connections. No test may run in parallel with it,
+// because it counts those of the process.
 func TestNothingIsLeftOfCancelledUploads(t *testing.T) {
 	random := seeded(t, 0)
 	dir := t.TempDir()
@@ -44,17 +44,17 @@ func TestNothingIsLeftOfCancelledUploads(t *testing.T) {
 		}
 		return len(entries)
 	}
-	uploads(t, random, dir, path, content, 20) // what the runtime opens once
+	uploads(t, random, dir, path, content, 20) // warm up: the runtime opens some files once
 	goroutines, files := runtime.NumGoroutine(), open()
 	if testing.Short() {
 		*cancels = min(*cancels, 40)
 	}
 	cancelled, done := uploads(t, random, dir, path, content, *cancels)
-	t.Logf("%d cancelled, %d done before", cancelled, done)
+	t.Logf("%d canceled, %d finished before", cancelled, done)
 	if cancelled < *cancels/2 {
-		t.Errorf("%d of %d were cancelled: too few to show anything", cancelled, *cancels)
+		t.Errorf("%d of %d uploads were canceled, which is too few for the test", cancelled, *cancels)
 	}
-	// A connection that was cut takes a moment to go.
+	// A closed connection may take a moment to disappear.
 	if !until(nil, time.Millisecond, func() bool { return runtime.NumGoroutine() <= goroutines && open() <= files }) {
 		var stacks bytes.Buffer
 		_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
@@ -63,7 +63,8 @@ func TestNothingIsLeftOfCancelledUploads(t *testing.T) {
 	t.Logf("goroutines %d, before %d; open files %d, before %d", runtime.NumGoroutine(), goroutines, open(), files)
 }
 
-// uploads makes n uploads, a few at a time, and cancels each at some moment.
+// uploads makes n uploads, a few at a time, and cancels each at a random
+// moment.
 func uploads(t *testing.T, random *rand.Rand, dir, path string, content []byte, n int) (cancelled, done int) {
 	t.Helper()
 	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Discard: true, NoMD5: true, Rate: 256 << 20})

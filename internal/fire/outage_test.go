@@ -14,8 +14,9 @@ import (
 
 var outage = flag.Duration("outage", 3*time.Second, "how long the service is away, in real time")
 
-// TestOutage: the service goes away in the middle of an upload, in real time,
-// and comes back. The upload goes on within one longest wait, by itself.
+// TestOutage stops the service in the middle of an upload, in real time, and
+// restarts it. It checks that the upload continues by itself within the longest
+// wait.
 //
 //	go test ./internal/fire -run Outage -outage 10m -timeout 20m -v
 func TestOutage(t *testing.T) {
@@ -43,7 +44,7 @@ func TestOutage(t *testing.T) {
 			path := filepath.Join(dir, "a.bin")
 			content := source(t, path, size, 1)
 			e := startEmulator(t)
-			e.hold(5<<20, 0) // a new process knows nothing of it
+			e.hold(5<<20, 0) // a new emulator does not have this fault plan
 			args := append([]string{"cp", "--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", e.url(),
 				"--max-wait", wait.String(), "--retry-for", (*outage + time.Hour).String()}, tt.flags...)
 			c := run(t, environment(), append(args, path, "gs://demo/a")...)
@@ -53,7 +54,7 @@ func TestOutage(t *testing.T) {
 			tt.away(e)
 			time.Sleep(*outage)
 			if !c.alive() {
-				t.Fatalf("it did not wait: %s", c.said())
+				t.Fatalf("the upload did not wait: %s", c.said())
 			}
 			tt.back(e)
 			returned := time.Now()
@@ -61,8 +62,8 @@ func TestOutage(t *testing.T) {
 				t.Fatal(c.said())
 			}
 			after := time.Since(returned)
-			// It goes on within one longest wait if none is longer than that. The
-			// time itself tells as much of the machine.
+			// The upload continues within the longest wait if no wait is longer
+			// than that. The elapsed time also depends on the machine.
 			waits := 0
 			for _, l := range c.lines() {
 				if l.Type != "waiting" {
@@ -74,12 +75,12 @@ func TestOutage(t *testing.T) {
 				}
 			}
 			if waits == 0 {
-				t.Errorf("it did not wait: %s", c.said())
+				t.Errorf("the upload did not wait: %s", c.said())
 			}
 			r := c.result()
-			t.Logf("away for %v; done %v after that (longest wait %v); %d bytes handed over twice of %d", *outage, after.Round(time.Millisecond), wait, r.BytesResent, size)
+			t.Logf("outage of %v; finished %v after it (longest wait %v); %d of %d bytes sent twice", *outage, after.Round(time.Millisecond), wait, r.BytesResent, size)
 			if got, _ := e.object("a"); !bytes.Equal(got, content) {
-				t.Error("the object is not the source")
+				t.Error("the object differs from the source")
 			}
 			if n := starts(e); n != 1 {
 				t.Errorf("%d sessions, want 1", n)

@@ -26,7 +26,7 @@ import (
 	"gcsup/fakegcs"
 )
 
-// program is the real gcsup, built once for all tests.
+// program returns the path of the real gcsup, built once for all tests.
 var program string
 
 func TestMain(m *testing.M) {
@@ -47,7 +47,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// environment is that of a user who has set nothing, but for what is given.
+// environment returns the environment of the test, without the variables that
+// configure gcsup, and with more.
 func environment(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		for _, prefix := range []string{"GCSUP_", "GOOGLE_", "STORAGE_", "HTTP_PROXY=", "http_proxy=", "XDG_"} {
@@ -65,15 +66,15 @@ type child struct {
 	t    *testing.T
 	cmd  *exec.Cmd
 	err  bytes.Buffer
-	done chan struct{} // closed when it has ended
+	done chan struct{} // closed when the process has ended
 
 	mu    sync.Mutex
 	out   bytes.Buffer
-	heard *sync.Cond // a line of out came
+	heard *sync.Cond // signaled for each line of out
 	ended bool
 }
 
-// run starts gcsup. It is killed at the end of the test if it is still there.
+// run starts gcsup. It is killed at the end of the test if it is still running.
 func run(t *testing.T, env []string, args ...string) *child {
 	t.Helper()
 	c := &child{t: t, cmd: exec.Command(program, args...), done: make(chan struct{})}
@@ -106,7 +107,8 @@ func run(t *testing.T, env []string, args ...string) *child {
 	return c
 }
 
-// says waits until the standard output contains a text; false: it ended without.
+// says waits until the standard output contains a text. It returns false if the
+// process ended before.
 func (c *child) says(text string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,19 +121,20 @@ func (c *child) says(text string) bool {
 	return true
 }
 
-// kill sends SIGKILL and waits for the end.
+// kill sends SIGKILL and waits until the process has ended.
 func (c *child) kill() {
 	_ = c.cmd.Process.Kill()
 	<-c.done
 }
 
-// code waits for the end and gives the exit code, -1 when it was killed.
+// code waits until the process has ended and returns its exit code, or -1 if it
+// was killed.
 func (c *child) code() int {
 	<-c.done
 	return c.cmd.ProcessState.ExitCode()
 }
 
-// alive reports whether it is still running.
+// alive reports whether the process is running.
 func (c *child) alive() bool {
 	select {
 	case <-c.done:
@@ -141,7 +144,7 @@ func (c *child) alive() bool {
 	}
 }
 
-// said is all that it printed; only after its end.
+// said returns all output of a process that has ended.
 func (c *child) said() string {
 	<-c.done
 	return fmt.Sprintf("%q: exit code %d\n%s%s", c.cmd.Args, c.code(), &c.out, &c.err)
@@ -162,8 +165,8 @@ type line struct {
 	} `json:"error"`
 }
 
-// lines are the JSON Lines that it printed; only after its end. A process that
-// was killed may have left half of one.
+// lines returns the JSON Lines in the output of a process that has ended. It
+// ignores an incomplete line of a killed process.
 func (c *child) lines() (all []line) {
 	<-c.done
 	for text := range strings.Lines(c.out.String()) {
@@ -175,7 +178,7 @@ func (c *child) lines() (all []line) {
 	return all
 }
 
-// result is the last line of a process that ended by itself.
+// result returns the last line of a process that ended by itself.
 func (c *child) result() line {
 	c.t.Helper()
 	all := c.lines()
@@ -192,14 +195,14 @@ func (l line) kind() string {
 	return l.Error.Kind
 }
 
-// emulator is gcsup emulator in a process of its own, on a directory, so that it
-// can be killed and started again in the same place.
+// emulator is "gcsup emulator" in a separate process, with its data in a
+// directory, so that it can be killed and restarted with the same data.
 type emulator struct {
 	t     *testing.T
 	dir   string
 	flags []string
 	addr  string
-	log   string // where its requests are written, a JSON line each, when they end
+	log   string // log of finished requests, one JSON line each
 	child *child
 }
 
@@ -213,18 +216,18 @@ func startEmulator(t *testing.T, flags ...string) *emulator {
 
 var loopbacks atomic.Uint32
 
-// loopback is an address of this machine. On Linux nobody else has it, so that
-// a port of it that is given up is still free a moment later: a server that was
-// killed gets it again, and one that is gone stays gone.
+// loopback returns a loopback address. On Linux no other process uses it, so
+// that a closed port stays free: a restarted server gets the same port, and no
+// other server appears on it.
 func loopback() string {
-	if runtime.GOOS != "linux" { // elsewhere there is only this one
+	if runtime.GOOS != "linux" { // other systems have only this address
 		return "127.0.0.1"
 	}
 	n := loopbacks.Add(1)
 	return fmt.Sprintf("127.1.%d.%d", n>>8&0xff, n&0xff)
 }
 
-// start starts it, and returns when it serves.
+// start starts the emulator, and returns when it serves requests.
 func (e *emulator) start() {
 	e.t.Helper()
 	args := append([]string{"emulator", "--addr", e.addr, "--dir", e.dir, "--create-buckets", "--log", "json"}, e.flags...)
@@ -239,7 +242,7 @@ func (e *emulator) start() {
 	e.child = c
 }
 
-// kill ends it at once, as a power switch would.
+// kill kills the emulator with SIGKILL.
 func (e *emulator) kill() {
 	e.t.Helper()
 	e.child.kill()
@@ -260,8 +263,8 @@ func (e *emulator) keepLog() {
 
 func (e *emulator) url() string { return "http://" + e.addr }
 
-// hold lets an upload get to offset at, in requests of so many bytes (0: all in
-// one), and no further until release: there it can be killed at leisure.
+// hold stops an upload at offset at until release is called, so that a test can
+// kill it there. chunk is the size of a request in bytes; 0 means one request.
 func (e *emulator) hold(at, chunk int64) {
 	e.t.Helper()
 	begin := int64(0)
@@ -274,13 +277,13 @@ func (e *emulator) hold(at, chunk int64) {
 		fakegcs.Fault{Match: fakegcs.Match{From: at}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStall}})
 }
 
-// reaches waits until the whole quanta below at are held; false: the process
-// ended before.
+// reaches waits until the server has the whole quanta below at. It returns
+// false if the process ended before.
 func (e *emulator) reaches(c *child, at int64) bool {
 	return until(c.done, time.Millisecond, func() bool { return e.held() >= at-at%(256<<10) })
 }
 
-// release ends a hold. A request that was held stays so.
+// release ends a hold for new requests. A request that is held stays held.
 func (e *emulator) release() {
 	e.t.Helper()
 	e.faults(http.MethodDelete)
@@ -306,8 +309,8 @@ func (e *emulator) faults(method string, faults ...fakegcs.Fault) {
 	}
 }
 
-// requests stops the emulator and gives the requests that ended while it ran, in
-// the order in which they began.
+// requests stops the emulator and returns the requests that ended while it ran,
+// in the order of their start.
 func (e *emulator) requests() []fakegcs.Request {
 	e.t.Helper()
 	_ = e.child.cmd.Process.Signal(os.Interrupt)
@@ -320,7 +323,7 @@ func (e *emulator) requests() []fakegcs.Request {
 	var all []fakegcs.Request
 	for text := range strings.Lines(string(data)) {
 		var r fakegcs.Request
-		if err := json.Unmarshal([]byte(text), &r); err == nil { // a killed one may leave half a line
+		if err := json.Unmarshal([]byte(text), &r); err == nil { // the last line of a killed emulator may be incomplete
 			all = append(all, r)
 		}
 	}
@@ -328,8 +331,8 @@ func (e *emulator) requests() []fakegcs.Request {
 	return all
 }
 
-// held is how many bytes it has taken in, of finished objects and of unfinished
-// ones: it writes them to its directory as they come.
+// held returns how many bytes the emulator has received, of finished and
+// unfinished objects. It writes them to its directory when they arrive.
 func (e *emulator) held() (n int64) {
 	entries, _ := os.ReadDir(filepath.Join(e.dir, "blobs"))
 	for _, entry := range entries {
@@ -340,7 +343,7 @@ func (e *emulator) held() (n int64) {
 	return n
 }
 
-// object reads an object of the bucket demo; false: there is none.
+// object reads an object of the bucket demo. It returns false if there is none.
 func (e *emulator) object(name string) ([]byte, bool) {
 	e.t.Helper()
 	resp, err := http.Get(e.url() + "/storage/v1/b/demo/o/" + name + "?alt=media")
@@ -362,7 +365,7 @@ func (e *emulator) object(name string) ([]byte, bool) {
 	return nil, false
 }
 
-// source makes a file of pseudo-random bytes.
+// source creates a file of pseudo-random bytes.
 func source(t *testing.T, path string, size int64, seed uint64) []byte {
 	t.Helper()
 	data := make([]byte, size)
@@ -377,7 +380,8 @@ func source(t *testing.T, path string, size int64, seed uint64) []byte {
 	return data
 }
 
-// seeded is a source of random numbers whose seed is printed. 0 takes a new one.
+// seeded returns a random number generator and logs its seed. A seed of 0 means
+// a new seed.
 func seeded(t *testing.T, seed uint64) *rand.Rand {
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
@@ -386,8 +390,8 @@ func seeded(t *testing.T, seed uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// until polls what another process does; false: stop came first, or it was not
-// so in three minutes, which no machine needs.
+// until polls until a condition on another process is true. It returns false if
+// stop was closed first, or after three minutes.
 func until(stop <-chan struct{}, every time.Duration, is func() bool) bool {
 	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); {
 		select {

@@ -25,16 +25,16 @@ import (
 	"gcsup/fakegcs"
 )
 
-// The secrets that are known beforehand. The upload_ids come as the server gives
-// them out.
+// The secrets that are known before the test. The server adds each new
+// upload_id.
 const (
-	bearer  = "ya29.BEARERSECRET" // access tokens begin with it
+	bearer  = "ya29.BEARERSECRET" // access tokens start with it
 	header  = "HEADERSECRET"
 	refresh = "REFRESHSECRET"
 	client  = "CLIENTSECRET"
 )
 
-// scene is a user with credentials, a service, and the program between them.
+// scene has a user with credentials, a service, and the program between them.
 type scene struct {
 	t     *testing.T
 	gcs   *fakegcs.Server
@@ -43,17 +43,17 @@ type scene struct {
 	path  string // the source
 	env   []string
 
-	// intercept answers a request in the service's place, if it returns true.
+	// intercept handles a request instead of the service if it returns true.
 	intercept func(w http.ResponseWriter, r *http.Request) bool
 	refused   atomic.Bool // the token service refuses
 
 	mu      sync.Mutex
-	uploads map[string]bool // the upload_ids that were in use
+	uploads map[string]bool // upload_ids that were used
 	seen    map[string]bool // secrets that reached the service
 	argv    strings.Builder
 	running *child
 
-	elsewhere net.Listener // a host that no request may go to
+	elsewhere net.Listener // a host that must not get a request
 	reached   atomic.Int64
 }
 
@@ -118,11 +118,11 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// look keeps what anyone can read of the program's arguments while it runs. The
-// caller has locked mu.
+// look records the arguments of the program, which other users can read while
+// it runs. The caller holds mu.
 func (s *scene) look() {
 	if c := s.running; c != nil && runtime.GOOS == "linux" {
-		// It may have ended, and not have waited for this request.
+		// The program may have ended without waiting for this request.
 		args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", c.cmd.Process.Pid))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ESRCH) {
 			s.t.Error(err)
@@ -147,8 +147,8 @@ func (s *scene) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// start starts gcsup. Its waits are short. What ends it is a number of failures
-// and never a time: a slow machine changes nothing.
+// start starts gcsup with short waits. Only a number of failures stops it, not
+// a time, so that a slow machine does not change the result.
 func (s *scene) start(args ...string) *child {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,12 +165,12 @@ func (s *scene) cp(flags ...string) *child {
 	return s.start(append([]string{"cp", s.path, "gs://bkt/obj"}, flags...)...)
 }
 
-// plan is a fault plan: it lets skip requests pass and then acts on all.
+// plan returns a fault plan that passes skip requests and then affects all.
 func plan(op fakegcs.Op, skip int, do fakegcs.Action) []fakegcs.Fault {
 	return []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Skip: skip, Times: -1, Do: do}}
 }
 
-// interrupted leaves a saved upload behind and gives its file.
+// interrupted creates a saved upload and returns the path of its file.
 func (s *scene) interrupted() (token string) {
 	s.t.Helper()
 	if err := s.gcs.AddFaults(plan(fakegcs.OpPut, 5, fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})...); err != nil {
@@ -185,7 +185,8 @@ func (s *scene) interrupted() (token string) {
 	return filepath.Join(s.state, "sessions", c.result().ID+".json")
 }
 
-// check looks for secrets in all that a process left behind.
+// check searches the output, the files and the arguments of a process for
+// secrets.
 func (s *scene) check(c *child) {
 	s.t.Helper()
 	<-c.done
@@ -195,7 +196,7 @@ func (s *scene) check(c *child) {
 	tells := func(where, text string, secrets ...string) {
 		for _, secret := range secrets {
 			if strings.Contains(text, secret) || strings.Contains(text, url.QueryEscape(secret)) {
-				s.t.Errorf("%s tells %s:\n%.2000s", where, secret, text)
+				s.t.Errorf("%s contains %s:\n%.2000s", where, secret, text)
 			}
 		}
 	}
@@ -207,7 +208,7 @@ func (s *scene) check(c *child) {
 	all := append(append([]string{header}, fixed...), uploads...)
 	tells("standard output", c.out.String(), all...)
 	tells("standard error", c.err.String(), all...)
-	// The user gave the header as an argument.
+	// The user passed the header as an argument.
 	tells("the argument list", s.argv.String(), append(fixed, uploads...)...)
 	if runtime.GOOS == "linux" && !strings.Contains(s.argv.String(), header) {
 		s.t.Errorf("the argument list was not seen: %q", s.argv.String())
@@ -226,7 +227,7 @@ func (s *scene) check(c *child) {
 		if err != nil {
 			return err
 		}
-		// A damaged Token is still one.
+		// A damaged Token still has the secret.
 		if ext := filepath.Ext(path); ext != ".json" && ext != ".damaged" || info.Mode().Perm() != 0o600 {
 			tells(fmt.Sprintf("%s, mode %04o", name, info.Mode().Perm()), string(data), uploads...)
 		}
@@ -240,14 +241,14 @@ func (s *scene) check(c *child) {
 	}
 }
 
-// forget takes the upload_ids so far for no secrets.
+// forget removes the upload_ids so far from the secrets.
 func (s *scene) forget() {
 	s.mu.Lock()
 	s.uploads = map[string]bool{}
 	s.mu.Unlock()
 }
 
-// spoil rewrites a Token's bytes.
+// spoil changes the bytes of a Token.
 func (s *scene) spoil(token string, change func([]byte) []byte) {
 	s.t.Helper()
 	data, err := os.ReadFile(token)
@@ -259,8 +260,8 @@ func (s *scene) spoil(token string, change func([]byte) []byte) {
 	}
 }
 
-// plant puts another host into a Token's session URI, and makes the digest fit,
-// as someone can who may write there.
+// plant changes the host in the session URI of a Token, and recomputes the
+// digest, as any process that can write the file could do.
 func (s *scene) plant(token string) {
 	s.spoil(token, func(data []byte) []byte {
 		var e struct {
@@ -286,11 +287,11 @@ func (s *scene) plant(token string) {
 	})
 }
 
-// id is the upload's, of its file.
+// id returns the ID of the upload in a file.
 func id(token string) string { return strings.TrimSuffix(filepath.Base(token), ".json") }
 
-// TestSecrets: whatever goes wrong, nothing that the program prints or leaves
-// behind has a session's upload_id, a token, or the value of a header.
+// TestSecrets checks that no output or file of the program has an upload_id, an
+// access token or the value of a header, for any failure.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	status := func(code int) fakegcs.Action { return fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code} }
@@ -300,7 +301,7 @@ func TestSecrets(t *testing.T) {
 		name string
 		do   func(s *scene) *child
 		code int
-		kind string // of the result; "" when there is none
+		kind string // of the result; "" if there is none
 	}{
 		{"all is well", func(s *scene) *child { return s.cp() }, 0, "ok"},
 		{"connection refused", func(s *scene) *child {
@@ -406,7 +407,7 @@ func TestSecrets(t *testing.T) {
 			if err := os.Symlink(filepath.Join(s.state, "moved"), token); err != nil {
 				s.t.Fatal(err)
 			}
-			s.forget() // we have put it there
+			s.forget() // the test has put it there
 			return s.cp()
 		}, 78, "unsafe_state"},
 		{"a Token that the group can read", func(s *scene) *child {
@@ -414,7 +415,7 @@ func TestSecrets(t *testing.T) {
 			if err := os.Chmod(token, 0o640); err != nil {
 				s.t.Fatal(err)
 			}
-			s.forget() // we have made it so
+			s.forget() // the test has changed the mode
 			return s.cp()
 		}, 78, "unsafe_state"},
 	} {
@@ -431,9 +432,9 @@ func TestSecrets(t *testing.T) {
 				}
 			}
 			s.check(c)
-			s.mu.Lock() // a request that its client did not wait for may still come
+			s.mu.Lock() // a request whose client did not wait for it may still arrive
 			if !s.refused.Load() && (!s.seen[bearer] || !s.seen[header]) {
-				t.Errorf("the secrets were not in use")
+				t.Errorf("the secrets were not used")
 			}
 			s.mu.Unlock()
 			if t.Failed() {
@@ -443,7 +444,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// against uploads against a fault plan.
+// against starts an upload with a fault plan.
 func (s *scene) against(faults []fakegcs.Fault, flags ...string) *child {
 	if err := s.gcs.AddFaults(faults...); err != nil {
 		s.t.Fatal(err)
@@ -451,7 +452,7 @@ func (s *scene) against(faults []fakegcs.Fault, flags ...string) *child {
 	return s.cp(flags...)
 }
 
-// signalled sends a signal to an upload that waits for its next try.
+// signalled sends a signal to an upload that waits for its next attempt.
 func (s *scene) signalled(sig os.Signal) *child {
 	if err := s.gcs.AddFaults(plan(fakegcs.OpPut, 2, fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})...); err != nil {
 		s.t.Fatal(err)

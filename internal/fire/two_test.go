@@ -20,15 +20,15 @@ var (
 	pairSeed = flag.Uint64("pair-seed", 0, "of the pairs; 0 takes a new one and prints it")
 )
 
-// TestTwoProcesses: the second process on an upload does nothing, and says who
-// holds it.
+// TestTwoProcesses checks that a second process on an upload sends nothing, and
+// that its error names the holder.
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.bin")
 	content := source(t, path, 9<<20, 1)
 	e := startEmulator(t)
-	e.hold(3<<20, 0) // for as long as the others need
+	e.hold(3<<20, 0) // until the other processes have ended
 	args := []string{"cp", "--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", e.url(), "--max-wait", "200ms", "--stall-timeout", "1s", "--retry-for", "1h", path, "gs://demo/a"}
 	first := run(t, environment(), args...)
 	if !first.says(`"started"`) {
@@ -40,7 +40,7 @@ func TestTwoProcesses(t *testing.T) {
 			t.Errorf("the second: %s", second.said())
 		}
 		if who := fmt.Sprintf("process %d ", first.cmd.Process.Pid); !strings.Contains(second.err.String(), who) {
-			t.Errorf("it does not name %q: %s", who, second.said())
+			t.Errorf("the error does not name %q: %s", who, second.said())
 		}
 	}
 	e.release()
@@ -48,14 +48,14 @@ func TestTwoProcesses(t *testing.T) {
 		t.Fatal(first.said())
 	}
 	if got, _ := e.object("a"); !bytes.Equal(got, content) {
-		t.Error("the object is not the source")
+		t.Error("the object differs from the source")
 	}
 	if n := starts(e); n != 1 {
 		t.Errorf("%d sessions, want 1", n)
 	}
 }
 
-// starts is how many sessions were begun.
+// starts returns the number of sessions that were started.
 func starts(e *emulator) (n int) {
 	for _, r := range e.requests() {
 		if r.Op == fakegcs.OpStart {
@@ -65,9 +65,9 @@ func starts(e *emulator) (n int) {
 	return n
 }
 
-// TestTwoMachines: a Token is copied to a second state directory, and both
-// sides use it at once. One object comes of it, whole; a side that does not make
-// it says why.
+// TestTwoMachines copies a Token to a second state directory and resumes both
+// copies at the same time. It checks that there is one complete object, and
+// that the other process reports why it failed.
 func TestTwoMachines(t *testing.T) {
 	t.Parallel()
 	random := seeded(t, *pairSeed)
@@ -102,7 +102,7 @@ func TestTwoMachines(t *testing.T) {
 		argsOne, _ := args("one")
 		argsTwo, _ := args("two")
 		one := run(t, environment(), argsOne...)
-		time.Sleep(time.Duration(random.Int64N(int64(300 * time.Millisecond)))) // by chance, and any will do
+		time.Sleep(time.Duration(random.Int64N(int64(300 * time.Millisecond)))) // a random moment
 		two := run(t, environment(), argsTwo...)
 		done, sessions := 0, 1
 		for _, c := range []*child{one, two} {
@@ -119,14 +119,14 @@ func TestTwoMachines(t *testing.T) {
 			}
 			outcomes[kind]++
 			if kind != "ok" && kind != "already finished" && kind != "foreign_writer" {
-				t.Errorf("not a clear end: %s", c.said())
+				t.Errorf("unexpected end: %s", c.said())
 			}
 		}
 		if got, there := e.object("a"); done == 0 && there || done > 0 && !bytes.Equal(got, content) {
-			t.Errorf("%d succeeded; the object (there: %v, %d bytes) is not the source\n%s\n%s", done, there, len(got), one.said(), two.said())
+			t.Errorf("%d succeeded; the object (exists: %v, %d bytes) differs from the source\n%s\n%s", done, there, len(got), one.said(), two.said())
 		}
 		if done == 0 {
-			// Neither made it. It must be possible now that one is alone.
+			// Both failed. A single process must succeed now.
 			outcomes["neither"]++
 			sessions++
 			again := run(t, environment(), argsOne...)
@@ -134,7 +134,7 @@ func TestTwoMachines(t *testing.T) {
 				t.Errorf("alone: %s", again.said())
 			}
 			if got, _ := e.object("a"); !bytes.Equal(got, content) {
-				t.Error("alone: the object is not the source")
+				t.Error("alone: the object differs from the source")
 			}
 		}
 		if n := starts(e); n > sessions {
@@ -147,7 +147,7 @@ func TestTwoMachines(t *testing.T) {
 	t.Logf("%d pairs: %v", *pairs, outcomes)
 }
 
-// tighten gives copied files the modes that saved uploads must have.
+// tighten sets the modes of copied files to those that saved uploads must have.
 func tighten(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
