@@ -75,7 +75,7 @@ func TestBudgetTries(t *testing.T) {
 	}{
 		{"zero", backoff.Budget{}, 5},
 		{"at stake", backoff.Budget{AtStake: 1 << 30}, 25},
-		{"explicit tries win over bytes", backoff.Budget{Tries: 7, AtStake: 1 << 30}, 7},
+		{"tries override bytes at stake", backoff.Budget{Tries: 7, AtStake: 1 << 30}, 7},
 		{"one", backoff.Budget{Tries: 1}, 1},
 		{"none", backoff.Budget{Tries: -1}, 0},
 	}
@@ -125,12 +125,12 @@ func TestBudgetNext(t *testing.T) {
 		{"elapsed does not matter without For", backoff.Budget{}, 1, 0, time.Hour, 1 * s, true},
 		{"retry-after", backoff.Budget{}, 1, 7 * s, 0, 7 * s, true},
 		{"for, fits exactly", backoff.Budget{For: 10 * s}, 1, 0, 9 * s, 1 * s, true},
-		{"for, does not fit", backoff.Budget{For: 10 * s}, 1, 0, 9*s + 1, 1 * s, false},
-		{"for, long over", backoff.Budget{For: 10 * s}, 1, 0, 20 * s, 1 * s, false},
-		{"for, retry-after does not fit", backoff.Budget{For: 10 * s}, 1, 11 * s, 0, 11 * s, false},
+		{"for, wait exceeds it", backoff.Budget{For: 10 * s}, 1, 0, 9*s + 1, 1 * s, false},
+		{"for, long past", backoff.Budget{For: 10 * s}, 1, 0, 20 * s, 1 * s, false},
+		{"for, retry-after exceeds it", backoff.Budget{For: 10 * s}, 1, 11 * s, 0, 11 * s, false},
 		{"for, shorter than any wait", backoff.Budget{For: 1}, 1, 0, 0, 1 * s, false},
 		{"for allows more than the tries", backoff.Budget{For: time.Hour}, 50, 0, time.Minute, 32 * s, true},
-		{"for wins over tries", backoff.Budget{For: time.Hour, Tries: -1}, 1, 0, 0, 1 * s, true},
+		{"for overrides tries", backoff.Budget{For: time.Hour, Tries: -1}, 1, 0, 0, 1 * s, true},
 		{"huge for", backoff.Budget{For: math.MaxInt64}, 1000, 0, 1000 * time.Hour, 32 * s, true},
 	}
 	for _, test := range tests {

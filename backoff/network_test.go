@@ -256,7 +256,7 @@ func TestNetworkReal(t *testing.T) {
 				conn.Write(frame(frameGoAway, 0, []byte{0, 0, 0, 1, 0, 0, 0, 0}))
 			})
 		}, backoff.Transient},
-		{"HTTP/2 goodbye with an error", func(t *testing.T) error {
+		{"HTTP/2 GOAWAY with an error", func(t *testing.T) error {
 			return get(t, h2(), func(conn net.Conn) {
 				readHeaders(conn)
 				conn.Write(frame(frameGoAway, 0, []byte{0, 0, 0, 0, 0, 0, 0, 2}))
@@ -276,7 +276,7 @@ func TestNetworkReal(t *testing.T) {
 				io.Copy(io.Discard, conn)
 			})
 		}, backoff.Permanent},
-		{"HTTP/2 connection without a pulse", func(t *testing.T) error {
+		{"HTTP/2 connection lost", func(t *testing.T) error {
 			transport := h2()
 			transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: time.Millisecond, PingTimeout: time.Millisecond}
 			return get(t, transport, func(conn net.Conn) { io.Copy(io.Discard, conn) })

@@ -173,7 +173,7 @@ func TestRetryContext(t *testing.T) {
 			t.Errorf("Retry = %v after %d calls, want %v after 1", err, calls, reason)
 		}
 	})
-	t.Run("the wait does not fit", func(t *testing.T) {
+	t.Run("the wait exceeds the deadline", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
@@ -216,11 +216,11 @@ func TestRetryRefresh(t *testing.T) {
 		stop      error
 	}{
 		{"expired", []error{status(401)}, times(1, nil), []time.Duration{0, 0}, 1, nil},
-		{"refused with fresh ones too", times(3, status(401)), times(3, nil), []time.Duration{0, 0}, 1, backoff.ErrPermanent},
-		{"refused with fresh ones after a failure", []error{status(401), status(503), status(401)}, times(3, nil), []time.Duration{0, 0, time.Second}, 1, backoff.ErrPermanent},
+		{"refused after the refresh", times(3, status(401)), times(3, nil), []time.Duration{0, 0}, 1, backoff.ErrPermanent},
+		{"refused after the refresh and a failure", []error{status(401), status(503), status(401)}, times(3, nil), []time.Duration{0, 0, time.Second}, 1, backoff.ErrPermanent},
 		{"expired again after progress", []error{status(401), backoff.Progress(status(503)), status(401)}, times(3, nil), []time.Duration{0, 0, time.Second, time.Second}, 2, nil},
-		{"no fresh ones", []error{status(401)}, []error{down}, []time.Duration{0}, 1, down},
-		{"no fresh ones for a while", times(4, status(401)), []error{status(503), status(503), nil}, []time.Duration{0, time.Second, 3 * time.Second, 3 * time.Second}, 3, backoff.ErrPermanent},
+		{"refresh fails", []error{status(401)}, []error{down}, []time.Duration{0}, 1, down},
+		{"refresh fails transiently", times(4, status(401)), []error{status(503), status(503), nil}, []time.Duration{0, time.Second, 3 * time.Second, 3 * time.Second}, 3, backoff.ErrPermanent},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -368,7 +368,7 @@ func TestRetryGate(t *testing.T) {
 			t.Errorf("took %v, want 2 s", took)
 		}
 	})
-	t.Run("a permanent failure hands over", func(t *testing.T) {
+	t.Run("a permanent failure ends the probe", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			gate := &backoff.Gate{Threshold: 1}
 			start := time.Now()

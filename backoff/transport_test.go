@@ -184,7 +184,7 @@ func TestTransportContext(t *testing.T) {
 			}
 		})
 	})
-	t.Run("the wait does not fit", func(t *testing.T) {
+	t.Run("the wait exceeds the deadline", func(t *testing.T) {
 		server := &service{script: []http.HandlerFunc{answer(503, ""), answer(503, "last")}}
 		serve(t, server, &backoff.Transport{Policy: plain}, func(client *http.Client) {
 			client.Timeout = 2 * time.Second
@@ -252,7 +252,7 @@ func TestTransportErrors(t *testing.T) {
 			t.Errorf("RoundTrip with a wait of an hour = %v, body closed %d times, want an error and once", err, closed)
 		}
 	})
-	t.Run("permanent at once is as the base returned it", func(t *testing.T) {
+	t.Run("a permanent error is returned unchanged", func(t *testing.T) {
 		untrusted := x509.UnknownAuthorityError{}
 		transport := &backoff.Transport{Base: roundTripper(func(*http.Request) (*http.Response, error) { return nil, untrusted })}
 		req, _ := http.NewRequest("GET", "http://api.example.com/", nil)
@@ -260,7 +260,7 @@ func TestTransportErrors(t *testing.T) {
 			t.Errorf("RoundTrip = %v, want %v", err, untrusted)
 		}
 	})
-	t.Run("no body for the retry", func(t *testing.T) {
+	t.Run("GetBody fails", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			gone := errors.New("file is gone")
 			transport := &backoff.Transport{Base: roundTripper(func(*http.Request) (*http.Response, error) { return nil, io.EOF })}
