@@ -50,7 +50,7 @@ func NewClient(hc *http.Client, endpoint string) (*Client, error) {
 		return nil, fmt.Errorf("endpoint %q: want http://HOST[:PORT] or https://HOST[:PORT]", endpoint)
 	}
 	if hc.Timeout != 0 {
-		return nil, fmt.Errorf("the HTTP client has a Timeout of %v, which would end every longer request: set it to 0, and use StallTimeout in the options of package upload", hc.Timeout)
+		return nil, fmt.Errorf("the HTTP client has a Timeout of %v, which would end every long request: set it to 0 and use Options.StallTimeout of package upload", hc.Timeout)
 	}
 	own := *hc
 	own.Transport = notRedirected{own.Transport}

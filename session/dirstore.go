@@ -177,7 +177,7 @@ func (d *Dir) open(name string) (*os.File, fs.FileInfo, error) {
 			return nil, nil, err
 		}
 		if !info.Mode().IsRegular() {
-			return nil, nil, fmt.Errorf("%w: %s is not a plain file; remove it", ErrUnsafe, path)
+			return nil, nil, fmt.Errorf("%w: %s is not a regular file; remove it", ErrUnsafe, path)
 		}
 		f, err := d.root.Open(name)
 		if err != nil {
@@ -200,7 +200,7 @@ func (d *Dir) open(name string) (*os.File, fs.FileInfo, error) {
 // power loss.
 func (d *Dir) Save(_ context.Context, t *Token) error {
 	if !validID(t.ID) {
-		return fmt.Errorf("save upload: bad id %q", t.ID)
+		return fmt.Errorf("save upload: invalid ID %q", t.ID)
 	}
 	data, err := Encode(t)
 	if err != nil {

@@ -204,7 +204,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 		{"hung up", nil, transport(nil), hangingUp.endpoint(), backoff.Transient},
 		{"no HTTP", nil, transport(nil), garbage.endpoint(), backoff.Transient},
 		{"no TLS", nil, transport(nil), strings.Replace(plain.URL, "http:", "https:", 1), backoff.Transient},
-		{"a certificate that nobody trusts", nil, transport(nil), secure.URL, backoff.Transient},
+		{"an untrusted certificate", nil, transport(nil), secure.URL, backoff.Transient},
 		{"a certificate of another host", nil, transport(func(tr *http.Transport) {
 			tr.TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 			tr.TLSClientConfig.ServerName = "other.invalid"
@@ -220,7 +220,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 				return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}}
 			}
 		}), host, backoff.Transient},
-		{"a protocol that is none", nil, &http.Client{Transport: (&http.Transport{}).Clone()}, "http://[::1]:1", backoff.Transient},
+		{"a closed port", nil, &http.Client{Transport: (&http.Transport{}).Clone()}, "http://[::1]:1", backoff.Transient},
 		{"cancelled", cancelled, transport(nil), plain.URL, backoff.Permanent},
 		{"a transport that prints", nil, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("%s %q: %w", r.Method, r.URL, syscall.ECONNRESET)

@@ -117,7 +117,7 @@ func (s Spec) Validate() error {
 	case s.Object == "." || s.Object == ".." || strings.HasPrefix(s.Object, ".well-known/acme-challenge/"):
 		return fmt.Errorf("%w: the service does not allow the object name %q", ErrInvalid, s.Object)
 	case s.NoClobber && (s.IfGenerationMatch == nil || *s.IfGenerationMatch != 0):
-		return fmt.Errorf("%w: NoClobber without an IfGenerationMatch of 0", ErrInvalid)
+		return fmt.Errorf("%w: NoClobber requires an IfGenerationMatch of 0", ErrInvalid)
 	}
 	return nil
 }
