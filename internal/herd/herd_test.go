@@ -20,7 +20,7 @@ import (
 	"gcsup/internal/herd"
 )
 
-var update = flag.Bool("update", false, "write the charts of docs/backoff.md anew")
+var update = flag.Bool("update", false, "rewrite the charts of docs/backoff.md")
 
 func scenario(t testing.TB, name string) herd.Scenario {
 	t.Helper()

@@ -96,9 +96,9 @@ func TestServer(t *testing.T) {
 		// requests.
 		{"ramp", Scenario{Capacity: 100, Outage: time.Second, ramp: 10 * time.Second},
 			[]step{{s, 1, 0}, {s + 447*ms, 1, 0}, {s + 448*ms, 1, 1}, {2 * s, 99, 4}, {3 * s, 99, 10}, {3*s + 100*ms, 99, 2}, {11 * s, 99, 10}, {11*s + 50*ms, 99, 5}}},
-		{"refusing costs a half", Scenario{Capacity: 100, refusal: 500}, []step{{0, 12, 10}, {100 * ms, 0, 0}, {100 * ms, 12, 10}, {150 * ms, 5, 5}, {200 * ms, 1, 1}, {200 * ms, 0, 0}}},
-		{"refusing eats what comes in", Scenario{Capacity: 100, refusal: 500}, []step{{0, 10, 10}, {15 * ms, 2, 1}, {20 * ms, 1, 0}, {25 * ms, 1, 0}, {35 * ms, 1, 1}}},
-		{"most there can be", Scenario{Capacity: MaxCapacity, Outage: MaxOutage, ramp: 10 * time.Minute},
+		{"a refusal costs half", Scenario{Capacity: 100, refusal: 500}, []step{{0, 12, 10}, {100 * ms, 0, 0}, {100 * ms, 12, 10}, {150 * ms, 5, 5}, {200 * ms, 1, 1}, {200 * ms, 0, 0}}},
+		{"refusals use all capacity", Scenario{Capacity: 100, refusal: 500}, []step{{0, 10, 10}, {15 * ms, 2, 1}, {20 * ms, 1, 0}, {25 * ms, 1, 0}, {35 * ms, 1, 1}}},
+		{"upper limits", Scenario{Capacity: MaxCapacity, Outage: MaxOutage, ramp: 10 * time.Minute},
 			[]step{{int64(MaxOutage) - 1, MaxClients, 0}, {int64(MaxOutage) + int64(5*time.Minute), MaxClients, MaxClients}, {int64(MaxOutage) + int64(time.Hour), MaxClients, MaxClients}}},
 	}
 	for _, test := range tests {
