@@ -32,7 +32,7 @@ func TestOutage(t *testing.T) {
 		flags      []string
 	}{
 		{"its process is gone", (*emulator).kill, (*emulator).start, nil},
-		{"its process says nothing", func(e *emulator) { e.signal(syscall.SIGSTOP) }, func(e *emulator) {
+		{"its process is stopped", func(e *emulator) { e.signal(syscall.SIGSTOP) }, func(e *emulator) {
 			e.signal(syscall.SIGCONT)
 			e.release()
 		}, []string{"--stall-timeout", stall.String()}},

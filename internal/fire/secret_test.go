@@ -303,7 +303,7 @@ func TestSecrets(t *testing.T) {
 		code int
 		kind string // of the result; "" if there is none
 	}{
-		{"all is well", func(s *scene) *child { return s.cp() }, 0, "ok"},
+		{"success", func(s *scene) *child { return s.cp() }, 0, "ok"},
 		{"connection refused", func(s *scene) *child {
 			s.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
 				if isPut(r) {
@@ -318,7 +318,7 @@ func TestSecrets(t *testing.T) {
 		{"cut in the middle", func(s *scene) *child {
 			return s.against(plan(fakegcs.OpPut, 2, fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 1000}))
 		}, 75, "retries_exhausted"},
-		{"503 for ever", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, status(503))) }, 75, "retries_exhausted"},
+		{"503 always", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, status(503))) }, 75, "retries_exhausted"},
 		{"400", func(s *scene) *child { return s.against(plan(fakegcs.OpPut, 2, status(400))) }, 65, "contradiction"},
 		{"401 at once", func(s *scene) *child { return s.against(plan("", 0, status(401))) }, 77, "credentials"},
 		{"401 later", func(s *scene) *child { return s.against(plan("", 3, status(401))) }, 77, "credentials"},
@@ -333,7 +333,7 @@ func TestSecrets(t *testing.T) {
 		{"a corrupt byte", func(s *scene) *child {
 			return s.against(plan(fakegcs.OpPut, 2, fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 7}))
 		}, 65, "checksum"},
-		{"a service that repeats what it was sent", func(s *scene) *child {
+		{"a service that echoes the request", func(s *scene) *child {
 			s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 				if isPut(r) {
 					w.WriteHeader(http.StatusBadRequest)
@@ -343,7 +343,7 @@ func TestSecrets(t *testing.T) {
 			}
 			return s.cp()
 		}, 75, "retries_exhausted"},
-		{"a service that repeats it as JSON", func(s *scene) *child {
+		{"a service that echoes the URI as JSON", func(s *scene) *child {
 			s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 				if isPut(r) {
 					w.Header().Set("Content-Type", "application/json")
