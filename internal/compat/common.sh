@@ -1,4 +1,4 @@
-# What the scripts of the clients share; compat.sh runs them and sets
+# Functions for the scripts of the clients. compat.sh runs them and sets
 #   work    a directory of this client's own, deleted afterwards
 #   gcsup   the program under test
 #   small, large, large_size    files of random bytes
@@ -29,7 +29,7 @@ need() {
 	exit 0
 }
 
-# start_emulator FLAG...: another in place of the one before.
+# start_emulator FLAG...: stops the emulator and starts another.
 start_emulator() {
 	stop_emulator
 	rm -f "$work/ready"
@@ -43,9 +43,8 @@ start_emulator() {
 	[ -n "$host" ] || fail "the emulator did not start: $(cat "$work/emulator.log")"
 	ca=$(sed -n 's/.*SSL_CERT_FILE=//p' "$work/emulator.log")
 }
-# start_held BYTES: an empty emulator that keeps its bytes in a directory, and
-# lets no request with data get further than so many of them until release: there
-# is all the time to kill its client.
+# start_held BYTES: starts an empty emulator with a directory. Until release it
+# reads at most BYTES of each request, so that its client can be killed.
 start_held() {
 	stop_emulator
 	rm -rf "$work/bytes"
@@ -61,46 +60,45 @@ stop_emulator() {
 	emulator=
 }
 
-# api PATH CURL-ARGUMENT...: a request to the emulator.
+# api PATH CURL-ARGUMENT...: makes a request to the emulator.
 api() {
 	path=$1
 	shift
 	curl -sf --max-time 60 ${ca:+--cacert "$ca"} "$@" "$host$path"
 }
-# same OBJECT FILE: the object's bytes are those of the file.
+# same OBJECT FILE: checks that the object's bytes are those of the file.
 same() {
 	api "/storage/v1/b/bkt/o/$1?alt=media" -o "$work/object" || fail "$1 can't be read"
 	cmp -s "$work/object" "$2" || fail "$1 has not the bytes of $2"
 }
-# absent OBJECT
+# absent OBJECT: checks that the object does not exist.
 absent() {
 	answer=$(api "/storage/v1/b/bkt/o/$1" -o "$work/object" -w '%{http_code}' || true)
 	[ "$answer" = 404 ] || fail "$1 is not gone: status $answer"
 }
-# count NAME: a total since the emulator started: "received", or an operation.
+# count NAME: prints a total since the emulator started: "received", or an operation.
 count() {
 	n=$(api /_fakegcs/stats | sed -n 's/.*"'"$1"'": \([0-9]*\).*/\1/p')
 	echo "${n:-0}"
 }
 # faults JSON: appends to the fault plan.
 faults() { api /_fakegcs/faults -d "$1" || fail "the emulator refuses the faults $1"; }
-# all_fired: every fault of the plan has acted as often as it should.
+# all_fired: checks that every fault of the plan acted as often as it should.
 all_fired() {
-	plan=$(api /_fakegcs/faults) || fail "the emulator does not tell its faults"
+	plan=$(api /_fakegcs/faults) || fail "cannot read the fault plan of the emulator"
 	case $plan in *'"done": false'*) fail "a fault did not act: $plan" ;; esac
 }
 
-# limited COMMAND...: for no longer than this script, and for five minutes.
+# limited COMMAND...: runs it for at most five minutes.
 limited() { timeout --foreground -k 1 300 "$@"; }
-# background COMMAND...: runs it in a process group of its own, as a child of this
-# shell: what it has locked is free when the shell has waited for it.
+# background COMMAND...: runs it in its own process group, as a child of this shell.
+# Its locks are released after the shell has waited for it.
 background() {
 	setsid "$@" >"$work/background.log" 2>&1 &
 	victim=$!
 }
-# kill_at BYTES: SIGKILL for what runs in the background, with all its
-# processes, when it has got as far as start_held BYTES lets it: the whole quanta
-# of them are in the directory.
+# kill_at BYTES: sends SIGKILL to the background process group when the directory
+# has all complete quanta that start_held BYTES admits.
 kill_at() {
 	tries=0
 	until [ "$(ls -ln "$work/bytes/blobs" | awk '{ n += $5 } END { print n + 0 }')" -ge $(($1 / quantum * quantum)) ]; do
@@ -115,9 +113,8 @@ kill_at() {
 	[ $status = 137 ] || fail "ended by itself ($status) before it could be killed: $(cat "$work/background.log")"
 	victim=
 }
-# resumed SIZE UPLOADS: so many uploads, each killed once, brought no byte twice
-# but those that the service had not committed, less than a quantum each, and
-# the metadata.
+# resumed SIZE UPLOADS: checks that UPLOADS uploads, each killed once, sent no
+# committed byte twice: less than a quantum each, and the metadata.
 resumed() {
 	total=$(count received)
 	[ "$total" -ge "$1" ] || fail "the emulator received $total bytes of $1"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Unmodified clients upload to "gcsup emulator", resume after a kill, and read
-# back. One that isn't installed is named and left out, unless COMPAT_ALL is
-# set; one that is there must work.
+# back. A client that is not installed is reported and skipped, unless COMPAT_ALL
+# is set.
 #
 #   sh internal/compat/compat.sh [CLIENT...]
 #
@@ -15,7 +15,7 @@ for client; do
 	case " $clients " in
 	*" $client "*) ;;
 	*)
-		echo "compat: there is no client $client; there are $clients" >&2
+		echo "compat: unknown client $client; want one of $clients" >&2
 		exit 64
 		;;
 	esac
@@ -24,7 +24,7 @@ for tool in go curl timeout awk cmp; do
 	command -v $tool >/dev/null || { echo "compat: needs $tool in PATH" >&2; exit 69; }
 done
 
-# Nothing of the caller's is used, and no proxy.
+# Do not use the caller's settings or a proxy.
 unset STORAGE_EMULATOR_HOST GOOGLE_APPLICATION_CREDENTIALS
 export NO_PROXY="127.0.0.1${NO_PROXY:+,$NO_PROXY}" no_proxy="127.0.0.1${no_proxy:+,$no_proxy}"
 
@@ -57,7 +57,7 @@ for client; do
 	wait $running || status=$?
 	kill -s KILL -- "-$running" 2>/dev/null || true # what it has left
 	running=
-	if [ $status = 124 ] || [ $status = 137 ]; then echo "FAIL $client: not done after ${COMPAT_SECONDS:-400} s" >&2; fi
+	if [ $status = 124 ] || [ $status = 137 ]; then echo "FAIL $client: not finished after ${COMPAT_SECONDS:-400} s" >&2; fi
 	if [ $status != 0 ]; then failed="$failed $client"; fi
 	echo "     $client: $(($(date +%s) - begun)) s"
 	rm -rf "$work"

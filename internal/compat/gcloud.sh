@@ -3,8 +3,8 @@
 . internal/compat/common.sh
 need gcloud
 
-# use_gcloud COMPOSITE: $gcloud is then the command for the emulator that runs,
-# with the composite mode True or False.
+# use_gcloud COMPOSITE: sets $gcloud to the command for the running emulator, with
+# the composite mode True or False.
 use_gcloud() {
 	gcloud="env CLOUDSDK_CONFIG=$work/gcloud CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT=p
 		CLOUDSDK_CORE_DISABLE_PROMPTS=1 CLOUDSDK_CORE_DISABLE_USAGE_REPORTING=1 CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK=1 CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE=$host/

@@ -1,11 +1,11 @@
-# gcsup itself: there and back, and killed with SIGKILL in mid-upload.
+# gcsup itself: upload, read back, and resume after SIGKILL in mid-upload.
 . internal/compat/common.sh
 
 export GCSUP_STATE_DIR="$work/state"
 cp_to() { # SOURCE OBJECT
 	limited "$gcsup" cp --endpoint "$host" --json "$1" "gs://bkt/$2" >"$work/cp.log" 2>&1 || fail "gcsup cp $1: $(cat "$work/cp.log")"
 }
-# list_saved: $saved are the IDs of the uploads that can be resumed.
+# list_saved: sets $saved to the IDs of the uploads that can be resumed.
 list_saved() {
 	"$gcsup" sessions list --json >"$work/saved" || fail "gcsup sessions list"
 	saved=$(sed -n 's/.*"id":"\([^"]*\)".*/\1/p' "$work/saved")

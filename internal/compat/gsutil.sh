@@ -1,4 +1,4 @@
-# gsutil, which speaks only https.
+# gsutil, which supports only https.
 . internal/compat/common.sh
 need gsutil
 

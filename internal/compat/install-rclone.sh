@@ -1,8 +1,7 @@
 #!/bin/sh
 # Builds rclone from its published module, where rclone.sh finds it, for
 # machines that have no package of it. That takes three to four minutes on two
-# processors, too long for CI to do each time, and 3 GB of disk; all but the
-# program's 160 MB are given back.
+# processors, too long for CI, and 3 GB of disk. The program keeps 160 MB of them.
 set -eu
 version=v1.76.0
 

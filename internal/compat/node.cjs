@@ -9,8 +9,8 @@ const bucket = new Storage({projectId: 'p'}).bucket(bucketName);
 const operations = {
   create: () => bucket.create(),
   upload: (file, name, mode) => bucket.upload(file, {destination: name, resumable: mode === 'resumable', validation: 'crc32c', metadata: {contentType: 'text/x-test', metadata: {key: 'value'}}}),
-  // This client retries an upload only with a precondition, and only a chunk: of a
-  // whole file it can't send again what was lost.
+  // This client retries an upload only with a precondition, and only by chunks: it
+  // cannot resend a part of a whole file.
   retried: (file, name) => bucket.upload(file, {destination: name, resumable: true, chunkSize: 8 << 20, preconditionOpts: {ifGenerationMatch: 0}}),
   chunks: (file, name) => bucket.upload(file, {destination: name, resumable: true, chunkSize: 1 << 20}),
   download: (name, file) => bucket.file(name).download({destination: file, validation: 'crc32c'}),

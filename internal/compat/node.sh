@@ -54,8 +54,8 @@ absent chunks
 [ -z "$(sed -n '/level=WARN/p' "$work/emulator.log")" ] || fail "the emulator lacks what Node's client asks for: $(cat "$work/emulator.log")"
 ok "Node, metadata, download, list, copy, lifecycle, delete"
 
-# A 503 and a chunk of which a part is kept. A lost reply at the end is more than
-# this client can take: it believes the finished session to be empty.
+# A 503, and a chunk of which a part is committed. This client cannot handle a lost
+# reply at the end: it takes the finished session for an empty one.
 start_emulator
 . "$work/ready"
 run create bkt

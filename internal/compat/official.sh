@@ -1,4 +1,4 @@
-# The official Go library, as a program of its own.
+# The official Go library, as a separate program.
 . internal/compat/common.sh
 
 go build -o "$work/official" ./internal/compat/official

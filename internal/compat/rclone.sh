@@ -2,7 +2,7 @@
 . internal/compat/common.sh
 PATH="$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/gcsup-compat"
 need rclone
-# Before version 1.58 it could not be told where to upload to.
+# Versions before 1.58 have no option for the endpoint.
 if ! rclone help flags | grep -q -e --gcs-endpoint; then
 	[ -z "${COMPAT_ALL:-}" ] || fail "this rclone is too old: $(rclone version | head -n 1)"
 	echo "---- this rclone is too old: $(rclone version | head -n 1)"
@@ -42,8 +42,7 @@ absent dir%2Flarge
 absent dir%2Fempty
 ok "rclone cat, copyto back, moveto, delete"
 
-# A chunk that is sent again after a 503, after a broken connection, and after
-# a reply that got lost.
+# A chunk that is sent again after a 503, a broken connection and a lost reply.
 faults '[{"match": {"op": "put"}, "skip": 1, "do": {"effect": "status", "status": 503}},
 	{"match": {"op": "put"}, "skip": 2, "do": {"effect": "reset"}},
 	{"match": {"op": "finalize"}, "do": {"effect": "lose-reply"}}]'

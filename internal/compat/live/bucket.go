@@ -15,12 +15,11 @@ import (
 	"gcsup/fakegcs/fakegcstest"
 )
 
-// bucket is the user's, of which only what is below the target's prefix is
-// touched.
+// bucket is the user's bucket. Only objects below the target's prefix are changed.
 type bucket struct{ fakegcstest.Target }
 
-// describe says what kind of bucket it is, as far as answers may depend on it.
-// A bucket that can't be used is an error.
+// describe returns the properties of the bucket on which answers may depend. It
+// returns an error if the bucket cannot be used.
 func (b *bucket) describe(ctx context.Context) (string, error) {
 	var v struct {
 		Location, StorageClass string
@@ -36,7 +35,7 @@ func (b *bucket) describe(ctx context.Context) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case status == http.StatusForbidden: // what is needed is the right to use objects, not to see the bucket
+	case status == http.StatusForbidden: // permission for objects is enough
 		return "bucket of unknown kind", nil
 	case status != http.StatusOK:
 		return "", fmt.Errorf("bucket gs://%s: status %d: %.300s", b.Bucket, status, body)
@@ -45,7 +44,7 @@ func (b *bucket) describe(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("bucket gs://%s: %w", b.Bucket, err)
 	}
 	if v.RetentionPolicy.RetentionPeriod > 0 {
-		return "", fmt.Errorf("gs://%s has a retention policy: what is uploaded there could not be deleted; use another bucket", b.Bucket)
+		return "", fmt.Errorf("gs://%s has a retention policy, so uploads could not be deleted; use another bucket", b.Bucket)
 	}
 	about := fmt.Sprintf("bucket in %s, %s, versioning %t", v.Location, v.StorageClass, v.Versioning.Enabled)
 	if d := v.SoftDeletePolicy.RetentionDurationSeconds; d > 0 {
@@ -54,7 +53,7 @@ func (b *bucket) describe(ctx context.Context) (string, error) {
 	return about, nil
 }
 
-// object reads the metadata of one.
+// object returns the metadata of an object.
 func (b *bucket) object(ctx context.Context, name string) (*fakegcs.Object, error) {
 	status, body, err := b.do(ctx, http.MethodGet, "/o/"+url.PathEscape(name), "")
 	if err != nil {
@@ -71,7 +70,7 @@ func (b *bucket) object(ctx context.Context, name string) (*fakegcs.Object, erro
 }
 
 // empty deletes every generation of every object below the prefix, and reports
-// what stays.
+// what it cannot delete.
 func (b *bucket) empty(ctx context.Context, r *report) {
 	stays := func(what, why string) {
 		r.add(line{Type: notDeleted, Name: what, Seen: why, Do: "delete it, with all its generations, when you can"})
@@ -103,7 +102,7 @@ func (b *bucket) empty(ctx context.Context, r *report) {
 	}
 }
 
-// remove deletes one generation, which may be gone already.
+// remove deletes one generation. It succeeds if the generation does not exist.
 func (b *bucket) remove(ctx context.Context, o fakegcs.Object) error {
 	path := "/o/" + url.PathEscape(o.Name) + "?generation=" + strconv.FormatInt(o.Generation, 10)
 	if o.TemporaryHold || o.EventBasedHold {
@@ -121,8 +120,8 @@ func (b *bucket) remove(ctx context.Context, o fakegcs.Object) error {
 	return nil
 }
 
-// do makes a request below the bucket's resource. What the service asks to
-// repeat is repeated for as long as the target's patience lasts.
+// do makes a request for a path below the bucket's resource. It retries failures
+// that the service declares retryable, for the target's Patience.
 func (b *bucket) do(ctx context.Context, method, path, content string) (status int, body []byte, err error) {
 	deadline := time.Now().Add(b.Patience)
 	for {

@@ -22,20 +22,21 @@ import (
 	"gcsup/session"
 )
 
-// killedUpload uploads files of random bytes with gcsup, which is killed when
-// it has told that a random part of the bytes is sent, and run again.
+// killedUpload uploads files of random bytes with gcsup. It kills gcsup after a
+// random part of the bytes is sent, and runs it again.
 type killedUpload struct {
 	target        fakegcstest.Target
 	program, dir  string
-	size, maxSize int64 // size grows to what is large enough for this network
+	size, maxSize int64 // size grows until a kill comes in mid-upload
 }
 
-// missedError is why there was nothing to be seen of a resume.
+// missedError reports why no resume was observed.
 type missedError struct{ why string }
 
 func (e *missedError) Error() string { return e.why }
 
-// progress is what is read of gcsup's JSON lines; see docs/cli.md.
+// progress holds the fields of gcsup's JSON lines that this program reads; see
+// docs/cli.md.
 type progress struct {
 	Type        string
 	Status      string
@@ -46,8 +47,8 @@ type progress struct {
 	Error       *struct{ Message string }
 }
 
-// check makes the object of that name. A file that was too small for the kill
-// is replaced by one of four times its size, up to maxSize.
+// check creates the object of that name. If the file was too small for the kill, it
+// tries one of four times the size, up to maxSize.
 func (u *killedUpload) check(ctx context.Context, name string) (story string, err error) {
 	for {
 		story, err = u.attempt(ctx, name)
@@ -106,16 +107,16 @@ func (u *killedUpload) attempt(ctx context.Context, name string) (story string, 
 		return "", fmt.Errorf("%s: %w", story, err)
 	case o.Size != u.size || o.CRC32C != fakegcs.CRC32C(crc32c):
 		return "", fmt.Errorf("%s: the object has %d bytes with crc32c %s, the file %d with %s", story, o.Size, o.CRC32C, u.size, fakegcs.CRC32C(crc32c))
-	case result.ResumedFrom < committed: // the service may have come to hold more
-		return "", fmt.Errorf("%s: it did not resume from what the service held", story)
+	case result.ResumedFrom < committed: // the service may have committed more
+		return "", fmt.Errorf("%s: it did not resume at the committed offset", story)
 	case result.BytesSent-result.BytesResent != u.size-result.ResumedFrom:
-		return "", fmt.Errorf("%s: that is not the rest", story)
+		return "", fmt.Errorf("%s: it did not send exactly the rest", story)
 	}
 	return story, nil
 }
 
-// runAndKill runs gcsup until it tells that a random part, between 10 % and
-// 80 %, of the bytes is sent, and kills it then. sent is what it told.
+// runAndKill runs gcsup and kills it after it reports that a random part of the
+// bytes, between 10 % and 80 %, is sent. It returns the reported offset.
 func (u *killedUpload) runAndKill(ctx context.Context, args []string) (sent int64, err error) {
 	at := u.size/10 + rand.Int64N(u.size*7/10)
 	var stderr bytes.Buffer
@@ -139,7 +140,7 @@ func (u *killedUpload) runAndKill(ctx context.Context, args []string) (sent int6
 		last = p
 		if !killed && p.Type == "progress" && p.Sent >= at {
 			sent, killed = p.Sent, true
-			_ = cmd.Process.Kill() // it may have ended by itself
+			_ = cmd.Process.Kill() // it may have exited already
 		}
 	}
 	err = cmd.Wait()
@@ -154,9 +155,9 @@ func (u *killedUpload) runAndKill(ctx context.Context, args []string) (sent int6
 	return sent, nil
 }
 
-// committed asks the service, past gcsup, how much it holds of the saved
-// upload, until it says the same twice: it may still be at work on what the dead
-// process had sent, https://github.com/googleapis/google-cloud-cpp/issues/9750.
+// committed queries the committed offset of the saved upload until two answers
+// agree. The service may still commit bytes of the killed process:
+// https://github.com/googleapis/google-cloud-cpp/issues/9750.
 func (u *killedUpload) committed(ctx context.Context, state string) (int64, error) {
 	before := int64(-1)
 	for {
@@ -189,10 +190,10 @@ func (u *killedUpload) committed(ctx context.Context, state string) (int64, erro
 	}
 }
 
-// cancel ends the saved uploads at the service.
+// cancel cancels the saved uploads at the service.
 func (u *killedUpload) cancel(ctx context.Context, state string) error {
 	return u.eachSaved(ctx, state, func(client *session.Client, t *session.Token) error {
-		client.Cancel(ctx, t.URI) // if it fails, the service forgets the session after a week
+		client.Cancel(ctx, t.URI) // if it fails, the service drops the session after a week
 		return nil
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"gcsup/fakegcs/fakegcstest"
 )
 
-// newBucket is gs://live on an emulator.
+// newBucket returns gs://live on a new emulator.
 func newBucket(t *testing.T, faults ...fakegcs.Fault) *bucket {
 	t.Helper()
 	gcs, err := fakegcs.New(&fakegcs.Options{Faults: faults})
@@ -49,7 +49,7 @@ func (b *bucket) upload(t *testing.T, name, content string) {
 	post(t, b.URL+"/upload/storage/v1/b/live/o?uploadType=media&name="+name, "text/plain", content)
 }
 
-// names are the objects of the bucket with their generations counted.
+// names returns the objects of the bucket with their number of generations.
 func (b *bucket) names(t *testing.T) string {
 	t.Helper()
 	_, body, err := b.do(t.Context(), http.MethodGet, "/o?versions=true", "")
@@ -114,7 +114,7 @@ func TestDescribe(t *testing.T) {
 	}
 	b.Bucket = "absent"
 	if _, err := b.describe(t.Context()); err == nil || !strings.Contains(err.Error(), "gs://absent: status 404") {
-		t.Errorf("a bucket that isn't there: %v", err)
+		t.Errorf("missing bucket: %v", err)
 	}
 	post(t, b.URL+"/storage/v1/b?project=p", "application/json", `{"name":"locked","retentionPolicy":{"retentionPeriod":"60"}}`)
 	b.Bucket = "locked"
@@ -123,7 +123,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// Without a project, the cases that need one are not checked, and so counted.
+// Without a project, the cases that need one are counted as not checked.
 func TestNoProject(t *testing.T) {
 	b := newBucket(t)
 	need := 0
@@ -146,7 +146,7 @@ func TestNoProject(t *testing.T) {
 	}
 }
 
-// A misspelt name is not taken for a run in which everything held.
+// A run in which no case matches is an error.
 func TestNothingToCheck(t *testing.T) {
 	b := newBucket(t)
 	err := check(t.Context(), &config{only: regexp.MustCompile("^mdeia$")}, b.Target, &report{w: io.Discard})
@@ -224,7 +224,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// Emulators and the service are told apart by the environment.
+// The environment selects an emulator or the service.
 func TestTarget(t *testing.T) {
 	for _, host := range []string{"127.0.0.1:9", "http://127.0.0.1:9", "http://127.0.0.1:9/"} {
 		t.Setenv("STORAGE_EMULATOR_HOST", host)

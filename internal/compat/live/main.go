@@ -1,23 +1,23 @@
-// Command live holds our picture of Cloud Storage against the real service: it
-// runs the cases of fakegcs/fakegcstest on a bucket of the user's, and then
-// uploads three files with gcsup, which it kills on the way and runs again. It
-// prints a line for each fact, every difference with what was seen and where the
-// fact is from, and deletes what it has made, also after an interrupt.
+// Command live checks the facts of fakegcs/fakegcstest on the real service, in a
+// bucket of the user. It then uploads three files with gcsup, which it kills in
+// mid-upload and runs again. It prints a line for each fact. For a difference it
+// prints what it observed and the source of the fact. It deletes what it created,
+// even after an interrupt.
 //
 //	go run ./internal/compat/live [flags] gs://BUCKET
 //
-// Credentials are the application default ones. They must be allowed to write,
-// change and delete objects in the bucket, and to create buckets in the project:
-// some cases make one of their own. Without a project these are not checked.
+// It uses Application Default Credentials. They must have permission to write,
+// change and delete objects in the bucket, and to create buckets in the project,
+// because some cases create a bucket. Without a project these are not checked.
 //
-// It uploads about 250 MiB, and more where the network is so fast that a file
-// arrives before gcsup can be killed; see -max-size.
+// It uploads about 250 MiB, and more if the network is so fast that an upload ends
+// before gcsup can be killed; see -max-size.
 //
 // With STORAGE_EMULATOR_HOST it runs on an emulator, without credentials.
 //
-// Exit codes: 0 everything held; 1 something differs; 2 nothing differs, but
-// something was not checked or could not be deleted, or the run broke off; 64
-// the command line is wrong; 130 interrupted.
+// Exit codes: 0 all facts hold; 1 a fact differs; 2 no fact differs, but one was
+// not checked, an object could not be deleted, or the run failed; 64 the command
+// line is wrong; 130 interrupted.
 package main
 
 import (
@@ -45,7 +45,7 @@ import (
 )
 
 const (
-	// Changing metadata and making buckets takes more than read_write,
+	// Changing metadata and creating buckets requires more than read_write,
 	// https://cloud.google.com/storage/docs/oauth-scopes.
 	scope = "https://www.googleapis.com/auth/devstorage.full_control"
 	// Files up to 8 MiB go in one request, which can't be resumed.
@@ -63,7 +63,7 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// The second signal ends the program, in the midst of the clean-up.
+	// A second signal ends the program, even during the clean-up.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -79,13 +79,13 @@ type config struct {
 func parse(args []string, stderr io.Writer) (*config, error) {
 	c := &config{}
 	fs := flag.NewFlagSet("live", flag.ContinueOnError)
-	fs.SetOutput(io.Discard) // errors are returned, and said once
-	fs.StringVar(&c.project, "project", "", "make the cases' own buckets in this `PROJECT` (default: of the credentials, else GOOGLE_CLOUD_PROJECT, else CLOUDSDK_CORE_PROJECT)")
+	fs.SetOutput(io.Discard) // errors are returned and printed once
+	fs.StringVar(&c.project, "project", "", "create the cases' buckets in this `PROJECT` (default: that of the credentials, else GOOGLE_CLOUD_PROJECT, else CLOUDSDK_CORE_PROJECT)")
 	fs.StringVar(&c.program, "gcsup", "", "test this `FILE` (default: build it from the source)")
 	fs.Int64Var(&c.size, "size", 64<<20, "`BYTES` of a file that is uploaded with a kill, at least 16777216")
-	fs.Int64Var(&c.maxSize, "max-size", 1<<30, "upload up to so many `BYTES` where a file arrives before the kill")
+	fs.Int64Var(&c.maxSize, "max-size", 1<<30, "upload up to `BYTES` if a smaller file is finished before the kill")
 	fs.BoolVar(&c.json, "json", false, "print JSON lines")
-	fs.Func("run", "check only what has a name that matches this `REGEXP`; the uploads are killed-upload-1 to killed-upload-3", func(s string) (err error) {
+	fs.Func("run", "check only names that match this `REGEXP`; the uploads are killed-upload-1 to killed-upload-3", func(s string) (err error) {
 		c.only, err = regexp.Compile(s)
 		return err
 	})
@@ -143,7 +143,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	return 0
 }
 
-// newTarget is the service with the user's credentials, or an emulator.
+// newTarget returns the service with the user's credentials, or an emulator.
 func newTarget(ctx context.Context, c *config) (fakegcstest.Target, error) {
 	target := fakegcstest.Target{Bucket: c.bucket, Prefix: "gcsup-live-" + strings.ToLower(rand.Text()[:10]) + "/"}
 	if host := os.Getenv("STORAGE_EMULATOR_HOST"); host != "" {
@@ -153,7 +153,7 @@ func newTarget(ctx context.Context, c *config) (fakegcstest.Target, error) {
 		target.URL, target.Client, target.Project = strings.TrimSuffix(host, "/"), http.DefaultClient, cmp.Or(c.project, "test")
 		return target, nil
 	}
-	// The clean-up after an interrupt needs tokens, too.
+	// The clean-up after an interrupt needs tokens too.
 	ctx = context.WithoutCancel(ctx)
 	creds, err := google.FindDefaultCredentials(ctx, scope)
 	if err != nil {
@@ -164,8 +164,8 @@ func newTarget(ctx context.Context, c *config) (fakegcstest.Target, error) {
 	return target, nil
 }
 
-// check holds the target against everything, and cleans up. The error is why
-// it could not be done to the end.
+// check checks all facts on the target and cleans up. It returns an error if it
+// could not complete.
 func check(ctx context.Context, c *config, target fakegcstest.Target, r *report) (err error) {
 	b := &bucket{target}
 	about, err := b.describe(ctx)
@@ -183,7 +183,7 @@ func check(ctx context.Context, c *config, target fakegcstest.Target, r *report)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, fakegcstest.ErrNotChecked):
-			r.add(line{Type: notChecked, Name: cs.Name, Fact: cs.Fact, Seen: err.Error(), Do: "give -project PROJECT, or set GOOGLE_CLOUD_PROJECT, with credentials that may make buckets in it"})
+			r.add(line{Type: notChecked, Name: cs.Name, Fact: cs.Fact, Seen: err.Error(), Do: "give -project PROJECT, or set GOOGLE_CLOUD_PROJECT, with credentials that may create buckets in it"})
 		case err != nil:
 			r.add(line{Type: differs, Name: cs.Name, Fact: cs.Fact, Seen: err.Error(), Source: cs.Source})
 		default:
@@ -199,7 +199,7 @@ func check(ctx context.Context, c *config, target fakegcstest.Target, r *report)
 
 func (c *config) wants(name string) bool { return c.only == nil || c.only.MatchString(name) }
 
-// checkUploads uploads with gcsup.
+// checkUploads runs the uploads with gcsup.
 func checkUploads(ctx context.Context, c *config, target fakegcstest.Target, r *report) error {
 	dir, err := os.MkdirTemp("", "gcsup-live-")
 	if err != nil {
@@ -218,7 +218,7 @@ func checkUploads(ctx context.Context, c *config, target fakegcstest.Target, r *
 				return fmt.Errorf("build gcsup: %w\n%s", err, out)
 			}
 		}
-		const fact = "gcsup that is killed in mid-upload and run again goes on from what the service held, and makes the right object."
+		const fact = "If gcsup is killed in mid-upload and run again, it resumes at the committed offset and creates the right object."
 		story, err := u.check(ctx, name)
 		missed := new(missedError)
 		switch {

@@ -18,11 +18,11 @@ const (
 	summary    = "summary"
 )
 
-// line is one fact. What it hasn't is empty.
+// line is one fact. Fields that do not apply are empty.
 type line struct {
 	Type   string  `json:"type"`
-	Name   string  `json:"name,omitempty"`   // of the case, or of what was not deleted
-	Fact   string  `json:"fact,omitempty"`   // what is expected
+	Name   string  `json:"name,omitempty"`   // of the case or the object
+	Fact   string  `json:"fact,omitempty"`   // the expectation
 	Seen   string  `json:"seen,omitempty"`   // may have several lines
 	Source string  `json:"source,omitempty"` // of the fact
 	Do     string  `json:"do,omitempty"`     // what the user can do about it
@@ -42,7 +42,7 @@ type report struct {
 	json bool
 
 	differs, held, notChecked, notDeleted int
-	err                                   error // of writing
+	err                                   error // first write error
 }
 
 func (r *report) add(l line) {
@@ -79,7 +79,7 @@ func (r *report) print(l line) {
 	r.err = errors.Join(r.err, err)
 }
 
-// text is l for people: one line, and three more for a difference.
+// text returns l for people: one line, and three more for a difference.
 func (l line) text() string {
 	switch l.Type {
 	case held:

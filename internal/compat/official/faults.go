@@ -36,7 +36,7 @@ func (l *library) uploadFaults(ctx context.Context) error {
 			return fmt.Errorf("after %s: %w", fault, err)
 		}
 	}
-	// An object below the chunk size goes in one request, which is sent again.
+	// An object smaller than a chunk is sent in one request, which is retried.
 	for _, do := range []string{`{"effect": "status", "status": 503}`, `{"effect": "status", "status": 429}`, `{"effect": "reset"}`, `{"effect": "lose-reply"}`} {
 		if err := l.through(`{"match": {"op": "insert"}, "do": `+do+`}`, func() error { _, err := l.write(ctx, "faults/small", p[:1000], chunkSize, nil); return err }); err != nil {
 			return err
@@ -48,7 +48,7 @@ func (l *library) uploadFaults(ctx context.Context) error {
 	return nil
 }
 
-// otherFaults does the rest while the emulator fails.
+// otherFaults runs the other operations while the emulator fails.
 func (l *library) otherFaults(ctx context.Context) error {
 	p := content(3 * quantum)
 	source := l.bucket.Object("faults/source")
@@ -65,7 +65,7 @@ func (l *library) otherFaults(ctx context.Context) error {
 			{"list", func() error {
 				attrs, err := l.bucket.Objects(ctx, &storage.Query{Prefix: "faults/source"}).Next()
 				if err == nil && attrs.Name != "faults/source" {
-					return fmt.Errorf("it gave %s", attrs.Name)
+					return fmt.Errorf("got object %s", attrs.Name)
 				}
 				return err
 			}},
@@ -76,7 +76,7 @@ func (l *library) otherFaults(ctx context.Context) error {
 			{"compose", func() error { _, err := l.bucket.Object("faults/composed").ComposerFrom(source).Run(ctx); return err }},
 			{"rewrite", func() error { _, err := l.bucket.Object("faults/copied").CopierFrom(source).Run(ctx); return err }},
 			{"delete", func() error {
-				// When the reply was lost, the second request finds nothing.
+				// If the reply is lost, the second request finds no object.
 				if err := source.Delete(ctx); !strings.Contains(do, "lose") || !errors.Is(err, storage.ErrObjectNotExist) {
 					return err
 				}
@@ -96,13 +96,13 @@ func (l *library) otherFaults(ctx context.Context) error {
 			return err
 		}
 	}
-	// A reply that breaks off in the middle goes on from there.
+	// After a cut reply the download resumes at its offset.
 	return l.through(`{"match": {"op": "read"}, "do": {"effect": "cut-reply", "bytes": 300000}}`, func() error {
 		return l.reads(ctx, "faults/composed", 0, -1, p)
 	})
 }
 
-// through does something with a fault in its way, and checks that it was.
+// through runs an operation with a fault, and checks that the fault acted.
 func (l *library) through(fault string, do func() error) error {
 	if err := l.send(http.MethodPost, "["+fault+"]", nil); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (l *library) through(fault string, do func() error) error {
 	return l.send(http.MethodDelete, "", nil)
 }
 
-// send speaks to the emulator about its fault plan.
+// send makes a request about the emulator's fault plan.
 func (l *library) send(method, body string, reply any) error {
 	req, err := http.NewRequest(method, l.control, strings.NewReader(body))
 	if err != nil {

@@ -1,7 +1,6 @@
-// Command official has the official Go library, unmodified, do what programs do
-// with Cloud Storage, on the emulator at STORAGE_EMULATOR_HOST, and compares
-// what comes of it. It prints a line for each thing that held. The exit code is
-// 1 at the first difference.
+// Command official runs common operations with the unmodified official Go library
+// on the emulator at STORAGE_EMULATOR_HOST, and checks their results. It prints a
+// line for each check that passes. The exit code is 1 at the first difference.
 package main
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/googleapis/gax-go/v2"
 )
 
-const quantum = 256 << 10 // what the service commits in
+const quantum = 256 << 10 // the service commits multiples of it
 
 func main() {
 	if err := run(context.Background()); err != nil {
@@ -29,14 +28,14 @@ func main() {
 func run(ctx context.Context) error {
 	host := os.Getenv("STORAGE_EMULATOR_HOST")
 	if host == "" {
-		return fmt.Errorf("STORAGE_EMULATOR_HOST is not set: start \"gcsup emulator --create-buckets\" and set what it prints")
+		return fmt.Errorf("STORAGE_EMULATOR_HOST is not set: start \"gcsup emulator --create-buckets\" and run the line that it prints")
 	}
 	client, err := storage.NewClient(ctx)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	// Short waits: they are not what is looked at here.
+	// The waits are short, because they are not tested here.
 	client.SetRetry(storage.WithPolicy(storage.RetryAlways), storage.WithBackoff(gax.Backoff{Initial: 10 * time.Millisecond, Max: 100 * time.Millisecond, Multiplier: 2}))
 	l := &library{bucket: client.Bucket("official"), control: host + "/_fakegcs/faults"}
 	for _, check := range []struct {
@@ -59,13 +58,13 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// library is the official client at work on one bucket.
+// library is the official client and a bucket.
 type library struct {
 	bucket  *storage.BucketHandle
 	control string // URL of the emulator's fault plan
 }
 
-// content is n bytes that are the same each time and in no way regular.
+// content returns n pseudo-random bytes, the same each time.
 func content(n int) []byte {
 	p := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(p) // never fails
@@ -74,7 +73,7 @@ func content(n int) []byte {
 
 func crc32c(p []byte) uint32 { return crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli)) }
 
-// write uploads p; the Writer can be changed before by set, which may be nil.
+// write uploads p. set may change the Writer before; it may be nil.
 func (l *library) write(ctx context.Context, name string, p []byte, chunkSize int, set func(*storage.Writer)) (*storage.ObjectAttrs, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -92,7 +91,7 @@ func (l *library) write(ctx context.Context, name string, p []byte, chunkSize in
 	return w.Attrs(), nil
 }
 
-// holds compares an object with what it should be.
+// holds checks that an object has the wanted bytes.
 func (l *library) holds(ctx context.Context, name string, want []byte) error {
 	attrs, err := l.bucket.Object(name).Attrs(ctx)
 	if err != nil {
@@ -104,7 +103,7 @@ func (l *library) holds(ctx context.Context, name string, want []byte) error {
 	return l.reads(ctx, name, 0, -1, want)
 }
 
-// reads compares part of an object, as NewRangeReader takes it.
+// reads checks a range of an object, with the arguments of NewRangeReader.
 func (l *library) reads(ctx context.Context, name string, offset, length int64, want []byte) error {
 	r, err := l.bucket.Object(name).NewRangeReader(ctx, offset, length)
 	if err != nil {

@@ -27,7 +27,7 @@ func (l *library) uploads(ctx context.Context) error {
 				return err
 			}
 			if attrs.Size != int64(size) || attrs.CRC32C != crc32c(p) || attrs.ContentType != "text/x-test" || attrs.Metadata["k"] != "v ü" || attrs.Generation == 0 {
-				return fmt.Errorf("%s: the Writer says %+v", name, attrs)
+				return fmt.Errorf("%s: the Writer returned %+v", name, attrs)
 			}
 			if err := l.holds(ctx, name, p); err != nil {
 				return err
@@ -45,14 +45,14 @@ func (l *library) uploads(ctx context.Context) error {
 			}
 		}
 	}
-	// A checksum that is wrong makes no object.
+	// A wrong checksum creates no object.
 	if _, err := l.write(ctx, "uploads/wrong", content(9), 0, func(w *storage.Writer) { w.SendCRC32C, w.CRC32C = true, 1 }); status(err) != http.StatusBadRequest {
 		return fmt.Errorf("an upload with a wrong crc32c: %v, want status 400", err)
 	}
 	return l.gone(ctx, "uploads/wrong")
 }
 
-// derived makes objects of objects.
+// derived composes and copies objects.
 func (l *library) derived(ctx context.Context) error {
 	p := content(3 * quantum)
 	var parts []*storage.ObjectHandle
@@ -80,7 +80,7 @@ func (l *library) derived(ctx context.Context) error {
 		return fmt.Errorf("compose a composed object: %w", err)
 	}
 	if twice.ComponentCount != 4 {
-		return fmt.Errorf("composed of 3 components and 1: it says %d", twice.ComponentCount)
+		return fmt.Errorf("composed of 3 components and 1: component count %d", twice.ComponentCount)
 	}
 	copier := l.bucket.Object("derived/copy").CopierFrom(l.bucket.Object("derived/whole"))
 	copier.ContentType = "text/x-copy"
@@ -96,7 +96,7 @@ func (l *library) derived(ctx context.Context) error {
 	return l.holds(ctx, "derived/copy", p)
 }
 
-// listing lists in every way.
+// listing lists objects with different queries and page sizes.
 func (l *library) listing(ctx context.Context) error {
 	for _, name := range []string{"list/a", "list/b/1", "list/b/2", "list/ü", "list0"} {
 		if _, err := l.write(ctx, name, []byte(name), 0, nil); err != nil {
@@ -140,7 +140,7 @@ func (l *library) listing(ctx context.Context) error {
 	return nil
 }
 
-// changes updates and deletes.
+// changes updates and deletes objects.
 func (l *library) changes(ctx context.Context) error {
 	p := content(10)
 	first, err := l.write(ctx, "changes/a", p, 0, func(w *storage.Writer) { w.Metadata = map[string]string{"keep": "1", "drop": "2"} })
@@ -161,7 +161,7 @@ func (l *library) changes(ctx context.Context) error {
 		return err
 	}
 	if !maps.Equal(again.Metadata, attrs.Metadata) {
-		return fmt.Errorf("the update says %v, the object has %v", attrs.Metadata, again.Metadata)
+		return fmt.Errorf("the update returned %v, the object has %v", attrs.Metadata, again.Metadata)
 	}
 	if _, err := object.If(storage.Conditions{MetagenerationMatch: first.Metageneration}).Update(ctx, update); status(err) != http.StatusPreconditionFailed {
 		return fmt.Errorf("update of an old metageneration: %v, want status 412", err)
@@ -169,7 +169,7 @@ func (l *library) changes(ctx context.Context) error {
 	for _, chunkSize := range []int{0, quantum} {
 		w := object.If(storage.Conditions{DoesNotExist: true}).NewWriter(ctx)
 		w.ChunkSize = chunkSize
-		_, _ = w.Write(p) // Close tells
+		_, _ = w.Write(p) // Close returns the error
 		if err := w.Close(); status(err) != http.StatusPreconditionFailed {
 			return fmt.Errorf("overwrite with DoesNotExist in chunks of %d: %v, want status 412", chunkSize, err)
 		}
@@ -189,7 +189,7 @@ func (l *library) changes(ctx context.Context) error {
 	return l.gone(ctx, "changes/a")
 }
 
-// gone says whether an object isn't there.
+// gone checks that an object does not exist.
 func (l *library) gone(ctx context.Context, name string) error {
 	if attrs, err := l.bucket.Object(name).Attrs(ctx); !errors.Is(err, storage.ErrObjectNotExist) {
 		return fmt.Errorf("%s: %v, %v; want ErrObjectNotExist", name, attrs, err)
@@ -200,7 +200,7 @@ func (l *library) gone(ctx context.Context, name string) error {
 	return nil
 }
 
-// status is the HTTP status of an error of the library, 0 if it has none.
+// status returns the HTTP status of an error of the library, or 0.
 func status(err error) int {
 	if e, ok := errors.AsType[*googleapi.Error](err); ok {
 		return e.Code
