@@ -169,12 +169,12 @@ func newHelp() *cobra.Command {
 			c.InitDefaultHelpFlag() // so that the help lists --help
 			return c.Help()
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			c, rest, err := cmd.Root().Find(args)
 			var names []cobra.Completion
 			if err == nil && len(rest) == 0 {
 				for _, below := range c.Commands() {
-					if below.IsAvailableCommand() && strings.HasPrefix(below.Name(), begun) {
+					if below.IsAvailableCommand() && strings.HasPrefix(below.Name(), prefix) {
 						names = append(names, cobra.CompletionWithDesc(below.Name(), below.Short))
 					}
 				}

@@ -31,7 +31,7 @@ func TestProgressView(t *testing.T) {
 		want  string
 	}{
 		{"nothing yet", nil, 0, "a.bin  0 B sent, 0 B durable"},
-		{"begun", []step{{0, at(upload.Started, 0, 0)}}, 0, "a.bin  0%  0 B sent, 0 B durable of 100 MiB"},
+		{"started", []step{{0, at(upload.Started, 0, 0)}}, 0, "a.bin  0%  0 B sent, 0 B durable of 100 MiB"},
 		{"under way", []step{{0, at(upload.Started, 0, 0)}, {2 * time.Second, at(upload.Progress, 20, 10)}}, 2 * time.Second,
 			"a.bin  20%  20 MiB sent, 10 MiB durable of 100 MiB  10 MiB/s  ETA 8s"},
 		{"no bytes for a while", []step{{0, at(upload.Started, 0, 0)}, {2 * time.Second, at(upload.Progress, 20, 10)}}, 4 * time.Second,

@@ -87,7 +87,7 @@ func newSessionsImport(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import SOURCE [flags] < FILE",
 		Short: "Import an upload from another machine",
-		Long: `import reads an export of gcsup sessions export from standard input, and saves it for
+		Long: `import reads the output of gcsup sessions export from standard input and saves it for
 SOURCE, a copy of the original file. It prints the ID, the destination and the command
 that resumes. The export determines the destination: import only one that you trust.
 

@@ -46,7 +46,7 @@ func TestImportUntrusted(t *testing.T) {
 		spec     map[string]any
 		args     []string
 		code     int
-		says     string // standard error
+		want     string // standard error
 		not      string
 	}{
 		{"as usual", real, plain, []string{source}, exitOK, source + " to gs://evil-bucket/o, started at " + real, "warning"},
@@ -63,8 +63,8 @@ func TestImportUntrusted(t *testing.T) {
 			var out, stderr bytes.Buffer
 			in := bytes.NewReader(exportedToken(t, c.endpoint, source, c.spec))
 			code := run(append([]string{"sessions", "import"}, c.args...), stdio{in, &out, &stderr})
-			if code != c.code || !strings.Contains(stderr.String(), c.says) || c.not != "" && strings.Contains(stderr.String(), c.not) {
-				t.Errorf("exit code %d, want %d; standard error, want %q and not %q:\n%q", code, c.code, c.says, c.not, stderr.String())
+			if code != c.code || !strings.Contains(stderr.String(), c.want) || c.not != "" && strings.Contains(stderr.String(), c.not) {
+				t.Errorf("exit code %d, want %d; standard error, want %q and not %q:\n%q", code, c.code, c.want, c.not, stderr.String())
 			}
 			if all := out.String() + stderr.String(); strings.Contains(all, "secret") {
 				t.Errorf("output contains the session URI: %s", all)

@@ -4,4 +4,4 @@
 go build -o "$work/official" ./internal/compat/official
 start_emulator
 export STORAGE_EMULATOR_HOST="$host"
-limited "$work/official" # it says what fails
+limited "$work/official" # it prints what fails
