@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gcsup/fakegcs/internal/blob"
 )
 
 // bucketResource is a bucket's metadata: of the API's resource what the server
@@ -75,7 +77,7 @@ type generations struct {
 // patch replaces it, so that whoever holds the pointer may read without a lock.
 type version struct {
 	*Object
-	blob     *sharedBlob
+	blob     *blob.Blob
 	upload   string    // the session or multipart upload that made it; "" for others
 	retained time.Time // when its retention period begins, if the bucket has one
 }

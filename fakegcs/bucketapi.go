@@ -190,7 +190,7 @@ func (s *Server) deleteBucket(q *request) *apiError {
 	}
 	for _, g := range b.objects {
 		for _, v := range g.soft {
-			v.blob.release()
+			v.blob.Release()
 		}
 	}
 	delete(s.buckets, b.Name)

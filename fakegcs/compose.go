@@ -3,6 +3,8 @@ package fakegcs
 import (
 	"encoding/json"
 	"net/http"
+
+	"gcsup/fakegcs/internal/blob"
 )
 
 // maxSources is how many objects one compose takes,
@@ -82,7 +84,7 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 	var sources []*version
 	defer func() {
 		for _, v := range sources {
-			v.blob.release()
+			v.blob.Release()
 		}
 	}()
 	for _, source := range ask.SourceObjects {
@@ -110,14 +112,14 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 	if o.ContentType == "" {
 		o.ContentType = sources[0].ContentType
 	}
-	blob := join(o, sources)
+	content := join(o, sources)
 	if err := want.check(o); err != nil {
-		blob.release()
+		content.Release()
 		return nil, err
 	}
-	made, err := s.publish(o, blob, cond)
+	made, err := s.publish(o, content, cond)
 	if err != nil {
-		blob.release()
+		content.Release()
 		return nil, err
 	}
 	if ask.DeleteSourceObjects {
@@ -128,14 +130,14 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 
 // join concatenates the bytes of parts, and gives o the size and the checksum,
 // which is combined from those of the parts.
-func join(o *Object, parts []*version) *sharedBlob {
-	blobs := make([]*sharedBlob, len(parts))
+func join(o *Object, parts []*version) *blob.Blob {
+	blobs := make([]*blob.Blob, len(parts))
 	for i, part := range parts {
 		blobs[i] = part.blob
-		o.CRC32C = combineCRC(o.CRC32C, part.CRC32C, part.Size)
+		o.CRC32C = CRC32C(blob.CombineCRC(uint32(o.CRC32C), uint32(part.CRC32C), part.Size))
 		o.Size += part.Size
 	}
-	return joinBlobs(blobs)
+	return blob.Join(blobs).Retain()
 }
 
 // dropSources deletes what was composed, for good: deleteSourceObjects passes

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"gcsup/fakegcs/internal/blob"
 )
 
 // disk is the directory of a server:
@@ -140,11 +142,9 @@ func (d *disk) saveObject(v *version) error {
 	if d == nil {
 		return nil
 	}
-	r := objectRecord{Object: v.Object, Blob: v.blob.id, Upload: v.upload, Retained: v.retained}
-	if j, ok := v.blob.blob.(*joinedBlob); ok {
-		for _, p := range j.pieces {
-			r.Pieces = append(r.Pieces, piece{p.id, p.size()})
-		}
+	r := objectRecord{Object: v.Object, Blob: v.blob.ID(), Upload: v.upload, Retained: v.retained}
+	for _, p := range v.blob.Pieces() {
+		r.Pieces = append(r.Pieces, piece{p.ID(), p.Size()})
 	}
 	return d.write(d.objectPath(v.Object), r)
 }
@@ -201,7 +201,7 @@ func (d *disk) savePart(id string, n int, part *version) error {
 	if d == nil {
 		return nil
 	}
-	return d.write(filepath.Join(d.partsPath(id), strconv.Itoa(n)), objectRecord{Object: part.Object, Blob: part.blob.id})
+	return d.write(filepath.Join(d.partsPath(id), strconv.Itoa(n)), objectRecord{Object: part.Object, Blob: part.blob.ID()})
 }
 
 func (d *disk) removeParts(id string) error {
@@ -212,23 +212,17 @@ func (d *disk) removeParts(id string) error {
 }
 
 // newBlob makes room for the bytes of an upload, with one reference.
-func (s *Server) newBlob() (*sharedBlob, *apiError) {
-	b := &sharedBlob{}
+func (s *Server) newBlob() *blob.Blob {
 	switch {
 	case s.opts.Discard:
-		b.blob = &nullBlob{}
+		return blob.NewDiscarding().Retain()
 	case s.disk == nil:
-		bytes := &memBlob{}
-		b.blob, b.remove = bytes, func() error { s.memory.freed(bytes.drop()); return nil }
-	default:
-		b = s.disk.blob(hex.EncodeToString(randomBytes(16)), 0)
+		return blob.NewMemory(s.memory.freed).Retain()
 	}
-	return b.retain(), nil
+	return s.disk.blob(hex.EncodeToString(randomBytes(16)), 0).Retain()
 }
 
 // blob is the file of that id, of which size bytes count.
-func (d *disk) blob(id string, size int64) *sharedBlob {
-	path := d.blobPath(id)
-	f := &fileBlob{path: path, n: size}
-	return &sharedBlob{id: id, blob: f, remove: func() error { _ = f.close(); return d.remove(path) }}
+func (d *disk) blob(id string, size int64) *blob.Blob {
+	return blob.NewFile(id, d.blobPath(id), size)
 }

@@ -204,7 +204,7 @@ func (s *Server) rewriteObject(q *request) (*Object, *apiError) {
 		return nil, err
 	}
 	release := func(err *apiError) (*Object, *apiError) {
-		source.blob.release()
+		source.blob.Release()
 		return nil, err
 	}
 	if err := sourceCond.check(source.Object); err != nil {
@@ -272,7 +272,7 @@ func (s *Server) findSoftDeleted(bucketName, name string, generation int64) (*ve
 	if g := b.objects[name]; g != nil {
 		for _, v := range g.soft {
 			if v.Generation == generation {
-				v.blob.retain()
+				v.blob.Retain()
 				return v, nil
 			}
 		}
@@ -307,7 +307,7 @@ func (s *Server) restoreObject(q *request) (*Object, *apiError) {
 	o.SoftDeleteTime, o.HardDeleteTime, o.TimeDeleted = time.Time{}, time.Time{}, time.Time{}
 	made, err := s.publish(o, v.blob, cond)
 	if err != nil {
-		v.blob.release()
+		v.blob.Release()
 		return nil, err
 	}
 	return made, nil

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"gcsup/fakegcs/internal/blob"
 )
 
 // metadataLimit bounds a metadata body; the service's limits are far lower.
@@ -332,12 +334,9 @@ func (s *Server) insertObject(q *request) (*Object, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	blob, err := s.newBlob()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.fill(blob, o, media); err != nil {
-		blob.release()
+	content := s.newBlob()
+	if err := s.fill(content, o, media); err != nil {
+		content.Release()
 		return nil, err
 	}
 	err = want.check(o)
@@ -346,10 +345,10 @@ func (s *Server) insertObject(q *request) (*Object, *apiError) {
 	}
 	var published *Object
 	if err == nil {
-		published, err = s.publish(o, blob, cond)
+		published, err = s.publish(o, content, cond)
 	}
 	if err != nil {
-		blob.release()
+		content.Release()
 		return nil, err
 	}
 	return published, nil
@@ -372,21 +371,21 @@ func checkLater(q *request, parts *multipart.Reader, o *Object) *apiError {
 }
 
 // fill reads r to its end into blob, and gives o the size and checksums.
-func (s *Server) fill(blob *sharedBlob, o *Object, r io.Reader) *apiError {
-	sum := newDigest(&s.buffers, !s.opts.NoMD5)
-	defer sum.idle()
+func (s *Server) fill(content *blob.Blob, o *Object, r io.Reader) *apiError {
+	sum := blob.NewDigest(&s.buffers, !s.opts.NoMD5)
+	defer sum.Idle()
 	var storeErr error
-	readErr := readQuanta(r, 0, &s.buffers, func(p []byte) error {
-		kept, err := blob.append(p, true)
+	readErr := blob.ReadQuanta(r, 0, &s.buffers, func(p []byte) error {
+		kept, err := content.Append(p, true)
 		if err != nil {
-			s.buffers.put(p)
+			s.buffers.Put(p)
 			storeErr = err
 			return err
 		}
-		sum.add(p, !kept)
+		sum.Add(p, !kept)
 		return nil
 	})
-	if err := blob.close(); err != nil && storeErr == nil {
+	if err := content.Close(); err != nil && storeErr == nil {
 		storeErr = err
 	}
 	switch {
@@ -395,7 +394,7 @@ func (s *Server) fill(blob *sharedBlob, o *Object, r io.Reader) *apiError {
 	case readErr != nil:
 		return invalid("The body could not be read: %v", readErr)
 	}
-	o.Size, o.CRC32C, o.MD5 = blob.size(), sum.crc, sum.sumMD5()
+	o.Size, o.CRC32C, o.MD5 = content.Size(), CRC32C(sum.CRC32C()), sum.MD5()
 	return nil
 }
 

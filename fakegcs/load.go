@@ -11,13 +11,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gcsup/fakegcs/internal/blob"
 )
 
 // What a server reads from its directory when it starts.
 
 // load reads the directory into s, which is empty and not yet in use.
 func (d *disk) load(s *Server) error {
-	l := loader{disk: d, s: s, blobs: map[string]*sharedBlob{}, made: map[string]*Object{}}
+	l := loader{disk: d, s: s, blobs: map[string]*blob.Blob{}, made: map[string]*Object{}}
 	if err := l.buckets(); err != nil {
 		return err
 	}
@@ -33,8 +35,8 @@ func (d *disk) load(s *Server) error {
 type loader struct {
 	*disk
 	s     *Server
-	blobs map[string]*sharedBlob // of the objects
-	made  map[string]*Object     // by the upload that made it
+	blobs map[string]*blob.Blob // of the objects
+	made  map[string]*Object    // by the upload that made it
 }
 
 func readRecord(path string, v any) error {
@@ -116,12 +118,12 @@ func (l *loader) objects(b *bucket) error {
 		if err != nil {
 			return err
 		}
-		blob := l.blobOf(r)
+		content := l.blobOf(r)
 		l.s.lastGeneration = max(l.s.lastGeneration, r.Object.Generation)
 		if r.Upload != "" {
 			l.made[r.Upload] = r.Object
 		}
-		v, g := &version{r.Object, blob, r.Upload, r.Retained}, b.at(r.Object.Name)
+		v, g := &version{r.Object, content, r.Upload, r.Retained}, b.at(r.Object.Name)
 		switch {
 		case !v.SoftDeleteTime.IsZero():
 			b.addSoft(v)
@@ -147,21 +149,21 @@ func (l *loader) objects(b *bucket) error {
 }
 
 // blobOf is the bytes of an object, with a reference.
-func (l *loader) blobOf(r objectRecord) *sharedBlob {
-	one := func(id string, size int64) *sharedBlob {
+func (l *loader) blobOf(r objectRecord) *blob.Blob {
+	one := func(id string, size int64) *blob.Blob {
 		if l.blobs[id] == nil {
 			l.blobs[id] = l.disk.blob(id, size)
 		}
 		return l.blobs[id]
 	}
 	if r.Blob != "" {
-		return one(r.Blob, r.Object.Size).retain()
+		return one(r.Blob, r.Object.Size).Retain()
 	}
-	var pieces []*sharedBlob
+	var pieces []*blob.Blob
 	for _, p := range r.Pieces {
 		pieces = append(pieces, one(p.Blob, p.Size))
 	}
-	return joinBlobs(pieces)
+	return blob.Join(pieces).Retain()
 }
 
 // finishReplace does what a killed server had not yet done with the generation
@@ -233,32 +235,28 @@ func (l *loader) restore(u *session) error {
 			return err
 		}
 	}
-	u.blob = l.disk.blob(u.BlobID, committed).retain()
+	u.blob = l.disk.blob(u.BlobID, committed).Retain()
 	l.blobs[u.BlobID] = u.blob
 	return l.rehash(u, committed)
 }
 
-// rehash takes the checksum up where the checkpoint left it.
+// rehash continues the checksum from the last checkpoint. If the checkpoint has
+// none that is usable, it starts over with the first byte.
 func (l *loader) rehash(u *session, committed int64) error {
-	u.sum = newDigest(&l.s.buffers, !l.s.opts.NoMD5)
-	from := u.Size
-	if from <= committed {
-		u.sum.crc = u.Sum
-		if u.sum.md5 != nil && u.sum.resume(u.MD5State) != nil {
-			from = 0
-		}
+	from, withMD5 := u.Size, !l.s.opts.NoMD5
+	sum, err := blob.ResumeDigest(&l.s.buffers, withMD5, uint32(u.Sum), u.MD5State)
+	if err != nil || from == 0 || from > committed {
+		from, sum = 0, blob.NewDigest(&l.s.buffers, withMD5)
 	}
-	if from > committed || from == 0 {
-		from, u.sum = 0, newDigest(&l.s.buffers, !l.s.opts.NoMD5)
-	}
-	r, err := u.blob.section(from, committed)
+	u.sum = sum
+	r, err := u.blob.Section(from, committed)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	defer u.sum.idle()
-	return readQuanta(r, from, &l.s.buffers, func(p []byte) error {
-		u.sum.add(p, true)
+	defer u.sum.Idle()
+	return blob.ReadQuanta(r, from, &l.s.buffers, func(p []byte) error {
+		u.sum.Add(p, true)
 		return nil
 	})
 }

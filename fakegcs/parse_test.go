@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"math"
 	"testing"
 )
@@ -110,20 +109,6 @@ func TestFieldMask(t *testing.T) {
 	for _, bad := range []string{"", ",", "a,", "a(", "a()", "a(b", "a)b", "/a", "a/", "a(b)c", "((((((((((((a))))))))))))"} {
 		if m, err := parseFields(bad); err == nil {
 			t.Errorf("parseFields(%q) = %v", bad, m)
-		}
-	}
-}
-
-func TestCombineCRC(t *testing.T) {
-	p := make([]byte, 2*quantum+1)
-	for i := range p {
-		p[i] = byte(i * i >> 3)
-	}
-	whole := CRC32C(crc32.Checksum(p, castagnoli))
-	for _, n := range []int{0, 1, quantum - 1, quantum, quantum + 1, 2 * quantum, len(p)} {
-		a, b := CRC32C(crc32.Checksum(p[:n], castagnoli)), CRC32C(crc32.Checksum(p[n:], castagnoli))
-		if got := combineCRC(a, b, int64(len(p)-n)); got != whole {
-			t.Errorf("split at %d: %s, want %s", n, got, whole)
 		}
 	}
 }

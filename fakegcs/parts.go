@@ -128,19 +128,17 @@ func (s *Server) putPart(q *request, p *partsUpload) (*reply, *apiError) {
 	if err := mayRead(&p.Meta, q.Header, "x-goog-encryption-"); err != nil {
 		return nil, err
 	}
-	blob, err := s.newBlob()
-	if err != nil {
-		return nil, err
-	}
+	content := s.newBlob()
 	o := &Object{Updated: s.now()}
-	if err = s.fill(blob, o, q.in); err == nil {
+	err := s.fill(content, o, q.in)
+	if err == nil {
 		err = want.check(o)
 	}
 	if err == nil {
-		err = s.addPart(p, n, &version{Object: o, blob: blob})
+		err = s.addPart(p, n, &version{Object: o, blob: content})
 	}
 	if err != nil {
-		blob.release()
+		content.Release()
 		return nil, err
 	}
 	r := newReply(http.StatusOK).set("Etag", partTag(o))
@@ -163,7 +161,7 @@ func (s *Server) addPart(p *partsUpload, n int, part *version) *apiError {
 	old := p.parts[n]
 	p.parts[n] = part
 	if old != nil {
-		old.blob.release()
+		old.blob.Release()
 	}
 	return nil
 }
@@ -211,11 +209,11 @@ func (s *Server) completeParts(q *request, p *partsUpload) (*reply, *apiError) {
 		parts = append(parts, part)
 	}
 	o := p.Meta.clone()
-	blob := join(o, parts)
+	content := join(o, parts)
 	cond, err := parseConditions(q.query, q.Header, "if")
 	if err == nil {
 		var made *Object
-		if made, err = s.publishUpload(o, blob, cond, p.ID, func(*Object) { s.removeParts(p) }); err == nil {
+		if made, err = s.publishUpload(o, content, cond, p.ID, func(*Object) { s.removeParts(p) }); err == nil {
 			s.endParts(p)
 			r := xmlReply(http.StatusOK, struct {
 				XMLName                     xml.Name `xml:"CompleteMultipartUploadResult"`
@@ -229,7 +227,7 @@ func (s *Server) completeParts(q *request, p *partsUpload) (*reply, *apiError) {
 			return r, nil
 		}
 	}
-	blob.release()
+	content.Release()
 	return nil, err
 }
 
@@ -255,7 +253,7 @@ func (s *Server) removeParts(p *partsUpload) {
 func (s *Server) endParts(p *partsUpload) {
 	p.ended = true
 	for _, part := range p.parts {
-		part.blob.release()
+		part.blob.Release()
 	}
 	p.parts = nil
 	s.mu.Lock()

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"gcsup/fakegcs/internal/blob"
 )
 
 // get answers an object's metadata: as JSON, or as the headers of an XML HEAD.
@@ -14,7 +16,7 @@ func (s *Server) get(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	defer v.blob.release()
+	defer v.blob.Release()
 	key, err := encryptionKey(q.Header, "x-goog-encryption-")
 	if err == nil {
 		err = fits(key, v.Object)
@@ -50,7 +52,7 @@ func (s *Server) lookup(q *request) (*version, *apiError) {
 		return nil, err
 	}
 	if err := cond.check(v.Object); err != nil {
-		v.blob.release()
+		v.blob.Release()
 		return nil, err
 	}
 	return v, nil
@@ -101,7 +103,7 @@ func (s *Server) read(q *request) *reply {
 		return refused.mediaReply(q.xml)
 	}
 	fail := func(e *apiError) *reply {
-		v.blob.release()
+		v.blob.Release()
 		return e.mediaReply(q.xml)
 	}
 	if err := mayRead(v.Object, q.Header, "x-goog-encryption-"); err != nil {
@@ -127,9 +129,9 @@ func (s *Server) read(q *request) *reply {
 			r.set("Content-Range", "bytes "+strconv.FormatInt(from, 10)+"-"+strconv.FormatInt(to-1, 10)+"/"+strconv.FormatInt(v.Size, 10))
 		}
 	}
-	section, err := v.blob.section(from, to)
+	section, err := v.blob.Section(from, to)
 	if err != nil {
-		if err == errDiscarded {
+		if err == blob.ErrDiscarded {
 			return fail(errUnimplemented("reading objects in discard mode"))
 		}
 		return fail(errInternal(err))
@@ -158,12 +160,12 @@ func acceptsGzip(h http.Header) bool {
 // released gives the blob back when the reply has been sent.
 type released struct {
 	io.ReadCloser
-	blob *sharedBlob
+	blob *blob.Blob
 }
 
 func (r *released) Close() error {
 	err := r.ReadCloser.Close()
-	r.blob.release()
+	r.blob.Release()
 	return err
 }
 

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gcsup/fakegcs/internal/blob"
 )
 
 // Resumable uploads, https://cloud.google.com/storage/docs/performing-resumable-uploads:
@@ -63,7 +65,7 @@ func escapePath(name string) string {
 }
 
 func (s *Server) newSession(q *request) (*session, *apiError) {
-	u := &session{sum: newDigest(&s.buffers, !s.opts.NoMD5)}
+	u := &session{sum: blob.NewDigest(&s.buffers, !s.opts.NoMD5)}
 	u.ID = newUploadID()
 	u.XML, u.Total, u.Created = q.xml, -1, s.now()
 	meta, want, err := s.newObject(q)
@@ -81,12 +83,10 @@ func (s *Server) newSession(q *request) (*session, *apiError) {
 		}
 		u.Total = n
 	}
-	if u.blob, err = s.newBlob(); err != nil {
-		return nil, err
-	}
-	u.BlobID = u.blob.id
+	u.blob = s.newBlob()
+	u.BlobID = u.blob.ID()
 	if err := s.saveLocked(u); err != nil { // nobody else knows u yet
-		u.blob.release()
+		u.blob.Release()
 		return nil, errInternal(err)
 	}
 	s.mu.Lock()
@@ -146,8 +146,8 @@ func (s *Server) forget(u *session) {
 	}
 	if u.State == active {
 		u.State = cancelled
-		u.sum.idle()
-		u.blob.release()
+		u.sum.Idle()
+		u.blob.Release()
 		u.blob = nil
 	}
 }
@@ -206,7 +206,7 @@ func (s *Server) querySession(q *request, u *session) *reply {
 		return r
 	}
 	total := q.contentRange.total
-	complete := total >= 0 && total == u.blob.size() && total == u.committedLocked(s.now()) && u.writer == nil
+	complete := total >= 0 && total == u.blob.Size() && total == u.committedLocked(s.now()) && u.writer == nil
 	if !complete || q.fault.is(EffectNotFinal) {
 		return s.incompleteLocked(q, u)
 	}
@@ -238,7 +238,7 @@ func (s *Server) admitLocked(q *request, u *session) (admission, *apiError) {
 	if q.rangeErr != nil {
 		return bad("%v", q.rangeErr)
 	}
-	c, size, n := q.contentRange, u.blob.size(), q.contentRange.length()
+	c, size, n := q.contentRange, u.blob.Size(), q.contentRange.length()
 	if n >= 0 && q.ContentLength >= 0 && n != q.ContentLength {
 		return bad("Invalid request.  The Content-Range header spans %d bytes, the Content-Length is %d.", n, q.ContentLength)
 	}
@@ -317,7 +317,7 @@ func (s *Server) put(q *request, u *session) *reply {
 		return r
 	}
 	a, refused := s.admitLocked(q, u)
-	before := u.blob.size()
+	before := u.blob.Size()
 	u.mu.Unlock()
 
 	var readErr, takeErr error
@@ -348,7 +348,7 @@ func (s *Server) put(q *request, u *session) *reply {
 	case readErr != nil:
 		return u.mark(refuse(http.StatusRequestTimeout, "uploadBrokenConnection", "The body ended early: %v", readErr).reply(false))
 	}
-	if u.blob.size()%quantum != 0 {
+	if u.blob.Size()%quantum != 0 {
 		if err := s.saveLocked(u); err != nil { // a crash keeps whole quanta by itself
 			return u.mark(errInternal(err).reply(false))
 		}
@@ -360,10 +360,10 @@ func (s *Server) put(q *request, u *session) *reply {
 	if n := q.contentRange.length(); n >= 0 && n != q.in.received.Load() || u.Total >= 0 && end > u.Total {
 		return u.mark(textReply(http.StatusBadRequest, fmt.Sprintf("Invalid request.  The body has %d bytes, which is not what the Content-Range header says.", q.in.received.Load())))
 	}
-	if a.final && u.Total < 0 && u.blob.size() == end {
+	if a.final && u.Total < 0 && u.blob.Size() == end {
 		u.Total = end
 	}
-	if u.blob.size() != u.Total || q.fault.is(EffectNotFinal) {
+	if u.blob.Size() != u.Total || q.fault.is(EffectNotFinal) {
 		return s.incompleteLocked(q, u)
 	}
 	return s.finalize(q, u)
@@ -379,17 +379,17 @@ func (s *Server) receive(q *request, u *session, w *writer, a admission, before 
 			return err, nil
 		}
 	}
-	err := readQuanta(q.in, before, &s.buffers, func(p []byte) error {
+	err := blob.ReadQuanta(q.in, before, &s.buffers, func(p []byte) error {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		if u.writer != w || u.State != active {
-			s.buffers.put(p)
+			s.buffers.Put(p)
 			takeErr = errOvertaken
 			return takeErr
 		}
-		keep := min(int64(len(p)), a.keep-u.blob.size())
+		keep := min(int64(len(p)), a.keep-u.blob.Size())
 		if keep <= 0 {
-			s.buffers.put(p)
+			s.buffers.Put(p)
 			return nil
 		}
 		takeErr = s.takeLocked(u, p[:keep], true)
@@ -412,7 +412,7 @@ func (s *Server) finalize(q *request, u *session) *reply {
 		if r := s.closedReplyLocked(q, u); r != nil {
 			return r // another request was faster
 		}
-		if u.blob.size() != u.Total { // a fault took bytes away meanwhile
+		if u.blob.Size() != u.Total { // a fault took bytes away meanwhile
 			return s.incompleteLocked(q, u)
 		}
 	}
@@ -425,7 +425,7 @@ func (s *Server) finalize(q *request, u *session) *reply {
 		return u.mark(cause.reply(u.XML))
 	}
 	o := u.Meta.clone()
-	o.Size, o.CRC32C, o.MD5 = u.blob.size(), u.sum.crc, u.sum.sumMD5()
+	o.Size, o.CRC32C, o.MD5 = u.blob.Size(), CRC32C(u.sum.CRC32C()), u.sum.MD5()
 	var last checksums // what the last request declares, beside what the first did
 	if err := last.addHeader(q.Header); err != nil {
 		return fail(err)

@@ -10,7 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"gcsup/fakegcs/internal/blob"
 )
+
+// quantum is the unit in which the service commits the bytes of an upload.
+const quantum = blob.Quantum
 
 // Options configures a [Server]. The zero value is a strict server in memory.
 type Options struct {
@@ -68,7 +73,7 @@ type Server struct {
 	opts    Options
 	log     *slog.Logger
 	disk    *disk // nil in memory
-	buffers buffers
+	buffers blob.Pool
 	plan    plan
 	account account
 	link    link
@@ -202,9 +207,9 @@ func (s *Server) OpenObject(bucket, name string) (io.ReadCloser, error) {
 	if refused != nil {
 		return nil, refused
 	}
-	r, err := v.blob.section(0, v.Size)
+	r, err := v.blob.Section(0, v.Size)
 	if err != nil {
-		v.blob.release()
+		v.blob.Release()
 		return nil, err
 	}
 	return &released{r, v.blob}, nil

@@ -1,12 +1,13 @@
 package fakegcs
 
 import (
-	"encoding"
 	"encoding/hex"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
+
+	"gcsup/fakegcs/internal/blob"
 )
 
 // sessionLifetime is how long a session can be used,
@@ -66,8 +67,8 @@ type sessionRecord struct {
 type session struct {
 	mu sync.Mutex
 	sessionRecord
-	blob   *sharedBlob
-	sum    *digest
+	blob   *blob.Blob
+	sum    *blob.Digest
 	writer *writer
 	// A late-commit fault: until hiddenUntil the session claims to hold only
 	// hiddenAt bytes.
@@ -158,8 +159,8 @@ func (u *session) resignLocked(w *writer) {
 	if u.writer == w {
 		u.writer = nil
 		if u.blob != nil { // the session may have ended meanwhile
-			u.sum.idle()
-			_ = u.blob.close() // every byte was handed to the system by its write
+			u.sum.Idle()
+			_ = u.blob.Close() // every byte was handed to the system by its write
 		}
 	}
 	close(w.done)
@@ -168,23 +169,23 @@ func (u *session) resignLocked(w *writer) {
 // committedLocked is the number of bytes that the session admits to.
 func (u *session) committedLocked(now time.Time) int64 {
 	if now.Before(u.hiddenUntil) {
-		return min(u.hiddenAt, u.blob.size())
+		return min(u.hiddenAt, u.blob.Size())
 	}
-	return u.blob.size()
+	return u.blob.Size()
 }
 
 // takeLocked commits p, which nobody changes any more. It goes back to the pool
 // when it is from there and not needed any longer.
 func (s *Server) takeLocked(u *session, p []byte, pooled bool) error {
-	kept, err := u.blob.append(p, true)
+	kept, err := u.blob.Append(p, true)
 	if err != nil {
 		if pooled {
-			s.buffers.put(p)
+			s.buffers.Put(p)
 		}
 		return err
 	}
-	u.sum.add(p, pooled && !kept)
-	if u.blob.size()-u.Size >= checkpointEvery {
+	u.sum.Add(p, pooled && !kept)
+	if u.blob.Size()-u.Size >= checkpointEvery {
 		return s.saveLocked(u)
 	}
 	return nil
@@ -196,11 +197,7 @@ func (s *Server) saveLocked(u *session) error {
 		return nil
 	}
 	if u.State == active {
-		u.Size, u.Sum = u.blob.size(), u.sum.crc
-		if u.sum.md5 != nil {
-			u.sum.pending.Wait()
-			u.MD5State, _ = u.sum.md5.(encoding.BinaryMarshaler).MarshalBinary() // never fails
-		}
+		u.Size, u.Sum, u.MD5State = u.blob.Size(), CRC32C(u.sum.CRC32C()), u.sum.State()
 	}
 	return s.disk.saveSession(&u.sessionRecord)
 }
@@ -222,9 +219,9 @@ func (s *Server) endLocked(u *session, state string, cause *apiError) *apiError 
 		// The object's own record names the session, so a restart knows.
 		s.log.Warn("fakegcs: save finished session", "err", err)
 	}
-	u.sum.idle()
+	u.sum.Idle()
 	if state != final {
-		u.blob.release()
+		u.blob.Release()
 	}
 	u.blob = nil
 	return nil
@@ -283,8 +280,8 @@ func (s *Server) incompleteLocked(q *request, u *session) *reply {
 	if claimed > 0 && !q.fault.is(EffectNoRange) {
 		r.set("Range", "bytes=0-"+strconv.FormatInt(claimed-1, 10))
 	}
-	if n > 0 && n == u.blob.size() {
-		crc, sum := u.sum.crc, u.sum.sumMD5()
+	if n > 0 && n == u.blob.Size() {
+		crc, sum := CRC32C(u.sum.CRC32C()), u.sum.MD5()
 		if q.fault.is(EffectWrongHash) {
 			crc ^= 1
 			if sum != nil {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"gcsup/fakegcs/internal/blob"
 )
 
 // This file is the one place where objects appear, are replaced and go away.
@@ -82,19 +84,19 @@ func storageClass(name string) (string, *apiError) {
 	return "", invalid("Invalid storage class")
 }
 
-// publish makes an object of the bytes in blob: it becomes the live generation
+// publish makes an object of the bytes in content: it becomes the live generation
 // of its name, all at once, if the preconditions hold. o has the metadata that
 // the uploader gave, with size and checksums. The object takes over the caller's
-// reference to blob, except when publish fails.
-func (s *Server) publish(o *Object, blob *sharedBlob, cond conditions) (*Object, *apiError) {
-	return s.publishUpload(o, blob, cond, "", func(*Object) {})
+// reference to content, except when publish fails.
+func (s *Server) publish(o *Object, content *blob.Blob, cond conditions) (*Object, *apiError) {
+	return s.publishUpload(o, content, cond, "", func(*Object) {})
 }
 
 // publishUpload is publish for the end of the session or multipart upload of
 // that id. Once the object's record is there it calls over, which says the same
 // in the record of the upload, while nobody can delete the object: a server that
 // is killed in between finds the one or the other.
-func (s *Server) publishUpload(o *Object, blob *sharedBlob, cond conditions, upload string, over func(*Object)) (*Object, *apiError) {
+func (s *Server) publishUpload(o *Object, content *blob.Blob, cond conditions, upload string, over func(*Object)) (*Object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, err := s.bucketLocked(o.Bucket)
@@ -129,7 +131,7 @@ func (s *Server) publishUpload(o *Object, blob *sharedBlob, cond conditions, upl
 	}
 	b.RetentionPolicy.begin(o, now)
 	o.sign()
-	v := &version{o, blob, upload, now}
+	v := &version{o, content, upload, now}
 	if err := s.disk.saveObject(v); err != nil {
 		return nil, errInternal(err)
 	}
@@ -187,7 +189,7 @@ func (s *Server) eraseLocked(b *bucket, v *version, now time.Time, keep time.Dur
 		if err := s.disk.removeObject(v.Object); err != nil {
 			return errInternal(err)
 		}
-		v.blob.release()
+		v.blob.Release()
 		return nil
 	}
 	o := v.clone()
@@ -214,7 +216,7 @@ func (s *Server) expireLocked(b *bucket, now time.Time) {
 			if now.Before(v.HardDeleteTime) || s.disk.removeObject(v.Object) != nil {
 				b.addSoft(v)
 			} else {
-				v.blob.release()
+				v.blob.Release()
 			}
 		}
 		b.tidy(name)
@@ -278,6 +280,6 @@ func (s *Server) find(bucketName, name string, generation int64) (*version, *api
 	if v == nil {
 		return nil, errNoObject(bucketName, name)
 	}
-	v.blob.retain()
+	v.blob.Retain()
 	return v, nil
 }

@@ -1,5 +1,7 @@
 package fakegcs
 
+import "gcsup/fakegcs/internal/blob"
+
 // Faults that change what a session holds behind the client's back, for good.
 
 // tamper lets such a fault act before q's operation is done. It does nothing
@@ -26,7 +28,7 @@ func (s *Server) tamper(q *request, u *session) *apiError {
 		failed = s.rewindLocked(u, q.fault.Bytes)
 	}
 	switch {
-	case failed == errDiscarded:
+	case failed == blob.ErrDiscarded:
 		return errUnimplemented("the effect rewind in discard mode")
 	case failed != nil:
 		return errInternal(failed)
@@ -49,7 +51,7 @@ func (s *Server) writeForeign(q *request, u *session, w *writer, n int64) error 
 		if u.writer != w || u.State != active {
 			return false, nil
 		}
-		size := u.blob.size()
+		size := u.blob.Size()
 		k := min(n, quantum-size%quantum, maxObject-size)
 		if u.Total >= 0 {
 			k = min(k, u.Total-size)
@@ -71,19 +73,19 @@ func (s *Server) writeForeign(q *request, u *session, w *writer, n int64) error 
 
 // rewindLocked forgets the last n bytes.
 func (s *Server) rewindLocked(u *session, n int64) error {
-	size := max(0, u.blob.size()-n)
-	kept, err := u.blob.section(0, size)
+	size := max(0, u.blob.Size()-n)
+	kept, err := u.blob.Section(0, size)
 	if err != nil {
 		return err
 	}
 	defer kept.Close()
-	u.sum.idle()
-	sum := newDigest(&s.buffers, u.sum.md5 != nil)
-	defer sum.idle()
-	if err := readQuanta(kept, 0, &s.buffers, func(p []byte) error { sum.add(p, true); return nil }); err != nil {
+	u.sum.Idle()
+	sum := blob.NewDigest(&s.buffers, u.sum.HasMD5())
+	defer sum.Idle()
+	if err := blob.ReadQuanta(kept, 0, &s.buffers, func(p []byte) error { sum.Add(p, true); return nil }); err != nil {
 		return err
 	}
-	if err := u.blob.truncate(size); err != nil {
+	if err := u.blob.Truncate(size); err != nil {
 		return err
 	}
 	u.sum = sum

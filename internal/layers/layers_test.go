@@ -17,9 +17,10 @@ var allowed = map[string][]string{
 	"gcsup/upload":                   {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
 	"gcsup/upload/gcs":               {"*"},
 	"gcsup/cmd/gcsup":                {"*"},
-	"gcsup/fakegcs":                  {},
-	"gcsup/fakegcs/fakegcstest":      {"gcsup/fakegcs"},
+	"gcsup/fakegcs":                  {"gcsup/fakegcs/internal/..."},
+	"gcsup/fakegcs/fakegcstest":      {"gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
 	"gcsup/fakegcs/pipenet":          {},
+	"gcsup/fakegcs/internal/blob":    {},
 	"gcsup/internal/layers":          {},
 	"gcsup/internal/herd":            {"gcsup/backoff"},
 	"gcsup/internal/fire":            {}, // tests only

@@ -1,15 +1,15 @@
-package fakegcs
+package blob
 
 import "hash/crc32"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// combineCRC is the checksum of a followed by b, of which b has n bytes: what
-// lets a composed object have a crc32c without reading it. Appending n bytes
-// to a message multiplies its remainder by x^8n modulo the polynomial; the
-// power is found by squaring. This is zlib's crc32_combine, with the
+// CombineCRC returns the CRC32C of a followed by b, where b has n bytes. A
+// composed object gets its checksum from it without being read. Appending n
+// bytes to a message multiplies its remainder by x^8n modulo the polynomial;
+// repeated squaring finds the power. This is zlib's crc32_combine, with the
 // polynomial in the reflected bit order of hash/crc32.
-func combineCRC(a, b CRC32C, n int64) CRC32C {
+func CombineCRC(a, b uint32, n int64) uint32 {
 	const one = 1 << 31  // the polynomial 1: bit 31 is x^0
 	shift := uint32(one) // becomes x^8n
 	power := uint32(one >> 8)
@@ -19,7 +19,7 @@ func combineCRC(a, b CRC32C, n int64) CRC32C {
 		}
 		power = multiplyCRC(power, power)
 	}
-	return CRC32C(multiplyCRC(uint32(a), shift)) ^ b
+	return multiplyCRC(a, shift) ^ b
 }
 
 // multiplyCRC multiplies two polynomials modulo the Castagnoli polynomial.

@@ -1,0 +1,72 @@
+// Package blob holds the bytes of objects and of unfinished uploads: in memory,
+// in a file, as a list of other blobs, or as a mere count. It also computes
+// their checksums as they arrive.
+package blob
+
+import (
+	"errors"
+	"io"
+	"sync/atomic"
+)
+
+// Quantum is the unit in which the service commits the bytes of an upload.
+const Quantum = 256 << 10
+
+// ErrDiscarded is the error of a read from a blob of [NewDiscarding].
+var ErrDiscarded = errors.New("fakegcs: the server runs in discard mode and keeps no object bytes")
+
+// storage is where the bytes of a blob are. Append, Truncate and Close are for
+// the one owner, an upload. Once the blob belongs to an object it is only read,
+// by any number of readers.
+type storage interface {
+	// Append adds p. If keep is set, the blob may keep p itself, and the caller
+	// must not change p any more. Append reports whether it kept p.
+	Append(p []byte, keep bool) (kept bool, err error)
+	// Truncate removes the bytes after size.
+	Truncate(size int64) error
+	// Size returns the number of bytes.
+	Size() int64
+	// Section reads the bytes [from, to). The caller closes it.
+	Section(from, to int64) (io.ReadCloser, error)
+	// Close releases what writing needs. The bytes stay.
+	Close() error
+}
+
+// Blob is a sequence of bytes that only grows, except by Truncate. It counts
+// the objects and uploads that refer to it, so that a copy of an object costs
+// nothing. The last Release removes the bytes. A new blob has no references.
+type Blob struct {
+	storage
+	id     string
+	refs   atomic.Int32
+	remove func() error // nil: there is nothing to do
+}
+
+// ID returns the name of the blob in the directory. It is "" for other blobs.
+func (b *Blob) ID() string { return b.id }
+
+// Retain adds a reference and returns b.
+func (b *Blob) Retain() *Blob {
+	b.refs.Add(1)
+	return b
+}
+
+// Release drops one reference. A failure to remove the file only costs disk
+// space, which the next start of the server reclaims.
+func (b *Blob) Release() {
+	if b.refs.Add(-1) == 0 && b.remove != nil {
+		_ = b.remove()
+	}
+}
+
+// NewDiscarding returns a blob that counts bytes and drops them.
+func NewDiscarding() *Blob { return &Blob{storage: &discarding{}} }
+
+// discarding counts the bytes.
+type discarding struct{ n int64 }
+
+func (b *discarding) Size() int64                                 { return b.n }
+func (b *discarding) Append(p []byte, _ bool) (bool, error)       { b.n += int64(len(p)); return false, nil }
+func (b *discarding) Truncate(size int64) error                   { b.n = min(b.n, size); return nil }
+func (b *discarding) Section(int64, int64) (io.ReadCloser, error) { return nil, ErrDiscarded }
+func (b *discarding) Close() error                                { return nil }
