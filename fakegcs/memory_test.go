@@ -107,7 +107,7 @@ func TestDeletedObjectsAreGivenBack(t *testing.T) {
 		t.Fatalf("PUT: %v, %v", resp, err)
 	}
 	resp.Body.Close()
-	if held := resident() - before; held < size {
+	if held := resident() - before; held < size/10*9 { // the heap may have had room before
 		t.Fatalf("an object of %d bytes holds %d", size, held)
 	}
 	w.do("DELETE", "/bkt/x", nil)
