@@ -49,7 +49,7 @@ func (s *Server) createBucket(name string, body []byte) (bucketResource, *apiErr
 			return bucketResource{}, err
 		}
 	}
-	if err := s.disk.saveBucket(b); err != nil {
+	if err := s.saveBucket(b); err != nil {
 		return bucketResource{}, errInternal(err)
 	}
 	s.buckets[name] = b
@@ -147,7 +147,7 @@ func (s *Server) patchBucket(q *request) (bucketResource, *apiError) {
 		b.Metageneration++
 		b.Updated = s.now()
 		b.sign()
-		if saveErr := s.disk.saveBucket(b); saveErr != nil {
+		if saveErr := s.saveBucket(b); saveErr != nil {
 			err = errInternal(saveErr)
 		}
 	}
@@ -185,7 +185,7 @@ func (s *Server) deleteBucket(q *request) *apiError {
 			return refuse(http.StatusConflict, "bucketNotEmpty", "The bucket you tried to delete is not empty.")
 		}
 	}
-	if err := s.disk.removeBucket(b.Name); err != nil {
+	if err := s.disk.RemoveBucket(b.Name); err != nil {
 		return errInternal(err)
 	}
 	for _, g := range b.objects {

@@ -72,7 +72,7 @@ func (s *Server) patchObject(q *request, key *Encryption) (*Object, *apiError) {
 		changed.retained = now
 		b.RetentionPolicy.begin(o, now)
 	}
-	if err := s.disk.saveObject(changed); err != nil {
+	if err := s.saveObject(changed); err != nil {
 		return nil, errInternal(err)
 	}
 	g := b.objects[o.Name]

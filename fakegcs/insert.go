@@ -124,7 +124,7 @@ func (q *request) nameUpload() {
 	}
 	var ahead bytes.Buffer
 	under := q.in.r
-	var metadata io.Reader = io.TeeReader(io.LimitReader(under, metadataLimit), &ahead)
+	metadata := io.TeeReader(io.LimitReader(under, metadataLimit), &ahead)
 	defer func() { q.in.r = io.MultiReader(&ahead, under) }()
 	if q.op == OpInsert {
 		first, err := multipart.NewReader(metadata, boundary).NextRawPart()

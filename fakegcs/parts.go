@@ -89,7 +89,7 @@ func (s *Server) startParts(q *request) (*reply, *apiError) {
 		return nil, err
 	}
 	p := &partsUpload{ID: base64.RawURLEncoding.EncodeToString(randomBytes(32)), Meta: *o, Initiated: s.now(), parts: map[int]*version{}}
-	if err := s.disk.saveParts(p); err != nil {
+	if err := s.disk.SaveMultipart(p.ID, partsRecord{ID: p.ID, Meta: p.Meta, Initiated: p.Initiated}); err != nil {
 		return nil, errInternal(err)
 	}
 	s.mu.Lock()
@@ -155,7 +155,7 @@ func (s *Server) addPart(p *partsUpload, n int, part *version) *apiError {
 	if p.ended {
 		return errNoUpload()
 	}
-	if err := s.disk.savePart(p.ID, n, part); err != nil {
+	if err := s.disk.SavePart(p.ID, n, objectRecord{Object: part.Object, Blob: part.blob.ID()}); err != nil {
 		return errInternal(err)
 	}
 	old := p.parts[n]
@@ -244,7 +244,7 @@ func (s *Server) abortParts(p *partsUpload) (*reply, *apiError) {
 
 // removeParts takes an upload out of the directory.
 func (s *Server) removeParts(p *partsUpload) {
-	if err := s.disk.removeParts(p.ID); err != nil {
+	if err := s.disk.RemoveMultipart(p.ID); err != nil {
 		s.log.Warn("fakegcs: remove multipart upload", "err", err)
 	}
 }

@@ -141,7 +141,7 @@ func (s *Server) forget(u *session) {
 	s.mu.Lock()
 	delete(s.sessions, u.ID)
 	s.mu.Unlock()
-	if err := s.disk.removeSession(u.ID); err != nil {
+	if err := s.disk.RemoveSession(u.ID); err != nil {
 		s.log.Warn("fakegcs: remove session", "err", err)
 	}
 	if u.State == active {

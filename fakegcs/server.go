@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/internal/blob"
+	"gcsup/fakegcs/internal/disk"
 )
 
 // quantum is the unit in which the service commits the bytes of an upload.
@@ -72,7 +73,7 @@ type Options struct {
 type Server struct {
 	opts    Options
 	log     *slog.Logger
-	disk    *disk // nil in memory
+	disk    *disk.Dir // nil in memory
 	buffers blob.Pool
 	plan    plan
 	account account
@@ -125,13 +126,13 @@ func New(opts *Options) (*Server, error) {
 	s.link.init(o.Rate, o.TotalRate)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if o.Dir != "" {
-		d, err := openDisk(o.Dir)
+		d, err := disk.Open(o.Dir)
 		if err != nil {
 			return nil, fmt.Errorf("fakegcs: open directory: %w", err)
 		}
 		s.disk = d
-		if err := d.load(s); err != nil {
-			return nil, fmt.Errorf("fakegcs: load directory: %w", errors.Join(err, d.close()))
+		if err := s.load(); err != nil {
+			return nil, fmt.Errorf("fakegcs: load directory: %w", errors.Join(err, d.Close()))
 		}
 	}
 	return s, nil
@@ -153,7 +154,7 @@ func (s *Server) Close() error {
 	if again {
 		return nil
 	}
-	return s.disk.close()
+	return s.disk.Close()
 }
 
 // now is the server's time. The service's clock has milliseconds.

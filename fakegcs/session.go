@@ -199,7 +199,7 @@ func (s *Server) saveLocked(u *session) error {
 	if u.State == active {
 		u.Size, u.Sum, u.MD5State = u.blob.Size(), CRC32C(u.sum.CRC32C()), u.sum.State()
 	}
-	return s.disk.saveSession(&u.sessionRecord)
+	return s.disk.SaveSession(u.ID, &u.sessionRecord)
 }
 
 // endLocked puts the session into a state in which it takes no more bytes and

@@ -40,7 +40,7 @@ func (s *Server) bucketLocked(name string) (*bucket, *apiError) {
 		return nil, err
 	}
 	b := newBucket(name, s.now())
-	if err := s.disk.saveBucket(b); err != nil {
+	if err := s.saveBucket(b); err != nil {
 		return nil, errInternal(err)
 	}
 	s.buckets[name] = b
@@ -132,7 +132,7 @@ func (s *Server) publishUpload(o *Object, content *blob.Blob, cond conditions, u
 	b.RetentionPolicy.begin(o, now)
 	o.sign()
 	v := &version{o, content, upload, now}
-	if err := s.disk.saveObject(v); err != nil {
+	if err := s.saveObject(v); err != nil {
 		return nil, errInternal(err)
 	}
 	over(o)
@@ -169,7 +169,7 @@ func (s *Server) retireLocked(b *bucket, v *version, now time.Time) *apiError {
 		o := v.clone()
 		o.TimeDeleted = now
 		kept := v.with(o)
-		if err := s.disk.saveObject(kept); err != nil {
+		if err := s.saveObject(kept); err != nil {
 			return errInternal(err)
 		}
 		g.live, g.old = nil, append(g.old, kept)
@@ -186,7 +186,7 @@ func (s *Server) retireLocked(b *bucket, v *version, now time.Time) *apiError {
 // isn't 0. The caller takes it out of live or old.
 func (s *Server) eraseLocked(b *bucket, v *version, now time.Time, keep time.Duration) *apiError {
 	if keep == 0 {
-		if err := s.disk.removeObject(v.Object); err != nil {
+		if err := s.removeObject(v.Object); err != nil {
 			return errInternal(err)
 		}
 		v.blob.Release()
@@ -195,7 +195,7 @@ func (s *Server) eraseLocked(b *bucket, v *version, now time.Time, keep time.Dur
 	o := v.clone()
 	o.SoftDeleteTime, o.HardDeleteTime = now, now.Add(keep)
 	soft := v.with(o)
-	if err := s.disk.saveObject(soft); err != nil {
+	if err := s.saveObject(soft); err != nil {
 		return errInternal(err)
 	}
 	b.addSoft(soft)
@@ -213,7 +213,7 @@ func (s *Server) expireLocked(b *bucket, now time.Time) {
 		was := g.soft
 		g.soft = nil
 		for _, v := range was {
-			if now.Before(v.HardDeleteTime) || s.disk.removeObject(v.Object) != nil {
+			if now.Before(v.HardDeleteTime) || s.removeObject(v.Object) != nil {
 				b.addSoft(v)
 			} else {
 				v.blob.Release()

@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"gcsup/fakegcs/fakegcstest":      {"gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
 	"gcsup/fakegcs/pipenet":          {},
 	"gcsup/fakegcs/internal/blob":    {},
+	"gcsup/fakegcs/internal/disk":    {"gcsup/fakegcs/internal/blob"},
 	"gcsup/internal/layers":          {},
 	"gcsup/internal/herd":            {"gcsup/backoff"},
 	"gcsup/internal/fire":            {}, // tests only

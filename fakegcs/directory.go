@@ -2,24 +2,76 @@ package fakegcs
 
 import (
 	"cmp"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
+	"time"
 
 	"gcsup/fakegcs/internal/blob"
+	"gcsup/fakegcs/internal/disk"
 )
 
-// What a server reads from its directory when it starts.
+// ErrInUse reports that another server, in this process or another, uses the
+// directory.
+var ErrInUse = disk.ErrInUse
+
+// objectRecord is the record of one generation in the directory.
+type objectRecord struct {
+	Object   *Object   `json:"object"`
+	Blob     string    `json:"blob,omitempty"`
+	Pieces   []piece   `json:"pieces,omitempty"` // or these blobs, one after the other
+	Upload   string    `json:"upload,omitempty"` // what made it, and is finished then, even if its own record differs
+	Retained time.Time `json:"retained"`
+}
+
+// piece is a blob of which an object is made.
+type piece struct {
+	Blob string `json:"blob"`
+	Size int64  `json:"size"`
+}
+
+// UnmarshalJSON refuses a record without an object.
+func (r *objectRecord) UnmarshalJSON(data []byte) error {
+	type plain objectRecord
+	if err := json.Unmarshal(data, (*plain)(r)); err != nil {
+		return err
+	}
+	if r.Object == nil {
+		return errors.New("it has no object")
+	}
+	return nil
+}
+
+func (s *Server) saveBucket(b *bucket) error { return s.disk.SaveBucket(b.Name, b.bucketResource) }
+
+func (s *Server) saveObject(v *version) error {
+	r := objectRecord{Object: v.Object, Blob: v.blob.ID(), Upload: v.upload, Retained: v.retained}
+	for _, p := range v.blob.Pieces() {
+		r.Pieces = append(r.Pieces, piece{p.ID(), p.Size()})
+	}
+	return s.disk.SaveObject(v.Bucket, v.Name, v.Generation, r)
+}
+
+func (s *Server) removeObject(o *Object) error {
+	return s.disk.RemoveObject(o.Bucket, o.Name, o.Generation)
+}
+
+// newBlob makes room for the bytes of an upload, with one reference.
+func (s *Server) newBlob() *blob.Blob {
+	switch {
+	case s.opts.Discard:
+		return blob.NewDiscarding().Retain()
+	case s.disk == nil:
+		return blob.NewMemory(s.memory.freed).Retain()
+	}
+	return s.disk.Blob(hex.EncodeToString(randomBytes(16)), 0).Retain()
+}
 
 // load reads the directory into s, which is empty and not yet in use.
-func (d *disk) load(s *Server) error {
-	l := loader{disk: d, s: s, blobs: map[string]*blob.Blob{}, made: map[string]*Object{}}
+func (s *Server) load() error {
+	l := loader{Dir: s.disk, s: s, blobs: map[string]*blob.Blob{}, made: map[string]*Object{}}
 	if err := l.buckets(); err != nil {
 		return err
 	}
@@ -29,68 +81,29 @@ func (d *disk) load(s *Server) error {
 	if err := l.parts(); err != nil {
 		return err
 	}
-	return l.sweep()
+	return l.Sweep(func(id string) bool { return l.blobs[id] != nil })
 }
 
+// loader reads a directory when a server starts.
 type loader struct {
-	*disk
+	*disk.Dir
 	s     *Server
-	blobs map[string]*blob.Blob // of the objects
+	blobs map[string]*blob.Blob // by id: of the objects and unfinished uploads
 	made  map[string]*Object    // by the upload that made it
 }
 
-func readRecord(path string, v any) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("%s: not a record of this program (%w); remove the file to go on without it", path, err)
-	}
-	return nil
-}
-
-func readObject(path string) (objectRecord, error) {
-	var r objectRecord
-	err := readRecord(path, &r)
-	if err == nil && r.Object == nil {
-		err = fmt.Errorf("%s: not the record of an object; remove the file to go on without it", path)
-	}
-	return r, err
-}
-
-// entries are the names in a directory without leftovers of a killed write,
-// which it removes. Those are files: a bucket may be called "data.tmp".
-func (d *disk) entries(dir string) ([]string, error) {
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, e := range list {
-		if strings.HasSuffix(e.Name(), tempSuffix) && !e.IsDir() {
-			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		names = append(names, e.Name())
-	}
-	return names, nil
-}
-
 func (l *loader) buckets() error {
-	names, err := l.entries(filepath.Join(l.dir, "buckets"))
+	names, err := l.Buckets()
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		b := newBucket(name, l.s.now())
-		switch err := readRecord(filepath.Join(l.bucketPath(name), "bucket"), &b.bucketResource); {
+		switch err := l.LoadBucket(name, &b.bucketResource); {
 		case errors.Is(err, fs.ErrNotExist):
 			// Killed while it was created or deleted. What is left must not
 			// come back in a new bucket of that name.
-			if err := l.removeBucket(name); err != nil {
+			if err := l.RemoveBucket(name); err != nil {
 				return err
 			}
 			continue
@@ -106,16 +119,13 @@ func (l *loader) buckets() error {
 }
 
 func (l *loader) objects(b *bucket) error {
-	names, err := l.entries(l.bucketPath(b.Name))
+	names, err := l.Objects(b.Name)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if name == "bucket" {
-			continue
-		}
-		r, err := readObject(filepath.Join(l.bucketPath(b.Name), name))
-		if err != nil {
+		var r objectRecord
+		if err := l.LoadObject(b.Name, name, &r); err != nil {
 			return err
 		}
 		content := l.blobOf(r)
@@ -152,7 +162,7 @@ func (l *loader) objects(b *bucket) error {
 func (l *loader) blobOf(r objectRecord) *blob.Blob {
 	one := func(id string, size int64) *blob.Blob {
 		if l.blobs[id] == nil {
-			l.blobs[id] = l.disk.blob(id, size)
+			l.blobs[id] = l.Blob(id, size)
 		}
 		return l.blobs[id]
 	}
@@ -186,23 +196,23 @@ func (l *loader) finishReplace(b *bucket, g *generations) error {
 }
 
 func (l *loader) sessions() error {
-	ids, err := l.entries(filepath.Join(l.dir, "sessions"))
+	ids, err := l.Sessions()
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
 		u := &session{}
-		if err := readRecord(l.sessionPath(id), &u.sessionRecord); err != nil {
+		if err := l.LoadSession(id, &u.sessionRecord); err != nil {
 			return err
 		}
 		if o := l.made[id]; o != nil && u.State == active {
 			u.State, u.Object, u.MD5State = final, o, nil
-			if err := l.saveSession(&u.sessionRecord); err != nil { // the object's record may go
+			if err := l.SaveSession(id, &u.sessionRecord); err != nil { // the object's record may go
 				return err
 			}
 		}
 		if u.expired(l.s.now()) {
-			if err := l.removeSession(id); err != nil {
+			if err := l.RemoveSession(id); err != nil {
 				return err
 			}
 			continue
@@ -220,10 +230,8 @@ func (l *loader) sessions() error {
 // restore brings back the bytes of an unfinished upload: those that the last
 // checkpoint counted and whole quanta after it, as when a request is cut off.
 func (l *loader) restore(u *session) error {
-	size := int64(0)
-	if info, err := os.Stat(l.blobPath(u.BlobID)); err == nil {
-		size = info.Size()
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	size, err := l.BlobSize(u.BlobID)
+	if err != nil {
 		return err
 	}
 	committed := min(size, max(u.Size, size/quantum*quantum))
@@ -231,11 +239,11 @@ func (l *loader) restore(u *session) error {
 		committed = min(committed, max(u.Total, 0))
 	}
 	if size > committed {
-		if err := os.Truncate(l.blobPath(u.BlobID), committed); err != nil {
+		if err := l.TruncateBlob(u.BlobID, committed); err != nil {
 			return err
 		}
 	}
-	u.blob = l.disk.blob(u.BlobID, committed).Retain()
+	u.blob = l.Blob(u.BlobID, committed).Retain()
 	l.blobs[u.BlobID] = u.blob
 	return l.rehash(u, committed)
 }
@@ -262,15 +270,15 @@ func (l *loader) rehash(u *session, committed int64) error {
 }
 
 func (l *loader) parts() error {
-	ids, err := l.entries(filepath.Join(l.dir, "parts"))
+	ids, err := l.Multiparts()
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
 		var r partsRecord
-		err := readRecord(filepath.Join(l.partsPath(id), "upload"), &r)
+		err := l.LoadMultipart(id, &r)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && l.made[id] != nil { // killed while it was begun or ended
-			if err := l.removeParts(id); err != nil {
+			if err := l.RemoveMultipart(id); err != nil {
 				return err
 			}
 			continue
@@ -288,37 +296,16 @@ func (l *loader) parts() error {
 }
 
 func (l *loader) partsOf(p *partsUpload) error {
-	names, err := l.entries(l.partsPath(p.ID))
+	numbers, err := l.Parts(p.ID)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		n, err := strconv.Atoi(name)
-		if err != nil { // the record of the upload
-			continue
-		}
-		path := filepath.Join(l.partsPath(p.ID), name)
-		r, err := readObject(path)
-		if err != nil {
+	for _, n := range numbers {
+		var r objectRecord
+		if err := l.LoadPart(p.ID, n, &r); err != nil {
 			return err
 		}
 		p.parts[n] = &version{Object: r.Object, blob: l.blobOf(r)}
-	}
-	return nil
-}
-
-// sweep removes the blobs that nothing refers to.
-func (l *loader) sweep() error {
-	ids, err := l.entries(filepath.Join(l.dir, "blobs"))
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		if l.blobs[id] == nil {
-			if err := l.remove(l.blobPath(id)); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }

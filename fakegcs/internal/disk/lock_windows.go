@@ -1,4 +1,4 @@
-package fakegcs
+package disk
 
 import (
 	"os"
@@ -9,8 +9,8 @@ import (
 // name for.
 const errSharingViolation = syscall.Errno(32)
 
-// lockFile opens path so that nobody else can until it is closed or the
-// process dies. When somebody else has it the error wraps [ErrInUse].
+// lockFile opens path so that no other process can until it is closed or the
+// process dies. If another server has it, the error wraps [ErrInUse].
 func lockFile(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package fakegcs
+package disk
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 )
 
 // lockFile opens path and locks it until it is closed or the process dies.
-// When somebody else has it the error wraps [ErrInUse].
+// If another server has it, the error wraps [ErrInUse].
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
