@@ -41,7 +41,7 @@ func (s *Server) batch(q *request) *reply {
 			return refuse(http.StatusBadRequest, "invalid", "The batch has more than %d calls.", maxCalls).reply(false)
 		}
 		rep, fault := s.call(q, part)
-		if fault.onConnection() {
+		if onConnection(fault) {
 			q.fault = fault // send does it to the batch
 		}
 		if rep == hangup {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/internal/blob"
+	"gcsup/fakegcs/internal/strictjson"
 )
 
 // bucketResource is a bucket's metadata: of the API's resource what the server
@@ -153,13 +154,13 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 			r.IamConfiguration = slices.Clone(raw)
 		case "versioning":
 			r.Versioning = nil
-			err = decodeStrictly(raw, &r.Versioning, name)
+			err = strictjson.Decode(raw, &r.Versioning, name)
 		case "retentionPolicy":
 			if string(raw) == "{}" { // changes nothing
 				break
 			}
 			r.RetentionPolicy = nil
-			if err = decodeStrictly(raw, &r.RetentionPolicy, name); err == nil && r.RetentionPolicy != nil {
+			if err = strictjson.Decode(raw, &r.RetentionPolicy, name); err == nil && r.RetentionPolicy != nil {
 				p := r.RetentionPolicy
 				if p.RetentionPeriod < 1 || p.RetentionPeriod > 3_155_760_000 { // https://cloud.google.com/storage/docs/bucket-lock
 					return invalid("Invalid retention period: %d. It must be 1 to 3155760000 seconds.", p.RetentionPeriod)
@@ -168,7 +169,7 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 			}
 		case "softDeletePolicy":
 			r.SoftDeletePolicy = nil
-			if err = decodeStrictly(raw, &r.SoftDeletePolicy, name); err == nil && r.SoftDeletePolicy != nil {
+			if err = strictjson.Decode(raw, &r.SoftDeletePolicy, name); err == nil && r.SoftDeletePolicy != nil {
 				r.SoftDeletePolicy.EffectiveTime = now
 			}
 		case "labels":
@@ -191,7 +192,7 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 			}
 		case "cors":
 			r.CORS = nil
-			if err = decodeStrictly(raw, &r.CORS, name); err != nil {
+			if err = strictjson.Decode(raw, &r.CORS, name); err != nil {
 				break
 			}
 			if refused := checkCORS(r.CORS); refused != nil {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gcsup/fakegcs/internal/strictjson"
 )
 
 // What a bucket can be configured to do. The server keeps all of it, and enforces
@@ -111,7 +113,7 @@ func empty(raw json.RawMessage) bool {
 // doesn't have are refused.
 func merged[T any](was *T, patch json.RawMessage, name string) (*T, error) {
 	var changes map[string]json.RawMessage
-	if err := decodeStrictly(patch, &changes, name); err != nil || changes == nil {
+	if err := strictjson.Decode(patch, &changes, name); err != nil || changes == nil {
 		return nil, err
 	}
 	fields := map[string]json.RawMessage{}
@@ -139,7 +141,7 @@ func merged[T any](was *T, patch json.RawMessage, name string) (*T, error) {
 		return nil, err
 	}
 	is := new(T)
-	return is, decodeStrictly(all, is, name)
+	return is, strictjson.Decode(all, is, name)
 }
 
 // check applies https://cloud.google.com/storage/docs/lifecycle.

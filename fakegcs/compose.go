@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"gcsup/fakegcs/internal/blob"
+	"gcsup/fakegcs/internal/strictjson"
 )
 
 // maxSources is how many objects one compose takes,
@@ -43,7 +44,7 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 		return nil, err
 	}
 	var ask composeRequest
-	if err := decodeStrictly(body, &ask); err != nil {
+	if err := strictjson.Decode(body, &ask); err != nil {
 		return nil, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
 	}
 	switch n := len(ask.SourceObjects); {

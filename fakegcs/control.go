@@ -50,7 +50,7 @@ func (s *Server) control(q *request) *reply {
 		if err != nil {
 			return textReply(http.StatusBadRequest, err.Error()+"\n")
 		}
-		s.plan.add(faults)
+		s.plan.Add(faults)
 		return newReply(http.StatusNoContent)
 	case "DELETE faults":
 		s.ClearFaults()

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gcsup/fakegcs/internal/strictjson"
 )
 
 // What changes objects that are there: patch, rewrite and copy, restore.
@@ -123,7 +125,7 @@ func (o *Object) change(body []byte) *apiError {
 			}
 		case name == "retention" && string(raw) != "{}": // that changes nothing
 			o.Retention = nil
-			if err = decodeStrictly(raw, &o.Retention, name); o.Retention != nil && *o.Retention == (Retention{}) {
+			if err = strictjson.Decode(raw, &o.Retention, name); o.Retention != nil && *o.Retention == (Retention{}) {
 				o.Retention = nil // both fields null take it away
 			}
 		case name == "contexts":

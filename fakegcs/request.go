@@ -4,48 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-)
 
-// Op is the operation that a request asks for: what a fault plan matches and
-// what the accounting shows.
-type Op string
-
-// The operations. The first five make up a resumable upload.
-const (
-	OpStart    Op = "start"    // begin an upload session, JSON or XML
-	OpPut      Op = "put"      // a data request that can't be the session's last
-	OpFinalize Op = "finalize" // a data request that carries the last byte
-	OpQuery    Op = "query"    // "bytes */T" or "bytes */*": how much is there?
-	OpCancel   Op = "cancel"   // DELETE on the session
-
-	OpInsert  Op = "insert"  // a whole object in one request: media, multipart, XML PUT
-	OpGet     Op = "get"     // metadata: JSON GET, XML HEAD
-	OpRead    Op = "read"    // bytes: alt=media, XML GET
-	OpList    Op = "list"    // the objects of a bucket
-	OpDelete  Op = "delete"  // an object
-	OpPatch   Op = "patch"   // an object's metadata: PATCH or PUT
-	OpCompose Op = "compose" // objects into one
-	OpRewrite Op = "rewrite" // rewriteTo, copyTo and XML copy
-	OpRestore Op = "restore" // a soft-deleted object
-
-	OpPartsStart    Op = "parts-start"    // XML multipart upload: initiate
-	OpPartsPut      Op = "parts-put"      // upload one part
-	OpPartsComplete Op = "parts-complete" // make the object
-	OpPartsAbort    Op = "parts-abort"    // give it up
-	OpPartsList     Op = "parts-list"     // the parts of one
-	OpPartsUploads  Op = "parts-uploads"  // those of a bucket
-
-	OpBucketInsert Op = "bucket-insert"
-	OpBucketGet    Op = "bucket-get"
-	OpBucketList   Op = "bucket-list"
-	OpBucketPatch  Op = "bucket-patch"
-	OpBucketDelete Op = "bucket-delete"
-	OpBucketLayout Op = "bucket-layout"
-
-	OpBatch Op = "batch" // several calls in one request; each counts by itself, too
-
-	OpControl Op = "control" // fakegcs's own paths; faults never apply
-	OpUnknown Op = "unknown" // anything else
+	"gcsup/fakegcs/internal/faultplan"
 )
 
 // request is an HTTP request with what its URL and headers say it is.
@@ -307,4 +267,11 @@ func (q *request) dataSpan() (from, to int64, ok bool) {
 		return from, -1, true
 	}
 	return from, from + q.ContentLength, true
+}
+
+// planned describes q to the fault plan.
+func (q *request) planned() *faultplan.Request {
+	r := &faultplan.Request{Op: q.op, Method: q.Method, Bucket: q.bucket, Object: q.object}
+	r.From, r.To, r.Data = q.dataSpan()
+	return r
 }

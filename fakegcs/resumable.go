@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/internal/blob"
+	"gcsup/fakegcs/internal/strictjson"
 )
 
 // Resumable uploads, https://cloud.google.com/storage/docs/performing-resumable-uploads:
@@ -33,7 +34,7 @@ func (s *Server) start(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	if q.fault.is(EffectGone) || q.fault.is(EffectNotFound) || q.fault.is(EffectCancelled) {
+	if q.fault.Is(EffectGone) || q.fault.Is(EffectNotFound) || q.fault.Is(EffectCancelled) {
 		s.strike(q.fault, u)
 	}
 	// The service echoes the request's query; clients take the URI as it is.
@@ -119,7 +120,7 @@ func (s *Server) onSession(q *request) *reply {
 		s.forget(u)
 		return notFound
 	}
-	if s.strike(q.fault, u) && q.fault.is(EffectNotFound) {
+	if s.strike(q.fault, u) && q.fault.Is(EffectNotFound) {
 		return notFound
 	}
 	if err := s.tamper(q, u); err != nil {
@@ -156,10 +157,10 @@ func (s *Server) forget(u *session) {
 // finished session stays finished.
 func (s *Server) strike(a *Action, u *session) bool {
 	switch {
-	case a.is(EffectNotFound):
+	case a.Is(EffectNotFound):
 		s.forget(u)
 		return true
-	case a.is(EffectGone), a.is(EffectCancelled):
+	case a.Is(EffectGone), a.Is(EffectCancelled):
 	default:
 		return false
 	}
@@ -170,7 +171,7 @@ func (s *Server) strike(a *Action, u *session) bool {
 	}
 	state, cause := cancelled, (*apiError)(nil)
 	if a.Effect == EffectGone {
-		state, cause = dead, a.cause()
+		state, cause = dead, faultCause(a)
 	}
 	return s.endLocked(u, state, cause) == nil
 }
@@ -207,7 +208,7 @@ func (s *Server) querySession(q *request, u *session) *reply {
 	}
 	total := q.contentRange.total
 	complete := total >= 0 && total == u.blob.Size() && total == u.committedLocked(s.now()) && u.writer == nil
-	if !complete || q.fault.is(EffectNotFinal) {
+	if !complete || q.fault.Is(EffectNotFinal) {
 		return s.incompleteLocked(q, u)
 	}
 	if u.Total >= 0 && u.Total != total {
@@ -294,9 +295,9 @@ func (s *Server) admitLocked(q *request, u *session) (admission, *apiError) {
 		}
 	}
 	switch {
-	case q.fault.is(EffectShortCommit):
+	case q.fault.Is(EffectShortCommit):
 		a.keep = min(a.keep, c.first+max(q.ContentLength, 0)-q.fault.Bytes)
-	case q.fault.is(EffectStatusAfter):
+	case q.fault.Is(EffectStatusAfter):
 		a.keep = min(a.keep, q.fault.Bytes)
 	}
 	return a, nil
@@ -333,7 +334,7 @@ func (s *Server) put(q *request, u *session) *reply {
 		return r
 	}
 	switch {
-	case q.fault.is(EffectLateCommit) && readErr != nil:
+	case q.fault.Is(EffectLateCommit) && readErr != nil:
 		u.hiddenAt, u.hiddenUntil = before, s.now().Add(q.fault.For)
 	case refused == nil:
 		u.hiddenUntil = time.Time{} // the later acknowledgement covers the earlier bytes
@@ -353,8 +354,8 @@ func (s *Server) put(q *request, u *session) *reply {
 			return u.mark(errInternal(err).reply(false))
 		}
 	}
-	if q.fault.is(EffectStatusAfter) {
-		return q.fault.statusReply(false, s.now())
+	if q.fault.Is(EffectStatusAfter) {
+		return statusReply(q.fault, false, s.now())
 	}
 	end := q.contentRange.first + q.in.received.Load()
 	if n := q.contentRange.length(); n >= 0 && n != q.in.received.Load() || u.Total >= 0 && end > u.Total {
@@ -363,7 +364,7 @@ func (s *Server) put(q *request, u *session) *reply {
 	if a.final && u.Total < 0 && u.blob.Size() == end {
 		u.Total = end
 	}
-	if u.blob.Size() != u.Total || q.fault.is(EffectNotFinal) {
+	if u.blob.Size() != u.Total || q.fault.Is(EffectNotFinal) {
 		return s.incompleteLocked(q, u)
 	}
 	return s.finalize(q, u)
@@ -405,7 +406,7 @@ func (s *Server) receive(q *request, u *session, w *writer, a admission, before 
 // because nothing can bring it to a good end any more; only an internal error
 // leaves it alone.
 func (s *Server) finalize(q *request, u *session) *reply {
-	if q.fault.is(EffectSlowFinalize) {
+	if q.fault.Is(EffectSlowFinalize) {
 		u.mu.Unlock()
 		s.pause(q, q.fault.For)
 		u.mu.Lock()
@@ -483,7 +484,7 @@ func decodeObject(data []byte) (*Object, checksums, *apiError) {
 		}
 		kept, err := json.Marshal(fields)
 		if err == nil {
-			err = decodeStrictly(kept, &d)
+			err = strictjson.Decode(kept, &d)
 		}
 		if err != nil {
 			return nil, checksums{}, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"gcsup/fakegcs/internal/connlimit"
 )
 
 // sent is what really went out.
@@ -20,13 +22,13 @@ type sent struct {
 // send writes the reply, or what the fault leaves of it. The request is read to
 // its end first: a client that is still writing when the connection closes may
 // lose the reply, and the emulator is to be predictable.
-func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *lane, out *sent) {
+func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connlimit.Conn, out *sent) {
 	f := q.fault
 	if rep == hangup {
-		if f.is(EffectClose) { // unread data would make it a reset
+		if f.Is(EffectClose) { // unread data would make it a reset
 			_, _ = io.Copy(io.Discard, q.in)
 		}
-		drop(w, f.is(EffectReset))
+		drop(w, f.Is(EffectReset))
 		return
 	}
 	early := f != nil && f.Early && (f.Effect == EffectStatus || f.Effect == EffectStatusAfter)
@@ -41,11 +43,11 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *lane,
 			return
 		}
 	}
-	if f.is(EffectStallReply) && f.Bytes == 0 && !s.wait(q, f.For, q.in.stop) {
+	if f.Is(EffectStallReply) && f.Bytes == 0 && !s.wait(q, f.For, q.in.stop) {
 		drop(w, false)
 		return
 	}
-	if f.is(EffectLoseReply) {
+	if f.Is(EffectLoseReply) {
 		drop(w, true)
 		return
 	}
@@ -64,23 +66,20 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *lane,
 	if length >= 0 && rep.status != http.StatusNoContent && rep.status != http.StatusNotModified {
 		w.Header().Set("Content-Length", strconv.FormatInt(length, 10))
 	}
-	if f.is(EffectCloseAfter) && s.sendAndClose(w, q, rep, length, out) {
+	if f.Is(EffectCloseAfter) && s.sendAndClose(w, q, rep, length, out) {
 		return
 	}
-	if f.is(EffectGoAway) || f.is(EffectCloseAfter) {
+	if f.Is(EffectGoAway) || f.Is(EffectCloseAfter) {
 		w.Header().Set("Connection", "close")
 	}
 	limit := int64(-1)
-	if f.is(EffectCutReply) {
+	if f.Is(EffectCutReply) {
 		limit = f.Bytes
 	}
 	out.status, out.reported = rep.status, rep.header.Get("Range")
 	w.WriteHeader(rep.status)
-	var to io.Writer = w
-	if s.link.limited() {
-		to = &pacedWriter{w: w, step: conn.step(), pace: func(n int) { s.link.pace(s.ctx, conn, &s.link.out, n) }}
-	}
-	if f.is(EffectStallReply) && f.Bytes > 0 {
+	to := conn.Writer(s.ctx, w)
+	if f.Is(EffectStallReply) && f.Bytes > 0 {
 		to = &heldWriter{w: to, left: f.Bytes, hold: func() error {
 			_ = http.NewResponseController(w).Flush() // what was sent is to arrive
 			if !s.wait(q, f.For, q.in.stop) {

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"gcsup/fakegcs/internal/blob"
+	"gcsup/fakegcs/internal/connlimit"
 	"gcsup/fakegcs/internal/disk"
+	"gcsup/fakegcs/internal/faultplan"
 )
 
 // quantum is the unit in which the service commits the bytes of an upload.
@@ -75,9 +77,9 @@ type Server struct {
 	log     *slog.Logger
 	disk    *disk.Dir // nil in memory
 	buffers blob.Pool
-	plan    plan
+	plan    faultplan.Plan
 	account account
-	link    link
+	limiter *connlimit.Limiter
 	tokens  tokens
 	retry   retryTests
 	missing missing
@@ -123,7 +125,7 @@ func New(opts *Options) (*Server, error) {
 	if s.account.keep == 0 {
 		s.account.keep = 10000
 	}
-	s.link.init(o.Rate, o.TotalRate)
+	s.limiter = connlimit.New(o.Rate, o.TotalRate)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if o.Dir != "" {
 		d, err := disk.Open(o.Dir)
@@ -176,15 +178,15 @@ func (s *Server) AddFaults(faults ...Fault) error {
 			return fmt.Errorf("fakegcs: fault %d: %w", i+1, err)
 		}
 	}
-	s.plan.add(faults)
+	s.plan.Add(faults)
 	return nil
 }
 
 // ClearFaults takes all faults away.
-func (s *Server) ClearFaults() { s.plan.clear() }
+func (s *Server) ClearFaults() { s.plan.Clear() }
 
 // FaultReport tells what became of each fault of the plan, in its order.
-func (s *Server) FaultReport() []FaultCount { return s.plan.report() }
+func (s *Server) FaultReport() []FaultCount { return s.plan.Report() }
 
 // Object is the metadata of the live generation of an object.
 func (s *Server) Object(bucket, name string) (Object, bool) {
@@ -240,11 +242,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.leave(q.in)
-	conn := s.link.connect(r.RemoteAddr)
-	defer s.link.disconnect(r.RemoteAddr)
-	if s.link.limited() {
-		q.in.step = conn.step()
-		q.in.pace = func(n int) { s.link.pace(s.ctx, conn, &s.link.in, n) }
+	conn := s.limiter.Connect(r.RemoteAddr)
+	defer conn.Disconnect()
+	if conn != nil {
+		q.in.step = conn.Step()
+		q.in.pace = func(n int) { conn.In(s.ctx, n) }
 	}
 	sent := &sent{}
 	defer func() { // also when the reply is a panic that ends the connection
@@ -309,9 +311,6 @@ func (s *Server) wait(q *request, d time.Duration, stop <-chan struct{}) bool {
 	return false
 }
 
-// is tells whether a is the given effect; a may be nil.
-func (a *Action) is(e Effect) bool { return a != nil && a.Effect == e }
-
 // hangup is the reply of a fault that sends none.
 var hangup = &reply{}
 
@@ -337,7 +336,7 @@ func (s *Server) answer(q *request) *reply {
 		}
 		r.mark(id)
 	}
-	if q.fault.is(EffectTruncateReply) {
+	if q.fault.Is(EffectTruncateReply) {
 		r.truncate(q.fault.Bytes)
 	}
 	return r
@@ -349,10 +348,10 @@ func (s *Server) respond(q *request) *reply {
 		return s.control(q)
 	}
 	s.nameSession(q)
-	if s.plan.byObject() {
+	if s.plan.ByObject() {
 		q.nameUpload()
 	}
-	q.fault = s.plan.take(q)
+	q.fault = s.plan.Take(q.planned())
 	if q.fault == nil {
 		do, err := s.retry.take(q, nil)
 		if err != nil {
@@ -363,10 +362,10 @@ func (s *Server) respond(q *request) *reply {
 	if f := q.fault; f != nil {
 		switch f.Effect {
 		case EffectStatus:
-			return f.statusReply(q.xml, s.now())
+			return statusReply(f, q.xml, s.now())
 		case EffectStatusAfter:
 			if op := q.op; op != OpPut && op != OpFinalize {
-				return f.statusReply(q.xml, s.now())
+				return statusReply(f, q.xml, s.now())
 			}
 		case EffectRevoke:
 			s.tokens.revoke(bearer(q.Header))

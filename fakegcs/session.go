@@ -274,15 +274,15 @@ func (s *Server) incompleteLocked(q *request, u *session) *reply {
 	}
 	r.set("Content-Type", "text/html; charset=UTF-8")
 	claimed := n
-	if q.fault.is(EffectWrongRange) {
+	if q.fault.Is(EffectWrongRange) {
 		claimed = max(0, n+q.fault.Bytes)
 	}
-	if claimed > 0 && !q.fault.is(EffectNoRange) {
+	if claimed > 0 && !q.fault.Is(EffectNoRange) {
 		r.set("Range", "bytes=0-"+strconv.FormatInt(claimed-1, 10))
 	}
 	if n > 0 && n == u.blob.Size() {
 		crc, sum := CRC32C(u.sum.CRC32C()), u.sum.MD5()
-		if q.fault.is(EffectWrongHash) {
+		if q.fault.Is(EffectWrongHash) {
 			crc ^= 1
 			if sum != nil {
 				sum[0] ^= 1

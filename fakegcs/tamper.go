@@ -7,7 +7,7 @@ import "gcsup/fakegcs/internal/blob"
 // tamper lets such a fault act before q's operation is done. It does nothing
 // to a session that takes no more bytes.
 func (s *Server) tamper(q *request, u *session) *apiError {
-	if !q.fault.is(EffectForeignWrite) && !q.fault.is(EffectRewind) {
+	if !q.fault.Is(EffectForeignWrite) && !q.fault.Is(EffectRewind) {
 		return nil
 	}
 	w, err := s.claim(q, u)

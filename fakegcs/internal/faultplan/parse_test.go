@@ -1,4 +1,4 @@
-package fakegcs_test
+package faultplan_test
 
 import (
 	"bytes"
@@ -8,15 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fakegcs"
+	"gcsup/fakegcs/internal/faultplan"
 )
 
-func TestParseFaults(t *testing.T) {
+func TestParse(t *testing.T) {
 	good := `[
   {"match": {"op": "put", "from": 1, "to": 9}, "skip": 2, "times": -1, "do": {"effect": "status", "status": 503, "retryAfter": "+5s"}},
   {"do": {"effect": "stall", "for": "1m30s"}}
 ]`
-	faults, err := fakegcs.ParseFaults(strings.NewReader(good))
+	faults, err := faultplan.Parse(strings.NewReader(good))
 	if err != nil || len(faults) != 2 || faults[1].Do.For != 90*time.Second || faults[0].Match.To != 9 {
 		t.Fatalf("%+v, %v", faults, err)
 	}
@@ -24,7 +24,7 @@ func TestParseFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := fakegcs.ParseFaults(bytes.NewReader(text))
+	again, err := faultplan.Parse(bytes.NewReader(text))
 	if err != nil || fmt.Sprint(again) != fmt.Sprint(faults) {
 		t.Errorf("a round trip gives %v, %v", again, err)
 	}
@@ -58,8 +58,8 @@ func TestParseFaults(t *testing.T) {
 		{`[{"do":{"effect":"reset"}}`, "no end"},
 		{`[] []`, "more after the end"},
 	} {
-		if _, err := fakegcs.ParseFaults(strings.NewReader(test.plan)); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("ParseFaults(%s) = %v, want %q", test.plan, err, test.want)
+		if _, err := faultplan.Parse(strings.NewReader(test.plan)); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("Parse(%s) = %v, want %q", test.plan, err, test.want)
 		}
 	}
 }

@@ -1,16 +1,13 @@
-package fakegcs
+package faultplan
 
 import (
 	"math/rand/v2"
 	"time"
 )
 
-// RandomFaults is a plan of n faults for uploads, the same for the same seed:
-// failures that the service, the network and servers between them really
-// show, at random requests and offsets of an upload of size bytes. An uploader
-// that resumes survives any such plan, since no fault in it lasts: each acts
-// once or twice, and none lies about what is committed or kills a session.
-func RandomFaults(seed uint64, n int, size int64) []Fault {
+// Random returns a plan of n faults for uploads of size bytes, the same for the
+// same seed. Package fakegcs documents what it promises.
+func Random(seed uint64, n int, size int64) []Fault {
 	r := rand.New(rand.NewPCG(seed, 0x66616b65676373))
 	size = min(max(size, 0), 1<<60) // far beyond any object, and no overflow
 	faults := make([]Fault, n)

@@ -1,0 +1,116 @@
+package fakegcs
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// statusReply returns the reply of a status fault.
+func statusReply(a *Action, asXML bool, now time.Time) *reply {
+	var r *reply
+	if a.Foreign() {
+		r = newReply(a.Status).set("Content-Type", "text/html; charset=UTF-8")
+		r.foreign = true
+		if a.ContentType != "" {
+			r.set("Content-Type", a.ContentType)
+		}
+		if a.Location != "" {
+			r.set("Location", a.Location)
+		}
+		r.body = []byte(a.Body)
+	} else {
+		r = faultCause(a).reply(asXML)
+	}
+	if v := a.RetryAfterAt(now); v != "" {
+		r.set("Retry-After", v)
+	}
+	return r
+}
+
+// onConnection reports whether a is done to the connection that the reply goes
+// to, whatever the reply is.
+func onConnection(a *Action) bool {
+	if a == nil {
+		return false
+	}
+	switch a.Effect {
+	case EffectReset, EffectClose, EffectCutReply, EffectLoseReply, EffectGoAway, EffectCloseAfter, EffectStallReply:
+		return true
+	}
+	return false
+}
+
+// shown is o as the reply to q tells of it: with wrong checksums where a fault
+// wants that.
+func (q *request) shown(o *Object) *Object {
+	if !q.fault.Is(EffectWrongHash) {
+		return o
+	}
+	o = o.clone()
+	o.CRC32C ^= 1
+	if o.MD5 != nil {
+		o.MD5[0] ^= 1
+	}
+	return o
+}
+
+// resource is o as the reply to q describes it.
+func (q *request) resource(o *Object) objectResource {
+	r := q.shown(o).resource(q.base())
+	if q.fault.Is(EffectOmitSize) {
+		r.Size = nil
+	}
+	return r
+}
+
+// faultCause returns the error that a status or gone fault stands for.
+func faultCause(a *Action) *apiError {
+	e := &apiError{status: a.Status, reason: a.Reason, message: a.Message}
+	if e.status == 0 {
+		e.status = http.StatusServiceUnavailable
+	}
+	if e.reason == "" {
+		e.reason = usualReason(e.status)
+	}
+	if e.message == "" {
+		e.message = http.StatusText(e.status)
+		if e.message == "" {
+			e.message = "Error " + strconv.Itoa(e.status)
+		}
+	}
+	return e
+}
+
+// usualReason is the reason that
+// https://cloud.google.com/storage/docs/json_api/v1/status-codes lists first
+// for a status.
+func usualReason(status int) string {
+	switch status {
+	case 400:
+		return "invalid"
+	case 401:
+		return "authError"
+	case 403:
+		return "forbidden"
+	case 404:
+		return "notFound"
+	case 405:
+		return "methodNotAllowed"
+	case 408:
+		return "uploadBrokenConnection"
+	case 409:
+		return "conflict"
+	case 411:
+		return "lengthRequired"
+	case 412:
+		return "conditionNotMet"
+	case 413:
+		return "uploadTooLarge"
+	case 416:
+		return "requestedRangeNotSatisfiable"
+	case 429:
+		return "rateLimitExceeded"
+	}
+	return "backendError"
+}

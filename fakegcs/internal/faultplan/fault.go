@@ -1,0 +1,302 @@
+// Package faultplan decides what goes wrong with which request: a plan is a list
+// of faults, which it parses, validates, makes up at random, and counts.
+package faultplan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"gcsup/fakegcs/internal/strictjson"
+)
+
+// Fault is one line of a fault plan: let Skip of the requests that Match selects
+// pass, then do Do to the next Times. Each request is offered to the faults of a
+// plan in order until one acts on it. A fault that lets a request pass, or that
+// has no times left, leaves it to the faults after it.
+type Fault struct {
+	Match Match  `json:"match"`
+	Skip  int    `json:"skip,omitempty"`  // let so many matching requests pass first
+	Times int    `json:"times,omitempty"` // act on so many; 0 means 1, -1 all
+	Do    Action `json:"do"`
+}
+
+// Match selects the requests of a fault. The zero value matches all but those on
+// fakegcs's own paths, [OpControl].
+type Match struct {
+	Op     Op     `json:"op,omitempty"`
+	Method string `json:"method,omitempty"`
+	Bucket string `json:"bucket,omitempty"`
+	Object string `json:"object,omitempty"` // the exact name
+	// Nth, when not 0, matches only the Nth of the requests on each object that
+	// the rest of Match matches, counted from 1: of many uploads at once, the
+	// second chunk of each. All since the fault was added count, even those on
+	// which another fault acts.
+	Nth int `json:"nth,omitempty"`
+	// From and To, when not both 0, match only requests that carry object
+	// bytes, and at least one of [From, To). To == 0 means no end.
+	From int64 `json:"from,omitempty"`
+	To   int64 `json:"to,omitempty"`
+}
+
+// Effect names what a fault does. An effect that means nothing for the operation
+// it hits does nothing there, but counts.
+type Effect string
+
+// The effects. They are documented in package fakegcs, which exports them.
+const (
+	EffectStatus        Effect = "status"
+	EffectStatusAfter   Effect = "status-after"
+	EffectRevoke        Effect = "revoke"
+	EffectReset         Effect = "reset"
+	EffectClose         Effect = "close"
+	EffectCutRequest    Effect = "cut-request"
+	EffectLateCommit    Effect = "late-commit"
+	EffectCutReply      Effect = "cut-reply"
+	EffectTruncateReply Effect = "truncate-reply"
+	EffectLoseReply     Effect = "lose-reply"
+	EffectGoAway        Effect = "goaway"
+	EffectCloseAfter    Effect = "close-after"
+	EffectStall         Effect = "stall"
+	EffectStallBody     Effect = "stall-body"
+	EffectStallReply    Effect = "stall-reply"
+	EffectSlowFinalize  Effect = "slow-finalize"
+	EffectDelay         Effect = "delay"
+	EffectShortCommit   Effect = "short-commit"
+	EffectNoRange       Effect = "no-range"
+	EffectNotFinal      Effect = "not-final"
+	EffectWrongRange    Effect = "wrong-range"
+	EffectForeignWrite  Effect = "foreign-write"
+	EffectRewind        Effect = "rewind"
+	EffectWrongHash     Effect = "wrong-hash"
+	EffectOmitSize      Effect = "omit-size"
+	EffectCorrupt       Effect = "corrupt"
+	EffectGone          Effect = "gone"
+	EffectNotFound      Effect = "not-found"
+	EffectCancelled     Effect = "cancelled"
+)
+
+// Action is exactly one effect with its parameters.
+type Action struct {
+	Effect Effect
+	Status int
+	// Reason is the JSON error's; empty takes the usual one of Status.
+	Reason  string
+	Message string
+	// Body, with ContentType (default text/html), replaces the JSON error. A
+	// ContentType without a Body makes the body empty.
+	Body        string
+	ContentType string
+	// Location is sent as the header of that name, as it is. The body is then
+	// Body, even if that is empty.
+	Location string
+	// RetryAfter is sent as the header of that name. A duration with a plus
+	// sign ("+5s") becomes the HTTP date that far ahead; anything else is sent
+	// as it is.
+	RetryAfter string
+	// Early answers before the body is read.
+	Early bool
+	Bytes int64
+	For   time.Duration
+}
+
+// actionJSON is the JSON form of Action: the duration is text, like "1.5s".
+type actionJSON struct {
+	Effect      Effect `json:"effect"`
+	Status      int    `json:"status,omitempty"`
+	Reason      string `json:"reason,omitempty"`
+	Message     string `json:"message,omitempty"`
+	Body        string `json:"body,omitempty"`
+	ContentType string `json:"contentType,omitempty"`
+	Location    string `json:"location,omitempty"`
+	RetryAfter  string `json:"retryAfter,omitempty"`
+	Early       bool   `json:"early,omitempty"`
+	Bytes       int64  `json:"bytes,omitempty"`
+	For         string `json:"for,omitempty"`
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (a Action) MarshalJSON() ([]byte, error) {
+	j := actionJSON{a.Effect, a.Status, a.Reason, a.Message, a.Body, a.ContentType, a.Location, a.RetryAfter, a.Early, a.Bytes, ""}
+	if a.For != 0 {
+		j.For = a.For.String()
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. Unknown fields are refused.
+func (a *Action) UnmarshalJSON(data []byte) error {
+	var j actionJSON
+	if err := strictjson.Decode(data, &j, "do"); err != nil {
+		return err
+	}
+	*a = Action{j.Effect, j.Status, j.Reason, j.Message, j.Body, j.ContentType, j.Location, j.RetryAfter, j.Early, j.Bytes, 0}
+	if j.For != "" {
+		d, err := time.ParseDuration(j.For)
+		if err != nil {
+			return fmt.Errorf("do.for: %q is not a duration such as \"1.5s\"", j.For)
+		}
+		a.For = d
+	}
+	return nil
+}
+
+// params are the Action fields that an effect uses.
+type params struct{ status, body, bytes, duration, negative, needStatus, needBytes, needFor bool }
+
+var effects = map[Effect]params{
+	EffectStatus:        {status: true, body: true, needStatus: true},
+	EffectStatusAfter:   {status: true, body: true, needStatus: true, bytes: true},
+	EffectRevoke:        {},
+	EffectReset:         {},
+	EffectClose:         {},
+	EffectCutRequest:    {bytes: true},
+	EffectLateCommit:    {bytes: true, duration: true, needFor: true},
+	EffectCutReply:      {bytes: true},
+	EffectTruncateReply: {bytes: true},
+	EffectLoseReply:     {},
+	EffectGoAway:        {},
+	EffectCloseAfter:    {duration: true, needFor: true},
+	EffectStall:         {duration: true},
+	EffectStallBody:     {bytes: true, duration: true},
+	EffectStallReply:    {bytes: true, duration: true},
+	EffectSlowFinalize:  {duration: true, needFor: true},
+	EffectDelay:         {duration: true, needFor: true},
+	EffectShortCommit:   {bytes: true, needBytes: true},
+	EffectNoRange:       {},
+	EffectNotFinal:      {},
+	EffectWrongRange:    {bytes: true, negative: true, needBytes: true},
+	EffectForeignWrite:  {bytes: true, needBytes: true},
+	EffectRewind:        {bytes: true, needBytes: true},
+	EffectWrongHash:     {},
+	EffectOmitSize:      {},
+	EffectCorrupt:       {bytes: true},
+	EffectGone:          {status: true},
+	EffectNotFound:      {},
+	EffectCancelled:     {},
+}
+
+var ops = map[Op]bool{
+	"": true, OpStart: true, OpPut: true, OpFinalize: true, OpQuery: true, OpCancel: true, OpInsert: true, OpGet: true, OpRead: true,
+	OpList: true, OpDelete: true, OpPatch: true, OpCompose: true, OpRewrite: true, OpRestore: true, OpPartsStart: true, OpPartsPut: true,
+	OpPartsComplete: true, OpPartsAbort: true, OpPartsList: true, OpPartsUploads: true, OpBucketInsert: true, OpBucketGet: true,
+	OpBucketList: true, OpBucketPatch: true, OpBucketDelete: true, OpBucketLayout: true, OpBatch: true,
+}
+
+// Validate reports what is wrong with f, if anything.
+func (f Fault) Validate() error {
+	d := f.Do
+	p, known := effects[d.Effect]
+	switch {
+	case !ops[f.Match.Op]:
+		return fmt.Errorf("match.op: there is no operation %q", f.Match.Op)
+	case f.Match.From < 0 || f.Match.To < 0 || f.Match.To > 0 && f.Match.To <= f.Match.From:
+		return fmt.Errorf("match: the offsets from %d to %d are no range", f.Match.From, f.Match.To)
+	case f.Match.Nth < 0:
+		return fmt.Errorf("match.nth: %d is negative; the first request is 1", f.Match.Nth)
+	case f.Skip < 0:
+		return fmt.Errorf("skip: %d is negative", f.Skip)
+	case f.Times < -1:
+		return fmt.Errorf("times: %d; give a number of times, or -1 for always", f.Times)
+	case d.Effect == "":
+		return errors.New("do.effect: missing")
+	case !known:
+		return fmt.Errorf("do.effect: there is no effect %q", d.Effect)
+	case p.needStatus && d.Status == 0:
+		return fmt.Errorf("do.status: missing; effect %q needs it", d.Effect)
+	case d.Status != 0 && !p.status:
+		return fmt.Errorf("do.status: effect %q does not use it", d.Effect)
+	case d.Status != 0 && (d.Status < 200 || d.Status > 599):
+		return fmt.Errorf("do.status: %d is not between 200 and 599", d.Status)
+	case (d.Reason != "" || d.Message != "") && !p.status:
+		return fmt.Errorf("do: effect %q uses no reason and no message", d.Effect)
+	case (d.Foreign() || d.RetryAfter != "" || d.Early) && !p.body:
+		return fmt.Errorf("do: effect %q uses no body, contentType, location, retryAfter or early", d.Effect)
+	case d.Foreign() && (d.Reason != "" || d.Message != ""):
+		return errors.New("do: body, contentType and location replace the JSON error that reason and message are for; give one or the other")
+	case d.Bytes != 0 && !p.bytes:
+		return fmt.Errorf("do.bytes: effect %q does not use it", d.Effect)
+	case d.Bytes < 0 && !p.negative:
+		return fmt.Errorf("do.bytes: %d is negative", d.Bytes)
+	case p.needBytes && d.Bytes == 0:
+		return fmt.Errorf("do.bytes: missing; effect %q needs it", d.Effect)
+	case d.For < 0:
+		return fmt.Errorf("do.for: %v is negative", d.For)
+	case d.For != 0 && !p.duration:
+		return fmt.Errorf("do.for: effect %q does not use it", d.Effect)
+	case p.needFor && d.For == 0:
+		return fmt.Errorf("do.for: missing; effect %q needs it", d.Effect)
+	}
+	if late, ok := strings.CutPrefix(d.RetryAfter, "+"); ok {
+		if _, err := time.ParseDuration(late); err != nil {
+			return fmt.Errorf("do.retryAfter: %q is not a duration such as \"+5s\"", d.RetryAfter)
+		}
+	}
+	return nil
+}
+
+// Parse reads a plan: a JSON array of faults. It refuses what it does not
+// understand, and names the line.
+//
+//	[{"match": {"op": "put"}, "skip": 1, "times": 2,
+//	  "do": {"effect": "status", "status": 503, "retryAfter": "3"}}]
+func Parse(r io.Reader) ([]Fault, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("fakegcs: fault plan: %w", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	fail := func(at int64, what error) ([]Fault, error) {
+		line := 1 + bytes.Count(data[:min(at, int64(len(data)))], []byte("\n"))
+		return nil, fmt.Errorf("fakegcs: fault plan: line %d: %w", line, what)
+	}
+	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
+		return fail(dec.InputOffset(), errors.New("not a JSON array of faults"))
+	}
+	var faults []Fault
+	for dec.More() {
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return fail(dec.InputOffset(), err)
+		}
+		start := dec.InputOffset() - int64(len(raw))
+		var f Fault
+		if err := strictjson.Decode(raw, &f); err != nil {
+			return fail(start, fmt.Errorf("fault %d: %w", len(faults)+1, err))
+		}
+		if err := f.Validate(); err != nil {
+			return fail(start, fmt.Errorf("fault %d: %w", len(faults)+1, err))
+		}
+		faults = append(faults, f)
+	}
+	if _, err := dec.Token(); err != nil {
+		return fail(dec.InputOffset(), errors.New("the array has no end"))
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return fail(dec.InputOffset(), errors.New("more after the end of the array"))
+	}
+	return faults, nil
+}
+
+// Foreign reports whether the reply of a status fault is that of a server
+// between the client and the service.
+func (a *Action) Foreign() bool { return a.Body != "" || a.ContentType != "" || a.Location != "" }
+
+// RetryAfterAt returns the value of the Retry-After header in a reply at time
+// now, or "" for none.
+func (a *Action) RetryAfterAt(now time.Time) string {
+	late, relative := strings.CutPrefix(a.RetryAfter, "+")
+	if !relative {
+		return a.RetryAfter
+	}
+	d, _ := time.ParseDuration(late) // validated
+	return now.Add(d).UTC().Format(http.TimeFormat)
+}
+
+// Is reports whether a is the given effect. a may be nil.
+func (a *Action) Is(e Effect) bool { return a != nil && a.Effect == e }

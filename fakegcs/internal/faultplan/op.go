@@ -1,0 +1,43 @@
+package faultplan
+
+// Op is the operation that a request asks for. The constants are documented in
+// package fakegcs, which exports them.
+type Op string
+
+// The operations.
+const (
+	OpStart    Op = "start"
+	OpPut      Op = "put"
+	OpFinalize Op = "finalize"
+	OpQuery    Op = "query"
+	OpCancel   Op = "cancel"
+
+	OpInsert  Op = "insert"
+	OpGet     Op = "get"
+	OpRead    Op = "read"
+	OpList    Op = "list"
+	OpDelete  Op = "delete"
+	OpPatch   Op = "patch"
+	OpCompose Op = "compose"
+	OpRewrite Op = "rewrite"
+	OpRestore Op = "restore"
+
+	OpPartsStart    Op = "parts-start"
+	OpPartsPut      Op = "parts-put"
+	OpPartsComplete Op = "parts-complete"
+	OpPartsAbort    Op = "parts-abort"
+	OpPartsList     Op = "parts-list"
+	OpPartsUploads  Op = "parts-uploads"
+
+	OpBucketInsert Op = "bucket-insert"
+	OpBucketGet    Op = "bucket-get"
+	OpBucketList   Op = "bucket-list"
+	OpBucketPatch  Op = "bucket-patch"
+	OpBucketDelete Op = "bucket-delete"
+	OpBucketLayout Op = "bucket-layout"
+
+	OpBatch Op = "batch"
+
+	OpControl Op = "control"
+	OpUnknown Op = "unknown"
+)

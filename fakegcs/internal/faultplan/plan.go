@@ -1,0 +1,146 @@
+package faultplan
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Request is what a plan needs to know of a request.
+type Request struct {
+	Op             Op
+	Method         string
+	Bucket, Object string
+	// Data reports whether the request carries the object bytes [From, To). To is
+	// -1 if it is not known.
+	Data     bool
+	From, To int64
+}
+
+// matches leaves Nth to the plan, which counts.
+func (m Match) matches(r *Request) bool {
+	if r.Op == OpControl ||
+		m.Op != "" && m.Op != r.Op ||
+		m.Method != "" && !strings.EqualFold(m.Method, r.Method) ||
+		m.Bucket != "" && m.Bucket != r.Bucket ||
+		m.Object != "" && m.Object != r.Object {
+		return false
+	}
+	if m.From == 0 && m.To == 0 {
+		return true
+	}
+	return r.Data && (m.To == 0 || r.From < m.To) && (r.To < 0 || r.To > m.From)
+}
+
+// Count is a fault of the plan with its counts.
+type Count struct {
+	Fault Fault `json:"fault"`
+	Seen  int   `json:"seen"`  // requests that it matched and that no earlier fault took
+	Fired int   `json:"fired"` // of those, the ones it acted on
+	Done  bool  `json:"done"`  // it will not act again
+}
+
+// Plan is the fault plan in use. The zero value is an empty plan.
+type Plan struct {
+	mu       sync.Mutex
+	faults   []*plannedFault
+	counters []*counter
+}
+
+type plannedFault struct {
+	Count
+	nth *counter // nil: its Match has no Nth
+}
+
+func (f *plannedFault) matches(r *Request) bool {
+	if f.nth == nil {
+		return f.Fault.Match.matches(r)
+	}
+	return f.nth.latest == f.Fault.Match.Nth
+}
+
+// counter counts requests per object for the faults whose Match is the same but
+// for Nth. It counts all requests, even those on which an earlier fault acts.
+type counter struct {
+	match     Match
+	perObject map[objectName]int
+	latest    int // the number of the request that is being looked at; 0: no match
+}
+
+type objectName struct{ bucket, object string }
+
+func (c *counter) count(r *Request) {
+	c.latest = 0
+	if c.match.matches(r) {
+		name := objectName{r.Bucket, r.Object}
+		c.perObject[name]++
+		c.latest = c.perObject[name]
+	}
+}
+
+// Add appends valid faults to the plan.
+func (p *Plan) Add(faults []Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	counters := map[Match]*counter{} // of this call: they count from now on
+	for _, f := range faults {
+		planned := &plannedFault{Count: Count{Fault: f}}
+		if match := f.Match; match.Nth != 0 {
+			match.Nth = 0
+			if counters[match] == nil {
+				counters[match] = &counter{match: match, perObject: map[objectName]int{}}
+				p.counters = append(p.counters, counters[match])
+			}
+			planned.nth = counters[match]
+		}
+		p.faults = append(p.faults, planned)
+	}
+}
+
+// Clear removes all faults.
+func (p *Plan) Clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults, p.counters = nil, nil
+}
+
+// ByObject reports whether the plan needs the names of objects.
+func (p *Plan) ByObject() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.counters) > 0 || slices.ContainsFunc(p.faults, func(f *plannedFault) bool { return f.Fault.Match.Object != "" && !f.Done })
+}
+
+// Take counts r and returns what to do to it, or nil.
+func (p *Plan) Take(r *Request) *Action {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.counters {
+		c.count(r)
+	}
+	for _, c := range p.faults {
+		if c.Done || !c.matches(r) {
+			continue
+		}
+		c.Seen++
+		if c.Seen <= c.Fault.Skip {
+			continue
+		}
+		c.Fired++
+		c.Done = c.Fault.Times >= 0 && c.Fired >= max(c.Fault.Times, 1)
+		do := c.Fault.Do
+		return &do
+	}
+	return nil
+}
+
+// Report returns the faults in the order of the plan, with their counts.
+func (p *Plan) Report() []Count {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	counts := make([]Count, len(p.faults))
+	for i, c := range p.faults {
+		counts[i] = c.Count
+	}
+	return counts
+}

@@ -1,0 +1,45 @@
+package fakegcs
+
+import "gcsup/fakegcs/internal/faultplan"
+
+// Op is the operation that a request asks for. Fault plans match it, and the
+// request log shows it.
+type Op = faultplan.Op
+
+// The operations. The first five make up a resumable upload.
+const (
+	OpStart    = faultplan.OpStart    // begin an upload session, JSON or XML
+	OpPut      = faultplan.OpPut      // a data request that cannot be the session's last
+	OpFinalize = faultplan.OpFinalize // a data request that carries the last byte
+	OpQuery    = faultplan.OpQuery    // "bytes */T" or "bytes */*": how much is there?
+	OpCancel   = faultplan.OpCancel   // DELETE on the session
+
+	OpInsert  = faultplan.OpInsert  // a whole object in one request: media, multipart, XML PUT
+	OpGet     = faultplan.OpGet     // metadata: JSON GET, XML HEAD
+	OpRead    = faultplan.OpRead    // bytes: alt=media, XML GET
+	OpList    = faultplan.OpList    // the objects of a bucket
+	OpDelete  = faultplan.OpDelete  // an object
+	OpPatch   = faultplan.OpPatch   // an object's metadata: PATCH or PUT
+	OpCompose = faultplan.OpCompose // objects into one
+	OpRewrite = faultplan.OpRewrite // rewriteTo, copyTo and XML copy
+	OpRestore = faultplan.OpRestore // a soft-deleted object
+
+	OpPartsStart    = faultplan.OpPartsStart    // XML multipart upload: initiate
+	OpPartsPut      = faultplan.OpPartsPut      // upload one part
+	OpPartsComplete = faultplan.OpPartsComplete // make the object
+	OpPartsAbort    = faultplan.OpPartsAbort    // abandon it
+	OpPartsList     = faultplan.OpPartsList     // the parts of one
+	OpPartsUploads  = faultplan.OpPartsUploads  // those of a bucket
+
+	OpBucketInsert = faultplan.OpBucketInsert
+	OpBucketGet    = faultplan.OpBucketGet
+	OpBucketList   = faultplan.OpBucketList
+	OpBucketPatch  = faultplan.OpBucketPatch
+	OpBucketDelete = faultplan.OpBucketDelete
+	OpBucketLayout = faultplan.OpBucketLayout
+
+	OpBatch = faultplan.OpBatch // several calls in one request; each counts by itself, too
+
+	OpControl = faultplan.OpControl // fakegcs's own paths; faults never apply
+	OpUnknown = faultplan.OpUnknown // anything else
+)
