@@ -345,3 +345,30 @@ func generationParam(value string) (int64, *apiError) {
 	}
 	return n, nil
 }
+
+// bucketLocked finds a bucket, or creates it when the options say so.
+func (s *Server) bucketLocked(name string) (*bucket, *apiError) {
+	if b := s.buckets[name]; b != nil {
+		return b, nil
+	}
+	if !s.opts.CreateBuckets {
+		return nil, errNoBucket()
+	}
+	if err := checkBucketName(name); err != nil {
+		return nil, err
+	}
+	b := newBucket(name, s.now())
+	if err := s.saveBucket(b); err != nil {
+		return nil, errInternal(err)
+	}
+	s.buckets[name] = b
+	return b, nil
+}
+
+// hasBucket refuses what is meant for a bucket that isn't there.
+func (s *Server) hasBucket(name string) *apiError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.bucketLocked(name)
+	return err
+}

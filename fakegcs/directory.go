@@ -78,7 +78,7 @@ func (s *Server) load() error {
 	if err := l.sessions(); err != nil {
 		return err
 	}
-	if err := l.parts(); err != nil {
+	if err := l.multiparts(); err != nil {
 		return err
 	}
 	return l.Sweep(func(id string) bool { return l.blobs[id] != nil })
@@ -269,13 +269,13 @@ func (l *loader) rehash(u *session, committed int64) error {
 	})
 }
 
-func (l *loader) parts() error {
+func (l *loader) multiparts() error {
 	ids, err := l.Multiparts()
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		var r partsRecord
+		var r multipartRecord
 		err := l.LoadMultipart(id, &r)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && l.made[id] != nil { // killed while it was begun or ended
 			if err := l.RemoveMultipart(id); err != nil {
@@ -286,8 +286,8 @@ func (l *loader) parts() error {
 		if err != nil {
 			return err
 		}
-		p := &partsUpload{ID: r.ID, Meta: r.Meta, Initiated: r.Initiated, parts: map[int]*version{}}
-		if err := l.partsOf(p); err != nil {
+		p := &multipartUpload{ID: r.ID, Meta: r.Meta, Initiated: r.Initiated, parts: map[int]*version{}}
+		if err := l.loadParts(p); err != nil {
 			return err
 		}
 		l.s.uploads[id] = p
@@ -295,7 +295,7 @@ func (l *loader) parts() error {
 	return nil
 }
 
-func (l *loader) partsOf(p *partsUpload) error {
+func (l *loader) loadParts(p *multipartUpload) error {
 	numbers, err := l.Parts(p.ID)
 	if err != nil {
 		return err

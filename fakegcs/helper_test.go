@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"hash/crc32"
 	"io"
 	"net/http"
@@ -14,6 +15,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"cloud.google.com/go/storage"
+	"google.golang.org/api/googleapi"
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/fakegcstest"
@@ -124,3 +128,28 @@ func crc(p []byte) string {
 }
 
 func escape(name string) string { return strings.ReplaceAll(url.QueryEscape(name), "+", "%20") }
+
+// official is a server with the official client connected to it.
+func official(t *testing.T, opts *fakegcs.Options) (*world, *storage.BucketHandle) {
+	t.Helper()
+	w := newWorld(t, opts)
+	t.Setenv("STORAGE_EMULATOR_HOST", w.url)
+	client, err := storage.NewClient(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return w, client.Bucket("bkt")
+}
+
+func statusOf(err error) int {
+	if e, ok := errors.AsType[*googleapi.Error](err); ok {
+		return e.Code
+	}
+	if errors.Is(err, storage.ErrObjectNotExist) {
+		return http.StatusNotFound
+	}
+	return 0
+}
+
+func asList(v any) []any { l, _ := v.([]any); return l }

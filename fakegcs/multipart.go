@@ -1,13 +1,10 @@
 package fakegcs
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/xml"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,8 +18,8 @@ const (
 	minPartSize = 5 << 20 // of all but the last
 )
 
-// partsUpload is one multipart upload.
-type partsUpload struct {
+// multipartUpload is one multipart upload.
+type multipartUpload struct {
 	ID        string
 	Meta      Object
 	Initiated time.Time
@@ -32,8 +29,8 @@ type partsUpload struct {
 	parts map[int]*version
 }
 
-// partsRecord is its record in the directory; each part has its own.
-type partsRecord struct {
+// multipartRecord is its record in the directory; each part has its own.
+type multipartRecord struct {
 	ID        string    `json:"id"`
 	Meta      Object    `json:"meta"`
 	Initiated time.Time `json:"initiated"`
@@ -47,29 +44,29 @@ func partTag(o *Object) string {
 	return `"` + o.CRC32C.String() + `"`
 }
 
-// onParts does the operations of multipart uploads.
-func (s *Server) onParts(q *request) *reply {
+// onMultipart does the operations of multipart uploads.
+func (s *Server) onMultipart(q *request) *reply {
 	var (
 		r   *reply
 		err *apiError
 	)
 	switch q.op {
 	case OpPartsStart:
-		r, err = s.startParts(q)
+		r, err = s.startMultipart(q)
 	case OpPartsUploads:
 		r, err = s.listUploads(q)
 	default:
-		var p *partsUpload
-		if p, err = s.findParts(q); err != nil {
+		var p *multipartUpload
+		if p, err = s.findMultipart(q); err != nil {
 			break
 		}
 		switch q.op {
 		case OpPartsPut:
 			r, err = s.putPart(q, p)
 		case OpPartsComplete:
-			r, err = s.completeParts(q, p)
+			r, err = s.completeMultipart(q, p)
 		case OpPartsAbort:
-			r, err = s.abortParts(p)
+			r, err = s.abortMultipart(p)
 		case OpPartsList:
 			r, err = p.list(q)
 		}
@@ -80,7 +77,7 @@ func (s *Server) onParts(q *request) *reply {
 	return r
 }
 
-func (s *Server) startParts(q *request) (*reply, *apiError) {
+func (s *Server) startMultipart(q *request) (*reply, *apiError) {
 	if err := s.hasBucket(q.bucket); err != nil {
 		return nil, err
 	}
@@ -88,8 +85,8 @@ func (s *Server) startParts(q *request) (*reply, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	p := &partsUpload{ID: base64.RawURLEncoding.EncodeToString(randomBytes(32)), Meta: *o, Initiated: s.now(), parts: map[int]*version{}}
-	if err := s.disk.SaveMultipart(p.ID, partsRecord{ID: p.ID, Meta: p.Meta, Initiated: p.Initiated}); err != nil {
+	p := &multipartUpload{ID: base64.RawURLEncoding.EncodeToString(randomBytes(32)), Meta: *o, Initiated: s.now(), parts: map[int]*version{}}
+	if err := s.disk.SaveMultipart(p.ID, multipartRecord{ID: p.ID, Meta: p.Meta, Initiated: p.Initiated}); err != nil {
 		return nil, errInternal(err)
 	}
 	s.mu.Lock()
@@ -106,7 +103,7 @@ func errNoUpload() *apiError {
 	return refuse(http.StatusNotFound, "noUpload", "The requested upload was not found.")
 }
 
-func (s *Server) findParts(q *request) (*partsUpload, *apiError) {
+func (s *Server) findMultipart(q *request) (*multipartUpload, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.uploads[q.query.Get("uploadId")]
@@ -116,7 +113,7 @@ func (s *Server) findParts(q *request) (*partsUpload, *apiError) {
 	return p, nil
 }
 
-func (s *Server) putPart(q *request, p *partsUpload) (*reply, *apiError) {
+func (s *Server) putPart(q *request, p *multipartUpload) (*reply, *apiError) {
 	n, parseErr := strconv.Atoi(q.query.Get("partNumber"))
 	if parseErr != nil || n < 1 || n > maxParts {
 		return nil, invalid("Part number must be an integer between 1 and %d, inclusive.", maxParts)
@@ -149,7 +146,7 @@ func (s *Server) putPart(q *request, p *partsUpload) (*reply, *apiError) {
 }
 
 // addPart puts a part in its place; the one that was there is gone.
-func (s *Server) addPart(p *partsUpload, n int, part *version) *apiError {
+func (s *Server) addPart(p *multipartUpload, n int, part *version) *apiError {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
@@ -166,7 +163,7 @@ func (s *Server) addPart(p *partsUpload, n int, part *version) *apiError {
 	return nil
 }
 
-func (s *Server) completeParts(q *request, p *partsUpload) (*reply, *apiError) {
+func (s *Server) completeMultipart(q *request, p *multipartUpload) (*reply, *apiError) {
 	body, err := readMetadata(q.in)
 	if err != nil {
 		return nil, err
@@ -213,8 +210,8 @@ func (s *Server) completeParts(q *request, p *partsUpload) (*reply, *apiError) {
 	cond, err := parseConditions(q.query, q.Header, "if")
 	if err == nil {
 		var made *Object
-		if made, err = s.publishUpload(o, content, cond, p.ID, func(*Object) { s.removeParts(p) }); err == nil {
-			s.endParts(p)
+		if made, err = s.publishUpload(o, content, cond, p.ID, func(*Object) { s.removeMultipart(p) }); err == nil {
+			s.endMultipart(p)
 			r := xmlReply(http.StatusOK, struct {
 				XMLName                     xml.Name `xml:"CompleteMultipartUploadResult"`
 				Namespace                   string   `xml:"xmlns,attr"`
@@ -231,26 +228,26 @@ func (s *Server) completeParts(q *request, p *partsUpload) (*reply, *apiError) {
 	return nil, err
 }
 
-func (s *Server) abortParts(p *partsUpload) (*reply, *apiError) {
+func (s *Server) abortMultipart(p *multipartUpload) (*reply, *apiError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
 		return nil, errNoUpload()
 	}
-	s.removeParts(p)
-	s.endParts(p)
+	s.removeMultipart(p)
+	s.endMultipart(p)
 	return newReply(http.StatusNoContent), nil
 }
 
-// removeParts takes an upload out of the directory.
-func (s *Server) removeParts(p *partsUpload) {
+// removeMultipart takes an upload out of the directory.
+func (s *Server) removeMultipart(p *multipartUpload) {
 	if err := s.disk.RemoveMultipart(p.ID); err != nil {
 		s.log.Warn("fakegcs: remove multipart upload", "err", err)
 	}
 }
 
-// endParts forgets an upload and lets its parts go; p.mu is held.
-func (s *Server) endParts(p *partsUpload) {
+// endMultipart forgets an upload and lets its parts go; p.mu is held.
+func (s *Server) endMultipart(p *multipartUpload) {
 	p.ended = true
 	for _, part := range p.parts {
 		part.blob.Release()
@@ -259,119 +256,4 @@ func (s *Server) endParts(p *partsUpload) {
 	s.mu.Lock()
 	delete(s.uploads, p.ID)
 	s.mu.Unlock()
-}
-
-type xmlPart struct {
-	PartNumber   int
-	LastModified string
-	ETag         string
-	Size         int64
-}
-
-func (p *partsUpload) list(q *request) (*reply, *apiError) {
-	limit, refused := pageLimit(q, "max-parts")
-	if refused != nil {
-		return nil, refused
-	}
-	after := 0
-	if v := q.query.Get("part-number-marker"); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 0 {
-			return nil, invalid("Invalid part-number-marker '%s'.", v)
-		}
-		after = n
-	}
-	out := struct {
-		XMLName               xml.Name `xml:"ListPartsResult"`
-		Namespace             string   `xml:"xmlns,attr"`
-		Bucket, Key, UploadId string
-		StorageClass          string
-		PartNumberMarker      int
-		NextPartNumberMarker  int
-		MaxParts              int
-		IsTruncated           bool
-		Part                  []xmlPart
-	}{Namespace: xmlNamespace, Bucket: q.bucket, Key: q.object, UploadId: p.ID, StorageClass: p.Meta.StorageClass, PartNumberMarker: after, MaxParts: limit}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, n := range slices.Sorted(maps.Keys(p.parts)) {
-		if n <= after {
-			continue
-		}
-		if len(out.Part) == limit {
-			out.IsTruncated = true
-			break
-		}
-		o := p.parts[n].Object
-		out.Part = append(out.Part, xmlPart{n, o.Updated.Format(time.RFC3339Nano), partTag(o), o.Size})
-		out.NextPartNumberMarker = n
-	}
-	return xmlReply(http.StatusOK, out), nil
-}
-
-type xmlUpload struct {
-	Key, UploadId, StorageClass, Initiated string
-}
-
-// listUploads lists the multipart uploads of a bucket, sorted by key and
-// upload id, https://cloud.google.com/storage/docs/xml-api/get-bucket-uploads.
-func (s *Server) listUploads(q *request) (*reply, *apiError) {
-	if err := s.hasBucket(q.bucket); err != nil {
-		return nil, err
-	}
-	limit, err := pageLimit(q, "max-uploads")
-	if err != nil {
-		return nil, err
-	}
-	out := struct {
-		XMLName            xml.Name `xml:"ListMultipartUploadsResult"`
-		Namespace          string   `xml:"xmlns,attr"`
-		Bucket             string
-		Prefix             string `xml:",omitempty"`
-		KeyMarker          string
-		UploadIdMarker     string
-		NextKeyMarker      string `xml:",omitempty"`
-		NextUploadIdMarker string `xml:",omitempty"`
-		MaxUploads         int
-		IsTruncated        bool
-		Upload             []xmlUpload
-	}{
-		Namespace: xmlNamespace, Bucket: q.bucket, Prefix: q.query.Get("prefix"), MaxUploads: limit,
-		KeyMarker: q.query.Get("key-marker"), UploadIdMarker: q.query.Get("upload-id-marker"),
-	}
-	after := func(u xmlUpload) bool {
-		// Without an id the marker is the whole key.
-		return u.Key > out.KeyMarker || u.Key == out.KeyMarker && out.UploadIdMarker != "" && u.UploadId > out.UploadIdMarker
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.uploads {
-		u := xmlUpload{p.Meta.Name, p.ID, p.Meta.StorageClass, p.Initiated.Format(time.RFC3339Nano)}
-		if p.Meta.Bucket == q.bucket && strings.HasPrefix(u.Key, out.Prefix) && after(u) {
-			out.Upload = append(out.Upload, u)
-		}
-	}
-	slices.SortFunc(out.Upload, func(a, b xmlUpload) int {
-		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.UploadId, b.UploadId))
-	})
-	if len(out.Upload) > limit {
-		out.Upload, out.IsTruncated = out.Upload[:limit], true
-		last := out.Upload[limit-1]
-		out.NextKeyMarker, out.NextUploadIdMarker = last.Key, last.UploadId
-	}
-	return xmlReply(http.StatusOK, out), nil
-}
-
-// pageLimit is how many items a page may have: what the parameter says, at
-// most 1000.
-func pageLimit(q *request, param string) (int, *apiError) {
-	v := q.query.Get(param)
-	if v == "" {
-		return 1000, nil
-	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 {
-		return 0, invalid("Invalid %s '%s'.", param, v)
-	}
-	return min(n, 1000), nil
 }

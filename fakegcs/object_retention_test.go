@@ -143,3 +143,48 @@ func TestRetentionOfOneObject(t *testing.T) {
 		t.Errorf("delete: %d %s", a.StatusCode, a.body)
 	}
 }
+
+func TestHoldsAndRetention(t *testing.T) {
+	w, bkt := official(t, nil)
+	ctx := context.Background()
+	w.insert("a", "first")
+	a := bkt.Object("a")
+	forbidden := func(what string, err error) {
+		t.Helper()
+		if statusOf(err) != 403 {
+			t.Errorf("%s: %v, want 403", what, err)
+		}
+	}
+	if _, err := a.Update(ctx, storage.ObjectAttrsToUpdate{TemporaryHold: true}); err != nil {
+		t.Fatal(err)
+	}
+	forbidden("delete under a hold", a.Delete(ctx))
+	if r := w.do("PUT", w.start("a"), []byte("second")); r.StatusCode != 403 || !strings.Contains(r.body, "is under active Temporary hold") || !strings.Contains(r.body, `"forbidden"`) {
+		t.Errorf("overwrite under a hold: %d %s", r.StatusCode, r.body)
+	}
+	if _, err := a.Update(ctx, storage.ObjectAttrsToUpdate{TemporaryHold: false}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Delete(ctx); err != nil {
+		t.Error(err)
+	}
+
+	if _, err := bkt.Update(ctx, storage.BucketAttrsToUpdate{RetentionPolicy: &storage.RetentionPolicy{RetentionPeriod: time.Hour}}); err != nil {
+		t.Fatal(err)
+	}
+	w.insert("b", "kept")
+	forbidden("delete within the retention period", bkt.Object("b").Delete(ctx))
+	w.gcs.Advance(time.Hour)
+	if err := bkt.Object("b").Delete(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := bkt.Update(ctx, storage.BucketAttrsToUpdate{RetentionPolicy: &storage.RetentionPolicy{}, DefaultEventBasedHold: true, StorageClass: "NEARLINE"}); err != nil {
+		t.Fatal(err)
+	}
+	w.insert("c", "held")
+	attrs, err := bkt.Object("c").Attrs(ctx)
+	if err != nil || !attrs.EventBasedHold || attrs.StorageClass != "NEARLINE" {
+		t.Errorf("default hold and storage class: %+v, %v", attrs, err)
+	}
+	forbidden("delete under the default hold", bkt.Object("c").Delete(ctx))
+}

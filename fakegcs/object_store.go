@@ -3,9 +3,7 @@ package fakegcs
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"gcsup/fakegcs/internal/blob"
 )
@@ -26,62 +24,6 @@ func errNoObject(bucket, name string) *apiError {
 
 func errInternal(err error) *apiError {
 	return refuse(http.StatusInternalServerError, "internalError", "%v", err)
-}
-
-// bucketLocked finds a bucket, or creates it when the options say so.
-func (s *Server) bucketLocked(name string) (*bucket, *apiError) {
-	if b := s.buckets[name]; b != nil {
-		return b, nil
-	}
-	if !s.opts.CreateBuckets {
-		return nil, errNoBucket()
-	}
-	if err := checkBucketName(name); err != nil {
-		return nil, err
-	}
-	b := newBucket(name, s.now())
-	if err := s.saveBucket(b); err != nil {
-		return nil, errInternal(err)
-	}
-	s.buckets[name] = b
-	return b, nil
-}
-
-// hasBucket refuses what is meant for a bucket that isn't there.
-func (s *Server) hasBucket(name string) *apiError {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, err := s.bucketLocked(name)
-	return err
-}
-
-// checkName applies https://cloud.google.com/storage/docs/objects#naming.
-func checkName(name string) *apiError {
-	switch {
-	case name == "":
-		return refuse(http.StatusBadRequest, "required", "Required parameter: name")
-	case len(name) > 1024:
-		return invalid("The specified object name is not valid: it has %d bytes of UTF-8, at most 1024 are allowed.", len(name))
-	case !utf8.ValidString(name), name == ".", name == "..", strings.HasPrefix(name, ".well-known/acme-challenge/"):
-		return invalid("The specified object name is not valid.")
-	}
-	for _, r := range name {
-		if r == '\r' || r == '\n' {
-			return invalid("Disallowed unicode characters present in object name '%s'", name)
-		}
-	}
-	return nil
-}
-
-// storageClass is the class of that name, https://cloud.google.com/storage/docs/storage-classes,
-// with the legacy ones. The text is the service's,
-// https://github.com/googleapis/python-storage/issues/879.
-func storageClass(name string) (string, *apiError) {
-	switch class := strings.ToUpper(name); class {
-	case "", "STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE", "RAPID", "MULTI_REGIONAL", "REGIONAL", "DURABLE_REDUCED_AVAILABILITY":
-		return class, nil
-	}
-	return "", invalid("Invalid storage class")
 }
 
 // publish makes an object of the bytes in content: it becomes the live generation

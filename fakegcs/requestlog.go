@@ -44,7 +44,8 @@ type Stats struct {
 	Faults   int64        `json:"faults"`   // requests that a fault acted on
 }
 
-type account struct {
+// requestLog keeps the latest requests and the totals.
+type requestLog struct {
 	mu    sync.Mutex
 	keep  int
 	list  []Request
@@ -63,7 +64,7 @@ func (s *Server) note(q *request, out *sent, start time.Time) {
 	if q.fault != nil {
 		r.Fault = q.fault.Effect
 	}
-	s.account.add(r)
+	s.requests.add(r)
 	if s.opts.OnRequest != nil {
 		s.opts.OnRequest(r)
 	}
@@ -93,43 +94,43 @@ func redact(u *url.URL) string {
 	return u.EscapedPath() + "?" + strings.Join(params, "&")
 }
 
-func (a *account) add(r Request) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.stats.Requests++
-	a.stats.Received += r.Received
-	a.stats.Sent += r.Sent
-	if a.stats.Ops == nil {
-		a.stats.Ops = map[Op]int64{}
+func (l *requestLog) add(r Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stats.Requests++
+	l.stats.Received += r.Received
+	l.stats.Sent += r.Sent
+	if l.stats.Ops == nil {
+		l.stats.Ops = map[Op]int64{}
 	}
-	a.stats.Ops[r.Op]++
+	l.stats.Ops[r.Op]++
 	if r.Fault != "" {
-		a.stats.Faults++
+		l.stats.Faults++
 	}
-	if a.keep < 0 {
+	if l.keep < 0 {
 		return
 	}
-	if len(a.list) >= 2*a.keep { // drop the older half now and then, not one each time
-		a.list = slices.Clone(a.list[len(a.list)-a.keep:])
+	if len(l.list) >= 2*l.keep { // drop the older half now and then, not one each time
+		l.list = slices.Clone(l.list[len(l.list)-l.keep:])
 	}
-	a.list = append(a.list, r)
+	l.list = append(l.list, r)
 }
 
 // Requests are the latest requests in the order in which they ended, at least
 // as many as [Options.KeepRequests]. Those on fakegcs's own paths are left out.
 func (s *Server) Requests() []Request {
-	s.account.mu.Lock()
-	defer s.account.mu.Unlock()
-	return slices.Clone(s.account.list)
+	s.requests.mu.Lock()
+	defer s.requests.mu.Unlock()
+	return slices.Clone(s.requests.list)
 }
 
 // Stats are the totals so far.
 func (s *Server) Stats() Stats {
-	s.account.mu.Lock()
-	defer s.account.mu.Unlock()
-	st := s.account.stats
+	s.requests.mu.Lock()
+	defer s.requests.mu.Unlock()
+	st := s.requests.stats
 	st.Ops = map[Op]int64{}
-	for op, n := range s.account.stats.Ops {
+	for op, n := range s.requests.stats.Ops {
 		st.Ops[op] = n
 	}
 	return st

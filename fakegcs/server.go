@@ -73,25 +73,25 @@ type Options struct {
 // Server is a Cloud Storage server. It is an [http.Handler]; create it with
 // [New]. All methods may be called from any goroutine.
 type Server struct {
-	opts    Options
-	log     *slog.Logger
-	disk    *disk.Dir // nil in memory
-	buffers blob.Pool
-	plan    faultplan.Plan
-	account account
-	limiter *connlimit.Limiter
-	tokens  tokens
-	retry   retryTests
-	missing missing
-	memory  memory
-	ahead   atomic.Int64 // how far the clock was moved
+	opts     Options
+	log      *slog.Logger
+	disk     *disk.Dir // nil in memory
+	buffers  blob.Pool
+	plan     faultplan.Plan
+	requests requestLog
+	limiter  *connlimit.Limiter
+	tokens   tokens
+	retry    retryTests
+	missing  missing
+	memory   memory
+	ahead    atomic.Int64 // how far the clock was moved
 
 	ctx            context.Context // ends when Close is called
 	cancel         context.CancelFunc
 	mu             sync.Mutex // guards what follows, and all buckets
 	buckets        map[string]*bucket
 	sessions       map[string]*session
-	uploads        map[string]*partsUpload
+	uploads        map[string]*multipartUpload
 	lastGeneration int64
 
 	runMu   sync.Mutex // guards what follows
@@ -103,7 +103,7 @@ type Server struct {
 // New makes a server. It fails when the options contradict each other or the
 // directory can't be used; the error wraps [ErrInUse] when another server has it.
 func New(opts *Options) (*Server, error) {
-	s := &Server{buckets: map[string]*bucket{}, sessions: map[string]*session{}, uploads: map[string]*partsUpload{}, running: map[*body]bool{}}
+	s := &Server{buckets: map[string]*bucket{}, sessions: map[string]*session{}, uploads: map[string]*multipartUpload{}, running: map[*body]bool{}}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -121,9 +121,9 @@ func New(opts *Options) (*Server, error) {
 	if err := s.AddFaults(o.Faults...); err != nil {
 		return nil, err
 	}
-	s.account.keep = o.KeepRequests
-	if s.account.keep == 0 {
-		s.account.keep = 10000
+	s.requests.keep = o.KeepRequests
+	if s.requests.keep == 0 {
+		s.requests.keep = 10000
 	}
 	s.limiter = connlimit.New(o.Rate, o.TotalRate)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -465,7 +465,7 @@ func (s *Server) operate(q *request) *reply {
 	case OpRestore:
 		return s.restore(q)
 	case OpPartsStart, OpPartsPut, OpPartsComplete, OpPartsAbort, OpPartsList, OpPartsUploads:
-		return s.onParts(q)
+		return s.onMultipart(q)
 	case OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete:
 		return s.onBuckets(q)
 	case OpBucketLayout:

@@ -91,3 +91,26 @@ func (s *Server) rewindLocked(u *session, n int64) error {
 	u.sum = sum
 	return nil
 }
+
+// strike ends a session where a fault says so, and reports whether it did. A
+// finished session stays finished.
+func (s *Server) strike(a *Action, u *session) bool {
+	switch {
+	case a.Is(EffectNotFound):
+		s.forget(u)
+		return true
+	case a.Is(EffectGone), a.Is(EffectCancelled):
+	default:
+		return false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.State != active {
+		return false
+	}
+	state, cause := cancelled, (*apiError)(nil)
+	if a.Effect == EffectGone {
+		state, cause = dead, faultCause(a)
+	}
+	return s.endLocked(u, state, cause) == nil
+}

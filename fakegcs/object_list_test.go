@@ -1,0 +1,67 @@
+package fakegcs_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestListing(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, name := range []string{"a", "a/1", "a/2", "a/b/3", "b/", "b/4", "c", "ü"} {
+		w.insert(name, name)
+	}
+	list := func(query string) string {
+		t.Helper()
+		var out []string
+		for token := ""; ; {
+			a := w.do("GET", "/storage/v1/b/bkt/o?"+query+"&pageToken="+token, nil)
+			page := a.json(t)
+			for _, p := range append([]any{}, asList(page["prefixes"])...) {
+				out = append(out, "["+p.(string)+"]")
+			}
+			for _, item := range asList(page["items"]) {
+				out = append(out, item.(map[string]any)["name"].(string))
+			}
+			if token, _ = page["nextPageToken"].(string); token == "" {
+				return strings.Join(out, " ")
+			}
+			token = escape(token)
+			out = append(out, "|")
+		}
+	}
+	for _, test := range []struct{ query, want string }{
+		{"", "a a/1 a/2 a/b/3 b/ b/4 c ü"},
+		{"prefix=a/", "a/1 a/2 a/b/3"},
+		{"delimiter=/", "[a/] [b/] a c ü"},
+		{"delimiter=/&prefix=a/", "[a/b/] a/1 a/2"},
+		{"delimiter=/&includeTrailingDelimiter=true", "[a/] [b/] a b/ c ü"},
+		{"startOffset=a/2&endOffset=c", "a/2 a/b/3 b/ b/4"},
+		{"maxResults=3", "a a/1 a/2 | a/b/3 b/ b/4 | c ü"},
+		{"maxResults=1&delimiter=/", "a | [a/] | [b/] | c | ü"},
+		{"maxResults=2&delimiter=/", "[a/] a | [b/] c | ü"},
+		{"prefix=x", ""},
+	} {
+		if got := list(test.query); got != test.want {
+			t.Errorf("list %s = %s, want %s", test.query, got, test.want)
+		}
+	}
+	if got := w.do("GET", "/storage/v1/b/bkt/o?fields=items(name,size),kind&prefix=c", nil); !strings.Contains(got.body, `"name": "c"`) || strings.Contains(got.body, "generation") {
+		t.Errorf("fields: %s", got.body)
+	}
+	for _, fields := range []string{"items(name", "name", "items/nonsense", "items(name,nonsense)", "kind,items/name,nonsense"} {
+		if got := w.do("GET", "/storage/v1/b/bkt/o?fields="+fields, nil); got.StatusCode != 400 || !strings.Contains(got.body, "Invalid field selection") {
+			t.Errorf("fields=%s: %d", fields, got.StatusCode)
+		}
+	}
+	for _, fields := range []string{"*", "items/*", "items(*)", "items/metadata/anything"} {
+		if got := w.do("GET", "/storage/v1/b/bkt/o?fields="+fields, nil); got.StatusCode != 200 {
+			t.Errorf("fields=%s: %d", fields, got.StatusCode)
+		}
+	}
+	if got := w.do("POST", "/storage/v1/b/bkt/o/c/rewriteTo/b/bkt/o/d?fields=done,resource(name)", nil); got.StatusCode != 200 || strings.Contains(got.body, "size") {
+		t.Errorf("fields of a rewrite: %d %s", got.StatusCode, got.body)
+	}
+	if got := w.do("GET", "/bkt?delimiter=/&max-keys=2", nil); !strings.Contains(got.body, "<CommonPrefixes><Prefix>a/</Prefix>") || !strings.Contains(got.body, "<IsTruncated>true") {
+		t.Errorf("XML: %s", got.body)
+	}
+}

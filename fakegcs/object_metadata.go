@@ -1,0 +1,234 @@
+package fakegcs
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"gcsup/fakegcs/internal/strictjson"
+)
+
+// metadataLimit bounds a metadata body; the service's limits are far lower.
+const metadataLimit = 1 << 20
+
+// newObject reads from the request that begins a resumable upload what the
+// object is to be.
+func (s *Server) newObject(q *request) (*Object, checksums, *apiError) {
+	if q.xml {
+		return s.newXMLObject(q)
+	}
+	data, err := readMetadata(q.in)
+	if err != nil {
+		return nil, checksums{}, err
+	}
+	if len(data) > 0 {
+		if t, _, err := mime.ParseMediaType(q.Header.Get("Content-Type")); err != nil || t != "application/json" {
+			return nil, checksums{}, &apiError{status: http.StatusBadRequest, text: true, message: "Unsupported content with type: " + q.Header.Get("Content-Type")}
+		}
+	}
+	o, want, err := decodeObject(data)
+	if err != nil {
+		return nil, want, err
+	}
+	if err := o.setType(q.Header.Get("X-Upload-Content-Type")); err != nil {
+		return nil, want, err
+	}
+	return o, want, s.address(q, o)
+}
+
+// newXMLObject reads the same from the headers of an XML API request.
+func (s *Server) newXMLObject(q *request) (*Object, checksums, *apiError) {
+	h := q.Header
+	o := &Object{
+		ContentType: h.Get("Content-Type"), ContentEncoding: h.Get("Content-Encoding"), ContentDisposition: h.Get("Content-Disposition"),
+		ContentLanguage: h.Get("Content-Language"), CacheControl: h.Get("Cache-Control"), StorageClass: h.Get("X-Goog-Storage-Class"),
+		Metadata: addMetadataHeaders(nil, h, "X-Goog-Meta-"),
+	}
+	var refused *apiError
+	if o.StorageClass, refused = storageClass(o.StorageClass); refused != nil {
+		return nil, checksums{}, refused
+	}
+	if v := h.Get("X-Goog-Custom-Time"); v != "" {
+		t, err := time.Parse(time.RFC3339, v)
+		if err != nil {
+			return nil, checksums{}, invalid("Invalid X-Goog-Custom-Time '%s'.", v)
+		}
+		o.CustomTime = t
+	}
+	var want checksums
+	if err := want.addHeader(h); err != nil {
+		return nil, want, err
+	}
+	return o, want, s.address(q, o)
+}
+
+// setType takes the content type that comes with the bytes; the metadata must
+// not have another, https://github.com/googleapis/google-cloud-go/issues/306.
+func (o *Object) setType(upload string) *apiError {
+	if o.ContentType != "" && upload != "" && o.ContentType != upload {
+		return invalid("Content-Type specified in the upload (%s) does not match Content-Type specified in metadata (%s).", upload, o.ContentType)
+	}
+	if o.ContentType == "" {
+		o.ContentType = upload
+	}
+	return nil
+}
+
+// address puts into o what the URL and headers say: where it goes, with which
+// key it is encrypted. Body and URL must agree.
+func (s *Server) address(q *request, o *Object) *apiError {
+	name := q.object
+	if !q.xml {
+		name = q.query.Get("name")
+	}
+	if name == "" {
+		name = o.Name
+	}
+	if o.Name != "" && o.Name != name {
+		return invalid("Value '%s' in content does not agree with value '%s'. This can happen when a value set through a parameter is inconsistent with a value set in the request.", o.Name, name)
+	}
+	if o.Bucket != "" && o.Bucket != q.bucket {
+		return invalid("Value '%s' in content does not agree with value '%s'.", o.Bucket, q.bucket)
+	}
+	if err := checkName(name); err != nil {
+		return err
+	}
+	o.Bucket, o.Name = q.bucket, name
+	q.object = name // for the request log
+	if v := q.query.Get("contentEncoding"); v != "" {
+		o.ContentEncoding = v
+	}
+	if v := q.query.Get("kmsKeyName"); v != "" {
+		o.KMSKeyName = v
+	}
+	if err := checkMetadata(o.Metadata); err != nil {
+		return err
+	}
+	if err := mayRetain(nil, o.Retention, false, s.now()); err != nil {
+		return err
+	}
+	var err *apiError
+	o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-")
+	return err
+}
+
+func readMetadata(r io.Reader) ([]byte, *apiError) {
+	data, err := io.ReadAll(io.LimitReader(r, metadataLimit+1))
+	switch {
+	case err != nil:
+		return nil, refuse(http.StatusBadRequest, "invalid", "The metadata could not be read: %v", err)
+	case len(data) > metadataLimit:
+		return nil, refuse(http.StatusRequestEntityTooLarge, "uploadTooLarge", "The metadata is larger than %d bytes.", metadataLimit)
+	}
+	return data, nil
+}
+
+// checkMetadata applies https://cloud.google.com/storage/quotas#objects.
+func checkMetadata(m map[string]string) *apiError {
+	size := 0
+	for k, v := range m {
+		size += len(k) + len(v)
+	}
+	if size > 8<<10 {
+		return refuse(http.StatusBadRequest, "metadataTooLarge", "The metadata is %d bytes, at most 8192 are allowed.", size)
+	}
+	return nil
+}
+
+// addMetadataHeaders adds the custom metadata that comes in headers, to a new
+// map.
+func addMetadataHeaders(m map[string]string, h http.Header, prefix string) map[string]string {
+	m = maps.Clone(m)
+	for key, values := range h {
+		if name, ok := strings.CutPrefix(key, prefix); ok && name != "" {
+			if m == nil {
+				m = map[string]string{}
+			}
+			m[strings.ToLower(name)] = strings.Join(values, ",")
+		}
+	}
+	return m
+}
+
+// declared is the metadata body of an upload: an object resource whose
+// checksums are demands.
+type declared struct {
+	Object
+	CRC32C *CRC32C `json:"crc32c"`
+	MD5    []byte  `json:"md5Hash"`
+}
+
+// objectInput are the fields that the metadata of an upload may have.
+var objectInput = strings.Fields("bucket cacheControl contentDisposition contentEncoding contentLanguage contentType contexts crc32c customTime eventBasedHold kmsKeyName md5Hash metadata name " +
+	"retention storageClass temporaryHold")
+
+func decodeObject(data []byte) (*Object, checksums, *apiError) {
+	var d declared
+	if len(data) > 0 {
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(data, &fields); err != nil {
+			return nil, checksums{}, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
+		}
+		for name, raw := range fields {
+			if slices.Contains(objectInput, name) {
+				continue
+			}
+			if err := unkept("object", name, raw, objectOutput, objectMissing); err != nil {
+				return nil, checksums{}, err
+			}
+			delete(fields, name)
+		}
+		kept, err := json.Marshal(fields)
+		if err == nil {
+			err = strictjson.Decode(kept, &d)
+		}
+		if err != nil {
+			return nil, checksums{}, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
+		}
+	}
+	o := d.Object
+	class, err := storageClass(o.StorageClass)
+	if err != nil {
+		return nil, checksums{}, err
+	}
+	return &Object{
+		Bucket: o.Bucket, Name: o.Name, ContentType: o.ContentType, ContentEncoding: o.ContentEncoding, ContentDisposition: o.ContentDisposition,
+		ContentLanguage: o.ContentLanguage, CacheControl: o.CacheControl, StorageClass: class, Metadata: o.Metadata, Contexts: o.Contexts,
+		TemporaryHold: o.TemporaryHold, EventBasedHold: o.EventBasedHold, Retention: o.Retention, CustomTime: o.CustomTime, KMSKeyName: o.KMSKeyName,
+	}, checksums{d.CRC32C, d.MD5}, nil
+}
+
+// checkName applies https://cloud.google.com/storage/docs/objects#naming.
+func checkName(name string) *apiError {
+	switch {
+	case name == "":
+		return refuse(http.StatusBadRequest, "required", "Required parameter: name")
+	case len(name) > 1024:
+		return invalid("The specified object name is not valid: it has %d bytes of UTF-8, at most 1024 are allowed.", len(name))
+	case !utf8.ValidString(name), name == ".", name == "..", strings.HasPrefix(name, ".well-known/acme-challenge/"):
+		return invalid("The specified object name is not valid.")
+	}
+	for _, r := range name {
+		if r == '\r' || r == '\n' {
+			return invalid("Disallowed unicode characters present in object name '%s'", name)
+		}
+	}
+	return nil
+}
+
+// storageClass is the class of that name, https://cloud.google.com/storage/docs/storage-classes,
+// with the legacy ones. The text is the service's,
+// https://github.com/googleapis/python-storage/issues/879.
+func storageClass(name string) (string, *apiError) {
+	switch class := strings.ToUpper(name); class {
+	case "", "STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE", "RAPID", "MULTI_REGIONAL", "REGIONAL", "DURABLE_REDUCED_AVAILABILITY":
+		return class, nil
+	}
+	return "", invalid("Invalid storage class")
+}

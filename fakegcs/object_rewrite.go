@@ -1,0 +1,118 @@
+package fakegcs
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// rewrite copies an object, in one step whatever its size: rewriteTo, copyTo
+// and the XML copy. The bytes are shared.
+func (s *Server) rewrite(q *request) *reply {
+	o, err := s.rewriteObject(q)
+	if err != nil {
+		return err.reply(q.xml)
+	}
+	switch {
+	case q.xml:
+		return xmlReply(http.StatusOK, xmlCopyResult{ETag: `"` + o.Etag + `"`, LastModified: o.Updated.Format(time.RFC3339Nano)})
+	case q.rest[0] == "copyTo":
+		return jsonReply(http.StatusOK, q.resource(o))
+	}
+	size := strconv.FormatInt(o.Size, 10)
+	return jsonReply(http.StatusOK, map[string]any{
+		"kind": "storage#rewriteResponse", "done": true, "objectSize": size, "totalBytesRewritten": size, "resource": q.resource(o),
+	})
+}
+
+type xmlCopyResult struct {
+	XMLName      xml.Name `xml:"CopyObjectResult"`
+	ETag         string
+	LastModified string
+}
+
+func (s *Server) rewriteObject(q *request) (*Object, *apiError) {
+	fromBucket, fromName, toBucket, toName := q.bucket, q.object, q.bucket, q.object
+	generation, sourceKey := q.query.Get("sourceGeneration"), "x-goog-copy-source-encryption-"
+	if q.xml {
+		source, err := url.PathUnescape(strings.TrimPrefix(q.Header.Get("x-goog-copy-source"), "/"))
+		if err != nil {
+			return nil, invalid("Invalid x-goog-copy-source '%s'.", q.Header.Get("x-goog-copy-source"))
+		}
+		fromBucket, fromName, _ = strings.Cut(source, "/")
+		generation = q.Header.Get("x-goog-copy-source-generation")
+	} else {
+		toBucket, toName = q.rest[2], q.rest[4]
+	}
+	number, err := generationParam(generation)
+	if err != nil {
+		return nil, err
+	}
+	cond, err := parseConditions(q.query, q.Header, "if")
+	if err != nil {
+		return nil, err
+	}
+	sourceCond, err := parseConditions(q.query, nil, "ifSource")
+	if err != nil {
+		return nil, err
+	}
+	body, err := readMetadata(q.in)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkName(toName); err != nil {
+		return nil, err
+	}
+	source, err := s.find(fromBucket, fromName, number)
+	if err != nil {
+		return nil, err
+	}
+	release := func(err *apiError) (*Object, *apiError) {
+		source.blob.Release()
+		return nil, err
+	}
+	if err := sourceCond.check(source.Object); err != nil {
+		return release(err)
+	}
+	if err := mayRead(source.Object, q.Header, sourceKey); err != nil {
+		return release(err)
+	}
+	// The destination keeps the metadata of the source unless it is given some,
+	// which then is all. Its storage class and KMS key are the defaults of its
+	// bucket, and what protects the source doesn't protect it.
+	o := source.clone()
+	o.StorageClass, o.KMSKeyName = "", ""
+	o.TemporaryHold, o.EventBasedHold, o.Retention = false, false, nil
+	if given, _, err := decodeObject(body); err != nil {
+		return release(err)
+	} else if hasMetadata(body) {
+		given.Size, given.CRC32C, given.MD5, given.ComponentCount = o.Size, o.CRC32C, o.MD5, o.ComponentCount
+		o = given
+	}
+	o.Bucket, o.Name = toBucket, toName
+	o.TimeDeleted, o.RetentionExpirationTime = time.Time{}, time.Time{}
+	if err := checkMetadata(o.Metadata); err != nil {
+		return release(err)
+	}
+	if err := mayRetain(nil, o.Retention, false, s.now()); err != nil {
+		return release(err)
+	}
+	if o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-"); err != nil {
+		return release(err)
+	}
+	made, err := s.publish(o, source.blob, cond)
+	if err != nil {
+		return release(err)
+	}
+	return made, nil
+}
+
+// hasMetadata tells whether a rewrite's body names any field.
+func hasMetadata(body []byte) bool {
+	var fields map[string]json.RawMessage
+	return json.Unmarshal(body, &fields) == nil && len(fields) > 0
+}

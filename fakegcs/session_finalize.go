@@ -1,0 +1,58 @@
+package fakegcs
+
+import (
+	"net/http"
+	"time"
+)
+
+// finalize makes the object; u.mu is held. On failure the session is dead,
+// because nothing can bring it to a good end any more; only an internal error
+// leaves it alone.
+func (s *Server) finalize(q *request, u *session) *reply {
+	if q.fault.Is(EffectSlowFinalize) {
+		u.mu.Unlock()
+		s.pause(q, q.fault.For)
+		u.mu.Lock()
+		if r := s.closedReplyLocked(q, u); r != nil {
+			return r // another request was faster
+		}
+		if u.blob.Size() != u.Total { // a fault took bytes away meanwhile
+			return s.incompleteLocked(q, u)
+		}
+	}
+	fail := func(cause *apiError) *reply {
+		if cause.status != http.StatusInternalServerError {
+			if err := s.endLocked(u, dead, cause); err != nil {
+				cause = err
+			}
+		}
+		return u.mark(cause.reply(u.XML))
+	}
+	o := u.Meta.clone()
+	o.Size, o.CRC32C, o.MD5 = u.blob.Size(), CRC32C(u.sum.CRC32C()), u.sum.MD5()
+	var last checksums // what the last request declares, beside what the first did
+	if err := last.addHeader(q.Header); err != nil {
+		return fail(err)
+	}
+	for _, want := range []checksums{{u.CRC32C, u.MD5}, last} {
+		if err := want.check(o); err != nil {
+			return fail(err)
+		}
+	}
+	if !u.XML { // https://cloud.google.com/storage/docs/resumable-uploads: metadata may come with the last request
+		o.Metadata = addMetadataHeaders(o.Metadata, q.Header, "X-Goog-Meta-")
+		if err := checkMetadata(o.Metadata); err != nil {
+			return fail(err)
+		}
+	}
+	if _, err := s.publishUpload(o, u.blob, u.Cond, u.ID, func(made *Object) {
+		u.Object = made
+		_ = s.endLocked(u, final, nil) // never fails
+	}); err != nil {
+		return fail(err)
+	}
+	return s.finishedReply(q, u)
+}
+
+// pause waits for d, or until the request or the server ends.
+func (s *Server) pause(q *request, d time.Duration) { s.wait(q, d, nil) }

@@ -1,0 +1,91 @@
+package fakegcs
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"gcsup/fakegcs/internal/blob"
+)
+
+// start begins a session. Nothing about the destination is checked except that
+// the bucket is there: preconditions are for the last request.
+func (s *Server) start(q *request) *reply {
+	if err := s.hasBucket(q.bucket); err != nil {
+		return err.reply(q.xml)
+	}
+	u, err := s.newSession(q)
+	if err != nil {
+		return err.reply(q.xml)
+	}
+	if q.fault.Is(EffectGone) || q.fault.Is(EffectNotFound) || q.fault.Is(EffectCancelled) {
+		s.strike(q.fault, u)
+	}
+	// The service echoes the request's query; clients take the URI as it is.
+	values := cloneValues(q.query)
+	values.Set("upload_id", u.ID)
+	r := newReply(http.StatusOK).set("Content-Type", "text/plain; charset=utf-8")
+	path := "/upload/storage/v1/b/" + url.PathEscape(u.Meta.Bucket) + "/o"
+	if u.XML {
+		r.status = http.StatusCreated
+		path = "/" + url.PathEscape(u.Meta.Bucket) + "/" + escapePath(u.Meta.Name)
+	} else {
+		values.Set("name", u.Meta.Name)
+	}
+	r.set("Location", q.base()+path+"?"+values.Encode())
+	return u.mark(r)
+}
+
+func (s *Server) newSession(q *request) (*session, *apiError) {
+	u := &session{sum: blob.NewDigest(&s.buffers, !s.opts.NoMD5)}
+	u.ID = newUploadID()
+	u.XML, u.Total, u.Created = q.xml, -1, s.now()
+	meta, want, err := s.newObject(q)
+	if err != nil {
+		return nil, err
+	}
+	u.Meta, u.CRC32C, u.MD5 = *meta, want.crc, want.md5
+	if u.Cond, err = parseConditions(q.query, q.Header, "if"); err != nil {
+		return nil, err
+	}
+	if length := q.Header.Get("X-Upload-Content-Length"); length != "" {
+		n, ok := parseOffset(length)
+		if !ok {
+			return nil, invalid("Invalid value for X-Upload-Content-Length: '%s'.", length)
+		}
+		u.Total = n
+	}
+	u.blob = s.newBlob()
+	u.BlobID = u.blob.ID()
+	if err := s.saveLocked(u); err != nil { // nobody else knows u yet
+		u.blob.Release()
+		return nil, errInternal(err)
+	}
+	s.mu.Lock()
+	s.sessions[u.ID] = u
+	s.mu.Unlock()
+	return u, nil
+}
+
+func newUploadID() string { return base64.RawURLEncoding.EncodeToString(randomBytes(48)) }
+
+func cloneValues(v url.Values) url.Values {
+	c := url.Values{}
+	for k := range v {
+		c[k] = v[k]
+	}
+	return c
+}
+
+// escapePath escapes an object name for an XML API path, where "/" stays.
+func escapePath(name string) string {
+	return strings.ReplaceAll(url.PathEscape(name), "%2F", "/")
+}
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails
+	return b
+}
