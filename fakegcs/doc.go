@@ -1,15 +1,16 @@
-// Package fakegcs is a strict Cloud Storage server for tests and demos: an
-// [http.Handler] that says what the real service says, also where an upload
-// goes wrong. It keeps objects in memory or in a directory.
+// Package fakegcs is a strict Cloud Storage server for tests and demos. It answers
+// as the real service does, even if an upload goes wrong, and keeps objects in
+// memory or in a directory.
 //
-// Two calls are enough:
+// In a test, one call starts a server that ends with the test:
 //
-//	gcs, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
-//	srv := httptest.NewServer(gcs)
+//	srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true})
 //
-// Clients find it by STORAGE_EMULATOR_HOST or their endpoint setting. Close
-// the HTTP server first and gcs after it; when a fault stalls requests, close
-// gcs first, which ends them.
+// Clients find it at srv.URL, by STORAGE_EMULATOR_HOST or their endpoint setting.
+//
+// Elsewhere, [New] returns an [http.Handler] for the HTTP server of the caller.
+// Close the handler first and the HTTP server after it: requests that a fault
+// stalls end when the handler is closed.
 //
 // # What it is strict about
 //

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 
 	"cloud.google.com/go/storage"
@@ -17,11 +16,7 @@ import (
 // The official Go client on fakegcs. Instead of the two options a program can
 // set STORAGE_EMULATOR_HOST to the server's address.
 func Example() {
-	gcs, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
-	if err != nil {
-		panic(err)
-	}
-	srv := httptest.NewServer(gcs)
+	srv := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true}) // in a test, with its t and without the next line
 	defer srv.Close()
 
 	ctx := context.Background()
@@ -36,22 +31,18 @@ func Example() {
 		panic(err)
 	}
 
-	o, _ := gcs.Object("demo", "greeting")
+	o, _ := srv.Object("demo", "greeting")
 	fmt.Println(o.Size, o.CRC32C)
 	// Output: 5 mnG7TA==
 }
 
 // A connection that breaks in the middle of an upload, and what a client has to
-// do about it: ask for the offset and go on from there.
+// do about it: ask for the offset and continue from there.
 func Example_resume() {
-	gcs, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{{
+	srv := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{{
 		Match: fakegcs.Match{Op: fakegcs.OpFinalize},
 		Do:    fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 300_000},
 	}}})
-	if err != nil {
-		panic(err)
-	}
-	srv := httptest.NewServer(gcs)
 	defer srv.Close()
 	content := strings.Repeat("0123456789", 50_000)
 
@@ -76,7 +67,7 @@ func Example_resume() {
 	resp := put("", "bytes */500000")
 	fmt.Println(resp.StatusCode, resp.Header.Get("Range"))
 	resp = put(content[262144:], "bytes 262144-499999/500000")
-	fmt.Println(resp.StatusCode, gcs.FaultReport()[0].Fired)
+	fmt.Println(resp.StatusCode, srv.FaultReport()[0].Fired)
 	// Output:
 	// the connection broke
 	// 308 bytes=0-262143

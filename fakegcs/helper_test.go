@@ -10,7 +10,6 @@ import (
 	"hash/crc32"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -37,21 +36,9 @@ type world struct {
 
 func newWorld(t *testing.T, opts *fakegcs.Options) *world {
 	t.Helper()
-	gcs, err := fakegcs.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewServer(gcs)
-	t.Cleanup(func() {
-		if err := gcs.Close(); err != nil {
-			t.Error(err)
-		}
-		srv.Close()
-	})
-	if _, ok := gcs.Object("bkt", ""); !ok {
-		_ = gcs.CreateBucket("bkt") // a directory may have it
-	}
-	return &world{T: t, gcs: gcs, url: srv.URL, client: plainClient}
+	srv := fakegcs.NewServer(t, opts)
+	_ = srv.CreateBucket("bkt") // a directory may have it
+	return &world{T: t, gcs: srv.Server, url: srv.URL, client: plainClient}
 }
 
 type answer struct {

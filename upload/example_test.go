@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,15 +17,10 @@ import (
 
 // An upload that is interrupted, and resumed by the next call.
 func ExampleUploader_File() {
-	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{
+	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{
 		// The service fails after 4 MiB, once.
 		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 4 << 20}},
 	}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer srv.Close()
-	emulator := httptest.NewServer(srv)
 	defer emulator.Close()
 	dir, err := os.MkdirTemp("", "gcsup")
 	if err != nil {
@@ -72,12 +66,7 @@ func ExampleUploader_File() {
 
 // A stream of unknown length.
 func ExampleUploader_Reader() {
-	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer srv.Close()
-	emulator := httptest.NewServer(srv)
+	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true})
 	defer emulator.Close()
 
 	up, err := upload.New(http.DefaultClient, &upload.Options{Endpoint: emulator.URL})

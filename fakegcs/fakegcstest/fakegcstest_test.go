@@ -1,7 +1,6 @@
 package fakegcstest_test
 
 import (
-	"net/http/httptest"
 	"testing"
 
 	"gcsup/fakegcs"
@@ -18,18 +17,10 @@ func TestFakeGCS(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fakegcstest.Run(t, func(t *testing.T) fakegcstest.Target {
-				gcs, err := fakegcs.New(test.opts(t))
-				if err != nil {
+				srv := fakegcs.NewServer(t, test.opts(t))
+				if err := srv.CreateBucket("bkt"); err != nil {
 					t.Fatal(err)
 				}
-				if err := gcs.CreateBucket("bkt"); err != nil {
-					t.Fatal(err)
-				}
-				srv := httptest.NewServer(gcs)
-				t.Cleanup(func() {
-					gcs.Close()
-					srv.Close()
-				})
 				return fakegcstest.Target{URL: srv.URL, Bucket: "bkt", Project: "any"}
 			})
 		})

@@ -50,15 +50,11 @@ func TestCasesCanFail(t *testing.T) {
 // Outside of a test, Check tells in what a server differs. Without a project,
 // some cases can't be checked.
 func ExampleCase_Check() {
-	gcs, err := fakegcs.New(nil)
-	if err != nil {
-		panic(err)
-	}
-	if err := gcs.CreateBucket("demo"); err != nil {
-		panic(err)
-	}
-	srv := httptest.NewServer(gcs)
+	srv := fakegcs.NewServer(nil, nil)
 	defer srv.Close()
+	if err := srv.CreateBucket("demo"); err != nil {
+		panic(err)
+	}
 	target := fakegcstest.Target{URL: srv.URL, Bucket: "demo"}
 	differences := 0
 	for _, c := range fakegcstest.Cases() {

@@ -11,7 +11,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -67,17 +66,13 @@ func TestNothingIsLeftOfCancelledUploads(t *testing.T) {
 // moment.
 func uploads(t *testing.T, random *rand.Rand, dir, path string, content []byte, n int) (cancelled, done int) {
 	t.Helper()
-	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Discard: true, NoMD5: true, Rate: 256 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ts := httptest.NewServer(srv)
+	srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, Discard: true, NoMD5: true, Rate: 256 << 20})
 	store, err := session.OpenDir(filepath.Join(dir, "state"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	transport := gcs.NewTransport()
-	up, err := upload.New(&http.Client{Transport: transport}, &upload.Options{Endpoint: ts.URL, Store: store})
+	up, err := upload.New(&http.Client{Transport: transport}, &upload.Options{Endpoint: srv.URL, Store: store})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,8 +114,9 @@ func uploads(t *testing.T, random *rand.Rand, dir, path string, content []byte, 
 	close(jobs)
 	wg.Wait()
 	transport.CloseIdleConnections()
-	_ = srv.Close()
-	ts.Close()
+	if err := srv.Close(); err != nil {
+		t.Error(err)
+	}
 	if err := store.Close(); err != nil {
 		t.Error(err)
 	}

@@ -67,6 +67,20 @@ func TestNoSDK(t *testing.T) {
 	}
 }
 
+// TestNoTesting checks that no program links package testing, which would give
+// it the flags of a test: fakegcs has an interface for what it needs.
+func TestNoTesting(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "gcsup/cmd/gcsup", "gcsup/fakegcs").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dep := range strings.Fields(string(out)) {
+		if dep == "testing" || dep == "net/http/httptest" {
+			t.Errorf("gcsup links %s", dep)
+		}
+	}
+}
+
 // dependencies returns all packages outside the standard library that the
 // packages link, on each supported platform.
 func dependencies(t *testing.T, pkgs ...string) []string {

@@ -5,7 +5,6 @@ import (
 	"hash/crc32"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,13 +27,7 @@ import (
 // all three. It reports each time as a multiple of the bare PUT.
 func BenchmarkUpload(b *testing.B) {
 	const size = 1 << 30
-	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Discard: true, NoMD5: true})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer srv.Close()
-	ts := httptest.NewServer(srv)
-	defer ts.Close()
+	ts := fakegcs.NewServer(b, &fakegcs.Options{CreateBuckets: true, Discard: true, NoMD5: true})
 	dir := b.TempDir()
 	path := filepath.Join(dir, "source")
 	if err := fill(path, size); err != nil {

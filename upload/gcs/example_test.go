@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 
@@ -17,12 +16,7 @@ import (
 // Upload a file. Another process can resume the upload. For the real service, omit
 // Endpoint and Anonymous; New then finds Application Default Credentials.
 func Example() {
-	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer srv.Close()
-	emulator := httptest.NewServer(srv)
+	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true})
 	defer emulator.Close()
 	dir, err := os.MkdirTemp("", "gcsup")
 	if err != nil {

@@ -43,21 +43,11 @@ func clean(t *testing.T) {
 
 func emulator(t *testing.T, opts *fakegcs.Options) (*fakegcs.Server, string) {
 	t.Helper()
-	srv, err := fakegcs.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ts := httptest.NewServer(srv)
-	t.Cleanup(func() {
-		ts.Close()
-		if err := srv.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	srv := fakegcs.NewServer(t, opts)
 	if err := srv.CreateBucket("bkt"); err != nil {
 		t.Fatal(err)
 	}
-	return srv, ts.URL
+	return srv.Server, srv.URL
 }
 
 func source(t *testing.T, size int) (string, []byte) {

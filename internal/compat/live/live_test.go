@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
@@ -20,13 +19,7 @@ import (
 // newBucket returns gs://live on a new emulator.
 func newBucket(t *testing.T, faults ...fakegcs.Fault) *bucket {
 	t.Helper()
-	gcs, err := fakegcs.New(&fakegcs.Options{Faults: faults})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewServer(gcs)
-	t.Cleanup(srv.Close)
-	t.Cleanup(func() { _ = gcs.Close() })
+	srv := fakegcs.NewServer(t, &fakegcs.Options{Faults: faults})
 	b := &bucket{fakegcstest.Target{URL: srv.URL, Bucket: "live", Prefix: "run/", Client: srv.Client()}}
 	post(t, srv.URL+"/storage/v1/b?project=p", "application/json", `{"name":"live","versioning":{"enabled":true}}`)
 	return b
