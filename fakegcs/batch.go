@@ -40,9 +40,9 @@ func (s *Server) batch(q *request) *reply {
 		if n == maxCalls {
 			return refuse(http.StatusBadRequest, "invalid", "The batch has more than %d calls.", maxCalls).reply(false)
 		}
-		rep, fault := s.call(q, part)
-		if onConnection(fault) {
-			q.fault = fault // send does it to the batch
+		rep, met := s.call(q, part)
+		if met.connection {
+			q.fault = met // send does it to the batch
 		}
 		if rep == hangup {
 			return rep
@@ -66,18 +66,18 @@ func (s *Server) batch(q *request) *reply {
 }
 
 // call does one call of a batch. It also returns the fault that met it.
-func (s *Server) call(outer *request, part io.Reader) (*reply, *Action) {
+func (s *Server) call(outer *request, part io.Reader) (*reply, fault) {
 	start := time.Now()
 	text, refused := readMetadata(part)
 	if refused != nil {
-		return refused.reply(false), nil
+		return refused.reply(false), fault{}
 	}
 	// Some clients leave the blank line after the headers out when there is no body.
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	head, body, _ := bytes.Cut(bytes.TrimLeft(text, "\n"), []byte("\n\n"))
 	req, err := http.ReadRequest(bufio.NewReader(strings.NewReader(strings.TrimRight(string(head), "\n") + "\n\n")))
 	if err != nil {
-		return refuse(http.StatusBadRequest, "badRequest", "Failed to parse the call: %v", err).reply(false), nil
+		return refuse(http.StatusBadRequest, "badRequest", "Failed to parse the call: %v", err).reply(false), fault{}
 	}
 	req = req.WithContext(outer.Context())
 	req.Host, req.RemoteAddr, req.TLS = outer.Host, outer.RemoteAddr, outer.TLS

@@ -28,23 +28,10 @@ func statusReply(a *Action, asXML bool, now time.Time) *reply {
 	return r
 }
 
-// onConnection reports whether a is done to the connection that the reply goes
-// to, whatever the reply is.
-func onConnection(a *Action) bool {
-	if a == nil {
-		return false
-	}
-	switch a.Effect {
-	case EffectReset, EffectClose, EffectCutReply, EffectLoseReply, EffectGoAway, EffectCloseAfter, EffectStallReply:
-		return true
-	}
-	return false
-}
-
 // shown is o as the reply to q tells of it: with wrong checksums where a fault
 // wants that.
 func (q *request) shown(o *Object) *Object {
-	if !q.fault.Is(EffectWrongHash) {
+	if !q.fault.object.wrongHash {
 		return o
 	}
 	o = o.clone()
@@ -58,7 +45,7 @@ func (q *request) shown(o *Object) *Object {
 // resource is o as the reply to q describes it.
 func (q *request) resource(o *Object) objectResource {
 	r := q.shown(o).resource(q.base())
-	if q.fault.Is(EffectOmitSize) {
+	if q.fault.object.omitSize {
 		r.Size = nil
 	}
 	return r

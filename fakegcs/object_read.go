@@ -82,7 +82,7 @@ func (q *request) objectHeaders(r *reply, o *Object) {
 	r.set("X-Goog-Stored-Content-Encoding", encoding)
 	r.set("X-Goog-Stored-Content-Length", strconv.FormatInt(o.Size, 10))
 	r.set("X-Goog-Storage-Class", o.StorageClass)
-	if q.fault.Is(EffectOmitSize) {
+	if q.fault.object.omitSize {
 		r.header.Del("X-Goog-Stored-Content-Length")
 	}
 	if o.ComponentCount > 0 {

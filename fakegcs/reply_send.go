@@ -23,16 +23,15 @@ type sent struct {
 // its end first: a client that is still writing when the connection closes may
 // lose the reply, and the emulator is to be predictable.
 func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connlimit.Conn, out *sent) {
-	f := q.fault
+	f := &q.fault.reply
 	if rep == hangup {
-		if f.Is(EffectClose) { // unread data would make it a reset
+		if f.readFirst { // unread data would make it a reset
 			_, _ = io.Copy(io.Discard, q.in)
 		}
-		drop(w, f.Is(EffectReset))
+		drop(w, f.reset)
 		return
 	}
-	early := f != nil && f.Early && (f.Effect == EffectStatus || f.Effect == EffectStatusAfter)
-	if !early {
+	if !f.early {
 		_, err := io.Copy(io.Discard, q.in)
 		switch {
 		case errors.Is(err, errCut):
@@ -43,11 +42,11 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connl
 			return
 		}
 	}
-	if f.Is(EffectStallReply) && f.Bytes == 0 && !s.wait(q, f.For, q.in.stop) {
+	if f.hold && f.holdAfter == 0 && !s.wait(q, f.holdFor, q.in.stop) {
 		drop(w, false)
 		return
 	}
-	if f.Is(EffectLoseReply) {
+	if f.lose {
 		drop(w, true)
 		return
 	}
@@ -66,23 +65,23 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connl
 	if length >= 0 && rep.status != http.StatusNoContent && rep.status != http.StatusNotModified {
 		w.Header().Set("Content-Length", strconv.FormatInt(length, 10))
 	}
-	if f.Is(EffectCloseAfter) && s.sendAndClose(w, q, rep, length, out) {
+	if f.closesAfter > 0 && s.sendAndClose(w, q, rep, length, out) {
 		return
 	}
-	if f.Is(EffectGoAway) || f.Is(EffectCloseAfter) {
+	if f.lastOne {
 		w.Header().Set("Connection", "close")
 	}
 	limit := int64(-1)
-	if f.Is(EffectCutReply) {
-		limit = f.Bytes
+	if f.cut {
+		limit = f.cutAfter
 	}
 	out.status, out.reported = rep.status, rep.header.Get("Range")
 	w.WriteHeader(rep.status)
 	to := conn.Writer(s.ctx, w)
-	if f.Is(EffectStallReply) && f.Bytes > 0 {
-		to = &heldWriter{w: to, left: f.Bytes, hold: func() error {
+	if f.hold && f.holdAfter > 0 {
+		to = &heldWriter{w: to, left: f.holdAfter, hold: func() error {
 			_ = http.NewResponseController(w).Flush() // what was sent is to arrive
-			if !s.wait(q, f.For, q.in.stop) {
+			if !s.wait(q, f.holdFor, q.in.stop) {
 				return errInterrupted
 			}
 			return nil
@@ -98,7 +97,7 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connl
 }
 
 // sendAndClose sends the reply on the connection itself, which it closes
-// Action.For later. It reports false if there is no connection to itself: HTTP/2.
+// replyFault.closesAfter later. It reports false if there is no connection to itself: HTTP/2.
 func (s *Server) sendAndClose(w http.ResponseWriter, q *request, rep *reply, length int64, out *sent) bool {
 	header := w.Header()
 	conn, rw, err := http.NewResponseController(w).Hijack()
@@ -120,7 +119,7 @@ func (s *Server) sendAndClose(w http.ResponseWriter, q *request, rep *reply, len
 	s.idle.Add(1)
 	go func() {
 		defer s.idle.Done()
-		timer := time.NewTimer(q.fault.For)
+		timer := time.NewTimer(q.fault.reply.closesAfter)
 		defer timer.Stop()
 		select {
 		case <-timer.C:

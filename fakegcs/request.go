@@ -20,8 +20,8 @@ type request struct {
 	rangeGiven     bool
 	contentRange   contentRange
 	rangeErr       error
-	in             *body   // the request's body; replaces Request.Body
-	fault          *Action // what the plan wants done to this request, or nil
+	in             *body // the request's body; replaces Request.Body
+	fault          fault
 }
 
 // parse works out what r asks for. It never fails: what it can't make out is

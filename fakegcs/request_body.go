@@ -32,6 +32,19 @@ type body struct {
 	expire   func() // makes what waits for the network return
 }
 
+// meet sets what a fault does to the body.
+func (b *body) meet(f bodyFault) {
+	if f.cut {
+		b.cut = f.at
+	}
+	if f.stall {
+		b.stall, b.stallFor = f.at, f.stallFor
+	}
+	if f.corrupt {
+		b.corrupt = f.at
+	}
+}
+
 func (b *body) Read(p []byte) (int, error) {
 	select {
 	case <-b.stop:

@@ -59,10 +59,7 @@ func (s *Server) note(q *request, out *sent, start time.Time) {
 	r := Request{
 		Time: start, Elapsed: time.Since(start), Method: q.Method, Path: redact(q.URL), Op: q.op, Bucket: q.bucket, Object: q.object,
 		ContentRange: q.Header.Get("Content-Range"), Received: q.in.received.Load(), Status: out.status, Sent: out.bytes,
-		Range: out.reported, UserAgent: q.UserAgent(),
-	}
-	if q.fault != nil {
-		r.Fault = q.fault.Effect
+		Range: out.reported, Fault: q.fault.effect, UserAgent: q.UserAgent(),
 	}
 	s.requests.add(r)
 	if s.opts.OnRequest != nil {

@@ -324,9 +324,9 @@ func (s *Server) answer(q *request) *reply {
 	if r.missing != "" && s.missing.first(r.missing) {
 		s.log.Warn("fakegcs: not implemented", "request", r.missing)
 	}
-	if q.fault == nil {
-		if do, err := s.retry.take(q, r); err == nil { // else it is the answer
-			q.fault = do
+	if q.fault.effect == "" {
+		if do, err := s.retry.take(q, r); err == nil { // else it is the reply
+			q.fault = newFault(do, q.op)
 		}
 	}
 	if q.toUploadServer() && !r.foreign && r.header.Get("X-Guploader-Uploadid") == "" {
@@ -336,8 +336,8 @@ func (s *Server) answer(q *request) *reply {
 		}
 		r.mark(id)
 	}
-	if q.fault.Is(EffectTruncateReply) {
-		r.truncate(q.fault.Bytes)
+	if f := &q.fault.reply; f.truncate {
+		r.truncate(f.truncateTo)
 	}
 	return r
 }
@@ -351,44 +351,16 @@ func (s *Server) respond(q *request) *reply {
 	if s.plan.ByObject() {
 		q.nameUpload()
 	}
-	q.fault = s.plan.Take(q.planned())
-	if q.fault == nil {
-		do, err := s.retry.take(q, nil)
-		if err != nil {
+	do := s.plan.Take(q.planned())
+	if do == nil {
+		var err *apiError
+		if do, err = s.retry.take(q, nil); err != nil {
 			return err.reply(q.xml)
 		}
-		q.fault = do
 	}
-	if f := q.fault; f != nil {
-		switch f.Effect {
-		case EffectStatus:
-			return statusReply(f, q.xml, s.now())
-		case EffectStatusAfter:
-			if op := q.op; op != OpPut && op != OpFinalize {
-				return statusReply(f, q.xml, s.now())
-			}
-		case EffectRevoke:
-			s.tokens.revoke(bearer(q.Header))
-			return refuse(http.StatusUnauthorized, "authError", "Invalid Credentials").reply(q.xml)
-		case EffectReset, EffectClose:
-			return hangup
-		case EffectStall:
-			q.in.stalled.Store(true)
-			if !s.wait(q, f.For, q.in.stop) {
-				return hangup
-			}
-			q.in.stalled.Store(false)
-		case EffectDelay:
-			if !s.wait(q, f.For, q.in.stop) {
-				return hangup
-			}
-		case EffectCutRequest, EffectLateCommit:
-			q.in.cut = f.Bytes
-		case EffectStallBody:
-			q.in.stall, q.in.stallFor = f.Bytes, f.For
-		case EffectCorrupt:
-			q.in.corrupt = f.Bytes
-		}
+	q.fault = newFault(do, q.op)
+	if r := s.interfere(q); r != nil {
+		return r
 	}
 	if s.opts.RequireToken && !q.isSession() && !s.tokens.valid(bearer(q.Header), s.now()) {
 		return refuse(http.StatusUnauthorized, "authError", "Invalid Credentials").reply(q.xml)
@@ -415,6 +387,29 @@ func (s *Server) respond(q *request) *reply {
 		r.body = mask.cut(r.body)
 	}
 	return r
+}
+
+// interfere lets the fault of q act before its operation, and on its body. It
+// returns the reply if there is nothing else to do.
+func (s *Server) interfere(q *request) *reply {
+	q.in.meet(q.fault.body)
+	f := &q.fault.entry
+	switch {
+	case f.status != nil:
+		return statusReply(f.status, q.xml, s.now())
+	case f.revoke:
+		s.tokens.revoke(bearer(q.Header))
+		return refuse(http.StatusUnauthorized, "authError", "Invalid Credentials").reply(q.xml)
+	case f.hangUp:
+		return hangup
+	case f.wait:
+		q.in.stalled.Store(f.stalled)
+		if !s.wait(q, f.waitFor, q.in.stop) {
+			return hangup
+		}
+		q.in.stalled.Store(false)
+	}
+	return nil
 }
 
 // nameSession gives a request on a session what its URL and headers need not

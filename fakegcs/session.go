@@ -274,15 +274,15 @@ func (s *Server) incompleteLocked(q *request, u *session) *reply {
 	}
 	r.set("Content-Type", "text/html; charset=UTF-8")
 	claimed := n
-	if q.fault.Is(EffectWrongRange) {
-		claimed = max(0, n+q.fault.Bytes)
+	if by := q.fault.session.rangeBy; by != 0 {
+		claimed = max(0, n+by)
 	}
-	if claimed > 0 && !q.fault.Is(EffectNoRange) {
+	if claimed > 0 && !q.fault.session.noRange {
 		r.set("Range", "bytes=0-"+strconv.FormatInt(claimed-1, 10))
 	}
 	if n > 0 && n == u.blob.Size() {
 		crc, sum := CRC32C(u.sum.CRC32C()), u.sum.MD5()
-		if q.fault.Is(EffectWrongHash) {
+		if q.fault.object.wrongHash {
 			crc ^= 1
 			if sum != nil {
 				sum[0] ^= 1

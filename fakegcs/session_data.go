@@ -83,11 +83,12 @@ func (s *Server) admitLocked(q *request, u *session) (admission, *apiError) {
 			return a, errInternal(err)
 		}
 	}
-	switch {
-	case q.fault.Is(EffectShortCommit):
-		a.keep = min(a.keep, c.first+max(q.ContentLength, 0)-q.fault.Bytes)
-	case q.fault.Is(EffectStatusAfter):
-		a.keep = min(a.keep, q.fault.Bytes)
+	f := &q.fault.session
+	if f.short > 0 {
+		a.keep = min(a.keep, c.first+max(q.ContentLength, 0)-f.short)
+	}
+	if f.statusAfter != nil {
+		a.keep = min(a.keep, f.keepTo)
 	}
 	return a, nil
 }
@@ -121,14 +122,15 @@ func (s *Server) put(q *request, u *session) *reply {
 
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	f := &q.fault.session
 	overtaken := u.writer != w
 	u.resignLocked(w)
 	if r := s.closedReplyLocked(q, u); r != nil { // cancelled meanwhile
 		return r
 	}
 	switch {
-	case q.fault.Is(EffectLateCommit) && readErr != nil:
-		u.hiddenAt, u.hiddenUntil = before, s.now().Add(q.fault.For)
+	case f.hideFor > 0 && readErr != nil:
+		u.hiddenAt, u.hiddenUntil = before, s.now().Add(f.hideFor)
 	case refused == nil:
 		u.hiddenUntil = time.Time{} // the later acknowledgement covers the earlier bytes
 	}
@@ -147,8 +149,8 @@ func (s *Server) put(q *request, u *session) *reply {
 			return u.mark(errInternal(err).reply(false))
 		}
 	}
-	if q.fault.Is(EffectStatusAfter) {
-		return statusReply(q.fault, false, s.now())
+	if f.statusAfter != nil {
+		return statusReply(f.statusAfter, false, s.now())
 	}
 	end := q.contentRange.first + q.in.received.Load()
 	if n := q.contentRange.length(); n >= 0 && n != q.in.received.Load() || u.Total >= 0 && end > u.Total {
@@ -157,7 +159,7 @@ func (s *Server) put(q *request, u *session) *reply {
 	if a.final && u.Total < 0 && u.blob.Size() == end {
 		u.Total = end
 	}
-	if u.blob.Size() != u.Total || q.fault.Is(EffectNotFinal) {
+	if u.blob.Size() != u.Total || f.notFinal {
 		return s.incompleteLocked(q, u)
 	}
 	return s.finalize(q, u)

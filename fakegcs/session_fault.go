@@ -7,7 +7,8 @@ import "gcsup/fakegcs/internal/blob"
 // tamper lets such a fault act before q's operation is done. It does nothing
 // to a session that takes no more bytes.
 func (s *Server) tamper(q *request, u *session) *apiError {
-	if !q.fault.Is(EffectForeignWrite) && !q.fault.Is(EffectRewind) {
+	f := &q.fault.session
+	if f.foreign == 0 && f.rewind == 0 {
 		return nil
 	}
 	w, err := s.claim(q, u)
@@ -15,8 +16,8 @@ func (s *Server) tamper(q *request, u *session) *apiError {
 		return err
 	}
 	var failed error
-	if q.fault.Effect == EffectForeignWrite {
-		failed = s.writeForeign(q, u, w, q.fault.Bytes)
+	if f.foreign > 0 {
+		failed = s.writeForeign(q, u, w, f.foreign)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -24,8 +25,8 @@ func (s *Server) tamper(q *request, u *session) *apiError {
 	if u.State != active {
 		return nil
 	}
-	if q.fault.Effect == EffectRewind {
-		failed = s.rewindLocked(u, q.fault.Bytes)
+	if f.rewind > 0 {
+		failed = s.rewindLocked(u, f.rewind)
 	}
 	switch {
 	case failed == blob.ErrDiscarded:
@@ -92,25 +93,20 @@ func (s *Server) rewindLocked(u *session, n int64) error {
 	return nil
 }
 
-// strike ends a session where a fault says so, and reports whether it did. A
-// finished session stays finished.
-func (s *Server) strike(a *Action, u *session) bool {
-	switch {
-	case a.Is(EffectNotFound):
+// strike ends a session if a fault ends it, and reports whether the session is
+// not found from then on. A finished session stays finished.
+func (s *Server) strike(f *sessionFault, u *session) (forgotten bool) {
+	if f.forget {
 		s.forget(u)
 		return true
-	case a.Is(EffectGone), a.Is(EffectCancelled):
-	default:
+	}
+	if f.end == "" {
 		return false
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.State != active {
-		return false
+	if u.State == active {
+		_ = s.endLocked(u, f.end, f.cause) // if it fails, the session lives on
 	}
-	state, cause := cancelled, (*apiError)(nil)
-	if a.Effect == EffectGone {
-		state, cause = dead, faultCause(a)
-	}
-	return s.endLocked(u, state, cause) == nil
+	return false
 }

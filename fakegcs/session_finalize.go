@@ -2,16 +2,15 @@ package fakegcs
 
 import (
 	"net/http"
-	"time"
 )
 
 // finalize makes the object; u.mu is held. On failure the session is dead,
 // because nothing can bring it to a good end any more; only an internal error
 // leaves it alone.
 func (s *Server) finalize(q *request, u *session) *reply {
-	if q.fault.Is(EffectSlowFinalize) {
+	if wait := q.fault.session.finalizeAfter; wait > 0 {
 		u.mu.Unlock()
-		s.pause(q, q.fault.For)
+		s.wait(q, wait, nil)
 		u.mu.Lock()
 		if r := s.closedReplyLocked(q, u); r != nil {
 			return r // another request was faster
@@ -53,6 +52,3 @@ func (s *Server) finalize(q *request, u *session) *reply {
 	}
 	return s.finishedReply(q, u)
 }
-
-// pause waits for d, or until the request or the server ends.
-func (s *Server) pause(q *request, d time.Duration) { s.wait(q, d, nil) }

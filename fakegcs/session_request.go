@@ -27,7 +27,7 @@ func (s *Server) onSession(q *request) *reply {
 		s.forget(u)
 		return notFound
 	}
-	if s.strike(q.fault, u) && q.fault.Is(EffectNotFound) {
+	if s.strike(&q.fault.session, u) {
 		return notFound
 	}
 	if err := s.tamper(q, u); err != nil {
@@ -92,7 +92,7 @@ func (s *Server) querySession(q *request, u *session) *reply {
 	}
 	total := q.contentRange.total
 	complete := total >= 0 && total == u.blob.Size() && total == u.committedLocked(s.now()) && u.writer == nil
-	if !complete || q.fault.Is(EffectNotFinal) {
+	if !complete || q.fault.session.notFinal {
 		return s.incompleteLocked(q, u)
 	}
 	if u.Total >= 0 && u.Total != total {

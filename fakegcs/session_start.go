@@ -20,9 +20,7 @@ func (s *Server) start(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	if q.fault.Is(EffectGone) || q.fault.Is(EffectNotFound) || q.fault.Is(EffectCancelled) {
-		s.strike(q.fault, u)
-	}
+	s.strike(&q.fault.session, u)
 	// The service echoes the request's query; clients take the URI as it is.
 	values := cloneValues(q.query)
 	values.Set("upload_id", u.ID)

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -298,5 +300,5 @@ func (a *Action) RetryAfterAt(now time.Time) string {
 	return now.Add(d).UTC().Format(http.TimeFormat)
 }
 
-// Is reports whether a is the given effect. a may be nil.
-func (a *Action) Is(e Effect) bool { return a != nil && a.Effect == e }
+// Effects returns all effects, sorted.
+func Effects() []Effect { return slices.Sorted(maps.Keys(effects)) }

@@ -1,0 +1,154 @@
+package fakegcs
+
+import "time"
+
+// fault is what a fault plan or a retry test does to one request. Each handler
+// reads the fields of its part and knows nothing of effects. The zero value does
+// nothing. Of the rest, newFault sets the fields of one effect.
+type fault struct {
+	effect     Effect // for the request log
+	connection bool   // it acts on the connection, whatever the reply is
+	entry      entryFault
+	body       bodyFault
+	session    sessionFault
+	object     objectFault
+	reply      replyFault
+}
+
+// entryFault acts before the operation.
+type entryFault struct {
+	status  *Action // the reply in place of the operation's, or nil
+	revoke  bool    // the bearer token is refused from now on
+	hangUp  bool    // there is no reply
+	wait    bool    // for waitFor; 0 is without end
+	waitFor time.Duration
+	stalled bool // while it waits, the request holds no session
+}
+
+// bodyFault acts on the request's body at the offset at.
+type bodyFault struct {
+	cut, stall, corrupt bool
+	at                  int64
+	stallFor            time.Duration // 0 is without end
+}
+
+// sessionFault acts on an upload session. A zero number does nothing.
+type sessionFault struct {
+	forget bool      // the session is not found any more
+	end    string    // the state in which it ends: dead or cancelled
+	cause  *apiError // of a dead one
+
+	foreign int64 // so many zeros come from another client
+	rewind  int64 // so many bytes are lost
+
+	short       int64         // keep so many bytes fewer than the request carried
+	statusAfter *Action       // the reply after the bytes up to keepTo are kept, or nil
+	keepTo      int64         // with statusAfter: an offset in the object
+	hideFor     time.Duration // of a request that is cut off: until then, report the older offset
+
+	notFinal      bool          // do not make the object
+	finalizeAfter time.Duration // wait before making the object
+
+	noRange bool  // leave Range out of the reply
+	rangeBy int64 // report so many bytes more than there are
+}
+
+// objectFault acts on the object in the reply.
+type objectFault struct{ wrongHash, omitSize bool }
+
+// replyFault acts on the reply. Bytes are those of its body.
+type replyFault struct {
+	early       bool // reply before the request's body is read
+	readFirst   bool // without a reply: read the body first, so that the close is in order
+	reset       bool // without a reply: reset the connection
+	lose        bool // reset the connection in place of a reply
+	truncate    bool // send truncateTo bytes as if there were no more
+	truncateTo  int64
+	cut         bool // send cutAfter bytes, then close
+	cutAfter    int64
+	hold        bool // send holdAfter bytes, then wait for holdFor; 0 is without end
+	holdAfter   int64
+	holdFor     time.Duration
+	lastOne     bool          // announce that the connection ends
+	closesAfter time.Duration // close the connection so much later, unannounced
+}
+
+// newFault returns the fault that do stands for; nil is none. op is the
+// operation of the request.
+func newFault(do *Action, op Op) fault {
+	if do == nil {
+		return fault{}
+	}
+	f := fault{effect: do.Effect}
+	switch do.Effect {
+	case EffectStatus:
+		f.entry.status, f.reply.early = do, do.Early
+	case EffectStatusAfter:
+		f.reply.early = do.Early
+		if op != OpPut && op != OpFinalize {
+			f.entry.status = do
+		} else {
+			f.session.statusAfter, f.session.keepTo = do, do.Bytes
+		}
+	case EffectRevoke:
+		f.entry.revoke = true
+	case EffectReset:
+		f.connection, f.entry.hangUp, f.reply.reset = true, true, true
+	case EffectClose:
+		f.connection, f.entry.hangUp, f.reply.readFirst = true, true, true
+	case EffectStall:
+		f.entry.wait, f.entry.waitFor, f.entry.stalled = true, do.For, true
+	case EffectDelay:
+		f.entry.wait, f.entry.waitFor = true, do.For
+
+	case EffectCutRequest:
+		f.body.cut, f.body.at = true, do.Bytes
+	case EffectLateCommit:
+		f.body.cut, f.body.at = true, do.Bytes
+		f.session.hideFor = do.For
+	case EffectStallBody:
+		f.body.stall, f.body.at, f.body.stallFor = true, do.Bytes, do.For
+	case EffectCorrupt:
+		f.body.corrupt, f.body.at = true, do.Bytes
+
+	case EffectNotFound:
+		f.session.forget = true
+	case EffectGone:
+		f.session.end, f.session.cause = dead, faultCause(do)
+	case EffectCancelled:
+		f.session.end = cancelled
+	case EffectForeignWrite:
+		f.session.foreign = do.Bytes
+	case EffectRewind:
+		f.session.rewind = do.Bytes
+	case EffectShortCommit:
+		f.session.short = do.Bytes
+	case EffectNotFinal:
+		f.session.notFinal = true
+	case EffectSlowFinalize:
+		f.session.finalizeAfter = do.For
+	case EffectNoRange:
+		f.session.noRange = true
+	case EffectWrongRange:
+		f.session.rangeBy = do.Bytes
+
+	case EffectWrongHash:
+		f.object.wrongHash = true
+	case EffectOmitSize:
+		f.object.omitSize = true
+
+	case EffectLoseReply:
+		f.connection, f.reply.lose = true, true
+	case EffectTruncateReply:
+		f.reply.truncate, f.reply.truncateTo = true, do.Bytes
+	case EffectCutReply:
+		f.connection, f.reply.cut, f.reply.cutAfter = true, true, do.Bytes
+	case EffectStallReply:
+		f.connection, f.reply.hold, f.reply.holdAfter, f.reply.holdFor = true, true, do.Bytes, do.For
+	case EffectGoAway:
+		f.connection, f.reply.lastOne = true, true
+	case EffectCloseAfter:
+		f.connection, f.reply.lastOne, f.reply.closesAfter = true, true, do.For
+	}
+	return f
+}

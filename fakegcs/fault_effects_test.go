@@ -1,0 +1,28 @@
+package fakegcs
+
+import (
+	"testing"
+
+	"gcsup/fakegcs/internal/faultplan"
+)
+
+// Each effect sets something that a handler reads, for the operations that it is
+// for; revoke and the like need no parameters.
+func TestEveryEffectActs(t *testing.T) {
+	if newFault(nil, OpPut) != (fault{}) {
+		t.Error("no action is a fault")
+	}
+	for _, effect := range faultplan.Effects() {
+		do := &Action{Effect: effect, Status: 503, Bytes: 1, For: 1}
+		for _, op := range []Op{OpPut, OpGet} {
+			f := newFault(do, op)
+			if f.effect != effect {
+				t.Errorf("%s: the request log has %q", effect, f.effect)
+			}
+			f.effect, f.connection = "", false
+			if f == (fault{}) {
+				t.Errorf("%s of %s sets nothing", effect, op)
+			}
+		}
+	}
+}
