@@ -75,7 +75,7 @@ type generations struct {
 }
 
 // version is one generation of an object. Object is never changed in place: a
-// patch replaces it, so that whoever holds the pointer may read without a lock.
+// patch replaces it, so that a reader of the pointer needs no lock.
 type version struct {
 	*Object
 	blob     *blob.Blob
@@ -223,7 +223,7 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 	return nil
 }
 
-// locationType tells what kind of place a bucket is in,
+// locationType returns the kind of place that a bucket is in,
 // https://cloud.google.com/storage/docs/locations. Which regions there are is
 // not checked: the list grows.
 func locationType(location string) string {

@@ -54,7 +54,7 @@ type lifecycleRule struct {
 	Condition lifecycleCondition `json:"condition"`
 }
 
-// lifecycleCondition has pointers where 0 and false are conditions, too.
+// lifecycleCondition has pointers for the fields in which 0 or false is a condition.
 type lifecycleCondition struct {
 	Age                     *int32   `json:"age,omitempty"`
 	CreatedBefore           string   `json:"createdBefore,omitempty"`

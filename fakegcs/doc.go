@@ -14,35 +14,35 @@
 //
 // # What it is strict about
 //
-//   - A resumable upload takes bytes only where the committed ones end. A gap is
-//     refused, an overlap is skipped without comparing, a request that isn't the
-//     last must have whole quanta of 256 KiB.
-//   - Of a request that was cut off it keeps the whole quanta; the client has to
-//     ask for the offset, which never decreases.
-//   - A status query never makes an object of half an upload.
-//   - Preconditions, X-Goog-Hash and declared checksums are held against the
-//     object when all bytes are there. If one fails, there is no object.
-//   - A session that is finished answers its object for ever, a cancelled one 499,
-//     a dead one 410 with the cause inside, one that is not finished in a week 404.
+//   - A resumable upload accepts bytes only where the committed bytes end. A gap
+//     is refused. An overlap is skipped without comparing it. A request that is
+//     not the last must have a multiple of 256 KiB.
+//   - Of a request that was cut off, the server keeps whole multiples of 256 KiB.
+//     The client must query the offset, which never decreases.
+//   - A status query never finalizes half an upload.
+//   - Preconditions, X-Goog-Hash and declared checksums are checked when all bytes
+//     are there. If one fails, there is no object.
+//   - A finished session always returns its object. A cancelled session returns
+//     499, a dead one 410 with the cause inside, and one that is not finished
+//     within a week 404.
 //
 // The facts are those of https://cloud.google.com/storage/docs/resumable-uploads
 // and https://cloud.google.com/storage/docs/performing-resumable-uploads; where
 // these are silent, what client libraries have recorded of the service. A chunk
-// that isn't the last and has at least one quantum, but not a whole number, is
-// cut down to whole quanta: reports of the service differ there.
+// of more than 256 KiB that is neither the last nor a multiple of 256 KiB is cut
+// down to one: reports of the service differ there.
 //
-// Requests on one session may come together, as they do when a client gives up
-// a connection and the server hasn't noticed yet. A query waits until the
-// server has taken in what a dead connection left behind, and then gives the
-// final offset; while a living request sends slowly, the query soon gives what
-// is committed so far. A data request takes a session over from one that has
-// fallen silent.
+// Requests on one session may overlap, for example if a client abandons a
+// connection and the server has not noticed yet. A query waits until the server
+// has read what a dead connection left behind, and then returns the final offset.
+// While another request sends slowly, the query soon returns the offset so far. A
+// data request adopts a session from a request that has fallen silent.
 //
 // # Faults
 //
-// A [Fault] says to which requests what is to happen, how often. Plans are
-// given in [Options.Faults], by [Server.AddFaults], as a JSON file
-// ([ParseFaults]), or over HTTP. [Server.FaultReport] tells what fired.
+// A [Fault] makes a chosen request fail in a chosen way. A plan of faults comes
+// from [Options.Faults], [Server.AddFaults], a JSON file ([ParseFaults]), or over
+// HTTP. [Server.FaultReport] returns what fired.
 //
 // # Control over HTTP
 //
@@ -61,44 +61,46 @@
 // # Storage and cost
 //
 // In memory, objects are kept as they came in, without a copy. With
-// [Options.Dir] bytes go to their file as they arrive and are never read again
-// before the object is; an upload needs less than a MiB of memory, whatever its
-// size. A composed object shares the bytes of its sources. The directory survives
-// the death of the server's process at any moment: finished objects and committed
-// bytes are there when a server is started on it again. It is not made for the
-// death of the machine, since nothing is fsynced.
+// [Options.Dir], bytes go to their file as they arrive. An upload of any size
+// needs less than 1 MiB of memory. A composed object shares the bytes of its
+// sources. The directory survives the death of the server's process at any
+// moment: the next server on it has the finished objects and the committed bytes.
+// It does not survive the death of the machine, since nothing is fsynced.
 //
-// MD5 costs more than all else together; [Options.NoMD5] leaves it out. What a
-// server process uses is measured by
+// MD5 costs more than everything else together; [Options.NoMD5] disables it. This
+// measures a server process:
 //
 //	go test -run '^$' -bench Server -benchtime 1x gcsup/fakegcs
 //
-// In discard mode that was 0.27 to 0.34 CPU seconds for each GiB and 32 MiB of
-// memory, whatever the object's size, and less than 100 MiB with 100 uploads of
-// 1 GiB at once. A directory adds what the file system costs.
+// In discard mode the result was 0.27 to 0.34 CPU seconds per GiB, and 32 MiB of
+// memory for an object of any size. 100 uploads of 1 GiB at once needed less than
+// 100 MiB. A directory adds the cost of the file system.
 //
 // # What it leaves out
 //
 // Access control lists and IAM, notifications, HMAC keys, signed URLs (a
 // signature is neither needed nor checked), listing by matchGlob and filter, and
-// gRPC. What the server doesn't implement it refuses with 400, and names it once
-// to Options.Logger. A field of a bucket or an object that it doesn't know is
-// refused as well.
+// gRPC. The server refuses what it does not implement with 400, and logs it once.
+// It also refuses unknown fields of a bucket or an object.
 //
 // Lifecycle rules, CORS, website, logging and rpo are checked and kept, but nothing
 // acts on them. Encryption keys are checked, but nothing is encrypted.
 //
 // A total in Content-Range that differs from that of an earlier request is refused
-// with 400. What the service does then is not documented, and nobody has recorded
-// it; Google's test bench compares a total only with X-Upload-Content-Length.
+// with 400. What the service does then is neither documented nor recorded;
+// Google's test bench compares a total only with X-Upload-Content-Length.
 //
-// It is known to differ in these: a new bucket has no soft delete, where the
-// service's have seven days of it; a hold that was released is left out of the
-// metadata instead of being false; a default event-based hold can't be declined by
-// an upload; a bucket may be in any location; the owner of a bucket whose requester
-// pays has to name a project, too; an update (PUT) leaves what it doesn't name; a
-// request that is repeated with its X-Goog-Gcs-Idempotency-Token acts again. What else it does is stated in
-// package fakegcstest, with sources.
+// Known differences from the service:
+//
+//   - A new bucket has no soft delete; the service's have seven days of it.
+//   - A hold that was released is missing in the metadata instead of false.
+//   - An upload cannot decline a default event-based hold.
+//   - A bucket may be in any location.
+//   - The owner of a bucket whose requester pays must name a project.
+//   - An update (PUT) keeps what it does not name.
+//   - A request that is repeated with its X-Goog-Gcs-Idempotency-Token acts again.
+//
+// Package fakegcstest states what else the server does, with sources.
 //
 // # Virtual time
 //

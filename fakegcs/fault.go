@@ -38,83 +38,83 @@ type Effect = faultplan.Effect
 // The effects. The names in brackets are the [Action] fields that each uses;
 // all others must be zero.
 const (
-	// Answer Status and do nothing else; the request's body is read and
-	// thrown away, unless Early is set. With Body, ContentType or Location the
-	// reply is that of a server in between, and has none of the service's marks.
+	// Reply with Status and do nothing else. The request's body is read and
+	// discarded, unless Early is set. With Body, ContentType or Location the
+	// reply is that of a server in between, without the service's headers.
 	// [Status Reason Message Body ContentType Location RetryAfter Early]
 	EffectStatus = faultplan.EffectStatus
-	// Answer Status after keeping the bytes of the request up to the offset
+	// Reply with Status after keeping the bytes of the request up to the offset
 	// Bytes in the object, exactly. [as EffectStatus, Bytes]
 	EffectStatusAfter = faultplan.EffectStatusAfter
-	// Answer 401 and accept the request's bearer token no more. With
+	// Reply 401 and refuse the request's bearer token from now on. With
 	// Options.RequireToken only a new token helps then.
 	EffectRevoke = faultplan.EffectRevoke
 
 	EffectReset = faultplan.EffectReset // Reset the connection (TCP RST; on HTTP/2 the stream); nothing is read.
-	// Read the request, throw it away, close the connection in order (FIN; on HTTP/2 as reset).
+	// Read the request, discard it, close the connection in order (FIN; on HTTP/2 as reset).
 	EffectClose = faultplan.EffectClose
 	// Take Bytes of the request's body, then reset the connection. Of the
 	// bytes the upload keeps whole quanta of 256 KiB. [Bytes]
 	EffectCutRequest = faultplan.EffectCutRequest
-	// As cut-request, but what was kept shows only For later: until then
-	// queries report the older offset. [Bytes For]
+	// As cut-request, but the bytes show only For later. Until then queries
+	// report the older offset. [Bytes For]
 	EffectLateCommit = faultplan.EffectLateCommit
-	// Do all as usual, send Bytes of the reply's body, then close. [Bytes]
+	// Process the request as usual, send Bytes of the reply's body, then close. [Bytes]
 	EffectCutReply = faultplan.EffectCutReply
-	// Do all as usual, send Bytes of the reply's body as if there were no more:
+	// Process the request as usual, send Bytes of the reply's body as if there were no more:
 	// JSON that ends in the middle. [Bytes]
 	EffectTruncateReply = faultplan.EffectTruncateReply
-	// Do all as usual, then reset the connection in place of a reply.
+	// Process the request as usual, then reset the connection in place of a reply.
 	EffectLoseReply = faultplan.EffectLoseReply
-	// Answer as usual and end the connection: HTTP/1.1 "Connection: close", HTTP/2 GOAWAY.
+	// Reply as usual and end the connection: HTTP/1.1 "Connection: close", HTTP/2 GOAWAY.
 	EffectGoAway = faultplan.EffectGoAway
-	// Answer as usual and close the connection For later, unannounced. A request
+	// Reply as usual and close the connection For later, unannounced. A request
 	// that the client sends on it in the meantime is not read. HTTP/2: as goaway. [For]
 	EffectCloseAfter = faultplan.EffectCloseAfter
 
-	// Read nothing and answer nothing for For, then go on as usual. Without
+	// Read nothing and reply nothing for For, then continue as usual. Without
 	// For: until the server is closed, or the client hangs up and the request
-	// has no body. (Who doesn't read a body can't see that the client has gone.)
-	// A stalled request never holds an upload session against another. [For]
+	// has no body. (A server that does not read a body cannot see that the client
+	// has gone.) A stalled request never blocks an upload session. [For]
 	EffectStall = faultplan.EffectStall
 	// Take Bytes of the request's body, then as stall. [Bytes For]
 	EffectStallBody = faultplan.EffectStallBody
-	// Do all as usual, then hold the reply back as stall does: all of it, or what
-	// comes after Bytes of its body. [Bytes For]
+	// Process the request as usual, then stall the reply: all of it, or what follows
+	// Bytes of its body. [Bytes For]
 	EffectStallReply = faultplan.EffectStallReply
 	// Wait before the last step: all bytes are there, the object isn't. [For]
 	EffectSlowFinalize = faultplan.EffectSlowFinalize
-	// Wait, then go on as usual. [For]
+	// Wait, then continue as usual. [For]
 	EffectDelay = faultplan.EffectDelay
 
-	// Keep Bytes fewer than the request carried, and say so in a clean 308.
+	// Keep Bytes fewer than the request carried, and report that in a clean 308.
 	// Of a body without Content-Length nothing is kept. [Bytes]
 	EffectShortCommit = faultplan.EffectShortCommit
 	// Leave the Range header out of a 308.
 	EffectNoRange = faultplan.EffectNoRange
 	// Keep all bytes but don't make the object yet: 308 with the whole range.
 	EffectNotFinal = faultplan.EffectNotFinal
-	// Lie about the offset: Range names Bytes more than there are (less when
+	// Report a wrong offset: Range has Bytes more than there are (fewer if
 	// negative), in this reply only. [Bytes]
 	EffectWrongRange = faultplan.EffectWrongRange
-	// Another client that has the session URI commits Bytes zeros of its own,
-	// before the request is looked at; never more than the upload's total. [Bytes]
+	// Another client that has the session URI commits Bytes zeros of its own
+	// before the request is processed, but never more than the upload's total. [Bytes]
 	EffectForeignWrite = faultplan.EffectForeignWrite
-	// The session loses the last Bytes that it held, before the request is
-	// looked at. Not in discard mode. [Bytes]
+	// The session loses its last Bytes before the request is processed. Not in
+	// discard mode. [Bytes]
 	EffectRewind = faultplan.EffectRewind
-	// Lie about checksums in this reply: crc32c, md5, the running hash.
+	// Report wrong checksums in this reply: crc32c, md5, the running hash.
 	EffectWrongHash = faultplan.EffectWrongHash
 	// Leave the size out of the object in this reply.
 	EffectOmitSize = faultplan.EffectOmitSize
 	// Change one bit of the byte at Bytes of the body as it comes in. [Bytes]
 	EffectCorrupt = faultplan.EffectCorrupt
-	// The session dies: this and all later requests on it answer 410, whose
-	// body tells the cause. [Status Reason Message: the cause; 503 backendError]
+	// The session dies: this and all later requests on it return 410, whose
+	// body has the cause. [Status Reason Message: the cause; 503 backendError]
 	EffectGone = faultplan.EffectGone
 	// The session is forgotten: 404.
 	EffectNotFound = faultplan.EffectNotFound
-	// The session was cancelled by someone: 499.
+	// The session was cancelled by another client: 499.
 	EffectCancelled = faultplan.EffectCancelled
 )
 

@@ -28,8 +28,8 @@ func statusReply(a *Action, asXML bool, now time.Time) *reply {
 	return r
 }
 
-// shown is o as the reply to q tells of it: with wrong checksums where a fault
-// wants that.
+// shown returns o for the reply to q: with wrong checksums if a fault asks for
+// them.
 func (q *request) shown(o *Object) *Object {
 	if !q.fault.object.wrongHash {
 		return o

@@ -112,8 +112,7 @@ func (s *Server) listUploads(q *request) (*reply, *apiError) {
 	return xmlReply(http.StatusOK, out), nil
 }
 
-// pageLimit is how many items a page may have: what the parameter says, at
-// most 1000.
+// pageLimit returns how many items a page may have: the parameter, at most 1000.
 func pageLimit(q *request, param string) (int, *apiError) {
 	v := q.query.Get(param)
 	if v == "" {

@@ -75,7 +75,7 @@ type Retention struct {
 	RetainUntilTime time.Time `json:"retainUntilTime,omitzero"`
 }
 
-// Encryption tells with which customer-supplied key an object is encrypted.
+// Encryption names the customer-supplied key of an object.
 // The key itself is never kept, and the bytes are stored as they are.
 type Encryption struct {
 	EncryptionAlgorithm string `json:"encryptionAlgorithm"`

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// checksums are what an uploader says the bytes must have.
+// checksums are those that an uploader declares.
 type checksums struct {
 	crc *CRC32C
 	md5 []byte
@@ -47,7 +47,7 @@ func (c *checksums) setMD5(value string) *apiError {
 	return nil
 }
 
-// check holds what was declared against what came.
+// check compares the declared checksums with those of o.
 func (c checksums) check(o *Object) *apiError {
 	if c.crc != nil && *c.crc != o.CRC32C {
 		return refuse(http.StatusBadRequest, "crcMismatch", `Provided CRC32C "%s" doesn't match calculated CRC32C "%s".`, *c.crc, o.CRC32C)

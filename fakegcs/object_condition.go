@@ -57,7 +57,7 @@ func parseConditions(query url.Values, header http.Header, prefix string) (condi
 	return c, nil
 }
 
-// check holds c against the live object, nil when there is none. A failed
+// check checks c against the live object, which is nil if there is none. A failed
 // match is 412 and a failed not-match is 304, for writes as for reads:
 // https://github.com/googleapis/storage-testbench/blob/main/testbench/common.py
 // does so, and https://github.com/kmoneil/zig-gcp/blob/main/docs/storage/buckets.md

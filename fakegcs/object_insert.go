@@ -72,8 +72,8 @@ func (s *Server) insertObject(q *request) (*Object, *apiError) {
 	return published, nil
 }
 
-// checkLater holds o against the checksums of a multipart upload that are not
-// in its metadata: of a part after the media, and of the header.
+// checkLater compares o with the checksums of a multipart upload that are not in
+// its metadata: of a part after the media, and of the header.
 func checkLater(q *request, parts *multipart.Reader, o *Object) *apiError {
 	var end, header checksums
 	if err := trailer(parts, &end); err != nil {

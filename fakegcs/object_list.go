@@ -63,7 +63,7 @@ func (q *request) listQuery() (listQuery, *apiError) {
 	return l, nil
 }
 
-// pageToken stands for the name after which a listing goes on.
+// pageToken stands for the name after which a listing continues.
 func pageToken(after string) string { return base64.URLEncoding.EncodeToString([]byte(after)) }
 
 // page is one page of a listing. next is where the following one continues;

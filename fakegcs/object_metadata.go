@@ -18,7 +18,7 @@ import (
 const metadataLimit = 1 << 20
 
 // newObject reads from the request that begins a resumable upload what the
-// object is to be.
+// object will be.
 func (s *Server) newObject(q *request) (*Object, checksums, *apiError) {
 	if q.xml {
 		return s.newXMLObject(q)
@@ -80,8 +80,8 @@ func (o *Object) setType(upload string) *apiError {
 	return nil
 }
 
-// address puts into o what the URL and headers say: where it goes, with which
-// key it is encrypted. Body and URL must agree.
+// address sets in o what the URL and the headers declare: its name and the key
+// that it is encrypted with. Body and URL must agree.
 func (s *Server) address(q *request, o *Object) *apiError {
 	name := q.object
 	if !q.xml {

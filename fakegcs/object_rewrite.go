@@ -111,7 +111,7 @@ func (s *Server) rewriteObject(q *request) (*Object, *apiError) {
 	return made, nil
 }
 
-// hasMetadata tells whether a rewrite's body names any field.
+// hasMetadata reports whether the body of a rewrite names any field.
 func hasMetadata(body []byte) bool {
 	var fields map[string]json.RawMessage
 	return json.Unmarshal(body, &fields) == nil && len(fields) > 0

@@ -28,16 +28,16 @@ func errInternal(err error) *apiError {
 
 // publish makes an object of the bytes in content: it becomes the live generation
 // of its name, all at once, if the preconditions hold. o has the metadata that
-// the uploader gave, with size and checksums. The object takes over the caller's
+// the uploader gave, with size and checksums. The object adopts the caller's
 // reference to content, except when publish fails.
 func (s *Server) publish(o *Object, content *blob.Blob, cond conditions) (*Object, *apiError) {
 	return s.publishUpload(o, content, cond, "", func(*Object) {})
 }
 
 // publishUpload is publish for the end of the session or multipart upload of
-// that id. Once the object's record is there it calls over, which says the same
-// in the record of the upload, while nobody can delete the object: a server that
-// is killed in between finds the one or the other.
+// that id. When the object's record is there it calls over, which finishes the
+// record of the upload. Until then no request can delete the object, so that a
+// server that is killed in between finds at least one of the two records.
 func (s *Server) publishUpload(o *Object, content *blob.Blob, cond conditions, upload string, over func(*Object)) (*Object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,7 +38,7 @@ const (
 	OpBucketDelete = faultplan.OpBucketDelete
 	OpBucketLayout = faultplan.OpBucketLayout
 
-	OpBatch = faultplan.OpBatch // several calls in one request; each counts by itself, too
+	OpBatch = faultplan.OpBatch // several calls in one request; each also counts by itself
 
 	OpControl = faultplan.OpControl // fakegcs's own paths; faults never apply
 	OpUnknown = faultplan.OpUnknown // anything else

@@ -21,7 +21,7 @@ type sent struct {
 
 // send writes the reply, or what the fault leaves of it. The request is read to
 // its end first: a client that is still writing when the connection closes may
-// lose the reply, and the emulator is to be predictable.
+// lose the reply, and the emulator must be predictable.
 func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connlimit.Conn, out *sent) {
 	f := &q.fault.reply
 	if rep == hangup {

@@ -8,7 +8,7 @@ import (
 	"gcsup/fakegcs/internal/faultplan"
 )
 
-// request is an HTTP request with what its URL and headers say it is.
+// request is an HTTP request with what its URL and headers ask for.
 type request struct {
 	*http.Request
 	op             Op
@@ -124,7 +124,7 @@ func byMethod(method string, ops map[string]Op) Op {
 	return OpUnknown
 }
 
-// parseUpload tells apart what goes to an /upload/ path.
+// parseUpload distinguishes the requests to an /upload/ path.
 func (q *request) parseUpload() {
 	if q.query.Has("upload_id") {
 		// Stripped of its uploadType a session URI is not one for POST.
@@ -145,7 +145,7 @@ func (q *request) parseUpload() {
 	}
 }
 
-// parseSession tells apart the requests on a session URI. PUT and POST mean
+// parseSession distinguishes the requests on a session URI. PUT and POST mean
 // the same.
 func (q *request) parseSession() {
 	q.upload = q.query.Get("upload_id")
@@ -213,7 +213,7 @@ func (q *request) parseXML(path string) {
 	}
 }
 
-// misdirected tells whether q is to insert an object, but its URL is not for
+// misdirected reports whether q would insert an object, but its URL is not for
 // that: it has no uploadType, or the path of metadata.
 func (q *request) misdirected() bool {
 	path := strings.TrimSuffix(q.URL.EscapedPath(), "/")
@@ -241,7 +241,7 @@ func (q *request) toUploadServer() bool {
 	return q.isSession() || q.op == OpStart || q.op == OpInsert || q.query.Has("upload_id")
 }
 
-// isSession tells whether the request goes to a session URI.
+// isSession reports whether the request goes to a session URI.
 func (q *request) isSession() bool {
 	switch q.op {
 	case OpPut, OpFinalize, OpQuery, OpCancel:
@@ -252,7 +252,7 @@ func (q *request) isSession() bool {
 
 // dataSpan is the object bytes [from, to) that the request carries, for faults
 // that wait for an offset. to is -1 when it is open; ok is false for requests
-// without object bytes. Of a multipart insert the metadata counts, too.
+// without object bytes. Of a multipart insert the metadata also counts.
 func (q *request) dataSpan() (from, to int64, ok bool) {
 	switch {
 	case q.op == OpInsert, q.op == OpPartsPut:

@@ -17,7 +17,7 @@ var (
 // the faults that act in the middle of a request, and can be interrupted.
 type body struct {
 	r    io.Reader
-	wait func(time.Duration, <-chan struct{}) bool // false: the wait was cut short; d == 0 is for ever
+	wait func(time.Duration, <-chan struct{}) bool // false: the wait was cut short; d == 0 is without end
 	pace func(n int)                               // the link model; nil is an unlimited link
 	step int                                       // with pace: the most to read at once
 
@@ -26,7 +26,7 @@ type body struct {
 
 	received atomic.Int64
 	activity atomic.Int64 // grows while something comes in
-	stalled  atomic.Bool  // waits because a fault says so
+	stalled  atomic.Bool  // waits because of a fault
 	once     sync.Once
 	stop     chan struct{}
 	expire   func() // makes what waits for the network return
@@ -86,7 +86,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// interrupt ends the request: the Read that is going on and all later ones, and
+// interrupt ends the request: the current Read and all later ones, and
 // the sending of the reply.
 func (b *body) interrupt() {
 	b.once.Do(func() {

@@ -22,7 +22,7 @@ func (q *request) nameUpload() {
 	if q.op == OpInsert {
 		first, err := multipart.NewReader(metadata, boundary).NextRawPart()
 		if err != nil {
-			return // the insert will say so
+			return // the insert will report it
 		}
 		metadata = first
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Request is what the server remembers of one HTTP request that is over.
+// Request is the record of one finished HTTP request.
 type Request struct {
 	Time         time.Time     `json:"time"` // when it came in
 	Elapsed      time.Duration `json:"elapsed_ns"`
@@ -68,8 +68,8 @@ func (s *Server) note(q *request, out *sent, start time.Time) {
 }
 
 // redact is the URL without what is a secret in it: that of a session, a token,
-// a signature. It takes the query as it is written: also of a parameter that
-// can't be parsed the value must not show.
+// a signature. It takes the query as it is written: the value must not
+// show even if the parameter cannot be parsed.
 func redact(u *url.URL) string {
 	if u.RawQuery == "" {
 		return u.RequestURI()

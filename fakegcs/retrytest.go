@@ -23,7 +23,7 @@ import (
 // its id in x-retry-test-id takes the next one of its method. The start, the
 // data requests and the queries of an upload are all storage.objects.insert.
 
-// retryTests are the tests that are going on.
+// retryTests are the current tests.
 type retryTests struct {
 	mu   sync.Mutex
 	list []*retryTest
@@ -121,7 +121,7 @@ func parseInstruction(text string) (instruction, error) {
 	case stallAfter.MatchString(text):
 		m := stallAfter.FindStringSubmatch(text)
 		in.at = number(m[2]) << 10
-		in.do = Action{Effect: EffectStallBody, For: max(1, time.Duration(number(m[1]))*time.Second)} // 0 is for ever
+		in.do = Action{Effect: EffectStallBody, For: max(1, time.Duration(number(m[1]))*time.Second)} // 0 is without end
 	default:
 		err = fmt.Errorf("there is no instruction %q", text)
 	}
@@ -166,7 +166,7 @@ func (t *retryTests) take(q *request, rep *reply) (*Action, *apiError) {
 	return &in.do, nil
 }
 
-// due tells whether q carries the object as far as the instruction wants.
+// due reports whether q carries the object as far as the instruction wants.
 func (in *instruction) due(q *request) bool {
 	switch in.do.Effect {
 	case EffectStatusAfter, EffectStallBody:
@@ -179,7 +179,7 @@ func (in *instruction) due(q *request) bool {
 	return true
 }
 
-// dueFor tells whether r, the answer to q, has as much as the instruction
+// dueFor reports whether r, the answer to q, has as much as the instruction
 // wants: a listing, an error or a 308 must not use up what is for an object.
 func (in *instruction) dueFor(q *request, r *reply) bool {
 	length := r.length

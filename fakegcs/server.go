@@ -22,33 +22,33 @@ const quantum = blob.Quantum
 
 // Options configures a [Server]. The zero value is a strict server in memory.
 type Options struct {
-	// Dir is the directory that keeps everything, created as needed. A server
-	// that is started on it again goes on where the last one was, also after
-	// that one was killed; the death of the machine is not provided for. Only
-	// one server may use a directory at a time. Empty means memory.
+	// Dir is the directory that keeps everything, created as needed. The next
+	// server on it continues where the last one ended, even if that was killed,
+	// but not after the death of the machine. Only one server may use a directory
+	// at a time. Empty means memory.
 	Dir string
-	// CreateBuckets makes a bucket come into being when it is first named.
+	// CreateBuckets creates a bucket when a request first names it.
 	CreateBuckets bool
 	// Discard throws object bytes away and keeps sizes and checksums, for
 	// benchmarks. Reads of object bytes are refused. Not together with Dir.
 	Discard bool
-	// NoMD5 leaves out MD5, which costs more than all else together: objects
+	// NoMD5 disables MD5, which costs more than everything else together. Objects
 	// have no md5Hash, incomplete uploads no X-Range-MD5, and an upload that
 	// declares an MD5 is refused.
 	NoMD5 bool
 	// RunningHash adds x-goog-running-hash, the CRC32C of what is committed,
-	// to the answers of incomplete uploads. The service sends it at times, but
+	// to the replies of incomplete uploads. The service sends it at times, but
 	// does not document it.
 	RunningHash bool
-	// Query308 answers status queries with a real 308 also where the request
+	// Query308 answers status queries with a real 308 even if the request
 	// has X-GUploader-No-308, as Google's storage-testbench does. The service
 	// answers 200 with an override header.
 	Query308 bool
-	// RequireToken answers 401 to requests without a bearer token that
-	// [Server.AllowToken] or POST /_fakegcs/token gave out. Session URIs need
+	// RequireToken returns 401 to requests without a bearer token from
+	// [Server.AllowToken] or POST /_fakegcs/token. Session URIs need
 	// none.
 	RequireToken bool
-	// Faults is the fault plan to begin with.
+	// Faults is the initial fault plan.
 	Faults []Fault
 	// Rate and TotalRate limit the bytes per second in each direction, of one
 	// connection and of all together. 0 is no limit.
@@ -62,11 +62,11 @@ type Options struct {
 	// KeepRequests is how many requests [Server.Requests] remembers. 0 means
 	// 10000, and -1 none.
 	KeepRequests int
-	// OnRequest, if set, is told of every request when it is over. It is
-	// called from many goroutines and must not block.
+	// OnRequest, if set, is called after every request, from many goroutines. It
+	// must not block.
 	OnRequest func(Request)
-	// Logger gets warnings: about the directory, and, once each, what clients ask
-	// for that the server doesn't implement. nil discards them.
+	// Logger receives warnings: about the directory, and, once each, about what
+	// the server does not implement. nil discards them.
 	Logger *slog.Logger
 }
 
@@ -100,8 +100,9 @@ type Server struct {
 	idle    sync.WaitGroup
 }
 
-// New makes a server. It fails when the options contradict each other or the
-// directory can't be used; the error wraps [ErrInUse] when another server has it.
+// New returns a server. It fails if the options contradict each other or the
+// directory cannot be used. If another server has it, the error wraps [ErrInUse].
+// A nil opts uses the defaults.
 func New(opts *Options) (*Server, error) {
 	s := &Server{buckets: map[string]*bucket{}, sessions: map[string]*session{}, uploads: map[string]*multipartUpload{}, running: map[*body]bool{}}
 	if opts != nil {
@@ -140,8 +141,8 @@ func New(opts *Options) (*Server, error) {
 	return s, nil
 }
 
-// Close ends stalled and running requests, waits for them, and lets go of the
-// directory. Later requests are answered 503.
+// Close ends stalled and running requests, waits for them, and releases the
+// directory. Later requests get 503.
 func (s *Server) Close() error {
 	s.runMu.Lock()
 	again := s.closed
@@ -182,13 +183,13 @@ func (s *Server) AddFaults(faults ...Fault) error {
 	return nil
 }
 
-// ClearFaults takes all faults away.
+// ClearFaults removes all faults.
 func (s *Server) ClearFaults() { s.plan.Clear() }
 
-// FaultReport tells what became of each fault of the plan, in its order.
+// FaultReport returns each fault of the plan with its counts, in their order.
 func (s *Server) FaultReport() []FaultCount { return s.plan.Report() }
 
-// Object is the metadata of the live generation of an object.
+// Object returns the metadata of the live generation of an object.
 func (s *Server) Object(bucket, name string) (Object, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +204,7 @@ func (s *Server) Object(bucket, name string) (Object, bool) {
 	return *v.clone(), true
 }
 
-// OpenObject reads the bytes of the live generation of an object, also while
+// OpenObject reads the bytes of the live generation of an object, even while
 // it is being replaced or deleted. The caller closes the reader.
 func (s *Server) OpenObject(bucket, name string) (io.ReadCloser, error) {
 	v, refused := s.find(bucket, name, 0)
@@ -218,7 +219,7 @@ func (s *Server) OpenObject(bucket, name string) (io.ReadCloser, error) {
 	return &released{r, v.blob}, nil
 }
 
-// ReadObject is the bytes of the live generation of an object.
+// ReadObject returns the bytes of the live generation of an object.
 func (s *Server) ReadObject(bucket, name string) ([]byte, error) {
 	r, err := s.OpenObject(bucket, name)
 	if err != nil {
@@ -249,7 +250,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q.in.pace = func(n int) { conn.In(s.ctx, n) }
 	}
 	sent := &sent{}
-	defer func() { // also when the reply is a panic that ends the connection
+	defer func() { // even if the reply is a panic that ends the connection
 		s.note(q, sent, start)
 	}()
 	rep := s.answer(q)
@@ -290,10 +291,10 @@ func (s *Server) newBody(w http.ResponseWriter, r *http.Request) *body {
 	return b
 }
 
-// wait waits for d, or for ever when d is 0. It reports false when the client
-// has gone, the server is closed, or stop is closed first. The context of a
-// request is of use only when its body was read: before that net/http does
-// not watch the connection.
+// wait waits for d, or without end if d is 0. It returns false if the client has
+// gone, the server is closed, or stop is closed first. The context of a request
+// is useful only after its body was read: before that, net/http does not watch
+// the connection.
 func (s *Server) wait(q *request, d time.Duration, stop <-chan struct{}) bool {
 	var after <-chan time.Time
 	if d > 0 {
@@ -314,8 +315,7 @@ func (s *Server) wait(q *request, d time.Duration, stop <-chan struct{}) bool {
 // hangup is the reply of a fault that sends none.
 var hangup = &reply{}
 
-// answer does what q asks for, with what the fault plan and retry tests want
-// done to it.
+// answer processes q, with the faults of the plan and of retry tests.
 func (s *Server) answer(q *request) *reply {
 	r := s.respond(q)
 	if q.op == OpControl || r == hangup {

@@ -30,7 +30,7 @@ const (
 type sessionRecord struct {
 	ID      string     `json:"id"` // the upload_id
 	XML     bool       `json:"xml,omitempty"`
-	Meta    Object     `json:"meta"` // what the object is to be
+	Meta    Object     `json:"meta"` // what the object will be
 	Cond    conditions `json:"conditions"`
 	CRC32C  *CRC32C    `json:"wantCrc32c,omitempty"` // declared at the start
 	MD5     []byte     `json:"wantMd5,omitempty"`
@@ -56,14 +56,13 @@ type sessionRecord struct {
 // one request at a time is the session's writer; it commits quantum after
 // quantum, and each commit first looks whether it still is the writer.
 //
-// Two things follow for a client that lost its connection. A query waits until
-// the writer has taken in all that the dead connection still held: it knows
-// that when the writer ends, or when nothing came in for [silence]. And a new
-// data request takes the session over from a writer that has fallen silent,
-// whose bytes count no more from then on; so a stalled request can't hold a
-// session. While a writer is alive and busy, a query waits at most [patience]
-// and then answers what is committed so far, and a data request waits for its
-// turn.
+// This has two consequences for a client that lost its connection. A query waits
+// until the writer has read all that the dead connection still held: until the
+// writer ends, or nothing came in for [silence]. A new data request adopts the
+// session from a writer that has fallen silent. The bytes of that writer do not
+// count from then on, so that a stalled request cannot block a session. While a
+// writer is busy, a query waits at most [patience] and then returns the offset so
+// far, and a data request waits for its turn.
 type session struct {
 	mu sync.Mutex
 	sessionRecord
@@ -76,8 +75,9 @@ type session struct {
 	hiddenUntil time.Time
 }
 
-// expired tells whether the session is forgotten. One that made its object
-// answers it for ever: a client that lost the reply must not take it for lost.
+// expired reports whether the session is forgotten. A session that made its
+// object always returns it: a client that lost the reply must not take the object
+// for lost.
 func (r *sessionRecord) expired(now time.Time) bool {
 	return r.State != final && now.Sub(r.Created) > sessionLifetime
 }
@@ -154,7 +154,7 @@ func (s *Server) claim(q *request, u *session) (*writer, *apiError) {
 	}
 }
 
-// resignLocked ends w's turn. Someone may have taken it already.
+// resignLocked ends w's turn. Another request may have taken it already.
 func (u *session) resignLocked(w *writer) {
 	if u.writer == w {
 		u.writer = nil
@@ -174,8 +174,8 @@ func (u *session) committedLocked(now time.Time) int64 {
 	return u.blob.Size()
 }
 
-// takeLocked commits p, which nobody changes any more. It goes back to the pool
-// when it is from there and not needed any longer.
+// takeLocked commits p, which the caller must not change any more. If p is from
+// the pool and no longer needed, it goes back.
 func (s *Server) takeLocked(u *session, p []byte, pooled bool) error {
 	kept, err := u.blob.Append(p, true)
 	if err != nil {
@@ -263,7 +263,7 @@ func (s *Server) finishedReply(q *request, u *session) *reply {
 	return u.mark(jsonReply(http.StatusOK, q.resource(u.Object)))
 }
 
-// incompleteLocked is the 308: so many bytes are committed, go on from there.
+// incompleteLocked returns the 308 with the committed offset.
 // With X-GUploader-No-308 it comes as 200 with an override header.
 func (s *Server) incompleteLocked(q *request, u *session) *reply {
 	now := s.now()

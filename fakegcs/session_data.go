@@ -18,7 +18,7 @@ type admission struct {
 	final bool  // it may complete the upload
 }
 
-// admitLocked holds a data request against the rules of offsets and sizes. The
+// admitLocked checks a data request against the rules of offsets and sizes. The
 // texts are the service's own where it is known to have one.
 func (s *Server) admitLocked(q *request, u *session) (admission, *apiError) {
 	a := admission{keep: math.MaxInt64}
@@ -54,7 +54,7 @@ func (s *Server) admitLocked(q *request, u *session) (admission, *apiError) {
 		return bad("Invalid request.  The chunk ends after the total size of %d bytes.", total)
 	}
 	if total >= 0 {
-		// A body whose end nobody announced may have more than there is room for.
+		// A body of unknown length may have more than there is room for.
 		a.keep = total
 		if c.last < 0 && q.ContentLength > total-c.first {
 			return bad("Invalid request.  The body ends after the total size of %d bytes.", total)

@@ -76,7 +76,7 @@ func (s *Server) cancelSession(q *request, u *session) *reply {
 // querySession answers how much is committed. "bytes */T" makes the object
 // when T bytes are there; "bytes */*" never does.
 func (s *Server) querySession(q *request, u *session) *reply {
-	// Without a Content-Length, as HTTP/2 allows, only reading tells.
+	// Without a Content-Length, as HTTP/2 allows, only a read shows whether there is a body.
 	if n, _ := io.CopyN(io.Discard, q.in, 1); n > 0 {
 		return textReply(http.StatusBadRequest, "Invalid request.  A request with an unsatisfied Content-Range must not have a body.")
 	}

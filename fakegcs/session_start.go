@@ -57,7 +57,7 @@ func (s *Server) newSession(q *request) (*session, *apiError) {
 	}
 	u.blob = s.newBlob()
 	u.BlobID = u.blob.ID()
-	if err := s.saveLocked(u); err != nil { // nobody else knows u yet
+	if err := s.saveLocked(u); err != nil { // u is not shared yet
 		u.blob.Release()
 		return nil, errInternal(err)
 	}

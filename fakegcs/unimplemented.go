@@ -80,7 +80,7 @@ func (q *request) kind() string {
 	return q.Method + " /" + strings.Join(segs, "/")
 }
 
-// unknown refuses what is no operation of this server, in a way that tells
+// unknown refuses what is no operation of this server, in a way that shows
 // whether the URL or the method is wrong, or the server lacks something.
 func (s *Server) unknown(q *request) *reply {
 	switch {
