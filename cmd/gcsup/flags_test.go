@@ -56,7 +56,7 @@ func TestSendOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := upload.New(nil, &got); err != nil {
-		t.Errorf("the defaults are refused: %v", err)
+		t.Errorf("defaults: %v", err)
 	}
 	f, _ = parsed(t, "--stall-timeout=0", "--retry-for=1h", "--chunk-size=8MiB", "--max-wait=59s", "--if-source-changed=restart", "--stall-rate=1KiB", "--no-gate")
 	got, err = f.send.options()
@@ -69,7 +69,7 @@ func TestSendOptions(t *testing.T) {
 	} {
 		f, _ := parsed(t, arg)
 		if _, err := f.send.options(); err == nil || classify(err).code != exitUsage {
-			t.Errorf("%s: error %v, want one of usage", arg, err)
+			t.Errorf("%s: error %v, want a usage error", arg, err)
 		}
 	}
 }

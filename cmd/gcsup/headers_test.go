@@ -37,11 +37,11 @@ func TestRefusedHeadersAreNotEchoed(t *testing.T) {
 	} {
 		_, err := headerFlag{given}.header()
 		if !errors.Is(err, errUsage) {
-			t.Errorf("%q: error %v, want one of usage", given, err)
+			t.Errorf("%q: error %v, want a usage error", given, err)
 			continue
 		}
 		if strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%q is echoed: %v", given, err)
+			t.Errorf("error for %q contains it: %v", given, err)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func line(t *testing.T, v any) (text string, fields map[string]any) {
 		t.Fatal(err)
 	}
 	if strings.Count(b.String(), "\n") != 1 || !strings.HasSuffix(b.String(), "\n") {
-		t.Errorf("not one line: %q", b.String())
+		t.Errorf("got %q, want one line", b.String())
 	}
 	return b.String(), fields
 }
@@ -78,7 +78,7 @@ func TestResultLineOfFailure(t *testing.T) {
 			t.Errorf("%v: error %v, want %v", c.err, fields["error"], wantError)
 		}
 		if fields["generation"] != nil || fields["crc32c"] != nil {
-			t.Errorf("%v: an object that is not there: %v", c.err, fields)
+			t.Errorf("%v: result has fields of an object: %v", c.err, fields)
 		}
 		if c.res == nil || c.res.Size < 0 {
 			if fields["size"] != nil {

@@ -475,7 +475,7 @@ func TestCancelWhileTokenIsFetched(t *testing.T) {
 	asked.Add(1)
 	service := &tokens{srv: srv, fail: func(n int) (int, string) {
 		if n > 1 {
-			t.Errorf("token request %d", n)
+			t.Errorf("token request %d, want one", n)
 			return 500, ""
 		}
 		asked.Done()
@@ -539,7 +539,7 @@ func TestConfiguration(t *testing.T) {
 	} {
 		_, err := gcs.New(t.Context(), &opts)
 		if err == nil || strings.Contains(err.Error(), "SECRET") || errors.Is(err, session.ErrCredentials) {
-			t.Errorf("%+v: error = %v", opts, err)
+			t.Errorf("%+v: error = %v, want one without the secret", opts, err)
 		}
 	}
 }

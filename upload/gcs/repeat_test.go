@@ -36,6 +36,6 @@ func TestServerRepeatsTheToken(t *testing.T) {
 	path, _ := source(t, 100)
 	_, err = up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
 	if err == nil || !strings.Contains(err.Error(), "refused: Bearer [token] [header]") {
-		t.Errorf("error = %v", err)
+		t.Errorf("error = %v, want the message without the secrets", err)
 	}
 }
