@@ -305,8 +305,8 @@ func TestNetworkTroubleAfterARestart(t *testing.T) {
 // would start over.
 func TestNetworkTroubleDoesNotHideTheObject(t *testing.T) {
 	for _, r := range []session.Reply{broken(errTrust), broken(errProxy407), status(302), status(204), status(407)} {
-		s, a := session.Decide(session.State{Size: q, Committed: q, Sent: q, Replayable: true, MayExist: true}, query(status(404)))
-		s, a = session.Decide(s, query(status(404)))
+		s, _ := session.Decide(session.State{Size: q, Committed: q, Sent: q, Replayable: true, MayExist: true}, query(status(404)))
+		s, a := session.Decide(s, query(status(404)))
 		if describe(a) != "check" {
 			t.Fatalf("404: %s, want check", describe(a))
 		}

@@ -49,7 +49,8 @@ var (
 	errTimeout = os.ErrDeadlineExceeded
 
 	errProxy407 = &backoff.ProxyError{Proxy: "http://proxy", Code: 407, Status: "407 Who are you?"}
-	errProxy503 = errors.New("Service Unavailable") // as net/http has it without CheckProxy
+	//lint:ignore ST1005 net/http has it so, without CheckProxy.
+	errProxy503 = errors.New("Service Unavailable")
 )
 
 // sentinels are what callers branch on.

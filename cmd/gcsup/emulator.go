@@ -192,7 +192,7 @@ func requestJSON(r fakegcs.Request) string {
 func readFaults(path string) ([]fakegcs.Fault, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, kinded{err, errSource}
+		return nil, kindError{err, errSource}
 	}
 	defer f.Close()
 	plan, err := fakegcs.ParseFaults(f)
@@ -288,7 +288,7 @@ func newEmulated(opts fakegcs.Options) (*emulated, error) {
 	server, err := fakegcs.New(&opts)
 	if err != nil {
 		if errors.Is(err, fakegcs.ErrInUse) {
-			return nil, kinded{fmt.Errorf("emulator: another process uses %s; wait for it, or give another directory", opts.Dir), session.ErrInUse}
+			return nil, kindError{fmt.Errorf("emulator: another process uses %s; wait for it, or give another directory", opts.Dir), session.ErrInUse}
 		}
 		return nil, fmt.Errorf("emulator: %w", err)
 	}

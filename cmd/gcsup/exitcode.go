@@ -107,6 +107,3 @@ func sourceError(err error, path string) error {
 	}
 	return kindError{fmt.Errorf("%s: %w", path, pe.Err), errSource}
 }
-
-// kinded is the name of kindError in emulator.go.
-type kinded = kindError
