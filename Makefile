@@ -6,7 +6,7 @@ all:
 	go build -o bin/gcsup ./cmd/gcsup
 
 test:
-	go test -race ./...
+	go test ./...
 
 # check is what CI runs.
 check:
@@ -24,16 +24,15 @@ bench:
 compat:
 	sh internal/compat/compat.sh $(CLIENT)
 
-# live holds what we assume against the real service, with your credentials, and
-# prints each fact in which it differs: make live BUCKET=gs://BUCKET. Flags of
+# live checks what we assume on the real service, with your credentials, and prints
+# each fact in which it differs: make live BUCKET=gs://BUCKET. Flags of
 # internal/compat/live go into LIVE: make live BUCKET=... LIVE='-project P -json'.
 # It is never part of CI; make compat CLIENT=live runs it on the emulator.
 live:
 	go run ./internal/compat/live $(LIVE) $(BUCKET)
 
-# What follows tries to break the program; docs/reliability.md says what came of
-# it. reliability runs all of it in short, and each of the others one thing at
-# length.
+# The next targets try to break the program; docs/reliability.md has the results.
+# reliability runs all of it in short, and each of the others one thing at length.
 FIRE = go test -count=1 -v -timeout 2h
 SEED = 1
 
