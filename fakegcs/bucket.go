@@ -83,7 +83,7 @@ type version struct {
 	retained time.Time // when its retention period begins, if the bucket has one
 }
 
-// with is v with other metadata.
+// with returns v with other metadata.
 func (v *version) with(o *Object) *version {
 	c := *v
 	c.Object = o
@@ -236,7 +236,7 @@ func locationType(location string) string {
 	return "region"
 }
 
-// merge is the patch of a string map: a null takes the key away. The result is
+// merge returns the patch of a string map: a null takes the key away. The result is
 // a new map.
 func merge(old map[string]string, patch map[string]*string) map[string]string {
 	merged := make(map[string]string, len(old)+len(patch))
@@ -258,7 +258,7 @@ func merge(old map[string]string, patch map[string]*string) map[string]string {
 
 func (b *bucket) versioned() bool { return b.Versioning != nil && b.Versioning.Enabled }
 
-// softDeleteFor is how long a deleted object can be restored; 0 is never.
+// softDeleteFor returns how long a deleted object can be restored; 0 is never.
 func (b *bucket) softDeleteFor() time.Duration {
 	if b.SoftDeletePolicy == nil {
 		return 0
@@ -266,7 +266,7 @@ func (b *bucket) softDeleteFor() time.Duration {
 	return time.Duration(b.SoftDeletePolicy.RetentionDurationSeconds) * time.Second
 }
 
-// live is the current generation of an object, or nil.
+// live returns the current generation of an object, or nil.
 func (b *bucket) live(name string) *version {
 	if g := b.objects[name]; g != nil {
 		return g.live

@@ -23,7 +23,7 @@ func (s *Server) CreateBucket(name string) error {
 	return nil
 }
 
-// defaultClass is the storage class that objects of a bucket get.
+// defaultClass returns the storage class that objects of a bucket get.
 func (s *Server) defaultClass(name string) (string, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -108,7 +108,7 @@ func empty(raw json.RawMessage) bool {
 	return false
 }
 
-// merged is was with a patch: what the patch doesn't name stays, and a null takes
+// merged returns was with a patch: what the patch doesn't name stays, and a null takes
 // it away. The result is a new value, or nil if nothing is left. Fields that T
 // doesn't have are refused.
 func merged[T any](was *T, patch json.RawMessage, name string) (*T, error) {

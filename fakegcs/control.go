@@ -16,7 +16,7 @@ const controlPrefix = "/_fakegcs/"
 // planLimit bounds the JSON of a fault plan: more than 100,000 faults.
 const planLimit = 64 << 20
 
-// newFaults are the faults to add: a random plan, or those in the body.
+// newFaults returns the faults to add: a random plan, or those in the body.
 func newFaults(q *request) ([]Fault, error) {
 	if !q.query.Has("random") {
 		return ParseFaults(http.MaxBytesReader(nil, q.Body, planLimit))

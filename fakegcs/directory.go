@@ -158,7 +158,7 @@ func (l *loader) objects(b *bucket) error {
 	return nil
 }
 
-// blobOf is the bytes of an object, with a reference.
+// blobOf returns the bytes of an object, with a reference.
 func (l *loader) blobOf(r objectRecord) *blob.Blob {
 	one := func(id string, size int64) *blob.Blob {
 		if l.blobs[id] == nil {

@@ -42,7 +42,7 @@ func (q *request) shown(o *Object) *Object {
 	return o
 }
 
-// resource is o as the reply to q describes it.
+// resource returns o as the reply to q describes it.
 func (q *request) resource(o *Object) objectResource {
 	r := q.shown(o).resource(q.base())
 	if q.fault.object.omitSize {
@@ -69,7 +69,7 @@ func faultCause(a *Action) *apiError {
 	return e
 }
 
-// usualReason is the reason that
+// usualReason returns the reason that
 // https://cloud.google.com/storage/docs/json_api/v1/status-codes lists first
 // for a status.
 func usualReason(status int) string {

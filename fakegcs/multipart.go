@@ -36,7 +36,7 @@ type multipartRecord struct {
 	Initiated time.Time `json:"initiated"`
 }
 
-// partTag is the entity tag of a part: of its MD5, or else of its crc32c.
+// partTag returns the entity tag of a part: of its MD5, or else of its crc32c.
 func partTag(o *Object) string {
 	if o.MD5 != nil {
 		return `"` + hex.EncodeToString(o.MD5) + `"`
@@ -93,10 +93,11 @@ func (s *Server) startMultipart(q *request) (*reply, *apiError) {
 	s.uploads[p.ID] = p
 	s.mu.Unlock()
 	return xmlReply(http.StatusOK, struct {
-		XMLName               xml.Name `xml:"InitiateMultipartUploadResult"`
-		Namespace             string   `xml:"xmlns,attr"`
-		Bucket, Key, UploadId string
-	}{Namespace: xmlNamespace, Bucket: o.Bucket, Key: o.Name, UploadId: p.ID}), nil
+		XMLName     xml.Name `xml:"InitiateMultipartUploadResult"`
+		Namespace   string   `xml:"xmlns,attr"`
+		Bucket, Key string
+		UploadID    string `xml:"UploadId"`
+	}{Namespace: xmlNamespace, Bucket: o.Bucket, Key: o.Name, UploadID: p.ID}), nil
 }
 
 func errNoUpload() *apiError {

@@ -32,16 +32,17 @@ func (p *multipartUpload) list(q *request) (*reply, *apiError) {
 		after = n
 	}
 	out := struct {
-		XMLName               xml.Name `xml:"ListPartsResult"`
-		Namespace             string   `xml:"xmlns,attr"`
-		Bucket, Key, UploadId string
-		StorageClass          string
-		PartNumberMarker      int
-		NextPartNumberMarker  int
-		MaxParts              int
-		IsTruncated           bool
-		Part                  []xmlPart
-	}{Namespace: xmlNamespace, Bucket: q.bucket, Key: q.object, UploadId: p.ID, StorageClass: p.Meta.StorageClass, PartNumberMarker: after, MaxParts: limit}
+		XMLName              xml.Name `xml:"ListPartsResult"`
+		Namespace            string   `xml:"xmlns,attr"`
+		Bucket, Key          string
+		UploadID             string `xml:"UploadId"`
+		StorageClass         string
+		PartNumberMarker     int
+		NextPartNumberMarker int
+		MaxParts             int
+		IsTruncated          bool
+		Part                 []xmlPart
+	}{Namespace: xmlNamespace, Bucket: q.bucket, Key: q.object, UploadID: p.ID, StorageClass: p.Meta.StorageClass, PartNumberMarker: after, MaxParts: limit}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, n := range slices.Sorted(maps.Keys(p.parts)) {
@@ -60,7 +61,9 @@ func (p *multipartUpload) list(q *request) (*reply, *apiError) {
 }
 
 type xmlUpload struct {
-	Key, UploadId, StorageClass, Initiated string
+	Key                     string
+	UploadID                string `xml:"UploadId"`
+	StorageClass, Initiated string
 }
 
 // listUploads lists the multipart uploads of a bucket, sorted by key and
@@ -79,19 +82,19 @@ func (s *Server) listUploads(q *request) (*reply, *apiError) {
 		Bucket             string
 		Prefix             string `xml:",omitempty"`
 		KeyMarker          string
-		UploadIdMarker     string
+		UploadIDMarker     string `xml:"UploadIdMarker"`
 		NextKeyMarker      string `xml:",omitempty"`
-		NextUploadIdMarker string `xml:",omitempty"`
+		NextUploadIDMarker string `xml:"NextUploadIdMarker,omitempty"`
 		MaxUploads         int
 		IsTruncated        bool
 		Upload             []xmlUpload
 	}{
 		Namespace: xmlNamespace, Bucket: q.bucket, Prefix: q.query.Get("prefix"), MaxUploads: limit,
-		KeyMarker: q.query.Get("key-marker"), UploadIdMarker: q.query.Get("upload-id-marker"),
+		KeyMarker: q.query.Get("key-marker"), UploadIDMarker: q.query.Get("upload-id-marker"),
 	}
 	after := func(u xmlUpload) bool {
 		// Without an id the marker is the whole key.
-		return u.Key > out.KeyMarker || u.Key == out.KeyMarker && out.UploadIdMarker != "" && u.UploadId > out.UploadIdMarker
+		return u.Key > out.KeyMarker || u.Key == out.KeyMarker && out.UploadIDMarker != "" && u.UploadID > out.UploadIDMarker
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,12 +105,12 @@ func (s *Server) listUploads(q *request) (*reply, *apiError) {
 		}
 	}
 	slices.SortFunc(out.Upload, func(a, b xmlUpload) int {
-		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.UploadId, b.UploadId))
+		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.UploadID, b.UploadID))
 	})
 	if len(out.Upload) > limit {
 		out.Upload, out.IsTruncated = out.Upload[:limit], true
 		last := out.Upload[limit-1]
-		out.NextKeyMarker, out.NextUploadIdMarker = last.Key, last.UploadId
+		out.NextKeyMarker, out.NextUploadIDMarker = last.Key, last.UploadID
 	}
 	return xmlReply(http.StatusOK, out), nil
 }

@@ -21,11 +21,13 @@ func TestMultipartUpload(t *testing.T) {
 			w := newWorld(t, opts)
 			initiate := func(name string) string {
 				a := w.do("POST", "/bkt/"+name+"?uploads", nil, "Content-Type: text/x", "x-goog-meta-k: v")
-				var out struct{ UploadId string }
-				if err := xml.Unmarshal([]byte(a.body), &out); err != nil || a.StatusCode != 200 || out.UploadId == "" {
+				var out struct {
+					UploadID string `xml:"UploadId"`
+				}
+				if err := xml.Unmarshal([]byte(a.body), &out); err != nil || a.StatusCode != 200 || out.UploadID == "" {
 					t.Fatalf("initiate: %d %s", a.StatusCode, a.body)
 				}
-				return "/bkt/" + name + "?uploadId=" + out.UploadId
+				return "/bkt/" + name + "?uploadId=" + out.UploadID
 			}
 			put := func(uri string, n int, p []byte) string {
 				a := w.do("PUT", fmt.Sprint(uri, "&partNumber=", n), p, "x-goog-hash: crc32c="+crc(p))

@@ -98,7 +98,7 @@ func (o *Object) sign() {
 	o.Etag = base64.StdEncoding.EncodeToString(b[:])
 }
 
-// hashes is the value of the x-goog-hash header of o's bytes.
+// hashes returns the value of the x-goog-hash header of o's bytes.
 func (o *Object) hashes() []string {
 	h := []string{"crc32c=" + o.CRC32C.String()}
 	if o.MD5 != nil {
@@ -120,7 +120,7 @@ type objectResource struct {
 	MD5    []byte  `json:"md5Hash,omitempty"`
 }
 
-// withheld is r without checksums if the object has a customer-supplied key
+// withheld returns r without checksums if the object has a customer-supplied key
 // that the request doesn't give,
 // https://cloud.google.com/storage/docs/encryption/customer-supplied-keys.
 func (r objectResource) withheld(key *Encryption) objectResource {

@@ -119,7 +119,7 @@ func (b *bucket) list(l listQuery) page {
 	return p
 }
 
-// visible are the generations of one name that a listing shows.
+// visible returns the generations of one name that a listing shows.
 func (g *generations) visible(l listQuery) []*Object {
 	var out []*Object
 	add := func(vs []*version) {

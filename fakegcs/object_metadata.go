@@ -222,7 +222,7 @@ func checkName(name string) *apiError {
 	return nil
 }
 
-// storageClass is the class of that name, https://cloud.google.com/storage/docs/storage-classes,
+// storageClass returns the class of that name, https://cloud.google.com/storage/docs/storage-classes,
 // with the legacy ones. The text is the service's,
 // https://github.com/googleapis/python-storage/issues/879.
 func storageClass(name string) (string, *apiError) {

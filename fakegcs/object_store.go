@@ -13,7 +13,7 @@ import (
 // to the directory first and into memory afterwards, so that a failed write
 // changes nothing.
 
-// errNoBucket is the service's answer for a bucket that isn't there.
+// errNoBucket returns the service's answer for a bucket that isn't there.
 func errNoBucket() *apiError {
 	return refuse(http.StatusNotFound, "noBucket", "The specified bucket does not exist.")
 }
@@ -209,7 +209,7 @@ func (s *Server) dropLocked(b *bucket, v *version, now time.Time, keep time.Dura
 	return nil
 }
 
-// find is the generation of an object that a request may see, with a reference
+// find returns the generation of an object that a request may see, with a reference
 // to its bytes that the caller releases.
 func (s *Server) find(bucketName, name string, generation int64) (*version, *apiError) {
 	s.mu.Lock()

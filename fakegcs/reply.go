@@ -136,7 +136,7 @@ type xmlError struct {
 	Details string `xml:",omitempty"`
 }
 
-// reply is the error in the form of the API it was asked through.
+// reply returns the error in the form of the API it was asked through.
 func (e *apiError) reply(asXML bool) *reply {
 	var r *reply
 	switch {
@@ -166,7 +166,7 @@ func (e *apiError) reply(asXML bool) *reply {
 	return r
 }
 
-// mediaReply is the error of a request for an object's bytes: the JSON API
+// mediaReply returns the error of a request for an object's bytes: the JSON API
 // answers it with the bare message there,
 // https://github.com/googleapis/java-storage/issues/49.
 func (e *apiError) mediaReply(asXML bool) *reply {
@@ -191,7 +191,7 @@ func domain(reason string) string {
 	}
 }
 
-// jsonReason is reason as the JSON API has it, which is less precise than the
+// jsonReason returns reason as the JSON API has it, which is less precise than the
 // codes of the XML API.
 func jsonReason(reason string) string {
 	switch reason {
@@ -212,7 +212,7 @@ func jsonReason(reason string) string {
 	return reason
 }
 
-// xmlCode is the error code of the XML API,
+// xmlCode returns the error code of the XML API,
 // https://cloud.google.com/storage/docs/xml-api/reference-status.
 func xmlCode(reason string) string {
 	switch reason {

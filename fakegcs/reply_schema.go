@@ -20,7 +20,7 @@ func names(list string, inner map[string]schema) schema {
 	return s
 }
 
-// schemaOf is what the reply to an operation has.
+// schemaOf returns what the reply to an operation has.
 func schemaOf(q *request) schema {
 	const (
 		object = "acl bucket cacheControl componentCount contentDisposition contentEncoding contentLanguage contentType contexts crc32c customTime " +
@@ -50,7 +50,7 @@ func schemaOf(q *request) schema {
 	return nil
 }
 
-// unknown is a name in m that s doesn't have, or "".
+// unknown returns a name in m that s doesn't have, or "".
 func (m fieldMask) unknown(s schema) string {
 	if s == nil {
 		return ""

@@ -223,7 +223,7 @@ func (q *request) misdirected() bool {
 	return q.query.Get("uploadType") == "" || strings.HasPrefix(path, "/storage/") || strings.HasPrefix(path, "/b/")
 }
 
-// base is the server's own URL as the client sees it, for the links in
+// base returns the server's own URL as the client sees it, for the links in
 // replies: a session URI must lead back the way the request came.
 func (q *request) base() string {
 	scheme := "http"
@@ -250,7 +250,7 @@ func (q *request) isSession() bool {
 	return false
 }
 
-// dataSpan is the object bytes [from, to) that the request carries, for faults
+// dataSpan returns the object bytes [from, to) that the request carries, for faults
 // that wait for an offset. to is -1 when it is open; ok is false for requests
 // without object bytes. Of a multipart insert the metadata also counts.
 func (q *request) dataSpan() (from, to int64, ok bool) {

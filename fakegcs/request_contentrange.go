@@ -66,7 +66,7 @@ func parseOffset(s string) (int64, bool) {
 	return int64(n), err == nil && n < math.MaxInt64
 }
 
-// length is the number of bytes in the body, or -1.
+// length returns the number of bytes in the body, or -1.
 func (c contentRange) length() int64 {
 	if c.query {
 		return 0

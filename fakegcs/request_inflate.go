@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// inflated is r with a body that isn't compressed. A request of the JSON API
+// inflated returns r with a body that isn't compressed. A request of the JSON API
 // may have Content-Encoding: gzip for the way only, as those of gcloud storage cp
 // --gzip-in-flight have: the lengths and offsets that it speaks of, and the
 // object, are those of the bytes inside. With the parameter contentEncoding=gzip,

@@ -67,7 +67,7 @@ func (s *Server) note(q *request, out *sent, start time.Time) {
 	}
 }
 
-// redact is the URL without what is a secret in it: that of a session, a token,
+// redact returns the URL without what is a secret in it: that of a session, a token,
 // a signature. It takes the query as it is written: the value must not
 // show even if the parameter cannot be parsed.
 func redact(u *url.URL) string {
@@ -113,7 +113,7 @@ func (l *requestLog) add(r Request) {
 	l.list = append(l.list, r)
 }
 
-// Requests are the latest requests in the order in which they ended, at least
+// Requests returns the latest requests in the order in which they ended, at least
 // as many as [Options.KeepRequests]. Those on fakegcs's own paths are left out.
 func (s *Server) Requests() []Request {
 	s.requests.mu.Lock()
@@ -121,7 +121,7 @@ func (s *Server) Requests() []Request {
 	return slices.Clone(s.requests.list)
 }
 
-// Stats are the totals so far.
+// Stats returns the totals so far.
 func (s *Server) Stats() Stats {
 	s.requests.mu.Lock()
 	defer s.requests.mu.Unlock()

@@ -131,7 +131,7 @@ func parseInstruction(text string) (instruction, error) {
 	return in, err
 }
 
-// take is what the retry test of q wants done to it, or nil. Without a reply q
+// take returns what the retry test of q wants done to it, or nil. Without a reply q
 // has just come in; with one it is done. It fails when there is no such test,
 // since what that should have tested would not be tested.
 func (t *retryTests) take(q *request, rep *reply) (*Action, *apiError) {

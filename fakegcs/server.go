@@ -160,7 +160,7 @@ func (s *Server) Close() error {
 	return s.disk.Close()
 }
 
-// now is the server's time. The service's clock has milliseconds.
+// now returns the server's time. The service's clock has milliseconds.
 func (s *Server) now() time.Time {
 	return time.Now().Add(time.Duration(s.ahead.Load())).UTC().Truncate(time.Millisecond)
 }

@@ -166,7 +166,7 @@ func (u *session) resignLocked(w *writer) {
 	close(w.done)
 }
 
-// committedLocked is the number of bytes that the session admits to.
+// committedLocked returns the number of bytes that the session reports.
 func (u *session) committedLocked(now time.Time) int64 {
 	if now.Before(u.hiddenUntil) {
 		return min(u.hiddenAt, u.blob.Size())
@@ -227,7 +227,7 @@ func (s *Server) endLocked(u *session, state string, cause *apiError) *apiError 
 	return nil
 }
 
-// closedReplyLocked is the answer of a session that takes no more bytes, or
+// closedReplyLocked returns the answer of a session that takes no more bytes, or
 // nil when it does.
 func (s *Server) closedReplyLocked(q *request, u *session) *reply {
 	switch u.State {

@@ -51,7 +51,7 @@ func bearer(h http.Header) string {
 	return token
 }
 
-// NewCredentials is the JSON of a credentials file for clients of the server at
+// NewCredentials returns the JSON of a credentials file for clients of the server at
 // url ("http://127.0.0.1:4443"): they get their access tokens from it, as
 // [Options.RequireToken] wants. Google's Go libraries take it from the file that
 // GOOGLE_APPLICATION_CREDENTIALS names, or as an option.
@@ -63,7 +63,7 @@ func NewCredentials(url string) []byte {
 	return append(text, '\n')
 }
 
-// issueToken is an OAuth 2.0 token endpoint that asks no questions: what a
+// issueToken serves as an OAuth 2.0 token endpoint that asks no questions: what a
 // credential's token URL points to in a test.
 func (s *Server) issueToken() *reply {
 	token := "fake-" + base64.RawURLEncoding.EncodeToString(randomBytes(24))

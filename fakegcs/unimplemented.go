@@ -48,7 +48,7 @@ var subresources = []string{
 	"object-lock", "policy", "retention", "storageClass", "tagging", "versioning", "versions", "website",
 }
 
-// subresource is the one that an XML API request names, or "".
+// subresource returns the subresource that an XML API request names, or "".
 func (q *request) subresource() string {
 	i := slices.IndexFunc(subresources, func(name string) bool { return q.query.Has(name) && q.query.Get(name) == "" })
 	if i < 0 {

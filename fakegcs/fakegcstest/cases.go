@@ -28,7 +28,7 @@ const (
 	measured = "https://github.com/kmoneil/zig-gcp/blob/main/" // has measured the service, 2026-09
 )
 
-// Cases are the facts.
+// Cases returns the facts.
 func Cases() []Case {
 	return slices.Concat(
 		uploadCases(), insertCases(), nameCases(), objectCases(), preconditionCases(), readCases(), listCases(), copyCases(), composeCases(),
@@ -58,12 +58,12 @@ func start(headers ...string) Step {
 	return Step{Method: "POST", Path: startPath, Header: headers, Status: 200, Has: []string{"Location: *", "X-GUploader-UploadID: *"}}
 }
 
-// chunk is a data request with content[from:to] and the given total.
+// chunk returns a data request with content[from:to] and the given total.
 func chunk(from, to int, total string, status int, committed string) Step {
 	return Step{Header: []string{fmt.Sprintf("Content-Range: bytes %d-%d/%s", from, to-1, total)}, From: from, To: to, Status: status, Range: committed}
 }
 
-// query is a status query.
+// query returns a status query.
 func query(total string, status int, committed string) Step {
 	return Step{Header: []string{"Content-Range: bytes */" + total}, Status: status, Range: committed}
 }
@@ -95,7 +95,7 @@ func sendJSON(method, path, body string, status int) Step {
 	return Step{Method: method, Path: path, Header: []string{"Content-Type: application/json"}, Body: body, Status: status}
 }
 
-// xmlReq is a request of the XML API.
+// xmlReq returns a request of the XML API.
 func xmlReq(method, suffix string, status int) Step {
 	return Step{Method: method, Path: xmlPath + suffix, Status: status}
 }
@@ -111,23 +111,23 @@ func (s Step) bytes(from, to int) Step     { s.From, s.To = from, to; return s }
 func (s Step) post() Step                  { s.Method = "POST"; return s }
 func (s Step) settle() Step                { s.Settle = true; return s }
 
-// field is a regular expression for a member of a JSON object; value is one,
+// field returns a regular expression for a member of a JSON object; value is one,
 // too.
 func field(name, value string) string { return `"` + name + `":\s*` + value }
 
-// text is the same with a string.
+// text returns the same with a string.
 func text(name, value string) string { return field(name, `"`+value+`"`) }
 
-// absent is one for the lack of a member, see Step.Match.
+// absent returns one for the lack of a member, see Step.Match.
 func absent(name string) string { return `!"` + name + `":` }
 
-// reason is one for the error of the JSON API.
+// reason returns one for the error of the JSON API.
 func reason(value string) string { return text("reason", value) }
 
-// code is one for the error of the XML API.
+// code returns one for the error of the XML API.
 func code(value string) string { return "<Code>" + value + "</Code>" }
 
-// small is the content's bytes [from:to).
+// small returns the content's bytes [from:to).
 func small(from, to int) string { return string(Content(to)[from:]) }
 
 // on replaces the path of s.

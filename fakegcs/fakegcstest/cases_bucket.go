@@ -2,7 +2,7 @@ package fakegcstest
 
 const buckets = docs + "json_api/v1/buckets"
 
-// bucketCases are about buckets.
+// bucketCases returns the facts about buckets.
 func bucketCases() []Case {
 	bucket := func(method, query string, status int) Step {
 		return Step{Method: method, Path: bucketPath + query, Status: status}

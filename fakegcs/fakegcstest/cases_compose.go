@@ -7,7 +7,7 @@ import (
 
 const composing = docs + "composite-objects"
 
-// composeCases are about compose.
+// composeCases returns the facts about compose.
 func composeCases() []Case {
 	// compose makes {object} of sources, each a JSON object or a suffix.
 	compose := func(sources ...string) Step {

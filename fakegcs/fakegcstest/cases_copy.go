@@ -8,7 +8,7 @@ func copyTo(operation, source, suffix, body string, status int) Step {
 	return sendJSON("POST", objectPath+source+"/"+operation+"/b/{bucket}/o/{object}"+suffix, body, status)
 }
 
-// copyCases are about rewriteTo and copyTo.
+// copyCases returns the facts about rewriteTo and copyTo.
 func copyCases() []Case {
 	rewrite := func(source, suffix, body string, status int) Step {
 		return copyTo("rewriteTo", source, suffix, body, status)

@@ -4,7 +4,7 @@ import "strings"
 
 const uploading = docs + "uploading-objects"
 
-// multipart is a multipart upload of {object} with the given parts between
+// multipart returns a multipart upload of {object} with the given parts between
 // boundaries "xyz".
 func multipart(contentType string, status int, parts ...string) Step {
 	return Step{
@@ -15,12 +15,12 @@ func multipart(contentType string, status int, parts ...string) Step {
 
 const related = "multipart/related; boundary=xyz"
 
-// metadata is the first part of a multipart upload.
+// metadata returns the first part of a multipart upload.
 func metadata(object string) string {
 	return "Content-Type: application/json; charset=UTF-8\r\n\r\n" + object
 }
 
-// media is its second part: the content's first n bytes.
+// media returns its second part: the content's first n bytes.
 func media(n int) string { return "Content-Type: text/x-media\r\n\r\n" + small(0, n) }
 
 // insertWith makes {object} of the content's first 9 bytes with metadata.
@@ -30,7 +30,7 @@ func insertWith(suffix, object string) Step {
 	return s
 }
 
-// insertCases are about uploads in one request.
+// insertCases returns the facts about uploads in one request.
 func insertCases() []Case {
 	return []Case{
 		{

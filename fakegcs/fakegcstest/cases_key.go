@@ -20,14 +20,14 @@ func newKey(b byte) encryptionKey {
 
 func (k encryptionKey) headers() []string { return k.after("x-goog-encryption-") }
 
-// source are the headers for the source of a copy.
+// source returns the headers for the source of a copy.
 func (k encryptionKey) source() []string { return k.after("x-goog-copy-source-encryption-") }
 
 func (k encryptionKey) after(prefix string) []string {
 	return []string{prefix + "algorithm: AES256", prefix + "key: " + k.text, prefix + "key-sha256: " + k.hash}
 }
 
-// keyCases are about customer-supplied encryption keys.
+// keyCases returns the facts about customer-supplied encryption keys.
 func keyCases() []Case {
 	key, other := newKey(1), newKey(2)
 	insertKeyed := insert("-k", 0, 9).with(key.headers()...).match(text("keySha256", quoted(key.hash)), text("encryptionAlgorithm", "AES256"), text("crc32c", "{crc32c:9}"))

@@ -4,7 +4,7 @@ import "strings"
 
 const listing = docs + "json_api/v1/objects/list"
 
-// listCases are about listings.
+// listCases returns the facts about listings.
 func listCases() []Case {
 	fill := func(names ...string) []Step {
 		var steps []Step

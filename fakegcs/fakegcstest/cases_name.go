@@ -2,7 +2,7 @@ package fakegcstest
 
 const naming = docs + "objects#naming"
 
-// nameCases are about the names of objects.
+// nameCases returns the facts about the names of objects.
 func nameCases() []Case {
 	cases := []Case{
 		{

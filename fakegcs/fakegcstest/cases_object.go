@@ -6,7 +6,7 @@ const (
 	partial  = docs + "json_api#partial-response"
 )
 
-// objectCases are about the metadata of objects, and about deleting them.
+// objectCases returns the facts about the metadata of objects, and about deleting them.
 func objectCases() []Case {
 	return []Case{
 		{
@@ -93,7 +93,7 @@ func objectCases() []Case {
 	}
 }
 
-// preconditionCases are about the four preconditions.
+// preconditionCases returns the facts about the four preconditions.
 func preconditionCases() []Case {
 	failed := func(s Step) Step { return s.status(412).match(reason("conditionNotMet")) }
 	return []Case{

@@ -7,7 +7,7 @@ const parts = docs + "multipart-uploads"
 // partSize is the least size of a part that isn't the last.
 const partSize = 5 << 20
 
-// partCases are about multipart uploads of the XML API. In each, {u} is the
+// partCases returns the facts about multipart uploads of the XML API. In each, {u} is the
 // upload, and {p1}, {p2} the entity tags of its parts.
 func partCases() []Case {
 	initiate := func(suffix string) Step {

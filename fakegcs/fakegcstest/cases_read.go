@@ -10,7 +10,7 @@ const transcoding = docs + "transcoding"
 
 func quoted(s string) string { return regexp.QuoteMeta(s) }
 
-// zipped is text in gzip.
+// zipped returns text in gzip.
 func zipped(text string) string {
 	var buf bytes.Buffer
 	w := gzip.NewWriter(&buf)
@@ -19,7 +19,7 @@ func zipped(text string) string {
 	return buf.String()
 }
 
-// readCases are about the bytes of objects.
+// readCases returns the facts about the bytes of objects.
 func readCases() []Case {
 	const plainText = "a text that was compressed, a text that was compressed"
 	gz := zipped(plainText)

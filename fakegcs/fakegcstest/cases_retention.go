@@ -5,7 +5,7 @@ const (
 	retaining = docs + "bucket-lock"
 )
 
-// retentionCases are about holds and retention policies.
+// retentionCases returns the facts about holds and retention policies.
 func retentionCases() []Case {
 	// held is the refusal of a write to a held object. The reason that is
 	// documented is not the one that was measured.

@@ -5,7 +5,7 @@ const (
 	gapText   = "Invalid request.  According to the Content-Range header, the upload offset is 524288 byte(s), which exceeds already uploaded size of 262144 byte(s)."
 )
 
-// uploadCases are about resumable uploads.
+// uploadCases returns the facts about resumable uploads.
 func uploadCases() []Case {
 	return []Case{
 		{

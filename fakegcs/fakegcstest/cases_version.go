@@ -5,7 +5,7 @@ const (
 	softDelete = docs + "soft-delete"
 )
 
-// versionCases are about the generations that are kept: object versioning and
+// versionCases returns the facts about the generations that are kept: object versioning and
 // soft delete.
 func versionCases() []Case {
 	const versioned, soft = `{"versioning":{"enabled":true}}`, `{"softDeletePolicy":{"retentionDurationSeconds":"604800"}}`

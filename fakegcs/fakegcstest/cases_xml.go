@@ -2,7 +2,7 @@ package fakegcstest
 
 const xmlDocs = docs + "xml-api/"
 
-// xmlCases are about the XML API, except for multipart uploads.
+// xmlCases returns the facts about the XML API, except for multipart uploads.
 func xmlCases() []Case {
 	put := func(suffix string, from, to int) Step { return xmlReq("PUT", suffix, 200).bytes(from, to) }
 	return []Case{

@@ -45,15 +45,15 @@ func (v *conversation) makeBucket(ctx context.Context, config string) error {
 	return v.compare(step, resp, text)
 }
 
-// bucketName makes a name that nobody has of one that somebody has. The dots of
-// a domain can't be in it, since who makes it may not own the domain; 63 bytes
-// is the limit then, https://cloud.google.com/storage/docs/buckets#naming.
+// bucketName makes a new name from that of an existing bucket. It cannot have the
+// dots of a domain, since the caller may not own the domain. Then 63 bytes is the
+// limit, https://cloud.google.com/storage/docs/buckets#naming.
 func bucketName(like string) string {
 	like = strings.ReplaceAll(like, ".", "-")
 	return like[:min(len(like), 50)] + "-" + strings.ToLower(rand.Text()[:12])
 }
 
-// cleanUp takes away what the case made. It goes on after an error, so that as
+// cleanUp deletes what the case made. It continues after an error, so that as
 // little as possible stays.
 func (v *conversation) cleanUp(ctx context.Context) error {
 	var errs []error
@@ -168,7 +168,10 @@ func (v *conversation) abortUploads(ctx context.Context) error {
 		return nil
 	}
 	var list struct {
-		Upload []struct{ Key, UploadId string }
+		Upload []struct {
+			Key      string
+			UploadID string `xml:"UploadId"`
+		}
 	}
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("list multipart uploads: %s %.200s", resp.Status, body)
@@ -178,7 +181,7 @@ func (v *conversation) abortUploads(ctx context.Context) error {
 	}
 	var errs []error
 	for _, u := range list.Upload {
-		errs = append(errs, v.remove(ctx, "/{bucket}/"+escape(u.Key)+"?uploadId="+escape(u.UploadId)))
+		errs = append(errs, v.remove(ctx, "/{bucket}/"+escape(u.Key)+"?uploadId="+escape(u.UploadID)))
 	}
 	return errors.Join(errs...)
 }

@@ -47,7 +47,7 @@ func newConversation(target Target, name string) *conversation {
 	return v
 }
 
-// content is the first n bytes of the content.
+// content returns the first n bytes of the content.
 func (v *conversation) content(n int) []byte {
 	if n > len(v.made) {
 		v.made = Content(n)
@@ -55,7 +55,7 @@ func (v *conversation) content(n int) []byte {
 	return v.made[:n]
 }
 
-// escape is a value as it stands in a path or in a query.
+// escape returns a value as it stands in a path or in a query.
 func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
 func plain(s string) string { return s }

@@ -1,4 +1,4 @@
-// Package fakegcstest states as data how Cloud Storage answers, and holds a
+// Package fakegcstest states as data how Cloud Storage answers, and checks a
 // server against it: fakegcs, another emulator, or the real service. The facts
 // are about
 //
@@ -11,31 +11,29 @@
 //   - the XML API and its multipart uploads;
 //   - errors, in the JSON and in the XML form.
 //
-// Each says where it was found: in the documentation of the service, or with
-// somebody who has seen the service answer so.
+// Each names its source: the documentation of the service, or a report of what
+// the service answered.
 //
 // A test calls [Run]:
 //
 //	func TestConformance(t *testing.T) {
 //		fakegcstest.Run(t, func(t *testing.T) fakegcstest.Target {
-//			gcs, err := fakegcs.New(nil) // ... httptest.NewServer(gcs) ...
+//			srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true})
 //			return fakegcstest.Target{URL: srv.URL, Bucket: "bkt", Project: "any"}
 //		})
 //	}
 //
-// [Cases] is the data, and [Case.Check] holds a target against one case without
-// the testing package. The checks use the network as any client does, about ten
-// requests for a case, and uploads of up to 5 MiB. Whoever holds the real
-// service against them gives a Client with credentials and a Patience of 30 s.
-// All of them together cost about a cent there.
+// [Cases] returns the data, and [Case.Check] checks a target against one case
+// outside of a test. A case makes about ten requests, and uploads up to 5 MiB. For
+// the real service, set a Client with credentials and a Patience of 30 s. There,
+// all cases together cost about a cent.
 //
-// Some cases need a bucket that is configured in a certain way, and make one of
-// their own; [Target.Project] says where. Whatever becomes of a case, it takes
-// away what it made: objects with all their generations, holds and retention
-// policies on them, upload sessions, multipart uploads, and the bucket. Nothing
-// stays, except for what soft delete keeps, which nobody can take away: in the
-// target's bucket, if that has soft delete, and the buckets of the cases about
-// soft delete, for seven days.
+// Some cases need a bucket with a certain configuration, and create one in
+// [Target.Project]. A case always deletes what it made: objects with all their
+// generations, holds and retention policies on them, upload sessions, multipart
+// uploads, and the bucket. Only soft delete keeps anything, for seven days: in the
+// target's bucket, if that has soft delete, and in the buckets of the cases about
+// soft delete.
 package fakegcstest
 
 import (
@@ -51,25 +49,24 @@ import (
 // Quantum is the unit of 256 KiB in which the service commits an upload.
 const Quantum = 256 << 10
 
-// ErrNotChecked means that a case says nothing about the target: it needs a
-// bucket of its own, and [Target.Project] is not set, or no bucket can be made
-// there.
+// ErrNotChecked reports that a case was not checked: it needs a bucket of its
+// own, and [Target.Project] is not set, or no bucket can be created there.
 var ErrNotChecked = errors.New("not checked")
 
-// Target is a server to hold against the cases.
+// Target is a server to check.
 type Target struct {
 	URL    string       // scheme and host, without a path
 	Bucket string       // exists, and objects in it may be written and deleted
-	Prefix string       // of the object names; "" is fine where nobody else writes
-	Client *http.Client // adds credentials where they are needed; nil is http.DefaultClient
-	// Project is where cases that need a bucket of their own make it; its name
-	// is made of Bucket and random letters. An emulator takes any. "" means
-	// that such cases can't be checked, see [ErrNotChecked].
+	Prefix string       // of the object names; "" is valid if no other client writes
+	Client *http.Client // adds credentials if they are needed; nil is http.DefaultClient
+	// Project is where cases that need a bucket of their own create it; its name
+	// consists of Bucket and random letters. An emulator accepts any. With "",
+	// such cases are not checked, see [ErrNotChecked].
 	Project string
-	// Patience is how long a server may take until a query gives the final
-	// offset of a request that was cut off, and how long a step that is
-	// refused with 429 is tried again. 0 is 5 s; the real service, which allows
-	// one change of an object per second, wants 30 s.
+	// Patience is how long a server may take until a query returns the final
+	// offset of a request that was cut off, and how long a step that gets 429 is
+	// retried. 0 is 5 s; the real service, which allows one change of an object
+	// per second, needs 30 s.
 	Patience time.Duration
 }
 
@@ -122,7 +119,7 @@ type Step struct {
 	Save []string
 }
 
-// Content is the first n bytes that the cases upload.
+// Content returns the first n bytes that the cases upload.
 func Content(n int) []byte {
 	p := make([]byte, n)
 	x := uint32(2463534242)
@@ -135,9 +132,9 @@ func Content(n int) []byte {
 	return p
 }
 
-// Run holds the servers that newServer makes, one per case, against all cases.
-// Cases run one after the other: newServer may give the same one each time. It
-// has to give a Project; without it, the cases that need one fail.
+// Run checks all cases, each against a server from newServer. Cases run one after
+// the other, so that newServer may return the same server each time. It must set
+// Project; without it, the cases that need one fail.
 func Run(t *testing.T, newServer func(t *testing.T) Target) {
 	t.Helper()
 	for _, c := range Cases() {
@@ -149,10 +146,10 @@ func Run(t *testing.T, newServer func(t *testing.T) Target) {
 	}
 }
 
-// Check holds target against c and tells the first difference. It returns an
-// error that wraps [ErrNotChecked] when there is no bucket for a case that needs
-// its own. It takes away all that it made, also when ctx ends meanwhile; what it could
-// not take away is part of the error.
+// Check compares target with c and returns the first difference. If there is no
+// bucket for a case that needs its own, the error wraps [ErrNotChecked]. Check
+// deletes all that it made, even if ctx ends meanwhile; what it could not delete
+// is part of the error.
 func (c Case) Check(ctx context.Context, target Target) (err error) {
 	if target.Project == "" && c.needsProject() {
 		return fmt.Errorf("case %s: %w: it needs a project; set Target.Project", c.Name, ErrNotChecked)
@@ -190,7 +187,7 @@ func (c Case) needsProject() bool {
 	return false
 }
 
-// String is the request in short.
+// String returns the request in short.
 func (s Step) String() string {
 	method, path := s.Method, s.Path
 	if method == "" {

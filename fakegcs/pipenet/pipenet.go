@@ -107,7 +107,7 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
-// CloseWrite tells the peer that nothing more will come; reading goes on.
+// CloseWrite ends what the peer reads; reading from the peer continues.
 func (c *conn) CloseWrite() error {
 	c.out.end(io.EOF, os.NewSyscallError("write", syscall.EPIPE), false)
 	return nil
@@ -206,7 +206,7 @@ func (h *half) write(p []byte) (int, error) {
 
 // end sets what readers and writers of h get from now on, unless an earlier
 // end was first, and reports whether unread bytes were in h. With drop those
-// bytes are thrown away.
+// bytes are discarded.
 func (h *half) end(readErr, writeErr error, drop bool) (unread bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -240,7 +240,7 @@ func (h *half) fail(writeErr error) {
 type deadline struct {
 	timer  *time.Timer
 	passed bool
-	serial int // tells a timer that fires late that it was replaced
+	serial int // shows a timer that fires late that it was replaced
 }
 
 func (d *deadline) set(h *half, t time.Time) error {
