@@ -113,6 +113,11 @@ func invalid(format string, args ...any) *apiError {
 	return refuse(http.StatusBadRequest, "invalid", format, args...)
 }
 
+// serviceText is an error with the wording of the service.
+type serviceText string
+
+func (t serviceText) Error() string { return string(t) }
+
 type jsonError struct {
 	Error jsonErrorBody `json:"error"`
 }

@@ -3,7 +3,6 @@ package fakegcs
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"strings"
 )
 
@@ -12,7 +11,7 @@ import (
 // wanted name what is wanted inside it. A nil mask wants everything.
 type fieldMask map[string]fieldMask
 
-var errFields = errors.New("Invalid field selection") // the service's text
+const errFields = serviceText("Invalid field selection")
 
 // parseFields parses "a,b/c,d(e,f/g)". "*" is any name.
 func parseFields(s string) (fieldMask, error) {

@@ -1,7 +1,6 @@
 package fakegcs
 
 import (
-	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -21,7 +20,7 @@ type contentRange struct {
 	total int64 // size of the object, or -1: not known yet
 }
 
-var errContentRange = errors.New("Failed to parse Content-Range header.") // the service's text
+const errContentRange = serviceText("Failed to parse Content-Range header.")
 
 // parseContentRange parses the value of a Content-Range header.
 func parseContentRange(s string) (contentRange, error) {
