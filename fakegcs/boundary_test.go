@@ -311,7 +311,7 @@ func TestChecksumsOfMultipart(t *testing.T) {
 	}
 }
 
-// A query without a body is one also when nothing announces that.
+// A query without a body is one even if no header announces that.
 func TestQueryWithoutLength(t *testing.T) {
 	w := newWorld(t, nil)
 	uri := w.start("x")

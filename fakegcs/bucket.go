@@ -346,7 +346,7 @@ func generationParam(value string) (int64, *apiError) {
 	return n, nil
 }
 
-// bucketLocked finds a bucket, or creates it when the options say so.
+// bucketLocked finds a bucket, or creates it if the options allow that.
 func (s *Server) bucketLocked(name string) (*bucket, *apiError) {
 	if b := s.buckets[name]; b != nil {
 		return b, nil

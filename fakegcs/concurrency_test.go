@@ -133,7 +133,7 @@ func TestQueryAfterVanishedClient(t *testing.T) {
 	}
 }
 
-// 64 clients upload at once, of which each cuts a request and goes on; a few
+// 64 clients upload at once, of which each cuts a request and continues; a few
 // race for one session with the same final request, which stores once.
 func TestManyClients(t *testing.T) {
 	for _, mode := range []string{"memory", "directory"} {

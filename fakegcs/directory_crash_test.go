@@ -73,7 +73,7 @@ func age(t *testing.T, dir string) {
 	}
 }
 
-// An upload that has made its object is over, also when its own record says
+// An upload that has made its object is finished, even if its own record says
 // otherwise and the object was changed since.
 func TestKilledAfterFinalize(t *testing.T) {
 	for name, change := range map[string]func(w *world){
@@ -115,7 +115,7 @@ func TestKilledAfterFinalize(t *testing.T) {
 	}
 }
 
-// It is over for good: also when the object goes after the restart.
+// It stays finished, even if the object goes after the restart.
 func TestDeletedAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
@@ -245,7 +245,7 @@ func TestKilledWhileDeletingBucket(t *testing.T) {
 	}
 }
 
-// Sessions that nobody asks for any more don't stay for ever.
+// Sessions that no client asks for any more expire.
 func TestExpiredSessionsGo(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})

@@ -232,7 +232,7 @@ func (w *world) insert(name, content string, headers ...string) map[string]any {
 }
 
 // When the directory can't be written the request is answered 500, nothing that
-// was committed is lost, and the upload goes on when it can.
+// was committed is lost, and the upload continues when it can.
 func TestDirectoryFails(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})

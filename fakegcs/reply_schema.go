@@ -8,7 +8,7 @@ import (
 
 // The names that a fields parameter may have in each resource, those of
 // https://storage.googleapis.com/$discovery/rest?version=v1; also the ones that
-// fakegcs never sends. A nil schema is a value whose names nobody knows, or are
+// fakegcs never sends. A nil schema is a value whose names are not known, or are
 // not checked.
 type schema map[string]schema
 

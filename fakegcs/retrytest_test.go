@@ -251,7 +251,7 @@ func TestRetryInstructions(t *testing.T) {
 	})
 }
 
-// A method has its own instructions, also where it is a form of another one.
+// A method has its own instructions, even if it is a form of another one.
 func TestRetryMethods(t *testing.T) {
 	w := newWorld(t, nil)
 	w.insert("x", "x")

@@ -43,7 +43,7 @@ func partCases() []Case {
 				list("").status(404).match(code("NoSuchUpload")),
 			},
 		}, {
-			Name: "parts-last", Fact: "The last part of a multipart upload may be small, also when it is the only one.", Source: javaPart, Size: 9,
+			Name: "parts-last", Fact: "The last part of a multipart upload may be small, even if it is the only one.", Source: javaPart, Size: 9,
 			Steps: []Step{initiate(""), part(1, 0, 9), complete(entry(1, "{p1}"))},
 		}, {
 			Name: "parts-empty", Fact: "The last part of a multipart upload may be empty.", Source: javaPart, Size: 0,

@@ -65,7 +65,7 @@ func uploadCases() []Case {
 			Name: "short-chunk", Fact: "A chunk below 256 KiB that isn't the last is 400 with this text, and spoils the session: a good chunk afterwards gets the same.", Source: python, None: true,
 			Steps: []Step{start(), chunk(0, 1024, "*", 400, "").text(shortText), chunk(0, q, "*", 400, "").text(shortText)},
 		}, {
-			Name: "short-chunk-known-total", Fact: "A chunk below 256 KiB that isn't the last is 400, also when the total is known.", Source: python, None: true,
+			Name: "short-chunk-known-total", Fact: "A chunk below 256 KiB that isn't the last is 400, even if the total is known.", Source: python, None: true,
 			Steps: []Step{start(), chunk(0, 1024, "262145", 400, "").text(shortText)},
 		}, {
 			Name: "unaligned-chunk", Fact: "A chunk above 256 KiB that is no whole number of quanta is cut down to whole quanta. (Reports differ.)", Source: "https://github.com/googleapis/google-cloud-cpp/issues/4496", Size: q + 101,

@@ -157,7 +157,7 @@ func TestNoBucket(t *testing.T) {
 	}
 }
 
-// The bucket of a case is one that nobody has, of a name that is valid.
+// The bucket of a case is a new one, with a valid name.
 func TestBucketName(t *testing.T) {
 	for _, like := range []string{"abc", "a.domain.example.com", strings.Repeat("a1", 40)} {
 		gcs, target := serveGCS(t, nil)
@@ -257,7 +257,7 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// An error names no session: whoever has its URI can upload.
+// An error names no session: any client with its URI can upload.
 func TestErrorsKeepSecrets(t *testing.T) {
 	_, target := serveGCS(t, func(gcs http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
