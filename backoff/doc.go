@@ -45,6 +45,6 @@
 // # Errors
 //
 // An [Error] describes why Retry or Transport stopped. It wraps [ErrPermanent],
-// [ErrBudget] or the cause of the context's end, and the last error of the
+// [ErrRetriesExhausted] or the cause of the context's end, and the last error of the
 // operation.
 package backoff

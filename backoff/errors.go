@@ -140,14 +140,14 @@ var (
 	// ErrPermanent means that a retry cannot succeed.
 	ErrPermanent = errors.New("permanent error")
 
-	// ErrBudget means that the budget is spent. The operation may succeed
+	// ErrRetriesExhausted means that the budget is spent. The operation may succeed
 	// later.
-	ErrBudget = errors.New("retry budget spent")
+	ErrRetriesExhausted = errors.New("retry budget spent")
 )
 
 // An Error describes why [Retry] stopped. It wraps Stop and Err.
 type Error struct {
-	Stop     error         // ErrPermanent, ErrBudget, or the cause of the context's end
+	Stop     error         // ErrPermanent, ErrRetriesExhausted, or the cause of the context's end
 	Err      error         // the last error of the operation
 	Attempts int           // calls of the operation
 	Waited   time.Duration // total length of the waits

@@ -47,7 +47,7 @@ func (c *crowd) run(t *testing.T, n int) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.ended = append(c.ended, time.Since(c.start))
-			if errors.Is(err, backoff.ErrBudget) {
+			if errors.Is(err, backoff.ErrRetriesExhausted) {
 				c.spent++
 			} else if err != nil {
 				t.Error(err)
@@ -353,7 +353,7 @@ func TestGateHandsOver(t *testing.T) {
 		}, 20 * time.Second},
 		{"spent", func(ctx context.Context, w *backoff.Waiter, _ context.CancelFunc) {
 			w.Budget = backoff.Budget{Tries: -1}
-			if err := w.Wait(ctx, backoff.Failure{}); !errors.Is(err, backoff.ErrBudget) {
+			if err := w.Wait(ctx, backoff.Failure{}); !errors.Is(err, backoff.ErrRetriesExhausted) {
 				t.Error(err)
 			}
 		}, time.Second},

@@ -124,7 +124,7 @@ func TestTransport(t *testing.T) {
 				}
 				resp, err := client.Do(req)
 				if test.code == 0 {
-					if !errors.Is(err, backoff.ErrBudget) || !errors.Is(err, io.EOF) {
+					if !errors.Is(err, backoff.ErrRetriesExhausted) || !errors.Is(err, io.EOF) {
 						t.Errorf("Do = %v, want the spent budget and EOF", err)
 					}
 				} else if err != nil {
@@ -233,7 +233,7 @@ func TestTransportCloses(t *testing.T) {
 			req.ContentLength = 1
 			req.Body, _ = body()
 			req.GetBody = body
-			if _, err := transport.RoundTrip(req); !errors.Is(err, backoff.ErrBudget) {
+			if _, err := transport.RoundTrip(req); !errors.Is(err, backoff.ErrRetriesExhausted) {
 				t.Errorf("RoundTrip = %v, want the spent budget", err)
 			}
 			if tries != 6 || requests != 6 || replies != 3 {

@@ -77,7 +77,7 @@ type Pause struct {
 // While the Gate holds the operation, Before is called at least every
 // Policy.Maximum.
 //
-// Wait returns nil when the next attempt may be made, [ErrBudget] if the budget
+// Wait returns nil when the next attempt may be made, [ErrRetriesExhausted] if the budget
 // is spent, the cause of ctx if ctx is done, or the error of Before.
 // [Budget.For] counts from the first failure since the last progress. It does
 // not include the time that an attempt took before it failed.
@@ -107,7 +107,7 @@ func (w *Waiter) backOff(ctx context.Context, random float64, retryAfter time.Du
 	delay, ok := w.Budget.Next(w.Policy, random, retryAfter, time.Since(w.failing))
 	if !ok {
 		w.Counters.spent()
-		return ErrBudget
+		return ErrRetriesExhausted
 	}
 	return w.pause(ctx, Pause{Delay: delay}, nil)
 }
@@ -124,7 +124,7 @@ func (w *Waiter) passGate(ctx context.Context) error {
 		left := w.Budget.holdable(w.Policy, time.Since(w.failing))
 		if left <= 0 {
 			w.Counters.spent()
-			return ErrBudget
+			return ErrRetriesExhausted
 		}
 		start := time.Now()
 		if err := w.pause(ctx, Pause{Delay: min(left, longest), Held: true}, turn); err != nil {

@@ -30,8 +30,8 @@ func TestWaiterStopsWhenTheBudgetIsSpent(t *testing.T) {
 				t.Fatalf("wait %d: %v", i, err)
 			}
 		}
-		if err := w.Wait(t.Context(), backoff.Failure{}); !errors.Is(err, backoff.ErrBudget) {
-			t.Errorf("fourth wait: %v, want ErrBudget", err)
+		if err := w.Wait(t.Context(), backoff.Failure{}); !errors.Is(err, backoff.ErrRetriesExhausted) {
+			t.Errorf("fourth wait: %v, want ErrRetriesExhausted", err)
 		}
 		if took := time.Since(start); took != 7*time.Second || w.Waited() != took {
 			t.Errorf("waited %v in %v, want 1 + 2 + 4 s", w.Waited(), took)
@@ -127,8 +127,8 @@ func TestWaiterHeld(t *testing.T) {
 				defer wg.Wait()
 				defer cancel()
 				start := time.Now()
-				if err := w.Wait(t.Context(), backoff.Failure{}); !errors.Is(err, backoff.ErrBudget) {
-					t.Errorf("Wait = %v, want ErrBudget", err)
+				if err := w.Wait(t.Context(), backoff.Failure{}); !errors.Is(err, backoff.ErrRetriesExhausted) {
+					t.Errorf("Wait = %v, want ErrRetriesExhausted", err)
 				}
 				var want time.Duration
 				for _, d := range tt.delays {

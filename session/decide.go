@@ -261,7 +261,7 @@ func (s State) complete(r Reply) (State, Action) {
 		return s.again(r)
 	case s.Size >= 0 && r.Object.Size != s.Size:
 		r.Err = fmt.Errorf("the object has %d bytes, the source %d", r.Object.Size, s.Size)
-		return s.fail(r, ErrForeignWriter)
+		return s.fail(r, ErrUnexpectedData)
 	}
 	return s, Action{Kind: Done, Object: r.Object}
 }
@@ -281,7 +281,7 @@ func (s State) incomplete(r Reply) (State, Action) {
 		if r.Redirect != "" {
 			return s.fail(r, ErrNotFound)
 		}
-		return s.fail(r, ErrContradiction)
+		return s.fail(r, ErrProtocol)
 	}
 	held := r.Committed
 	if held < 0 {
@@ -298,14 +298,14 @@ func (s State) incomplete(r Reply) (State, Action) {
 	switch {
 	case held < s.Committed:
 		r.Err = fmt.Errorf("it reports %d bytes, but had acknowledged %d", held, s.Committed)
-		return s.fail(r, ErrContradiction)
+		return s.fail(r, ErrProtocol)
 	case held > s.Sent || s.Size >= 0 && held > s.Size:
 		if s.beyond {
 			if s.Adopted && s.Replayable && s.Restarts < MaxRestarts {
 				return s.restart(r)
 			}
 			r.Err = fmt.Errorf("it reports %d bytes, but only %d were sent", held, s.Sent)
-			return s.fail(r, ErrForeignWriter)
+			return s.fail(r, ErrUnexpectedData)
 		}
 		s.beyond = true
 		return s.again(r)
@@ -339,7 +339,7 @@ func (s State) rejected() (State, Action) {
 		return s.restart(r)
 	}
 	s.Rejected, s.RejectedAt = true, s.Committed
-	s, a := s.fail(r, ErrContradiction)
+	s, a := s.fail(r, ErrProtocol)
 	a.Err.Open = true
 	return s, a
 }
@@ -397,7 +397,7 @@ func (s State) gone(r Reply) (State, Action) {
 
 func (s State) restart(r Reply) (State, Action) {
 	if !s.Replayable || s.Restarts >= MaxRestarts {
-		return s.fail(r, ErrGone)
+		return s.fail(r, ErrSessionLost)
 	}
 	confirmed := r.Op == OpQuery && s.suspect == 404 // after a wait
 	s.Restarts++
@@ -497,7 +497,7 @@ func verdict(r Reply, begun bool) backoff.Verdict {
 	switch {
 	case errors.Is(r.Err, ErrStalled):
 		return backoff.Transient
-	case errors.Is(r.Err, ErrCredentials), errors.Is(r.Err, ErrForeignURI), errors.Is(r.Err, ErrInvalid), errors.Is(r.Err, context.Canceled):
+	case errors.Is(r.Err, ErrCredentials), errors.Is(r.Err, ErrURIMismatch), errors.Is(r.Err, ErrInvalid), errors.Is(r.Err, context.Canceled):
 		return backoff.Permanent
 	case begun:
 		return backoff.Transient
@@ -530,8 +530,8 @@ func permanent(r Reply, status int) error {
 	switch {
 	case errors.Is(r.Err, ErrCredentials):
 		return ErrCredentials
-	case errors.Is(r.Err, ErrForeignURI):
-		return ErrContradiction
+	case errors.Is(r.Err, ErrURIMismatch):
+		return ErrProtocol
 	case errors.Is(r.Err, ErrInvalid):
 		return ErrInvalid
 	case status == 407 || status == 0 && backoff.ProxyStatus(r.Err) == 407:
@@ -549,7 +549,7 @@ func permanent(r Reply, status int) error {
 	case begins && status >= 400 && status < 500:
 		return ErrInvalid
 	case status == 400 || status == 413:
-		return ErrContradiction
+		return ErrProtocol
 	}
 	// A redirect, or an answer that the API does not give, and that so says
 	// nothing of the session: something in between is in the way.

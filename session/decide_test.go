@@ -21,13 +21,13 @@ const q = chunk.Quantum
 var sentinelNames = map[error]string{
 	session.ErrInvalid: "ErrInvalid", session.ErrCredentials: "ErrCredentials", session.ErrPermission: "ErrPermission",
 	session.ErrNotFound: "ErrNotFound", session.ErrQuota: "ErrQuota", session.ErrPrecondition: "ErrPrecondition",
-	session.ErrGone: "ErrGone", session.ErrCancelled: "ErrCancelled", session.ErrChecksum: "ErrChecksum",
-	session.ErrForeignWriter: "ErrForeignWriter", session.ErrContradiction: "ErrContradiction",
+	session.ErrSessionLost: "ErrSessionLost", session.ErrCancelled: "ErrCancelled", session.ErrChecksum: "ErrChecksum",
+	session.ErrUnexpectedData: "ErrUnexpectedData", session.ErrProtocol: "ErrProtocol",
 	session.ErrOutcomeUnknown: "ErrOutcomeUnknown",
 }
 
 // describe puts an action in words: "send", "wait query", "wait 30s begin",
-// "done", "ErrGone".
+// "done", "ErrSessionLost".
 func describe(a session.Action) string {
 	if a.Kind == session.Fail {
 		for kind, name := range sentinelNames {
@@ -58,7 +58,7 @@ func TestDecide(t *testing.T) {
 	all := func(what string) [5]string { return [5]string{what, what, what, what, what} }
 	// Before a session is there the request is to blame, later the server.
 	strange := [5]string{"ErrInvalid", "ErrNotFound", "ErrNotFound", "ErrNotFound", "ErrInvalid"}
-	refused := [5]string{"ErrInvalid", "ErrContradiction", "ErrContradiction", "ErrContradiction", "ErrInvalid"}
+	refused := [5]string{"ErrInvalid", "ErrProtocol", "ErrProtocol", "ErrProtocol", "ErrInvalid"}
 	// Something on the way: before a session is there it may be the destination.
 	portal := [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}
 	locked := [5]string{"ErrCredentials", queryWait, queryWait, queryWait, "ErrCredentials"}
@@ -74,17 +74,17 @@ func TestDecide(t *testing.T) {
 		{"the object", session.Reply{Status: 200, Object: object(total)}, [5]string{beginWait, "done", "done", "done", "done"}},
 		{"the object, created", session.Reply{Status: 201, Object: object(total)}, [5]string{beginWait, "done", "done", "done", "done"}},
 		{"success, and no object in it", session.Reply{Status: 200}, again},
-		{"a shorter object", session.Reply{Status: 200, Object: object(total - 1)}, [5]string{beginWait, "ErrForeignWriter", "ErrForeignWriter", "ErrForeignWriter", "ErrForeignWriter"}},
-		{"a longer object", session.Reply{Status: 200, Object: object(total + 1)}, [5]string{beginWait, "ErrForeignWriter", "ErrForeignWriter", "ErrForeignWriter", "ErrForeignWriter"}},
+		{"a shorter object", session.Reply{Status: 200, Object: object(total - 1)}, [5]string{beginWait, "ErrUnexpectedData", "ErrUnexpectedData", "ErrUnexpectedData", "ErrUnexpectedData"}},
+		{"a longer object", session.Reply{Status: 200, Object: object(total + 1)}, [5]string{beginWait, "ErrUnexpectedData", "ErrUnexpectedData", "ErrUnexpectedData", "ErrUnexpectedData"}},
 
-		{"more is held", session.Reply{Status: 308, Committed: 2 * q}, [5]string{"ErrContradiction", "send", "send", "send", "ErrContradiction"}},
-		{"less is held than was sent", session.Reply{Status: 308, Committed: q + 1}, [5]string{"ErrContradiction", "send", "send", "send", "ErrContradiction"}},
-		{"nothing more is held", session.Reply{Status: 308, Committed: q}, [5]string{"ErrContradiction", queryWait, "send", queryWait, "ErrContradiction"}},
-		{"no Range", session.Reply{Status: 308, Committed: -1}, [5]string{"ErrContradiction", queryWait, queryWait, queryWait, "ErrContradiction"}},
-		{"all is held, and not final", session.Reply{Status: 308, Committed: total, Sent: total}, [5]string{"ErrContradiction", "finish", "finish", "wait finish", "ErrContradiction"}},
-		{"more is held than was sent", session.Reply{Status: 308, Committed: 2*q + 1}, [5]string{"ErrContradiction", queryWait, queryWait, queryWait, "ErrContradiction"}},
-		{"more is held than there is", session.Reply{Status: 308, Committed: total + 1, Sent: total}, [5]string{"ErrContradiction", queryWait, queryWait, queryWait, "ErrContradiction"}},
-		{"less is held than before", session.Reply{Status: 308, Committed: q - 1}, [5]string{"ErrContradiction", "ErrContradiction", "ErrContradiction", "ErrContradiction", "ErrContradiction"}},
+		{"more is held", session.Reply{Status: 308, Committed: 2 * q}, [5]string{"ErrProtocol", "send", "send", "send", "ErrProtocol"}},
+		{"less is held than was sent", session.Reply{Status: 308, Committed: q + 1}, [5]string{"ErrProtocol", "send", "send", "send", "ErrProtocol"}},
+		{"nothing more is held", session.Reply{Status: 308, Committed: q}, [5]string{"ErrProtocol", queryWait, "send", queryWait, "ErrProtocol"}},
+		{"no Range", session.Reply{Status: 308, Committed: -1}, [5]string{"ErrProtocol", queryWait, queryWait, queryWait, "ErrProtocol"}},
+		{"all is held, and not final", session.Reply{Status: 308, Committed: total, Sent: total}, [5]string{"ErrProtocol", "finish", "finish", "wait finish", "ErrProtocol"}},
+		{"more is held than was sent", session.Reply{Status: 308, Committed: 2*q + 1}, [5]string{"ErrProtocol", queryWait, queryWait, queryWait, "ErrProtocol"}},
+		{"more is held than there is", session.Reply{Status: 308, Committed: total + 1, Sent: total}, [5]string{"ErrProtocol", queryWait, queryWait, queryWait, "ErrProtocol"}},
+		{"less is held than before", session.Reply{Status: 308, Committed: q - 1}, [5]string{"ErrProtocol", "ErrProtocol", "ErrProtocol", "ErrProtocol", "ErrProtocol"}},
 
 		{"no such host", session.Reply{Err: &net.DNSError{Err: "no such host", IsNotFound: true}}, [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}},
 		{"412 orgPolicyConstraintFailed", session.Reply{Status: 412, Reason: "orgPolicyConstraintFailed"}, all("ErrPermission")},
@@ -130,7 +130,7 @@ func TestDecide(t *testing.T) {
 
 		{"400", session.Reply{Status: 400, Message: "Failed to parse Content-Range header."}, refused},
 		{"400, the hash differs", session.Reply{Status: 400, Message: "Provided CRC32C \"AAAAAA==\" doesn't match calculated CRC32C \"x\"."},
-			[5]string{"ErrInvalid", "ErrContradiction", "ErrContradiction", beginWait, beginWait}},
+			[5]string{"ErrInvalid", "ErrProtocol", "ErrProtocol", beginWait, beginWait}},
 		{"412, the hash differs", session.Reply{Status: 412, Message: "The MD5 you specified did not match."},
 			[5]string{"ErrPrecondition", "ErrPrecondition", "ErrPrecondition", beginWait, beginWait}},
 		{"405", session.Reply{Status: 405}, strange},
@@ -152,7 +152,7 @@ func TestDecide(t *testing.T) {
 		{"no file descriptor left", session.Reply{Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}}, again},
 		{"an unknown error", session.Reply{Err: errors.New("something")}, portal},
 		{"a request that cannot be made", session.Reply{Err: session.ErrInvalid}, all("ErrInvalid")},
-		{"a session at another host", session.Reply{Err: session.ErrForeignURI}, all("ErrContradiction")},
+		{"a session at another host", session.Reply{Err: session.ErrURIMismatch}, all("ErrProtocol")},
 	} {
 		for i, op := range ops {
 			s := session.State{Size: total, Committed: q, Sent: 2 * q, Replayable: true}
@@ -229,7 +229,7 @@ func TestRejectedData(t *testing.T) {
 			return session.Decide(s, query(held(q)))
 		}
 		s, a := refuse(s)
-		if describe(a) != "ErrContradiction" || !a.Err.Open || a.Err.Status != code || !s.Rejected || s.RejectedAt != q {
+		if describe(a) != "ErrProtocol" || !a.Err.Open || a.Err.Status != code || !s.Rejected || s.RejectedAt != q {
 			t.Errorf("%d: %s, %+v, %+v", code, describe(a), a.Err, s)
 		}
 		// The next process.
@@ -238,7 +238,7 @@ func TestRejectedData(t *testing.T) {
 			t.Errorf("%d, again: %s, %+v", code, describe(a), s)
 		}
 		next.RejectedAt = 0 // it was elsewhere
-		if _, a := refuse(next); describe(a) != "ErrContradiction" || !a.Err.Open {
+		if _, a := refuse(next); describe(a) != "ErrProtocol" || !a.Err.Open {
 			t.Errorf("%d, elsewhere: %s", code, describe(a))
 		}
 	}
@@ -498,7 +498,7 @@ func TestStories(t *testing.T) {
 		{"a Range that stays away where bytes were committed", at(q, 2*q), []turn{
 			{put(2*q, held(rangeless)), "wait query"},
 			{query(held(rangeless)), "wait query"},
-			{query(held(rangeless)), "ErrContradiction"},
+			{query(held(rangeless)), "ErrProtocol"},
 		}, session.State{Size: total, Committed: q, Sent: 2 * q, Failures: 2}},
 		{"a late commit of what was sent", at(q, 2*q), []turn{
 			{put(2*q, broken(errReset)), "wait query"},
@@ -507,7 +507,7 @@ func TestStories(t *testing.T) {
 		}, session.State{Size: total, Committed: 2 * q, Sent: 2 * q}},
 		{"more than was sent, and still", at(q, q), []turn{
 			{query(held(2 * q)), "wait query"},
-			{query(held(2 * q)), "ErrForeignWriter"},
+			{query(held(2 * q)), "ErrUnexpectedData"},
 		}, session.State{Size: total, Committed: q, Sent: q, Failures: 1}},
 		{"more than was sent, and then not", at(q, q), []turn{
 			{query(held(2 * q)), "wait query"},
@@ -518,13 +518,13 @@ func TestStories(t *testing.T) {
 			{query(held(2 * q)), "wait query"},
 			{query(status(503)), "wait query"},
 			{query(held(2 * q)), "wait query"},
-			{query(held(2 * q)), "ErrForeignWriter"},
+			{query(held(2 * q)), "ErrUnexpectedData"},
 		}, session.State{Size: total, Committed: q, Sent: q, Failures: 3}},
 		{"no Range, twice, and an outage between", at(q, q), []turn{
 			{query(held(rangeless)), "wait query"},
 			{query(status(503)), "wait query"},
 			{query(held(rangeless)), "wait query"},
-			{query(held(rangeless)), "ErrContradiction"},
+			{query(held(rangeless)), "ErrProtocol"},
 		}, session.State{Size: total, Committed: q, Sent: q, Failures: 3}},
 		{"all there and not final", at(2*q, 2*q), []turn{
 			{finalize(total, held(total)), "wait finish"},
@@ -590,11 +590,11 @@ func TestStories(t *testing.T) {
 			{start(opened(t)), "send"},
 			{put(2*q, held(q)), "send"},
 			{put(2*q, status(404)), "wait query"},
-			{query(status(404)), "ErrGone"},
+			{query(status(404)), "ErrSessionLost"},
 		}, session.State{Size: total, Committed: q, Sent: 2 * q, Failures: 1, Restarts: 3}},
 		{"the session goes, and the stream cannot be read again", session.State{Size: -1, Committed: q, Sent: q}, []turn{
 			{put(2*q, status(404)), "wait query"},
-			{query(status(404)), "ErrGone"},
+			{query(status(404)), "ErrSessionLost"},
 		}, session.State{Size: -1, Committed: q, Sent: 2 * q, Failures: 1}},
 		{"the session goes, and then the bucket is not there", at(q, q), []turn{
 			{query(status(404)), "wait query"},
@@ -749,11 +749,11 @@ func TestRetryable(t *testing.T) {
 	}
 }
 
-// TestOneErrBudget checks that a program that uses both packages can check for
+// TestOneErrRetriesExhausted checks that a program that uses both packages can check for
 // one error.
-func TestOneErrBudget(t *testing.T) {
-	for _, err := range []error{&session.Error{Kind: session.ErrBudget}, &backoff.Error{Stop: backoff.ErrBudget}} {
-		if !errors.Is(err, session.ErrBudget) || !errors.Is(err, backoff.ErrBudget) {
+func TestOneErrRetriesExhausted(t *testing.T) {
+	for _, err := range []error{&session.Error{Kind: session.ErrRetriesExhausted}, &backoff.Error{Stop: backoff.ErrRetriesExhausted}} {
+		if !errors.Is(err, session.ErrRetriesExhausted) || !errors.Is(err, backoff.ErrRetriesExhausted) {
 			t.Errorf("%v is not both", err)
 		}
 	}
@@ -762,7 +762,7 @@ func TestOneErrBudget(t *testing.T) {
 // An Action that is no failure has no error, and can be asked for its kind.
 func TestNoError(t *testing.T) {
 	_, a := session.Decide(session.State{Size: -1}, query(held(-1)))
-	if errors.Is(a.Err, session.ErrGone) || a.Err.Unwrap() != nil {
+	if errors.Is(a.Err, session.ErrSessionLost) || a.Err.Unwrap() != nil {
 		t.Errorf("%+v is an error", a.Err)
 	}
 }
@@ -781,7 +781,7 @@ func TestErrorText(t *testing.T) {
 		err  session.Error
 		want string
 	}{
-		{session.Error{Op: session.OpPut, Status: 503, Message: "Try later.", Kind: session.ErrBudget, Offset: 262144, Attempts: 6},
+		{session.Error{Op: session.OpPut, Status: 503, Message: "Try later.", Kind: session.ErrRetriesExhausted, Offset: 262144, Attempts: 6},
 			"put: retry budget spent: 503 Service Unavailable: Try later. (after 6 attempts at offset 262144)"},
 		{session.Error{Op: session.OpStart, Status: 404, Kind: session.ErrNotFound, Attempts: 1}, "start: destination not found: 404 Not Found"},
 		{session.Error{Op: session.OpPut, Status: 499, Kind: session.ErrCancelled}, "put: session was cancelled: 499"},
@@ -792,8 +792,8 @@ func TestErrorText(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", c.err, got, c.want)
 		}
 	}
-	err := error(&session.Error{Kind: session.ErrBudget, Err: io.EOF})
-	if !errors.Is(err, session.ErrBudget) || !errors.Is(err, io.EOF) || errors.Is(err, session.ErrGone) {
+	err := error(&session.Error{Kind: session.ErrRetriesExhausted, Err: io.EOF})
+	if !errors.Is(err, session.ErrRetriesExhausted) || !errors.Is(err, io.EOF) || errors.Is(err, session.ErrSessionLost) {
 		t.Errorf("%v wraps not what it should", err)
 	}
 }

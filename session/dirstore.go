@@ -37,7 +37,7 @@ var (
 
 // OpenDir opens the store in dir. If dir does not exist, OpenDir creates it and
 // its parents with mode 0700. If other users can write to dir, the error wraps
-// [ErrUnsafe]. Errors of the file system wrap *fs.PathError.
+// [ErrInsecurePermissions]. Errors of the file system wrap *fs.PathError.
 func OpenDir(dir string) (*Dir, error) {
 	if dir == "" {
 		return nil, errors.New("state directory: empty path")
@@ -54,10 +54,10 @@ func OpenDir(dir string) (*Dir, error) {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	if !ownedByUs(info) {
-		return nil, fmt.Errorf("%w: the state directory %s belongs to another user", ErrUnsafe, dir)
+		return nil, fmt.Errorf("%w: the state directory %s belongs to another user", ErrInsecurePermissions, dir)
 	}
 	if writable(info) {
-		return nil, fmt.Errorf("%w: others can write to the state directory %s (mode %04o); chmod 700 it, or name another", ErrUnsafe, dir, info.Mode().Perm())
+		return nil, fmt.Errorf("%w: others can write to the state directory %s (mode %04o); chmod 700 it, or name another", ErrInsecurePermissions, dir, info.Mode().Perm())
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -93,7 +93,7 @@ func makeDir(dir string) error {
 func (d *Dir) Close() error { return d.root.Close() }
 
 // Load reads a Token. It changes nothing. If the Token is damaged, the error
-// wraps [ErrDamaged], and the file stays until [Dir.SetAside] is called.
+// wraps [ErrCorruptToken], and the file stays until [Dir.SetAside] is called.
 func (d *Dir) Load(_ context.Context, id string) (*Token, error) {
 	if !validID(id) {
 		return nil, fmt.Errorf("%w: %q", ErrNoToken, id)
@@ -108,7 +108,7 @@ func (d *Dir) Load(_ context.Context, id string) (*Token, error) {
 	}
 	t, err := Decode(data)
 	if err == nil && t.ID != id {
-		err = fmt.Errorf("%w: the token has the ID of another upload", ErrDamaged)
+		err = fmt.Errorf("%w: the token has the ID of another upload", ErrCorruptToken)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w (%s)", err, filepath.Join(d.root.Name(), name))
@@ -159,11 +159,11 @@ func (d *Dir) read(name string) ([]byte, error) {
 	defer f.Close()
 	switch {
 	case !ownedByUs(info):
-		return nil, fmt.Errorf("%w: %s belongs to another user; remove it", ErrUnsafe, path)
+		return nil, fmt.Errorf("%w: %s belongs to another user; remove it", ErrInsecurePermissions, path)
 	case lax(info):
-		return nil, fmt.Errorf("%w: others can read or write %s (mode %04o); if you trust it, chmod 600 it, else remove it", ErrUnsafe, path, info.Mode().Perm())
+		return nil, fmt.Errorf("%w: others can read or write %s (mode %04o); if you trust it, chmod 600 it, else remove it", ErrInsecurePermissions, path, info.Mode().Perm())
 	case info.Size() > tokenLimit:
-		return nil, fmt.Errorf("%w: %s is %d bytes long; remove it", ErrUnsafe, path, info.Size())
+		return nil, fmt.Errorf("%w: %s is %d bytes long; remove it", ErrInsecurePermissions, path, info.Size())
 	}
 	return io.ReadAll(f)
 }
@@ -177,7 +177,7 @@ func (d *Dir) open(name string) (*os.File, fs.FileInfo, error) {
 			return nil, nil, err
 		}
 		if !info.Mode().IsRegular() {
-			return nil, nil, fmt.Errorf("%w: %s is not a regular file; remove it", ErrUnsafe, path)
+			return nil, nil, fmt.Errorf("%w: %s is not a regular file; remove it", ErrInsecurePermissions, path)
 		}
 		f, err := d.root.Open(name)
 		if err != nil {
@@ -193,7 +193,7 @@ func (d *Dir) open(name string) (*os.File, fs.FileInfo, error) {
 		}
 		// The holder of the lock saved a new file in between.
 	}
-	return nil, nil, fmt.Errorf("%w: %s keeps changing; remove it", ErrUnsafe, path)
+	return nil, nil, fmt.Errorf("%w: %s keeps changing; remove it", ErrInsecurePermissions, path)
 }
 
 // Save writes the Token durably. When it returns nil, the Token survives a

@@ -141,10 +141,10 @@ func TestLoadChangesNothing(t *testing.T) {
 		damage func([]byte) []byte
 		want   error
 	}{
-		"empty":            {func([]byte) []byte { return nil }, session.ErrDamaged},
-		"cut":              {func(b []byte) []byte { return b[:len(b)/2] }, session.ErrDamaged},
-		"a bit":            {func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, session.ErrDamaged},
-		"zeros":            {func(b []byte) []byte { clear(b); return b }, session.ErrDamaged},
+		"empty":            {func([]byte) []byte { return nil }, session.ErrCorruptToken},
+		"cut":              {func(b []byte) []byte { return b[:len(b)/2] }, session.ErrCorruptToken},
+		"a bit":            {func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, session.ErrCorruptToken},
+		"zeros":            {func(b []byte) []byte { clear(b); return b }, session.ErrCorruptToken},
 		"a newer version":  {newer, session.ErrTokenVersion},
 		"a field of later": {func([]byte) []byte { return encoded(t, func(m map[string]any) { m["tomorrow"] = 1 }) }, session.ErrTokenVersion},
 	} {
@@ -273,8 +273,8 @@ func TestTokenUnderAnotherName(t *testing.T) {
 	if err := os.Rename(path, filepath.Join(filepath.Dir(path), "other.json")); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.Load(t.Context(), "other"); !errors.Is(err, session.ErrDamaged) {
-		t.Errorf("Load = %v, %v, want ErrDamaged", got, err)
+	if got, err := d.Load(t.Context(), "other"); !errors.Is(err, session.ErrCorruptToken) {
+		t.Errorf("Load = %v, %v, want ErrCorruptToken", got, err)
 	}
 }
 

@@ -49,8 +49,8 @@ func TestLaxDirectoryIsRefused(t *testing.T) {
 		if err := os.Chmod(dir, perm); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := session.OpenDir(dir); !errors.Is(err, session.ErrUnsafe) {
-			t.Errorf("%v: %v, want ErrUnsafe", perm, err)
+		if _, err := session.OpenDir(dir); !errors.Is(err, session.ErrInsecurePermissions) {
+			t.Errorf("%v: %v, want ErrInsecurePermissions", perm, err)
 		}
 		if got := mode(t, dir).Perm(); got != perm.Perm() {
 			t.Errorf("%v became %v", perm, got)
@@ -67,8 +67,8 @@ func TestLaxFileIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := d.Load(t.Context(), token.ID)
-		if !errors.Is(err, session.ErrUnsafe) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "chmod 600") {
-			t.Errorf("mode %v: %v, want ErrUnsafe, and what to do", perm, err)
+		if !errors.Is(err, session.ErrInsecurePermissions) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "chmod 600") {
+			t.Errorf("mode %v: %v, want ErrInsecurePermissions, and what to do", perm, err)
 		}
 	}
 	for _, perm := range []os.FileMode{0o600, 0o400} {
@@ -101,8 +101,8 @@ func TestNotAPlainFile(t *testing.T) {
 		if err := plant(path, good); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, session.ErrUnsafe) {
-			t.Errorf("%s: Load: %v, want ErrUnsafe", name, err)
+		if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, session.ErrInsecurePermissions) {
+			t.Errorf("%s: Load: %v, want ErrInsecurePermissions", name, err)
 		}
 		lock := strings.TrimSuffix(path, ".json") + ".lock"
 		if err := plant(lock, good); err != nil {
@@ -112,8 +112,8 @@ func TestNotAPlainFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if unlock, err := d.Lock(t.Context(), token.ID); !errors.Is(err, session.ErrUnsafe) {
-			t.Errorf("%s: Lock: %v, want ErrUnsafe", name, err)
+		if unlock, err := d.Lock(t.Context(), token.ID); !errors.Is(err, session.ErrInsecurePermissions) {
+			t.Errorf("%s: Lock: %v, want ErrInsecurePermissions", name, err)
 			if err == nil {
 				unlock()
 			}
@@ -168,16 +168,16 @@ func TestOthersFiles(t *testing.T) {
 		}
 		return
 	}
-	if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, session.ErrUnsafe) || !strings.Contains(err.Error(), "another user") {
-		t.Errorf("Load of another's file: %v, want ErrUnsafe", err)
+	if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, session.ErrInsecurePermissions) || !strings.Contains(err.Error(), "another user") {
+		t.Errorf("Load of another's file: %v, want ErrInsecurePermissions", err)
 	}
 	dir := t.TempDir()
 	if err := os.Chown(dir, other, other); err != nil {
 		t.Fatal(err)
 	}
 	opened, err := session.OpenDir(dir)
-	if !errors.Is(err, session.ErrUnsafe) || !strings.Contains(err.Error(), dir) {
-		t.Errorf("OpenDir of another's directory: %v, want ErrUnsafe", err)
+	if !errors.Is(err, session.ErrInsecurePermissions) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("OpenDir of another's directory: %v, want ErrInsecurePermissions", err)
 	}
 	if err == nil {
 		_ = opened.Close()
@@ -190,7 +190,7 @@ func TestHugeFile(t *testing.T) {
 	if err := os.Truncate(path, 1<<30); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, session.ErrUnsafe) {
-		t.Errorf("Load: %v, want ErrUnsafe", err)
+	if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, session.ErrInsecurePermissions) {
+		t.Errorf("Load: %v, want ErrInsecurePermissions", err)
 	}
 }

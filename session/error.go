@@ -32,18 +32,18 @@ var (
 
 	// ErrOutcomeUnknown means that the object may have been created by this upload or by another client. Do not replace it.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
-	// ErrGone means that the session was lost and could not be replaced.
-	ErrGone = errors.New("session is gone")
+	// ErrSessionLost means that the session was lost and could not be replaced.
+	ErrSessionLost = errors.New("session is gone")
 	// ErrCancelled means that another client canceled the session.
 	ErrCancelled = errors.New("session was cancelled")
 	// ErrChecksum means that the bytes on the server differ from those of the source.
 	ErrChecksum = errors.New("checksum mismatch")
-	// ErrForeignWriter means that the server has bytes or an object that this upload did not send.
-	ErrForeignWriter = errors.New("someone else wrote to this session")
-	// ErrContradiction means that replies of the server contradict each other, or refuse data in the middle of an upload.
-	ErrContradiction = errors.New("the server contradicts itself")
-	// ErrForeignURI means that a session URI does not belong to the configured endpoint and bucket. No request is sent to it.
-	ErrForeignURI = errors.New("session URI does not belong to the configured endpoint and bucket")
+	// ErrUnexpectedData means that the server has bytes or an object that this upload did not send.
+	ErrUnexpectedData = errors.New("someone else wrote to this session")
+	// ErrProtocol means that replies of the server contradict each other, or refuse data in the middle of an upload.
+	ErrProtocol = errors.New("the server contradicts itself")
+	// ErrURIMismatch means that a session URI does not belong to the configured endpoint and bucket. No request is sent to it.
+	ErrURIMismatch = errors.New("session URI does not belong to the configured endpoint and bucket")
 
 	// The source and the transfer.
 
@@ -51,21 +51,21 @@ var (
 	ErrSourceChanged = chunk.ErrChanged
 	// ErrStalled means that a request moved too few bytes for too long. It is retried, and only seen as a cause.
 	ErrStalled = errors.New("transfer stalled")
-	// ErrBudget means that too many requests failed without newly committed bytes. The upload can be resumed. It is [backoff.ErrBudget].
-	ErrBudget = backoff.ErrBudget
+	// ErrRetriesExhausted means that too many requests failed without newly committed bytes. The upload can be resumed. It is [backoff.ErrRetriesExhausted].
+	ErrRetriesExhausted = backoff.ErrRetriesExhausted
 
 	// The saved upload.
 
 	// ErrNoToken means that no upload is saved under the ID.
 	ErrNoToken = errors.New("no such saved upload")
-	// ErrDamaged means that the Token was truncated or edited. It cannot be used.
-	ErrDamaged = errors.New("saved upload is damaged")
+	// ErrCorruptToken means that the Token was truncated or edited. It cannot be used.
+	ErrCorruptToken = errors.New("saved upload is damaged")
 	// ErrTokenVersion means that the Token has a version or a field that this program does not know. It is kept.
 	ErrTokenVersion = errors.New("saved by a newer version of this program")
-	// ErrUnsafe means that other users can read or write the saved upload, or that it is not a regular file.
-	ErrUnsafe = errors.New("saved upload is not safe to use")
-	// ErrOptions means that the saved upload was started with other options. It is kept.
-	ErrOptions = errors.New("saved upload was started with other options")
+	// ErrInsecurePermissions means that other users can read or write the saved upload, or that it is not a regular file.
+	ErrInsecurePermissions = errors.New("saved upload is not safe to use")
+	// ErrOptionsDiffer means that the saved upload was started with other options. It is kept.
+	ErrOptionsDiffer = errors.New("saved upload was started with other options")
 	// ErrInUse means that another process holds the lock of the upload.
 	ErrInUse = errors.New("upload is in use")
 )

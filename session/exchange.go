@@ -53,7 +53,7 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 	if r.Err == nil && (r.Status == 200 || r.Status == 201) {
 		if r.URI, err = c.fresh(r.location.reveal()); err != nil {
 			r.Err = err
-			if errors.Is(err, ErrForeignURI) {
+			if errors.Is(err, ErrURIMismatch) {
 				r.Status = 0
 			}
 		}

@@ -373,8 +373,8 @@ func TestLocation(t *testing.T) {
 			}
 			switch c.want {
 			case foreign:
-				if !errors.Is(r.Err, session.ErrForeignURI) || !r.URI.IsZero() || r.Status != 0 {
-					t.Errorf("%s: %+v, want ErrForeignURI", c.name, r)
+				if !errors.Is(r.Err, session.ErrURIMismatch) || !r.URI.IsZero() || r.Status != 0 {
+					t.Errorf("%s: %+v, want ErrURIMismatch", c.name, r)
 				}
 			case missing:
 				if r.Err == nil || !r.URI.IsZero() || r.Status != code {

@@ -27,7 +27,7 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 			return nil, fmt.Errorf("lock upload: %w", context.Cause(ctx))
 		}
 		if info, err := d.root.Lstat(name); err == nil && !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%w: %s is not a regular file; remove it", ErrUnsafe, path)
+			return nil, fmt.Errorf("%w: %s is not a regular file; remove it", ErrInsecurePermissions, path)
 		}
 		lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 		held, err := lock.TryLock()

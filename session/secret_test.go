@@ -290,7 +290,7 @@ func TestBadURLKeepsTheSecret(t *testing.T) {
 			t.Errorf("%+v: %s", r, chain(r.Err))
 		}
 	}
-	if err := client.Adopt(token); !errors.Is(err, session.ErrForeignURI) || tells(chain(err)) {
+	if err := client.Adopt(token); !errors.Is(err, session.ErrURIMismatch) || tells(chain(err)) {
 		t.Errorf("Adopt: %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 //     the old Token or the new one; after Save has returned, it returns the
 //     new one;
 //   - keep the result of [Encode] secret;
-//   - return errors that wrap [ErrNoToken], [ErrDamaged], [ErrTokenVersion] and
+//   - return errors that wrap [ErrNoToken], [ErrCorruptToken], [ErrTokenVersion] and
 //     [ErrInUse] if they apply;
 //   - change nothing in Load and List, which callers use without the lock;
 //   - release a lock when the process that holds it dies.

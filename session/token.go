@@ -120,26 +120,26 @@ func Encode(t *Token) ([]byte, error) {
 }
 
 // Decode decodes the result of [Encode]. For other data the error wraps
-// [ErrTokenVersion] or [ErrDamaged], and does not quote the data. The session
+// [ErrTokenVersion] or [ErrCorruptToken], and does not quote the data. The session
 // URI of the result is not trusted until [Client.Adopt] has checked it.
 func Decode(data []byte) (*Token, error) {
 	var e envelope
 	if err := single(data, &e, false); err != nil {
-		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrDamaged)
+		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrCorruptToken)
 	}
 	switch {
 	case e.Version > tokenVersion:
 		return nil, fmt.Errorf("%w: version %d, this program knows %d", ErrTokenVersion, e.Version, tokenVersion)
 	case e.Version != tokenVersion:
-		return nil, fmt.Errorf("%w: invalid version %d", ErrDamaged, e.Version)
+		return nil, fmt.Errorf("%w: invalid version %d", ErrCorruptToken, e.Version)
 	}
 	sum := sha256.Sum256(e.Token)
 	if e.SHA256 != hex.EncodeToString(sum[:]) {
-		return nil, fmt.Errorf("%w: digest mismatch", ErrDamaged)
+		return nil, fmt.Errorf("%w: digest mismatch", ErrCorruptToken)
 	}
 	var s savedToken
 	if err := single(e.Token, &s, false); err != nil {
-		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrDamaged)
+		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrCorruptToken)
 	}
 	if single(data, &envelope{}, true) != nil || single(e.Token, &savedToken{}, true) != nil {
 		return nil, fmt.Errorf("%w: unknown field", ErrTokenVersion)
@@ -153,7 +153,7 @@ func Decode(data []byte) (*Token, error) {
 		t.SourcePath = string(s.RawPath)
 	}
 	if err := t.sound(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return nil, fmt.Errorf("%w: %w", ErrCorruptToken, err)
 	}
 	return t, nil
 }
@@ -198,7 +198,7 @@ func (t *Token) sound() error {
 }
 
 // Adopt checks that the session URI of t belongs to the client's endpoint and
-// the bucket of t. If not, the error wraps [ErrForeignURI]. Call it before the
+// the bucket of t. If not, the error wraps [ErrURIMismatch]. Call it before the
 // first request with the URI.
 func (c *Client) Adopt(t *Token) error {
 	_, err := c.adopt(t.URI.reveal(), t.Spec.Bucket)

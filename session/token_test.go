@@ -145,8 +145,8 @@ func TestDamagedTokens(t *testing.T) {
 		case errors.Is(err, session.ErrTokenVersion) && bytes.HasPrefix(damaged, []byte(`{"v":`)) && damaged[5] != '1':
 			// The damage is in the version. No other damage looks like a newer
 			// program.
-		case !errors.Is(err, session.ErrDamaged):
-			t.Errorf("%s: %v, want ErrDamaged", what, err)
+		case !errors.Is(err, session.ErrCorruptToken):
+			t.Errorf("%s: %v, want ErrCorruptToken", what, err)
 		case tells(err.Error()):
 			t.Errorf("%s: %v: contains the secret", what, err)
 		}
@@ -164,8 +164,8 @@ func TestDamagedTokens(t *testing.T) {
 		}
 	}
 	for _, more := range []string{"x", "{}", "}", "]", "null", string(data), "\x00"} {
-		if _, err := session.Decode(append(bytes.Clone(data), more...)); !errors.Is(err, session.ErrDamaged) {
-			t.Errorf("with %.10q behind it: %v, want ErrDamaged", more, err)
+		if _, err := session.Decode(append(bytes.Clone(data), more...)); !errors.Is(err, session.ErrCorruptToken) {
+			t.Errorf("with %.10q behind it: %v, want ErrCorruptToken", more, err)
 		}
 	}
 	t.Logf("%d bytes; %d of the damages changed nothing (white space, case of a key)", len(data), identical)
@@ -219,8 +219,8 @@ func TestPlantedTokens(t *testing.T) {
 		"a fraction":                  set("committed", 1.5),
 		"another type":                set("committed", "5"),
 	} {
-		if got, err := session.Decode(encoded(t, edit)); !errors.Is(err, session.ErrDamaged) || tells(err.Error()) {
-			t.Errorf("%s: %+v, %v, want ErrDamaged", name, got, err)
+		if got, err := session.Decode(encoded(t, edit)); !errors.Is(err, session.ErrCorruptToken) || tells(err.Error()) {
+			t.Errorf("%s: %+v, %v, want ErrCorruptToken", name, got, err)
 		}
 	}
 }
@@ -229,7 +229,7 @@ func TestTokenVersions(t *testing.T) {
 	token := encoded(t, func(map[string]any) {})
 	_, raw, _ := bytes.Cut(token, []byte(`"token":`))
 	raw = bytes.TrimSuffix(raw, []byte("}"))
-	for version, want := range map[int]error{0: session.ErrDamaged, 1: nil, 2: session.ErrTokenVersion, 1000: session.ErrTokenVersion, -1: session.ErrDamaged} {
+	for version, want := range map[int]error{0: session.ErrCorruptToken, 1: nil, 2: session.ErrTokenVersion, 1000: session.ErrTokenVersion, -1: session.ErrCorruptToken} {
 		if _, err := session.Decode(seal(version, raw)); !errors.Is(err, want) {
 			t.Errorf("version %d: %v, want %v", version, err, want)
 		} else if err != nil && !strings.Contains(err.Error(), fmt.Sprintf("version %d", version)) {
@@ -247,12 +247,12 @@ func TestFieldsOfANewerVersion(t *testing.T) {
 		"in the source": func(m map[string]any) { m["source"].(map[string]any)["tomorrow"] = 1 },
 	} {
 		data := encoded(t, edit)
-		if _, err := session.Decode(data); !errors.Is(err, session.ErrTokenVersion) || errors.Is(err, session.ErrDamaged) || tells(err.Error()) {
+		if _, err := session.Decode(data); !errors.Is(err, session.ErrTokenVersion) || errors.Is(err, session.ErrCorruptToken) || tells(err.Error()) {
 			t.Errorf("%s: %v, want ErrTokenVersion", name, err)
 		}
 		data[len(data)/2] ^= 1
-		if _, err := session.Decode(data); !errors.Is(err, session.ErrDamaged) {
-			t.Errorf("%s, and damaged: %v, want ErrDamaged", name, err)
+		if _, err := session.Decode(data); !errors.Is(err, session.ErrCorruptToken) {
+			t.Errorf("%s, and damaged: %v, want ErrCorruptToken", name, err)
 		}
 	}
 	data := append([]byte(`{"tomorrow":1,`), encoded(t, func(map[string]any) {})[1:]...)
@@ -352,7 +352,7 @@ func TestAdopt(t *testing.T) {
 			t.Fatalf("%s: %v", c.uri, err)
 		}
 		err = newClient(t, nil, c.endpoint).Adopt(token)
-		if c.ok && err != nil || !c.ok && !errors.Is(err, session.ErrForeignURI) {
+		if c.ok && err != nil || !c.ok && !errors.Is(err, session.ErrURIMismatch) {
 			t.Errorf("%s at %s: %v, want ok = %v", c.uri, c.endpoint, err, c.ok)
 		}
 		if err != nil && tells(err.Error()) {
@@ -384,8 +384,8 @@ func FuzzDecode(f *testing.F) {
 		for _, data := range [][]byte{data, seal(1, data)} {
 			token, err := session.Decode(data)
 			if err != nil {
-				if !errors.Is(err, session.ErrDamaged) && !errors.Is(err, session.ErrTokenVersion) || len(err.Error()) > 300 {
-					t.Errorf("%v, want ErrDamaged", err)
+				if !errors.Is(err, session.ErrCorruptToken) && !errors.Is(err, session.ErrTokenVersion) || len(err.Error()) > 300 {
+					t.Errorf("%v, want ErrCorruptToken", err)
 				}
 				continue
 			}

@@ -87,7 +87,7 @@ func (c *Client) fresh(location string) (URI, error) {
 	}
 	u := c.endpoint.ResolveReference(ref)
 	if u.Scheme != c.endpoint.Scheme || !sameHost(u, c.endpoint) || u.User != nil {
-		return URI{}, fmt.Errorf("%w: the Location header points to %s://%s, the endpoint is %s", ErrForeignURI, u.Scheme, u.Host, c.Endpoint())
+		return URI{}, fmt.Errorf("%w: the Location header points to %s://%s, the endpoint is %s", ErrURIMismatch, u.Scheme, u.Host, c.Endpoint())
 	}
 	u.Host = c.endpoint.Host // the same spelling of the host in every URI
 	return newURI(u.String()), nil
@@ -98,17 +98,17 @@ func (c *Client) fresh(location string) (URI, error) {
 func (c *Client) adopt(raw, bucket string) (URI, error) {
 	u, err := url.Parse(raw)
 	if err != nil || raw == "" {
-		return URI{}, fmt.Errorf("%w: not a URL", ErrForeignURI)
+		return URI{}, fmt.Errorf("%w: not a URL", ErrURIMismatch)
 	}
 	switch {
 	case u.Scheme != c.endpoint.Scheme:
-		return URI{}, fmt.Errorf("%w: scheme %q, want %q", ErrForeignURI, u.Scheme, c.endpoint.Scheme)
+		return URI{}, fmt.Errorf("%w: scheme %q, want %q", ErrURIMismatch, u.Scheme, c.endpoint.Scheme)
 	case !sameHost(u, c.endpoint) || u.User != nil || u.Opaque != "":
-		return URI{}, fmt.Errorf("%w: host %q, want %q", ErrForeignURI, u.Host, c.endpoint.Host)
+		return URI{}, fmt.Errorf("%w: host %q, want %q", ErrURIMismatch, u.Host, c.endpoint.Host)
 	case u.Path != "/upload/storage/v1/b/"+bucket+"/o" && u.Path != "/resumable/upload/storage/v1/b/"+bucket+"/o":
-		return URI{}, fmt.Errorf("%w: not an upload path of bucket %q", ErrForeignURI, bucket)
+		return URI{}, fmt.Errorf("%w: not an upload path of bucket %q", ErrURIMismatch, bucket)
 	case u.Query().Get("upload_id") == "":
-		return URI{}, fmt.Errorf("%w: no upload_id", ErrForeignURI)
+		return URI{}, fmt.Errorf("%w: no upload_id", ErrURIMismatch)
 	}
 	return newURI(raw), nil
 }

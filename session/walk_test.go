@@ -56,15 +56,15 @@ var (
 // sentinels are what callers branch on.
 var sentinels = []error{
 	session.ErrInvalid, session.ErrCredentials, session.ErrPermission, session.ErrNotFound, session.ErrQuota,
-	session.ErrPrecondition, session.ErrGone, session.ErrCancelled, session.ErrChecksum, session.ErrForeignWriter,
-	session.ErrContradiction, session.ErrOutcomeUnknown,
+	session.ErrPrecondition, session.ErrSessionLost, session.ErrCancelled, session.ErrChecksum, session.ErrUnexpectedData,
+	session.ErrProtocol, session.ErrOutcomeUnknown,
 }
 
 // refusals are the replies that every exchange can get: those that the table
 // test shows to be treated alike are here once.
 var refusals = []session.Reply{
 	{Err: errReset}, {Err: session.ErrStalled}, {Err: errTrust}, {Err: session.ErrCredentials}, {Err: errProxy407}, {Err: errProxy503},
-	{Err: session.ErrForeignURI}, {Err: session.ErrInvalid},
+	{Err: session.ErrURIMismatch}, {Err: session.ErrInvalid},
 	{Status: 204}, {Status: 302}, {Status: 302, Redirect: "http://portal"}, {Status: 308, Committed: -1, Redirect: "http://portal"}, {Status: 407},
 	{Status: 400}, {Status: 400, Message: "Provided CRC32C does not match"}, {Status: 401}, {Status: 403},
 	{Status: 403, Reason: "rateLimitExceeded"}, {Status: 403, Reason: "dailyLimitExceeded"},
@@ -259,7 +259,7 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 	if _, guarded := after.Guard(); before.Unconditional && s.kind == session.Check && a.Kind == session.Begin && !guarded {
 		fail("an insert is repeated without a precondition")
 	}
-	refuses := errors.Is(r.Err, session.ErrCredentials) || errors.Is(r.Err, session.ErrForeignURI) || errors.Is(r.Err, session.ErrInvalid)
+	refuses := errors.Is(r.Err, session.ErrCredentials) || errors.Is(r.Err, session.ErrURIMismatch) || errors.Is(r.Err, session.ErrInvalid)
 	if (r.Status == 0 || r.Redirect != "" || r.Status == 407) && !refuses && (s.opened || s.kind == session.Check) && a.Kind == session.Fail {
 		fail("the upload ends, although a session was opened and only the network is in the way")
 	}

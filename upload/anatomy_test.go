@@ -145,7 +145,7 @@ func TestThousandJobsShareOneBudget(t *testing.T) {
 		j := u.newJob(Spec{Bucket: "bkt", Object: "last"}, shared)
 		res, err := j.finish(t.Context(), j.uploadFile(t.Context(), path))
 		want := backoff.Tries((jobs + 1) * size)
-		if !errors.Is(err, session.ErrBudget) || res.Retries != want {
+		if !errors.Is(err, session.ErrRetriesExhausted) || res.Retries != want {
 			t.Errorf("%d retries, want %d: %v", res.Retries, want, err)
 		}
 	})

@@ -30,7 +30,7 @@ func TestBatchAtTheGate(t *testing.T) {
 			wg.Go(func() {
 				j := u.newJob(Spec{Bucket: "bkt", Object: fmt.Sprint(i)}, b)
 				_, err := j.finish(t.Context(), j.uploadFile(t.Context(), path))
-				if took := time.Since(start); !errors.Is(err, session.ErrBudget) || took < first || took > last {
+				if took := time.Since(start); !errors.Is(err, session.ErrRetriesExhausted) || took < first || took > last {
 					t.Errorf("job %d ended after %v, want %v to %v: %v", i, took, first, last, err)
 				}
 			})

@@ -36,7 +36,7 @@
 // # Errors
 //
 // Branch with errors.Is on the sentinels of package session, such as
-// [session.ErrBudget] (resumable), [session.ErrSourceChanged] and
+// [session.ErrRetriesExhausted] (resumable), [session.ErrSourceChanged] and
 // [session.ErrPrecondition]. An error of the service is a [*session.Error] with
 // its status and history. A call whose context ended returns an
 // [*InterruptedError]. [Result.Resumable] reports whether the same call can

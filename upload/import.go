@@ -28,10 +28,10 @@ import (
 // Import only what you trust.
 //
 // Resume an upload on one machine only. Two machines make no mixture, but either
-// may fail with [session.ErrForeignWriter], [session.ErrContradiction] or
+// may fail with [session.ErrUnexpectedData], [session.ErrProtocol] or
 // [session.ErrChecksum]. Import does not replace an upload of the same file to
 // the same destination: the error wraps [fs.ErrExist]. A session of another
-// endpoint or bucket is [session.ErrForeignURI]. The service decides whether a
+// endpoint or bucket is [session.ErrURIMismatch]. The service decides whether a
 // session that is older than a week still exists.
 func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (id string, err error) {
 	store := u.opts.Store
@@ -39,7 +39,7 @@ func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (i
 		return "", errors.New("import: there is no store")
 	}
 	if t.Endpoint != u.client.Endpoint() {
-		return "", fmt.Errorf("import: the upload was begun at %s: %w", t.Endpoint, session.ErrForeignURI)
+		return "", fmt.Errorf("import: the upload was begun at %s: %w", t.Endpoint, session.ErrURIMismatch)
 	}
 	if err := u.client.Adopt(t); err != nil {
 		return "", fmt.Errorf("import: %w", err)
@@ -68,7 +68,7 @@ func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (i
 	switch _, err := store.Load(ctx, saved.ID); {
 	case err == nil:
 		return "", fmt.Errorf("import: %w: upload %s of %s to %s; resume that, or forget it first", fs.ErrExist, saved.ID, path, t.Spec.URL())
-	case !errors.Is(err, session.ErrNoToken) && !errors.Is(err, session.ErrDamaged):
+	case !errors.Is(err, session.ErrNoToken) && !errors.Is(err, session.ErrCorruptToken):
 		return "", fmt.Errorf("import: %w", err)
 	}
 	if err := store.Save(ctx, &saved); err != nil {

@@ -260,7 +260,7 @@ func TestImportRefused(t *testing.T) {
 		refused("another size", w.uploader(own), short, session.ErrSourceChanged)
 		refused("no file", w.uploader(own), filepath.Join(w.dir, "none"), fs.ErrNotExist)
 		refused("a directory", w.uploader(own), w.dir, chunk.ErrNotRegular)
-		refused("another endpoint", w.uploader(own, func(o *upload.Options) { o.Endpoint = "http://other.test" }), path, session.ErrForeignURI)
+		refused("another endpoint", w.uploader(own, func(o *upload.Options) { o.Endpoint = "http://other.test" }), path, session.ErrURIMismatch)
 		refused("no store", w.uploader(func(o *upload.Options) { o.Store = nil }), path, nil)
 		if ids, err := store.List(w.t.Context()); err != nil || len(ids) != 0 {
 			t.Errorf("%q are saved, %v, want nothing", ids, err)

@@ -203,7 +203,7 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 		return j.startOver(ctx, "discarded, as requested")
 	case token != nil:
 		if conflict := token.Spec.Conflict(want); conflict != "" {
-			return fmt.Errorf("%w: %s", session.ErrOptions, conflict)
+			return fmt.Errorf("%w: %s", session.ErrOptionsDiffer, conflict)
 		}
 		return j.resume(ctx, token)
 	case damaged != nil:
@@ -216,7 +216,7 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 // damaged. A store that cannot be read has none.
 func savedIn(ctx context.Context, store session.Store, id string) bool {
 	_, err := store.Load(ctx, id)
-	return err == nil || errors.Is(err, session.ErrDamaged) || errors.Is(err, session.ErrTokenVersion)
+	return err == nil || errors.Is(err, session.ErrCorruptToken) || errors.Is(err, session.ErrTokenVersion)
 }
 
 // setSpec sets the options of the object, for this upload and for what is saved.
@@ -246,7 +246,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	j.want = token.Spec
 	j.identify(id, j.want)
 	if token.Endpoint != j.u.client.Endpoint() {
-		return fmt.Errorf("upload %s was begun at %s: %w", id, token.Endpoint, session.ErrForeignURI)
+		return fmt.Errorf("upload %s was begun at %s: %w", id, token.Endpoint, session.ErrURIMismatch)
 	}
 	j.keep(journal, token, token.SourcePath)
 	src, err := j.open(token.SourcePath)
@@ -499,7 +499,7 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 func (j *job) dropStream(ctx context.Context, c conversation, err error) {
 	r, ok := c.(*run)
 	if err == nil || !ok || j.transfer.content.rereadable() ||
-		errors.Is(err, session.ErrBudget) || errors.Is(err, session.ErrGone) || errors.Is(err, session.ErrCancelled) {
+		errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, session.ErrSessionLost) || errors.Is(err, session.ErrCancelled) {
 		return
 	}
 	j.transfer.drop(ctx, r.uri)
@@ -524,7 +524,7 @@ func (j *job) verify(ctx context.Context, object *session.Object) error {
 	}
 	o, err := verifyObject(*object, j.spec, t.content.total(), ours)
 	if err != nil {
-		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrForeignWriter}, err)
+		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
 	}
 	j.update(func(r *Result) {
 		r.Object = o
@@ -579,8 +579,8 @@ func dead(err error) bool {
 		}
 	}
 	for _, kind := range []error{
-		session.ErrGone, session.ErrCancelled, session.ErrChecksum,
-		session.ErrForeignWriter, session.ErrContradiction, session.ErrForeignURI,
+		session.ErrSessionLost, session.ErrCancelled, session.ErrChecksum,
+		session.ErrUnexpectedData, session.ErrProtocol, session.ErrURIMismatch,
 	} {
 		if errors.Is(err, kind) {
 			return true

@@ -80,7 +80,7 @@ func openJournal(ctx context.Context, store session.Store, id string) (j *journa
 	}
 	token, err = store.Load(ctx, id)
 	switch {
-	case errors.Is(err, session.ErrDamaged):
+	case errors.Is(err, session.ErrCorruptToken):
 		token, damaged = nil, err
 		err = session.SetAside(ctx, store, id)
 	case errors.Is(err, session.ErrNoToken):

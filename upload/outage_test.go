@@ -36,8 +36,8 @@ func TestBudget(t *testing.T) {
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, Message: "Backend Error"}})
 		start := time.Now()
 		res, err := w.uploader().File(w.t.Context(), path, spec)
-		if !errors.Is(err, session.ErrBudget) {
-			t.Fatalf("error = %v, want ErrBudget", err)
+		if !errors.Is(err, session.ErrRetriesExhausted) {
+			t.Fatalf("error = %v, want ErrRetriesExhausted", err)
 		}
 		e, ok := errors.AsType[*session.Error](err)
 		if !ok || e.Status != 503 || e.Op != session.OpQuery || len(e.Waits) != 5 {
@@ -86,8 +86,8 @@ func TestAnAnsweredQueryIsNoProgress(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
 		_, err := w.uploader().File(w.t.Context(), w.file(data(9*mib)), spec)
-		if !errors.Is(err, session.ErrBudget) {
-			t.Errorf("error = %v, want ErrBudget", err)
+		if !errors.Is(err, session.ErrRetriesExhausted) {
+			t.Errorf("error = %v, want ErrRetriesExhausted", err)
 		}
 		if n := len(w.srv.Requests()); n > 15 {
 			t.Errorf("%d requests were made\n%s", n, w.trace())
@@ -103,8 +103,8 @@ func TestRetryFor(t *testing.T) {
 		w.down(fakegcs.Action{Effect: fakegcs.EffectReset})
 		start := time.Now()
 		_, err := w.uploader(func(o *upload.Options) { o.RetryFor = 2 * time.Hour }).File(w.t.Context(), path, spec)
-		if !errors.Is(err, session.ErrBudget) {
-			t.Fatalf("error = %v, want ErrBudget", err)
+		if !errors.Is(err, session.ErrRetriesExhausted) {
+			t.Fatalf("error = %v, want ErrRetriesExhausted", err)
 		}
 		if took := time.Since(start); took > 2*time.Hour || took < 2*time.Hour-time.Minute {
 			t.Errorf("gave up after %v, want just under two hours", took)
@@ -219,8 +219,8 @@ func TestManyUploadsInAnOutage(t *testing.T) {
 				start := time.Now()
 				ended, errs := w.many(n, data(tt.size), uploader)
 				for i, err := range errs {
-					if !errors.Is(err, session.ErrBudget) {
-						t.Errorf("upload %d: %v, want ErrBudget", i, err)
+					if !errors.Is(err, session.ErrRetriesExhausted) {
+						t.Errorf("upload %d: %v, want ErrRetriesExhausted", i, err)
 					}
 				}
 				if first, last := slices.Min(ended), slices.Max(ended); first < tt.first || last > tt.last {
@@ -324,7 +324,7 @@ func TestObjectRateLimitHoldsNoOtherUpload(t *testing.T) {
 		for range 16 {
 			wg.Go(func() {
 				res, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: "hot"})
-				if !errors.Is(err, session.ErrBudget) || res.Retries != 5 {
+				if !errors.Is(err, session.ErrRetriesExhausted) || res.Retries != 5 {
 					t.Errorf("%d retries, %v", res.Retries, err)
 				}
 			})
@@ -498,7 +498,7 @@ func TestInterrupt(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || time.Since(start) != 10*time.Second || !res.Resumable {
 			t.Errorf("after %v: %+v, %v", time.Since(start), res, err)
 		}
-		if errors.Is(err, why) || errors.Is(err, session.ErrBudget) {
+		if errors.Is(err, why) || errors.Is(err, session.ErrRetriesExhausted) {
 			t.Errorf("the error is more than the context's: %v", err)
 		}
 		if text := err.Error(); !strings.Contains(text, why.Error()) || !strings.Contains(text, "503") {
@@ -515,7 +515,7 @@ func TestInterrupt(t *testing.T) {
 // ends a session. This is what errgroup.WithContext does.
 func TestCauseOfASiblingIsNotOurs(t *testing.T) {
 	for _, cause := range []error{
-		session.ErrChecksum, session.ErrGone, session.ErrPrecondition, session.ErrForeignWriter, session.ErrSourceChanged,
+		session.ErrChecksum, session.ErrSessionLost, session.ErrPrecondition, session.ErrUnexpectedData, session.ErrSourceChanged,
 		&session.Error{Op: session.OpPut, Status: 412, Kind: session.ErrPrecondition},
 	} {
 		for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize} {

@@ -434,8 +434,8 @@ func TestOtherOptionsKeepTheSession(t *testing.T) {
 				}
 				res, err := w.uploader().File(w.t.Context(), path, tt.second(spec))
 				if tt.want != "" {
-					if !errors.Is(err, session.ErrOptions) || !strings.Contains(err.Error(), tt.want) {
-						t.Fatalf("error = %v, want ErrOptions with %q", err, tt.want)
+					if !errors.Is(err, session.ErrOptionsDiffer) || !strings.Contains(err.Error(), tt.want) {
+						t.Fatalf("error = %v, want ErrOptionsDiffer with %q", err, tt.want)
 					}
 					w.wantSaved(1)
 					res, err = w.uploader(func(o *upload.Options) { o.Restart = true }).File(w.t.Context(), path, tt.second(spec))

@@ -34,7 +34,7 @@ func newRetrier(p backoff.Policy, gate *backoff.Gate, b *budget, e *events) *ret
 
 // Wait waits before the retry of an exchange that failed with cause. retryAfter
 // is what the server asked for. It returns the cause of ctx when that is done,
-// and an error that wraps [session.ErrBudget] when the budget is spent.
+// and an error that wraps [session.ErrRetriesExhausted] when the budget is spent.
 func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter time.Duration) error {
 	r.waiter.Budget.AtStake = r.budget.atStake.Load()
 	r.waiter.Before = func(p backoff.Pause) error {
@@ -56,7 +56,7 @@ func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter tim
 		return err
 	}
 	spent := *cause
-	return r.failure(&spent, session.ErrBudget)
+	return r.failure(&spent, session.ErrRetriesExhausted)
 }
 
 // repeat makes an exchange again until its reply is no transient failure. It is

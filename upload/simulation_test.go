@@ -277,15 +277,15 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		t.Errorf("an error without a sentinel: %v", err)
 	}
 	// An edit that no checkpoint covers is seen when the server's checksum is.
-	if errors.Is(err, session.ErrChecksum) && !s.edited || errors.Is(err, session.ErrForeignWriter) {
+	if errors.Is(err, session.ErrChecksum) && !s.edited || errors.Is(err, session.ErrUnexpectedData) {
 		t.Errorf("nobody damaged anything: %v", err)
 	}
-	return stream && !errors.Is(err, session.ErrBudget) && !errors.Is(err, session.ErrGone)
+	return stream && !errors.Is(err, session.ErrRetriesExhausted) && !errors.Is(err, session.ErrSessionLost)
 }
 
 func typed(err error) bool {
 	for _, kind := range []error{
-		session.ErrBudget, session.ErrGone, session.ErrSourceChanged, session.ErrContradiction, session.ErrForeignWriter, session.ErrChecksum,
+		session.ErrRetriesExhausted, session.ErrSessionLost, session.ErrSourceChanged, session.ErrProtocol, session.ErrUnexpectedData, session.ErrChecksum,
 	} {
 		if errors.Is(err, kind) {
 			return true

@@ -67,8 +67,8 @@ func TestReaderSurvives(t *testing.T) {
 					lost := f.plan.Do.Effect == fakegcs.EffectGone || f.plan.Do.Effect == fakegcs.EffectNotFound
 					if lost && p.name != "first data" {
 						// The first window is gone, and cannot be read again.
-						if !errors.Is(err, session.ErrGone) {
-							t.Errorf("error = %v, want ErrGone", err)
+						if !errors.Is(err, session.ErrSessionLost) {
+							t.Errorf("error = %v, want ErrSessionLost", err)
 						}
 						w.wantNoObject("obj")
 						return

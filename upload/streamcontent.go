@@ -44,7 +44,7 @@ func (s *streamContent) part(ctx context.Context, offset, limit int64) (part, er
 		s.cur = &next
 	}
 	if offset < s.cur.From || offset > s.cur.To {
-		return part{}, fmt.Errorf("%w: it asks for byte %d, which was committed before", session.ErrContradiction, offset)
+		return part{}, fmt.Errorf("%w: it asks for byte %d, which was committed before", session.ErrProtocol, offset)
 	}
 	p := part{Range: chunk.Range{From: offset, To: s.cur.To}, last: s.cur.Last, crc32c: s.cur.CRC32C, finish: func() error { return nil }}
 	to := chunk.Floor(offset + limit)
@@ -73,7 +73,7 @@ func (s *streamContent) committed(offset int64) {
 
 func (s *streamContent) whole(context.Context) (uint32, error) {
 	if s.total() < 0 {
-		return 0, fmt.Errorf("%w: the object is finished and the stream is not", session.ErrForeignWriter)
+		return 0, fmt.Errorf("%w: the object is finished and the stream is not", session.ErrUnexpectedData)
 	}
 	return s.cur.CRC32C, nil
 }

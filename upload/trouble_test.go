@@ -39,17 +39,17 @@ func TestRefusals(t *testing.T) {
 		{"404 at start", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Do: status(404, "notFound")}, session.ErrNotFound, 1, 0},
 		{"403 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(403, "forbidden")}, session.ErrPermission, 3, 1},
 		{"401 in the middle, for ever", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Times: -1, Do: status(401, "authError")}, session.ErrCredentials, 0, 1},
-		{"400 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(400, "invalid")}, session.ErrContradiction, 4, 1},
-		{"413 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(413, "uploadTooLarge")}, session.ErrContradiction, 4, 1},
+		{"400 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(400, "invalid")}, session.ErrProtocol, 4, 1},
+		{"413 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(413, "uploadTooLarge")}, session.ErrProtocol, 4, 1},
 		{"499", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCancelled}}, session.ErrCancelled, 3, 0},
 		{"412 at the end", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: status(412, "conditionNotMet")}, session.ErrPrecondition, 0, 0},
 		{"410 around a 412", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectGone, Status: 412}}, session.ErrPrecondition, 0, 0},
 		{"corrupted on the way, every time", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Skip: 1, Do: lie(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
 		{"tail corrupted on the way, every time", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Times: -1, Do: lie(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
-		{"offset going back", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: lie(fakegcs.EffectWrongRange, -3*q)}, session.ErrContradiction, 0, 0},
-		{"offset beyond, for ever", fakegcs.Fault{Times: -1, Skip: 2, Do: lie(fakegcs.EffectWrongRange, 2*q)}, session.ErrForeignWriter, 0, 0},
-		{"another object at the end", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectWrongHash}}, session.ErrForeignWriter, 0, 0},
-		{"session lost four times", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}, session.ErrGone, 12, 0},
+		{"offset going back", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: lie(fakegcs.EffectWrongRange, -3*q)}, session.ErrProtocol, 0, 0},
+		{"offset beyond, for ever", fakegcs.Fault{Times: -1, Skip: 2, Do: lie(fakegcs.EffectWrongRange, 2*q)}, session.ErrUnexpectedData, 0, 0},
+		{"another object at the end", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectWrongHash}}, session.ErrUnexpectedData, 0, 0},
+		{"session lost four times", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}, session.ErrSessionLost, 12, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{tt.plan}}, func(w *world) {
@@ -158,7 +158,7 @@ func TestAnswersOfALoadBalancerKeepTheSession(t *testing.T) {
 			w.interrupt(path, 2*mib)
 			w.srv.AddFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>no backend</html>"}})
 			_, err := w.uploader().File(w.t.Context(), path, spec)
-			if !errors.Is(err, session.ErrBudget) || !strings.Contains(err.Error(), fmt.Sprint(code)) || !strings.Contains(err.Error(), "did not come from Cloud Storage") {
+			if !errors.Is(err, session.ErrRetriesExhausted) || !strings.Contains(err.Error(), fmt.Sprint(code)) || !strings.Contains(err.Error(), "did not come from Cloud Storage") {
 				t.Errorf("%d for ever: %v", code, err)
 			}
 			w.wantSaved(1)
@@ -181,7 +181,7 @@ func TestRejectedDataKeepsTheToken(t *testing.T) {
 		refuse := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400, Reason: "invalid"}}
 		w.srv.AddFaults(refuse)
 		res, err := w.uploader().File(w.t.Context(), path, spec)
-		if !errors.Is(err, session.ErrContradiction) || !res.Resumable {
+		if !errors.Is(err, session.ErrProtocol) || !res.Resumable {
 			t.Errorf("%+v, %v", res, err)
 		}
 		w.wantSaved(1)

@@ -111,7 +111,7 @@ func (f *targetFlags) endpointMismatch(c *connection, t *session.Token) error {
 		text = fmt.Sprintf("it was started at %s, not at %s: if that is an emulator, set STORAGE_EMULATOR_HOST=%[3]s; if you trust it with your credentials, give --endpoint=%[3]s",
 			t.Endpoint, endpointText(c.endpoint), shellQuote(t.Endpoint))
 	}
-	return kindError{errors.New(text), session.ErrForeignURI}
+	return kindError{errors.New(text), session.ErrURIMismatch}
 }
 
 func (c *connection) close() {

@@ -19,7 +19,7 @@ func TestEndpointMismatch(t *testing.T) {
 		{"https://storage.example", "it was started at https://storage.example, not at https://storage.googleapis.com: if that is an emulator, set STORAGE_EMULATOR_HOST=https://storage.example; if you trust it with your credentials, give --endpoint=https://storage.example"},
 	} {
 		err := f.endpointMismatch(c, &session.Token{Endpoint: test.endpoint})
-		if err.Error() != test.want || !errors.Is(err, session.ErrForeignURI) || classify(err).code != exitConfig {
+		if err.Error() != test.want || !errors.Is(err, session.ErrURIMismatch) || classify(err).code != exitConfig {
 			t.Errorf("endpointMismatch(%s) = %v, want %s", test.endpoint, err, test.want)
 		}
 	}

@@ -51,7 +51,7 @@ func networkHint(err error, endpoint string) string {
 	if ok && (e.Status == http.StatusProxyAuthRequired || backoff.ProxyStatus(e.Err) == http.StatusProxyAuthRequired) {
 		return "the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"
 	}
-	if !ok || e.Status != 0 && !redirect || !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrBudget) {
+	if !ok || e.Status != 0 && !redirect || !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrRetriesExhausted) {
 		return ""
 	}
 	if ts, ok := errors.AsType[*gcs.TokenServiceError](err); ok {

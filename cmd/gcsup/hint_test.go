@@ -24,7 +24,7 @@ func TestHints(t *testing.T) {
 	}{
 		{full, "write state/x.tmp: no space left on device; free some disk space, and run the command again"},
 		{&session.Error{Op: "start", Kind: session.ErrNotFound, Status: 404, Message: "No bucket."}, "start: destination not found: 404 Not Found: No bucket; create the bucket, or correct its name or the endpoint"},
-		{session.ErrGone, "session is gone"},
+		{session.ErrSessionLost, "session is gone"},
 		{&session.Error{Op: "start", Kind: session.ErrCredentials, Err: &backoff.ProxyError{Proxy: "http://p:3128", Code: 407, Status: "407 Proxy Authentication Required"}},
 			"start: credentials not accepted: proxy http://p:3128 answered CONNECT with 407 Proxy Authentication Required; the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"},
 		{&session.Error{Op: "start", Kind: session.ErrCredentials, Status: 407},
@@ -46,18 +46,18 @@ func TestNetworkHints(t *testing.T) {
 		want string // "": nothing of the network
 	}{
 		{session.Error{Kind: session.ErrNotFound, Err: none}, "the host name in https://h does not resolve"},
-		{session.Error{Kind: session.ErrBudget, Err: none}, "the host name in https://h does not resolve"},
+		{session.Error{Kind: session.ErrRetriesExhausted, Err: none}, "the host name in https://h does not resolve"},
 		{session.Error{Kind: session.ErrNotFound, Err: &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}}, "the certificate of https://h is not trusted"},
 		{session.Error{Kind: session.ErrNotFound, Err: errors.New("http: server gave HTTP response to HTTPS client")}, "https://h does not answer like Cloud Storage"},
-		{session.Error{Kind: session.ErrBudget, Err: refused}, "https://h cannot be reached"},
-		{session.Error{Kind: session.ErrBudget, Err: &net.OpError{Op: "proxyconnect", Net: "tcp", Err: refused}}, "the proxy cannot be reached"},
-		{session.Error{Kind: session.ErrBudget, Err: &backoff.ProxyError{Proxy: "http://p:3128", Code: 503, Status: "503 Down"}}, "the proxy does not connect to https://h"},
-		{session.Error{Kind: session.ErrBudget, Err: errors.New("Bad Gateway")}, "the proxy does not connect to https://h"},
-		{session.Error{Kind: session.ErrBudget, Err: &gcs.TokenServiceError{Host: "https://tokens", Err: none}}, "access tokens come from https://tokens, which is not available"},
-		{session.Error{Kind: session.ErrBudget, Err: reset}, ""},
+		{session.Error{Kind: session.ErrRetriesExhausted, Err: refused}, "https://h cannot be reached"},
+		{session.Error{Kind: session.ErrRetriesExhausted, Err: &net.OpError{Op: "proxyconnect", Net: "tcp", Err: refused}}, "the proxy cannot be reached"},
+		{session.Error{Kind: session.ErrRetriesExhausted, Err: &backoff.ProxyError{Proxy: "http://p:3128", Code: 503, Status: "503 Down"}}, "the proxy does not connect to https://h"},
+		{session.Error{Kind: session.ErrRetriesExhausted, Err: errors.New("Bad Gateway")}, "the proxy does not connect to https://h"},
+		{session.Error{Kind: session.ErrRetriesExhausted, Err: &gcs.TokenServiceError{Host: "https://tokens", Err: none}}, "access tokens come from https://tokens, which is not available"},
+		{session.Error{Kind: session.ErrRetriesExhausted, Err: reset}, ""},
 		{session.Error{Kind: session.ErrNotFound, Status: 302}, "https://h does not answer like Cloud Storage"},
 		{session.Error{Kind: session.ErrNotFound, Status: 404}, ""},
-		{session.Error{Kind: session.ErrBudget, Status: 503}, ""},
+		{session.Error{Kind: session.ErrRetriesExhausted, Status: 503}, ""},
 	} {
 		got := networkHint(fmt.Errorf("while testing: %w", &c.err), "https://h")
 		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {

@@ -61,7 +61,7 @@ func TestResultLineOfFailure(t *testing.T) {
 		{&upload.Result{Size: -1}, errors.New("disk"), "local_io", nil},
 		{&upload.Result{Size: 5, ID: "abc"}, &session.Error{Op: session.OpStart, Status: 404, Kind: session.ErrNotFound}, "not_found", 404.0},
 		{&upload.Result{Size: 5}, fmt.Errorf("%w (before that: %w)", context.Canceled, &session.Error{Status: 503}), "interrupted", nil},
-		{&upload.Result{Size: 5}, &session.Error{Op: session.OpPut, Kind: session.ErrBudget, Err: errors.New("reset")}, "retries_exhausted", nil},
+		{&upload.Result{Size: 5}, &session.Error{Op: session.OpPut, Kind: session.ErrRetriesExhausted, Err: errors.New("reset")}, "retries_exhausted", nil},
 	} {
 		_, fields := line(t, newResultLine("a", "gs://bkt/a", statusFailed, c.res, c.err))
 		var names []string

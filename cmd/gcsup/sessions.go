@@ -204,7 +204,7 @@ func newSessionsCancel(std stdio) *cobra.Command {
 			return forEach(std, c.endpoint, ids, func(id string) error {
 				token, err := c.saved.Load(cmd.Context(), id)
 				switch {
-				case errors.Is(err, session.ErrDamaged):
+				case errors.Is(err, session.ErrCorruptToken):
 					return forget(cmd.Context(), c.saved, id) // the session URI is lost
 				case err != nil:
 					return err

@@ -258,7 +258,7 @@ func (d *decorated) foreign(req *http.Request) error {
 	if req.URL.Scheme == d.endpoint.Scheme && req.URL.Host == d.endpoint.Host {
 		return nil
 	}
-	return fmt.Errorf("%w: a request to %s://%s, the endpoint is %s", session.ErrForeignURI, req.URL.Scheme, req.URL.Host, d.endpoint)
+	return fmt.Errorf("%w: a request to %s://%s, the endpoint is %s", session.ErrURIMismatch, req.URL.Scheme, req.URL.Host, d.endpoint)
 }
 
 // withoutSecrets replaces the access token and the values of Options.Header in the

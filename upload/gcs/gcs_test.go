@@ -285,7 +285,7 @@ func TestHeaders(t *testing.T) {
 
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request went to another host") }))
 	defer elsewhere.Close()
-	if resp, err := c.HTTP().Get(elsewhere.URL); !errors.Is(err, session.ErrForeignURI) {
+	if resp, err := c.HTTP().Get(elsewhere.URL); !errors.Is(err, session.ErrURIMismatch) {
 		t.Errorf("request to another host: %v, %v", resp, err)
 	}
 }

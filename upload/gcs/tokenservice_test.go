@@ -45,8 +45,8 @@ func TestTokenServiceThatIsNotFound(t *testing.T) {
 			up := uploader(t, c, &upload.Options{Policy: hasty})
 			path, _ := source(t, 100)
 			_, err = up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
-			if !errors.Is(err, session.ErrBudget) || errors.Is(err, session.ErrCredentials) {
-				t.Errorf("%v, want ErrBudget", err)
+			if !errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, session.ErrCredentials) {
+				t.Errorf("%v, want ErrRetriesExhausted", err)
 			}
 			ts, ok := errors.AsType[*gcs.TokenServiceError](err)
 			if !ok || ts.Host != "https://tokens.invalid" || !strings.Contains(err.Error(), "token service https://tokens.invalid: ") {
@@ -84,12 +84,12 @@ func TestTokenServiceInTrouble(t *testing.T) {
 		reply func(w http.ResponseWriter, r *http.Request)
 		want  error
 	}{
-		"down":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, session.ErrBudget},
-		"overloaded": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, session.ErrBudget},
+		"down":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, session.ErrRetriesExhausted},
+		"overloaded": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, session.ErrRetriesExhausted},
 		"cut": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			w.Write([]byte("{"))
-		}, session.ErrBudget},
+		}, session.ErrRetriesExhausted},
 		"a redirect":    {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://plain.invalid/", 307) }, session.ErrNotFound},
 		"refuses":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, session.ErrCredentials},
 		"not its token": {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("welcome")) }, session.ErrCredentials},

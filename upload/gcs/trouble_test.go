@@ -96,8 +96,8 @@ func TestRedirectsGetNoCredentials(t *testing.T) {
 		t.Errorf("Stat of package session: %+v, want the redirect", r)
 	}
 	// The same for a request that the program makes itself.
-	if _, err := c.HTTP().Get("http://storage.example/"); !errors.Is(err, session.ErrForeignURI) {
-		t.Errorf("Get over plain HTTP: %v, want ErrForeignURI", err)
+	if _, err := c.HTTP().Get("http://storage.example/"); !errors.Is(err, session.ErrURIMismatch) {
+		t.Errorf("Get over plain HTTP: %v, want ErrURIMismatch", err)
 	}
 	if leaked.Load() != 0 {
 		t.Error("a request was sent over plain HTTP")
@@ -191,7 +191,7 @@ func TestProxyInMidUpload(t *testing.T) {
 		}
 
 		refuse.Store(code)
-		want := session.ErrBudget
+		want := session.ErrRetriesExhausted
 		if code == 407 {
 			want = session.ErrCredentials
 		}
