@@ -71,7 +71,7 @@ func BenchmarkBody(b *testing.B) {
 		return crc.Sum32()
 	}
 	ours := func() uint32 {
-		sum := chunk.NewRunning(chunk.Checkpoint{})
+		sum := chunk.NewPrefixCRC(chunk.Checkpoint{})
 		body := src.Body(chunk.Range{To: size}, sum)
 		defer body.Close()
 		if _, err := io.CopyBuffer(conn, body, buf); err != nil {

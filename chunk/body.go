@@ -10,7 +10,7 @@ import (
 
 const (
 	// bufferSize is the maximum size of one read from a source. It must be a
-	// multiple of Quantum, see Body.fill.
+	// multiple of Granularity, see Body.fill.
 	bufferSize = 1 << 20
 	// bodyBuffers is the number of buffers of a body: one to send from, one
 	// that is ready, and one to read into.
@@ -30,7 +30,7 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 type Body struct {
 	src   *Source
 	span  Range
-	sum   *Running
+	sum   *PrefixCRC
 	ready chan block   // filled blocks, in order; closed when the goroutine ends
 	free  chan *buffer // buffers that Read has returned
 	stop  chan struct{}
@@ -53,14 +53,14 @@ type block struct {
 // r.Len(). The caller must close the body.
 //
 // Each byte is written to sum, if sum is not nil, before Read returns it. If
-// sum is at an offset before r.From, as after [Running.Rewind], the bytes from
+// sum is at an offset before r.From, as after [PrefixCRC.Rewind], the bytes from
 // that offset to r.From are read and hashed, but not sent. It is an error if
 // sum is past r.From. The caller must not use sum until Close has returned.
 // Until then sum may be ahead of the bytes that were sent.
 //
 // If sum detects that a quantum changed since it was first read, Read returns
 // no byte of that quantum.
-func (s *Source) Body(r Range, sum *Running) *Body {
+func (s *Source) Body(r Range, sum *PrefixCRC) *Body {
 	b := &Body{
 		src: s, span: r, sum: sum,
 		ready: make(chan block, bodyBuffers),

@@ -30,7 +30,7 @@ func TestBody(t *testing.T) {
 			if from > to {
 				continue
 			}
-			sum := chunk.NewRunning(at(data, from))
+			sum := chunk.NewPrefixCRC(at(data, from))
 			b := src.Body(chunk.Range{From: from, To: to}, sum)
 			got, err := io.ReadAll(b)
 			if err != nil || !bytes.Equal(got, data[from:to]) {
@@ -88,7 +88,7 @@ func TestBodyCatchesUp(t *testing.T) {
 		{7, 3 * mib, 3 * mib}, // only hashed
 		{0, 4 * mib, 4 * mib},
 	} {
-		sum := chunk.NewRunning(at(data, test.sumAt))
+		sum := chunk.NewPrefixCRC(at(data, test.sumAt))
 		b := src.Body(chunk.Range{From: test.from, To: test.to}, sum)
 		got, err := io.ReadAll(b)
 		if err != nil || !bytes.Equal(got, data[test.from:test.to]) {
@@ -108,12 +108,12 @@ func TestBodyRangeRefused(t *testing.T) {
 	src := chunk.FromReaderAt(bytes.NewReader(content(q)), q)
 	for _, test := range []struct {
 		span chunk.Range
-		sum  *chunk.Running
+		sum  *chunk.PrefixCRC
 	}{
 		{chunk.Range{From: -1, To: 1}, nil},
 		{chunk.Range{From: 2, To: 1}, nil},
-		{chunk.Range{From: 1, To: 2}, chunk.NewRunning(chunk.Checkpoint{Offset: 2})},
-		{chunk.Range{From: 1, To: 2}, chunk.NewRunning(chunk.Checkpoint{Offset: -2})},
+		{chunk.Range{From: 1, To: 2}, chunk.NewPrefixCRC(chunk.Checkpoint{Offset: 2})},
+		{chunk.Range{From: 1, To: 2}, chunk.NewPrefixCRC(chunk.Checkpoint{Offset: -2})},
 	} {
 		b := src.Body(test.span, test.sum)
 		if n, err := b.Read(make([]byte, 1)); n != 0 || err == nil || err == io.EOF {
@@ -177,7 +177,7 @@ func TestBodyNeverSendsAChangedQuantum(t *testing.T) {
 		{q + 1, 2 * q, 8*q - 1},
 	} {
 		edited := bytes.Clone(data)
-		sum := chunk.NewRunning(at(data, test.base))
+		sum := chunk.NewPrefixCRC(at(data, test.base))
 		src := chunk.FromReaderAt(bytes.NewReader(edited), int64(len(data)))
 		first := src.Body(chunk.Range{From: test.base, To: src.Size()}, sum)
 		if _, err := io.Copy(io.Discard, first); err != nil {
@@ -206,7 +206,7 @@ func TestBodyCloseEarly(t *testing.T) {
 	for _, read := range []int64{0, 1, mib, mib + 1, 5 * mib} {
 		synctest.Test(t, func(t *testing.T) {
 			src := chunk.FromReaderAt(bytes.NewReader(data), int64(len(data)))
-			sum := chunk.NewRunning(chunk.Checkpoint{})
+			sum := chunk.NewPrefixCRC(chunk.Checkpoint{})
 			b := src.Body(chunk.Range{To: src.Size()}, sum)
 			if _, err := io.CopyN(io.Discard, b, read); err != nil {
 				t.Fatal(err)
@@ -288,7 +288,7 @@ func TestBodyConcurrentClose(t *testing.T) {
 	data := content(8 * mib)
 	src := chunk.FromReaderAt(bytes.NewReader(data), int64(len(data)))
 	for round := range 20 {
-		b := src.Body(chunk.Range{To: src.Size()}, chunk.NewRunning(chunk.Checkpoint{}))
+		b := src.Body(chunk.Range{To: src.Size()}, chunk.NewPrefixCRC(chunk.Checkpoint{}))
 		var wg sync.WaitGroup
 		reached := make(chan struct{})
 		wg.Go(func() {
@@ -335,7 +335,7 @@ func TestBodyInARequest(t *testing.T) {
 	defer srv.Close()
 	for _, stop := range []int64{0, mib + 1, 8 * mib} {
 		stopAt.Store(stop)
-		b := src.Body(chunk.Range{To: src.Size()}, chunk.NewRunning(chunk.Checkpoint{}))
+		b := src.Body(chunk.Range{To: src.Size()}, chunk.NewPrefixCRC(chunk.Checkpoint{}))
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, srv.URL, b)
 		if err != nil {
 			t.Fatal(err)
@@ -357,7 +357,7 @@ func TestBodyInARequest(t *testing.T) {
 
 func TestBodyReadAllocatesNothing(t *testing.T) {
 	src := chunk.FromReaderAt(readerAtFunc(func(p []byte, _ int64) (int, error) { return len(p), nil }), 1<<40)
-	sum := chunk.NewRunning(chunk.Checkpoint{})
+	sum := chunk.NewPrefixCRC(chunk.Checkpoint{})
 	b := src.Body(chunk.Range{To: src.Size()}, sum)
 	defer b.Close()
 	p := make([]byte, 64<<10)

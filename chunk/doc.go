@@ -1,7 +1,7 @@
 // Package chunk reads, splits and hashes the content of an upload. A [Source]
 // is a file that can be read more than once. A [Stream] is a reader that can be
 // read only once. The checksum is CRC32C, with which Cloud Storage checks
-// objects. The unit is the [Quantum] of 256 KiB.
+// objects. The unit is the [Granularity] of 256 KiB.
 //
 // # Files
 //
@@ -9,12 +9,12 @@
 // for each request:
 //
 //	src, err := chunk.Open("disk.img")
-//	sum := chunk.NewRunning(chunk.Checkpoint{})
+//	sum := chunk.NewPrefixCRC(chunk.Checkpoint{})
 //	body := src.Body(chunk.Range{From: 0, To: src.Size()}, sum)
 //	defer body.Close()
 //
 // The body reads ahead and hashes while the network sends. If the server
-// committed less than was sent, call [Running.Rewind] with the committed offset
+// committed less than was sent, call [PrefixCRC.Rewind] with the committed offset
 // and make the next body. The bytes that are sent again are compared with the
 // checksums of the first pass. If the file was edited in between, the error
 // wraps [ErrChanged], and no changed byte is sent.
@@ -32,7 +32,7 @@
 // # Guarantees
 //   - Memory is bounded: three buffers of 1 MiB per [Body], two windows per
 //     Stream, and four bytes per 256 KiB hashed since the last
-//     [Running.Forget].
+//     [PrefixCRC.Forget].
 //   - One goroutine per Body or Stream reads the source. It no longer reads when
 //     Close returns.
 //   - After an error no part of a stream is marked Last.

@@ -15,7 +15,7 @@ import (
 func Example() {
 	content := strings.Repeat("0123456789", 100_000)
 	src := chunk.FromReaderAt(strings.NewReader(content), int64(len(content)))
-	sum := chunk.NewRunning(chunk.Checkpoint{})
+	sum := chunk.NewPrefixCRC(chunk.Checkpoint{})
 
 	tail := chunk.LastBoundary(src.Size())
 	for _, r := range []chunk.Range{{From: 0, To: tail}, {From: tail, To: src.Size()}} {
@@ -38,10 +38,10 @@ func Example() {
 // In this example the server commits less than was sent. The next body starts
 // at the committed offset, and hashes the bytes since the boundary before it
 // again.
-func ExampleRunning_Rewind() {
+func ExamplePrefixCRC_Rewind() {
 	content := strings.Repeat("0123456789", 100_000)
 	src := chunk.FromReaderAt(strings.NewReader(content), int64(len(content)))
-	sum := chunk.NewRunning(chunk.Checkpoint{})
+	sum := chunk.NewPrefixCRC(chunk.Checkpoint{})
 
 	body := src.Body(chunk.Range{From: 0, To: src.Size()}, sum)
 	io.Copy(io.Discard, body)
@@ -62,8 +62,8 @@ func ExampleRunning_Rewind() {
 
 // This example splits a stream into windows. The last part is not empty.
 func ExampleStream() {
-	stdin := strings.NewReader(strings.Repeat("x", 2*chunk.Quantum))
-	s, err := chunk.NewStream(stdin, chunk.Quantum)
+	stdin := strings.NewReader(strings.Repeat("x", 2*chunk.Granularity))
+	s, err := chunk.NewStream(stdin, chunk.Granularity)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -23,13 +23,13 @@ const (
 // Next and Release must be called from one goroutine. Close may be called from
 // any.
 type Stream struct {
-	filler *filler
-	filled chan filled   // parts in order; the last message is the last part or an error
-	free   chan window   // windows to fill
-	stop   chan struct{} // closed by Close
-	done   chan struct{} // closed when the goroutine ends
-	cur    *Part         // returned by Next and not released
-	end    error         // returned by Next after the last part
+	streamReader *streamReader
+	filled       chan filled   // parts in order; the last message is the last part or an error
+	free         chan window   // windows to fill
+	stop         chan struct{} // closed by Close
+	done         chan struct{} // closed when the goroutine ends
+	cur          *Part         // returned by Next and not released
+	end          error         // returned by Next after the last part
 
 	mu      sync.Mutex
 	started bool // the goroutine was started
@@ -72,22 +72,22 @@ func (p Part) Bytes(from, to int64) []byte {
 }
 
 // Checkpoint returns the CRC32C of the stream up to offset, to compare it with
-// the server's. It hashes less than one [Quantum]. It panics if offset is
+// the server's. It hashes less than one [Granularity]. It panics if offset is
 // outside the part; the end of the part is allowed.
 func (p Part) Checkpoint(offset int64) Checkpoint {
 	if offset < p.From || offset > p.To {
 		panic(fmt.Sprintf("chunk: Part.Checkpoint: %d is not inside %v", offset, p.Range))
 	}
-	// A part starts at a boundary, because a window is a multiple of Quantum.
+	// A part starts at a boundary, because a window is a multiple of Granularity.
 	crc, boundary := p.begin, Floor(offset)
 	if boundary > p.From {
-		crc = p.marks[(boundary-p.From)/Quantum-1]
+		crc = p.marks[(boundary-p.From)/Granularity-1]
 	}
 	return Checkpoint{offset, Update(crc, p.Bytes(boundary, offset))}
 }
 
 // NewStream returns a stream that splits r into parts of window bytes. window
-// must be a multiple of [Quantum]; 0 means 16 MiB. The stream keeps at most two
+// must be a multiple of [Granularity]; 0 means 16 MiB. The stream keeps at most two
 // windows in memory. The memory of a stream that is shorter than a window is
 // proportional to its length.
 //
@@ -98,8 +98,8 @@ func NewStream(r io.Reader, window int) (*Stream, error) {
 	if window == 0 {
 		window = defaultWindow
 	}
-	if window < 0 || window%Quantum != 0 {
-		return nil, fmt.Errorf("stream: a window of %d bytes is not a positive multiple of %d (256 KiB)", window, Quantum)
+	if window < 0 || window%Granularity != 0 {
+		return nil, fmt.Errorf("stream: a window of %d bytes is not a positive multiple of %d (256 KiB)", window, Granularity)
 	}
 	s := &Stream{
 		// Each message uses a window, so that sending never blocks.
@@ -108,7 +108,7 @@ func NewStream(r io.Reader, window int) (*Stream, error) {
 		stop:   make(chan struct{}),
 		done:   make(chan struct{}),
 	}
-	s.filler = &filler{r: r, size: window, filled: s.filled, free: s.free, stop: s.stop}
+	s.streamReader = &streamReader{r: r, size: window, filled: s.filled, free: s.free, stop: s.stop}
 	return s, nil
 }
 
@@ -122,7 +122,7 @@ func (s *Stream) start() {
 	s.started = true
 	go func() {
 		defer close(s.done)
-		s.filler.run()
+		s.streamReader.run()
 	}()
 }
 
@@ -226,7 +226,7 @@ func (s *Stream) interrupt() (restore func()) {
 	default:
 	}
 	// The goroutine starts no Read after stop is closed.
-	r, ok := s.filler.r.(readDeadliner)
+	r, ok := s.streamReader.r.(readDeadliner)
 	if !ok || r.SetReadDeadline(time.Unix(1, 0)) != nil {
 		return func() {}
 	}

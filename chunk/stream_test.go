@@ -19,7 +19,7 @@ import (
 	"gcsup/chunk"
 )
 
-const q = chunk.Quantum
+const q = chunk.Granularity
 
 // sizes lists the edge cases of lengths that are multiples of a quantum.
 var sizes = []int64{0, 1, q - 1, q, q + 1, 2 * q}

@@ -16,7 +16,7 @@ import (
 	"gcsup/session"
 )
 
-const q = chunk.Quantum
+const q = chunk.Granularity
 
 var sentinelNames = map[error]string{
 	session.ErrInvalid: "ErrInvalid", session.ErrCredentials: "ErrCredentials", session.ErrPermission: "ErrPermission",

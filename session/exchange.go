@@ -62,7 +62,7 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 }
 
 // Put sends the bytes of rng, which it reads from body. They must not be the
-// last bytes of the object. rng.To must be a multiple of [chunk.Quantum]. total
+// last bytes of the object. rng.To must be a multiple of [chunk.Granularity]. total
 // is the size of the object, or -1 if it is not known. Put does not read from
 // body after it has returned.
 func (c *Client) Put(ctx context.Context, uri URI, rng chunk.Range, total int64, body io.Reader) Reply {

@@ -97,7 +97,7 @@ func ambiguous(r session.Reply) bool {
 }
 
 func TestEveryStateMeetsEveryReply(t *testing.T) {
-	const q = chunk.Quantum
+	const q = chunk.Granularity
 	totals := []int64{0, 1, q - 1, q, q + 1, 2*q + 1}
 	switch {
 	case testing.Short():
@@ -116,7 +116,7 @@ func TestEveryStateMeetsEveryReply(t *testing.T) {
 
 // walkAll walks all uploads of total bytes.
 func walkAll(t *testing.T, total int64, uri session.URI) {
-	const q = chunk.Quantum
+	const q = chunk.Granularity
 	var states, transitions, depth int
 	finish := func(w *walk) {
 		w.noFreeCycle()
@@ -155,7 +155,7 @@ func newWalk(t *testing.T, total int64, uri session.URI) *walk {
 
 // adopted walks uploads that an earlier process left behind.
 func (w *walk) adopted(start session.State) {
-	const q = chunk.Quantum
+	const q = chunk.Granularity
 	for _, committed := range w.offsets(0, w.total) {
 		for _, high := range w.offsets(committed, w.total) {
 			start.Committed, start.Sent, start.MayExist, start.Adopted = committed, high, high == w.total, true
@@ -324,7 +324,7 @@ func count(b bool) int {
 
 // offsets are the numbers in [from, to] that make a difference.
 func (w *walk) offsets(from, to int64) []int64 {
-	const q = chunk.Quantum
+	const q = chunk.Granularity
 	var in []int64
 	for _, n := range []int64{0, 1, q - 1, q, q + 1, 2 * q, w.total - 1, w.total} {
 		known := false

@@ -46,7 +46,7 @@ func inBubble(t *testing.T, opts *fakegcs.Options, f func(t *testing.T, srv *fak
 			_ = hs.Close()
 			time.Sleep(time.Second) // virtual: net/http lingers over a connection that it closes
 		}()
-		u, err := New(&http.Client{Transport: tr}, &Options{Endpoint: "http://gcs.test", ChunkSize: chunk.Quantum})
+		u, err := New(&http.Client{Transport: tr}, &Options{Endpoint: "http://gcs.test", ChunkSize: chunk.Granularity})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func sourceFile(t *testing.T, size int) (path string, content []byte) {
 // TestTwoRunsOverTwoRanges sends two ranges of one source at the same time, each
 // through a run of its own, while requests fail.
 func TestTwoRunsOverTwoRanges(t *testing.T) {
-	const size, half = 9*chunk.Quantum + 5, 4 * chunk.Quantum
+	const size, half = 9*chunk.Granularity + 5, 4 * chunk.Granularity
 	path, data := sourceFile(t, size)
 	plan := &fakegcs.Options{Faults: []fakegcs.Fault{
 		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
@@ -87,7 +87,7 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 			j := u.newJob(Spec{Bucket: "bkt", Object: fmt.Sprint("part", i)}, u.newBudget())
 			section := chunk.FromReaderAt(io.NewSectionReader(src, rng.From, rng.Len()), rng.Len())
 			j.transfer.content = &fileContent{
-				src: section, identity: chunk.Identity{Size: rng.Len()}, sum: chunk.NewRunning(chunk.Checkpoint{}), reread: j.reread,
+				src: section, identity: chunk.Identity{Size: rng.Len()}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
 			}
 			wg.Go(func() {
 				r := &run{transfer: j.transfer, state: session.State{Size: rng.Len()}}
@@ -167,7 +167,7 @@ func TestCancellationWaitsForNoFile(t *testing.T) {
 		hanging := hangingReader{make(chan struct{})}
 		j := u.newJob(Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
 		j.file = &fileContent{
-			src: chunk.FromReaderAt(hanging, size), identity: chunk.Identity{Size: size}, sum: chunk.NewRunning(chunk.Checkpoint{}), reread: j.reread,
+			src: chunk.FromReaderAt(hanging, size), identity: chunk.Identity{Size: size}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
 		}
 		j.transfer.content = j.file
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -186,10 +186,10 @@ func TestCancellationWaitsForNoFile(t *testing.T) {
 func TestCancelledStreamEndsItsSession(t *testing.T) {
 	stall := &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 100}}}}
 	inBubble(t, stall, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
-		u.opts.Window = chunk.Quantum
+		u.opts.Window = chunk.Granularity
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := u.Reader(ctx, bytes.NewReader(make([]byte, 3*chunk.Quantum)), Spec{Bucket: "bkt", Object: "obj"})
+		_, err := u.Reader(ctx, bytes.NewReader(make([]byte, 3*chunk.Granularity)), Spec{Bucket: "bkt", Object: "obj"})
 		if n := srv.Stats().Ops[fakegcs.OpCancel]; !errors.Is(err, context.DeadlineExceeded) || n != 1 {
 			t.Errorf("%v, and %d requests to end the session, want one", err, n)
 		}

@@ -23,7 +23,7 @@ const (
 // one was at offset last, since ago.
 func checkpointDue(offset, last int64, since time.Duration) bool {
 	gain := offset - last
-	return gain >= checkpointEvery || gain >= max(checkpointFirst, last) || gain >= chunk.Quantum && since >= checkpointTime
+	return gain >= checkpointEvery || gain >= max(checkpointFirst, last) || gain >= chunk.Granularity && since >= checkpointTime
 }
 
 // lastCheckpoint returns the offset of the last checkpoint in t.

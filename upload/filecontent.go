@@ -18,7 +18,7 @@ const rereadStep = 8 << 20
 type fileContent struct {
 	src      *chunk.Source
 	identity chunk.Identity // of the bytes that sum has hashed
-	sum      *chunk.Running
+	sum      *chunk.PrefixCRC
 	reread   func(n, offset, end int64) // called when n bytes up to offset, of those up to end, were read only to be hashed
 	copied   bool                       // the session began with another file; the bytes are still to be compared
 	settled  bool                       // every change since shows in the identity, but for these:
@@ -51,10 +51,10 @@ func (f *fileContent) part(_ context.Context, offset, limit int64) (part, error)
 		return f.tail(offset)
 	}
 	to := min(chunk.Floor(offset+limit), tail)
-	if to-offset < chunk.Quantum {
+	if to-offset < chunk.Granularity {
 		// From an unaligned offset to the next boundary is less than the
 		// service takes of a request that is not the last.
-		if to += chunk.Quantum; to > tail {
+		if to += chunk.Granularity; to > tail {
 			return f.tail(offset)
 		}
 	}
@@ -73,14 +73,14 @@ func (f *fileContent) seek(ctx context.Context, from chunk.Checkpoint, offset in
 	if err != nil {
 		return err
 	}
-	f.sum = chunk.NewRunning(to)
+	f.sum = chunk.NewPrefixCRC(to)
 	return nil
 }
 
 // restart makes the checksum begin at byte 0 if it began at a checkpoint.
 func (f *fileContent) restart() {
 	if _, ok := f.sum.Nearest(0); !ok {
-		f.sum = chunk.NewRunning(chunk.Checkpoint{})
+		f.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
 	}
 }
 
@@ -111,7 +111,7 @@ func (f *fileContent) whole(ctx context.Context) (uint32, error) {
 
 func (f *fileContent) prefix(offset int64) (uint32, bool) {
 	from, ok := f.sum.Nearest(offset)
-	if !ok || offset-from.Offset >= chunk.Quantum {
+	if !ok || offset-from.Offset >= chunk.Granularity {
 		return 0, false
 	}
 	to, err := f.hash(context.Background(), from, offset)

@@ -32,7 +32,7 @@ func TestSmallRacyFileThatIsEdited(t *testing.T) {
 		const size = 3<<20 + 1
 		f := &fileContent{
 			src:      chunk.FromReaderAt(&editedAfter{content: make([]byte, size)}, size),
-			identity: chunk.Identity{Size: size}, sum: chunk.NewRunning(chunk.Checkpoint{}),
+			identity: chunk.Identity{Size: size}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}),
 			reread: func(int64, int64, int64) {},
 			racy:   racy,
 		}

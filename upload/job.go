@@ -290,7 +290,7 @@ func (j *job) open(path string) (*chunk.Source, error) {
 		_ = src.Close()
 		return nil, err
 	}
-	j.file = &fileContent{src: src, identity: identity, sum: chunk.NewRunning(chunk.Checkpoint{}), reread: j.reread}
+	j.file = &fileContent{src: src, identity: identity, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread}
 	j.transfer.content = j.file
 	j.transfer.pos.size.Store(src.Size())
 	j.transfer.retry.stake(src.Size())
@@ -389,7 +389,7 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 	j.journal.file = j.file
 	j.transfer.record = j.journal
 	// Enough to check an object that turns out to be finished already.
-	j.file.sum = chunk.NewRunning(token.Checkpoint(token.Source.Size))
+	j.file.sum = chunk.NewPrefixCRC(token.Checkpoint(token.Source.Size))
 	r := j.newRun(session.State{
 		Size: token.Source.Size, Committed: token.Committed, Sent: token.HighWater, Restarts: token.Restarts,
 		// The earlier process may have sent the last byte.
@@ -508,7 +508,7 @@ func (j *job) dropStream(ctx context.Context, c conversation, err error) {
 // discardCopy starts over with a file of which only the server's checksum showed
 // that it is not the one with which the saved session began.
 func (j *job) discardCopy(ctx context.Context, why error) error {
-	j.file.copied, j.file.sum = false, chunk.NewRunning(chunk.Checkpoint{})
+	j.file.copied, j.file.sum = false, chunk.NewPrefixCRC(chunk.Checkpoint{})
 	j.transfer.pos.sent.Store(0)
 	j.transfer.pos.committed.Store(0)
 	j.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })

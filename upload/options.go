@@ -96,8 +96,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("chunk size %d: want a size that is not negative", o.ChunkSize)
 	case o.StallRate < 0:
 		return o, fmt.Errorf("stall rate %d: want a rate that is not negative", o.StallRate)
-	case o.Window < 0 || o.Window%chunk.Quantum != 0:
-		return o, fmt.Errorf("window %d: want a multiple of %d", o.Window, chunk.Quantum)
+	case o.Window < 0 || o.Window%chunk.Granularity != 0:
+		return o, fmt.Errorf("window %d: want a multiple of %d", o.Window, chunk.Granularity)
 	}
 	o.ChunkSize = chunk.Ceil(min(o.ChunkSize, maxObject))
 	if o.Gate == nil {

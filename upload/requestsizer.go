@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	firstSize  = 1 << 30       // of the first request, if no chunk size is set
-	targetTime = time.Minute   // how long a request should take once the rate is known
-	maxSize    = 1 << 40       // keeps the arithmetic in range; no link carries a TiB in a minute
-	minSize    = chunk.Quantum // the least that a request may carry
-	cutsBefore = 2             // requests in a row that were cut and left nothing, before the size shrinks
+	firstSize  = 1 << 30           // of the first request, if no chunk size is set
+	targetTime = time.Minute       // how long a request should take once the rate is known
+	maxSize    = 1 << 40           // keeps the arithmetic in range; no link carries a TiB in a minute
+	minSize    = chunk.Granularity // the least that a request may carry
+	cutsBefore = 2                 // requests in a row that were cut and left nothing, before the size shrinks
 )
 
 // requestSizer decides how many bytes one request may carry. With requests of

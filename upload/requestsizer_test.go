@@ -24,7 +24,7 @@ func TestRequestSizerFollowsTheRate(t *testing.T) {
 		{gib, 10 * time.Second, 6 * gib},
 		{gib, time.Minute, gib},
 		{gib, 10 * time.Minute, chunk.Floor(gib / 10)},
-		{chunk.Quantum, time.Hour, chunk.Quantum},
+		{chunk.Granularity, time.Hour, chunk.Granularity},
 		{gib, 0, 1 << 40},
 		{gib, time.Nanosecond, 1 << 40},
 	} {
@@ -58,11 +58,11 @@ func TestRequestSizerShrinksAfterCutsAndGrowsBack(t *testing.T) {
 			for range 20 {
 				b.Cut(b.Size(), false)
 			}
-			if got := b.Size(); got != chunk.Quantum {
+			if got := b.Size(); got != chunk.Granularity {
 				t.Errorf("after many cuts: size = %d, want one quantum", got)
 			}
-			b.Passed(chunk.Quantum, time.Millisecond)
-			if got := b.Size(); got != 2*chunk.Quantum {
+			b.Passed(chunk.Granularity, time.Millisecond)
+			if got := b.Size(); got != 2*chunk.Granularity {
 				t.Errorf("after it passed: size = %d, want two quanta", got)
 			}
 			for range 20 {

@@ -48,13 +48,13 @@ func (s *streamContent) part(ctx context.Context, offset, limit int64) (part, er
 	}
 	p := part{Range: chunk.Range{From: offset, To: s.cur.To}, last: s.cur.Last, crc32c: s.cur.CRC32C, finish: func() error { return nil }}
 	to := chunk.Floor(offset + limit)
-	if to-offset < chunk.Quantum {
-		to += chunk.Quantum // as for a file: the service takes no less
+	if to-offset < chunk.Granularity {
+		to += chunk.Granularity // as for a file: the service takes no less
 	}
 	if to < p.To {
 		p.To, p.last = to, false
 	}
-	if !p.last && p.Len() < chunk.Quantum {
+	if !p.last && p.Len() < chunk.Granularity {
 		// The rest of the window is less than the service takes of a request
 		// that is not the last. It ignores what it has already.
 		p.From = chunk.Floor(offset)

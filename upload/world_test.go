@@ -22,7 +22,7 @@ import (
 	"gcsup/upload"
 )
 
-const q = int64(chunk.Quantum)
+const q = int64(chunk.Granularity)
 
 // world is a Cloud Storage server, a network to it and a state directory. In a
 // synctest bubble its time is virtual.

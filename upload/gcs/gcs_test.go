@@ -355,7 +355,7 @@ func TestOfficialLibrary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, size := range []int{0, 1, chunk.Quantum - 1, chunk.Quantum, chunk.Quantum + 1, 2 * chunk.Quantum, 20<<20 + 1} {
+	for _, size := range []int{0, 1, chunk.Granularity - 1, chunk.Granularity, chunk.Granularity + 1, 2 * chunk.Granularity, 20<<20 + 1} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			path, content := source(t, size)
 			crc := crc32.Checksum(content, crc32.MakeTable(crc32.Castagnoli))

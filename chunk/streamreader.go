@@ -7,9 +7,9 @@ import (
 	"io/fs"
 )
 
-// filler is the goroutine of a [Stream]. It reads, hashes and splits the
+// streamReader is the goroutine of a [Stream]. It reads, hashes and splits the
 // stream.
-type filler struct {
+type streamReader struct {
 	r      io.Reader
 	size   int // of a window
 	filled chan<- filled
@@ -23,7 +23,7 @@ type filler struct {
 	err   error // returned by r with its latest bytes
 }
 
-func (f *filler) run() {
+func (f *streamReader) run() {
 	for {
 		var w window
 		select {
@@ -49,7 +49,7 @@ func (f *filler) run() {
 }
 
 // fill reads the next part. If it fails, part.To is the offset of the failure.
-func (f *filler) fill(w window) (Part, error) {
+func (f *streamReader) fill(w window) (Part, error) {
 	begin := f.crc
 	w.data, w.marks = w.data[:0], w.marks[:0]
 	if f.holds {
@@ -85,23 +85,23 @@ func (f *filler) fill(w window) (Part, error) {
 // room returns data with room for at least one more byte. The first window of a
 // stream grows with its content. The second window is allocated at once,
 // because growing it would need the memory of a third during the copy.
-func (f *filler) room(data []byte) []byte {
+func (f *streamReader) room(data []byte) []byte {
 	if len(data) < cap(data) {
 		return data
 	}
 	size := f.size
 	if f.off == 0 {
-		size = min(max(2*cap(data), Quantum), f.size)
+		size = min(max(2*cap(data), Granularity), f.size)
 	}
 	return append(make([]byte, 0, size), data...)
 }
 
 // hash adds the latest n bytes of w to the checksum.
-func (f *filler) hash(w *window, n int) {
+func (f *streamReader) hash(w *window, n int) {
 	for at := len(w.data) - n; at < len(w.data); {
-		to := min(len(w.data), at-at%Quantum+Quantum)
+		to := min(len(w.data), at-at%Granularity+Granularity)
 		f.crc = Update(f.crc, w.data[at:to])
-		if to%Quantum == 0 {
+		if to%Granularity == 0 {
 			w.marks = append(w.marks, f.crc)
 		}
 		at = to
@@ -110,7 +110,7 @@ func (f *filler) hash(w *window, n int) {
 
 // read returns either at least one byte or an error. After Close it returns an
 // error without reading.
-func (f *filler) read(p []byte) (int, error) {
+func (f *streamReader) read(p []byte) (int, error) {
 	for range maxEmptyReads {
 		select {
 		case <-f.stop:

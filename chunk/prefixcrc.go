@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// Running computes the CRC32C of each prefix of a source, and can step back. It
-// stores the CRC32C at every [Quantum] boundary after its base. After a step
+// PrefixCRC computes the CRC32C of each prefix of a source, and can step back. It
+// stores the CRC32C at every [Granularity] boundary after its base. After a step
 // back it resumes from a stored position. If the bytes of the second pass
 // differ from those of the first, Write returns an error.
 //
 // Only one goroutine at a time may call Write and Rewind. The other methods may
 // be called concurrently.
-type Running struct {
+type PrefixCRC struct {
 	mu sync.Mutex
 
 	// Invariant: base.Offset <= at.Offset, and marks has the CRC32C at each
@@ -24,21 +24,21 @@ type Running struct {
 	err   error      // the first difference found
 }
 
-// NewRunning returns a Running that starts at base: the zero Checkpoint for the
+// NewPrefixCRC returns a PrefixCRC that starts at base: the zero Checkpoint for the
 // start of a source, or a saved one.
-func NewRunning(base Checkpoint) *Running {
-	return &Running{base: base, at: base, top: base}
+func NewPrefixCRC(base Checkpoint) *PrefixCRC {
+	return &PrefixCRC{base: base, at: base, top: base}
 }
 
 // Offset returns the position of the next byte to be written.
-func (r *Running) Offset() int64 {
+func (r *PrefixCRC) Offset() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.at.Offset
 }
 
-// Sum returns the CRC32C of the bytes before [Running.Offset].
-func (r *Running) Sum() uint32 {
+// Sum returns the CRC32C of the bytes before [PrefixCRC.Offset].
+func (r *PrefixCRC) Sum() uint32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.at.CRC32C
@@ -47,14 +47,14 @@ func (r *Running) Sum() uint32 {
 // Write hashes p. If the CRC32C at a stored position differs from the stored
 // one, Write returns an error that wraps [ErrChanged], and so does every later
 // Write.
-func (r *Running) Write(p []byte) (int, error) {
+func (r *PrefixCRC) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0
 	for r.err == nil && n < len(p) {
 		// Hash up to the next position at which the CRC32C is stored or
 		// compared.
-		stop := Floor(r.at.Offset) + Quantum
+		stop := Floor(r.at.Offset) + Granularity
 		if r.at.Offset < r.top.Offset {
 			stop = min(stop, r.top.Offset)
 		}
@@ -71,7 +71,7 @@ func (r *Running) Write(p []byte) (int, error) {
 }
 
 // remember stores or compares the CRC32C at the current position.
-func (r *Running) remember() {
+func (r *PrefixCRC) remember() {
 	changed := r.at.Offset == r.top.Offset && r.at != r.top
 	if r.at.Offset == Floor(r.at.Offset) {
 		switch i := r.boundaries(r.at.Offset) - 1; {
@@ -87,8 +87,8 @@ func (r *Running) remember() {
 }
 
 // boundaries returns the number of boundaries in (base.Offset, offset].
-func (r *Running) boundaries(offset int64) int {
-	return int((Floor(offset) - Floor(r.base.Offset)) / Quantum)
+func (r *PrefixCRC) boundaries(offset int64) int {
+	return int((Floor(offset) - Floor(r.base.Offset)) / Granularity)
 }
 
 // Rewind moves to the greatest stored position at or before offset and returns
@@ -96,9 +96,9 @@ func (r *Running) boundaries(offset int64) int {
 // Usually offset is the committed offset, and Rewind steps back. Rewind steps
 // forward if an earlier Rewind stepped back too far.
 //
-// If offset is before all stored positions (see [Running.Forget]), Rewind moves
+// If offset is before all stored positions (see [PrefixCRC.Forget]), Rewind moves
 // to the earliest stored position, which is greater than offset.
-func (r *Running) Rewind(offset int64) Checkpoint {
+func (r *PrefixCRC) Rewind(offset int64) Checkpoint {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	to, ok := r.nearest(offset)
@@ -114,20 +114,20 @@ func (r *Running) Rewind(offset int64) Checkpoint {
 
 // Nearest returns the greatest stored position at or before offset, or false if
 // there is none. It does not move. Save the position, so that another process
-// can resume from it with [NewRunning].
-func (r *Running) Nearest(offset int64) (Checkpoint, bool) {
+// can resume from it with [NewPrefixCRC].
+func (r *PrefixCRC) Nearest(offset int64) (Checkpoint, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.nearest(offset)
 }
 
-func (r *Running) nearest(offset int64) (Checkpoint, bool) {
+func (r *PrefixCRC) nearest(offset int64) (Checkpoint, bool) {
 	if offset < r.base.Offset {
 		return Checkpoint{}, false
 	}
 	best := r.base
 	if n := min(r.boundaries(offset), len(r.marks)); n > 0 {
-		best = Checkpoint{Floor(r.base.Offset) + int64(n)*Quantum, r.marks[n-1]}
+		best = Checkpoint{Floor(r.base.Offset) + int64(n)*Granularity, r.marks[n-1]}
 	}
 	if r.top.Offset <= offset && r.top.Offset > best.Offset {
 		best = r.top
@@ -143,7 +143,7 @@ func (r *Running) nearest(offset int64) (Checkpoint, bool) {
 // Forget drops all stored positions before the greatest one at or before both
 // offset and the current position. Call it with each committed offset to bound
 // the memory: committed bytes are never sent again.
-func (r *Running) Forget(offset int64) {
+func (r *PrefixCRC) Forget(offset int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	to, ok := r.nearest(min(offset, r.at.Offset))

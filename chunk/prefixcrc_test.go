@@ -14,7 +14,7 @@ func at(data []byte, offset int64) chunk.Checkpoint {
 	return chunk.Checkpoint{Offset: offset, CRC32C: crcOf(data[:offset])}
 }
 
-func write(t *testing.T, r *chunk.Running, data []byte) {
+func write(t *testing.T, r *chunk.PrefixCRC, data []byte) {
 	t.Helper()
 	for len(data) > 0 {
 		n, err := r.Write(data[:min(len(data), 100_000)])
@@ -25,14 +25,14 @@ func write(t *testing.T, r *chunk.Running, data []byte) {
 	}
 }
 
-func TestRunningSum(t *testing.T) {
+func TestPrefixCRCSum(t *testing.T) {
 	data := content(2 * q)
 	for _, from := range sizes {
 		for _, to := range sizes {
 			if from > to {
 				continue
 			}
-			r := chunk.NewRunning(at(data, from))
+			r := chunk.NewPrefixCRC(at(data, from))
 			write(t, r, data[from:to])
 			if got := (chunk.Checkpoint{Offset: r.Offset(), CRC32C: r.Sum()}); got != at(data, to) {
 				t.Errorf("from %d to %d: %v, want %v", from, to, got, at(data, to))
@@ -41,7 +41,7 @@ func TestRunningSum(t *testing.T) {
 	}
 }
 
-func TestRunningRewind(t *testing.T) {
+func TestPrefixCRCRewind(t *testing.T) {
 	data := content(4 * q)
 	for _, test := range []struct {
 		base, to, offset, want int64
@@ -65,7 +65,7 @@ func TestRunningRewind(t *testing.T) {
 		{2 * q, 4 * q, 0, 2 * q},
 		{2 * q, 4 * q, 3*q + 1, 3 * q},
 	} {
-		r := chunk.NewRunning(at(data, test.base))
+		r := chunk.NewPrefixCRC(at(data, test.base))
 		write(t, r, data[test.base:test.to])
 		near, ok := r.Nearest(test.offset)
 		if wantOK := test.offset >= test.base; ok != wantOK || ok && near != at(data, test.want) {
@@ -89,9 +89,9 @@ func TestRunningRewind(t *testing.T) {
 
 // After a step back that is too far, Rewind can step forward without reading,
 // because the checksums are still stored.
-func TestRunningRewindForward(t *testing.T) {
+func TestPrefixCRCRewindForward(t *testing.T) {
 	data := content(4 * q)
-	r := chunk.NewRunning(chunk.Checkpoint{})
+	r := chunk.NewPrefixCRC(chunk.Checkpoint{})
 	write(t, r, data[:3*q+5])
 	r.Rewind(0)
 	write(t, r, data[:10])
@@ -108,7 +108,7 @@ func TestRunningRewindForward(t *testing.T) {
 	}
 }
 
-func TestRunningChanged(t *testing.T) {
+func TestPrefixCRCChanged(t *testing.T) {
 	data := content(4 * q)
 	for _, test := range []struct {
 		name     string
@@ -124,7 +124,7 @@ func TestRunningChanged(t *testing.T) {
 		{"after what was read", q + 5, 0, q + 5, -1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := chunk.NewRunning(chunk.Checkpoint{})
+			r := chunk.NewPrefixCRC(chunk.Checkpoint{})
 			write(t, r, data[:test.to])
 			back := r.Rewind(test.back)
 			edited := append([]byte(nil), data...)
@@ -154,7 +154,7 @@ func TestRunningChanged(t *testing.T) {
 	}
 }
 
-func TestRunningForget(t *testing.T) {
+func TestPrefixCRCForget(t *testing.T) {
 	data := content(4 * q)
 	for _, test := range []struct {
 		base, to, rewind, forget int64
@@ -170,7 +170,7 @@ func TestRunningForget(t *testing.T) {
 		{q + 1, 4 * q, 4 * q, 2 * q, 2 * q},
 		{q + 1, 4 * q, 4 * q, 2*q - 1, q + 1},
 	} {
-		r := chunk.NewRunning(at(data, test.base))
+		r := chunk.NewPrefixCRC(at(data, test.base))
 		write(t, r, data[test.base:test.to])
 		r.Rewind(test.rewind)
 		r.Forget(test.forget)
@@ -192,9 +192,9 @@ func TestRunningForget(t *testing.T) {
 	}
 }
 
-// A Running is compared with the simplest implementation, which hashes every
+// A PrefixCRC is compared with the simplest implementation, which hashes every
 // prefix from the start.
-func TestRunningRandom(t *testing.T) {
+func TestPrefixCRCRandom(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -210,7 +210,7 @@ func TestRunningRandom(t *testing.T) {
 	}
 	for range 30 {
 		base := rnd.Int64N(3 * q)
-		r := chunk.NewRunning(at(data, base))
+		r := chunk.NewPrefixCRC(at(data, base))
 		forgotten := base
 		for range 30 {
 			switch rnd.IntN(4) {
@@ -241,8 +241,8 @@ func TestRunningRandom(t *testing.T) {
 
 // If Forget is called with each committed offset, the memory of a long upload
 // is constant.
-func TestRunningForgetAllocatesNothingInTheLongRun(t *testing.T) {
-	r := chunk.NewRunning(chunk.Checkpoint{})
+func TestPrefixCRCForgetAllocatesNothingInTheLongRun(t *testing.T) {
+	r := chunk.NewPrefixCRC(chunk.Checkpoint{})
 	p := make([]byte, q)
 	allocs := testing.AllocsPerRun(200, func() {
 		r.Write(p)
@@ -253,9 +253,9 @@ func TestRunningForgetAllocatesNothingInTheLongRun(t *testing.T) {
 	}
 }
 
-func TestRunningReadersBesideTheWriter(t *testing.T) {
+func TestPrefixCRCReadersBesideTheWriter(t *testing.T) {
 	data := content(4 * q)
-	r := chunk.NewRunning(chunk.Checkpoint{})
+	r := chunk.NewPrefixCRC(chunk.Checkpoint{})
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {

@@ -2,23 +2,23 @@ package chunk
 
 import "fmt"
 
-// Quantum is the granularity of resumable uploads, in bytes (256 KiB). Every
+// Granularity is the granularity of resumable uploads, in bytes (256 KiB). Every
 // request except the last must carry a multiple of it. If a request is cut off,
 // the server commits a multiple of it.
 //
 // https://cloud.google.com/storage/docs/performing-resumable-uploads#chunked-upload
-const Quantum = 256 << 10
+const Granularity = 256 << 10
 
-// Floor returns the greatest multiple of [Quantum] that is at most n.
-func Floor(n int64) int64 { return n &^ (Quantum - 1) }
+// Floor returns the greatest multiple of [Granularity] that is at most n.
+func Floor(n int64) int64 { return n &^ (Granularity - 1) }
 
-// Ceil returns the least multiple of [Quantum] that is at least n. The result
+// Ceil returns the least multiple of [Granularity] that is at least n. The result
 // must fit in an int64.
-func Ceil(n int64) int64 { return Floor(n + Quantum - 1) }
+func Ceil(n int64) int64 { return Floor(n + Granularity - 1) }
 
-// LastBoundary returns the greatest multiple of [Quantum] strictly below size,
+// LastBoundary returns the greatest multiple of [Granularity] strictly below size,
 // or 0 if there is none. The tail of an object of that size starts there. It
-// has 1 to Quantum bytes and is sent in a separate request with the checksum of
+// has 1 to Granularity bytes and is sent in a separate request with the checksum of
 // the whole object, because the server reads the X-Goog-Hash header of the
 // final request only. The tail of an empty object is empty.
 func LastBoundary(size int64) int64 {
