@@ -13,17 +13,17 @@ const (
 	Started   EventKind = iota // a session was opened, or a small object is on its way
 	Resumed                    // a saved session continues at Committed
 	Restarted                  // the session was lost, or its bytes were damaged: a new one starts at byte 0
-	Afresh                     // a saved upload was not used; Cause is why
+	Discarded                  // a saved upload was not used; Cause is why
 	Progress                   // bytes moved; at most a few times per second
-	Comparing                  // the source is read and compared with what was sent before; at most a few times per second
+	Verifying                  // the source is read and compared with what was sent before; at most a few times per second
 	Settling                   // the source is not read yet: its last changes are being written to its disk, or its times are too new to show the next change
 	Waiting                    // a request failed; the next try is in Delay
 	Warning                    // something is wrong that does not stop the upload; Cause is what
 )
 
 var eventNames = [...]string{
-	Started: "started", Resumed: "resumed", Restarted: "restarted", Afresh: "afresh", Progress: "progress",
-	Comparing: "comparing", Waiting: "waiting", Warning: "warning", Settling: "settling",
+	Started: "started", Resumed: "resumed", Restarted: "restarted", Discarded: "discarded", Progress: "progress",
+	Verifying: "verifying", Waiting: "waiting", Warning: "warning", Settling: "settling",
 }
 
 // String returns the name of k in lower case, such as "waiting".
@@ -42,9 +42,9 @@ type Event struct {
 	Size      int64         // of the object, -1 while it is not known
 	Sent      int64         // offset up to which bytes were handed to the network
 	Committed int64         // offset up to which the server holds them durably
-	Compared  int64         // Comparing: offset up to which the source was read
-	ToCompare int64         // Comparing: offset at which that ends
+	Compared  int64         // Verifying: offset up to which the source was read
+	ToCompare int64         // Verifying: offset at which that ends
 	Delay     time.Duration // Waiting: how long
 	Retry     int           // Waiting: how many failures in a row this is, from 1
-	Cause     string        // Waiting, Restarted, Afresh, Warning: why, for people
+	Cause     string        // Waiting, Restarted, Discarded, Warning: why, for people
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // progressEvery is the least time between two Progress events while bytes flow,
-// and between two Comparing events.
+// and between two Verifying events.
 const progressEvery = 200 * time.Millisecond
 
 // events delivers the events of one upload to the observer, in a goroutine of
@@ -106,13 +106,13 @@ func (e *events) comparing(offset, end int64) {
 	e.compared.Store(offset)
 	e.toRead.Store(end)
 	e.mu.Lock()
-	first := e.last != Comparing
+	first := e.last != Verifying
 	e.mu.Unlock()
 	if first {
-		e.post(Event{Kind: Comparing, Compared: offset, ToCompare: end})
+		e.post(Event{Kind: Verifying, Compared: offset, ToCompare: end})
 		return
 	}
-	e.frequent.Store(int64(Comparing))
+	e.frequent.Store(int64(Verifying))
 	e.signal()
 }
 
@@ -184,7 +184,7 @@ func (e *events) merged() (Event, bool) {
 	}
 	e.last = kind
 	v := Event{Kind: kind}
-	if kind == Comparing {
+	if kind == Verifying {
 		v.Compared, v.ToCompare = e.compared.Load(), e.toRead.Load()
 	}
 	return e.complete(v), true

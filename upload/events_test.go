@@ -104,7 +104,7 @@ func TestEventsReportEveryComparison(t *testing.T) {
 		e.comparing(3, 9)
 		e.post(Event{Kind: Resumed})
 		e.close(t.Context())
-		if got := kindsOf(*seen); len(got) != 4 || got[0] != Comparing || got[2] != Comparing {
+		if got := kindsOf(*seen); len(got) != 4 || got[0] != Verifying || got[2] != Verifying {
 			t.Fatalf("observed %v", got)
 		}
 		if v := (*seen)[0]; v.Compared != 1 || v.ToCompare != 9 {

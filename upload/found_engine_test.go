@@ -141,7 +141,7 @@ func TestResumableWhenCancelledWhileComparing(t *testing.T) {
 		ctx, cancel := context.WithCancel(w.t.Context())
 		res, err := w.uploader(func(o *upload.Options) {
 			o.Observer = func(e upload.Event) {
-				if e.Kind == upload.Comparing {
+				if e.Kind == upload.Verifying {
 					cancel()
 				}
 			}

@@ -178,7 +178,7 @@ func TestImportedCopyDiffers(t *testing.T) {
 					t.Fatal(err)
 				}
 				res, err := up.Resume(w.t.Context(), id)
-				if err != nil || res.Resumed || res.ResumedFrom != 0 || res.BytesSent != 20*mib || res.BytesResent != 0 || w.saw(upload.Afresh) != 1 {
+				if err != nil || res.Resumed || res.ResumedFrom != 0 || res.BytesSent != 20*mib || res.BytesResent != 0 || w.saw(upload.Discarded) != 1 {
 					t.Errorf("Resume = %+v, %v, want all of it sent, once\n%s", res, err, w.trace())
 				}
 				w.wantObject("obj", content)

@@ -207,7 +207,7 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 		}
 		return j.resume(ctx, token)
 	case damaged != nil:
-		j.events.post(Event{Kind: Afresh, Cause: damaged.Error()})
+		j.events.post(Event{Kind: Discarded, Cause: damaged.Error()})
 	}
 	return j.fresh(ctx)
 }
@@ -423,7 +423,7 @@ func (j *job) resumeFrom(ctx context.Context, offset int64) error {
 // the options of this call.
 func (j *job) startOver(ctx context.Context, why string) error {
 	j.setSpec(j.want)
-	j.events.post(Event{Kind: Afresh, Cause: why})
+	j.events.post(Event{Kind: Discarded, Cause: why})
 	if err := j.journal.discard(); err != nil {
 		return err
 	}

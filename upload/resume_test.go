@@ -140,8 +140,8 @@ func TestComparingIsTold(t *testing.T) {
 		content := data(48 * mib)
 		path := w.file(content)
 		w.interrupt(path, 40*mib)
-		if n := w.saw(upload.Comparing); n != 0 {
-			t.Errorf("%d Comparing events before there was anything to compare", n)
+		if n := w.saw(upload.Verifying); n != 0 {
+			t.Errorf("%d Verifying events before there was anything to compare", n)
 		}
 		if err := os.Chmod(path, 0o640); err != nil {
 			t.Fatal(err)
@@ -149,12 +149,12 @@ func TestComparingIsTold(t *testing.T) {
 		if _, err := w.uploader().File(w.t.Context(), path, spec); err != nil {
 			t.Fatal(err)
 		}
-		if w.saw(upload.Comparing) == 0 {
+		if w.saw(upload.Verifying) == 0 {
 			t.Error("the source was compared, and nobody was told")
 		}
 		for _, e := range w.events {
-			if e.Kind == upload.Comparing && (e.Compared <= 0 || e.Compared >= e.ToCompare || e.ToCompare >= 48*mib) {
-				t.Errorf("Comparing %d of %d", e.Compared, e.ToCompare)
+			if e.Kind == upload.Verifying && (e.Compared <= 0 || e.Compared >= e.ToCompare || e.ToCompare >= 48*mib) {
+				t.Errorf("Verifying %d of %d", e.Compared, e.ToCompare)
 			}
 		}
 		w.wantObject("obj", content)
@@ -235,7 +235,7 @@ func TestSourceChanged(t *testing.T) {
 				if err != nil {
 					t.Fatalf("restart: %v", err)
 				}
-				if res.Resumed || w.saw(upload.Afresh) != 1 {
+				if res.Resumed || w.saw(upload.Discarded) != 1 {
 					t.Errorf("restart: %+v", res)
 				}
 				w.wantObject("obj", now)
@@ -351,8 +351,8 @@ func TestUselessTokens(t *testing.T) {
 				}
 				w.wantObject("obj", content)
 				w.wantSaved(0)
-				if res.Resumed || w.saw(upload.Afresh) != 1 {
-					t.Errorf("Result = %+v; %d Afresh events", res, w.saw(upload.Afresh))
+				if res.Resumed || w.saw(upload.Discarded) != 1 {
+					t.Errorf("Result = %+v; %d Discarded events", res, w.saw(upload.Discarded))
 				}
 			})
 		})

@@ -108,11 +108,11 @@ func eventType(k upload.EventKind) string {
 		return "resumed"
 	case upload.Restarted:
 		return "restarted"
-	case upload.Afresh:
+	case upload.Discarded:
 		return "afresh"
 	case upload.Progress:
 		return "progress"
-	case upload.Comparing:
+	case upload.Verifying:
 		return "comparing"
 	case upload.Waiting:
 		return "waiting"

@@ -95,7 +95,7 @@ func TestEventLine(t *testing.T) {
 	if text != want {
 		t.Errorf("got  %swant %s", text, want)
 	}
-	text, _ = line(t, newEventLine("a", "gs://bkt/a", upload.Event{Kind: upload.Comparing, ID: "abc", Size: 9, Compared: 2, ToCompare: 5}))
+	text, _ = line(t, newEventLine("a", "gs://bkt/a", upload.Event{Kind: upload.Verifying, ID: "abc", Size: 9, Compared: 2, ToCompare: 5}))
 	want = `{"v":1,"type":"comparing","source":"a","destination":"gs://bkt/a","id":"abc","size":9,"sent":0,"committed":0,"compared":2,"to_compare":5}` + "\n"
 	if text != want {
 		t.Errorf("got  %swant %s", text, want)

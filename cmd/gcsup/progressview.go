@@ -56,7 +56,7 @@ func (v *progressView) note(e upload.Event, now time.Time) {
 		v.why = fmt.Sprintf("%s, retry %d", printable(e.Cause), e.Retry)
 	case upload.Progress, upload.Resumed, upload.Started:
 		v.samples = append(v.samples, sample{now, e.Sent})
-	case upload.Comparing:
+	case upload.Verifying:
 		v.samples = append(v.samples, sample{now, e.Compared})
 	}
 	for len(v.samples) > 2 && now.Sub(v.samples[0].at) > rateWindow {

@@ -22,7 +22,7 @@ func TestProgressView(t *testing.T) {
 	waiting := at(upload.Waiting, 40, 30)
 	waiting.Delay, waiting.Retry, waiting.Cause = 8*time.Second, 3, "503\x1b[2J"
 	comparing := func(compared int64) upload.Event {
-		return upload.Event{Kind: upload.Comparing, Size: 100 * mib, Compared: compared * mib, ToCompare: 80 * mib}
+		return upload.Event{Kind: upload.Verifying, Size: 100 * mib, Compared: compared * mib, ToCompare: 80 * mib}
 	}
 	for _, c := range []struct {
 		name  string

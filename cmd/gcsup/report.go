@@ -174,7 +174,7 @@ func (r *reporter) observe(e upload.Event) {
 	}
 	if r.flags.json && !r.flags.quiet {
 		now := time.Now()
-		often := e.Kind == upload.Progress || e.Kind == upload.Comparing
+		often := e.Kind == upload.Progress || e.Kind == upload.Verifying
 		if !often || now.Sub(r.printed) >= time.Second {
 			key := "" // a frequent event replaces the one before in the queue
 			if often {
@@ -188,7 +188,7 @@ func (r *reporter) observe(e upload.Event) {
 		r.console.message("resuming %s to %s at %s of %s (saved upload %s)", t.source, t.destination, bytesText(e.Committed), bytesText(e.Size), e.ID)
 	case upload.Restarted:
 		r.console.message("%s: starting over in a new session: %s", t.source, e.Cause)
-	case upload.Afresh:
+	case upload.Discarded:
 		r.console.message("%s: not resuming: %s", t.source, e.Cause)
 	case upload.Warning:
 		r.console.message("%s: warning: %s", t.source, e.Cause)
