@@ -39,7 +39,7 @@ SEED = 1
 reliability: walk
 	$(FIRE) ./session -run 'PowerLoss|PowerDisk|DiskErrors|Damaged|Secret|Dir|Lock'
 	$(FIRE) ./upload
-	$(FIRE) ./internal/fire
+	$(FIRE) ./internal/e2e
 
 # Every sequence of replies, against the decision table.
 walk:
@@ -54,14 +54,14 @@ simulate:
 # SIGKILL at seeded points, to the client and to the server.
 KILLS = 1000
 kill:
-	$(FIRE) ./internal/fire -run Killed -kills $(KILLS) -kill-seed $(SEED)
+	$(FIRE) ./internal/e2e -run Killed -kills $(KILLS) -kill-seed $(SEED)
 
 # The service is away, in real time.
 OUTAGE = 10m
 outage:
-	$(FIRE) ./internal/fire -run Outage -outage $(OUTAGE)
+	$(FIRE) ./internal/e2e -run Outage -outage $(OUTAGE)
 
 # Every fuzz target, for so long each.
 FUZZTIME = 60s
 fuzz:
-	bash internal/fire/fuzz.sh $(FUZZTIME)
+	bash internal/e2e/fuzz.sh $(FUZZTIME)

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/fakegcs/pipenet"
+	"gcsup/fakegcs/memnet"
 )
 
 // service is an HTTP server in a synctest bubble. It serves each request with
@@ -46,7 +46,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func serve(t *testing.T, s *service, transport *backoff.Transport, use func(*http.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		listener, dial := pipenet.Listen()
+		listener, dial := memnet.Listen()
 		server := &http.Server{Handler: s}
 		go server.Serve(listener)
 		defer server.Close()

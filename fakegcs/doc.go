@@ -105,11 +105,11 @@
 // # Virtual time
 //
 // The server works inside a testing/synctest bubble over the network of package
-// pipenet, and there an outage of an hour takes no time:
+// memnet, and there an outage of an hour takes no time:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		gcs, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
-//		ln, dial := pipenet.Listen()
+//		ln, dial := memnet.Listen()
 //		srv := &http.Server{Handler: gcs}
 //		go srv.Serve(ln)
 //		client := &http.Client{Transport: &http.Transport{DialContext: dial}}

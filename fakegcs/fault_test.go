@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
-	"gcsup/fakegcs/pipenet"
+	"gcsup/fakegcs/memnet"
 )
 
 // bubble runs f with a server and a client in virtual time.
@@ -37,7 +37,7 @@ func bubbleOf(t *testing.T, opts *fakegcs.Options, srv *http.Server, tr *http.Tr
 		if err := gcs.CreateBucket("bkt"); err != nil {
 			t.Fatal(err)
 		}
-		ln, dial := pipenet.Listen()
+		ln, dial := memnet.Listen()
 		srv.Handler, tr.DialContext = gcs, dial
 		url := "http://pipe"
 		if srv.TLSConfig != nil {

@@ -36,7 +36,7 @@ type TestServer struct {
 // to close it fails the test. A nil t is for examples and the like: then
 // NewServer panics if it fails, and the caller closes the server.
 //
-// Inside a testing/synctest bubble, use [New] and package pipenet.
+// Inside a testing/synctest bubble, use [New] and package memnet.
 func NewServer(t TB, opts *Options) *TestServer {
 	if t != nil {
 		t.Helper()

@@ -18,7 +18,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/fakegcs"
-	"gcsup/fakegcs/pipenet"
+	"gcsup/fakegcs/memnet"
 	"gcsup/session"
 )
 
@@ -36,7 +36,7 @@ func inBubble(t *testing.T, opts *fakegcs.Options, f func(t *testing.T, srv *fak
 		if err := srv.CreateBucket("bkt"); err != nil {
 			t.Fatal(err)
 		}
-		ln, dial := pipenet.Listen()
+		ln, dial := memnet.Listen()
 		hs := &http.Server{Handler: srv}
 		go hs.Serve(ln)
 		tr := &http.Transport{DialContext: dial}

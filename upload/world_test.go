@@ -17,7 +17,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
-	"gcsup/fakegcs/pipenet"
+	"gcsup/fakegcs/memnet"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -57,7 +57,7 @@ func newWorld(t *testing.T, dir string, opts *fakegcs.Options) *world {
 	if err := srv.CreateBucket("bkt"); err != nil {
 		t.Fatal(err)
 	}
-	ln, dial := pipenet.Listen()
+	ln, dial := memnet.Listen()
 	hs := &http.Server{Handler: srv}
 	go hs.Serve(ln)
 	tr := &http.Transport{DialContext: dial}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"gcsup/fakegcs"
-	"gcsup/fakegcs/pipenet"
+	"gcsup/fakegcs/memnet"
 	"gcsup/upload/gcs"
 )
 
@@ -28,7 +28,7 @@ func startLocal(dir string) (*localEmulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	ln, dial := pipenet.Listen()
+	ln, dial := memnet.Listen()
 	e.serve(ln)
 	transport := gcs.NewTransport()
 	transport.Proxy = nil

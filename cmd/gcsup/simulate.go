@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/backoff"
-	"gcsup/internal/herd"
+	"gcsup/internal/retrysim"
 )
 
 func newSimulate(std stdio) *cobra.Command {
@@ -25,7 +25,7 @@ func newSimulate(std stdio) *cobra.Command {
 		Long:  simulateHelp(),
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := herd.Lookup(scenario)
+			s, err := retrysim.Lookup(scenario)
 			if err != nil {
 				return usagef("%w", err)
 			}
@@ -45,7 +45,7 @@ func newSimulate(std stdio) *cobra.Command {
 				s.Outage = outage
 			}
 			ctx := cmd.Context()
-			results, err := herd.Run(ctx, s, policies, seed)
+			results, err := retrysim.Run(ctx, s, policies, seed)
 			switch {
 			case ctx.Err() != nil:
 				return err
@@ -54,7 +54,7 @@ func newSimulate(std stdio) *cobra.Command {
 			}
 			if svg != "" {
 				var chart bytes.Buffer
-				if err := herd.WriteSVG(&chart, s, results); err != nil {
+				if err := retrysim.WriteSVG(&chart, s, results); err != nil {
 					return err
 				}
 				if err := os.WriteFile(svg, chart.Bytes(), 0o666); err != nil {
@@ -62,13 +62,13 @@ func newSimulate(std stdio) *cobra.Command {
 				}
 			}
 			if asJSON {
-				return herd.WriteJSON(std.out, results)
+				return retrysim.WriteJSON(std.out, results)
 			}
-			return herd.WriteTable(std.out, s, results)
+			return retrysim.WriteTable(std.out, s, results)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&scenario, "scenario", herd.Scenarios()[0].Name, "run the scenario `NAME`")
+	flags.StringVar(&scenario, "scenario", retrysim.Scenarios()[0].Name, "run the scenario `NAME`")
 	flags.IntVar(&clients, "clients", 0, "`N` clients, up to a million (default: the scenario's)")
 	flags.IntVar(&capacity, "capacity", 0, "the server serves `N` requests per second (default: the scenario's, scaled up with --clients)")
 	flags.DurationVar(&outage, "outage", 0, "the server is down for `DURATION` (default: the scenario's)")
@@ -88,7 +88,7 @@ Policies: ` + strings.Join(backoff.Names(), ", ") + `.
 
 Scenarios:
 `)
-	for _, s := range herd.Scenarios() {
+	for _, s := range retrysim.Scenarios() {
 		b.WriteString("  " + s.Name + strings.Repeat(" ", 10-len(s.Name)) + s.About + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")

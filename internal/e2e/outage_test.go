@@ -1,6 +1,6 @@
 //go:build unix
 
-package fire_test
+package e2e_test
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ var outage = flag.Duration("outage", 3*time.Second, "how long the service is awa
 // restarts it. It checks that the upload continues by itself within the longest
 // wait.
 //
-//	go test ./internal/fire -run Outage -outage 10m -timeout 20m -v
+//	go test ./internal/e2e -run Outage -outage 10m -timeout 20m -v
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	// The default of --max-wait is for outages of minutes.

@@ -1,4 +1,4 @@
-// Package pipenet is a network inside one process: a [net.Listener] and the
+// Package memnet is a network inside one process: a [net.Listener] and the
 // dial function that reaches it, joined by bounded buffers instead of sockets.
 //
 // It exists for tests that run an HTTP client and server inside a
@@ -7,7 +7,7 @@
 // [sync.Cond], which is. Call [Listen] inside the bubble, and close the server
 // before the bubble ends.
 //
-//	ln, dial := pipenet.Listen()
+//	ln, dial := memnet.Listen()
 //	go http.Serve(ln, handler)
 //	client := &http.Client{Transport: &http.Transport{DialContext: dial}}
 //
@@ -15,7 +15,7 @@
 // returns as soon as the bytes fit the buffer, one side can close for writing
 // only, and errors are the errno values that a socket gives (EPIPE,
 // ECONNRESET), so code that classifies them can be tested.
-package pipenet
+package memnet
 
 import (
 	"context"

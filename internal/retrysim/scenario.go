@@ -1,4 +1,4 @@
-package herd
+package retrysim
 
 import (
 	"fmt"
@@ -76,17 +76,17 @@ func Lookup(name string) (Scenario, error) {
 		}
 		names = append(names, s.Name)
 	}
-	return Scenario{}, fmt.Errorf("herd: no scenario %q: choose one of %s", name, strings.Join(names, ", "))
+	return Scenario{}, fmt.Errorf("simulation: no scenario %q: choose one of %s", name, strings.Join(names, ", "))
 }
 
 func (s Scenario) validate() error {
 	switch {
 	case s.Clients < 1 || s.Clients > MaxClients:
-		return fmt.Errorf("herd: %d clients: want 1 to %d", s.Clients, MaxClients)
+		return fmt.Errorf("simulation: %d clients: want 1 to %d", s.Clients, MaxClients)
 	case s.Capacity < 1 || s.Capacity > MaxCapacity:
-		return fmt.Errorf("herd: capacity of %d requests per second: want 1 to %d", s.Capacity, MaxCapacity)
+		return fmt.Errorf("simulation: capacity of %d requests per second: want 1 to %d", s.Capacity, MaxCapacity)
 	case s.Outage < 0 || s.Outage > MaxOutage:
-		return fmt.Errorf("herd: outage of %v: want 0 to %v", s.Outage, MaxOutage)
+		return fmt.Errorf("simulation: outage of %v: want 0 to %v", s.Outage, MaxOutage)
 	}
 	return nil
 }

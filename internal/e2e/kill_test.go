@@ -1,6 +1,6 @@
 //go:build unix
 
-package fire_test
+package e2e_test
 
 import (
 	"bytes"
@@ -53,7 +53,7 @@ type killing struct {
 // TestKilled kills the client and the server with SIGKILL, at seeded points,
 // until each object is uploaded, and checks the objects.
 //
-//	go test ./internal/fire -run Killed -kills 1000 -kill-seed 7 -v
+//	go test ./internal/e2e -run Killed -kills 1000 -kill-seed 7 -v
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	random := seeded(t, *killSeed)

@@ -1,4 +1,4 @@
-package pipenet_test
+package memnet_test
 
 import (
 	"bytes"
@@ -14,12 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gcsup/fakegcs/pipenet"
+	"gcsup/fakegcs/memnet"
 )
 
 func connect(t *testing.T) (client, server net.Conn) {
 	t.Helper()
-	ln, dial := pipenet.Listen()
+	ln, dial := memnet.Listen()
 	accepted := make(chan net.Conn)
 	go func() {
 		c, err := ln.Accept()
@@ -145,7 +145,7 @@ func TestDeadlines(t *testing.T) {
 }
 
 func TestDialEnds(t *testing.T) {
-	ln, dial := pipenet.Listen()
+	ln, dial := memnet.Listen()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := dial(ctx, "", ""); !errors.Is(err, context.Canceled) {
@@ -164,7 +164,7 @@ func TestDialEnds(t *testing.T) {
 // The reason for the package: an HTTP exchange that waits an hour, at once.
 func TestHTTPInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ln, dial := pipenet.Listen()
+		ln, dial := memnet.Listen()
 		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -195,7 +195,7 @@ func TestHTTPInABubble(t *testing.T) {
 }
 
 func Example() {
-	ln, dial := pipenet.Listen()
+	ln, dial := memnet.Listen()
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "hello from ", r.Host)
 	})}

@@ -1,4 +1,4 @@
-package herd
+package retrysim
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package layers_test
+package deptest_test
 
 import (
 	"os/exec"
@@ -19,15 +19,15 @@ var allowed = map[string][]string{
 	"gcsup/cmd/gcsup":                   {"*"},
 	"gcsup/fakegcs":                     {"gcsup/fakegcs/internal/..."},
 	"gcsup/fakegcs/fakegcstest":         {"gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
-	"gcsup/fakegcs/pipenet":             {},
+	"gcsup/fakegcs/memnet":              {},
 	"gcsup/fakegcs/internal/blob":       {},
 	"gcsup/fakegcs/internal/connlimit":  {},
 	"gcsup/fakegcs/internal/faultplan":  {"gcsup/fakegcs/internal/strictjson"},
 	"gcsup/fakegcs/internal/strictjson": {},
 	"gcsup/fakegcs/internal/disk":       {"gcsup/fakegcs/internal/blob"},
-	"gcsup/internal/layers":             {},
-	"gcsup/internal/herd":               {"gcsup/backoff"},
-	"gcsup/internal/fire":               {}, // tests only
+	"gcsup/internal/deptest":            {},
+	"gcsup/internal/retrysim":           {"gcsup/backoff"},
+	"gcsup/internal/e2e":                {}, // tests only
 	"gcsup/internal/compat/live":        {"*"},
 	"gcsup/internal/compat/official":    {"cloud.google.com/...", "github.com/...", "go.opentelemetry.io/...", "golang.org/...", "google.golang.org/...", "cel.dev/..."},
 }

@@ -1,4 +1,4 @@
-// Package herd simulates many clients that retry requests to one server. It
+// Package retrysim simulates many clients that retry requests to one server. It
 // shows the effect of a retry policy on a service that was down. Time is
 // virtual. The policies are those of package backoff: the simulation calls
 // their Delay. The gate is a model of backoff.Gate, and a test compares the
@@ -20,4 +20,4 @@
 // Events are processed one by one, in order of time. If a policy has no jitter,
 // clients that fail at the same time always retry at the same time. They are
 // simulated as one event with a count.
-package herd
+package retrysim

@@ -1,4 +1,4 @@
-package herd_test
+package retrysim_test
 
 import (
 	"bytes"
@@ -17,27 +17,27 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/internal/herd"
+	"gcsup/internal/retrysim"
 )
 
 var update = flag.Bool("update", false, "rewrite the charts of docs/backoff.md")
 
-func scenario(t testing.TB, name string) herd.Scenario {
+func scenario(t testing.TB, name string) retrysim.Scenario {
 	t.Helper()
-	s, err := herd.Lookup(name)
+	s, err := retrysim.Lookup(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func run(t testing.TB, s herd.Scenario, policies ...string) map[string]herd.Result {
+func run(t testing.TB, s retrysim.Scenario, policies ...string) map[string]retrysim.Result {
 	t.Helper()
-	results, err := herd.Run(t.Context(), s, policies, 1)
+	results, err := retrysim.Run(t.Context(), s, policies, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	byName := map[string]herd.Result{}
+	byName := map[string]retrysim.Result{}
 	for _, r := range results {
 		byName[r.Policy] = r
 	}
@@ -49,7 +49,7 @@ func run(t testing.TB, s herd.Scenario, policies ...string) map[string]herd.Resu
 // client if one is due.
 func TestOracle(t *testing.T) {
 	for _, name := range []string{"none", "exponential"} {
-		for _, s := range []herd.Scenario{
+		for _, s := range []retrysim.Scenario{
 			{Clients: 1, Capacity: 1},
 			{Clients: 37, Capacity: 20, Outage: 2500 * time.Millisecond},
 			{Clients: 100, Capacity: 100, Outage: 20 * time.Second},
@@ -111,10 +111,10 @@ func TestOracle(t *testing.T) {
 
 // TestResults checks the invariants of every policy and scenario.
 func TestResults(t *testing.T) {
-	for _, s := range herd.Scenarios() {
+	for _, s := range retrysim.Scenarios() {
 		s.Clients /= 20 // faster, with the same relations
 		s.Capacity = max(s.Capacity/20, 1)
-		results, err := herd.Run(t.Context(), s, backoff.Names(), 1)
+		results, err := retrysim.Run(t.Context(), s, backoff.Names(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,11 +234,11 @@ func TestSameSeedSameBytes(t *testing.T) {
 		for _, name := range []string{"herd", "processes", "overload"} {
 			s := scenario(t, name)
 			s.Clients = 500
-			results, err := herd.Run(t.Context(), s, []string{"cloudstorage", "decorrelated", "exponential"}, seed)
+			results, err := retrysim.Run(t.Context(), s, []string{"cloudstorage", "decorrelated", "exponential"}, seed)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, err := range []error{herd.WriteTable(&b, s, results), herd.WriteJSON(&b, results), herd.WriteSVG(&b, s, results)} {
+			for _, err := range []error{retrysim.WriteTable(&b, s, results), retrysim.WriteJSON(&b, results), retrysim.WriteSVG(&b, s, results)} {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -257,43 +257,43 @@ func TestSameSeedSameBytes(t *testing.T) {
 
 func TestRunRefuses(t *testing.T) {
 	s := scenario(t, "herd")
-	change := func(f func(*herd.Scenario)) herd.Scenario {
+	change := func(f func(*retrysim.Scenario)) retrysim.Scenario {
 		changed := s
 		f(&changed)
 		return changed
 	}
 	tests := []struct {
-		scenario herd.Scenario
+		scenario retrysim.Scenario
 		policies []string
 		want     string
 	}{
 		{s, nil, "no policy"},
 		{s, []string{"full", "fibonacci"}, `no policy "fibonacci": choose one of none, exponential`},
-		{change(func(s *herd.Scenario) { s.Clients = 0 }), []string{"full"}, "0 clients: want 1 to 1000000"},
-		{change(func(s *herd.Scenario) { s.Clients = herd.MaxClients + 1 }), []string{"full"}, "1000001 clients: want 1 to 1000000"},
-		{change(func(s *herd.Scenario) { s.Capacity = 0 }), []string{"full"}, "capacity of 0"},
-		{change(func(s *herd.Scenario) { s.Capacity = herd.MaxCapacity + 1 }), []string{"full"}, "want 1 to 10000000"},
-		{change(func(s *herd.Scenario) { s.Outage = -1 }), []string{"full"}, "outage of -1ns"},
-		{change(func(s *herd.Scenario) { s.Outage = herd.MaxOutage + 1 }), []string{"full"}, "want 0 to 12h"},
+		{change(func(s *retrysim.Scenario) { s.Clients = 0 }), []string{"full"}, "0 clients: want 1 to 1000000"},
+		{change(func(s *retrysim.Scenario) { s.Clients = retrysim.MaxClients + 1 }), []string{"full"}, "1000001 clients: want 1 to 1000000"},
+		{change(func(s *retrysim.Scenario) { s.Capacity = 0 }), []string{"full"}, "capacity of 0"},
+		{change(func(s *retrysim.Scenario) { s.Capacity = retrysim.MaxCapacity + 1 }), []string{"full"}, "want 1 to 10000000"},
+		{change(func(s *retrysim.Scenario) { s.Outage = -1 }), []string{"full"}, "outage of -1ns"},
+		{change(func(s *retrysim.Scenario) { s.Outage = retrysim.MaxOutage + 1 }), []string{"full"}, "want 0 to 12h"},
 	}
 	for _, test := range tests {
-		if _, err := herd.Run(t.Context(), test.scenario, test.policies, 1); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := retrysim.Run(t.Context(), test.scenario, test.policies, 1); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("Run = %v, want an error with %q", err, test.want)
 		}
 	}
-	if _, err := herd.Lookup("stampede"); err == nil || !strings.Contains(err.Error(), "herd, gate, overload, uploads, processes") {
+	if _, err := retrysim.Lookup("stampede"); err == nil || !strings.Contains(err.Error(), "herd, gate, overload, uploads, processes") {
 		t.Errorf("Lookup(stampede) = %v, want an error with the names", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := herd.Run(ctx, s, []string{"full"}, 1); !errors.Is(err, context.Canceled) {
+	if _, err := retrysim.Run(ctx, s, []string{"full"}, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("Run with a canceled context = %v", err)
 	}
 }
 
 func TestWriteJSON(t *testing.T) {
 	var b bytes.Buffer
-	if err := herd.WriteJSON(&b, []herd.Result{
+	if err := retrysim.WriteJSON(&b, []retrysim.Result{
 		{Policy: "full", Requests: 12, Wasted: 2, Peak: 7, P50: 1500 * time.Millisecond, P99: 2 * time.Second, All: 2123456789, MaxWait: 31999999999},
 		{Policy: "bidmanager", Requests: 6, Wasted: 6, P50: -1, P99: -1, All: -1, Failed: 1},
 	}); err != nil {
@@ -313,20 +313,20 @@ func TestWriteJSON(t *testing.T) {
 }
 
 func TestWriteSVG(t *testing.T) {
-	for _, s := range herd.Scenarios() {
-		for _, change := range []func(*herd.Scenario){
-			func(s *herd.Scenario) { s.Clients, s.Capacity = s.Clients/50, max(s.Capacity/50, 1) },
-			func(s *herd.Scenario) { s.Clients, s.Capacity, s.Outage = 1, 1, 0 },
-			func(s *herd.Scenario) { s.Clients, s.Capacity = 10, herd.MaxCapacity },
-			func(s *herd.Scenario) { s.Clients, s.Outage = 10, 3*time.Hour },
+	for _, s := range retrysim.Scenarios() {
+		for _, change := range []func(*retrysim.Scenario){
+			func(s *retrysim.Scenario) { s.Clients, s.Capacity = s.Clients/50, max(s.Capacity/50, 1) },
+			func(s *retrysim.Scenario) { s.Clients, s.Capacity, s.Outage = 1, 1, 0 },
+			func(s *retrysim.Scenario) { s.Clients, s.Capacity = 10, retrysim.MaxCapacity },
+			func(s *retrysim.Scenario) { s.Clients, s.Outage = 10, 3*time.Hour },
 		} {
 			change(&s)
-			results, err := herd.Run(t.Context(), s, []string{"none", "bidmanager"}, 1)
+			results, err := retrysim.Run(t.Context(), s, []string{"none", "bidmanager"}, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var b bytes.Buffer
-			if err := herd.WriteSVG(&b, s, results); err != nil {
+			if err := retrysim.WriteSVG(&b, s, results); err != nil {
 				t.Fatal(err)
 			}
 			panels := strings.Count(b.String(), `font-weight="bold">`) - 1
@@ -348,7 +348,7 @@ func TestWriteSVG(t *testing.T) {
 }
 
 // TestCharts compares the charts of docs/backoff.md with the simulation. To
-// update them, run go test ./internal/herd -run Charts -update.
+// update them, run go test ./internal/retrysim -run Charts -update.
 func TestCharts(t *testing.T) {
 	for _, chart := range []struct {
 		file, scenario string
@@ -358,12 +358,12 @@ func TestCharts(t *testing.T) {
 		{"backoff-gate.svg", "processes", []string{"cloudstorage"}},
 	} {
 		s := scenario(t, chart.scenario)
-		results, err := herd.Run(t.Context(), s, chart.policies, 1)
+		results, err := retrysim.Run(t.Context(), s, chart.policies, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var b bytes.Buffer
-		if err := herd.WriteSVG(&b, s, results); err != nil {
+		if err := retrysim.WriteSVG(&b, s, results); err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join("..", "..", "docs", chart.file)
@@ -377,7 +377,7 @@ func TestCharts(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(kept, b.Bytes()) {
-			t.Errorf("%s is out of date: run go test ./internal/herd -run Charts -update", path)
+			t.Errorf("%s is out of date: run go test ./internal/retrysim -run Charts -update", path)
 		}
 	}
 }
@@ -385,7 +385,7 @@ func TestCharts(t *testing.T) {
 func TestWriteTable(t *testing.T) {
 	s := scenario(t, "gate")
 	var b bytes.Buffer
-	if err := herd.WriteTable(&b, s, []herd.Result{
+	if err := retrysim.WriteTable(&b, s, []retrysim.Result{
 		{Policy: "full", Requests: 12, Wasted: 2, Peak: 7, P50: 1500 * time.Millisecond, P99: 2 * time.Second, All: 2123456789, MaxWait: 31 * time.Second},
 		{Policy: "bidmanager", P50: -1, P99: -1, All: -1, Failed: 100},
 	}); err != nil {
@@ -412,7 +412,7 @@ func BenchmarkMillion(b *testing.B) {
 	for _, policy := range []string{"exponential", "cloudstorage", "full", "decorrelated"} {
 		b.Run(policy, func(b *testing.B) {
 			s := scenario(b, "herd")
-			s.Clients, s.Capacity = herd.MaxClients, 10_000
+			s.Clients, s.Capacity = retrysim.MaxClients, 10_000
 			b.ReportAllocs()
 			var requests int64
 			for b.Loop() {

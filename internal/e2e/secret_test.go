@@ -1,6 +1,6 @@
 //go:build unix
 
-package fire_test
+package e2e_test
 
 import (
 	"crypto/sha256"

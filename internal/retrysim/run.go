@@ -1,4 +1,4 @@
-package herd
+package retrysim
 
 import (
 	"context"
@@ -46,7 +46,7 @@ func Run(ctx context.Context, s Scenario, policies []string, seed uint64) ([]Res
 		return nil, err
 	}
 	if len(policies) == 0 {
-		return nil, errors.New("herd: no policy")
+		return nil, errors.New("simulation: no policy")
 	}
 	var runs []*run
 	for _, name := range policies {

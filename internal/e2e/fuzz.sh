@@ -2,8 +2,8 @@
 # Runs every fuzz target of the module for a time, 60s or what is given, or only
 # those that are named:
 #
-#	bash internal/fire/fuzz.sh 5s
-#	bash internal/fire/fuzz.sh 60s FuzzRequest
+#	bash internal/e2e/fuzz.sh 5s
+#	bash internal/e2e/fuzz.sh 60s FuzzRequest
 #
 # What one finds is kept below testdata/fuzz of its package, and every later
 # run of the tests tries it again.

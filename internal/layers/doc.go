@@ -1,3 +1,0 @@
-// Package layers has only tests. They check which packages each package of this
-// module may import and link.
-package layers
