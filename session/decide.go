@@ -10,16 +10,16 @@ import (
 	"gcsup/backoff"
 )
 
-// MaxRestarts is how often an upload takes a new session, from byte 0, after
-// the service lost the old one.
+// MaxRestarts bounds the new sessions of an upload. Each starts from byte 0, after
+// the old session was lost or its bytes were damaged.
 const MaxRestarts = 3
 
 // State is what is known of an upload between two exchanges.
 //
-// Invariant: 0 <= Committed <= Sent, and Sent <= Size when Size is known.
-// Committed is the server's word and never decreases within a session; Sent is
-// ours, the highest offset whose bytes were ever handed to the network in this
-// session, by this process or by an earlier one.
+// Invariant: 0 <= Committed <= Sent, and Sent <= Size if Size is known.
+// Committed is the server's offset and never decreases within a session. Sent is
+// the highest offset whose bytes were ever handed to the network in this session,
+// by this process or an earlier one.
 type State struct {
 	Size       int64 // of the object; -1 while it is not known
 	Committed  int64
@@ -63,12 +63,12 @@ type State struct {
 // object.
 func (s State) Guard() (generation int64, ok bool) { return s.guard, s.guarded }
 
-// Kind is what to do next.
-type Kind int
+// Step is what to do next.
+type Step int
 
 // What to do next.
 const (
-	Begin  Kind = iota // open a session (or insert the small object) and begin at byte 0
+	Begin  Step = iota // open a session (or insert the small object) and begin at byte 0
 	Send               // send data from State.Committed
 	Finish             // everything is committed: finalize, with no data
 	Query              // ask what is committed
@@ -77,13 +77,18 @@ const (
 	Fail               // Action.Err
 )
 
-func (k Kind) String() string {
-	return [...]string{"begin", "send", "finish", "query", "check", "done", "fail"}[k]
+// String returns the name of s in lower case, such as "query".
+func (s Step) String() string {
+	names := [...]string{"begin", "send", "finish", "query", "check", "done", "fail"}
+	if s < 0 || int(s) >= len(names) {
+		return fmt.Sprintf("Step(%d)", int(s))
+	}
+	return names[s]
 }
 
 // Action is the next step of an upload.
 type Action struct {
-	Kind       Kind
+	Step       Step
 	Wait       bool          // back off before it
 	RetryAfter time.Duration // what the server asked for, 0 if nothing; meaningful with Wait
 	Fresh      bool          // with Query and Check: the connection should not be used again
@@ -91,19 +96,19 @@ type Action struct {
 	Err        *Error        // with Fail, with Wait, and before a new session: what went wrong
 }
 
-// Decide takes the reply to the last exchange and says what to do next. It is
-// the whole knowledge of the protocol's failures, and pure.
+// Decide returns what to do after the reply to the last exchange. It is pure, and
+// contains all knowledge of the protocol's failures.
 //
 //	reply                                    action
 //	200, 201 with an object                  done: compare it with the source
 //	200, 201 without one (lost, cut, HTML)   wait, query
-//	308, Range advanced                      go on from there; the budget is restored
+//	308, Range advanced                      continue there; the budget is restored
 //	308, Range did not advance               after data: wait, query. After a query: send
-//	308, Range is everything                 finalize; again and again, with waits
-//	308, no Range                            wait, query; then believe that nothing is held
-//	308, Range beyond what was ever sent     wait, query; again: foreign writer, or a new
+//	308, Range is everything                 finalize, repeatedly, with waits
+//	308, no Range                            wait, query; then accept that nothing is held
+//	308, Range beyond what was ever sent     wait, query; again: unexpected data, or a new
 //	                                         session if the limit may not have been saved
-//	308, Range behind what was committed     the server contradicts itself
+//	308, Range behind what was committed     fail: protocol error
 //	308 to a start                           fail
 //	408, 429, 5xx, rate-limit 403            wait, query (never data)
 //	no reply, for whatever reason            wait, query. To a first start, insert or stat:
@@ -114,7 +119,7 @@ type Action struct {
 //	                                         and if that says the same:
 //	  404, 410                               look at the destination if the object may exist;
 //	                                         a new session from byte 0, three times at most
-//	  410 around another 4xx                 as that status
+//	  410 around another 4xx                 like that status
 //	  400, 413                               fail; if the session is open after all: fail, and
 //	                                         the next time a new session
 //	412                                      look at the destination if the object may exist; fail
@@ -143,11 +148,11 @@ type Action struct {
 // https://github.com/googleapis/google-cloud-cpp/issues/7877 (308 without Range),
 // https://github.com/googleapis/google-cloud-cpp/issues/9750 (late commit).
 //
-// The driver stops when its budget for State.Failures is spent; Decide itself
-// never gives up for their number.
+// The driver stops when its budget for State.Failures is spent. Decide does not
+// look at their number.
 func Decide(s State, r Reply) (State, Action) {
 	s, a := s.decide(r)
-	if a.Kind == Query || a.Kind == Check {
+	if a.Step == Query || a.Step == Check {
 		a.Fresh = s.reconnected
 	}
 	return s, a
@@ -224,7 +229,7 @@ func (s State) decide(r Reply) (State, Action) {
 		if r.Op == OpInsert {
 			s.doubt = r
 		}
-		return s, Action{Kind: s.afterFailure(r)}
+		return s, Action{Step: s.afterFailure(r)}
 	}
 	return s.fail(r, permanent(r, status))
 }
@@ -243,15 +248,15 @@ func (r Reply) destructive() int {
 	return 0
 }
 
-// refused reports whether a status says that nothing was done.
+// refused reports whether a status means that nothing was done.
 func refused(status int) bool { return status >= 400 && status < 500 && status != 408 }
 
-// complete: the service says that the request succeeded.
+// complete handles a reply of success.
 func (s State) complete(r Reply) (State, Action) {
 	switch {
 	case r.Op == OpStart && !r.URI.IsZero():
 		s.Committed, s.Sent, s.refreshed = 0, 0, false
-		return s, Action{Kind: s.next()}
+		return s, Action{Step: s.next()}
 	case r.Op == OpStart:
 		return s.again(r)
 	case r.Object == nil:
@@ -263,11 +268,11 @@ func (s State) complete(r Reply) (State, Action) {
 		r.Err = fmt.Errorf("the object has %d bytes, the source %d", r.Object.Size, s.Size)
 		return s.fail(r, ErrUnexpectedData)
 	}
-	return s, Action{Kind: Done, Object: r.Object}
+	return s, Action{Step: Done, Object: r.Object}
 }
 
-// corrupt: the bytes at the server are not those of the source. A new session
-// sends them again.
+// corrupt handles bytes at the server that are not those of the source. A new
+// session sends them again.
 func (s State) corrupt(r Reply) (State, Action) {
 	if !s.Replayable || s.Restarts >= MaxRestarts {
 		return s.fail(r, ErrChecksum)
@@ -275,7 +280,8 @@ func (s State) corrupt(r Reply) (State, Action) {
 	return s.restart(r)
 }
 
-// incomplete: the session is open and r.Committed bytes of it are held.
+// incomplete handles a 308: the session is open and the server holds r.Committed
+// bytes.
 func (s State) incomplete(r Reply) (State, Action) {
 	if r.Op == OpStart || r.Op == OpInsert {
 		if r.Redirect != "" {
@@ -321,17 +327,17 @@ func (s State) incomplete(r Reply) (State, Action) {
 	}
 	s.suspect, s.doubt = 0, Reply{}
 	if r.Op == OpQuery || moved && s.next() == Send {
-		return s, Action{Kind: s.next()}
+		return s, Action{Step: s.next()}
 	}
 	if r.Op == OpPut && s.next() == Finish {
-		return s, Action{Kind: Finish}
+		return s, Action{Step: Finish}
 	}
 	// Data went out and none of it was kept, or the last request left the
 	// object unfinished.
 	return s.again(r)
 }
 
-// rejected: the service refused data, in a session that is open.
+// rejected handles data that the service refused in a session that is open.
 func (s State) rejected() (State, Action) {
 	r := s.doubt
 	s.suspect, s.doubt = 0, Reply{}
@@ -344,15 +350,15 @@ func (s State) rejected() (State, Action) {
 	return s, a
 }
 
-// next is the step when nothing is wrong.
-func (s State) next() Kind {
+// next returns the step if nothing is wrong.
+func (s State) next() Step {
 	if s.Size >= 0 && s.Committed == s.Size && s.Size > 0 {
 		return Finish
 	}
 	return Send
 }
 
-// again: back off, then find out what the server has.
+// again backs off, and then finds out what the server has.
 func (s State) again(r Reply) (State, Action) {
 	if r.Op == OpInsert {
 		s.doubt = r
@@ -361,16 +367,16 @@ func (s State) again(r Reply) (State, Action) {
 		// The connection was closed while it was idle: that says nothing of
 		// the service.
 		s.reconnected = true
-		return s, Action{Kind: s.afterFailure(r)}
+		return s, Action{Step: s.afterFailure(r)}
 	}
 	s.Failures++
 	s.refreshed = false
-	return s, Action{Kind: s.afterFailure(r), Wait: true, RetryAfter: r.RetryAfter, Err: r.fail(nil, s.Committed)}
+	return s, Action{Step: s.afterFailure(r), Wait: true, RetryAfter: r.RetryAfter, Err: r.fail(nil, s.Committed)}
 }
 
-// afterFailure is what replaces a request whose outcome is not known: the
-// request itself where repeating it is harmless, else a query.
-func (s State) afterFailure(r Reply) Kind {
+// afterFailure returns the step after a request whose outcome is not known: the
+// same request if repeating it is harmless, otherwise a query.
+func (s State) afterFailure(r Reply) Step {
 	switch {
 	case r.Op == OpInsert && s.Unconditional && s.MayExist:
 		return Check
@@ -384,7 +390,7 @@ func (s State) afterFailure(r Reply) Kind {
 	return Query
 }
 
-// gone: the service does not know the bucket, or does not know the session any more.
+// gone handles a bucket or a session that does not exist.
 func (s State) gone(r Reply) (State, Action) {
 	if r.Op == OpStart || r.Op == OpInsert {
 		return s.fail(r, ErrNotFound)
@@ -404,7 +410,7 @@ func (s State) restart(r Reply) (State, Action) {
 	s.Committed, s.Sent, s.MayExist, s.refreshed = 0, 0, false, false
 	s.Adopted, s.Rejected, s.RejectedAt = false, false, 0
 	s.reconnected, s.suspect, s.doubt = false, 0, Reply{}
-	a := Action{Kind: Begin, RetryAfter: r.RetryAfter, Err: r.fail(nil, 0)}
+	a := Action{Step: Begin, RetryAfter: r.RetryAfter, Err: r.fail(nil, 0)}
 	if r.Inner == 429 || r.Inner == 403 {
 		// The session died of a rate limit on the object, which a new one
 		// meets at once.
@@ -416,22 +422,22 @@ func (s State) restart(r Reply) (State, Action) {
 	return s, a
 }
 
-// check: look whether the object is there, made by a request of ours whose
-// reply was lost, before believing a refusal.
+// check looks for an object that a request made whose reply was lost, before it
+// accepts a refusal.
 func (s State) check(r Reply) (State, Action) {
 	s.doubt = r
 	if !s.MayExist {
 		return s.unmade()
 	}
-	return s, Action{Kind: Check}
+	return s, Action{Step: Check}
 }
 
-// checked: the reply to that look.
+// checked handles the reply to that look.
 func (s State) checked(r Reply) (State, Action) {
 	found := r.Status == 200 && r.Object != nil
 	switch {
 	case found && r.Ours && !r.Older:
-		return s, Action{Kind: Done, Object: r.Object}
+		return s, Action{Step: Done, Object: r.Object}
 	case r.Status == 200 && !found, verdict(r, true) == backoff.Transient:
 		return s.again(r)
 	case r.Status >= 400 && r.Status != 401 && !r.FromService:
@@ -439,7 +445,7 @@ func (s State) checked(r Reply) (State, Action) {
 		return s.again(r)
 	case verdict(r, true) == backoff.Credentials && !s.refreshed:
 		s.refreshed = true
-		return s, Action{Kind: Check}
+		return s, Action{Step: Check}
 	case !s.Unconditional:
 		return s.unmade() // not there, not ours, or not for us to see
 	case r.Status == 0:
@@ -456,7 +462,7 @@ func (s State) checked(r Reply) (State, Action) {
 
 // insertGuarded inserts the object again, in the place of one generation only.
 func (s State) insertGuarded(generation int64) (State, Action) {
-	a := Action{Kind: Begin}
+	a := Action{Step: Begin}
 	if s.doubt.unmet() {
 		// Nothing was waited for yet.
 		s.Failures++
@@ -466,7 +472,7 @@ func (s State) insertGuarded(generation int64) (State, Action) {
 	return s, a
 }
 
-// unmade: no request of ours made the object; the refusal stands.
+// unmade accepts the refusal: no request of this upload made the object.
 func (s State) unmade() (State, Action) {
 	r := s.doubt
 	s.doubt = Reply{}
@@ -477,7 +483,7 @@ func (s State) unmade() (State, Action) {
 }
 
 func (s State) fail(r Reply, kind error) (State, Action) {
-	return s, Action{Kind: Fail, Err: r.fail(kind, s.Committed)}
+	return s, Action{Step: Fail, Err: r.fail(kind, s.Committed)}
 }
 
 // begun reports whether the service is known to be there when the reply to op
@@ -505,9 +511,9 @@ func verdict(r Reply, begun bool) backoff.Verdict {
 	return backoff.Network(r.Err)
 }
 
-// strange reports an answer that is not the service's, although the service is
-// known to be there: the login page of a captive portal, or a proxy that asks for
-// a password.
+// strange reports whether an answer is not the service's, although the service is
+// known to be there: it is the login page of a captive portal, for example, or a
+// proxy asks for a password.
 func (r Reply) strange(begun bool) bool {
 	switch {
 	case !begun || r.Op == OpCancel:
@@ -520,11 +526,11 @@ func (r Reply) strange(begun bool) bool {
 	return r.Status >= 200 && r.Status < 400
 }
 
-// begins reports whether an exchange is the first contact, whose failure may
-// mean that the service, or the bucket, is not there at all.
+// begins reports whether an exchange is the first contact. Its failure may mean
+// that the service or the bucket does not exist.
 func (op Op) begins() bool { return op == OpStart || op == OpInsert || op == OpStat }
 
-// permanent names what a reply that waiting cannot cure means.
+// permanent returns the sentinel error for a reply that waiting cannot cure.
 func permanent(r Reply, status int) error {
 	begins := r.Op.begins()
 	switch {
@@ -570,8 +576,8 @@ func (r Reply) unmet() bool { return r.Status == 412 || r.Status == 410 && r.Inn
 // carriesData reports whether the request had object data.
 func (r Reply) carriesData() bool { return r.Op == OpPut || r.Op == OpFinalize || r.Op == OpInsert }
 
-// mentionsHash tells a checksum that does not match from other bad requests:
-// the service gives both the same status and reason, and only its text differs.
+// mentionsHash distinguishes a checksum that does not match from other bad requests.
+// The service gives both the same status and reason, and only its text differs.
 func mentionsHash(message string) bool {
 	m := strings.ToLower(message)
 	return strings.Contains(m, "crc32c") || strings.Contains(m, "md5") || strings.Contains(m, "checksum")

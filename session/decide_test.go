@@ -29,7 +29,7 @@ var sentinelNames = map[error]string{
 // describe puts an action in words: "send", "wait query", "wait 30s begin",
 // "done", "ErrSessionLost".
 func describe(a session.Action) string {
-	if a.Kind == session.Fail {
+	if a.Step == session.Fail {
 		for kind, name := range sentinelNames {
 			if errors.Is(a.Err, kind) {
 				return name
@@ -44,7 +44,7 @@ func describe(a session.Action) string {
 	if a.RetryAfter > 0 {
 		words = append(words, a.RetryAfter.String())
 	}
-	return strings.Join(append(words, a.Kind.String()), " ")
+	return strings.Join(append(words, a.Step.String()), " ")
 }
 
 const gapMessage = "Invalid request.  According to the Content-Range header, the upload offset is 524288 byte(s), which exceeds already uploaded size of 262144 byte(s)."
@@ -770,8 +770,8 @@ func TestNoError(t *testing.T) {
 func TestKindString(t *testing.T) {
 	want := []string{"begin", "send", "finish", "query", "check", "done", "fail"}
 	for i, w := range want {
-		if got := session.Kind(i).String(); got != w {
-			t.Errorf("Kind(%d) = %q, want %q", i, got, w)
+		if got := session.Step(i).String(); got != w {
+			t.Errorf("Step(%d) = %q, want %q", i, got, w)
 		}
 	}
 }

@@ -12,11 +12,11 @@ import (
 func TestDoubtOnReusedConnection(t *testing.T) {
 	s := session.State{Size: 10, Unconditional: true, Replayable: true}
 	s, a := session.Decide(s, session.Reply{Op: session.OpInsert, Err: io.EOF, Reused: true, Sent: 10, Committed: -1})
-	if a.Kind != session.Check {
-		t.Fatal(a.Kind)
+	if a.Step != session.Check {
+		t.Fatal(a.Step)
 	}
 	_, a = session.Decide(s, session.Reply{Op: session.OpStat, Status: 200, Object: &session.Object{Size: 3}, Committed: -1})
-	if a.Kind != session.Fail || !errors.Is(a.Err, session.ErrOutcomeUnknown) {
+	if a.Step != session.Fail || !errors.Is(a.Err, session.ErrOutcomeUnknown) {
 		t.Fatal(a)
 	}
 	if a.Err.Op != session.OpInsert || !errors.Is(a.Err, io.EOF) {

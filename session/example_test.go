@@ -21,11 +21,11 @@ func ExampleDecide() {
 	} {
 		var action session.Action
 		state, action = session.Decide(state, reply)
-		fmt.Printf("%s: %d: %s", reply.Op, reply.Status, action.Kind)
+		fmt.Printf("%s: %d: %s", reply.Op, reply.Status, action.Step)
 		if action.Wait {
 			fmt.Print(", after a wait")
 		}
-		if action.Kind == session.Fail && errors.Is(action.Err, session.ErrPermission) {
+		if action.Step == session.Fail && errors.Is(action.Err, session.ErrPermission) {
 			fmt.Print(", and the object was not made")
 		}
 		fmt.Printf("; %d bytes are committed\n", state.Committed)

@@ -366,7 +366,7 @@ func FuzzReply(f *testing.F) {
 			t.Errorf("object %+v", r.Object)
 		}
 		s, a := session.Decide(session.State{Size: 2 * q, Committed: q, Sent: q}, r)
-		if s.Committed < q || s.Committed > s.Sent || s.Sent > s.Size || a.Kind == session.Fail && a.Err.Kind == nil {
+		if s.Committed < q || s.Committed > s.Sent || s.Sent > s.Size || a.Step == session.Fail && a.Err.Kind == nil {
 			t.Errorf("%+v\n%+v", s, a)
 		}
 	})

@@ -39,7 +39,7 @@ type walk struct {
 // step is one thing to do in one state.
 type step struct {
 	state  session.State
-	kind   session.Kind
+	kind   session.Step
 	opened bool // there is a session
 }
 
@@ -198,11 +198,11 @@ func (w *walk) visit(id int) {
 		if w.t.Failed() {
 			return
 		}
-		if action.Kind == session.Done || action.Kind == session.Fail {
+		if action.Step == session.Done || action.Step == session.Fail {
 			continue
 		}
-		next := step{state: after, kind: action.Kind, opened: s.opened || r.Op == session.OpStart && !r.URI.IsZero()}
-		if action.Kind == session.Begin {
+		next := step{state: after, kind: action.Step, opened: s.opened || r.Op == session.OpStart && !r.URI.IsZero()}
+		if action.Step == session.Begin {
 			next.opened = false
 		}
 		next.state.Failures = 0
@@ -238,29 +238,29 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 	if after.Restarts > session.MaxRestarts || after.Restarts > before.Restarts && !before.Replayable {
 		fail("too many sessions")
 	}
-	if after.Restarts > before.Restarts && a.Kind != session.Begin {
+	if after.Restarts > before.Restarts && a.Step != session.Begin {
 		fail("a new session does not begin")
 	}
-	if (ambiguous(r) || r.Status == 401 || r.Status == 429 || r.Status == 200 && r.Object == nil && r.Op != session.OpStart) && a.Kind == session.Send {
+	if (ambiguous(r) || r.Status == 401 || r.Status == 429 || r.Status == 200 && r.Object == nil && r.Op != session.OpStart) && a.Step == session.Send {
 		fail("data after a request whose outcome is not known")
 	}
-	if (ambiguous(r) || r.Status == 429) && a.Kind != session.Fail && !a.Wait && !r.Reused && after.Restarts == before.Restarts {
+	if (ambiguous(r) || r.Status == 429) && a.Step != session.Fail && !a.Wait && !r.Reused && after.Restarts == before.Restarts {
 		fail("no wait after a failure")
 	}
 	if after.Restarts > before.Restarts && session.Destructive(r) && (r.Op != session.OpQuery || !r.FromService) {
 		fail("a session is given up on the word of one answer")
 	}
-	if a.Kind == session.Fail && (session.Destructive(r) || s.opened && (r.Status == 412 || r.Status == 499)) && !r.FromService {
+	if a.Step == session.Fail && (session.Destructive(r) || s.opened && (r.Status == 412 || r.Status == 499)) && !r.FromService {
 		fail("an answer that is not the service's ends the upload")
 	}
-	if before.Unconditional && r.Op == session.OpInsert && ambiguous(r) && !r.Unsent && a.Kind == session.Begin {
+	if before.Unconditional && r.Op == session.OpInsert && ambiguous(r) && !r.Unsent && a.Step == session.Begin {
 		fail("an insert is repeated blindly")
 	}
-	if _, guarded := after.Guard(); before.Unconditional && s.kind == session.Check && a.Kind == session.Begin && !guarded {
+	if _, guarded := after.Guard(); before.Unconditional && s.kind == session.Check && a.Step == session.Begin && !guarded {
 		fail("an insert is repeated without a precondition")
 	}
 	refuses := errors.Is(r.Err, session.ErrCredentials) || errors.Is(r.Err, session.ErrURIMismatch) || errors.Is(r.Err, session.ErrInvalid)
-	if (r.Status == 0 || r.Redirect != "" || r.Status == 407) && !refuses && (s.opened || s.kind == session.Check) && a.Kind == session.Fail {
+	if (r.Status == 0 || r.Redirect != "" || r.Status == 407) && !refuses && (s.opened || s.kind == session.Check) && a.Step == session.Fail {
 		fail("the upload ends, although a session was opened and only the network is in the way")
 	}
 	if a.Wait && a.Err == nil {
@@ -273,12 +273,12 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 		fail("Retry-After is lost")
 	}
 	opened := s.opened || r.Op == session.OpStart && !r.URI.IsZero()
-	switch a.Kind {
+	switch a.Step {
 	case session.Send, session.Finish, session.Query:
 		if !opened {
 			fail("a request on a session that is not there")
 		}
-		if a.Kind == session.Finish && (after.Size < 0 || after.Committed != after.Size) {
+		if a.Step == session.Finish && (after.Size < 0 || after.Committed != after.Size) {
 			fail("finished too early")
 		}
 	case session.Check:
@@ -310,7 +310,7 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 		fail("failures not counted, or forgotten without progress")
 	}
 	again.Failures = after.Failures
-	if again != after || b.Kind != a.Kind || b.Wait != a.Wait {
+	if again != after || b.Step != a.Step || b.Wait != a.Wait {
 		fail("another decision after more failures")
 	}
 }
@@ -357,7 +357,7 @@ func (w *walk) under(s step) session.State {
 }
 
 // replies are all replies to an exchange.
-func (w *walk) replies(s session.State, kind session.Kind) []session.Reply {
+func (w *walk) replies(s session.State, kind session.Step) []session.Reply {
 	out := make([]session.Reply, 0, 200)
 	add := func(op session.Op, sent int64, replies ...session.Reply) {
 		for _, r := range replies {
@@ -449,13 +449,13 @@ func (w *walk) recovers(s step) bool {
 			r.Op, r.Status, r.FromService = session.OpStat, 404, true
 		}
 		after, a := session.Decide(before, r)
-		switch a.Kind {
+		switch a.Step {
 		case session.Done:
 			return true
 		case session.Fail:
 			return s.kind == session.Check || a.Err.Open
 		}
-		s = step{state: after, kind: a.Kind, opened: true}
+		s = step{state: after, kind: a.Step, opened: true}
 	}
 	return false
 }

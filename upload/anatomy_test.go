@@ -91,7 +91,7 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 			}
 			wg.Go(func() {
 				r := &run{transfer: j.transfer, state: session.State{Size: rng.Len()}}
-				if err := j.upload(t.Context(), r, session.Action{Kind: session.Begin}); err != nil {
+				if err := j.upload(t.Context(), r, session.Action{Step: session.Begin}); err != nil {
 					t.Errorf("part %d: %v", i, err)
 				}
 				if n := j.tally.sent.Load(); n < rng.Len() {

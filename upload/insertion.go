@@ -27,7 +27,7 @@ type insertion struct {
 // the object, and look what is at the destination after the outcome of an insert
 // was not known.
 func (i *insertion) perform(ctx context.Context, a session.Action) (session.Reply, error) {
-	if a.Kind == session.Check {
+	if a.Step == session.Check {
 		return i.check(ctx, a.Fresh)
 	}
 	i.events.post(Event{Kind: Started})
@@ -59,7 +59,7 @@ func (i *insertion) handleReply(_ context.Context, r session.Reply) (session.Act
 	var action session.Action
 	i.state.Replayable = true
 	i.state, action = session.Decide(i.state, r)
-	if action.Kind == session.Done {
+	if action.Step == session.Done {
 		i.retry.succeeded()
 	}
 	if !i.state.MayExist {

@@ -269,7 +269,7 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	}
 	defer stream.Close()
 	j.transfer.content = &streamContent{stream: stream}
-	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Kind: session.Begin})
+	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
 }
 
 // open opens the source, and notes what it is before a byte of it is read.
@@ -341,7 +341,7 @@ func (j *job) fresh(ctx context.Context) error {
 			j.journal.file = j.file
 			j.transfer.record = j.journal
 		}
-		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Kind: session.Begin})
+		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
 	}
 	// A single request: there is nothing to save, and nothing to resume. A file
 	// that is racy is read twice, which is faster than waiting.
@@ -355,12 +355,12 @@ func (j *job) fresh(ctx context.Context) error {
 	}
 	if j.precondition.unmet() != nil {
 		// Only a session shows whether the bucket is missing, too.
-		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Kind: session.Begin})
+		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
 	}
 	insert := &insertion{transfer: j.transfer, data: data, crc32c: j.file.sum.Sum(), state: session.State{
 		Size: size, Unconditional: j.spec.IfGenerationMatch == nil,
 	}}
-	return j.upload(ctx, insert, session.Action{Kind: session.Begin})
+	return j.upload(ctx, insert, session.Action{Step: session.Begin})
 }
 
 // resume continues a saved session, unless that is of no use: then it starts
@@ -401,7 +401,7 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 	j.transfer.pos.committed.Store(token.Committed)
 	j.resumed = token
 	r.resume = j.resumeFrom
-	return j.upload(ctx, r, session.Action{Kind: session.Query})
+	return j.upload(ctx, r, session.Action{Step: session.Query})
 }
 
 // resumeFrom continues from what the server holds of the session. The checksum

@@ -41,7 +41,7 @@ func (e *sessionLost) Error() string { return "session lost: " + e.cause }
 
 // perform makes one exchange.
 func (r *run) perform(ctx context.Context, a session.Action) (session.Reply, error) {
-	switch a.Kind {
+	switch a.Step {
 	case session.Begin:
 		return r.start(ctx)
 	case session.Send:
@@ -171,11 +171,11 @@ func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Act
 	}
 
 	opened := reply.Op == session.OpStart && !reply.URI.IsZero()
-	if opened || action.Kind == session.Done || r.state.Committed > before.Committed {
+	if opened || action.Step == session.Done || r.state.Committed > before.Committed {
 		// Not for a query that is answered while data is refused.
 		r.retry.succeeded()
 	}
-	if reply.Status != 308 || action.Kind == session.Fail {
+	if reply.Status != 308 || action.Step == session.Fail {
 		return action, nil
 	}
 	if reply.Op == session.OpQuery && r.cut.Len() > 0 {

@@ -37,7 +37,7 @@ type conversation interface {
 // for, and asks it again about the reply, until the object is there.
 func (t *transfer) drive(ctx context.Context, c conversation, action session.Action) (*session.Object, error) {
 	for {
-		switch action.Kind {
+		switch action.Step {
 		case session.Done:
 			return action.Object, nil
 		case session.Fail:
