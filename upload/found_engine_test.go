@@ -342,8 +342,11 @@ func TestStranger404AtTheGate(t *testing.T) {
 				wg.Go(func() { _, _ = up.File(ctx, path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)}) })
 			}
 			wg.Wait()
+			// Sessions are opened while the first data is refused, which counts as
+			// success: a few more requests than in a total outage. Without the
+			// gate it is 160.
 			ops := w.srv.Stats().Ops
-			if total := ops[fakegcs.OpPut] + ops[fakegcs.OpQuery]; total > n*6/5 {
+			if total := ops[fakegcs.OpPut] + ops[fakegcs.OpQuery]; total > n*3/2 {
 				t.Errorf("%d: %d requests after the start for %d uploads in 32 s", code, total, n)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -43,6 +44,9 @@ func TestMain(m *testing.M) {
 //	ended NAME CODE                wait for its end; its output is in NAME.out and NAME.err. A killed command has code -1
 //	received OP COUNT              the emulator received COUNT requests of that operation
 func TestScripts(t *testing.T) {
+	// If this process ignores SIGHUP, because nohup started it, so do the
+	// programs that it starts. They do not inherit a handler.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		UpdateScripts:       *update,
