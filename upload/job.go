@@ -476,6 +476,7 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 		object, err := j.transfer.drive(guarded, c, first)
 		if lost, ok := errors.AsType[*sessionLost](err); ok {
 			j.resumed = nil
+			j.transfer.pos.sent.Store(0) // of the new session
 			j.events.post(Event{Kind: Restarted, Cause: lost.cause})
 			j.transfer.retry.stake(j.transfer.pos.handed)
 			c, first = j.newRun(lost.state), lost.next
