@@ -112,7 +112,7 @@ func TestSoftDeletedGoInTheirTime(t *testing.T) {
 		t.Errorf("%d are left, want 2", n)
 	}
 	w = w.again(dir, func() {})
-	w.gcs.Advance(7*24*time.Hour + 30*time.Minute) // the clock begins anew
+	w.gcs.Advance(7*24*time.Hour + 30*time.Minute) // the clock starts over
 	if n := left(); n != 2 {
 		t.Errorf("%d are left after a restart, want 2", n)
 	}

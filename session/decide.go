@@ -52,7 +52,7 @@ type State struct {
 	beyond      bool  // the last reply claimed bytes that were never sent
 	rangeless   bool  // the last reply had no Range
 	reconnected bool  // a request failed on a reused connection since the last progress
-	suspect     int   // 404 or 400: such an answer is to be confirmed by a query; 0 if none
+	suspect     int   // 404 or 400: a query must confirm such an answer; 0 if none
 	doubt       Reply // the 400 to be confirmed, or why the destination is being looked at
 	guarded     bool  // an insert carries the precondition ifGenerationMatch=guard
 	guard       int64
