@@ -25,17 +25,26 @@ type events struct {
 
 	frequent atomic.Int64 // the kind of the merged event that is due, or none
 	urgent   atomic.Bool  // deliver it without regard to progressEvery
-	compared atomic.Int64
-	toRead   atomic.Int64 // Event.ToCompare
+	compared comparison
 
-	mu       sync.Mutex // never held during a delivery
-	id       string
-	spec     Spec
-	queue    []Event
-	last     EventKind // of the newest event that was queued or due
-	closing  bool      // the goroutine ends once everything is delivered
-	dropping bool      // it ends at once
+	mu     sync.Mutex // never held during a delivery
+	common Event      // what every event has: ID and Spec
+	queue  []Event
+	last   EventKind // of the newest event that was queued or due
+	ending ending
 }
+
+// comparison is how far the source was read, see [Event].
+type comparison struct{ compared, toCompare atomic.Int64 }
+
+// ending is how the goroutine of events ends.
+type ending int
+
+const (
+	notEnding ending = iota
+	closing          // once everything is delivered
+	dropping         // at once
+)
 
 const none = -1 // no kind of event
 
@@ -61,7 +70,7 @@ func (e *events) identify(id string, spec Spec) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.id, e.spec = id, spec
+	e.common.ID, e.common.Spec = id, spec
 }
 
 // post queues an event. A merged event that is due is dropped: this one is
@@ -103,8 +112,8 @@ func (e *events) comparing(offset, end int64) {
 	if e == nil {
 		return
 	}
-	e.compared.Store(offset)
-	e.toRead.Store(end)
+	e.compared.compared.Store(offset)
+	e.compared.toCompare.Store(end)
 	e.mu.Lock()
 	first := e.last != Verifying
 	e.mu.Unlock()
@@ -118,7 +127,7 @@ func (e *events) comparing(offset, end int64) {
 
 // complete adds what every event carries. e.mu is held.
 func (e *events) complete(v Event) Event {
-	v.ID, v.Spec = e.id, e.spec
+	v.ID, v.Spec = e.common.ID, e.common.Spec
 	v.Size, v.Sent, v.Committed = e.position()
 	return v
 }
@@ -144,10 +153,10 @@ func (e *events) deliver() {
 		for v, ok := e.next(); ok; v, ok = e.next() {
 			e.observe(v)
 		}
-		closing := e.isClosing()
+		last := e.isLast()
 		switch left := progressEvery - time.Since(reported); {
 		case e.frequent.Load() == none:
-		case left > 0 && !closing && !e.urgent.Load():
+		case left > 0 && !last && !e.urgent.Load():
 			timer.Reset(left)
 		default:
 			if v, ok := e.merged(); ok {
@@ -155,7 +164,7 @@ func (e *events) deliver() {
 				e.observe(v)
 			}
 		}
-		if closing {
+		if last {
 			return
 		}
 	}
@@ -165,7 +174,7 @@ func (e *events) deliver() {
 func (e *events) next() (Event, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.queue) == 0 || e.dropping {
+	if len(e.queue) == 0 || e.ending == dropping {
 		return Event{}, false
 	}
 	v := e.queue[0]
@@ -179,23 +188,23 @@ func (e *events) merged() (Event, bool) {
 	defer e.mu.Unlock()
 	e.urgent.Store(false)
 	kind := EventKind(e.frequent.Swap(none))
-	if kind == none || e.dropping {
+	if kind == none || e.ending == dropping {
 		return Event{}, false
 	}
 	e.last = kind
 	v := Event{Kind: kind}
 	if kind == Verifying {
-		v.Compared, v.ToCompare = e.compared.Load(), e.toRead.Load()
+		v.Compared, v.ToCompare = e.compared.compared.Load(), e.compared.toCompare.Load()
 	}
 	return e.complete(v), true
 }
 
-// isClosing reports whether everything there is has been delivered and nothing
+// isLast reports whether everything there is has been delivered and nothing
 // more will come.
-func (e *events) isClosing() bool {
+func (e *events) isLast() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.closing && len(e.queue) == 0 || e.dropping
+	return e.ending == closing && len(e.queue) == 0 || e.ending == dropping
 }
 
 // close waits until the observer had its last event, but not longer than ctx
@@ -206,14 +215,14 @@ func (e *events) close(ctx context.Context) {
 		return
 	}
 	e.mu.Lock()
-	e.closing = true
+	e.ending = closing
 	e.mu.Unlock()
 	e.signal()
 	select {
 	case <-e.done:
 	case <-ctx.Done():
 		e.mu.Lock()
-		e.dropping = true
+		e.ending = dropping
 		e.mu.Unlock()
 		e.signal()
 	}

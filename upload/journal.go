@@ -51,22 +51,29 @@ type journal struct {
 	draft  session.Token // what every Token of this upload has: ID, endpoint, Spec, path
 	file   *fileContent
 	events *events
-	unlock func()
 
-	ctx    context.Context // for the store; lasts a little longer than the upload's
-	cancel context.CancelFunc
+	ctx     context.Context // for the store; lasts a little longer than the upload's
+	release func()          // ends ctx, and releases the lock
 
 	saving sync.Mutex // held during a save, so that no older Token replaces a newer one
 	writer *checkpointWriter
 
 	mu      sync.Mutex
 	token   *session.Token // saved, or about to be; replaced and never changed; nil before started
-	exists  bool           // the store has it
-	checked time.Time      // the last checkpoint
-	failing bool           // the last save failed, and that was reported
-	lost    error          // why the lock is lost; nil while it is held
+	state   saveState
+	checked time.Time // the last checkpoint
+	lost    error     // why the lock is lost; nil while it is held
 	abandon context.CancelCauseFunc
 }
+
+// saveState is what the store has of an upload.
+type saveState int
+
+const (
+	unsaved saveState = iota
+	saved
+	stale // the last save failed, and that was reported; the store has an earlier Token
+)
 
 var _ record = (*journal)(nil)
 
@@ -90,8 +97,13 @@ func openJournal(ctx context.Context, store session.Store, id string) (j *journa
 		unlock()
 		return nil, nil, nil, err
 	}
-	j = &journal{store: store, draft: session.Token{ID: id}, unlock: unlock}
-	j.ctx, j.cancel = lingering(ctx)
+	j = &journal{store: store, draft: session.Token{ID: id}}
+	var cancel context.CancelFunc
+	j.ctx, cancel = lingering(ctx)
+	j.release = func() {
+		cancel()
+		unlock()
+	}
 	return j, token, damaged, nil
 }
 
@@ -99,7 +111,7 @@ func openJournal(ctx context.Context, store session.Store, id string) (j *journa
 func (j *journal) adopt(t *session.Token) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.token, j.exists = t, true
+	j.token, j.state = t, saved
 }
 
 // saved reports whether the store has the upload, and its lock is held.
@@ -109,7 +121,7 @@ func (j *journal) saved() bool {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.exists && j.lost == nil
+	return j.state != unsaved && j.lost == nil
 }
 
 // guard returns a context that ends when the lock is lost.
@@ -190,7 +202,7 @@ func (j *journal) save(ctx context.Context) error {
 	defer j.mu.Unlock()
 	switch {
 	case err == nil:
-		j.exists, j.failing = true, false
+		j.state = saved
 		return nil
 	case errors.Is(err, session.ErrInUse):
 		if j.lost == nil {
@@ -198,13 +210,13 @@ func (j *journal) save(ctx context.Context) error {
 			j.abandon(err)
 		}
 		return err
-	case !j.exists:
+	case j.state == unsaved:
 		return err
 	}
-	if !j.failing && ctx.Err() == nil {
+	if j.state != stale && ctx.Err() == nil {
 		j.events.post(Event{Kind: Warning, Cause: "the upload continues, and its state cannot be saved: " + err.Error()})
 	}
-	j.failing = true
+	j.state = stale
 	return nil
 }
 
@@ -252,15 +264,14 @@ func (j *journal) sent() {
 // is finished.
 func (j *journal) discard() error {
 	j.mu.Lock()
-	j.token, j.exists = nil, false
+	j.token, j.state = nil, unsaved
 	j.mu.Unlock()
 	return j.store.Delete(j.ctx, j.draft.ID)
 }
 
 // close releases the lock.
 func (j *journal) close() {
-	j.cancel()
-	j.unlock()
+	j.release()
 }
 
 // checkpointWriter saves in a goroutine whenever it is woken.
