@@ -123,7 +123,7 @@ type Action struct {
 //	  400, 413                               fail; if the session is open after all: fail, and
 //	                                         the next time a new session
 //	412                                      look at the destination if the object may exist; fail
-//	400, 412 that name a hash                the bytes were damaged: a new session, as after 404
+//	400, 412 that name a hash (its own)      the bytes were damaged: a new session, as after 404
 //	308, a checksum that is not the source's the same
 //	499                                      the session was cancelled: fail
 //	412, 499 that are not the service's own  wait, query
@@ -242,7 +242,7 @@ func (r Reply) destructive() int {
 		return 0
 	case r.Status == 404 || r.Status == 410:
 		return 404
-	case (r.Status == 400 || r.Status == 413) && !r.damaged(r.Status):
+	case (r.Status == 400 || r.Status == 413) && !(r.FromService && r.damaged(r.Status)):
 		return 400
 	}
 	return 0
@@ -292,8 +292,8 @@ func (s State) incomplete(r Reply) (State, Action) {
 	held := r.Committed
 	if held < 0 {
 		// "Nothing is held", or a header that got lost on the way: it happens
-		// once in a few million uploads. A query tells, and where something
-		// was committed before, a second one.
+		// once in a few million uploads. A query shows it, and if something was
+		// committed before, a second one.
 		if r.Op != OpQuery || s.Committed > 0 && !s.rangeless {
 			s.rangeless = r.Op == OpQuery
 			return s.again(r)

@@ -267,6 +267,18 @@ func TestDamageStartsOver(t *testing.T) {
 	}
 }
 
+// TestChecksumErrorOfAStranger checks that an answer which names a checksum, but is
+// not the service's own, costs no session.
+func TestChecksumErrorOfAStranger(t *testing.T) {
+	for _, code := range []int{400, 412} {
+		at := session.State{Size: 3 * q, Committed: 2 * q, Sent: 2 * q, Replayable: true}
+		s, a := session.Decide(at, finalize(3*q, session.Reply{Status: code, Message: "bad checksum", Committed: -1}))
+		if describe(a) != "wait query" || s.Restarts != 0 || s.Committed != 2*q {
+			t.Errorf("%d: %s, %+v", code, describe(a), s)
+		}
+	}
+}
+
 // TestReusedConnectionThatDied checks that a request which failed because its
 // connection was closed while it was idle is followed by a query at once, on a
 // connection that is not used again. It happens once: then the waits begin.
