@@ -53,7 +53,7 @@ type Gate struct {
 	failing  int    // operations that failed and have not succeeded or ended since
 	limit    int    // retries that may be under way; 0 if the gate is open
 	underWay int    // retries that were admitted while the gate was closed, and whose outcome is not known
-	probes   int    // retries that failed since the last success
+	probes   int    // retries that failed since the last successful one
 
 	// next is when a retry is admitted even if limit retries are under way. If
 	// limit is 1, no retry is admitted before next.
@@ -115,19 +115,21 @@ func (g *Gate) failed(p *place, policy Policy, random float64, retryAfter time.D
 	g.admit(now)
 }
 
-// succeeded records that a request of p succeeded.
+// succeeded records that a request of p succeeded. Only the success of a retry
+// opens the gate. The first requests of other operations may be of a kind that
+// does not fail, such as the start of a session while data is refused.
 func (g *Gate) succeeded(p *place) {
 	if g.off() {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.row, g.first, g.several, g.probes = 0, nil, false, 0
+	g.row, g.first, g.several = 0, nil, false
 	g.release(p)
-	g.forget(p)
-	if g.limit == 0 {
+	if !g.forget(p) || g.limit == 0 {
 		return
 	}
+	g.probes = 0
 	g.limit++
 	if g.limit > g.failing {
 		g.limit = 0

@@ -520,6 +520,34 @@ func TestGateIgnoresFailuresOfOneOperation(t *testing.T) {
 	})
 }
 
+// TestGateStaysClosedForFirstRequests checks that only retries open the gate: a
+// service that starts sessions but refuses data would otherwise get as many
+// probes at a time as sessions were started since the gate closed.
+func TestGateStaysClosedForFirstRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := crowd{gate: new(backoff.Gate), policy: noJitter, up: never}
+		go func() {
+			for range 300 {
+				time.Sleep(100 * time.Millisecond)
+				w := backoff.Waiter{Gate: c.gate}
+				w.Succeeded()
+				w.Close()
+			}
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 31*time.Second)
+		defer cancel()
+		c.start = time.Now()
+		var wg sync.WaitGroup
+		for range 32 {
+			wg.Go(func() { _ = c.operation(ctx) })
+		}
+		wg.Wait()
+		if len(c.requests) > 32+5 {
+			t.Errorf("%d requests of 32 operations", len(c.requests))
+		}
+	})
+}
+
 func TestObjectRateLimit(t *testing.T) {
 	const text = "The object bkt/obj exceeded the rate limit for object mutation operations (create, update, and delete). Please reduce your request rate. See https://cloud.google.com/storage/docs/gcs429."
 	for _, tt := range []struct {
