@@ -137,6 +137,16 @@ func (g *Gate) succeeded(p *place) {
 	g.admit(time.Now())
 }
 
+// Closed reports whether retries wait for a probe of the service.
+func (g *Gate) Closed() bool {
+	if g.off() {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.limit > 0
+}
+
 // enter returns nil if p may retry now, and otherwise a channel that is closed
 // when p may retry. A caller that stops waiting must call leave.
 func (g *Gate) enter(p *place, patience time.Duration) <-chan struct{} {
