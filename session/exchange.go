@@ -189,7 +189,7 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 
 // Stat reads the metadata of the object at the destination.
 func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
-	q := url.Values{"fields": {"bucket,name,generation,metageneration,size,crc32c,contentType,timeCreated"}}
+	q := url.Values{"fields": {"bucket,name,generation,metageneration,size,crc32c,contentType,timeCreated,metadata"}}
 	if spec.UserProject != "" {
 		q.Set("userProject", spec.UserProject)
 	}

@@ -21,6 +21,7 @@ type Object struct {
 	HasCRC32C      bool // the reply had a CRC32C; the service has one for every object
 	ContentType    string
 	Created        time.Time // when this generation was created; zero if the reply does not have it
+	Metadata       map[string]string
 }
 
 // parseObject parses an Object resource. It returns nil for anything else: an
@@ -37,11 +38,13 @@ func parseObject(body []byte) *Object {
 		CRC32C         string      `json:"crc32c"`
 		ContentType    string      `json:"contentType"`
 		Created        time.Time   `json:"timeCreated"`
+
+		Metadata map[string]string `json:"metadata"`
 	}
 	if json.Unmarshal(body, &r) != nil {
 		return nil
 	}
-	o := &Object{Bucket: r.Bucket, Name: r.Name, ContentType: r.ContentType, Created: r.Created}
+	o := &Object{Bucket: r.Bucket, Name: r.Name, ContentType: r.ContentType, Created: r.Created, Metadata: r.Metadata}
 	var err error
 	o.Generation, _ = r.Generation.Int64()
 	if r.Size == "" && o.Generation > 0 && r.CRC32C != "" {
