@@ -5,10 +5,17 @@ import (
 	"time"
 )
 
-// budget is what uploads share that stop retrying together: how long to try without
-// progress, and what is at stake. Each upload counts its own failures against
-// it, so a batch of files tries as long as one file of their total size.
+// budget is what uploads share that stop retrying together: how long to try
+// without progress, and what is at stake. Each upload counts its own failures
+// against it, so that a batch of files tries as long as one file of their total
+// size.
 type budget struct {
 	retryFor time.Duration // see Options.RetryFor
-	atStake  atomic.Int64  // bytes that giving up would lose or leave undone
+	staked   atomic.Int64  // bytes of the uploads that have begun
+	counted  atomic.Int64  // bytes of the whole batch, as far as they are known
+	held     func()        // called when the gate holds an upload; nil if it does not matter
 }
+
+// atStake returns the bytes that would be lost, or left undone, if the uploads
+// stopped.
+func (b *budget) atStake() int64 { return max(b.staked.Load(), b.counted.Load()) }

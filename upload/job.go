@@ -54,6 +54,7 @@ func (u *Uploader) newJob(spec Spec, b *budget) *job {
 		client: u.client, objects: u.opts.Objects, spec: spec,
 		do: chain(
 			counting(func() { j.tally.requests.Add(1); t.retry.attempted() }),
+			limiting(u.limiter), // a wait for tokens is the source's, not a stall of the network
 			watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
 			logging(u.opts.Logger, func() []slog.Attr {
 				return []slog.Attr{slog.String("id", j.result.ID), slog.Int64("offset", t.pos.committed.Load())}
@@ -160,7 +161,7 @@ func (j *job) identify(id string, spec Spec) {
 	j.events.identify(id, spec)
 }
 
-// uploadFile uploads a file, with its saved session if there is one.
+// uploadFile uploads a file.
 func (j *job) uploadFile(ctx context.Context, path string) error {
 	want := j.spec
 	if err := want.Validate(); err != nil {
@@ -171,11 +172,69 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 		return err
 	}
 	defer src.Close()
-	store := j.u.opts.Store
-	if store == nil {
+	if j.u.opts.Store == nil {
 		j.identify("", want.Resolved())
 		return j.fresh(ctx)
 	}
+	return j.uploadSavable(ctx, path)
+}
+
+// uploadListed uploads a file of a batch, unless it is skipped.
+func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
+	if b.opts.Skip == SkipExisting {
+		j.spec.IfGenerationMatch, j.spec.NoClobber = new(int64), true
+	}
+	if err := j.spec.Validate(); err != nil {
+		return err
+	}
+	src, err := j.open(job.Path)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	if b.opts.Skip == SkipSameTime {
+		j.spec = withMTime(j.spec, j.file.identity.ModTimeNS)
+	}
+	want := j.spec
+	j.identify("", want.Resolved())
+	if skipped, err := j.skip(ctx, b.opts.Skip, job.Listed, job.Object); skipped || err != nil {
+		return err
+	}
+	if b.opts.DryRun {
+		return j.plan(ctx)
+	}
+	if j.small() {
+		size := min(src.Size(), b.opts.Memory)
+		if err := b.memory.Acquire(ctx, size); err != nil {
+			return j.transfer.interrupted(ctx, nil)
+		}
+		defer b.memory.Release(size)
+		if len(b.saved) == 0 {
+			return j.fresh(ctx)
+		}
+	}
+	if j.u.opts.Store == nil {
+		return j.fresh(ctx)
+	}
+	j.spec = want
+	return j.uploadSavable(ctx, job.Path)
+}
+
+// plan ends the job of a dry run: it checks the precondition and sends nothing.
+func (j *job) plan(ctx context.Context) error {
+	if err := j.precondition.check(ctx); err != nil {
+		return err
+	}
+	if err := j.precondition.unmet(); err != nil {
+		return err
+	}
+	j.update(func(r *Result) { r.Planned = true })
+	return nil
+}
+
+// uploadSavable uploads the open file, with its saved session if there is one.
+func (j *job) uploadSavable(ctx context.Context, path string) error {
+	store, want := j.u.opts.Store, j.spec
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return err
@@ -274,6 +333,7 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 
 // open opens the source, and notes what it is before a byte of it is read.
 func (j *job) open(path string) (*chunk.Source, error) {
+	j.update(func(r *Result) { r.Path = path })
 	src, err := chunk.Open(path)
 	if err != nil {
 		return nil, err
@@ -325,9 +385,11 @@ func (j *job) newRun(s session.State) *run {
 }
 
 // small reports whether the file goes in a single request.
-func (j *job) small() bool {
-	size := j.file.src.Size()
-	return size <= smallLimit && (j.u.opts.ChunkSize == 0 || size <= j.u.opts.ChunkSize)
+func (j *job) small() bool { return j.u.single(j.file.src.Size()) }
+
+// single reports whether a file of a size goes in a single request.
+func (u *Uploader) single(size int64) bool {
+	return size <= smallLimit && (u.opts.ChunkSize == 0 || size <= u.opts.ChunkSize)
 }
 
 // fresh uploads a file from byte 0.

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/session"
@@ -37,6 +39,11 @@ type Options struct {
 	// endpoint can share one. nil is a gate of the Uploader's own, and
 	// [backoff.NoGate] switches it off.
 	Gate *backoff.Gate
+
+	// Limiter limits the object data of all uploads together, in bytes per
+	// second. A burst of 64 KiB is enough. A program may change the limit while
+	// uploads run. nil does not limit.
+	Limiter *rate.Limiter
 
 	// ChunkSize bounds the bytes of one request, for networks that cut long
 	// ones. It is rounded up to a multiple of 256 KiB. 0 is at most 1 GiB for

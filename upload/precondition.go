@@ -40,6 +40,15 @@ func (p *precondition) check(ctx context.Context) error {
 	return nil
 }
 
+// absent notes that a listing showed no object at the destination, so that check
+// need not look if that is what is wanted. The service will decide.
+func (p *precondition) absent() {
+	spec := p.t.wire.spec
+	if spec.IfMetagenerationMatch == nil && spec.IfGenerationMatch != nil && *spec.IfGenerationMatch == 0 {
+		p.looked = true
+	}
+}
+
 // unmet returns the error that check left to it.
 func (p *precondition) unmet() error {
 	if p == nil {

@@ -10,6 +10,7 @@ import (
 // Then Object is nil, and the other fields show how far it came.
 type Result struct {
 	ID     string // of the saved upload; "" for a stream or without a store
+	Path   string // of the source; "" for a stream
 	Spec   Spec
 	Object *session.Object // as the service described it: generation, size, CRC32C
 
@@ -17,6 +18,8 @@ type Result struct {
 	ResumedFrom int64 // the committed offset at which this call continued an earlier one
 	Resumed     bool  // this call continued the session of an earlier one
 	Resumable   bool  // the upload failed and is saved: the same call, or Resume, continues it
+	Skipped     Skip  // the rule of a batch by which the file was not uploaded; Object is what exists, if it was seen
+	Planned     bool  // the file would have been uploaded, see [BatchOptions].DryRun
 
 	BytesSent   int64 // object bytes handed to the network, repeats included
 	BytesResent int64 // those of them that this call had handed over before

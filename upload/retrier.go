@@ -18,9 +18,10 @@ type retrier struct {
 	events  *events
 	retries int
 
-	// Both are since the last progress.
+	// These are since the last progress.
 	history  []session.Wait
 	attempts int
+	failing  time.Time // when the first failure was; valid if history is not empty
 }
 
 // newRetrier returns a retrier. The caller must call close.
@@ -36,12 +37,18 @@ func newRetrier(p backoff.Policy, gate *backoff.Gate, b *budget, e *events) *ret
 // is what the server asked for. It returns the cause of ctx when that is done,
 // and an error that wraps [session.ErrRetriesExhausted] when the budget is spent.
 func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter time.Duration) error {
-	r.waiter.Budget.AtStake = r.budget.atStake.Load()
+	if len(r.history) == 0 {
+		r.failing = time.Now()
+	}
+	r.waiter.Budget.AtStake = r.budget.atStake()
 	r.waiter.Before = func(p backoff.Pause) error {
-		r.waiter.Budget.AtStake = r.budget.atStake.Load() // a batch grows while its uploads wait
+		r.waiter.Budget.AtStake = r.budget.atStake() // a batch grows while its uploads wait
 		why := shortCause(cause)
 		if p.Held {
 			why += "; another upload is probing"
+			if r.budget.held != nil {
+				r.budget.held()
+			}
 		}
 		r.history = append(r.history, session.Wait{Delay: p.Delay, Cause: why})
 		r.events.post(Event{Kind: Waiting, Delay: p.Delay, Retry: p.Failures, Cause: why})
@@ -96,7 +103,7 @@ func (r *retrier) progressed() {
 // stake raises what is at stake for this upload to n bytes.
 func (r *retrier) stake(n int64) {
 	if n > r.staked {
-		r.budget.atStake.Add(n - r.staked)
+		r.budget.staked.Add(n - r.staked)
 		r.staked = n
 	}
 }

@@ -22,8 +22,9 @@ type Objects interface {
 // Uploader uploads files and streams. It is safe for concurrent use, and uploads
 // that share one also share a gate for their retries ([Options.Gate]).
 type Uploader struct {
-	client *session.Client
-	opts   Options
+	client  *session.Client
+	opts    Options
+	limiter *sharedLimiter // nil if there is no limit
 }
 
 // New returns an Uploader that sends its requests with hc, which adds the
@@ -43,7 +44,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if o.Objects == nil {
 		o.Objects = client
 	}
-	return &Uploader{client: client, opts: o}, nil
+	return &Uploader{client: client, opts: o, limiter: newSharedLimiter(o.Limiter)}, nil
 }
 
 // File uploads the file at path. If an upload of the same file to the same

@@ -14,7 +14,7 @@ var allowed = map[string][]string{
 	"gcsup/backoff":                     {},
 	"gcsup/chunk":                       {},
 	"gcsup/session":                     {"gcsup/backoff", "gcsup/chunk", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
-	"gcsup/upload":                      {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
+	"gcsup/upload":                      {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"},
 	"gcsup/upload/gcs":                  {"*"},
 	"gcsup/cmd/gcsup":                   {"*"},
 	"gcsup/fakegcs":                     {"gcsup/fakegcs/internal/..."},
@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"gcsup/fakegcs/internal/faultplan":  {"gcsup/fakegcs/internal/strictjson"},
 	"gcsup/fakegcs/internal/strictjson": {},
 	"gcsup/fakegcs/internal/disk":       {"gcsup/fakegcs/internal/blob"},
+	"gcsup/internal/benchmany":          {},
 	"gcsup/internal/deptest":            {},
 	"gcsup/internal/retrysim":           {"gcsup/backoff"},
 	"gcsup/internal/e2e":                {}, // tests only

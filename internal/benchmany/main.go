@@ -1,0 +1,264 @@
+// Command benchmany uploads a tree of small files to the emulator with gcsup, with
+// a bare net/http loop, and with rclone and gcloud where they are installed. Each
+// runs as a process of its own, in turn, and so does the emulator. It prints the
+// files per second, the CPU time per file, and both as ratios to the bare loop.
+//
+//	go build -o /tmp/gcsup ./cmd/gcsup && go run ./internal/benchmany -gcsup /tmp/gcsup
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+)
+
+var (
+	gcsup   = flag.String("gcsup", "gcsup", "`binary` of gcsup")
+	files   = flag.Int("files", 10_000, "number of files")
+	size    = flag.Int("size", 16<<10, "bytes of each file")
+	jobs    = flag.Int("jobs", 32, "uploads at a time")
+	rounds  = flag.Int("rounds", 3, "how often each way runs; the median counts")
+	latency = flag.Duration("latency", 0, "delay of each reply of the emulator")
+	only    = flag.String("only", "", "comma-separated `names` of the ways to run; empty runs all that are installed")
+	bare    = flag.String("bare", "", "run the bare loop itself, to the `endpoint`")
+)
+
+func main() {
+	flag.Parse()
+	var err error
+	if *bare != "" {
+		err = bareLoop(*bare, flag.Arg(0), *jobs)
+	} else {
+		err = compare()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "benchmany:", err)
+		os.Exit(1)
+	}
+}
+
+// way is one program that uploads the tree.
+type way struct {
+	name    string
+	command func(tree, endpoint string) *exec.Cmd
+	wall    []time.Duration
+	cpu     []time.Duration
+}
+
+func compare() error {
+	dir, err := os.MkdirTemp("", "benchmany")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	tree := filepath.Join(dir, "tree")
+	if err := grow(tree); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	n := fmt.Sprint(*jobs)
+	ways := []*way{
+		{name: "bare loop", command: func(tree, endpoint string) *exec.Cmd {
+			return exec.Command(self, "-jobs", n, "-bare", endpoint, tree)
+		}},
+		{name: "gcsup", command: func(tree, endpoint string) *exec.Cmd {
+			return exec.Command(*gcsup, "cp", "-r", "--quiet", "--jobs", n, tree, "gs://bench/x/")
+		}},
+		{name: "gcsup -n again", command: func(tree, endpoint string) *exec.Cmd {
+			return exec.Command(*gcsup, "cp", "-r", "-n", "--quiet", "--jobs", n, tree, "gs://bench/x/")
+		}},
+		{name: "rclone", command: func(tree, endpoint string) *exec.Cmd {
+			return exec.Command("rclone", "copy", "--config", os.DevNull, "--transfers", n, "--checkers", n, tree,
+				":googlecloudstorage,anonymous,endpoint="+endpoint+"/storage/v1/:bench/r")
+		}},
+		{name: "gcloud", command: func(tree, endpoint string) *exec.Cmd {
+			c := exec.Command("gcloud", "storage", "cp", "-r", tree, "gs://bench/g/")
+			c.Env = append(os.Environ(), "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE="+endpoint+"/storage/v1/",
+				"CLOUDSDK_AUTH_DISABLE_CREDENTIALS=1", "CLOUDSDK_CONFIG="+dir+"/gcloud", "CLOUDSDK_CORE_DISABLE_PROMPTS=1")
+			return c
+		}},
+	}
+	ways = slices.DeleteFunc(ways, func(w *way) bool {
+		if *only != "" && !slices.Contains(strings.Split(*only, ","), w.name) {
+			return true
+		}
+		path := w.command(tree, "").Path
+		_, err := exec.LookPath(path)
+		return err != nil
+	})
+	endpoint, stop, err := emulator()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for range *rounds {
+		for _, w := range ways {
+			c := w.command(tree, endpoint)
+			if c.Env == nil {
+				c.Env = append(os.Environ(), "STORAGE_EMULATOR_HOST="+endpoint, "XDG_STATE_HOME="+dir)
+			}
+			var output bytes.Buffer
+			c.Stdout, c.Stderr = &output, &output
+			start := time.Now()
+			if err := c.Run(); err != nil {
+				return fmt.Errorf("%s: %w\n%s", w.name, err, output.Bytes())
+			}
+			w.wall = append(w.wall, time.Since(start))
+			w.cpu = append(w.cpu, c.ProcessState.UserTime()+c.ProcessState.SystemTime())
+		}
+	}
+	return report(ways)
+}
+
+func report(ways []*way) error {
+	fmt.Printf("%d files of %d bytes, %d at a time, %v per reply, median of %d\n", *files, *size, *jobs, *latency, *rounds)
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "way\tfiles/s\tCPU ms/file\tfiles/s, of the bare loop's\tCPU, of the bare loop's\t")
+	base := ways[0]
+	for _, w := range ways {
+		wall, cpu := median(w.wall), median(w.cpu)
+		fmt.Fprintf(t, "%s\t%.0f\t%.3f\t%.2f\t%.2f\t\n", w.name, float64(*files)/wall.Seconds(), cpu.Seconds()*1000/float64(*files),
+			median(base.wall).Seconds()/wall.Seconds(), cpu.Seconds()/median(base.cpu).Seconds())
+	}
+	return t.Flush()
+}
+
+func median(d []time.Duration) time.Duration {
+	d = slices.Sorted(slices.Values(d))
+	return d[len(d)/2]
+}
+
+// grow makes the tree: 100 files a directory, each with bytes of its own.
+func grow(tree string) error {
+	random := rand.NewChaCha8([32]byte{1})
+	data := make([]byte, *size)
+	_, _ = random.Read(data)
+	for i := range *files {
+		path := filepath.Join(tree, fmt.Sprintf("d%04d", i/100), fmt.Sprintf("f%06d", i))
+		if i%100 == 0 {
+			if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+				return err
+			}
+		}
+		if len(data) >= 8 {
+			binary.LittleEndian.PutUint64(data, uint64(i))
+		}
+		if err := os.WriteFile(path, data, 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emulator starts the emulator and returns its address.
+func emulator() (endpoint string, stop func(), err error) {
+	c := exec.Command(*gcsup, "emulator", "--addr", "127.0.0.1:0", "--create-buckets", "--discard", "--no-md5", "--latency", latency.String())
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() {
+		_ = c.Process.Signal(os.Interrupt)
+		_ = c.Wait()
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	_, endpoint, ok := strings.Cut(strings.TrimSpace(line), "=")
+	if err != nil || !ok {
+		stop()
+		return "", nil, fmt.Errorf("the emulator printed %q: %v", line, err)
+	}
+	return endpoint, stop, nil
+}
+
+// bareLoop is the least that a checked upload of many files costs: workers that read
+// a file, hash it and insert it. It checks the status only.
+func bareLoop(endpoint, tree string, workers int) error {
+	hc := &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: workers, DialContext: (&net.Dialer{}).DialContext, WriteBufferSize: 64 << 10,
+	}}
+	paths := make(chan string, workers)
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	var failed error
+	for range workers {
+		group.Go(func() {
+			for path := range paths {
+				if err := insert(hc, endpoint, path); err != nil {
+					mu.Lock()
+					failed = err
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	err := filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			paths <- path
+		}
+		return err
+	})
+	close(paths)
+	group.Wait()
+	if err != nil {
+		return err
+	}
+	return failed
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func insert(hc *http.Client, endpoint, path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	sum := binary.BigEndian.AppendUint32(nil, crc32.Checksum(data, castagnoli))
+	const boundary = "b0b0b0b0b0b0b0b0"
+	head := fmt.Sprintf("--%s\r\nContent-Type: application/json\r\n\r\n{\"name\":%q,\"crc32c\":%q}\r\n--%s\r\nContent-Type: application/octet-stream\r\n\r\n",
+		boundary, "b/"+filepath.Base(path), base64.StdEncoding.EncodeToString(sum), boundary)
+	tail := "\r\n--" + boundary + "--\r\n"
+	body := io.MultiReader(strings.NewReader(head), bytes.NewReader(data), strings.NewReader(tail))
+	req, err := http.NewRequest("POST", endpoint+"/upload/storage/v1/b/bench/o?uploadType=multipart&name="+url.QueryEscape("b/"+filepath.Base(path)), body)
+	if err != nil {
+		return err
+	}
+	req.ContentLength = int64(len(head) + len(data) + len(tail))
+	req.Header.Set("Content-Type", "multipart/related; boundary="+boundary)
+	resp, err := hc.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode != 200 {
+		return fmt.Errorf("%s: status %d", path, resp.StatusCode)
+	}
+	return nil
+}

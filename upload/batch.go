@@ -1,0 +1,250 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"gcsup/session"
+)
+
+// BatchOptions configure [Uploader.Files]. The zero value uses the defaults.
+type BatchOptions struct {
+	// Small and Large are how many files are uploaded at a time: those that go in
+	// a single request, of up to 8 MiB, and those that get a session. 0 is 32
+	// small and 4 large ones.
+	Small, Large int
+
+	// Memory bounds the bytes of small files that are held at a time. 0 is 64 MiB.
+	Memory int64
+
+	// Skip leaves out files whose object exists.
+	Skip Skip
+
+	// DryRun sends no data: the Result of a file that would be uploaded has
+	// Planned set.
+	DryRun bool
+
+	// Sizes yields the sizes of all files of the batch, in any order. It is read
+	// only while the service fails, to find out what is at stake: a batch
+	// retries as long as one file of its total size. nil counts the files that
+	// were started.
+	Sizes iter.Seq[int64]
+}
+
+const (
+	defaultSmall  = 32
+	defaultLarge  = 4
+	defaultMemory = 64 << 20
+
+	// queueLength is how many jobs wait in each of the two queues, so that a row of
+	// large files does not keep the small ones behind it from being found.
+	queueLength = 1024
+)
+
+// Files uploads the files that jobs yields, several at a time, and yields one
+// result for each job, in the order in which they end. A failure of one file does
+// not affect the others, with these exceptions, which end with [ErrNotTried]:
+//
+//   - the files of a bucket that does not exist, or that does not accept the
+//     credentials ([session.ErrNotFound], [session.ErrCredentials]);
+//   - the files of a bucket in which three uploads were denied and none succeeded
+//     ([session.ErrPermission]);
+//   - all files that are left when one has used up its retries and no upload has
+//     succeeded since its failures began ([session.ErrRetriesExhausted]).
+//
+// All uploads share the gate and the retry budget: they try as long as one file
+// of their total size would.
+//
+// Jobs are read as they are needed, at most some thousand ahead. Small files take no
+// lock, and nothing is saved of them. When ctx is done, or the loop over the
+// results ends, no more jobs are read, and the uploads under way are interrupted.
+// They yield their results if ctx is done.
+//
+// Files calls jobs in another goroutine.
+func (u *Uploader) Files(ctx context.Context, jobs iter.Seq[Job], opts *BatchOptions) iter.Seq2[*Result, error] {
+	return func(yield func(*Result, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		b := newBatch(ctx, u, opts)
+		b.start(jobs)
+		defer func() {
+			cancel()
+			for range b.outcomes {
+			}
+		}()
+		for o := range b.outcomes {
+			if !yield(o.result, o.err) {
+				return
+			}
+		}
+	}
+}
+
+// batch is one call of [Uploader.Files].
+type batch struct {
+	u        *Uploader
+	ctx      context.Context
+	opts     BatchOptions
+	budget   *budget
+	memory   *semaphore.Weighted
+	saved    []string // IDs of the uploads that were saved when the batch began
+	fates    fates
+	counting atomic.Bool
+
+	small, large chan Job
+	outcomes     chan outcome
+}
+
+// outcome is how a job ended.
+type outcome struct {
+	result *Result
+	err    error
+}
+
+func newBatch(ctx context.Context, u *Uploader, opts *BatchOptions) *batch {
+	b := &batch{u: u, ctx: ctx, budget: u.newBudget(), outcomes: make(chan outcome)}
+	if opts != nil {
+		b.opts = *opts
+	}
+	if b.opts.Small <= 0 {
+		b.opts.Small = defaultSmall
+	}
+	if b.opts.Large <= 0 {
+		b.opts.Large = defaultLarge
+	}
+	if b.opts.Memory <= 0 {
+		b.opts.Memory = defaultMemory
+	}
+	if b.opts.Sizes != nil {
+		b.budget.held = b.count
+	}
+	b.memory = semaphore.NewWeighted(b.opts.Memory)
+	b.small, b.large = make(chan Job, queueLength), make(chan Job, queueLength)
+	return b
+}
+
+// start starts the goroutines. The last of them closes outcomes.
+func (b *batch) start(jobs iter.Seq[Job]) {
+	var workers sync.WaitGroup
+	for range b.opts.Small {
+		workers.Go(func() { b.work(b.small) })
+	}
+	for range b.opts.Large {
+		workers.Go(func() { b.work(b.large) })
+	}
+	read := make(chan struct{}) // closed when all jobs are read
+	go func() {
+		defer close(read)
+		b.read(jobs)
+	}()
+	go func() {
+		workers.Wait()
+		// Reading the next job may hang, for example in a directory of a file
+		// server that is away.
+		select {
+		case <-read:
+		case <-b.ctx.Done():
+			select {
+			case <-read:
+			case <-time.After(abandonAfter):
+			}
+		}
+		close(b.outcomes)
+	}()
+}
+
+// read passes the jobs to the workers.
+func (b *batch) read(jobs iter.Seq[Job]) {
+	defer close(b.small)
+	defer close(b.large)
+	if store := b.u.opts.Store; store != nil {
+		// An upload that was large once may be saved. A store that cannot be
+		// read fails when a large file needs it.
+		b.saved, _ = store.List(b.ctx)
+	}
+	for job := range jobs {
+		queue := b.small
+		if !b.u.single(b.size(job)) {
+			queue = b.large
+		}
+		select {
+		case queue <- job:
+		case <-b.ctx.Done():
+			return
+		}
+		if b.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// size returns the size of the file of a job, which may have none.
+func (b *batch) size(job Job) int64 {
+	if job.Size == 0 && job.ModTime.IsZero() && job.Err == nil {
+		if info, err := os.Stat(job.Path); err == nil {
+			return info.Size()
+		}
+	}
+	return job.Size
+}
+
+// work does the jobs of a queue.
+func (b *batch) work(queue <-chan Job) {
+	for {
+		select {
+		case job, ok := <-queue:
+			if !ok {
+				return
+			}
+			if b.ctx.Err() != nil {
+				return
+			}
+			b.outcomes <- b.do(job)
+		case <-b.ctx.Done():
+			return
+		}
+	}
+}
+
+// do does one job.
+func (b *batch) do(job Job) outcome {
+	err := job.Err
+	if err == nil {
+		err = b.fates.end(job.Spec.Bucket)
+	}
+	if err != nil {
+		return outcome{&Result{Spec: job.Spec, Path: job.Path, Size: -1}, err}
+	}
+	j := b.u.newJob(job.Spec, b.budget)
+	result, err := j.do(b.ctx, func(ctx context.Context) error { return j.uploadListed(ctx, b, job) })
+	if errors.Is(err, session.ErrPrecondition) && result.Spec.NoClobber {
+		result.Skipped, err = SkipExisting, nil
+	}
+	b.fates.learn(result, err, j.transfer.retry)
+	return outcome{result, err}
+}
+
+// count adds up the sizes of all files, as long as the gate is closed: only then
+// is anything waiting for it.
+func (b *batch) count() {
+	if !b.counting.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer b.counting.Store(false)
+		var total int64
+		for size := range b.opts.Sizes {
+			total += size
+			b.budget.counted.Store(max(b.budget.counted.Load(), total))
+			if b.ctx.Err() != nil || !b.u.opts.Gate.Closed() {
+				return
+			}
+		}
+	}()
+}

@@ -1,0 +1,104 @@
+package upload
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"gcsup/session"
+)
+
+// ErrNotTried is wrapped by the error of a file of a batch that was not uploaded
+// because of what happened to others: its bucket does not exist, the credentials
+// are not accepted, or the service could not be reached. Such an error also wraps
+// the sentinel error of that reason.
+var ErrNotTried = errors.New("not tried")
+
+// maxDenied is the number of denied uploads after which a bucket in which none
+// succeeded is not tried any more. One object may have permissions of its own.
+const maxDenied = 3
+
+// fates records what the failures of a batch mean for the files that are not
+// started yet. The zero value is ready to use.
+type fates struct {
+	mu       sync.Mutex
+	answered time.Time // when the service last did or refused an upload
+	all      error     // of every file that is left; nil while the service counts as reachable
+	buckets  map[string]*fate
+}
+
+// fate is what is known of one bucket.
+type fate struct {
+	end       error // of every file that is left
+	succeeded bool
+	denied    int // objects for which the service denied permission
+}
+
+// end returns the error of a file that must not be tried, or nil.
+func (f *fates) end(bucket string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all != nil {
+		return f.all
+	}
+	if b := f.buckets[bucket]; b != nil {
+		return b.end
+	}
+	return nil
+}
+
+// learn records the outcome of an upload. r is the retrier of that upload.
+func (f *fates) learn(result *Result, err error, r *retrier) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	failed, isReply := errors.AsType[*session.Error](err)
+	b := f.bucket(result.Spec.Bucket)
+	switch {
+	case err == nil:
+		if result.Skipped == SkipNothing && !result.Planned {
+			f.answered, f.all = time.Now(), nil
+			b.succeeded = true
+			if errors.Is(b.end, session.ErrPermission) {
+				b.end = nil
+			}
+		}
+		return
+	case !isReply:
+		return
+	case errors.Is(err, session.ErrRetriesExhausted):
+		if f.answered.Before(r.failing) {
+			f.all = fmt.Errorf("%w: no upload has succeeded for %v: %w", ErrNotTried, time.Since(r.failing).Round(time.Second), session.ErrRetriesExhausted)
+		}
+		return
+	case errors.Is(err, session.ErrNotFound):
+		b.end = f.notTried(result, session.ErrNotFound)
+	case errors.Is(err, session.ErrCredentials):
+		b.end = f.notTried(result, session.ErrCredentials)
+	case errors.Is(err, session.ErrPermission) && !strings.Contains(failed.Message, "storage.objects.delete"):
+		if b.denied++; b.denied >= maxDenied && !b.succeeded {
+			b.end = f.notTried(result, session.ErrPermission)
+		}
+	}
+	if failed.FromService {
+		f.answered = time.Now()
+	}
+}
+
+func (f *fates) notTried(r *Result, why error) error {
+	return fmt.Errorf("%w: bucket %s: %w", ErrNotTried, r.Spec.Bucket, why)
+}
+
+// bucket returns the fate of a bucket, which the caller may change. f.mu is held.
+func (f *fates) bucket(name string) *fate {
+	b := f.buckets[name]
+	if b == nil {
+		if f.buckets == nil {
+			f.buckets = map[string]*fate{}
+		}
+		b = new(fate)
+		f.buckets[name] = b
+	}
+	return b
+}

@@ -1,0 +1,427 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// jobs writes n files of a size and yields them as jobs for bkt/0, bkt/1 and so on.
+func (w *world) jobs(n int, size int64) []upload.Job {
+	w.t.Helper()
+	old := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC) // before virtual time begins
+	var jobs []upload.Job
+	for i := range n {
+		path := filepath.Join(w.dir, fmt.Sprintf("file%d-%d", size, i))
+		content := data(size)
+		if size > 0 {
+			content[0] = byte(i)
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := os.Chtimes(path, old, old); err != nil {
+			w.t.Fatal(err)
+		}
+		jobs = append(jobs, upload.Job{Path: path, Size: size, ModTime: old, Spec: upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)}})
+	}
+	return jobs
+}
+
+// fileResult is one result of Files.
+type fileResult struct {
+	*upload.Result
+	err error
+	at  time.Duration // since the batch began
+}
+
+// files collects the outcomes of a batch, by object.
+func files(ctx context.Context, up *upload.Uploader, jobs []upload.Job, opts *upload.BatchOptions) map[string]fileResult {
+	got := map[string]fileResult{}
+	start := time.Now()
+	for r, err := range up.Files(ctx, slices.Values(jobs), opts) {
+		got[r.Spec.Object] = fileResult{r, err, time.Since(start)}
+	}
+	return got
+}
+
+// ended returns how many outcomes have an error that wraps target; nil counts those
+// without an error.
+func ended(got map[string]fileResult, target error) (n int) {
+	for _, o := range got {
+		if target == nil && o.err == nil || target != nil && errors.Is(o.err, target) {
+			n++
+		}
+	}
+	return n
+}
+
+func status(code int, match fakegcs.Match) fakegcs.Fault {
+	return fakegcs.Fault{Match: match, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code}}
+}
+
+// TestFiles checks that a batch of all sizes arrives, that a file that fails stops
+// no other, and that a large file is on its way beside the small ones.
+func TestFiles(t *testing.T) {
+	inBubble(t, &fakegcs.Options{Latency: 50 * time.Millisecond}, func(w *world) {
+		jobs := w.jobs(640, 1000)
+		large := w.jobs(1, 12*mib)[0]
+		large.Spec.Object = "large"
+		broken := upload.Job{Path: "no/such", Spec: upload.Spec{Bucket: "bkt", Object: "missing"}, Err: os.ErrNotExist}
+		gone := upload.Job{Path: filepath.Join(w.dir, "gone"), Spec: upload.Spec{Bucket: "bkt", Object: "gone"}}
+		all := append([]upload.Job{gone, large, broken}, jobs...)
+		got := files(w.t.Context(), w.uploader(), all, nil)
+		if len(got) != len(all) || ended(got, nil) != len(all)-2 || ended(got, os.ErrNotExist) != 2 {
+			t.Errorf("%d outcomes, %d without an error, %d without a file; want %d, %d and 2", len(got), ended(got, nil), ended(got, os.ErrNotExist), len(all), len(all)-2)
+		}
+		for _, o := range got {
+			if o.at > 1200*time.Millisecond { // 640 / 32 x 50 ms, and 3 requests of the large one meanwhile
+				t.Errorf("%s ended after %v", o.Spec.Object, o.at)
+			}
+		}
+		for i, job := range append([]upload.Job{large}, jobs...) {
+			content, _ := os.ReadFile(job.Path)
+			if w.wantObject(job.Spec.Object, content); i > 40 {
+				break
+			}
+		}
+		if r := got["large"].Result; r.Path != large.Path || r.Object == nil {
+			t.Errorf("result = %+v", r)
+		}
+	})
+}
+
+// TestFilesKeepsNothingOfSmallFiles checks that the small files of a batch do not
+// make a state directory.
+func TestFilesKeepsNothingOfSmallFiles(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		touched := atomic.Int64{}
+		store := countingStore{w.store, &touched}
+		got := files(w.t.Context(), w.uploader(func(o *upload.Options) { o.Store = store }), w.jobs(10, 100), nil)
+		if ended(got, nil) != 10 || touched.Load() != 0 {
+			t.Errorf("%d uploads, %d calls of the store", ended(got, nil), touched.Load())
+		}
+	})
+}
+
+type countingStore struct {
+	session.Store
+	n *atomic.Int64
+}
+
+func (c countingStore) Load(ctx context.Context, id string) (*session.Token, error) {
+	c.n.Add(1)
+	return c.Store.Load(ctx, id)
+}
+
+func (c countingStore) Lock(ctx context.Context, id string) (func(), error) {
+	c.n.Add(1)
+	return c.Store.Lock(ctx, id)
+}
+
+// TestFilesOfLostBuckets checks which failures end the files of a bucket.
+func TestFilesOfLostBuckets(t *testing.T) {
+	const n = 200
+	for _, tt := range []struct {
+		name     string
+		fault    *fakegcs.Fault
+		bucket   string
+		want     error
+		tried    int // at most
+		notTried bool
+	}{
+		{"missing bucket", nil, "missing", session.ErrNotFound, 70, true},
+		{"rejected credentials", new(status(401, fakegcs.Match{})), "bkt", session.ErrCredentials, 140, true},
+		{"denied", new(status(403, fakegcs.Match{})), "bkt", session.ErrPermission, 70, true},
+		{"denied to replace", &fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Message: "x does not have storage.objects.delete access"}}, "bkt", session.ErrPermission, n, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				if tt.fault != nil {
+					w.srv.AddFaults(*tt.fault)
+				}
+				if err := w.srv.CreateBucket("other"); err != nil {
+					t.Fatal(err)
+				}
+				jobs := w.jobs(n, 10)
+				for i := range jobs {
+					jobs[i].Spec.Bucket = tt.bucket
+				}
+				got := files(w.t.Context(), w.uploader(), jobs, nil)
+				if ended(got, tt.want) != n {
+					t.Errorf("%d of %d failed with %v", ended(got, tt.want), n, tt.want)
+				}
+				if skipped := ended(got, upload.ErrNotTried); (skipped > 0) != tt.notTried {
+					t.Errorf("%d not tried", skipped)
+				}
+				if sent := w.srv.Stats().Requests; sent > int64(tt.tried) {
+					t.Errorf("%d requests, want at most %d", sent, tt.tried)
+				}
+			})
+		})
+	}
+}
+
+// TestFilesDeniedSometimes checks that denied objects do not end a bucket in which
+// others succeed.
+func TestFilesDeniedSometimes(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		jobs := w.jobs(100, 10)
+		for i := 10; i < 100; i++ {
+			w.srv.AddFaults(status(403, fakegcs.Match{Object: fmt.Sprint(i)}))
+		}
+		got := files(w.t.Context(), w.uploader(), jobs, &upload.BatchOptions{Small: 1})
+		if ended(got, nil) != 10 || ended(got, upload.ErrNotTried) != 0 {
+			t.Errorf("%d uploaded, %d not tried", ended(got, nil), ended(got, upload.ErrNotTried))
+		}
+	})
+}
+
+// TestFilesInAnOutage checks that a batch ends when its budget is spent, which is
+// that of one file of all sizes together, and that a batch in which others
+// succeed continues.
+func TestFilesInAnOutage(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		w.srv.AddFaults(status(503, fakegcs.Match{}))
+		jobs := w.jobs(300, 10)
+		start := time.Now()
+		got := files(w.t.Context(), w.uploader(), jobs, nil)
+		if ended(got, session.ErrRetriesExhausted) != 300 || ended(got, upload.ErrNotTried) < 200 {
+			t.Errorf("%d failed, %d not tried", ended(got, session.ErrRetriesExhausted), ended(got, upload.ErrNotTried))
+		}
+		if took := time.Since(start); took > 3*time.Minute {
+			t.Errorf("took %v", took)
+		}
+		short := w.srv.Stats().Requests
+
+		// What is known to follow makes the batch try longer.
+		start = time.Now()
+		sizes := func(yield func(int64) bool) {
+			for range 1 << 10 {
+				if !yield(1 << 30) {
+					return
+				}
+			}
+		}
+		files(w.t.Context(), w.uploader(), jobs, &upload.BatchOptions{Sizes: sizes})
+		if took := time.Since(start); took < 5*time.Minute {
+			t.Errorf("1 TiB at stake: took %v and %d requests, %d before", took, w.srv.Stats().Requests-short, short)
+		}
+
+		// One object that always fails ends nothing.
+		w.srv.ClearFaults()
+		w.srv.AddFaults(status(503, fakegcs.Match{Object: "7"}))
+		got = files(w.t.Context(), w.uploader(), jobs, &upload.BatchOptions{Small: 2})
+		if ended(got, nil) != 299 {
+			t.Errorf("%d uploaded, want 299", ended(got, nil))
+		}
+	})
+}
+
+// TestFilesSkip checks the rules by which files are skipped.
+func TestFilesSkip(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		up := w.uploader()
+		jobs := w.jobs(6, 1000)
+		touch := func(i int, at time.Time) {
+			if err := os.Chtimes(jobs[i].Path, at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// 0: as it is; 1: other bytes, same size and time; 2: same bytes, other
+		// time; 3: new size; 4: no object; 5: without the key.
+		sameTime := &upload.BatchOptions{Skip: upload.SkipSameTime}
+		files(w.t.Context(), up, jobs[:4], sameTime)
+		files(w.t.Context(), up, jobs[5:], nil)
+		old := jobs[0].ModTime
+		for i, content := range map[int][]byte{1: data(1000)[:1000], 3: data(999)} {
+			content[0] = 0xff
+			if err := os.WriteFile(jobs[i].Path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			touch(i, old)
+			jobs[i].Size = int64(len(content))
+		}
+		touch(2, old.Add(time.Hour))
+
+		want := map[upload.Skip][]upload.Skip{
+			upload.SkipExisting:  {upload.SkipExisting, upload.SkipExisting, upload.SkipExisting, upload.SkipExisting, 0, upload.SkipExisting},
+			upload.SkipIdentical: {upload.SkipIdentical, 0, upload.SkipIdentical, 0, 0, upload.SkipIdentical},
+			upload.SkipSameTime:  {upload.SkipSameTime, upload.SkipSameTime, 0, 0, 0, upload.SkipIdentical},
+		}
+		for rule, skips := range want {
+			for _, listed := range []bool{false, true} {
+				for i := range jobs {
+					jobs[i].Listed, jobs[i].Object = listed, nil
+					if listed && i != 4 {
+						jobs[i].Object = lookUp(t, w, jobs[i].Spec)
+					}
+				}
+				before := w.srv.Stats()
+				got := files(w.t.Context(), up, jobs, &upload.BatchOptions{Skip: rule, DryRun: true})
+				for i, job := range jobs {
+					o := got[job.Spec.Object]
+					if o.err != nil || o.Skipped != skips[i] || o.Planned != (skips[i] == 0) {
+						t.Errorf("%v, listed %v: file %d: skipped %v, planned %v, error %v; want %v", rule, listed, i, o.Skipped, o.Planned, o.err, skips[i])
+					}
+				}
+				after := w.srv.Stats()
+				if after.Ops[fakegcs.OpInsert] != before.Ops[fakegcs.OpInsert] {
+					t.Errorf("%v: a dry run uploads", rule)
+				}
+				if listed && after.Requests != before.Requests {
+					t.Errorf("%v: %d requests although all objects are listed", rule, after.Requests-before.Requests)
+				}
+			}
+		}
+
+		// An object that appears after the listing is not replaced.
+		jobs[0].Listed, jobs[0].Object = true, nil
+		got := files(w.t.Context(), up, jobs[:1], &upload.BatchOptions{Skip: upload.SkipExisting})
+		if o := got["0"]; o.err != nil || o.Skipped != upload.SkipExisting {
+			t.Errorf("skipped %v, error %v", o.Skipped, o.err)
+		}
+	})
+}
+
+func lookUp(t *testing.T, w *world, spec upload.Spec) *session.Object {
+	t.Helper()
+	client, err := session.NewClient(w.http, "http://gcs.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := client.Stat(w.t.Context(), spec)
+	if r.Object == nil {
+		t.Fatalf("stat %s: %d, %v", spec.URL(), r.Status, r.Err)
+	}
+	return r.Object
+}
+
+// TestFilesRateLimit checks that all uploads share one limit, that it is no stall,
+// and that a change takes effect at once.
+func TestFilesRateLimit(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		limiter := rate.NewLimiter(32<<10, 32<<10)
+		up := w.uploader(func(o *upload.Options) { o.Limiter = limiter })
+		start := time.Now()
+		jobs := append(w.jobs(64, 128<<10), w.jobs(1, 9*mib)...)
+		jobs[64].Spec.Object = "large"
+		const total = 64*128<<10 + 9<<20
+		got := files(w.t.Context(), up, jobs, nil)
+		took := time.Since(start)
+		if want := total / (32 << 10) * time.Second; ended(got, nil) != 65 || took < want-2*time.Second || took > want+want/20 {
+			t.Errorf("%d uploaded in %v, want %v", ended(got, nil), took, want)
+		}
+		if n := w.saw(upload.Waiting); n > 0 {
+			t.Errorf("%d retries", n)
+		}
+		start = time.Now()
+		time.AfterFunc(10*time.Second, func() { limiter.SetLimit(rate.Inf) })
+		files(w.t.Context(), up, jobs, nil)
+		if took := time.Since(start); took > 12*time.Second {
+			t.Errorf("took %v without a limit", took)
+		}
+	})
+}
+
+// TestFilesMemory checks that the small files under way are within the budget.
+func TestFilesMemory(t *testing.T) {
+	var active, most atomic.Int64
+	inBubble(t, &fakegcs.Options{Latency: time.Second, OnRequest: func(fakegcs.Request) { active.Add(-1) }}, func(w *world) {
+		jobs := w.jobs(12, 1*mib)
+		up := w.uploader(func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.Started {
+					most.Store(max(most.Load(), active.Add(1)))
+				}
+			}
+		})
+		got := files(w.t.Context(), up, jobs, &upload.BatchOptions{Memory: 3 * mib})
+		if ended(got, nil) != 12 || most.Load() != 3 {
+			t.Errorf("%d uploaded, %d at a time, want 3", ended(got, nil), most.Load())
+		}
+		// A file larger than the budget is uploaded alone.
+		if got := files(w.t.Context(), up, jobs, &upload.BatchOptions{Memory: 1000}); ended(got, nil) != 12 {
+			t.Errorf("%d uploaded", ended(got, nil))
+		}
+	})
+}
+
+// TestFilesEnds checks that Files returns soon when its context is done or its loop
+// ends, leaves no goroutine, and reads no job after that.
+func TestFilesEnds(t *testing.T) {
+	for _, how := range []string{"cancel", "break"} {
+		t.Run(how, func(t *testing.T) {
+			inBubble(t, &fakegcs.Options{Rate: 100 << 10}, func(w *world) {
+				read := 0
+				endless := func(list []upload.Job) iter.Seq[upload.Job] {
+					return func(yield func(upload.Job) bool) {
+						for {
+							for _, job := range list {
+								if read++; !yield(job) {
+									return
+								}
+							}
+						}
+					}
+				}
+				ctx, cancel := context.WithCancel(w.t.Context())
+				defer cancel()
+				time.AfterFunc(3*time.Second, cancel)
+				start := time.Now()
+				for _, err := range w.uploader().Files(ctx, endless(w.jobs(100, 100<<10)), nil) {
+					if how == "break" && err == nil {
+						break
+					}
+				}
+				if took := time.Since(start); took > 6*time.Second {
+					t.Errorf("returned after %v", took)
+				}
+				if read > 3*1024 {
+					t.Errorf("read %d jobs", read)
+				}
+			})
+		})
+	}
+}
+
+// TestFilesResume checks that a large file of a batch is resumed by another.
+func TestFilesResume(t *testing.T) {
+	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
+		jobs := w.jobs(2, 12*mib)
+		ctx, cancel := context.WithTimeout(w.t.Context(), 8*time.Second)
+		defer cancel()
+		got := files(ctx, w.uploader(), jobs, nil)
+		if ended(got, context.DeadlineExceeded) != 2 || !got["0"].Resumable {
+			t.Fatalf("outcomes: %+v", got)
+		}
+		got = files(w.t.Context(), w.uploader(), jobs, nil)
+		for name, o := range got {
+			if o.err != nil || !o.Resumed || o.ResumedFrom < 6*mib {
+				t.Errorf("%s: resumed %v from %d, error %v", name, o.Resumed, o.ResumedFrom, o.err)
+			}
+		}
+	})
+}
+
+func TestSkipString(t *testing.T) {
+	for s := upload.SkipNothing; s <= upload.SkipSameTime; s++ {
+		if strings.Contains(s.String(), "Skip(") {
+			t.Errorf("%d has no name", int(s))
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package upload
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"gcsup/session"
+)
+
+// A Skip is a rule by which a batch leaves out files whose object exists. Its
+// String method returns the rule in a few words.
+type Skip int
+
+// The rules. Each compares the file with the object that has the name of the
+// destination.
+const (
+	SkipNothing   Skip = iota // upload every file
+	SkipExisting              // skip a file whose object exists, and never replace an object
+	SkipIdentical             // skip a file whose object has its size and its CRC32C; the file is read
+
+	// SkipSameTime skips a file whose object has its size and, in whole seconds,
+	// its modification time under [MetadataMTime]. An upload writes that key. If
+	// the object does not have the key, or if the file was modified less than two
+	// seconds before the object was created, the CRC32C is compared as with
+	// SkipIdentical.
+	SkipSameTime
+)
+
+var skipNames = [...]string{
+	SkipNothing: "not skipped", SkipExisting: "exists", SkipIdentical: "identical", SkipSameTime: "same size and time",
+}
+
+func (s Skip) String() string {
+	if s < 0 || int(s) >= len(skipNames) {
+		return fmt.Sprintf("Skip(%d)", int(s))
+	}
+	return skipNames[s]
+}
+
+// MetadataMTime is the key of the custom metadata in which gcloud storage and
+// gsutil keep the modification time of the source, in seconds since 1970
+// (https://cloud.google.com/storage/docs/gsutil/commands/cp, option -P).
+const MetadataMTime = "goog-reserved-file-mtime"
+
+// coarseTime is the age below which a modification time does not show that a
+// file has not been modified since: the times are compared in whole seconds.
+const coarseTime = 2 * time.Second
+
+// mtimeText returns a modification time as the value of MetadataMTime.
+func mtimeText(ns int64) string {
+	seconds := ns / 1e9
+	if ns < 0 && ns%1e9 != 0 {
+		seconds--
+	}
+	return strconv.FormatInt(seconds, 10)
+}
+
+// withMTime returns spec with the modification time of the source in its
+// metadata.
+func withMTime(spec Spec, ns int64) Spec {
+	metadata := make(map[string]string, len(spec.Metadata)+1)
+	maps.Copy(metadata, spec.Metadata)
+	metadata[MetadataMTime] = mtimeText(ns)
+	spec.Metadata = metadata
+	return spec
+}
+
+// comparison of a file with an object, before the file is read.
+type likeness int
+
+const (
+	differs    likeness = iota
+	sameTime            // the times show that the file is the one that was uploaded
+	maybeEqual          // the checksum decides
+)
+
+// compareTime compares the size and the times of a file with an object.
+func compareTime(size, mtimeNS int64, o *session.Object) likeness {
+	if o.Size != size {
+		return differs
+	}
+	recorded, ok := o.Metadata[MetadataMTime]
+	switch {
+	case !ok || o.Created.IsZero() || o.Created.Sub(time.Unix(0, mtimeNS)) < coarseTime:
+		return maybeEqual
+	case recorded == mtimeText(mtimeNS):
+		return sameTime
+	}
+	return differs
+}
+
+// skip applies a rule to the job, whose source is open, and reports whether the
+// upload is not necessary. listed is false if the destination was not looked up;
+// object is what is there.
+func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.Object) (bool, error) {
+	if rule == SkipNothing || rule == SkipExisting && !listed {
+		return false, nil // the precondition finds an existing object
+	}
+	if !listed {
+		r, err := j.transfer.retry.repeat(ctx, j.transfer.wire.stat)
+		if err != nil {
+			return false, j.transfer.stopped(ctx, err, nil)
+		}
+		object = r.Object // nil for a missing bucket, too, which the upload reports
+	}
+	if object == nil {
+		j.precondition.absent()
+		return false, nil
+	}
+	size, mtime := j.file.src.Size(), j.file.identity.ModTimeNS
+	like := differs
+	switch {
+	case rule == SkipExisting:
+		like = sameTime
+	case rule == SkipSameTime:
+		like = compareTime(size, mtime, object)
+	case object.Size == size:
+		like = maybeEqual
+	}
+	if like == maybeEqual {
+		equal, err := j.sameBytes(ctx, object)
+		if err != nil || !equal {
+			return false, err
+		}
+		rule = SkipIdentical
+	}
+	if like == differs {
+		return false, nil
+	}
+	j.update(func(r *Result) { r.Skipped, r.Object = rule, object })
+	return true, nil
+}
+
+// sameBytes reads the source and compares its CRC32C with that of an object.
+func (j *job) sameBytes(ctx context.Context, object *session.Object) (bool, error) {
+	if !object.HasCRC32C {
+		return false, nil
+	}
+	crc, err := j.file.crcOf(ctx, j.file.src.Size())
+	if err != nil {
+		return false, j.transfer.sourceFailed(ctx, err)
+	}
+	return crc == object.CRC32C, nil
+}
