@@ -16,6 +16,7 @@ var allowed = map[string][]string{
 	"gcsup/session":                     {"gcsup/backoff", "gcsup/chunk", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
 	"gcsup/upload":                      {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"},
 	"gcsup/upload/gcs":                  {"*"},
+	"gcsup/upload/internal/runsort":     {},
 	"gcsup/cmd/gcsup":                   {"*"},
 	"gcsup/fakegcs":                     {"gcsup/fakegcs/internal/..."},
 	"gcsup/fakegcs/fakegcstest":         {"gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
