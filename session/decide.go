@@ -528,7 +528,7 @@ func (r Reply) strange(begun bool) bool {
 
 // begins reports whether an exchange is the first contact. Its failure may mean
 // that the service or the bucket does not exist.
-func (op Op) begins() bool { return op == OpStart || op == OpInsert || op == OpStat }
+func (op Op) begins() bool { return op == OpStart || op == OpInsert || op == OpStat || op == OpList }
 
 // permanent returns the sentinel error for a reply that waiting cannot cure.
 func permanent(r Reply, status int) error {

@@ -28,6 +28,7 @@ const (
 	OpCancel   Op = "cancel"   // end the session and drop its bytes
 	OpInsert   Op = "insert"   // a small object in one request, without a session
 	OpStat     Op = "stat"     // metadata of the object at the destination
+	OpList     Op = "list"     // a page of the objects in a bucket
 )
 
 // Start opens a session for an object of size bytes, or -1 if the size is not
@@ -189,7 +190,7 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 
 // Stat reads the metadata of the object at the destination.
 func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
-	q := url.Values{"fields": {"bucket,name,generation,metageneration,size,crc32c,contentType,timeCreated,metadata"}}
+	q := url.Values{"fields": {"bucket,name,generation,metageneration,size,crc32c,contentType,timeCreated,metadata/" + FileModTimeKey}}
 	if spec.UserProject != "" {
 		q.Set("userProject", spec.UserProject)
 	}

@@ -92,7 +92,7 @@ X-Upload-Content-Type: text/plain
 		}, "DELETE " + target + " HTTP/1.1\nHost: HOST\nUser-Agent: Go-http-client/1.1\nContent-Length: 0\n\n"},
 		{"stat", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
 			return c.Stat(ctx, rich)
-		}, `GET /storage/v1/b/bucket/o/a%2Fb%20c%3F&%C3%BC.txt?fields=bucket%2Cname%2Cgeneration%2Cmetageneration%2Csize%2Ccrc32c%2CcontentType%2CtimeCreated&userProject=payer HTTP/1.1
+		}, `GET /storage/v1/b/bucket/o/a%2Fb%20c%3F&%C3%BC.txt?fields=bucket%2Cname%2Cgeneration%2Cmetageneration%2Csize%2Ccrc32c%2CcontentType%2CtimeCreated%2Cmetadata%2Fgoog-reserved-file-mtime&userProject=payer HTTP/1.1
 Host: HOST
 User-Agent: Go-http-client/1.1
 

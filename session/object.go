@@ -21,7 +21,7 @@ type Object struct {
 	HasCRC32C      bool // the reply had a CRC32C; the service has one for every object
 	ContentType    string
 	Created        time.Time // when this generation was created; zero if the reply does not have it
-	Metadata       map[string]string
+	FileModTime    time.Time // modification time of the source in whole seconds, from FileModTimeKey; zero if the object or the reply does not have it
 }
 
 // parseObject parses an Object resource. It returns nil for anything else: an
@@ -38,13 +38,14 @@ func parseObject(body []byte) *Object {
 		CRC32C         string      `json:"crc32c"`
 		ContentType    string      `json:"contentType"`
 		Created        time.Time   `json:"timeCreated"`
-
-		Metadata map[string]string `json:"metadata"`
+		Metadata       struct {
+			FileModTime string `json:"goog-reserved-file-mtime"`
+		} `json:"metadata"`
 	}
 	if json.Unmarshal(body, &r) != nil {
 		return nil
 	}
-	o := &Object{Bucket: r.Bucket, Name: r.Name, ContentType: r.ContentType, Created: r.Created, Metadata: r.Metadata}
+	o := &Object{Bucket: r.Bucket, Name: r.Name, ContentType: r.ContentType, Created: r.Created, FileModTime: fileModTime(r.Metadata.FileModTime)}
 	var err error
 	o.Generation, _ = r.Generation.Int64()
 	if r.Size == "" && o.Generation > 0 && r.CRC32C != "" {

@@ -56,7 +56,8 @@ type Reply struct {
 	// proxy.
 	Redirect string
 
-	location URI // start: the Location header, not checked
+	location URI         // start: the Location header, not checked
+	page     *ObjectPage // list: the page
 }
 
 // Cancelled reports whether the reply to a Cancel means that the session does
@@ -91,6 +92,13 @@ func parseReply(op Op, uri URI, resp *http.Response) Reply {
 	case r.Status == 200 || r.Status == 201:
 		if op == OpStart {
 			r.location = newURI(resp.Header.Get("Location"))
+			break
+		}
+		if op == OpList {
+			var complete bool
+			if r.page, complete, r.Err = readPage(resp.Body); !complete {
+				r.Status = 0
+			}
 			break
 		}
 		body, err := io.ReadAll(io.LimitReader(resp.Body, objectLimit))

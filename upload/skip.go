@@ -22,7 +22,7 @@ const (
 	SkipIdentical             // skip a file whose object has its size and its CRC32C; the file is read
 
 	// SkipSameTime skips a file whose object has its size and, in whole seconds,
-	// its modification time under [MetadataMTime]. An upload writes that key. If
+	// its modification time under [session.FileModTimeKey]. An upload writes that key. If
 	// the object does not have the key, or if the file was modified less than two
 	// seconds before the object was created, the CRC32C is compared as with
 	// SkipIdentical.
@@ -40,30 +40,16 @@ func (s Skip) String() string {
 	return skipNames[s]
 }
 
-// MetadataMTime is the key of the custom metadata in which gcloud storage and
-// gsutil keep the modification time of the source, in seconds since 1970
-// (https://cloud.google.com/storage/docs/gsutil/commands/cp, option -P).
-const MetadataMTime = "goog-reserved-file-mtime"
-
 // coarseTime is the age below which a modification time does not show that a
 // file has not been modified since: the times are compared in whole seconds.
 const coarseTime = 2 * time.Second
-
-// mtimeText returns a modification time as the value of MetadataMTime.
-func mtimeText(ns int64) string {
-	seconds := ns / 1e9
-	if ns < 0 && ns%1e9 != 0 {
-		seconds--
-	}
-	return strconv.FormatInt(seconds, 10)
-}
 
 // withMTime returns spec with the modification time of the source in its
 // metadata.
 func withMTime(spec Spec, ns int64) Spec {
 	metadata := make(map[string]string, len(spec.Metadata)+1)
 	maps.Copy(metadata, spec.Metadata)
-	metadata[MetadataMTime] = mtimeText(ns)
+	metadata[session.FileModTimeKey] = strconv.FormatInt(time.Unix(0, ns).Unix(), 10)
 	spec.Metadata = metadata
 	return spec
 }
@@ -82,11 +68,11 @@ func compareTime(size, mtimeNS int64, o *session.Object) likeness {
 	if o.Size != size {
 		return differs
 	}
-	recorded, ok := o.Metadata[MetadataMTime]
+	modified := time.Unix(0, mtimeNS)
 	switch {
-	case !ok || o.Created.IsZero() || o.Created.Sub(time.Unix(0, mtimeNS)) < coarseTime:
+	case o.FileModTime.IsZero() || o.Created.Sub(modified) < coarseTime:
 		return maybeEqual
-	case recorded == mtimeText(mtimeNS):
+	case o.FileModTime.Unix() == modified.Unix():
 		return sameTime
 	}
 	return differs

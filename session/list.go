@@ -1,0 +1,164 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"gcsup/chunk"
+)
+
+// ListMax is the largest number of objects on a page of a listing. The service
+// returns it by default: https://cloud.google.com/storage/docs/json_api/v1/objects/list.
+const ListMax = 1000
+
+// FileModTimeKey is the metadata key of a source's modification time, in seconds
+// since 1970. gcloud, gsutil and rclone use it.
+const FileModTimeKey = "goog-reserved-file-mtime"
+
+// listFields are the fields that List requests. gsutil selects the metadata key in
+// the same way. The largest name needs 6 KiB of JSON, and a page of such names
+// less than listLimit.
+const (
+	listFields = "items(name,size,crc32c,generation,metadata/" + FileModTimeKey + "),nextPageToken"
+	listLimit  = 16 << 20
+)
+
+// ListQuery selects a page of a listing. Bucket is required.
+type ListQuery struct {
+	Bucket      string
+	Prefix      string // only names that begin with it
+	StartOffset string // only names that are not less
+	PageToken   string // ObjectPage.NextPageToken of the page before; the other fields must be the same
+	MaxResults  int    // 0 means ListMax
+	UserProject string // project that is billed, for requester-pays buckets
+}
+
+// ObjectPage is a page of a listing. Its objects are in the order of the raw bytes
+// of their names. They have the fields Bucket, Name, Generation, Size, CRC32C
+// and FileModTime.
+type ObjectPage struct {
+	Objects []Object
+
+	// NextPageToken is for the query of the next page. It is "" on the last
+	// page. A page without objects need not be the last.
+	NextPageToken string
+}
+
+// List reads one page of the objects in a bucket. The page is nil if the reply
+// has none; the reply shows why.
+func (c *Client) List(ctx context.Context, query ListQuery) (*ObjectPage, Reply) {
+	limit := query.MaxResults
+	if limit <= 0 {
+		limit = ListMax
+	}
+	q := url.Values{"fields": {listFields}, "maxResults": {strconv.Itoa(limit)}}
+	for key, value := range map[string]string{
+		"prefix": query.Prefix, "startOffset": query.StartOffset, "pageToken": query.PageToken, "userProject": query.UserProject,
+	} {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+	req, err := c.request("GET", c.url(q, "storage", "v1", "b", url.PathEscape(query.Bucket), "o"), nil, 0)
+	if err != nil {
+		return nil, unsent(OpList, err)
+	}
+	r := c.exchange(ctx, OpList, URI{}, req)
+	page := r.page
+	r.page = nil
+	if cause := context.Cause(ctx); r.Err != nil && cause != nil {
+		r.Status, r.Err = 0, cause
+	}
+	if page != nil {
+		for i := range page.Objects {
+			page.Objects[i].Bucket = query.Bucket
+		}
+	}
+	return page, r
+}
+
+// readPage reads a page of a listing. complete is false if the connection was cut.
+func readPage(r io.Reader) (page *ObjectPage, complete bool, err error) {
+	body, err := io.ReadAll(io.LimitReader(r, listLimit+1))
+	switch {
+	case err != nil:
+	case len(body) > listLimit:
+		complete, err = true, fmt.Errorf("more than %d bytes", listLimit)
+	default:
+		page, err = parsePage(body)
+		complete = !errors.Is(err, io.ErrUnexpectedEOF)
+	}
+	if err != nil {
+		err = fmt.Errorf("read the listing: %w", err)
+	}
+	return page, complete, err
+}
+
+// listItem is an object as a listing describes it.
+type listItem struct {
+	Name       string  `json:"name"`
+	Size       decimal `json:"size"`
+	Generation decimal `json:"generation"`
+	CRC32C     string  `json:"crc32c"`
+	Metadata   struct {
+		FileModTime string `json:"goog-reserved-file-mtime"`
+	} `json:"metadata"`
+}
+
+// decimal is an integer that JSON has as a string or as a number.
+type decimal int64
+
+// UnmarshalJSON parses "123" and 123.
+func (d *decimal) UnmarshalJSON(text []byte) error {
+	n, err := strconv.ParseInt(strings.Trim(string(text), `"`), 10, 64)
+	if err != nil {
+		return err
+	}
+	*d = decimal(n)
+	return nil
+}
+
+// parsePage parses the body of a page. If the body is the beginning of a page, the
+// error is io.ErrUnexpectedEOF.
+func parsePage(body []byte) (*ObjectPage, error) {
+	var list struct {
+		Items         []listItem `json:"items"`
+		NextPageToken string     `json:"nextPageToken"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok && syntax.Offset >= int64(len(body)) {
+			return nil, io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	page := &ObjectPage{Objects: make([]Object, len(list.Items)), NextPageToken: list.NextPageToken}
+	for i, item := range list.Items {
+		if item.Name == "" || item.Size < 0 {
+			return nil, errors.New("an object has no name, or a negative size")
+		}
+		o := &page.Objects[i]
+		o.Name, o.Size, o.Generation = item.Name, int64(item.Size), int64(item.Generation)
+		if crc, err := chunk.DecodeCRC32C(item.CRC32C); err == nil {
+			o.CRC32C, o.HasCRC32C = crc, true
+		}
+		o.FileModTime = fileModTime(item.Metadata.FileModTime)
+	}
+	return page, nil
+}
+
+// fileModTime parses the value of FileModTimeKey. It returns the zero time for
+// any other text.
+func fileModTime(text string) time.Time {
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
+}
