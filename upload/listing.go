@@ -1,0 +1,214 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+
+	"gcsup/session"
+)
+
+// Listing names the objects that [Uploader.Lookup] lists. Bucket is required.
+type Listing struct {
+	Bucket      string
+	Prefix      string // of the names; "" is the whole bucket
+	UserProject string // project that is billed, for requester-pays buckets
+}
+
+// Lookup looks up the destinations of jobs in one listing of a prefix, instead of
+// one by one. It yields the jobs in the same order, with [Job.Listed] and
+// [Job.Object]. It needs constant memory: it holds two pages of 1,000 objects. It
+// reads one page ahead while the caller works with the jobs.
+//
+// The jobs must be in the order of the raw bytes of their object names, which is
+// the order of the service. Where few of the listed names are jobs, Lookup does
+// not read the names in between, but starts a listing at the name of the next
+// job. A page is worth its request if it answers 8 jobs. After 3 pages in a row
+// that are not, the next 8 jobs are not looked up, then 16 and so on up to 1,024,
+// with one page in between. Thus 10 jobs need 3 requests, however many objects
+// there are.
+//
+// A job keeps Listed false if Lookup leaves it out. Its destination must then be
+// looked up when that is necessary. This happens to
+//   - jobs that a listing would be too long for, as above,
+//   - jobs of another bucket, or without the prefix, and jobs with an Err,
+//   - the rest of the jobs, once names came out of order, of the jobs or of the
+//     listing,
+//   - the rest of the jobs, once the listing failed.
+//
+// A request that fails is retried as that of an upload. If the listing fails, one
+// pair has a zero Job and the error, and the jobs follow. The error wraps a
+// sentinel of package session; [session.ErrNotFound] if there is no such bucket.
+// Once ctx is done, the last pair has its error.
+//
+// What Lookup reports may be out of date when it is used. A precondition of the
+// upload decides.
+func (u *Uploader) Lookup(ctx context.Context, l Listing, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
+	return u.lookup(ctx, l, u.newBudget(), jobs)
+}
+
+// lookup is Lookup with the budget of a batch.
+func (u *Uploader) lookup(ctx context.Context, l Listing, b *budget, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
+	return func(yield func(Job, error) bool) {
+		lister := u.newLister(l, b)
+		defer lister.close(ctx)
+		m := &merge{prefix: l.Prefix}
+		pages := newPager(ctx, session.ListQuery{Bucket: l.Bucket, Prefix: l.Prefix, UserProject: l.UserProject}, lister.page)
+		for job, err := range m.mergeJobs(l.Bucket, jobs, pages) {
+			if ctx.Err() != nil {
+				yield(Job{}, listInterrupted(ctx))
+				return
+			}
+			if !yield(job, err) {
+				return
+			}
+		}
+		if m.unsorted {
+			u.opts.Logger.LogAttrs(ctx, slog.LevelInfo, "names out of order, destinations were looked up one by one",
+				slog.String("bucket", l.Bucket), slog.String("prefix", l.Prefix))
+		}
+	}
+}
+
+// listInterrupted returns the error of a listing whose ctx is done.
+func listInterrupted(ctx context.Context) error {
+	return fmt.Errorf("list: %w: %v", ctx.Err(), context.Cause(ctx))
+}
+
+// lister reads pages of a listing, with retries.
+type lister struct {
+	client *session.Client
+	retry  *retrier
+	events *events
+	do     doer
+}
+
+// newLister returns a lister that gives up when b is spent. Its events have the
+// prefix as the name of the object. The caller must call close.
+func (u *Uploader) newLister(l Listing, b *budget) *lister {
+	e := newEvents(u.opts.Observer, func() (size, sent, committed int64) { return -1, 0, 0 })
+	e.identify("", Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject})
+	s := &lister{client: u.client, events: e, retry: newRetrier(u.opts.Policy, u.opts.Gate, b, e)}
+	s.do = chain(
+		counting(s.retry.attempted),
+		watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
+		logging(u.opts.Logger, func() []slog.Attr {
+			return []slog.Attr{slog.String("bucket", l.Bucket), slog.String("prefix", l.Prefix)}
+		}),
+	)
+	return s
+}
+
+// page reads one page. It must not be called concurrently.
+func (s *lister) page(ctx context.Context, q session.ListQuery) (*session.ObjectPage, error) {
+	for refreshed := false; ; refreshed = true {
+		var page *session.ObjectPage
+		r, err := s.retry.repeat(ctx, func(ctx context.Context) session.Reply {
+			return s.do(ctx, exchange{do: func(ctx context.Context, _ io.Reader) (r session.Reply) {
+				page, r = s.client.List(ctx, q)
+				return r
+			}})
+		})
+		switch {
+		case ctx.Err() != nil:
+			return nil, listInterrupted(ctx)
+		case err != nil:
+			return nil, err
+		case page != nil && page.NextPageToken != "" && page.NextPageToken == q.PageToken:
+			return nil, &session.Error{Op: session.OpList, Status: r.Status, Kind: session.ErrProtocol, Err: errors.New("the listing repeats a page")}
+		case page != nil:
+			s.retry.succeeded()
+			s.retry.progressed()
+			return page, nil
+		case r.Status == http.StatusUnauthorized && !refreshed:
+			continue // the HTTP client refreshes the credentials
+		}
+		refused := r.Refusal()
+		if r.Status == http.StatusNotFound {
+			refused.Kind = session.ErrNotFound
+		}
+		return nil, s.retry.failure(refused, nil)
+	}
+}
+
+// close delivers the last events.
+func (s *lister) close(ctx context.Context) {
+	s.retry.close()
+	s.events.close(ctx)
+}
+
+// pager is the pageSource of a listing. It fetches at most one page ahead, in a
+// goroutine that ends with close.
+type pager struct {
+	ctx   context.Context
+	query session.ListQuery // of the next page; without a PageToken there is none, see seek
+	fetch func(context.Context, session.ListQuery) (*session.ObjectPage, error)
+
+	ahead  chan fetched // has the next page; nil if it is not on its way
+	cancel func()       // cancels the request for it
+}
+
+// fetched is the result of fetching a page.
+type fetched struct {
+	page *session.ObjectPage
+	err  error
+}
+
+func newPager(ctx context.Context, q session.ListQuery, fetch func(context.Context, session.ListQuery) (*session.ObjectPage, error)) *pager {
+	return &pager{ctx: ctx, query: q, fetch: fetch}
+}
+
+func (p *pager) seek(name string) (*session.ObjectPage, error) {
+	p.close()
+	p.query.StartOffset, p.query.PageToken = "", ""
+	if name > p.query.Prefix {
+		p.query.StartOffset = name
+	}
+	return p.got(p.fetch(p.ctx, p.query))
+}
+
+func (p *pager) next() (*session.ObjectPage, error) {
+	if p.ahead == nil {
+		return p.got(p.fetch(p.ctx, p.query))
+	}
+	f := <-p.ahead
+	p.close()
+	return p.got(f.page, f.err)
+}
+
+// got notes where the next page begins.
+func (p *pager) got(page *session.ObjectPage, err error) (*session.ObjectPage, error) {
+	if err == nil {
+		p.query.PageToken = page.NextPageToken
+	}
+	return page, err
+}
+
+func (p *pager) prefetch() {
+	if p.ahead != nil || p.query.PageToken == "" {
+		return
+	}
+	ctx, cancel := context.WithCancel(p.ctx)
+	ahead, query := make(chan fetched, 1), p.query
+	go func() {
+		defer close(ahead)
+		page, err := p.fetch(ctx, query)
+		ahead <- fetched{page, err}
+	}()
+	p.ahead, p.cancel = ahead, cancel
+}
+
+// close cancels the request for the next page and waits for the goroutine.
+func (p *pager) close() {
+	if p.ahead == nil {
+		return
+	}
+	p.cancel()
+	for range p.ahead {
+	}
+	p.ahead, p.cancel = nil, nil
+}

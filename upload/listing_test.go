@@ -1,0 +1,258 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// put makes objects of one byte.
+func (w *world) put(names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		resp, err := w.http.Post("http://gcs.test/upload/storage/v1/b/bkt/o?uploadType=media&name="+url.QueryEscape(name), "text/plain", strings.NewReader("x"))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if _ = resp.Body.Close(); resp.StatusCode != http.StatusOK {
+			w.t.Fatal(resp.Status)
+		}
+	}
+}
+
+func names(format string, from, to int) []string {
+	var list []string
+	for i := from; i < to; i++ {
+		list = append(list, fmt.Sprintf(format, i))
+	}
+	return list
+}
+
+func jobsFor(names []string) iter.Seq[upload.Job] {
+	return func(yield func(upload.Job) bool) {
+		for _, name := range names {
+			if !yield(upload.Job{Spec: upload.Spec{Bucket: "bkt", Object: name}}) {
+				return
+			}
+		}
+	}
+}
+
+// lists returns how many requests for a page the server saw.
+func (w *world) lists() int { return int(w.srv.Stats().Ops[fakegcs.OpList]) }
+
+func TestLookup(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		w.put(append(names("dir/%04d", 0, 1200), "dir/é", "dir0", "other")...)
+		wanted := append(names("dir/%04d", 1, 1201), "dir/é", "dir/ü")
+		i := 0
+		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt", Prefix: "dir/"}, jobsFor(wanted)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			exists := job.Spec.Object != "dir/1200" && job.Spec.Object != "dir/ü"
+			if job.Spec.Object != wanted[i] || !job.Listed || (job.Object != nil) != exists {
+				t.Fatalf("job %d %s: listed %v, object %+v", i, job.Spec.Object, job.Listed, job.Object)
+			}
+			if o := job.Object; exists && (o.Name != wanted[i] || o.Bucket != "bkt" || o.Size != 1 || !o.HasCRC32C || o.Generation == 0) {
+				t.Fatalf("job %d has the object %+v", i, o)
+			}
+			i++
+		}
+		if i != len(wanted) || w.lists() != 2 {
+			t.Errorf("%d jobs, %d requests, want %d and 2", i, w.lists(), len(wanted))
+		}
+	})
+}
+
+// TestLookupJumps checks that few jobs in a dense prefix need few requests.
+func TestLookupJumps(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		w.put(names("%04d", 0, 4500)...)
+		wanted := names("%03d5", 0, 10)
+		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(wanted)) {
+			if err != nil || !job.Listed || job.Object == nil {
+				t.Fatalf("%s: listed %v, object %v, %v", job.Spec.Object, job.Listed, job.Object, err)
+			}
+		}
+		if w.lists() > 2 {
+			t.Errorf("%d requests for ten jobs of one page", w.lists())
+		}
+		time.Sleep(time.Second) // until the request for the second page is cancelled
+		before, listed := w.lists(), 0
+		sparse := names("%d100", 0, 10)
+		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(sparse)) {
+			if err != nil || job.Listed && job.Object == nil {
+				t.Fatalf("%s: listed %v, object %v, %v", job.Spec.Object, job.Listed, job.Object, err)
+			}
+			if job.Listed {
+				listed++
+			}
+		}
+		if n := w.lists() - before; n != 3 || listed != 3 {
+			t.Errorf("%d requests, %d jobs listed, want 3 and 3", n, listed)
+		}
+	})
+}
+
+// TestLookupReadsAhead checks that the next page is read while the caller works
+// with a page.
+func TestLookupReadsAhead(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		all := names("%04d", 0, 2000)
+		w.put(all...)
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Second}})
+		start := time.Now()
+		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
+			if err != nil || job.Object == nil {
+				t.Fatal(job, err)
+			}
+			time.Sleep(2 * time.Millisecond) // 2 s for a page
+		}
+		if took := time.Since(start).Round(100 * time.Millisecond); took != 5*time.Second {
+			t.Errorf("2 pages took %v, want 1 s for the first page and 4 s for the jobs", took)
+		}
+	})
+}
+
+func TestLookupRetries(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		all := names("%04d", 0, 2100)
+		w.put(all...)
+		for _, do := range []fakegcs.Action{
+			{Effect: fakegcs.EffectStatus, Status: 503},
+			{Effect: fakegcs.EffectTruncateReply, Bytes: 5000},
+			{Effect: fakegcs.EffectReset},
+			{Effect: fakegcs.EffectStatus, Status: 401},
+			{Effect: fakegcs.EffectStall},
+		} {
+			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Do: do})
+		}
+		n := 0
+		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
+			if err != nil || job.Object == nil {
+				t.Fatalf("%s: %v", job.Spec.Object, err)
+			}
+			n++
+		}
+		// net/http repeats the request after the reset, and 401 needs no wait.
+		if n != len(all) || w.lists() != 8 || w.saw(upload.Waiting) != 3 {
+			t.Errorf("%d jobs, %d requests, %d waits, want %d, 8, 3", n, w.lists(), w.saw(upload.Waiting), len(all))
+		}
+	})
+}
+
+// TestLookupFails checks that a listing that fails is reported once, and that the
+// jobs continue.
+func TestLookupFails(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		do    fakegcs.Action
+		times int
+		want  error
+	}{
+		{"no bucket", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404}, 1, session.ErrNotFound},
+		{"forbidden", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}, 1, session.ErrPermission},
+		{"credentials", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, 2, session.ErrCredentials},
+		{"outage", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, -1, session.ErrRetriesExhausted},
+		{"login page", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 200, Body: "<html>", ContentType: "text/html"}, 1, session.ErrNotFound},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				all := names("%04d", 0, 1050)
+				w.put(all...)
+				// The second page fails.
+				w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: test.times, Do: test.do})
+				n, failures, listed := 0, 0, 0
+				for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
+					if err != nil {
+						failures++
+						var e *session.Error
+						if !errors.Is(err, test.want) || !errors.As(err, &e) || e.Op != session.OpList || n != 1000 {
+							t.Errorf("after %d jobs: %v, want %v", n, err, test.want)
+						}
+						continue
+					}
+					if job.Spec.Object != all[n] || job.Listed != (n < 1000) || job.Listed != (job.Object != nil) {
+						t.Fatalf("job %d: %+v", n, job)
+					}
+					n++
+					if job.Listed {
+						listed++
+					}
+				}
+				if n != len(all) || failures != 1 || listed != 1000 {
+					t.Errorf("%d jobs, %d errors, %d listed", n, failures, listed)
+				}
+			})
+		})
+	}
+}
+
+// TestLookupEnds checks that a consumer that stops, and a ctx that is done, end
+// the request for the next page. A goroutine that is left fails the bubble.
+func TestLookupEnds(t *testing.T) {
+	for _, stopAt := range []int{0, 999, 1000} {
+		inBubble(t, nil, func(w *world) {
+			all := names("%04d", 0, 1100)
+			w.put(all...)
+			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Minute}})
+			start, n := time.Now(), 0
+			for range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all[:1000])) {
+				if n++; n > stopAt {
+					break
+				}
+			}
+			if took := time.Since(start); took > time.Second {
+				t.Errorf("stopped after %d jobs: took %v", n, took)
+			}
+		})
+		inBubble(t, nil, func(w *world) {
+			all := names("%04d", 0, 1100)
+			w.put(all...)
+			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Minute}})
+			enough := errors.New("enough")
+			ctx, cancel := context.WithCancelCause(w.t.Context())
+			start, n := time.Now(), 0
+			time.AfterFunc(time.Second, func() { cancel(enough) })
+			var last error
+			for job, err := range w.uploader().Lookup(ctx, upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
+				last = err
+				if err == nil && !job.Listed {
+					t.Fatalf("job %s is not listed", job.Spec.Object)
+				}
+				if n++; n > stopAt {
+					time.Sleep(time.Until(start.Add(2 * time.Second)))
+				}
+			}
+			if !errors.Is(last, context.Canceled) || !strings.Contains(last.Error(), "enough") || time.Since(start) > 3*time.Second {
+				t.Errorf("after %v and %d jobs: %v", time.Since(start), n, last)
+			}
+		})
+	}
+}
+
+// TestLookupOrder checks that the order of the service is that of Lookup.
+func TestLookupOrder(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		all := []string{"a", "a-", "a/b", "a/é", "a/\U0001F600", "a/\uFFFD", "a0", "z", "Z", "é"}
+		w.put(all...)
+		slices.Sort(all)
+		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
+			if err != nil || job.Object == nil {
+				t.Errorf("%s: %v, %v", job.Spec.Object, job.Object, err)
+			}
+		}
+	})
+}
