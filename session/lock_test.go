@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,9 +19,9 @@ import (
 	"gcsup/session"
 )
 
-// The test binary is also the other process. If these variables are set, it
-// locks an upload, reports that, and holds the lock until its standard input
-// ends, or it runs the stress test.
+// The test binary is also the other process. If lockDirEnv is set, it locks an
+// upload, reports that, and holds the lock until its standard input ends. If
+// stressEnv is set too, it runs that many rounds of the stress test instead.
 const lockDirEnv, stressEnv = "SESSION_TEST_LOCK_DIR", "SESSION_TEST_STRESS"
 
 func TestMain(m *testing.M) {
@@ -30,8 +31,8 @@ func TestMain(m *testing.M) {
 			fmt.Println(err)
 			os.Exit(1)
 		}
-		if os.Getenv(stressEnv) != "" {
-			os.Exit(stress(d, filepath.Dir(dir)))
+		if rounds, err := strconv.Atoi(os.Getenv(stressEnv)); err == nil {
+			os.Exit(stress(d, filepath.Dir(dir), rounds))
 		}
 		unlock, err := d.Lock(context.Background(), "id")
 		if err != nil {
@@ -249,19 +250,17 @@ func TestLockAfterClose(t *testing.T) {
 	again()
 }
 
-const stressRounds = 150
-
 // stress locks, sometimes saves, deletes, and unlocks in a loop, so that the
 // lock file is created and removed all the time. While it holds the lock, it
 // creates a directory, which fails if there is another holder.
-func stress(d *session.Dir, outside string) int {
+func stress(d *session.Dir, outside string, rounds int) int {
 	token, err := session.Decode(seal(1, []byte(`{"id":"id","spec":{"bucket":"bucket","object":"object"},"created":"2026-11-21T00:00:00Z","session_uri":"x","source_path":"/"}`)))
 	if err != nil {
 		fmt.Println(err)
 		return 1
 	}
 	alone := filepath.Join(outside, "alone")
-	for n := 0; n < stressRounds; {
+	for n := 0; n < rounds; {
 		unlock, err := d.Lock(context.Background(), "id")
 		if errors.Is(err, session.ErrInUse) {
 			continue
@@ -299,6 +298,14 @@ func stress(d *session.Dir, outside string) int {
 // TestLockStress checks that two other processes and two goroutines exclude
 // each other with a lock whose file is removed again and again.
 func TestLockStress(t *testing.T) {
+	t.Parallel()
+	rounds := 25
+	switch {
+	case fullTests:
+		rounds = 150
+	case testing.Short():
+		rounds = 5
+	}
 	base := t.TempDir()
 	dir := filepath.Join(base, "sessions")
 	d := openDir(t, dir)
@@ -307,14 +314,14 @@ func TestLockStress(t *testing.T) {
 	for range 2 {
 		wg.Go(func() {
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), lockDirEnv+"="+dir, stressEnv+"=1")
+			cmd.Env = append(os.Environ(), lockDirEnv+"="+dir, stressEnv+"="+strconv.Itoa(rounds))
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("a process: %v: %s", err, out)
 				failed.Store(true)
 			}
 		})
 		wg.Go(func() {
-			if stress(d, base) != 0 {
+			if stress(d, base, rounds) != 0 {
 				failed.Store(true)
 			}
 		})

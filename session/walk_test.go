@@ -16,10 +16,10 @@ import (
 	"gcsup/session"
 )
 
-// A walk feeds every reply to every reachable state until nothing new turns up.
-// Decide does not look at State.Failures, the one field that grows without end
-// (the walk checks that), so the states are finite, and what holds for each of
-// them holds for sequences of replies of any length.
+// A walk gives every reply to every reachable state until it finds no new state.
+// Only State.Failures grows without a bound, and Decide does not depend on it; the
+// walk checks that. The states are therefore finite, and what is true for each of
+// them is true for sequences of replies of any length.
 type walk struct {
 	t      *testing.T
 	insert bool  // begin with one request for the whole object
@@ -29,14 +29,15 @@ type walk struct {
 
 	ids   map[step]int
 	steps []step
-	free  [][]int // edges on which the upload neither waits nor gets on
+	free  [][]int // edges without a wait and without newly committed bytes
 	edges int
 	depth int // of the furthest step from the start
 
 	objects map[int64]*session.Object
+	buf     []session.Reply // the result of replies; reused
 }
 
-// step is one thing to do in one state.
+// step is a state and the next step in it.
 type step struct {
 	state  session.State
 	kind   session.Step
@@ -49,19 +50,19 @@ var (
 	errTimeout = os.ErrDeadlineExceeded
 
 	errProxy407 = &backoff.ProxyError{Proxy: "http://proxy", Code: 407, Status: "407 Who are you?"}
-	//lint:ignore ST1005 net/http has it so, without CheckProxy.
+	//lint:ignore ST1005 This is the error of net/http without CheckProxy.
 	errProxy503 = errors.New("Service Unavailable")
 )
 
-// sentinels are what callers branch on.
+// sentinels lists the errors that a driver checks.
 var sentinels = []error{
 	session.ErrInvalid, session.ErrCredentials, session.ErrPermission, session.ErrNotFound, session.ErrQuota,
 	session.ErrPrecondition, session.ErrSessionLost, session.ErrCancelled, session.ErrChecksum, session.ErrUnexpectedData,
 	session.ErrProtocol, session.ErrOutcomeUnknown,
 }
 
-// refusals are the replies that every exchange can get: those that the table
-// test shows to be treated alike are here once.
+// refusals lists the replies that every exchange can get. Of replies with the
+// same decision in the table test, it has only one.
 var refusals = []session.Reply{
 	{Err: errReset}, {Err: session.ErrStalled}, {Err: errTrust}, {Err: session.ErrCredentials}, {Err: errProxy407}, {Err: errProxy503},
 	{Err: session.ErrURIMismatch}, {Err: session.ErrInvalid},
@@ -74,8 +75,8 @@ var refusals = []session.Reply{
 	{Status: 412}, {Status: 412, Message: "Provided CRC32C does not match"}, {Status: 416}, {Status: 429, RetryAfter: time.Hour}, {Status: 499}, {Status: 500}, {Status: 503},
 }
 
-// Errors are the service's own, and the destructive ones come from something on
-// the way, too.
+// Every error is the service's own. An error that ends a session is also listed
+// as the error of a proxy.
 func init() {
 	var foreign []session.Reply
 	for i, r := range refusals {
@@ -91,19 +92,23 @@ func init() {
 	refusals = append(refusals, session.Reply{Err: errReset, Reused: true}, session.Reply{Err: errReset, Unsent: true})
 }
 
-// ambiguous reports whether a reply leaves open what the server did.
+// ambiguous reports whether the effect of the request is not known.
 func ambiguous(r session.Reply) bool {
 	return r.Status == 0 || r.Status == 408 || r.Status >= 500
 }
 
+// TestEveryStateMeetsEveryReply checks the invariants of Decide in all states of
+// small uploads. The longest walks run only if fullTests is set.
 func TestEveryStateMeetsEveryReply(t *testing.T) {
 	const q = chunk.Granularity
-	totals := []int64{0, 1, q - 1, q, q + 1, 2*q + 1}
+	totals := []int64{0, q + 1}
 	switch {
 	case testing.Short():
 		totals = []int64{0}
 	case raceDetector:
 		totals = []int64{0, q}
+	case fullTests:
+		totals = []int64{0, 1, q - 1, q, q + 1, 2*q + 1}
 	}
 	uri := freshURI(t)
 	for _, total := range totals {
@@ -114,46 +119,50 @@ func TestEveryStateMeetsEveryReply(t *testing.T) {
 	}
 }
 
-// walkAll walks all uploads of total bytes.
+// walkAll walks all uploads of total bytes, in parallel.
 func walkAll(t *testing.T, total int64, uri session.URI) {
 	const q = chunk.Granularity
-	var states, transitions, depth int
-	finish := func(w *walk) {
-		w.noFreeCycle()
-		states, transitions, depth = states+len(w.steps), transitions+w.edges, max(depth, w.depth)
+	run := func(name string, walk func(w *walk)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWalk(t, total, uri)
+			walk(w)
+			w.noFreeCycle()
+			t.Logf("%d states, %d transitions; the furthest state is %d exchanges from the start", len(w.steps), w.edges, w.depth)
+		})
 	}
 	for _, source := range []struct {
-		size       int64 // as State.Size is at first
+		name       string
+		size       int64 // State.Size at the start
 		replayable bool
-	}{{total, true}, {total, false}, {-1, false}} {
+	}{{"file", total, true}, {"stream of known size", total, false}, {"stream", -1, false}} {
 		for _, part := range []int64{q, 1 << 40} {
 			if total < 2*q && part == q {
 				continue // the same requests
 			}
-			w := newWalk(t, total, uri)
-			w.part = part
-			start := session.State{Size: source.size, Replayable: source.replayable}
-			w.from(step{state: start, kind: session.Begin})
-			if source.size >= 0 {
-				w.adopted(start)
-			}
-			finish(w)
+			run(fmt.Sprintf("%s in parts of %d", source.name, part), func(w *walk) {
+				w.part = part
+				start := session.State{Size: source.size, Replayable: source.replayable}
+				w.from(step{state: start, kind: session.Begin})
+				if source.size >= 0 {
+					w.adopted(start)
+				}
+			})
 		}
 	}
 	for _, unconditional := range []bool{false, true} {
-		w := newWalk(t, total, uri)
-		w.insert = true
-		w.from(step{state: session.State{Size: total, Replayable: true, Unconditional: unconditional}, kind: session.Begin})
-		finish(w)
+		run(fmt.Sprintf("one request, unconditional %v", unconditional), func(w *walk) {
+			w.insert = true
+			w.from(step{state: session.State{Size: total, Replayable: true, Unconditional: unconditional}, kind: session.Begin})
+		})
 	}
-	t.Logf("%d states, %d transitions; the furthest state is %d exchanges from the start", states, transitions, depth)
 }
 
 func newWalk(t *testing.T, total int64, uri session.URI) *walk {
 	return &walk{t: t, total: total, uri: uri, ids: map[step]int{}, objects: map[int64]*session.Object{}}
 }
 
-// adopted walks uploads that an earlier process left behind.
+// adopted walks the uploads that an earlier process started.
 func (w *walk) adopted(start session.State) {
 	const q = chunk.Granularity
 	for _, committed := range w.offsets(0, w.total) {
@@ -169,7 +178,7 @@ func (w *walk) adopted(start session.State) {
 	}
 }
 
-// from visits what can be reached from a step, breadth first.
+// from visits all steps that can be reached from s, breadth first.
 func (w *walk) from(s step) {
 	if _, known := w.ids[s]; known {
 		return
@@ -189,7 +198,7 @@ func (w *walk) visit(id int) {
 	before := w.under(s)
 	replies := w.replies(before, s.kind)
 	if !w.recovers(s) {
-		w.t.Errorf("%+v: a server that answers as it should from here on does not end it", s)
+		w.t.Errorf("%+v: a server without further failures does not end the upload", s)
 	}
 	for _, r := range replies {
 		w.edges++
@@ -218,7 +227,7 @@ func (w *walk) visit(id int) {
 	}
 }
 
-// check holds one decision against what must always be so.
+// check checks the invariants of one decision.
 func (w *walk) check(s step, before session.State, r session.Reply, after session.State, a session.Action) {
 	fail := func(format string, args ...any) {
 		w.t.Helper()
@@ -230,10 +239,10 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 	}
 	newSession := after.Restarts > before.Restarts || r.Op == session.OpStart
 	if after.Committed < before.Committed && !newSession {
-		fail("Committed went back")
+		fail("Committed decreased")
 	}
 	if after.Sent < before.Sent && !newSession {
-		fail("Sent went back")
+		fail("Sent decreased")
 	}
 	if after.Restarts > session.MaxRestarts || after.Restarts > before.Restarts && !before.Replayable {
 		fail("too many sessions")
@@ -248,26 +257,26 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 		fail("no wait after a failure")
 	}
 	if after.Restarts > before.Restarts && session.Destructive(r) && (r.Op != session.OpQuery || !r.FromService) {
-		fail("a session is given up on the word of one answer")
+		fail("a session is abandoned after one reply")
 	}
 	if a.Step == session.Fail && (session.Destructive(r) || s.opened && (r.Status == 412 || r.Status == 499)) && !r.FromService {
-		fail("an answer that is not the service's ends the upload")
+		fail("a reply that is not the service's ends the upload")
 	}
 	if before.Unconditional && r.Op == session.OpInsert && ambiguous(r) && !r.Unsent && a.Step == session.Begin {
-		fail("an insert is repeated blindly")
+		fail("an insert is repeated although its outcome is not known")
 	}
 	if _, guarded := after.Guard(); before.Unconditional && s.kind == session.Check && a.Step == session.Begin && !guarded {
 		fail("an insert is repeated without a precondition")
 	}
-	refuses := errors.Is(r.Err, session.ErrCredentials) || errors.Is(r.Err, session.ErrURIMismatch) || errors.Is(r.Err, session.ErrInvalid)
-	if (r.Status == 0 || r.Redirect != "" || r.Status == 407) && !refuses && (s.opened || s.kind == session.Check) && a.Step == session.Fail {
-		fail("the upload ends, although a session was opened and only the network is in the way")
+	refused := r.Err == session.ErrCredentials || r.Err == session.ErrURIMismatch || r.Err == session.ErrInvalid
+	if (r.Status == 0 || r.Redirect != "" || r.Status == 407) && !refused && (s.opened || s.kind == session.Check) && a.Step == session.Fail {
+		fail("the upload ends although a session was opened and only the network failed")
 	}
 	if a.Wait && a.Err == nil {
-		fail("a wait that says not what for")
+		fail("a wait without its cause")
 	}
 	if moved := after.Committed > before.Committed; !moved && after.Failures != before.Failures+count(a.Wait) || moved && after.Failures != count(a.Wait) {
-		fail("failures not counted, or forgotten without progress")
+		fail("failures not counted, or reset without progress")
 	}
 	if a.Wait && r.RetryAfter > a.RetryAfter {
 		fail("Retry-After is lost")
@@ -276,14 +285,14 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 	switch a.Step {
 	case session.Send, session.Finish, session.Query:
 		if !opened {
-			fail("a request on a session that is not there")
+			fail("a request without a session")
 		}
 		if a.Step == session.Finish && (after.Size < 0 || after.Committed != after.Size) {
 			fail("finished too early")
 		}
 	case session.Check:
 		if !after.MayExist {
-			fail("a look at the destination, where no request of ours can have made an object")
+			fail("the destination is checked although no request can have made the object")
 		}
 	case session.Done:
 		if a.Object == nil || after.Size >= 0 && a.Object.Size != after.Size {
@@ -303,11 +312,11 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 			fail("the error is not that of the reply")
 		}
 	}
-	// Nothing depends on how often it failed.
+	// No decision depends on the number of failures.
 	before.Failures = 1000
 	again, b := session.Decide(before, r)
 	if after.Committed <= before.Committed && again.Failures != 1000+count(a.Wait) {
-		fail("failures not counted, or forgotten without progress")
+		fail("failures not counted, or reset without progress")
 	}
 	again.Failures = after.Failures
 	if again != after || b.Step != a.Step || b.Wait != a.Wait {
@@ -322,7 +331,7 @@ func count(b bool) int {
 	return 0
 }
 
-// offsets are the numbers in [from, to] that make a difference.
+// offsets returns the offsets in [from, to] for which decisions may differ.
 func (w *walk) offsets(from, to int64) []int64 {
 	const q = chunk.Granularity
 	var in []int64
@@ -338,7 +347,7 @@ func (w *walk) offsets(from, to int64) []int64 {
 	return in
 }
 
-// next is what the driver sends next: the range, and whether it is the last.
+// next returns the end of the next request, and whether it is the last one.
 func (w *walk) next(committed int64) (to int64, last bool) {
 	boundary := chunk.LastBoundary(w.total)
 	if committed >= boundary {
@@ -347,8 +356,8 @@ func (w *walk) next(committed int64) (to int64, last bool) {
 	return min(chunk.Floor(committed+min(w.part, w.total)), boundary), false
 }
 
-// under is the state as it is while the exchange is under way: with the last
-// data of a stream its size is known.
+// under returns the state during the exchange. With the last data of a stream
+// its size is known.
 func (w *walk) under(s step) session.State {
 	if _, last := w.next(s.state.Committed); last && s.kind == session.Send {
 		s.state.Size = w.total
@@ -356,9 +365,9 @@ func (w *walk) under(s step) session.State {
 	return s.state
 }
 
-// replies are all replies to an exchange.
+// replies returns all replies to an exchange, until the next call.
 func (w *walk) replies(s session.State, kind session.Step) []session.Reply {
-	out := make([]session.Reply, 0, 200)
+	out := w.buf[:0]
 	add := func(op session.Op, sent int64, replies ...session.Reply) {
 		for _, r := range replies {
 			r.Op, r.Sent = op, sent
@@ -368,6 +377,7 @@ func (w *walk) replies(s session.State, kind session.Step) []session.Reply {
 			out = append(out, r)
 		}
 	}
+	defer func() { w.buf = out }()
 	finished := []session.Reply{
 		{Status: 200}, {Status: 200, Object: w.object(w.total)}, {Status: 201, Object: w.object(w.total)},
 		{Status: 200, Object: w.object(w.total + 1)}, {Status: 200, Object: w.object(max(0, w.total-1))},
@@ -421,9 +431,9 @@ func (w *walk) replies(s session.State, kind session.Step) []session.Reply {
 	return out
 }
 
-// recovers lets a server answer that is well from now on, holds what was
-// committed, and knows of no object yet. The upload must end in the object, or
-// in the verdict that was already pending.
+// recovers reports whether the upload ends if no further request fails. The
+// server has the committed bytes and no object. The upload must end with the
+// object, or with the failure that was already to be confirmed.
 func (w *walk) recovers(s step) bool {
 	for range 12 {
 		before := w.under(s)
@@ -460,8 +470,8 @@ func (w *walk) recovers(s step) bool {
 	return false
 }
 
-// noFreeCycle reports a round of requests that can go on for ever at full
-// speed: without a wait, and without a byte gained.
+// noFreeCycle fails if requests can repeat indefinitely without a wait and
+// without progress.
 func (w *walk) noFreeCycle() {
 	const unseen, open, closed = 0, 1, 2
 	mark := make([]int, len(w.steps))
@@ -472,7 +482,7 @@ func (w *walk) noFreeCycle() {
 		path = append(path, id)
 		for _, next := range w.free[id] {
 			if mark[next] == open {
-				w.t.Errorf("total %d: requests without end, without a wait and without progress:", w.total)
+				w.t.Errorf("total %d: an endless loop of requests without a wait and without progress:", w.total)
 				for _, id := range path[slices.Index(path, next):] {
 					w.t.Errorf("  %s in %+v", w.steps[id].kind, w.steps[id].state)
 				}
@@ -493,8 +503,8 @@ func (w *walk) noFreeCycle() {
 	}
 }
 
-// object returns a finished object of a size: always the same pointer, so that
-// states can be compared.
+// object returns a finished object of a size. It is always the same pointer, so
+// that states can be compared.
 func (w *walk) object(size int64) *session.Object {
 	if w.objects[size] == nil {
 		w.objects[size] = object(size)
@@ -507,7 +517,7 @@ func object(size int64) *session.Object {
 	return &session.Object{Bucket: "bucket", Name: "object", Generation: 7, Size: size}
 }
 
-// Every field of State is part of what the walk compares.
+// TestStateIsComparable checks that the walk compares every field of State.
 func TestStateIsComparable(t *testing.T) {
 	if !reflect.TypeFor[session.State]().Comparable() {
 		t.Fatal("State is not comparable: the walk cannot tell states apart")
