@@ -142,7 +142,7 @@ var (
 
 	// ErrRetriesExhausted means that the budget is spent. The operation may succeed
 	// later.
-	ErrRetriesExhausted = errors.New("retry budget spent")
+	ErrRetriesExhausted = errors.New("retries exhausted")
 )
 
 // An Error describes why [Retry] stopped. It wraps Stop and Err.

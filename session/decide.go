@@ -125,7 +125,7 @@ type Action struct {
 //	412                                      look at the destination if the object may exist; fail
 //	400, 412 that name a hash (its own)      the bytes were damaged: a new session, as after 404
 //	308, a checksum that is not the source's the same
-//	499                                      the session was cancelled: fail
+//	499                                      the session was canceled: fail
 //	412, 499 that are not the service's own  wait, query
 //	3xx, other 2xx, 407 in mid-upload        not the service's answer: wait, query
 //	other                                    fail
@@ -213,7 +213,7 @@ func (s State) decide(r Reply) (State, Action) {
 		}
 		return s.check(r)
 	case 499:
-		return s.fail(r, ErrCancelled)
+		return s.fail(r, ErrCanceled)
 	}
 	if r.damaged(status) {
 		return s.corrupt(r)
@@ -303,14 +303,14 @@ func (s State) incomplete(r Reply) (State, Action) {
 	s.rangeless = false
 	switch {
 	case held < s.Committed:
-		r.Err = fmt.Errorf("it reports %d bytes, but had acknowledged %d", held, s.Committed)
+		r.Err = fmt.Errorf("server reports %d committed bytes, but reported %d before", held, s.Committed)
 		return s.fail(r, ErrProtocol)
 	case held > s.Sent || s.Size >= 0 && held > s.Size:
 		if s.beyond {
 			if s.Adopted && s.Replayable && s.Restarts < MaxRestarts {
 				return s.restart(r)
 			}
-			r.Err = fmt.Errorf("it reports %d bytes, but only %d were sent", held, s.Sent)
+			r.Err = fmt.Errorf("server reports %d committed bytes, but only %d were sent", held, s.Sent)
 			return s.fail(r, ErrUnexpectedData)
 		}
 		s.beyond = true

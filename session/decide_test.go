@@ -21,7 +21,7 @@ const q = chunk.Granularity
 var sentinelNames = map[error]string{
 	session.ErrInvalid: "ErrInvalid", session.ErrCredentials: "ErrCredentials", session.ErrPermission: "ErrPermission",
 	session.ErrNotFound: "ErrNotFound", session.ErrQuota: "ErrQuota", session.ErrPrecondition: "ErrPrecondition",
-	session.ErrSessionLost: "ErrSessionLost", session.ErrCancelled: "ErrCancelled", session.ErrChecksum: "ErrChecksum",
+	session.ErrSessionLost: "ErrSessionLost", session.ErrCanceled: "ErrCanceled", session.ErrChecksum: "ErrChecksum",
 	session.ErrUnexpectedData: "ErrUnexpectedData", session.ErrProtocol: "ErrProtocol",
 	session.ErrOutcomeUnknown: "ErrOutcomeUnknown",
 }
@@ -112,7 +112,7 @@ func TestDecide(t *testing.T) {
 		{"403 dailyLimitExceeded", session.Reply{Status: 403, Reason: "dailyLimitExceeded"}, all("ErrQuota")},
 		{"403 quotaExceeded", session.Reply{Status: 403, Reason: "quotaExceeded"}, all("ErrQuota")},
 		{"412", session.Reply{Status: 412}, all("ErrPrecondition")},
-		{"499", session.Reply{Status: 499}, all("ErrCancelled")},
+		{"499", session.Reply{Status: 499}, all("ErrCanceled")},
 
 		{"404", session.Reply{Status: 404}, gone},
 		{"410", session.Reply{Status: 410}, gone},
@@ -126,7 +126,7 @@ func TestDecide(t *testing.T) {
 		{"410 around 400", session.Reply{Status: 410, Inner: 400}, refused},
 		{"410 around 403", session.Reply{Status: 410, Inner: 403}, all("ErrPermission")},
 		{"410 around 412", session.Reply{Status: 410, Inner: 412}, all("ErrPrecondition")},
-		{"410 around 499", session.Reply{Status: 410, Inner: 499}, all("ErrCancelled")},
+		{"410 around 499", session.Reply{Status: 410, Inner: 499}, all("ErrCanceled")},
 
 		{"400", session.Reply{Status: 400, Message: "Failed to parse Content-Range header."}, refused},
 		{"400, the hash differs", session.Reply{Status: 400, Message: "Provided CRC32C \"AAAAAA==\" doesn't match calculated CRC32C \"x\"."},
@@ -190,7 +190,7 @@ func TestOneDestructiveAnswerIsNotEnough(t *testing.T) {
 			if s, a = session.Decide(s, query(foreign(code))); describe(a) != "wait query" {
 				t.Fatalf("%d of a load balancer: %s", code, describe(a))
 			}
-			if text := a.Err.Error(); !strings.Contains(text, fmt.Sprint(code)) || !strings.Contains(text, "did not come from Cloud Storage") {
+			if text := a.Err.Error(); !strings.Contains(text, fmt.Sprint(code)) || !strings.Contains(text, "is not from Cloud Storage") {
 				t.Errorf("%d of a load balancer: %q", code, text)
 			}
 		}
@@ -333,16 +333,16 @@ func TestNetworkTroubleDoesNotHideTheObject(t *testing.T) {
 func TestContradictionHasItsNumbers(t *testing.T) {
 	at := session.State{Size: 2 * q, Committed: q, Sent: q}
 	_, a := session.Decide(at, query(held(7)))
-	if want := "query: the server contradicts itself: 308 Resume Incomplete: it reports 7 bytes, but had acknowledged 262144"; a.Err.Error() != want {
+	if want := "query: protocol error: 308 Resume Incomplete: server reports 7 committed bytes, but reported 262144 before"; a.Err.Error() != want {
 		t.Errorf("%q, want %q", a.Err, want)
 	}
 	_, a = session.Decide(at, query(made(5)))
-	if want := "query: someone else wrote to this session: 200 OK: the object has 5 bytes, the source 524288"; a.Err.Error() != want {
+	if want := "query: unexpected data on the server: 200 OK: the object has 5 bytes, the source 524288"; a.Err.Error() != want {
 		t.Errorf("%q, want %q", a.Err, want)
 	}
 	s, _ := session.Decide(at, query(held(2*q)))
 	_, a = session.Decide(s, query(held(2*q)))
-	if want := "query: someone else wrote to this session: 308 Resume Incomplete: it reports 524288 bytes, but only 262144 were sent"; a.Err.Error() != want {
+	if want := "query: unexpected data on the server: 308 Resume Incomplete: server reports 524288 committed bytes, but only 262144 were sent"; a.Err.Error() != want {
 		t.Errorf("%q, want %q", a.Err, want)
 	}
 }
@@ -354,7 +354,7 @@ func TestRedirectedStart(t *testing.T) {
 		w := newWire(t, "HTTP/1.1 "+code+"\nLocation: https://portal.example/login?from=secret\nContent-Length: 0\n\n")
 		r := w.client().Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, q)
 		_, a := session.Decide(session.State{Size: q, Replayable: true}, r)
-		if want := "start: destination not found: " + code + ": something on the way redirects to https://portal.example"; describe(a) != "ErrNotFound" || a.Err.Error() != want {
+		if want := "start: destination not found: " + code + ": a proxy redirects to https://portal.example"; describe(a) != "ErrNotFound" || a.Err.Error() != want {
 			t.Errorf("%s: %v, want %s", code, a.Err, want)
 		}
 	}
@@ -794,9 +794,9 @@ func TestErrorText(t *testing.T) {
 		want string
 	}{
 		{session.Error{Op: session.OpPut, Status: 503, Message: "Try later.", Kind: session.ErrRetriesExhausted, Offset: 262144, Attempts: 6},
-			"put: retry budget spent: 503 Service Unavailable: Try later. (after 6 attempts at offset 262144)"},
+			"put: retries exhausted: 503 Service Unavailable: Try later. (after 6 attempts at offset 262144)"},
 		{session.Error{Op: session.OpStart, Status: 404, Kind: session.ErrNotFound, Attempts: 1}, "start: destination not found: 404 Not Found"},
-		{session.Error{Op: session.OpPut, Status: 499, Kind: session.ErrCancelled}, "put: session was cancelled: 499"},
+		{session.Error{Op: session.OpPut, Status: 499, Kind: session.ErrCanceled}, "put: session canceled: 499"},
 		{session.Error{Op: session.OpQuery, Err: io.EOF}, "query: EOF"},
 		{session.Error{Op: session.OpQuery}, "query: no reply"},
 	} {

@@ -6,68 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"gcsup/backoff"
-	"gcsup/chunk"
-)
-
-// Errors that a caller can check with [errors.Is].
-var (
-	// The request and the destination.
-
-	// ErrInvalid means that the request is invalid. A retry fails in the same way.
-	ErrInvalid = errors.New("invalid request")
-	// ErrCredentials means that the service rejected the credentials, even after a refresh.
-	ErrCredentials = errors.New("credentials not accepted")
-	// ErrPermission means that the credentials are valid but do not allow the request.
-	ErrPermission = errors.New("permission denied")
-	// ErrNotFound means that the bucket does not exist, or that the endpoint is not the API.
-	ErrNotFound = errors.New("destination not found")
-	// ErrQuota means that a quota is used up that is not refilled today.
-	ErrQuota = errors.New("quota used up")
-	// ErrPrecondition means that a precondition does not hold.
-	ErrPrecondition = errors.New("precondition failed")
-
-	// The session and the object.
-
-	// ErrOutcomeUnknown means that the object may have been created by this upload or by another client. Do not replace it.
-	ErrOutcomeUnknown = errors.New("outcome unknown")
-	// ErrSessionLost means that the session was lost and could not be replaced.
-	ErrSessionLost = errors.New("session is gone")
-	// ErrCancelled means that another client canceled the session.
-	ErrCancelled = errors.New("session was cancelled")
-	// ErrChecksum means that the bytes on the server differ from those of the source.
-	ErrChecksum = errors.New("checksum mismatch")
-	// ErrUnexpectedData means that the server has bytes or an object that this upload did not send.
-	ErrUnexpectedData = errors.New("someone else wrote to this session")
-	// ErrProtocol means that replies of the server contradict each other, or refuse data in the middle of an upload.
-	ErrProtocol = errors.New("the server contradicts itself")
-	// ErrURIMismatch means that a session URI does not belong to the configured endpoint and bucket. No request is sent to it.
-	ErrURIMismatch = errors.New("session URI does not belong to the configured endpoint and bucket")
-
-	// The source and the transfer.
-
-	// ErrSourceChanged means that the source changed since the session started. It is [chunk.ErrChanged].
-	ErrSourceChanged = chunk.ErrChanged
-	// ErrStalled means that a request moved too few bytes for too long. It is retried, and only seen as a cause.
-	ErrStalled = errors.New("transfer stalled")
-	// ErrRetriesExhausted means that too many requests failed without newly committed bytes. The upload can be resumed. It is [backoff.ErrRetriesExhausted].
-	ErrRetriesExhausted = backoff.ErrRetriesExhausted
-
-	// The saved upload.
-
-	// ErrNoToken means that no upload is saved under the ID.
-	ErrNoToken = errors.New("no such saved upload")
-	// ErrCorruptToken means that the Token was truncated or edited. It cannot be used.
-	ErrCorruptToken = errors.New("saved upload is damaged")
-	// ErrTokenVersion means that the Token has a version or a field that this program does not know. It is kept.
-	ErrTokenVersion = errors.New("saved by a newer version of this program")
-	// ErrInsecurePermissions means that other users can read or write the saved upload, or that it is not a regular file.
-	ErrInsecurePermissions = errors.New("saved upload is not safe to use")
-	// ErrOptionsDiffer means that the saved upload was started with other options. It is kept.
-	ErrOptionsDiffer = errors.New("saved upload was started with other options")
-	// ErrInUse means that another process holds the lock of the upload.
-	ErrInUse = errors.New("upload is in use")
 )
 
 // Wait describes one wait of an upload, for the history in an [Error].
@@ -144,12 +82,12 @@ func statusText(status int, err error) string {
 // the service's JSON or its header.
 type strangerError struct{}
 
-func (strangerError) Error() string { return "the answer did not come from Cloud Storage" }
+func (strangerError) Error() string { return "reply is not from Cloud Storage" }
 
 // redirectError is a redirect. Its value is the scheme and host of the target.
 type redirectError string
 
-func (e redirectError) Error() string { return "something on the way redirects to " + string(e) }
+func (e redirectError) Error() string { return "a proxy redirects to " + string(e) }
 
 // Unwrap returns the sentinel error and the cause.
 func (e *Error) Unwrap() []error {

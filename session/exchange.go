@@ -143,7 +143,7 @@ func (c *Client) Query(ctx context.Context, uri URI) Reply {
 }
 
 // Cancel ends the session, and the server drops its bytes. Status 499 means
-// success, see [Reply.Cancelled]. An object that is already finalized is not
+// success, see [Reply.Canceled]. An object that is already finalized is not
 // deleted.
 func (c *Client) Cancel(ctx context.Context, uri URI) Reply {
 	req, err := c.request("DELETE", uri.reveal(), nil, 0)

@@ -60,9 +60,9 @@ type Reply struct {
 	page     *ObjectPage // list: the page
 }
 
-// Cancelled reports whether the reply to a Cancel means that the session does
+// Canceled reports whether the reply to a Cancel means that the session does
 // not exist: 499 is success, and a session that was lost need not be canceled.
-func (r Reply) Cancelled() bool {
+func (r Reply) Canceled() bool {
 	return r.Status == 499 || (r.Status == 404 || r.Status == 410) && r.FromService
 }
 

@@ -306,12 +306,12 @@ func TestCancelled(t *testing.T) {
 		{204, "", false}, {200, marked, false}, {401, marked, false}, {503, marked, false},
 	} {
 		w := newWire(t, fmt.Sprintf("HTTP/1.1 %d Whatever\n%sContent-Length: 0\n\n", c.code, c.header))
-		if r := w.client().Cancel(t.Context(), w.uri()); c.code != 204 && r.Status != c.code || r.Cancelled() != c.want {
-			t.Errorf("%d %q: %+v: Cancelled() = %v, want %v", c.code, c.header, r, r.Cancelled(), c.want)
+		if r := w.client().Cancel(t.Context(), w.uri()); c.code != 204 && r.Status != c.code || r.Canceled() != c.want {
+			t.Errorf("%d %q: %+v: Canceled() = %v, want %v", c.code, c.header, r, r.Canceled(), c.want)
 		}
 	}
-	if (session.Reply{Op: session.OpCancel}).Cancelled() {
-		t.Error("Cancelled() without a reply = true, want false")
+	if (session.Reply{Op: session.OpCancel}).Canceled() {
+		t.Error("Canceled() without a reply = true, want false")
 	}
 }
 

@@ -57,7 +57,7 @@ var (
 // sentinels lists the errors that a driver checks.
 var sentinels = []error{
 	session.ErrInvalid, session.ErrCredentials, session.ErrPermission, session.ErrNotFound, session.ErrQuota,
-	session.ErrPrecondition, session.ErrSessionLost, session.ErrCancelled, session.ErrChecksum, session.ErrUnexpectedData,
+	session.ErrPrecondition, session.ErrSessionLost, session.ErrCanceled, session.ErrChecksum, session.ErrUnexpectedData,
 	session.ErrProtocol, session.ErrOutcomeUnknown,
 }
 

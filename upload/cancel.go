@@ -50,7 +50,7 @@ func (j *job) cancel(ctx context.Context, journal *journal, token *session.Token
 	for refreshed := false; ; refreshed = true {
 		r, err := j.transfer.retry.repeat(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.cancel(ctx, token.URI) })
 		switch {
-		case r.Cancelled():
+		case r.Canceled():
 			return journal.discard()
 		case (r.Status == 200 || r.Status == 201) && r.Object != nil:
 			j.events.post(Event{Kind: Warning, Cause: "the upload was finished already; the object is at " + token.Spec.URL()})

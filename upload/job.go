@@ -562,7 +562,7 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 func (j *job) dropStream(ctx context.Context, c conversation, err error) {
 	r, ok := c.(*run)
 	if err == nil || !ok || j.transfer.content.rereadable() ||
-		errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, session.ErrSessionLost) || errors.Is(err, session.ErrCancelled) {
+		errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, session.ErrSessionLost) || errors.Is(err, session.ErrCanceled) {
 		return
 	}
 	j.transfer.drop(ctx, r.uri)
@@ -642,7 +642,7 @@ func dead(err error) bool {
 		}
 	}
 	for _, kind := range []error{
-		session.ErrSessionLost, session.ErrCancelled, session.ErrChecksum,
+		session.ErrSessionLost, session.ErrCanceled, session.ErrChecksum,
 		session.ErrUnexpectedData, session.ErrProtocol, session.ErrURIMismatch,
 	} {
 		if errors.Is(err, kind) {

@@ -41,7 +41,7 @@ func TestRefusals(t *testing.T) {
 		{"401 in the middle, for ever", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Times: -1, Do: status(401, "authError")}, session.ErrCredentials, 0, 1},
 		{"400 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(400, "invalid")}, session.ErrProtocol, 4, 1},
 		{"413 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(413, "uploadTooLarge")}, session.ErrProtocol, 4, 1},
-		{"499", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCancelled}}, session.ErrCancelled, 3, 0},
+		{"499", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCancelled}}, session.ErrCanceled, 3, 0},
 		{"412 at the end", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: status(412, "conditionNotMet")}, session.ErrPrecondition, 0, 0},
 		{"410 around a 412", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectGone, Status: 412}}, session.ErrPrecondition, 0, 0},
 		{"corrupted on the way, every time", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Skip: 1, Do: lie(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
@@ -158,7 +158,7 @@ func TestAnswersOfALoadBalancerKeepTheSession(t *testing.T) {
 			w.interrupt(path, 2*mib)
 			w.srv.AddFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>no backend</html>"}})
 			_, err := w.uploader().File(w.t.Context(), path, spec)
-			if !errors.Is(err, session.ErrRetriesExhausted) || !strings.Contains(err.Error(), fmt.Sprint(code)) || !strings.Contains(err.Error(), "did not come from Cloud Storage") {
+			if !errors.Is(err, session.ErrRetriesExhausted) || !strings.Contains(err.Error(), fmt.Sprint(code)) || !strings.Contains(err.Error(), "is not from Cloud Storage") {
 				t.Errorf("%d for ever: %v", code, err)
 			}
 			w.wantSaved(1)

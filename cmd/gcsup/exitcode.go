@@ -54,7 +54,7 @@ func failures() []failure {
 		{session.ErrNoToken, "no_saved_upload", exitNoInput, "see " + program() + " sessions list"},
 		{session.ErrNotFound, "not_found", exitUnavailable, "create the bucket, or correct its name or the endpoint"},
 		{session.ErrSessionLost, "session_gone", exitUnavailable, ""},
-		{session.ErrCancelled, "cancelled", exitUnavailable, "run the same command again to start over"},
+		{session.ErrCanceled, "cancelled", exitUnavailable, "run the same command again to start over"},
 		{session.ErrQuota, "quota", exitUnavailable, ""},
 		{session.ErrOutcomeUnknown, "outcome_unknown", exitExists, "check the object before you run the command again"},
 		{session.ErrPrecondition, "precondition", exitExists, ""},

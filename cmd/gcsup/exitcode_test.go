@@ -33,7 +33,7 @@ func TestExitCodes(t *testing.T) {
 		{session.ErrNoToken, 66, "no_saved_upload"},
 		{session.ErrNotFound, 69, "not_found"},
 		{session.ErrSessionLost, 69, "session_gone"},
-		{session.ErrCancelled, 69, "cancelled"},
+		{session.ErrCanceled, 69, "cancelled"},
 		{session.ErrQuota, 69, "quota"},
 		{session.ErrPrecondition, 73, "precondition"},
 		{sourceError(full, "a.bin"), 74, "local_io"},

@@ -24,11 +24,11 @@ func TestHints(t *testing.T) {
 	}{
 		{full, "write state/x.tmp: no space left on device; free some disk space, and run the command again"},
 		{&session.Error{Op: "start", Kind: session.ErrNotFound, Status: 404, Message: "No bucket."}, "start: destination not found: 404 Not Found: No bucket; create the bucket, or correct its name or the endpoint"},
-		{session.ErrSessionLost, "session is gone"},
+		{session.ErrSessionLost, "session lost"},
 		{&session.Error{Op: "start", Kind: session.ErrCredentials, Err: &backoff.ProxyError{Proxy: "http://p:3128", Code: 407, Status: "407 Proxy Authentication Required"}},
-			"start: credentials not accepted: proxy http://p:3128 answered CONNECT with 407 Proxy Authentication Required; the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"},
+			"start: credentials rejected: proxy http://p:3128 answered CONNECT with 407 Proxy Authentication Required; the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"},
 		{&session.Error{Op: "start", Kind: session.ErrCredentials, Status: 407},
-			"start: credentials not accepted: 407 Proxy Authentication Required; the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"},
+			"start: credentials rejected: 407 Proxy Authentication Required; the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"},
 	} {
 		got := withHint(c.err, "")
 		if got.Error() != c.want || !errors.Is(got, c.err) {

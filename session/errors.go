@@ -1,0 +1,78 @@
+package session
+
+import (
+	"errors"
+
+	"gcsup/backoff"
+	"gcsup/chunk"
+)
+
+// Sentinel errors, for [errors.Is]. An upload is resumable if the driver keeps its
+// Token, so that the next call for the same source and destination resumes it.
+//
+//	sentinel                what happened                                        resumable  what to do
+//
+//	ErrInvalid              the request is invalid                               yes        correct the request
+//	ErrCredentials          the credentials were rejected, even after a refresh  yes        log in again
+//	ErrPermission           the credentials do not allow the request             yes        grant the permission
+//	ErrNotFound             no such bucket, or the endpoint is not the API       yes        correct the bucket or the endpoint
+//	ErrQuota                a quota is exhausted that is not refilled today      yes        resume when it is refilled
+//	ErrPrecondition         a precondition does not hold                         [1]        check the object at the destination
+//
+//	ErrOutcomeUnknown       an object exists that may be of another client       no         check the object; do not replace it
+//	ErrSessionLost          the session was lost and could not be replaced       no         start over
+//	ErrCanceled             another client canceled the session                  no         start over
+//	ErrChecksum             the bytes on the server are not those of the source  no         start over
+//	ErrUnexpectedData       the server has data that this upload did not send    no         stop the other client, start over
+//	ErrProtocol             replies contradict each other, or refuse the data    [2]        resume once, then start over
+//	ErrURIMismatch          the session URI is of another endpoint or bucket     [3]        use the endpoint of the first run
+//
+//	ErrSourceChanged        the source changed since the session started         yes        restore the source, or start over
+//	ErrStalled              a request moved too few bytes for too long           yes        nothing: the driver retries
+//	ErrRetriesExhausted     too many failures without newly committed bytes      yes        resume later
+//
+//	ErrNoToken              no upload is saved under the ID                      no         check the ID, or start over
+//	ErrCorruptToken         the Token was truncated or edited                    no         call SetAside and start over
+//	ErrTokenVersion         the Token has a version or field of a newer program  yes        use the newer program
+//	ErrInsecurePermissions  other users can access the Token, or it is no file   yes        correct the permissions
+//	ErrOptionsDiffer        the upload was started with other options            yes        use those options, or start over
+//	ErrInUse                another process holds the lock of the upload         yes        wait for that process
+//
+// In the third column, [1] means yes if the precondition was checked before the
+// last byte was sent, and [Spec.NoClobber] is not set. [2] means yes if
+// [Error.Open] is set: the session still exists. [3] means yes at its own
+// endpoint. No request is sent to another one.
+//
+// ErrSourceChanged is [chunk.ErrChanged], and ErrRetriesExhausted is
+// [backoff.ErrRetriesExhausted]. ErrStalled is always the cause of another error.
+var (
+	// The request and the destination.
+	ErrInvalid      = errors.New("invalid request")
+	ErrCredentials  = errors.New("credentials rejected")
+	ErrPermission   = errors.New("permission denied")
+	ErrNotFound     = errors.New("destination not found")
+	ErrQuota        = errors.New("quota exhausted")
+	ErrPrecondition = errors.New("precondition failed")
+
+	// The session and the object.
+	ErrOutcomeUnknown = errors.New("outcome unknown")
+	ErrSessionLost    = errors.New("session lost")
+	ErrCanceled       = errors.New("session canceled")
+	ErrChecksum       = errors.New("checksum mismatch")
+	ErrUnexpectedData = errors.New("unexpected data on the server")
+	ErrProtocol       = errors.New("protocol error")
+	ErrURIMismatch    = errors.New("session URI does not match the endpoint and bucket")
+
+	// The source and the transfer.
+	ErrSourceChanged    = chunk.ErrChanged
+	ErrStalled          = errors.New("transfer stalled")
+	ErrRetriesExhausted = backoff.ErrRetriesExhausted
+
+	// The saved upload.
+	ErrNoToken             = errors.New("no such saved upload")
+	ErrCorruptToken        = errors.New("saved upload is damaged")
+	ErrTokenVersion        = errors.New("saved by a newer version of this program")
+	ErrInsecurePermissions = errors.New("insecure saved upload")
+	ErrOptionsDiffer       = errors.New("saved upload was started with other options")
+	ErrInUse               = errors.New("upload is in use")
+)
