@@ -32,8 +32,7 @@ func Tries(atStake int64) int {
 // since the last progress. Progress is work of the server that need not be
 // repeated, such as newly committed bytes. A reply alone is not progress.
 //
-// The zero value allows 5 retries without progress. A Budget has no clock. It
-// is not safe for concurrent use.
+// The zero value allows 5 retries without progress.
 //
 // A [Waiter] that is held by a [Gate] uses no tries. Its wait ends when For has
 // passed. If For is 0, the wait ends when the gate has held it for twice the
@@ -57,23 +56,20 @@ type Budget struct {
 	held     time.Duration // how long a Gate held the operation
 }
 
-// Failed records that a request failed.
-func (b *Budget) Failed() { b.failures++ }
+// failed records that a request failed.
+func (b *Budget) failed() { b.failures++ }
 
-// Failures returns the number of requests that failed since the last progress.
-func (b *Budget) Failures() int { return b.failures }
-
-// Progress records progress. It restores the whole budget, and the next wait is
+// progress records progress. It restores the whole budget, and the next wait is
 // the shortest again.
-func (b *Budget) Progress() { b.failures, b.held = 0, 0 }
+func (b *Budget) progress() { b.failures, b.held = 0, 0 }
 
-// Next returns the wait before the next retry, or false if the budget is spent.
+// next returns the wait before the next retry, or false if the budget is spent.
 // random and retryAfter are those of [Policy.Wait]. elapsed is the time since
 // the last progress, or since the start if there was none.
 //
 // The budget is spent if the failures outnumber the tries. If For is set, the
 // budget is spent if elapsed plus the wait exceeds For.
-func (b *Budget) Next(p Policy, random float64, retryAfter, elapsed time.Duration) (time.Duration, bool) {
+func (b *Budget) next(p Policy, random float64, retryAfter, elapsed time.Duration) (time.Duration, bool) {
 	wait := p.Wait(b.failures-1, random, retryAfter)
 	if b.For > 0 {
 		return wait, elapsed <= b.For-wait

@@ -29,8 +29,11 @@ type Counts struct {
 	Causes      map[string]int64 // retries by cause: a status code such as "503", or "connection", "timeout", "dns", "partial" or "other"
 }
 
-// Counts returns a copy of the values.
+// Counts returns a copy of the values. Those of a nil *Counters are zero.
 func (c *Counters) Counts() Counts {
+	if c == nil {
+		return Counts{}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	counts := c.counts

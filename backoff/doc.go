@@ -7,7 +7,7 @@
 //
 //	client := &http.Client{Transport: &backoff.Transport{}}
 //
-//	rows, err := backoff.Retry(ctx, backoff.CloudStorage(), fetch, nil)
+//	rows, err := backoff.Retry(ctx, backoff.Policy{}, fetch, nil)
 //
 // # The algorithm
 //
@@ -22,16 +22,10 @@
 //
 // # The parts
 //
-// A program with its own retry loop, such as an uploader, can use the parts of
-// Retry and Transport directly:
-//
-//   - A [Policy] computes each wait from the number of the retry and a random
-//     number.
-//   - [Classify], [Status] and [Network] classify a failure.
-//   - A [Budget] counts failures and decides when to stop.
-//   - A [Gate] limits the retries of all operations on one endpoint while the
-//     service is down.
-//   - A [Waiter] combines them and sleeps.
+// A program with its own retry loop, such as an uploader, classifies each
+// failure with [Classify], [Status] or [Network]. It calls a [Waiter] before each
+// retry. The Waiter computes the wait from its [Policy], counts failures against
+// its [Budget], and shares a [Gate] with all other operations on the endpoint.
 //
 // # Guarantees
 //
@@ -45,6 +39,6 @@
 // # Errors
 //
 // An [Error] describes why Retry or Transport stopped. It wraps [ErrPermanent],
-// [ErrRetriesExhausted] or the cause of the context's end, and the last error of the
-// operation.
+// [ErrRetriesExhausted] or the cause of the context's end, and the last error of
+// the operation.
 package backoff

@@ -23,25 +23,36 @@ func ExamplePolicy_Delay() {
 	// Output: 1.5s 2.5s 4.5s 8.5s 16.5s 32s 32s
 }
 
-// This example shows that a budget of one minute without progress ends before
-// the wait that would exceed it.
-func ExampleBudget() {
-	budget := backoff.Budget{For: time.Minute}
-	var elapsed time.Duration
-	for {
-		budget.Failed()
-		wait, ok := budget.Next(backoff.Policy{}, 0.5, 0, elapsed)
-		if !ok {
-			fmt.Println("after", elapsed, "and", budget.Failures(), "failures: stop")
-			return
-		}
-		elapsed += wait
-	}
-	// Output: after 33.5s and 6 failures: stop
-}
-
 // quick has short waits, so that the examples do not wait for seconds.
 var quick = backoff.Policy{Initial: time.Millisecond, Jitter: backoff.FullJitter}
+
+// This example is a program with its own retry loop. It stops after one minute
+// without progress.
+func ExampleWaiter() {
+	attempts := 0
+	attempt := func() error {
+		if attempts++; attempts < 3 {
+			return errors.New("connection reset")
+		}
+		return nil
+	}
+
+	waiter := backoff.Waiter{Policy: quick, Budget: backoff.Budget{For: time.Minute}}
+	defer waiter.Close()
+	for {
+		err := attempt()
+		if err == nil {
+			waiter.Succeeded()
+			break
+		}
+		if stop := waiter.Wait(context.Background(), backoff.Failure{}); stop != nil {
+			fmt.Println(errors.Join(stop, err))
+			return
+		}
+	}
+	fmt.Println(attempts, "attempts")
+	// Output: 3 attempts
+}
 
 // This example is a client of Memorystore's REST API. It retries every
 // idempotent request, here one that gets 503 and 429 first.
@@ -56,7 +67,7 @@ func ExampleTransport_memorystore() {
 
 	var counters backoff.Counters
 	client := &http.Client{Transport: &backoff.Transport{
-		Policy:   quick, // a program would use backoff.Memorystore()
+		Policy:   quick, // a program would use the zero Policy
 		Counters: &counters,
 		// With credentials: Base: &oauth2.Transport{Source: tokens},
 	}}
@@ -121,7 +132,7 @@ func ExampleRetry_batch() {
 	}
 
 	items := strings.Split("a b c d e f g", " ")
-	policy := quick // a program would use backoff.Scaled()
+	policy := quick // a program would use backoff.Named("scaled")
 	_, err := backoff.Retry(context.Background(), policy, func(context.Context) (struct{}, error) {
 		left := write(items)
 		progress := len(left) < len(items)
@@ -149,7 +160,7 @@ func ExampleRetry_batch() {
 
 // This example shows that a permanent error is returned without a retry.
 func ExampleRetry_permanent() {
-	_, err := backoff.Retry(context.Background(), backoff.CloudStorage(), func(context.Context) (string, error) {
+	_, err := backoff.Retry(context.Background(), backoff.Policy{}, func(context.Context) (string, error) {
 		return "", &backoff.StatusError{Code: 403, Reason: "dailyLimitExceeded", Message: "Quota is used up."}
 	}, nil)
 	fmt.Println(err)

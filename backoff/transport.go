@@ -32,7 +32,8 @@ type Transport struct {
 	// Base makes the requests. nil means http.DefaultTransport.
 	Base http.RoundTripper
 
-	// Policy computes how long to wait. The zero value is CloudStorage.
+	// Policy computes how long to wait. The zero value is Google's
+	// truncated exponential backoff.
 	Policy Policy
 
 	// Budget decides when to stop. Each request uses a copy. The zero value

@@ -77,15 +77,16 @@ type Pause struct {
 // While the Gate holds the operation, Before is called at least every
 // Policy.Maximum.
 //
-// Wait returns nil when the next attempt may be made, [ErrRetriesExhausted] if the budget
-// is spent, the cause of ctx if ctx is done, or the error of Before.
-// [Budget.For] counts from the first failure since the last progress. It does
-// not include the time that an attempt took before it failed.
+// Wait returns nil when the next attempt may be made. It returns
+// [ErrRetriesExhausted] if the budget is spent, the cause of ctx if ctx is done,
+// or the error of Before. [Budget.For] counts from the first failure since the
+// last progress. It does not include the time that an attempt took before it
+// failed.
 func (w *Waiter) Wait(ctx context.Context, f Failure) error {
-	if w.Budget.Failures() == 0 {
+	if w.Budget.failures == 0 {
 		w.failing = time.Now()
 	}
-	w.Budget.Failed()
+	w.Budget.failed()
 	random := rand.Float64()
 	if f.Alone {
 		w.Gate.leave(&w.place)
@@ -104,7 +105,7 @@ func (w *Waiter) Wait(ctx context.Context, f Failure) error {
 
 // backOff waits as long as the policy or the server requires.
 func (w *Waiter) backOff(ctx context.Context, random float64, retryAfter time.Duration) error {
-	delay, ok := w.Budget.Next(w.Policy, random, retryAfter, time.Since(w.failing))
+	delay, ok := w.Budget.next(w.Policy, random, retryAfter, time.Since(w.failing))
 	if !ok {
 		w.Counters.spent()
 		return ErrRetriesExhausted
@@ -143,7 +144,7 @@ func (w *Waiter) passGate(ctx context.Context) error {
 // is done. It returns the error of Before or the cause of ctx.
 func (w *Waiter) pause(ctx context.Context, p Pause, turn <-chan struct{}) error {
 	if w.Before != nil {
-		p.Failures = w.Budget.Failures()
+		p.Failures = w.Budget.failures
 		if err := w.Before(p); err != nil {
 			return err
 		}
@@ -167,7 +168,7 @@ func (w *Waiter) pause(ctx context.Context, p Pause, turn <-chan struct{}) error
 
 // Progress records that the server completed work that need not be repeated. It
 // restores the whole budget, and the next wait is the shortest again.
-func (w *Waiter) Progress() { w.Budget.Progress() }
+func (w *Waiter) Progress() { w.Budget.progress() }
 
 // Succeeded records that the current attempt succeeded, so that the Gate admits
 // more retries. It may be called from any goroutine, and before the attempt

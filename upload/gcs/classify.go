@@ -12,7 +12,7 @@ import (
 // Classify is [backoff.Classify] for errors of the official library, such as those
 // of [Client.Storage]. Use it in backoff.Options:
 //
-//	attrs, err := backoff.Retry(ctx, backoff.CloudStorage(), stat, &backoff.Options{Classify: gcs.Classify})
+//	attrs, err := backoff.Retry(ctx, backoff.Policy{}, stat, &backoff.Options{Classify: gcs.Classify})
 //
 // Disable the library's own retries with storage.WithPolicy(storage.RetryNever),
 // or each try makes several requests. To honor the Retry-After header, return

@@ -1,0 +1,84 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/backoff"
+)
+
+// TestZeroValues checks that the zero value of each type works, and that nil
+// means the default.
+func TestZeroValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := func(context.Context) (int, error) { return 0, status(503) }
+		for name, opts := range map[string]*backoff.Options{"nil": nil, "zero": {}, "zero gate": {Gate: new(backoff.Gate), Counters: new(backoff.Counters)}} {
+			start := time.Now()
+			_, err := backoff.Retry(t.Context(), backoff.Policy{}, fails, opts)
+			if !errors.Is(err, backoff.ErrRetriesExhausted) {
+				t.Errorf("%s options: error %v, want ErrRetriesExhausted", name, err)
+			}
+			if took := time.Since(start); took < 31*time.Second || took > 36*time.Second {
+				t.Errorf("%s options: 5 retries took %v, want 31 s to 36 s", name, took)
+			}
+		}
+		var w backoff.Waiter
+		for range 5 {
+			if err := w.Wait(t.Context(), backoff.Failure{}); err != nil {
+				t.Fatalf("zero Waiter: %v", err)
+			}
+		}
+		if err := w.Wait(t.Context(), backoff.Failure{}); err != backoff.ErrRetriesExhausted {
+			t.Errorf("zero Waiter: %v after 5 retries, want ErrRetriesExhausted", err)
+		}
+		w.Succeeded()
+		w.Progress()
+		w.Close()
+	})
+	if err := (backoff.Policy{}).Validate(); err != nil {
+		t.Errorf("zero Policy: %v", err)
+	}
+	if got := (*backoff.Counters)(nil).Counts(); !reflect.DeepEqual(got, backoff.Counts{}) {
+		t.Errorf("nil Counters: %+v, want zero", got)
+	}
+	for name, got := range map[string]error{"Progress": backoff.Progress(nil), "Mark": backoff.Transient.Mark(nil)} {
+		if got != nil {
+			t.Errorf("%s(nil) = %v, want nil", name, got)
+		}
+	}
+	for name, classify := range map[string]func(error) backoff.Verdict{"Classify": backoff.Classify, "Network": backoff.Network} {
+		if got := classify(nil); got != backoff.Permanent {
+			t.Errorf("%s(nil) = %v, want permanent", name, got)
+		}
+	}
+	for _, err := range []error{new(backoff.Error), new(backoff.StatusError), new(backoff.ProxyError)} {
+		if err.Error() == "" || errors.Is(err, backoff.ErrPermanent) {
+			t.Errorf("zero %T: %q", err, err)
+		}
+	}
+}
+
+// TestZeroTransport checks that the zero Transport makes requests, even if no
+// client has it.
+func TestZeroTransport(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	req, err := http.NewRequest("GET", server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := new(backoff.Transport).RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusNotFound {
+		t.Errorf("status %d, want 404", resp.StatusCode)
+	}
+}
