@@ -26,7 +26,8 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 // Body is the body of one request: a range of a [Source]. It reads ahead in a
 // goroutine that ends when Close is called. It is an [io.ReadCloser] that meets
 // the requirements of [net/http.RoundTripper]: Close may be called while Read
-// is waiting, from another goroutine, and more than once.
+// is waiting, from another goroutine, and more than once. The zero value is
+// empty.
 type Body struct {
 	src   *Source
 	span  Range
@@ -58,8 +59,8 @@ type block struct {
 // sum is past r.From. The caller must not use sum until Close has returned.
 // Until then sum may be ahead of the bytes that were sent.
 //
-// If sum detects that a quantum changed since it was first read, Read returns
-// no byte of that quantum.
+// sum compares the bytes of a second pass at each multiple of [Granularity]. If
+// they changed, Read returns none of the bytes since the multiple before.
 func (s *Source) Body(r Range, sum *PrefixCRC) *Body {
 	b := &Body{
 		src: s, span: r, sum: sum,
@@ -93,8 +94,8 @@ func (b *Body) fill() error {
 		if buf == nil {
 			return nil
 		}
-		// Reads end at a boundary, so that the CRC32C of a quantum is compared
-		// before any of its bytes are sent.
+		// Reads end at a boundary, so that the bytes since the boundary
+		// before are compared before any of them is sent.
 		end := min(Floor(off+bufferSize), b.span.To)
 		p := buf[:end-off]
 		err := b.src.readFull(p, off)
@@ -168,6 +169,9 @@ func (b *Body) next() error {
 		return fmt.Errorf("body %v: %w", b.span, fs.ErrClosed)
 	default:
 	}
+	if b.ready == nil { // the zero Body
+		return io.EOF
+	}
 	select {
 	case <-b.stop:
 		return fmt.Errorf("body %v: %w", b.span, fs.ErrClosed)
@@ -199,6 +203,9 @@ func (b *Body) Err() error {
 // Close stops reading ahead and waits until a read of the source that is under
 // way has returned. It always returns nil, even if Err does not.
 func (b *Body) Close() error {
+	if b.ready == nil { // the zero Body
+		return nil
+	}
 	b.once.Do(func() { close(b.stop) })
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 // back it resumes from a stored position. If the bytes of the second pass
 // differ from those of the first, Write returns an error.
 //
-// Only one goroutine at a time may call Write and Rewind. The other methods may
-// be called concurrently.
+// The zero value starts at the start of a source. Only one goroutine at a time may
+// call Write and Rewind. The other methods may be called concurrently.
 type PrefixCRC struct {
 	mu sync.Mutex
 
@@ -24,8 +24,8 @@ type PrefixCRC struct {
 	err   error      // the first difference found
 }
 
-// NewPrefixCRC returns a PrefixCRC that starts at base: the zero Checkpoint for the
-// start of a source, or a saved one.
+// NewPrefixCRC returns a PrefixCRC that starts at base: the zero Checkpoint for
+// the start of a source, or a saved one.
 func NewPrefixCRC(base Checkpoint) *PrefixCRC {
 	return &PrefixCRC{base: base, at: base, top: base}
 }

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// Source is content that can be read at any offset and more than once. It is
-// safe for concurrent use.
+// Source is content that can be read at any offset and more than once. The zero
+// value is empty. A Source is safe for concurrent use.
 type Source struct {
 	r    io.ReaderAt
 	size int64

@@ -21,7 +21,7 @@ const (
 // flight, a goroutine reads the next one. The first Next starts the goroutine.
 //
 // Next and Release must be called from one goroutine. Close may be called from
-// any.
+// any. The zero value is a closed Stream.
 type Stream struct {
 	streamReader *streamReader
 	filled       chan filled   // parts in order; the last message is the last part or an error
@@ -43,7 +43,7 @@ const windows = 2
 // window is the memory of a part. It is allocated as it is filled.
 type window struct {
 	data  []byte
-	marks []uint32 // CRC32C of the stream at the end of each whole quantum of data
+	marks []uint32 // CRC32C of the stream at each boundary in data after its start
 }
 
 // filled is a part, or the error that ended the stream.
@@ -87,8 +87,8 @@ func (p Part) Checkpoint(offset int64) Checkpoint {
 }
 
 // NewStream returns a stream that splits r into parts of window bytes. window
-// must be a multiple of [Granularity]; 0 means 16 MiB. The stream keeps at most two
-// windows in memory. The memory of a stream that is shorter than a window is
+// must be a multiple of [Granularity]; 0 means 16 MiB. The stream keeps at most
+// two windows in memory. The memory of a stream that is shorter than a window is
 // proportional to its length.
 //
 // The stream does not read from r before the first [Stream.Next]. From then
@@ -147,6 +147,9 @@ func newWindows() chan window {
 // Close the error wraps [fs.ErrClosed]. If ctx is done, the error wraps the
 // cause of ctx.
 func (s *Stream) Next(ctx context.Context) (Part, error) {
+	if s.streamReader == nil { // the zero Stream
+		return Part{}, fmt.Errorf("stream: %w", fs.ErrClosed)
+	}
 	select {
 	case <-s.stop:
 		return Part{}, fmt.Errorf("stream: %w", fs.ErrClosed)
@@ -200,6 +203,9 @@ type readDeadliner interface{ SetReadDeadline(time.Time) error }
 // itself or because the caller closed the reader. The part from Next stays
 // readable. Close always returns nil.
 func (s *Stream) Close() error {
+	if s.streamReader == nil { // the zero Stream
+		return nil
+	}
 	s.mu.Lock()
 	first, started := !s.closed, s.started
 	s.closed = true
