@@ -343,7 +343,7 @@ func TestGateHandsOver(t *testing.T) {
 		{"failed alone", func(ctx context.Context, w *backoff.Waiter, _ context.CancelFunc) {
 			go w.Wait(ctx, backoff.Failure{Alone: true})
 		}, 0},
-		{"cancelled", func(ctx context.Context, w *backoff.Waiter, cancel context.CancelFunc) {
+		{"canceled", func(ctx context.Context, w *backoff.Waiter, cancel context.CancelFunc) {
 			cancel()
 			if err := w.Wait(ctx, backoff.Failure{}); !errors.Is(err, context.Canceled) {
 				t.Error(err)
@@ -387,9 +387,9 @@ func TestGateHandsOver(t *testing.T) {
 	}
 }
 
-// TestGateForgetsCancelled checks that operations that are cancelled while they
+// TestGateForgetsCanceled checks that operations that are canceled while they
 // wait do not get a turn.
-func TestGateForgetsCancelled(t *testing.T) {
+func TestGateForgetsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 16
 		ops, passed, cancel := closed(t, n)
@@ -576,7 +576,7 @@ func TestObjectRateLimit(t *testing.T) {
 	}
 }
 
-// TestGateOff checks that a gate that is switched off counts nothing and holds
+// TestGateOff checks that a gate that is switched off counts no failure and holds
 // no operation.
 func TestGateOff(t *testing.T) {
 	for _, gate := range []*backoff.Gate{nil, backoff.NoGate, {Threshold: -1}} {

@@ -47,8 +47,8 @@ func TestNetworkErrors(t *testing.T) {
 		{"deadline of an attempt", inURL(context.DeadlineExceeded), backoff.Transient},
 		{"deadline, two levels deep", inURL(fmt.Errorf("reading: %w", context.DeadlineExceeded)), backoff.Transient},
 		{"deadline, joined", errors.Join(errors.New("cut"), os.ErrDeadlineExceeded), backoff.Transient},
-		{"cancelled", inURL(context.Canceled), backoff.Permanent},
-		{"cancelled and reset", errors.Join(io.EOF, context.Canceled), backoff.Permanent},
+		{"canceled", inURL(context.Canceled), backoff.Permanent},
+		{"canceled and reset", errors.Join(io.EOF, context.Canceled), backoff.Permanent},
 		{"DNS, temporary", inURL(&net.OpError{Op: "dial", Err: &net.DNSError{Err: "server misbehaving", IsTemporary: true}}), backoff.Transient},
 		{"DNS, timeout", &net.DNSError{Err: "i/o timeout", IsTimeout: true}, backoff.Transient},
 		{"DNS, no such host", &net.DNSError{Err: "no such host", IsNotFound: true}, notFound},
@@ -357,7 +357,7 @@ func TestNetworkClientTimeout(t *testing.T) {
 		}
 		_, err = (&http.Client{Transport: transport}).Do(req)
 		if got := backoff.Network(err); err == nil || got != backoff.Permanent {
-			t.Errorf("cancelled: Network(%v) = %v, want permanent", err, got)
+			t.Errorf("canceled: Network(%v) = %v, want permanent", err, got)
 		}
 	})
 }

@@ -145,7 +145,7 @@ func TestRetryPolicyRefused(t *testing.T) {
 
 func TestRetryContext(t *testing.T) {
 	reason := errors.New("the user pressed a key")
-	t.Run("cancelled in a wait", func(t *testing.T) {
+	t.Run("canceled in a wait", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(2500*time.Millisecond, func() { cancel(reason) })
@@ -161,7 +161,7 @@ func TestRetryContext(t *testing.T) {
 			}
 		})
 	})
-	t.Run("cancelled in the operation", func(t *testing.T) {
+	t.Run("canceled in the operation", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		calls := 0
 		_, err := backoff.Retry(ctx, plain, func(context.Context) (int, error) {

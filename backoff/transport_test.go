@@ -172,7 +172,7 @@ func TestTransportNotReplayable(t *testing.T) {
 // TestTransportContext checks that the request's context limits all attempts
 // and waits.
 func TestTransportContext(t *testing.T) {
-	t.Run("cancelled in a wait", func(t *testing.T) {
+	t.Run("canceled in a wait", func(t *testing.T) {
 		server := &service{script: []http.HandlerFunc{answer(503, ""), answer(503, "")}}
 		serve(t, server, &backoff.Transport{Policy: plain}, func(client *http.Client) {
 			ctx, cancel := context.WithCancel(context.Background())
@@ -180,7 +180,7 @@ func TestTransportContext(t *testing.T) {
 			req, _ := http.NewRequestWithContext(ctx, "GET", "http://api.example.com/", nil)
 			_, err := client.Do(req)
 			if elapsed := time.Since(server.start); !errors.Is(err, context.Canceled) || elapsed != 2*time.Second {
-				t.Errorf("Do = %v after %v, want cancelled after 2s", err, elapsed)
+				t.Errorf("Do = %v after %v, want canceled after 2s", err, elapsed)
 			}
 		})
 	})

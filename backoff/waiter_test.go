@@ -157,7 +157,7 @@ func TestWaiterEndsEarly(t *testing.T) {
 		time.AfterFunc(100*time.Millisecond, func() { cancel(why) })
 		w := backoff.Waiter{}
 		if err := w.Wait(ctx, backoff.Failure{}); err != why || w.Waited() != 100*time.Millisecond {
-			t.Errorf("cancelled: %v after %v", err, w.Waited())
+			t.Errorf("canceled: %v after %v", err, w.Waited())
 		}
 		w = backoff.Waiter{Before: func(backoff.Pause) error { return why }}
 		if err := w.Wait(t.Context(), backoff.Failure{}); err != why || w.Waited() != 0 {

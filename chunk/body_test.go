@@ -74,8 +74,8 @@ func TestBodyWithoutSum(t *testing.T) {
 	}
 }
 
-// The committed offset may be between two boundaries. The bytes from the stored
-// position to that offset are hashed and not sent.
+// TestBodyCatchesUp checks a body that starts between two boundaries. The bytes
+// from the stored position to its start are hashed and not sent.
 func TestBodyCatchesUp(t *testing.T) {
 	data := content(4 * mib)
 	src := open(t, file(t, data))
@@ -159,9 +159,10 @@ func TestBodySourceErrors(t *testing.T) {
 	}
 }
 
-// If the source was edited after the first pass, no byte of the edited quantum
-// is sent, wherever the second pass starts.
-func TestBodyNeverSendsAChangedQuantum(t *testing.T) {
+// TestBodyNeverSendsChangedBytes checks a source that was edited after the
+// first pass. No byte between the two boundaries around the edit is sent, for
+// any start of the second pass.
+func TestBodyNeverSendsChangedBytes(t *testing.T) {
 	data := content(8 * q)
 	for _, test := range []struct{ base, from, edit int64 }{
 		{0, 0, 0},
@@ -199,8 +200,8 @@ func TestBodyNeverSendsAChangedQuantum(t *testing.T) {
 	}
 }
 
-// After Close at any moment no goroutine is left (synctest checks that), and
-// hashing can resume.
+// TestBodyCloseEarly checks that Close at any moment leaves no goroutine
+// (synctest detects one), and that hashing can resume.
 func TestBodyCloseEarly(t *testing.T) {
 	data := content(6 * mib)
 	for _, read := range []int64{0, 1, mib, mib + 1, 5 * mib} {
@@ -230,7 +231,8 @@ func TestBodyCloseEarly(t *testing.T) {
 	}
 }
 
-// Close wakes a waiting Read, and waits for the read of the source.
+// TestBodyCloseWhileReading checks that Close wakes a waiting Read, and waits
+// for the read of the source.
 func TestBodyCloseWhileReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -260,7 +262,7 @@ func TestBodyCloseWhileReading(t *testing.T) {
 	})
 }
 
-// A body reads ahead at most three buffers.
+// TestBodyReadsAhead checks that a body reads ahead at most three buffers.
 func TestBodyReadsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
@@ -282,8 +284,8 @@ func TestBodyReadsAhead(t *testing.T) {
 	})
 }
 
-// Several goroutines call Read and Close at the same time, for the race
-// detector. All bytes before the end are correct.
+// TestBodyConcurrentClose calls Read and Close in several goroutines, for the
+// race detector. All bytes before the end are correct.
 func TestBodyConcurrentClose(t *testing.T) {
 	data := content(8 * mib)
 	src := chunk.FromReaderAt(bytes.NewReader(data), int64(len(data)))
@@ -318,7 +320,8 @@ func TestBodyConcurrentClose(t *testing.T) {
 	}
 }
 
-// The body of a real request whose server stops reading halfway.
+// TestBodyInARequest sends a body in an HTTP request to a server that stops
+// reading halfway.
 func TestBodyInARequest(t *testing.T) {
 	data := content(8 * mib)
 	src := open(t, file(t, data))

@@ -45,8 +45,8 @@ func TestCombine(t *testing.T) {
 	}
 }
 
-// The lengths are too long to hash in a test. The test checks that Combine is
-// associative.
+// TestCombineLong checks that Combine is associative, with lengths that are too
+// long to hash in a test.
 func TestCombineLong(t *testing.T) {
 	const n = 5<<40 + 12345 // 5 TiB, the largest object
 	a, b := uint32(0x12345678), uint32(0x9abcdef0)

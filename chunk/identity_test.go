@@ -33,7 +33,8 @@ func TestIdentityCompare(t *testing.T) {
 	}
 }
 
-// The JSON is stored in files between runs, so that it must not change.
+// TestSavedJSON checks the JSON of saved types. Older files have it, so that it
+// must not change.
 func TestSavedJSON(t *testing.T) {
 	for _, test := range []struct {
 		value any

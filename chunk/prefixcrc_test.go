@@ -87,8 +87,9 @@ func TestPrefixCRCRewind(t *testing.T) {
 	}
 }
 
-// After a step back that is too far, Rewind can step forward without reading,
-// because the checksums are still stored.
+// TestPrefixCRCRewindForward checks that Rewind can step forward without
+// reading after it stepped back too far, because the checksums are still
+// stored.
 func TestPrefixCRCRewindForward(t *testing.T) {
 	data := content(4 * q)
 	r := chunk.NewPrefixCRC(chunk.Checkpoint{})
@@ -117,10 +118,10 @@ func TestPrefixCRCChanged(t *testing.T) {
 		seenAt   int64 // offset at which Write fails; -1 if the first pass did not reach the byte
 	}{
 		{"first byte", 4 * q, 0, 0, q},
-		{"last byte of a quantum", 4 * q, q, 2*q - 1, 2 * q},
-		{"first byte of a quantum", 4 * q, q, 2 * q, 3 * q},
+		{"last byte before a boundary", 4 * q, q, 2*q - 1, 2 * q},
+		{"first byte after a boundary", 4 * q, q, 2 * q, 3 * q},
 		{"in the rest after the last boundary", q + 5, q, q + 4, q + 5},
-		{"in less than a quantum", 5, 0, 2, 5},
+		{"in less than one granularity", 5, 0, 2, 5},
 		{"after what was read", q + 5, 0, q + 5, -1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -192,8 +193,8 @@ func TestPrefixCRCForget(t *testing.T) {
 	}
 }
 
-// A PrefixCRC is compared with the simplest implementation, which hashes every
-// prefix from the start.
+// TestPrefixCRCRandom compares a PrefixCRC with the simplest implementation,
+// which hashes every prefix from the start.
 func TestPrefixCRCRandom(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -239,9 +240,9 @@ func TestPrefixCRCRandom(t *testing.T) {
 	}
 }
 
-// If Forget is called with each committed offset, the memory of a long upload
-// is constant.
-func TestPrefixCRCForgetAllocatesNothingInTheLongRun(t *testing.T) {
+// TestPrefixCRCForgetBoundsMemory checks that the memory of a long upload is
+// constant if Forget is called with each committed offset.
+func TestPrefixCRCForgetBoundsMemory(t *testing.T) {
 	r := chunk.NewPrefixCRC(chunk.Checkpoint{})
 	p := make([]byte, q)
 	allocs := testing.AllocsPerRun(200, func() {
@@ -249,7 +250,7 @@ func TestPrefixCRCForgetAllocatesNothingInTheLongRun(t *testing.T) {
 		r.Forget(r.Offset() - 2*q)
 	})
 	if allocs > 1 { // append allocates a few words when it moves to a new array
-		t.Errorf("%v allocations per quantum, want at most 1", allocs)
+		t.Errorf("%v allocations per 256 KiB, want at most 1", allocs)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"gcsup/chunk"
 )
 
-// A change right after Settle changes the identity, for any step of the file
-// system's clock.
+// TestSettleShowsTheNextChange checks that a change right after Settle changes
+// the identity, for any tick of the file system's clock.
 func TestSettleShowsTheNextChange(t *testing.T) {
 	path := file(t, content(10))
 	for _, step := range []time.Duration{time.Nanosecond, 4 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 2 * time.Second} {
@@ -85,8 +85,8 @@ func TestSettleWaits(t *testing.T) {
 	}
 }
 
-// On a real file system, Settle does not wait for a file that did not change in
-// the last milliseconds.
+// TestSettleOfAnOldFile checks that Settle does not wait for a file that did
+// not change in the last milliseconds, on a real file system.
 func TestSettleOfAnOldFile(t *testing.T) {
 	s := open(t, file(t, content(10)))
 	if err := waitUntilOld(s); err != nil {
@@ -141,9 +141,9 @@ func TestSettleWhileTheFileChanges(t *testing.T) {
 	}
 }
 
-// A file system that hangs does not delay a cancellation, after which the
-// caller closes the file.
-func TestSettleCancelledWhileFsyncHangs(t *testing.T) {
+// TestSettleCanceledWhileFsyncHangs checks that a file system that hangs does
+// not delay a cancellation. The caller closes the file after it.
+func TestSettleCanceledWhileFsyncHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, file(t, content(10)))
 		hang := make(chan struct{})
@@ -165,7 +165,7 @@ func TestSettleCancelledWhileFsyncHangs(t *testing.T) {
 	})
 }
 
-func TestSettleCancelledWhileItWaits(t *testing.T) {
+func TestSettleCanceledWhileItWaits(t *testing.T) {
 	path := file(t, content(10))
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, path)
@@ -182,7 +182,7 @@ func TestSettleCancelledWhileItWaits(t *testing.T) {
 	})
 }
 
-// A source without a file does not change.
+// TestSettleOfAReaderAt checks that a source without a file is settled at once.
 func TestSettleOfAReaderAt(t *testing.T) {
 	s := chunk.FromReaderAt(nil, 7)
 	settled, err := s.Settle(t.Context())
@@ -191,9 +191,10 @@ func TestSettleOfAReaderAt(t *testing.T) {
 	}
 }
 
-// A write after Settle changes the identity, with the clock and the file system
-// of this machine. Set TMPDIR=DIR for another file system. A file system with a
-// tick of seconds makes the test take that long.
+// TestSettleShowsTheNextWriteHere checks that a write after Settle changes the
+// identity, with the clock and the file system of this machine. Set TMPDIR=DIR
+// for another file system. A file system with a tick of seconds makes the test
+// take that long.
 func TestSettleShowsTheNextWriteHere(t *testing.T) {
 	path := file(t, content(10))
 	s := open(t, path)

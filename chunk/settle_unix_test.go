@@ -33,8 +33,8 @@ func mapped(t *testing.T, path string) []byte {
 	return m
 }
 
-// A store to a dirty page changes no time of the file. After Settle no page is
-// dirty.
+// TestSettleShowsAStoreToADirtyPage checks that no page is dirty after Settle.
+// A store to a dirty page changes no time of the file.
 func TestSettleShowsAStoreToADirtyPage(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("checked on Linux only")
@@ -61,7 +61,8 @@ func TestSettleShowsAStoreToADirtyPage(t *testing.T) {
 	}
 }
 
-// The pages of a file in memory are never written back.
+// TestSettleOnTmpfs checks that Settle reports a file in memory as Unsynced.
+// Its pages are never written back.
 func TestSettleOnTmpfs(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Linux only")
@@ -80,7 +81,8 @@ func TestSettleOnTmpfs(t *testing.T) {
 	}
 }
 
-// A file system without fsync is no error. A disk failure is an error.
+// TestSettleFsyncErrors checks that a file system without fsync is no error,
+// and that a disk failure is one.
 func TestSettleFsyncErrors(t *testing.T) {
 	for _, tt := range []struct {
 		err  error

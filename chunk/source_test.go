@@ -81,7 +81,8 @@ func TestSourceIsAReaderAt(t *testing.T) {
 	}
 }
 
-// The source does not include bytes that are appended after it was opened.
+// TestSourceEndsAtItsSize checks that a source does not include bytes that are
+// appended after it was opened.
 func TestSourceEndsAtItsSize(t *testing.T) {
 	data := content(10)
 	path := file(t, data)
@@ -157,7 +158,7 @@ func TestHash(t *testing.T) {
 
 func TestHashErrors(t *testing.T) {
 	cause := errors.New("enough")
-	cancelled, cancel := context.WithCancelCause(t.Context())
+	canceled, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
 	data := content(q)
 	short := chunk.FromReaderAt(bytes.NewReader(data[:q-1]), q)
@@ -169,7 +170,7 @@ func TestHashErrors(t *testing.T) {
 		from, to int64
 		want     []error
 	}{
-		{"cancelled", cancelled, chunk.FromReaderAt(bytes.NewReader(data), q), 0, q, []error{cause}},
+		{"canceled", canceled, chunk.FromReaderAt(bytes.NewReader(data), q), 0, q, []error{cause}},
 		{"short", t.Context(), short, 0, q, []error{chunk.ErrChanged, io.ErrUnexpectedEOF}},
 		{"past the end", t.Context(), short, q, q + 1, []error{chunk.ErrChanged}},
 		{"broken", t.Context(), broken, 0, q, []error{chunk.ErrRead, fs.ErrPermission}},
@@ -192,7 +193,8 @@ type readerAtFunc func([]byte, int64) (int, error)
 
 func (f readerAtFunc) ReadAt(p []byte, off int64) (int, error) { return f(p, off) }
 
-// A file with content and a size of 0 would become an empty object.
+// TestOpenRefusesContentPastTheSize checks that Open refuses a file with
+// content and a size of 0, which would become an empty object.
 func TestOpenRefusesContentPastTheSize(t *testing.T) {
 	const path = "/proc/version"
 	if info, err := os.Stat(path); err != nil || info.Size() != 0 {
@@ -204,7 +206,8 @@ func TestOpenRefusesContentPastTheSize(t *testing.T) {
 	}
 }
 
-// Open accepts a file that is empty or ends at its size, even while it grows.
+// TestOpenWhileAFileGrows checks that Open accepts a file that is empty or ends
+// at its size, even while it grows.
 func TestOpenWhileAFileGrows(t *testing.T) {
 	path := file(t, nil)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)

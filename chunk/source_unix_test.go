@@ -14,8 +14,8 @@ import (
 	"gcsup/chunk"
 )
 
-// No process opens the other end, so that Open would hang if it opened the
-// pipe.
+// TestOpenNamedPipe checks that Open refuses a named pipe and does not open it.
+// No process opens the other end, so that Open would block.
 func TestOpenNamedPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

@@ -21,7 +21,7 @@ import (
 
 const q = chunk.Granularity
 
-// sizes lists the edge cases of lengths that are multiples of a quantum.
+// sizes lists the edge cases around multiples of Granularity.
 var sizes = []int64{0, 1, q - 1, q, q + 1, 2 * q}
 
 // content returns n bytes, the same in every run.
@@ -156,8 +156,8 @@ func TestStreamWindowRefused(t *testing.T) {
 	}
 }
 
-// A stream whose reader fails has no last part. The parts before the failure
-// have the bytes that were read.
+// TestStreamReadError checks that a stream whose reader fails has no last part.
+// The parts before the failure have the bytes that were read.
 func TestStreamReadError(t *testing.T) {
 	cause := errors.New("disk on fire")
 	for _, cause := range []error{cause, io.ErrUnexpectedEOF, fmt.Errorf("wrapped: %w", io.EOF)} {
@@ -222,7 +222,8 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// While one part is in flight, the stream reads the next part and no more.
+// TestStreamReadsOneWindowAhead checks that the stream reads only the next part
+// while one is in flight.
 func TestStreamReadsOneWindowAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := content(5 * q)
@@ -285,7 +286,7 @@ func TestStreamNextWaits(t *testing.T) {
 	})
 }
 
-func TestStreamNextCancelled(t *testing.T) {
+func TestStreamNextCanceled(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
 	s, err := chunk.NewStream(r, q)
@@ -309,8 +310,9 @@ func TestStreamNextCancelled(t *testing.T) {
 	}
 }
 
-// Close wakes Next, and returns after a Read under way has returned. Then the
-// caller can use the reader again.
+// TestStreamCloseWaitsForTheRead checks that Close wakes Next, and returns
+// after a Read under way has returned. Then the caller can use the reader
+// again.
 func TestStreamCloseWaitsForTheRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -348,8 +350,8 @@ func TestStreamCloseWaitsForTheRead(t *testing.T) {
 	})
 }
 
-// Close interrupts a reader that supports it. The reader loses no byte and can
-// be read again.
+// TestStreamCloseInterruptsTheRead checks that Close interrupts a reader that
+// supports it. The reader loses no byte and can be read again.
 func TestStreamCloseInterruptsTheRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := net.Pipe()
@@ -371,7 +373,8 @@ func TestStreamCloseInterruptsTheRead(t *testing.T) {
 	})
 }
 
-// A stream does not read from its reader before the first Next.
+// TestStreamReadsNothingBeforeNext checks that a stream does not read from its
+// reader before the first Next.
 func TestStreamReadsNothingBeforeNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := chunk.NewStream(readerFunc(func([]byte) (int, error) {
@@ -412,7 +415,8 @@ func TestStreamCloseKeepsThePart(t *testing.T) {
 	})
 }
 
-// A short stream uses little memory, for any window.
+// TestStreamMemory checks that a short stream uses little memory, for any
+// window.
 func TestStreamMemory(t *testing.T) {
 	for _, test := range []struct{ size, atMost int64 }{
 		{1, q + 64<<10},

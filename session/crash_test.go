@@ -266,7 +266,7 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// powerDisk must be able to lose changes.
+// TestPowerDiskLosesWhatIsNotSynced checks that powerDisk can lose changes.
 func TestPowerDiskLosesWhatIsNotSynced(t *testing.T) {
 	older, newer := crashToken(t, 1), crashToken(t, 2)
 	for name, careless := range map[string]func(d *powerDisk){

@@ -26,7 +26,7 @@ var sentinelNames = map[error]string{
 	session.ErrOutcomeUnknown: "ErrOutcomeUnknown",
 }
 
-// describe puts an action in words: "send", "wait query", "wait 30s begin",
+// describe returns an action in words: "send", "wait query", "wait 30s begin",
 // "done", "ErrSessionLost".
 func describe(a session.Action) string {
 	if a.Step == session.Fail {
@@ -49,17 +49,17 @@ func describe(a session.Action) string {
 
 const gapMessage = "Invalid request.  According to the Content-Range header, the upload offset is 524288 byte(s), which exceeds already uploaded size of 262144 byte(s)."
 
-// TestDecide is the decision table: each reply, to each exchange, in the middle
-// of an upload of 2q+1 bytes of which q are committed and 2q were sent.
+// TestDecide checks the decision table: each reply to each exchange, in the middle
+// of an upload of 2q+1 bytes. q of them are committed and 2q were sent.
 func TestDecide(t *testing.T) {
 	const total = 2*q + 1
 	const beginWait, queryWait = "wait begin", "wait query"
 	again := [5]string{beginWait, queryWait, queryWait, queryWait, beginWait}
 	all := func(what string) [5]string { return [5]string{what, what, what, what, what} }
-	// Before a session is there the request is to blame, later the server.
+	// Before a session exists the request is invalid, later the server is wrong.
 	strange := [5]string{"ErrInvalid", "ErrNotFound", "ErrNotFound", "ErrNotFound", "ErrInvalid"}
 	refused := [5]string{"ErrInvalid", "ErrProtocol", "ErrProtocol", "ErrProtocol", "ErrInvalid"}
-	// Something on the way: before a session is there it may be the destination.
+	// The reply of a proxy. Before a session exists it may be the destination.
 	portal := [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}
 	locked := [5]string{"ErrCredentials", queryWait, queryWait, queryWait, "ErrCredentials"}
 	gone := [5]string{"ErrNotFound", "begin", "begin", "begin", "ErrNotFound"} // after the wait before the second answer
@@ -73,18 +73,18 @@ func TestDecide(t *testing.T) {
 	}{
 		{"the object", session.Reply{Status: 200, Object: object(total)}, [5]string{beginWait, "done", "done", "done", "done"}},
 		{"the object, created", session.Reply{Status: 201, Object: object(total)}, [5]string{beginWait, "done", "done", "done", "done"}},
-		{"success, and no object in it", session.Reply{Status: 200}, again},
+		{"success without an object", session.Reply{Status: 200}, again},
 		{"a shorter object", session.Reply{Status: 200, Object: object(total - 1)}, [5]string{beginWait, "ErrUnexpectedData", "ErrUnexpectedData", "ErrUnexpectedData", "ErrUnexpectedData"}},
 		{"a longer object", session.Reply{Status: 200, Object: object(total + 1)}, [5]string{beginWait, "ErrUnexpectedData", "ErrUnexpectedData", "ErrUnexpectedData", "ErrUnexpectedData"}},
 
-		{"more is held", session.Reply{Status: 308, Committed: 2 * q}, [5]string{"ErrProtocol", "send", "send", "send", "ErrProtocol"}},
-		{"less is held than was sent", session.Reply{Status: 308, Committed: q + 1}, [5]string{"ErrProtocol", "send", "send", "send", "ErrProtocol"}},
-		{"nothing more is held", session.Reply{Status: 308, Committed: q}, [5]string{"ErrProtocol", queryWait, "send", queryWait, "ErrProtocol"}},
+		{"all sent bytes committed", session.Reply{Status: 308, Committed: 2 * q}, [5]string{"ErrProtocol", "send", "send", "send", "ErrProtocol"}},
+		{"some of the sent bytes committed", session.Reply{Status: 308, Committed: q + 1}, [5]string{"ErrProtocol", "send", "send", "send", "ErrProtocol"}},
+		{"no newly committed bytes", session.Reply{Status: 308, Committed: q}, [5]string{"ErrProtocol", queryWait, "send", queryWait, "ErrProtocol"}},
 		{"no Range", session.Reply{Status: 308, Committed: -1}, [5]string{"ErrProtocol", queryWait, queryWait, queryWait, "ErrProtocol"}},
-		{"all is held, and not final", session.Reply{Status: 308, Committed: total, Sent: total}, [5]string{"ErrProtocol", "finish", "finish", "wait finish", "ErrProtocol"}},
-		{"more is held than was sent", session.Reply{Status: 308, Committed: 2*q + 1}, [5]string{"ErrProtocol", queryWait, queryWait, queryWait, "ErrProtocol"}},
-		{"more is held than there is", session.Reply{Status: 308, Committed: total + 1, Sent: total}, [5]string{"ErrProtocol", queryWait, queryWait, queryWait, "ErrProtocol"}},
-		{"less is held than before", session.Reply{Status: 308, Committed: q - 1}, [5]string{"ErrProtocol", "ErrProtocol", "ErrProtocol", "ErrProtocol", "ErrProtocol"}},
+		{"all committed, not final", session.Reply{Status: 308, Committed: total, Sent: total}, [5]string{"ErrProtocol", "finish", "finish", "wait finish", "ErrProtocol"}},
+		{"more committed than was sent", session.Reply{Status: 308, Committed: 2*q + 1}, [5]string{"ErrProtocol", queryWait, queryWait, queryWait, "ErrProtocol"}},
+		{"more committed than the source has", session.Reply{Status: 308, Committed: total + 1, Sent: total}, [5]string{"ErrProtocol", queryWait, queryWait, queryWait, "ErrProtocol"}},
+		{"less committed than before", session.Reply{Status: 308, Committed: q - 1}, [5]string{"ErrProtocol", "ErrProtocol", "ErrProtocol", "ErrProtocol", "ErrProtocol"}},
 
 		{"no such host", session.Reply{Err: &net.DNSError{Err: "no such host", IsNotFound: true}}, [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}},
 		{"412 orgPolicyConstraintFailed", session.Reply{Status: 412, Reason: "orgPolicyConstraintFailed"}, all("ErrPermission")},
@@ -119,7 +119,7 @@ func TestDecide(t *testing.T) {
 		{"410 around 503", session.Reply{Status: 410, Inner: 503, Reason: "backendError"}, gone},
 		{"410 around 404", session.Reply{Status: 410, Inner: 404}, gone},
 		{"410 around 410", session.Reply{Status: 410, Inner: 410}, gone},
-		{"410 around 401", session.Reply{Status: 410, Inner: 401}, gone}, // starting the next one tells
+		{"410 around 401", session.Reply{Status: 410, Inner: 401}, gone}, // the next start checks the credentials
 		{"410 around 408", session.Reply{Status: 410, Inner: 408}, gone},
 		{"410 around 429", session.Reply{Status: 410, Inner: 429}, goneSlowly},
 		{"410 around 403 rateLimitExceeded", session.Reply{Status: 410, Inner: 403, Reason: "rateLimitExceeded"}, goneSlowly},
@@ -163,7 +163,7 @@ func TestDecide(t *testing.T) {
 			}
 			s, a := session.Decide(s, r)
 			if session.Destructive(r) {
-				// One such answer is not enough: a query must say the same.
+				// A query must confirm such an answer.
 				if describe(a) != queryWait {
 					t.Errorf("%s: %s: %s, want %s", row.name, op, describe(a), queryWait)
 				}
@@ -177,13 +177,13 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestOneDestructiveAnswerIsNotEnough checks that a session is given up only after
-// two answers of the service itself that say the same.
+// TestOneDestructiveAnswerIsNotEnough checks that a session is abandoned only after
+// two equal answers of the service itself.
 func TestOneDestructiveAnswerIsNotEnough(t *testing.T) {
 	at := session.State{Size: 3 * q, Committed: q, Sent: 2 * q, Replayable: true}
 	foreign := func(code int) session.Reply { return session.Reply{Status: code, Committed: -1} }
 	for _, code := range []int{400, 404, 410, 413} {
-		// From something on the way: never.
+		// A proxy never ends a session.
 		s := at
 		for range 10 {
 			var a session.Action
@@ -194,14 +194,14 @@ func TestOneDestructiveAnswerIsNotEnough(t *testing.T) {
 				t.Errorf("%d of a load balancer: %q", code, text)
 			}
 		}
-		// The service's, and then not.
+		// An answer of the service that the query does not confirm.
 		s, _ = session.Decide(at, query(status(code)))
 		if s, a := session.Decide(s, query(held(q))); code < 404 || code == 413 {
 			continue // see TestRejectedData
 		} else if describe(a) != "send" || s.Committed != q || s.Restarts != 0 {
 			t.Errorf("%d, and then 308: %s, %+v", code, describe(a), s)
 		}
-		// The service's, an outage, the same of a load balancer, and the service's again.
+		// The service, an outage, the same of a load balancer, and the service again.
 		s, _ = session.Decide(at, put(q, status(code)))
 		for _, r := range []session.Reply{status(503), foreign(code)} {
 			var a session.Action
@@ -215,9 +215,9 @@ func TestOneDestructiveAnswerIsNotEnough(t *testing.T) {
 	}
 }
 
-// TestRejectedData checks what follows when the service refuses data and its
-// session is open all the same: the saved upload is kept, and if the next process
-// meets the same refusal there, a new session is started.
+// TestRejectedData checks a service that refuses data although its session is
+// open. The saved upload is kept. If the next process gets the same refusal at the
+// same offset, a new session is started.
 func TestRejectedData(t *testing.T) {
 	for _, code := range []int{400, 413} {
 		s := session.State{Size: 3 * q, Committed: q, Sent: q, Replayable: true}
@@ -244,8 +244,8 @@ func TestRejectedData(t *testing.T) {
 	}
 }
 
-// TestDamageStartsOver checks that bytes which arrived damaged are sent again in
-// a new session, a bounded number of times, if they can be read again.
+// TestDamageStartsOver checks that bytes that arrived damaged are sent again in a
+// new session, a bounded number of times, if they can be read again.
 func TestDamageStartsOver(t *testing.T) {
 	differs := query(held(q))
 	differs.Differs = true
@@ -267,9 +267,9 @@ func TestDamageStartsOver(t *testing.T) {
 	}
 }
 
-// TestChecksumErrorOfAStranger checks that an answer which names a checksum, but is
-// not the service's own, costs no session.
-func TestChecksumErrorOfAStranger(t *testing.T) {
+// TestChecksumErrorOfAProxy checks that an error that names a checksum, but is not
+// from the service, does not end the session.
+func TestChecksumErrorOfAProxy(t *testing.T) {
 	for _, code := range []int{400, 412} {
 		at := session.State{Size: 3 * q, Committed: 2 * q, Sent: 2 * q, Replayable: true}
 		s, a := session.Decide(at, finalize(3*q, session.Reply{Status: code, Message: "bad checksum", Committed: -1}))
@@ -279,9 +279,9 @@ func TestChecksumErrorOfAStranger(t *testing.T) {
 	}
 }
 
-// TestReusedConnectionThatDied checks that a request which failed because its
-// connection was closed while it was idle is followed by a query at once, on a
-// connection that is not used again. It happens once: then the waits begin.
+// TestReusedConnectionThatDied checks a request that failed because its connection
+// was closed while it was idle. A query follows at once, on a connection that is
+// not used again. After the next such failure the client waits.
 func TestReusedConnectionThatDied(t *testing.T) {
 	died := broken(io.EOF)
 	died.Reused = true
@@ -301,8 +301,8 @@ func TestReusedConnectionThatDied(t *testing.T) {
 	}
 }
 
-// TestNetworkTroubleAfterARestart checks that a new start is retried whatever
-// the network does: the service that lost the session is still there.
+// TestNetworkTroubleAfterARestart checks that a new start is retried after any
+// error of the network: the service that lost the session still exists.
 func TestNetworkTroubleAfterARestart(t *testing.T) {
 	for _, r := range []session.Reply{broken(errTrust), broken(errProxy407), status(302), {Status: 308, Committed: -1, Redirect: "http://portal"}, status(407)} {
 		_, a := session.Decide(session.State{Size: q, Replayable: true, Restarts: 1}, start(r))
@@ -312,9 +312,8 @@ func TestNetworkTroubleAfterARestart(t *testing.T) {
 	}
 }
 
-// TestNetworkTroubleDoesNotHideTheObject checks that a look at the destination
-// is repeated if something on the way answers it. Otherwise a finished upload
-// would start over.
+// TestNetworkTroubleDoesNotHideTheObject checks that a check of the destination is
+// repeated if a proxy answers it. Otherwise a finished upload would start over.
 func TestNetworkTroubleDoesNotHideTheObject(t *testing.T) {
 	for _, r := range []session.Reply{broken(errTrust), broken(errProxy407), status(302), status(204), status(407)} {
 		s, _ := session.Decide(session.State{Size: q, Committed: q, Sent: q, Replayable: true, MayExist: true}, query(status(404)))
@@ -328,9 +327,8 @@ func TestNetworkTroubleDoesNotHideTheObject(t *testing.T) {
 	}
 }
 
-// TestContradictionHasItsNumbers checks that an error about offsets has the
-// offsets.
-func TestContradictionHasItsNumbers(t *testing.T) {
+// TestOffsetErrors checks that an error about offsets has the offsets.
+func TestOffsetErrors(t *testing.T) {
 	at := session.State{Size: 2 * q, Committed: q, Sent: q}
 	_, a := session.Decide(at, query(held(7)))
 	if want := "query: protocol error: 308 Resume Incomplete: server reports 7 committed bytes, but reported 262144 before"; a.Err.Error() != want {
@@ -348,7 +346,7 @@ func TestContradictionHasItsNumbers(t *testing.T) {
 }
 
 // TestRedirectedStart checks that a 308 with a Location is a redirect, and that
-// the error says where it points.
+// the error has its target.
 func TestRedirectedStart(t *testing.T) {
 	for _, code := range []string{"302 Found", "308 Permanent Redirect"} {
 		w := newWire(t, "HTTP/1.1 "+code+"\nLocation: https://portal.example/login?from=secret\nContent-Length: 0\n\n")
@@ -360,8 +358,8 @@ func TestRedirectedStart(t *testing.T) {
 	}
 }
 
-// TestMalformedRedirect checks that a redirect to no URL is a redirect.
-// net/http makes an error of it that shows the whole Location.
+// TestMalformedRedirect checks that a redirect to no URL is a redirect. net/http
+// returns an error that has the whole Location.
 func TestMalformedRedirect(t *testing.T) {
 	w := newWire(t, "HTTP/1.1 302 Found\nLocation: http://[::1/"+secret+"\nContent-Length: 0\n\n")
 	r := w.client().Query(t.Context(), w.uri())
@@ -369,13 +367,13 @@ func TestMalformedRedirect(t *testing.T) {
 		t.Errorf("%+v, want the redirect", r)
 	}
 	_, a := session.Decide(session.State{Size: q, Replayable: true}, r)
-	if describe(a) != "wait query" || tells(a.Err.Error()) {
+	if describe(a) != "wait query" || hasSecret(a.Err.Error()) {
 		t.Errorf("%s, %v, want wait query", describe(a), a.Err)
 	}
 }
 
-// TestStartWithoutLocation checks that a success that opens no session is tried
-// again.
+// TestStartWithoutLocation checks that a start is repeated if it succeeds without
+// a session.
 func TestStartWithoutLocation(t *testing.T) {
 	for _, header := range []string{"", "Location: http://[::1\n"} {
 		w := newWire(t, "HTTP/1.1 200 OK\n"+header+"Content-Length: 0\n\n")
@@ -387,7 +385,7 @@ func TestStartWithoutLocation(t *testing.T) {
 	}
 }
 
-// TestDecideStart has the one reply that only a start gets.
+// TestDecideStart checks the reply that only a start gets.
 func TestDecideStart(t *testing.T) {
 	uri := freshURI(t)
 	for _, size := range []int64{-1, 0, 1, q - 1, q, q + 1, 2 * q} {
@@ -401,7 +399,8 @@ func TestDecideStart(t *testing.T) {
 	}
 }
 
-// Replies, short enough to write stories with.
+// The functions below return replies. Their names are short, because the stories
+// have many of them.
 func put(sent int64, r session.Reply) session.Reply {
 	r.Op, r.Sent = session.OpPut, sent
 	return r
@@ -446,7 +445,7 @@ type turn struct {
 	want  string
 }
 
-// TestStories has what takes more than one reply to tell.
+// TestStories checks decisions that depend on several replies.
 func TestStories(t *testing.T) {
 	const total = 2*q + 1
 	const rangeless = -1
@@ -477,11 +476,11 @@ func TestStories(t *testing.T) {
 			{put(q, held(q)), "send"},
 			{put(2*q, held(2*q)), "send"},
 		}, session.State{Size: -1, Committed: 2 * q, Sent: 2 * q}},
-		{"the server keeps a part", at(0, 0), []turn{
+		{"a short commit", at(0, 0), []turn{
 			{put(2*q, held(q)), "send"},
 			{put(2*q, held(2*q)), "send"},
 		}, session.State{Size: total, Committed: 2 * q, Sent: 2 * q}},
-		{"the server keeps nothing, time and again", at(0, 0), []turn{
+		{"no bytes committed, repeatedly", at(0, 0), []turn{
 			{put(q, held(rangeless)), "wait query"},
 			{query(held(rangeless)), "send"},
 			{put(q, held(rangeless)), "wait query"},
@@ -502,12 +501,12 @@ func TestStories(t *testing.T) {
 			{put(2*q, session.Reply{Status: 503, Committed: -1, Message: gapMessage}), "wait query"},
 			{query(held(q)), "send"},
 		}, session.State{Size: total, Committed: q, Sent: 2 * q, Failures: 1}},
-		{"a Range that got lost once", at(q, 2*q), []turn{
+		{"a Range header lost once", at(q, 2*q), []turn{
 			{put(2*q, held(rangeless)), "wait query"},
 			{query(held(rangeless)), "wait query"},
 			{query(held(2 * q)), "send"},
 		}, session.State{Size: total, Committed: 2 * q, Sent: 2 * q}},
-		{"a Range that stays away where bytes were committed", at(q, 2*q), []turn{
+		{"no Range header after bytes were committed", at(q, 2*q), []turn{
 			{put(2*q, held(rangeless)), "wait query"},
 			{query(held(rangeless)), "wait query"},
 			{query(held(rangeless)), "ErrProtocol"},
@@ -517,58 +516,58 @@ func TestStories(t *testing.T) {
 			{query(held(q)), "send"},
 			{put(2*q, held(2*q)), "send"},
 		}, session.State{Size: total, Committed: 2 * q, Sent: 2 * q}},
-		{"more than was sent, and still", at(q, q), []turn{
+		{"more committed than was sent, twice", at(q, q), []turn{
 			{query(held(2 * q)), "wait query"},
 			{query(held(2 * q)), "ErrUnexpectedData"},
 		}, session.State{Size: total, Committed: q, Sent: q, Failures: 1}},
-		{"more than was sent, and then not", at(q, q), []turn{
+		{"more committed than was sent, once", at(q, q), []turn{
 			{query(held(2 * q)), "wait query"},
 			{query(held(q)), "send"},
 			{put(2*q, held(2*q)), "send"},
 		}, session.State{Size: total, Committed: 2 * q, Sent: 2 * q}},
-		{"more than was sent, twice, and an outage between", at(q, q), []turn{
+		{"more committed than was sent, twice, with an outage in between", at(q, q), []turn{
 			{query(held(2 * q)), "wait query"},
 			{query(status(503)), "wait query"},
 			{query(held(2 * q)), "wait query"},
 			{query(held(2 * q)), "ErrUnexpectedData"},
 		}, session.State{Size: total, Committed: q, Sent: q, Failures: 3}},
-		{"no Range, twice, and an outage between", at(q, q), []turn{
+		{"no Range, twice, with an outage in between", at(q, q), []turn{
 			{query(held(rangeless)), "wait query"},
 			{query(status(503)), "wait query"},
 			{query(held(rangeless)), "wait query"},
 			{query(held(rangeless)), "ErrProtocol"},
 		}, session.State{Size: total, Committed: q, Sent: q, Failures: 3}},
-		{"all there and not final", at(2*q, 2*q), []turn{
+		{"all committed, not final", at(2*q, 2*q), []turn{
 			{finalize(total, held(total)), "wait finish"},
 			{finalize(total, held(total)), "wait finish"},
 			{finalize(total, status(503)), "wait query"},
 			{query(held(total)), "finish"},
 			{finalize(total, made(total)), "done"},
 		}, session.State{Size: total, Committed: total, Sent: total, Failures: 3, MayExist: true}},
-		{"all there, and then no Range", at(total, total), []turn{
+		{"all committed, and then no Range", at(total, total), []turn{
 			{finalize(total, held(rangeless)), "wait query"},
 			{query(held(total)), "finish"},
 		}, session.State{Size: total, Committed: total, Sent: total, Failures: 1, MayExist: true}},
-		{"a final reply that got lost", at(2*q, 2*q), []turn{
+		{"the final reply is lost", at(2*q, 2*q), []turn{
 			{finalize(total, broken(io.EOF)), "wait query"},
 			{query(made(total)), "done"},
 		}, session.State{Size: total, Committed: 2 * q, Sent: total, Failures: 1, MayExist: true}},
-		{"a final reply that was cut", at(2*q, 2*q), []turn{
+		{"the final reply is cut", at(2*q, 2*q), []turn{
 			{finalize(total, status(200)), "wait query"},
 			{query(status(200)), "wait query"},
 			{query(made(total)), "done"},
 		}, session.State{Size: total, Committed: 2 * q, Sent: total, Failures: 2, MayExist: true}},
-		{"the precondition was lost to ourselves", at(2*q, 2*q), []turn{
+		{"the precondition fails because of this upload", at(2*q, 2*q), []turn{
 			{finalize(total, broken(io.EOF)), "wait query"},
 			{query(status(412)), "check"},
 			{stat(ours(total)), "done"},
 		}, session.State{Size: total, Committed: 2 * q, Sent: total, Failures: 1, MayExist: true}},
-		{"the precondition was lost to another", at(2*q, 2*q), []turn{
+		{"the precondition fails because of another client", at(2*q, 2*q), []turn{
 			{finalize(total, broken(io.EOF)), "wait query"},
 			{query(status(412)), "check"},
 			{stat(made(total)), "ErrPrecondition"},
 		}, session.State{Size: total, Committed: 2 * q, Sent: total, Failures: 1, MayExist: true}},
-		{"the session goes after the last byte, the object is there", at(2*q, 2*q), []turn{
+		{"the session is lost after the last byte, the object exists", at(2*q, 2*q), []turn{
 			{finalize(total, broken(errReset)), "wait query"},
 			{query(status(404)), "wait query"},
 			{query(status(404)), "check"},
@@ -576,21 +575,21 @@ func TestStories(t *testing.T) {
 			{stat(status(200)), "wait check"},
 			{stat(ours(total)), "done"},
 		}, session.State{Size: total, Committed: 2 * q, Sent: total, Failures: 4, MayExist: true}},
-		{"the session goes after the last byte, the object is not there", at(2*q, 2*q), []turn{
+		{"the session is lost after the last byte, no object exists", at(2*q, 2*q), []turn{
 			{finalize(total, broken(errReset)), "wait query"},
 			{query(status(410)), "wait query"},
 			{query(status(404)), "check"},
 			{stat(status(404)), "begin"},
 			{start(opened(t)), "send"},
 		}, session.State{Size: total, Failures: 2, Restarts: 1}},
-		{"the session goes, and the destination cannot be seen", at(2*q, 2*q), []turn{
+		{"the session is lost, and the destination cannot be read", at(2*q, 2*q), []turn{
 			{finalize(total, broken(errReset)), "wait query"},
 			{query(status(410)), "wait query"},
 			{query(status(410)), "check"},
 			{stat(status(401)), "check"},
 			{stat(status(401)), "begin"},
 		}, session.State{Size: total, Failures: 2, Restarts: 1}},
-		{"the session goes, four times", at(q, 2*q), []turn{
+		{"the session is lost four times", at(q, 2*q), []turn{
 			{put(2*q, status(404)), "wait query"},
 			{query(status(404)), "begin"},
 			{start(opened(t)), "send"},
@@ -604,37 +603,37 @@ func TestStories(t *testing.T) {
 			{put(2*q, status(404)), "wait query"},
 			{query(status(404)), "ErrSessionLost"},
 		}, session.State{Size: total, Committed: q, Sent: 2 * q, Failures: 1, Restarts: 3}},
-		{"the session goes, and the stream cannot be read again", session.State{Size: -1, Committed: q, Sent: q}, []turn{
+		{"the session of a stream is lost", session.State{Size: -1, Committed: q, Sent: q}, []turn{
 			{put(2*q, status(404)), "wait query"},
 			{query(status(404)), "ErrSessionLost"},
 		}, session.State{Size: -1, Committed: q, Sent: 2 * q, Failures: 1}},
-		{"the session goes, and then the bucket is not there", at(q, q), []turn{
+		{"the session is lost, and then the bucket", at(q, q), []turn{
 			{query(status(404)), "wait query"},
 			{query(status(404)), "begin"},
 			{start(status(404)), "ErrNotFound"},
 		}, session.State{Size: total, Restarts: 1, Failures: 1}},
-		{"more than was sent, and the mark may not have been saved", session.State{Size: total, Committed: q, Sent: q, Replayable: true, Adopted: true}, []turn{
+		{"more committed than was sent, and the limit may not have been saved", session.State{Size: total, Committed: q, Sent: q, Replayable: true, Adopted: true}, []turn{
 			{query(held(2 * q)), "wait query"},
 			{query(held(2 * q)), "wait begin"},
 			{start(opened(t)), "send"},
 		}, session.State{Size: total, Failures: 2, Restarts: 1}},
-		{"credentials that are refreshed in vain", at(q, q), []turn{
+		{"a refresh of the credentials has no effect", at(q, q), []turn{
 			{query(status(401)), "query"},
 			{query(status(401)), "ErrCredentials"},
 		}, session.State{Size: total, Committed: q, Sent: q}},
-		{"credentials that are good for queries only", at(q, q), []turn{
+		{"the credentials allow only queries", at(q, q), []turn{
 			{put(q, status(401)), "query"},
 			{query(held(q)), "send"},
 			{put(q, status(401)), "ErrCredentials"},
 		}, session.State{Size: total, Committed: q, Sent: q}},
-		{"credentials that end every hour", at(0, 0), []turn{
+		{"the credentials expire every hour", at(0, 0), []turn{
 			{put(0, status(401)), "query"},
 			{query(held(rangeless)), "send"},
 			{put(q, held(q)), "send"},
 			{put(q, status(401)), "query"},
 			{query(held(q)), "send"},
 		}, session.State{Size: total, Committed: q, Sent: q}},
-		{"credentials that end in an outage", at(q, q), []turn{
+		{"the credentials expire in an outage", at(q, q), []turn{
 			{query(status(401)), "query"},
 			{query(status(503)), "wait query"},
 			{query(status(401)), "query"},
@@ -662,8 +661,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// TestDecideInsert: an insert that may have succeeded is repeated, and a
-// refusal of the second is held against what the first may have made.
+// TestDecideInsert checks that an insert that may have succeeded is repeated. If
+// the second request is refused, the first one may have made the object.
 func TestDecideInsert(t *testing.T) {
 	insert := func(r session.Reply) session.Reply {
 		r.Op, r.Sent = session.OpInsert, 1
@@ -679,16 +678,16 @@ func TestDecideInsert(t *testing.T) {
 		t.Fatalf("412 after it: %s, want check", describe(a))
 	}
 	if _, a := session.Decide(s, stat(ours(1))); describe(a) != "done" || a.Object == nil {
-		t.Errorf("ours is there: %s, want done", describe(a))
+		t.Errorf("the object is ours: %s, want done", describe(a))
 	}
 	if _, a := session.Decide(s, stat(status(404))); describe(a) != "ErrPrecondition" || a.Err.Op != session.OpInsert {
-		t.Errorf("nothing is there: %s, %v, want the ErrPrecondition of the insert", describe(a), a.Err)
+		t.Errorf("no object: %s, %v, want the ErrPrecondition of the insert", describe(a), a.Err)
 	}
 }
 
-// TestUnconditionalInsert checks what is done after an insert without a
-// precondition whose outcome is not known: nothing that another client wrote in
-// between is ever replaced.
+// TestUnconditionalInsert checks the decisions after an insert without a
+// precondition, if its outcome is not known. An object that another client wrote
+// in between is never replaced.
 func TestUnconditionalInsert(t *testing.T) {
 	insert := func(r session.Reply) session.Reply {
 		r.Op, r.Sent = session.OpInsert, 1
@@ -706,25 +705,25 @@ func TestUnconditionalInsert(t *testing.T) {
 	}{
 		{"nothing was sent", []turn{{insert(unsent), "wait begin"}}, unguarded},
 		{"it was refused", []turn{{insert(status(429)), "wait begin"}}, unguarded},
-		{"nothing is there", []turn{{insert(lost), "wait check"}, {stat(status(404)), "begin"}}, 0},
-		{"ours is there", []turn{{insert(status(503)), "wait check"}, {stat(ours(1)), "done"}}, unguarded},
-		{"another one is there", []turn{{insert(lost), "wait check"}, {stat(made(1)), "ErrOutcomeUnknown"}}, unguarded},
-		{"an older one is there", []turn{{insert(lost), "wait check"}, {stat(older(made(1))), "begin"}}, 7},
-		{"an older one with our bytes is there", []turn{{insert(lost), "wait check"}, {stat(older(ours(1))), "begin"}}, 7},
-		{"we must not look", []turn{{insert(lost), "wait check"}, {stat(status(403)), "begin"}}, 0},
-		{"we must not look, and something is there", []turn{
+		{"no object", []turn{{insert(lost), "wait check"}, {stat(status(404)), "begin"}}, 0},
+		{"our object", []turn{{insert(status(503)), "wait check"}, {stat(ours(1)), "done"}}, unguarded},
+		{"an object of another client", []turn{{insert(lost), "wait check"}, {stat(made(1)), "ErrOutcomeUnknown"}}, unguarded},
+		{"an older object", []turn{{insert(lost), "wait check"}, {stat(older(made(1))), "begin"}}, 7},
+		{"an older object with our bytes", []turn{{insert(lost), "wait check"}, {stat(older(ours(1))), "begin"}}, 7},
+		{"no permission to read", []turn{{insert(lost), "wait check"}, {stat(status(403)), "begin"}}, 0},
+		{"no permission to read, and an object exists", []turn{
 			{insert(lost), "wait check"}, {stat(status(403)), "begin"}, {insert(status(412)), "check"}, {stat(status(403)), "ErrOutcomeUnknown"},
 		}, 0},
-		{"the look fails", []turn{
+		{"the check fails", []turn{
 			{insert(lost), "wait check"}, {stat(status(503)), "wait check"}, {stat(session.Reply{Status: 404, Committed: -1}), "wait check"}, {stat(status(404)), "begin"},
 		}, 0},
-		{"the first arrived late", []turn{
+		{"the first insert arrives late", []turn{
 			{insert(lost), "wait check"}, {stat(status(404)), "begin"}, {insert(status(412)), "check"}, {stat(ours(1)), "done"},
 		}, 0},
-		{"another writer came in between", []turn{
+		{"another client writes in between", []turn{
 			{insert(lost), "wait check"}, {stat(older(made(1))), "begin"}, {insert(status(412)), "check"}, {stat(made(1)), "ErrOutcomeUnknown"},
 		}, 7},
-		{"it is refused, and nothing changed", []turn{
+		{"the insert is refused, and nothing changed", []turn{
 			{insert(lost), "wait check"}, {stat(older(made(1))), "begin"}, {insert(status(412)), "check"}, {stat(older(made(1))), "wait begin"},
 		}, 7},
 	} {
@@ -741,8 +740,9 @@ func TestUnconditionalInsert(t *testing.T) {
 	}
 }
 
-// An answer is not retryable, and a cancelled or finished session is not
-// cancelled again and again.
+// TestRetryable checks which replies may be retried: failures of the network and
+// the service, but no answer. A canceled or finished session is not canceled
+// again.
 func TestRetryable(t *testing.T) {
 	for _, c := range []struct {
 		op   session.Op
@@ -761,17 +761,18 @@ func TestRetryable(t *testing.T) {
 	}
 }
 
-// TestOneErrRetriesExhausted checks that a program that uses both packages can check for
-// one error.
+// TestOneErrRetriesExhausted checks that a program that uses both packages can
+// check for one error.
 func TestOneErrRetriesExhausted(t *testing.T) {
 	for _, err := range []error{&session.Error{Kind: session.ErrRetriesExhausted}, &backoff.Error{Stop: backoff.ErrRetriesExhausted}} {
 		if !errors.Is(err, session.ErrRetriesExhausted) || !errors.Is(err, backoff.ErrRetriesExhausted) {
-			t.Errorf("%v is not both", err)
+			t.Errorf("%v does not match both sentinels", err)
 		}
 	}
 }
 
-// An Action that is no failure has no error, and can be asked for its kind.
+// TestNoError checks that an Action without a failure has no error, and that
+// errors.Is accepts its nil Err.
 func TestNoError(t *testing.T) {
 	_, a := session.Decide(session.State{Size: -1}, query(held(-1)))
 	if errors.Is(a.Err, session.ErrSessionLost) || a.Err.Unwrap() != nil {
@@ -779,7 +780,7 @@ func TestNoError(t *testing.T) {
 	}
 }
 
-func TestKindString(t *testing.T) {
+func TestStepString(t *testing.T) {
 	want := []string{"begin", "send", "finish", "query", "check", "done", "fail"}
 	for i, w := range want {
 		if got := session.Step(i).String(); got != w {
@@ -806,6 +807,6 @@ func TestErrorText(t *testing.T) {
 	}
 	err := error(&session.Error{Kind: session.ErrRetriesExhausted, Err: io.EOF})
 	if !errors.Is(err, session.ErrRetriesExhausted) || !errors.Is(err, io.EOF) || errors.Is(err, session.ErrSessionLost) {
-		t.Errorf("%v wraps not what it should", err)
+		t.Errorf("%v wraps the wrong errors", err)
 	}
 }

@@ -64,7 +64,7 @@ func TestDirRoundTrip(t *testing.T) {
 	if err := d.Save(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
-	// Another process.
+	// In another process.
 	got, err = openDir(t, filepath.Dir(path)).Load(t.Context(), token.ID)
 	if err != nil || !same(t, got, token) {
 		t.Fatalf("Load = %+v, %v, want what was saved last", got, err)
@@ -108,7 +108,8 @@ func TestDirList(t *testing.T) {
 	}
 }
 
-// An ID is the name of a file. It cannot name a file outside the directory.
+// TestDirIDs checks that an ID, which is the name of a file, cannot name a file
+// outside the directory.
 func TestDirIDs(t *testing.T) {
 	d, token, _ := saved(t)
 	for _, id := range []string{"", ".", "..", "../x", "a/b", `a\b`, "a.json", "a b", "ä", "a\x00", strings.Repeat("x", 65)} {
@@ -123,7 +124,7 @@ func TestDirIDs(t *testing.T) {
 		}
 		token.ID = id
 		if err := d.Save(t.Context(), token); err == nil {
-			t.Errorf("Save(%q) is no error", id)
+			t.Errorf("Save(%q) = nil error", id)
 		}
 	}
 	token.ID = strings.Repeat("x", 64)
@@ -159,7 +160,7 @@ func TestLoadChangesNothing(t *testing.T) {
 		}
 		for range 2 {
 			_, err = d.Load(t.Context(), token.ID)
-			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), path) || tells(err.Error()) {
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), path) || hasSecret(err.Error()) {
 				t.Errorf("%s: Load: %v, want %v with %s", name, err, c.want, path)
 			}
 		}
@@ -267,7 +268,8 @@ func TestLocalTimeDeletesNoToken(t *testing.T) {
 	}
 }
 
-// A Token in a file with another ID is damaged.
+// TestTokenUnderAnotherName checks that a Token in a file with another ID is
+// damaged.
 func TestTokenUnderAnotherName(t *testing.T) {
 	d, _, path := saved(t)
 	if err := os.Rename(path, filepath.Join(filepath.Dir(path), "other.json")); err != nil {
@@ -278,8 +280,8 @@ func TestTokenUnderAnotherName(t *testing.T) {
 	}
 }
 
-// A temporary file that a killed process left does not stop the next Save, and
-// is not loaded.
+// TestStaleTemporaryFile checks that a temporary file of a killed process does
+// not stop the next Save, and is not loaded.
 func TestStaleTemporaryFile(t *testing.T) {
 	d, token, path := saved(t)
 	temp := strings.TrimSuffix(path, ".json") + ".tmp"
@@ -301,7 +303,7 @@ func TestStaleTemporaryFile(t *testing.T) {
 	}
 }
 
-// A Save that fails keeps the old Token.
+// TestFailedSave checks that a Save that fails keeps the old Token.
 func TestFailedSave(t *testing.T) {
 	d, token, path := saved(t)
 	old := *token
@@ -319,8 +321,8 @@ func TestFailedSave(t *testing.T) {
 	}
 }
 
-// Two goroutines of an upload save at the same time: the sender and the writer
-// of checkpoints.
+// TestConcurrentSaves saves in two goroutines of an upload at the same time:
+// the sender and the writer of checkpoints.
 func TestConcurrentSaves(t *testing.T) {
 	d, token, path := saved(t)
 	var writers, readers sync.WaitGroup
@@ -358,7 +360,8 @@ func TestConcurrentSaves(t *testing.T) {
 	}
 }
 
-// Many goroutines can use a store for their own uploads.
+// TestConcurrentUploads checks that many goroutines can use a store for their
+// own uploads.
 func TestConcurrentUploads(t *testing.T) {
 	d, token, _ := saved(t)
 	var wg sync.WaitGroup
@@ -397,7 +400,7 @@ func TestOpenDirErrors(t *testing.T) {
 		d, err := session.OpenDir(path)
 		if err == nil {
 			_ = d.Close()
-			t.Errorf("OpenDir(%q) is no error", path)
+			t.Errorf("OpenDir(%q) = nil error", path)
 			continue
 		}
 		if _, ok := errors.AsType[*fs.PathError](err); !ok && path != "" {
@@ -406,7 +409,8 @@ func TestOpenDirErrors(t *testing.T) {
 	}
 }
 
-// A relative path of the directory does not change with the working directory.
+// TestRelativeDir checks that a relative path of the directory does not change
+// with the working directory.
 func TestRelativeDir(t *testing.T) {
 	base := t.TempDir()
 	t.Chdir(base)

@@ -23,7 +23,7 @@ func mode(t *testing.T, path string) os.FileMode {
 	return info.Mode()
 }
 
-// Only the owner has access to the files, with any umask.
+// TestModes checks that only the owner has access to the files, with any umask.
 func TestModes(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	d, token, path := saved(t)
@@ -42,7 +42,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// OpenDir refuses a directory in which other users could create files.
+// TestLaxDirectoryIsRefused checks that OpenDir refuses a directory in which
+// other users could create files.
 func TestLaxDirectoryIsRefused(t *testing.T) {
 	for _, perm := range []os.FileMode{0o777, 0o770, 0o720, 0o702, 0o1777} {
 		dir := t.TempDir()
@@ -124,7 +125,8 @@ func TestNotAPlainFile(t *testing.T) {
 	}
 }
 
-// Save replaces a symbolic link, and does not change its target.
+// TestSaveReplacesLinks checks that Save replaces a symbolic link, and does not
+// change its target.
 func TestSaveReplacesLinks(t *testing.T) {
 	d, token, path := saved(t)
 	victim := filepath.Join(t.TempDir(), "victim")
@@ -184,7 +186,8 @@ func TestOthersFiles(t *testing.T) {
 	}
 }
 
-// Load does not read a file that is too large for a Token.
+// TestHugeFile checks that Load does not read a file that is too large for a
+// Token.
 func TestHugeFile(t *testing.T) {
 	d, token, path := saved(t)
 	if err := os.Truncate(path, 1<<30); err != nil {

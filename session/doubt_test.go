@@ -8,7 +8,8 @@ import (
 	"gcsup/session"
 )
 
-// The error of an insert that failed on a reused connection said nothing of it.
+// TestDoubtOnReusedConnection checks that the error describes the insert even
+// if it failed on a reused connection.
 func TestDoubtOnReusedConnection(t *testing.T) {
 	s := session.State{Size: 10, Unconditional: true, Replayable: true}
 	s, a := session.Decide(s, session.Reply{Op: session.OpInsert, Err: io.EOF, Reused: true, Sent: 10, Committed: -1})
@@ -20,6 +21,6 @@ func TestDoubtOnReusedConnection(t *testing.T) {
 		t.Fatal(a)
 	}
 	if a.Err.Op != session.OpInsert || !errors.Is(a.Err, io.EOF) {
-		t.Errorf("error = %q (op %q): says nothing of the insert that failed", a.Err, a.Err.Op)
+		t.Errorf("error = %q (op %q): does not describe the insert", a.Err, a.Err.Op)
 	}
 }

@@ -149,8 +149,8 @@ Content-Type: multipart/related; boundary=%s
 	}
 }
 
-// A Put without bytes is not sent, because it would finalize the object without
-// a checksum.
+// TestPutOfNothing checks that a Put without bytes is not sent. It would
+// finalize the object without a checksum.
 func TestPutOfNothing(t *testing.T) {
 	w := newWire(t, "HTTP/1.1 200 OK\nContent-Length: 0\n\n")
 	for _, total := range []int64{-1, 0, q} {
@@ -165,7 +165,8 @@ func TestPutOfNothing(t *testing.T) {
 	}
 }
 
-// A Put whose body is shorter than its range fails and does not hang.
+// TestBodyTooShort checks that a Put whose body is shorter than its range fails
+// and does not hang.
 func TestBodyTooShort(t *testing.T) {
 	w := newWire(t, "HTTP/1.1 200 OK\nContent-Length: 0\n\n")
 	r := w.client().Put(t.Context(), w.uri(), chunk.Range{From: q, To: 2 * q}, -1, strings.NewReader("short"))
@@ -174,8 +175,9 @@ func TestBodyTooShort(t *testing.T) {
 	}
 }
 
-// If a server replies before it has read the body, Put returns the reply, and
-// no longer reads the body, although net/http still tries to.
+// TestEarlyReply checks a server that replies before it has read the body. Put
+// returns the reply, and no longer reads the body, although net/http still
+// tries to.
 func TestEarlyReply(t *testing.T) {
 	const length = 64 << 20 // more than the buffers between client and server
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -231,8 +233,8 @@ func (b *countingBody) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The error is the cause of the context, so that the driver can distinguish a
-// stall from a cancellation by the user.
+// TestContextCause checks that the error is the cause of the context, so that
+// the driver can distinguish a stall from a cancellation by the user.
 func TestContextCause(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	w := newWireFunc(t, func(c net.Conn, _ string) {
@@ -245,8 +247,8 @@ func TestContextCause(t *testing.T) {
 	}
 }
 
-// If the context ends while the body of the reply arrives, the Reply has the
-// status of the header.
+// TestStallInTheReply checks that the Reply has the status of the header if the
+// context ends while the body arrives.
 func TestStallInTheReply(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	w := newWireFunc(t, func(c net.Conn, _ string) {
@@ -260,8 +262,8 @@ func TestStallInTheReply(t *testing.T) {
 	}
 }
 
-// A redirect is returned as a reply and not followed, so that no data is sent
-// to another host.
+// TestRedirectsAreNotFollowed checks that a redirect is returned as a reply and
+// not followed, so that no data is sent to another host.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	elsewhere := newWire(t, "HTTP/1.1 200 OK\nContent-Length: 0\n\n")
 	for _, code := range []int{301, 302, 303, 307, 308} {
@@ -286,7 +288,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// NewClient does not change the caller's http.Client.
+// TestCallersClientIsLeftAlone checks that NewClient does not change the
+// caller's http.Client.
 func TestCallersClientIsLeftAlone(t *testing.T) {
 	policy := func(*http.Request, []*http.Request) error { return nil }
 	hc := &http.Client{CheckRedirect: policy}
@@ -394,7 +397,8 @@ func TestLocation(t *testing.T) {
 	}
 }
 
-// The default port and the case of a host do not make it another host.
+// TestLocationOfTheSameHost checks that the default port and the case of a host
+// do not make it another host.
 func TestLocationOfTheSameHost(t *testing.T) {
 	for _, c := range []struct{ endpoint, location string }{
 		{"https://storage.googleapis.com", "https://Storage.GoogleAPIs.com:443" + sessionPath},
@@ -411,7 +415,8 @@ func TestLocationOfTheSameHost(t *testing.T) {
 	}
 }
 
-// The exchanges of a long upload share a connection.
+// TestConnectionIsReused checks that the exchanges of a long upload share a
+// connection.
 func TestConnectionIsReused(t *testing.T) {
 	var connections atomic.Int32
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

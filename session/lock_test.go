@@ -109,7 +109,7 @@ func TestLockOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// A lock excludes other callers in the same process.
+// TestLockTwice checks that a lock excludes other callers in the same process.
 func TestLockTwice(t *testing.T) {
 	d, token, _ := saved(t)
 	unlock, err := d.Lock(t.Context(), token.ID)
@@ -127,8 +127,8 @@ func TestLockTwice(t *testing.T) {
 	again()
 }
 
-// Unlock removes the lock file if the upload has no Token, and keeps it
-// otherwise.
+// TestLockFile checks that unlock removes the lock file if the upload has no
+// Token, and keeps it otherwise.
 func TestLockFile(t *testing.T) {
 	d, token, path := saved(t)
 	lock := token.ID + ".lock"
@@ -156,8 +156,8 @@ func TestLockFile(t *testing.T) {
 	}
 }
 
-// A second call of unlock does nothing, because the name may be the lock of
-// another holder.
+// TestUnlockTwice checks that a second call of unlock does nothing. The name
+// may be the lock of another holder.
 func TestUnlockTwice(t *testing.T) {
 	d := openDir(t, newDir(t))
 	first, err := d.Lock(t.Context(), "id")
@@ -224,7 +224,7 @@ func TestLockInAReplacedDirectory(t *testing.T) {
 	}
 }
 
-// A lock stays after its Dir was closed.
+// TestLockAfterClose checks that a lock stays after its Dir was closed.
 func TestLockAfterClose(t *testing.T) {
 	dir := newDir(t)
 	d, err := session.OpenDir(dir)

@@ -55,7 +55,7 @@ func TestOpenReplies(t *testing.T) {
 	}
 }
 
-// An unexpected body is ignored.
+// TestOpenReplyWithBody checks that an unexpected body is ignored.
 func TestOpenReplyWithBody(t *testing.T) {
 	w := newWire(t, "HTTP/1.1 308 Resume Incomplete\nRange: bytes=0-9\nContent-Length: 1000\n\ncut")
 	if r := w.client().Query(t.Context(), w.uri()); r.Status != 308 || r.Committed != 10 {
@@ -63,7 +63,7 @@ func TestOpenReplyWithBody(t *testing.T) {
 	}
 }
 
-func TestHashesOfWhatIsHeld(t *testing.T) {
+func TestHashesOfCommittedBytes(t *testing.T) {
 	sum := md5.Sum([]byte("prefix"))
 	crc := uint32(0x01020304)
 	for _, c := range []struct {
@@ -189,8 +189,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A Reply does not have the secret of the session if the server echoes it, not
-// even a part of it at the end of a shortened text.
+// TestRefusalsThatEchoTheSession checks that a Reply does not have the secret
+// of the session if the server echoes it, not even a part of it at the end of a
+// shortened text.
 func TestRefusalsThatEchoTheSession(t *testing.T) {
 	w := newWire(t, "HTTP/1.1 503 Busy\nContent-Length: 0\n\n")
 	echoes := map[string]string{
@@ -218,7 +219,8 @@ func TestRefusalsThatEchoTheSession(t *testing.T) {
 	}
 }
 
-// An upload_id that is escaped in the URI is removed in both forms.
+// TestRefusalsThatEchoAnEscapedID checks that an upload_id that is escaped in
+// the URI is removed in both forms.
 func TestRefusalsThatEchoAnEscapedID(t *testing.T) {
 	const plain, escaped = "S3cret/Id+==", "S3cret%2FId%2B%3D%3D"
 	endpoint := session.DefaultEndpoint
@@ -237,7 +239,7 @@ func TestRefusalsThatEchoAnEscapedID(t *testing.T) {
 	}
 }
 
-// At most 64 KiB of an error's body are read.
+// TestEndlessBody checks that at most 64 KiB of an error's body are read.
 func TestEndlessBody(t *testing.T) {
 	for _, c := range []struct {
 		status string
@@ -294,7 +296,7 @@ func TestRetryAfterHeader(t *testing.T) {
 	}
 }
 
-func TestCancelled(t *testing.T) {
+func TestCanceled(t *testing.T) {
 	const marked = "X-GUploader-UploadID: x\n"
 	for _, c := range []struct {
 		code   int

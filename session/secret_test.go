@@ -25,9 +25,9 @@ import (
 	"gcsup/session"
 )
 
-// tells reports whether a text has the secret in a usable form: plain, escaped,
-// in hexadecimal, or as numbers.
-func tells(text string) bool {
+// hasSecret reports whether a text has the secret in a usable form: plain,
+// escaped, in hexadecimal, or as numbers.
+func hasSecret(text string) bool {
 	lower := strings.ToLower(text)
 	for _, form := range []string{
 		secret, url.QueryEscape(secret), sessionPath,
@@ -40,13 +40,13 @@ func tells(text string) bool {
 	return false
 }
 
-// The tests depend on tells, so that it is checked first.
-func TestTellsSeesTheSecret(t *testing.T) {
+// TestHasSecret checks hasSecret, on which the other tests depend.
+func TestHasSecret(t *testing.T) {
 	type naive struct{ uri string }
 	n := naive{"https://storage.googleapis.com" + sessionPath}
 	for _, text := range []string{fmt.Sprint(n), fmt.Sprintf("%#v", n), fmt.Sprintf("%x", n), fmt.Sprintf("%X", n), fmt.Sprintf("%q", n), fmt.Sprintf("% x", n.uri), fmt.Sprint([]byte(n.uri)), fmt.Sprintf("%#v", []byte(n.uri))} {
-		if !tells(text) {
-			t.Errorf("tells(%s) = false, want true", text)
+		if !hasSecret(text) {
+			t.Errorf("hasSecret(%s) = false, want true", text)
 		}
 	}
 }
@@ -74,11 +74,11 @@ func TestSecretIsNotPrinted(t *testing.T) {
 	uri := freshURI(t)
 	for name, holder := range holders(uri) {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%+s", "%#s", "%q", "%+q", "%#q", "%x", "%X", "% x", "%#x", "%d", "%+d", "%b", "%o", "%O", "%c", "%U", "%t", "%e", "%g", "%p", "%T", "%w", "%z", "%10s", "%.200s", "%-300v", "%050v"} {
-			if text := fmt.Sprintf(verb, holder); tells(text) {
+			if text := fmt.Sprintf(verb, holder); hasSecret(text) {
 				t.Errorf("%s: %s prints %s", name, verb, text)
 			}
 		}
-		if text := fmt.Sprint(holder, holder) + fmt.Sprintln(holder) + fmt.Errorf("%w", fmt.Errorf("%v", holder)).Error(); tells(text) {
+		if text := fmt.Sprint(holder, holder) + fmt.Sprintln(holder) + fmt.Errorf("%w", fmt.Errorf("%v", holder)).Error(); hasSecret(text) {
 			t.Errorf("%s: printed: %s", name, text)
 		}
 	}
@@ -94,13 +94,13 @@ func TestSecretIsNotLogged(t *testing.T) {
 			log.Info("message", "holder", holder, slog.Group("group", "holder", holder))
 			log.Error(fmt.Sprint(holder), slog.Any("any", holder), slog.Any("value", slog.AnyValue(holder).Resolve()))
 		}
-		if out.Len() == 0 || tells(out.String()) {
+		if out.Len() == 0 || hasSecret(out.String()) {
 			t.Errorf("%s: logged: %s", name, out.String())
 		}
 	}
 }
 
-func TestSecretIsNotMarshalled(t *testing.T) {
+func TestSecretIsNotMarshaled(t *testing.T) {
 	uri := freshURI(t)
 	for name, holder := range holders(uri) {
 		var out bytes.Buffer
@@ -114,7 +114,7 @@ func TestSecretIsNotMarshalled(t *testing.T) {
 		}
 		err = gob.NewEncoder(&out).Encode(holder)
 		fmt.Fprintln(&out, err)
-		if tells(out.String()) {
+		if hasSecret(out.String()) {
 			t.Errorf("%s: marshaled: %s", name, out.String())
 		}
 	}
@@ -173,7 +173,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 	hangingUp := newWireFunc(t, func(net.Conn, string) {})
 	garbage := newWire(t, "SSH-2.0-OpenSSH_9.6\n")
 	refusing := newWire(t, "HTTP/1.1 407 Proxy Authentication Required\nContent-Length: 0\n\n")
-	cancelled, cancel := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 
 	transport := func(set func(*http.Transport)) *http.Client {
@@ -221,7 +221,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 			}
 		}), host, backoff.Transient},
 		{"a closed port", nil, &http.Client{Transport: (&http.Transport{}).Clone()}, "http://[::1]:1", backoff.Transient},
-		{"cancelled", cancelled, transport(nil), plain.URL, backoff.Permanent},
+		{"canceled", canceled, transport(nil), plain.URL, backoff.Permanent},
 		{"a transport that prints", nil, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("%s %q: %w", r.Method, r.URL, syscall.ECONNRESET)
 		})}, host, backoff.Transient},
@@ -260,7 +260,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 				continue
 			}
 			for _, text := range []string{chain(r.Err), chain(a.Err), fmt.Sprintf("%+v %#v", r, r), r.Cause()} {
-				if tells(text) || strings.Contains(strings.ReplaceAll(text, "upload_id=[redacted]", ""), "upload_id") {
+				if hasSecret(text) || strings.Contains(strings.ReplaceAll(text, "upload_id=[redacted]", ""), "upload_id") {
 					t.Errorf("%s: %s: contains the secret: %s", c.name, name, text)
 				}
 			}
@@ -274,8 +274,8 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 	}
 }
 
-// A session URI that cannot be used for a request is not in the text of the
-// error.
+// TestBadURLKeepsTheSecret checks that a session URI that cannot be used for a
+// request is not in the text of the error.
 func TestBadURLKeepsTheSecret(t *testing.T) {
 	token, err := session.Decode(encoded(t, func(m map[string]any) { m["session_uri"] = "https://bad host\x7f/" + sessionPath }))
 	if err != nil {
@@ -286,11 +286,11 @@ func TestBadURLKeepsTheSecret(t *testing.T) {
 		client.Query(t.Context(), token.URI), client.Cancel(t.Context(), token.URI),
 		client.Finalize(t.Context(), token.URI, chunk.Range{}, 0, 0, nil), client.Query(t.Context(), session.URI{}),
 	} {
-		if r.Err == nil || tells(chain(r.Err)) || r.Retryable() {
+		if r.Err == nil || hasSecret(chain(r.Err)) || r.Retryable() {
 			t.Errorf("%+v: %s", r, chain(r.Err))
 		}
 	}
-	if err := client.Adopt(token); !errors.Is(err, session.ErrURIMismatch) || tells(chain(err)) {
+	if err := client.Adopt(token); !errors.Is(err, session.ErrURIMismatch) || hasSecret(chain(err)) {
 		t.Errorf("Adopt: %v", err)
 	}
 }

@@ -118,7 +118,7 @@ func TestTokenRoundTrip(t *testing.T) {
 	}
 }
 
-// The result of Encode has the secret.
+// TestEncodeHasTheSecret checks that the result of Encode has the secret.
 func TestEncodeHasTheSecret(t *testing.T) {
 	data, err := session.Encode(sample(t))
 	if err != nil || !strings.Contains(string(data), secret) || data[len(data)-1] != '\n' {
@@ -141,13 +141,13 @@ func TestDamagedTokens(t *testing.T) {
 		case err == nil && same(t, got, token):
 			identical++
 		case err == nil:
-			t.Errorf("%s: another Token: %+v", what, got)
+			t.Errorf("%s: Decode returns another Token: %+v", what, got)
 		case errors.Is(err, session.ErrTokenVersion) && bytes.HasPrefix(damaged, []byte(`{"v":`)) && damaged[5] != '1':
 			// The damage is in the version. No other damage looks like a newer
 			// program.
 		case !errors.Is(err, session.ErrCorruptToken):
 			t.Errorf("%s: %v, want ErrCorruptToken", what, err)
-		case tells(err.Error()):
+		case hasSecret(err.Error()):
 			t.Errorf("%s: %v: contains the secret", what, err)
 		}
 	}
@@ -165,7 +165,7 @@ func TestDamagedTokens(t *testing.T) {
 	}
 	for _, more := range []string{"x", "{}", "}", "]", "null", string(data), "\x00"} {
 		if _, err := session.Decode(append(bytes.Clone(data), more...)); !errors.Is(err, session.ErrCorruptToken) {
-			t.Errorf("with %.10q behind it: %v, want ErrCorruptToken", more, err)
+			t.Errorf("followed by %.10q: %v, want ErrCorruptToken", more, err)
 		}
 	}
 	t.Logf("%d bytes; %d of the damages changed nothing (white space, case of a key)", len(data), identical)
@@ -219,7 +219,7 @@ func TestPlantedTokens(t *testing.T) {
 		"a fraction":                  set("committed", 1.5),
 		"another type":                set("committed", "5"),
 	} {
-		if got, err := session.Decode(encoded(t, edit)); !errors.Is(err, session.ErrCorruptToken) || tells(err.Error()) {
+		if got, err := session.Decode(encoded(t, edit)); !errors.Is(err, session.ErrCorruptToken) || hasSecret(err.Error()) {
 			t.Errorf("%s: %+v, %v, want ErrCorruptToken", name, got, err)
 		}
 	}
@@ -247,7 +247,7 @@ func TestFieldsOfANewerVersion(t *testing.T) {
 		"in the source": func(m map[string]any) { m["source"].(map[string]any)["tomorrow"] = 1 },
 	} {
 		data := encoded(t, edit)
-		if _, err := session.Decode(data); !errors.Is(err, session.ErrTokenVersion) || errors.Is(err, session.ErrCorruptToken) || tells(err.Error()) {
+		if _, err := session.Decode(data); !errors.Is(err, session.ErrTokenVersion) || errors.Is(err, session.ErrCorruptToken) || hasSecret(err.Error()) {
 			t.Errorf("%s: %v, want ErrTokenVersion", name, err)
 		}
 		data[len(data)/2] ^= 1
@@ -277,14 +277,14 @@ func TestEncodeRefusesWhatDecodeRefuses(t *testing.T) {
 		token := sample(t)
 		edit(token)
 		if data, err := session.Encode(token); err == nil || len(data) > 0 {
-			t.Errorf("%s: Encode is no error", name)
+			t.Errorf("%s: Encode = nil error", name)
 		}
 	}
 }
 
-// TestTokenIsNotMarshalled checks that json.Marshal of a Token returns an
+// TestTokenIsNotMarshaled checks that json.Marshal of a Token returns an
 // error.
-func TestTokenIsNotMarshalled(t *testing.T) {
+func TestTokenIsNotMarshaled(t *testing.T) {
 	token := sample(t)
 	for _, v := range []any{token, *token, []any{token}, struct{ T session.Token }{*token}} {
 		if data, err := json.Marshal(v); err == nil || !strings.Contains(err.Error(), "session.Encode") {
@@ -355,14 +355,14 @@ func TestAdopt(t *testing.T) {
 		if c.ok && err != nil || !c.ok && !errors.Is(err, session.ErrURIMismatch) {
 			t.Errorf("%s at %s: %v, want ok = %v", c.uri, c.endpoint, err, c.ok)
 		}
-		if err != nil && tells(err.Error()) {
+		if err != nil && hasSecret(err.Error()) {
 			t.Errorf("%s: %v: contains the secret", c.uri, err)
 		}
 	}
 }
 
-// The fuzzer changes the file, and also the Token inside, whose digest is
-// recomputed because a fuzzer cannot guess it.
+// FuzzDecode changes the file, and the Token inside it with a new digest, which
+// a fuzzer cannot guess.
 func FuzzDecode(f *testing.F) {
 	token := sample(f)
 	data, err := session.Encode(token)

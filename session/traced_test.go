@@ -81,7 +81,7 @@ func TestTracedTransportSeesNoSecret(t *testing.T) {
 		t.Errorf("the tracing transport saw %d texts, want 15 with upload_id=redacted: %q", len(tracing.seen), tracing.seen)
 	}
 	for _, text := range tracing.seen {
-		if tells(text) {
+		if hasSecret(text) {
 			t.Errorf("the tracing transport saw %s", text)
 		}
 	}
@@ -103,7 +103,7 @@ func TestTracedErrorsKeepTheSecret(t *testing.T) {
 		t.Errorf("%v, want what base returned", r.Err)
 	}
 	for _, text := range tracing.seen {
-		if tells(text) {
+		if hasSecret(text) {
 			t.Errorf("the tracing transport saw %s", text)
 		}
 	}

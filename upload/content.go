@@ -11,9 +11,8 @@ import (
 // stream, of which a window is kept.
 type content interface {
 	// part returns what to send from offset on. A part that is not the last one
-	// ends at a boundary of the quantum and has at least one quantum. It has at
-	// most limit bytes, or a quantum more if offset lies between two
-	// boundaries. part blocks until that is known. Its errors are the source's.
+	// ends at a multiple of 256 KiB and has at least 256 KiB. It has at most
+	// limit bytes, or 256 KiB more if offset is between two multiples. part blocks until that is known. Its errors are the source's.
 	part(ctx context.Context, offset, limit int64) (part, error)
 
 	// committed notes that the server holds all bytes before offset for good.

@@ -21,9 +21,9 @@ func TestRequestsWhenNothingFails(t *testing.T) {
 		{"one byte", 1, nil, "insert  -> 200\n"},
 		{"8 MiB", 8 * mib, nil, "insert  -> 200\n"},
 		{"8 MiB and a byte", 8*mib + 1, nil, "start  -> 200\nput 0-8388607/8388609 -> 200 bytes=0-8388607\nfinalize 8388608-8388608/8388609 -> 200\n"},
-		{"whole quanta", 9 * mib, nil, "start  -> 200\nput 0-9175039/9437184 -> 200 bytes=0-9175039\nfinalize 9175040-9437183/9437184 -> 200\n"},
-		{"one quantum and a byte, chunked", q + 1, resumable, "start  -> 200\nput 0-262143/262145 -> 200 bytes=0-262143\nfinalize 262144-262144/262145 -> 200\n"},
-		{"two quanta, chunked", 2 * q, resumable, "start  -> 200\nput 0-262143/524288 -> 200 bytes=0-262143\nfinalize 262144-524287/524288 -> 200\n"},
+		{"a multiple of 256 KiB", 9 * mib, nil, "start  -> 200\nput 0-9175039/9437184 -> 200 bytes=0-9175039\nfinalize 9175040-9437183/9437184 -> 200\n"},
+		{"256 KiB and a byte, chunked", q + 1, resumable, "start  -> 200\nput 0-262143/262145 -> 200 bytes=0-262143\nfinalize 262144-262144/262145 -> 200\n"},
+		{"512 KiB, chunked", 2 * q, resumable, "start  -> 200\nput 0-262143/524288 -> 200 bytes=0-262143\nfinalize 262144-524287/524288 -> 200\n"},
 		{"an odd chunk size is rounded up", 2*q + 1, func(o *upload.Options) { o.ChunkSize = q + 1 }, "start  -> 200\nput 0-524287/524289 -> 200 bytes=0-524287\nfinalize 524288-524288/524289 -> 200\n"},
 	}
 	for _, tt := range tests {

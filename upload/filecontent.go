@@ -35,8 +35,8 @@ func (f *fileContent) committed(n int64) { f.sum.Forget(n) }
 func (f *fileContent) isCopy() bool      { return f.copied }
 func (f *fileContent) proven()           { f.copied = false }
 
-// part is one long stretch up to the last boundary of the quantum, and then a
-// tail of at most a quantum, which goes in a request of its own: by then the
+// part is one long stretch up to the last multiple of 256 KiB, and then a
+// tail of at most 256 KiB, which goes in a request of its own: by then the
 // checksum of the whole is known, and the service can compare it before the
 // object comes into being.
 func (f *fileContent) part(_ context.Context, offset, limit int64) (part, error) {

@@ -36,7 +36,7 @@ func TestSmallFileOnSlowLink(t *testing.T) {
 	})
 }
 
-// After a commit that was not a whole number of quanta, the request up to the
+// After a commit that was not a multiple of 256 KiB, the request up to the
 // next boundary was smaller than the service takes.
 func TestUnalignedCommit(t *testing.T) {
 	short := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 100}}

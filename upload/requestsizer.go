@@ -34,7 +34,7 @@ func newRequestSizer(chunkSize int64) *requestSizer {
 }
 
 // size returns the most that the next request should carry: a positive multiple
-// of the quantum.
+// of chunk.Granularity.
 func (s *requestSizer) size() int64 { return s.now }
 
 // passed notes that a request of n bytes took d and was acknowledged.

@@ -59,11 +59,11 @@ func TestRequestSizerShrinksAfterCutsAndGrowsBack(t *testing.T) {
 				b.Cut(b.Size(), false)
 			}
 			if got := b.Size(); got != chunk.Granularity {
-				t.Errorf("after many cuts: size = %d, want one quantum", got)
+				t.Errorf("after many cuts: size = %d, want 256 KiB", got)
 			}
 			b.Passed(chunk.Granularity, time.Millisecond)
 			if got := b.Size(); got != 2*chunk.Granularity {
-				t.Errorf("after it passed: size = %d, want two quanta", got)
+				t.Errorf("after it passed: size = %d, want 512 KiB", got)
 			}
 			for range 20 {
 				b.Passed(b.Size(), time.Second)

@@ -399,7 +399,7 @@ func (s *simulation) judge(t *testing.T) {
 			}
 			// The one reason to do so: the server stopped between two
 			// boundaries, and to the end of what a stream keeps there is less
-			// than the quantum that a request must have.
+			// than the 256 KiB that a request must have.
 			short := r.Op == fakegcs.OpPut && last+1-from == q && from == chunk.Floor(committed)
 			if from < committed && !short {
 				t.Errorf("bytes from %d were sent, and the client knew of %d committed ones", from, committed)

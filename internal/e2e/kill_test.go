@@ -74,9 +74,9 @@ func TestKilled(t *testing.T) {
 	if k.wrong > 0 || k.committedAgain > 0 {
 		t.Error("an object is wrong, or committed bytes were sent again")
 	}
-	// The server keeps the whole quanta of a request that is cut off.
+	// The server keeps the multiples of 256 KiB of a request that is cut off.
 	if greatest(k.again) >= 256<<10 {
-		t.Errorf("after a kill %d bytes were received twice, want less than a quantum", greatest(k.again))
+		t.Errorf("after a kill %d bytes were received twice, want less than 256 KiB", greatest(k.again))
 	}
 }
 
@@ -259,7 +259,7 @@ func (o *target) wait(c *child, m manner, began int64) bool {
 	default:
 		left := max(o.size-began, 1)
 		aim := began + o.random.Int64N(left)
-		// The server stores whole quanta at once. The rest may not be stored
+		// The server stores multiples of 256 KiB at once. The rest may not be stored
 		// yet.
 		return until(c.done, 100*time.Microsecond, func() bool { return o.e.held() >= aim }) && pause(time.Duration(o.random.Int64N(int64(4*time.Millisecond))))
 	}

@@ -277,7 +277,7 @@ func (e *emulator) hold(at, chunk int64) {
 		fakegcs.Fault{Match: fakegcs.Match{From: at}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStall}})
 }
 
-// reaches waits until the server has the whole quanta below at. It returns
+// reaches waits until the server has the multiples of 256 KiB below at. It returns
 // false if the process ended before.
 func (e *emulator) reaches(c *child, at int64) bool {
 	return until(c.done, time.Millisecond, func() bool { return e.held() >= at-at%(256<<10) })
