@@ -10,17 +10,19 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 )
 
 // DefaultEndpoint is the endpoint of Cloud Storage.
 const DefaultEndpoint = "https://storage.googleapis.com"
 
-// Client makes the HTTP exchanges of the protocol with one endpoint. It is safe
-// for concurrent use, but a session must not have two requests in flight.
+// Client makes the HTTP exchanges of the protocol with one endpoint. The zero
+// value is the client of NewClient(nil, ""). A Client is safe for concurrent use,
+// but a session must not have two requests in flight.
 type Client struct {
-	http     *http.Client
-	endpoint *url.URL
-	close    bool // close each connection after the reply
+	http     *http.Client // nil: defaultHTTP
+	endpoint *url.URL     // nil: defaultBase
+	close    bool         // close each connection after the reply
 }
 
 // NewClient returns a client that sends its requests with hc to endpoint, a
@@ -52,10 +54,37 @@ func NewClient(hc *http.Client, endpoint string) (*Client, error) {
 	if hc.Timeout != 0 {
 		return nil, fmt.Errorf("the HTTP client has a Timeout of %v, which would end every long request: set it to 0 and use Options.StallTimeout of package upload", hc.Timeout)
 	}
+	return &Client{http: withoutRedirects(hc), endpoint: &url.URL{Scheme: u.Scheme, Host: plainHost(u)}}, nil
+}
+
+// Defaults of the zero Client.
+var (
+	defaultHTTP = sync.OnceValue(func() *http.Client { return withoutRedirects(http.DefaultClient) })
+	defaultBase = &url.URL{Scheme: "https", Host: strings.TrimPrefix(DefaultEndpoint, "https://")}
+)
+
+// doer returns the HTTP client for the requests.
+func (c *Client) doer() *http.Client {
+	if c.http == nil {
+		return defaultHTTP()
+	}
+	return c.http
+}
+
+// base returns the URL of the endpoint. The caller must not change it.
+func (c *Client) base() *url.URL {
+	if c.endpoint == nil {
+		return defaultBase
+	}
+	return c.endpoint
+}
+
+// withoutRedirects returns a copy of hc that returns a redirect as a reply.
+func withoutRedirects(hc *http.Client) *http.Client {
 	own := *hc
 	own.Transport = notRedirected{own.Transport}
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{http: &own, endpoint: &url.URL{Scheme: u.Scheme, Host: plainHost(u)}}, nil
+	return &own
 }
 
 // redirectHeader is the key under which notRedirected stores the Location of a
@@ -102,13 +131,13 @@ func (c *Client) WithoutKeepAlive() *Client {
 }
 
 // Endpoint returns the scheme and host of the endpoint.
-func (c *Client) Endpoint() string { return c.endpoint.String() }
+func (c *Client) Endpoint() string { return c.base().String() }
 
 // url returns an absolute URL with the path elements elem, which must be
 // escaped.
 func (c *Client) url(query url.Values, elem ...string) string {
 	var b strings.Builder
-	b.WriteString(c.endpoint.String())
+	b.WriteString(c.base().String())
 	for _, e := range elem {
 		b.WriteString("/")
 		b.WriteString(e)
@@ -127,7 +156,7 @@ func (c *Client) exchange(ctx context.Context, op Op, uri URI, req *http.Request
 		GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused },
 	}))
 	req.Close = c.close
-	resp, err := c.http.Do(req)
+	resp, err := c.doer().Do(req)
 	if err != nil {
 		return Reply{Op: op, Committed: -1, Err: transportError(ctx, uri, err), Reused: reused}
 	}

@@ -10,9 +10,9 @@ import (
 	"gcsup/backoff"
 )
 
-// MaxRestarts bounds the new sessions of an upload. Each starts from byte 0, after
+// maxRestarts bounds the new sessions of an upload. Each starts from byte 0, after
 // the old session was lost or its bytes were damaged.
-const MaxRestarts = 3
+const maxRestarts = 3
 
 // State is what is known of an upload between two exchanges.
 //
@@ -30,7 +30,7 @@ type State struct {
 	Restarts int // sessions that were lost and replaced
 
 	// MayExist reports that a request that finishes the object was sent, and
-	// its outcome is not known. The object may be there.
+	// its outcome is not known. The object may exist.
 	MayExist bool
 
 	// Adopted reports that an earlier process opened the session. It may have
@@ -73,7 +73,7 @@ const (
 	Finish             // everything is committed: finalize, with no data
 	Query              // ask what is committed
 	Check              // ask what is at the destination
-	Done               // the object is there; compare Action.Object with the source
+	Done               // the object exists; compare Action.Object with the source
 	Fail               // Action.Err
 )
 
@@ -104,41 +104,41 @@ type Action struct {
 //	200, 201 without one (lost, cut, HTML)   wait, query
 //	308, Range advanced                      continue there; the budget is restored
 //	308, Range did not advance               after data: wait, query. After a query: send
-//	308, Range is everything                 finalize, repeatedly, with waits
-//	308, no Range                            wait, query; then accept that nothing is held
+//	308, Range has all bytes                 finalize, repeatedly, with waits
+//	308, no Range                            wait, query; then accept that no byte is committed
 //	308, Range beyond what was ever sent     wait, query; again: unexpected data, or a new
 //	                                         session if the limit may not have been saved
 //	308, Range behind what was committed     fail: protocol error
 //	308 to a start                           fail
 //	408, 429, 5xx, rate-limit 403            wait, query (never data)
-//	no reply, for whatever reason            wait, query. To a first start, insert or stat:
-//	                                         fail if waiting does not cure it
+//	no reply, for any reason                 wait, query. To a first start, insert or stat:
+//	                                         fail if the error is permanent
 //	no reply, on a reused connection         query at once, the first time
 //	401                                      refresh the credentials, query; again: fail
 //	400, 404, 410, 413 in mid-upload         not the service's own: wait, query. Else wait, query,
-//	                                         and if that says the same:
-//	  404, 410                               look at the destination if the object may exist;
+//	                                         and if the query confirms it:
+//	  404, 410                               check the destination if the object may exist;
 //	                                         a new session from byte 0, three times at most
 //	  410 around another 4xx                 like that status
-//	  400, 413                               fail; if the session is open after all: fail, and
+//	  400, 413                               fail; if the session is still open: fail, and
 //	                                         the next time a new session
-//	412                                      look at the destination if the object may exist; fail
+//	412                                      check the destination if the object may exist; fail
 //	400, 412 that name a hash (its own)      the bytes were damaged: a new session, as after 404
-//	308, a checksum that is not the source's the same
+//	308, a checksum not of the source        the same
 //	499                                      the session was canceled: fail
 //	412, 499 that are not the service's own  wait, query
 //	3xx, other 2xx, 407 in mid-upload        not the service's answer: wait, query
 //	other                                    fail
 //
-// An insert without a precondition whose outcome is not known is not repeated
-// blindly: it could replace what another client wrote in between. The destination
-// is looked at:
+// An insert without a precondition is not repeated if its outcome is not known: it
+// could replace what another client wrote in between. The destination is checked
+// first:
 //
-//	no object                                insert, if there is none
+//	no object                                insert, if there is still none
 //	the source's bytes, since our attempt    done
-//	an object older than our attempt         insert, in its place only
+//	an object older than our attempt         insert, if it is still there
 //	another object, since our attempt        fail: the outcome is unknown
-//	it must not be read                      insert, if there is none; a 412 then is unknown
+//	no permission to read it                 insert, if there is none; after a 412: unknown
 //
 // Sources, reply by reply:
 // https://cloud.google.com/storage/docs/performing-resumable-uploads#handling_errors,
@@ -149,7 +149,7 @@ type Action struct {
 // https://github.com/googleapis/google-cloud-cpp/issues/9750 (late commit).
 //
 // The driver stops when its budget for State.Failures is spent. Decide does not
-// look at their number.
+// depend on their number.
 func Decide(s State, r Reply) (State, Action) {
 	s, a := s.decide(r)
 	if a.Step == Query || a.Step == Check {
@@ -174,7 +174,7 @@ func (s State) decide(r Reply) (State, Action) {
 	}
 	status := r.Status
 	if r.Inner >= 400 && r.Inner < 500 && r.Inner != 404 && r.Inner != 410 && backoff.Status(r.Inner, r.Reason) == backoff.Permanent {
-		status = r.Inner // the envelope's content is the verdict
+		status = r.Inner // the cause decides
 	}
 	if r.strange(s.begun(r.Op)) {
 		return s.again(r)
@@ -274,7 +274,7 @@ func (s State) complete(r Reply) (State, Action) {
 // corrupt handles bytes at the server that are not those of the source. A new
 // session sends them again.
 func (s State) corrupt(r Reply) (State, Action) {
-	if !s.Replayable || s.Restarts >= MaxRestarts {
+	if !s.Replayable || s.Restarts >= maxRestarts {
 		return s.fail(r, ErrChecksum)
 	}
 	return s.restart(r)
@@ -291,9 +291,9 @@ func (s State) incomplete(r Reply) (State, Action) {
 	}
 	held := r.Committed
 	if held < 0 {
-		// "Nothing is held", or a header that got lost on the way: it happens
-		// once in a few million uploads. A query shows it, and if something was
-		// committed before, a second one.
+		// No byte is committed, or the header was lost on the way, which happens
+		// once in a few million uploads. A query shows which. If bytes were
+		// committed before, a second query is necessary.
 		if r.Op != OpQuery || s.Committed > 0 && !s.rangeless {
 			s.rangeless = r.Op == OpQuery
 			return s.again(r)
@@ -307,7 +307,7 @@ func (s State) incomplete(r Reply) (State, Action) {
 		return s.fail(r, ErrProtocol)
 	case held > s.Sent || s.Size >= 0 && held > s.Size:
 		if s.beyond {
-			if s.Adopted && s.Replayable && s.Restarts < MaxRestarts {
+			if s.Adopted && s.Replayable && s.Restarts < maxRestarts {
 				return s.restart(r)
 			}
 			r.Err = fmt.Errorf("server reports %d committed bytes, but only %d were sent", held, s.Sent)
@@ -332,8 +332,8 @@ func (s State) incomplete(r Reply) (State, Action) {
 	if r.Op == OpPut && s.next() == Finish {
 		return s, Action{Step: Finish}
 	}
-	// Data went out and none of it was kept, or the last request left the
-	// object unfinished.
+	// Data was sent and none of it was committed, or the last request did not
+	// finish the object.
 	return s.again(r)
 }
 
@@ -341,7 +341,7 @@ func (s State) incomplete(r Reply) (State, Action) {
 func (s State) rejected() (State, Action) {
 	r := s.doubt
 	s.suspect, s.doubt = 0, Reply{}
-	if s.Rejected && s.RejectedAt == s.Committed && s.Replayable && s.Restarts < MaxRestarts {
+	if s.Rejected && s.RejectedAt == s.Committed && s.Replayable && s.Restarts < maxRestarts {
 		return s.restart(r)
 	}
 	s.Rejected, s.RejectedAt = true, s.Committed
@@ -364,7 +364,7 @@ func (s State) again(r Reply) (State, Action) {
 		s.doubt = r
 	}
 	if r.Reused && r.Status == 0 && !s.reconnected && r.carriesData() && verdict(r, true) == backoff.Transient && !errors.Is(r.Err, ErrStalled) {
-		// The connection was closed while it was idle: that says nothing of
+		// The connection was closed while it was idle, which is no failure of
 		// the service.
 		s.reconnected = true
 		return s, Action{Step: s.afterFailure(r)}
@@ -385,7 +385,7 @@ func (s State) afterFailure(r Reply) Step {
 	case r.Op == OpStat:
 		return Check
 	case r.Op == OpFinalize && r.Status == 308 && r.Committed == s.Size && s.next() == Finish:
-		return Finish // all there and not final: say so again
+		return Finish // all bytes are committed, and the object is not final
 	}
 	return Query
 }
@@ -402,7 +402,7 @@ func (s State) gone(r Reply) (State, Action) {
 }
 
 func (s State) restart(r Reply) (State, Action) {
-	if !s.Replayable || s.Restarts >= MaxRestarts {
+	if !s.Replayable || s.Restarts >= maxRestarts {
 		return s.fail(r, ErrSessionLost)
 	}
 	confirmed := r.Op == OpQuery && s.suspect == 404 // after a wait
@@ -412,8 +412,8 @@ func (s State) restart(r Reply) (State, Action) {
 	s.reconnected, s.suspect, s.doubt = false, 0, Reply{}
 	a := Action{Step: Begin, RetryAfter: r.RetryAfter, Err: r.fail(nil, 0)}
 	if r.Inner == 429 || r.Inner == 403 {
-		// The session died of a rate limit on the object, which a new one
-		// meets at once.
+		// The session ended because of a rate limit on the object, which also
+		// applies to a new session.
 		a.RetryAfter = max(a.RetryAfter, 30*time.Second)
 	}
 	if a.Wait = !confirmed || a.RetryAfter > 0; a.Wait {
@@ -422,8 +422,8 @@ func (s State) restart(r Reply) (State, Action) {
 	return s, a
 }
 
-// check looks for an object that a request made whose reply was lost, before it
-// accepts a refusal.
+// check checks the destination before it accepts a refusal: a request whose reply
+// was lost may have made the object.
 func (s State) check(r Reply) (State, Action) {
 	s.doubt = r
 	if !s.MayExist {
@@ -432,7 +432,7 @@ func (s State) check(r Reply) (State, Action) {
 	return s, Action{Step: Check}
 }
 
-// checked handles the reply to that look.
+// checked handles the reply to that check.
 func (s State) checked(r Reply) (State, Action) {
 	found := r.Status == 200 && r.Object != nil
 	switch {
@@ -447,7 +447,7 @@ func (s State) checked(r Reply) (State, Action) {
 		s.refreshed = true
 		return s, Action{Step: Check}
 	case !s.Unconditional:
-		return s.unmade() // not there, not ours, or not for us to see
+		return s.unmade() // no object, not ours, or no permission
 	case r.Status == 0:
 		return s.fail(r, permanent(r, 0))
 	case found && !r.Older:
@@ -455,16 +455,17 @@ func (s State) checked(r Reply) (State, Action) {
 	case found:
 		return s.insertGuarded(r.Object.Generation)
 	case r.Status != 404 && s.doubt.unmet():
-		return s.fail(s.doubt, ErrOutcomeUnknown) // and we must not look
+		return s.fail(s.doubt, ErrOutcomeUnknown) // no permission to read
 	}
 	return s.insertGuarded(0)
 }
 
-// insertGuarded inserts the object again, in the place of one generation only.
+// insertGuarded inserts the object again, with the precondition that the
+// destination has the given generation.
 func (s State) insertGuarded(generation int64) (State, Action) {
 	a := Action{Step: Begin}
 	if s.doubt.unmet() {
-		// Nothing was waited for yet.
+		// There was no wait yet.
 		s.Failures++
 		a.Wait, a.Err = true, s.doubt.fail(nil, 0)
 	}
@@ -486,13 +487,13 @@ func (s State) fail(r Reply, kind error) (State, Action) {
 	return s, Action{Step: Fail, Err: r.fail(kind, s.Committed)}
 }
 
-// begun reports whether the service is known to be there when the reply to op
-// arrives: it opened a session before.
+// begun reports whether the service answered before the reply to op: it opened a
+// session.
 func (s State) begun(op Op) bool { return !op.begins() || s.Restarts > 0 }
 
-// verdict classifies a reply. begun reports whether the service is known to be
-// there. Then a request without a reply is always worth another: the network may
-// have changed, but the destination did not.
+// verdict classifies a reply. begun reports whether the service answered before.
+// Then a request without a reply is always retried: the network may have changed,
+// but the destination did not.
 func verdict(r Reply, begun bool) backoff.Verdict {
 	if r.strange(begun) {
 		return backoff.Transient
@@ -511,9 +512,9 @@ func verdict(r Reply, begun bool) backoff.Verdict {
 	return backoff.Network(r.Err)
 }
 
-// strange reports whether an answer is not the service's, although the service is
-// known to be there: it is the login page of a captive portal, for example, or a
-// proxy asks for a password.
+// strange reports whether a reply is not the service's, although the service
+// answered before. It is the login page of a captive portal, for example, or a
+// proxy that requires a password.
 func (r Reply) strange(begun bool) bool {
 	switch {
 	case !begun || r.Op == OpCancel:
@@ -530,7 +531,7 @@ func (r Reply) strange(begun bool) bool {
 // that the service or the bucket does not exist.
 func (op Op) begins() bool { return op == OpStart || op == OpInsert || op == OpStat || op == OpList }
 
-// permanent returns the sentinel error for a reply that waiting cannot cure.
+// permanent returns the sentinel error for a reply that is not retried.
 func permanent(r Reply, status int) error {
 	begins := r.Op.begins()
 	switch {
@@ -557,8 +558,8 @@ func permanent(r Reply, status int) error {
 	case status == 400 || status == 413:
 		return ErrProtocol
 	}
-	// A redirect, or an answer that the API does not give, and that so says
-	// nothing of the session: something in between is in the way.
+	// A redirect, or a reply that the API does not send. It is from a proxy and
+	// does not concern the session.
 	return ErrNotFound
 }
 

@@ -24,7 +24,8 @@ const (
 // Dir is a [Store] in a directory, with one file per upload of mode 0600. It
 // writes a temporary file, syncs it, renames it and syncs the directory. It
 // does not follow symbolic links out of the directory. The caller of Save and
-// Delete must hold the lock of the upload.
+// Delete must hold the lock of the upload. The methods of the zero Dir return an
+// error.
 type Dir struct {
 	root  *os.Root
 	saves idMutex // two goroutines may save one upload
@@ -90,13 +91,32 @@ func makeDir(dir string) error {
 }
 
 // Close closes the directory. It does not release locks.
-func (d *Dir) Close() error { return d.root.Close() }
+func (d *Dir) Close() error {
+	if d.root == nil {
+		return errNotOpen
+	}
+	return d.root.Close()
+}
+
+// errNotOpen is the error of the zero Dir.
+var errNotOpen = fmt.Errorf("state directory: %w: use OpenDir", fs.ErrInvalid)
+
+// check returns an error if d is the zero Dir or if id is not an ID.
+func (d *Dir) check(id string) error {
+	switch {
+	case d.root == nil:
+		return errNotOpen
+	case !validID(id):
+		return fmt.Errorf("%w: %q", ErrNoToken, id)
+	}
+	return nil
+}
 
 // Load reads a Token. It changes nothing. If the Token is damaged, the error
 // wraps [ErrCorruptToken], and the file stays until [Dir.SetAside] is called.
 func (d *Dir) Load(_ context.Context, id string) (*Token, error) {
-	if !validID(id) {
-		return nil, fmt.Errorf("%w: %q", ErrNoToken, id)
+	if err := d.check(id); err != nil {
+		return nil, err
 	}
 	name := id + tokenSuffix
 	data, err := d.read(name)
@@ -119,8 +139,8 @@ func (d *Dir) Load(_ context.Context, id string) (*Token, error) {
 // SetAside renames a damaged Token to ID.damaged and keeps it for a week. The
 // caller must hold the lock of the upload. It is no error if there is no Token.
 func (d *Dir) SetAside(_ context.Context, id string) error {
-	if !validID(id) {
-		return fmt.Errorf("%w: %q", ErrNoToken, id)
+	if err := d.check(id); err != nil {
+		return err
 	}
 	disk := rootDisk{d.root}
 	err := disk.Rename(id+tokenSuffix, id+damagedSuffix)
@@ -144,7 +164,7 @@ func (d *Dir) sweep(now time.Time) {
 		if id, ok := strings.CutSuffix(e.Name(), damagedSuffix); !ok || !validID(id) {
 			continue
 		}
-		if info, err := d.root.Lstat(e.Name()); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > Lifetime {
+		if info, err := d.root.Lstat(e.Name()); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > lifetime {
 			_ = d.root.Remove(e.Name())
 		}
 	}
@@ -199,7 +219,10 @@ func (d *Dir) open(name string) (*os.File, fs.FileInfo, error) {
 // Save writes the Token durably. When it returns nil, the Token survives a
 // power loss.
 func (d *Dir) Save(_ context.Context, t *Token) error {
-	if !validID(t.ID) {
+	switch {
+	case d.root == nil:
+		return errNotOpen
+	case !validID(t.ID):
 		return fmt.Errorf("save upload: invalid ID %q", t.ID)
 	}
 	data, err := Encode(t)
@@ -279,6 +302,9 @@ func pathError(err error) error {
 
 // List returns the sorted IDs of the saved uploads.
 func (d *Dir) List(context.Context) ([]string, error) {
+	if d.root == nil {
+		return nil, errNotOpen
+	}
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
@@ -294,8 +320,8 @@ func (d *Dir) List(context.Context) ([]string, error) {
 
 // Delete removes a Token. It is no error if there is no Token.
 func (d *Dir) Delete(_ context.Context, id string) error {
-	if !validID(id) {
-		return fmt.Errorf("%w: %q", ErrNoToken, id)
+	if err := d.check(id); err != nil {
+		return err
 	}
 	if err := remove(rootDisk{d.root}, id+tokenSuffix, id+tempSuffix); err != nil {
 		return fmt.Errorf("delete saved upload: %w", err)

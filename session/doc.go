@@ -44,7 +44,7 @@
 //
 // # Errors
 //
-// The error of an [Action] is an [Error], which wraps one of the sentinel
-// errors below and the cause. The errors of a Store wrap sentinel errors too.
-// Check them with [errors.Is].
+// The error of an [Action] is an [Error], which wraps a sentinel error and the
+// cause. The errors of a Store wrap sentinel errors too. The table at
+// [ErrInvalid] lists them all, and what to do. Check them with [errors.Is].
 package session

@@ -35,7 +35,9 @@ type Error struct {
 // attempts.
 func (e *Error) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: ", e.Op)
+	if e.Op != "" {
+		fmt.Fprintf(&b, "%s: ", e.Op)
+	}
 	if e.Kind != nil {
 		fmt.Fprintf(&b, "%v: ", e.Kind)
 	}

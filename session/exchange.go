@@ -175,6 +175,9 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 	_ = w.Close() // writes to memory do not fail
 	front, back := envelope.Bytes()[:opening], envelope.Bytes()[opening:]
 
+	if data == nil {
+		data = http.NoBody
+	}
 	body := &detachableBody{r: io.MultiReader(bytes.NewReader(front), data, bytes.NewReader(back))}
 	req, err := c.request("POST", c.url(spec.query("multipart"), "upload", "storage", "v1", "b", url.PathEscape(spec.Bucket), "o"), body, int64(envelope.Len())+size)
 	if err != nil {

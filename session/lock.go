@@ -17,8 +17,8 @@ import (
 // upload. If another process holds the lock, the error wraps [ErrInUse] and
 // names that process.
 func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
-	if !validID(id) {
-		return nil, fmt.Errorf("%w: %q", ErrNoToken, id)
+	if err := d.check(id); err != nil {
+		return nil, err
 	}
 	name := id + lockSuffix
 	path := filepath.Join(d.root.Name(), name)

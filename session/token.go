@@ -14,10 +14,10 @@ import (
 	"gcsup/chunk"
 )
 
-// Lifetime is the lifetime of a session: the service drops it a week after it
+// lifetime is the lifetime of a session: the service drops it a week after it
 // was started.
 // https://cloud.google.com/storage/docs/resumable-uploads#introduction
-const Lifetime = 7 * 24 * time.Hour
+const lifetime = 7 * 24 * time.Hour
 
 // Token has all that another process needs to resume an upload. Another machine
 // with a copy of the source can resume it too, see Uploader.Import of package
@@ -43,10 +43,11 @@ type Token struct {
 	RejectedAt int64
 }
 
-// Expires returns when the service drops the session, for display. Do not
+// Expires returns when the service drops the session, for display: a week after
+// it was started. Do not
 // delete a Token because of it: the local clock may be wrong, and the service
 // decides.
-func (t *Token) Expires() time.Time { return t.Created.Add(Lifetime) }
+func (t *Token) Expires() time.Time { return t.Created.Add(lifetime) }
 
 // Checkpoint returns the last checkpoint at or before offset.
 func (t *Token) Checkpoint(offset int64) chunk.Checkpoint {
@@ -96,6 +97,9 @@ func (t Token) MarshalJSON() ([]byte, error) {
 // the session. Store it where only the owner can read it (mode 0600). Encode
 // returns an error for a Token that [Decode] would refuse.
 func Encode(t *Token) ([]byte, error) {
+	if t == nil {
+		return nil, errors.New("token: nil")
+	}
 	if err := t.sound(); err != nil {
 		return nil, fmt.Errorf("token: %w", err)
 	}
@@ -120,8 +124,8 @@ func Encode(t *Token) ([]byte, error) {
 }
 
 // Decode decodes the result of [Encode]. For other data the error wraps
-// [ErrTokenVersion] or [ErrCorruptToken], and does not quote the data. The session
-// URI of the result is not trusted until [Client.Adopt] has checked it.
+// [ErrTokenVersion] or [ErrCorruptToken], and does not quote the data. The
+// session URI of the result is not trusted until [Client.Adopt] has checked it.
 func Decode(data []byte) (*Token, error) {
 	var e envelope
 	if err := single(data, &e, false); err != nil {

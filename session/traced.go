@@ -31,6 +31,9 @@ func Traced(trace func(next http.RoundTripper) http.RoundTripper, base http.Roun
 	if base == nil {
 		base = http.DefaultTransport
 	}
+	if trace == nil {
+		return base
+	}
 	return &traced{tracing: trace(unveiled{base}), base: base}
 }
 

@@ -85,11 +85,11 @@ func (c *Client) fresh(location string) (URI, error) {
 		// The text of err has the URI.
 		return URI{}, errors.New("the Location header is not a URL")
 	}
-	u := c.endpoint.ResolveReference(ref)
-	if u.Scheme != c.endpoint.Scheme || !sameHost(u, c.endpoint) || u.User != nil {
+	u := c.base().ResolveReference(ref)
+	if u.Scheme != c.base().Scheme || !sameHost(u, c.base()) || u.User != nil {
 		return URI{}, fmt.Errorf("%w: the Location header points to %s://%s, the endpoint is %s", ErrURIMismatch, u.Scheme, u.Host, c.Endpoint())
 	}
-	u.Host = c.endpoint.Host // the same spelling of the host in every URI
+	u.Host = c.base().Host // the same spelling of the host in every URI
 	return newURI(u.String()), nil
 }
 
@@ -101,10 +101,10 @@ func (c *Client) adopt(raw, bucket string) (URI, error) {
 		return URI{}, fmt.Errorf("%w: not a URL", ErrURIMismatch)
 	}
 	switch {
-	case u.Scheme != c.endpoint.Scheme:
-		return URI{}, fmt.Errorf("%w: scheme %q, want %q", ErrURIMismatch, u.Scheme, c.endpoint.Scheme)
-	case !sameHost(u, c.endpoint) || u.User != nil || u.Opaque != "":
-		return URI{}, fmt.Errorf("%w: host %q, want %q", ErrURIMismatch, u.Host, c.endpoint.Host)
+	case u.Scheme != c.base().Scheme:
+		return URI{}, fmt.Errorf("%w: scheme %q, want %q", ErrURIMismatch, u.Scheme, c.base().Scheme)
+	case !sameHost(u, c.base()) || u.User != nil || u.Opaque != "":
+		return URI{}, fmt.Errorf("%w: host %q, want %q", ErrURIMismatch, u.Host, c.base().Host)
 	case u.Path != "/upload/storage/v1/b/"+bucket+"/o" && u.Path != "/resumable/upload/storage/v1/b/"+bucket+"/o":
 		return URI{}, fmt.Errorf("%w: not an upload path of bucket %q", ErrURIMismatch, bucket)
 	case u.Query().Get("upload_id") == "":

@@ -1,0 +1,110 @@
+package session_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strings"
+	"testing"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// TestZeroClient checks that the zero Client uses http.DefaultTransport and the
+// default endpoint, as NewClient with a nil http.Client and an empty endpoint.
+func TestZeroClient(t *testing.T) {
+	made, err := session.NewClient(nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func(old http.RoundTripper) { http.DefaultTransport = old }(http.DefaultTransport)
+	for name, client := range map[string]*session.Client{"zero": new(session.Client), "NewClient(nil)": made, "zero without keep-alive": new(session.Client).WithoutKeepAlive()} {
+		if got := client.Endpoint(); got != session.DefaultEndpoint {
+			t.Errorf("%s: Endpoint() = %q, want %q", name, got, session.DefaultEndpoint)
+		}
+		var urls []string
+		http.DefaultTransport = roundTrip(func(r *http.Request) (*http.Response, error) {
+			urls = append(urls, r.URL.Scheme+"://"+r.URL.Host)
+			return response(302, http.Header{"Location": {"http://portal.example/"}}, ""), nil
+		})
+		for op, r := range map[string]session.Reply{
+			"start":  client.Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, 0),
+			"insert": client.Insert(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, 0, 0, nil),
+			"stat":   client.Stat(t.Context(), session.Spec{}),
+		} {
+			if r.Status != 302 || r.Redirect != "http://portal.example" {
+				t.Errorf("%s: %s: %+v, want the redirect", name, op, r)
+			}
+		}
+		if got := strings.Join(urls, " "); got != strings.TrimSpace(strings.Repeat(session.DefaultEndpoint+" ", 3)) {
+			t.Errorf("%s: requests to %s, want three to the default endpoint", name, got)
+		}
+	}
+}
+
+// TestZeroURI checks that each exchange with the zero URI and the zero Spec is an
+// error.
+func TestZeroURI(t *testing.T) {
+	var client session.Client
+	var none session.URI
+	for op, r := range map[string]session.Reply{
+		"put":      client.Put(t.Context(), none, chunk.Range{}, 0, nil),
+		"query":    client.Query(t.Context(), none),
+		"finalize": client.Finalize(t.Context(), none, chunk.Range{}, 0, 0, nil),
+		"cancel":   client.Cancel(t.Context(), none),
+	} {
+		if r.Status != 0 || !errors.Is(r.Err, session.ErrInvalid) {
+			t.Errorf("%s: %+v, want ErrInvalid", op, r)
+		}
+	}
+	if err := client.Adopt(new(session.Token)); !errors.Is(err, session.ErrURIMismatch) {
+		t.Errorf("Adopt of the zero Token: %v, want ErrURIMismatch", err)
+	}
+	if err := (session.Spec{}).Validate(); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("Validate of the zero Spec: %v, want ErrInvalid", err)
+	}
+	for _, token := range []*session.Token{nil, {}} {
+		if data, err := session.Encode(token); err == nil {
+			t.Errorf("Encode(%v) = %q, want an error", token, data)
+		}
+	}
+}
+
+// TestZeroDir checks that each method of the zero Dir returns an error.
+func TestZeroDir(t *testing.T) {
+	var d session.Dir
+	_, load := d.Load(t.Context(), "id")
+	_, list := d.List(t.Context())
+	_, lock := d.Lock(t.Context(), "id")
+	for name, err := range map[string]error{
+		"Load": load, "List": list, "Lock": lock, "Save": d.Save(t.Context(), &session.Token{ID: "id"}),
+		"Delete": d.Delete(t.Context(), "id"), "SetAside": d.SetAside(t.Context(), "id"), "Close": d.Close(),
+	} {
+		if !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("%s: %v, want fs.ErrInvalid", name, err)
+		}
+	}
+}
+
+// TestZeroValues checks that the zero values of the other types work.
+func TestZeroValues(t *testing.T) {
+	for _, op := range []session.Op{"", session.OpStart, session.OpPut, session.OpQuery, session.OpFinalize, session.OpCancel, session.OpInsert, session.OpStat} {
+		if _, a := session.Decide(session.State{}, session.Reply{Op: op}); a.Step == session.Done || a.Step == session.Send {
+			t.Errorf("Decide(zero State, no reply to %q) = %s", op, a.Step)
+		}
+	}
+	if got := new(session.Error).Error(); got != "no reply" {
+		t.Errorf("zero Error: %q, want %q", got, "no reply")
+	}
+	if got := (session.Reply{}).Cause(); got != "no reply" {
+		t.Errorf("zero Reply: cause %q, want %q", got, "no reply")
+	}
+	if got := fmt.Sprint(session.URI{}); got == "" || !(session.URI{}).IsZero() {
+		t.Errorf("zero URI: %q", got)
+	}
+	if got := session.Traced(nil, nil); got != http.DefaultTransport {
+		t.Errorf("Traced(nil, nil) = %v, want http.DefaultTransport", got)
+	}
+}
