@@ -43,7 +43,7 @@ reliability: walk
 
 # Every sequence of replies, against the decision table.
 walk:
-	$(FIRE) ./session -run EveryState
+	GCSUP_TEST_FULL=1 $(FIRE) ./session -run EveryState
 
 # Faults, crashes and outages in virtual time. One seed again, with its story:
 # go test ./upload -run Simulation -seed 17 -v

@@ -288,7 +288,8 @@ func throughput(t *testing.T, gate *backoff.Gate, workers int, takes time.Durati
 
 // TestGateThroughput checks that random failures, one in ten requests, do not
 // close the gate for long. If requests take no time, all but one operation wait
-// at any moment, and a closed gate costs the most.
+// at any moment, and a closed gate costs the most. A ratio under 0.9 can be
+// chance. It is then measured again, up to three times, and the counts are added.
 func TestGateThroughput(t *testing.T) {
 	t.Parallel()
 	for _, workers := range []int{2, 8, 32, 128} {
