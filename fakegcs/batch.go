@@ -92,7 +92,7 @@ func (s *Server) call(outer *request, part io.Reader) (*reply, fault) {
 		rep = s.answer(q)
 	}
 	_, _ = io.Copy(io.Discard, q.in) // as every request is read to its end
-	s.note(q, &sent{status: rep.status, bytes: int64(len(rep.body))}, start)
+	s.requests.note(q, &sent{status: rep.status, bytes: int64(len(rep.body))}, start)
 	return rep, q.fault
 }
 

@@ -59,7 +59,7 @@ type softDeletePolicy struct {
 	EffectiveTime            time.Time `json:"effectiveTime"`
 }
 
-// bucket is a bucket and what is in it. [Server.mu] guards all of it.
+// bucket is a bucket and what is in it. [store.mu] guards all of it.
 type bucket struct {
 	bucketResource
 	names   []string // sorted; those with at least one generation of any kind
@@ -344,31 +344,4 @@ func generationParam(value string) (int64, *apiError) {
 		return 0, invalid("Invalid value for generation: '%s'.", value)
 	}
 	return n, nil
-}
-
-// bucketLocked finds a bucket, or creates it if the options allow that.
-func (s *Server) bucketLocked(name string) (*bucket, *apiError) {
-	if b := s.buckets[name]; b != nil {
-		return b, nil
-	}
-	if !s.opts.CreateBuckets {
-		return nil, errNoBucket()
-	}
-	if err := checkBucketName(name); err != nil {
-		return nil, err
-	}
-	b := newBucket(name, s.now())
-	if err := s.saveBucket(b); err != nil {
-		return nil, errInternal(err)
-	}
-	s.buckets[name] = b
-	return b, nil
-}
-
-// hasBucket refuses what is meant for a bucket that isn't there.
-func (s *Server) hasBucket(name string) *apiError {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, err := s.bucketLocked(name)
-	return err
 }

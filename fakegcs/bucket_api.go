@@ -1,7 +1,6 @@
 package fakegcs
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -9,70 +8,34 @@ import (
 	"strings"
 )
 
+// bucketAPI answers the requests for buckets.
+type bucketAPI struct{ *store }
+
 type bucketList struct {
 	Kind          string           `json:"kind"`
 	NextPageToken string           `json:"nextPageToken,omitempty"`
 	Items         []bucketResource `json:"items,omitempty"`
 }
 
-// CreateBucket creates a bucket. It fails when the name is not valid or taken.
-func (s *Server) CreateBucket(name string) error {
-	if _, err := s.createBucket(name, nil); err != nil {
-		return err
-	}
-	return nil
-}
-
-// defaultClass returns the storage class that objects of a bucket get.
-func (s *Server) defaultClass(name string) (string, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, err := s.bucketLocked(name)
-	if err != nil {
-		return "", err
-	}
-	return b.StorageClass, nil
-}
-
-func (s *Server) createBucket(name string, body []byte) (bucketResource, *apiError) {
-	if err := checkBucketName(name); err != nil {
-		return bucketResource{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.buckets[name] != nil {
-		return bucketResource{}, refuse(http.StatusConflict, "bucketAlreadyOwnedByYou", "Your previous request to create the named bucket succeeded and you already own it.")
-	}
-	b := newBucket(name, s.now())
-	if len(bytes.TrimSpace(body)) > 0 {
-		if err := b.configure(body, s.now()); err != nil {
-			return bucketResource{}, err
-		}
-	}
-	if err := s.saveBucket(b); err != nil {
-		return bucketResource{}, errInternal(err)
-	}
-	s.buckets[name] = b
-	return b.bucketResource, nil
-}
-
-// onBuckets does the bucket operations of both APIs.
-func (s *Server) onBuckets(q *request) *reply {
+// answer does the bucket operations of both APIs.
+func (a bucketAPI) answer(q *request) *reply {
 	var (
 		res bucketResource
 		err *apiError
 	)
 	switch q.op {
 	case OpBucketList:
-		return s.listBuckets(q)
+		return a.list(q)
 	case OpBucketInsert:
-		res, err = s.insertBucket(q)
+		res, err = a.insert(q)
 	case OpBucketGet:
-		res, err = s.getBucket(q)
+		res, err = a.get(q)
 	case OpBucketPatch:
-		res, err = s.patchBucket(q)
+		res, err = a.patch(q)
+	case OpBucketLayout:
+		return a.layout(q)
 	case OpBucketDelete:
-		if err = s.deleteBucket(q); err == nil {
+		if err = a.delete(q); err == nil {
 			return newReply(http.StatusNoContent)
 		}
 	}
@@ -86,13 +49,13 @@ func (s *Server) onBuckets(q *request) *reply {
 	return jsonReply(http.StatusOK, res)
 }
 
-func (s *Server) insertBucket(q *request) (bucketResource, *apiError) {
+func (a bucketAPI) insert(q *request) (bucketResource, *apiError) {
 	body, err := readMetadata(q.in)
 	if err != nil {
 		return bucketResource{}, err
 	}
 	if q.xml {
-		return s.createBucket(q.bucket, nil)
+		return a.createBucket(q.bucket, nil)
 	}
 	var named struct {
 		Name string `json:"name"`
@@ -103,24 +66,24 @@ func (s *Server) insertBucket(q *request) (bucketResource, *apiError) {
 	if named.Name == "" {
 		return bucketResource{}, refuse(http.StatusBadRequest, "required", "Required parameter: name")
 	}
-	return s.createBucket(named.Name, body)
+	return a.createBucket(named.Name, body)
 }
 
-func (s *Server) getBucket(q *request) (bucketResource, *apiError) {
+func (a bucketAPI) get(q *request) (bucketResource, *apiError) {
 	cond, err := parseConditions(q.query, q.Header, "if")
 	if err != nil {
 		return bucketResource{}, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, err := s.bucketLocked(q.bucket)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b, err := a.bucketLocked(q.bucket)
 	if err != nil {
 		return bucketResource{}, err
 	}
 	return b.bucketResource, cond.check(&Object{Metageneration: b.Metageneration})
 }
 
-func (s *Server) patchBucket(q *request) (bucketResource, *apiError) {
+func (a bucketAPI) patch(q *request) (bucketResource, *apiError) {
 	cond, err := parseConditions(q.query, q.Header, "if")
 	if err != nil {
 		return bucketResource{}, err
@@ -129,9 +92,9 @@ func (s *Server) patchBucket(q *request) (bucketResource, *apiError) {
 	if err != nil {
 		return bucketResource{}, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, err := s.bucketLocked(q.bucket)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b, err := a.bucketLocked(q.bucket)
 	if err != nil {
 		return bucketResource{}, err
 	}
@@ -139,15 +102,15 @@ func (s *Server) patchBucket(q *request) (bucketResource, *apiError) {
 		return bucketResource{}, err
 	}
 	was := b.bucketResource
-	err = b.configure(body, s.now())
+	err = b.configure(body, a.now())
 	if err == nil && emptyPatch(body) { // not even the metageneration changes
 		return was, nil
 	}
 	if err == nil {
 		b.Metageneration++
-		b.Updated = s.now()
+		b.Updated = a.now()
 		b.sign()
-		if saveErr := s.saveBucket(b); saveErr != nil {
+		if saveErr := a.saveBucket(b); saveErr != nil {
 			err = errInternal(saveErr)
 		}
 	}
@@ -166,14 +129,14 @@ func emptyPatch(body []byte) bool {
 	return json.Unmarshal(body, &fields) == nil && len(fields) == 0
 }
 
-func (s *Server) deleteBucket(q *request) *apiError {
+func (a bucketAPI) delete(q *request) *apiError {
 	cond, err := parseConditions(q.query, q.Header, "if")
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := s.buckets[q.bucket]
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b := a.buckets[q.bucket]
 	if b == nil {
 		return errNoBucket()
 	}
@@ -185,7 +148,7 @@ func (s *Server) deleteBucket(q *request) *apiError {
 			return refuse(http.StatusConflict, "bucketNotEmpty", "The bucket you tried to delete is not empty.")
 		}
 	}
-	if err := s.disk.RemoveBucket(b.Name); err != nil {
+	if err := a.disk.RemoveBucket(b.Name); err != nil {
 		return errInternal(err)
 	}
 	for _, g := range b.objects {
@@ -193,19 +156,19 @@ func (s *Server) deleteBucket(q *request) *apiError {
 			v.blob.Release()
 		}
 	}
-	delete(s.buckets, b.Name)
+	delete(a.buckets, b.Name)
 	return nil
 }
 
-func (s *Server) listBuckets(q *request) *reply {
+func (a bucketAPI) list(q *request) *reply {
 	l, err := q.listQuery()
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	out := bucketList{Kind: "storage#buckets"}
-	for _, name := range slices.Sorted(maps.Keys(s.buckets)) {
+	for _, name := range slices.Sorted(maps.Keys(a.buckets)) {
 		if !strings.HasPrefix(name, l.prefix) || name <= l.after {
 			continue
 		}
@@ -213,10 +176,33 @@ func (s *Server) listBuckets(q *request) *reply {
 			out.NextPageToken = pageToken(out.Items[l.limit-1].Name)
 			break
 		}
-		out.Items = append(out.Items, s.buckets[name].bucketResource)
+		out.Items = append(out.Items, a.buckets[name].bucketResource)
 	}
 	if q.xml {
 		return xmlBuckets(out)
 	}
 	return jsonReply(http.StatusOK, out)
+}
+
+// layout answers how a bucket is organized, which gcloud asks before it
+// moves an object: always flat.
+// https://cloud.google.com/storage/docs/json_api/v1/buckets/getStorageLayout
+func (a bucketAPI) layout(q *request) *reply {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b, err := a.bucketLocked(q.bucket)
+	if err != nil {
+		return err.reply(q.xml)
+	}
+	var res struct {
+		Kind                  string `json:"kind"`
+		Bucket                string `json:"bucket"`
+		Location              string `json:"location"`
+		LocationType          string `json:"locationType"`
+		HierarchicalNamespace struct {
+			Enabled bool `json:"enabled"`
+		} `json:"hierarchicalNamespace"`
+	}
+	res.Kind, res.Bucket, res.Location, res.LocationType = "storage#storageLayout", b.Name, b.Location, b.LocationType
+	return jsonReply(http.StatusOK, res)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -224,33 +223,6 @@ func checkCORS(rules []corsRule) *apiError {
 		}
 		if rule.MaxAgeSeconds != nil && *rule.MaxAgeSeconds < 0 {
 			return invalid("CORS rule %d: maxAgeSeconds is negative.", i+1)
-		}
-	}
-	return nil
-}
-
-// billed refuses a request to a bucket whose requester pays without a project to
-// bill, https://cloud.google.com/storage/docs/requester-pays. A session was paid
-// for when it was begun.
-func (s *Server) billed(q *request) *apiError {
-	if q.query.Get("userProject") != "" || q.Header.Get("X-Goog-User-Project") != "" || q.isSession() {
-		return nil
-	}
-	names := []string{q.bucket}
-	switch {
-	case q.op == OpBucketInsert, q.op == OpUnknown:
-		return nil
-	case q.op == OpRewrite && q.xml:
-		source, _, _ := strings.Cut(strings.TrimPrefix(q.Header.Get("x-goog-copy-source"), "/"), "/")
-		names = append(names, source)
-	case q.op == OpRewrite:
-		names = append(names, q.rest[2])
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, name := range names {
-		if b := s.buckets[name]; b != nil && b.Billing != nil && b.Billing.RequesterPays {
-			return refuse(http.StatusBadRequest, "userProjectMissing", "Bucket is a requester pays bucket but no user project provided.")
 		}
 	}
 	return nil

@@ -71,7 +71,7 @@ func (s *Server) control(q *request) *reply {
 		s.Advance(d)
 		return jsonReply(http.StatusOK, map[string]time.Time{"now": s.now()})
 	case "POST token":
-		return s.issueToken()
+		return s.tokens.issue(s.now())
 	}
 	return textReply(http.StatusNotFound, "fakegcs: there is no "+q.Method+" "+path+"\n")
 }

@@ -2,7 +2,6 @@ package fakegcs
 
 import (
 	"cmp"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -44,41 +43,16 @@ func (r *objectRecord) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func (s *Server) saveBucket(b *bucket) error { return s.disk.SaveBucket(b.Name, b.bucketResource) }
-
-func (s *Server) saveObject(v *version) error {
-	r := objectRecord{Object: v.Object, Blob: v.blob.ID(), Upload: v.upload, Retained: v.retained}
-	for _, p := range v.blob.Pieces() {
-		r.Pieces = append(r.Pieces, piece{p.ID(), p.Size()})
-	}
-	return s.disk.SaveObject(v.Bucket, v.Name, v.Generation, r)
-}
-
-func (s *Server) removeObject(o *Object) error {
-	return s.disk.RemoveObject(o.Bucket, o.Name, o.Generation)
-}
-
-// newBlob makes room for the bytes of an upload, with one reference.
-func (s *Server) newBlob() *blob.Blob {
-	switch {
-	case s.opts.Discard:
-		return blob.NewDiscarding().Retain()
-	case s.disk == nil:
-		return blob.NewMemory(s.memory.freed).Retain()
-	}
-	return s.disk.Blob(hex.EncodeToString(randomBytes(16)), 0).Retain()
-}
-
-// load reads the directory into s, which is empty and not yet in use.
+// load reads the directory into a new server.
 func (s *Server) load() error {
-	l := loader{Dir: s.disk, s: s, blobs: map[string]*blob.Blob{}, made: map[string]*Object{}}
-	if err := l.buckets(); err != nil {
+	l := loader{Dir: s.disk, store: s.store, sessions: s.sessions, multiparts: s.multiparts, blobs: map[string]*blob.Blob{}, made: map[string]*Object{}}
+	if err := l.loadBuckets(); err != nil {
 		return err
 	}
-	if err := l.sessions(); err != nil {
+	if err := l.loadSessions(); err != nil {
 		return err
 	}
-	if err := l.multiparts(); err != nil {
+	if err := l.loadMultiparts(); err != nil {
 		return err
 	}
 	return l.Sweep(func(id string) bool { return l.blobs[id] != nil })
@@ -87,18 +61,20 @@ func (s *Server) load() error {
 // loader reads a directory when a server starts.
 type loader struct {
 	*disk.Dir
-	s     *Server
-	blobs map[string]*blob.Blob // by id: of the objects and unfinished uploads
-	made  map[string]*Object    // by the upload that made it
+	store      *store
+	sessions   *sessions
+	multiparts *multiparts
+	blobs      map[string]*blob.Blob // by id: of the objects and unfinished uploads
+	made       map[string]*Object    // by the upload that made it
 }
 
-func (l *loader) buckets() error {
+func (l *loader) loadBuckets() error {
 	names, err := l.Buckets()
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		b := newBucket(name, l.s.now())
+		b := newBucket(name, l.store.now())
 		switch err := l.LoadBucket(name, &b.bucketResource); {
 		case errors.Is(err, fs.ErrNotExist):
 			// Killed while it was created or deleted. What is left must not
@@ -110,15 +86,15 @@ func (l *loader) buckets() error {
 		case err != nil:
 			return err
 		}
-		if err := l.objects(b); err != nil {
+		if err := l.loadObjects(b); err != nil {
 			return err
 		}
-		l.s.buckets[name] = b
+		l.store.buckets[name] = b
 	}
 	return nil
 }
 
-func (l *loader) objects(b *bucket) error {
+func (l *loader) loadObjects(b *bucket) error {
 	names, err := l.Objects(b.Name)
 	if err != nil {
 		return err
@@ -129,7 +105,7 @@ func (l *loader) objects(b *bucket) error {
 			return err
 		}
 		content := l.blobOf(r)
-		l.s.lastGeneration = max(l.s.lastGeneration, r.Object.Generation)
+		l.store.lastGeneration = max(l.store.lastGeneration, r.Object.Generation)
 		if r.Upload != "" {
 			l.made[r.Upload] = r.Object
 		}
@@ -186,7 +162,7 @@ func (l *loader) finishReplace(b *bucket, g *generations) error {
 		current := g.live
 		g.live = v
 		g.old = slices.DeleteFunc(g.old, func(o *version) bool { return o == v })
-		refused := l.s.retireLocked(b, v, l.s.now())
+		refused := l.store.retireLocked(b, v, l.store.now())
 		g.live = current
 		if refused != nil {
 			return refused
@@ -195,13 +171,13 @@ func (l *loader) finishReplace(b *bucket, g *generations) error {
 	return nil
 }
 
-func (l *loader) sessions() error {
+func (l *loader) loadSessions() error {
 	ids, err := l.Sessions()
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		u := &session{}
+		u := &session{store: l.store}
 		if err := l.LoadSession(id, &u.sessionRecord); err != nil {
 			return err
 		}
@@ -211,7 +187,7 @@ func (l *loader) sessions() error {
 				return err
 			}
 		}
-		if u.expired(l.s.now()) {
+		if u.expired(l.store.now()) {
 			if err := l.RemoveSession(id); err != nil {
 				return err
 			}
@@ -222,7 +198,7 @@ func (l *loader) sessions() error {
 				return err
 			}
 		}
-		l.s.sessions[id] = u
+		l.sessions.byID[id] = u
 	}
 	return nil
 }
@@ -251,10 +227,10 @@ func (l *loader) restore(u *session) error {
 // rehash continues the checksum from the last checkpoint. If the checkpoint has
 // none that is usable, it starts over with the first byte.
 func (l *loader) rehash(u *session, committed int64) error {
-	from, withMD5 := u.Size, !l.s.opts.NoMD5
-	sum, err := blob.ResumeDigest(&l.s.buffers, withMD5, uint32(u.Sum), u.MD5State)
+	from, withMD5 := u.Size, !l.store.opts.NoMD5
+	sum, err := blob.ResumeDigest(&l.store.buffers, withMD5, uint32(u.Sum), u.MD5State)
 	if err != nil || from == 0 || from > committed {
-		from, sum = 0, blob.NewDigest(&l.s.buffers, withMD5)
+		from, sum = 0, blob.NewDigest(&l.store.buffers, withMD5)
 	}
 	u.sum = sum
 	r, err := u.blob.Section(from, committed)
@@ -263,13 +239,13 @@ func (l *loader) rehash(u *session, committed int64) error {
 	}
 	defer r.Close()
 	defer u.sum.Idle()
-	return blob.ReadQuanta(r, from, &l.s.buffers, func(p []byte) error {
+	return blob.ReadQuanta(r, from, &l.store.buffers, func(p []byte) error {
 		u.sum.Add(p, true)
 		return nil
 	})
 }
 
-func (l *loader) multiparts() error {
+func (l *loader) loadMultiparts() error {
 	ids, err := l.Multiparts()
 	if err != nil {
 		return err
@@ -290,7 +266,7 @@ func (l *loader) multiparts() error {
 		if err := l.loadParts(p); err != nil {
 			return err
 		}
-		l.s.uploads[id] = p
+		l.multiparts.byID[id] = p
 	}
 	return nil
 }

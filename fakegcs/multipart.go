@@ -18,6 +18,13 @@ const (
 	minPartSize = 5 << 20 // of all but the last
 )
 
+// multiparts are the multipart uploads of a server, and make objects in its store.
+type multiparts struct {
+	store *store
+	mu    sync.Mutex // may be locked while an upload is
+	byID  map[string]*multipartUpload
+}
+
 // multipartUpload is one multipart upload.
 type multipartUpload struct {
 	ID        string
@@ -44,29 +51,29 @@ func partTag(o *Object) string {
 	return `"` + o.CRC32C.String() + `"`
 }
 
-// onMultipart does the operations of multipart uploads.
-func (s *Server) onMultipart(q *request) *reply {
+// answer does the operations of multipart uploads.
+func (m *multiparts) answer(q *request) *reply {
 	var (
 		r   *reply
 		err *apiError
 	)
 	switch q.op {
 	case OpPartsStart:
-		r, err = s.startMultipart(q)
+		r, err = m.start(q)
 	case OpPartsUploads:
-		r, err = s.listUploads(q)
+		r, err = m.list(q)
 	default:
 		var p *multipartUpload
-		if p, err = s.findMultipart(q); err != nil {
+		if p, err = m.find(q); err != nil {
 			break
 		}
 		switch q.op {
 		case OpPartsPut:
-			r, err = s.putPart(q, p)
+			r, err = m.putPart(q, p)
 		case OpPartsComplete:
-			r, err = s.completeMultipart(q, p)
+			r, err = m.complete(q, p)
 		case OpPartsAbort:
-			r, err = s.abortMultipart(p)
+			r, err = m.abort(p)
 		case OpPartsList:
 			r, err = p.list(q)
 		}
@@ -77,21 +84,21 @@ func (s *Server) onMultipart(q *request) *reply {
 	return r
 }
 
-func (s *Server) startMultipart(q *request) (*reply, *apiError) {
-	if err := s.hasBucket(q.bucket); err != nil {
+func (m *multiparts) start(q *request) (*reply, *apiError) {
+	if err := m.store.hasBucket(q.bucket); err != nil {
 		return nil, err
 	}
-	o, _, err := s.newXMLObject(q)
+	o, _, err := newXMLObject(q, m.store.now())
 	if err != nil {
 		return nil, err
 	}
-	p := &multipartUpload{ID: base64.RawURLEncoding.EncodeToString(randomBytes(32)), Meta: *o, Initiated: s.now(), parts: map[int]*version{}}
-	if err := s.disk.SaveMultipart(p.ID, multipartRecord{ID: p.ID, Meta: p.Meta, Initiated: p.Initiated}); err != nil {
+	p := &multipartUpload{ID: base64.RawURLEncoding.EncodeToString(randomBytes(32)), Meta: *o, Initiated: m.store.now(), parts: map[int]*version{}}
+	if err := m.store.disk.SaveMultipart(p.ID, multipartRecord{ID: p.ID, Meta: p.Meta, Initiated: p.Initiated}); err != nil {
 		return nil, errInternal(err)
 	}
-	s.mu.Lock()
-	s.uploads[p.ID] = p
-	s.mu.Unlock()
+	m.mu.Lock()
+	m.byID[p.ID] = p
+	m.mu.Unlock()
 	return xmlReply(http.StatusOK, struct {
 		XMLName     xml.Name `xml:"InitiateMultipartUploadResult"`
 		Namespace   string   `xml:"xmlns,attr"`
@@ -104,17 +111,17 @@ func errNoUpload() *apiError {
 	return refuse(http.StatusNotFound, "noUpload", "The requested upload was not found.")
 }
 
-func (s *Server) findMultipart(q *request) (*multipartUpload, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.uploads[q.query.Get("uploadId")]
+func (m *multiparts) find(q *request) (*multipartUpload, *apiError) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.byID[q.query.Get("uploadId")]
 	if p == nil || p.Meta.Bucket != q.bucket || p.Meta.Name != q.object {
 		return nil, errNoUpload()
 	}
 	return p, nil
 }
 
-func (s *Server) putPart(q *request, p *multipartUpload) (*reply, *apiError) {
+func (m *multiparts) putPart(q *request, p *multipartUpload) (*reply, *apiError) {
 	n, parseErr := strconv.Atoi(q.query.Get("partNumber"))
 	if parseErr != nil || n < 1 || n > maxParts {
 		return nil, invalid("Part number must be an integer between 1 and %d, inclusive.", maxParts)
@@ -126,14 +133,14 @@ func (s *Server) putPart(q *request, p *multipartUpload) (*reply, *apiError) {
 	if err := mayRead(&p.Meta, q.Header, "x-goog-encryption-"); err != nil {
 		return nil, err
 	}
-	content := s.newBlob()
-	o := &Object{Updated: s.now()}
-	err := s.fill(content, o, q.in)
+	content := m.store.newBlob()
+	o := &Object{Updated: m.store.now()}
+	err := m.store.fill(content, o, q.in)
 	if err == nil {
 		err = want.check(o)
 	}
 	if err == nil {
-		err = s.addPart(p, n, &version{Object: o, blob: content})
+		err = m.addPart(p, n, &version{Object: o, blob: content})
 	}
 	if err != nil {
 		content.Release()
@@ -147,13 +154,13 @@ func (s *Server) putPart(q *request, p *multipartUpload) (*reply, *apiError) {
 }
 
 // addPart puts a part in its place; the one that was there is gone.
-func (s *Server) addPart(p *multipartUpload, n int, part *version) *apiError {
+func (m *multiparts) addPart(p *multipartUpload, n int, part *version) *apiError {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
 		return errNoUpload()
 	}
-	if err := s.disk.SavePart(p.ID, n, objectRecord{Object: part.Object, Blob: part.blob.ID()}); err != nil {
+	if err := m.store.disk.SavePart(p.ID, n, objectRecord{Object: part.Object, Blob: part.blob.ID()}); err != nil {
 		return errInternal(err)
 	}
 	old := p.parts[n]
@@ -164,7 +171,7 @@ func (s *Server) addPart(p *multipartUpload, n int, part *version) *apiError {
 	return nil
 }
 
-func (s *Server) completeMultipart(q *request, p *multipartUpload) (*reply, *apiError) {
+func (m *multiparts) complete(q *request, p *multipartUpload) (*reply, *apiError) {
 	body, err := readMetadata(q.in)
 	if err != nil {
 		return nil, err
@@ -211,8 +218,8 @@ func (s *Server) completeMultipart(q *request, p *multipartUpload) (*reply, *api
 	cond, err := parseConditions(q.query, q.Header, "if")
 	if err == nil {
 		var made *Object
-		if made, err = s.publishUpload(o, content, cond, p.ID, func(*Object) { s.removeMultipart(p) }); err == nil {
-			s.endMultipart(p)
+		if made, err = m.store.publishUpload(o, content, cond, p.ID, func(*Object) { m.removeRecord(p) }); err == nil {
+			m.end(p)
 			r := xmlReply(http.StatusOK, struct {
 				XMLName                     xml.Name `xml:"CompleteMultipartUploadResult"`
 				Namespace                   string   `xml:"xmlns,attr"`
@@ -229,32 +236,32 @@ func (s *Server) completeMultipart(q *request, p *multipartUpload) (*reply, *api
 	return nil, err
 }
 
-func (s *Server) abortMultipart(p *multipartUpload) (*reply, *apiError) {
+func (m *multiparts) abort(p *multipartUpload) (*reply, *apiError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
 		return nil, errNoUpload()
 	}
-	s.removeMultipart(p)
-	s.endMultipart(p)
+	m.removeRecord(p)
+	m.end(p)
 	return newReply(http.StatusNoContent), nil
 }
 
-// removeMultipart takes an upload out of the directory.
-func (s *Server) removeMultipart(p *multipartUpload) {
-	if err := s.disk.RemoveMultipart(p.ID); err != nil {
-		s.log.Warn("fakegcs: remove multipart upload", "err", err)
+// removeRecord takes an upload out of the directory.
+func (m *multiparts) removeRecord(p *multipartUpload) {
+	if err := m.store.disk.RemoveMultipart(p.ID); err != nil {
+		m.store.log.Warn("fakegcs: remove multipart upload", "err", err)
 	}
 }
 
-// endMultipart forgets an upload and lets its parts go; p.mu is held.
-func (s *Server) endMultipart(p *multipartUpload) {
+// end forgets an upload and lets its parts go; p.mu is held.
+func (m *multiparts) end(p *multipartUpload) {
 	p.ended = true
 	for _, part := range p.parts {
 		part.blob.Release()
 	}
 	p.parts = nil
-	s.mu.Lock()
-	delete(s.uploads, p.ID)
-	s.mu.Unlock()
+	m.mu.Lock()
+	delete(m.byID, p.ID)
+	m.mu.Unlock()
 }

@@ -66,10 +66,10 @@ type xmlUpload struct {
 	StorageClass, Initiated string
 }
 
-// listUploads lists the multipart uploads of a bucket, sorted by key and
+// list lists the multipart uploads of a bucket, sorted by key and
 // upload id, https://cloud.google.com/storage/docs/xml-api/get-bucket-uploads.
-func (s *Server) listUploads(q *request) (*reply, *apiError) {
-	if err := s.hasBucket(q.bucket); err != nil {
+func (m *multiparts) list(q *request) (*reply, *apiError) {
+	if err := m.store.hasBucket(q.bucket); err != nil {
 		return nil, err
 	}
 	limit, err := pageLimit(q, "max-uploads")
@@ -96,9 +96,9 @@ func (s *Server) listUploads(q *request) (*reply, *apiError) {
 		// Without an id the marker is the whole key.
 		return u.Key > out.KeyMarker || u.Key == out.KeyMarker && out.UploadIDMarker != "" && u.UploadID > out.UploadIDMarker
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.uploads {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.byID {
 		u := xmlUpload{p.Meta.Name, p.ID, p.Meta.StorageClass, p.Initiated.Format(time.RFC3339Nano)}
 		if p.Meta.Bucket == q.bucket && strings.HasPrefix(u.Key, out.Prefix) && after(u) {
 			out.Upload = append(out.Upload, u)

@@ -26,15 +26,15 @@ type composeRequest struct {
 }
 
 // compose concatenates objects of one bucket.
-func (s *Server) compose(q *request) *reply {
-	o, err := s.composeObject(q)
+func (a objectAPI) compose(q *request) *reply {
+	o, err := a.composeObject(q)
 	if err != nil {
 		return err.reply(q.xml)
 	}
 	return jsonReply(http.StatusOK, q.resource(o))
 }
 
-func (s *Server) composeObject(q *request) (*Object, *apiError) {
+func (a objectAPI) composeObject(q *request) (*Object, *apiError) {
 	cond, err := parseConditions(q.query, q.Header, "if")
 	if err != nil {
 		return nil, err
@@ -70,11 +70,11 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 	if err := checkMetadata(o.Metadata); err != nil {
 		return nil, err
 	}
-	if err := mayRetain(nil, o.Retention, false, s.now()); err != nil {
+	if err := mayRetain(nil, o.Retention, false, a.now()); err != nil {
 		return nil, err
 	}
 	if o.StorageClass == "" {
-		if o.StorageClass, err = s.defaultClass(q.bucket); err != nil {
+		if o.StorageClass, err = a.defaultClass(q.bucket); err != nil {
 			return nil, err
 		}
 	}
@@ -89,7 +89,7 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 		}
 	}()
 	for _, source := range ask.SourceObjects {
-		v, err := s.find(q.bucket, source.Name, int64(source.Generation))
+		v, err := a.find(q.bucket, source.Name, int64(source.Generation))
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +101,7 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 			return nil, invalid("Cannot compose object with destination storage class %s from source components that have different storage classes (%s)", o.StorageClass, v.StorageClass)
 		}
 		if ask.DeleteSourceObjects {
-			if err := protected(v, s.now()); err != nil {
+			if err := protected(v, a.now()); err != nil {
 				return nil, err
 			}
 		}
@@ -118,13 +118,13 @@ func (s *Server) composeObject(q *request) (*Object, *apiError) {
 		content.Release()
 		return nil, err
 	}
-	made, err := s.publish(o, content, cond)
+	made, err := a.publish(o, content, cond)
 	if err != nil {
 		content.Release()
 		return nil, err
 	}
 	if ask.DeleteSourceObjects {
-		s.dropSources(sources, made)
+		a.dropSources(sources, made)
 	}
 	return made, nil
 }
@@ -139,24 +139,4 @@ func join(o *Object, parts []*version) *blob.Blob {
 		o.Size += part.Size
 	}
 	return blob.Join(blobs).Retain()
-}
-
-// dropSources deletes what was composed, for good: deleteSourceObjects passes
-// soft delete and versioning by. A source that has changed meanwhile stays.
-func (s *Server) dropSources(sources []*version, made *Object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := s.buckets[made.Bucket]
-	for _, v := range sources {
-		if b == nil || v.Generation == made.Generation {
-			continue
-		}
-		current := b.version(v.Name, v.Generation)
-		if current == nil || protected(current, s.now()) != nil {
-			continue
-		}
-		if err := s.dropLocked(b, current, s.now(), 0); err != nil {
-			s.log.Warn("fakegcs: delete source of compose", "object", v.Name, "err", err)
-		}
-	}
 }

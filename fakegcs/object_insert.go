@@ -5,13 +5,11 @@ import (
 	"mime/multipart"
 	"net/http"
 	"strings"
-
-	"gcsup/fakegcs/internal/blob"
 )
 
 // insert takes a whole object in one request.
-func (s *Server) insert(q *request) *reply {
-	o, err := s.insertObject(q)
+func (a objectAPI) insert(q *request) *reply {
+	o, err := a.insertObject(q)
 	if err != nil {
 		return err.reply(q.xml)
 	}
@@ -24,8 +22,8 @@ func (s *Server) insert(q *request) *reply {
 	return jsonReply(http.StatusOK, q.resource(o))
 }
 
-func (s *Server) insertObject(q *request) (*Object, *apiError) {
-	if err := s.hasBucket(q.bucket); err != nil {
+func (a objectAPI) insertObject(q *request) (*Object, *apiError) {
+	if err := a.hasBucket(q.bucket); err != nil {
 		return nil, err
 	}
 	cond, err := parseConditions(q.query, q.Header, "if")
@@ -40,20 +38,20 @@ func (s *Server) insertObject(q *request) (*Object, *apiError) {
 	)
 	switch {
 	case q.xml:
-		o, want, err = s.newXMLObject(q)
+		o, want, err = newXMLObject(q, a.now())
 	case q.query.Get("uploadType") == "multipart":
-		parts, media, o, want, err = s.openRelated(q)
+		parts, media, o, want, err = a.openRelated(q)
 	default:
 		o = &Object{ContentType: q.Header.Get("Content-Type")}
 		if err = want.addHeader(q.Header); err == nil {
-			err = s.address(q, o)
+			err = q.address(o, a.now())
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	content := s.newBlob()
-	if err := s.fill(content, o, media); err != nil {
+	content := a.newBlob()
+	if err := a.fill(content, o, media); err != nil {
 		content.Release()
 		return nil, err
 	}
@@ -63,7 +61,7 @@ func (s *Server) insertObject(q *request) (*Object, *apiError) {
 	}
 	var published *Object
 	if err == nil {
-		published, err = s.publish(o, content, cond)
+		published, err = a.publish(o, content, cond)
 	}
 	if err != nil {
 		content.Release()
@@ -88,37 +86,9 @@ func checkLater(q *request, parts *multipart.Reader, o *Object) *apiError {
 	return header.check(o)
 }
 
-// fill reads r to its end into blob, and gives o the size and checksums.
-func (s *Server) fill(content *blob.Blob, o *Object, r io.Reader) *apiError {
-	sum := blob.NewDigest(&s.buffers, !s.opts.NoMD5)
-	defer sum.Idle()
-	var storeErr error
-	readErr := blob.ReadQuanta(r, 0, &s.buffers, func(p []byte) error {
-		kept, err := content.Append(p, true)
-		if err != nil {
-			s.buffers.Put(p)
-			storeErr = err
-			return err
-		}
-		sum.Add(p, !kept)
-		return nil
-	})
-	if err := content.Close(); err != nil && storeErr == nil {
-		storeErr = err
-	}
-	switch {
-	case storeErr != nil:
-		return errInternal(storeErr)
-	case readErr != nil:
-		return invalid("The body could not be read: %v", readErr)
-	}
-	o.Size, o.CRC32C, o.MD5 = content.Size(), CRC32C(sum.CRC32C()), sum.MD5()
-	return nil
-}
-
 // openRelated reads a multipart upload up to its media,
 // https://cloud.google.com/storage/docs/uploading-objects#rest-upload-objects.
-func (s *Server) openRelated(q *request) (*multipart.Reader, io.Reader, *Object, checksums, *apiError) {
+func (a objectAPI) openRelated(q *request) (*multipart.Reader, io.Reader, *Object, checksums, *apiError) {
 	fail := func(err *apiError) (*multipart.Reader, io.Reader, *Object, checksums, *apiError) {
 		return nil, nil, nil, checksums{}, err
 	}
@@ -147,7 +117,7 @@ func (s *Server) openRelated(q *request) (*multipart.Reader, io.Reader, *Object,
 	if refused := o.setType(media.Header.Get("Content-Type")); refused != nil {
 		return fail(refused)
 	}
-	if refused := s.address(q, o); refused != nil {
+	if refused := q.address(o, a.now()); refused != nil {
 		return fail(refused)
 	}
 	return parts, media, o, want, nil

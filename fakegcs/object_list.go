@@ -140,24 +140,24 @@ func (g *generations) visible(l listQuery) []*Object {
 	return out
 }
 
-func (s *Server) listObjects(q *request) *reply {
+func (a objectAPI) list(q *request) *reply {
 	l, err := q.listQuery()
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	s.mu.Lock()
-	b, err := s.bucketLocked(q.bucket)
+	a.mu.Lock()
+	b, err := a.bucketLocked(q.bucket)
 	if err != nil {
-		s.mu.Unlock()
+		a.mu.Unlock()
 		return err.reply(q.xml)
 	}
 	if l.soft && b.softDeleteFor() == 0 {
-		s.mu.Unlock()
+		a.mu.Unlock()
 		return errNoSoftDelete().reply(q.xml)
 	}
-	s.expireLocked(b, s.now())
+	a.expireLocked(b, a.now())
 	p := b.list(l)
-	s.mu.Unlock()
+	a.mu.Unlock()
 	if q.xml {
 		return xmlListing(q, l, p)
 	}

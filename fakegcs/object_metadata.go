@@ -19,9 +19,9 @@ const metadataLimit = 1 << 20
 
 // newObject reads from the request that begins a resumable upload what the
 // object will be.
-func (s *Server) newObject(q *request) (*Object, checksums, *apiError) {
+func newObject(q *request, now time.Time) (*Object, checksums, *apiError) {
 	if q.xml {
-		return s.newXMLObject(q)
+		return newXMLObject(q, now)
 	}
 	data, err := readMetadata(q.in)
 	if err != nil {
@@ -39,11 +39,11 @@ func (s *Server) newObject(q *request) (*Object, checksums, *apiError) {
 	if err := o.setType(q.Header.Get("X-Upload-Content-Type")); err != nil {
 		return nil, want, err
 	}
-	return o, want, s.address(q, o)
+	return o, want, q.address(o, now)
 }
 
 // newXMLObject reads the same from the headers of an XML API request.
-func (s *Server) newXMLObject(q *request) (*Object, checksums, *apiError) {
+func newXMLObject(q *request, now time.Time) (*Object, checksums, *apiError) {
 	h := q.Header
 	o := &Object{
 		ContentType: h.Get("Content-Type"), ContentEncoding: h.Get("Content-Encoding"), ContentDisposition: h.Get("Content-Disposition"),
@@ -65,7 +65,7 @@ func (s *Server) newXMLObject(q *request) (*Object, checksums, *apiError) {
 	if err := want.addHeader(h); err != nil {
 		return nil, want, err
 	}
-	return o, want, s.address(q, o)
+	return o, want, q.address(o, now)
 }
 
 // setType takes the content type that comes with the bytes; the metadata must
@@ -82,7 +82,7 @@ func (o *Object) setType(upload string) *apiError {
 
 // address sets in o what the URL and the headers declare: its name and the key
 // that it is encrypted with. Body and URL must agree.
-func (s *Server) address(q *request, o *Object) *apiError {
+func (q *request) address(o *Object, now time.Time) *apiError {
 	name := q.object
 	if !q.xml {
 		name = q.query.Get("name")
@@ -110,7 +110,7 @@ func (s *Server) address(q *request, o *Object) *apiError {
 	if err := checkMetadata(o.Metadata); err != nil {
 		return err
 	}
-	if err := mayRetain(nil, o.Retention, false, s.now()); err != nil {
+	if err := mayRetain(nil, o.Retention, false, now); err != nil {
 		return err
 	}
 	var err *apiError

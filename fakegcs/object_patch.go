@@ -10,19 +10,19 @@ import (
 
 // patch changes an object's metadata, https://cloud.google.com/storage/docs/json_api/v1/objects/patch.
 // A PUT (update) is taken as a patch: what is not given stays.
-func (s *Server) patch(q *request) *reply {
+func (a objectAPI) patch(q *request) *reply {
 	key, err := encryptionKey(q.Header, "x-goog-encryption-")
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	o, err := s.patchObject(q, key)
+	o, err := a.patchObject(q, key)
 	if err != nil {
 		return err.reply(q.xml)
 	}
 	return jsonReply(http.StatusOK, q.resource(o).withheld(key))
 }
 
-func (s *Server) patchObject(q *request, key *Encryption) (*Object, *apiError) {
+func (a objectAPI) patchObject(q *request, key *Encryption) (*Object, *apiError) {
 	generation, err := generationParam(q.query.Get("generation"))
 	if err != nil {
 		return nil, err
@@ -35,9 +35,9 @@ func (s *Server) patchObject(q *request, key *Encryption) (*Object, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, err := s.bucketLocked(q.bucket)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b, err := a.bucketLocked(q.bucket)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s *Server) patchObject(q *request, key *Encryption) (*Object, *apiError) {
 	if err := fits(key, v.Object); err != nil {
 		return nil, err
 	}
-	now := s.now()
+	now := a.now()
 	o := v.clone()
 	if err := o.change(body); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (s *Server) patchObject(q *request, key *Encryption) (*Object, *apiError) {
 		changed.retained = now
 		b.RetentionPolicy.begin(o, now)
 	}
-	if err := s.saveObject(changed); err != nil {
+	if err := a.saveObject(changed); err != nil {
 		return nil, errInternal(err)
 	}
 	g := b.objects[o.Name]

@@ -10,9 +10,13 @@ import (
 	"gcsup/fakegcs/internal/blob"
 )
 
+// objectAPI answers the requests for objects, but not those of uploads in several
+// requests.
+type objectAPI struct{ *store }
+
 // get answers an object's metadata: as JSON, or as the headers of an XML HEAD.
-func (s *Server) get(q *request) *reply {
-	v, err := s.lookup(q)
+func (a objectAPI) get(q *request) *reply {
+	v, err := a.lookup(q)
 	if err != nil {
 		return err.reply(q.xml)
 	}
@@ -35,7 +39,7 @@ func (s *Server) get(q *request) *reply {
 
 // lookup finds the generation that a request names and checks its
 // preconditions. The caller releases the blob.
-func (s *Server) lookup(q *request) (*version, *apiError) {
+func (a objectAPI) lookup(q *request) (*version, *apiError) {
 	generation, err := generationParam(q.query.Get("generation"))
 	if err != nil {
 		return nil, err
@@ -45,9 +49,9 @@ func (s *Server) lookup(q *request) (*version, *apiError) {
 		return nil, err
 	}
 	if q.query.Get("softDeleted") == "true" {
-		return s.findSoftDeleted(q.bucket, q.object, generation)
+		return a.findSoftDeleted(q.bucket, q.object, generation)
 	}
-	v, err := s.find(q.bucket, q.object, generation)
+	v, err := a.find(q.bucket, q.object, generation)
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +101,8 @@ func (q *request) objectHeaders(r *reply, o *Object) {
 }
 
 // read answers an object's bytes, or the part that a Range header asks for.
-func (s *Server) read(q *request) *reply {
-	v, refused := s.lookup(q)
+func (a objectAPI) read(q *request) *reply {
+	v, refused := a.lookup(q)
 	if refused != nil {
 		return refused.mediaReply(q.xml)
 	}

@@ -12,8 +12,8 @@ import (
 
 // rewrite copies an object, in one step whatever its size: rewriteTo, copyTo
 // and the XML copy. The bytes are shared.
-func (s *Server) rewrite(q *request) *reply {
-	o, err := s.rewriteObject(q)
+func (a objectAPI) rewrite(q *request) *reply {
+	o, err := a.rewriteObject(q)
 	if err != nil {
 		return err.reply(q.xml)
 	}
@@ -35,7 +35,7 @@ type xmlCopyResult struct {
 	LastModified string
 }
 
-func (s *Server) rewriteObject(q *request) (*Object, *apiError) {
+func (a objectAPI) rewriteObject(q *request) (*Object, *apiError) {
 	fromBucket, fromName, toBucket, toName := q.bucket, q.object, q.bucket, q.object
 	generation, sourceKey := q.query.Get("sourceGeneration"), "x-goog-copy-source-encryption-"
 	if q.xml {
@@ -67,7 +67,7 @@ func (s *Server) rewriteObject(q *request) (*Object, *apiError) {
 	if err := checkName(toName); err != nil {
 		return nil, err
 	}
-	source, err := s.find(fromBucket, fromName, number)
+	source, err := a.find(fromBucket, fromName, number)
 	if err != nil {
 		return nil, err
 	}
@@ -98,13 +98,13 @@ func (s *Server) rewriteObject(q *request) (*Object, *apiError) {
 	if err := checkMetadata(o.Metadata); err != nil {
 		return release(err)
 	}
-	if err := mayRetain(nil, o.Retention, false, s.now()); err != nil {
+	if err := mayRetain(nil, o.Retention, false, a.now()); err != nil {
 		return release(err)
 	}
 	if o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-"); err != nil {
 		return release(err)
 	}
-	made, err := s.publish(o, source.blob, cond)
+	made, err := a.publish(o, source.blob, cond)
 	if err != nil {
 		return release(err)
 	}

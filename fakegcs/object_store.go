@@ -9,7 +9,7 @@ import (
 )
 
 // This file is the one place where objects appear, are replaced and go away.
-// Its methods on Server that end in Locked need [Server.mu]. Each change goes
+// Each change goes
 // to the directory first and into memory afterwards, so that a failed write
 // changes nothing.
 
@@ -30,7 +30,7 @@ func errInternal(err error) *apiError {
 // of its name, all at once, if the preconditions hold. o has the metadata that
 // the uploader gave, with size and checksums. The object adopts the caller's
 // reference to content, except when publish fails.
-func (s *Server) publish(o *Object, content *blob.Blob, cond conditions) (*Object, *apiError) {
+func (s *store) publish(o *Object, content *blob.Blob, cond conditions) (*Object, *apiError) {
 	return s.publishUpload(o, content, cond, "", func(*Object) {})
 }
 
@@ -38,7 +38,7 @@ func (s *Server) publish(o *Object, content *blob.Blob, cond conditions) (*Objec
 // that id. When the object's record is there it calls over, which finishes the
 // record of the upload. Until then no request can delete the object, so that a
 // server that is killed in between finds at least one of the two records.
-func (s *Server) publishUpload(o *Object, content *blob.Blob, cond conditions, upload string, over func(*Object)) (*Object, *apiError) {
+func (s *store) publishUpload(o *Object, content *blob.Blob, cond conditions, upload string, over func(*Object)) (*Object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, err := s.bucketLocked(o.Bucket)
@@ -98,14 +98,14 @@ func objectOf(v *version) *Object {
 
 // generationLocked makes a new generation number: microseconds, as the
 // service's are, and larger than every one before.
-func (s *Server) generationLocked(now time.Time) int64 {
+func (s *store) generationLocked(now time.Time) int64 {
 	s.lastGeneration = max(now.UnixMicro(), s.lastGeneration+1)
 	return s.lastGeneration
 }
 
 // retireLocked takes the live generation v out of the way: it becomes
 // noncurrent, or soft-deleted, or is gone, as the bucket is configured.
-func (s *Server) retireLocked(b *bucket, v *version, now time.Time) *apiError {
+func (s *store) retireLocked(b *bucket, v *version, now time.Time) *apiError {
 	g := b.objects[v.Name]
 	if b.versioned() {
 		o := v.clone()
@@ -126,7 +126,7 @@ func (s *Server) retireLocked(b *bucket, v *version, now time.Time) *apiError {
 
 // eraseLocked deletes the generation v for good, or soft-deletes it when keep
 // isn't 0. The caller takes it out of live or old.
-func (s *Server) eraseLocked(b *bucket, v *version, now time.Time, keep time.Duration) *apiError {
+func (s *store) eraseLocked(b *bucket, v *version, now time.Time, keep time.Duration) *apiError {
 	if keep == 0 {
 		if err := s.removeObject(v.Object); err != nil {
 			return errInternal(err)
@@ -145,7 +145,7 @@ func (s *Server) eraseLocked(b *bucket, v *version, now time.Time, keep time.Dur
 }
 
 // expireLocked lets the soft-deleted objects of b go whose time has come.
-func (s *Server) expireLocked(b *bucket, now time.Time) {
+func (s *store) expireLocked(b *bucket, now time.Time) {
 	if b.expires.IsZero() || now.Before(b.expires) {
 		return // a listing must not look at all objects for each page
 	}
@@ -167,7 +167,7 @@ func (s *Server) expireLocked(b *bucket, now time.Time) {
 
 // deleteObject deletes one generation, or the live one when generation is 0:
 // that is archived in a bucket with versioning.
-func (s *Server) deleteObject(bucketName, name string, generation int64, cond conditions) *apiError {
+func (s *store) deleteObject(bucketName, name string, generation int64, cond conditions) *apiError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, err := s.bucketLocked(bucketName)
@@ -196,7 +196,7 @@ func (s *Server) deleteObject(bucketName, name string, generation int64, cond co
 }
 
 // dropLocked erases one generation and takes it out of the bucket.
-func (s *Server) dropLocked(b *bucket, v *version, now time.Time, keep time.Duration) *apiError {
+func (s *store) dropLocked(b *bucket, v *version, now time.Time, keep time.Duration) *apiError {
 	if err := s.eraseLocked(b, v, now, keep); err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (s *Server) dropLocked(b *bucket, v *version, now time.Time, keep time.Dura
 
 // find returns the generation of an object that a request may see, with a reference
 // to its bytes that the caller releases.
-func (s *Server) find(bucketName, name string, generation int64) (*version, *apiError) {
+func (s *store) find(bucketName, name string, generation int64) (*version, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, err := s.bucketLocked(bucketName)
@@ -224,4 +224,55 @@ func (s *Server) find(bucketName, name string, generation int64) (*version, *api
 	}
 	v.blob.Retain()
 	return v, nil
+}
+
+// errNoSoftDelete refuses what needs a soft delete policy, as
+// https://github.com/kmoneil/zig-gcp/blob/main/src/storage/restore.zig has
+// measured.
+func errNoSoftDelete() *apiError { return invalid("bucket soft delete policy must be set.") }
+
+// findSoftDeleted finds a soft-deleted generation. The caller releases the blob.
+func (s *store) findSoftDeleted(bucketName, name string, generation int64) (*version, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.bucketLocked(bucketName)
+	if err != nil {
+		return nil, err
+	}
+	if b.softDeleteFor() == 0 {
+		return nil, errNoSoftDelete()
+	}
+	if generation == 0 {
+		return nil, refuse(http.StatusBadRequest, "required", "You must specify a generation.")
+	}
+	s.expireLocked(b, s.now())
+	if g := b.objects[name]; g != nil {
+		for _, v := range g.soft {
+			if v.Generation == generation {
+				v.blob.Retain()
+				return v, nil
+			}
+		}
+	}
+	return nil, errNoObject(bucketName, name)
+}
+
+// dropSources deletes what was composed, for good: deleteSourceObjects passes
+// soft delete and versioning by. A source that has changed meanwhile stays.
+func (s *store) dropSources(sources []*version, made *Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.buckets[made.Bucket]
+	for _, v := range sources {
+		if b == nil || v.Generation == made.Generation {
+			continue
+		}
+		current := b.version(v.Name, v.Generation)
+		if current == nil || protected(current, s.now()) != nil {
+			continue
+		}
+		if err := s.dropLocked(b, current, s.now(), 0); err != nil {
+			s.log.Warn("fakegcs: delete source of compose", "object", v.Name, "err", err)
+		}
+	}
 }

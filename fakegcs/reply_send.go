@@ -42,7 +42,7 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connl
 			return
 		}
 	}
-	if f.hold && f.holdAfter == 0 && !s.wait(q, f.holdFor, q.in.stop) {
+	if f.hold && f.holdAfter == 0 && !s.wait(q.Request, f.holdFor, q.in.stop) {
 		drop(w, false)
 		return
 	}
@@ -50,7 +50,7 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connl
 		drop(w, true)
 		return
 	}
-	if s.opts.Latency > 0 && !s.wait(q, s.opts.Latency, q.in.stop) {
+	if s.opts.Latency > 0 && !s.wait(q.Request, s.opts.Latency, q.in.stop) {
 		drop(w, false)
 		return
 	}
@@ -81,7 +81,7 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connl
 	if f.hold && f.holdAfter > 0 {
 		to = &heldWriter{w: to, left: f.holdAfter, hold: func() error {
 			_ = http.NewResponseController(w).Flush() // what was sent is to arrive
-			if !s.wait(q, f.holdFor, q.in.stop) {
+			if !s.wait(q.Request, f.holdFor, q.in.stop) {
 				return errInterrupted
 			}
 			return nil
@@ -116,9 +116,7 @@ func (s *Server) sendAndClose(w http.ResponseWriter, q *request, rep *reply, len
 	_ = resp.Write(rw) // the client may have gone
 	_ = rw.Flush()
 	out.status, out.reported, out.bytes = rep.status, rep.header.Get("Range"), counted.n
-	s.idle.Add(1)
-	go func() {
-		defer s.idle.Done()
+	s.running.wg.Go(func() {
 		timer := time.NewTimer(q.fault.reply.closesAfter)
 		defer timer.Stop()
 		select {
@@ -126,7 +124,7 @@ func (s *Server) sendAndClose(w http.ResponseWriter, q *request, rep *reply, len
 		case <-s.ctx.Done():
 		}
 		_ = conn.Close()
-	}()
+	})
 	return true
 }
 

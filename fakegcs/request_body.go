@@ -3,6 +3,7 @@ package fakegcs
 import (
 	"errors"
 	"io"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,20 @@ type body struct {
 	once     sync.Once
 	stop     chan struct{}
 	expire   func() // makes what waits for the network return
+}
+
+// newBody returns the body of r. w is nil for a call of a batch.
+func (c *core) newBody(w http.ResponseWriter, r *http.Request) *body {
+	b := &body{r: r.Body, cut: -1, stall: -1, corrupt: -1, stop: make(chan struct{})}
+	if w != nil { // else a call of a batch, whose body is in memory
+		rc := http.NewResponseController(w)
+		b.expire = func() { // not every ResponseWriter can
+			_ = rc.SetReadDeadline(time.Unix(1, 0))
+			_ = rc.SetWriteDeadline(time.Unix(1, 0)) // a client that doesn't read
+		}
+	}
+	b.wait = func(d time.Duration, stop <-chan struct{}) bool { return c.wait(r, d, stop) }
+	return b
 }
 
 // meet sets what a fault does to the body.

@@ -46,13 +46,15 @@ type Stats struct {
 
 // requestLog keeps the latest requests and the totals.
 type requestLog struct {
-	mu    sync.Mutex
-	keep  int
-	list  []Request
-	stats Stats
+	keep      int // -1: none
+	onRequest func(Request)
+	mu        sync.Mutex // guards what follows
+	list      []Request
+	stats     Stats
 }
 
-func (s *Server) note(q *request, out *sent, start time.Time) {
+// note records a finished request.
+func (l *requestLog) note(q *request, out *sent, start time.Time) {
 	if q.op == OpControl {
 		return
 	}
@@ -61,9 +63,9 @@ func (s *Server) note(q *request, out *sent, start time.Time) {
 		ContentRange: q.Header.Get("Content-Range"), Received: q.in.received.Load(), Status: out.status, Sent: out.bytes,
 		Range: out.reported, Fault: q.fault.effect, UserAgent: q.UserAgent(),
 	}
-	s.requests.add(r)
-	if s.opts.OnRequest != nil {
-		s.opts.OnRequest(r)
+	l.add(r)
+	if l.onRequest != nil {
+		l.onRequest(r)
 	}
 }
 

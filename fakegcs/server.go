@@ -7,8 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"gcsup/fakegcs/internal/blob"
@@ -73,38 +71,32 @@ type Options struct {
 // Server is a Cloud Storage server. It is an [http.Handler]; create it with
 // [New]. All methods may be called from any goroutine.
 type Server struct {
-	opts     Options
-	log      *slog.Logger
-	disk     *disk.Dir // nil in memory
-	buffers  blob.Pool
+	*core
+	cancel     context.CancelFunc // ends core.ctx
+	store      *store
+	sessions   *sessions
+	multiparts *multiparts
+
 	plan     faultplan.Plan
-	requests requestLog
-	limiter  *connlimit.Limiter
-	tokens   tokens
 	retry    retryTests
+	tokens   tokens
+	limiter  *connlimit.Limiter
+	requests requestLog
 	missing  missing
-	memory   memory
-	ahead    atomic.Int64 // how far the clock was moved
-
-	ctx            context.Context // ends when Close is called
-	cancel         context.CancelFunc
-	mu             sync.Mutex // guards what follows, and all buckets
-	buckets        map[string]*bucket
-	sessions       map[string]*session
-	uploads        map[string]*multipartUpload
-	lastGeneration int64
-
-	runMu   sync.Mutex // guards what follows
-	closed  bool
-	running map[*body]bool
-	idle    sync.WaitGroup
+	running  runningRequests
 }
 
 // New returns a server. It fails if the options contradict each other or the
 // directory cannot be used. If another server has it, the error wraps [ErrInUse].
 // A nil opts uses the defaults.
 func New(opts *Options) (*Server, error) {
-	s := &Server{buckets: map[string]*bucket{}, sessions: map[string]*session{}, uploads: map[string]*multipartUpload{}, running: map[*body]bool{}}
+	c := &core{}
+	st := &store{core: c, buckets: map[string]*bucket{}}
+	s := &Server{
+		core: c, store: st,
+		sessions:   &sessions{store: st, byID: map[string]*session{}},
+		multiparts: &multiparts{store: st, byID: map[string]*multipartUpload{}},
+	}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -122,7 +114,7 @@ func New(opts *Options) (*Server, error) {
 	if err := s.AddFaults(o.Faults...); err != nil {
 		return nil, err
 	}
-	s.requests.keep = o.KeepRequests
+	s.requests.keep, s.requests.onRequest = o.KeepRequests, o.OnRequest
 	if s.requests.keep == 0 {
 		s.requests.keep = 10000
 	}
@@ -144,32 +136,18 @@ func New(opts *Options) (*Server, error) {
 // Close ends stalled and running requests, waits for them, and releases the
 // directory. Later requests get 503.
 func (s *Server) Close() error {
-	s.runMu.Lock()
-	again := s.closed
-	s.closed = true
-	for b := range s.running {
-		b.interrupt()
-	}
-	s.runMu.Unlock()
+	first := s.running.close()
 	s.cancel()
-	s.idle.Wait()
+	s.running.wg.Wait()
 	s.memory.close()
-	if again {
+	if !first {
 		return nil
 	}
 	return s.disk.Close()
 }
 
-// now returns the server's time. The service's clock has milliseconds.
-func (s *Server) now() time.Time {
-	return time.Now().Add(time.Duration(s.ahead.Load())).UTC().Truncate(time.Millisecond)
-}
-
 // Advance moves the server's clock forward, to make sessions expire.
 func (s *Server) Advance(d time.Duration) { s.ahead.Add(int64(d)) }
-
-// date sets the Date header by the server's clock.
-func (s *Server) date(h http.Header) { h.Set("Date", s.now().Format(http.TimeFormat)) }
 
 // AddFaults appends to the fault plan. It adds nothing when one of the faults
 // is not valid.
@@ -191,9 +169,9 @@ func (s *Server) FaultReport() []FaultCount { return s.plan.Report() }
 
 // Object returns the metadata of the live generation of an object.
 func (s *Server) Object(bucket, name string) (Object, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := s.buckets[bucket]
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	b := s.store.buckets[bucket]
 	if b == nil {
 		return Object{}, false
 	}
@@ -204,24 +182,22 @@ func (s *Server) Object(bucket, name string) (Object, bool) {
 	return *v.clone(), true
 }
 
-// OpenObject reads the bytes of the live generation of an object, even while
-// it is being replaced or deleted. The caller closes the reader.
-func (s *Server) OpenObject(bucket, name string) (io.ReadCloser, error) {
-	v, refused := s.find(bucket, name, 0)
-	if refused != nil {
-		return nil, refused
+// CreateBucket creates a bucket. It fails when the name is not valid or taken.
+func (s *Server) CreateBucket(name string) error {
+	if _, err := s.store.createBucket(name, nil); err != nil {
+		return err
 	}
-	r, err := v.blob.Section(0, v.Size)
-	if err != nil {
-		v.blob.Release()
-		return nil, err
-	}
-	return &released{r, v.blob}, nil
+	return nil
 }
 
 // ReadObject returns the bytes of the live generation of an object.
 func (s *Server) ReadObject(bucket, name string) ([]byte, error) {
-	r, err := s.OpenObject(bucket, name)
+	v, refused := s.store.find(bucket, name, 0)
+	if refused != nil {
+		return nil, refused
+	}
+	defer v.blob.Release()
+	r, err := v.blob.Section(0, v.Size)
 	if err != nil {
 		return nil, err
 	}
@@ -237,12 +213,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r, q = plain, parse(plain)
 	}
 	q.in = s.newBody(w, r)
-	if !s.enter(q.in) {
+	if !s.running.enter(q.in) {
 		s.date(w.Header())
 		http.Error(w, "the server is closed", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.leave(q.in)
+	defer s.running.leave(q.in)
 	conn := s.limiter.Connect(r.RemoteAddr)
 	defer conn.Disconnect()
 	if conn != nil {
@@ -251,65 +227,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	sent := &sent{}
 	defer func() { // even if the reply is a panic that ends the connection
-		s.note(q, sent, start)
+		s.requests.note(q, sent, start)
 	}()
 	rep := s.answer(q)
 	if rep.stream != nil {
 		defer rep.stream.Close()
 	}
 	s.send(w, q, rep, conn, sent)
-}
-
-func (s *Server) enter(b *body) bool {
-	s.runMu.Lock()
-	defer s.runMu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.running[b] = true
-	s.idle.Add(1)
-	return true
-}
-
-func (s *Server) leave(b *body) {
-	s.runMu.Lock()
-	delete(s.running, b)
-	s.runMu.Unlock()
-	s.idle.Done()
-}
-
-func (s *Server) newBody(w http.ResponseWriter, r *http.Request) *body {
-	b := &body{r: r.Body, cut: -1, stall: -1, corrupt: -1, stop: make(chan struct{})}
-	if w != nil { // else a call of a batch, whose body is in memory
-		rc := http.NewResponseController(w)
-		b.expire = func() { // not every ResponseWriter can
-			_ = rc.SetReadDeadline(time.Unix(1, 0))
-			_ = rc.SetWriteDeadline(time.Unix(1, 0)) // a client that doesn't read
-		}
-	}
-	b.wait = func(d time.Duration, stop <-chan struct{}) bool { return s.wait(&request{Request: r}, d, stop) }
-	return b
-}
-
-// wait waits for d, or without end if d is 0. It returns false if the client has
-// gone, the server is closed, or stop is closed first. The context of a request
-// is useful only after its body was read: before that, net/http does not watch
-// the connection.
-func (s *Server) wait(q *request, d time.Duration, stop <-chan struct{}) bool {
-	var after <-chan time.Time
-	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		after = timer.C
-	}
-	select {
-	case <-after:
-		return true
-	case <-q.Context().Done():
-	case <-s.ctx.Done():
-	case <-stop:
-	}
-	return false
 }
 
 // hangup is the reply of a fault that sends none.
@@ -347,7 +271,7 @@ func (s *Server) respond(q *request) *reply {
 	if q.op == OpControl {
 		return s.control(q)
 	}
-	s.nameSession(q)
+	s.sessions.identify(q)
 	if s.plan.ByObject() {
 		q.nameUpload()
 	}
@@ -365,7 +289,7 @@ func (s *Server) respond(q *request) *reply {
 	if s.opts.RequireToken && !q.isSession() && !s.tokens.valid(bearer(q.Header), s.now()) {
 		return refuse(http.StatusUnauthorized, "authError", "Invalid Credentials").reply(q.xml)
 	}
-	if err := s.billed(q); err != nil {
+	if err := s.store.billed(q); err != nil {
 		if q.op == OpRead {
 			return err.mediaReply(q.xml)
 		}
@@ -404,7 +328,7 @@ func (s *Server) interfere(q *request) *reply {
 		return hangup
 	case f.wait:
 		q.in.stalled.Store(f.stalled)
-		if !s.wait(q, f.waitFor, q.in.stop) {
+		if !s.wait(q.Request, f.waitFor, q.in.stop) {
 			return hangup
 		}
 		q.in.stalled.Store(false)
@@ -412,76 +336,38 @@ func (s *Server) interfere(q *request) *reply {
 	return nil
 }
 
-// nameSession gives a request on a session what its URL and headers need not
-// have: the names of the object, and whether it carries the last byte.
-func (s *Server) nameSession(q *request) {
-	if q.upload == "" {
-		return
-	}
-	s.mu.Lock()
-	u := s.sessions[q.upload]
-	s.mu.Unlock()
-	if u == nil {
-		return
-	}
-	q.bucket, q.object, q.xml = u.Meta.Bucket, u.Meta.Name, u.XML
-	if c := q.contentRange; q.op == OpPut && q.rangeErr == nil && c.total < 0 {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		if c.last+1 == u.Total {
-			q.op = OpFinalize
-		}
-	}
-}
-
 // operate does what q asks for.
 func (s *Server) operate(q *request) *reply {
+	objects := objectAPI{s.store}
 	switch q.op {
 	case OpStart:
-		return s.start(q)
+		return s.sessions.start(q)
 	case OpPut, OpFinalize, OpQuery, OpCancel:
-		return s.onSession(q)
+		return s.sessions.answer(q)
 	case OpInsert:
-		return s.insert(q)
+		return objects.insert(q)
 	case OpGet:
-		return s.get(q)
+		return objects.get(q)
 	case OpRead:
-		return s.read(q)
+		return objects.read(q)
 	case OpList:
-		return s.listObjects(q)
+		return objects.list(q)
 	case OpDelete:
-		return s.delete(q)
+		return objects.delete(q)
 	case OpPatch:
-		return s.patch(q)
+		return objects.patch(q)
 	case OpCompose:
-		return s.compose(q)
+		return objects.compose(q)
 	case OpRewrite:
-		return s.rewrite(q)
+		return objects.rewrite(q)
 	case OpRestore:
-		return s.restore(q)
+		return objects.restore(q)
 	case OpPartsStart, OpPartsPut, OpPartsComplete, OpPartsAbort, OpPartsList, OpPartsUploads:
-		return s.onMultipart(q)
-	case OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete:
-		return s.onBuckets(q)
-	case OpBucketLayout:
-		return s.storageLayout(q)
+		return s.multiparts.answer(q)
+	case OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete, OpBucketLayout:
+		return bucketAPI{s.store}.answer(q)
 	case OpBatch:
 		return s.batch(q)
 	}
-	return s.unknown(q)
-}
-
-func (s *Server) delete(q *request) *reply {
-	generation, err := generationParam(q.query.Get("generation"))
-	if err != nil {
-		return err.reply(q.xml)
-	}
-	cond, err := parseConditions(q.query, q.Header, "if")
-	if err != nil {
-		return err.reply(q.xml)
-	}
-	if err := s.deleteObject(q.bucket, q.object, generation, cond); err != nil {
-		return err.reply(q.xml)
-	}
-	return newReply(http.StatusNoContent)
+	return q.unknown()
 }

@@ -64,7 +64,8 @@ type sessionRecord struct {
 // writer is busy, a query waits at most [patience] and then returns the offset so
 // far, and a data request waits for its turn.
 type session struct {
-	mu sync.Mutex
+	store *store
+	mu    sync.Mutex
 	sessionRecord
 	blob   *blob.Blob
 	sum    *blob.Digest
@@ -73,6 +74,20 @@ type session struct {
 	// hiddenAt bytes.
 	hiddenAt    int64
 	hiddenUntil time.Time
+}
+
+// sessions are the resumable uploads of a server, and make objects in its store.
+type sessions struct {
+	store *store
+	mu    sync.Mutex // may be locked while a session is
+	byID  map[string]*session
+}
+
+// find returns a session, or nil.
+func (s *sessions) find(id string) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byID[id]
 }
 
 // expired reports whether the session is forgotten. A session that made its
@@ -97,7 +112,7 @@ type writer struct {
 // settle waits until w has ended, has fallen silent, or limit has passed; 0 is
 // no limit. It reports whether w ended. The silence counts from when settle is
 // called: what the system has just received may not have woken w yet.
-func (s *Server) settle(q *request, w *writer, limit time.Duration) bool {
+func (u *session) settle(q *request, w *writer, limit time.Duration) bool {
 	tick := time.NewTicker(silence / ticks)
 	defer tick.Stop()
 	start, activity := time.Now(), w.in.activity.Load()
@@ -114,7 +129,7 @@ func (s *Server) settle(q *request, w *writer, limit time.Duration) bool {
 			}
 		case <-q.Context().Done():
 			return false
-		case <-s.ctx.Done():
+		case <-u.store.ctx.Done():
 			return false
 		}
 	}
@@ -128,7 +143,7 @@ func (s *Server) settle(q *request, w *writer, limit time.Duration) bool {
 
 // claim makes q the writer of u, as soon as an earlier one lets it. It fails
 // only when q or the server has ended.
-func (s *Server) claim(q *request, u *session) (*writer, *apiError) {
+func (u *session) claim(q *request) (*writer, *apiError) {
 	w := &writer{in: q.in, done: make(chan struct{})}
 	for {
 		u.mu.Lock()
@@ -139,10 +154,10 @@ func (s *Server) claim(q *request, u *session) (*writer, *apiError) {
 			return w, nil
 		}
 		u.mu.Unlock()
-		if s.settle(q, earlier, 0) {
+		if u.settle(q, earlier, 0) {
 			continue
 		}
-		if q.Context().Err() != nil || s.ctx.Err() != nil {
+		if q.Context().Err() != nil || u.store.ctx.Err() != nil {
 			return nil, refuse(http.StatusServiceUnavailable, "backendError", "Another request is using this upload session.")
 		}
 		u.mu.Lock()
@@ -176,48 +191,48 @@ func (u *session) committedLocked(now time.Time) int64 {
 
 // takeLocked commits p, which the caller must not change any more. If p is from
 // the pool and no longer needed, it goes back.
-func (s *Server) takeLocked(u *session, p []byte, pooled bool) error {
+func (u *session) takeLocked(p []byte, pooled bool) error {
 	kept, err := u.blob.Append(p, true)
 	if err != nil {
 		if pooled {
-			s.buffers.Put(p)
+			u.store.buffers.Put(p)
 		}
 		return err
 	}
 	u.sum.Add(p, pooled && !kept)
 	if u.blob.Size()-u.Size >= checkpointEvery {
-		return s.saveLocked(u)
+		return u.saveLocked()
 	}
 	return nil
 }
 
 // saveLocked writes the session's record to the directory, if there is one.
-func (s *Server) saveLocked(u *session) error {
-	if s.disk == nil {
+func (u *session) saveLocked() error {
+	if u.store.disk == nil {
 		return nil
 	}
 	if u.State == active {
 		u.Size, u.Sum, u.MD5State = u.blob.Size(), CRC32C(u.sum.CRC32C()), u.sum.State()
 	}
-	return s.disk.SaveSession(u.ID, &u.sessionRecord)
+	return u.store.disk.SaveSession(u.ID, &u.sessionRecord)
 }
 
 // endLocked puts the session into a state in which it takes no more bytes and
 // holds none. It can't fail for the final state.
-func (s *Server) endLocked(u *session, state string, cause *apiError) *apiError {
+func (u *session) endLocked(state string, cause *apiError) *apiError {
 	was := u.sessionRecord
 	u.State = state
 	if cause != nil {
 		u.Status, u.Reason, u.Message = cause.status, cause.reason, cause.message
 	}
 	u.MD5State = nil
-	if err := s.saveLocked(u); err != nil {
+	if err := u.saveLocked(); err != nil {
 		if state != final {
 			u.sessionRecord = was
 			return errInternal(err)
 		}
 		// The object's own record names the session, so a restart knows.
-		s.log.Warn("fakegcs: save finished session", "err", err)
+		u.store.log.Warn("fakegcs: save finished session", "err", err)
 	}
 	u.sum.Idle()
 	if state != final {
@@ -229,10 +244,10 @@ func (s *Server) endLocked(u *session, state string, cause *apiError) *apiError 
 
 // closedReplyLocked returns the answer of a session that takes no more bytes, or
 // nil when it does.
-func (s *Server) closedReplyLocked(q *request, u *session) *reply {
+func (u *session) closedReplyLocked(q *request) *reply {
 	switch u.State {
 	case final:
-		return s.finishedReply(q, u)
+		return u.finishedReply(q)
 	case cancelled:
 		return u.mark(newReply(statusClientClosed))
 	case dead:
@@ -252,7 +267,7 @@ func (u *session) mark(r *reply) *reply {
 
 // finishedReply answers the object that the session has made. XML sessions
 // have it in headers and no body.
-func (s *Server) finishedReply(q *request, u *session) *reply {
+func (u *session) finishedReply(q *request) *reply {
 	if u.XML {
 		r := newReply(http.StatusOK)
 		q.objectHeaders(r, u.Object)
@@ -265,11 +280,11 @@ func (s *Server) finishedReply(q *request, u *session) *reply {
 
 // incompleteLocked returns the 308 with the committed offset.
 // With X-GUploader-No-308 it comes as 200 with an override header.
-func (s *Server) incompleteLocked(q *request, u *session) *reply {
-	now := s.now()
+func (u *session) incompleteLocked(q *request) *reply {
+	now := u.store.now()
 	n := u.committedLocked(now)
 	r := newReply(http.StatusPermanentRedirect)
-	if q.Header.Get("X-Guploader-No-308") == "yes" && (q.op != OpQuery || !s.opts.Query308) {
+	if q.Header.Get("X-Guploader-No-308") == "yes" && (q.op != OpQuery || !u.store.opts.Query308) {
 		r = newReply(http.StatusOK).set("X-Http-Status-Code-Override", "308")
 	}
 	r.set("Content-Type", "text/html; charset=UTF-8")
@@ -291,7 +306,7 @@ func (s *Server) incompleteLocked(q *request, u *session) *reply {
 		if sum != nil {
 			r.set("X-Range-Md5", hex.EncodeToString(sum))
 		}
-		if s.opts.RunningHash {
+		if u.store.opts.RunningHash {
 			r.set("X-Goog-Running-Hash", "crc32c="+crc.String())
 		}
 	}

@@ -20,7 +20,7 @@ type admission struct {
 
 // admitLocked checks a data request against the rules of offsets and sizes. The
 // texts are the service's own where it is known to have one.
-func (s *Server) admitLocked(q *request, u *session) (admission, *apiError) {
+func (u *session) admitLocked(q *request) (admission, *apiError) {
 	a := admission{keep: math.MaxInt64}
 	bad := func(format string, args ...any) (admission, *apiError) {
 		return a, &apiError{status: http.StatusBadRequest, text: true, reason: "invalid", message: fmt.Sprintf(format, args...)}
@@ -70,7 +70,7 @@ func (s *Server) admitLocked(q *request, u *session) (admission, *apiError) {
 	if !a.final {
 		if n < quantum {
 			u.Poison = fmt.Sprintf("Invalid request.  The number of bytes uploaded is required to be equal or greater than 262144, except for the final request (it's recommended to be the exact multiple of 262144).  The received request contained %d bytes, which does not meet this requirement.", n)
-			if err := s.saveLocked(u); err != nil {
+			if err := u.saveLocked(); err != nil {
 				return a, errInternal(err)
 			}
 			return bad("%s", u.Poison)
@@ -79,7 +79,7 @@ func (s *Server) admitLocked(q *request, u *session) (admission, *apiError) {
 	}
 	if u.Total != total {
 		u.Total = total
-		if err := s.saveLocked(u); err != nil {
+		if err := u.saveLocked(); err != nil {
 			return a, errInternal(err)
 		}
 	}
@@ -100,24 +100,24 @@ func totalChanged(was, is int64) string {
 var errOvertaken = errors.New("another request took this upload session over")
 
 // put takes in a data request.
-func (s *Server) put(q *request, u *session) *reply {
-	w, claimErr := s.claim(q, u)
+func (u *session) put(q *request) *reply {
+	w, claimErr := u.claim(q)
 	if claimErr != nil {
 		return claimErr.reply(false)
 	}
 	u.mu.Lock()
-	if r := s.closedReplyLocked(q, u); r != nil {
+	if r := u.closedReplyLocked(q); r != nil {
 		defer u.mu.Unlock()
 		u.resignLocked(w)
 		return r
 	}
-	a, refused := s.admitLocked(q, u)
+	a, refused := u.admitLocked(q)
 	before := u.blob.Size()
 	u.mu.Unlock()
 
 	var readErr, takeErr error
 	if refused == nil {
-		readErr, takeErr = s.receive(q, u, w, a, before)
+		readErr, takeErr = u.receive(q, w, a, before)
 	}
 
 	u.mu.Lock()
@@ -125,12 +125,12 @@ func (s *Server) put(q *request, u *session) *reply {
 	f := &q.fault.session
 	overtaken := u.writer != w
 	u.resignLocked(w)
-	if r := s.closedReplyLocked(q, u); r != nil { // cancelled meanwhile
+	if r := u.closedReplyLocked(q); r != nil { // cancelled meanwhile
 		return r
 	}
 	switch {
 	case f.hideFor > 0 && readErr != nil:
-		u.hiddenAt, u.hiddenUntil = before, s.now().Add(f.hideFor)
+		u.hiddenAt, u.hiddenUntil = before, u.store.now().Add(f.hideFor)
 	case refused == nil:
 		u.hiddenUntil = time.Time{} // the later acknowledgement covers the earlier bytes
 	}
@@ -145,12 +145,12 @@ func (s *Server) put(q *request, u *session) *reply {
 		return u.mark(refuse(http.StatusRequestTimeout, "uploadBrokenConnection", "The body ended early: %v", readErr).reply(false))
 	}
 	if u.blob.Size()%quantum != 0 {
-		if err := s.saveLocked(u); err != nil { // a crash keeps whole quanta by itself
+		if err := u.saveLocked(); err != nil { // a crash keeps whole quanta by itself
 			return u.mark(errInternal(err).reply(false))
 		}
 	}
 	if f.statusAfter != nil {
-		return statusReply(f.statusAfter, false, s.now())
+		return statusReply(f.statusAfter, false, u.store.now())
 	}
 	end := q.contentRange.first + q.in.received.Load()
 	if n := q.contentRange.length(); n >= 0 && n != q.in.received.Load() || u.Total >= 0 && end > u.Total {
@@ -160,14 +160,14 @@ func (s *Server) put(q *request, u *session) *reply {
 		u.Total = end
 	}
 	if u.blob.Size() != u.Total || f.notFinal {
-		return s.incompleteLocked(q, u)
+		return u.incompleteLocked(q)
 	}
-	return s.finalize(q, u)
+	return u.finalize(q)
 }
 
 // receive reads the body of a data request into the session, which holds
 // before bytes.
-func (s *Server) receive(q *request, u *session, w *writer, a admission, before int64) (readErr, takeErr error) {
+func (u *session) receive(q *request, w *writer, a admission, before int64) (readErr, takeErr error) {
 	if a.skip > 0 {
 		if _, err := io.CopyN(io.Discard, q.in, a.skip); err == io.EOF {
 			return nil, nil // all of it was there already
@@ -175,20 +175,20 @@ func (s *Server) receive(q *request, u *session, w *writer, a admission, before 
 			return err, nil
 		}
 	}
-	err := blob.ReadQuanta(q.in, before, &s.buffers, func(p []byte) error {
+	err := blob.ReadQuanta(q.in, before, &u.store.buffers, func(p []byte) error {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		if u.writer != w || u.State != active {
-			s.buffers.Put(p)
+			u.store.buffers.Put(p)
 			takeErr = errOvertaken
 			return takeErr
 		}
 		keep := min(int64(len(p)), a.keep-u.blob.Size())
 		if keep <= 0 {
-			s.buffers.Put(p)
+			u.store.buffers.Put(p)
 			return nil
 		}
-		takeErr = s.takeLocked(u, p[:keep], true)
+		takeErr = u.takeLocked(p[:keep], true)
 		return takeErr
 	})
 	if takeErr != nil {

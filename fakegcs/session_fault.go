@@ -6,18 +6,18 @@ import "gcsup/fakegcs/internal/blob"
 
 // tamper lets such a fault act before q's operation is done. It does nothing
 // to a session that takes no more bytes.
-func (s *Server) tamper(q *request, u *session) *apiError {
+func (u *session) tamper(q *request) *apiError {
 	f := &q.fault.session
 	if f.foreign == 0 && f.rewind == 0 {
 		return nil
 	}
-	w, err := s.claim(q, u)
+	w, err := u.claim(q)
 	if err != nil {
 		return err
 	}
 	var failed error
 	if f.foreign > 0 {
-		failed = s.writeForeign(q, u, w, f.foreign)
+		failed = u.writeForeign(q, w, f.foreign)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -26,7 +26,7 @@ func (s *Server) tamper(q *request, u *session) *apiError {
 		return nil
 	}
 	if f.rewind > 0 {
-		failed = s.rewindLocked(u, f.rewind)
+		failed = u.rewindLocked(f.rewind)
 	}
 	switch {
 	case failed == blob.ErrDiscarded:
@@ -34,7 +34,7 @@ func (s *Server) tamper(q *request, u *session) *apiError {
 	case failed != nil:
 		return errInternal(failed)
 	}
-	if err := s.saveLocked(u); err != nil {
+	if err := u.saveLocked(); err != nil {
 		return errInternal(err)
 	}
 	return nil
@@ -44,7 +44,7 @@ func (s *Server) tamper(q *request, u *session) *apiError {
 // would its own bytes; never more than the upload's total. w is its turn, which
 // q has for it. However many they are, they take a quantum of memory, and others
 // can ask the session meanwhile.
-func (s *Server) writeForeign(q *request, u *session, w *writer, n int64) error {
+func (u *session) writeForeign(q *request, w *writer, n int64) error {
 	zeros := make([]byte, quantum)
 	step := func() (more bool, err error) {
 		u.mu.Lock()
@@ -61,9 +61,9 @@ func (s *Server) writeForeign(q *request, u *session, w *writer, n int64) error 
 			return false, nil
 		}
 		n -= k
-		return true, s.takeLocked(u, zeros[:k], false)
+		return true, u.takeLocked(zeros[:k], false)
 	}
-	for q.Context().Err() == nil && s.ctx.Err() == nil {
+	for q.Context().Err() == nil && u.store.ctx.Err() == nil {
 		w.in.activity.Add(1) // it is at work
 		if more, err := step(); err != nil || !more {
 			return err
@@ -73,7 +73,7 @@ func (s *Server) writeForeign(q *request, u *session, w *writer, n int64) error 
 }
 
 // rewindLocked forgets the last n bytes.
-func (s *Server) rewindLocked(u *session, n int64) error {
+func (u *session) rewindLocked(n int64) error {
 	size := max(0, u.blob.Size()-n)
 	kept, err := u.blob.Section(0, size)
 	if err != nil {
@@ -81,9 +81,9 @@ func (s *Server) rewindLocked(u *session, n int64) error {
 	}
 	defer kept.Close()
 	u.sum.Idle()
-	sum := blob.NewDigest(&s.buffers, u.sum.HasMD5())
+	sum := blob.NewDigest(&u.store.buffers, u.sum.HasMD5())
 	defer sum.Idle()
-	if err := blob.ReadQuanta(kept, 0, &s.buffers, func(p []byte) error { sum.Add(p, true); return nil }); err != nil {
+	if err := blob.ReadQuanta(kept, 0, &u.store.buffers, func(p []byte) error { sum.Add(p, true); return nil }); err != nil {
 		return err
 	}
 	if err := u.blob.Truncate(size); err != nil {
@@ -95,7 +95,7 @@ func (s *Server) rewindLocked(u *session, n int64) error {
 
 // strike ends a session if a fault ends it, and reports whether the session is
 // not found from then on. A finished session stays finished.
-func (s *Server) strike(f *sessionFault, u *session) (forgotten bool) {
+func (s *sessions) strike(f *sessionFault, u *session) (forgotten bool) {
 	if f.forget {
 		s.forget(u)
 		return true
@@ -106,7 +106,7 @@ func (s *Server) strike(f *sessionFault, u *session) (forgotten bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.State == active {
-		_ = s.endLocked(u, f.end, f.cause) // if it fails, the session lives on
+		_ = u.endLocked(f.end, f.cause) // if it fails, the session lives on
 	}
 	return false
 }

@@ -7,21 +7,21 @@ import (
 // finalize makes the object; u.mu is held. On failure the session is dead,
 // because nothing can bring it to a good end any more; only an internal error
 // leaves it alone.
-func (s *Server) finalize(q *request, u *session) *reply {
+func (u *session) finalize(q *request) *reply {
 	if wait := q.fault.session.finalizeAfter; wait > 0 {
 		u.mu.Unlock()
-		s.wait(q, wait, nil)
+		u.store.wait(q.Request, wait, nil)
 		u.mu.Lock()
-		if r := s.closedReplyLocked(q, u); r != nil {
+		if r := u.closedReplyLocked(q); r != nil {
 			return r // another request was faster
 		}
 		if u.blob.Size() != u.Total { // a fault took bytes away meanwhile
-			return s.incompleteLocked(q, u)
+			return u.incompleteLocked(q)
 		}
 	}
 	fail := func(cause *apiError) *reply {
 		if cause.status != http.StatusInternalServerError {
-			if err := s.endLocked(u, dead, cause); err != nil {
+			if err := u.endLocked(dead, cause); err != nil {
 				cause = err
 			}
 		}
@@ -44,11 +44,11 @@ func (s *Server) finalize(q *request, u *session) *reply {
 			return fail(err)
 		}
 	}
-	if _, err := s.publishUpload(o, u.blob, u.Cond, u.ID, func(made *Object) {
+	if _, err := u.store.publishUpload(o, u.blob, u.Cond, u.ID, func(made *Object) {
 		u.Object = made
-		_ = s.endLocked(u, final, nil) // never fails
+		_ = u.endLocked(final, nil) // never fails
 	}); err != nil {
 		return fail(err)
 	}
-	return s.finishedReply(q, u)
+	return u.finishedReply(q)
 }

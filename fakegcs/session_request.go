@@ -11,17 +11,15 @@ import (
 // maxObject is the size limit of an object, https://cloud.google.com/storage/quotas#objects.
 const maxObject = 5 << 40
 
-// onSession finds the session of q and does what q asks of it.
-func (s *Server) onSession(q *request) *reply {
+// answer finds the session of q and does what q asks of it.
+func (s *sessions) answer(q *request) *reply {
 	notFound := textReply(http.StatusNotFound, "Not Found").mark(q.upload)
-	s.mu.Lock()
-	u := s.sessions[q.upload]
-	s.mu.Unlock()
+	u := s.find(q.upload)
 	if u == nil {
 		return notFound
 	}
 	u.mu.Lock()
-	expired := u.expired(s.now())
+	expired := u.expired(u.store.now())
 	u.mu.Unlock()
 	if expired {
 		s.forget(u)
@@ -30,27 +28,27 @@ func (s *Server) onSession(q *request) *reply {
 	if s.strike(&q.fault.session, u) {
 		return notFound
 	}
-	if err := s.tamper(q, u); err != nil {
+	if err := u.tamper(q); err != nil {
 		return err.reply(u.XML)
 	}
 	switch q.op {
 	case OpCancel:
-		return s.cancelSession(q, u)
+		return u.cancel(q)
 	case OpQuery:
-		return s.querySession(q, u)
+		return u.query(q)
 	}
-	return s.put(q, u)
+	return u.put(q)
 }
 
 // forget drops a session that is too old, or that a fault took away.
-func (s *Server) forget(u *session) {
+func (s *sessions) forget(u *session) {
 	u.mu.Lock() // for all of it: what is still writing must not bring the record back
 	defer u.mu.Unlock()
 	s.mu.Lock()
-	delete(s.sessions, u.ID)
+	delete(s.byID, u.ID)
 	s.mu.Unlock()
-	if err := s.disk.RemoveSession(u.ID); err != nil {
-		s.log.Warn("fakegcs: remove session", "err", err)
+	if err := u.store.disk.RemoveSession(u.ID); err != nil {
+		u.store.log.Warn("fakegcs: remove session", "err", err)
 	}
 	if u.State == active {
 		u.State = cancelled
@@ -60,22 +58,22 @@ func (s *Server) forget(u *session) {
 	}
 }
 
-// cancelSession answers 499, which is the success of a cancellation.
-func (s *Server) cancelSession(q *request, u *session) *reply {
+// cancel answers 499, which is the success of a cancellation.
+func (u *session) cancel(q *request) *reply {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if r := s.closedReplyLocked(q, u); r != nil {
+	if r := u.closedReplyLocked(q); r != nil {
 		return r
 	}
-	if err := s.endLocked(u, cancelled, nil); err != nil {
+	if err := u.endLocked(cancelled, nil); err != nil {
 		return err.reply(q.xml)
 	}
 	return u.mark(newReply(statusClientClosed))
 }
 
-// querySession answers how much is committed. "bytes */T" makes the object
+// query answers how much is committed. "bytes */T" makes the object
 // when T bytes are there; "bytes */*" never does.
-func (s *Server) querySession(q *request, u *session) *reply {
+func (u *session) query(q *request) *reply {
 	// Without a Content-Length, as HTTP/2 allows, only a read shows whether there is a body.
 	if n, _ := io.CopyN(io.Discard, q.in, 1); n > 0 {
 		return textReply(http.StatusBadRequest, "Invalid request.  A request with an unsatisfied Content-Range must not have a body.")
@@ -83,21 +81,41 @@ func (s *Server) querySession(q *request, u *session) *reply {
 	u.mu.Lock()
 	if w := u.writer; w != nil {
 		u.mu.Unlock()
-		s.settle(q, w, patience)
+		u.settle(q, w, patience)
 		u.mu.Lock()
 	}
 	defer u.mu.Unlock()
-	if r := s.closedReplyLocked(q, u); r != nil {
+	if r := u.closedReplyLocked(q); r != nil {
 		return r
 	}
 	total := q.contentRange.total
-	complete := total >= 0 && total == u.blob.Size() && total == u.committedLocked(s.now()) && u.writer == nil
+	complete := total >= 0 && total == u.blob.Size() && total == u.committedLocked(u.store.now()) && u.writer == nil
 	if !complete || q.fault.session.notFinal {
-		return s.incompleteLocked(q, u)
+		return u.incompleteLocked(q)
 	}
 	if u.Total >= 0 && u.Total != total {
 		return textReply(http.StatusBadRequest, totalChanged(u.Total, total))
 	}
 	u.Total = total
-	return s.finalize(q, u)
+	return u.finalize(q)
+}
+
+// identify gives a request on a session what its URL and headers need not
+// have: the names of the object, and whether it carries the last byte.
+func (s *sessions) identify(q *request) {
+	if q.upload == "" {
+		return
+	}
+	u := s.find(q.upload)
+	if u == nil {
+		return
+	}
+	q.bucket, q.object, q.xml = u.Meta.Bucket, u.Meta.Name, u.XML
+	if c := q.contentRange; q.op == OpPut && q.rangeErr == nil && c.total < 0 {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if c.last+1 == u.Total {
+			q.op = OpFinalize
+		}
+	}
 }

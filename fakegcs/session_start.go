@@ -12,8 +12,8 @@ import (
 
 // start begins a session. Nothing about the destination is checked except that
 // the bucket is there: preconditions are for the last request.
-func (s *Server) start(q *request) *reply {
-	if err := s.hasBucket(q.bucket); err != nil {
+func (s *sessions) start(q *request) *reply {
+	if err := s.store.hasBucket(q.bucket); err != nil {
 		return err.reply(q.xml)
 	}
 	u, err := s.newSession(q)
@@ -36,11 +36,11 @@ func (s *Server) start(q *request) *reply {
 	return u.mark(r)
 }
 
-func (s *Server) newSession(q *request) (*session, *apiError) {
-	u := &session{sum: blob.NewDigest(&s.buffers, !s.opts.NoMD5)}
+func (s *sessions) newSession(q *request) (*session, *apiError) {
+	u := &session{store: s.store, sum: blob.NewDigest(&s.store.buffers, !s.store.opts.NoMD5)}
 	u.ID = newUploadID()
-	u.XML, u.Total, u.Created = q.xml, -1, s.now()
-	meta, want, err := s.newObject(q)
+	u.XML, u.Total, u.Created = q.xml, -1, u.store.now()
+	meta, want, err := newObject(q, u.Created)
 	if err != nil {
 		return nil, err
 	}
@@ -55,14 +55,14 @@ func (s *Server) newSession(q *request) (*session, *apiError) {
 		}
 		u.Total = n
 	}
-	u.blob = s.newBlob()
+	u.blob = s.store.newBlob()
 	u.BlobID = u.blob.ID()
-	if err := s.saveLocked(u); err != nil { // u is not shared yet
+	if err := u.saveLocked(); err != nil { // u is not shared yet
 		u.blob.Release()
 		return nil, errInternal(err)
 	}
 	s.mu.Lock()
-	s.sessions[u.ID] = u
+	s.byID[u.ID] = u
 	s.mu.Unlock()
 	return u, nil
 }

@@ -63,11 +63,11 @@ func NewCredentials(url string) []byte {
 	return append(text, '\n')
 }
 
-// issueToken serves as an OAuth 2.0 token endpoint that asks no questions: what a
+// issue serves as an OAuth 2.0 token endpoint that asks no questions: what a
 // credential's token URL points to in a test.
-func (s *Server) issueToken() *reply {
+func (t *tokens) issue(now time.Time) *reply {
 	token := "fake-" + base64.RawURLEncoding.EncodeToString(randomBytes(24))
-	s.AllowToken(token)
+	t.allow(token, now)
 	return jsonReply(http.StatusOK, map[string]any{
 		"access_token": token, "token_type": "Bearer", "expires_in": int(tokenLifetime / time.Second),
 	})

@@ -80,9 +80,9 @@ func (q *request) kind() string {
 	return q.Method + " /" + strings.Join(segs, "/")
 }
 
-// unknown refuses what is no operation of this server, in a way that shows
+// unknown refuses a request that is no operation of this server, in a way that shows
 // whether the URL or the method is wrong, or the server lacks something.
-func (s *Server) unknown(q *request) *reply {
+func (q *request) unknown() *reply {
 	switch {
 	case strings.HasPrefix(q.Header.Get("Content-Type"), "application/grpc"):
 		return errUnimplemented("gRPC").reply(false)

@@ -1,0 +1,94 @@
+package fakegcs
+
+import (
+	"context"
+	"encoding/hex"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"gcsup/fakegcs/internal/blob"
+	"gcsup/fakegcs/internal/disk"
+)
+
+// core is what all parts of a server share: its options, clock and log, and the
+// place where bytes are kept.
+type core struct {
+	opts    Options
+	log     *slog.Logger
+	disk    *disk.Dir // nil in memory
+	buffers blob.Pool
+	memory  memory
+	ahead   atomic.Int64    // how far the clock was moved
+	ctx     context.Context // ends when the server is closed
+}
+
+// now returns the server's time. The service's clock has milliseconds.
+func (c *core) now() time.Time {
+	return time.Now().Add(time.Duration(c.ahead.Load())).UTC().Truncate(time.Millisecond)
+}
+
+// date sets the Date header by the server's clock.
+func (c *core) date(h http.Header) { h.Set("Date", c.now().Format(http.TimeFormat)) }
+
+// wait waits for d, or without end if d is 0. It returns false if the client has
+// gone, the server is closed, or stop is closed first. The context of a request
+// is useful only after its body was read: before that, net/http does not watch
+// the connection.
+func (c *core) wait(r *http.Request, d time.Duration, stop <-chan struct{}) bool {
+	var after <-chan time.Time
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		after = timer.C
+	}
+	select {
+	case <-after:
+		return true
+	case <-r.Context().Done():
+	case <-c.ctx.Done():
+	case <-stop:
+	}
+	return false
+}
+
+// newBlob returns an empty blob for the bytes of an upload, with one reference.
+func (c *core) newBlob() *blob.Blob {
+	switch {
+	case c.opts.Discard:
+		return blob.NewDiscarding().Retain()
+	case c.disk == nil:
+		return blob.NewMemory(c.memory.freed).Retain()
+	}
+	return c.disk.Blob(hex.EncodeToString(randomBytes(16)), 0).Retain()
+}
+
+// fill reads r to its end into content, and sets the size and checksums of o.
+func (c *core) fill(content *blob.Blob, o *Object, r io.Reader) *apiError {
+	sum := blob.NewDigest(&c.buffers, !c.opts.NoMD5)
+	defer sum.Idle()
+	var storeErr error
+	readErr := blob.ReadQuanta(r, 0, &c.buffers, func(p []byte) error {
+		kept, err := content.Append(p, true)
+		if err != nil {
+			c.buffers.Put(p)
+			storeErr = err
+			return err
+		}
+		sum.Add(p, !kept)
+		return nil
+	})
+	if err := content.Close(); err != nil && storeErr == nil {
+		storeErr = err
+	}
+	switch {
+	case storeErr != nil:
+		return errInternal(storeErr)
+	case readErr != nil:
+		return invalid("The body could not be read: %v", readErr)
+	}
+	o.Size, o.CRC32C, o.MD5 = content.Size(), CRC32C(sum.CRC32C()), sum.MD5()
+	return nil
+}

@@ -1,0 +1,19 @@
+package fakegcs
+
+import "net/http"
+
+// delete deletes one generation of an object, or archives the live one.
+func (a objectAPI) delete(q *request) *reply {
+	generation, err := generationParam(q.query.Get("generation"))
+	if err != nil {
+		return err.reply(q.xml)
+	}
+	cond, err := parseConditions(q.query, q.Header, "if")
+	if err != nil {
+		return err.reply(q.xml)
+	}
+	if err := a.deleteObject(q.bucket, q.object, generation, cond); err != nil {
+		return err.reply(q.xml)
+	}
+	return newReply(http.StatusNoContent)
+}

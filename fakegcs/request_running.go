@@ -1,0 +1,46 @@
+package fakegcs
+
+import "sync"
+
+// runningRequests are the requests that a server is working on.
+type runningRequests struct {
+	mu     sync.Mutex
+	closed bool
+	bodies map[*body]bool
+	wg     sync.WaitGroup // also of what finishes after its request
+}
+
+// enter adds a request. It returns false if the server is closed.
+func (r *runningRequests) enter(b *body) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	if r.bodies == nil {
+		r.bodies = map[*body]bool{}
+	}
+	r.bodies[b] = true
+	r.wg.Add(1)
+	return true
+}
+
+func (r *runningRequests) leave(b *body) {
+	r.mu.Lock()
+	delete(r.bodies, b)
+	r.mu.Unlock()
+	r.wg.Done()
+}
+
+// close interrupts all requests and lets no other enter. It reports whether this
+// is the first call.
+func (r *runningRequests) close() (first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first = !r.closed
+	r.closed = true
+	for b := range r.bodies {
+		b.interrupt()
+	}
+	return first
+}

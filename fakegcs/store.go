@@ -1,0 +1,119 @@
+package fakegcs
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// store has the buckets and their objects. Its methods that end in Locked need mu.
+type store struct {
+	*core
+	mu             sync.Mutex // guards what follows, and all buckets
+	buckets        map[string]*bucket
+	lastGeneration int64
+}
+
+// bucketLocked finds a bucket, or creates it if the options allow that.
+func (s *store) bucketLocked(name string) (*bucket, *apiError) {
+	if b := s.buckets[name]; b != nil {
+		return b, nil
+	}
+	if !s.opts.CreateBuckets {
+		return nil, errNoBucket()
+	}
+	return s.addBucketLocked(name, nil)
+}
+
+// createBucket creates a bucket with the configuration in body, which may be empty.
+func (s *store) createBucket(name string, body []byte) (bucketResource, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.buckets[name] != nil {
+		return bucketResource{}, refuse(http.StatusConflict, "bucketAlreadyOwnedByYou", "Your previous request to create the named bucket succeeded and you already own it.")
+	}
+	b, err := s.addBucketLocked(name, body)
+	if err != nil {
+		return bucketResource{}, err
+	}
+	return b.bucketResource, nil
+}
+
+// addBucketLocked creates a bucket whose name is not taken.
+func (s *store) addBucketLocked(name string, body []byte) (*bucket, *apiError) {
+	if err := checkBucketName(name); err != nil {
+		return nil, err
+	}
+	b := newBucket(name, s.now())
+	if len(bytes.TrimSpace(body)) > 0 {
+		if err := b.configure(body, s.now()); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.saveBucket(b); err != nil {
+		return nil, errInternal(err)
+	}
+	s.buckets[name] = b
+	return b, nil
+}
+
+// hasBucket refuses a request to a bucket that does not exist.
+func (s *store) hasBucket(name string) *apiError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.bucketLocked(name)
+	return err
+}
+
+// defaultClass returns the default storage class of a bucket.
+func (s *store) defaultClass(name string) (string, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.bucketLocked(name)
+	if err != nil {
+		return "", err
+	}
+	return b.StorageClass, nil
+}
+
+// billed refuses a request to a bucket whose requester pays without a project to
+// bill, https://cloud.google.com/storage/docs/requester-pays. A session was paid
+// for when it was begun.
+func (s *store) billed(q *request) *apiError {
+	if q.query.Get("userProject") != "" || q.Header.Get("X-Goog-User-Project") != "" || q.isSession() {
+		return nil
+	}
+	names := []string{q.bucket}
+	switch {
+	case q.op == OpBucketInsert, q.op == OpUnknown:
+		return nil
+	case q.op == OpRewrite && q.xml:
+		source, _, _ := strings.Cut(strings.TrimPrefix(q.Header.Get("x-goog-copy-source"), "/"), "/")
+		names = append(names, source)
+	case q.op == OpRewrite:
+		names = append(names, q.rest[2])
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		if b := s.buckets[name]; b != nil && b.Billing != nil && b.Billing.RequesterPays {
+			return refuse(http.StatusBadRequest, "userProjectMissing", "Bucket is a requester pays bucket but no user project provided.")
+		}
+	}
+	return nil
+}
+
+func (s *store) saveBucket(b *bucket) error { return s.disk.SaveBucket(b.Name, b.bucketResource) }
+
+func (s *store) saveObject(v *version) error {
+	r := objectRecord{Object: v.Object, Blob: v.blob.ID(), Upload: v.upload, Retained: v.retained}
+	for _, p := range v.blob.Pieces() {
+		r.Pieces = append(r.Pieces, piece{p.ID(), p.Size()})
+	}
+	return s.disk.SaveObject(v.Bucket, v.Name, v.Generation, r)
+}
+
+func (s *store) removeObject(o *Object) error {
+	return s.disk.RemoveObject(o.Bucket, o.Name, o.Generation)
+}
