@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -332,16 +331,4 @@ func (b *bucket) mayRetire(v *version, now time.Time) *apiError {
 		return held(v)
 	}
 	return protected(v, now)
-}
-
-// generationParam reads the generation parameter of a request; 0 if not given.
-func generationParam(value string) (int64, *apiError) {
-	if value == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(value, 10, 64)
-	if err != nil || n < 0 {
-		return 0, invalid("Invalid value for generation: '%s'.", value)
-	}
-	return n, nil
 }

@@ -70,7 +70,7 @@ func (a bucketAPI) insert(q *request) (bucketResource, *apiError) {
 }
 
 func (a bucketAPI) get(q *request) (bucketResource, *apiError) {
-	cond, err := parseConditions(q.query, q.Header, "if")
+	cond, err := q.conditions()
 	if err != nil {
 		return bucketResource{}, err
 	}
@@ -84,7 +84,7 @@ func (a bucketAPI) get(q *request) (bucketResource, *apiError) {
 }
 
 func (a bucketAPI) patch(q *request) (bucketResource, *apiError) {
-	cond, err := parseConditions(q.query, q.Header, "if")
+	cond, err := q.conditions()
 	if err != nil {
 		return bucketResource{}, err
 	}
@@ -130,7 +130,7 @@ func emptyPatch(body []byte) bool {
 }
 
 func (a bucketAPI) delete(q *request) *apiError {
-	cond, err := parseConditions(q.query, q.Header, "if")
+	cond, err := q.conditions()
 	if err != nil {
 		return err
 	}

@@ -262,7 +262,7 @@ func (l *loader) loadMultiparts() error {
 		if err != nil {
 			return err
 		}
-		p := &multipartUpload{ID: r.ID, Meta: r.Meta, Initiated: r.Initiated, parts: map[int]*version{}}
+		p := newMultipart(r)
 		if err := l.loadParts(p); err != nil {
 			return err
 		}

@@ -25,22 +25,25 @@ type multiparts struct {
 	byID  map[string]*multipartUpload
 }
 
+// multipartRecord is the record of an upload in the directory. Each part has its
+// own.
+type multipartRecord struct {
+	ID        string    `json:"id"`
+	Meta      Object    `json:"meta"` // of the object that it will make
+	Initiated time.Time `json:"initiated"`
+}
+
 // multipartUpload is one multipart upload.
 type multipartUpload struct {
-	ID        string
-	Meta      Object
-	Initiated time.Time
-
+	multipartRecord
 	mu    sync.Mutex // guards what follows
 	ended bool       // completed or aborted
 	parts map[int]*version
 }
 
-// multipartRecord is its record in the directory; each part has its own.
-type multipartRecord struct {
-	ID        string    `json:"id"`
-	Meta      Object    `json:"meta"`
-	Initiated time.Time `json:"initiated"`
+// newMultipart returns an upload without parts.
+func newMultipart(r multipartRecord) *multipartUpload {
+	return &multipartUpload{multipartRecord: r, parts: map[int]*version{}}
 }
 
 // partTag returns the entity tag of a part: of its MD5, or else of its crc32c.
@@ -51,7 +54,7 @@ func partTag(o *Object) string {
 	return `"` + o.CRC32C.String() + `"`
 }
 
-// answer does the operations of multipart uploads.
+// answer processes a request for multipart uploads.
 func (m *multiparts) answer(q *request) *reply {
 	var (
 		r   *reply
@@ -92,8 +95,8 @@ func (m *multiparts) start(q *request) (*reply, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	p := &multipartUpload{ID: base64.RawURLEncoding.EncodeToString(randomBytes(32)), Meta: *o, Initiated: m.store.now(), parts: map[int]*version{}}
-	if err := m.store.disk.SaveMultipart(p.ID, multipartRecord{ID: p.ID, Meta: p.Meta, Initiated: p.Initiated}); err != nil {
+	p := newMultipart(multipartRecord{base64.RawURLEncoding.EncodeToString(randomBytes(32)), *o, m.store.now()})
+	if err := m.store.disk.SaveMultipart(p.ID, p.multipartRecord); err != nil {
 		return nil, errInternal(err)
 	}
 	m.mu.Lock()
@@ -153,7 +156,7 @@ func (m *multiparts) putPart(q *request, p *multipartUpload) (*reply, *apiError)
 	return r, nil
 }
 
-// addPart puts a part in its place; the one that was there is gone.
+// addPart adds part number n, or replaces it.
 func (m *multiparts) addPart(p *multipartUpload, n int, part *version) *apiError {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,18 +174,20 @@ func (m *multiparts) addPart(p *multipartUpload, n int, part *version) *apiError
 	return nil
 }
 
+type completeRequest struct {
+	XMLName xml.Name `xml:"CompleteMultipartUpload"`
+	Part    []struct {
+		PartNumber int
+		ETag       string
+	}
+}
+
 func (m *multiparts) complete(q *request, p *multipartUpload) (*reply, *apiError) {
 	body, err := readMetadata(q.in)
 	if err != nil {
 		return nil, err
 	}
-	var ask struct {
-		XMLName xml.Name `xml:"CompleteMultipartUpload"`
-		Part    []struct {
-			PartNumber int
-			ETag       string
-		}
-	}
+	var ask completeRequest
 	if err := xml.Unmarshal(body, &ask); err != nil {
 		return nil, refuse(http.StatusBadRequest, "malformedCompleteMultipartUploadRequest", "The XML you provided was not well-formed: %v", err)
 	}
@@ -197,6 +202,36 @@ func (m *multiparts) complete(q *request, p *multipartUpload) (*reply, *apiError
 	if p.ended {
 		return nil, errNoUpload()
 	}
+	parts, err := p.choose(ask)
+	if err != nil {
+		return nil, err
+	}
+	cond, err := q.conditions()
+	if err != nil {
+		return nil, err
+	}
+	o := p.Meta.clone()
+	content := join(o, parts)
+	made, err := m.store.publishUpload(o, content, cond, p.ID, func(*Object) { m.removeRecord(p) })
+	if err != nil {
+		content.Release()
+		return nil, err
+	}
+	m.end(p)
+	r := xmlReply(http.StatusOK, struct {
+		XMLName                     xml.Name `xml:"CompleteMultipartUploadResult"`
+		Namespace                   string   `xml:"xmlns,attr"`
+		Location, Bucket, Key, ETag string
+	}{Namespace: xmlNamespace, Location: q.base() + "/" + made.Bucket + "/" + escapePath(made.Name), Bucket: made.Bucket, Key: made.Name, ETag: `"` + made.Etag + `"`})
+	r.set("X-Goog-Generation", strconv.FormatInt(made.Generation, 10))
+	if made.CustomerEncryption == nil {
+		r.set("X-Goog-Hash", "crc32c="+q.shown(made).CRC32C.String())
+	}
+	return r, nil
+}
+
+// choose returns the parts that ask lists; p.mu is held.
+func (p *multipartUpload) choose(ask completeRequest) ([]*version, *apiError) {
 	for i := 1; i < len(ask.Part); i++ {
 		if ask.Part[i].PartNumber <= ask.Part[i-1].PartNumber {
 			return nil, refuse(http.StatusBadRequest, "invalidPartOrder", "The list of parts was not in ascending order. Parts must be ordered by part number.")
@@ -213,27 +248,7 @@ func (m *multiparts) complete(q *request, p *multipartUpload) (*reply, *apiError
 		}
 		parts = append(parts, part)
 	}
-	o := p.Meta.clone()
-	content := join(o, parts)
-	cond, err := parseConditions(q.query, q.Header, "if")
-	if err == nil {
-		var made *Object
-		if made, err = m.store.publishUpload(o, content, cond, p.ID, func(*Object) { m.removeRecord(p) }); err == nil {
-			m.end(p)
-			r := xmlReply(http.StatusOK, struct {
-				XMLName                     xml.Name `xml:"CompleteMultipartUploadResult"`
-				Namespace                   string   `xml:"xmlns,attr"`
-				Location, Bucket, Key, ETag string
-			}{Namespace: xmlNamespace, Location: q.base() + "/" + made.Bucket + "/" + escapePath(made.Name), Bucket: made.Bucket, Key: made.Name, ETag: `"` + made.Etag + `"`})
-			r.set("X-Goog-Generation", strconv.FormatInt(made.Generation, 10))
-			if made.CustomerEncryption == nil {
-				r.set("X-Goog-Hash", "crc32c="+q.shown(made).CRC32C.String())
-			}
-			return r, nil
-		}
-	}
-	content.Release()
-	return nil, err
+	return parts, nil
 }
 
 func (m *multiparts) abort(p *multipartUpload) (*reply, *apiError) {
@@ -247,14 +262,14 @@ func (m *multiparts) abort(p *multipartUpload) (*reply, *apiError) {
 	return newReply(http.StatusNoContent), nil
 }
 
-// removeRecord takes an upload out of the directory.
+// removeRecord removes an upload from the directory.
 func (m *multiparts) removeRecord(p *multipartUpload) {
 	if err := m.store.disk.RemoveMultipart(p.ID); err != nil {
 		m.store.log.Warn("fakegcs: remove multipart upload", "err", err)
 	}
 }
 
-// end forgets an upload and lets its parts go; p.mu is held.
+// end removes an upload and releases its parts; p.mu is held.
 func (m *multiparts) end(p *multipartUpload) {
 	p.ended = true
 	for _, part := range p.parts {

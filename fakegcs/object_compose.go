@@ -35,7 +35,7 @@ func (a objectAPI) compose(q *request) *reply {
 }
 
 func (a objectAPI) composeObject(q *request) (*Object, *apiError) {
-	cond, err := parseConditions(q.query, q.Header, "if")
+	cond, err := q.conditions()
 	if err != nil {
 		return nil, err
 	}

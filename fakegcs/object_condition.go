@@ -3,6 +3,7 @@ package fakegcs
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 )
 
 // conditions are the preconditions of a request; nil pointers are not asked.
@@ -55,6 +56,33 @@ func parseConditions(query url.Values, header http.Header, prefix string) (condi
 		}
 	}
 	return c, nil
+}
+
+// conditions reads the preconditions on the object or bucket that q names.
+func (q *request) conditions() (conditions, *apiError) {
+	return parseConditions(q.query, q.Header, "if")
+}
+
+// target reads which generation of an object q names, 0 for the live one, and
+// under which preconditions.
+func (q *request) target() (generation int64, cond conditions, err *apiError) {
+	if generation, err = generationParam(q.query.Get("generation")); err != nil {
+		return 0, cond, err
+	}
+	cond, err = q.conditions()
+	return generation, cond, err
+}
+
+// generationParam reads the generation parameter of a request; 0 if not given.
+func generationParam(value string) (int64, *apiError) {
+	if value == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < 0 {
+		return 0, invalid("Invalid value for generation: '%s'.", value)
+	}
+	return n, nil
 }
 
 // check checks c against the live object, which is nil if there is none. A failed

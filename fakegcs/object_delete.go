@@ -4,11 +4,7 @@ import "net/http"
 
 // delete deletes one generation of an object, or archives the live one.
 func (a objectAPI) delete(q *request) *reply {
-	generation, err := generationParam(q.query.Get("generation"))
-	if err != nil {
-		return err.reply(q.xml)
-	}
-	cond, err := parseConditions(q.query, q.Header, "if")
+	generation, cond, err := q.target()
 	if err != nil {
 		return err.reply(q.xml)
 	}

@@ -26,7 +26,7 @@ func (a objectAPI) insertObject(q *request) (*Object, *apiError) {
 	if err := a.hasBucket(q.bucket); err != nil {
 		return nil, err
 	}
-	cond, err := parseConditions(q.query, q.Header, "if")
+	cond, err := q.conditions()
 	if err != nil {
 		return nil, err
 	}

@@ -23,11 +23,7 @@ func (a objectAPI) patch(q *request) *reply {
 }
 
 func (a objectAPI) patchObject(q *request, key *Encryption) (*Object, *apiError) {
-	generation, err := generationParam(q.query.Get("generation"))
-	if err != nil {
-		return nil, err
-	}
-	cond, err := parseConditions(q.query, q.Header, "if")
+	generation, cond, err := q.target()
 	if err != nil {
 		return nil, err
 	}
@@ -37,13 +33,9 @@ func (a objectAPI) patchObject(q *request, key *Encryption) (*Object, *apiError)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	b, err := a.bucketLocked(q.bucket)
+	b, v, err := a.versionLocked(q.bucket, q.object, generation)
 	if err != nil {
 		return nil, err
-	}
-	v := b.version(q.object, generation)
-	if v == nil {
-		return nil, errNoObject(q.bucket, q.object)
 	}
 	if err := cond.check(v.Object); err != nil {
 		return nil, err

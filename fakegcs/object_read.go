@@ -40,11 +40,7 @@ func (a objectAPI) get(q *request) *reply {
 // lookup finds the generation that a request names and checks its
 // preconditions. The caller releases the blob.
 func (a objectAPI) lookup(q *request) (*version, *apiError) {
-	generation, err := generationParam(q.query.Get("generation"))
-	if err != nil {
-		return nil, err
-	}
-	cond, err := parseConditions(q.query, q.Header, "if")
+	generation, cond, err := q.target()
 	if err != nil {
 		return nil, err
 	}

@@ -16,11 +16,7 @@ func (a objectAPI) restore(q *request) *reply {
 }
 
 func (a objectAPI) restoreObject(q *request) (*Object, *apiError) {
-	generation, err := generationParam(q.query.Get("generation"))
-	if err != nil {
-		return nil, err
-	}
-	cond, err := parseConditions(q.query, q.Header, "if")
+	generation, cond, err := q.target()
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func (a objectAPI) rewriteObject(q *request) (*Object, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	cond, err := parseConditions(q.query, q.Header, "if")
+	cond, err := q.conditions()
 	if err != nil {
 		return nil, err
 	}

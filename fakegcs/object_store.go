@@ -170,15 +170,11 @@ func (s *store) expireLocked(b *bucket, now time.Time) {
 func (s *store) deleteObject(bucketName, name string, generation int64, cond conditions) *apiError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, err := s.bucketLocked(bucketName)
+	b, v, err := s.versionLocked(bucketName, name, generation)
 	if err != nil {
 		return err
 	}
 	now := s.now()
-	v := b.version(name, generation)
-	if v == nil {
-		return errNoObject(b.Name, name)
-	}
 	if err := cond.check(v.Object); err != nil {
 		return err
 	}
@@ -214,16 +210,25 @@ func (s *store) dropLocked(b *bucket, v *version, now time.Time, keep time.Durat
 func (s *store) find(bucketName, name string, generation int64) (*version, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, err := s.bucketLocked(bucketName)
+	_, v, err := s.versionLocked(bucketName, name, generation)
 	if err != nil {
 		return nil, err
 	}
-	v := b.version(name, generation)
-	if v == nil {
-		return nil, errNoObject(bucketName, name)
-	}
 	v.blob.Retain()
 	return v, nil
+}
+
+// versionLocked finds a live or noncurrent generation; 0 is the live one.
+func (s *store) versionLocked(bucketName, name string, generation int64) (*bucket, *version, *apiError) {
+	b, err := s.bucketLocked(bucketName)
+	if err != nil {
+		return nil, nil, err
+	}
+	v := b.version(name, generation)
+	if v == nil {
+		return nil, nil, errNoObject(bucketName, name)
+	}
+	return b, v, nil
 }
 
 // errNoSoftDelete refuses what needs a soft delete policy, as

@@ -45,7 +45,7 @@ func (s *sessions) newSession(q *request) (*session, *apiError) {
 		return nil, err
 	}
 	u.Meta, u.CRC32C, u.MD5 = *meta, want.crc, want.md5
-	if u.Cond, err = parseConditions(q.query, q.Header, "if"); err != nil {
+	if u.Cond, err = q.conditions(); err != nil {
 		return nil, err
 	}
 	if length := q.Header.Get("X-Upload-Content-Length"); length != "" {
