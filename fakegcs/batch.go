@@ -18,9 +18,8 @@ import (
 
 const maxCalls = 100
 
-// batch does the calls one after the other. They count, and meet faults, as
-// requests of their own; what a fault does to a connection happens to the whole
-// batch.
+// batch processes the calls in order. Each call counts as a request, and faults can
+// match it. A fault that acts on the connection acts on the whole batch.
 func (s *Server) batch(q *request) *reply {
 	boundary := multipartBoundary(q.Header.Get("Content-Type"))
 	if boundary == "" {
@@ -65,7 +64,7 @@ func (s *Server) batch(q *request) *reply {
 	return r
 }
 
-// call does one call of a batch. It also returns the fault that met it.
+// call processes one call of a batch. It also returns the fault that acted on it.
 func (s *Server) call(outer *request, part io.Reader) (*reply, fault) {
 	start := time.Now()
 	text, refused := readMetadata(part)
@@ -91,12 +90,13 @@ func (s *Server) call(outer *request, part io.Reader) (*reply, fault) {
 	if q.batchable() {
 		rep = s.answer(q)
 	}
-	_, _ = io.Copy(io.Discard, q.in) // as every request is read to its end
+	_, _ = io.Copy(io.Discard, q.in) // every request is read to its end
 	s.requests.note(q, &sent{status: rep.status, bytes: int64(len(rep.body))}, start)
 	return rep, q.fault
 }
 
-// batchable leaves out what moves object bytes, and batches.
+// batchable reports whether q may be in a batch. Requests that transfer object bytes,
+// and batches, may not.
 func (q *request) batchable() bool {
 	switch q.op {
 	case OpGet, OpList, OpDelete, OpPatch, OpCompose, OpRewrite, OpRestore, OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete, OpBucketLayout:

@@ -12,8 +12,8 @@ import (
 	"gcsup/fakegcs/internal/strictjson"
 )
 
-// bucketResource is a bucket's metadata: of the API's resource what the server
-// keeps.
+// bucketResource is a bucket's metadata: the fields of the API's resource that the
+// server keeps.
 // https://cloud.google.com/storage/docs/json_api/v1/buckets#resource
 type bucketResource struct {
 	Kind                  string            `json:"kind"`
@@ -58,15 +58,15 @@ type softDeletePolicy struct {
 	EffectiveTime            time.Time `json:"effectiveTime"`
 }
 
-// bucket is a bucket and what is in it. [store.mu] guards all of it.
+// bucket is a bucket with its objects. [store.mu] guards all of it.
 type bucket struct {
 	bucketResource
-	names   []string // sorted; those with at least one generation of any kind
+	names   []string // sorted; those with a generation of any kind
 	objects map[string]*generations
-	expires time.Time // when the first soft-deleted generation goes for good; zero if there is none
+	expires time.Time // when the first soft-deleted generation expires; zero if there is none
 }
 
-// generations is everything that is kept under one object name.
+// generations has the generations of one object name.
 type generations struct {
 	live *version
 	old  []*version // noncurrent, oldest first
@@ -120,8 +120,8 @@ func checkBucketName(name string) *apiError {
 	return nil
 }
 
-// configure applies the fields of a create or patch body to r. It refuses those
-// that it would have to drop.
+// configure applies the fields of a create or patch body to r. It refuses fields
+// that the server does not keep.
 func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil {
@@ -222,9 +222,9 @@ func (r *bucketResource) configure(body []byte, now time.Time) *apiError {
 	return nil
 }
 
-// locationType returns the kind of place that a bucket is in,
-// https://cloud.google.com/storage/docs/locations. Which regions there are is
-// not checked: the list grows.
+// locationType returns the type of a location,
+// https://cloud.google.com/storage/docs/locations. Regions are not checked, because
+// new ones are added.
 func locationType(location string) string {
 	switch location {
 	case "US", "EU", "ASIA":
@@ -235,8 +235,7 @@ func locationType(location string) string {
 	return "region"
 }
 
-// merge returns the patch of a string map: a null takes the key away. The result is
-// a new map.
+// merge returns a copy of old with a patch applied. A nil value removes its key.
 func merge(old map[string]string, patch map[string]*string) map[string]string {
 	merged := make(map[string]string, len(old)+len(patch))
 	for k, v := range old {
@@ -257,7 +256,7 @@ func merge(old map[string]string, patch map[string]*string) map[string]string {
 
 func (b *bucket) versioned() bool { return b.Versioning != nil && b.Versioning.Enabled }
 
-// softDeleteFor returns how long a deleted object can be restored; 0 is never.
+// softDeleteFor returns how long a deleted object can be restored; 0 disables it.
 func (b *bucket) softDeleteFor() time.Duration {
 	if b.SoftDeletePolicy == nil {
 		return 0
@@ -290,7 +289,7 @@ func (b *bucket) version(name string, generation int64) *version {
 	return nil
 }
 
-// addSoft keeps v as soft-deleted.
+// addSoft adds the soft-deleted generation v.
 func (b *bucket) addSoft(v *version) {
 	g := b.at(v.Name)
 	g.soft = append(g.soft, v)
@@ -299,6 +298,7 @@ func (b *bucket) addSoft(v *version) {
 	}
 }
 
+// at returns the generations of a name, and adds the name if needed.
 func (b *bucket) at(name string) *generations {
 	g := b.objects[name]
 	if g == nil {
@@ -310,7 +310,7 @@ func (b *bucket) at(name string) *generations {
 	return g
 }
 
-// tidy forgets a name that has no generation left.
+// tidy removes a name that has no generation left.
 func (b *bucket) tidy(name string) {
 	g := b.objects[name]
 	if g == nil || g.live != nil || len(g.old) > 0 || len(g.soft) > 0 {
@@ -322,10 +322,9 @@ func (b *bucket) tidy(name string) {
 	}
 }
 
-// mayRetire refuses to take the live generation v out of the way while
-// something is on it that forbids it. In a bucket with versioning, retention
-// doesn't: v becomes noncurrent, and is kept,
-// https://cloud.google.com/storage/docs/bucket-lock.
+// mayRetire refuses to replace or delete the live generation v while a hold or
+// retention protects it. In a bucket with versioning only a hold does, because v
+// becomes noncurrent, https://cloud.google.com/storage/docs/bucket-lock.
 func (b *bucket) mayRetire(v *version, now time.Time) *apiError {
 	if b.versioned() {
 		return held(v)

@@ -17,7 +17,7 @@ type bucketList struct {
 	Items         []bucketResource `json:"items,omitempty"`
 }
 
-// answer does the bucket operations of both APIs.
+// answer processes a request for a bucket, in both APIs.
 func (a bucketAPI) answer(q *request) *reply {
 	var (
 		res bucketResource
@@ -184,8 +184,8 @@ func (a bucketAPI) list(q *request) *reply {
 	return jsonReply(http.StatusOK, out)
 }
 
-// layout answers how a bucket is organized, which gcloud asks before it
-// moves an object: always flat.
+// layout returns how a bucket is organized: always flat. gcloud asks for it before
+// it moves an object.
 // https://cloud.google.com/storage/docs/json_api/v1/buckets/getStorageLayout
 func (a bucketAPI) layout(q *request) *reply {
 	a.mu.Lock()

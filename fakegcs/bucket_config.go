@@ -11,9 +11,9 @@ import (
 	"gcsup/fakegcs/internal/strictjson"
 )
 
-// What a bucket can be configured to do. The server keeps all of it, and enforces
-// billing and encryption; nothing acts on lifecycle rules, answers preflight
-// requests, writes logs or serves a website.
+// The configuration of a bucket. The server keeps all of it, and enforces billing
+// and encryption. It does not act on lifecycle rules, answer preflight requests,
+// write logs or serve a website.
 // https://cloud.google.com/storage/docs/json_api/v1/buckets#resource
 
 type billing struct {
@@ -69,20 +69,21 @@ type lifecycleCondition struct {
 	NumNewerVersions        *int32   `json:"numNewerVersions,omitempty"`
 }
 
-// Fields that a request may have and that change nothing: the service sets them.
+// Output fields: a request may have them, but they change nothing.
 var (
 	bucketOutput = strings.Fields("etag generation hardDeleteTime id kind locationType metageneration name owner projectNumber satisfiesPZI satisfiesPZS selfLink softDeleteTime timeCreated updated")
 	objectOutput = strings.Fields("bucket componentCount crc32c customerEncryption etag generation hardDeleteTime id kind kmsKeyName md5Hash mediaLink metageneration name owner restoreToken " +
 		"retentionExpirationTime selfLink size softDeleteTime storageClass timeCreated timeDeleted timeFinalized timeStorageClassUpdated updated")
 )
 
-// Fields that the service has and this server has not. They may be given empty.
+// Fields of the service that this server does not implement. An empty value is accepted.
 var (
 	bucketMissing = strings.Fields("acl autoclass customPlacementConfig defaultObjectAcl hierarchicalNamespace ipFilter objectRetention")
 	objectMissing = strings.Fields("acl")
 )
 
-// unkept refuses a field of a resource of that kind unless it may be ignored.
+// unkept refuses a field of a resource unless it may be ignored. kind names the
+// resource in the error.
 func unkept(kind, name string, raw json.RawMessage, output, missing []string) *apiError {
 	switch {
 	case slices.Contains(output, name):
@@ -107,9 +108,9 @@ func empty(raw json.RawMessage) bool {
 	return false
 }
 
-// merged returns was with a patch: what the patch doesn't name stays, and a null takes
-// it away. The result is a new value, or nil if nothing is left. Fields that T
-// doesn't have are refused.
+// merged returns a copy of was with a patch applied. A null removes a field, and
+// fields that the patch does not name stay. The result is nil if no field is left.
+// It fails if the patch has a field that T does not have.
 func merged[T any](was *T, patch json.RawMessage, name string) (*T, error) {
 	var changes map[string]json.RawMessage
 	if err := strictjson.Decode(patch, &changes, name); err != nil || changes == nil {

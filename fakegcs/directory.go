@@ -20,12 +20,12 @@ var ErrInUse = disk.ErrInUse
 type objectRecord struct {
 	Object   *Object   `json:"object"`
 	Blob     string    `json:"blob,omitempty"`
-	Pieces   []piece   `json:"pieces,omitempty"` // or these blobs, one after the other
-	Upload   string    `json:"upload,omitempty"` // what made it, and is finished then, even if its own record differs
+	Pieces   []piece   `json:"pieces,omitempty"` // the blobs of a composed object, in order; Blob is empty then
+	Upload   string    `json:"upload,omitempty"` // ID of the upload that made it. That upload is finished, even if its own record differs
 	Retained time.Time `json:"retained"`
 }
 
-// piece is a blob of which an object is made.
+// piece is one blob of a composed object.
 type piece struct {
 	Blob string `json:"blob"`
 	Size int64  `json:"size"`
@@ -64,8 +64,8 @@ type loader struct {
 	store      *store
 	sessions   *sessions
 	multiparts *multiparts
-	blobs      map[string]*blob.Blob // by id: of the objects and unfinished uploads
-	made       map[string]*Object    // by the upload that made it
+	blobs      map[string]*blob.Blob // blobs in use, by ID
+	made       map[string]*Object    // objects by the ID of the upload that made them
 }
 
 func (l *loader) loadBuckets() error {
@@ -77,8 +77,8 @@ func (l *loader) loadBuckets() error {
 		b := newBucket(name, l.store.now())
 		switch err := l.LoadBucket(name, &b.bucketResource); {
 		case errors.Is(err, fs.ErrNotExist):
-			// Killed while it was created or deleted. What is left must not
-			// come back in a new bucket of that name.
+			// The server was killed while it created or deleted the bucket. The
+			// remaining files must not appear in a new bucket of that name.
 			if err := l.RemoveBucket(name); err != nil {
 				return err
 			}
@@ -134,7 +134,7 @@ func (l *loader) loadObjects(b *bucket) error {
 	return nil
 }
 
-// blobOf returns the bytes of an object, with a reference.
+// blobOf returns the blob of an object, with one reference.
 func (l *loader) blobOf(r objectRecord) *blob.Blob {
 	one := func(id string, size int64) *blob.Blob {
 		if l.blobs[id] == nil {
@@ -152,8 +152,8 @@ func (l *loader) blobOf(r objectRecord) *blob.Blob {
 	return blob.Join(pieces).Retain()
 }
 
-// finishReplace does what a killed server had not yet done with the generation
-// that a new one replaced.
+// finishReplace retires the generations that a new one replaced, if the server was
+// killed before it did so.
 func (l *loader) finishReplace(b *bucket, g *generations) error {
 	for _, v := range slices.Clone(g.old) {
 		if !v.TimeDeleted.IsZero() {
@@ -183,7 +183,7 @@ func (l *loader) loadSessions() error {
 		}
 		if o := l.made[id]; o != nil && u.State == active {
 			u.State, u.Object, u.MD5State = final, o, nil
-			if err := l.SaveSession(id, &u.sessionRecord); err != nil { // the object's record may go
+			if err := l.SaveSession(id, &u.sessionRecord); err != nil { // the object, and its record, may be deleted later
 				return err
 			}
 		}
@@ -203,8 +203,8 @@ func (l *loader) loadSessions() error {
 	return nil
 }
 
-// restore brings back the bytes of an unfinished upload: those that the last
-// checkpoint counted and whole quanta after it, as when a request is cut off.
+// restore opens the bytes of an unfinished upload. It keeps the bytes up to the last
+// checkpoint and whole quanta after it, as if the request had been cut off.
 func (l *loader) restore(u *session) error {
 	size, err := l.BlobSize(u.BlobID)
 	if err != nil {
@@ -224,8 +224,8 @@ func (l *loader) restore(u *session) error {
 	return l.rehash(u, committed)
 }
 
-// rehash continues the checksum from the last checkpoint. If the checkpoint has
-// none that is usable, it starts over with the first byte.
+// rehash computes the checksum from the last checkpoint on. It starts over with the
+// first byte if the checkpoint has no usable checksum.
 func (l *loader) rehash(u *session, committed int64) error {
 	from, withMD5 := u.Size, !l.store.opts.NoMD5
 	sum, err := blob.ResumeDigest(&l.store.buffers, withMD5, uint32(u.Sum), u.MD5State)
@@ -253,7 +253,7 @@ func (l *loader) loadMultiparts() error {
 	for _, id := range ids {
 		var r multipartRecord
 		err := l.LoadMultipart(id, &r)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && l.made[id] != nil { // killed while it was begun or ended
+		if errors.Is(err, fs.ErrNotExist) || err == nil && l.made[id] != nil { // the server was killed while it started or ended the upload
 			if err := l.RemoveMultipart(id); err != nil {
 				return err
 			}

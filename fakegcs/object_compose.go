@@ -57,9 +57,9 @@ func (a objectAPI) composeObject(q *request) (*Object, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	// A crc32c is a demand (the Go library's SendCRC32C), except when an md5Hash
-	// comes with it: gcloud sends both of the first source along with the rest of
-	// its metadata, and the service makes the object nevertheless.
+	// A crc32c must match (the Go library's SendCRC32C), unless there is an md5Hash,
+	// too: gcloud sends all metadata of the first source with both, and the service
+	// accepts that.
 	if want.md5 != nil {
 		want = checksums{}
 	}
@@ -129,8 +129,8 @@ func (a objectAPI) composeObject(q *request) (*Object, *apiError) {
 	return made, nil
 }
 
-// join concatenates the bytes of parts, and gives o the size and the checksum,
-// which is combined from those of the parts.
+// join concatenates the bytes of parts, and sets the size of o and the checksum,
+// which it combines from those of the parts.
 func join(o *Object, parts []*version) *blob.Blob {
 	blobs := make([]*blob.Blob, len(parts))
 	for i, part := range parts {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// conditions are the preconditions of a request; nil pointers are not asked.
+// conditions are the preconditions of a request; nil pointers are not checked.
 // https://cloud.google.com/storage/docs/request-preconditions
 type conditions struct {
 	Generation        *int64 `json:"generation,omitempty"`

@@ -8,7 +8,7 @@ import (
 
 // encryptionKey reads the headers of a customer-supplied key,
 // https://cloud.google.com/storage/docs/encryption/customer-supplied-keys. It
-// returns nil when there are none.
+// returns nil if there are none.
 func encryptionKey(h http.Header, prefix string) (*Encryption, *apiError) {
 	algorithm, key, sum := h.Get(prefix+"algorithm"), h.Get(prefix+"key"), h.Get(prefix+"key-sha256")
 	if algorithm == "" && key == "" && sum == "" {
@@ -28,7 +28,7 @@ func encryptionKey(h http.Header, prefix string) (*Encryption, *apiError) {
 	return &Encryption{algorithm, sum}, nil
 }
 
-// mayRead refuses to read the bytes of o without the key they were given with.
+// mayRead refuses to read the bytes of o without its customer-supplied key.
 func mayRead(o *Object, h http.Header, prefix string) *apiError {
 	key, err := encryptionKey(h, prefix)
 	if err != nil {
@@ -40,8 +40,8 @@ func mayRead(o *Object, h http.Header, prefix string) *apiError {
 	return fits(key, o)
 }
 
-// fits refuses a key that isn't the one of o. No key always fits: metadata can
-// be read without.
+// fits refuses a key other than that of o. A nil key always fits, because metadata
+// can be read without one.
 func fits(key *Encryption, o *Object) *apiError {
 	switch {
 	case key == nil:

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// insert takes a whole object in one request.
+// insert uploads an object in one request.
 func (a objectAPI) insert(q *request) *reply {
 	o, err := a.insertObject(q)
 	if err != nil {
@@ -123,9 +123,8 @@ func (a objectAPI) openRelated(q *request) (*multipart.Reader, io.Reader, *Objec
 	return parts, media, o, want, nil
 }
 
-// multipartBoundary finds the boundary of a multipart content type. Unlike
-// [mime.ParseMediaType] it takes what gcloud and gsutil send: '===…==' in
-// single quotes, which are no part of it.
+// multipartBoundary returns the boundary of a multipart content type, or "". Unlike
+// [mime.ParseMediaType] it accepts the single quotes that gcloud and gsutil send.
 func multipartBoundary(contentType string) string {
 	kind, rest, _ := strings.Cut(contentType, ";")
 	if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(kind)), "multipart/") {
@@ -157,8 +156,8 @@ func multipartBoundary(contentType string) string {
 	return ""
 }
 
-// trailer reads what follows the media: nothing, or one part with checksums.
-// A body without the closing boundary was cut off.
+// trailer reads the optional part with checksums after the media. It fails if the
+// closing boundary is missing, because the body was then cut off.
 func trailer(parts *multipart.Reader, want *checksums) *apiError {
 	malformed := func(err error) *apiError {
 		return refuse(http.StatusBadRequest, "badContent", "Malformed multipart body: %v", err)

@@ -15,7 +15,7 @@ type objectList struct {
 	Items         []objectResource `json:"items,omitempty"`
 }
 
-// listQuery is what a listing asks for.
+// listQuery is the parsed query of a listing.
 type listQuery struct {
 	prefix, delimiter, start, end, after string
 	trailing                             bool // includeTrailingDelimiter
@@ -36,7 +36,7 @@ func (q *request) listQuery() (listQuery, *apiError) {
 			l.after = p.Get("marker")
 		}
 	}
-	for _, name := range []string{"matchGlob", "filter"} { // to leave them out would show too much
+	for _, name := range []string{"matchGlob", "filter"} { // ignoring them would list too much
 		if p.Get(name) != "" {
 			return l, errUnimplemented("listing by " + name)
 		}
@@ -66,15 +66,15 @@ func (q *request) listQuery() (listQuery, *apiError) {
 // pageToken stands for the name after which a listing continues.
 func pageToken(after string) string { return base64.URLEncoding.EncodeToString([]byte(after)) }
 
-// page is one page of a listing. next is where the following one continues;
-// "" when this is the last.
+// page is one page of a listing. next is its last name or prefix, or "" if it is the
+// last page.
 type page struct {
 	objects  []*Object
 	prefixes []string
 	next     string
 }
 
-// list works through the sorted names from where the page begins.
+// list returns the page that l selects.
 func (b *bucket) list(l listQuery) page {
 	var p page
 	first := max(l.prefix, l.start)
@@ -82,7 +82,7 @@ func (b *bucket) list(l listQuery) page {
 		first = max(first, l.after+"\x00") // the next possible name
 	}
 	i, _ := slices.BinarySearch(b.names, first)
-	last := "" // the last name or prefix that was given out
+	last := "" // the last name or prefix of the page
 	for ; i < len(b.names); i++ {
 		name := b.names[i]
 		if !strings.HasPrefix(name, l.prefix) || l.end != "" && name >= l.end {
@@ -99,7 +99,7 @@ func (b *bucket) list(l listQuery) page {
 			}
 		}
 		if rolled != "" && rolled == l.after {
-			continue // given out on the page before
+			continue // on the previous page
 		}
 		fresh := rolled != "" && (len(p.prefixes) == 0 || p.prefixes[len(p.prefixes)-1] != rolled)
 		plain := rolled == "" || l.trailing && rolled == name

@@ -17,8 +17,8 @@ import (
 // metadataLimit bounds a metadata body; the service's limits are far lower.
 const metadataLimit = 1 << 20
 
-// newObject reads from the request that begins a resumable upload what the
-// object will be.
+// newObject returns the metadata and the declared checksums of an object from the
+// request that starts its resumable upload.
 func newObject(q *request, now time.Time) (*Object, checksums, *apiError) {
 	if q.xml {
 		return newXMLObject(q, now)
@@ -42,7 +42,7 @@ func newObject(q *request, now time.Time) (*Object, checksums, *apiError) {
 	return o, want, q.address(o, now)
 }
 
-// newXMLObject reads the same from the headers of an XML API request.
+// newXMLObject is newObject for the headers of an XML API request.
 func newXMLObject(q *request, now time.Time) (*Object, checksums, *apiError) {
 	h := q.Header
 	o := &Object{
@@ -68,8 +68,8 @@ func newXMLObject(q *request, now time.Time) (*Object, checksums, *apiError) {
 	return o, want, q.address(o, now)
 }
 
-// setType takes the content type that comes with the bytes; the metadata must
-// not have another, https://github.com/googleapis/google-cloud-go/issues/306.
+// setType sets the content type that was sent with the bytes. It must not differ from
+// that of the metadata, https://github.com/googleapis/google-cloud-go/issues/306.
 func (o *Object) setType(upload string) *apiError {
 	if o.ContentType != "" && upload != "" && o.ContentType != upload {
 		return invalid("Content-Type specified in the upload (%s) does not match Content-Type specified in metadata (%s).", upload, o.ContentType)
@@ -80,8 +80,8 @@ func (o *Object) setType(upload string) *apiError {
 	return nil
 }
 
-// address sets in o what the URL and the headers declare: its name and the key
-// that it is encrypted with. Body and URL must agree.
+// address sets the names and the encryption key of o from the URL and the headers of
+// q. Names in the metadata must agree with them.
 func (q *request) address(o *Object, now time.Time) *apiError {
 	name := q.object
 	if !q.xml {
@@ -141,8 +141,7 @@ func checkMetadata(m map[string]string) *apiError {
 	return nil
 }
 
-// addMetadataHeaders adds the custom metadata that comes in headers, to a new
-// map.
+// addMetadataHeaders returns a copy of m with the custom metadata of the headers.
 func addMetadataHeaders(m map[string]string, h http.Header, prefix string) map[string]string {
 	m = maps.Clone(m)
 	for key, values := range h {
@@ -156,15 +155,15 @@ func addMetadataHeaders(m map[string]string, h http.Header, prefix string) map[s
 	return m
 }
 
-// declared is the metadata body of an upload: an object resource whose
-// checksums are demands.
+// declared is the metadata body of an upload: an object resource whose checksums
+// must match.
 type declared struct {
 	Object
 	CRC32C *CRC32C `json:"crc32c"`
 	MD5    []byte  `json:"md5Hash"`
 }
 
-// objectInput are the fields that the metadata of an upload may have.
+// objectInput has the fields that the metadata of an upload may have.
 var objectInput = strings.Fields("bucket cacheControl contentDisposition contentEncoding contentLanguage contentType contexts crc32c customTime eventBasedHold kmsKeyName md5Hash metadata name " +
 	"retention storageClass temporaryHold")
 

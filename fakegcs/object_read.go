@@ -14,7 +14,7 @@ import (
 // requests.
 type objectAPI struct{ *store }
 
-// get answers an object's metadata: as JSON, or as the headers of an XML HEAD.
+// get returns an object's metadata: as JSON, or as the headers of an XML HEAD.
 func (a objectAPI) get(q *request) *reply {
 	v, err := a.lookup(q)
 	if err != nil {
@@ -96,7 +96,7 @@ func (q *request) objectHeaders(r *reply, o *Object) {
 	}
 }
 
-// read answers an object's bytes, or the part that a Range header asks for.
+// read returns an object's bytes, or the part that a Range header selects.
 func (a objectAPI) read(q *request) *reply {
 	v, refused := a.lookup(q)
 	if refused != nil {
@@ -118,7 +118,7 @@ func (a objectAPI) read(q *request) *reply {
 		var ok, valid bool
 		from, to, ok, valid = parseByteRange(spec, v.Size)
 		switch {
-		case !valid: // to be ignored, RFC 9110, section 14.2
+		case !valid: // ignored, RFC 9110, section 14.2
 			from, to = 0, v.Size
 		case !ok:
 			e := fail(refuse(http.StatusRequestedRangeNotSatisfiable, "requestedRangeNotSatisfiable", "Request range not satisfiable"))
@@ -139,7 +139,7 @@ func (a objectAPI) read(q *request) *reply {
 	r.stream, r.length = &released{section, v.blob}, to-from
 	if unzip {
 		// Decompressive transcoding, https://cloud.google.com/storage/docs/transcoding:
-		// the hashes and the stored length stay those of the compressed bytes.
+		// the hashes and the stored length are those of the compressed bytes.
 		z, err := gzip.NewReader(section)
 		if err != nil {
 			_ = r.stream.Close()
@@ -157,7 +157,7 @@ func acceptsGzip(h http.Header) bool {
 	return strings.Contains(strings.ToLower(strings.Join(h.Values("Accept-Encoding"), ",")), "gzip")
 }
 
-// released gives the blob back when the reply has been sent.
+// released releases its blob when it is closed.
 type released struct {
 	io.ReadCloser
 	blob *blob.Blob
@@ -178,7 +178,7 @@ func (u *unzipped) Close() error { return u.under.Close() }
 
 // parseByteRange parses a Range header for an object of the given size into
 // [from, to). valid is false for a header that must be ignored; ok is false
-// for a range that no byte is in.
+// for a range without bytes.
 func parseByteRange(spec string, size int64) (from, to int64, ok, valid bool) {
 	spec, found := strings.CutPrefix(spec, "bytes=")
 	first, last, dash := strings.Cut(spec, "-")

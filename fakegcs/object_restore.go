@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// restore makes a new live generation of a soft-deleted one,
+// restore copies a soft-deleted generation to a new live one,
 // https://cloud.google.com/storage/docs/json_api/v1/objects/restore.
 func (a objectAPI) restore(q *request) *reply {
 	o, err := a.restoreObject(q)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Holds and retention: what keeps objects from being deleted and replaced.
+// Holds and retention keep objects from being deleted or replaced.
 // https://cloud.google.com/storage/docs/object-holds
 // https://cloud.google.com/storage/docs/bucket-lock
 
@@ -25,8 +25,8 @@ func protected(v *version, now time.Time) *apiError {
 	return nil
 }
 
-// held refuses what must not be done to v under a hold: unlike retention, a
-// hold also keeps v from becoming noncurrent in a bucket with versioning.
+// held refuses to delete, replace or archive v while it is under a hold. Unlike
+// retention, a hold applies to archiving in a bucket with versioning, too.
 func held(v *version) *apiError {
 	kind := ""
 	switch {
@@ -40,8 +40,8 @@ func held(v *version) *apiError {
 	return refuse(http.StatusForbidden, "activeHold", "Object '%s/%s' is under active %s hold and cannot be deleted, overwritten or archived until hold is removed.", v.Bucket, v.Name, kind)
 }
 
-// begin sets when the retention of o ends, which begins at start. An
-// event-based hold puts it off until the hold is released.
+// begin starts the retention period of o at start, and sets when it ends. Under an
+// event-based hold the period does not start until the hold is released.
 func (p *retentionPolicy) begin(o *Object, start time.Time) {
 	o.RetentionExpirationTime = time.Time{}
 	if p != nil && !o.EventBasedHold {
@@ -49,6 +49,7 @@ func (p *retentionPolicy) begin(o *Object, start time.Time) {
 	}
 }
 
+// period returns how long objects are retained; 0 without a policy.
 func (p *retentionPolicy) period() time.Duration {
 	if p == nil {
 		return 0
@@ -56,8 +57,8 @@ func (p *retentionPolicy) period() time.Duration {
 	return time.Duration(p.RetentionPeriod) * time.Second
 }
 
-// retain applies the bucket's retention policy to the objects that are there.
-// The directory needs no change: when it is read, this is done again.
+// retain applies the bucket's retention policy to its objects. It does not change
+// the directory, because the loader calls it, too.
 func (b *bucket) retain() {
 	apply := func(v *version) *version {
 		o := v.clone()
@@ -75,9 +76,10 @@ func (b *bucket) retain() {
 	}
 }
 
-// mayRetain refuses to change the retention of one object, was, into now what
-// it must not become: a locked one only grows, an unlocked one needs the
-// caller's word to shrink, https://cloud.google.com/storage/docs/object-lock.
+// mayRetain refuses a change of an object's retention from was to is that is not
+// allowed at the time now. A locked retention can only be extended. To shorten or
+// remove an unlocked one, the caller must set override,
+// https://cloud.google.com/storage/docs/object-lock.
 func mayRetain(was, is *Retention, override bool, now time.Time) *apiError {
 	if is != nil && (was == nil || *is != *was) {
 		switch {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// rewrite copies an object, in one step whatever its size: rewriteTo, copyTo
-// and the XML copy. The bytes are shared.
+// rewrite copies an object of any size in one step: rewriteTo, copyTo and the XML
+// copy. The copy shares the bytes.
 func (a objectAPI) rewrite(q *request) *reply {
 	o, err := a.rewriteObject(q)
 	if err != nil {
@@ -81,9 +81,9 @@ func (a objectAPI) rewriteObject(q *request) (*Object, *apiError) {
 	if err := mayRead(source.Object, q.Header, sourceKey); err != nil {
 		return release(err)
 	}
-	// The destination keeps the metadata of the source unless it is given some,
-	// which then is all. Its storage class and KMS key are the defaults of its
-	// bucket, and what protects the source doesn't protect it.
+	// The copy has the metadata of the source or, if the request has metadata, only
+	// that. Its storage class and KMS key are the defaults of its bucket. Holds and
+	// retention are not copied.
 	o := source.clone()
 	o.StorageClass, o.KMSKeyName = "", ""
 	o.TemporaryHold, o.EventBasedHold, o.Retention = false, false, nil

@@ -8,12 +8,11 @@ import (
 	"gcsup/fakegcs/internal/blob"
 )
 
-// This file is the one place where objects appear, are replaced and go away.
-// Each change goes
-// to the directory first and into memory afterwards, so that a failed write
-// changes nothing.
+// Only this file creates, replaces and deletes objects. Each change is written to
+// the directory first, and made in memory afterwards, so that a failed write changes
+// nothing.
 
-// errNoBucket returns the service's answer for a bucket that isn't there.
+// errNoBucket returns the service's error for a bucket that does not exist.
 func errNoBucket() *apiError {
 	return refuse(http.StatusNotFound, "noBucket", "The specified bucket does not exist.")
 }
@@ -26,18 +25,18 @@ func errInternal(err error) *apiError {
 	return refuse(http.StatusInternalServerError, "internalError", "%v", err)
 }
 
-// publish makes an object of the bytes in content: it becomes the live generation
-// of its name, all at once, if the preconditions hold. o has the metadata that
-// the uploader gave, with size and checksums. The object adopts the caller's
-// reference to content, except when publish fails.
+// publish makes an object of the bytes in content, if the preconditions hold. It
+// becomes the live generation of its name atomically. o has the metadata of the
+// uploader, the size and the checksums. Unless publish fails, the object adopts the
+// caller's reference to content.
 func (s *store) publish(o *Object, content *blob.Blob, cond conditions) (*Object, *apiError) {
 	return s.publishUpload(o, content, cond, "", func(*Object) {})
 }
 
-// publishUpload is publish for the end of the session or multipart upload of
-// that id. When the object's record is there it calls over, which finishes the
-// record of the upload. Until then no request can delete the object, so that a
-// server that is killed in between finds at least one of the two records.
+// publishUpload is publish for the session or multipart upload with the ID upload.
+// After it has written the object's record, it calls over, which finishes or removes
+// the record of the upload. No request can delete the object before that. If the
+// server is killed in between, at least one of the two records remains.
 func (s *store) publishUpload(o *Object, content *blob.Blob, cond conditions, upload string, over func(*Object)) (*Object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +78,8 @@ func (s *store) publishUpload(o *Object, content *blob.Blob, cond conditions, up
 	}
 	over(o)
 	if previous != nil {
-		// The new object is there, so nothing may fail any more. What stays
-		// of the old one in the directory is put right at the next start.
+		// The new object exists, so that an error must not fail the request. The
+		// next start repairs the directory.
 		if err := s.retireLocked(b, previous, now); err != nil {
 			s.log.Warn("fakegcs: replace object", "bucket", o.Bucket, "object", o.Name, "err", err)
 		}
@@ -96,15 +95,15 @@ func objectOf(v *version) *Object {
 	return v.Object
 }
 
-// generationLocked makes a new generation number: microseconds, as the
-// service's are, and larger than every one before.
+// generationLocked returns a new generation number: microseconds, as in the service,
+// and larger than all earlier ones.
 func (s *store) generationLocked(now time.Time) int64 {
 	s.lastGeneration = max(now.UnixMicro(), s.lastGeneration+1)
 	return s.lastGeneration
 }
 
-// retireLocked takes the live generation v out of the way: it becomes
-// noncurrent, or soft-deleted, or is gone, as the bucket is configured.
+// retireLocked makes the live generation v noncurrent, soft-deletes it or deletes it,
+// depending on the bucket's configuration.
 func (s *store) retireLocked(b *bucket, v *version, now time.Time) *apiError {
 	g := b.objects[v.Name]
 	if b.versioned() {
@@ -124,8 +123,8 @@ func (s *store) retireLocked(b *bucket, v *version, now time.Time) *apiError {
 	return nil
 }
 
-// eraseLocked deletes the generation v for good, or soft-deletes it when keep
-// isn't 0. The caller takes it out of live or old.
+// eraseLocked soft-deletes the generation v for the time keep, or deletes it if keep
+// is 0. The caller removes it from live or old.
 func (s *store) eraseLocked(b *bucket, v *version, now time.Time, keep time.Duration) *apiError {
 	if keep == 0 {
 		if err := s.removeObject(v.Object); err != nil {
@@ -144,10 +143,10 @@ func (s *store) eraseLocked(b *bucket, v *version, now time.Time, keep time.Dura
 	return nil
 }
 
-// expireLocked lets the soft-deleted objects of b go whose time has come.
+// expireLocked deletes the soft-deleted objects of b whose time has passed.
 func (s *store) expireLocked(b *bucket, now time.Time) {
 	if b.expires.IsZero() || now.Before(b.expires) {
-		return // a listing must not look at all objects for each page
+		return // so that a listing does not visit all objects for each page
 	}
 	b.expires = time.Time{}
 	for _, name := range slices.Clone(b.names) {
@@ -165,8 +164,8 @@ func (s *store) expireLocked(b *bucket, now time.Time) {
 	}
 }
 
-// deleteObject deletes one generation, or the live one when generation is 0:
-// that is archived in a bucket with versioning.
+// deleteObject deletes one generation. Generation 0 is the live one, which is
+// archived in a bucket with versioning.
 func (s *store) deleteObject(bucketName, name string, generation int64, cond conditions) *apiError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +190,7 @@ func (s *store) deleteObject(bucketName, name string, generation int64, cond con
 	return s.dropLocked(b, v, now, b.softDeleteFor())
 }
 
-// dropLocked erases one generation and takes it out of the bucket.
+// dropLocked erases one generation and removes it from the bucket.
 func (s *store) dropLocked(b *bucket, v *version, now time.Time, keep time.Duration) *apiError {
 	if err := s.eraseLocked(b, v, now, keep); err != nil {
 		return err
@@ -205,8 +204,8 @@ func (s *store) dropLocked(b *bucket, v *version, now time.Time, keep time.Durat
 	return nil
 }
 
-// find returns the generation of an object that a request may see, with a reference
-// to its bytes that the caller releases.
+// find returns a live or noncurrent generation; 0 is the live one. The caller
+// releases the blob.
 func (s *store) find(bucketName, name string, generation int64) (*version, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,9 +230,8 @@ func (s *store) versionLocked(bucketName, name string, generation int64) (*bucke
 	return b, v, nil
 }
 
-// errNoSoftDelete refuses what needs a soft delete policy, as
-// https://github.com/kmoneil/zig-gcp/blob/main/src/storage/restore.zig has
-// measured.
+// errNoSoftDelete refuses a request that needs a soft delete policy, as measured by
+// https://github.com/kmoneil/zig-gcp/blob/main/src/storage/restore.zig.
 func errNoSoftDelete() *apiError { return invalid("bucket soft delete policy must be set.") }
 
 // findSoftDeleted finds a soft-deleted generation. The caller releases the blob.
@@ -262,8 +260,9 @@ func (s *store) findSoftDeleted(bucketName, name string, generation int64) (*ver
 	return nil, errNoObject(bucketName, name)
 }
 
-// dropSources deletes what was composed, for good: deleteSourceObjects passes
-// soft delete and versioning by. A source that has changed meanwhile stays.
+// dropSources deletes the sources of the composed object made, permanently, because
+// deleteSourceObjects ignores soft delete and versioning. It keeps a source that was
+// changed meanwhile.
 func (s *store) dropSources(sources []*version, made *Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

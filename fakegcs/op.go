@@ -11,7 +11,7 @@ const (
 	OpStart    = faultplan.OpStart    // begin an upload session, JSON or XML
 	OpPut      = faultplan.OpPut      // a data request that cannot be the session's last
 	OpFinalize = faultplan.OpFinalize // a data request that carries the last byte
-	OpQuery    = faultplan.OpQuery    // "bytes */T" or "bytes */*": how much is there?
+	OpQuery    = faultplan.OpQuery    // "bytes */T" or "bytes */*": what is the committed offset?
 	OpCancel   = faultplan.OpCancel   // DELETE on the session
 
 	OpInsert  = faultplan.OpInsert  // a whole object in one request: media, multipart, XML PUT

@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// reply is what a handler answers. Handlers return it as a value; only the
-// front of the server writes, so that faults can cut, delay or lose any reply.
+// reply is the reply of a handler. Handlers return it, and only [Server.send]
+// writes it, so that faults can cut, delay or lose any reply.
 type reply struct {
 	status int
 	header http.Header
 	body   []byte
-	// stream, when set, replaces body; length is its size or -1.
+	// stream, if set, replaces body. length is its size, or -1 if unknown.
 	stream io.ReadCloser
 	length int64
-	// foreign is set if the reply pretends to be that of a server between the
-	// client and the service.
+	// foreign is set if the reply imitates a proxy between the client and the
+	// service.
 	foreign bool
-	missing string // what the server would have to implement, see errUnimplemented
+	missing string // the feature that is not implemented, see errUnimplemented
 }
 
 func newReply(status int) *reply {
@@ -40,7 +40,7 @@ func (r *reply) mark(id string) *reply {
 	return r.set("X-Guploader-Uploadid", id).set("Server", "UploadServer")
 }
 
-// truncate leaves the first n bytes of the body, as if there were no more.
+// truncate shortens the body to n bytes, with a matching Content-Length.
 func (r *reply) truncate(n int64) {
 	if r.stream == nil {
 		r.body = r.body[:min(int64(len(r.body)), n)]
@@ -56,14 +56,14 @@ func (r *reply) truncate(n int64) {
 	}
 }
 
-// text is a plain reply, as the upload servers answer errors: not JSON.
+// textReply returns a plain text reply, as the upload servers send for errors.
 func textReply(status int, body string) *reply {
 	r := newReply(status).set("Content-Type", "text/plain; charset=utf-8")
 	r.body = []byte(body)
 	return r
 }
 
-// encode marshals v without HTML escapes, as the service writes JSON.
+// encode marshals v without HTML escapes, as the service does.
 func encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -76,7 +76,7 @@ func encode(v any) ([]byte, error) {
 func jsonReply(status int, v any) *reply {
 	r := newReply(status).set("Content-Type", "application/json; charset=UTF-8")
 	body, err := encode(v)
-	if err != nil { // only resources of our own come here
+	if err != nil { // never: v is one of our own types
 		return (&apiError{status: http.StatusInternalServerError, reason: "internalError", message: err.Error()}).reply(false)
 	}
 	r.body = body
@@ -93,13 +93,13 @@ func xmlReply(status int, v any) *reply {
 	return r
 }
 
-// apiError is a refusal. The reasons are those of
+// apiError is an error reply. The reasons are those of
 // https://cloud.google.com/storage/docs/json_api/v1/status-codes.
 type apiError struct {
 	status  int
-	reason  string // the JSON API's, or a more precise one: see jsonReason
+	reason  string // of the JSON API, or a more precise one, see jsonReason
 	message string
-	text    bool   // the upload servers' form: text/plain instead of JSON
+	text    bool   // reply with text/plain instead of JSON, as the upload servers do
 	missing string // see errUnimplemented
 }
 
@@ -141,7 +141,7 @@ type xmlError struct {
 	Details string `xml:",omitempty"`
 }
 
-// reply returns the error in the form of the API it was asked through.
+// reply returns the error as a reply of the XML or the JSON API.
 func (e *apiError) reply(asXML bool) *reply {
 	var r *reply
 	switch {
@@ -151,7 +151,7 @@ func (e *apiError) reply(asXML bool) *reply {
 		r = textReply(e.status, e.message)
 	case asXML:
 		x := xmlError{Code: xmlCode(e.reason), Message: e.message}
-		switch e.reason { // the XML API has the object in the details
+		switch e.reason { // the XML API puts the object into Details
 		case "activeHold":
 			x.Message, x.Details = "Object overwrite or deletion is not allowed due to active hold on the object.", e.message
 		case "retentionPolicyNotMet":
@@ -171,8 +171,8 @@ func (e *apiError) reply(asXML bool) *reply {
 	return r
 }
 
-// mediaReply returns the error of a request for an object's bytes: the JSON API
-// answers it with the bare message there,
+// mediaReply returns the error as a reply to a request for an object's bytes. The
+// JSON API sends the bare message there,
 // https://github.com/googleapis/java-storage/issues/49.
 func (e *apiError) mediaReply(asXML bool) *reply {
 	if asXML {
@@ -196,8 +196,8 @@ func domain(reason string) string {
 	}
 }
 
-// jsonReason returns reason as the JSON API has it, which is less precise than the
-// codes of the XML API.
+// jsonReason returns the reason of the JSON API, which is less precise than the code
+// of the XML API.
 func jsonReason(reason string) string {
 	switch reason {
 	case "noBucket", "noUpload":
@@ -209,9 +209,9 @@ func jsonReason(reason string) string {
 	case "invalidBucketName", "metadataTooLarge", "badDigest", "crcMismatch":
 		return "invalid"
 	case "activeHold":
-		// objectUnderActiveHold is documented, but this is what the service says,
-		// https://github.com/kmoneil/zig-gcp/blob/main/src/storage/retention.zig:
-		// the message tells it from a lack of permission.
+		// objectUnderActiveHold is documented, but the service sends forbidden,
+		// https://github.com/kmoneil/zig-gcp/blob/main/src/storage/retention.zig.
+		// Only the message distinguishes it from a missing permission.
 		return "forbidden"
 	}
 	return reason
@@ -256,7 +256,7 @@ func xmlCode(reason string) string {
 	return "InvalidArgument"
 }
 
-// statusClientClosed is what a cancelled upload session answers.
+// statusClientClosed is the status of a cancelled upload session.
 const statusClientClosed = 499
 
 // parseInt parses a request parameter that must be a whole number.

@@ -7,13 +7,13 @@ import (
 )
 
 // fieldMask is a parsed fields parameter,
-// https://cloud.google.com/storage/docs/json_api#partial-response: for each
-// wanted name what is wanted inside it. A nil mask wants everything.
+// https://cloud.google.com/storage/docs/json_api#partial-response. It maps each
+// selected name to the mask of its value. A nil mask selects everything.
 type fieldMask map[string]fieldMask
 
 const errFields = serviceText("Invalid field selection")
 
-// parseFields parses "a,b/c,d(e,f/g)". "*" is any name.
+// parseFields parses a list such as "a,b/c,d(e,f/g)". "*" selects every name.
 func parseFields(s string) (fieldMask, error) {
 	m, rest, err := parseFieldList(s, 0)
 	if err != nil || rest != "" {
@@ -22,6 +22,7 @@ func parseFields(s string) (fieldMask, error) {
 	return m, nil
 }
 
+// parseFieldList parses a list up to its end or a ")", and returns the rest.
 func parseFieldList(s string, depth int) (fieldMask, string, error) {
 	if depth > 10 {
 		return nil, "", errFields
@@ -66,7 +67,7 @@ func parseFieldList(s string, depth int) (fieldMask, string, error) {
 	}
 }
 
-// apply returns the part of a decoded JSON value that m wants.
+// apply returns the selected part of a decoded JSON value.
 func (m fieldMask) apply(v any) any {
 	if m == nil {
 		return v
@@ -92,7 +93,7 @@ func (m fieldMask) apply(v any) any {
 	return v
 }
 
-// cut takes out of a JSON body what m doesn't want. What isn't JSON stays.
+// cut returns the selected part of a JSON body. It does not change other bodies.
 func (m fieldMask) cut(body []byte) []byte {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(body))

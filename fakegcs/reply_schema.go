@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// The names that a fields parameter may have in each resource, those of
-// https://storage.googleapis.com/$discovery/rest?version=v1; also the ones that
-// fakegcs never sends. A nil schema is a value whose names are not known, or are
-// not checked.
+// schema has the names that a fields parameter may select in a resource: all of
+// https://storage.googleapis.com/$discovery/rest?version=v1, even if this server
+// never sends them. A nil schema allows every name.
 type schema map[string]schema
 
+// names returns the schema of a list of names. inner has the schemas of their
+// values.
 func names(list string, inner map[string]schema) schema {
 	s := schema{}
 	for name := range strings.FieldsSeq(list) {
@@ -20,7 +21,7 @@ func names(list string, inner map[string]schema) schema {
 	return s
 }
 
-// schemaOf returns what the reply to an operation has.
+// schemaOf returns the schema of the reply to q.
 func schemaOf(q *request) schema {
 	const (
 		object = "acl bucket cacheControl componentCount contentDisposition contentEncoding contentLanguage contentType contexts crc32c customTime " +
@@ -50,7 +51,7 @@ func schemaOf(q *request) schema {
 	return nil
 }
 
-// unknown returns a name in m that s doesn't have, or "".
+// unknown returns a name in m that s does not have, or "".
 func (m fieldMask) unknown(s schema) string {
 	if s == nil {
 		return ""

@@ -12,20 +12,20 @@ import (
 	"gcsup/fakegcs/internal/connlimit"
 )
 
-// sent is what really went out.
+// sent records the part of a reply that was sent.
 type sent struct {
 	status   int    // 0: no reply
 	reported string // its Range header
 	bytes    int64
 }
 
-// send writes the reply, or what the fault leaves of it. The request is read to
-// its end first: a client that is still writing when the connection closes may
-// lose the reply, and the emulator must be predictable.
+// send writes the reply, as far as the fault of q allows. It reads the request to
+// its end first, because a client that is still writing when the connection closes
+// may lose the reply.
 func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connlimit.Conn, out *sent) {
 	f := &q.fault.reply
 	if rep == hangup {
-		if f.readFirst { // unread data would make it a reset
+		if f.readFirst { // with unread data, the close would be a reset
 			_, _ = io.Copy(io.Discard, q.in)
 		}
 		drop(w, f.reset)
@@ -80,7 +80,7 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connl
 	to := conn.Writer(s.ctx, w)
 	if f.hold && f.holdAfter > 0 {
 		to = &heldWriter{w: to, left: f.holdAfter, hold: func() error {
-			_ = http.NewResponseController(w).Flush() // what was sent is to arrive
+			_ = http.NewResponseController(w).Flush() // the client must receive the bytes so far
 			if !s.wait(q.Request, f.holdFor, q.in.stop) {
 				return errInterrupted
 			}
@@ -91,13 +91,14 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connl
 		out.bytes = rep.copyTo(to, limit)
 	}
 	if limit >= 0 {
-		_ = http.NewResponseController(w).Flush() // what was sent is to arrive
+		_ = http.NewResponseController(w).Flush() // the client must receive the bytes so far
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// sendAndClose sends the reply on the connection itself, which it closes
-// replyFault.closesAfter later. It reports false if there is no connection to itself: HTTP/2.
+// sendAndClose sends the reply on the hijacked connection, and closes that
+// replyFault.closesAfter later. It returns false, and does nothing, on HTTP/2, which
+// has no connection to hijack.
 func (s *Server) sendAndClose(w http.ResponseWriter, q *request, rep *reply, length int64, out *sent) bool {
 	header := w.Header()
 	conn, rw, err := http.NewResponseController(w).Hijack()
@@ -113,7 +114,7 @@ func (s *Server) sendAndClose(w http.ResponseWriter, q *request, rep *reply, len
 		StatusCode: rep.status, ProtoMajor: 1, ProtoMinor: 1, Header: header,
 		ContentLength: length, Body: io.NopCloser(counted), Request: q.Request,
 	}
-	_ = resp.Write(rw) // the client may have gone
+	_ = resp.Write(rw) // fails if the client has gone
 	_ = rw.Flush()
 	out.status, out.reported, out.bytes = rep.status, rep.header.Get("Range"), counted.n
 	s.running.wg.Go(func() {
@@ -143,7 +144,7 @@ func (r *countingReader) Read(p []byte) (int, error) {
 type heldWriter struct {
 	w    io.Writer
 	left int64
-	hold func() error // nil when it has been called
+	hold func() error // nil after the call
 }
 
 func (h *heldWriter) Write(p []byte) (int, error) {
@@ -164,14 +165,14 @@ func (h *heldWriter) Write(p []byte) (int, error) {
 	return n + k, err
 }
 
-// copyTo writes the body, at most limit bytes of it when limit isn't negative.
+// copyTo writes the body, at most limit bytes of it if limit is not negative.
 func (r *reply) copyTo(w io.Writer, limit int64) int64 {
 	if r.stream == nil {
 		p := r.body
 		if limit >= 0 {
 			p = p[:min(int64(len(p)), limit)]
 		}
-		n, _ := w.Write(p) // the client may have gone
+		n, _ := w.Write(p) // fails if the client has gone
 		return int64(n)
 	}
 	var from io.Reader = r.stream
@@ -180,12 +181,12 @@ func (r *reply) copyTo(w io.Writer, limit int64) int64 {
 	}
 	n, err := io.Copy(w, from)
 	if err != nil {
-		panic(http.ErrAbortHandler) // the length was promised
+		panic(http.ErrAbortHandler) // the Content-Length was sent already
 	}
 	return n
 }
 
-// drop ends the connection without a reply: with a reset (RST), or in order.
+// drop ends the connection without a reply: with a reset (RST) or in order (FIN).
 func drop(w http.ResponseWriter, reset bool) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil { // HTTP/2: RST_STREAM

@@ -8,7 +8,7 @@ import (
 	"gcsup/fakegcs/internal/faultplan"
 )
 
-// request is an HTTP request with what its URL and headers ask for.
+// request is an HTTP request with its parsed URL and headers.
 type request struct {
 	*http.Request
 	op             Op
@@ -24,10 +24,10 @@ type request struct {
 	fault          fault
 }
 
-// parse works out what r asks for. It never fails: what it can't make out is
-// OpUnknown. It works on the escaped path, since "/" in a bucket's object names
-// is escaped in JSON API paths, and paths are not cleaned: "a/../b" and "a//b"
-// are good object names.
+// parse returns the request that r makes. It never fails; the operation of an
+// unknown request is OpUnknown. It parses the escaped path, because JSON API paths
+// escape "/" in object names. It does not clean the path, because "a/../b" and
+// "a//b" are valid object names.
 func parse(r *http.Request) *request {
 	// Java's HTTP client can't send PATCH,
 	// https://gsuite-developers.googleblog.com/2012/03/making-patch-requests-from-app-engine.html.

@@ -11,7 +11,7 @@ import (
 
 var (
 	errCut         = errors.New("the connection was cut by a fault")
-	errInterrupted = errors.New("the request was given up")
+	errInterrupted = errors.New("the request was interrupted")
 )
 
 // body is a request's body on its way in: it counts, obeys the link model and

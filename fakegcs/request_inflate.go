@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// inflated returns r with a body that isn't compressed. A request of the JSON API
-// may have Content-Encoding: gzip for the way only, as those of gcloud storage cp
-// --gzip-in-flight have: the lengths and offsets that it speaks of, and the
-// object, are those of the bytes inside. With the parameter contentEncoding=gzip,
-// and in the XML API, the object is to be compressed.
+// inflated returns r with a decompressed body. In the JSON API, Content-Encoding:
+// gzip compresses the transfer only, as gcloud storage cp --gzip-in-flight does. All
+// lengths and offsets then count decompressed bytes. With the parameter
+// contentEncoding=gzip, and in the XML API, the object itself is compressed.
 // https://github.com/googleapis/storage-testbench/blob/main/testbench/common.py
 func inflated(r *http.Request, q *request) *http.Request {
 	if q.xml || !strings.EqualFold(r.Header.Get("Content-Encoding"), "gzip") || q.query.Get("contentEncoding") == "gzip" {

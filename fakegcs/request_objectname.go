@@ -7,9 +7,9 @@ import (
 	"mime/multipart"
 )
 
-// nameUpload gives a request that begins an upload the name that only its
-// metadata has, as Python's client and gcloud send it, for faults that match
-// objects. What it reads of the body is there to be read again.
+// nameUpload sets the object of a request that starts an upload from its metadata,
+// for faults that match objects. Python's client and gcloud send the name only there.
+// The bytes that it reads can be read again.
 func (q *request) nameUpload() {
 	boundary := multipartBoundary(q.Header.Get("Content-Type"))
 	if q.object != "" || q.xml || q.op != OpStart && (q.op != OpInsert || boundary == "") {

@@ -34,8 +34,8 @@ func (r Request) LogValue() slog.Value {
 		slog.String("range", r.Range), slog.String("fault", string(r.Fault)), slog.Duration("elapsed", r.Elapsed))
 }
 
-// Stats are totals since the server was made, requests on fakegcs's own paths
-// left out.
+// Stats are totals since the server was made, without requests on fakegcs's own
+// paths.
 type Stats struct {
 	Requests int64        `json:"requests"`
 	Received int64        `json:"received"` // bytes of request bodies
@@ -69,9 +69,9 @@ func (l *requestLog) note(q *request, out *sent, start time.Time) {
 	}
 }
 
-// redact returns the URL without what is a secret in it: that of a session, a token,
-// a signature. It takes the query as it is written: the value must not
-// show even if the parameter cannot be parsed.
+// redact returns the URL without its secrets: session IDs, tokens and signatures. It
+// edits the raw query, because a secret must not show even if its parameter cannot
+// be parsed.
 func redact(u *url.URL) string {
 	if u.RawQuery == "" {
 		return u.RequestURI()
@@ -109,7 +109,7 @@ func (l *requestLog) add(r Request) {
 	if l.keep < 0 {
 		return
 	}
-	if len(l.list) >= 2*l.keep { // drop the older half now and then, not one each time
+	if len(l.list) >= 2*l.keep { // drop the older half at once, which is cheaper than one each time
 		l.list = slices.Clone(l.list[len(l.list)-l.keep:])
 	}
 	l.list = append(l.list, r)

@@ -19,11 +19,12 @@ import (
 // https://github.com/googleapis/storage-testbench#creating-a-new-retry-test, so
 // that the conformance scenarios of client libraries,
 // https://github.com/googleapis/conformance-tests/tree/main/storage/v1, run
-// unchanged. A test is a list of instructions per API method; a request with
-// its id in x-retry-test-id takes the next one of its method. The start, the
-// data requests and the queries of an upload are all storage.objects.insert.
+// unchanged. A test is a list of instructions per API method. A request with the
+// test's id in x-retry-test-id consumes the next instruction of its method. The
+// start, the data requests and the queries of an upload are all
+// storage.objects.insert.
 
-// retryTests are the current tests.
+// retryTests are the retry tests of a server.
 type retryTests struct {
 	mu   sync.Mutex
 	list []*retryTest
@@ -31,12 +32,12 @@ type retryTests struct {
 
 type retryTest struct {
 	ID           string              `json:"id"`
-	Instructions map[string][]string `json:"instructions"` // those still to come
+	Instructions map[string][]string `json:"instructions"` // not yet consumed
 	Transport    string              `json:"transport"`
 	Completed    bool                `json:"completed"`
 }
 
-// retryMethods are the methods of the JSON API by operation.
+// retryMethods maps operations to methods of the JSON API.
 var retryMethods = map[Op]string{
 	OpStart: "storage.objects.insert", OpPut: "storage.objects.insert", OpFinalize: "storage.objects.insert", OpQuery: "storage.objects.insert",
 	OpInsert: "storage.objects.insert", OpCancel: "storage.objects.delete", OpGet: "storage.objects.get", OpRead: "storage.objects.get",
@@ -47,13 +48,14 @@ var retryMethods = map[Op]string{
 	OpRestore:      "storage.objects.restore",
 }
 
-// Those that are another form of an operation.
+// The methods that share an operation with one of retryMethods.
 const (
 	objectUpdate = "storage.objects.update"
 	objectCopy   = "storage.objects.copy"
 	bucketUpdate = "storage.buckets.update"
 )
 
+// retryMethod returns the method of the JSON API that q calls.
 func retryMethod(q *request) string {
 	switch {
 	case q.op == OpPatch && q.Method == http.MethodPut:
@@ -66,7 +68,7 @@ func retryMethod(q *request) string {
 	return retryMethods[q.op]
 }
 
-// The instructions.
+// The forms of an instruction, besides resetInstruction.
 var (
 	returnStatus = regexp.MustCompile(`^return-([0-9]{3})$`)
 	returnAfter  = regexp.MustCompile(`^return-([0-9]{3})-after-([0-9]+)K$`)
@@ -77,20 +79,20 @@ var (
 
 const resetInstruction = "return-reset-connection"
 
-// instruction is one as it acts.
+// instruction is a parsed instruction.
 type instruction struct {
 	do Action
-	// at is a number of bytes. A request must carry the object up to there, or
-	// past it, before the instruction is due; 0 is at once.
-	at int64
-	// Set on those that wait for a reply of at bytes, instead.
-	onReply bool
+	// at is an offset in bytes. A request instruction is due if the request carries
+	// the object up to at or beyond; 0 is always due. A reply instruction is due if
+	// the reply has at least that many bytes.
+	at      int64
+	onReply bool // it acts on the reply, not on the request
 }
 
-// fewBytes are sent of a stream that breaks.
+// fewBytes is how many bytes of a broken stream are sent by default.
 const fewBytes = 4
 
-// parseInstruction turns an instruction into the fault that it stands for.
+// parseInstruction returns the action of an instruction, and when it is due.
 func parseInstruction(text string) (instruction, error) {
 	var err error
 	number := func(s string) int64 {
@@ -131,9 +133,9 @@ func parseInstruction(text string) (instruction, error) {
 	return in, err
 }
 
-// take returns what the retry test of q wants done to it, or nil. Without a reply q
-// has just come in; with one it is done. It fails when there is no such test,
-// since what that should have tested would not be tested.
+// take consumes and returns the next action for q, or nil if none is due. It is
+// called when q arrives, with a nil rep, and again with the reply. It fails if the
+// test does not exist, because a mistyped id must not pass a test.
 func (t *retryTests) take(q *request, rep *reply) (*Action, *apiError) {
 	id := q.Header.Get("x-retry-test-id")
 	if id == "" {
@@ -149,7 +151,7 @@ func (t *retryTests) take(q *request, rep *reply) (*Action, *apiError) {
 		return nil, nil
 	}
 	in, err := parseInstruction(test.Instructions[method][0])
-	if err != nil { // they were all parsed before
+	if err != nil { // newRetryTest parsed all
 		return nil, errInternal(err)
 	}
 	if in.do.Effect == EffectStallBody && method == retryMethods[OpRead] {
@@ -166,7 +168,7 @@ func (t *retryTests) take(q *request, rep *reply) (*Action, *apiError) {
 	return &in.do, nil
 }
 
-// due reports whether q carries the object as far as the instruction wants.
+// due reports whether q carries the object up to the offset of the instruction.
 func (in *instruction) due(q *request) bool {
 	switch in.do.Effect {
 	case EffectStatusAfter, EffectStallBody:
@@ -179,8 +181,8 @@ func (in *instruction) due(q *request) bool {
 	return true
 }
 
-// dueFor reports whether r, the answer to q, has as much as the instruction
-// wants: a listing, an error or a 308 must not use up what is for an object.
+// dueFor reports whether r, the reply to q, is long enough for the instruction. A
+// listing, an error or a 308 must not consume an instruction for an object.
 func (in *instruction) dueFor(q *request, r *reply) bool {
 	length := r.length
 	if r.stream == nil {
@@ -198,12 +200,13 @@ func (in *instruction) dueFor(q *request, r *reply) bool {
 	if length < in.at && length >= 0 {
 		return false
 	}
-	if length == in.at { // with all its bytes the reply would be whole
+	if length == in.at { // all bytes would be a complete reply
 		in.do.Bytes = max(0, length-1)
 	}
 	return true
 }
 
+// find returns a test, or nil.
 func (t *retryTests) find(id string) *retryTest {
 	if i := t.index(id); i >= 0 {
 		return t.list[i]
@@ -243,6 +246,7 @@ func (t *retryTests) control(q *request) *reply {
 	return textReply(http.StatusMethodNotAllowed, "Method Not Allowed\n")
 }
 
+// newRetryTest reads a test from the body of q.
 func newRetryTest(q *request) (*retryTest, error) {
 	body, refused := readMetadata(q.in)
 	if refused != nil {
@@ -261,7 +265,7 @@ func newRetryTest(q *request) (*retryTest, error) {
 		test.Transport = "HTTP"
 	case "HTTP":
 	default:
-		return nil, fmt.Errorf("transport %q: this server speaks HTTP only", test.Transport)
+		return nil, fmt.Errorf("transport %q: only HTTP is supported", test.Transport)
 	}
 	methods := slices.AppendSeq([]string{objectUpdate, objectCopy, bucketUpdate}, maps.Values(retryMethods))
 	for method, list := range test.Instructions {

@@ -149,8 +149,8 @@ func (s *Server) Close() error {
 // Advance moves the server's clock forward, to make sessions expire.
 func (s *Server) Advance(d time.Duration) { s.ahead.Add(int64(d)) }
 
-// AddFaults appends to the fault plan. It adds nothing when one of the faults
-// is not valid.
+// AddFaults appends to the fault plan. It adds nothing if one of the faults is not
+// valid.
 func (s *Server) AddFaults(faults ...Fault) error {
 	for i, f := range faults {
 		if err := f.Validate(); err != nil {
@@ -182,7 +182,7 @@ func (s *Server) Object(bucket, name string) (Object, bool) {
 	return *v.clone(), true
 }
 
-// CreateBucket creates a bucket. It fails when the name is not valid or taken.
+// CreateBucket creates a bucket. It fails if the name is not valid or taken.
 func (s *Server) CreateBucket(name string) error {
 	if _, err := s.store.createBucket(name, nil); err != nil {
 		return err
@@ -236,7 +236,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.send(w, q, rep, conn, sent)
 }
 
-// hangup is the reply of a fault that sends none.
+// hangup stands for the missing reply if a fault sends none.
 var hangup = &reply{}
 
 // answer processes q, with the faults of the plan and of retry tests.
@@ -266,7 +266,7 @@ func (s *Server) answer(q *request) *reply {
 	return r
 }
 
-// respond lets faults act on q before its operation is done, and does it.
+// respond applies the faults that act before the operation of q, and performs it.
 func (s *Server) respond(q *request) *reply {
 	if q.op == OpControl {
 		return s.control(q)
@@ -313,8 +313,8 @@ func (s *Server) respond(q *request) *reply {
 	return r
 }
 
-// interfere lets the fault of q act before its operation, and on its body. It
-// returns the reply if there is nothing else to do.
+// interfere applies the fault of q before its operation, and to its body. It returns
+// the reply if the operation must not be performed.
 func (s *Server) interfere(q *request) *reply {
 	q.in.meet(q.fault.body)
 	f := &q.fault.entry
@@ -336,7 +336,7 @@ func (s *Server) interfere(q *request) *reply {
 	return nil
 }
 
-// operate does what q asks for.
+// operate performs the operation of q.
 func (s *Server) operate(q *request) *reply {
 	objects := objectAPI{s.store}
 	switch q.op {

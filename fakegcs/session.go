@@ -21,16 +21,16 @@ const checkpointEvery = 64 << 20
 // The states of a session.
 const (
 	active    = ""          // takes bytes
-	final     = "final"     // the object exists; every request answers it again
-	cancelled = "cancelled" // every request answers 499
-	dead      = "dead"      // every request answers 410 with the cause inside
+	final     = "final"     // the object exists; every request returns it
+	cancelled = "cancelled" // every request returns 499
+	dead      = "dead"      // every request returns 410 with the cause in the body
 )
 
-// sessionRecord is what a session is, and what the directory keeps of it.
+// sessionRecord is the state of a session that the directory keeps.
 type sessionRecord struct {
 	ID      string     `json:"id"` // the upload_id
 	XML     bool       `json:"xml,omitempty"`
-	Meta    Object     `json:"meta"` // what the object will be
+	Meta    Object     `json:"meta"` // of the object that it will make
 	Cond    conditions `json:"conditions"`
 	CRC32C  *CRC32C    `json:"wantCrc32c,omitempty"` // declared at the start
 	MD5     []byte     `json:"wantMd5,omitempty"`
@@ -70,8 +70,8 @@ type session struct {
 	blob   *blob.Blob
 	sum    *blob.Digest
 	writer *writer
-	// A late-commit fault: until hiddenUntil the session claims to hold only
-	// hiddenAt bytes.
+	// A late-commit fault: until hiddenUntil the session reports only hiddenAt
+	// bytes.
 	hiddenAt    int64
 	hiddenUntil time.Time
 }
@@ -99,7 +99,7 @@ func (r *sessionRecord) expired(now time.Time) bool {
 
 const (
 	silence  = 100 * time.Millisecond
-	ticks    = 10 // in a silence
+	ticks    = 10 // per silence
 	patience = 2 * time.Second
 )
 
@@ -121,8 +121,8 @@ func (u *session) settle(q *request, w *writer, limit time.Duration) bool {
 		case <-w.done:
 			return true
 		case <-tick.C:
-			// Counted, and not read off the clock: on a machine that stood still
-			// nothing could come in.
+			// Ticks are counted, because no data can arrive while the machine is
+			// suspended.
 			quiet++
 			if now := w.in.activity.Load(); now != activity {
 				activity, quiet = now, 0
@@ -169,7 +169,7 @@ func (u *session) claim(q *request) (*writer, *apiError) {
 	}
 }
 
-// resignLocked ends w's turn. Another request may have taken it already.
+// resignLocked ends w. Another request may have replaced it already.
 func (u *session) resignLocked(w *writer) {
 	if u.writer == w {
 		u.writer = nil
@@ -189,8 +189,8 @@ func (u *session) committedLocked(now time.Time) int64 {
 	return u.blob.Size()
 }
 
-// takeLocked commits p, which the caller must not change any more. If p is from
-// the pool and no longer needed, it goes back.
+// takeLocked commits p, which the caller must not change afterwards. If pooled is
+// set, p returns to the pool when it is no longer needed.
 func (u *session) takeLocked(p []byte, pooled bool) error {
 	kept, err := u.blob.Append(p, true)
 	if err != nil {
@@ -217,8 +217,8 @@ func (u *session) saveLocked() error {
 	return u.store.disk.SaveSession(u.ID, &u.sessionRecord)
 }
 
-// endLocked puts the session into a state in which it takes no more bytes and
-// holds none. It can't fail for the final state.
+// endLocked ends the session: it accepts no more bytes, and releases those that it
+// has. It cannot fail for the final state.
 func (u *session) endLocked(state string, cause *apiError) *apiError {
 	was := u.sessionRecord
 	u.State = state
@@ -231,7 +231,7 @@ func (u *session) endLocked(state string, cause *apiError) *apiError {
 			u.sessionRecord = was
 			return errInternal(err)
 		}
-		// The object's own record names the session, so a restart knows.
+		// After a restart, the object's record shows that the session is finished.
 		u.store.log.Warn("fakegcs: save finished session", "err", err)
 	}
 	u.sum.Idle()
@@ -242,8 +242,8 @@ func (u *session) endLocked(state string, cause *apiError) *apiError {
 	return nil
 }
 
-// closedReplyLocked returns the answer of a session that takes no more bytes, or
-// nil when it does.
+// closedReplyLocked returns the reply of a session that has ended, or nil if it is
+// active.
 func (u *session) closedReplyLocked(q *request) *reply {
 	switch u.State {
 	case final:
@@ -260,13 +260,13 @@ func (u *session) closedReplyLocked(q *request) *reply {
 	return nil
 }
 
-// mark adds the headers that every answer of the upload servers has.
+// mark adds the headers of every reply of the upload servers.
 func (u *session) mark(r *reply) *reply {
 	return r.mark(u.ID)
 }
 
-// finishedReply answers the object that the session has made. XML sessions
-// have it in headers and no body.
+// finishedReply returns the object that the session has made. XML sessions
+// return it in headers, without a body.
 func (u *session) finishedReply(q *request) *reply {
 	if u.XML {
 		r := newReply(http.StatusOK)

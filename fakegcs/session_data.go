@@ -11,15 +11,15 @@ import (
 	"gcsup/fakegcs/internal/blob"
 )
 
-// admission is what a data request may do.
+// admission determines which bytes of a data request are kept.
 type admission struct {
-	skip  int64 // bytes of the body that are there already
+	skip  int64 // bytes of the body that are already committed
 	keep  int64 // offset up to which its bytes are kept
 	final bool  // it may complete the upload
 }
 
-// admitLocked checks a data request against the rules of offsets and sizes. The
-// texts are the service's own where it is known to have one.
+// admitLocked checks the offsets and sizes of a data request. The messages are those
+// of the service, if they are known.
 func (u *session) admitLocked(q *request) (admission, *apiError) {
 	a := admission{keep: math.MaxInt64}
 	bad := func(format string, args ...any) (admission, *apiError) {
@@ -97,9 +97,9 @@ func totalChanged(was, is int64) string {
 	return fmt.Sprintf("Invalid request.  The total size of the upload was given as %d bytes, now the Content-Range header says %d.", was, is)
 }
 
-var errOvertaken = errors.New("another request took this upload session over")
+var errOvertaken = errors.New("another request adopted this upload session")
 
-// put takes in a data request.
+// put processes a data request.
 func (u *session) put(q *request) *reply {
 	w, claimErr := u.claim(q)
 	if claimErr != nil {
@@ -170,7 +170,7 @@ func (u *session) put(q *request) *reply {
 func (u *session) receive(q *request, w *writer, a admission, before int64) (readErr, takeErr error) {
 	if a.skip > 0 {
 		if _, err := io.CopyN(io.Discard, q.in, a.skip); err == io.EOF {
-			return nil, nil // all of it was there already
+			return nil, nil // all of it was already committed
 		} else if err != nil {
 			return err, nil
 		}

@@ -2,10 +2,10 @@ package fakegcs
 
 import "gcsup/fakegcs/internal/blob"
 
-// Faults that change what a session holds behind the client's back, for good.
+// Faults that change the bytes of a session permanently.
 
-// tamper lets such a fault act before q's operation is done. It does nothing
-// to a session that takes no more bytes.
+// tamper applies such a fault before the operation of q. It does nothing to a
+// session that has ended.
 func (u *session) tamper(q *request) *apiError {
 	f := &q.fault.session
 	if f.foreign == 0 && f.rewind == 0 {
@@ -40,10 +40,9 @@ func (u *session) tamper(q *request) *apiError {
 	return nil
 }
 
-// writeForeign commits n zeros, as another client that uses the same session
-// would its own bytes; never more than the upload's total. w is its turn, which
-// q has for it. However many they are, they take a quantum of memory, and others
-// can ask the session meanwhile.
+// writeForeign commits n zeros, as if another client used the session, but never
+// more than the upload's total. w is q as the writer of the session. It uses one
+// quantum of memory for any n, and does not block queries.
 func (u *session) writeForeign(q *request, w *writer, n int64) error {
 	zeros := make([]byte, quantum)
 	step := func() (more bool, err error) {
@@ -64,7 +63,7 @@ func (u *session) writeForeign(q *request, w *writer, n int64) error {
 		return true, u.takeLocked(zeros[:k], false)
 	}
 	for q.Context().Err() == nil && u.store.ctx.Err() == nil {
-		w.in.activity.Add(1) // it is at work
+		w.in.activity.Add(1) // so that no other request adopts the session
 		if more, err := step(); err != nil || !more {
 			return err
 		}
@@ -93,8 +92,8 @@ func (u *session) rewindLocked(n int64) error {
 	return nil
 }
 
-// strike ends a session if a fault ends it, and reports whether the session is
-// not found from then on. A finished session stays finished.
+// strike applies a fault that ends a session, and reports whether the session is
+// forgotten. A finished session stays finished.
 func (s *sessions) strike(f *sessionFault, u *session) (forgotten bool) {
 	if f.forget {
 		s.forget(u)
@@ -106,7 +105,7 @@ func (s *sessions) strike(f *sessionFault, u *session) (forgotten bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.State == active {
-		_ = u.endLocked(f.end, f.cause) // if it fails, the session lives on
+		_ = u.endLocked(f.end, f.cause) // if it fails, the session stays active
 	}
 	return false
 }

@@ -4,9 +4,8 @@ import (
 	"net/http"
 )
 
-// finalize makes the object; u.mu is held. On failure the session is dead,
-// because nothing can bring it to a good end any more; only an internal error
-// leaves it alone.
+// finalize makes the object; u.mu is held. If it fails, the session is dead, because
+// no later request could succeed. After an internal error it stays active.
 func (u *session) finalize(q *request) *reply {
 	if wait := q.fault.session.finalizeAfter; wait > 0 {
 		u.mu.Unlock()
@@ -29,7 +28,7 @@ func (u *session) finalize(q *request) *reply {
 	}
 	o := u.Meta.clone()
 	o.Size, o.CRC32C, o.MD5 = u.blob.Size(), CRC32C(u.sum.CRC32C()), u.sum.MD5()
-	var last checksums // what the last request declares, beside what the first did
+	var last checksums // declared by the last request
 	if err := last.addHeader(q.Header); err != nil {
 		return fail(err)
 	}

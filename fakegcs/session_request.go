@@ -11,7 +11,7 @@ import (
 // maxObject is the size limit of an object, https://cloud.google.com/storage/quotas#objects.
 const maxObject = 5 << 40
 
-// answer finds the session of q and does what q asks of it.
+// answer processes a request on a session.
 func (s *sessions) answer(q *request) *reply {
 	notFound := textReply(http.StatusNotFound, "Not Found").mark(q.upload)
 	u := s.find(q.upload)
@@ -40,9 +40,9 @@ func (s *sessions) answer(q *request) *reply {
 	return u.put(q)
 }
 
-// forget drops a session that is too old, or that a fault took away.
+// forget removes a session that has expired, or that a fault removes.
 func (s *sessions) forget(u *session) {
-	u.mu.Lock() // for all of it: what is still writing must not bring the record back
+	u.mu.Lock() // to the end, so that a writer does not save the record again
 	defer u.mu.Unlock()
 	s.mu.Lock()
 	delete(s.byID, u.ID)
@@ -58,7 +58,7 @@ func (s *sessions) forget(u *session) {
 	}
 }
 
-// cancel answers 499, which is the success of a cancellation.
+// cancel ends the session. It returns 499, the status of a successful cancellation.
 func (u *session) cancel(q *request) *reply {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -71,8 +71,8 @@ func (u *session) cancel(q *request) *reply {
 	return u.mark(newReply(statusClientClosed))
 }
 
-// query answers how much is committed. "bytes */T" makes the object
-// when T bytes are there; "bytes */*" never does.
+// query returns the committed offset. "bytes */T" makes the object if T bytes are
+// committed; "bytes */*" never does.
 func (u *session) query(q *request) *reply {
 	// Without a Content-Length, as HTTP/2 allows, only a read shows whether there is a body.
 	if n, _ := io.CopyN(io.Discard, q.in, 1); n > 0 {
@@ -100,8 +100,8 @@ func (u *session) query(q *request) *reply {
 	return u.finalize(q)
 }
 
-// identify gives a request on a session what its URL and headers need not
-// have: the names of the object, and whether it carries the last byte.
+// identify completes a request on a session, whose URL and headers need not contain
+// the names of the object, nor show that it carries the last byte.
 func (s *sessions) identify(q *request) {
 	if q.upload == "" {
 		return

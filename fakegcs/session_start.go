@@ -10,8 +10,8 @@ import (
 	"gcsup/fakegcs/internal/blob"
 )
 
-// start begins a session. Nothing about the destination is checked except that
-// the bucket is there: preconditions are for the last request.
+// start starts a session. It checks only that the bucket exists; preconditions are
+// checked when the object is made.
 func (s *sessions) start(q *request) *reply {
 	if err := s.store.hasBucket(q.bucket); err != nil {
 		return err.reply(q.xml)

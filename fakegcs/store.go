@@ -77,9 +77,9 @@ func (s *store) defaultClass(name string) (string, *apiError) {
 	return b.StorageClass, nil
 }
 
-// billed refuses a request to a bucket whose requester pays without a project to
-// bill, https://cloud.google.com/storage/docs/requester-pays. A session was paid
-// for when it was begun.
+// billed refuses a request that names no project to bill if the requester pays for
+// the bucket, https://cloud.google.com/storage/docs/requester-pays. The start of a
+// session pays for the whole session.
 func (s *store) billed(q *request) *apiError {
 	if q.query.Get("userProject") != "" || q.Header.Get("X-Goog-User-Project") != "" || q.isSession() {
 		return nil
@@ -106,6 +106,7 @@ func (s *store) billed(q *request) *apiError {
 
 func (s *store) saveBucket(b *bucket) error { return s.disk.SaveBucket(b.Name, b.bucketResource) }
 
+// saveObject writes the record of a generation to the directory, if there is one.
 func (s *store) saveObject(v *version) error {
 	r := objectRecord{Object: v.Object, Blob: v.blob.ID(), Upload: v.upload, Retained: v.retained}
 	for _, p := range v.blob.Pieces() {

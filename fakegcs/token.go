@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// tokenLifetime is what the service's access tokens have.
+// tokenLifetime is that of the service's access tokens.
 const tokenLifetime = time.Hour
 
-// tokens are the bearer tokens that are accepted, with their ends.
+// tokens are the accepted bearer tokens, with their expiry.
 type tokens struct {
 	mu  sync.Mutex
 	end map[string]time.Time
@@ -63,8 +63,7 @@ func NewCredentials(url string) []byte {
 	return append(text, '\n')
 }
 
-// issue serves as an OAuth 2.0 token endpoint that asks no questions: what a
-// credential's token URL points to in a test.
+// issue returns a new token, as an OAuth 2.0 token endpoint. It checks no credentials.
 func (t *tokens) issue(now time.Time) *reply {
 	token := "fake-" + base64.RawURLEncoding.EncodeToString(randomBytes(24))
 	t.allow(token, now)

@@ -7,26 +7,26 @@ import (
 	"sync"
 )
 
-// errUnimplemented refuses what Cloud Storage has and this server has not. The
-// status is 400: Google's clients retry a 501 until their context ends. The
-// server names what to its user.
+// errUnimplemented refuses a feature of Cloud Storage that this server does not
+// implement. The status is 400, because Google's clients retry a 501 until their
+// context ends. The server logs the feature.
 func errUnimplemented(what string) *apiError {
 	e := refuse(http.StatusBadRequest, "notImplemented", "This emulator does not implement %s.", what)
 	e.missing = what
 	return e
 }
 
-// missing names what clients asked for and the server doesn't implement, each
-// once.
+// missing records the unimplemented features that clients asked for, so that each is
+// logged once.
 type missing struct {
 	mu    sync.Mutex
 	named map[string]bool
 }
 
-// maxMissing bounds the names: a client may send any.
+// maxMissing limits the names, because clients choose them.
 const maxMissing = 1000
 
-// first reports whether what was not named before.
+// first reports whether what was not recorded before, and records it.
 func (m *missing) first(what string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,7 +42,7 @@ func (m *missing) first(what string) bool {
 
 // subresources are the parts of a bucket or an object that the XML API names in
 // the query, https://cloud.google.com/storage/docs/xml-api/reference-methods,
-// without those that this server has.
+// without those that this server implements.
 var subresources = []string{
 	"acl", "billing", "compose", "cors", "defaultObjectAcl", "delete", "encryption", "encryptionConfig", "legal-hold", "lifecycle", "location", "logging",
 	"object-lock", "policy", "retention", "storageClass", "tagging", "versioning", "versions", "website",
@@ -57,8 +57,7 @@ func (q *request) subresource() string {
 	return subresources[i]
 }
 
-// kind describes what q asks for without the names of buckets, objects and the
-// like.
+// kind describes q without the names of buckets and objects.
 func (q *request) kind() string {
 	segs := strings.Split(strings.Trim(q.URL.EscapedPath(), "/"), "/")
 	if q.xml {
@@ -80,8 +79,8 @@ func (q *request) kind() string {
 	return q.Method + " /" + strings.Join(segs, "/")
 }
 
-// unknown refuses a request that is no operation of this server, in a way that shows
-// whether the URL or the method is wrong, or the server lacks something.
+// unknown refuses a request that is no operation of this server. The reply shows
+// whether the URL or the method is wrong, or the operation is not implemented.
 func (q *request) unknown() *reply {
 	switch {
 	case strings.HasPrefix(q.Header.Get("Content-Type"), "application/grpc"):
