@@ -13,7 +13,7 @@ import (
 	"gcsup/fakegcs"
 )
 
-// batchOf is the body of a batch, each call as a client wrote it.
+// batchOf returns the body of a batch of raw calls.
 func batchOf(calls ...string) []byte {
 	var b strings.Builder
 	for i, call := range calls {
@@ -22,6 +22,7 @@ func batchOf(calls ...string) []byte {
 	return []byte(b.String() + "--sep--\r\n")
 }
 
+// TestBatch sends calls as different clients write them.
 func TestBatch(t *testing.T) {
 	w := newWorld(t, &fakegcs.Options{RequireToken: true, Faults: []fakegcs.Fault{{
 		Match: fakegcs.Match{Op: fakegcs.OpGet, Object: "flaky"}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
@@ -75,7 +76,7 @@ func TestBatch(t *testing.T) {
 		}
 	}
 	if _, err := parts.NextPart(); err != io.EOF {
-		t.Error("more answers than calls:", err)
+		t.Error("more replies than calls:", err)
 	}
 	if ops := w.gcs.Stats().Ops; ops[fakegcs.OpBatch] != 1 || ops[fakegcs.OpPatch] != 1 || ops[fakegcs.OpDelete] != 1 {
 		t.Errorf("%v", ops)
@@ -95,7 +96,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// What a fault of one call does to a connection happens to the batch.
+// A connection fault on one call acts on the connection of the batch.
 func TestBatchConnection(t *testing.T) {
 	for _, effect := range []fakegcs.Effect{fakegcs.EffectReset, fakegcs.EffectClose, fakegcs.EffectLoseReply, fakegcs.EffectCutReply, fakegcs.EffectStallReply} {
 		t.Run(string(effect), func(t *testing.T) {
@@ -108,11 +109,11 @@ func TestBatchConnection(t *testing.T) {
 					return w.try("POST", "/batch/storage/v1", batchOf("DELETE /storage/v1/b/bkt/o/x HTTP/1.1\r\n\r\n"), "Content-Type: multipart/mixed; boundary=sep")
 				}
 				if a, err := batch(); err == nil {
-					w.Errorf("the batch was answered: %s", a.body)
+					w.Errorf("the batch got a reply: %s", a.body)
 				}
 				_, there := w.gcs.Object("bkt", "x")
 				if never := effect == fakegcs.EffectReset || effect == fakegcs.EffectClose; there != never {
-					w.Errorf("the object is there: %v", there)
+					w.Errorf("object exists: %v", there)
 				}
 				if _, err := batch(); err != nil {
 					w.Errorf("the next batch: %v", err)

@@ -13,8 +13,8 @@ import (
 )
 
 // BenchmarkUpload uploads 256 MiB in 16 MiB chunks over loopback, into each
-// kind of server and, as the baseline, into a bare handler that reads and
-// throws away. Client and server share the process, so compare with the
+// kind of server and, as the baseline, into a bare handler that
+// discards the body. Client and server share the process, so compare with the
 // baseline: "x-bare" is the time in units of the baseline's.
 func BenchmarkUpload(b *testing.B) {
 	const chunk, chunks = 64 * q, 16

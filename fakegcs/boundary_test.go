@@ -12,7 +12,7 @@ import (
 	"gcsup/fakegcs"
 )
 
-// Every way to upload, at every size where the quantum makes a difference, into
+// TestBoundaries uploads in every way, with sizes around multiples of the quantum, to
 // every kind of server.
 func TestBoundaries(t *testing.T) {
 	ways := map[string]func(w *world, name string, p []byte) answer{
@@ -99,7 +99,7 @@ func TestBoundaries(t *testing.T) {
 	}
 }
 
-// A body that was cut off is no object, whatever the way.
+// An insert whose body was cut off makes no object.
 func TestCutInserts(t *testing.T) {
 	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 1}}}})
 	for _, target := range []string{"/upload/storage/v1/b/bkt/o?uploadType=media&name=x", "/bkt/x"} {
@@ -108,7 +108,7 @@ func TestCutInserts(t *testing.T) {
 			method = "PUT"
 		}
 		if _, err := w.try(method, target, data(2*q)); err == nil {
-			t.Errorf("%s was answered", target)
+			t.Errorf("%s got a reply", target)
 		}
 	}
 	w.gcs.ClearFaults()
@@ -117,10 +117,11 @@ func TestCutInserts(t *testing.T) {
 		t.Errorf("multipart without its end: %d %s", a.StatusCode, a.body)
 	}
 	if _, ok := w.gcs.Object("bkt", "x"); ok {
-		t.Error("there is an object")
+		t.Error("the object exists")
 	}
 }
 
+// TestKnobs checks the options that have no other test.
 func TestKnobs(t *testing.T) {
 	w := newWorld(t, &fakegcs.Options{RunningHash: true, Query308: true, CreateBuckets: true})
 	uri := w.start("x", "X-Forwarded-Proto: https")
@@ -144,7 +145,7 @@ func TestKnobs(t *testing.T) {
 	}
 }
 
-// What is wrong with a request is said with the right status.
+// TestRefusals checks the status and the error of invalid requests.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, nil)
 	w.insert("a", "a")
@@ -209,8 +210,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Whatever a request says, a session never holds more than the object's size,
-// and is of use afterwards.
+// A session never has more bytes than the object's size, even if a request has, and
+// can be finished afterwards.
 func TestBodyBeyondTotal(t *testing.T) {
 	for _, test := range []struct {
 		name, start, contentRange string
@@ -245,21 +246,21 @@ func TestBodyBeyondTotal(t *testing.T) {
 			}
 			resp.Body.Close()
 			if resp.StatusCode != 400 {
-				t.Errorf("20 bytes of 10: %s", resp.Status)
+				t.Errorf("a request with 20 bytes for an object of 10: %s", resp.Status)
 			}
 			if got := w.committed(uri); got != "" && got != "bytes=0-9" {
-				t.Errorf("committed %q of 10 bytes", got)
+				t.Errorf("committed %q, want at most 10 bytes", got)
 			}
 			if a := w.do("PUT", uri, data(10), "Content-Range: bytes 0-9/10"); a.StatusCode != 200 || a.json(t)["size"] != "10" {
-				t.Errorf("once more: %d %s", a.StatusCode, a.body)
+				t.Errorf("the finish: %d %s", a.StatusCode, a.body)
 			}
 		})
 	}
 }
 
-// A total that differs from an earlier one is refused, and the upload can be
-// finished with the first. No source describes what the service does, so this is
-// no fact of package fakegcstest.
+// A total that differs from an earlier one is refused, and the upload can be finished
+// with the first total. No source describes the behavior of the service. Therefore
+// package fakegcstest has no such case.
 func TestTotalCannotChange(t *testing.T) {
 	w := newWorld(t, nil)
 	uri := w.start("x")
@@ -271,7 +272,7 @@ func TestTotalCannotChange(t *testing.T) {
 			t.Errorf("a total of %s: %d %s", total, a.StatusCode, a.body)
 		}
 		if got := w.committed(uri); got != "bytes=0-262143" {
-			t.Errorf("after a total of %s %q is committed", total, got)
+			t.Errorf("after a total of %s: committed %q", total, got)
 		}
 	}
 	if a, err := w.put(uri, q, 2*q, "524288"); err != nil || a.StatusCode != 200 {
@@ -279,7 +280,7 @@ func TestTotalCannotChange(t *testing.T) {
 	}
 }
 
-// Checksums of the first request and of the last one both have to be right.
+// The checksums of the first and of the last request must both match.
 func TestChecksumsOfBothRequests(t *testing.T) {
 	good, bad := crc(data(9)), crc(data(8))
 	for _, test := range []struct {
@@ -294,7 +295,7 @@ func TestChecksumsOfBothRequests(t *testing.T) {
 	}
 }
 
-// The same of a multipart upload, whose last part can have a checksum, too.
+// All checksums of a multipart upload must match. Its last part can have one, too.
 func TestChecksumsOfMultipart(t *testing.T) {
 	good, bad := crc(data(9)), crc(data(8))
 	for _, test := range []struct {
@@ -311,7 +312,7 @@ func TestChecksumsOfMultipart(t *testing.T) {
 	}
 }
 
-// A query without a body is one even if no header announces that.
+// A query needs no Content-Length, but must not have a body.
 func TestQueryWithoutLength(t *testing.T) {
 	w := newWorld(t, nil)
 	uri := w.start("x")
@@ -334,19 +335,19 @@ func TestQueryWithoutLength(t *testing.T) {
 	}
 }
 
-// Metadata of the first and the last request together have a limit.
+// The limit applies to the metadata of the first and the last request together.
 func TestMetadataOfBothRequests(t *testing.T) {
 	for n, status := range map[int]int{8<<10 - 2: 200, 8<<10 - 1: 400} {
 		w := newWorld(t, nil)
 		a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x", []byte(`{"metadata":{"a":""}}`), "Content-Type: application/json")
 		a = w.do("PUT", a.Header.Get("Location"), data(9), "X-Goog-Meta-B: "+strings.Repeat("x", n))
 		if a.StatusCode != status {
-			t.Errorf("%d bytes more: %d, want %d", n, a.StatusCode, status)
+			t.Errorf("%d bytes in the last request: %d, want %d", n, a.StatusCode, status)
 		}
 	}
 }
 
-// 5 TiB is an object, and one byte more is not.
+// An object may have 5 TiB, and not one byte more.
 func TestTooLarge(t *testing.T) {
 	w := newWorld(t, nil)
 	const most = 5 << 40
@@ -363,8 +364,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// A request for an object's bytes is answered with the bare message when it
-// fails, also in the JSON API.
+// A failed request for an object's bytes returns the bare message, even in the JSON
+// API.
 func TestMediaErrors(t *testing.T) {
 	w := newWorld(t, nil)
 	w.insert("a", "a")

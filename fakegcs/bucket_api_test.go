@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The place of a bucket says what kind of place it is.
+// TestLocations checks the location type of each location.
 func TestLocations(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, test := range [][3]string{{"eu", "EU", "multi-region"}, {"NAM4", "NAM4", "dual-region"}, {"europe-west3", "EUROPE-WEST3", "region"}} {
@@ -17,7 +17,7 @@ func TestLocations(t *testing.T) {
 	}
 }
 
-// A list of buckets has pages, in both APIs the prefix counts.
+// TestBucketPages lists buckets page by page, and by prefix in both APIs.
 func TestBucketPages(t *testing.T) {
 	w := newWorld(t, nil) // has "bkt"
 	for _, name := range []string{"pag-c", "pag-a", "pag-d", "pag-b"} {
@@ -42,12 +42,12 @@ func TestBucketPages(t *testing.T) {
 			}
 		}
 		if strings.Join(got, " ") != "pag-a pag-b pag-c pag-d" || pages != 3/limit {
-			t.Errorf("by %d: %s on %d further pages", limit, got, pages)
+			t.Errorf("with pages of %d: %s, %d next pages", limit, got, pages)
 		}
 	}
 }
 
-// 64-bit numbers are taken as strings and as numbers, and given as strings.
+// 64-bit numbers are accepted as strings and as numbers, and returned as strings.
 func TestNumbersInJSON(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, test := range []struct {

@@ -10,7 +10,7 @@ import (
 	"gcsup/fakegcs"
 )
 
-// configurations are bucket fields with a value each, as the service has them.
+// configurations has a value for each bucket field, as the service returns it.
 var configurations = map[string]string{
 	"lifecycle": `{"rule":[{"action":{"type":"Delete"},"condition":{"age":0,"isLive":false,"matchesPrefix":["tmp/"]}},
 		{"action":{"type":"SetStorageClass","storageClass":"NEARLINE"},"condition":{"createdBefore":"2026-01-31","numNewerVersions":3,"matchesStorageClass":["STANDARD"]}}]}`,
@@ -25,7 +25,7 @@ var configurations = map[string]string{
 	"versioning":            `{"enabled":true}`,
 }
 
-// equalJSON reports whether the two texts mean the same.
+// equalJSON reports whether two JSON texts have the same value.
 func equalJSON(t *testing.T, a any, b string) bool {
 	t.Helper()
 	var want any
@@ -35,8 +35,8 @@ func equalJSON(t *testing.T, a any, b string) bool {
 	return reflect.DeepEqual(a, want)
 }
 
-// What a bucket is given it keeps: in the reply, in GET and list, and in the
-// directory of a server that is started again.
+// A bucket keeps its configuration: in the reply, in GET and list, and after a
+// restart of the server.
 func TestBucketKeepsItsConfiguration(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
@@ -79,7 +79,7 @@ func TestBucketKeepsItsConfiguration(t *testing.T) {
 	}
 }
 
-// A patch of a configuration merges its members; a list is replaced.
+// A patch merges the members of a configuration, and replaces lists.
 func TestBucketConfigurationIsMerged(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, test := range []struct{ patch, field, want string }{
@@ -101,8 +101,8 @@ func TestBucketConfigurationIsMerged(t *testing.T) {
 	}
 }
 
-// A field that the server would have to drop is refused, whole or inside
-// another, and changes nothing.
+// A field that the server does not keep is refused, even inside another field, and
+// changes nothing.
 func TestFieldsAreRefusedRatherThanDropped(t *testing.T) {
 	var log text
 	w := newWorld(t, &fakegcs.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -154,10 +154,10 @@ func TestFieldsAreRefusedRatherThanDropped(t *testing.T) {
 		refused(w.do("POST", "/storage/v1/b?project=p", []byte(`{"name":"another",`+test.body[1:])), test.want)
 	}
 	if after := w.do("GET", "/storage/v1/b/bkt", nil).body; after != before {
-		t.Errorf("the bucket was %s and is %s", before, after)
+		t.Errorf("the bucket changed from %s to %s", before, after)
 	}
 	if a := w.do("GET", "/storage/v1/b/another", nil); a.StatusCode != 404 {
-		t.Errorf("a bucket was made: %s", a.body)
+		t.Errorf("a bucket was created: %s", a.body)
 	}
 	for _, test := range objects {
 		start := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=y", []byte(test.body), "Content-Type: application/json")
@@ -175,7 +175,8 @@ func TestFieldsAreRefusedRatherThanDropped(t *testing.T) {
 	}
 }
 
-// A client may send back the resource that it got, and what turns nothing on.
+// A client may send back a resource that it received, and empty values of
+// unimplemented fields.
 func TestResourcesCanBeSentBack(t *testing.T) {
 	w := newWorld(t, nil)
 	w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=x", data(5))
@@ -197,7 +198,7 @@ func TestResourcesCanBeSentBack(t *testing.T) {
 	}
 }
 
-// A bucket with a default event-based hold puts it on what is made in it.
+// New objects in a bucket with a default event-based hold have that hold.
 func TestDefaultHoldIsPutOnNewObjects(t *testing.T) {
 	w := newWorld(t, nil)
 	w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"defaultEventBasedHold":true}`))
@@ -209,7 +210,7 @@ func TestDefaultHoldIsPutOnNewObjects(t *testing.T) {
 	}
 }
 
-// A bucket with a default KMS key names it on what is made in it.
+// New objects in a bucket with a default KMS key have the name of that key.
 func TestDefaultKeyIsNamedOnNewObjects(t *testing.T) {
 	w := newWorld(t, nil)
 	w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"encryption":{"defaultKmsKeyName":"k"}}`))
@@ -220,8 +221,8 @@ func TestDefaultKeyIsNamedOnNewObjects(t *testing.T) {
 	}
 }
 
-// A request to a bucket whose requester pays has to say which project pays. A
-// session is paid for by the request that begins it.
+// A request to a bucket whose requester pays must name the project that pays. The
+// start of a session pays for the whole session.
 func TestRequesterPays(t *testing.T) {
 	w := newWorld(t, nil)
 	w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=x", data(5))
@@ -274,9 +275,9 @@ func TestRequesterPays(t *testing.T) {
 		t.Errorf("list buckets: %d %s", a.StatusCode, a.body)
 	}
 	if a := w.do("PATCH", "/storage/v1/b/bkt?userProject=p", []byte(`{"billing":{"requesterPays":false}}`)); a.StatusCode != 200 {
-		t.Errorf("switch it off: %d %s", a.StatusCode, a.body)
+		t.Errorf("disable requester pays: %d %s", a.StatusCode, a.body)
 	}
 	if a := w.do("GET", "/bkt/x", nil); a.StatusCode != 200 {
-		t.Errorf("read when it is off: %d", a.StatusCode)
+		t.Errorf("read without requester pays: %d", a.StatusCode)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// gcloud asks for the layout before it moves an object, and takes a bucket
-// whose layout isn't told for one that can't be used.
+// gcloud asks for the layout before it moves an object. If it gets none, it does not
+// use the bucket.
 func TestStorageLayout(t *testing.T) {
 	w := newWorld(t, nil)
 	a := w.do("GET", "/storage/v1/b/bkt/storageLayout", nil)
@@ -16,7 +16,7 @@ func TestStorageLayout(t *testing.T) {
 		}
 	}
 	if a := w.do("GET", "/storage/v1/b/absent/storageLayout", nil); a.StatusCode != 404 {
-		t.Errorf("of a bucket that isn't there: %d, want 404", a.StatusCode)
+		t.Errorf("a bucket that does not exist: %d, want 404", a.StatusCode)
 	}
 	if a := w.do("PUT", "/storage/v1/b/bkt/storageLayout", nil); a.StatusCode != 405 {
 		t.Errorf("PUT: %d, want a refusal", a.StatusCode)

@@ -16,7 +16,7 @@ import (
 	"gcsup/fakegcs"
 )
 
-// dripping is a body that sends its first part and then waits to be told to go on.
+// dripping is a body that sends its first part and waits before the rest.
 type dripping struct {
 	parts chan []byte
 	rest  []byte
@@ -35,42 +35,50 @@ func (d *dripping) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// While a request sends slowly a query says what is committed, soon.
+// drip starts a request that sends length bytes as slowly as the caller sends parts.
+// Its status is 0 if it gets no reply.
+func (w *world) drip(uri string, length int64) (parts chan<- []byte, status <-chan int) {
+	body, done := &dripping{parts: make(chan []byte)}, make(chan int)
+	go func() {
+		req, _ := http.NewRequest("PUT", uri, body)
+		req.ContentLength = length
+		resp, err := w.client.Do(req)
+		if err != nil {
+			w.Error(err)
+			done <- 0
+			return
+		}
+		resp.Body.Close()
+		done <- resp.StatusCode
+	}()
+	return body.parts, done
+}
+
+// A query soon returns the committed offset while another request sends slowly.
 func TestQueryDuringLivePut(t *testing.T) {
 	bubble(t, nil, func(w *world) {
 		uri := w.start("x")
-		body := &dripping{parts: make(chan []byte)}
-		done := make(chan int)
-		go func() {
-			req, _ := http.NewRequest("PUT", uri, body)
-			req.ContentLength = 3 * q
-			resp, err := w.client.Do(req)
-			if err != nil {
-				t.Error(err)
-			}
-			resp.Body.Close()
-			done <- resp.StatusCode
-		}()
+		parts, done := w.drip(uri, 3*q)
 		content := data(3 * q)
-		body.parts <- content[:q+1000]
+		parts <- content[:q+1000]
 		time.Sleep(time.Minute)
 		start := time.Now()
 		if got := w.committed(uri); got != "bytes=0-262143" {
-			t.Errorf("query says %q", got)
+			t.Errorf("query returned %q", got)
 		}
 		if d := time.Since(start); d > time.Second {
 			t.Errorf("the query took %v", d)
 		}
-		body.parts <- content[q+1000:]
-		close(body.parts)
+		parts <- content[q+1000:]
+		close(parts)
 		if status := <-done; status != 200 {
-			t.Errorf("the slow request was answered %d", status)
+			t.Errorf("the slow request: %d", status)
 		}
 	})
 }
 
-// A data request takes the session over from one that has fallen silent.
-func TestTakeOver(t *testing.T) {
+// A data request adopts the session from one that has fallen silent.
+func TestAdoptFromSilentRequest(t *testing.T) {
 	bubble(t, nil, func(w *world) {
 		uri := w.start("x")
 		body := &dripping{parts: make(chan []byte)}
@@ -81,7 +89,7 @@ func TestTakeOver(t *testing.T) {
 			req.Header.Set("Content-Range", fmt.Sprintf("bytes 0-%d/*", 3*q-1))
 			resp, err := w.client.Do(req)
 			if err == nil && resp.StatusCode < 400 {
-				err = fmt.Errorf("answered %s", resp.Status)
+				err = fmt.Errorf("reply %s", resp.Status)
 			} else if err == nil {
 				resp.Body.Close()
 			}
@@ -104,8 +112,8 @@ func TestTakeOver(t *testing.T) {
 	})
 }
 
-// What a vanished client had sent is all there when a query is answered, over
-// real sockets, whose buffers the server has yet to empty.
+// A query returns the offset after all bytes that a vanished client has sent. Over
+// real sockets, some are still in the buffers when the query arrives.
 func TestQueryAfterVanishedClient(t *testing.T) {
 	w := newWorld(t, nil)
 	host := strings.TrimPrefix(w.url, "http://")
@@ -128,13 +136,14 @@ func TestQueryAfterVanishedClient(t *testing.T) {
 		}
 		conn.Close()
 		if got, want := w.committed(uri), fmt.Sprintf("bytes=0-%d", 9*q-1); got != want {
-			t.Fatalf("round %d: query says %q, want %q", round, got, want)
+			t.Fatalf("round %d: query returned %q, want %q", round, got, want)
 		}
 	}
 }
 
-// 64 clients upload at once, of which each cuts a request and continues; a few
-// race for one session with the same final request, which stores once.
+// 64 clients upload at once. One request of each is cut off, and the client resumes.
+// Several clients then send the same final request to one session, which makes one
+// object.
 func TestManyClients(t *testing.T) {
 	for _, mode := range []string{"memory", "directory"} {
 		t.Run(mode, func(t *testing.T) {
@@ -189,7 +198,7 @@ func TestManyClients(t *testing.T) {
 	}
 }
 
-// Close ends what is stalled, over real sockets as well.
+// Close ends stalled requests over real sockets.
 func TestCloseEndsStalls(t *testing.T) {
 	for _, effect := range []fakegcs.Effect{fakegcs.EffectStall, fakegcs.EffectStallBody, fakegcs.EffectStallReply} {
 		t.Run(string(effect), func(t *testing.T) {
@@ -207,7 +216,7 @@ func TestCloseEndsStalls(t *testing.T) {
 				t.Error(err)
 			}
 			if err := <-done; err == nil {
-				t.Error("the stalled request was answered")
+				t.Error("the stalled request got a reply")
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -219,8 +228,8 @@ func TestCloseEndsStalls(t *testing.T) {
 	}
 }
 
-// A session that ends under a request that is sending to it: that one is told,
-// nothing of it stays.
+// If a session ends while a request sends to it, the request fails and leaves no
+// bytes behind.
 func TestSessionEndsDuringPut(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -241,30 +250,17 @@ func TestSessionEndsDuringPut(t *testing.T) {
 			dir := t.TempDir()
 			bubble(t, &fakegcs.Options{Dir: dir}, func(w *world) {
 				uri := w.start("x")
-				body := &dripping{parts: make(chan []byte)}
-				done := make(chan int)
-				go func() {
-					req, _ := http.NewRequest("PUT", uri, body)
-					req.ContentLength = 5 * q
-					resp, err := w.client.Do(req)
-					if err != nil {
-						t.Error(err)
-						done <- 0
-						return
-					}
-					resp.Body.Close()
-					done <- resp.StatusCode
-				}()
-				body.parts <- data(2*q + 9)
+				parts, done := w.drip(uri, 5*q)
+				parts <- data(2*q + 9)
 				time.Sleep(time.Minute)
 				test.end(w, uri)
-				body.parts <- data(3*q - 9)
-				close(body.parts)
+				parts <- data(3*q - 9)
+				close(parts)
 				if status := <-done; status != test.status {
-					t.Errorf("the request was answered %d, want %d", status, test.status)
+					t.Errorf("the request: %d, want %d", status, test.status)
 				}
 				if _, ok := w.gcs.Object("bkt", "x"); ok {
-					t.Error("there is an object")
+					t.Error("the object exists")
 				}
 				if left, _ := filepath.Glob(filepath.Join(dir, "blobs", "*")); len(left) != 0 {
 					t.Errorf("left in the directory: %q", left)
@@ -274,7 +270,7 @@ func TestSessionEndsDuringPut(t *testing.T) {
 	}
 }
 
-// Close does not wait for a client that asks for an object and doesn't read it.
+// Close does not wait for a client that requests an object and does not read it.
 func TestCloseEndsReads(t *testing.T) {
 	w := newWorld(t, nil)
 	w.insert("x", string(data(64*q)))
@@ -284,7 +280,7 @@ func TestCloseEndsReads(t *testing.T) {
 	}
 	defer conn.Close()
 	fmt.Fprintf(conn, "GET /bkt/x HTTP/1.1\r\nHost: x\r\n\r\n")
-	if _, err := conn.Read(make([]byte, 1)); err != nil { // it has begun
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // the reply has started
 		t.Fatal(err)
 	}
 	if err := w.gcs.Close(); err != nil {

@@ -15,10 +15,10 @@ import (
 	"gcsup/fakegcs"
 )
 
-// What a kill between two writes to the directory leaves behind, made by
-// bringing back files as they were before the second.
+// These tests simulate a kill between two writes to the directory: they restore files
+// as they were before the second write.
 
-// again is w's directory with a new server on it, after change.
+// again starts a new server on w's directory after change.
 func (w *world) again(dir string, change func()) *world {
 	w.Helper()
 	if err := w.gcs.Close(); err != nil {
@@ -28,8 +28,8 @@ func (w *world) again(dir string, change func()) *world {
 	return newWorld(w.T, &fakegcs.Options{Dir: dir})
 }
 
-// keep returns a function that brings the files under dir back as they are now.
-// Files that are there only then stay.
+// keep returns a function that restores the files under dir as they are now. It does
+// not remove files that are created later.
 func keep(t *testing.T, dir string) (restore func()) {
 	t.Helper()
 	was := map[string][]byte{}
@@ -55,7 +55,7 @@ func keep(t *testing.T, dir string) (restore func()) {
 	}
 }
 
-// age makes the one session in dir eight days old.
+// age changes the one session in dir to be eight days old.
 func age(t *testing.T, dir string) {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(dir, "sessions", "*"))
@@ -73,8 +73,8 @@ func age(t *testing.T, dir string) {
 	}
 }
 
-// An upload that has made its object is finished, even if its own record says
-// otherwise and the object was changed since.
+// An upload that has made its object is finished, even if its own record does not
+// show it and the object was changed since.
 func TestKilledAfterFinalize(t *testing.T) {
 	for name, change := range map[string]func(w *world){
 		"nothing":      func(*world) {},
@@ -107,7 +107,7 @@ func TestKilledAfterFinalize(t *testing.T) {
 					age(t, dir)
 				}
 			})
-			b := w.do("PUT", w.url+uri[strings.Index(uri, "/upload"):], nil, "Content-Range: bytes */*")
+			b := w.do("PUT", w.moved(uri), nil, "Content-Range: bytes */*")
 			if b.StatusCode != 200 || b.json(t)["generation"] != a.json(t)["generation"] {
 				t.Errorf("the session: %d %s", b.StatusCode, b.body)
 			}
@@ -115,7 +115,7 @@ func TestKilledAfterFinalize(t *testing.T) {
 	}
 }
 
-// It stays finished, even if the object goes after the restart.
+// Such a session stays finished, even if the object is deleted after the restart.
 func TestDeletedAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
@@ -130,13 +130,13 @@ func TestDeletedAfterKill(t *testing.T) {
 		t.Fatal(a.StatusCode, a.body)
 	}
 	w = w.again(dir, func() {})
-	a := w.do("PUT", w.url+uri[strings.Index(uri, "/upload"):], nil, "Content-Range: bytes */*")
+	a := w.do("PUT", w.moved(uri), nil, "Content-Range: bytes */*")
 	if a.StatusCode != 200 || a.json(t)["size"] != fmt.Sprint(2*q) {
 		t.Errorf("the session: %d %v", a.StatusCode, a.Header)
 	}
 }
 
-// A bucket may be called like a file that a killed server left behind.
+// A bucket may have the name of a temporary file that a killed server left behind.
 func TestBucketNamedLikeALeftover(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
@@ -154,11 +154,11 @@ func TestBucketNamedLikeALeftover(t *testing.T) {
 		t.Errorf("after a restart: %q %v", got, err)
 	}
 	if _, err := os.Stat(leftover); !os.IsNotExist(err) {
-		t.Errorf("the leftover: %v", err)
+		t.Errorf("the temporary file: %v", err)
 	}
 }
 
-// The same of a multipart upload.
+// A multipart upload that has made its object is finished, even if its record remains.
 func TestKilledAfterComplete(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
@@ -169,7 +169,7 @@ func TestKilledAfterComplete(t *testing.T) {
 		a := w.do("PUT", fmt.Sprintf("/bkt/x?uploadId=%s&partNumber=%d", id, n), data(21*q))
 		list += fmt.Sprintf("<Part><PartNumber>%d</PartNumber><ETag>%s</ETag></Part>", n, a.Header.Get("Etag"))
 	}
-	w.do("PUT", "/bkt/x?partNumber=1&uploadId="+id, data(20*q)) // replaced, too small in the end
+	w.do("PUT", "/bkt/x?partNumber=1&uploadId="+id, data(20*q)) // replaced: too small for its place
 	w.do("PUT", "/bkt/x?partNumber=1&uploadId="+id, data(21*q))
 	w = w.again(dir, func() {})
 	if a := w.do("GET", "/bkt/x?uploadId="+id, nil); strings.Count(a.body, fmt.Sprintf("<Size>%d</Size>", 21*q)) != 2 {
@@ -185,7 +185,7 @@ func TestKilledAfterComplete(t *testing.T) {
 	}
 	w = w.again(dir, func() { blobs(); parts() })
 	if a := complete(); a.StatusCode != 404 {
-		t.Errorf("completed once more: %d %s", a.StatusCode, a.body)
+		t.Errorf("second complete: %d %s", a.StatusCode, a.body)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "blobs", "*"))
 	if err != nil || len(left) != 2 {
@@ -196,7 +196,8 @@ func TestKilledAfterComplete(t *testing.T) {
 	}
 }
 
-// A retention policy holds for all objects as soon as the bucket has it.
+// A retention policy applies to all objects as soon as the bucket has it, even if the
+// server is killed right then.
 func TestKilledWhileRetaining(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
@@ -224,8 +225,8 @@ func TestKilledWhileRetaining(t *testing.T) {
 	}
 }
 
-// What is left of a bucket that was being deleted is not in the next bucket of
-// its name.
+// The rest of a bucket that was being deleted does not appear in a new bucket of the
+// same name.
 func TestKilledWhileDeletingBucket(t *testing.T) {
 	const softDelete = `{"softDeletePolicy":{"retentionDurationSeconds":"604800"}}`
 	dir := t.TempDir()
@@ -238,22 +239,22 @@ func TestKilledWhileDeletingBucket(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	w = w.again(dir, func() {}) // with the new bucket that newWorld made
+	w = w.again(dir, func() {}) // with a new bucket, from newWorld
 	w.do("PATCH", "/storage/v1/b/bkt", []byte(softDelete))
 	if a := w.do("GET", "/storage/v1/b/bkt/o?softDeleted=true", nil); a.StatusCode != 200 || strings.Contains(a.body, `"name"`) {
 		t.Errorf("soft-deleted objects in a new bucket: %d %s", a.StatusCode, a.body)
 	}
 }
 
-// Sessions that no client asks for any more expire.
-func TestExpiredSessionsGo(t *testing.T) {
+// A restart removes expired sessions from the directory.
+func TestExpiredSessionsAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
 	uri := w.start("x")
 	w.put(uri, 0, q, "*")
 	w = w.again(dir, func() { age(t, dir) })
-	if a := w.do("PUT", w.url+uri[strings.Index(uri, "/upload"):], nil, "Content-Range: bytes */*"); a.StatusCode != 404 {
-		t.Errorf("a session of last week: %d", a.StatusCode)
+	if a := w.do("PUT", w.moved(uri), nil, "Content-Range: bytes */*"); a.StatusCode != 404 {
+		t.Errorf("an expired session: %d", a.StatusCode)
 	}
 	for _, sub := range []string{"sessions", "blobs"} {
 		if left, err := os.ReadDir(filepath.Join(dir, sub)); err != nil || len(left) > 0 {

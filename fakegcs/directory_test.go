@@ -66,7 +66,7 @@ func startEmulator(t testing.TB, dir, mode string) (url string, cmd *exec.Cmd) {
 	return strings.TrimSpace(line), cmd
 }
 
-// emulate starts it in a way that it can be killed, and is at the end.
+// emulate starts a process that can be killed. The end of the test kills it.
 func emulate(t *testing.T, dir string) (url string, kill func()) {
 	t.Helper()
 	url, cmd := startEmulator(t, dir, "")
@@ -82,8 +82,8 @@ func emulate(t *testing.T, dir string) (url string, kill func()) {
 	return url, kill
 }
 
-// A server that is killed at a random moment of an upload, again and again,
-// loses no finished object and no committed byte.
+// A server that is killed at random moments of an upload loses no finished object and
+// no committed byte.
 func TestKilledServer(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -99,7 +99,7 @@ func TestKilledServer(t *testing.T) {
 	session := func() string { return url + uri[strings.Index(uri, "/upload"):] }
 	committed := 0
 	for round := range 5 {
-		// Sends one request slowly enough to be killed in the middle of it.
+		// Send one request slowly enough for a kill in the middle.
 		ctx, cancel := context.WithCancel(t.Context())
 		killed := make(chan bool)
 		go func() {
@@ -162,7 +162,7 @@ func (r *slowReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Everything is there again after a restart, and nothing else is.
+// After a restart, the server has the same objects and sessions, and nothing else.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	gcs, err := fakegcs.New(&fakegcs.Options{Dir: dir})
@@ -209,9 +209,9 @@ func TestRestart(t *testing.T) {
 			t.Errorf("%q has %q, %v", name, got, err)
 		}
 	}
-	uri = w2.url + uri[strings.Index(uri, "/upload"):]
+	uri = w2.moved(uri)
 	if got := w2.committed(uri); got != fmt.Sprintf("bytes=0-%d", q+76) {
-		t.Errorf("unaligned upload has %q", got)
+		t.Errorf("unaligned upload: committed %q", got)
 	}
 	if a, err := w2.put(uri, q+77, 2*q, fmt.Sprint(2*q)); err != nil || a.StatusCode != 200 || a.json(t)["crc32c"] != crc(data(2*q)) {
 		t.Errorf("finish: %s %v", a.body, err)
@@ -231,8 +231,8 @@ func (w *world) insert(name, content string, headers ...string) map[string]any {
 	return a.json(w)
 }
 
-// When the directory can't be written the request is answered 500, nothing that
-// was committed is lost, and the upload continues when it can.
+// If the directory cannot be written, the request returns 500. No committed byte is
+// lost, and the upload can continue later.
 func TestDirectoryFails(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
@@ -259,22 +259,22 @@ func TestDirectoryFails(t *testing.T) {
 	rename(away, blobs)
 	rename(buckets, gone)
 	if a, err := w.put(uri, q, 2*q, fmt.Sprint(2*q)); err != nil || a.StatusCode != 500 {
-		t.Errorf("the end without the records: %d %v", a.StatusCode, err)
+		t.Errorf("the last chunk without the records: %d %v", a.StatusCode, err)
 	}
 	if _, ok := w.gcs.Object("bkt", "x"); ok {
-		t.Error("there is an object")
+		t.Error("the object exists")
 	}
 	rename(gone, buckets)
 	if a := w.do("PUT", uri, nil, "Content-Range: bytes */524288", "X-Goog-Hash: crc32c="+crc(data(2*q))); a.StatusCode != 200 {
-		t.Errorf("the end: %d %s", a.StatusCode, a.body)
+		t.Errorf("the last chunk: %d %s", a.StatusCode, a.body)
 	}
 	if got, err := w.gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, data(2*q)) {
 		t.Errorf("object has %d bytes, %v", len(got), err)
 	}
 }
 
-// A session whose end can't be written has not ended; one whose object is there
-// has, also after a restart.
+// A session stays active if its cancellation cannot be written. It is finished if its
+// object exists, even if its own record cannot be written and the server restarts.
 func TestSessionEndFails(t *testing.T) {
 	dir := t.TempDir()
 	var log bytes.Buffer

@@ -13,8 +13,8 @@ import (
 	"gcsup/fakegcs"
 )
 
-// The official Go client on fakegcs. Instead of the two options a program can
-// set STORAGE_EMULATOR_HOST to the server's address.
+// The official Go client uploads to fakegcs. Instead of passing the two options, a
+// program can set STORAGE_EMULATOR_HOST to the server's address.
 func Example() {
 	srv := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true}) // in a test, with its t and without the next line
 	defer srv.Close()
@@ -36,8 +36,8 @@ func Example() {
 	// Output: 5 mnG7TA==
 }
 
-// A connection that breaks in the middle of an upload, and what a client has to
-// do about it: ask for the offset and continue from there.
+// A connection breaks in the middle of an upload. The client queries the offset and
+// resumes there.
 func Example_resume() {
 	srv := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{{
 		Match: fakegcs.Match{Op: fakegcs.OpFinalize},

@@ -6,8 +6,8 @@ import (
 	"gcsup/fakegcs/internal/faultplan"
 )
 
-// Each effect sets something that a handler reads, for the operations that it is
-// for; revoke and the like need no parameters.
+// Each effect sets a field that a handler reads, for the operations that it can act
+// on.
 func TestEveryEffectActs(t *testing.T) {
 	if newFault(nil, OpPut) != (fault{}) {
 		t.Error("no action is a fault")

@@ -9,13 +9,13 @@ import (
 	"gcsup/fakegcs"
 )
 
-// fault is a plan of one line.
+// fault returns a plan of one line.
 func fault(op fakegcs.Op, do fakegcs.Action) []fakegcs.Fault {
 	return []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Do: do}}
 }
 
-// A client believes a 404, 410 or 400 only if the service sent it. Each reply to
-// an upload request therefore carries the service's mark.
+// A client must not trust a 404, 410 or 400 of a proxy. Therefore each reply of the
+// server to an upload request has the service's header.
 func TestEveryUploadReplyIsMarked(t *testing.T) {
 	w := newWorld(t, nil)
 	gone := w.start("gone")
@@ -64,8 +64,8 @@ func TestEveryUploadReplyIsMarked(t *testing.T) {
 	}
 }
 
-// A fault can answer as a load balancer or a captive portal does: without the
-// service's marks and with the status, body and Location that it likes.
+// A fault can reply as a load balancer or a captive portal does: without the service's
+// headers, and with any status, body and Location.
 func TestForeignRepliesAreNotMarked(t *testing.T) {
 	const page = "<html>not here</html>"
 	for _, test := range []struct {
@@ -114,21 +114,21 @@ func TestForeignRepliesAreNotMarked(t *testing.T) {
 	}
 }
 
-// A connection that dies just after a reply takes the next request with it, and
-// nothing of that request is committed.
+// If a connection is closed just after a reply, the next request on it is lost, and
+// none of its bytes are committed.
 func TestConnectionClosedAfterReply(t *testing.T) {
 	plan := fault(fakegcs.OpQuery, fakegcs.Action{Effect: fakegcs.EffectCloseAfter, For: 20 * time.Millisecond})
 	bubble(t, &fakegcs.Options{Faults: plan}, func(w *world) {
 		uri := w.start("x")
 		if a := w.do("PUT", uri, nil, "Content-Range: bytes */*"); a.StatusCode != 308 || a.Header.Get("X-GUploader-UploadID") == "" || a.Header.Get("Connection") != "" {
-			t.Errorf("the reply before: %d %v", a.StatusCode, a.Header)
+			t.Errorf("the reply before the close: %d %v", a.StatusCode, a.Header)
 		}
 		sent := time.Now()
 		if a, err := w.put(uri, 0, 4*q, "*"); err == nil || time.Since(sent) != 20*time.Millisecond {
 			t.Errorf("the next request: %v, %v after %v", a.Response, err, time.Since(sent))
 		}
 		if got := w.committed(uri); got != "" {
-			t.Errorf("%q of it is committed", got)
+			t.Errorf("the lost request committed %q", got)
 		}
 		if a, err := w.put(uri, 0, 4*q, "*"); err != nil || a.StatusCode != 308 {
 			t.Errorf("another connection: %v, %v", a.Response, err)
@@ -157,7 +157,7 @@ func TestCloseAfterSendsTheBody(t *testing.T) {
 	}
 }
 
-// Google's test bench leaves the size of an empty object out.
+// Google's test bench omits the size of an empty object, and so can a fault.
 func TestReplyWithoutSize(t *testing.T) {
 	omit := fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectOmitSize}}
 	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{omit}})
@@ -185,8 +185,8 @@ func TestReplyWithoutSize(t *testing.T) {
 	}
 }
 
-// The server's clock can be apart from the client's: the Date of every reply and
-// the times of objects are by the server's.
+// The server's clock can differ from the client's. The Date of every reply and the
+// times of objects are those of the server.
 func TestClockApart(t *testing.T) {
 	for _, skew := range []time.Duration{-26 * time.Hour, 90 * time.Second} {
 		bubble(t, &fakegcs.Options{ClockSkew: skew}, func(w *world) {
@@ -222,8 +222,7 @@ func TestClockApart(t *testing.T) {
 	}
 }
 
-// Fields that an effect doesn't use are refused, so that a plan can't mean
-// something else than it says.
+// Fields that an effect does not use are refused, because they would have no effect.
 func TestForeignFaultsAreValidated(t *testing.T) {
 	for _, test := range []struct{ plan, want string }{
 		{`[{"do":{"effect":"reset","location":"/x"}}]`, "uses no body"},

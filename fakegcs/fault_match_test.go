@@ -7,9 +7,9 @@ import (
 	"gcsup/fakegcs"
 )
 
-// Which requests a fault finds.
+// These tests check which requests a fault matches.
 
-// Nth counts on each object by itself.
+// Nth counts the requests on each object separately.
 func TestNth(t *testing.T) {
 	opts := &fakegcs.Options{Faults: []fakegcs.Fault{{
 		Match: fakegcs.Match{Op: fakegcs.OpPut, Nth: 2}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 500},
@@ -30,8 +30,7 @@ func TestNth(t *testing.T) {
 	})
 }
 
-// The numbers of Nth are those of the requests, also of those on which another
-// fault acted.
+// Nth counts all matching requests, even those on which another fault acted.
 func TestNthBesideOthers(t *testing.T) {
 	status := func(nth, status int) fakegcs.Fault {
 		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet, Nth: nth}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status}}
@@ -47,7 +46,7 @@ func TestNthBesideOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := get(); got != 500 {
-		t.Errorf("the first since a fault was added: %d, want 500", got)
+		t.Errorf("the first request after a fault was added: %d, want 500", got)
 	}
 }
 
@@ -64,8 +63,8 @@ func TestFinalizeByDeclaredLength(t *testing.T) {
 	}
 }
 
-// A fault finds an object also by a name that stands in the body only, which
-// then is what it was.
+// A fault matches an object even if its name is only in the request's body. The body
+// is not changed by that.
 func TestFaultByNameInBody(t *testing.T) {
 	media := string(data(3*q + 7))
 	multipart := "--sep\r\nContent-Type: application/json\r\n\r\n{\"name\":\"x\"}\r\n--sep\r\n\r\n" + media + "\r\n--sep--\r\n"
@@ -87,13 +86,13 @@ func TestFaultByNameInBody(t *testing.T) {
 			}
 			for _, r := range w.gcs.Requests() {
 				if r.Object != "x" || r.Received != int64(len(test.body)) {
-					t.Errorf("noted: object %q, %d bytes", r.Object, r.Received)
+					t.Errorf("request log: object %q, %d bytes", r.Object, r.Received)
 				}
 			}
-			w.gcs.ClearFaults() // the name is known afterwards at least
+			w.gcs.ClearFaults() // then the insert itself finds the name
 			w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType="+test.kind, []byte(test.body), "Content-Type: "+test.contentType)
 			if list := w.gcs.Requests(); list[len(list)-1].Object != "x" {
-				t.Errorf("noted without faults: %+v", list[len(list)-1])
+				t.Errorf("request log without faults: %+v", list[len(list)-1])
 			}
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"gcsup/fakegcs"
 )
 
-// A dumb uploader that does nothing but query after every trouble gets any
-// random plan done, and the object is its source: the server keeps its promises.
+// An uploader that only queries the offset after each error finishes under any random
+// plan. The object is identical to the source, and committed bytes are never lost.
 func TestRandomFaults(t *testing.T) {
 	base := uint64(time.Now().UnixNano())
 	for i := range uint64(40) {
@@ -20,7 +20,7 @@ func TestRandomFaults(t *testing.T) {
 			size := int(seed % uint64(6*q))
 			faults := fakegcs.RandomFaults(seed, 12, int64(size))
 			if again := fakegcs.RandomFaults(seed, 12, int64(size)); !reflect.DeepEqual(faults, again) {
-				t.Error("the same seed gives another plan")
+				t.Error("the same seed returned another plan")
 			}
 			bubble(t, &fakegcs.Options{Faults: faults}, func(w *world) {
 				total := fmt.Sprint(size)
@@ -40,7 +40,7 @@ func TestRandomFaults(t *testing.T) {
 						to = size
 					}
 					spec := chunkRange(committed, to, total)
-					if committed == to { // nothing left but to finish
+					if committed == to { // only the finish is missing
 						spec = "Content-Range: bytes */" + total
 					}
 					if a, err := w.try("PUT", uri, data(size)[committed:to], spec); err == nil && a.StatusCode == 200 {

@@ -25,8 +25,8 @@ func bubble(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
 	bubbleOf(t, opts, &http.Server{}, &http.Transport{}, f)
 }
 
-// bubbleOf is bubble with a server and a transport of which the rest is set; a
-// server with a certificate speaks TLS.
+// bubbleOf is bubble with a server and a transport of the caller, whose handler and
+// dial function it sets. A server with a certificate uses TLS.
 func bubbleOf(t *testing.T, opts *fakegcs.Options, srv *http.Server, tr *http.Transport, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,7 +53,7 @@ func bubbleOf(t *testing.T, opts *fakegcs.Options, srv *http.Server, tr *http.Tr
 		}
 		tr.CloseIdleConnections()
 		srv.Close()
-		time.Sleep(time.Minute) // net/http lingers before it closes a connection with unread data, and has timers
+		time.Sleep(time.Minute) // net/http waits before it closes a connection with unread data, and has timers
 	})
 }
 
@@ -66,7 +66,7 @@ func (w *world) put(uri string, from, to int, total string) (answer, error) {
 	return w.try("PUT", uri, data(to)[from:], chunkRange(from, to, total))
 }
 
-// committed asks the session how many bytes it has.
+// committed returns the Range of a status query.
 func (w *world) committed(uri string) string {
 	w.Helper()
 	a := w.do("PUT", uri, nil, "Content-Range: bytes */*")
@@ -76,14 +76,14 @@ func (w *world) committed(uri string) string {
 	return a.Header.Get("Range")
 }
 
-// Each effect on the second of three requests of an upload: what the client
-// sees, what a query says then, and that the upload can be finished.
+// TestEffects applies each effect to the second of three requests of an upload. It
+// checks the client's result and the next query, and finishes the upload.
 func TestEffects(t *testing.T) {
 	const size = 4 * q
 	for _, test := range []struct {
 		do     fakegcs.Action
-		status int           // of the request the fault is for; 0 for none
-		err    error         // that the client gets instead
+		status int           // of the faulty request; 0 if there is no reply
+		err    error         // of the client, if there is no reply
 		after  string        // the Range of the next query
 		took   time.Duration // virtual
 		dead   bool
@@ -138,14 +138,14 @@ func TestEffects(t *testing.T) {
 					t.Errorf("took %v, want %v", d, test.took)
 				}
 				if got := w.committed(uri); got != test.after {
-					t.Errorf("query says %q, want %q", got, test.after)
+					t.Errorf("query returned %q, want %q", got, test.after)
 				}
 				if n := w.gcs.FaultReport(); n[0].Fired != 1 || !n[0].Done {
 					t.Errorf("report = %+v", n)
 				}
 				if test.dead {
 					if _, ok := w.gcs.Object("bkt", "x"); ok {
-						t.Error("there is an object")
+						t.Error("the object exists")
 					}
 					return
 				}
@@ -162,7 +162,7 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// Effects that show in the reply only.
+// TestEffectsOnReplies checks effects that change only the reply.
 func TestEffectsOnReplies(t *testing.T) {
 	on := func(op fakegcs.Op, do fakegcs.Action) *fakegcs.Options {
 		return &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Do: do}}}
@@ -225,10 +225,10 @@ func TestEffectsOnReplies(t *testing.T) {
 			go func() { done <- w.do("PUT", uri, data(100)) }()
 			time.Sleep(time.Minute)
 			if got := w.committed(uri); got != "bytes=0-99" {
-				t.Errorf("while it finishes: %q", got)
+				t.Errorf("committed while it finalizes: %q", got)
 			}
 			if a := <-done; a.StatusCode != 200 {
-				t.Errorf("finished with %d", a.StatusCode)
+				t.Errorf("the finish: %d", a.StatusCode)
 			}
 		})
 	})
@@ -239,7 +239,7 @@ func TestEffectsOnReplies(t *testing.T) {
 			early := w.committed(uri)
 			time.Sleep(time.Minute)
 			if late := w.committed(uri); early != "" || late != "bytes=0-262143" {
-				t.Errorf("committed %q at first and %q later", early, late)
+				t.Errorf("committed %q early and %q late", early, late)
 			}
 		})
 	})
@@ -358,21 +358,21 @@ func TestEffectsOnReplies(t *testing.T) {
 	})
 }
 
-// Over real sockets a reset is ECONNRESET, also with TLS and HTTP/2 underneath.
+// Over real sockets a reset is ECONNRESET, with TLS and HTTP/2, too.
 func TestResetIsAReset(t *testing.T) {
 	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{
 		{Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
 		{Do: fakegcs.Action{Effect: fakegcs.EffectClose}},
 	}})
 	if _, err := w.try("GET", "/storage/v1/b/bkt", nil); !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("reset gives %v, want ECONNRESET", err)
+		t.Errorf("reset: %v, want ECONNRESET", err)
 	}
 	if _, err := w.try("GET", "/storage/v1/b/bkt", nil); !errors.Is(err, io.EOF) {
-		t.Errorf("close gives %v, want EOF", err)
+		t.Errorf("close: %v, want EOF", err)
 	}
 }
 
-// What is taken away while the last step waits is not part of an object.
+// Bytes that are lost while the last step waits do not become part of an object.
 func TestRewindDuringSlowFinalize(t *testing.T) {
 	bubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{
 		{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectSlowFinalize, For: time.Minute}},
@@ -395,12 +395,12 @@ func TestRewindDuringSlowFinalize(t *testing.T) {
 			w.Errorf("the last request: %d %v", a.StatusCode, a.Header)
 		}
 		if a, err := w.put(uri, q, 2*q, fmt.Sprint(2*q)); err != nil || a.StatusCode != 200 || a.json(w)["crc32c"] != crc(data(2*q)) {
-			w.Errorf("again: %d %s %v", a.StatusCode, a.body, err)
+			w.Errorf("the last request, repeated: %d %s %v", a.StatusCode, a.body, err)
 		}
 	})
 }
 
-// Every reply that tells a checksum can lie.
+// A fault can change the checksum in every reply that has one.
 func TestWrongHashEverywhere(t *testing.T) {
 	const object = "/storage/v1/b/bkt/o/x"
 	for name, ask := range map[string]func(w *world) answer{
@@ -440,14 +440,14 @@ func TestWrongHashEverywhere(t *testing.T) {
 			}
 			w.gcs.ClearFaults()
 			if !told() {
-				t.Error("the lie stays")
+				t.Error("the next reply has the wrong checksum, too")
 			}
 		})
 	}
 }
 
-// Of a reply that stalls in the middle the first bytes arrive at once, and the
-// rest later, if it is for a time.
+// If a reply stalls in the middle, its first bytes arrive at once, and the rest after
+// the stall.
 func TestStallInReply(t *testing.T) {
 	for _, lasts := range []time.Duration{time.Minute, 0} {
 		for _, at := range []int64{1, q - 1, q, q + 1} {

@@ -13,9 +13,9 @@ import (
 	"gcsup/fakegcs"
 )
 
-// Between the record of an object and that of the session that made it nobody
-// can delete the object: a kill there would leave a session that has made
-// nothing, and has lost its bytes.
+// An object cannot be deleted before the record of the session that made it is
+// written. Otherwise a kill between the two could leave an active session whose bytes
+// are lost.
 func TestNoDeleteBetweenRecords(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
@@ -25,7 +25,7 @@ func TestNoDeleteBetweenRecords(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
-	pipe := list[0] + ".tmp" // where the record is written first: it takes no byte until there is a reader
+	pipe := list[0] + ".tmp" // the record is written here first; a FIFO blocks the writer until there is a reader
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestNoDeleteBetweenRecords(t *testing.T) {
 		}
 		finished <- a.StatusCode
 	}()
-	for { // until the object's record is there
+	for { // until the object's record exists
 		if list, _ := filepath.Glob(filepath.Join(dir, "buckets", "bkt", "*-*")); len(list) == 1 {
 			break
 		}

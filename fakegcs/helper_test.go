@@ -25,19 +25,19 @@ import (
 // q is the quantum in which uploads are committed.
 const q = 256 << 10
 
-// world is a server with one bucket and a client that follows nothing.
+// world is a server with one bucket, and a client that follows no redirects.
 type world struct {
 	*testing.T
 	gcs    *fakegcs.Server
 	url    string
 	client *http.Client
-	ctx    context.Context // of requests; nil is none
+	ctx    context.Context // of requests, or nil
 }
 
 func newWorld(t *testing.T, opts *fakegcs.Options) *world {
 	t.Helper()
 	srv := fakegcs.NewServer(t, opts)
-	_ = srv.CreateBucket("bkt") // a directory may have it
+	_ = srv.CreateBucket("bkt") // fails if the directory has it already
 	return &world{T: t, gcs: srv.Server, url: srv.URL, client: plainClient}
 }
 
@@ -83,7 +83,10 @@ func (w *world) do(method, target string, body []byte, headers ...string) answer
 	return a
 }
 
-// start begins a resumable upload and returns its session URI.
+// moved returns a session URI of an earlier server on the same directory for this one.
+func (w *world) moved(uri string) string { return w.url + uri[strings.Index(uri, "/upload"):] }
+
+// start starts a resumable upload and returns its session URI.
 func (w *world) start(name string, headers ...string) string {
 	w.Helper()
 	a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name="+url.QueryEscape(name), nil, headers...)
@@ -93,7 +96,7 @@ func (w *world) start(name string, headers ...string) string {
 	return a.Header.Get("Location")
 }
 
-// data is n bytes that repeat nowhere near a quantum. Callers must not change
+// data returns the first n bytes of fakegcstest.Content. Callers must not change
 // them.
 func data(n int) []byte { return content()[:n:n] }
 
@@ -108,7 +111,7 @@ func (a answer) json(t testing.TB) map[string]any {
 	return m
 }
 
-// crc is the crc32c of p as the API writes it.
+// crc returns the crc32c of p in the format of the API.
 func crc(p []byte) string {
 	sum := crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli))
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, sum))
@@ -116,7 +119,7 @@ func crc(p []byte) string {
 
 func escape(name string) string { return strings.ReplaceAll(url.QueryEscape(name), "+", "%20") }
 
-// official is a server with the official client connected to it.
+// official returns a server and the official client for it.
 func official(t *testing.T, opts *fakegcs.Options) (*world, *storage.BucketHandle) {
 	t.Helper()
 	w := newWorld(t, opts)

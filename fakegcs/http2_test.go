@@ -11,8 +11,7 @@ import (
 	"gcsup/fakegcs"
 )
 
-// secureBubble is bubble with TLS, and a client that speaks HTTP/2 or HTTP/1.1
-// only.
+// secureBubble is bubble with TLS, and a client for only HTTP/2 or only HTTP/1.1.
 func secureBubble(t *testing.T, cert tls.Certificate, http2 bool, opts *fakegcs.Options, f func(w *world)) {
 	t.Helper()
 	var protocols http.Protocols
@@ -23,8 +22,8 @@ func secureBubble(t *testing.T, cert tls.Certificate, http2 bool, opts *fakegcs.
 		&http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: &protocols}, f)
 }
 
-// Each effect does over HTTP/2 what it does over HTTP/1.1, and leaves the same
-// behind. What is left of a connection differs, of course.
+// Each effect has the same result over HTTP/2 as over HTTP/1.1, except for the state of
+// the connection.
 func TestEffectsOverHTTP2(t *testing.T) {
 	cert, _, err := fakegcs.NewCertificate("pipe")
 	if err != nil {
@@ -92,7 +91,7 @@ func TestEffectsOverHTTP2(t *testing.T) {
 	}
 }
 
-// All requests on one HTTP/2 connection share its rate.
+// The requests on one HTTP/2 connection share its rate.
 func TestLinkOverHTTP2(t *testing.T) {
 	cert, _, err := fakegcs.NewCertificate("pipe")
 	if err != nil {
@@ -103,7 +102,7 @@ func TestLinkOverHTTP2(t *testing.T) {
 		want  time.Duration // for 1 MiB from each of three
 	}{{false, time.Second}, {true, 3 * time.Second}} {
 		secureBubble(t, cert, test.http2, &fakegcs.Options{Rate: 1 << 20, Latency: 70 * time.Millisecond}, func(w *world) {
-			w.do("GET", "/bkt", nil) // the connection that HTTP/2 then shares
+			w.do("GET", "/bkt", nil) // opens the connection that HTTP/2 shares
 			start := time.Now()
 			done := make(chan bool)
 			for i := range 3 {

@@ -11,7 +11,7 @@ import (
 	"gcsup/fakegcs"
 )
 
-// heap is what is in use after garbage collection. Two collections empty the
+// heap returns the bytes in use after garbage collection. Two collections empty the
 // pools.
 func heap() int64 {
 	var m runtime.MemStats
@@ -21,15 +21,15 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// zeros reads as n zeros.
+// zeros is a reader of n zeros.
 func zeros(n int64) io.Reader { return io.LimitReader(zeroReader{}, n) }
 
 type zeroReader struct{}
 
 func (zeroReader) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// The memory of an object is free when the object is gone, whichever way it came
-// and went. A finished session answers its object still, without the bytes.
+// An object's memory is freed with the object, no matter how it was made and removed.
+// A finished session still returns its object, but not its bytes.
 func TestDeletedObjectsHoldNoMemory(t *testing.T) {
 	const size = 64 << 20
 	w := newWorld(t, &fakegcs.Options{NoMD5: true})
@@ -75,7 +75,7 @@ func TestDeletedObjectsHoldNoMemory(t *testing.T) {
 		w.do("GET", "/bkt/"+name, nil, "Range: bytes=0-9")
 		w.do("DELETE", "/bkt/"+name, nil)
 		if held := heap() - before; held > size/4 {
-			t.Errorf("%s: %d MiB are held after the object is gone", name, held>>20)
+			t.Errorf("%s: %d MiB are in use after the object was removed", name, held>>20)
 			before += held
 		}
 	}
@@ -84,9 +84,9 @@ func TestDeletedObjectsHoldNoMemory(t *testing.T) {
 	}
 }
 
-// The memory of a large object is given back to the system when the object is
-// deleted, although nothing else makes the garbage collector run.
-func TestDeletedObjectsAreGivenBack(t *testing.T) {
+// The memory of a large object returns to the system when the object is deleted, even
+// if nothing else runs the garbage collector.
+func TestDeletedObjectsReturnMemory(t *testing.T) {
 	const size = 256 << 20
 	resident := func() int64 {
 		var m runtime.MemStats
@@ -107,14 +107,14 @@ func TestDeletedObjectsAreGivenBack(t *testing.T) {
 		t.Fatalf("PUT: %v, %v", resp, err)
 	}
 	resp.Body.Close()
-	if held := resident() - before; held < size/10*9 { // the heap may have had room before
-		t.Fatalf("an object of %d bytes holds %d", size, held)
+	if held := resident() - before; held < size/10*9 { // the heap may have had free space before
+		t.Fatalf("an object of %d bytes uses %d", size, held)
 	}
 	w.do("DELETE", "/bkt/x", nil)
 	if err := w.gcs.Close(); err != nil { // waits for the collection
 		t.Fatal(err)
 	}
 	if held := resident() - before; held > size/4 {
-		t.Errorf("%d MiB are resident after the object is gone", held>>20)
+		t.Errorf("%d MiB are resident after the object was deleted", held>>20)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func TestMultipartUpload(t *testing.T) {
-	const size = 5 << 20 // the least of a part that isn't the last
+	const size = 5 << 20 // the minimum size of a part that is not the last
 	for _, mode := range []string{"memory", "directory", "no md5"} {
 		t.Run(mode, func(t *testing.T) {
 			opts := &fakegcs.Options{NoMD5: mode == "no md5"}
@@ -87,10 +87,10 @@ func TestMultipartUpload(t *testing.T) {
 				t.Errorf("object: %+v", o)
 			}
 			if got, err := w.gcs.ReadObject("bkt", "a/b"); err != nil || !bytes.Equal(got, content) {
-				t.Errorf("it has %d bytes, %v", len(got), err)
+				t.Errorf("the object has %d bytes, %v", len(got), err)
 			}
 			if a := complete(uri, part(1, first)); a.StatusCode != 404 {
-				t.Errorf("complete again: %d", a.StatusCode)
+				t.Errorf("second complete: %d", a.StatusCode)
 			}
 			uri = initiate("c")
 			put(uri, 1, []byte("x"))

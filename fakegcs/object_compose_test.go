@@ -16,8 +16,8 @@ import (
 	"gcsup/fakegcs"
 )
 
-// A composed object in a directory shares the files of its sources, whatever
-// becomes of those, and they go with the last object that has them.
+// A composed object in a directory shares the files of its sources, even if those are
+// replaced or deleted. A file is removed with the last object that uses it.
 func TestComposedShares(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
@@ -69,9 +69,9 @@ func TestComposedShares(t *testing.T) {
 	check()
 	w.do("DELETE", "/storage/v1/b/bkt/o/ab", nil)
 	if n := blobs(); n != 3 {
-		t.Errorf("%d blobs while they are used", n)
+		t.Errorf("%d blobs while the composed objects use them", n)
 	}
-	compose("abab", "abab") // in its own place
+	compose("abab", "abab") // replaces a source of itself
 	if got, err := w.gcs.ReadObject("bkt", "abab"); err != nil || string(got) != once+once {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
@@ -109,7 +109,7 @@ func TestCompose(t *testing.T) {
 			}
 			if mode != "discard" {
 				if got, err := w.gcs.ReadObject("bkt", "whole"); err != nil || !bytes.Equal(got, want) {
-					t.Errorf("it has %d bytes, %v", len(got), err)
+					t.Errorf("the composed object has %d bytes, %v", len(got), err)
 				}
 			}
 			if _, err := sources[0].Attrs(ctx); !errors.Is(err, storage.ErrObjectNotExist) {
@@ -130,11 +130,11 @@ func TestCompose(t *testing.T) {
 				t.Errorf("with the metadata of the first source: %d %s", a.StatusCode, a.body)
 			}
 			if _, err := bkt.Object("bad").ComposerFrom(bkt.Object("missing")).Run(ctx); statusOf(err) != 404 {
-				t.Errorf("of an object that is not there: %v", err)
+				t.Errorf("with a source that does not exist: %v", err)
 			}
 			many := fmt.Sprintf(`{"sourceObjects":[%s{"name":"tail"}]}`, strings.Repeat(`{"name":"tail"},`, 32))
 			if a := w.do("POST", "/storage/v1/b/bkt/o/bad/compose", []byte(many)); a.StatusCode != 400 {
-				t.Errorf("of 33 objects: %d", a.StatusCode)
+				t.Errorf("with 33 sources: %d", a.StatusCode)
 			}
 		})
 	}

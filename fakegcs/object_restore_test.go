@@ -47,7 +47,7 @@ func TestVersionsAndSoftDelete(t *testing.T) {
 			if n := list(&storage.Query{Versions: true}); n != 2 {
 				t.Errorf("%d versions, want 2", n)
 			}
-			if mode == "directory" { // what is kept outlives a restart
+			if mode == "directory" { // the generations survive a restart
 				w.gcs.Close()
 				w, bkt = official(t, opts)
 			}
@@ -85,7 +85,7 @@ func TestVersionsAndSoftDelete(t *testing.T) {
 			}
 			w.gcs.Advance(2 * time.Hour)
 			if n := list(&storage.Query{SoftDeleted: true}); n != 0 {
-				t.Errorf("%d soft-deleted objects after their time", n)
+				t.Errorf("%d soft-deleted objects after they expired", n)
 			}
 			if got, err := w.gcs.ReadObject("bkt", "s"); string(got) != "soft" || err != nil {
 				t.Errorf("the restored object has %q, %v", got, err)
@@ -94,8 +94,8 @@ func TestVersionsAndSoftDelete(t *testing.T) {
 	}
 }
 
-// Soft-deleted objects go each in its time, also after a restart.
-func TestSoftDeletedGoInTheirTime(t *testing.T) {
+// Each soft-deleted object expires at its own time, even after a restart.
+func TestSoftDeletedExpire(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
 	w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"softDeletePolicy":{"retentionDurationSeconds":"604800"}}`))
@@ -109,15 +109,15 @@ func TestSoftDeletedGoInTheirTime(t *testing.T) {
 	}
 	w.gcs.Advance(7*24*time.Hour - 150*time.Minute) // half an hour after the end of the first
 	if n := left(); n != 2 {
-		t.Errorf("%d are left, want 2", n)
+		t.Errorf("%d soft-deleted objects, want 2", n)
 	}
 	w = w.again(dir, func() {})
 	w.gcs.Advance(7*24*time.Hour + 30*time.Minute) // the clock starts over
 	if n := left(); n != 2 {
-		t.Errorf("%d are left after a restart, want 2", n)
+		t.Errorf("%d soft-deleted objects after a restart, want 2", n)
 	}
 	w.gcs.Advance(time.Hour)
 	if n := left(); n != 1 {
-		t.Errorf("%d are left, want 1", n)
+		t.Errorf("%d soft-deleted objects, want 1", n)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"gcsup/fakegcs"
 )
 
-// A retention policy applies to the objects that are there, and lets them go
-// when it is taken away; an event-based hold puts its beginning off.
-func TestRetentionOfPresentObjects(t *testing.T) {
+// A new retention policy applies to existing objects until it is removed. Under an
+// event-based hold, the retention period has not started.
+func TestRetentionOfExistingObjects(t *testing.T) {
 	w, bkt := official(t, &fakegcs.Options{Dir: t.TempDir()})
 	ctx := context.Background()
 	w.insert("before", "x")
@@ -60,8 +60,8 @@ func TestRetentionOfPresentObjects(t *testing.T) {
 	}
 }
 
-// With versioning, retention lets a live object become noncurrent, and a hold
-// does not.
+// With versioning, a retained object can become noncurrent. An object under a hold
+// cannot.
 func TestRetentionWithVersions(t *testing.T) {
 	w, bkt := official(t, nil)
 	ctx := context.Background()
@@ -91,8 +91,8 @@ func TestRetentionWithVersions(t *testing.T) {
 	}
 }
 
-// The retention of one object grows freely; to shrink, it needs the caller's
-// word while it is unlocked, and never does when it is locked.
+// The retention of an object can always be extended. To shorten an unlocked one, the
+// caller must override it. A locked one cannot be shortened.
 func TestRetentionOfOneObject(t *testing.T) {
 	w := newWorld(t, nil)
 	w.insert("a", "x")
@@ -133,7 +133,7 @@ func TestRetentionOfOneObject(t *testing.T) {
 		w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=b", []byte(retain("Locked", -1)), "Content-Type: application/json"),
 	} {
 		if past.StatusCode != 400 || !strings.Contains(past.body, "in the past") {
-			t.Errorf("a new object, retained until the past: %d %s", past.StatusCode, past.body)
+			t.Errorf("a new object with a retention in the past: %d %s", past.StatusCode, past.body)
 		}
 	}
 	if a := w.do("POST", "/storage/v1/b/bkt/o/a/copyTo/b/bkt/o/b", []byte(`{}`)); a.StatusCode != 200 || strings.Contains(a.body, "retention") {

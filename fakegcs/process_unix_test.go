@@ -13,11 +13,10 @@ import (
 	"testing"
 )
 
-// BenchmarkServer measures a server process alone: its CPU time for each GiB,
-// and the most memory it ever had. The sizes in discard mode show that the cost
-// is linear: "x-1GiB" is the CPU time per byte in units of that of 1 GiB.
-// The many uploads are all open at once and take turns; set FAKEGCS_BENCH_GIB=1
-// for 100 uploads of 1 GiB each, which needs as much disk.
+// BenchmarkServer measures a server process alone: its CPU time per GiB and its peak
+// memory. The sizes in discard mode show that the cost is linear: "x-1GiB" is the CPU
+// time per byte, relative to an upload of 1 GiB. The 100 uploads run at the same time.
+// With FAKEGCS_BENCH_GIB=1 they have 1 GiB each, and need 100 GiB of disk.
 func BenchmarkServer(b *testing.B) {
 	each := int64(16 << 20)
 	if os.Getenv("FAKEGCS_BENCH_GIB") == "1" {
@@ -44,7 +43,7 @@ func BenchmarkServer(b *testing.B) {
 				cpu += (state.UserTime() + state.SystemTime()).Seconds()
 				peak = max(peak, float64(state.SysUsage().(*syscall.Rusage).Maxrss))
 			}
-			if runtime.GOOS == "darwin" { // there it is in bytes
+			if runtime.GOOS == "darwin" { // in bytes instead of KiB
 				peak /= 1 << 10
 			}
 			gib := float64(test.uploads) * float64(test.size) / (1 << 30)
@@ -61,8 +60,8 @@ func BenchmarkServer(b *testing.B) {
 	}
 }
 
-// uploadTo starts a server process, uploads to it in chunks of 16 MiB, all at
-// the same time, and returns what the process has used.
+// uploadTo starts a server process, runs uploads at the same time, in chunks of 16 MiB,
+// and returns the state of the process with its resource usage.
 func uploadTo(b *testing.B, mode string, uploads int, size int64) *os.ProcessState {
 	url, cmd := startEmulator(b, b.TempDir(), mode)
 	var wg sync.WaitGroup
@@ -98,7 +97,7 @@ func uploadTo(b *testing.B, mode string, uploads int, size int64) *os.ProcessSta
 	return cmd.ProcessState
 }
 
-// filler gives bytes without costing anything.
+// filler is a reader that costs almost no CPU time.
 type filler struct{ left int64 }
 
 func (f *filler) Read(p []byte) (int, error) {

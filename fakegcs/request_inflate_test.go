@@ -24,7 +24,7 @@ func zipped(t *testing.T, p []byte) []byte {
 	return b.Bytes()
 }
 
-// A body that is compressed on its way is kept as it was before.
+// A body that is compressed for the transfer is stored decompressed.
 func TestGzipInFlight(t *testing.T) {
 	w := newWorld(t, nil)
 	const inFlight = "Content-Encoding: gzip"
@@ -56,7 +56,7 @@ func TestGzipInFlight(t *testing.T) {
 	}
 	check("chunks", w.do("PUT", uri, zipped(t, content[2*q:]), inFlight, chunkRange(2*q, 3*q, fmt.Sprint(3*q))), content)
 
-	// What comes of a stream that breaks is kept in whole quanta, as always.
+	// Of a stream that breaks, whole quanta are committed.
 	uri = w.start("broken")
 	if err := w.gcs.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 2*q + 9}}); err != nil {
 		t.Fatal(err)
@@ -68,13 +68,13 @@ func TestGzipInFlight(t *testing.T) {
 		t.Errorf("committed %q", got)
 	}
 	if a := w.do("PUT", uri, []byte("this is not gzip"), inFlight, chunkRange(2*q, 3*q, fmt.Sprint(3*q))); a.StatusCode/100 != 4 {
-		t.Errorf("what is not gzip: %d", a.StatusCode)
+		t.Errorf("a body that is not gzip: %d", a.StatusCode)
 	}
 	if got := w.committed(uri); got != "bytes=0-524287" {
-		t.Errorf("committed after that: %q", got)
+		t.Errorf("committed after a body that is not gzip: %q", got)
 	}
 	req, _ := http.NewRequest("PUT", uri, nil)
-	req.Header.Set("Content-Encoding", "gzip") // of no body
+	req.Header.Set("Content-Encoding", "gzip") // without a body
 	req.Header.Set("Content-Range", "bytes */*")
 	resp, err := plainClient.Do(req)
 	if err != nil {

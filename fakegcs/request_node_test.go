@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Node's client puts /b/BUCKET straight after STORAGE_EMULATOR_HOST.
+// Node's client appends /b/BUCKET to STORAGE_EMULATOR_HOST.
 func TestNodePathsAreServed(t *testing.T) {
 	w := newWorld(t, nil)
 	if a := w.do("POST", "/b?project=p", []byte(`{"name":"of-node"}`)); a.StatusCode != 200 || !strings.Contains(a.body, "/storage/v1/b/of-node") {
@@ -23,7 +23,7 @@ func TestNodePathsAreServed(t *testing.T) {
 		}
 	}
 	if a := w.do("GET", "/b/of-node/o/absent", nil); a.StatusCode != 404 || a.json(t)["error"] == nil {
-		t.Errorf("an object that isn't there: %d %s", a.StatusCode, a.body)
+		t.Errorf("an object that does not exist: %d %s", a.StatusCode, a.body)
 	}
 	if a := w.do("DELETE", "/b/of-node/o/a%2Fb", nil); a.StatusCode != 204 {
 		t.Errorf("delete: %d %s", a.StatusCode, a.body)

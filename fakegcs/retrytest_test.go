@@ -18,8 +18,8 @@ import (
 	"gcsup/fakegcs"
 )
 
-// Google's retry conformance scenarios that touch uploads, run by the official
-// library the way its own tests run them: every instruction must be consumed.
+// TestRetryConformance runs Google's retry conformance scenarios for uploads with the
+// official library, as its own tests do. Every instruction must be consumed.
 // https://github.com/googleapis/conformance-tests/blob/main/storage/v1/retry_tests.json
 func TestRetryConformance(t *testing.T) {
 	w := newWorld(t, nil)
@@ -98,15 +98,15 @@ func TestRetryTestRefusals(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, body := range []string{`{`, `{}`, `{"instructions":{}}`, `{"instructions":{"storage.objects.get":["return-503"]},"transport":"GRPC"}`, `{"instructions":{"storage.objects.insert":["return-5030-after-1K"]}}`, `{"instructions":{"storage.fly":["return-503"]}}`, `{"instructions":{"storage.objects.insert":["return-tea"]}}`, `{"instructions":{"storage.objects.insert":["return-999"]}}`} {
 		if a := w.do("POST", "/retry_test", []byte(body)); a.StatusCode != 400 {
-			t.Errorf("%s is answered %d", body, a.StatusCode)
+			t.Errorf("%s: %d", body, a.StatusCode)
 		}
 	}
 	if a := w.do("GET", "/storage/v1/b/bkt", nil, "x-retry-test-id: of-another-server"); a.StatusCode != 404 {
-		t.Errorf("a request of no test: %d", a.StatusCode)
+		t.Errorf("a request with an unknown test: %d", a.StatusCode)
 	}
 }
 
-// The tests that are going on, in the order in which they were made.
+// TestRetryTestList lists the tests in the order in which they were created.
 func TestRetryTestList(t *testing.T) {
 	w := newWorld(t, &fakegcs.Options{CreateBuckets: true})
 	list := func() string {
@@ -124,7 +124,7 @@ func TestRetryTestList(t *testing.T) {
 		a := w.do("POST", "/retry_test", []byte(`{"instructions":{"storage.buckets.list":["return-429"]},"transport":"http"}`))
 		ids = append(ids, a.json(t)["id"].(string))
 		if a.json(t)["transport"] != "HTTP" || a.json(t)["completed"] != false {
-			t.Errorf("made: %s", a.body)
+			t.Errorf("created: %s", a.body)
 		}
 	}
 	if got := list(); got != strings.Join(ids, " ") {
@@ -136,7 +136,7 @@ func TestRetryTestList(t *testing.T) {
 	}
 	for _, method := range []string{"DELETE", "GET", "PUT"} {
 		if a := w.do(method, "/retry_test/"+ids[1], nil); a.StatusCode != 404 {
-			t.Errorf("%s of a deleted one: %d", method, a.StatusCode)
+			t.Errorf("%s of a deleted test: %d", method, a.StatusCode)
 		}
 		if a := w.do(method, "/retry_test", nil); method != "GET" && a.StatusCode != 405 {
 			t.Errorf("%s of all: %d", method, a.StatusCode)
@@ -144,16 +144,16 @@ func TestRetryTestList(t *testing.T) {
 	}
 }
 
-// An instruction that waits for so many bytes, or for the object, is not used up
-// by a request or a reply that has less.
+// An instruction that needs a number of bytes, or the object, is not consumed by a
+// request or a reply with less.
 func TestRetryInstructionsWait(t *testing.T) {
 	w := newWorld(t, nil)
 	w.insert("small", "128 bytes or so")
 	w.insert("large", string(data(q)))
 	for _, test := range []struct {
 		method, instruction string
-		before              func(id string) // leaves it alone
-		on                  func(id string) // consumes it
+		before              func(id string) // must not consume it
+		on                  func(id string) // must consume it
 	}{
 		{"insert", "return-broken-stream-final-chunk-after-5B", func(id string) {
 			w.insert("x", "x", id)
@@ -205,17 +205,17 @@ func TestRetryInstructionsWait(t *testing.T) {
 			completed := func() bool { return w.do("GET", "/retry_test/"+id, nil).json(t)["completed"] == true }
 			test.before("x-retry-test-id: " + id)
 			if completed() {
-				t.Fatal("it was consumed by what it is not for")
+				t.Fatal("the wrong request consumed the instruction")
 			}
 			test.on("x-retry-test-id: " + id)
 			if !completed() {
-				t.Error("it was not consumed")
+				t.Error("the instruction was not consumed")
 			}
 		})
 	}
 }
 
-// The instructions of the testbench that no scenario of the library uses.
+// TestRetryInstructions runs the instructions of the testbench that no scenario uses.
 func TestRetryInstructions(t *testing.T) {
 	bubble(t, nil, func(w *world) {
 		create := func(instruction, method string) string {
@@ -251,7 +251,7 @@ func TestRetryInstructions(t *testing.T) {
 	})
 }
 
-// A method has its own instructions, even if it is a form of another one.
+// Methods that share an operation have separate instructions.
 func TestRetryMethods(t *testing.T) {
 	w := newWorld(t, nil)
 	w.insert("x", "x")
@@ -267,7 +267,7 @@ func TestRetryMethods(t *testing.T) {
 		id := "x-retry-test-id: " + w.do("POST", "/retry_test", []byte(body)).json(t)["id"].(string)
 		method, path, _ := strings.Cut(test.other, " ")
 		if a := w.do(method, path, []byte("{}"), id); a.StatusCode != 200 {
-			t.Errorf("%s, asked by %s: %d", test.name, test.other, a.StatusCode)
+			t.Errorf("instruction of %s, request of %s: %d", test.name, test.other, a.StatusCode)
 		}
 		if a := w.do(test.method, test.path, []byte("{}"), id); a.StatusCode != 503 {
 			t.Errorf("%s: %d", test.name, a.StatusCode)
@@ -275,7 +275,7 @@ func TestRetryMethods(t *testing.T) {
 	}
 }
 
-// Faults and accounting over HTTP.
+// TestControl uses the paths that control the server over HTTP.
 func TestControl(t *testing.T) {
 	w := newWorld(t, &fakegcs.Options{KeepRequests: 2})
 	for _, test := range []struct {
@@ -325,8 +325,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// What the server remembers of a request, and logs, has none of the secrets in
-// it.
+// The request log contains no secrets.
 func TestRequestsKeepNoSecrets(t *testing.T) {
 	var log strings.Builder
 	w := newWorld(t, &fakegcs.Options{OnRequest: func(r fakegcs.Request) { fmt.Fprintln(&log, r, slog.AnyValue(r).Resolve()) }})
@@ -343,7 +342,7 @@ func TestRequestsKeepNoSecrets(t *testing.T) {
 	}
 }
 
-// Tokens run out, can be revoked, and are not needed on a session URI.
+// Tokens expire and can be revoked. A session URI needs none.
 func TestTokens(t *testing.T) {
 	bubble(t, &fakegcs.Options{RequireToken: true}, func(w *world) {
 		get := func(token string) int {
@@ -355,32 +354,32 @@ func TestTokens(t *testing.T) {
 		token := w.do("POST", "/_fakegcs/token", nil).json(w)["access_token"].(string)
 		uri := w.start("x", "Authorization: Bearer "+token)
 		if s := get(token); s != 200 {
-			t.Errorf("with it: %d", s)
+			t.Errorf("with a token: %d", s)
 		}
 		if err := w.gcs.AddFaults(fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectRevoke}}); err != nil {
 			t.Fatal(err)
 		}
 		if s := get(token); s != http.StatusUnauthorized {
-			t.Errorf("while it is revoked: %d", s)
+			t.Errorf("the request that revokes it: %d", s)
 		}
 		if s := get(token); s != http.StatusUnauthorized {
-			t.Errorf("after it was revoked: %d", s)
+			t.Errorf("with a revoked token: %d", s)
 		}
 		if a := w.do("PUT", uri, data(5)); a.StatusCode != 200 {
 			t.Errorf("session without a token: %d", a.StatusCode)
 		}
 		w.gcs.AllowToken("mine")
 		if s := get("mine"); s != 200 {
-			t.Errorf("a token of ours: %d", s)
+			t.Errorf("with an issued token: %d", s)
 		}
 		time.Sleep(time.Hour)
 		if s := get("mine"); s != http.StatusUnauthorized {
-			t.Errorf("an hour later: %d", s)
+			t.Errorf("with an expired token: %d", s)
 		}
 	})
 }
 
-// After a week a session is 404, unless it is finished.
+// A session that is not finished within a week returns 404.
 func TestExpiry(t *testing.T) {
 	w := newWorld(t, nil)
 	open, finished := w.start("x"), w.start("y")

@@ -18,7 +18,7 @@ import (
 	"gcsup/fakegcs"
 )
 
-// The official library, unmodified, writes, reads back, lists and deletes.
+// The unmodified official library writes, reads back, lists and deletes objects.
 func TestOfficialClient(t *testing.T) {
 	for _, mode := range []string{"memory", "directory"} {
 		for _, chunk := range []int{0, q, 1 << 20, 16 << 20} {
@@ -112,7 +112,7 @@ func TestOfficialClient(t *testing.T) {
 	}
 }
 
-// The official library gets its tokens from the server itself.
+// The official library gets its tokens from the server.
 func TestOfficialClientWithToken(t *testing.T) {
 	w := newWorld(t, &fakegcs.Options{RequireToken: true})
 	ctx := context.Background()

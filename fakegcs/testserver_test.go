@@ -11,7 +11,7 @@ import (
 	"gcsup/fakegcs"
 )
 
-// recorder is a test that is watched.
+// recorder is a TB that records its calls.
 type recorder struct {
 	cleanups []func()
 	failed   string
@@ -38,7 +38,7 @@ func TestNewServer(t *testing.T) {
 	}
 }
 
-// The cleanup ends a request that a fault stalls, and nothing listens afterwards.
+// The cleanup ends a stalled request and closes the listener.
 func TestNewServerCleanup(t *testing.T) {
 	r := &recorder{}
 	srv := fakegcs.NewServer(r, &fakegcs.Options{Faults: []fakegcs.Fault{{Do: fakegcs.Action{Effect: fakegcs.EffectStall}}}})

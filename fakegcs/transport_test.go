@@ -18,8 +18,8 @@ import (
 	"gcsup/fakegcs"
 )
 
-// TLS with the generated authority, HTTP/1.1 and HTTP/2: an upload works, and
-// a reset is one.
+// TestTLS uploads with TLS and the generated authority, over HTTP/1.1 and HTTP/2, and
+// checks that a reset arrives as one.
 func TestTLS(t *testing.T) {
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		t.Run(proto, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestTLS(t *testing.T) {
 			go srv.ServeTLS(ln, "", "")
 			defer srv.Close()
 			defer gcs.Close()
-			// What localhost is here, and who else listens there, does not matter.
+			// Do not depend on how this machine resolves localhost.
 			dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, network, ln.Addr().String())
 			}
@@ -62,7 +62,7 @@ func TestTLS(t *testing.T) {
 			w := &world{T: t, gcs: gcs, url: "https://localhost:" + strings.TrimPrefix(ln.Addr().String(), "127.0.0.1:"), client: &http.Client{Transport: tr}}
 
 			if _, err := w.try("GET", "/storage/v1/b/bkt", nil); err == nil || proto == "HTTP/1.1" && !errors.Is(err, syscall.ECONNRESET) {
-				t.Errorf("reset gives %v", err)
+				t.Errorf("reset: %v", err)
 			}
 			if a := w.do("GET", "/storage/v1/b/bkt", nil); a.StatusCode != 200 || a.Proto != proto {
 				t.Errorf("%s %d", a.Proto, a.StatusCode)
@@ -84,8 +84,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// The link model, in virtual time: a rate for each connection, one for all, and
-// a latency for each reply.
+// TestLink checks the link model in virtual time: a rate for each connection, one for
+// all connections, and a latency for each reply.
 func TestLink(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -129,7 +129,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// Discard mode keeps sizes and checksums, and says so when bytes are asked for.
+// Discard mode keeps sizes and checksums, and refuses to return bytes.
 func TestDiscard(t *testing.T) {
 	w := newWorld(t, &fakegcs.Options{Discard: true, NoMD5: true})
 	uri := w.start("x")
@@ -141,10 +141,10 @@ func TestDiscard(t *testing.T) {
 		t.Errorf("read: %d %s", a.StatusCode, a.body)
 	}
 	if _, err := w.gcs.ReadObject("bkt", "x"); err == nil {
-		t.Error("ReadObject gave something")
+		t.Error("ReadObject returned no error")
 	}
 	if a := w.do("PUT", w.start("y"), data(5), "X-Goog-Hash: md5=1B2M2Y8AsgTpgAmY7PhCfg=="); a.StatusCode != 400 {
-		t.Errorf("an MD5 without MD5: %d", a.StatusCode)
+		t.Errorf("a declared MD5 with NoMD5: %d", a.StatusCode)
 	}
 }
 
@@ -162,7 +162,8 @@ func TestOptionsRefused(t *testing.T) {
 	}
 }
 
-// Decompressive transcoding, https://cloud.google.com/storage/docs/transcoding.
+// TestTranscoding checks decompressive transcoding,
+// https://cloud.google.com/storage/docs/transcoding.
 func TestTranscoding(t *testing.T) {
 	w := newWorld(t, nil)
 	const zipped = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\xcaH\xcd\xc9\xc9\x07\x04\x00\x00\xff\xff\x86\xa6\x106\x05\x00\x00\x00"

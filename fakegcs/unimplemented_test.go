@@ -9,7 +9,7 @@ import (
 	"gcsup/fakegcs"
 )
 
-// text is a log that many goroutines may write.
+// text is a log for concurrent writers.
 type text struct {
 	mu sync.Mutex
 	strings.Builder
@@ -21,9 +21,9 @@ func (l *text) Write(p []byte) (int, error) {
 	return l.Builder.Write(p)
 }
 
-// Google's clients retry a 501 until their context ends. What the server does not
-// implement it refuses for good, and its user learns once what is missing.
-func TestUnimplementedIsRefusedAndNamedOnce(t *testing.T) {
+// Google's clients retry a 501 until their context ends. Therefore the server refuses
+// unimplemented features with 400, and logs each once.
+func TestUnimplementedIsRefusedAndLoggedOnce(t *testing.T) {
 	for _, test := range []struct{ method, target, header, named string }{
 		{"GET", "/storage/v1/b/bkt/iam", "", "GET /storage/v1/b/*/iam"},
 		{"GET", "/storage/v1/b/bkt/iam/testPermissions?permissions=x", "", "GET /storage/v1/b/*/iam/testPermissions"},
@@ -59,8 +59,8 @@ func TestUnimplementedIsRefusedAndNamedOnce(t *testing.T) {
 	}
 }
 
-// What is merely wrong is not called unimplemented.
-func TestWrongRequestsAreNotNamed(t *testing.T) {
+// Invalid requests are not logged as unimplemented.
+func TestInvalidRequestsAreNotLogged(t *testing.T) {
 	var log text
 	w := newWorld(t, &fakegcs.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for _, test := range []struct {

@@ -3,18 +3,18 @@
 //
 // It exists for tests that run an HTTP client and server inside a
 // testing/synctest bubble. A goroutine that waits for a socket is not durably
-// blocked, so the bubble's clock never moves; here every wait is on a
-// [sync.Cond], which is. Call [Listen] inside the bubble, and close the server
-// before the bubble ends.
+// blocked, so the bubble's clock never advances. Here every wait is on a
+// [sync.Cond], which blocks durably. Call [Listen] inside the bubble, and close the
+// server before the bubble ends.
 //
 //	ln, dial := memnet.Listen()
 //	go http.Serve(ln, handler)
 //	client := &http.Client{Transport: &http.Transport{DialContext: dial}}
 //
-// Unlike [net.Pipe] it behaves like TCP where HTTP depends on it: a write
-// returns as soon as the bytes fit the buffer, one side can close for writing
-// only, and errors are the errno values that a socket gives (EPIPE,
-// ECONNRESET), so code that classifies them can be tested.
+// Unlike [net.Pipe] it behaves like TCP as far as HTTP depends on it. A write
+// returns as soon as the bytes fit the buffer. One side can close for writing only.
+// Errors are the errno values of a socket (EPIPE, ECONNRESET), so that code that
+// classifies them can be tested.
 package memnet
 
 import (
@@ -30,14 +30,14 @@ import (
 	"time"
 )
 
-// bufferSize bounds what one direction holds. It is small, so that a peer that
-// reads nothing is felt by the writer as soon as on a slow real network.
+// bufferSize is the size of the buffer of one direction. It is small, so that a
+// writer blocks soon if its peer does not read, as on a slow network.
 const bufferSize = 64 << 10
 
 // Listen opens a listener and returns it with the dial function that connects
 // to it. The function has the signature of [net/http.Transport.DialContext];
-// it ignores the network and address. It fails when ctx ends or the listener
-// is closed before the connection is accepted.
+// it ignores the network and address. It fails if ctx ends or the listener is
+// closed before the connection is accepted.
 func Listen() (net.Listener, func(ctx context.Context, network, addr string) (net.Conn, error)) {
 	l := &listener{accept: make(chan net.Conn), closed: make(chan struct{})}
 	return l, l.dial
@@ -107,22 +107,22 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
-// CloseWrite ends what the peer reads; reading from the peer continues.
+// CloseWrite closes the direction to the peer. The other direction stays open.
 func (c *conn) CloseWrite() error {
 	c.out.end(io.EOF, os.NewSyscallError("write", syscall.EPIPE), false)
 	return nil
 }
 
 // SetLinger(0) makes Close reset the connection, as it does on a TCP socket:
-// the peer loses what it has not yet read and sees ECONNRESET.
+// the peer loses the bytes that it has not read, and gets ECONNRESET.
 func (c *conn) SetLinger(sec int) error {
 	c.abrupt.Store(sec == 0)
 	return nil
 }
 
-// Close ends both directions. The peer reads what was already written and then
-// io.EOF, and its writes fail with EPIPE. As on a TCP socket, closing with
-// unread data is a reset.
+// Close closes both directions. The peer reads the written bytes and then io.EOF,
+// and its writes fail with EPIPE. As on a TCP socket, closing with unread data is a
+// reset.
 func (c *conn) Close() error {
 	closed := error(net.ErrClosed)
 	reset := c.abrupt.Load()
@@ -138,14 +138,14 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// half is one direction: a bounded buffer with the two deadlines that end a
-// wait on it.
+// half is one direction: a bounded buffer, and the deadlines of its reader and
+// writer.
 type half struct {
 	mu       sync.Mutex
 	cond     sync.Cond
-	buf      []byte // what was written and not yet read; len <= bufferSize
-	readErr  error  // what a read returns once buf is empty
-	writeErr error  // what a write returns
+	buf      []byte // written and not yet read; len <= bufferSize
+	readErr  error  // returned by reads when buf is empty
+	writeErr error  // returned by writes
 	readBy   deadline
 	writeBy  deadline
 }
@@ -204,9 +204,8 @@ func (h *half) write(p []byte) (int, error) {
 	}
 }
 
-// end sets what readers and writers of h get from now on, unless an earlier
-// end was first, and reports whether unread bytes were in h. With drop those
-// bytes are discarded.
+// end sets the errors of later reads and writes, unless an earlier end has set them.
+// It reports whether h had unread bytes; if drop is set, it discards them.
 func (h *half) end(readErr, writeErr error, drop bool) (unread bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -226,7 +225,7 @@ func (h *half) end(readErr, writeErr error, drop bool) (unread bool) {
 	return unread
 }
 
-// fail changes what writers get: the reader's end found out that it is a reset.
+// fail replaces the error of later writes, because the reader's Close is a reset.
 func (h *half) fail(writeErr error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -240,7 +239,7 @@ func (h *half) fail(writeErr error) {
 type deadline struct {
 	timer  *time.Timer
 	passed bool
-	serial int // shows a timer that fires late that it was replaced
+	serial int // counts calls of set, so that a replaced timer that fires late does nothing
 }
 
 func (d *deadline) set(h *half, t time.Time) error {
