@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// NewCertificate makes a certificate authority and a server certificate that
-// it has signed for hosts, which are names and IP addresses. Clients trust the
-// server when they trust caPEM, for example by SSL_CERT_FILE. The key of the
-// authority is thrown away, and both end after 30 days.
+// NewCertificate returns a server certificate for hosts, which are names and IP
+// addresses, and the certificate authority that signed it. Clients trust the server
+// if they trust caPEM, for example by SSL_CERT_FILE. The key of the authority is
+// discarded. Both certificates expire after 30 days.
 func NewCertificate(hosts ...string) (server tls.Certificate, caPEM []byte, err error) {
 	now := time.Now()
 	template := func(name string) *x509.Certificate {

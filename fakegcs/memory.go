@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// memory gives the memory of deleted objects back to the system. A server that is
-// idle allocates nothing, so without it the garbage collector would not run, and a
-// large object would stay resident until the next one came.
+// memory returns the memory of deleted objects to the system. An idle server allocates
+// nothing, so that the garbage collector would not run, and a large object would stay
+// resident.
 type memory struct {
 	mu    sync.Mutex
 	bytes int64 // dropped since the last collection began
@@ -31,7 +31,7 @@ func (m *memory) freed(n int64) {
 	m.busy.Go(m.collect)
 }
 
-// close waits for a collection under way. No other begins.
+// close waits for a running collection, and lets no other start.
 func (m *memory) close() {
 	m.mu.Lock()
 	m.ended = true
@@ -39,7 +39,7 @@ func (m *memory) close() {
 	m.busy.Wait()
 }
 
-// collect runs until little was dropped in the meantime.
+// collect collects garbage until less than worthCollecting was freed meanwhile.
 func (m *memory) collect() {
 	for {
 		m.mu.Lock()

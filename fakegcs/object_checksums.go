@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// checksums are those that an uploader declares.
+// checksums are the checksums that an uploader declares.
 type checksums struct {
 	crc *CRC32C
 	md5 []byte

@@ -11,7 +11,7 @@ import (
 // open-ended ones that the Node and Rust clients send:
 //
 //	bytes a-b/T  bytes a-b/*   a chunk
-//	bytes a-*/T  bytes a-*/*   a body that ends where it ends
+//	bytes a-*/T  bytes a-*/*   a body of unknown length
 //	bytes */T    bytes */*     a status query; no body
 type contentRange struct {
 	query bool  // "*": first and last mean nothing
@@ -58,8 +58,8 @@ func parseContentRange(s string) (contentRange, error) {
 	return c, nil
 }
 
-// parseOffset parses a non-negative decimal without sign or spaces. The
-// largest offset is left out, so that offset+1 can't overflow.
+// parseOffset parses a non-negative decimal without sign or spaces. It
+// refuses the largest offset, so that offset+1 cannot overflow.
 func parseOffset(s string) (int64, bool) {
 	n, err := strconv.ParseUint(s, 10, 63)
 	return int64(n), err == nil && n < math.MaxInt64

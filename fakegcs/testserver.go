@@ -32,9 +32,9 @@ type TestServer struct {
 	err    error // of the first Close
 }
 
-// NewServer starts a server for a test, which ends with it. A failure to start or
-// to close it fails the test. A nil t is for examples and the like: then
-// NewServer panics if it fails, and the caller closes the server.
+// NewServer starts a server that is closed when the test t ends. A failure to start or
+// close it fails the test. In an example, t is nil: NewServer panics if it fails, and
+// the caller closes the server.
 //
 // Inside a testing/synctest bubble, use [New] and package memnet.
 func NewServer(t TB, opts *Options) *TestServer {

@@ -14,10 +14,10 @@ import (
 	"gcsup/fakegcs/fakegcstest"
 )
 
-// alter is a way to make another server of fakegcs.
+// alter returns fakegcs with a changed behavior.
 type alter func(gcs http.Handler) http.Handler
 
-// asked alters requests.
+// asked changes requests.
 func asked(change func(r *http.Request)) alter {
 	return func(gcs http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,7 +27,7 @@ func asked(change func(r *http.Request)) alter {
 	}
 }
 
-// without takes parameters away from the query.
+// without removes parameters from the query.
 func without(params ...string) alter {
 	return asked(func(r *http.Request) {
 		query := r.URL.Query()
@@ -38,7 +38,7 @@ func without(params ...string) alter {
 	})
 }
 
-// bare takes headers away.
+// bare removes headers.
 func bare(prefix string) alter {
 	return asked(func(r *http.Request) {
 		for name := range r.Header {
@@ -49,7 +49,7 @@ func bare(prefix string) alter {
 	})
 }
 
-// unaware renames a member in JSON bodies of requests to one that is ignored.
+// unaware renames a member in the JSON bodies of requests to an ignored one.
 func unaware(member string) alter {
 	return asked(func(r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -61,7 +61,7 @@ func unaware(member string) alter {
 	})
 }
 
-// replied alters replies.
+// replied changes replies.
 func replied(change func(r *http.Request, reply *httptest.ResponseRecorder)) alter {
 	return func(gcs http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -78,7 +78,7 @@ func replied(change func(r *http.Request, reply *httptest.ResponseRecorder)) alt
 	}
 }
 
-// rewritten replaces what matches in the bodies of replies.
+// rewritten replaces matches in the bodies of replies.
 func rewritten(pattern, by string) alter {
 	re := regexp.MustCompile(pattern)
 	return replied(func(_ *http.Request, reply *httptest.ResponseRecorder) {
@@ -95,7 +95,7 @@ func instead(method string, was, is int) alter {
 	})
 }
 
-// releasing takes holds away before anything is deleted.
+// releasing removes holds before each delete.
 func releasing(gcs http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "DELETE" && strings.Contains(r.URL.Path, "/o/") {
@@ -106,8 +106,8 @@ func releasing(gcs http.Handler) http.Handler {
 	})
 }
 
-// A server that differs from fakegcs in one respect fails the cases that are
-// about it, and no other that has nothing to do with it.
+// A server with one difference from fakegcs fails the cases about that difference, and
+// no unrelated case.
 func TestDifferencesShow(t *testing.T) {
 	cases := map[string]fakegcstest.Case{}
 	for _, c := range fakegcstest.Cases() {
@@ -197,27 +197,27 @@ func TestDifferencesShow(t *testing.T) {
 	}
 }
 
-// cleanName takes an object name for a path.
+// cleanName cleans an object name as if it were a path.
 func cleanName(r *http.Request) {
 	const odd, clean = "%2Fa%2F..%2Fb", "%2Fb"
 	r.URL.RawQuery = strings.ReplaceAll(r.URL.RawQuery, odd, clean)
 	r.URL.RawPath = strings.ReplaceAll(r.URL.EscapedPath(), odd, clean)
-	r.URL.Path, _ = url.PathUnescape(r.URL.RawPath) // it was escaped
+	r.URL.Path, _ = url.PathUnescape(r.URL.RawPath) // valid: it was escaped
 }
 
-// quote takes the quotes of a boundary for a part of it.
+// quote makes the quotes of a boundary part of it.
 func quote(r *http.Request) {
 	r.Header.Set("Content-Type", strings.NewReplacer(`'`, "-", `"`, "-").Replace(r.Header.Get("Content-Type")))
 }
 
-// keep makes nothing of a delete, except of an upload session.
+// keep ignores every delete, except that of an upload session.
 func keep(r *http.Request) {
 	if r.Method == "DELETE" && !r.URL.Query().Has("upload_id") {
 		r.Method = "GET"
 	}
 }
 
-// refuseProject sends a request for a project somewhere else.
+// refuseProject makes every request for a project fail.
 func refuseProject(r *http.Request) {
 	if r.URL.Query().Has("userProject") {
 		r.URL.Path, r.URL.RawPath = "/storage/v1/nowhere", ""

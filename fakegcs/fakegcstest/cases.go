@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Where the facts are from.
+// The sources of the facts.
 const (
 	q = Quantum
 
@@ -53,7 +53,7 @@ const (
 	uploadID   = `=<UploadId>([^<]+)<`
 )
 
-// start begins a resumable upload.
+// start starts a resumable upload.
 func start(headers ...string) Step {
 	return Step{Method: "POST", Path: startPath, Header: headers, Status: 200, Has: []string{"Location: *", "X-GUploader-UploadID: *"}}
 }
@@ -68,14 +68,14 @@ func query(total string, status int, committed string) Step {
 	return Step{Header: []string{"Content-Range: bytes */" + total}, Status: status, Range: committed}
 }
 
-// insert makes the object {object} plus suffix of content[from:to]; what
-// follows the name in the query may be part of suffix.
+// insert makes the object {object} plus suffix with content[from:to]. suffix may
+// continue the query.
 func insert(suffix string, from, to int) Step {
 	return Step{Method: "POST", Path: mediaPath + suffix, From: from, To: to, Status: 200}
 }
 
-// Requests of the JSON API. After the object's name, suffix may have more of
-// it, an operation and a query.
+// Requests of the JSON API. suffix may continue the object's name, and add an
+// operation and a query.
 
 func get(suffix string, status int) Step {
 	return Step{Method: "GET", Path: objectPath + suffix, Status: status}
@@ -111,20 +111,20 @@ func (s Step) bytes(from, to int) Step     { s.From, s.To = from, to; return s }
 func (s Step) post() Step                  { s.Method = "POST"; return s }
 func (s Step) settle() Step                { s.Settle = true; return s }
 
-// field returns a regular expression for a member of a JSON object; value is one,
-// too.
+// field returns a regular expression for a member of a JSON object. value is a regular
+// expression, too.
 func field(name, value string) string { return `"` + name + `":\s*` + value }
 
-// text returns the same with a string.
+// text is field for a literal string.
 func text(name, value string) string { return field(name, `"`+value+`"`) }
 
-// absent returns one for the lack of a member, see Step.Match.
+// absent returns a pattern for a missing member, see Step.Match.
 func absent(name string) string { return `!"` + name + `":` }
 
-// reason returns one for the error of the JSON API.
+// reason returns a regular expression for an error of the JSON API.
 func reason(value string) string { return text("reason", value) }
 
-// code returns one for the error of the XML API.
+// code returns a regular expression for an error of the XML API.
 func code(value string) string { return "<Code>" + value + "</Code>" }
 
 // small returns the content's bytes [from:to).

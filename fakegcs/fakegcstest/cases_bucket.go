@@ -34,7 +34,7 @@ func bucketCases() []Case {
 			Name: "bucket-missing", Fact: "A bucket that isn't there is 404.", Source: status, None: true,
 			Steps: []Step{{Method: "GET", Path: "/storage/v1/b/no-such-bucket-for-conformance", Status: 404, Match: []string{reason("notFound")}}},
 		}, {
-			Name: "bucket-layout", Fact: "A bucket tells its storage layout.", Source: buckets + "/getStorageLayout", None: true,
+			Name: "bucket-layout", Fact: "A bucket returns its storage layout.", Source: buckets + "/getStorageLayout", None: true,
 			Steps: []Step{
 				bucket("GET", "/storageLayout", 200).match(text("kind", "storage#storageLayout"), text("bucket", "{bucket}"), text("location", ".+")),
 				{Method: "GET", Path: "/storage/v1/b/no-such-bucket-for-conformance/storageLayout", Status: 404},

@@ -37,7 +37,7 @@ func composeCases() []Case {
 				get("-a", 200), get("-b", 200), get("-c", 200),
 			},
 		}, {
-			Name: "compose-again", Fact: "A composite may be a source; the components are counted through.", Source: composing, Size: 9,
+			Name: "compose-again", Fact: "A composite may be a source. Its components are counted.", Source: composing, Size: 9,
 			Steps: []Step{
 				a, b, c, compose("-a", "-b").match(field("componentCount", "2\\b")), compose("", "-c").match(field("componentCount", "3\\b"), text("crc32c", "{crc32c:9}")),
 			},

@@ -28,7 +28,7 @@ func copyCases() []Case {
 				get("-a", 200).match(text("generation", "{g}")),
 			},
 		}, {
-			Name: "rewrite", Fact: "rewriteTo copies bytes and metadata, and says how far it came: a small object is done at once.", Source: rewriting, Size: 9,
+			Name: "rewrite", Fact: "rewriteTo copies bytes and metadata, and reports its progress. A small object is copied in one request.", Source: rewriting, Size: 9,
 			Steps: []Step{
 				insertSource,
 				rewrite("-a", "", `{}`, 200).match(

@@ -23,7 +23,7 @@ func metadata(object string) string {
 // media returns its second part: the content's first n bytes.
 func media(n int) string { return "Content-Type: text/x-media\r\n\r\n" + small(0, n) }
 
-// insertWith makes {object} of the content's first 9 bytes with metadata.
+// insertWith makes {object} with metadata from the content's first 9 bytes.
 func insertWith(suffix, object string) Step {
 	s := multipart(related, 200, metadata(object), media(9))
 	s.Path += suffix

@@ -8,8 +8,7 @@ import (
 
 const keyDocs = docs + "encryption/customer-supplied-keys"
 
-// encryptionKey is a customer-supplied key made of one byte, with the headers
-// that give it.
+// encryptionKey is a customer-supplied key of one repeated byte, with its headers.
 type encryptionKey struct{ text, hash string }
 
 func newKey(b byte) encryptionKey {

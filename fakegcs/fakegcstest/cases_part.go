@@ -4,7 +4,7 @@ import "fmt"
 
 const parts = docs + "multipart-uploads"
 
-// partSize is the least size of a part that isn't the last.
+// partSize is the minimum size of a part that is not the last.
 const partSize = 5 << 20
 
 // partCases returns the facts about multipart uploads of the XML API. In each, {u} is the
@@ -35,7 +35,7 @@ func partCases() []Case {
 	key, other := newKey(1), newKey(2)
 	return []Case{
 		{
-			Name: "parts", Fact: "Parts of a multipart upload come in any order, and again; the object is made of those that the completion names, with a crc32c and no MD5.", Source: parts, Size: partSize + 9,
+			Name: "parts", Fact: "Parts of a multipart upload can be sent in any order, and replaced. The object consists of those that the completion names, and has a crc32c and no MD5.", Source: parts, Size: partSize + 9,
 			Steps: []Step{
 				initiate("").with("Content-Type: text/x", "x-goog-meta-a: 1"), part(2, partSize, partSize+9), part(1, 0, 9), part(1, 0, partSize).has("x-goog-hash: crc32c={crc32c:5242880}"), part(3, 0, 1), get("", 404),
 				complete(entry(1, "{p1}"), entry(2, "{p2}")).match("<CompleteMultipartUploadResult", "<Key>{name}</Key>", "<ETag>").has("x-goog-hash: crc32c={crc32c:5242889}"),

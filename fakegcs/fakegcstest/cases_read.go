@@ -10,7 +10,7 @@ const transcoding = docs + "transcoding"
 
 func quoted(s string) string { return regexp.QuoteMeta(s) }
 
-// zipped returns text in gzip.
+// zipped compresses text with gzip.
 func zipped(text string) string {
 	var buf bytes.Buffer
 	w := gzip.NewWriter(&buf)
@@ -61,10 +61,10 @@ func readCases() []Case {
 				read("-z?alt=media", plainText).with("Accept-Encoding: identity", "Range: bytes=3-7"),
 			},
 		}, {
-			Name: "gzip-no-transform", Fact: "With Cache-Control no-transform an object with Content-Encoding gzip comes as it is stored, whoever reads.", Source: transcoding, None: true,
+			Name: "gzip-no-transform", Fact: "With Cache-Control no-transform, an object with Content-Encoding gzip is never decompressed.", Source: transcoding, None: true,
 			Steps: []Step{insertGzip, patch("-z", `{"cacheControl":"no-transform"}`, 200), read("-z?alt=media", gz).with("Accept-Encoding: identity")},
 		}, {
-			Name: "gzip-not", Fact: "An object that says it is gzip and isn't can't be decompressed: 400.", Source: measured + "docs/storage/checksums-and-compression.md", None: true,
+			Name: "gzip-not", Fact: "An object with Content-Encoding gzip that is not gzip cannot be decompressed: 400.", Source: measured + "docs/storage/checksums-and-compression.md", None: true,
 			Steps: []Step{insert("-z&contentEncoding=gzip", 0, 9), get("-z?alt=media", 400).with("Accept-Encoding: identity")},
 		},
 	}

@@ -55,7 +55,7 @@ func uploadCases() []Case {
 				chunk(q, 3*q, "786432", 200, ""),
 			},
 		}, {
-			Name: "overlap-not-compared", Fact: "What is sent again is not compared with what is committed.", Source: overview, Size: q + 1,
+			Name: "overlap-not-compared", Fact: "Bytes that are sent again are not compared with the committed ones.", Source: overview, Size: q + 1,
 			Steps: []Step{
 				start(), chunk(0, q, "*", 308, "262143"),
 				{Header: []string{"Content-Range: bytes 0-262143/*"}, From: q, To: 2 * q, Status: 308, Range: "262143"},
@@ -77,7 +77,7 @@ func uploadCases() []Case {
 				query("524288", 200, "none").match(`"size": "524288"`),
 			},
 		}, {
-			Name: "finished-answers-again", Fact: "A finished session answers its object to whatever comes.", Source: java, Size: q,
+			Name: "finished-answers-again", Fact: "A finished session returns its object for every request.", Source: java, Size: q,
 			Steps: []Step{
 				start(), chunk(0, q, "262144", 200, ""), query("*", 200, "none").match(`"size": "262144"`), query("262144", 200, "").match(`"size": "262144"`),
 				query("99", 200, ""), chunk(0, q, "262144", 200, ""), chunk(q, 2*q, "*", 200, "").match(`"size": "262144"`),

@@ -5,7 +5,7 @@ const (
 	softDelete = docs + "soft-delete"
 )
 
-// versionCases returns the facts about the generations that are kept: object versioning and
+// versionCases returns the facts about noncurrent and soft-deleted generations: object versioning and
 // soft delete.
 func versionCases() []Case {
 	const versioned, soft = `{"versioning":{"enabled":true}}`, `{"softDeletePolicy":{"retentionDurationSeconds":"604800"}}`
@@ -58,7 +58,7 @@ func versionCases() []Case {
 			Name: "soft-delete-replace", Fact: "With soft delete, what is replaced is soft-deleted, too.", Source: softDelete, Bucket: soft, Size: 9,
 			Steps: []Step{insert("", 0, 5).save("g" + generation), insert("", 0, 9), list("&softDeleted=true").match(text("generation", "{g}"))},
 		}, {
-			Name: "restore", Fact: "Restore makes a new generation with the metadata of the old; that can be restored again.", Source: measured + "src/storage/restore.zig", Bucket: soft, Size: 9,
+			Name: "restore", Fact: "Restore makes a new generation with the metadata of the old one, which can be restored again.", Source: measured + "src/storage/restore.zig", Bucket: soft, Size: 9,
 			Steps: []Step{
 				insertWith("", `{"metadata":{"a":"1"}}`).save("g" + generation), del("", 204),
 				restore("?generation={g}", 200).match(text("a", "1"), text("metageneration", "1"), text("crc32c", "{crc32c:9}"), absent("softDeleteTime"), `!"generation":\s*"{g}"`),

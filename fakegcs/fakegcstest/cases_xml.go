@@ -22,7 +22,7 @@ func xmlCases() []Case {
 				xmlReq("GET", "", 206).with("Range: bytes=2-4").text(small(2, 5)),
 			},
 		}, {
-			Name: "xml-headers", Fact: "In the XML API, metadata comes and goes in headers.", Source: xmlDocs + "reference-headers", Size: 9,
+			Name: "xml-headers", Fact: "In the XML API, metadata is sent and returned in headers.", Source: xmlDocs + "reference-headers", Size: 9,
 			Steps: []Step{
 				put("", 0, 9).with("Content-Type: text/x", "Cache-Control: no-store", "Content-Disposition: inline", "Content-Language: de", "x-goog-meta-a: 1", "x-goog-storage-class: NEARLINE").save(`g=(?m)^X-Goog-Generation: (\d+)`),
 				xmlReq("GET", "", 200).text(small(0, 9)).has(

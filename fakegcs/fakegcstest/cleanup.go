@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// What a case makes besides its steps, and how all of it is taken away.
+// This file creates the bucket of a case, and deletes all that the case made.
 
-// makeBucket makes a bucket of the case's own.
+// makeBucket creates a bucket for this case alone.
 func (v *conversation) makeBucket(ctx context.Context, config string) error {
-	// Uniform access is what many organizations demand; no case is about access.
+	// Many organizations require uniform access. No case is about access.
 	fields := map[string]json.RawMessage{
 		"softDeletePolicy": json.RawMessage(`{"retentionDurationSeconds":"0"}`),
 		"iamConfiguration": json.RawMessage(`{"uniformBucketLevelAccess":{"enabled":true}}`),
@@ -40,7 +40,7 @@ func (v *conversation) makeBucket(ctx context.Context, config string) error {
 	}
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
 		v.ownBucket = false
-		return fmt.Errorf("%w: no bucket can be made in project %s: %d %.300s", ErrNotChecked, v.Project, resp.StatusCode, text)
+		return fmt.Errorf("%w: no bucket can be created in project %s: %d %.300s", ErrNotChecked, v.Project, resp.StatusCode, text)
 	}
 	return v.compare(step, resp, text)
 }
@@ -53,8 +53,8 @@ func bucketName(like string) string {
 	return like[:min(len(like), 50)] + "-" + strings.ToLower(rand.Text()[:12])
 }
 
-// cleanUp deletes what the case made. It continues after an error, so that as
-// little as possible stays.
+// cleanUp deletes what the case made. It continues after an error, to
+// delete as much as possible.
 func (v *conversation) cleanUp(ctx context.Context) error {
 	var errs []error
 	for _, uri := range v.sessions {
@@ -70,8 +70,8 @@ func (v *conversation) cleanUp(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// cancel ends an upload session. What it answers depends on the end that the
-// upload came to; one that stays costs nothing and goes after a week.
+// cancel cancels an upload session. It accepts any status below 500, because the
+// status depends on how the upload ended. A session that stays costs nothing and expires after a week.
 func (v *conversation) cancel(ctx context.Context, uri string) error {
 	resp, _, err := v.send(ctx, Step{Method: "DELETE", Path: uri})
 	if err == nil && resp.StatusCode >= 500 {
@@ -80,8 +80,8 @@ func (v *conversation) cancel(ctx context.Context, uri string) error {
 	return err
 }
 
-// remove deletes what may be gone already. In a bucket of the case's own, a
-// retention policy that was taken away can forbid it some seconds longer.
+// remove deletes what may not exist any more. In a bucket of the case's own, a removed
+// retention policy can forbid it for some seconds longer.
 func (v *conversation) remove(ctx context.Context, path string) error {
 	deadline := time.Now().Add(v.Patience)
 	for {
@@ -100,7 +100,7 @@ func (v *conversation) remove(ctx context.Context, path string) error {
 	}
 }
 
-// change patches what may be gone already.
+// change patches what may not exist any more.
 func (v *conversation) change(ctx context.Context, path, patch string) error {
 	resp, body, err := v.send(ctx, Step{Method: "PATCH", Path: path, Header: []string{"Content-Type: application/json"}, Body: patch})
 	switch {

@@ -22,8 +22,8 @@ func put(suffix string) fakegcstest.Step {
 	return fakegcstest.Step{Method: "POST", Path: insertPath + suffix, To: 3, Status: 200}
 }
 
-// serveGCS is a server with the bucket "bkt", behind a handler that may alter
-// what it does.
+// serveGCS returns a server with the bucket "bkt", behind a handler that may change its
+// behavior.
 func serveGCS(t *testing.T, alter func(gcs http.Handler) http.Handler) (*fakegcs.Server, fakegcstest.Target) {
 	t.Helper()
 	gcs, err := fakegcs.New(nil)
@@ -45,12 +45,12 @@ func serveGCS(t *testing.T, alter func(gcs http.Handler) http.Handler) (*fakegcs
 	return gcs, fakegcstest.Target{URL: srv.URL, Bucket: "bkt", Prefix: "some where/", Project: "any"}
 }
 
-// hold makes {object} and puts a hold on it.
+// hold returns steps that make {object} and set a hold on it.
 func hold(kind string) []fakegcstest.Step {
 	return []fakegcstest.Step{put(""), {Method: "PATCH", Path: objectPath, Body: `{"` + kind + `":true}`, Status: 200}}
 }
 
-// Whatever a case makes and however it ends, nothing of it stays.
+// A case deletes all that it made, however it ends.
 func TestNothingStays(t *testing.T) {
 	for name, c := range map[string]fakegcstest.Case{
 		"objects":        {Steps: []fakegcstest.Step{put(""), put("-a"), put("/b/"), put("/../c%20%23")}},
@@ -97,14 +97,14 @@ func TestNothingStays(t *testing.T) {
 				r.Header.Set("Content-Range", "bytes */*")
 				rec := httptest.NewRecorder()
 				if gcs.ServeHTTP(rec, r); rec.Code != 499 {
-					t.Errorf("the session is %d", rec.Code)
+					t.Errorf("the session: %d", rec.Code)
 				}
 			}
 		})
 	}
 }
 
-// What could not be taken away is told.
+// Check reports what it could not delete.
 func TestCleanUpErrors(t *testing.T) {
 	for name, method := range map[string]string{"patch": "PATCH", "delete": "DELETE", "list": "GET"} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestCleanUpErrors(t *testing.T) {
 	}
 }
 
-// A case that needs a bucket of its own asks for nothing without a project.
+// A case that needs a bucket of its own makes no request without a project.
 func TestNoProject(t *testing.T) {
 	target := fakegcstest.Target{URL: "http://192.0.2.1", Bucket: "bkt"}
 	for _, c := range []fakegcstest.Case{
@@ -140,7 +140,8 @@ func TestNoProject(t *testing.T) {
 	}
 }
 
-// Nor does it say that a server differs which lets the client make no bucket.
+// If the server lets the client create no bucket, the case is not checked. That is no
+// difference.
 func TestNoBucket(t *testing.T) {
 	_, target := serveGCS(t, func(gcs http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -157,7 +158,7 @@ func TestNoBucket(t *testing.T) {
 	}
 }
 
-// The bucket of a case is a new one, with a valid name.
+// The bucket of a case has a new and valid name.
 func TestBucketName(t *testing.T) {
 	for _, like := range []string{"abc", "a.domain.example.com", strings.Repeat("a1", 40)} {
 		gcs, target := serveGCS(t, nil)
@@ -186,8 +187,7 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// A refusal for the rate of requests is no reply, unless it is the expected
-// one; and patience ends.
+// A step that gets 429 is repeated until the patience ends, unless 429 is expected.
 func TestRateLimit(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -233,7 +233,7 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// Values are saved from headers and bodies, and stand where they are named.
+// Values are saved from headers and bodies, and replace their placeholders.
 func TestSave(t *testing.T) {
 	_, target := serveGCS(t, nil)
 	step := put("")

@@ -24,10 +24,10 @@ type conversation struct {
 	name      string // of the object
 	ownBucket bool   // Target.Bucket was made for this case
 	session   string
-	sessions  []string // all that were begun
-	multipart bool     // a multipart upload was asked for
+	sessions  []string // all that were started
+	multipart bool     // a multipart upload was requested
 	saved     map[string]string
-	made      []byte   // of the content, so far
+	made      []byte   // the content generated so far
 	unknown   []string // placeholders without a value
 }
 
@@ -55,14 +55,14 @@ func (v *conversation) content(n int) []byte {
 	return v.made[:n]
 }
 
-// escape returns a value as it stands in a path or in a query.
+// escape returns a value in the form that a path or a query needs.
 func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
 func plain(s string) string { return s }
 
 var placeholder = regexp.MustCompile(`\{(\w+)(?::(\d+))?\}`)
 
-// expand puts the values for the placeholders into s, each in the given form.
+// expand replaces the placeholders in s by their values, each in the given form.
 func (v *conversation) expand(s string, form func(value string) string) string {
 	return placeholder.ReplaceAllStringFunc(s, func(m string) string {
 		parts := placeholder.FindStringSubmatch(m)
@@ -161,9 +161,9 @@ func (v *conversation) request(ctx context.Context, s Step) (*http.Request, erro
 	return req, nil
 }
 
-// send sends the request of a step. A refusal for the rate of requests, which
-// no case is about, is no reply: the service allows one change of an object
-// per second, https://cloud.google.com/storage/quotas#objects.
+// send sends the request of a step. It repeats a request that gets 429, because the
+// service allows one change of an object per second,
+// https://cloud.google.com/storage/quotas#objects. No case is about rates.
 func (v *conversation) send(ctx context.Context, s Step) (*http.Response, string, error) {
 	deadline := time.Now().Add(v.Patience)
 	for pause := time.Second; ; pause *= 2 {
@@ -185,7 +185,7 @@ func (v *conversation) sendOnce(ctx context.Context, s Step) (*http.Response, st
 	v.multipart = v.multipart || req.URL.Query().Has("uploads")
 	resp, err := v.Client.Do(req)
 	if err != nil {
-		// The URL of a session is a secret, and a step names itself.
+		// The URL of a session is a secret. The error of the step names the step.
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err
 		}
@@ -250,7 +250,7 @@ func (v *conversation) compare(s Step, resp *http.Response, body string) error {
 	return errors.Join(errs...)
 }
 
-// containsValue looks for a header value, also among comma-separated ones.
+// containsValue reports whether a header has a value, even in a comma-separated list.
 func containsValue(values []string, want string) bool {
 	for _, v := range values {
 		if v == want {
@@ -265,13 +265,13 @@ func containsValue(values []string, want string) bool {
 	return false
 }
 
-// save keeps what later steps need of a reply.
+// save saves the parts of a reply that later steps need.
 func (v *conversation) save(s Step, resp *http.Response, body string) error {
 	if len(s.Save) == 0 {
 		return nil
 	}
 	var text strings.Builder
-	_ = resp.Header.Write(&text) // a Builder takes everything
+	_ = resp.Header.Write(&text) // never fails
 	text.WriteString("\r\n" + body)
 	for _, entry := range s.Save {
 		name, pattern, _ := strings.Cut(entry, "=")
@@ -284,7 +284,7 @@ func (v *conversation) save(s Step, resp *http.Response, body string) error {
 	return nil
 }
 
-// cut sends the beginning of a request and breaks the connection.
+// cut sends the first bytes of a request and closes the connection.
 func (v *conversation) cut(ctx context.Context, s Step) error {
 	req, err := v.request(ctx, s)
 	if err != nil {
@@ -292,19 +292,19 @@ func (v *conversation) cut(ctx context.Context, s Step) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// The connection itself is closed, in order: what was written is to
-	// arrive, which cancelling the request would not make sure of.
+	// Close the connection in order, so that the written bytes arrive. Canceling the
+	// request would not guarantee that.
 	var conn net.Conn
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { conn = i.Conn }})
 	req.Body = io.NopCloser(io.MultiReader(bytes.NewReader(v.content(s.To)[s.From:s.From+s.Cut]), readerFunc(func([]byte) (int, error) {
-		time.Sleep(50 * time.Millisecond) // for what is in the transport's buffer
+		time.Sleep(50 * time.Millisecond) // the transport has buffered bytes
 		_ = conn.Close()
 		return 0, io.ErrUnexpectedEOF
 	})))
 	resp, err := v.Client.Do(req.WithContext(ctx))
 	if err == nil {
 		resp.Body.Close()
-		return fmt.Errorf("the request that was cut off was answered %s", resp.Status)
+		return fmt.Errorf("the request that was cut off got a reply: %s", resp.Status)
 	}
 	return nil
 }
@@ -313,7 +313,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// object compares what is there at the end with what should be.
+// object compares the object at the end with the expected one.
 func (v *conversation) object(ctx context.Context, c Case) error {
 	resp, body, err := v.send(ctx, Step{Method: "GET", Path: "/storage/v1/b/{bucket}/o/{object}?alt=media"})
 	if err != nil {

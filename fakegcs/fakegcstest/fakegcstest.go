@@ -1,18 +1,17 @@
-// Package fakegcstest states as data how Cloud Storage answers, and checks a
+// Package fakegcstest states the behavior of Cloud Storage as data, and checks a
 // server against it: fakegcs, another emulator, or the real service. The facts
 // are about
 //
-//   - uploads: resumable ones, with all that can go wrong, and those in one
-//     request;
+//   - uploads: resumable ones, with their failures, and those in one request;
 //   - objects: metadata, names, preconditions, reading, listing, copying,
 //     composing, customer-supplied keys;
-//   - what is kept: holds, retention policies, object versioning, soft delete;
+//   - protection: holds, retention policies, object versioning, soft delete;
 //   - buckets, and requests for a project;
 //   - the XML API and its multipart uploads;
 //   - errors, in the JSON and in the XML form.
 //
-// Each names its source: the documentation of the service, or a report of what
-// the service answered.
+// Each names its source: the documentation of the service, or a report of its
+// behavior.
 //
 // A test calls [Run]:
 //
@@ -70,34 +69,34 @@ type Target struct {
 	Patience time.Duration
 }
 
-// Case is one fact, as a conversation that shows it. Each case has an object
-// name of its own. In what is sent and expected stand
+// Case is one fact, with requests and replies that show it. Each case has an object
+// name of its own. Requests and expected replies may have placeholders:
 //
-//	{object}   for that name, escaped; what follows is part of the name, so
-//	           that a case has as many objects as it likes
-//	{name}     for the same, not escaped
-//	{pad:N}    for as many letters as {name} lacks to have N bytes
-//	{bucket}   for the bucket, {project} for the project
-//	{session}  for the session URI that the first reply with a Location gave
+//	{object}   that name, escaped; the text after it is part of the name, so that
+//	           a case can have several objects
+//	{name}     the same, not escaped
+//	{pad:N}    as many letters as {name} lacks to have N bytes
+//	{bucket}   the bucket, {project} the project
+//	{session}  the session URI, from the first reply with a Location
 //	{crc32c:N} {md5:N} {md5hex:N}
-//	           for hashes of the content's first N bytes
-//	{...}      for what a step has saved under this name
+//	           hashes of the content's first N bytes
+//	{...}      a value that a step has saved under this name
 //
-// In a path, values are escaped. What has no value fails the case.
+// In a path, values are escaped. A placeholder without a value fails the case.
 type Case struct {
 	Name   string // unique
 	Fact   string
 	Source string // URL, or where it was seen
-	// Bucket, if set, makes a bucket for this case alone, which {bucket} then
-	// stands for: the JSON of its configuration, without a name. Soft delete
-	// is off unless it is in there.
+	// Bucket, if set, creates a bucket for this case alone, which is then {bucket}.
+	// It is the JSON of the configuration, without a name. Soft delete is off,
+	// unless the configuration has it.
 	Bucket string
 	Steps  []Step
 	Size   int  // of the object at the end, with the content's first Size bytes; see None
-	None   bool // there is no object of that very name at the end
+	None   bool // at the end there is no object with exactly that name
 }
 
-// Step is a request and the reply that is expected.
+// Step is a request and the expected reply.
 type Step struct {
 	Method string   // default PUT
 	Path   string   // default {session}
@@ -107,13 +106,13 @@ type Step struct {
 	Body   string // or this
 	Chunks bool   // send it without Content-Length
 	Cut    int    // send so many bytes of the body, then break the connection; there is no reply
-	Settle bool   // a query after a cut: ask again until the reply is the expected one
+	Settle bool   // a query after a cut: repeat it until the reply is the expected one
 
 	Status int
-	Range  string   // of the reply: the last committed byte; "none" for no header, "" for don't care
+	Range  string   // of the reply: the last committed byte; "none" for no header, "" to ignore it
 	Text   string   // the exact body
-	Has    []string // each "Name: value" is a header of the reply; a value "*" only has to be there, and "!Name" must not
-	Match  []string // regular expressions that the body matches, or doesn't when it begins with "!"
+	Has    []string // each "Name: value" is a header of the reply; "*" is any value, and "!Name" must be missing
+	Match  []string // regular expressions that the body must match, or must not match after "!"
 	// Save keeps parts of the reply: "x=regexp" makes {x} of the first group of
 	// the match in the reply's header lines and body.
 	Save []string
@@ -148,8 +147,8 @@ func Run(t *testing.T, newServer func(t *testing.T) Target) {
 
 // Check compares target with c and returns the first difference. If there is no
 // bucket for a case that needs its own, the error wraps [ErrNotChecked]. Check
-// deletes all that it made, even if ctx ends meanwhile; what it could not delete
-// is part of the error.
+// deletes all that it made, even if ctx ends meanwhile. The error names what it could
+// not delete.
 func (c Case) Check(ctx context.Context, target Target) (err error) {
 	if target.Project == "" && c.needsProject() {
 		return fmt.Errorf("case %s: %w: it needs a project; set Target.Project", c.Name, ErrNotChecked)
@@ -164,7 +163,7 @@ func (c Case) Check(ctx context.Context, target Target) (err error) {
 	}()
 	if c.Bucket != "" {
 		if err := v.makeBucket(ctx, c.Bucket); err != nil {
-			return fmt.Errorf("make a bucket: %w", err)
+			return fmt.Errorf("create a bucket: %w", err)
 		}
 	}
 	for i, step := range c.Steps {
@@ -187,7 +186,7 @@ func (c Case) needsProject() bool {
 	return false
 }
 
-// String returns the request in short.
+// String returns a short form of the request.
 func (s Step) String() string {
 	method, path := s.Method, s.Path
 	if method == "" {

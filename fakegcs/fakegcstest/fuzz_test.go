@@ -13,11 +13,10 @@ import (
 	"gcsup/fakegcs"
 )
 
-// The fuzz targets are here because this package's test binary is small: the
-// one of package fakegcs links the official library, and instrumenting that
-// takes minutes.
+// The fuzz targets are in this package because its test binary is small. That of
+// package fakegcs links the official library, which takes minutes to instrument.
 
-// Whatever the URL, the server answers and does not fall over.
+// FuzzRequest checks that the server replies to any request with a valid status.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"GET", "/storage/v1/b/bkt/o/a%2Fb?alt=media", "bytes=0-3"},
@@ -44,8 +43,8 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// serve gives one request to the handler itself. What net/http would refuse is
-// left out.
+// serve passes one request to the handler. It skips requests that net/http would
+// refuse.
 func serve(t testing.TB, h http.Handler, method, target, header string, body []byte) {
 	u, err := url.ParseRequestURI(target)
 	if err != nil || !strings.HasPrefix(target, "/") {

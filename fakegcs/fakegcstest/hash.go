@@ -8,7 +8,7 @@ import (
 	"hash/crc32"
 )
 
-// hashOf returns a hash of p in the form that the API wants for it.
+// hashOf returns a hash of p in the format of the API.
 func hashOf(kind string, p []byte) string {
 	sum := md5.Sum(p)
 	switch kind {

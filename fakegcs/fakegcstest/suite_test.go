@@ -14,8 +14,8 @@ import (
 	"gcsup/fakegcs/fakegcstest"
 )
 
-// No case holds for a server that says yes to everything, nor for one that
-// answers nothing but errors.
+// No case holds for a server that accepts everything, or for one that returns only
+// errors.
 func TestCasesCanFail(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"yes": func(w http.ResponseWriter, r *http.Request) {
@@ -47,8 +47,8 @@ func TestCasesCanFail(t *testing.T) {
 	}
 }
 
-// Outside of a test, Check tells in what a server differs. Without a project,
-// some cases can't be checked.
+// Outside of a test, Check returns the differences of a server. Without a project,
+// some cases cannot be checked.
 func ExampleCase_Check() {
 	srv := fakegcs.NewServer(nil, nil)
 	defer srv.Close()

@@ -1,5 +1,5 @@
 // Package disk is the directory of an emulator. It knows where records and bytes
-// are and how they are replaced; what is in a record is its caller's affair.
+// are and how they are replaced; the caller defines the content of a record.
 package disk
 
 import (

@@ -1,5 +1,5 @@
-// Package faultplan decides what goes wrong with which request: a plan is a list
-// of faults, which it parses, validates, makes up at random, and counts.
+// Package faultplan decides which fault acts on which request. It parses, validates,
+// generates and counts the faults of a plan.
 package faultplan
 
 import (

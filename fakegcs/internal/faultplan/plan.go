@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Request is what a plan needs to know of a request.
+// Request describes a request to a plan.
 type Request struct {
 	Op             Op
 	Method         string
@@ -17,7 +17,7 @@ type Request struct {
 	From, To int64
 }
 
-// matches leaves Nth to the plan, which counts.
+// matches ignores Nth, which the plan checks.
 func (m Match) matches(r *Request) bool {
 	if r.Op == OpControl ||
 		m.Op != "" && m.Op != r.Op ||
@@ -59,8 +59,8 @@ func (f *plannedFault) matches(r *Request) bool {
 	return f.nth.latest == f.Fault.Match.Nth
 }
 
-// counter counts requests per object for the faults whose Match is the same but
-// for Nth. It counts all requests, even those on which an earlier fault acts.
+// counter counts requests per object for the faults whose Match differs only in
+// Nth. It counts all requests, even those on which an earlier fault acts.
 type counter struct {
 	match     Match
 	perObject map[objectName]int
