@@ -110,9 +110,8 @@ func (b *bucket) sign() {
 
 var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$`)
 
-// checkBucketName applies the part of
-// https://cloud.google.com/storage/docs/buckets#naming that is a matter of
-// characters.
+// checkBucketName checks the length and the characters of a name,
+// https://cloud.google.com/storage/docs/buckets#naming.
 func checkBucketName(name string) *apiError {
 	if !bucketName.MatchString(name) || strings.Contains(name, "..") {
 		return refuse(http.StatusBadRequest, "invalidBucketName", "Invalid bucket name: '%s'. It must have 3 to 222 lower-case letters, digits, dots, dashes and underscores, and begin and end with a letter or digit.", name)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// bucketAPI answers the requests for buckets.
+// bucketAPI processes the requests for buckets.
 type bucketAPI struct{ *store }
 
 type bucketList struct {

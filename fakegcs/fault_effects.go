@@ -2,12 +2,12 @@ package fakegcs
 
 import "time"
 
-// fault is what a fault plan or a retry test does to one request. Each handler
+// fault is the effect of a fault plan or a retry test on one request. Each handler
 // reads the fields of its part and knows nothing of effects. The zero value does
 // nothing. Of the rest, newFault sets the fields of one effect.
 type fault struct {
 	effect     Effect // for the request log
-	connection bool   // it acts on the connection, whatever the reply is
+	connection bool   // it acts on the connection, not on the reply
 	entry      entryFault
 	body       bodyFault
 	session    sessionFault
@@ -73,7 +73,7 @@ type replyFault struct {
 	closesAfter time.Duration // close the connection so much later, unannounced
 }
 
-// newFault returns the fault that do stands for; nil is none. op is the
+// newFault returns the fault of an action; a nil do is none. op is the
 // operation of the request.
 func newFault(do *Action, op Op) fault {
 	if do == nil {

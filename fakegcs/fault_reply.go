@@ -51,7 +51,7 @@ func (q *request) resource(o *Object) objectResource {
 	return r
 }
 
-// faultCause returns the error that a status or gone fault stands for.
+// faultCause returns the error of a status or gone fault.
 func faultCause(a *Action) *apiError {
 	e := &apiError{status: a.Status, reason: a.Reason, message: a.Message}
 	if e.status == 0 {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// CRC32C is a Castagnoli checksum. As text it is what the service writes: the
+// CRC32C is a Castagnoli checksum. Its text form is that of the service: the
 // four bytes in big-endian order, in base64 ("AAAAAA==" for the empty object).
 type CRC32C uint32
 
@@ -66,7 +66,7 @@ type Object struct {
 	TimeStorageClassUpdated time.Time         `json:"timeStorageClassUpdated,omitzero"`
 	TimeDeleted             time.Time         `json:"timeDeleted,omitzero"`    // when it became noncurrent
 	SoftDeleteTime          time.Time         `json:"softDeleteTime,omitzero"` // when it was soft-deleted
-	HardDeleteTime          time.Time         `json:"hardDeleteTime,omitzero"` // when a soft-deleted object goes for good
+	HardDeleteTime          time.Time         `json:"hardDeleteTime,omitzero"` // when a soft-deleted object is deleted permanently
 }
 
 // Retention is the retention configuration of one object.
@@ -82,7 +82,7 @@ type Encryption struct {
 	KeySHA256           string `json:"keySha256"` // base64
 }
 
-// clone returns a copy that shares nothing that is ever changed in place.
+// clone returns a copy that can be changed independently of o.
 func (o *Object) clone() *Object {
 	c := *o
 	c.MD5 = slices.Clone(o.MD5)

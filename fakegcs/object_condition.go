@@ -91,7 +91,7 @@ func generationParam(value string) (int64, *apiError) {
 // does so, and https://github.com/kmoneil/zig-gcp/blob/main/docs/storage/buckets.md
 // has measured it on a bucket's patch.
 func (c conditions) check(o *Object) *apiError {
-	var gen, metagen int64 // of an object that isn't there: 0
+	var gen, metagen int64 // 0 if there is no object
 	if o != nil {
 		gen, metagen = o.Generation, o.Metageneration
 	}

@@ -63,7 +63,7 @@ func (q *request) listQuery() (listQuery, *apiError) {
 	return l, nil
 }
 
-// pageToken stands for the name after which a listing continues.
+// pageToken returns the token of a listing that continues after a name.
 func pageToken(after string) string { return base64.URLEncoding.EncodeToString([]byte(after)) }
 
 // page is one page of a listing. next is its last name or prefix, or "" if it is the

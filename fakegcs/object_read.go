@@ -10,8 +10,8 @@ import (
 	"gcsup/fakegcs/internal/blob"
 )
 
-// objectAPI answers the requests for objects, but not those of uploads in several
-// requests.
+// objectAPI processes the requests for objects, except for resumable and multipart
+// uploads.
 type objectAPI struct{ *store }
 
 // get returns an object's metadata: as JSON, or as the headers of an XML HEAD.

@@ -47,7 +47,7 @@ func (c *core) newBody(w http.ResponseWriter, r *http.Request) *body {
 	return b
 }
 
-// meet sets what a fault does to the body.
+// meet applies a fault to the body.
 func (b *body) meet(f bodyFault) {
 	if f.cut {
 		b.cut = f.at

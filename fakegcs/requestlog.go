@@ -23,7 +23,7 @@ type Request struct {
 	Status       int           `json:"status"`   // 0: no reply was sent
 	Sent         int64         `json:"sent"`     // body bytes of the reply
 	Range        string        `json:"range,omitempty"`
-	Fault        Effect        `json:"fault,omitempty"` // what the plan did to it
+	Fault        Effect        `json:"fault,omitempty"` // the effect that acted on it
 	UserAgent    string        `json:"user_agent,omitempty"`
 }
 

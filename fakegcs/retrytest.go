@@ -218,7 +218,7 @@ func (t *retryTests) index(id string) int {
 	return slices.IndexFunc(t.list, func(test *retryTest) bool { return test.ID == id })
 }
 
-// control answers the paths /retry_test, /retry_test/ID and /retry_tests.
+// control serves the paths /retry_test, /retry_test/ID and /retry_tests.
 func (t *retryTests) control(q *request) *reply {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -239,7 +239,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // hangup stands for the missing reply if a fault sends none.
 var hangup = &reply{}
 
-// answer processes q, with the faults of the plan and of retry tests.
+// answer returns the reply to q, and applies the faults of the plan and of retry tests.
 func (s *Server) answer(q *request) *reply {
 	r := s.respond(q)
 	if q.op == OpControl || r == hangup {

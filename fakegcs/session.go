@@ -51,7 +51,7 @@ type sessionRecord struct {
 
 // session is one resumable upload.
 //
-// mu is held for short steps only: to take in one quantum, to answer a query,
+// mu is held for short steps only: to commit one quantum, to reply to a query,
 // to make the object. No request waits for the network with it. In between,
 // one request at a time is the session's writer; it commits quantum after
 // quantum, and each commit first looks whether it still is the writer.
@@ -111,7 +111,7 @@ type writer struct {
 
 // settle waits until w has ended, has fallen silent, or limit has passed; 0 is
 // no limit. It reports whether w ended. The silence counts from when settle is
-// called: what the system has just received may not have woken w yet.
+// called: data that the system has just received may not have reached w yet.
 func (u *session) settle(q *request, w *writer, limit time.Duration) bool {
 	tick := time.NewTicker(silence / ticks)
 	defer tick.Stop()
@@ -251,7 +251,7 @@ func (u *session) closedReplyLocked(q *request) *reply {
 	case cancelled:
 		return u.mark(newReply(statusClientClosed))
 	case dead:
-		// The status is 410 whatever the cause; the body has the cause.
+		// The status is always 410; the body has the cause.
 		cause := &apiError{status: u.Status, reason: u.Reason, message: u.Message}
 		r := cause.reply(false)
 		r.status = http.StatusGone

@@ -64,7 +64,7 @@ func (f *plannedFault) matches(r *Request) bool {
 type counter struct {
 	match     Match
 	perObject map[objectName]int
-	latest    int // the number of the request that is being looked at; 0: no match
+	latest    int // the number of the current request; 0 if it does not match
 }
 
 type objectName struct{ bucket, object string }
