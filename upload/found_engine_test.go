@@ -116,10 +116,10 @@ func TestStranger412And499(t *testing.T) {
 		for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize} {
 			t.Run(fmt.Sprint(code, op), func(t *testing.T) {
 				inBubble(t, nil, func(w *world) {
-					path := w.file(data(9 * mib))
-					w.interrupt(path, 2*mib)
+					path := w.file(data(large))
+					w.interrupt(path, 2*mib, largeChunks)
 					w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>waf</html>"}})
-					_, err := w.uploader().File(w.t.Context(), path, spec)
+					_, err := w.uploader(largeChunks).File(w.t.Context(), path, spec)
 					ids, _ := w.store.List(w.t.Context())
 					if err != nil && len(ids) == 0 {
 						t.Errorf("committed work is lost: %v\n%s", err, w.trace())
@@ -333,8 +333,8 @@ func TestStranger404AtTheGate(t *testing.T) {
 			w.srv.AddFaults(
 				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: html},
 				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: html})
-			path := w.file(data(9 * mib))
-			up := w.uploader(func(o *upload.Options) { o.Store = nil })
+			path := w.file(data(large))
+			up := w.uploader(largeChunks, withoutStore)
 			ctx, cancel := context.WithTimeout(w.t.Context(), 32*time.Second)
 			defer cancel()
 			var wg sync.WaitGroup

@@ -40,7 +40,7 @@ func TestSmallFileOnSlowLink(t *testing.T) {
 // next boundary was smaller than the service takes.
 func TestUnalignedCommit(t *testing.T) {
 	short := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 100}}
-	for _, size := range []int64{2*q + 1, 3*q + 5, 4 * q, 40*q + 1} {
+	for _, size := range []int64{2*q + 1, 3*q + 5, 4 * q, 33*q + 1} {
 		content := data(size)
 		for _, chunkSize := range []int64{0, q, 4 * q} {
 			if chunkSize == 0 && size < 8*mib {
@@ -66,12 +66,12 @@ func TestUnalignedCommit(t *testing.T) {
 // unfinished leaves an upload behind of which 2 MiB are committed.
 func (w *world) unfinished() (up *upload.Uploader, id, path string) {
 	w.t.Helper()
-	path = w.file(data(9 * mib))
+	path = w.file(data(large))
 	w.srv.AddFaults(
 		fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
 		fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
 	)
-	up = w.uploader()
+	up = w.uploader(largeChunks)
 	res, err := up.File(w.t.Context(), path, spec)
 	if !res.Resumable {
 		w.t.Fatal(err)
@@ -201,8 +201,8 @@ func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		const n = 32
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
-		path := w.file(data(9 * mib))
-		up := w.uploader(func(o *upload.Options) { o.Store = nil })
+		path := w.file(data(large))
+		up := w.uploader(largeChunks, withoutStore)
 		ctx, cancel := context.WithTimeout(w.t.Context(), 32*time.Second)
 		defer cancel()
 		var wg sync.WaitGroup

@@ -163,9 +163,9 @@ func TestImportedCopyDiffers(t *testing.T) {
 	for _, seen := range []string{"by a checkpoint", "by the server's checksum"} {
 		t.Run(seen, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
-				content := data(20 * mib)
+				content := data(14 * mib)
 				saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
-				content[100] ^= 1
+				content = flipped(content, 100)
 				store, path := w.elsewhere(content)
 				defer store.Close()
 				token := decode(t, saved)
@@ -178,7 +178,7 @@ func TestImportedCopyDiffers(t *testing.T) {
 					t.Fatal(err)
 				}
 				res, err := up.Resume(w.t.Context(), id)
-				if err != nil || res.Resumed || res.ResumedFrom != 0 || res.BytesSent != 20*mib || res.BytesResent != 0 || w.saw(upload.Discarded) != 1 {
+				if err != nil || res.Resumed || res.ResumedFrom != 0 || res.BytesSent != 14*mib || res.BytesResent != 0 || w.saw(upload.Discarded) != 1 {
 					t.Errorf("Resume = %+v, %v, want all of it sent, once\n%s", res, err, w.trace())
 				}
 				w.wantObject("obj", content)
@@ -194,7 +194,7 @@ func TestImportedCopyDiffers(t *testing.T) {
 // a source like any other.
 func TestImportedTwiceInterrupted(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		content := data(20 * mib)
+		content := data(14 * mib)
 		up, id, path := w.importInterrupted(content)
 		if err := os.Chtimes(path, time.Time{}, time.Unix(2e9, 0)); err != nil {
 			t.Fatal(err)
@@ -217,7 +217,7 @@ func TestImportedTwiceInterrupted(t *testing.T) {
 // holds, each resume compares the bytes again.
 func TestImportedUnproven(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
-		content := data(20 * mib)
+		content := data(14 * mib)
 		up, id, path := w.importInterrupted(content)
 		if err := editQuietly(path, 6*mib); err != nil {
 			t.Fatal(err)
@@ -238,7 +238,7 @@ func TestImportedUnproven(t *testing.T) {
 
 func TestImportRefused(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		content := data(20 * mib)
+		content := data(14 * mib)
 		saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
 		store, path := w.elsewhere(content)
 		defer store.Close()
@@ -278,7 +278,7 @@ func TestImportRefused(t *testing.T) {
 // holds is not given up.
 func TestImportedChangesMeanwhile(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
-		content := data(20 * mib)
+		content := data(14 * mib)
 		saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
 		store, path := w.elsewhere(content)
 		defer store.Close()
@@ -313,7 +313,7 @@ func TestImportedChangesMeanwhile(t *testing.T) {
 // TestImportedChecksums: a saved checksum is one of the original. It is held
 // against the copy, or it counts for nothing.
 func TestImportedChecksums(t *testing.T) {
-	content := data(20*mib + 77)
+	content := data(9*mib + 77)
 	size := int64(len(content))
 	sum := func(data []byte) chunk.Checkpoint {
 		return chunk.Checkpoint{Offset: int64(len(data)), CRC32C: chunk.Update(0, data)}

@@ -119,7 +119,7 @@ func TestOutage(t *testing.T) {
 	} {
 		t.Run(string(do.Effect), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
-				content := data(20 * mib)
+				content := data(9 * mib)
 				path := w.file(content)
 				const outage = 10 * time.Minute
 				w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 5 * mib}})
@@ -201,7 +201,7 @@ func TestManyUploadsInAnOutage(t *testing.T) {
 	}{
 		// A small upload ends after a wait of 1 to 2 s, and twice 36 s at the gate.
 		{"small", mib, func(w *world) func(int) *upload.Uploader { return shared(w) }, 73 * time.Second, 78 * time.Second},
-		{"with sessions", 9 * mib, func(w *world) func(int) *upload.Uploader { return shared(w) }, 73 * time.Second, 78 * time.Second},
+		{"with sessions", large, func(w *world) func(int) *upload.Uploader { return shared(w, largeChunks) }, 73 * time.Second, 78 * time.Second},
 		{"retry for 2 h", mib, func(w *world) func(int) *upload.Uploader {
 			return shared(w, func(o *upload.Options) { o.RetryFor = 2 * time.Hour })
 		}, 2*time.Hour - 32*time.Second, 2 * time.Hour},
@@ -256,10 +256,10 @@ func TestManyUploadsInAnOutage(t *testing.T) {
 	}{{25 * time.Second, 0}, {60 * time.Second, 0}, {10 * time.Minute, time.Hour}} {
 		t.Run(fmt.Sprintf("of %v", tt.outage), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
-				content := data(9 * mib)
+				content := data(large)
 				w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
 				time.AfterFunc(tt.outage, w.srv.ClearFaults)
-				ended, errs := w.many(n, content, shared(w, func(o *upload.Options) { o.RetryFor = tt.retryFor }))
+				ended, errs := w.many(n, content, shared(w, largeChunks, func(o *upload.Options) { o.RetryFor = tt.retryFor }))
 				for i, err := range errs {
 					if err != nil {
 						t.Errorf("upload %d: %v", i, err)
@@ -520,7 +520,7 @@ func TestCauseOfASiblingIsNotOurs(t *testing.T) {
 	} {
 		for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize} {
 			inBubble(t, nil, func(w *world) {
-				content := data(9 * mib)
+				content := data(large)
 				path := w.file(content)
 				w.srv.AddFaults(
 					fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}},
@@ -528,13 +528,13 @@ func TestCauseOfASiblingIsNotOurs(t *testing.T) {
 				)
 				ctx, cancel := context.WithCancelCause(w.t.Context())
 				time.AfterFunc(20*time.Second, func() { cancel(fmt.Errorf("sibling: %w", cause)) })
-				res, err := w.uploader().File(ctx, path, spec)
+				res, err := w.uploader(largeChunks).File(ctx, path, spec)
 				if !errors.Is(err, context.Canceled) || errors.Is(err, cause) || !res.Resumable {
 					t.Errorf("%s, cancelled because of %v: %v, resumable %v", op, cause, err, res.Resumable)
 				}
 				w.wantSaved(1)
 				w.srv.ClearFaults()
-				if _, err := w.uploader().File(w.t.Context(), path, spec); err != nil {
+				if _, err := w.uploader(largeChunks).File(w.t.Context(), path, spec); err != nil {
 					t.Error(err)
 				}
 				w.wantObject("obj", content)

@@ -22,7 +22,7 @@ import (
 // object is all of one machine's copy: of the one that says that it is done.
 func TestRelay(t *testing.T) {
 	t.Parallel()
-	sizes := []int64{q, q + 1, 2 * q, 3*q - 1, 8 * mib, 8*mib + 1, 12*mib + 5}
+	sizes := []int64{q, q + 1, 2 * q, 3*q - 1, 8 * q, 8*q + 1, 12*q + 5}
 	seeds := uint64(60)
 	if testing.Short() {
 		seeds = 6
@@ -75,8 +75,8 @@ func (r *relay) work(at int) bool {
 	w.srv.ClearFaults()
 	ops := []fakegcs.Op{fakegcs.OpPut, fakegcs.OpPut, fakegcs.OpFinalize}
 	dos := []fakegcs.Action{
-		{Effect: fakegcs.EffectLoseReply}, {Effect: fakegcs.EffectStall}, {Effect: fakegcs.EffectCutRequest, Bytes: 1 + rnd.Int64N(3*mib)},
-		{Effect: fakegcs.EffectStallBody, Bytes: 1 + rnd.Int64N(3*mib)}, {Effect: fakegcs.EffectStallBody, Bytes: 1 + rnd.Int64N(3*mib)},
+		{Effect: fakegcs.EffectLoseReply}, {Effect: fakegcs.EffectStall}, {Effect: fakegcs.EffectCutRequest, Bytes: 1 + rnd.Int64N(3*q)},
+		{Effect: fakegcs.EffectStallBody, Bytes: 1 + rnd.Int64N(3*q)}, {Effect: fakegcs.EffectStallBody, Bytes: 1 + rnd.Int64N(3*q)},
 	}
 	for range 3 {
 		if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: ops[rnd.IntN(len(ops))]}, Skip: rnd.IntN(3), Do: dos[rnd.IntN(len(dos))]}); err != nil {
@@ -85,7 +85,7 @@ func (r *relay) work(at int) bool {
 	}
 	up := w.uploader(func(o *upload.Options) {
 		o.Store, o.RestartChanged = r.stores[at], rnd.IntN(3) == 0
-		o.ChunkSize = []int64{q, mib, 4 * mib}[rnd.IntN(3)]
+		o.ChunkSize = []int64{q, 2 * q, 4 * q}[rnd.IntN(3)]
 	})
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Duration(1+rnd.IntN(10))*time.Second)
 	defer cancel()

@@ -45,8 +45,11 @@ func (w *world) interrupt(path string, at int64, with ...func(*upload.Options)) 
 // of the two ways it is made.
 func TestResume(t *testing.T) {
 	t.Parallel()
-	content := data(40*mib + 77)
 	for _, at := range []int64{0, 1, q, 5*mib + 3, 39 * mib} {
+		content := data(9*mib + 77)
+		if at > 9*mib {
+			content = data(40*mib + 77) // several checkpoints
+		}
 		for _, by := range []string{"File", "Resume"} {
 			t.Run(fmt.Sprint(at, " by ", by), func(t *testing.T) {
 				inBubble(t, &fakegcs.Options{RunningHash: at%2 == 0}, func(w *world) {
@@ -119,14 +122,14 @@ func TestResumeFinished(t *testing.T) {
 func TestResumeReadsLittle(t *testing.T) {
 	t.Parallel()
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
-		content := data(100 * mib)
+		content := data(80 * mib)
 		path := w.file(content)
-		w.interrupt(path, 90*mib)
+		w.interrupt(path, 70*mib)
 		res, err := w.uploader().File(w.t.Context(), path, spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res.BytesReread > 64*mib || res.ResumedFrom != 90*mib {
+		if res.BytesReread > 48*mib || res.ResumedFrom != 70*mib {
 			t.Errorf("%d bytes were read again to resume from %d", res.BytesReread, res.ResumedFrom)
 		}
 		w.wantObject("obj", content)
@@ -196,9 +199,9 @@ func TestSourceChanged(t *testing.T) {
 	for _, tt := range changes {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
-				content := data(20 * mib)
+				content := data(9 * mib)
 				path := w.file(content)
-				w.interrupt(path, 15*mib)
+				w.interrupt(path, 6*mib)
 				old := []byte("the object that was there before")
 				if err := os.WriteFile(filepath.Join(w.dir, "old"), old, 0o600); err != nil {
 					t.Fatal(err)
@@ -282,19 +285,19 @@ func TestSourceChangesWhileSending(t *testing.T) {
 		{"edited", func(path string) error { return editQuietly(path, 100) }},
 		{"grown", func(path string) error { return appendTo(path, "x") }},
 		{"replaced", func(path string) error {
-			return errors.Join(os.WriteFile(path+".new", data(20*mib), 0o600), os.Rename(path+".new", path))
+			return errors.Join(os.WriteFile(path+".new", data(9*mib), 0o600), os.Rename(path+".new", path))
 		}},
 		{"truncated", func(path string) error { return os.Truncate(path, 1) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			// With a latency the observer has its turn before the next request.
 			inBubble(t, &fakegcs.Options{Latency: 10 * time.Millisecond}, func(w *world) {
-				path := w.file(data(20 * mib))
+				path := w.file(data(9 * mib))
 				var once bool
 				up := w.uploader(func(o *upload.Options) {
-					o.ChunkSize = 4 * mib
+					o.ChunkSize = 2 * mib
 					o.Observer = func(e upload.Event) {
-						if e.Committed >= 8*mib && !once {
+						if e.Committed >= 4*mib && !once {
 							once = true
 							if err := tt.change(path); err != nil {
 								t.Error(err)
@@ -319,7 +322,7 @@ func TestSourceChangesWhileSending(t *testing.T) {
 // observer is told why.
 func TestUselessTokens(t *testing.T) {
 	t.Parallel()
-	content := data(20 * mib)
+	content := data(9 * mib)
 	for _, tt := range []struct {
 		name  string
 		spoil func(w *world, path, id string)
@@ -343,7 +346,7 @@ func TestUselessTokens(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				path := w.file(content)
-				first := w.interrupt(path, 15*mib)
+				first := w.interrupt(path, 6*mib)
 				tt.spoil(w, path, first.ID)
 				res, err := w.uploader().File(w.t.Context(), path, spec)
 				if err != nil {
@@ -364,9 +367,9 @@ func TestUselessTokens(t *testing.T) {
 func TestClockDoesNotDeleteTokens(t *testing.T) {
 	for _, expired := range []bool{false, true} {
 		inBubble(t, nil, func(w *world) {
-			content := data(20 * mib)
+			content := data(9 * mib)
 			path := w.file(content)
-			first := w.interrupt(path, 15*mib)
+			first := w.interrupt(path, 6*mib)
 			if expired {
 				time.Sleep(8 * 24 * time.Hour) // the server's clock, too
 			} else {
@@ -421,9 +424,9 @@ func TestOtherOptionsKeepTheSession(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
-				content := data(20 * mib)
+				content := data(9 * mib)
 				path := w.file(content)
-				stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 15 * mib}}
+				stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 6 * mib}}
 				if err := w.srv.AddFaults(stall); err != nil {
 					t.Fatal(err)
 				}
@@ -462,8 +465,8 @@ func TestOtherOptionsKeepTheSession(t *testing.T) {
 func TestOptionsOfANewSession(t *testing.T) {
 	for _, changed := range []bool{false, true} {
 		inBubble(t, nil, func(w *world) {
-			path := w.file(data(20 * mib))
-			stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 15 * mib}}
+			path := w.file(data(9 * mib))
+			stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 6 * mib}}
 			if err := w.srv.AddFaults(stall); err != nil {
 				t.Fatal(err)
 			}
@@ -483,7 +486,7 @@ func TestOptionsOfANewSession(t *testing.T) {
 			} else if err := w.srv.AddFaults(
 				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
 				// The session after that is interrupted, too, and resumed.
-				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 15 * mib}},
+				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 6 * mib}},
 			); err != nil {
 				t.Fatal(err)
 			}
@@ -630,7 +633,7 @@ func TestLostLockEndsTheRequest(t *testing.T) {
 	inBubble(t, &fakegcs.Options{Rate: 8 << 20}, func(w *world) {
 		store := &fullStore{Store: w.store, left: 2, err: fmt.Errorf("%w by process 1", session.ErrInUse)}
 		start := time.Now()
-		res, err := w.uploader(func(o *upload.Options) { o.Store = store }).File(w.t.Context(), w.file(data(200*mib)), spec)
+		res, err := w.uploader(func(o *upload.Options) { o.Store = store }).File(w.t.Context(), w.file(data(64*mib)), spec)
 		if !errors.Is(err, session.ErrInUse) || errors.Is(err, context.Canceled) {
 			t.Errorf("error = %v, want ErrInUse", err)
 		}
@@ -646,9 +649,9 @@ func TestSessionLostBetweenRuns(t *testing.T) {
 	for _, effect := range []fakegcs.Effect{fakegcs.EffectNotFound, fakegcs.EffectGone} {
 		t.Run(string(effect), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
-				content := data(20 * mib)
+				content := data(9 * mib)
 				path := w.file(content)
-				w.interrupt(path, 15*mib)
+				w.interrupt(path, 6*mib)
 				w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: effect}})
 				res, err := w.uploader().File(w.t.Context(), path, spec)
 				if err != nil {
@@ -665,8 +668,8 @@ func TestSessionLostBetweenRuns(t *testing.T) {
 
 func TestCancelled(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		path := w.file(data(20 * mib))
-		first := w.interrupt(path, 15*mib)
+		path := w.file(data(9 * mib))
+		first := w.interrupt(path, 6*mib)
 		if err := w.uploader().Cancel(w.t.Context(), first.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -682,8 +685,8 @@ func TestCancelled(t *testing.T) {
 
 func TestInUse(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		path := w.file(data(20 * mib))
-		first := w.interrupt(path, 15*mib)
+		path := w.file(data(9 * mib))
+		first := w.interrupt(path, 6*mib)
 		unlock, err := w.store.Lock(w.t.Context(), first.ID)
 		if err != nil {
 			t.Fatal(err)

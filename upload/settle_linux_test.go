@@ -37,11 +37,11 @@ func (w *world) mapped(path string) []byte {
 // file, so that the object was a mixture of what was there before and after.
 func TestStoreToADirtyPageBetweenRuns(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
-		path := w.file(data(20 * mib))
+		path := w.file(data(9 * mib))
 		m := w.mapped(path)
-		m[100]++ // this page is dirty now
+		m[100] ^= 1 // this page is dirty now
 		w.letPass(path)
-		w.interrupt(path, 15*mib)
+		w.interrupt(path, 6*mib)
 		m[100]++
 		_, err := w.uploader().File(w.t.Context(), path, spec)
 		if !errors.Is(err, session.ErrSourceChanged) {
@@ -55,15 +55,15 @@ func TestStoreToADirtyPageBetweenRuns(t *testing.T) {
 // So does a store while the upload runs.
 func TestStoreToADirtyPageWhileSending(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
-		path := w.file(data(20 * mib))
+		path := w.file(data(9 * mib))
 		m := w.mapped(path)
 		m[100]++
 		w.letPass(path)
 		var once bool
 		up := w.uploader(func(o *upload.Options) {
-			o.ChunkSize = 4 * mib
+			o.ChunkSize = 2 * mib
 			o.Observer = func(e upload.Event) {
-				if e.Committed >= 8*mib && !once {
+				if e.Committed >= 4*mib && !once {
 					once = true
 					m[100]++
 				}
@@ -93,15 +93,15 @@ func (w *world) onTmpfs() {
 func TestStoreToARacyFileWhileSending(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
 		w.onTmpfs()
-		path := w.file(data(20 * mib))
+		path := w.file(data(9 * mib))
 		m := w.mapped(path)
 		m[100]++
 		w.setModTime(path, w.realNow().Add(time.Hour))
 		var once bool
 		up := w.uploader(func(o *upload.Options) {
-			o.ChunkSize = 4 * mib
+			o.ChunkSize = 2 * mib
 			o.Observer = func(e upload.Event) {
-				if e.Committed >= 8*mib && !once {
+				if e.Committed >= 4*mib && !once {
 					once = true
 					before := stat(t, path)
 					m[100]++
@@ -123,13 +123,13 @@ func TestStoreOnTmpfsBetweenRuns(t *testing.T) {
 	for _, edit := range []bool{false, true} {
 		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 			w.onTmpfs()
-			content := data(20 * mib)
+			content := data(9 * mib)
 			path := w.file(content)
 			m := w.mapped(path)
 			m[100]++
-			content[100]++
+			content = flipped(content, 100)
 			w.letPass(path)
-			w.interrupt(path, 15*mib)
+			w.interrupt(path, 6*mib)
 			before := stat(t, path)
 			if edit {
 				m[100]++

@@ -47,11 +47,11 @@ func (w *world) realNow() time.Time {
 // bytes are read again before the last request, and at each resume.
 func TestFileFromTheFutureIsCompared(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		content := data(20*mib + 1)
+		content := data(9*mib + 1)
 		path := w.file(content)
 		w.setModTime(path, w.realNow().Add(time.Hour))
 		began := time.Now()
-		w.interrupt(path, 15*mib)
+		w.interrupt(path, 6*mib)
 		if waited := time.Since(began); waited != time.Minute { // as interrupt does
 			t.Errorf("the upload waited %v for a time that is an hour ahead", waited-time.Minute)
 		}
@@ -60,7 +60,7 @@ func TestFileFromTheFutureIsCompared(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The checkpoints of what was sent, and then all of it.
-		if res.BytesReread < 8*mib+20*mib || res.ResumedFrom != 15*mib {
+		if res.BytesReread < 4*mib+9*mib || res.ResumedFrom != 6*mib {
 			t.Errorf("%d bytes were read again to resume at %d", res.BytesReread, res.ResumedFrom)
 		}
 		w.wantObject("obj", content)
@@ -107,7 +107,7 @@ func TestCancelledWhileSettling(t *testing.T) {
 
 // An ordinary file is neither waited for nor read twice.
 func TestSettlingAnOldFileCostsNothing(t *testing.T) {
-	for _, size := range []int64{100, 20 * mib} {
+	for _, size := range []int64{100, 9 * mib} {
 		inBubble(t, nil, func(w *world) {
 			path := w.file(data(size))
 			began := time.Now()

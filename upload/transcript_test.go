@@ -64,14 +64,14 @@ var transcripts = []transcript{
 all bytes up to the last multiple of 256 KiB before the end. The third one carries the rest, and
 the CRC32C of the whole file: the service refuses a damaged object before it exists.`,
 		url: docUpload,
-		run: func(s *scribe) { s.upload(data(9*mib), upload.Spec{}) },
+		run: func(s *scribe) { s.upload(random(9*mib), upload.Spec{}) },
 	},
 	{
 		name: "02-small-file",
 		about: `A file of up to 8 MiB goes in one request, with its CRC32C in the metadata. There is no session
 and nothing to resume. After a failure the whole file is sent again.`,
 		url: docSmall,
-		run: func(s *scribe) { s.upload(data(1000), upload.Spec{}) },
+		run: func(s *scribe) { s.upload(random(1000), upload.Spec{}) },
 	},
 	{
 		name: "03-short-commit",
@@ -81,7 +81,7 @@ missing.`,
 		url: docChunks,
 		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut},
 			Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: q}}),
-		run: func(s *scribe) { s.upload(data(4*q), upload.Spec{}, inParts) },
+		run: func(s *scribe) { s.upload(random(4*q), upload.Spec{}, inParts) },
 	},
 	{
 		name: "04-cut-request",
@@ -92,7 +92,7 @@ does not, because that connection was used before and may have been closed while
 		opts: faulty(
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 1000}},
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 1000}}),
-		run: func(s *scribe) { s.upload(data(4*q), upload.Spec{}, inParts) },
+		run: func(s *scribe) { s.upload(random(4*q), upload.Spec{}, inParts) },
 	},
 	{
 		name: "05-lost-last-reply",
@@ -100,7 +100,7 @@ does not, because that connection was used before and may have been closed while
 sends anything again. A finished session answers a query with the object.`,
 		url:  docStatus,
 		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}),
-		run:  func(s *scribe) { s.upload(data(3*q), upload.Spec{}, inParts) },
+		run:  func(s *scribe) { s.upload(random(3*q), upload.Spec{}, inParts) },
 	},
 	{
 		name: "06-session-lost",
@@ -110,7 +110,7 @@ can be read again.`,
 		url: docErrors,
 		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1,
 			Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}),
-		run: func(s *scribe) { s.upload(data(5*q), upload.Spec{}, inParts) },
+		run: func(s *scribe) { s.upload(random(5*q), upload.Spec{}, inParts) },
 	},
 	{
 		name: "07-session-gone-of-a-rate-limit",
@@ -120,7 +120,7 @@ one.`,
 		url: docCodes,
 		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1,
 			Do: fakegcs.Action{Effect: fakegcs.EffectGone, Status: 429}}),
-		run: func(s *scribe) { s.upload(data(5*q), upload.Spec{}, inParts) },
+		run: func(s *scribe) { s.upload(random(5*q), upload.Spec{}, inParts) },
 	},
 	{
 		name: "08-404-of-a-load-balancer",
@@ -130,7 +130,7 @@ service, which still holds everything. No committed byte is sent again.`,
 		url: docErrors,
 		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1,
 			Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Body: "<html>default backend - 404</html>"}}),
-		run: func(s *scribe) { s.upload(data(5*q), upload.Spec{}, inParts) },
+		run: func(s *scribe) { s.upload(random(5*q), upload.Spec{}, inParts) },
 	},
 	{
 		name: "09-precondition-unmet",
@@ -139,7 +139,7 @@ byte. The client therefore looks first. It sends no byte, and the object stays a
 		url: docPrecondition,
 		run: func(s *scribe) {
 			s.write([]byte("from before"))
-			s.failing(data(9*mib), upload.Spec{IfGenerationMatch: new(int64)}, session.ErrPrecondition)
+			s.failing(random(9*mib), upload.Spec{IfGenerationMatch: new(int64)}, session.ErrPrecondition)
 			s.w.wantObject("obj", []byte("from before"))
 		},
 	},
@@ -150,7 +150,7 @@ is refused, because the object exists now. The client looks before it believes t
 object has the size and the CRC32C of the source: the upload succeeded.`,
 		url:  docIdempotency,
 		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}),
-		run:  func(s *scribe) { s.upload(data(1000), upload.Spec{IfGenerationMatch: new(int64)}) },
+		run:  func(s *scribe) { s.upload(random(1000), upload.Spec{IfGenerationMatch: new(int64)}) },
 	},
 	{
 		name: "11-stream",
@@ -158,7 +158,7 @@ object has the size and the CRC32C of the source: the upload succeeded.`,
 The last one has the total and the CRC32C. A part stays in memory until the service has
 committed it.`,
 		url: docChunks,
-		run: func(s *scribe) { s.stream(data(4*q + 1000)) },
+		run: func(s *scribe) { s.stream(random(4*q + 1000)) },
 	},
 	{
 		name: "12-empty-stream",
@@ -174,7 +174,7 @@ what the service holds, compares the MD5 with the file, and sends the rest. No c
 sent twice.`,
 		url: docStatus,
 		run: func(s *scribe) {
-			content := data(9 * mib)
+			content := random(9 * mib)
 			path := s.w.file(content)
 			s.note("the first process")
 			s.w.interrupt(path, 5*mib, s.listen)
@@ -190,7 +190,7 @@ a session is all that a client must have. The client compares the copy with what
 holds before it sends the rest. The object is never a mix of two files.`,
 		url: docSession,
 		run: func(s *scribe) {
-			content := data(9 * mib)
+			content := random(9 * mib)
 			s.note("the first machine")
 			saved := s.w.export(s.w.interrupt(s.w.file(content), 5*mib, s.listen).ID)
 			store, path := s.w.elsewhere(content)
@@ -216,7 +216,7 @@ byte.`,
 		url: docValidation,
 		opts: fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1,
 			Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}}}},
-		run: func(s *scribe) { s.upload(data(5*q), upload.Spec{}, inParts) },
+		run: func(s *scribe) { s.upload(random(5*q), upload.Spec{}, inParts) },
 	},
 	{
 		name: "16-too-many-requests",
@@ -225,7 +225,7 @@ the service holds, because a failed request may have been kept in part. This one
 		url: docRetry,
 		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1,
 			Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, RetryAfter: "7"}}),
-		run: func(s *scribe) { s.upload(data(5*q), upload.Spec{}, inParts) },
+		run: func(s *scribe) { s.upload(random(5*q), upload.Spec{}, inParts) },
 	},
 	{
 		name: "17-credentials-expire",
@@ -239,7 +239,7 @@ keep the session.`,
 			s.w.srv.AllowToken("token-1")
 			s.w.srv.AllowToken("token-2")
 			s.w.http.Transport = &tokens{next: s.w.http.Transport}
-			s.upload(data(5*q), upload.Spec{}, inParts)
+			s.upload(random(5*q), upload.Spec{}, inParts)
 		},
 	},
 	{
@@ -255,7 +255,7 @@ replaced.`,
 				s.note("another client writes the object")
 				s.write([]byte("of another writer"))
 			}
-			s.failing(data(1000), upload.Spec{}, session.ErrOutcomeUnknown)
+			s.failing(random(1000), upload.Spec{}, session.ErrOutcomeUnknown)
 			s.w.wantObject("obj", []byte("of another writer"))
 		},
 	},
@@ -267,7 +267,7 @@ there.`,
 		url: docStatus,
 		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1,
 			Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: q}}),
-		run: func(s *scribe) { s.upload(data(5*q), upload.Spec{}, inParts) },
+		run: func(s *scribe) { s.upload(random(5*q), upload.Spec{}, inParts) },
 	},
 }
 

@@ -138,32 +138,32 @@ func TestAnswersOfALoadBalancerKeepTheSession(t *testing.T) {
 	for _, code := range []int{400, 404, 410, 413} {
 		for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize} {
 			inBubble(t, nil, func(w *world) {
-				content := data(9 * mib)
+				content := data(large)
 				path := w.file(content)
 				html := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>no backend</html>"}
 				w.srv.AddFaults(
 					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
 					fakegcs.Fault{Match: fakegcs.Match{Op: op}, Skip: count(op == fakegcs.OpPut), Times: 2, Do: html},
 				)
-				res, err := w.uploader().File(w.t.Context(), path, spec)
-				if err != nil || res.BytesResent > 8*mib || w.saw(upload.Restarted) != 0 {
+				res, err := w.uploader(largeChunks).File(w.t.Context(), path, spec)
+				if err != nil || res.BytesResent > 2*mib || w.saw(upload.Restarted) != 0 {
 					t.Errorf("%d to %s, twice: %+v, %v\n%s", code, op, res, err, w.trace())
 				}
 				w.wantObject("obj", content)
 			})
 		}
 		inBubble(t, nil, func(w *world) {
-			content := data(9 * mib)
+			content := data(large)
 			path := w.file(content)
-			w.interrupt(path, 2*mib)
+			w.interrupt(path, 2*mib, largeChunks)
 			w.srv.AddFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>no backend</html>"}})
-			_, err := w.uploader().File(w.t.Context(), path, spec)
+			_, err := w.uploader(largeChunks).File(w.t.Context(), path, spec)
 			if !errors.Is(err, session.ErrRetriesExhausted) || !strings.Contains(err.Error(), fmt.Sprint(code)) || !strings.Contains(err.Error(), "is not from Cloud Storage") {
 				t.Errorf("%d for ever: %v", code, err)
 			}
 			w.wantSaved(1)
 			w.srv.ClearFaults()
-			if res, err := w.uploader().File(w.t.Context(), path, spec); err != nil || res.ResumedFrom != 2*mib {
+			if res, err := w.uploader(largeChunks).File(w.t.Context(), path, spec); err != nil || res.ResumedFrom != 2*mib {
 				t.Errorf("%d for ever, and then not: %+v, %v", code, res, err)
 			}
 		})
@@ -197,8 +197,8 @@ func TestRejectedDataKeepsTheToken(t *testing.T) {
 // request that was cut, and more later.
 func TestLateCommit(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		content := data(20 * mib)
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: 10 * mib, For: 3e9}})
+		content := data(9 * mib)
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: 5 * mib, For: 3e9}})
 		if _, err := w.uploader().File(w.t.Context(), w.file(content), spec); err != nil {
 			t.Fatalf("%v\n%s", err, w.trace())
 		}

@@ -3,6 +3,7 @@ package upload_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -105,12 +106,44 @@ func (w *world) saw(kind upload.EventKind) (n int) {
 	return n
 }
 
-// data is size bytes that no two offsets of share.
+// shared holds the bytes of most sources. No test may change it: making new
+// bytes for each test took most of the time.
+var shared = random(24 << 20)
+
+// data returns size pseudo-random bytes, which the caller must not change.
 func data(size int64) []byte {
+	if size > int64(len(shared)) {
+		return random(size)
+	}
+	return shared[:size:size]
+}
+
+// random makes size pseudo-random bytes. Another size gives other bytes.
+func random(size int64) []byte {
 	b := make([]byte, size)
-	rnd := rand.NewChaCha8([32]byte{byte(size), byte(size >> 8), byte(size >> 16)})
-	_, _ = rnd.Read(b)
+	_, _ = rand.NewChaCha8([32]byte{byte(size), byte(size >> 8), byte(size >> 16)}).Read(b)
 	return b
+}
+
+// flipped returns a copy of content in which one bit at each offset differs.
+func flipped(content []byte, offsets ...int64) []byte {
+	b := bytes.Clone(content)
+	for _, i := range offsets {
+		b[i] ^= 1
+	}
+	return b
+}
+
+// TestMain runs the tests, and then checks that none changed the shared bytes.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	sum := chunk.Update(0, shared)
+	code := m.Run()
+	if chunk.Update(0, shared) != sum {
+		fmt.Fprintln(os.Stderr, "a test changed the shared bytes of data")
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // file writes content to a file of the world.
@@ -124,8 +157,8 @@ func (w *world) file(content []byte) string {
 	return path
 }
 
-// letPass returns when the times of a file are past, which are not virtual: an
-// upload need not wait for that, or read the file twice.
+// letPass returns when the file system's clock has moved on, which does not have
+// virtual time. An upload then neither waits for the file nor reads it twice.
 func (w *world) letPass(path string) {
 	w.t.Helper()
 	src, err := chunk.Open(path)
@@ -138,7 +171,21 @@ func (w *world) letPass(path string) {
 		w.t.Fatal(err)
 	}
 	for src.Racy(id) {
+		<-realPauses
 	}
+}
+
+// realPauses has a value after each real half millisecond, also for a receiver
+// whose time is virtual.
+var realPauses = make(chan struct{})
+
+func init() {
+	go func() {
+		for {
+			time.Sleep(time.Millisecond / 2)
+			realPauses <- struct{}{}
+		}
+	}()
 }
 
 // wantObject fails unless the object at bkt/name is exactly content.
@@ -191,6 +238,13 @@ func (w *world) trace() string {
 }
 
 var spec = upload.Spec{Bucket: "bkt", Object: "obj"}
+
+// large is the size of a file that takes two requests in a session with
+// largeChunks: all but the last quantum, and that quantum. Without options it
+// takes more than 8 MiB to get a session.
+const large = 3 * mib
+
+func largeChunks(o *upload.Options) { o.ChunkSize = large - q }
 
 // resumable makes also small files go through a session.
 func resumable(o *upload.Options) { o.ChunkSize = q }
