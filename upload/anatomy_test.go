@@ -118,7 +118,7 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 // grows with each, so that the last one tries as long as a file of their total
 // size.
 func TestThousandJobsShareOneBudget(t *testing.T) {
-	const jobs, size = 1000, 1 << 20
+	const jobs, size = 1000, 256 << 10
 	path, _ := sourceFile(t, size)
 	inBubble(t, &fakegcs.Options{Discard: true, NoMD5: true}, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		u.opts.ChunkSize = 0 // one request each
@@ -178,6 +178,37 @@ func TestCancellationWaitsForNoFile(t *testing.T) {
 			t.Errorf("after %v: %+v, %v", took, res, err)
 		}
 		close(hanging.release)
+	})
+}
+
+// zeros is a source that costs nothing to read.
+type zeros struct{}
+
+func (zeros) ReadAt(p []byte, off int64) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// TestRequestsOfAMinute checks that a request carries about a minute's bytes once
+// the rate is known.
+func TestRequestsOfAMinute(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{Rate: 512 << 10, Discard: true, NoMD5: true}, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
+		u.opts.ChunkSize = 0
+		const size = firstSize + 64<<20
+		j := u.newJob(Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
+		j.file = &fileContent{
+			src: chunk.FromReaderAt(zeros{}, size), identity: chunk.Identity{Size: size}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
+		}
+		j.transfer.content = j.file
+		res, err := j.do(t.Context(), j.fresh)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The start, 1 GiB, two or three times 30 MiB, and the last quantum.
+		if res.Requests < 6 || res.Requests > 7 {
+			t.Errorf("%d requests, want 6 or 7", res.Requests)
+		}
 	})
 }
 

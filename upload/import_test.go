@@ -86,34 +86,33 @@ func decode(t *testing.T, data []byte) *session.Token {
 // is one as far as that was sent.
 func TestImport(t *testing.T) {
 	t.Parallel()
-	const at = 35 * mib // further than an MD5 is compared without need
-	content := data(40*mib + 77)
-	flip := func(offset int64) []byte {
-		edited := bytes.Clone(content)
-		edited[offset] ^= 1
-		return edited
-	}
+	content, long := data(9*mib+77), data(36*mib)
 	noChecksums := func(t *session.Token) { t.Checkpoints = nil }
 	for i, tt := range []struct {
 		name string
 		opts fakegcs.Options
+		at   int64 // bytes that were sent; 34 MiB is more than an MD5 is compared of without need
 		copy []byte
 		edit func(*session.Token)
 		err  error
 		asks int // requests of one that is refused
 	}{
-		{name: "the same bytes", copy: content},
-		{name: "the same bytes, compared by MD5 only", copy: content, edit: noChecksums},
-		{name: "the same bytes, compared by CRC32C only", copy: content, edit: noChecksums, opts: fakegcs.Options{RunningHash: true, NoMD5: true}},
-		{name: "a byte of what was sent", copy: flip(100), err: session.ErrSourceChanged},
-		{name: "a byte of what was sent, seen by MD5 only", copy: flip(34 * mib), edit: noChecksums, err: session.ErrSourceChanged, asks: 1},
-		{name: "a byte of what was sent, seen by CRC32C only", copy: flip(34 * mib), edit: noChecksums, opts: fakegcs.Options{RunningHash: true, NoMD5: true}, err: session.ErrSourceChanged, asks: 1},
-		{name: "a byte of what was not sent", copy: flip(39 * mib)},
+		{name: "the same bytes", at: 6 * mib, copy: content},
+		{name: "the same bytes, compared by MD5 only", at: 34 * mib, copy: long, edit: noChecksums},
+		{name: "the same bytes, compared by CRC32C only", at: 6 * mib, copy: content, edit: noChecksums, opts: fakegcs.Options{RunningHash: true, NoMD5: true}},
+		{name: "a byte of what was sent", at: 6 * mib, copy: flipped(content, 100), err: session.ErrSourceChanged},
+		{name: "a byte of what was sent, seen by MD5 only", at: 34 * mib, copy: flipped(long, 33*mib), edit: noChecksums, err: session.ErrSourceChanged, asks: 1},
+		{name: "a byte of what was sent, seen by CRC32C only", at: 6 * mib, copy: flipped(content, 5*mib), edit: noChecksums, opts: fakegcs.Options{RunningHash: true, NoMD5: true}, err: session.ErrSourceChanged, asks: 1},
+		{name: "a byte of what was not sent", at: 6 * mib, copy: flipped(content, 8*mib)},
 	} {
 		by := []string{"File", "Resume"}[i%2] // the two ways in turn: they meet before anything is compared
 		t.Run(tt.name+" by "+by, func(t *testing.T) {
 			inBubble(t, &tt.opts, func(w *world) {
-				saved := w.export(w.interrupt(w.file(content), at).ID)
+				original := content
+				if tt.at > 9*mib {
+					original = long
+				}
+				saved := w.export(w.interrupt(w.file(original), tt.at).ID)
 				store, path := w.elsewhere(tt.copy)
 				defer store.Close()
 				token := decode(t, saved)
@@ -147,8 +146,8 @@ func TestImport(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%v\n%s", err, w.trace())
 				}
-				held := chunk.Floor(at)
-				if res.ID != id || !res.Resumed || res.ResumedFrom != held || res.BytesSent != int64(len(content))-held || len(left) != 0 {
+				held := chunk.Floor(tt.at)
+				if res.ID != id || !res.Resumed || res.ResumedFrom != held || res.BytesSent != int64(len(original))-held || len(left) != 0 {
 					t.Errorf("Result = %+v, %d saved, want it resumed from %d", res, len(left), held)
 				}
 				w.wantObject("obj", tt.copy)

@@ -354,9 +354,12 @@ func (f flaky) RoundTrip(req *http.Request) (*http.Response, error) {
 // TestThroughputWithRandomFailures checks that the gate costs little while one
 // request in ten fails. 32 uploads run at a time.
 func TestThroughputWithRandomFailures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel()
-	uploads := func(size, chunkSize int64, latency time.Duration, gate *backoff.Gate) (done int) {
-		inBubble(t, &fakegcs.Options{Latency: latency, Discard: true, NoMD5: true, KeepRequests: -1}, func(w *world) {
+	uploads := func(size, chunkSize int64, gate *backoff.Gate) (done int) {
+		inBubble(t, &fakegcs.Options{Latency: time.Second, Discard: true, NoMD5: true, KeepRequests: -1}, func(w *world) {
 			w.http.Transport = flaky{w.http.Transport}
 			path := w.file(data(size))
 			up := w.uploader(withoutStore, func(o *upload.Options) {
@@ -384,9 +387,8 @@ func TestThroughputWithRandomFailures(t *testing.T) {
 	for _, tt := range []struct {
 		with            string
 		size, chunkSize int64
-		latency         time.Duration
-	}{{"small files", 1000, 0, time.Second}, {"sessions", 3 * q, q, time.Second}} {
-		gated, free := uploads(tt.size, tt.chunkSize, tt.latency, nil), uploads(tt.size, tt.chunkSize, tt.latency, backoff.NoGate)
+	}{{"small files", 1000, 0}, {"sessions", 3 * q, q}} {
+		gated, free := uploads(tt.size, tt.chunkSize, nil), uploads(tt.size, tt.chunkSize, backoff.NoGate)
 		ratio := float64(gated) / float64(free)
 		t.Logf("%s: throughput %.3f of that without a gate (%d and %d uploads)", tt.with, ratio, gated, free)
 		if ratio < 0.9 {
@@ -418,35 +420,14 @@ func TestBlackHole(t *testing.T) {
 // TestSlowLink: 512 KiB/s, steadily, is no stall.
 func TestSlowLink(t *testing.T) {
 	inBubble(t, &fakegcs.Options{Rate: 512 << 10}, func(w *world) {
-		content := data(40 * mib)
+		content := data(20 * mib)
 		res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.wantObject("obj", content)
-		if res.Requests != 3 || res.Retries != 0 || res.Elapsed < 75*time.Second {
+		if res.Requests != 3 || res.Retries != 0 || res.Elapsed < 38*time.Second {
 			t.Errorf("Result = %+v", res)
-		}
-	})
-}
-
-// TestLongUploadsLearnEveryMinute: a request is bounded by time once the rate
-// is known.
-func TestLongUploadsLearnEveryMinute(t *testing.T) {
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{Rate: 512 << 10, Discard: true, NoMD5: true}, func(w *world) {
-		f := w.file(nil)
-		const size = gib + 64*mib
-		if err := truncate(f, size); err != nil {
-			t.Fatal(err)
-		}
-		res, err := w.uploader(func(o *upload.Options) { o.Store = nil }).File(w.t.Context(), f, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		// Nothing is known of the rate for the first GiB; then 30 MiB a minute.
-		if res.Requests < 6 || res.Requests > 7 {
-			t.Errorf("%d requests\n%s", res.Requests, w.trace())
 		}
 	})
 }

@@ -1,9 +1,13 @@
 package deptest_test
 
 import (
+	"encoding/json"
+	"errors"
+	"io"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -37,23 +41,34 @@ var allowed = map[string][]string{
 // Only these packages may import packages above the libraries.
 var tops = []string{"gcsup/upload/gcs", "gcsup/cmd/gcsup", "gcsup/internal/compat/live"}
 
+// TestImportArrows checks that each package links only what the table allows.
 func TestImportArrows(t *testing.T) {
-	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}", "gcsup/...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, pkg := range strings.Fields(string(out)) {
-		rules, known := allowed[pkg]
-		if !known {
-			t.Errorf("%s is not in the table: add the packages that it may link", pkg)
-			continue
-		}
-		for _, dep := range dependencies(t, pkg) {
-			if dep != pkg && !matches(rules, dep) {
-				t.Errorf("%s links %s", pkg, dep)
+	for _, goos := range platforms {
+		pkgs := list(t, goos)
+		for path := range pkgs {
+			if !strings.HasPrefix(path, "gcsup/") {
+				continue
 			}
-			if slices.Contains(tops, dep) && !slices.Contains(tops, pkg) {
-				t.Errorf("%s links %s, which is in a higher layer", pkg, dep)
+			rules, known := allowed[path]
+			if !known {
+				t.Errorf("%s is not in the table: add the packages that it may link", path)
+				continue
+			}
+			for _, dep := range pkgs[path].Deps {
+				if pkgs[dep].Standard {
+					continue
+				}
+				if !matches(rules, dep) {
+					t.Errorf("%s: %s links %s", goos, path, dep)
+				}
+				if slices.Contains(tops, dep) && !slices.Contains(tops, path) {
+					t.Errorf("%s: %s links %s, which is in a higher layer", goos, path, dep)
+				}
+			}
+		}
+		for path := range allowed {
+			if pkgs[path].ImportPath == "" {
+				t.Errorf("%s: the table has %s, which does not exist", goos, path)
 			}
 		}
 	}
@@ -62,51 +77,83 @@ func TestImportArrows(t *testing.T) {
 // TestNoSDK checks that upload and session, which other programs import, do not
 // link a Google SDK.
 func TestNoSDK(t *testing.T) {
-	for _, dep := range dependencies(t, "gcsup/upload", "gcsup/session") {
-		if strings.HasPrefix(dep, "cloud.google.com/") || strings.HasPrefix(dep, "google.golang.org/") {
-			t.Errorf("upload or session links %s", dep)
+	for _, goos := range platforms {
+		pkgs := list(t, goos)
+		for _, path := range []string{"gcsup/upload", "gcsup/session"} {
+			for _, dep := range pkgs[path].Deps {
+				if strings.HasPrefix(dep, "cloud.google.com/") || strings.HasPrefix(dep, "google.golang.org/") {
+					t.Errorf("%s: %s links %s", goos, path, dep)
+				}
+			}
 		}
 	}
 }
 
 // TestNoTesting checks that no program links package testing, which would give
-// it the flags of a test: fakegcs has an interface for what it needs.
+// it the flags of a test. fakegcs has an interface for what it needs.
 func TestNoTesting(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "gcsup/cmd/gcsup", "gcsup/fakegcs").Output()
+	for _, goos := range platforms {
+		pkgs := list(t, goos)
+		for _, path := range []string{"gcsup/cmd/gcsup", "gcsup/fakegcs"} {
+			for _, dep := range []string{"testing", "net/http/httptest"} {
+				if slices.Contains(pkgs[path].Deps, dep) {
+					t.Errorf("%s: %s links %s", goos, path, dep)
+				}
+			}
+		}
+	}
+}
+
+// platforms are the supported platforms.
+var platforms = []string{"linux", "darwin", "windows"}
+
+// pkg is what the go command reports about a package.
+type pkg struct {
+	ImportPath string
+	Standard   bool
+	Deps       []string // direct and indirect
+}
+
+var (
+	listMu sync.Mutex
+	lists  = map[string]map[string]pkg{}
+)
+
+// list returns all packages of this module and their dependencies on a platform.
+func list(t *testing.T, goos string) map[string]pkg {
+	t.Helper()
+	listMu.Lock()
+	defer listMu.Unlock()
+	if pkgs, ok := lists[goos]; ok {
+		return pkgs
+	}
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Deps", "gcsup/...")
+	cmd.Env = append(cmd.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dep := range strings.Fields(string(out)) {
-		if dep == "testing" || dep == "net/http/httptest" {
-			t.Errorf("gcsup links %s", dep)
-		}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
-}
-
-// dependencies returns all packages outside the standard library that the
-// packages link, on each supported platform.
-func dependencies(t *testing.T, pkgs ...string) []string {
-	t.Helper()
-	seen := map[string]bool{}
-	for _, goos := range []string{"linux", "darwin", "windows"} {
-		cmd := exec.Command("go", append([]string{"list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}"}, pkgs...)...)
-		cmd.Env = append(cmd.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
-		out, err := cmd.Output()
-		if err != nil {
+	pkgs := map[string]pkg{}
+	for d := json.NewDecoder(out); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
 			t.Fatalf("go list on %s: %v", goos, err)
 		}
-		for _, dep := range strings.Fields(string(out)) {
-			seen[dep] = true
-		}
+		pkgs[p.ImportPath] = p
 	}
-	var deps []string
-	for dep := range seen {
-		deps = append(deps, dep)
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("go list on %s: %v", goos, err)
 	}
-	slices.Sort(deps)
-	return deps
+	lists[goos] = pkgs
+	return pkgs
 }
 
+// matches reports whether a rule allows a dependency.
 func matches(rules []string, dep string) bool {
 	return slices.ContainsFunc(rules, func(rule string) bool {
 		module, tree := strings.CutSuffix(rule, "/...")
