@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"gcsup/upload":                      {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"},
 	"gcsup/upload/gcs":                  {"*"},
 	"gcsup/upload/internal/runsort":     {},
+	"gcsup/upload/tree":                 {"gcsup/upload", "gcsup/upload/internal/runsort", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "github.com/bmatcuk/doublestar/v4", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
 	"gcsup/cmd/gcsup":                   {"*"},
 	"gcsup/fakegcs":                     {"gcsup/fakegcs/internal/..."},
 	"gcsup/fakegcs/fakegcstest":         {"gcsup/fakegcs", "gcsup/fakegcs/internal/..."},

@@ -1,0 +1,204 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+)
+
+const (
+	batchSize = 512
+
+	// maxInMemory is the number of entries that a walk in order keeps in memory,
+	// for all its open directories. A directory that does not fit is sorted on
+	// disk, if it has more than minInMemory entries.
+	maxInMemory = 100_000
+	minInMemory = 1000
+)
+
+// An entry is a file or directory in a directory. Its key is the name, with a
+// slash at the end for a directory, and gives the order.
+type entry struct {
+	key  string
+	link bool // a symbolic link
+}
+
+func (e entry) dir() bool { return e.key[len(e.key)-1] == '/' }
+
+func makeEntry(d fs.DirEntry) entry {
+	if d.IsDir() {
+		return entry{key: d.Name() + "/"}
+	}
+	return entry{key: d.Name(), link: d.Type()&fs.ModeSymlink != 0}
+}
+
+// A lister returns the entries of a directory. next returns io.EOF at the end.
+// It can continue after another error.
+type lister interface {
+	next() (entry, error)
+	close()
+}
+
+// reader is a lister in the order of the file system.
+type reader struct {
+	file  *os.File
+	batch []fs.DirEntry
+	err   error // to return after batch
+}
+
+// openReader reads the directory root, whose path is for error messages only.
+func openReader(root *os.Root, path string) (*reader, error) {
+	file, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	// A file that os.Root opened calls lstat for each entry. Most of them need
+	// another lstat later, and those of other shards need none.
+	file, err = detach(file, path)
+	if err != nil {
+		return nil, err
+	}
+	return &reader{file: file}, nil
+}
+
+func (r *reader) next() (entry, error) {
+	for {
+		if len(r.batch) > 0 {
+			e := makeEntry(r.batch[0])
+			r.batch = r.batch[1:]
+			return e, nil
+		}
+		if err := r.err; err != nil {
+			if ended(err) {
+				return entry{}, io.EOF
+			}
+			r.err = nil
+			var pe *fs.PathError
+			if !errors.As(err, &pe) || pe.Op != "fstatat" && pe.Op != "lstat" {
+				r.err = io.EOF // the rest is not readable
+			}
+			return entry{}, err
+		}
+		r.batch, r.err = r.file.ReadDir(batchSize)
+	}
+}
+
+// ended reports whether a directory has no more entries. On Linux, a directory
+// that was removed has none.
+func ended(err error) bool { return err == io.EOF || errors.Is(err, fs.ErrNotExist) }
+
+func (r *reader) close() { _ = r.file.Close() }
+
+// sorted is a lister in the order of keys. errs are returned first.
+type sorted struct {
+	errs    []error
+	entries []entry
+	held    *int // entries in memory in all open directories
+
+	// A directory that is sorted on disk.
+	record func() ([]byte, error, bool)
+	stop   func()
+}
+
+// sortEntries reads and closes r.
+func sortEntries(r *reader, tempDir string, held *int) *sorted {
+	defer r.close()
+	s := &sorted{held: held}
+	limit := max(maxInMemory-*held, minInMemory)
+	for {
+		e, err := r.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			s.errs = append(s.errs, err)
+			continue
+		}
+		if len(s.entries) == limit {
+			s.sortOnDisk(r, e, tempDir)
+			return s
+		}
+		s.entries = append(s.entries, e)
+	}
+	slices.SortFunc(s.entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	*held += len(s.entries)
+	return s
+}
+
+// sortOnDisk sorts the entries so far, e, and the rest of r.
+func (s *sorted) sortOnDisk(r *reader, e entry, tempDir string) {
+	sorter := newSorter(tempDir)
+	entries := s.entries
+	s.entries = nil
+	var err error
+	var record []byte
+	add := func(e entry) {
+		if err == nil {
+			record = append(record[:0], e.key...)
+			record = append(record, 0, '0') // less than every byte of a name
+			if e.link {
+				record[len(record)-1] = '1'
+			}
+			err = sorter.Add(record)
+		}
+	}
+	for _, e := range entries {
+		add(e)
+	}
+	for err == nil {
+		add(e)
+		var rerr error
+		for e, rerr = r.next(); rerr != nil && rerr != io.EOF; e, rerr = r.next() {
+			s.errs = append(s.errs, rerr)
+		}
+		if rerr == io.EOF {
+			break
+		}
+	}
+	if err != nil {
+		sorter.Close()
+		s.errs = append(s.errs, fmt.Errorf("%w: %w", ErrSort, err))
+		return
+	}
+	next, stop := iter.Pull2(sorter.Sorted())
+	s.record = func() ([]byte, error, bool) { return next() }
+	s.stop = func() { stop(); sorter.Close() }
+}
+
+func (s *sorted) next() (entry, error) {
+	switch {
+	case len(s.errs) > 0:
+		err := s.errs[0]
+		s.errs = s.errs[1:]
+		return entry{}, err
+	case len(s.entries) > 0:
+		e := s.entries[0]
+		s.entries[0].key = "" // the memory of the name
+		s.entries = s.entries[1:]
+		*s.held--
+		return e, nil
+	case s.record == nil:
+		return entry{}, io.EOF
+	}
+	record, err, ok := s.record()
+	if !ok {
+		return entry{}, io.EOF
+	}
+	if err != nil {
+		return entry{}, fmt.Errorf("%w: %w", ErrSort, err)
+	}
+	n := len(record)
+	return entry{key: string(record[:n-2]), link: record[n-1] == '1'}, nil
+}
+
+func (s *sorted) close() {
+	*s.held -= len(s.entries)
+	if s.stop != nil {
+		s.stop()
+	}
+}

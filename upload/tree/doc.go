@@ -1,0 +1,94 @@
+// Package tree lists the files of a batch. It yields an [upload.Job] for each
+// file of some directories, or of a list of paths. It sends nothing.
+//
+// Make a [Tree] with [New], then iterate over [Tree.Walk]:
+//
+//	t, err := tree.New(tree.Sources("photos", "docs/."), upload.Spec{Bucket: "my-bucket", Object: "backup"}, nil)
+//	...
+//	for job := range t.Walk(ctx) {
+//		...
+//	}
+//
+// [Sources] gives files and directories their names in the way of cp -r.
+// [List] reads paths from a list. [Tree.Count] counts files and bytes, and can
+// run ahead of Walk. [ParseShard] chooses the part of one machine of many.
+//
+// # Guarantees
+//
+//   - Memory does not grow with the number of files: a walk keeps 512 names for
+//     each open directory, or at most 100,000 in all if the jobs are sorted, and
+//     1,000 more for each open directory. A list keeps 8 bytes for each name
+//     plus the overhead of a map, and nothing if it is sorted.
+//   - A walk uses an [os.Root] for each source. It looks at nothing outside.
+//     The job has a path, because an upload opens the file later.
+//   - Every file is yielded, or reported in Job.Err, unless the options leave it
+//     out or it was removed during the walk. Empty files are files; empty
+//     directories have no job.
+//   - No two jobs without an error have the same object.
+//   - Job.Path is a path for os.Open, and Job.Spec is the template with the
+//     object's name. Size and ModTime are those of the file, or of the target
+//     of a link, just before the job is yielded.
+//
+// # Symbolic links
+//
+// A walk treats links as follows, unless Options.IgnoreSymlinks leaves them out.
+//
+//	a link in a directory to              Walk
+//	a file in the same source             yields the file under the link's name
+//	a directory                           reports ErrSymlink
+//	anything outside the source           reports ErrSymlink
+//	a path that begins with /             reports ErrSymlink, even inside the source
+//	nothing, or itself                    reports ErrSymlink
+//	a FIFO, a socket, a device            reports ErrNotRegular
+//
+// A source that is itself a link is followed: the caller named it. This is cp -rH,
+// because an object cannot be a link. The object has the link's name. With
+// IgnoreSymlinks such a source is left out, but LINK/ and LINK/. name the
+// directory, as they do for cp. The links of a [List] are followed anywhere.
+//
+// # Patterns
+//
+// Options.Include and Options.Exclude are patterns of
+// https://github.com/bmatcuk/doublestar. They match the whole path of a file
+// relative to its source, with slashes on every system. The path in a source
+// DIR is the same as in DIR/., without DIR. A source that is a file has the last
+// element of its path. A file of a list has its object name without the prefix.
+//
+//	?      one character but a slash    *    any characters but a slash
+//	[a-z]  one of these characters      **   any number of directories
+//	{a,b}  one of the alternatives      \*   the character *
+//
+// A file is uploaded if it matches a pattern of Include, or there are none, and
+// neither it nor one of its directories matches a pattern of Exclude. A directory
+// that matches is not read.
+//
+//	Include     Exclude          a.txt  sub/a.txt  sub/b.jpg  tmp/a.txt
+//	                             yes    yes        yes        yes
+//	*.txt                        yes    no         no         no
+//	**/*.txt                     yes    yes        no         yes
+//	sub                          no     no         no         no
+//	sub/**                       no     yes        yes        no
+//	            *.txt            no     yes        yes        yes
+//	            tmp              yes    yes        yes        no
+//	            tmp/**           yes    yes        yes        no
+//	            **/a.txt         no     no         yes        no
+//	**/*.txt    {tmp,sub}        yes    no         no         no
+//
+// # Two sources for one object
+//
+// [New] returns [ErrCollision] if the sources show it. If the directories of
+// two sources overlap at the destination, such as a/. and b/. at one prefix, each
+// name is looked up in the other source. If both would upload it, both
+// jobs have ErrCollision, and neither is uploaded.
+//
+// # Errors
+//
+// Job.Err is about one file or directory, and names its path. It wraps
+// [ErrCollision], [ErrSymlink], [ErrNotRegular], [ErrName], [ErrSort] or the error
+// of the operating system, such as fs.ErrPermission. The job of a directory has a
+// path that ends in a separator and an object that ends in a slash. Its files are
+// not listed. Every shard reports a directory, one shard reports a file.
+//
+// The functions return errors that wrap [ErrUsage] or [ErrCollision] for wrong
+// arguments, and the error of the operating system for a source that is missing.
+package tree

@@ -1,0 +1,274 @@
+package tree
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gcsup/upload"
+)
+
+// maxLine is the length of a path in a list, in bytes.
+const maxLine = 64 << 10
+
+// List returns the jobs of a list of files, such as the output of find. The
+// paths in r end in the byte sep, '\n' or 0. The last one may have no end. Empty
+// paths are ignored, and a carriage return before '\n' is removed.
+//
+// spec is the template of all jobs; its Object is the prefix of the object
+// names. The rest of an object name is the path:
+//
+//	a/b, ./a/b, a//b  a/b
+//	/a/b              a/b
+//	C:\a\b            a/b, on Windows
+//	../b, a/../b      refused ([ErrName]), because a can be a symbolic link
+//
+// A relative path is relative to the current directory. A file that is missing
+// is reported in its job, and so is a directory. A symbolic link is followed
+// anywhere. The patterns of opts apply to the object name without the prefix.
+//
+// A path that was already in the list is ignored. Another path for the same object
+// is reported with [ErrCollision], and the first one is uploaded. List finds
+// both by a hash of 8 bytes for each name, which is all that it keeps in memory.
+// Two of ten million names have the same hash in about one of 370,000 lists. The
+// second file is then left out. If opts.Sorted is set, List keeps no hashes
+// and compares the names themselves.
+//
+// List reads r during the iteration, which can be done once. If r cannot be read,
+// the last job has the error and no path.
+func List(ctx context.Context, r io.Reader, sep byte, spec upload.Spec, opts *Options) (iter.Seq[upload.Job], error) {
+	o, f, prefix, err := checkOptions(spec, opts)
+	if err != nil {
+		return nil, err
+	}
+	if sep != '\n' && sep != 0 {
+		return nil, fmt.Errorf("%w: the paths of a list end in a newline or in NUL, not %q", ErrUsage, sep)
+	}
+	l := &list{Tree: Tree{spec: spec, opts: o, filter: f}, ctx: ctx, prefix: prefix, lines: bufio.NewReaderSize(r, maxLine), sep: sep}
+	if o.Sorted {
+		return l.sorted, nil
+	}
+	return l.unsorted, nil
+}
+
+type list struct {
+	Tree   // without sources
+	ctx    context.Context
+	prefix string
+	lines  *bufio.Reader
+	sep    byte
+}
+
+// unsorted yields the jobs in the order of the list.
+func (l *list) unsorted(yield func(upload.Job) bool) {
+	seen := newSeen()
+	for path, err := range l.paths() {
+		if l.ctx.Err() != nil {
+			return
+		}
+		root, object := "", ""
+		if err == nil {
+			path, root, object, err = l.resolve(path)
+		}
+		if err == nil {
+			if !l.wants(object, object[len(l.prefix):]) {
+				continue
+			}
+			if err = seen.add(root, object); err == errIgnored {
+				continue
+			}
+		}
+		if !l.yield(path, object, err, yield) {
+			return
+		}
+	}
+}
+
+// sorted yields the jobs in the order of their objects. Names that have no
+// object come first.
+func (l *list) sorted(yield func(upload.Job) bool) {
+	sorter := newSorter(l.opts.TempDir)
+	defer sorter.Close()
+	var record []byte
+	for path, err := range l.paths() {
+		if l.ctx.Err() != nil {
+			return
+		}
+		object := ""
+		if err == nil {
+			path, _, object, err = l.resolve(path)
+		}
+		if err == nil {
+			if !l.wants(object, object[len(l.prefix):]) {
+				continue
+			}
+			record = append(append(append(record[:0], object...), 0), path...)
+			if err = sorter.Add(record); err != nil {
+				yield(upload.Job{Spec: l.spec, Err: fmt.Errorf("%w: %w", ErrSort, err)})
+				return
+			}
+			continue
+		}
+		if !l.yield(path, object, err, yield) {
+			return
+		}
+	}
+	var object, path string
+	for record, err := range sorter.Sorted() {
+		if l.ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			yield(upload.Job{Spec: l.spec, Err: fmt.Errorf("%w: %w", ErrSort, err)})
+			return
+		}
+		o, p, _ := bytes.Cut(record, []byte{0})
+		if string(o) == object {
+			if string(p) != path {
+				path = string(p)
+				if !l.yield(path, object, sameObject(object), yield) {
+					return
+				}
+			}
+			continue
+		}
+		object, path = string(o), string(p)
+		if !l.yield(path, object, nil, yield) {
+			return
+		}
+	}
+}
+
+func sameObject(object string) error {
+	return fmt.Errorf("%w: another path in the list also goes to the object %s", ErrCollision, object)
+}
+
+// paths returns the paths of the list. The path of a last pair with an error
+// is empty, unless only this path is too long.
+func (l *list) paths() iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for {
+			line, err := l.lines.ReadSlice(l.sep)
+			if errors.Is(err, bufio.ErrBufferFull) {
+				start := string(line[:40])
+				for errors.Is(err, bufio.ErrBufferFull) {
+					_, err = l.lines.ReadSlice(l.sep)
+				}
+				if !yield(start+"...", fmt.Errorf("%w: path of more than %d bytes; %s", ErrName, maxLine, l.otherSeparator())) {
+					return
+				}
+				line = nil
+			}
+			if n := len(line); n > 0 && line[n-1] == l.sep {
+				line = line[:n-1]
+				if l.sep == '\n' {
+					line = bytes.TrimSuffix(line, []byte{'\r'})
+				}
+			}
+			if len(line) > 0 && !yield(string(line), nil) {
+				return
+			}
+			if err != nil {
+				if err != io.EOF {
+					yield("", fmt.Errorf("read the list of files: %w", err))
+				}
+				return
+			}
+		}
+	}
+}
+
+func (l *list) otherSeparator() string {
+	if l.sep == 0 {
+		return "is the list separated by newlines?"
+	}
+	return "is the list separated by NUL?"
+}
+
+// resolve returns the clean path, its root ("", "/" or a volume), and the object.
+func (l *list) resolve(path string) (clean, root, object string, err error) {
+	if strings.IndexByte(path, 0) >= 0 {
+		return path, "", "", fmt.Errorf("%w: %q has a NUL; %s", ErrName, path[:min(len(path), 80)], l.otherSeparator())
+	}
+	slashed := filepath.ToSlash(path)
+	for elem := range strings.SplitSeq(slashed, "/") {
+		if elem == ".." {
+			return path, "", "", fmt.Errorf("%w: %q contains ..", ErrName, path)
+		}
+	}
+	clean = filepath.Clean(path)
+	slashed = filepath.ToSlash(clean)
+	name := strings.TrimLeft(slashed[len(filepath.VolumeName(clean)):], "/")
+	root = slashed[:len(slashed)-len(name)]
+	if name == "." {
+		name = ""
+	}
+	object = l.prefix + name
+	return clean, root, object, checkName(object)
+}
+
+// yield yields the job of a path, or err.
+func (l *list) yield(path, object string, err error, yield func(upload.Job) bool) bool {
+	if err != nil {
+		job := upload.Job{Path: path, Spec: l.spec, Err: err}
+		job.Spec.Object = object
+		if path != "" {
+			job.Err = withPath(path, err)
+		}
+		return yield(job)
+	}
+	info, err := inspectPath(path, l.opts.IgnoreSymlinks)
+	switch err {
+	case nil:
+		return yield(l.job(object, path, info))
+	case errIgnored:
+		return true
+	case errGone:
+		err = fs.ErrNotExist
+	}
+	return yield(l.failed(path, object, err))
+}
+
+// seen is the set of the names of a list.
+type seen struct {
+	seed   maphash.Seed
+	hashes map[uint64]struct{}
+	roots  []string // of the paths, almost always one or two
+}
+
+func newSeen() *seen {
+	return &seen{seed: maphash.MakeSeed(), hashes: map[uint64]struct{}{}}
+}
+
+// add adds a path, given by its root and its object. It returns errIgnored if the
+// path is already in the set, and ErrCollision if another one has its object.
+func (s *seen) add(root, object string) error {
+	at := slices.Index(s.roots, root)
+	if at < 0 {
+		at = len(s.roots)
+		s.roots = append(s.roots, root)
+	}
+	h := maphash.String(s.seed, object)
+	for i := range s.roots {
+		if _, ok := s.hashes[s.key(h, i)]; ok {
+			if i == at {
+				return errIgnored
+			}
+			return sameObject(object)
+		}
+	}
+	s.hashes[s.key(h, at)] = struct{}{}
+	return nil
+}
+
+// key returns the hash of a path whose object has hash h.
+func (s *seen) key(h uint64, root int) uint64 { return h + uint64(root)*0x9e3779b97f4a7c15 }

@@ -1,0 +1,306 @@
+package tree
+
+import (
+	"bytes"
+	"container/heap"
+	"context"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"gcsup/upload"
+	"gcsup/upload/internal/runsort"
+)
+
+// A Source is a file or a directory to upload.
+type Source struct {
+	// Path is the path of the file or directory.
+	Path string
+
+	// Name is the name of a file's object, below the prefix. For a directory
+	// it is the directory of the objects: Name/a is the object of the file a. ""
+	// puts them directly below the prefix.
+	Name string
+}
+
+// Sources returns the sources for the arguments of a command. A file or directory
+// keeps the last element of its path. The contents of DIR/. go directly below
+// the prefix, and those of ".", ".." and the root directory. The destination does not
+// depend on what the bucket holds, and "DIR/" is "DIR".
+func Sources(args ...string) []Source {
+	sources := make([]Source, len(args))
+	for i, arg := range args {
+		name := filepath.ToSlash(arg[len(filepath.VolumeName(arg)):])
+		name = strings.TrimRight(name, "/")
+		name = name[strings.LastIndexByte(name, '/')+1:]
+		if name == "." || name == ".." {
+			name = ""
+		}
+		sources[i] = Source{Path: arg, Name: name}
+	}
+	return sources
+}
+
+// Options configure a [Tree] and a [List]. The zero value uploads all files.
+type Options struct {
+	// Sorted yields the jobs in the order of their object names, as raw bytes.
+	// It is the order in which the service lists objects. A directory of more
+	// than 100,000 entries, and a list, are sorted in files on disk. Otherwise a
+	// directory has the order of the file system, and nothing is sorted.
+	Sorted bool
+
+	// Include and Exclude choose files by doublestar patterns: see Patterns in
+	// the package documentation.
+	Include, Exclude []string
+
+	// IgnoreSymlinks leaves out all symbolic links without an error. An argument
+	// that ends in "/" or "/." is a directory, not a link.
+	IgnoreSymlinks bool
+
+	// Shard chooses a part of the objects. The zero value is all of them.
+	Shard Shard
+
+	// TempDir is the directory of the files in which names are sorted. "" is
+	// os.TempDir. The files are removed at the end of the iteration.
+	TempDir string
+}
+
+// checkOptions returns the options, with the filter and the prefix of object
+// names. A nil opts uses the defaults.
+func checkOptions(spec upload.Spec, opts *Options) (Options, filter, string, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Shard != (Shard{}) {
+		if err := o.Shard.check(); err != nil {
+			return o, filter{}, "", fmt.Errorf("%w: shard: %w", ErrUsage, err)
+		}
+	}
+	f, err := newFilter(o.Include, o.Exclude)
+	return o, f, join(spec.Object, ""), err
+}
+
+// A Tree is the sources of a batch. It is safe for concurrent use.
+type Tree struct {
+	spec    upload.Spec
+	opts    Options
+	filter  filter
+	sources []*source
+	files   map[string]*source // the sources that are files, by object
+}
+
+type source struct {
+	Source
+	path   string // of the file; of a directory, with a separator at the end or ""
+	object string // the object; of a directory, the start of the names: "" or with a slash at the end
+	info   fs.FileInfo
+	isDir  bool
+	skip   bool      // an ignored symbolic link
+	rivals []*source // other directories that may have a file for the same object
+}
+
+// New returns the Tree of sources. spec is the template of all jobs. Its Object
+// is the prefix of the object names. A slash is added to it if it has none. A nil
+// opts uses the defaults.
+//
+// A Source that is a symbolic link is followed.
+//
+// New reads no directory. It returns an error if a source is missing, if the
+// options are wrong ([ErrUsage]), or if two files, or the same directory twice, go
+// to one object ([ErrCollision]).
+func New(sources []Source, spec upload.Spec, opts *Options) (*Tree, error) {
+	o, f, prefix, err := checkOptions(spec, opts)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tree{spec: spec, opts: o, filter: f}
+	for _, src := range sources {
+		s, err := newSource(src, prefix, o.IgnoreSymlinks)
+		if err != nil {
+			return nil, err
+		}
+		t.sources = append(t.sources, s)
+	}
+	return t, t.findRivals()
+}
+
+func newSource(src Source, prefix string, ignoreLinks bool) (*source, error) {
+	info, err := os.Lstat(src.Path)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{Source: src, path: src.Path}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		s.skip = ignoreLinks && !strings.HasSuffix(filepath.ToSlash(src.Path), "/")
+		if info, err = os.Stat(src.Path); err != nil && !s.skip {
+			return nil, err
+		}
+	}
+	if s.skip {
+		return s, nil
+	}
+	s.info, s.isDir = info, info.IsDir()
+	switch {
+	case s.isDir:
+		s.path = dirPath(src.Path)
+		s.object = prefix
+		if src.Name != "" {
+			s.object = join(prefix+src.Name, "")
+		}
+	case src.Name == "":
+		return nil, fmt.Errorf("%w: the file %s has no object name", ErrUsage, src.Path)
+	default:
+		s.object = prefix + src.Name
+	}
+	return s, nil
+}
+
+// dirPath returns the path of a directory with one separator at the end, and
+// without "." as the last element. Other elements are not changed: a/../b is
+// another directory than b if a is a symbolic link.
+func dirPath(path string) string {
+	sep := string(os.PathSeparator)
+	volume := filepath.VolumeName(path)
+	p := path[len(volume):]
+	for {
+		trimmed := strings.TrimRightFunc(p, func(r rune) bool { return r < 0x80 && os.IsPathSeparator(uint8(r)) })
+		if before, ok := strings.CutSuffix(trimmed, "."); ok && before != "" && os.IsPathSeparator(before[len(before)-1]) {
+			p = before
+			continue
+		}
+		switch {
+		case trimmed == "" && p == "": // C:
+			return volume
+		case trimmed == ".":
+			return volume
+		}
+		return volume + trimmed + sep
+	}
+}
+
+// Walk yields a job for each file. The iteration reads one directory after the
+// other, and can be repeated. It ends early if ctx is done.
+func (t *Tree) Walk(ctx context.Context) iter.Seq[upload.Job] {
+	return func(yield func(upload.Job) bool) {
+		t.walk(ctx, t.opts.Sorted, yield)
+	}
+}
+
+// Totals are the results of Count.
+type Totals struct {
+	Files atomic.Int64
+	Bytes atomic.Int64
+}
+
+// Count adds the files that Walk yields without an error to totals, while it
+// walks the tree. It keeps no names. It returns the cause if ctx is done.
+//
+// Count can run at the same time as Walk, and another goroutine can read totals.
+func (t *Tree) Count(ctx context.Context, totals *Totals) error {
+	t.walk(ctx, false, func(job upload.Job) bool {
+		if job.Err == nil {
+			totals.Files.Add(1)
+			totals.Bytes.Add(job.Size)
+		}
+		return true
+	})
+	return context.Cause(ctx)
+}
+
+func (t *Tree) walk(ctx context.Context, sorted bool, yield func(upload.Job) bool) {
+	r := &run{Tree: t, ctx: ctx, sorted: sorted, rivals: rivals{tree: t}}
+	defer r.rivals.close()
+	if sorted && len(t.sources) > 1 {
+		r.merge(yield)
+		return
+	}
+	for _, s := range t.sources {
+		if !r.walkOne(s, yield) {
+			return
+		}
+	}
+}
+
+func (r *run) walkOne(s *source, yield func(upload.Job) bool) bool {
+	w := &walker{run: r, src: s}
+	defer w.close()
+	for {
+		job, ok := w.next()
+		if !ok {
+			return r.ctx.Err() == nil
+		}
+		if !yield(job) {
+			return false
+		}
+	}
+}
+
+// merge walks all sources in the order of objects. A source is opened when its
+// first possible object is next, so that only trees that overlap are open
+// together.
+func (r *run) merge(yield func(upload.Job) bool) {
+	waiting := slices.Clone(r.sources)
+	slices.SortStableFunc(waiting, func(a, b *source) int { return strings.Compare(a.object, b.object) })
+	var open walkers
+	defer func() {
+		for _, w := range open {
+			w.close()
+		}
+	}()
+	for r.ctx.Err() == nil {
+		for len(waiting) > 0 && (len(open) == 0 || waiting[0].object <= open[0].job.Spec.Object) {
+			w := &mergeWalker{walker: walker{run: r, src: waiting[0]}}
+			waiting = waiting[1:]
+			if w.advance() {
+				heap.Push(&open, w)
+			}
+		}
+		if len(open) == 0 || r.ctx.Err() != nil || !yield(open[0].job) {
+			return
+		}
+		if open[0].advance() {
+			heap.Fix(&open, 0)
+		} else {
+			heap.Pop(&open)
+		}
+	}
+}
+
+// mergeWalker is a walker with its next job.
+type mergeWalker struct {
+	walker
+	job upload.Job
+}
+
+// advance gets the next job. If there is none, it closes the walker.
+func (w *mergeWalker) advance() bool {
+	var ok bool
+	if w.job, ok = w.next(); !ok {
+		w.close()
+	}
+	return ok
+}
+
+// walkers is a heap, ordered by object.
+type walkers []*mergeWalker
+
+func (h walkers) Len() int           { return len(h) }
+func (h walkers) Less(i, j int) bool { return h[i].job.Spec.Object < h[j].job.Spec.Object }
+func (h walkers) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *walkers) Push(x any)        { *h = append(*h, x.(*mergeWalker)) }
+func (h *walkers) Pop() any {
+	last := len(*h) - 1
+	w := (*h)[last]
+	*h = (*h)[:last]
+	return w
+}
+
+func newSorter(tempDir string) *runsort.Sorter {
+	return runsort.New(bytes.Compare, &runsort.Options{Dir: tempDir})
+}

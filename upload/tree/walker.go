@@ -1,0 +1,205 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"gcsup/upload"
+)
+
+// A walker returns the jobs of one source.
+type walker struct {
+	run     *run
+	src     *source
+	root    *os.Root
+	stack   []*level // open directories, the root first
+	started bool
+}
+
+// A level is an open directory.
+type level struct {
+	dir     *os.Root
+	entries lister
+	path    string // of the directory, with a separator at the end or ""
+	rel     string // relative to the source; "" or with a slash at the end
+	object  string // the start of the object names
+}
+
+// run is what the walkers of one iteration share.
+type run struct {
+	*Tree
+	ctx    context.Context
+	sorted bool
+	held   int // entries in memory
+	rivals rivals
+}
+
+// next returns the next job, or false at the end, or if the context is done.
+func (w *walker) next() (upload.Job, bool) {
+	for w.run.ctx.Err() == nil {
+		if !w.started {
+			w.started = true
+			if job, ok := w.start(); ok {
+				return job, true
+			}
+			continue
+		}
+		if len(w.stack) == 0 {
+			break
+		}
+		top := w.stack[len(w.stack)-1]
+		e, err := top.entries.next()
+		if err == io.EOF {
+			w.pop()
+			continue
+		}
+		if err != nil {
+			return w.run.failed(top.path, top.object, err), true
+		}
+		if job, ok := w.entry(top, e); ok {
+			return job, true
+		}
+	}
+	return upload.Job{}, false
+}
+
+// start opens the source. It returns a job for a file, or an error.
+func (w *walker) start() (upload.Job, bool) {
+	s := w.src
+	switch {
+	case s.skip:
+		return upload.Job{}, false
+	case !s.isDir:
+		if !w.run.wants(s.object, path.Base(filepath.ToSlash(s.path))) {
+			return upload.Job{}, false
+		}
+		info, err := inspectPath(s.Path, w.run.opts.IgnoreSymlinks)
+		return w.file(s.object, s.path, info, err)
+	}
+	root, err := os.OpenRoot(s.Path)
+	if err != nil {
+		return w.run.failed(s.path, s.object, err), true
+	}
+	w.root = root
+	if err := w.push(root, s.path, "", s.object); err != nil {
+		return w.run.failed(s.path, s.object, err), true
+	}
+	return upload.Job{}, false
+}
+
+// push starts a directory.
+func (w *walker) push(dir *os.Root, path, rel, object string) error {
+	r, err := openReader(dir, path)
+	if err != nil {
+		return err
+	}
+	l := &level{dir: dir, entries: r, path: path, rel: rel, object: object}
+	if w.run.sorted {
+		l.entries = sortEntries(r, w.run.opts.TempDir, &w.run.held)
+	}
+	w.stack = append(w.stack, l)
+	return nil
+}
+
+func (w *walker) pop() {
+	last := len(w.stack) - 1
+	l := w.stack[last]
+	l.entries.close()
+	if l.dir != w.root {
+		_ = l.dir.Close()
+	}
+	w.stack[last] = nil
+	w.stack = w.stack[:last]
+}
+
+func (w *walker) close() {
+	for len(w.stack) > 0 {
+		w.pop()
+	}
+	if w.root != nil {
+		_ = w.root.Close()
+	}
+}
+
+// entry returns the job for an entry. It starts a directory.
+func (w *walker) entry(top *level, e entry) (upload.Job, bool) {
+	if e.dir() {
+		return w.dir(top, e)
+	}
+	rel, object := "", top.object+e.key
+	if w.run.filter.active() {
+		rel = top.rel + e.key
+	}
+	if !w.run.wants(object, rel) {
+		return upload.Job{}, false
+	}
+	info, err := inspect(w.root, top.rel, top.dir, e.key, w.run.opts.IgnoreSymlinks)
+	return w.file(object, top.path+e.key, info, err)
+}
+
+func (w *walker) dir(top *level, e entry) (upload.Job, bool) {
+	name := e.key[:len(e.key)-1]
+	rel, object := top.rel+e.key, top.object+e.key
+	dirPath := top.path + name + string(os.PathSeparator)
+	if w.run.filter.excludes(rel[:len(rel)-1]) {
+		return upload.Job{}, false
+	}
+	if err := checkDir(object); err != nil {
+		return w.run.failed(dirPath, object, err), true
+	}
+	dir, err := top.dir.OpenRoot(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return upload.Job{}, false
+	}
+	if err != nil {
+		return w.run.failed(dirPath, object, err), true
+	}
+	if err := w.push(dir, dirPath, rel, object); err != nil {
+		_ = dir.Close()
+		return w.run.failed(dirPath, object, err), true
+	}
+	return upload.Job{}, false
+}
+
+// wants reports whether a file is in the shard, and chosen by the patterns.
+func (t *Tree) wants(object, rel string) bool {
+	return t.opts.Shard.Has(object) && t.filter.takes(rel)
+}
+
+// file returns the job for a file with the outcome of its inspection.
+func (w *walker) file(object, path string, info fs.FileInfo, err error) (upload.Job, bool) {
+	if err == errGone || err == errIgnored {
+		return upload.Job{}, false
+	}
+	if err == nil {
+		err = checkName(object)
+	}
+	if err == nil {
+		err = w.run.rivals.check(w.src, object)
+	}
+	if err != nil {
+		return w.run.failed(path, object, err), true
+	}
+	return w.run.job(object, path, info), true
+}
+
+// failed returns a job for a file or directory that is not uploaded.
+func (t *Tree) failed(path, object string, err error) upload.Job {
+	if path == "" {
+		path = "." // the current directory
+	}
+	job := upload.Job{Path: path, Spec: t.spec, Err: withPath(path, err)}
+	job.Spec.Object = object
+	return job
+}
+
+func (t *Tree) job(object, path string, info fs.FileInfo) upload.Job {
+	job := upload.Job{Path: path, Spec: t.spec, Size: info.Size(), ModTime: info.ModTime()}
+	job.Spec.Object = object
+	return job
+}
