@@ -26,7 +26,7 @@ const FileModTimeKey = "goog-reserved-file-mtime"
 // the same way. The largest name needs 6 KiB of JSON, and a page of such names
 // less than listLimit.
 const (
-	listFields = "items(name,size,crc32c,generation,metadata/" + FileModTimeKey + "),nextPageToken"
+	listFields = "items(name,size,crc32c,generation,timeCreated,metadata/" + FileModTimeKey + "),nextPageToken"
 	listLimit  = 16 << 20
 )
 
@@ -41,8 +41,8 @@ type ListQuery struct {
 }
 
 // ObjectPage is a page of a listing. Its objects are in the order of the raw bytes
-// of their names. They have the fields Bucket, Name, Generation, Size, CRC32C
-// and FileModTime.
+// of their names. They have the fields Bucket, Name, Generation, Size, CRC32C,
+// Created and FileModTime.
 type ObjectPage struct {
 	Objects []Object
 
@@ -107,7 +107,9 @@ type listItem struct {
 	Size       decimal `json:"size"`
 	Generation decimal `json:"generation"`
 	CRC32C     string  `json:"crc32c"`
-	Metadata   struct {
+
+	Created  time.Time `json:"timeCreated"`
+	Metadata struct {
 		FileModTime string `json:"goog-reserved-file-mtime"`
 	} `json:"metadata"`
 }
@@ -148,7 +150,7 @@ func parsePage(body []byte) (*ObjectPage, error) {
 		if crc, err := chunk.DecodeCRC32C(item.CRC32C); err == nil {
 			o.CRC32C, o.HasCRC32C = crc, true
 		}
-		o.FileModTime = fileModTime(item.Metadata.FileModTime)
+		o.Created, o.FileModTime = item.Created, fileModTime(item.Metadata.FileModTime)
 	}
 	return page, nil
 }

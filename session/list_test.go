@@ -56,7 +56,7 @@ func TestList(t *testing.T) {
 		t.Errorf("path %s, want %s", got, want)
 	}
 	if got, want := u.Query(), (url.Values{
-		"fields": {"items(name,size,crc32c,generation,metadata/goog-reserved-file-mtime),nextPageToken"}, "maxResults": {"5"},
+		"fields": {"items(name,size,crc32c,generation,timeCreated,metadata/goog-reserved-file-mtime),nextPageToken"}, "maxResults": {"5"},
 		"pageToken": {"Q2c="}, "prefix": {"a/ü"}, "startOffset": {"a/ü&"}, "userProject": {"payer"},
 	}); !reflect.DeepEqual(got, want) {
 		t.Errorf("query %v, want %v", got, want)

@@ -18,14 +18,19 @@ import (
 type BatchOptions struct {
 	// Small and Large are how many files are uploaded at a time: those that go in
 	// a single request, of up to 8 MiB, and those that get a session. 0 is 32
-	// small and 4 large ones.
-	Small, Large int
+	// small and 4 large ones. Jobs limits both together. 0 does not.
+	Small, Large, Jobs int
 
 	// Memory bounds the bytes of small files that are held at a time. 0 is 64 MiB.
 	Memory int64
 
 	// Skip leaves out files whose object exists.
 	Skip Skip
+
+	// Listing, if not nil, is listed to look up the destinations of jobs that are
+	// sorted: see [Uploader.Lookup]. If it cannot be listed, the Observer gets a
+	// Warning, and the destinations are looked up one by one.
+	Listing *Listing
 
 	// DryRun sends no data: the Result of a file that would be uploaded has
 	// Planned set.
@@ -98,6 +103,7 @@ type batch struct {
 	counting atomic.Bool
 
 	small, large chan Job
+	slots        chan struct{} // one for each file that is uploaded; nil if only Small and Large limit them
 	outcomes     chan outcome
 }
 
@@ -125,6 +131,9 @@ func newBatch(ctx context.Context, u *Uploader, opts *BatchOptions) *batch {
 		b.budget.held = b.count
 	}
 	b.memory = semaphore.NewWeighted(b.opts.Memory)
+	if b.opts.Jobs > 0 {
+		b.slots = make(chan struct{}, b.opts.Jobs)
+	}
 	b.small, b.large = make(chan Job, queueLength), make(chan Job, queueLength)
 	return b
 }
@@ -163,6 +172,9 @@ func (b *batch) start(jobs iter.Seq[Job]) {
 func (b *batch) read(jobs iter.Seq[Job]) {
 	defer close(b.small)
 	defer close(b.large)
+	if b.opts.Listing != nil && b.opts.Skip != SkipNothing {
+		jobs = b.lookUp(jobs)
+	}
 	if store := b.u.opts.Store; store != nil {
 		// An upload that was large once may be saved. A store that cannot be
 		// read fails when a large file needs it.
@@ -184,6 +196,33 @@ func (b *batch) read(jobs iter.Seq[Job]) {
 	}
 }
 
+// lookUp looks up the destinations of jobs in the listing.
+func (b *batch) lookUp(jobs iter.Seq[Job]) iter.Seq[Job] {
+	return func(yield func(Job) bool) {
+		for job, err := range b.u.lookup(b.ctx, *b.opts.Listing, b.budget, jobs) {
+			if err != nil {
+				if b.ctx.Err() != nil {
+					return
+				}
+				b.warn(err)
+				continue
+			}
+			if !yield(job) {
+				return
+			}
+		}
+	}
+}
+
+// warn reports a listing that failed. It is called from the goroutine that reads
+// the jobs.
+func (b *batch) warn(err error) {
+	if observe := b.u.opts.Observer; observe != nil {
+		l := b.opts.Listing
+		observe(Event{Kind: Warning, Spec: Spec{Bucket: l.Bucket, Object: l.Prefix}, Size: -1, Cause: "each destination is looked up, because the bucket cannot be listed: " + err.Error()})
+	}
+}
+
 // size returns the size of the file of a job, which may have none.
 func (b *batch) size(job Job) int64 {
 	if job.Size == 0 && job.ModTime.IsZero() && job.Err == nil {
@@ -202,13 +241,37 @@ func (b *batch) work(queue <-chan Job) {
 			if !ok {
 				return
 			}
-			if b.ctx.Err() != nil {
+			if !b.enter() {
 				return
 			}
-			b.outcomes <- b.do(job)
+			o := b.do(job)
+			b.leave()
+			b.outcomes <- o
 		case <-b.ctx.Done():
 			return
 		}
+	}
+}
+
+// enter waits for a slot. It returns false if the batch ends.
+func (b *batch) enter() bool {
+	if b.slots != nil {
+		select {
+		case b.slots <- struct{}{}:
+		case <-b.ctx.Done():
+			return false
+		}
+	}
+	if b.ctx.Err() != nil {
+		b.leave()
+		return false
+	}
+	return true
+}
+
+func (b *batch) leave() {
+	if b.slots != nil {
+		<-b.slots
 	}
 }
 

@@ -38,6 +38,7 @@ func (k EventKind) String() string {
 type Event struct {
 	Kind      EventKind
 	ID        string
+	Path      string // of the source; "" for a stream
 	Spec      Spec
 	Size      int64         // of the object, -1 while it is not known
 	Sent      int64         // offset up to which bytes were handed to the network

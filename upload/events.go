@@ -28,7 +28,7 @@ type events struct {
 	compared comparison
 
 	mu     sync.Mutex // never held during a delivery
-	common Event      // what every event has: ID and Spec
+	common Event      // what every event has: ID, Path and Spec
 	queue  []Event
 	last   EventKind // of the newest event that was queued or due
 	ending ending
@@ -71,6 +71,16 @@ func (e *events) identify(id string, spec Spec) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.common.ID, e.common.Spec = id, spec
+}
+
+// source sets the path of the source that every event carries.
+func (e *events) source(path string) {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.common.Path = path
 }
 
 // post queues an event. A merged event that is due is dropped: this one is
@@ -127,7 +137,7 @@ func (e *events) comparing(offset, end int64) {
 
 // complete adds what every event carries. e.mu is held.
 func (e *events) complete(v Event) Event {
-	v.ID, v.Spec = e.common.ID, e.common.Spec
+	v.ID, v.Path, v.Spec = e.common.ID, e.common.Path, e.common.Spec
 	v.Size, v.Sent, v.Committed = e.position()
 	return v
 }

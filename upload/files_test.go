@@ -1,6 +1,7 @@
 package upload_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ func (w *world) jobs(n int, size int64) []upload.Job {
 	var jobs []upload.Job
 	for i := range n {
 		path := filepath.Join(w.dir, fmt.Sprintf("file%d-%d", size, i))
-		content := data(size)
+		content := bytes.Clone(data(size))
 		if size > 0 {
 			content[0] = byte(i)
 		}
@@ -248,7 +249,7 @@ func TestFilesSkip(t *testing.T) {
 		files(w.t.Context(), up, jobs[:4], sameTime)
 		files(w.t.Context(), up, jobs[5:], nil)
 		old := jobs[0].ModTime
-		for i, content := range map[int][]byte{1: data(1000)[:1000], 3: data(999)} {
+		for i, content := range map[int][]byte{1: bytes.Clone(data(1000)), 3: bytes.Clone(data(999))} {
 			content[0] = 0xff
 			if err := os.WriteFile(jobs[i].Path, content, 0o600); err != nil {
 				t.Fatal(err)
@@ -424,4 +425,19 @@ func TestSkipString(t *testing.T) {
 			t.Errorf("%d has no name", int(s))
 		}
 	}
+}
+
+// TestFilesJobs checks that Jobs limits small and large files together.
+func TestFilesJobs(t *testing.T) {
+	inBubble(t, &fakegcs.Options{Latency: time.Second}, func(w *world) {
+		large := w.jobs(2, 9*mib)
+		for i := range large {
+			large[i].Spec.Object = fmt.Sprint("large", i)
+		}
+		start := time.Now()
+		got := files(w.t.Context(), w.uploader(), append(large, w.jobs(4, 10)...), &upload.BatchOptions{Jobs: 1})
+		if took := time.Since(start); ended(got, nil) != 6 || took < 10*time.Second { // 2 x 3 and 4 requests
+			t.Errorf("%d uploaded in %v", ended(got, nil), took)
+		}
+	})
 }

@@ -334,6 +334,7 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 // open opens the source, and notes what it is before a byte of it is read.
 func (j *job) open(path string) (*chunk.Source, error) {
 	j.update(func(r *Result) { r.Path = path })
+	j.events.source(path)
 	src, err := chunk.Open(path)
 	if err != nil {
 		return nil, err
@@ -352,6 +353,7 @@ func (j *job) open(path string) (*chunk.Source, error) {
 	}
 	j.file = &fileContent{src: src, identity: identity, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread}
 	j.transfer.content = j.file
+	j.update(func(r *Result) { r.Source = identity })
 	j.transfer.pos.size.Store(src.Size())
 	j.transfer.retry.stake(src.Size())
 	return src, nil

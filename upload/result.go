@@ -3,6 +3,7 @@ package upload
 import (
 	"time"
 
+	"gcsup/chunk"
 	"gcsup/session"
 )
 
@@ -14,12 +15,13 @@ type Result struct {
 	Spec   Spec
 	Object *session.Object // as the service described it: generation, size, CRC32C
 
-	Size        int64 // of the source, in bytes; -1 if it was never known
-	ResumedFrom int64 // the committed offset at which this call continued an earlier one
-	Resumed     bool  // this call continued the session of an earlier one
-	Resumable   bool  // the upload failed and is saved: the same call, or Resume, continues it
-	Skipped     Skip  // the rule of a batch by which the file was not uploaded; Object is what exists, if it was seen
-	Planned     bool  // the file would have been uploaded, see [BatchOptions].DryRun
+	Size        int64          // of the source, in bytes; -1 if it was never known
+	Source      chunk.Identity // of the file, before its first byte was read
+	ResumedFrom int64          // the committed offset at which this call continued an earlier one
+	Resumed     bool           // this call continued the session of an earlier one
+	Resumable   bool           // the upload failed and is saved: the same call, or Resume, continues it
+	Skipped     Skip           // the rule of a batch by which the file was not uploaded; Object is what exists, if it was seen
+	Planned     bool           // the file would have been uploaded, see [BatchOptions].DryRun
 
 	BytesSent   int64 // object bytes handed to the network, repeats included
 	BytesResent int64 // those of them that this call had handed over before

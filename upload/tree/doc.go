@@ -10,7 +10,7 @@
 //	}
 //
 // [Sources] gives files and directories their names in the way of cp -r.
-// [List] reads paths from a list. [Tree.Count] counts files and bytes, and can
+// [List] reads paths from a list. [Tree.Sizes] counts what there is, and can
 // run ahead of Walk. [ParseShard] chooses the part of one machine of many.
 //
 // # Guarantees

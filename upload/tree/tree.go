@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"gcsup/upload"
 	"gcsup/upload/internal/runsort"
@@ -192,25 +191,13 @@ func (t *Tree) Walk(ctx context.Context) iter.Seq[upload.Job] {
 	}
 }
 
-// Totals are the results of Count.
-type Totals struct {
-	Files atomic.Int64
-	Bytes atomic.Int64
-}
-
-// Count adds the files that Walk yields without an error to totals, while it
-// walks the tree. It keeps no names. It returns the cause if ctx is done.
-//
-// Count can run at the same time as Walk, and another goroutine can read totals.
-func (t *Tree) Count(ctx context.Context, totals *Totals) error {
-	t.walk(ctx, false, func(job upload.Job) bool {
-		if job.Err == nil {
-			totals.Files.Add(1)
-			totals.Bytes.Add(job.Size)
-		}
-		return true
-	})
-	return context.Cause(ctx)
+// Sizes yields the size in bytes of each file that Walk yields without an error. It
+// keeps no names and sorts nothing. It can run at the same time as Walk, and can
+// be repeated: see [upload.BatchOptions].
+func (t *Tree) Sizes(ctx context.Context) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		t.walk(ctx, false, func(job upload.Job) bool { return job.Err != nil || yield(job.Size) })
+	}
 }
 
 func (t *Tree) walk(ctx context.Context, sorted bool, yield func(upload.Job) bool) {
