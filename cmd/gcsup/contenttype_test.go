@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"testing"
+
+	"gcsup/session"
 )
 
 func TestContentType(t *testing.T) {
@@ -13,9 +15,8 @@ func TestContentType(t *testing.T) {
 		{"Makefile", "x", "", ""},
 		{"page.html", "x", "text/x-mine", "text/x-mine"},
 	} {
-		f := cpFlags{contentType: c.flag}
-		spec := f.spec(job{c.source, "bkt", c.object}, false)
-		if got := cmp.Or(spec.ContentType, spec.DefaultContentType); got != c.want || spec.ContentType != c.flag {
+		spec := session.Spec{ContentType: c.flag, DefaultContentType: contentType(c.source, c.object)}
+		if got := cmp.Or(spec.ContentType, spec.DefaultContentType); got != c.want {
 			t.Errorf("%s to %s with --content-type=%q: %q, want %q", c.source, c.object, c.flag, got, c.want)
 		}
 	}

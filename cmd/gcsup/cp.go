@@ -18,12 +18,13 @@ import (
 )
 
 type cpFlags struct {
-	target targetFlags
-	send   sendFlags
-	output outputFlags
+	target  targetFlags
+	sources sourceFlags
+	batch   batchFlags
+	send    sendFlags
+	output  outputFlags
 
 	generation  int64
-	noClobber   bool
 	noState     bool
 	contentType string
 	restart     bool
@@ -32,26 +33,31 @@ type cpFlags struct {
 func newCp(std stdio) *cobra.Command {
 	f := &cpFlags{}
 	cmd := &cobra.Command{
-		Use:   "cp SOURCE... gs://BUCKET[/OBJECT]",
-		Short: "Upload files, or standard input",
-		Long: `cp uploads each SOURCE, a file or "-" for standard input. If the destination is a
-bucket or ends in "/", each object gets the name of its source.
+		Use:   "cp [-r] SOURCE... gs://BUCKET[/OBJECT]",
+		Short: "Upload files, directories, or standard input",
+		Long: `cp uploads each SOURCE: a file, a directory with -r, or "-" for standard input. If
+the destination is a bucket or ends in "/", each object gets the name of its
+source. With -r, the files in DIR become PREFIX/DIR/..., and those in DIR/. become
+PREFIX/...
 
 If an earlier upload of the same file to the same destination was interrupted,
 cp resumes it at the committed offset. If the file has changed, cp sends nothing.`,
 		Example: `  gcsup cp disk.img gs://my-bucket/disk.img
   gcsup cp *.parquet gs://my-bucket/2026/
+  gcsup cp -r photos gs://my-bucket/backup/
+  find . -name '*.csv' -print0 | gcsup cp -0 -I gs://my-bucket/
   pg_dump db | gcsup cp - gs://my-bucket/db.sql
   gcsup cp --emulator disk.img gs://any-name/    # no account, no network`,
 		SuggestFor: []string{"copy", "upload", "put"},
-		Args:       atLeast(2, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
+		Args:       atLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, std, args[:len(args)-1], args[len(args)-1])
 		},
 	}
 	fs := cmd.Flags()
+	f.sources.add(fs)
+	f.batch.add(fs)
 	fs.Int64Var(&f.generation, "if-generation-match", 0, "replace only this `GENERATION` of the object; 0: only create a new object")
-	fs.BoolVarP(&f.noClobber, "no-clobber", "n", false, "skip a source whose object exists")
 	fs.StringVar(&f.contentType, "content-type", "", "content `TYPE` of the objects (default: by the name's extension, else application/octet-stream)")
 	fs.BoolVar(&f.noState, "no-state", false, "save nothing: an interrupted upload cannot be resumed")
 	fs.BoolVar(&f.restart, "restart", false, "discard the saved upload of each source and start over")
@@ -64,57 +70,94 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
 func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destination string) error {
 	r := newReporter(std, f.output, cmd.Flags())
 	defer r.flush()
-	tasks := make([]task, len(sources))
+	refused := make([]task, len(sources))
 	for i, source := range sources {
-		tasks[i] = task{source: source, destination: destination, skip: f.noClobber}
+		refused[i] = task{source: source, destination: destination}
 	}
-	jobs, err := plan(sources, destination)
+	opts, err := f.check(cmd.Flags(), sources)
 	if err != nil {
-		return r.refuse(tasks, err)
+		return r.refuse(refused, err)
 	}
-	specs := make([]session.Spec, len(jobs))
-	for i, j := range jobs {
-		specs[i] = f.spec(j, cmd.Flags().Changed("if-generation-match"))
-		tasks[i].destination = specs[i].URL()
+	if len(sources) == 1 && sources[0] == stdinName {
+		return f.runStream(cmd, std, r, opts, destination)
 	}
-	opts, err := f.check(cmd.Flags(), specs)
+	chosen, err := f.sources.choose(cmd.Context(), std, sources, destination, f.spec(cmd.Flags()), f.batch.sorted())
 	if err != nil {
-		return r.refuse(tasks, err)
+		return r.refuse(refused, err)
 	}
+	defer chosen.close()
+	return f.runFiles(cmd, r, opts, chosen)
+}
 
-	// Check sources first: a typo must not require credentials or a bucket.
-	var c *connection
-	for i, j := range jobs {
-		if j.source == stdinName {
-			tasks[i].err = checkStdin(std.in)
-			tasks[i].do = func(ctx context.Context) (*upload.Result, error) {
-				return c.uploader.Reader(ctx, newInterruptible(std.in), specs[i])
-			}
-			continue
-		}
-		tasks[i].err = unlessDone(cmd.Context(), func() error { return checkSource(j.source, specs[i]) })
-		tasks[i].do = func(ctx context.Context) (*upload.Result, error) {
-			return c.uploader.File(ctx, j.source, specs[i])
-		}
+// runStream uploads standard input.
+func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upload.Options, destination string) error {
+	t := task{source: stdinName, destination: destination}
+	bucket, object, err := parseDestination(destination)
+	if err == nil && (object == "" || strings.HasSuffix(object, "/")) {
+		err = usagef("standard input has no name; name the object: %s/NAME", strings.TrimSuffix(destination, "/"))
 	}
-	if allFailed(tasks) {
-		return r.run(cmd.Context(), &connection{}, tasks)
+	if err != nil {
+		return r.refuse([]task{t}, err)
 	}
-	opts.Observer, opts.Logger = r.observe, f.output.logger(r.console)
-	if c, err = f.target.open(cmd.Context(), !f.noState); err != nil {
-		return r.reportConnectError(cmd.Context(), tasks, err)
+	spec := f.spec(cmd.Flags())
+	spec.Bucket, spec.Object, spec.DefaultContentType = bucket, object, contentType(stdinName, object)
+	if f.batch.noClobber {
+		spec.IfGenerationMatch, spec.NoClobber, t.skip = new(int64), true, true
+	}
+	if err := spec.Validate(); err != nil {
+		return r.refuse([]task{t}, err)
+	}
+	// Check the source first: a mistake must not require credentials or a bucket.
+	if t.err = checkStdin(std.in); t.err != nil {
+		return r.run(cmd.Context(), &connection{}, []task{t})
+	}
+	c, err := f.connect(cmd, r, opts)
+	if err != nil {
+		return r.reportConnectError(cmd.Context(), []task{t}, err)
 	}
 	defer c.close()
-	if err := c.dial(cmd.Context(), opts); err != nil {
-		return r.reportConnectError(cmd.Context(), tasks, err)
+	t.do = func(ctx context.Context) (*upload.Result, error) {
+		return c.uploader.Reader(ctx, newInterruptible(std.in), spec)
 	}
-	return r.run(cmd.Context(), c, tasks)
+	return r.run(cmd.Context(), c, []task{t})
+}
+
+// runFiles uploads the files that were chosen.
+func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options, chosen *selection) error {
+	// Check the sources first: a typo must not require credentials or a bucket.
+	if len(chosen.named) > 0 && allFailed(chosen.named) {
+		return r.run(cmd.Context(), &connection{}, chosen.named)
+	}
+	c, err := f.connect(cmd, r, opts)
+	if err != nil {
+		return r.reportConnectError(cmd.Context(), chosen.named, err)
+	}
+	defer c.close()
+	if opts.Limiter != nil {
+		defer toggleOnSignal(opts.Limiter, r.console)()
+	}
+	return r.runBatch(cmd.Context(), c, chosen, c.uploader.Files(cmd.Context(), chosen.jobs, f.batch.options(chosen)))
+}
+
+// connect finds the endpoint and the credentials.
+func (f *cpFlags) connect(cmd *cobra.Command, r *reporter, opts upload.Options) (*connection, error) {
+	opts.Observer, opts.Logger = r.observe, f.output.logger(r.console)
+	c, err := f.target.open(cmd.Context(), !f.noState)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.dial(cmd.Context(), opts); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // check refuses contradictory flags and returns the options for the others.
-func (f *cpFlags) check(given *pflag.FlagSet, specs []session.Spec) (upload.Options, error) {
+func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options, error) {
+	stream := len(sources) == 1 && sources[0] == stdinName
 	switch {
-	case f.noClobber && given.Changed("if-generation-match"):
+	case f.batch.noClobber && given.Changed("if-generation-match"):
 		return upload.Options{}, usagef("--no-clobber and --if-generation-match exclude each other")
 	case f.noState && given.Changed("state-dir"):
 		return upload.Options{}, usagef("--no-state and --state-dir exclude each other")
@@ -123,10 +166,11 @@ func (f *cpFlags) check(given *pflag.FlagSet, specs []session.Spec) (upload.Opti
 	case f.generation < 0:
 		return upload.Options{}, usagef("--if-generation-match %d: a generation is not negative", f.generation)
 	}
-	for _, spec := range specs {
-		if err := spec.Validate(); err != nil {
-			return upload.Options{}, err
-		}
+	if err := f.sources.check(sources); err != nil {
+		return upload.Options{}, err
+	}
+	if err := f.batch.check(stream); err != nil {
+		return upload.Options{}, err
 	}
 	if _, err := f.target.check(); err != nil {
 		return upload.Options{}, err
@@ -136,17 +180,10 @@ func (f *cpFlags) check(given *pflag.FlagSet, specs []session.Spec) (upload.Opti
 	return opts, err
 }
 
-// spec returns the Spec of the object that j makes. generation reports whether
-// --if-generation-match was given.
-func (f *cpFlags) spec(j job, generation bool) session.Spec {
-	spec := session.Spec{
-		Bucket: j.bucket, Object: j.object,
-		ContentType: f.contentType, DefaultContentType: contentType(j.source, j.object),
-	}
-	switch {
-	case f.noClobber:
-		spec.IfGenerationMatch, spec.NoClobber = new(int64), true
-	case generation:
+// spec returns the template of all objects.
+func (f *cpFlags) spec(given *pflag.FlagSet) session.Spec {
+	spec := session.Spec{ContentType: f.contentType}
+	if given.Changed("if-generation-match") {
 		spec.IfGenerationMatch = new(f.generation)
 	}
 	return spec
@@ -193,7 +230,7 @@ func checkSource(path string, spec session.Spec) error {
 		}
 		what = "it has more content than its size; " + streamHint(path, spec)
 	case mode.IsDir():
-		what = fmt.Sprintf("it is a directory, which cp does not walk; name its files, as in %s/*", shellQuote(strings.TrimSuffix(path, "/")))
+		what = "it is a directory; to upload the files in it, add -r"
 	case mode&(fs.ModeNamedPipe|fs.ModeCharDevice|fs.ModeDevice) != 0:
 		what = "it is a pipe or a device; " + streamHint(path, spec)
 	default:

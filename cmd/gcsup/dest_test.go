@@ -2,53 +2,97 @@ package main
 
 import (
 	"errors"
-	"reflect"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"gcsup/session"
+	"gcsup/upload/tree"
 )
 
-func TestPlan(t *testing.T) {
+// TestChoose checks which objects the sources of a command become.
+func TestChoose(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, path := range []string{"dir/a.bin", "dir/sub/b", "e/a.bin", "a", "b"} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(path), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	long := strings.Repeat("x", 1024)
+	r := sourceFlags{recursive: true}
 	for _, c := range []struct {
+		flags       sourceFlags
 		sources     []string
 		destination string
-		want        []job
+		want        string // source=object
 		err         error
 	}{
-		{[]string{"dir/a.bin"}, "gs://bkt/b.bin", []job{{"dir/a.bin", "bkt", "b.bin"}}, nil},
-		{[]string{"dir/a.bin"}, "gs://bkt", []job{{"dir/a.bin", "bkt", "a.bin"}}, nil},
-		{[]string{"dir/a.bin"}, "gs://bkt/", []job{{"dir/a.bin", "bkt", "a.bin"}}, nil},
-		{[]string{"dir/a.bin"}, "gs://bkt/x/", []job{{"dir/a.bin", "bkt", "x/a.bin"}}, nil},
-		{[]string{"a", "b"}, "gs://bkt/x/", []job{{"a", "bkt", "x/a"}, {"b", "bkt", "x/b"}}, nil},
-		{[]string{"a"}, "gs://bkt/x//y #?%41", []job{{"a", "bkt", "x//y #?%41"}}, nil},
-		{[]string{"-"}, "gs://bkt/x", []job{{"-", "bkt", "x"}}, nil},
-		{[]string{"a"}, "gs://bkt/" + long, []job{{"a", "bkt", long}}, nil},
+		{sourceFlags{}, []string{"dir/a.bin"}, "gs://bkt/b.bin", "dir/a.bin=b.bin", nil},
+		{sourceFlags{}, []string{"dir/a.bin"}, "gs://bkt", "dir/a.bin=a.bin", nil},
+		{sourceFlags{}, []string{"dir/a.bin"}, "gs://bkt/", "dir/a.bin=a.bin", nil},
+		{sourceFlags{}, []string{"dir/a.bin"}, "gs://bkt/x/", "dir/a.bin=x/a.bin", nil},
+		{sourceFlags{}, []string{"a", "b"}, "gs://bkt/x/", "a=x/a b=x/b", nil},
+		{sourceFlags{}, []string{"a"}, "gs://bkt/x//y #?%41", "a=x//y #?%41", nil},
+		{sourceFlags{}, []string{"a"}, "gs://bkt/" + long, "a=" + long, nil},
+		{sourceFlags{}, []string{"no"}, "gs://bkt/x", "no=x!", nil},
+		{sourceFlags{}, []string{"dir"}, "gs://bkt/x", "dir=x!", nil},
 
-		{[]string{"-"}, "gs://bkt/x/", nil, errUsage},
-		{[]string{"-"}, "gs://bkt", nil, errUsage},
-		{[]string{"a", "b"}, "gs://bkt/x", nil, errUsage},
-		{[]string{"d/a", "e/a"}, "gs://bkt/x/", nil, errUsage},
-		{[]string{"a", "a"}, "gs://bkt", nil, errUsage},
-		{[]string{""}, "gs://bkt/x", nil, errUsage},
-		{[]string{"a"}, "bkt/x", nil, errUsage},
-		{[]string{"gs://bkt/a"}, "gs://bkt/b", nil, errUsage},
-		{[]string{"a"}, "s3://bkt/x", nil, errUsage},
-		{[]string{"a"}, "gs:/bkt/x", nil, errUsage},
-		{[]string{"a"}, "gs://", nil, errUsage},
-		{[]string{"a"}, "gs:///x", nil, errUsage},
-		{[]string{"a"}, "gs://b/x", nil, session.ErrInvalid},
-		{[]string{"a"}, "gs://b kt/x", nil, session.ErrInvalid},
-		{[]string{"a"}, "gs://bkt/" + long + "y", nil, session.ErrInvalid},
-		{[]string{"a"}, "gs://bkt/\xff", nil, session.ErrInvalid},
+		{r, []string{"dir"}, "gs://bkt", "dir/a.bin=dir/a.bin dir/sub/b=dir/sub/b", nil},
+		{r, []string{"dir"}, "gs://bkt/x", "dir/a.bin=x/dir/a.bin dir/sub/b=x/dir/sub/b", nil},
+		{r, []string{"dir/"}, "gs://bkt/x/", "dir/a.bin=x/dir/a.bin dir/sub/b=x/dir/sub/b", nil},
+		{r, []string{"dir/."}, "gs://bkt/x", "dir/a.bin=x/a.bin dir/sub/b=x/sub/b", nil},
+		{r, []string{"a"}, "gs://bkt/x", "a=x", nil},
+		{r, []string{"dir", "a"}, "gs://bkt/x", "a=x/a dir/a.bin=x/dir/a.bin dir/sub/b=x/dir/sub/b", nil},
+		{r, []string{"dir/.", "e/."}, "gs://bkt/x", "dir/a.bin=x/a.bin! e/a.bin=x/a.bin! dir/sub/b=x/sub/b", nil},
+		{sourceFlags{recursive: true, exclude: []string{"sub"}}, []string{"dir"}, "gs://bkt", "dir/a.bin=dir/a.bin", nil},
+		{sourceFlags{fromStdin: true}, nil, "gs://bkt/x", "b=x/b dir/a.bin=x/dir/a.bin", nil},
+
+		{sourceFlags{}, []string{"a", "b"}, "gs://bkt/x", "", errUsage},
+		{sourceFlags{}, []string{"dir/a.bin", "e/a.bin"}, "gs://bkt/x/", "", tree.ErrCollision},
+		{sourceFlags{}, []string{"a", "a"}, "gs://bkt", "", tree.ErrCollision},
+		{sourceFlags{}, []string{""}, "gs://bkt/x", "", errUsage},
+		{sourceFlags{}, []string{"-", "a"}, "gs://bkt/x/", "", errUsage},
+		{sourceFlags{}, []string{"a"}, "bkt/x", "", errUsage},
+		{sourceFlags{}, []string{"gs://bkt/a"}, "gs://bkt/b", "", errUsage},
+		{sourceFlags{}, []string{"a"}, "s3://bkt/x", "", errUsage},
+		{sourceFlags{}, []string{"a"}, "gs:/bkt/x", "", errUsage},
+		{sourceFlags{}, []string{"a"}, "gs://", "", errUsage},
+		{sourceFlags{}, []string{"a"}, "gs:///x", "", errUsage},
+		{sourceFlags{}, []string{"a"}, "gs://b/x", "", session.ErrInvalid},
+		{sourceFlags{}, []string{"a"}, "gs://b kt/x", "", session.ErrInvalid},
+		{sourceFlags{}, []string{"a"}, "gs://bkt/" + long + "y", "", session.ErrInvalid},
+		{sourceFlags{}, []string{"a"}, "gs://bkt/\xff", "", session.ErrInvalid},
+		{sourceFlags{recursive: true, shard: "3/3"}, []string{"dir"}, "gs://bkt", "", errUsage},
+		{sourceFlags{recursive: true, include: []string{"["}}, []string{"dir"}, "gs://bkt", "", tree.ErrUsage},
 	} {
-		got, err := plan(c.sources, c.destination)
-		if !errors.Is(err, c.err) || !reflect.DeepEqual(got, c.want) {
-			t.Errorf("plan(%q, %q) = %v, %v, want %v, %v", c.sources, c.destination, got, err, c.want, c.err)
+		name := fmt.Sprintf("%+v %q to %.20q", c.flags, c.sources, c.destination)
+		in := stdio{in: strings.NewReader("b\n./dir/a.bin\n")}
+		chosen, err := c.flags.choose(t.Context(), in, c.sources, c.destination, session.Spec{}, true)
+		if !errors.Is(err, c.err) {
+			t.Errorf("%s: error %v, want %v", name, err, c.err)
 		}
-		if err != nil && classify(err).code != exitUsage {
-			t.Errorf("plan(%q, %q): exit code %d, want %d", c.sources, c.destination, classify(err).code, exitUsage)
+		if err != nil {
+			if classify(err).code != exitUsage {
+				t.Errorf("%s: exit code %d, want %d", name, classify(err).code, exitUsage)
+			}
+			continue
 		}
+		var got []string
+		for job := range chosen.jobs {
+			text := filepath.ToSlash(job.Path) + "=" + job.Spec.Object
+			if job.Err != nil {
+				text += "!"
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		chosen.close()
 	}
 }

@@ -72,7 +72,11 @@ func TestDocumentedFlags(t *testing.T) {
 			continue
 		}
 		var have []string
-		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { have = append(have, f.Name) })
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				have = append(have, f.Name)
+			}
+		})
 		slices.Sort(have)
 		var want []string
 		for _, name := range documented(parts[heading]) {

@@ -8,6 +8,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/tree"
 )
 
 // The exit codes. They are those of sysexits.h if it has a matching one.
@@ -38,7 +39,12 @@ type failure struct {
 func failures() []failure {
 	return []failure{
 		{errUsage, "usage", exitUsage, ""},
+		{tree.ErrUsage, "usage", exitUsage, ""},
+		{tree.ErrCollision, "usage", exitUsage, ""},
 		{errSource, "no_input", exitNoInput, ""},
+		{tree.ErrSymlink, "no_input", exitNoInput, ""},
+		{tree.ErrNotRegular, "no_input", exitNoInput, ""},
+		{tree.ErrName, "no_input", exitNoInput, ""},
 		{errConfig, "configuration", exitConfig, ""},
 		{context.Canceled, "interrupted", exitTemporary, ""},
 		{session.ErrInUse, "in_use", exitTemporary, ""},

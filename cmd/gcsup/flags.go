@@ -13,6 +13,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
+	"golang.org/x/time/rate"
 
 	"gcsup/backoff"
 	"gcsup/upload"
@@ -69,6 +70,7 @@ type sendFlags struct {
 	stallRate, chunkSize            byteSize
 	ifSourceChanged                 string
 	noGate                          bool
+	limitRate                       byteSize
 }
 
 func (f *sendFlags) add(fs *pflag.FlagSet) {
@@ -79,8 +81,13 @@ func (f *sendFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.stallTimeout, "stall-timeout", 2*time.Minute, "cancel a request that lags `DURATION` behind --stall-rate; 0 disables this")
 	fs.Var(&f.stallRate, "stall-rate", "bytes per second that a request must transfer, such as 64KiB")
 	fs.Var(&f.chunkSize, "chunk-size", "bytes per request, such as 8MiB, for networks that cut long requests (default: 1GiB, then about one minute's worth)")
+	fs.Var(&f.limitRate, "limit-rate", "bytes per second of all uploads together, such as 20MiB; SIGUSR2 switches the limit off and on")
 	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "`fail|restart` if a file changed since its upload started")
 }
+
+// rateBurst is the number of bytes that --limit-rate lets pass at a time: a short
+// time at any rate that is useful for an upload.
+const rateBurst = 64 << 10
 
 // options returns the library's options for these flags.
 func (f *sendFlags) options() (upload.Options, error) {
@@ -103,6 +110,9 @@ func (f *sendFlags) options() (upload.Options, error) {
 		return o, usagef("--stall-timeout %v is negative; 0 disables it", f.stallTimeout)
 	case f.stallRate == 0:
 		return o, usagef("--stall-rate 0: want a rate; to disable the check, give --stall-timeout 0")
+	}
+	if f.limitRate > 0 {
+		o.Limiter = rate.NewLimiter(rate.Limit(f.limitRate), rateBurst)
 	}
 	if f.noGate {
 		o.Gate = backoff.NoGate
@@ -167,7 +177,7 @@ func resumeCommand(program string, given *pflag.FlagSet, id string) string {
 		switch f.Name {
 		case "state-dir", "emulator":
 			value = absolute(value)
-		case "endpoint", "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "if-source-changed":
+		case "endpoint", "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "limit-rate", "if-source-changed":
 		default:
 			return
 		}

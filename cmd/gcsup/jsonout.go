@@ -64,6 +64,7 @@ const (
 	statusOK      = "ok"
 	statusSkipped = "skipped"
 	statusFailed  = "failed"
+	statusPlanned = "planned" // with --dry-run
 )
 
 // newResultLine returns the result of an upload; res may be nil.

@@ -15,7 +15,7 @@ func TestProgressInALog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b strings.Builder
 		c := newConsole(&b, false)
-		p := startProgress(c, "a.bin", true)
+		p := startProgress(c, newProgressView("a.bin"), true)
 		p.note(upload.Event{Kind: upload.Progress, Size: 100, Sent: 50})
 		time.Sleep(9 * time.Second)
 		synctest.Wait()

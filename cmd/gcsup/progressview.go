@@ -64,12 +64,19 @@ func (v *progressView) note(e upload.Event, now time.Time) {
 	}
 }
 
+// ended does nothing: the view of one upload ends with it.
+func (v *progressView) ended(*upload.Result, error, time.Time) {}
+
 // rate returns bytes per second, or 0 if the rate is unknown.
-func (v *progressView) rate(now time.Time) float64 {
-	if len(v.samples) < 2 {
+func (v *progressView) rate(now time.Time) float64 { return meanRate(v.samples, now) }
+
+// meanRate returns the mean of the samples in bytes per second, or 0 if they are
+// too few.
+func meanRate(samples []sample, now time.Time) float64 {
+	if len(samples) < 2 {
 		return 0
 	}
-	first, last := v.samples[0], v.samples[len(v.samples)-1]
+	first, last := samples[0], samples[len(samples)-1]
 	if now.Sub(first.at) < time.Second {
 		return 0 // too short for a mean
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,9 +38,13 @@ type reporter struct {
 	saved    *lazyStore // nil if nothing is saved
 	mu       sync.Mutex
 	current  task
-	active   bool      // current is under way
+	batch    bool      // many uploads are under way, and current is not used
+	active   bool      // current, or the batch, is under way
 	progress *progress // nil when quiet, and between uploads
-	printed  time.Time // when the last frequent event was printed as JSON
+
+	// printedAt is when the last frequent event of each upload was printed as
+	// JSON, by destination.
+	printedAt map[string]time.Time
 }
 
 func newReporter(std stdio, flags outputFlags, given *pflag.FlagSet) *reporter {
@@ -74,13 +79,11 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 	if stored && c.emulator != nil {
 		r.console.message("%s", c.emulator.location())
 	}
-	if left := tasks[done:]; len(left) > 0 {
-		err := context.Cause(ctx)
+	if done < len(tasks) {
 		if code == exitOK {
-			code = classify(err).code
+			code = classify(context.Cause(ctx)).code
 		}
-		_ = r.refuse(left, err)
-		r.console.fail(fmt.Sprintf("not started: %d of %d sources", len(left), len(tasks)))
+		r.reportNotStarted(ctx, tasks[done:], len(tasks))
 	}
 	if err := r.flush(); err != nil {
 		return err
@@ -89,6 +92,15 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		return exitCode(code)
 	}
 	return nil
+}
+
+// reportNotStarted reports the tasks that were not started, of n, because ctx is
+// done.
+func (r *reporter) reportNotStarted(ctx context.Context, left []task, n int) {
+	if len(left) > 0 {
+		_ = r.refuse(left, context.Cause(ctx))
+		r.console.fail(fmt.Sprintf("not started: %d of %d sources", len(left), n))
+	}
 }
 
 // refuse reports tasks that cannot start, and returns err with a hint.
@@ -154,10 +166,10 @@ func (t task) finished(err error) bool { return t.listed && errors.Is(err, sessi
 func (r *reporter) begin(t task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.current, r.active, r.printed = t, true, time.Time{}
+	r.current, r.active, r.printedAt = t, true, map[string]time.Time{}
 	if !r.flags.quiet {
 		// The log of --verbose would push the bar around.
-		r.progress = startProgress(r.console, t.source, !r.flags.verbose)
+		r.progress = startProgress(r.console, newProgressView(t.source), !r.flags.verbose)
 	}
 }
 
@@ -169,16 +181,22 @@ func (r *reporter) observe(e upload.Event) {
 		return // an upload that was cancelled does not wait for its last event
 	}
 	t := r.current
+	if r.batch {
+		t = task{source: e.Path, destination: e.Spec.URL()}
+		if r.progress == nil && !r.flags.quiet { // a single file
+			r.progress = startProgress(r.console, newProgressView(t.source), !r.flags.verbose)
+		}
+	}
 	if r.progress != nil {
 		r.progress.note(e)
 	}
 	if r.flags.json && !r.flags.quiet {
 		now := time.Now()
 		often := e.Kind == upload.Progress || e.Kind == upload.Verifying
-		if !often || now.Sub(r.printed) >= time.Second {
+		if !often || now.Sub(r.printedAt[t.destination]) >= time.Second {
 			key := "" // a frequent event replaces the one before in the queue
 			if often {
-				r.printed, key = now, eventType(e.Kind)
+				r.printedAt[t.destination], key = now, eventType(e.Kind)+" "+t.destination
 			}
 			r.print(key, newEventLine(t.source, t.destination, e))
 		}
@@ -201,10 +219,22 @@ func (r *reporter) end(res *upload.Result, err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := r.current
 	r.progress, r.active = nil, false
+	r.outcome(r.current, true, res, err)
+}
+
+// outcome prints how an upload ended. named is false for one of the files in a
+// directory or a list, which are counted and continued together. r.mu is held.
+func (r *reporter) outcome(t task, named bool, res *upload.Result, err error) {
 	status := statusOK
 	switch {
+	case err == nil && res.Skipped != upload.SkipNothing:
+		status = statusSkipped
+		if named || r.flags.verbose {
+			r.console.message("skipped %s: %s", t.source, skipText(t, res))
+		}
+	case err == nil && res.Planned:
+		status = statusPlanned
 	case t.finished(err):
 		status = statusSkipped
 		r.console.message("skipped %s: it is no longer saved; another process finished or removed it", t.source)
@@ -214,19 +244,37 @@ func (r *reporter) end(res *upload.Result, err error) {
 	case err != nil:
 		status = statusFailed
 		r.explain(t, res, err)
+		if named {
+			r.explainResume(t, res, err)
+		}
 	}
 	switch {
 	case r.flags.json:
 		r.print("", newResultLine(t.source, t.destination, status, res, err))
-	case status == statusOK && !r.flags.quiet:
+	case r.flags.quiet:
+	case status == statusOK:
 		_, _ = fmt.Fprintln(r.out, summary(t, res)) // flush returns the error
+	case status == statusPlanned:
+		_, _ = fmt.Fprintf(r.out, "%s  would be uploaded from %s, %d bytes\n", t.destination, printable(t.source), res.Size)
 	}
 }
 
-// explain prints what went wrong and how to continue.
+// skipText describes why a file was skipped.
+func skipText(t task, res *upload.Result) string {
+	switch res.Skipped {
+	case upload.SkipIdentical:
+		return t.destination + " has the same bytes"
+	case upload.SkipSameTime:
+		return t.destination + " has the same size and modification time"
+	default:
+		return t.destination + " exists"
+	}
+}
+
+// explain prints what went wrong.
 func (r *reporter) explain(t task, res *upload.Result, err error) {
 	text := withHint(err, r.endpoint).Error()
-	if !errors.Is(err, errSource) {
+	if !errors.Is(err, errSource) && !strings.HasPrefix(text, t.source+":") {
 		what := t.source
 		if t.destination != "" {
 			what += " to " + t.destination
@@ -234,6 +282,10 @@ func (r *reporter) explain(t task, res *upload.Result, err error) {
 		text = what + ": " + text
 	}
 	r.console.fail(text)
+}
+
+// explainResume prints how to continue an upload that failed.
+func (r *reporter) explainResume(t task, res *upload.Result, err error) {
 	switch {
 	case errors.Is(err, session.ErrSourceChanged), errors.Is(err, errSource): // resuming as it is fails again
 	case res != nil && res.Resumable && r.resumable(res.ID):

@@ -88,6 +88,9 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) error {
 			return r.reportConnectError(ctx, tasks, err)
 		}
 	}
+	if opts.Limiter != nil {
+		defer toggleOnSignal(opts.Limiter, r.console)()
+	}
 	return r.run(ctx, c, tasks)
 }
 

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"gcsup/upload"
+)
+
+// batchFlags control an upload of many files.
+type batchFlags struct {
+	noClobber     bool
+	skipIdentical skipFlag
+	jobs          int
+	dryRun        bool
+}
+
+func (f *batchFlags) add(fs *pflag.FlagSet) {
+	fs.BoolVarP(&f.noClobber, "no-clobber", "n", false, "skip a source whose object exists")
+	skip := fs.VarPF(&f.skipIdentical, "skip-identical", "", "skip a source whose object is the same: by size and CRC32C, or with =mtime by size and modification time")
+	skip.NoOptDefVal = skipByCRC32C
+	fs.IntVar(&f.jobs, "jobs", 0, "upload `N` files at a time (default: 32 of up to 8 MiB, and 4 larger ones)")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be uploaded, and upload nothing")
+}
+
+// The values of --skip-identical.
+const (
+	skipByCRC32C = "crc32c"
+	skipByMTime  = "mtime"
+)
+
+// skipFlag is --skip-identical[=crc32c|mtime].
+type skipFlag string
+
+func (s *skipFlag) Type() string   { return "" }
+func (s *skipFlag) String() string { return string(*s) }
+
+func (s *skipFlag) Set(text string) error {
+	if text != skipByCRC32C && text != skipByMTime {
+		return fmt.Errorf("want %s or %s", skipByCRC32C, skipByMTime)
+	}
+	*s = skipFlag(text)
+	return nil
+}
+
+// check refuses contradictory flags. stream is true for standard input.
+func (f *batchFlags) check(stream bool) error {
+	switch {
+	case f.noClobber && f.skipIdentical != "":
+		return usagef("--no-clobber and --skip-identical exclude each other")
+	case f.jobs < 0:
+		return usagef("--jobs %d: want a number that is not negative", f.jobs)
+	case stream && f.skipIdentical != "":
+		return usagef("--skip-identical: standard input has no size and no checksum before it is read")
+	case stream && f.dryRun:
+		return usagef("--dry-run: standard input can only be uploaded")
+	}
+	return nil
+}
+
+// skip returns the rule by which files are skipped.
+func (f *batchFlags) skip() upload.Skip {
+	switch {
+	case f.noClobber:
+		return upload.SkipExisting
+	case f.skipIdentical == skipByMTime:
+		return upload.SkipSameTime
+	case f.skipIdentical != "":
+		return upload.SkipIdentical
+	}
+	return upload.SkipNothing
+}
+
+// sorted reports whether the files must be sorted, to compare them with a listing.
+func (f *batchFlags) sorted() bool { return f.skip() != upload.SkipNothing }
+
+// options returns the library's options for the files that were chosen.
+func (f *batchFlags) options(chosen *selection) *upload.BatchOptions {
+	o := &upload.BatchOptions{Small: f.jobs, Large: f.jobs, Jobs: f.jobs, Skip: f.skip(), DryRun: f.dryRun, Sizes: chosen.sizes}
+	if f.sorted() && !chosen.single() {
+		o.Listing = &upload.Listing{Bucket: chosen.bucket, Prefix: chosen.prefix}
+	}
+	return o
+}
