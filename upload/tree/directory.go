@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,33 +9,26 @@ import (
 	"iter"
 	"os"
 	"slices"
-	"strings"
 )
 
-const (
-	batchSize = 512
+const batchSize = 512
 
-	// maxInMemory is the number of entries that a walk in order keeps in memory,
-	// for all its open directories. A directory that does not fit is sorted on
-	// disk, if it has more than minInMemory entries.
-	maxInMemory = 100_000
-	minInMemory = 1000
-)
+// A walk in order keeps maxInMemory entries in memory, for all its open
+// directories. A directory that does not fit is sorted on disk, if it has more
+// than minInMemory entries. Tests use smaller values.
+var maxInMemory, minInMemory, sorterMemory = 100_000, 1000, 0
 
-// An entry is a file or directory in a directory. Its key is the name, with a
-// slash at the end for a directory, and gives the order.
-type entry struct {
-	key  string
-	link bool // a symbolic link
-}
+// An entry is the name of a file or directory in a directory. The name of a
+// directory has a slash at the end, which gives the order.
+type entry string
 
-func (e entry) dir() bool { return e.key[len(e.key)-1] == '/' }
+func (e entry) isDir() bool { return e[len(e)-1] == '/' }
 
 func makeEntry(d fs.DirEntry) entry {
 	if d.IsDir() {
-		return entry{key: d.Name() + "/"}
+		return entry(d.Name() + "/")
 	}
-	return entry{key: d.Name(), link: d.Type()&fs.ModeSymlink != 0}
+	return entry(d.Name())
 }
 
 // A lister returns the entries of a directory. next returns io.EOF at the end.
@@ -75,14 +69,14 @@ func (r *reader) next() (entry, error) {
 		}
 		if err := r.err; err != nil {
 			if ended(err) {
-				return entry{}, io.EOF
+				return "", io.EOF
 			}
 			r.err = nil
 			var pe *fs.PathError
 			if !errors.As(err, &pe) || pe.Op != "fstatat" && pe.Op != "lstat" {
 				r.err = io.EOF // the rest is not readable
 			}
-			return entry{}, err
+			return "", err
 		}
 		r.batch, r.err = r.file.ReadDir(batchSize)
 	}
@@ -94,7 +88,7 @@ func ended(err error) bool { return err == io.EOF || errors.Is(err, fs.ErrNotExi
 
 func (r *reader) close() { _ = r.file.Close() }
 
-// sorted is a lister in the order of keys. errs are returned first.
+// sorted is a lister in the order of entries. errs are returned first.
 type sorted struct {
 	errs    []error
 	entries []entry
@@ -105,8 +99,8 @@ type sorted struct {
 	stop   func()
 }
 
-// sortEntries reads and closes r.
-func sortEntries(r *reader, tempDir string, held *int) *sorted {
+// sortEntries reads and closes r. It ends early if ctx is done.
+func sortEntries(ctx context.Context, r lister, tempDir string, held *int) *sorted {
 	defer r.close()
 	s := &sorted{held: held}
 	limit := max(maxInMemory-*held, minInMemory)
@@ -120,45 +114,44 @@ func sortEntries(r *reader, tempDir string, held *int) *sorted {
 			continue
 		}
 		if len(s.entries) == limit {
-			s.sortOnDisk(r, e, tempDir)
+			s.sortOnDisk(ctx, r, e, tempDir)
 			return s
 		}
 		s.entries = append(s.entries, e)
 	}
-	slices.SortFunc(s.entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	slices.Sort(s.entries)
 	*held += len(s.entries)
 	return s
 }
 
 // sortOnDisk sorts the entries so far, e, and the rest of r.
-func (s *sorted) sortOnDisk(r *reader, e entry, tempDir string) {
+func (s *sorted) sortOnDisk(ctx context.Context, r lister, e entry, tempDir string) {
 	sorter := newSorter(tempDir)
 	entries := s.entries
 	s.entries = nil
 	var err error
-	var record []byte
 	add := func(e entry) {
 		if err == nil {
-			record = append(record[:0], e.key...)
-			record = append(record, 0, '0') // less than every byte of a name
-			if e.link {
-				record[len(record)-1] = '1'
-			}
-			err = sorter.Add(record)
+			err = sorter.Add([]byte(e))
 		}
 	}
 	for _, e := range entries {
 		add(e)
 	}
-	for err == nil {
+	for more := true; more && err == nil; {
 		add(e)
-		var rerr error
-		for e, rerr = r.next(); rerr != nil && rerr != io.EOF; e, rerr = r.next() {
+		for {
+			var rerr error
+			if e, rerr = r.next(); rerr == nil {
+				break
+			}
+			if rerr == io.EOF || ctx.Err() != nil {
+				more = false
+				break
+			}
 			s.errs = append(s.errs, rerr)
 		}
-		if rerr == io.EOF {
-			break
-		}
+		more = more && ctx.Err() == nil
 	}
 	if err != nil {
 		sorter.Close()
@@ -175,25 +168,24 @@ func (s *sorted) next() (entry, error) {
 	case len(s.errs) > 0:
 		err := s.errs[0]
 		s.errs = s.errs[1:]
-		return entry{}, err
+		return "", err
 	case len(s.entries) > 0:
 		e := s.entries[0]
-		s.entries[0].key = "" // the memory of the name
+		s.entries[0] = "" // the name can be freed
 		s.entries = s.entries[1:]
 		*s.held--
 		return e, nil
 	case s.record == nil:
-		return entry{}, io.EOF
+		return "", io.EOF
 	}
 	record, err, ok := s.record()
 	if !ok {
-		return entry{}, io.EOF
+		return "", io.EOF
 	}
 	if err != nil {
-		return entry{}, fmt.Errorf("%w: %w", ErrSort, err)
+		return "", fmt.Errorf("%w: %w", ErrSort, err)
 	}
-	n := len(record)
-	return entry{key: string(record[:n-2]), link: record[n-1] == '1'}, nil
+	return entry(record), nil
 }
 
 func (s *sorted) close() {

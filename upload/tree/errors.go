@@ -40,8 +40,7 @@ var (
 // withPath returns err with the path of the file. An error of os.Root has only
 // the name relative to the root.
 func withPath(path string, err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := err.(*fs.PathError); ok {
 		return &fs.PathError{Op: pe.Op, Path: path, Err: pe.Err}
 	}
 	return fmt.Errorf("%s: %w", path, err)

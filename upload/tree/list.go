@@ -80,7 +80,7 @@ func (l *list) unsorted(yield func(upload.Job) bool) {
 			path, root, object, err = l.resolve(path)
 		}
 		if err == nil {
-			if !l.wants(object, object[len(l.prefix):]) {
+			if !l.opts.Shard.Has(object) || !l.filter.takesPath(object[len(l.prefix):]) {
 				continue
 			}
 			if err = seen.add(root, object); err == errIgnored {
@@ -108,7 +108,7 @@ func (l *list) sorted(yield func(upload.Job) bool) {
 			path, _, object, err = l.resolve(path)
 		}
 		if err == nil {
-			if !l.wants(object, object[len(l.prefix):]) {
+			if !l.opts.Shard.Has(object) || !l.filter.takesPath(object[len(l.prefix):]) {
 				continue
 			}
 			record = append(append(append(record[:0], object...), 0), path...)
@@ -202,7 +202,7 @@ func (l *list) resolve(path string) (clean, root, object string, err error) {
 	slashed := filepath.ToSlash(path)
 	for elem := range strings.SplitSeq(slashed, "/") {
 		if elem == ".." {
-			return path, "", "", fmt.Errorf("%w: %q contains ..", ErrName, path)
+			return path, "", "", fmt.Errorf("%w: %q has an element \"..\"", ErrName, path)
 		}
 	}
 	clean = filepath.Clean(path)

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"bytes"
+	"cmp"
 	"container/heap"
 	"context"
 	"fmt"
@@ -242,7 +243,7 @@ func (r *run) merge(yield func(upload.Job) bool) {
 	}()
 	for r.ctx.Err() == nil {
 		for len(waiting) > 0 && (len(open) == 0 || waiting[0].object <= open[0].job.Spec.Object) {
-			w := &mergeWalker{walker: walker{run: r, src: waiting[0]}}
+			w := &mergeWalker{walker: walker{run: r, src: waiting[0]}, order: len(waiting)}
 			waiting = waiting[1:]
 			if w.advance() {
 				heap.Push(&open, w)
@@ -262,7 +263,8 @@ func (r *run) merge(yield func(upload.Job) bool) {
 // mergeWalker is a walker with its next job.
 type mergeWalker struct {
 	walker
-	job upload.Job
+	job   upload.Job
+	order int // larger for an earlier source
 }
 
 // advance gets the next job. If there is none, it closes the walker.
@@ -277,10 +279,12 @@ func (w *mergeWalker) advance() bool {
 // walkers is a heap, ordered by object.
 type walkers []*mergeWalker
 
-func (h walkers) Len() int           { return len(h) }
-func (h walkers) Less(i, j int) bool { return h[i].job.Spec.Object < h[j].job.Spec.Object }
-func (h walkers) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *walkers) Push(x any)        { *h = append(*h, x.(*mergeWalker)) }
+func (h walkers) Len() int      { return len(h) }
+func (h walkers) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h walkers) Less(i, j int) bool {
+	return cmp.Or(strings.Compare(h[i].job.Spec.Object, h[j].job.Spec.Object), cmp.Compare(h[j].order, h[i].order)) < 0
+}
+func (h *walkers) Push(x any) { *h = append(*h, x.(*mergeWalker)) }
 func (h *walkers) Pop() any {
 	last := len(*h) - 1
 	w := (*h)[last]
@@ -289,5 +293,5 @@ func (h *walkers) Pop() any {
 }
 
 func newSorter(tempDir string) *runsort.Sorter {
-	return runsort.New(bytes.Compare, &runsort.Options{Dir: tempDir})
+	return runsort.New(bytes.Compare, &runsort.Options{Dir: tempDir, Memory: sorterMemory})
 }

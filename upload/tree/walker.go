@@ -81,6 +81,11 @@ func (w *walker) start() (upload.Job, bool) {
 		info, err := inspectPath(s.Path, w.run.opts.IgnoreSymlinks)
 		return w.file(s.object, s.path, info, err)
 	}
+	if s.object != "" {
+		if err := checkDir(s.object); err != nil {
+			return w.run.failed(s.path, s.object, err), true
+		}
+	}
 	root, err := os.OpenRoot(s.Path)
 	if err != nil {
 		return w.run.failed(s.path, s.object, err), true
@@ -100,7 +105,7 @@ func (w *walker) push(dir *os.Root, path, rel, object string) error {
 	}
 	l := &level{dir: dir, entries: r, path: path, rel: rel, object: object}
 	if w.run.sorted {
-		l.entries = sortEntries(r, w.run.opts.TempDir, &w.run.held)
+		l.entries = sortEntries(w.run.ctx, r, w.run.opts.TempDir, &w.run.held)
 	}
 	w.stack = append(w.stack, l)
 	return nil
@@ -128,23 +133,26 @@ func (w *walker) close() {
 
 // entry returns the job for an entry. It starts a directory.
 func (w *walker) entry(top *level, e entry) (upload.Job, bool) {
-	if e.dir() {
-		return w.dir(top, e)
+	name := string(e)
+	if e.isDir() {
+		return w.dir(top, name)
 	}
-	rel, object := "", top.object+e.key
+	rel, object := "", top.object+name
 	if w.run.filter.active() {
-		rel = top.rel + e.key
+		rel = top.rel + name
 	}
 	if !w.run.wants(object, rel) {
 		return upload.Job{}, false
 	}
-	info, err := inspect(w.root, top.rel, top.dir, e.key, w.run.opts.IgnoreSymlinks)
-	return w.file(object, top.path+e.key, info, err)
+	info, err := inspect(w.root, top.rel, top.dir, name, w.run.opts.IgnoreSymlinks)
+	return w.file(object, top.path+name, info, err)
 }
 
-func (w *walker) dir(top *level, e entry) (upload.Job, bool) {
-	name := e.key[:len(e.key)-1]
-	rel, object := top.rel+e.key, top.object+e.key
+// dir starts the directory with the given name, which has a slash at the end. It
+// returns a job if that fails.
+func (w *walker) dir(top *level, name string) (upload.Job, bool) {
+	rel, object := top.rel+name, top.object+name
+	name = name[:len(name)-1]
 	dirPath := top.path + name + string(os.PathSeparator)
 	if w.run.filter.excludes(rel[:len(rel)-1]) {
 		return upload.Job{}, false

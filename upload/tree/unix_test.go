@@ -1,0 +1,169 @@
+//go:build unix
+
+package tree_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gcsup/upload"
+	"gcsup/upload/tree"
+)
+
+// linkTree has each kind of link, and the outcome of each.
+func linkTree(t *testing.T) (root string, want []string) {
+	t.Helper()
+	top := t.TempDir()
+	root = filepath.Join(top, "root")
+	write(t, top, "outside/secret", "rootlike/x")
+	write(t, root, "file", "dir/file", "dir/sub/file", "empty/")
+	if err := syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want = []string{"dir/file", "dir/sub/file", "fifo ErrNotRegular", "file"}
+	for _, link := range []struct{ name, target, want string }{
+		{"to-file", "file", ""},
+		{"to-file-below", "dir/sub/file", ""},
+		{"dir/to-file-above", "../file", ""},
+		{"dir/to-file-beside", "./sub/../file", ""},
+		{"through-dir-link", "to-dir/file", ""},
+		{"link-to-link", "to-file-below", ""},
+		{"dir/link-to-link-above", "../to-file", ""},
+
+		{"to-dir", "dir", "ErrSymlink"},
+		{"to-here", ".", "ErrSymlink"},
+		{"dir/to-above", "..", "ErrSymlink"},
+		{"to-empty", "empty/", "ErrSymlink"},
+		{"absolute", filepath.Join(top, "outside/secret"), "ErrSymlink"},
+		{"absolute-inside", filepath.Join(root, "file"), "ErrSymlink"},
+		{"absolute-dir", top, "ErrSymlink"},
+		{"link-to-absolute", "absolute", "ErrSymlink"},
+		{"out", "../outside/secret", "ErrSymlink"},
+		{"out-and-in", "../root/file", "ErrSymlink"},
+		{"out-to-sibling", "../rootlike/x", "ErrSymlink"},
+		{"dir/out", "../../outside/secret", "ErrSymlink"},
+		{"link-to-out", "dir/out", "ErrSymlink"},
+		{"through-dir-link-out", "dir/to-above/../outside/secret", "ErrSymlink"},
+		{"dangling", "missing", "ErrSymlink"},
+		{"below-file", "file/x", "ErrSymlink"},
+		{"loop", "loop", "ErrSymlink"},
+		{"loop-a", "loop-b", "ErrSymlink"},
+		{"loop-b", "loop-a", "ErrSymlink"},
+		{"to-fifo", "fifo", "ErrNotRegular"},
+	} {
+		write(t, root, link.name+" -> "+link.target)
+		want = append(want, strings.TrimSuffix(link.name+" "+link.want, " "))
+	}
+	return root, sortedCopy(want)
+}
+
+func TestLinks(t *testing.T) {
+	root, want := linkTree(t)
+	src := tree.Source{Path: root}
+	equal(t, "no order", sortedCopy(walk(t, nil, src)), want)
+	equal(t, "sorted", sortedCopy(walk(t, &tree.Options{Sorted: true}, src)), want)
+	equal(t, "ignored", walk(t, &tree.Options{Sorted: true, IgnoreSymlinks: true}, src), []string{"dir/file", "dir/sub/file", "fifo ErrNotRegular", "file"})
+
+	// The errors tell what to do.
+	tr, err := tree.New([]tree.Source{src}, template, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for job := range tr.Walk(t.Context()) {
+		if job.Err != nil && !strings.HasPrefix(job.Err.Error(), job.Path+": ") {
+			t.Errorf("%s: %v", job.Path, job.Err)
+		}
+	}
+}
+
+// A source that is a link is followed, as the caller named it.
+func TestSourceIsLink(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "top/dir/x", "top/file", "dir-link -> top/dir", "file-link -> top/file", "dangling -> missing")
+	t.Chdir(root)
+	args := tree.Sources("dir-link", "file-link")
+	equal(t, "followed", walk(t, nil, args...), []string{"dir-link/x", "file-link"})
+	equal(t, "contents", walk(t, nil, tree.Sources("dir-link/.")...), []string{"x"})
+	ignore := &tree.Options{IgnoreSymlinks: true}
+	equal(t, "ignored", walk(t, ignore, tree.Sources("dir-link", "file-link", "dangling", "top")...), []string{"top/file", "top/dir/x"})
+	equal(t, "the directory of a link", walk(t, ignore, tree.Sources("dir-link/", "dir-link/.")...), []string{"dir-link/x", "x"})
+	if _, err := tree.New(tree.Sources("dangling"), template, nil); err == nil || sentinel(err) != "ErrNotExist" {
+		t.Errorf("a dangling link: %v", err)
+	}
+}
+
+func TestSpecialFiles(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "empty")
+	if err := os.Truncate(filepath.Join(root, "empty"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(root) // the path of a socket is short
+	l, err := net.Listen("unix", "socket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	equal(t, "walk", walk(t, &tree.Options{Sorted: true}, tree.Source{Path: root}), []string{"empty", "fifo ErrNotRegular", "socket ErrNotRegular"})
+	equal(t, "sources", walk(t, nil, tree.Sources("fifo", "/dev/null", "empty")...), []string{"fifo ErrNotRegular", "null ErrNotRegular", "empty"})
+}
+
+// Names that the service refuses are reported, a directory once.
+func TestNames(t *testing.T) {
+	root := t.TempDir()
+	long := strings.Repeat("n", 250)
+	deep := long + "/" + long + "/" + long + "/" + long // 1003 bytes
+	bad := []string{"\xff", "x\xc3", "cr\r", "lf\nlf", deep + "/" + strings.Repeat("m", 21), deep + "/0/" + strings.Repeat("m", 20)}
+	badDirs := []string{"dir\xff/", "line\nbreak/", ".well-known/acme-challenge/", deep + "/" + strings.Repeat("o", 20) + "/"}
+	good := []string{"good", deep + "/" + strings.Repeat("m", 20), deep + "/0/" + strings.Repeat("m", 18), ".well-known/acme-challenges", ".well-known/x/.", "...", "\x01", "tab\t", "back\\slash", "*?"}
+	good[4] = ".well-known/x/..."
+	var want []string
+	for _, name := range good {
+		write(t, root, name)
+		want = append(want, name)
+	}
+	for _, name := range bad {
+		write(t, root, name)
+		want = append(want, name+" ErrName")
+	}
+	for _, name := range badDirs {
+		write(t, root, name+"a/b", name+"c")
+		want = append(want, name+" ErrName")
+	}
+	equal(t, "walk", sortedCopy(walk(t, nil, tree.Source{Path: root})), sortedCopy(want))
+	equal(t, "walk in order", sortedCopy(walk(t, &tree.Options{Sorted: true}, tree.Source{Path: root})), sortedCopy(want))
+	equal(t, "with a prefix", walk(t, nil, tree.Source{Path: filepath.Join(root, ".well-known/acme-challenge"), Name: "p"}), []string{"p/c", "p/a/b"})
+	equal(t, "a source with a reserved name", walk(t, nil, tree.Source{Path: filepath.Join(root, ".well-known/acme-challenge"), Name: ".well-known/acme-challenge"}),
+		[]string{".well-known/acme-challenge/ ErrName"})
+	for _, name := range []string{".", "..", "", "a\nb"} {
+		got, err := tree.New([]tree.Source{{Path: filepath.Join(root, "good"), Name: name}}, template, nil)
+		if name == "" {
+			if sentinel(err) != "ErrUsage" {
+				t.Error(err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "a source", outcomes(t, got.Walk(t.Context())), []string{name + " ErrName"})
+	}
+}
+
+// checkName agrees with the check of an upload.
+func TestCheckName(t *testing.T) {
+	for _, name := range []string{"", "a", ".", "..", "...", "a\r", "a\n", "a\t", "\xff", "é", strings.Repeat("x", 1024), strings.Repeat("x", 1025), strings.Repeat("é", 512),
+		".well-known/acme-challenge/", ".well-known/acme-challenge/x", ".well-known/acme-challenge", "a/.well-known/acme-challenge/x", "a//b", "/", "\x00"} {
+		ours, theirs := tree.CheckName(name), upload.Spec{Bucket: "my-bucket", Object: name}.Validate()
+		if (ours == nil) != (theirs == nil) {
+			t.Errorf("%.40q: %v, the upload reports %v", name, ours, theirs)
+		}
+	}
+}
