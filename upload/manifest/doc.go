@@ -1,0 +1,44 @@
+// Package manifest records the outcome of each file of a batch in a file, so that
+// the batch can continue after a crash or a failure:
+//
+//	m, err := manifest.Open("upload.jsonl")
+//	...
+//	for job, err := range m.Skip(ctx, jobs) {
+//		...                                    // upload the job
+//		err = m.Record(manifest.Record{...})   // its outcome
+//	}
+//	err = m.Close()
+//
+// Run again, [Manifest.Skip] leaves out the jobs that are finished and whose
+// source is unchanged. Jobs that failed, and those without a record, remain.
+//
+// # Format
+//
+// A manifest has one JSON object per line:
+//
+//	{"v":1,"time":"2026-11-22T10:00:00.123Z","status":"done","source":"a.txt",
+//	 "identity":{"size":5,"mod_time_ns":1,"change_time_ns":2,"device":3,"inode":4},
+//	 "destination":"gs://my-bucket/a.txt","generation":"1763769254000001","crc32c":"yZRlqg=="}
+//
+// The status is done, skipped or failed. A failed file has an error, which is
+// text for people. The source is the path as it was given; bytes that are not
+// UTF-8 are replaced. If a destination has several records, the last one counts.
+//
+// A manifest holds no secret, but names of files. It is created with mode 0600.
+//
+// # Guarantees
+//
+//   - [Manifest.Record] appends with one write. A record survives the end of the
+//     process from then on, and a power loss about a second later, or after
+//     [Manifest.Close].
+//   - After a crash in the middle of a write, [Open] removes the incomplete last
+//     line. Its file is uploaded again.
+//   - A line that is damaged in another place is ignored and counted, see
+//     [Stats]. Its file is uploaded again, unless it has another record.
+//   - One process at a time has a manifest open. The lock is FILE.lock.
+//   - Memory does not grow with the number of records: Skip sorts them on disk,
+//     in temporary files beside the manifest.
+//
+// A manifest records no options, and does not look at the bucket. Use another one
+// if the options change. If objects were deleted, remove it.
+package manifest
