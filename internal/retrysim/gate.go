@@ -15,7 +15,7 @@ type gate struct {
 	failing  int    // clients that were refused and have not been served or left since
 	limit    int    // retries that may be under way; 0 if the gate is open
 	underWay int
-	probes   int   // refused retries since the last served request
+	probes   int   // refused retries since the last served one
 	next     int64 // ns; when a retry is admitted at the latest
 	tick     int64 // ns; time of the queued event that admits a client at next; 0 if there is none
 	waiting  []event
@@ -62,15 +62,16 @@ func (g *gate) refused(e event, pace func(probes int) time.Duration) event {
 	return g.release(e)
 }
 
-// served records that the request of e was served.
+// served records that the request of e was served. Only a retry opens the gate.
 func (g *gate) served(e event) event {
-	g.row, g.first, g.several, g.probes = 0, 0, false, 0
+	g.row, g.first, g.several = 0, 0, false
 	if e.tries > 0 {
 		g.failing--
-	}
-	if g.limit > 0 {
-		if g.limit++; g.limit > g.failing {
-			g.limit = 0
+		if g.limit > 0 {
+			g.probes = 0
+			if g.limit++; g.limit > g.failing {
+				g.limit = 0
+			}
 		}
 	}
 	return g.release(e)
