@@ -118,6 +118,9 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 // grows with each, so that the last one tries as long as a file of their total
 // size.
 func TestThousandJobsShareOneBudget(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends a thousand files")
+	}
 	const jobs, size = 1000, 256 << 10
 	path, _ := sourceFile(t, size)
 	inBubble(t, &fakegcs.Options{Discard: true, NoMD5: true}, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
@@ -192,6 +195,9 @@ func (zeros) ReadAt(p []byte, off int64) (int, error) {
 // TestRequestsOfAMinute checks that a request carries about a minute's bytes once
 // the rate is known.
 func TestRequestsOfAMinute(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends 1 GiB")
+	}
 	t.Parallel()
 	inBubble(t, &fakegcs.Options{Rate: 512 << 10, Discard: true, NoMD5: true}, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		u.opts.ChunkSize = 0

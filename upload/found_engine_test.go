@@ -18,6 +18,7 @@ import (
 
 // The Token that was saved after a lost session had other options than the session.
 func TestTokenHasTheSessionsOptions(t *testing.T) {
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
@@ -112,6 +113,7 @@ func TestMetagenerationInsert(t *testing.T) {
 
 // One 412 or 499 of something on the way deleted the Token.
 func TestStranger412And499(t *testing.T) {
+	skipShort(t)
 	for _, code := range []int{412, 499} {
 		for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize} {
 			t.Run(fmt.Sprint(code, op), func(t *testing.T) {
@@ -132,6 +134,7 @@ func TestStranger412And499(t *testing.T) {
 
 // The Result of a cancelled comparison said that nothing was saved.
 func TestResumableWhenCancelledWhileComparing(t *testing.T) {
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(40 * mib))
 		w.interrupt(path, 36*mib)
@@ -158,6 +161,7 @@ func TestResumableWhenCancelledWhileComparing(t *testing.T) {
 
 // An object with the same bytes that was there before was taken for ours.
 func TestOldTwinIsNotOurs(t *testing.T) {
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
@@ -187,6 +191,7 @@ func TestOldTwinIsNotOurs(t *testing.T) {
 // One 400 to a query ended the upload, although the next query said that the
 // session was fine.
 func TestOne400ToAQuery(t *testing.T) {
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
@@ -201,6 +206,7 @@ func TestOne400ToAQuery(t *testing.T) {
 
 // Cancel believed a captive portal.
 func TestCancelBelievesStrangers(t *testing.T) {
+	skipShort(t)
 	for _, do := range []fakegcs.Action{
 		{Effect: fakegcs.EffectStatus, Status: 200, Body: "<html>please log in</html>"},
 		{Effect: fakegcs.EffectStatus, Status: 404, Body: "<html>no backend</html>"},
@@ -218,6 +224,7 @@ func TestCancelBelievesStrangers(t *testing.T) {
 }
 
 func TestOne400ToAQueryUnmoved(t *testing.T) {
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		w.srv.AddFaults(
@@ -248,6 +255,7 @@ func (h *stuckStore) Save(ctx context.Context, token *session.Token) error {
 
 // An abandoned upload keeps its lock until its store answers.
 func TestAbandonedUploadKeepsItsLock(t *testing.T) {
+	skipShort(t)
 	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
 		ctx, cancel := context.WithCancel(w.t.Context())
 		time.AfterFunc(3*time.Second, cancel)
@@ -270,6 +278,7 @@ func TestAbandonedUploadKeepsItsLock(t *testing.T) {
 // A 404 of Google's test bench, which has no "error" around code and message, was
 // taken for one of something on the way.
 func TestTestBench404(t *testing.T) {
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		content := data(1000)
 		w.srv.AddFaults(
@@ -299,6 +308,7 @@ func TestTestBench404(t *testing.T) {
 
 // A saved upload keeps its NoClobber if a later run does not give it.
 func TestResumeByFileKeepsNoClobber(t *testing.T) {
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
@@ -326,6 +336,7 @@ func TestResumeByFileKeepsNoClobber(t *testing.T) {
 // A load balancer without a backend answers 404 to every upload, so its answers
 // close the gate.
 func TestStranger404AtTheGate(t *testing.T) {
+	skipShort(t)
 	for _, code := range []int{503, 404} {
 		inBubble(t, nil, func(w *world) {
 			const n = 32

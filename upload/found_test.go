@@ -23,6 +23,7 @@ import (
 // A small file on a slow link ran into the stall timeout as a deadline, because
 // its bytes were not counted, and showed no progress.
 func TestSmallFileOnSlowLink(t *testing.T) {
+	skipShort(t)
 	inBubble(t, &fakegcs.Options{Rate: 66 << 10}, func(w *world) {
 		content := data(8 * mib)
 		res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
@@ -39,6 +40,7 @@ func TestSmallFileOnSlowLink(t *testing.T) {
 // After a commit that was not a multiple of 256 KiB, the request up to the
 // next boundary was smaller than the service takes.
 func TestUnalignedCommit(t *testing.T) {
+	skipShort(t)
 	short := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 100}}
 	for _, size := range []int64{2*q + 1, 3*q + 5, 4 * q, 33*q + 1} {
 		content := data(size)
@@ -83,6 +85,7 @@ func (w *world) unfinished() (up *upload.Uploader, id, path string) {
 // Cancelling an upload that was finished, refused once or interrupted gave an
 // error of no kind, and left a Token that could not be removed.
 func TestCancelErrors(t *testing.T) {
+	skipShort(t)
 	cancelling := func(do fakegcs.Action, times int) fakegcs.Fault {
 		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Times: times, Do: do}
 	}
@@ -134,6 +137,7 @@ func TestCancelErrors(t *testing.T) {
 
 // One odd answer of something in between threw the whole committed prefix away.
 func TestTokenSurvivesAnswersOfOthers(t *testing.T) {
+	skipShort(t)
 	for _, code := range []int{302, 307, 405, 407, 411, 414, 417, 421, 426, 431, 451} {
 		inBubble(t, nil, func(w *world) {
 			up, _, path := w.unfinished()
@@ -180,6 +184,7 @@ func (h *hungStore) Save(ctx context.Context, token *session.Token) error {
 
 // A store that hung held up a cancelled upload for ever.
 func TestStoreThatHangs(t *testing.T) {
+	skipShort(t)
 	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
 		ctx, cancel := context.WithCancel(w.t.Context())
 		time.AfterFunc(3*time.Second, cancel)
@@ -198,6 +203,7 @@ func TestStoreThatHangs(t *testing.T) {
 // An answered query counted as a success, so that 32 uploads whose data was
 // refused made 9 requests each in 32 s.
 func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		const n = 32
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
@@ -220,6 +226,7 @@ func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
 // A source that was edited while its upload ran, and before a failure, was
 // reported as damage at the server.
 func TestEditedBeforeAFailure(t *testing.T) {
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
@@ -241,6 +248,7 @@ func TestEditedBeforeAFailure(t *testing.T) {
 
 // A chunk size near the greatest integer came out as 256 KiB.
 func TestHugeChunkSize(t *testing.T) {
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: mib}})
 		res, err := w.uploader(func(o *upload.Options) { o.ChunkSize = math.MaxInt64 }).File(w.t.Context(), w.file(data(9*mib)), spec)
@@ -253,6 +261,7 @@ func TestHugeChunkSize(t *testing.T) {
 // With a precondition a missing bucket was a failed precondition for a small
 // file, and not found for a large one.
 func TestMissingBucketWithPrecondition(t *testing.T) {
+	skipShort(t)
 	for _, size := range []int64{9 * mib, 100} {
 		inBubble(t, nil, func(w *world) {
 			five := int64(5)
@@ -280,6 +289,7 @@ func (a *appending) Lock(ctx context.Context, id string) (func(), error) {
 
 // A file that was appended to while it was opened came out as its first part.
 func TestAppendedWhileOpened(t *testing.T) {
+	skipShort(t)
 	for _, size := range []int64{100, 9 * mib} {
 		inBubble(t, nil, func(w *world) {
 			content := []byte(strings.Repeat("x", int(size)))

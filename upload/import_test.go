@@ -106,6 +106,9 @@ func TestImport(t *testing.T) {
 		{name: "a byte of what was not sent", at: 6 * mib, copy: flipped(content, 8*mib)},
 	} {
 		by := []string{"File", "Resume"}[i%2] // the two ways in turn: they meet before anything is compared
+		if testing.Short() && tt.at > 9*mib {
+			continue
+		}
 		t.Run(tt.name+" by "+by, func(t *testing.T) {
 			inBubble(t, &tt.opts, func(w *world) {
 				original := content
@@ -159,6 +162,7 @@ func TestImport(t *testing.T) {
 // TestImportedCopyDiffers: what is to be done with a source that changed is done
 // with a copy that differs, whichever way that is seen.
 func TestImportedCopyDiffers(t *testing.T) {
+	skipShort(t)
 	for _, seen := range []string{"by a checkpoint", "by the server's checksum"} {
 		t.Run(seen, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
@@ -192,6 +196,7 @@ func TestImportedCopyDiffers(t *testing.T) {
 // TestImportedTwiceInterrupted: after the first bytes of the copy went out, it is
 // a source like any other.
 func TestImportedTwiceInterrupted(t *testing.T) {
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		content := data(14 * mib)
 		up, id, path := w.importInterrupted(content)
@@ -215,6 +220,7 @@ func TestImportedTwiceInterrupted(t *testing.T) {
 // TestImportedUnproven: as long as the server has told no checksum of what it
 // holds, each resume compares the bytes again.
 func TestImportedUnproven(t *testing.T) {
+	skipShort(t)
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 		content := data(14 * mib)
 		up, id, path := w.importInterrupted(content)
@@ -276,6 +282,7 @@ func TestImportRefused(t *testing.T) {
 // one that differs from what was sent before. It fails, and what the server
 // holds is not given up.
 func TestImportedChangesMeanwhile(t *testing.T) {
+	skipShort(t)
 	inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
 		content := data(14 * mib)
 		saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
@@ -312,6 +319,7 @@ func TestImportedChangesMeanwhile(t *testing.T) {
 // TestImportedChecksums: a saved checksum is one of the original. It is held
 // against the copy, or it counts for nothing.
 func TestImportedChecksums(t *testing.T) {
+	skipShort(t)
 	content := data(9*mib + 77)
 	size := int64(len(content))
 	sum := func(data []byte) chunk.Checkpoint {

@@ -95,6 +95,7 @@ func TestSmallFileReplacesNothingUnseen(t *testing.T) {
 // closes each connection a few milliseconds after its reply, without a word. Every
 // request after a query went out on the dying connection of that query.
 func TestPeerThatClosesIdleConnections(t *testing.T) {
+	skipShort(t)
 	for _, after := range []time.Duration{time.Millisecond, 5 * time.Millisecond, 30 * time.Millisecond} {
 		inBubble(t, nil, func(w *world) {
 			content := data(9 * mib)

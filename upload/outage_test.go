@@ -114,6 +114,7 @@ func TestRetryFor(t *testing.T) {
 
 // TestOutage: ten minutes without the service, then it is back.
 func TestOutage(t *testing.T) {
+	skipShort(t)
 	for _, do := range []fakegcs.Action{
 		{Effect: fakegcs.EffectStatus, Status: 503}, {Effect: fakegcs.EffectReset}, {Effect: fakegcs.EffectStall},
 	} {
@@ -187,6 +188,7 @@ func (w *world) requests(start time.Time) (times []time.Duration) {
 // 1.2 requests each in the first 32 s without the service, and then one per
 // longest wait in all.
 func TestManyUploadsInAnOutage(t *testing.T) {
+	skipShort(t)
 	t.Parallel()
 	const n = 32
 	shared := func(w *world, with ...func(*upload.Options)) func(int) *upload.Uploader {
@@ -354,9 +356,7 @@ func (f flaky) RoundTrip(req *http.Request) (*http.Response, error) {
 // TestThroughputWithRandomFailures checks that the gate costs little while one
 // request in ten fails. 32 uploads run at a time.
 func TestThroughputWithRandomFailures(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
+	skipShort(t)
 	t.Parallel()
 	uploads := func(size, chunkSize int64, gate *backoff.Gate) (done int) {
 		inBubble(t, &fakegcs.Options{Latency: time.Second, Discard: true, NoMD5: true, KeepRequests: -1}, func(w *world) {
@@ -399,6 +399,7 @@ func TestThroughputWithRandomFailures(t *testing.T) {
 
 // TestBlackHole: a server that takes everything and never answers is noticed.
 func TestBlackHole(t *testing.T) {
+	skipShort(t)
 	for _, effect := range []fakegcs.Effect{fakegcs.EffectStall, fakegcs.EffectStallReply} {
 		t.Run(string(effect), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
@@ -419,6 +420,7 @@ func TestBlackHole(t *testing.T) {
 
 // TestSlowLink: 512 KiB/s, steadily, is no stall.
 func TestSlowLink(t *testing.T) {
+	skipShort(t)
 	inBubble(t, &fakegcs.Options{Rate: 512 << 10}, func(w *world) {
 		content := data(20 * mib)
 		res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
@@ -435,6 +437,7 @@ func TestSlowLink(t *testing.T) {
 // TestCutsLowerTheBound: a network that lets no long request through, and a
 // server that keeps nothing of one that was cut.
 func TestCutsLowerTheBound(t *testing.T) {
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		content := data(24 * mib)
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 0, To: 1}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 502}})
@@ -495,6 +498,7 @@ func TestInterrupt(t *testing.T) {
 // sibling failed keeps its saved state, even if the sibling's error is one that
 // ends a session. This is what errgroup.WithContext does.
 func TestCauseOfASiblingIsNotOurs(t *testing.T) {
+	skipShort(t)
 	for _, cause := range []error{
 		session.ErrChecksum, session.ErrSessionLost, session.ErrPrecondition, session.ErrUnexpectedData, session.ErrSourceChanged,
 		&session.Error{Op: session.OpPut, Status: 412, Kind: session.ErrPrecondition},

@@ -48,6 +48,9 @@ func TestResume(t *testing.T) {
 	for _, at := range []int64{0, 1, q, 5*mib + 3, 39 * mib} {
 		content := data(9*mib + 77)
 		if at > 9*mib {
+			if testing.Short() {
+				continue
+			}
 			content = data(40*mib + 77) // several checkpoints
 		}
 		for _, by := range []string{"File", "Resume"} {
@@ -120,6 +123,7 @@ func TestResumeFinished(t *testing.T) {
 
 // TestResumeReadsLittle: the checksum of what was sent comes from a checkpoint.
 func TestResumeReadsLittle(t *testing.T) {
+	skipShort(t)
 	t.Parallel()
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 		content := data(80 * mib)
@@ -139,6 +143,7 @@ func TestResumeReadsLittle(t *testing.T) {
 // TestComparingIsTold: reading much of a source again takes time, so whoever
 // watches hears of it.
 func TestComparingIsTold(t *testing.T) {
+	skipShort(t)
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 		content := data(48 * mib)
 		path := w.file(content)
@@ -167,6 +172,7 @@ func TestComparingIsTold(t *testing.T) {
 // TestSourceChanged: nothing of a changed file is sent, and the object that was
 // there before stays.
 func TestSourceChanged(t *testing.T) {
+	skipShort(t)
 	t.Parallel()
 	changes := []struct {
 		name   string
@@ -278,6 +284,7 @@ func editQuietly(path string, offset int64) error {
 
 // TestSourceChangesWhileSending: noticed before the last bytes go out.
 func TestSourceChangesWhileSending(t *testing.T) {
+	skipShort(t)
 	for _, tt := range []struct {
 		name   string
 		change func(path string) error
@@ -321,6 +328,7 @@ func TestSourceChangesWhileSending(t *testing.T) {
 // TestUselessTokens: a saved upload that cannot be gone on with is not, and the
 // observer is told why.
 func TestUselessTokens(t *testing.T) {
+	skipShort(t)
 	t.Parallel()
 	content := data(9 * mib)
 	for _, tt := range []struct {
@@ -365,6 +373,7 @@ func TestUselessTokens(t *testing.T) {
 // TestClockDoesNotDeleteTokens checks that a saved upload which looks expired is
 // resumed if the service still has it: the clock of this machine may have jumped.
 func TestClockDoesNotDeleteTokens(t *testing.T) {
+	skipShort(t)
 	for _, expired := range []bool{false, true} {
 		inBubble(t, nil, func(w *world) {
 			content := data(9 * mib)
@@ -405,6 +414,7 @@ func count(b bool) int {
 // as the first one began, one with another option is refused, and that Restart
 // discards the session, at the service too.
 func TestOtherOptionsKeepTheSession(t *testing.T) {
+	skipShort(t)
 	typed := func(s upload.Spec) upload.Spec { s.ContentType = "text/plain"; return s }
 	derived := func(s upload.Spec) upload.Spec { s.DefaultContentType = "image/png"; return s }
 	none := int64(0)
@@ -463,6 +473,7 @@ func TestOtherOptionsKeepTheSession(t *testing.T) {
 // cannot be resumed: those of the first run if the session was lost, and those of
 // this call if the source changed.
 func TestOptionsOfANewSession(t *testing.T) {
+	skipShort(t)
 	for _, changed := range []bool{false, true} {
 		inBubble(t, nil, func(w *world) {
 			path := w.file(data(9 * mib))
@@ -548,6 +559,7 @@ func (brokenStore) Lock(context.Context, string) (func(), error) { return nil, o
 // offset that could not be saved, if the server's checksum shows that the bytes
 // are the source's, and else in a new session.
 func TestFullStateDiskDoesNotEndAnUpload(t *testing.T) {
+	skipShort(t)
 	content := data(9 * mib)
 	run := func(t *testing.T, opts *fakegcs.Options, ends bool, then func(w *world, path string)) {
 		inBubble(t, opts, func(w *world) {
@@ -630,6 +642,7 @@ func (f *fullStore) Save(ctx context.Context, token *session.Token) error {
 // TestLostLockEndsTheRequest checks that an upload whose lock another process has
 // taken cancels the request under way, and leaves the saved upload alone.
 func TestLostLockEndsTheRequest(t *testing.T) {
+	skipShort(t)
 	inBubble(t, &fakegcs.Options{Rate: 8 << 20}, func(w *world) {
 		store := &fullStore{Store: w.store, left: 2, err: fmt.Errorf("%w by process 1", session.ErrInUse)}
 		start := time.Now()
@@ -646,6 +659,7 @@ func TestLostLockEndsTheRequest(t *testing.T) {
 
 // TestSessionLostBetweenRuns: the service forgot it, in each way it can.
 func TestSessionLostBetweenRuns(t *testing.T) {
+	skipShort(t)
 	for _, effect := range []fakegcs.Effect{fakegcs.EffectNotFound, fakegcs.EffectGone} {
 		t.Run(string(effect), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {

@@ -120,6 +120,7 @@ func TestStoreToARacyFileWhileSending(t *testing.T) {
 
 // Each resume compares the bytes of a file on tmpfs.
 func TestStoreOnTmpfsBetweenRuns(t *testing.T) {
+	skipShort(t)
 	for _, edit := range []bool{false, true} {
 		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 			w.onTmpfs()

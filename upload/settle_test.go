@@ -46,6 +46,7 @@ func (w *world) realNow() time.Time {
 // A file from the future is one whose times do not show the next change: its
 // bytes are read again before the last request, and at each resume.
 func TestFileFromTheFutureIsCompared(t *testing.T) {
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		content := data(9*mib + 1)
 		path := w.file(content)
@@ -107,6 +108,7 @@ func TestCancelledWhileSettling(t *testing.T) {
 
 // An ordinary file is neither waited for nor read twice.
 func TestSettlingAnOldFileCostsNothing(t *testing.T) {
+	skipShort(t)
 	for _, size := range []int64{100, 9 * mib} {
 		inBubble(t, nil, func(w *world) {
 			path := w.file(data(size))

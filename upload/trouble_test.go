@@ -117,6 +117,7 @@ func TestRangeMD5(t *testing.T) {
 // TestDamageAtTheEndStartsOver checks that a checksum which the service refuses
 // at the end costs a new session, and not the upload.
 func TestDamageAtTheEndStartsOver(t *testing.T) {
+	skipShort(t)
 	for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpFinalize} {
 		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 			const size = 9 * mib
@@ -135,6 +136,7 @@ func TestDamageAtTheEndStartsOver(t *testing.T) {
 // TestAnswersOfALoadBalancerKeepTheSession checks that committed bytes are not
 // given up for answers that are not the service's, however many there are.
 func TestAnswersOfALoadBalancerKeepTheSession(t *testing.T) {
+	skipShort(t)
 	for _, code := range []int{400, 404, 410, 413} {
 		for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize} {
 			inBubble(t, nil, func(w *world) {
@@ -196,6 +198,7 @@ func TestRejectedDataKeepsTheToken(t *testing.T) {
 // TestLateCommit: the server reports less than it is still committing of a
 // request that was cut, and more later.
 func TestLateCommit(t *testing.T) {
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: 5 * mib, For: 3e9}})

@@ -110,6 +110,14 @@ func (w *world) saw(kind upload.EventKind) (n int) {
 // bytes for each test took most of the time.
 var shared = random(24 << 20)
 
+// skipShort skips a test with -short. Most tests of uploads of many MiB are slow.
+func skipShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
+}
+
 // data returns size pseudo-random bytes, which the caller must not change.
 func data(size int64) []byte {
 	if size > int64(len(shared)) {

@@ -20,6 +20,9 @@ var outage = flag.Duration("outage", 3*time.Second, "how long the service is awa
 //
 //	go test ./internal/e2e -run Outage -outage 10m -timeout 20m -v
 func TestOutage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for seconds")
+	}
 	t.Parallel()
 	// The default of --max-wait is for outages of minutes.
 	wait, stall := 2*time.Second, time.Second
