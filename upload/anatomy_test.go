@@ -22,8 +22,8 @@ import (
 	"gcsup/session"
 )
 
-// These tests check that the engine's parts can be put together in other ways
-// than Uploader's methods do.
+// The tests in this file combine parts of the package in ways in which the
+// methods of Uploader do not.
 
 // inBubble runs f with a server, in virtual time, and an Uploader for it.
 func inBubble(t *testing.T, opts *fakegcs.Options, f func(t *testing.T, srv *fakegcs.Server, u *Uploader)) {
@@ -163,7 +163,7 @@ func (h hangingReader) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // TestCancellationWaitsForNoFile checks that a cancelled upload whose source hangs
-// returns soon, and says how far it came.
+// returns soon and reports how far it came.
 func TestCancellationWaitsForNoFile(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		const size = 20 << 20

@@ -9,7 +9,7 @@ import (
 	"gcsup/upload"
 )
 
-// TestRequestsWhenNothingFails: what goes over the wire for each size.
+// TestRequestsWhenNothingFails checks which requests are made for each size.
 func TestRequestsWhenNothingFails(t *testing.T) {
 	tests := []struct {
 		name string
@@ -113,8 +113,8 @@ var finalFaults = []fault{
 	{"slower than the stall timeout", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectSlowFinalize, For: 300e9}}},
 }
 
-// TestFileSurvives: each fault, at the start, at the first data, in the middle
-// and at the end.
+// TestFileSurvives checks that a file is uploaded despite each fault, at the
+// start, at the first data, in the middle and at the end.
 func TestFileSurvives(t *testing.T) {
 	t.Parallel()
 	points := []struct {

@@ -25,8 +25,9 @@ func (e *editedAfter) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// A change in the same tick as the one before shows in no time of a small file,
-// but in its bytes.
+// TestSmallRacyFileThatIsEdited checks that an edit of a small file is noticed
+// in its bytes if its times do not change, because the edit is in the same
+// tick as the one before.
 func TestSmallRacyFileThatIsEdited(t *testing.T) {
 	for _, racy := range []bool{false, true} {
 		const size = 3<<20 + 1

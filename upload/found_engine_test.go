@@ -16,7 +16,8 @@ import (
 	"gcsup/upload"
 )
 
-// The Token that was saved after a lost session had other options than the session.
+// TestTokenHasTheSessionsOptions checks that the Token that is saved after a
+// lost session has the options of the new session. It had those of the call.
 func TestTokenHasTheSessionsOptions(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
@@ -74,8 +75,8 @@ func writeOther(w *world, content string) string {
 	return p
 }
 
-// An insert with IfMetagenerationMatch was taken for idempotent. Every new
-// generation has metageneration 1.
+// TestMetagenerationInsert checks that an insert with IfMetagenerationMatch is
+// not treated as idempotent: every new generation has metageneration 1.
 func TestMetagenerationInsert(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		client, err := session.NewClient(w.http, "http://gcs.test")
@@ -111,7 +112,8 @@ func TestMetagenerationInsert(t *testing.T) {
 	})
 }
 
-// One 412 or 499 of something on the way deleted the Token.
+// TestStranger412And499 checks that one 412 or 499 that is not from the
+// service does not delete the Token.
 func TestStranger412And499(t *testing.T) {
 	skipShort(t)
 	for _, code := range []int{412, 499} {
@@ -132,7 +134,8 @@ func TestStranger412And499(t *testing.T) {
 	}
 }
 
-// The Result of a cancelled comparison said that nothing was saved.
+// TestResumableWhenCancelledWhileComparing checks that the Result of an upload
+// that is canceled while it compares the source reports the saved upload.
 func TestResumableWhenCancelledWhileComparing(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
@@ -159,7 +162,8 @@ func TestResumableWhenCancelledWhileComparing(t *testing.T) {
 	})
 }
 
-// An object with the same bytes that was there before was taken for ours.
+// TestOldTwinIsNotOurs checks that an older object with the same bytes is not
+// taken as the result of this upload.
 func TestOldTwinIsNotOurs(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
@@ -188,8 +192,8 @@ func TestOldTwinIsNotOurs(t *testing.T) {
 	})
 }
 
-// One 400 to a query ended the upload, although the next query said that the
-// session was fine.
+// TestOne400ToAQuery checks that one 400 to a status query does not end an
+// upload that resumes. The next query succeeds.
 func TestOne400ToAQuery(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
@@ -204,7 +208,8 @@ func TestOne400ToAQuery(t *testing.T) {
 	})
 }
 
-// Cancel believed a captive portal.
+// TestCancelBelievesStrangers checks that Cancel reports success only if the
+// service confirmed it. It believed a captive portal.
 func TestCancelBelievesStrangers(t *testing.T) {
 	skipShort(t)
 	for _, do := range []fakegcs.Action{
@@ -223,6 +228,8 @@ func TestCancelBelievesStrangers(t *testing.T) {
 	}
 }
 
+// TestOne400ToAQueryUnmoved checks the same for a session without committed
+// bytes.
 func TestOne400ToAQueryUnmoved(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
@@ -253,7 +260,8 @@ func (h *stuckStore) Save(ctx context.Context, token *session.Token) error {
 	return h.Store.Save(ctx, token)
 }
 
-// An abandoned upload keeps its lock until its store answers.
+// TestAbandonedUploadKeepsItsLock checks that an abandoned upload keeps its
+// lock until its store answers.
 func TestAbandonedUploadKeepsItsLock(t *testing.T) {
 	skipShort(t)
 	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
@@ -275,8 +283,8 @@ func TestAbandonedUploadKeepsItsLock(t *testing.T) {
 	})
 }
 
-// A 404 of Google's test bench, which has no "error" around code and message, was
-// taken for one of something on the way.
+// TestTestBench404 checks that a 404 of Google's test bench counts as one of
+// the service. It has no "error" around code and message.
 func TestTestBench404(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
@@ -306,7 +314,8 @@ func TestTestBench404(t *testing.T) {
 	})
 }
 
-// A saved upload keeps its NoClobber if a later run does not give it.
+// TestResumeByFileKeepsNoClobber checks that a saved upload keeps its
+// NoClobber if a later run does not set it.
 func TestResumeByFileKeepsNoClobber(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
@@ -333,8 +342,8 @@ func TestResumeByFileKeepsNoClobber(t *testing.T) {
 	})
 }
 
-// A load balancer without a backend answers 404 to every upload, so its answers
-// close the gate.
+// TestStranger404AtTheGate checks that the 404s of a load balancer without a
+// backend close the gate.
 func TestStranger404AtTheGate(t *testing.T) {
 	skipShort(t)
 	for _, code := range []int{503, 404} {

@@ -17,11 +17,11 @@ import (
 	"gcsup/upload"
 )
 
-// Faults that were found in the product, each kept as a test named after what
-// it found.
+// The tests in this file are regression tests.
 
-// A small file on a slow link ran into the stall timeout as a deadline, because
-// its bytes were not counted, and showed no progress.
+// TestSmallFileOnSlowLink checks that a small file on a slow link shows
+// progress and does not stall. Its bytes were not counted, so that the stall
+// timeout was a deadline.
 func TestSmallFileOnSlowLink(t *testing.T) {
 	skipShort(t)
 	inBubble(t, &fakegcs.Options{Rate: 66 << 10}, func(w *world) {
@@ -37,8 +37,8 @@ func TestSmallFileOnSlowLink(t *testing.T) {
 	})
 }
 
-// After a commit that was not a multiple of 256 KiB, the request up to the
-// next boundary was smaller than the service takes.
+// TestUnalignedCommit checks that after a commit between two
+// boundaries of 256 KiB no request is smaller than the service accepts.
 func TestUnalignedCommit(t *testing.T) {
 	skipShort(t)
 	short := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 100}}
@@ -82,8 +82,8 @@ func (w *world) unfinished() (up *upload.Uploader, id, path string) {
 	return up, res.ID, path
 }
 
-// Cancelling an upload that was finished, refused once or interrupted gave an
-// error of no kind, and left a Token that could not be removed.
+// TestCancelErrors checks that Cancel returns a sentinel error, and deletes
+// the Token if the session is finished or canceled.
 func TestCancelErrors(t *testing.T) {
 	skipShort(t)
 	cancelling := func(do fakegcs.Action, times int) fakegcs.Fault {
@@ -97,9 +97,9 @@ func TestCancelErrors(t *testing.T) {
 	}{
 		{"403", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}, 1), session.ErrPermission, 1},
 		{"401 once", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, 1), nil, 0},
-		{"401 for ever", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, -1), session.ErrCredentials, 1},
+		{"401 always", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, -1), session.ErrCredentials, 1},
 		{"503 once", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, 1), nil, 0},
-		{"503 for ever", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, -1), session.ErrRetriesExhausted, 1},
+		{"503 always", cancelling(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, -1), session.ErrRetriesExhausted, 1},
 		{"not found", cancelling(fakegcs.Action{Effect: fakegcs.EffectNotFound}, 1), nil, 0},
 	} {
 		inBubble(t, nil, func(w *world) {
@@ -135,7 +135,8 @@ func TestCancelErrors(t *testing.T) {
 	})
 }
 
-// One odd answer of something in between threw the whole committed prefix away.
+// TestTokenSurvivesAnswersOfOthers checks that one unexpected reply of a proxy
+// does not discard the committed bytes.
 func TestTokenSurvivesAnswersOfOthers(t *testing.T) {
 	skipShort(t)
 	for _, code := range []int{302, 307, 405, 407, 411, 414, 417, 421, 426, 431, 451} {
@@ -152,6 +153,8 @@ func TestTokenSurvivesAnswersOfOthers(t *testing.T) {
 	}
 }
 
+// TestContentTypeWithLineBreak checks that a content type with a line break is
+// refused.
 func TestContentTypeWithLineBreak(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		s := spec
@@ -182,7 +185,8 @@ func (h *hungStore) Save(ctx context.Context, token *session.Token) error {
 	return ctx.Err()
 }
 
-// A store that hung held up a cancelled upload for ever.
+// TestStoreThatHangs checks that a store that hangs does not delay a canceled
+// upload indefinitely.
 func TestStoreThatHangs(t *testing.T) {
 	skipShort(t)
 	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
@@ -196,12 +200,13 @@ func TestStoreThatHangs(t *testing.T) {
 		if took := time.Since(start); took > 6*time.Second {
 			t.Errorf("returned %v after it was cancelled", took-3*time.Second)
 		}
-		time.Sleep(20 * time.Second) // until the store has given up, too
+		time.Sleep(20 * time.Second) // until the save has timed out
 	})
 }
 
-// An answered query counted as a success, so that 32 uploads whose data was
-// refused made 9 requests each in 32 s.
+// TestManyUploadsWhoseDataIsRefused checks that a status query that succeeds
+// does not open the gate while data is refused. 32 uploads made 9 requests
+// each in 32 s.
 func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
@@ -223,8 +228,9 @@ func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
 	})
 }
 
-// A source that was edited while its upload ran, and before a failure, was
-// reported as damage at the server.
+// TestEditedBeforeAFailure checks that an edit of the source during the upload
+// is reported as such, even if a request fails after it. It was reported as
+// damage at the server.
 func TestEditedBeforeAFailure(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
@@ -246,7 +252,8 @@ func TestEditedBeforeAFailure(t *testing.T) {
 	})
 }
 
-// A chunk size near the greatest integer came out as 256 KiB.
+// TestHugeChunkSize checks that a chunk size near the greatest integer does
+// not overflow. It came out as 256 KiB.
 func TestHugeChunkSize(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
@@ -258,8 +265,8 @@ func TestHugeChunkSize(t *testing.T) {
 	})
 }
 
-// With a precondition a missing bucket was a failed precondition for a small
-// file, and not found for a large one.
+// TestMissingBucketWithPrecondition checks that a missing bucket is reported
+// as not found even if there is a precondition, for small and for large files.
 func TestMissingBucketWithPrecondition(t *testing.T) {
 	skipShort(t)
 	for _, size := range []int64{9 * mib, 100} {
@@ -287,7 +294,8 @@ func (a *appending) Lock(ctx context.Context, id string) (func(), error) {
 	return a.Store.Lock(ctx, id)
 }
 
-// A file that was appended to while it was opened came out as its first part.
+// TestAppendedWhileOpened checks that a file that grows while it is opened is
+// uploaded completely or not at all. Its first part was uploaded.
 func TestAppendedWhileOpened(t *testing.T) {
 	skipShort(t)
 	for _, size := range []int64{100, 9 * mib} {

@@ -17,7 +17,7 @@ import (
 	"gcsup/upload"
 )
 
-// export is what another machine gets of an interrupted upload.
+// export returns an interrupted upload as another machine gets it.
 func (w *world) export(id string) []byte {
 	w.t.Helper()
 	token, err := w.store.Load(w.t.Context(), id)
@@ -31,8 +31,7 @@ func (w *world) export(id string) []byte {
 	return out
 }
 
-// elsewhere is another machine: it has a store of its own, and its own copy of
-// the source.
+// elsewhere returns the store of another machine and its copy of the source.
 func (w *world) elsewhere(content []byte) (store *session.Dir, path string) {
 	w.t.Helper()
 	store, err := session.OpenDir(filepath.Join(w.dir, "elsewhere"))
@@ -49,8 +48,8 @@ func (w *world) elsewhere(content []byte) (store *session.Dir, path string) {
 	return store, path
 }
 
-// importInterrupted hands an upload of content over after 5 MiB, and interrupts
-// the resume after 7 MiB more.
+// importInterrupted exports an upload of content after 5 MiB, imports it, and
+// interrupts the resume after 7 MiB more.
 func (w *world) importInterrupted(content []byte) (up *upload.Uploader, id, path string) {
 	w.t.Helper()
 	saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
@@ -82,8 +81,8 @@ func decode(t *testing.T, data []byte) *session.Token {
 	return token
 }
 
-// TestImport: another machine goes on with an upload, if its copy of the source
-// is one as far as that was sent.
+// TestImport checks that another machine resumes an upload if its copy of the
+// source has the bytes that were sent.
 func TestImport(t *testing.T) {
 	t.Parallel()
 	content, long := data(9*mib+77), data(36*mib)
@@ -159,8 +158,8 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// TestImportedCopyDiffers: what is to be done with a source that changed is done
-// with a copy that differs, whichever way that is seen.
+// TestImportedCopyDiffers checks that RestartChanged starts over with a copy
+// that differs, whether a checkpoint or the server shows it.
 func TestImportedCopyDiffers(t *testing.T) {
 	skipShort(t)
 	for _, seen := range []string{"by a checkpoint", "by the server's checksum"} {
@@ -193,8 +192,8 @@ func TestImportedCopyDiffers(t *testing.T) {
 	}
 }
 
-// TestImportedTwiceInterrupted: after the first bytes of the copy went out, it is
-// a source like any other.
+// TestImportedTwiceInterrupted checks that a copy counts as an ordinary source
+// after some of its bytes were sent.
 func TestImportedTwiceInterrupted(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
@@ -217,8 +216,8 @@ func TestImportedTwiceInterrupted(t *testing.T) {
 	})
 }
 
-// TestImportedUnproven: as long as the server has told no checksum of what it
-// holds, each resume compares the bytes again.
+// TestImportedUnproven checks that each resume compares the bytes again as
+// long as the server has not reported a checksum of what it holds.
 func TestImportedUnproven(t *testing.T) {
 	skipShort(t)
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
@@ -241,6 +240,8 @@ func TestImportedUnproven(t *testing.T) {
 	})
 }
 
+// TestImportRefused checks what Import refuses, and that it then saves
+// nothing.
 func TestImportRefused(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(14 * mib)
@@ -255,7 +256,7 @@ func TestImportRefused(t *testing.T) {
 				t.Errorf("%s: error = %v, want %v", name, err, want)
 			}
 			if text := fmt.Sprint(err); bytes.Contains(saved, []byte("upload_id=")) && bytes.Contains([]byte(text), []byte("upload_id")) {
-				t.Errorf("%s: the error tells the session URI: %s", name, text)
+				t.Errorf("%s: the error contains the session URI: %s", name, text)
 			}
 		}
 		short := filepath.Join(w.dir, "short")
@@ -278,9 +279,9 @@ func TestImportRefused(t *testing.T) {
 	})
 }
 
-// TestImportedChangesMeanwhile: a copy that is edited while it goes out is not
-// one that differs from what was sent before. It fails, and what the server
-// holds is not given up.
+// TestImportedChangesMeanwhile checks that a copy that is edited during the
+// upload makes the upload fail and keeps the saved state, even with
+// RestartChanged.
 func TestImportedChangesMeanwhile(t *testing.T) {
 	skipShort(t)
 	inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
@@ -311,13 +312,13 @@ func TestImportedChangesMeanwhile(t *testing.T) {
 		}
 		w.wantNoObject("obj")
 		if _, err := store.Load(w.t.Context(), id); err != nil {
-			t.Errorf("the upload was given up: %v", err)
+			t.Errorf("the saved upload is lost: %v", err)
 		}
 	})
 }
 
-// TestImportedChecksums: a saved checksum is one of the original. It is held
-// against the copy, or it counts for nothing.
+// TestImportedChecksums checks that the saved checksums of the original are
+// compared with the copy, or ignored.
 func TestImportedChecksums(t *testing.T) {
 	skipShort(t)
 	content := data(9*mib + 77)

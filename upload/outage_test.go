@@ -26,8 +26,8 @@ func (w *world) down(do fakegcs.Action) {
 	}
 }
 
-// TestBudget: a short upload stops after five retries, about half a minute,
-// and can be resumed when the service is back.
+// TestBudget checks that a short upload stops after five retries, about half a
+// minute, and can be resumed when the service is back.
 func TestBudget(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
@@ -45,7 +45,7 @@ func TestBudget(t *testing.T) {
 		}
 		// 1 + 2 + 4 + 8 + 16 s, and 0 to 1 s more for each.
 		if took := time.Since(start); took < 31*time.Second || took > 36*time.Second {
-			t.Errorf("gave up after %v, want 31 to 36 s", took)
+			t.Errorf("stopped after %v, want 31 to 36 s", took)
 		}
 		for i, wait := range e.Waits {
 			if least := time.Second << i; wait.Delay < least || wait.Delay > least+time.Second {
@@ -64,7 +64,8 @@ func TestBudget(t *testing.T) {
 	})
 }
 
-// TestProgressRestoresTheBudget: many failures, each after some progress.
+// TestProgressRestoresTheBudget checks that an upload survives many failures
+// if each comes after some progress.
 func TestProgressRestoresTheBudget(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(30*q + 1)
@@ -80,8 +81,9 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 	})
 }
 
-// TestAnAnsweredQueryIsNoProgress: PUT fails, query answers, for ever; it must
-// end. https://github.com/googleapis/java-storage/issues/3040
+// TestAnAnsweredQueryIsNoProgress checks that an upload ends if every PUT
+// fails and every status query succeeds. See
+// https://github.com/googleapis/java-storage/issues/3040.
 func TestAnAnsweredQueryIsNoProgress(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
@@ -95,8 +97,8 @@ func TestAnAnsweredQueryIsNoProgress(t *testing.T) {
 	})
 }
 
-// TestRetryFor: keeps on as long as it is told, and not into a wait that does
-// not fit.
+// TestRetryFor checks that an upload retries for as long as RetryFor allows,
+// and starts no wait that would exceed it.
 func TestRetryFor(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
@@ -107,12 +109,13 @@ func TestRetryFor(t *testing.T) {
 			t.Fatalf("error = %v, want ErrRetriesExhausted", err)
 		}
 		if took := time.Since(start); took > 2*time.Hour || took < 2*time.Hour-time.Minute {
-			t.Errorf("gave up after %v, want just under two hours", took)
+			t.Errorf("stopped after %v, want just under two hours", took)
 		}
 	})
 }
 
-// TestOutage: ten minutes without the service, then it is back.
+// TestOutage checks that an upload finishes after ten minutes without the
+// service.
 func TestOutage(t *testing.T) {
 	skipShort(t)
 	for _, do := range []fakegcs.Action{
@@ -278,7 +281,7 @@ func TestManyUploadsInAnOutage(t *testing.T) {
 }
 
 // wantReports checks that each of n uploads reported at least once in every
-// interval, and that those the gate held said so.
+// interval, and that those that waited at the gate reported it.
 func (w *world) wantReports(n int, every time.Duration) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -397,7 +400,8 @@ func TestThroughputWithRandomFailures(t *testing.T) {
 	}
 }
 
-// TestBlackHole: a server that takes everything and never answers is noticed.
+// TestBlackHole checks that an upload notices a server that accepts everything
+// and never replies.
 func TestBlackHole(t *testing.T) {
 	skipShort(t)
 	for _, effect := range []fakegcs.Effect{fakegcs.EffectStall, fakegcs.EffectStallReply} {
@@ -418,7 +422,7 @@ func TestBlackHole(t *testing.T) {
 	}
 }
 
-// TestSlowLink: 512 KiB/s, steadily, is no stall.
+// TestSlowLink checks that a steady 512 KiB/s is not a stall.
 func TestSlowLink(t *testing.T) {
 	skipShort(t)
 	inBubble(t, &fakegcs.Options{Rate: 512 << 10}, func(w *world) {
@@ -434,8 +438,8 @@ func TestSlowLink(t *testing.T) {
 	})
 }
 
-// TestCutsLowerTheBound: a network that lets no long request through, and a
-// server that keeps nothing of one that was cut.
+// TestCutsLowerTheBound checks that requests become shorter on a network that
+// cuts long ones, if the server keeps nothing of a request that was cut.
 func TestCutsLowerTheBound(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
@@ -452,6 +456,7 @@ func TestCutsLowerTheBound(t *testing.T) {
 	})
 }
 
+// TestPolicyIsUsed checks that the waits are those of Options.Policy.
 func TestPolicyIsUsed(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})

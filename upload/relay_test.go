@@ -17,9 +17,9 @@ import (
 	"gcsup/upload"
 )
 
-// TestRelay hands one upload to and fro between three machines, by exports new
-// and old, while requests fail. Copies differ at times. Whatever happens, an
-// object is all of one machine's copy: of the one that says that it is done.
+// TestRelay passes one upload between three machines, by new and old exports,
+// while requests fail. Some copies differ. It checks that an object is always
+// one machine's whole copy, and that of the machine that reports success.
 func TestRelay(t *testing.T) {
 	t.Parallel()
 	sizes := []int64{q, q + 1, 2 * q, 3*q - 1, 8 * q, 8*q + 1, 12*q + 5}
@@ -107,7 +107,7 @@ func (r *relay) work(at int) bool {
 }
 
 // handOver exports what is saved, lets some machine import that or an earlier
-// export, and returns who is next.
+// export, and returns the next machine.
 func (r *relay) handOver(at int) int {
 	ids, err := r.stores[at].List(r.w.t.Context())
 	if err != nil {

@@ -41,8 +41,8 @@ func (w *world) interrupt(path string, at int64, with ...func(*upload.Options)) 
 	return res
 }
 
-// TestResume: the second call sends exactly what the first one left, whichever
-// of the two ways it is made.
+// TestResume checks that the second call sends exactly the bytes that the
+// first one did not, by File and by Resume.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	for _, at := range []int64{0, 1, q, 5*mib + 3, 39 * mib} {
@@ -97,8 +97,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeFinished: the first process sent the last byte and died before it
-// saw the reply.
+// TestResumeFinished checks that an upload is complete if the first process
+// sent the last byte and ended before the reply.
 func TestResumeFinished(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
@@ -121,7 +121,8 @@ func TestResumeFinished(t *testing.T) {
 	})
 }
 
-// TestResumeReadsLittle: the checksum of what was sent comes from a checkpoint.
+// TestResumeReadsLittle checks that a resume takes the checksum of the bytes
+// that were sent from a checkpoint.
 func TestResumeReadsLittle(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
@@ -140,9 +141,9 @@ func TestResumeReadsLittle(t *testing.T) {
 	})
 }
 
-// TestComparingIsTold: reading much of a source again takes time, so whoever
-// watches hears of it.
-func TestComparingIsTold(t *testing.T) {
+// TestVerifyingEvents checks that there are Verifying events while much of a
+// source is read again.
+func TestVerifyingEvents(t *testing.T) {
 	skipShort(t)
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 		content := data(48 * mib)
@@ -158,7 +159,7 @@ func TestComparingIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		if w.saw(upload.Verifying) == 0 {
-			t.Error("the source was compared, and nobody was told")
+			t.Error("no Verifying event while the source was compared")
 		}
 		for _, e := range w.events {
 			if e.Kind == upload.Verifying && (e.Compared <= 0 || e.Compared >= e.ToCompare || e.ToCompare >= 48*mib) {
@@ -169,8 +170,8 @@ func TestComparingIsTold(t *testing.T) {
 	})
 }
 
-// TestSourceChanged: nothing of a changed file is sent, and the object that was
-// there before stays.
+// TestSourceChanged checks that no byte of a changed file is sent, and that
+// the object that was there before stays.
 func TestSourceChanged(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
@@ -282,7 +283,8 @@ func editQuietly(path string, offset int64) error {
 	return errors.Join(err, f.Close(), os.Chtimes(path, time.Time{}, info.ModTime()))
 }
 
-// TestSourceChangesWhileSending: noticed before the last bytes go out.
+// TestSourceChangesWhileSending checks that a change of the source is noticed
+// before the last bytes are sent.
 func TestSourceChangesWhileSending(t *testing.T) {
 	skipShort(t)
 	for _, tt := range []struct {
@@ -325,8 +327,8 @@ func TestSourceChangesWhileSending(t *testing.T) {
 	}
 }
 
-// TestUselessTokens: a saved upload that cannot be gone on with is not, and the
-// observer is told why.
+// TestUselessTokens checks that an upload starts over if its Token is useless,
+// and that an event reports why.
 func TestUselessTokens(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
@@ -657,7 +659,8 @@ func TestLostLockEndsTheRequest(t *testing.T) {
 	})
 }
 
-// TestSessionLostBetweenRuns: the service forgot it, in each way it can.
+// TestSessionLostBetweenRuns checks that a resume starts over if the service
+// has lost the session.
 func TestSessionLostBetweenRuns(t *testing.T) {
 	skipShort(t)
 	for _, effect := range []fakegcs.Effect{fakegcs.EffectNotFound, fakegcs.EffectGone} {
@@ -680,6 +683,8 @@ func TestSessionLostBetweenRuns(t *testing.T) {
 	}
 }
 
+// TestCancelled checks that Cancel cancels the session at the service and
+// deletes the Token.
 func TestCancelled(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
@@ -697,6 +702,8 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
+// TestInUse checks that an upload that another process holds is refused with
+// ErrInUse, and that the error names the process.
 func TestInUse(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))

@@ -33,8 +33,9 @@ func (w *world) mapped(path string) []byte {
 	return m
 }
 
-// A store to a page that was dirty before the upload began changed no time of the
-// file, so that the object was a mixture of what was there before and after.
+// TestStoreToADirtyPageBetweenRuns checks that a resume notices a store to a
+// page that was dirty before the upload began. Such a store changed no time of
+// the file, so that the object was a mixture of two versions.
 func TestStoreToADirtyPageBetweenRuns(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 		path := w.file(data(9 * mib))
@@ -52,7 +53,8 @@ func TestStoreToADirtyPageBetweenRuns(t *testing.T) {
 	})
 }
 
-// So does a store while the upload runs.
+// TestStoreToADirtyPageWhileSending checks the same for a store during the
+// upload.
 func TestStoreToADirtyPageWhileSending(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
 		path := w.file(data(9 * mib))
@@ -88,8 +90,9 @@ func (w *world) onTmpfs() {
 	w.dir = dir
 }
 
-// A racy file that changes without a trace in its times is noticed before the
-// last request. Here it is one from the future.
+// TestStoreToARacyFileWhileSending checks that a change that does not show in
+// the times of a racy file is noticed before the last request. The file here
+// is from the future.
 func TestStoreToARacyFileWhileSending(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
 		w.onTmpfs()
@@ -118,7 +121,8 @@ func TestStoreToARacyFileWhileSending(t *testing.T) {
 	})
 }
 
-// Each resume compares the bytes of a file on tmpfs.
+// TestStoreOnTmpfsBetweenRuns checks that each resume compares the bytes of a
+// file on tmpfs.
 func TestStoreOnTmpfsBetweenRuns(t *testing.T) {
 	skipShort(t)
 	for _, edit := range []bool{false, true} {

@@ -43,8 +43,9 @@ func (w *world) realNow() time.Time {
 	return info.ModTime()
 }
 
-// A file from the future is one whose times do not show the next change: its
-// bytes are read again before the last request, and at each resume.
+// TestFileFromTheFutureIsCompared checks that a file from the future is read
+// again before the last request and at each resume, because its times do not
+// show the next change.
 func TestFileFromTheFutureIsCompared(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
@@ -68,7 +69,8 @@ func TestFileFromTheFutureIsCompared(t *testing.T) {
 	})
 }
 
-// A file that is a little ahead is waited for, which is reported.
+// TestFileFromTheNearFutureIsWaitedFor checks that an upload waits for a file
+// that is a little ahead, and reports it.
 func TestFileFromTheNearFutureIsWaitedFor(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
@@ -89,7 +91,8 @@ func TestFileFromTheNearFutureIsWaitedFor(t *testing.T) {
 	})
 }
 
-// Waiting for a file's times does not delay a cancellation, and nothing was begun.
+// TestCancelledWhileSettling checks that the wait for the times of a file does
+// not delay a cancellation, and that nothing was started before.
 func TestCancelledWhileSettling(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
@@ -106,7 +109,8 @@ func TestCancelledWhileSettling(t *testing.T) {
 	})
 }
 
-// An ordinary file is neither waited for nor read twice.
+// TestSettlingAnOldFileCostsNothing checks that an ordinary file is not waited
+// for and not read twice.
 func TestSettlingAnOldFileCostsNothing(t *testing.T) {
 	skipShort(t)
 	for _, size := range []int64{100, 9 * mib} {
@@ -124,8 +128,8 @@ func TestSettlingAnOldFileCostsNothing(t *testing.T) {
 	}
 }
 
-// A small file whose times do not show the next change is not waited for, but
-// read twice.
+// TestSmallFileFromTheFutureIsReadTwice checks that a small file whose times
+// do not show the next change is read twice, without a wait.
 func TestSmallFileFromTheFutureIsReadTwice(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Minute, time.Hour} {
 		inBubble(t, nil, func(w *world) {
@@ -145,7 +149,8 @@ func TestSmallFileFromTheFutureIsReadTwice(t *testing.T) {
 	}
 }
 
-// A source that is skipped is not synced.
+// TestSkippedFileIsNotSettled checks that a source that is skipped is not
+// synced.
 func TestSkippedFileIsNotSettled(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))

@@ -278,7 +278,7 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 	}
 	// An edit that no checkpoint covers is seen when the server's checksum is.
 	if errors.Is(err, session.ErrChecksum) && !s.edited || errors.Is(err, session.ErrUnexpectedData) {
-		t.Errorf("nobody damaged anything: %v", err)
+		t.Errorf("an error for damage that did not happen: %v", err)
 	}
 	return stream && !errors.Is(err, session.ErrRetriesExhausted) && !errors.Is(err, session.ErrSessionLost)
 }

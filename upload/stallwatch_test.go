@@ -13,14 +13,14 @@ import (
 	"gcsup/upload"
 )
 
-// TestStallWatch: a request that lags behind 64 KiB/s by two minutes is given up,
-// and nothing else is.
+// TestStallWatch checks that only a request that lags two minutes behind 64
+// KiB/s is canceled.
 func TestStallWatch(t *testing.T) {
 	const rate = 64 << 10
 	tests := []struct {
 		name string
 		use  func(r io.Reader)
-		want time.Duration // when it is given up; 0: not within the time that use takes
+		want time.Duration // when it is canceled; 0 if it is not
 	}{
 		{"no reply at all", func(io.Reader) { time.Sleep(time.Hour) }, 2 * time.Minute},
 		{"just fast enough", func(r io.Reader) {
@@ -61,15 +61,15 @@ func TestStallWatch(t *testing.T) {
 				stop()
 				synctest.Wait()
 				if d := at - tt.want; d < -2*time.Second || d > 2*time.Second {
-					t.Errorf("given up after %v, want %v", at, tt.want)
+					t.Errorf("canceled after %v, want %v", at, tt.want)
 				}
 			})
 		})
 	}
 }
 
-// TestStallWatchForgivesTheSource: time that the source takes to give bytes is not
-// the network's.
+// TestStallWatchForgivesTheSource checks that time spent in reading the source
+// does not count.
 func TestStallWatchForgivesTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, body, stop := upload.WatchStall(t.Context(), 2*time.Minute, 64<<10)

@@ -18,8 +18,8 @@ import (
 // smallWindow makes a stream of little data many parts.
 func smallWindow(o *upload.Options) { o.Window = int(2 * q) }
 
-// TestReaderSizes: streams of every length around the boundaries, with the
-// last request carrying the total.
+// TestReaderSizes checks streams of every length near the boundaries, and that
+// only the last request has the total.
 func TestReaderSizes(t *testing.T) {
 	for _, size := range []int64{0, 1, q - 1, q, q + 1, 2*q - 1, 2 * q, 2*q + 1, 4 * q, 5*q + 7} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -45,6 +45,8 @@ func TestReaderSizes(t *testing.T) {
 	}
 }
 
+// TestReaderSurvives checks the same for a stream. A stream survives the loss
+// of its session only while it has all bytes in memory.
 func TestReaderSurvives(t *testing.T) {
 	t.Parallel()
 	points := []struct {
@@ -86,7 +88,8 @@ func TestReaderSurvives(t *testing.T) {
 	}
 }
 
-// TestReaderThatFails: whatever was sent before, no object comes into being.
+// TestReaderThatFails checks that a stream that fails makes no object,
+// whatever was sent before.
 func TestReaderThatFails(t *testing.T) {
 	broken := errors.New("the pipe broke")
 	for _, size := range []int64{0, 1, q, 2 * q, 2*q + 1, 5 * q} {

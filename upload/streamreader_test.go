@@ -37,8 +37,9 @@ func (b *blockingReader) Read(p []byte) (int, error) {
 	return 0, io.ErrClosedPipe
 }
 
-// A goroutine used to read on after Reader had returned, so that a caller that
-// sought back and tried again published fewer bytes than it had.
+// TestReaderReturnsAfterItsLastRead checks that nothing reads the source after
+// Reader has returned. A caller that then sought back and tried again
+// published fewer bytes than it had.
 func TestReaderReturnsAfterItsLastRead(t *testing.T) {
 	refused := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}
 	for _, tt := range []struct {
@@ -85,7 +86,8 @@ func TestReaderReturnsAfterItsLastRead(t *testing.T) {
 	}
 }
 
-// A connection is not closed by an upload that fails: the caller can read on.
+// TestReaderInterruptsAConnection checks that an upload that fails does not
+// close a connection that it reads from.
 func TestReaderInterruptsAConnection(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		ctx, cancel := context.WithCancel(w.t.Context())
@@ -109,7 +111,8 @@ func TestReaderInterruptsAConnection(t *testing.T) {
 	})
 }
 
-// An upload that cannot begin leaves every byte of its source to the caller.
+// TestReaderReadsNothingBeforeTheSession checks that an upload that cannot
+// start reads nothing of its source.
 func TestReaderReadsNothingBeforeTheSession(t *testing.T) {
 	refuse := func(op fakegcs.Op) []fakegcs.Fault {
 		return []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}}
@@ -145,7 +148,8 @@ func TestReaderReadsNothingBeforeTheSession(t *testing.T) {
 	}
 }
 
-// A caller that goes back to the beginning of its reader publishes all of it.
+// TestReaderCanBeTriedAgain checks that a caller that seeks its reader back to
+// the start publishes all of it.
 func TestReaderCanBeTriedAgain(t *testing.T) {
 	refused := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}
 	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{refused}}, func(w *world) {

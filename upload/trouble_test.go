@@ -16,13 +16,13 @@ import (
 
 func truncate(path string, size int64) error { return os.Truncate(path, size) }
 
-// TestRefusals: what cannot be cured fails at once, with a sentinel, and leaves
-// the destination as it was.
+// TestRefusals checks that a permanent failure ends the upload at once with a
+// sentinel error, and leaves the destination as it was.
 func TestRefusals(t *testing.T) {
 	status := func(code int, reason string) fakegcs.Action {
 		return fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Reason: reason}
 	}
-	lie := func(effect fakegcs.Effect, n int64) fakegcs.Action {
+	wrong := func(effect fakegcs.Effect, n int64) fakegcs.Action {
 		return fakegcs.Action{Effect: effect, Bytes: n}
 	}
 	for _, tt := range []struct {
@@ -38,16 +38,16 @@ func TestRefusals(t *testing.T) {
 		{"400 at start", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Do: status(400, "invalid")}, session.ErrInvalid, 1, 0},
 		{"404 at start", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Do: status(404, "notFound")}, session.ErrNotFound, 1, 0},
 		{"403 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(403, "forbidden")}, session.ErrPermission, 3, 1},
-		{"401 in the middle, for ever", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Times: -1, Do: status(401, "authError")}, session.ErrCredentials, 0, 1},
+		{"401 in the middle, always", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Times: -1, Do: status(401, "authError")}, session.ErrCredentials, 0, 1},
 		{"400 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(400, "invalid")}, session.ErrProtocol, 4, 1},
 		{"413 in the middle", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: status(413, "uploadTooLarge")}, session.ErrProtocol, 4, 1},
 		{"499", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCancelled}}, session.ErrCanceled, 3, 0},
 		{"412 at the end", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: status(412, "conditionNotMet")}, session.ErrPrecondition, 0, 0},
 		{"410 around a 412", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectGone, Status: 412}}, session.ErrPrecondition, 0, 0},
-		{"corrupted on the way, every time", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Skip: 1, Do: lie(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
-		{"tail corrupted on the way, every time", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Times: -1, Do: lie(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
-		{"offset going back", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: lie(fakegcs.EffectWrongRange, -3*q)}, session.ErrProtocol, 0, 0},
-		{"offset beyond, for ever", fakegcs.Fault{Times: -1, Skip: 2, Do: lie(fakegcs.EffectWrongRange, 2*q)}, session.ErrUnexpectedData, 0, 0},
+		{"corrupted on the way, every time", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Skip: 1, Do: wrong(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
+		{"tail corrupted on the way, every time", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Times: -1, Do: wrong(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
+		{"offset going back", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: wrong(fakegcs.EffectWrongRange, -3*q)}, session.ErrProtocol, 0, 0},
+		{"offset beyond, always", fakegcs.Fault{Times: -1, Skip: 2, Do: wrong(fakegcs.EffectWrongRange, 2*q)}, session.ErrUnexpectedData, 0, 0},
 		{"another object at the end", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectWrongHash}}, session.ErrUnexpectedData, 0, 0},
 		{"session lost four times", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}, session.ErrSessionLost, 12, 0},
 	} {
@@ -134,7 +134,7 @@ func TestDamageAtTheEndStartsOver(t *testing.T) {
 }
 
 // TestAnswersOfALoadBalancerKeepTheSession checks that committed bytes are not
-// given up for answers that are not the service's, however many there are.
+// abandoned for replies that are not the service's, however many there are.
 func TestAnswersOfALoadBalancerKeepTheSession(t *testing.T) {
 	skipShort(t)
 	for _, code := range []int{400, 404, 410, 413} {
@@ -161,12 +161,12 @@ func TestAnswersOfALoadBalancerKeepTheSession(t *testing.T) {
 			w.srv.AddFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>no backend</html>"}})
 			_, err := w.uploader(largeChunks).File(w.t.Context(), path, spec)
 			if !errors.Is(err, session.ErrRetriesExhausted) || !strings.Contains(err.Error(), fmt.Sprint(code)) || !strings.Contains(err.Error(), "is not from Cloud Storage") {
-				t.Errorf("%d for ever: %v", code, err)
+				t.Errorf("%d always: %v", code, err)
 			}
 			w.wantSaved(1)
 			w.srv.ClearFaults()
 			if res, err := w.uploader(largeChunks).File(w.t.Context(), path, spec); err != nil || res.ResumedFrom != 2*mib {
-				t.Errorf("%d for ever, and then not: %+v, %v", code, res, err)
+				t.Errorf("%d always, and then not: %+v, %v", code, res, err)
 			}
 		})
 	}
@@ -195,8 +195,8 @@ func TestRejectedDataKeepsTheToken(t *testing.T) {
 	})
 }
 
-// TestLateCommit: the server reports less than it is still committing of a
-// request that was cut, and more later.
+// TestLateCommit checks that an upload survives a server that commits more of
+// a request that was cut after it has replied to a query.
 func TestLateCommit(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
@@ -209,7 +209,8 @@ func TestLateCommit(t *testing.T) {
 	})
 }
 
-// TestPreconditions: a doomed upload fails before its first byte.
+// TestPreconditions checks that an upload whose precondition does not hold
+// fails before its first byte is sent.
 func TestPreconditions(t *testing.T) {
 	with := func(g int64) upload.Spec {
 		s := spec
@@ -262,8 +263,8 @@ func TestPreconditions(t *testing.T) {
 	}
 }
 
-// TestOwnSuccess: 412 after a lost reply means that our own attempt was the
-// success, if the object is the one that was sent.
+// TestOwnSuccess checks that a 412 after a lost reply is a success if the
+// object is the one that was sent.
 func TestOwnSuccess(t *testing.T) {
 	zero := int64(0)
 	conditional := spec
@@ -320,6 +321,8 @@ func TestOwnSuccess(t *testing.T) {
 	})
 }
 
+// TestBadInput checks that bad sources, names and options are refused without
+// a request.
 func TestBadInput(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		up := w.uploader()

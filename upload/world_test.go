@@ -75,8 +75,7 @@ func newWorld(t *testing.T, dir string, opts *fakegcs.Options) *world {
 	}}
 }
 
-// uploader is an Uploader for this world. Changes to the zero options are made
-// by with.
+// uploader returns an Uploader for this world. The functions change its options.
 func (w *world) uploader(with ...func(*upload.Options)) *upload.Uploader {
 	w.t.Helper()
 	opts := &upload.Options{Endpoint: "http://gcs.test", Store: w.store, Observer: func(e upload.Event) {
@@ -94,7 +93,7 @@ func (w *world) uploader(with ...func(*upload.Options)) *upload.Uploader {
 	return up
 }
 
-// kinds lists the events of interest that happened.
+// saw returns how many events of a kind there were.
 func (w *world) saw(kind upload.EventKind) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -228,8 +227,8 @@ func (w *world) wantSaved(n int) {
 	}
 }
 
-// trace is the requests that the server saw, one word each: the operation,
-// the range it carried, and the status.
+// trace lists the requests that the server got, one line each: operation, range
+// and status.
 func (w *world) trace() string {
 	var b strings.Builder
 	for _, r := range w.srv.Requests() {
@@ -254,10 +253,10 @@ const large = 3 * mib
 
 func largeChunks(o *upload.Options) { o.ChunkSize = large - q }
 
-// resumable makes also small files go through a session.
+// resumable gives small files a session, too.
 func resumable(o *upload.Options) { o.ChunkSize = q }
 
-// oneByte is a reader of unknown length, in awkward pieces.
+// pieces returns a reader of unknown length that returns pieces of odd sizes.
 func pieces(content []byte) io.Reader { return &pieceReader{content, 1} }
 
 type pieceReader struct {

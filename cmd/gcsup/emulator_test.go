@@ -13,7 +13,8 @@ import (
 	"gcsup/fakegcs"
 )
 
-// The request log has one line for each request, whatever is in it.
+// TestRequestLog checks that the request log has one line for each request,
+// whatever its fields contain.
 func TestRequestLog(t *testing.T) {
 	at := time.Date(2026, 11, 21, 13, 4, 5, 6e6, time.UTC)
 	chunk := fakegcs.Request{
@@ -47,7 +48,8 @@ func TestRequestLog(t *testing.T) {
 	}
 }
 
-// What a client asks for in vain is named on standard error, once.
+// TestUnimplementedIsNamedOnStandardError checks that the emulator names a
+// feature that it does not have once on standard error.
 func TestUnimplementedIsNamedOnStandardError(t *testing.T) {
 	var stderr strings.Builder
 	f := emulatorFlags{addr: "127.0.0.1:0", createBuckets: true}
@@ -72,8 +74,8 @@ func TestUnimplementedIsNamedOnStandardError(t *testing.T) {
 	}
 }
 
-// The address that is printed is one that a client on this machine can use, of the
-// kind that was asked for.
+// TestPrintedAddressCanBeUsed checks that a client on this machine can use the
+// printed address, and that it is of the requested kind.
 func TestPrintedAddressCanBeUsed(t *testing.T) {
 	for asked, want := range map[string]string{
 		"0.0.0.0:0": "127.0.0.1", "127.0.0.1:0": "127.0.0.1", ":0": "127.0.0.1", "[::]:0": "::1", "[::1]:0": "::1",

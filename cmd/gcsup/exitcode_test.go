@@ -13,6 +13,7 @@ import (
 	"gcsup/session"
 )
 
+// TestExitCodes checks the exit code and the kind of each error.
 func TestExitCodes(t *testing.T) {
 	missing := &fs.PathError{Op: "open", Path: "a.bin", Err: syscall.ENOENT}
 	full := &fs.PathError{Op: "write", Path: "state/x.tmp", Err: syscall.ENOSPC}
@@ -62,6 +63,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// TestSourceErrorNamesThePathOnce checks that the message has the path once.
 func TestSourceErrorNamesThePathOnce(t *testing.T) {
 	err := sourceError(&fs.PathError{Op: "stat", Path: "a.bin", Err: syscall.ENOENT}, "a.bin")
 	if got, want := err.Error(), "a.bin: no such file or directory"; got != want {

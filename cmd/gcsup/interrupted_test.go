@@ -9,7 +9,8 @@ import (
 	"gcsup/upload"
 )
 
-// The last lines were lost if an interruption took longer than a second.
+// TestQueueAfterHurry checks that the last lines are written even if an
+// interruption takes longer than a second. They were lost.
 func TestQueueAfterHurry(t *testing.T) {
 	lost := 0
 	for range 100 {
@@ -30,7 +31,8 @@ func TestQueueAfterHurry(t *testing.T) {
 	}
 }
 
-// The store panicked if an abandoned upload used it after it was closed.
+// TestLazyStoreAfterClose checks that an abandoned upload can use the store
+// after it is closed. The store panicked.
 func TestLazyStoreAfterClose(t *testing.T) {
 	s := &lazyStore{open: func() (*session.Dir, error) { return session.OpenDir(t.TempDir()) }, missing: func() bool { return false }}
 	s.close()
@@ -44,7 +46,7 @@ func TestLazyStoreAfterClose(t *testing.T) {
 	}
 }
 
-// An event could follow the result line.
+// TestEventAfterResult checks that no event follows the result line.
 func TestEventAfterResult(t *testing.T) {
 	var out strings.Builder
 	r := newReporter(stdio{out: &out, err: &strings.Builder{}}, outputFlags{json: true}, newCp(stdio{}).Flags())

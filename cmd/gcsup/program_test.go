@@ -7,6 +7,7 @@ import (
 	"testing"
 )
 
+// TestNameOf checks how messages name the program.
 func TestNameOf(t *testing.T) {
 	self := filepath.Join(t.TempDir(), "gcsup")
 	other := filepath.Join(t.TempDir(), "gcsup")

@@ -17,6 +17,7 @@ func simulate(t *testing.T, args ...string) (code int, out, messages string) {
 	return code, stdout.String(), stderr.String()
 }
 
+// TestSimulate checks the JSON output and the chart of gcsup simulate.
 func TestSimulate(t *testing.T) {
 	chart := filepath.Join(t.TempDir(), "chart.svg")
 	args := []string{"--clients", "50", "--capacity", "10", "--outage", "20s", "--policy", "exponential,bidmanager", "--json", "--svg", chart}
@@ -52,6 +53,7 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
+// TestSimulateTable checks the table that gcsup simulate prints.
 func TestSimulateTable(t *testing.T) {
 	code, out, _ := simulate(t, "--scenario", "gate", "--policy", "full")
 	if code != exitOK || !strings.Contains(out, "100 clients, 10 requests/s") || !strings.Contains(out, "full") {
@@ -59,6 +61,7 @@ func TestSimulateTable(t *testing.T) {
 	}
 }
 
+// TestSimulateBadInput checks the exit codes and messages for bad flags.
 func TestSimulateBadInput(t *testing.T) {
 	tests := []struct {
 		args string

@@ -116,7 +116,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// Without a project, the cases that need one are counted as not checked.
+// TestNoProject checks that without a project the cases that need one are
+// counted as not checked.
 func TestNoProject(t *testing.T) {
 	b := newBucket(t)
 	need := 0
@@ -139,7 +140,7 @@ func TestNoProject(t *testing.T) {
 	}
 }
 
-// A run in which no case matches is an error.
+// TestNothingToCheck checks that a run in which no case matches is an error.
 func TestNothingToCheck(t *testing.T) {
 	b := newBucket(t)
 	err := check(t.Context(), &config{only: regexp.MustCompile("^mdeia$")}, b.Target, &report{w: io.Discard})
@@ -217,7 +218,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// The environment selects an emulator or the service.
+// TestTarget checks that the environment selects an emulator or the service.
 func TestTarget(t *testing.T) {
 	for _, host := range []string{"127.0.0.1:9", "http://127.0.0.1:9", "http://127.0.0.1:9/"} {
 		t.Setenv("STORAGE_EMULATOR_HOST", host)
