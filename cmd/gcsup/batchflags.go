@@ -69,6 +69,7 @@ type selection struct {
 	trees  bool            // there may be files that the user did not name
 	bucket string
 	prefix string // of all object names
+	shard  tree.Shard
 	close  func()
 }
 
@@ -76,8 +77,8 @@ type selection struct {
 func (s *selection) single() bool { return !s.trees && len(s.named) == 1 }
 
 // choose returns the files to upload. spec is the template of the objects, of which
-// choose sets the names. sorted makes the jobs sorted by name.
-func (f *sourceFlags) choose(ctx context.Context, std stdio, sources []string, destination string, spec session.Spec, sorted bool) (*selection, error) {
+// choose sets the names. sorted reports whether the jobs must be sorted by name.
+func (f *sourceFlags) choose(ctx context.Context, std stdio, sources []string, destination string, spec session.Spec, sorted func(tree.Shard) bool) (*selection, error) {
 	bucket, object, err := parseDestination(destination)
 	if err != nil {
 		return nil, err
@@ -91,8 +92,8 @@ func (f *sourceFlags) choose(ctx context.Context, std stdio, sources []string, d
 	if err != nil {
 		return nil, err
 	}
-	opts := &tree.Options{Sorted: sorted, Include: f.include, Exclude: f.exclude, IgnoreSymlinks: f.ignoreSymlinks, Shard: shard}
-	s := &selection{close: func() {}, bucket: bucket, prefix: object}
+	opts := &tree.Options{Sorted: sorted(shard), Include: f.include, Exclude: f.exclude, IgnoreSymlinks: f.ignoreSymlinks, Shard: shard}
+	s := &selection{close: func() {}, bucket: bucket, prefix: object, shard: shard}
 	if object != "" && !strings.HasSuffix(object, "/") {
 		s.prefix += "/"
 	}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/pflag"
 
 	"gcsup/upload"
+	"gcsup/upload/tree"
 )
 
 // batchFlags control an upload of many files.
@@ -14,6 +16,7 @@ type batchFlags struct {
 	skipIdentical skipFlag
 	jobs          int
 	dryRun        bool
+	manifest      string
 }
 
 func (f *batchFlags) add(fs *pflag.FlagSet) {
@@ -21,6 +24,7 @@ func (f *batchFlags) add(fs *pflag.FlagSet) {
 	skip := fs.VarPF(&f.skipIdentical, "skip-identical", "", "skip a source whose object is the same: by size and CRC32C, or with =mtime by size and modification time")
 	skip.NoOptDefVal = skipByCRC32C
 	fs.IntVar(&f.jobs, "jobs", 0, "upload `N` files at a time (default: 32 of up to 8 MiB, and 4 larger ones)")
+	fs.StringVar(&f.manifest, "manifest", "", "record each file in `FILE`, and skip those that it has as finished")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be uploaded, and upload nothing")
 }
 
@@ -53,6 +57,10 @@ func (f *batchFlags) check(stream bool) error {
 		return usagef("--jobs %d: want a number that is not negative", f.jobs)
 	case stream && f.skipIdentical != "":
 		return usagef("--skip-identical: standard input has no size and no checksum before it is read")
+	case stream && f.manifest != "":
+		return usagef("--manifest: standard input has no identity to record")
+	case f.dryRun && f.manifest != "":
+		return usagef("--dry-run and --manifest exclude each other")
 	case stream && f.dryRun:
 		return usagef("--dry-run: standard input can only be uploaded")
 	}
@@ -72,13 +80,28 @@ func (f *batchFlags) skip() upload.Skip {
 	return upload.SkipNothing
 }
 
-// sorted reports whether the files must be sorted, to compare them with a listing.
-func (f *batchFlags) sorted() bool { return f.skip() != upload.SkipNothing }
+// sorted reports whether the files must be sorted, to compare them with a listing
+// or with what a manifest has.
+func (f *batchFlags) sorted(shard tree.Shard) bool {
+	if f.skip() != upload.SkipNothing {
+		return true
+	}
+	info, err := os.Stat(f.manifestFile(shard))
+	return f.manifest != "" && err == nil && info.Size() > 0
+}
+
+// manifestFile returns the file of the manifest: each shard has one of its own.
+func (f *batchFlags) manifestFile(shard tree.Shard) string {
+	if shard.Count <= 1 {
+		return f.manifest
+	}
+	return fmt.Sprintf("%s.%d-of-%d", f.manifest, shard.Index, shard.Count)
+}
 
 // options returns the library's options for the files that were chosen.
 func (f *batchFlags) options(chosen *selection) *upload.BatchOptions {
 	o := &upload.BatchOptions{Small: f.jobs, Large: f.jobs, Jobs: f.jobs, Skip: f.skip(), DryRun: f.dryRun, Sizes: chosen.sizes}
-	if f.sorted() && !chosen.single() {
+	if f.skip() != upload.SkipNothing && !chosen.single() {
 		o.Listing = &upload.Listing{Bucket: chosen.bucket, Prefix: chosen.prefix}
 	}
 	return o

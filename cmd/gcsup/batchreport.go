@@ -19,9 +19,11 @@ const maxFailures = 100
 // batchTotals adds up the outcomes of a batch.
 type batchTotals struct {
 	uploaded, planned, skipped, failed, notTried, interrupted int
-	bytes                                                     int64 // of the uploaded files
-	failures                                                  []string
-	code                                                      int // the exit code
+
+	finished int   // files that the manifest has as finished
+	bytes    int64 // of the uploaded files
+	failures []string
+	code     int // the exit code
 }
 
 // add adds the outcome of one file.
@@ -61,7 +63,7 @@ func (t *batchTotals) text() string {
 		what string
 	}{
 		{t.uploaded, fmt.Sprintf("uploaded (%s)", bytesText(t.bytes))},
-		{t.planned, "would be uploaded"}, {t.skipped, "skipped"}, {t.failed, "failed"},
+		{t.planned, "would be uploaded"}, {t.skipped, "skipped"}, {t.finished, "finished before"}, {t.failed, "failed"},
 		{t.interrupted, "interrupted"}, {t.notTried, "not tried"},
 	} {
 		if p.n > 0 {
@@ -75,7 +77,7 @@ func (t *batchTotals) text() string {
 }
 
 // runBatch reports the outcomes of a batch.
-func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selection, outcomes iter.Seq2[*upload.Result, error]) error {
+func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selection, progress *record, outcomes iter.Seq2[*upload.Result, error]) error {
 	r.endpoint, r.saved = c.endpoint, c.saved
 	defer context.AfterFunc(ctx, r.stopWaiting)()
 	var totals batchTotals
@@ -89,8 +91,16 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 		if !chosen.trees {
 			ended[t.destination] = true
 		}
+		if progress.add(res, err) != nil {
+			break // nothing more can be recorded
+		}
 	}
 	r.endBatch()
+	totals.finished = progress.finished()
+	if err := progress.close(); err != nil {
+		totals.code = classify(err).code
+		r.console.fail(withHint(err, "").Error())
+	}
 	if totals.uploaded > 0 && c.emulator != nil {
 		r.console.message("%s", c.emulator.location())
 	}

@@ -81,7 +81,7 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 	if len(sources) == 1 && sources[0] == stdinName {
 		return f.runStream(cmd, std, r, opts, destination)
 	}
-	chosen, err := f.sources.choose(cmd.Context(), std, sources, destination, f.spec(cmd.Flags()), f.batch.sorted())
+	chosen, err := f.sources.choose(cmd.Context(), std, sources, destination, f.spec(cmd.Flags()), f.batch.sorted)
 	if err != nil {
 		return r.refuse(refused, err)
 	}
@@ -133,10 +133,18 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 		return r.reportConnectError(cmd.Context(), chosen.named, err)
 	}
 	defer c.close()
+	ctx, jobs := cmd.Context(), chosen.jobs
+	var progress *record
+	if f.batch.manifest != "" {
+		if progress, err = openRecord(f.batch.manifestFile(chosen.shard)); err != nil {
+			return r.refuse(chosen.named, err)
+		}
+		jobs = progress.unfinished(ctx, jobs)
+	}
 	if opts.Limiter != nil {
 		defer toggleOnSignal(opts.Limiter, r.console)()
 	}
-	return r.runBatch(cmd.Context(), c, chosen, c.uploader.Files(cmd.Context(), chosen.jobs, f.batch.options(chosen)))
+	return r.runBatch(ctx, c, chosen, progress, c.uploader.Files(ctx, jobs, f.batch.options(chosen)))
 }
 
 // connect finds the endpoint and the credentials.

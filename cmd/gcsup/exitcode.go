@@ -8,6 +8,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/manifest"
 	"gcsup/upload/tree"
 )
 
@@ -48,6 +49,9 @@ func failures() []failure {
 		{errConfig, "configuration", exitConfig, ""},
 		{context.Canceled, "interrupted", exitTemporary, ""},
 		{session.ErrInUse, "in_use", exitTemporary, ""},
+		{manifest.ErrLocked, "in_use", exitTemporary, ""},
+		{manifest.ErrVersion, "newer_version", exitConfig, "use the newer program, or name another manifest"},
+		{manifest.ErrFormat, "usage", exitUsage, "name another file"},
 		{session.ErrRetriesExhausted, "retries_exhausted", exitTemporary, ""},
 		{session.ErrSourceChanged, "source_changed", exitData, "to upload the changed file, add --if-source-changed=restart"},
 		{session.ErrChecksum, "checksum", exitData, ""},

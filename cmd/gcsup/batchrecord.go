@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"gcsup/upload"
+	"gcsup/upload/manifest"
+)
+
+// record is the manifest of a batch. A nil *record records nothing.
+type record struct {
+	path string
+	m    *manifest.Manifest
+
+	mu  sync.Mutex
+	err error // the first failure to read or write
+}
+
+func openRecord(path string) (*record, error) {
+	m, err := manifest.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--manifest %s: %w", path, err)
+	}
+	return &record{path: path, m: m}, nil
+}
+
+// unfinished yields the jobs that the manifest does not have as finished.
+func (r *record) unfinished(ctx context.Context, jobs iter.Seq[upload.Job]) iter.Seq[upload.Job] {
+	return func(yield func(upload.Job) bool) {
+		for job, err := range r.m.Skip(ctx, jobs) {
+			if err != nil {
+				if ctx.Err() == nil {
+					r.fail(err)
+				}
+				return
+			}
+			if !yield(job) {
+				return
+			}
+		}
+	}
+}
+
+// add records the outcome of a file. A file that was not tried, or was
+// interrupted, has none.
+func (r *record) add(res *upload.Result, err error) error {
+	if r == nil || errors.Is(err, upload.ErrNotTried) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	line := manifest.Record{Status: manifest.Done, Path: res.Path, Source: res.Source, Bucket: res.Spec.Bucket, Object: res.Spec.Object}
+	switch {
+	case err != nil:
+		line.Status, line.Reason = manifest.Failed, err.Error()
+	case res.Skipped != upload.SkipNothing:
+		line.Status = manifest.Skipped
+	}
+	if o := res.Object; o != nil && err == nil {
+		line.Generation, line.CRC32C, line.HasCRC32C = o.Generation, o.CRC32C, o.HasCRC32C
+	}
+	if err := r.m.Record(line); err != nil {
+		r.fail(err)
+		return err
+	}
+	return nil
+}
+
+func (r *record) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = fmt.Errorf("--manifest %s: %w", r.path, err)
+	}
+}
+
+// close makes the records durable. It returns the first failure.
+func (r *record) close() error {
+	if r == nil {
+		return nil
+	}
+	if err := r.m.Close(); err != nil {
+		r.fail(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// finished returns how many files were left out because they are finished.
+func (r *record) finished() int {
+	if r == nil {
+		return 0
+	}
+	return int(r.m.Stats().Finished)
+}
