@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -18,7 +17,6 @@ import (
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/fakegcs"
-	"gcsup/fakegcs/memnet"
 	"gcsup/session"
 )
 
@@ -29,24 +27,9 @@ import (
 func inBubble(t *testing.T, opts *fakegcs.Options, f func(t *testing.T, srv *fakegcs.Server, u *Uploader)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		srv, err := fakegcs.New(opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := srv.CreateBucket("bkt"); err != nil {
-			t.Fatal(err)
-		}
-		ln, dial := memnet.Listen()
-		hs := &http.Server{Handler: srv}
-		go hs.Serve(ln)
-		tr := &http.Transport{DialContext: dial}
-		defer func() {
-			tr.CloseIdleConnections()
-			_ = srv.Close()
-			_ = hs.Close()
-			time.Sleep(time.Second) // virtual: net/http lingers over a connection that it closes
-		}()
-		u, err := New(&http.Client{Transport: tr}, &Options{Endpoint: "http://gcs.test", ChunkSize: chunk.Granularity})
+		srv, client, stop := ServeBucket(t, opts)
+		defer stop()
+		u, err := New(client, &Options{Endpoint: "http://gcs.test", ChunkSize: chunk.Granularity})
 		if err != nil {
 			t.Fatal(err)
 		}

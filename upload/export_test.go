@@ -3,7 +3,12 @@ package upload
 import (
 	"context"
 	"io"
+	"net/http"
+	"testing"
 	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/fakegcs/memnet"
 )
 
 // What the tests need of the unexported parts.
@@ -21,3 +26,26 @@ func WatchStall(ctx context.Context, timeout time.Duration, rate int64) (context
 }
 
 const CheckpointEvery = checkpointEvery
+
+// ServeBucket starts a server with the bucket bkt in the bubble of t. It returns
+// a client of it, and a function that stops both.
+func ServeBucket(t *testing.T, opts *fakegcs.Options) (srv *fakegcs.Server, client *http.Client, stop func()) {
+	t.Helper()
+	srv, err := fakegcs.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.CreateBucket("bkt"); err != nil {
+		t.Fatal(err)
+	}
+	ln, dial := memnet.Listen()
+	hs := &http.Server{Handler: srv}
+	go hs.Serve(ln)
+	tr := &http.Transport{DialContext: dial}
+	return srv, &http.Client{Transport: tr}, func() {
+		tr.CloseIdleConnections()
+		_ = srv.Close()
+		_ = hs.Close()
+		time.Sleep(time.Second) // virtual: net/http lingers half a second over a connection that it cuts
+	}
+}

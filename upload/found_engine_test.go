@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -353,15 +352,7 @@ func TestStranger404AtTheGate(t *testing.T) {
 			w.srv.AddFaults(
 				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: html},
 				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: html})
-			path := w.file(data(large))
-			up := w.uploader(largeChunks, withoutStore)
-			ctx, cancel := context.WithTimeout(w.t.Context(), 32*time.Second)
-			defer cancel()
-			var wg sync.WaitGroup
-			for i := range n {
-				wg.Go(func() { _, _ = up.File(ctx, path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)}) })
-			}
-			wg.Wait()
+			w.briefly(n)
 			// Sessions are opened while the first data is refused, which counts as
 			// success: a few more requests than in a total outage. Without the
 			// gate it is 160.

@@ -204,6 +204,20 @@ func TestStoreThatHangs(t *testing.T) {
 	})
 }
 
+// briefly runs n uploads with sessions for 32 s.
+func (w *world) briefly(n int) {
+	w.t.Helper()
+	path := w.file(data(large))
+	up := w.uploader(largeChunks, withoutStore)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 32*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { _, _ = up.File(ctx, path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)}) })
+	}
+	wg.Wait()
+}
+
 // TestManyUploadsWhoseDataIsRefused checks that a status query that succeeds
 // does not open the gate while data is refused. 32 uploads made 9 requests
 // each in 32 s.
@@ -212,15 +226,7 @@ func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		const n = 32
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
-		path := w.file(data(large))
-		up := w.uploader(largeChunks, withoutStore)
-		ctx, cancel := context.WithTimeout(w.t.Context(), 32*time.Second)
-		defer cancel()
-		var wg sync.WaitGroup
-		for i := range n {
-			wg.Go(func() { _, _ = up.File(ctx, path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)}) })
-		}
-		wg.Wait()
+		w.briefly(n)
 		ops := w.srv.Stats().Ops
 		if data := ops[fakegcs.OpPut]; data > n+5 || ops[fakegcs.OpQuery] > 5 {
 			t.Errorf("%d requests with data and %d queries for %d uploads", data, ops[fakegcs.OpQuery], n)

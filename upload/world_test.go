@@ -18,7 +18,6 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
-	"gcsup/fakegcs/memnet"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -51,27 +50,14 @@ func inBubble(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
 
 func newWorld(t *testing.T, dir string, opts *fakegcs.Options) *world {
 	t.Helper()
-	srv, err := fakegcs.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.CreateBucket("bkt"); err != nil {
-		t.Fatal(err)
-	}
-	ln, dial := memnet.Listen()
-	hs := &http.Server{Handler: srv}
-	go hs.Serve(ln)
-	tr := &http.Transport{DialContext: dial}
+	srv, client, stop := upload.ServeBucket(t, opts)
 	store, err := session.OpenDir(filepath.Join(dir, "state"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, srv: srv, http: &http.Client{Transport: tr}, store: store, dir: dir, close: func() {
-		tr.CloseIdleConnections()
-		_ = srv.Close()
-		_ = hs.Close()
+	return &world{t: t, srv: srv, http: client, store: store, dir: dir, close: func() {
+		stop()
 		_ = store.Close()
-		time.Sleep(time.Second) // virtual: net/http lingers half a second over a connection that it cuts
 	}}
 }
 
