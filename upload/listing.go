@@ -142,11 +142,14 @@ func (s *lister) close(ctx context.Context) {
 }
 
 // pager is the pageSource of a listing. It fetches at most one page ahead, in a
-// goroutine that ends with close.
+// goroutine that ends with close and owns the pager until then.
 type pager struct {
 	ctx   context.Context
 	query session.ListQuery // of the next page; without a PageToken there is none, see seek
 	fetch func(context.Context, session.ListQuery) (*session.ObjectPage, error)
+
+	last      string // the greatest name so far
+	restarted string // last at the newest restart, see load
 
 	ahead  chan fetched // has the next page; nil if it is not on its way
 	cancel func()       // cancels the request for it
@@ -173,7 +176,7 @@ func (p *pager) seek(name string) (*session.ObjectPage, error) {
 
 func (p *pager) next() (*session.ObjectPage, error) {
 	if p.ahead == nil {
-		return p.got(p.fetch(p.ctx, p.query))
+		return p.got(p.load(p.ctx))
 	}
 	f := <-p.ahead
 	p.close()
@@ -184,6 +187,26 @@ func (p *pager) next() (*session.ObjectPage, error) {
 func (p *pager) got(page *session.ObjectPage, err error) (*session.ObjectPage, error) {
 	if err == nil {
 		p.query.PageToken = page.NextPageToken
+		if n := len(page.Objects); n > 0 {
+			p.last = page.Objects[n-1].Name
+		}
+	}
+	return page, err
+}
+
+// load fetches the page of the token. The token may be days old, because large
+// uploads can take place between two pages, and the service does not say how long
+// one is valid. If it is refused, load starts another listing at the last name.
+func (p *pager) load(ctx context.Context) (*session.ObjectPage, error) {
+	page, err := p.fetch(ctx, p.query)
+	e, ok := errors.AsType[*session.Error](err)
+	if !ok || e.Status != http.StatusBadRequest || p.last == p.restarted {
+		return page, err
+	}
+	p.restarted = p.last
+	p.query.StartOffset, p.query.PageToken = p.last, ""
+	if page, err = p.fetch(ctx, p.query); err == nil && len(page.Objects) > 0 && page.Objects[0].Name == p.last {
+		page.Objects = page.Objects[1:]
 	}
 	return page, err
 }
@@ -193,10 +216,10 @@ func (p *pager) prefetch() {
 		return
 	}
 	ctx, cancel := context.WithCancel(p.ctx)
-	ahead, query := make(chan fetched, 1), p.query
+	ahead := make(chan fetched, 1)
 	go func() {
 		defer close(ahead)
-		page, err := p.fetch(ctx, query)
+		page, err := p.load(ctx)
 		ahead <- fetched{page, err}
 	}()
 	p.ahead, p.cancel = ahead, cancel

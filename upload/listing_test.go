@@ -200,6 +200,37 @@ func TestLookupFails(t *testing.T) {
 	}
 }
 
+// TestLookupTokenExpires checks that a refused page token costs one request.
+func TestLookupTokenExpires(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		all := names("%04d", 0, 2100)
+		w.put(all...)
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400}})
+		n := 0
+		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
+			if err != nil || job.Object == nil {
+				t.Fatalf("%s: %v, %v", job.Spec.Object, job.Object, err)
+			}
+			n++
+		}
+		if n != len(all) || w.lists() != 4 {
+			t.Errorf("%d jobs, %d requests, want %d and 4", n, w.lists(), len(all))
+		}
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400}})
+		failures := 0
+		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
+			if err != nil {
+				failures++
+			} else if job.Listed != (job.Spec.Object < "1000") {
+				t.Fatalf("%s: listed %v", job.Spec.Object, job.Listed)
+			}
+		}
+		if failures != 1 {
+			t.Errorf("%d errors, want 1", failures)
+		}
+	})
+}
+
 // TestLookupEnds checks that a consumer that stops, and a ctx that is done, end
 // the request for the next page. A goroutine that is left fails the bubble.
 func TestLookupEnds(t *testing.T) {
