@@ -17,8 +17,8 @@
 //
 //   - Memory does not grow with the number of files: a walk keeps 512 names for
 //     each open directory, or at most 100,000 in all if the jobs are sorted, and
-//     1,000 more for each open directory. A list keeps 8 bytes for each name
-//     plus the overhead of a map, and nothing if it is sorted.
+//     1,000 more for each open directory. A list keeps 12 bytes for each name, and
+//     nothing if it is sorted.
 //   - A walk uses an [os.Root] for each source. It looks at nothing outside.
 //     The job has a path, because an upload opens the file later.
 //   - Every file is yielded, or reported in Job.Err, unless the options leave it
