@@ -150,14 +150,14 @@ func parsePage(body []byte) (*ObjectPage, error) {
 		if crc, err := chunk.DecodeCRC32C(item.CRC32C); err == nil {
 			o.CRC32C, o.HasCRC32C = crc, true
 		}
-		o.Created, o.FileModTime = item.Created, fileModTime(item.Metadata.FileModTime)
+		o.Created, o.FileModTime = item.Created, ParseFileModTime(item.Metadata.FileModTime)
 	}
 	return page, nil
 }
 
-// fileModTime parses the value of FileModTimeKey. It returns the zero time for
-// any other text.
-func fileModTime(text string) time.Time {
+// ParseFileModTime parses the value of FileModTimeKey. It returns the zero time
+// for any other text.
+func ParseFileModTime(text string) time.Time {
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return time.Time{}

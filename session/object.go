@@ -45,7 +45,7 @@ func parseObject(body []byte) *Object {
 	if json.Unmarshal(body, &r) != nil {
 		return nil
 	}
-	o := &Object{Bucket: r.Bucket, Name: r.Name, ContentType: r.ContentType, Created: r.Created, FileModTime: fileModTime(r.Metadata.FileModTime)}
+	o := &Object{Bucket: r.Bucket, Name: r.Name, ContentType: r.ContentType, Created: r.Created, FileModTime: ParseFileModTime(r.Metadata.FileModTime)}
 	var err error
 	o.Generation, _ = r.Generation.Int64()
 	if r.Size == "" && o.Generation > 0 && r.CRC32C != "" {

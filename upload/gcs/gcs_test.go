@@ -388,6 +388,7 @@ func TestOfficialLibrary(t *testing.T) {
 			theirs := upload.Spec{Bucket: "bkt", Object: fmt.Sprintf("theirs-%d", size)}
 			w := official.Bucket("bkt").Object(theirs.Object).NewWriter(t.Context())
 			w.ChunkSize, w.ContentType = 1<<20, "text/x-theirs"
+			w.Metadata = map[string]string{"other": "x", session.FileModTimeKey: "1763769254"}
 			if _, err := w.Write(content); err != nil {
 				t.Fatal(err)
 			}
@@ -396,7 +397,7 @@ func TestOfficialLibrary(t *testing.T) {
 			}
 			for name, objects := range map[string]upload.Objects{"gcs": c, "session": plain} {
 				stat := objects.Stat(t.Context(), theirs)
-				want := &session.Object{Bucket: "bkt", Name: theirs.Object, Generation: w.Attrs().Generation, Metageneration: 1, Size: int64(size), CRC32C: crc, HasCRC32C: true, ContentType: "text/x-theirs", Created: w.Attrs().Created}
+				want := &session.Object{Bucket: "bkt", Name: theirs.Object, Generation: w.Attrs().Generation, Metageneration: 1, Size: int64(size), CRC32C: crc, HasCRC32C: true, ContentType: "text/x-theirs", Created: w.Attrs().Created, FileModTime: time.Unix(1763769254, 0)}
 				if stat.Object == nil || *stat.Object != *want {
 					t.Errorf("%s: Stat = %+v, want %+v", name, stat.Object, want)
 				}

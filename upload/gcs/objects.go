@@ -36,7 +36,7 @@ func (c *Client) Stat(ctx context.Context, spec upload.Spec) session.Reply {
 		reply.Object = &session.Object{
 			Bucket: attrs.Bucket, Name: attrs.Name, Generation: attrs.Generation, Metageneration: attrs.Metageneration,
 			Size: attrs.Size, CRC32C: attrs.CRC32C, HasCRC32C: true, ContentType: attrs.ContentType,
-			Created: attrs.Created,
+			Created: attrs.Created, FileModTime: session.ParseFileModTime(attrs.Metadata[session.FileModTimeKey]),
 		}
 		return reply
 	}
