@@ -32,6 +32,7 @@ import (
 
 var (
 	gcsup   = flag.String("gcsup", "gcsup", "`binary` of gcsup")
+	rclone  = flag.String("rclone", "rclone", "`binary` of rclone 1.61 or newer, which can be sent to another endpoint")
 	files   = flag.Int("files", 10_000, "number of files")
 	size    = flag.Int("size", 16<<10, "bytes of each file")
 	jobs    = flag.Int("jobs", 32, "uploads at a time")
@@ -58,6 +59,7 @@ func main() {
 // way is one program that uploads the tree.
 type way struct {
 	name    string
+	md5     bool // it compares the MD5 of each object, which costs the emulator time
 	command func(tree, endpoint string) *exec.Cmd
 	wall    []time.Duration
 	cpu     []time.Duration
@@ -88,13 +90,15 @@ func compare() error {
 		{name: "gcsup -n again", command: func(tree, endpoint string) *exec.Cmd {
 			return exec.Command(*gcsup, "cp", "-r", "-n", "--quiet", "--jobs", n, tree, "gs://bench/x/")
 		}},
-		{name: "rclone", command: func(tree, endpoint string) *exec.Cmd {
-			return exec.Command("rclone", "copy", "--config", os.DevNull, "--transfers", n, "--checkers", n, tree,
-				":googlecloudstorage,anonymous,endpoint="+endpoint+"/storage/v1/:bench/r")
+		{name: "rclone", md5: true, command: func(tree, endpoint string) *exec.Cmd {
+			c := exec.Command(*rclone, "copy", "--transfers", n, "--checkers", n, tree, "bench:bench/r")
+			c.Env = append(os.Environ(), "RCLONE_CONFIG="+os.DevNull, "RCLONE_CONFIG_BENCH_TYPE=google cloud storage", "RCLONE_CONFIG_BENCH_ANONYMOUS=true",
+				"RCLONE_CONFIG_BENCH_ENDPOINT="+endpoint+"/storage/v1/", "RCLONE_CONFIG_BENCH_BUCKET_POLICY_ONLY=true", "RCLONE_CONFIG_BENCH_NO_CHECK_BUCKET=true")
+			return c
 		}},
-		{name: "gcloud", command: func(tree, endpoint string) *exec.Cmd {
+		{name: "gcloud", md5: true, command: func(tree, endpoint string) *exec.Cmd {
 			c := exec.Command("gcloud", "storage", "cp", "-r", tree, "gs://bench/g/")
-			c.Env = append(os.Environ(), "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE="+endpoint+"/storage/v1/",
+			c.Env = append(os.Environ(), "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE="+endpoint+"/", "CLOUDSDK_CORE_PROJECT=p", "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING=1",
 				"CLOUDSDK_AUTH_DISABLE_CREDENTIALS=1", "CLOUDSDK_CONFIG="+dir+"/gcloud", "CLOUDSDK_CORE_DISABLE_PROMPTS=1")
 			return c
 		}},
@@ -107,13 +111,18 @@ func compare() error {
 		_, err := exec.LookPath(path)
 		return err != nil
 	})
-	endpoint, stop, err := emulator()
-	if err != nil {
-		return err
+	endpoints := map[bool]string{}
+	for _, md5 := range []bool{false, true} {
+		endpoint, stop, err := emulator(md5)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		endpoints[md5] = endpoint
 	}
-	defer stop()
 	for range *rounds {
 		for _, w := range ways {
+			endpoint := endpoints[w.md5]
 			c := w.command(tree, endpoint)
 			if c.Env == nil {
 				c.Env = append(os.Environ(), "STORAGE_EMULATOR_HOST="+endpoint, "XDG_STATE_HOME="+dir)
@@ -172,8 +181,8 @@ func grow(tree string) error {
 }
 
 // emulator starts the emulator and returns its address.
-func emulator() (endpoint string, stop func(), err error) {
-	c := exec.Command(*gcsup, "emulator", "--addr", "127.0.0.1:0", "--create-buckets", "--discard", "--no-md5", "--latency", latency.String())
+func emulator(md5 bool) (endpoint string, stop func(), err error) {
+	c := exec.Command(*gcsup, "emulator", "--addr", "127.0.0.1:0", "--create-buckets", "--discard", fmt.Sprintf("--no-md5=%v", !md5), "--latency", latency.String())
 	out, err := c.StdoutPipe()
 	if err != nil {
 		return "", nil, err
