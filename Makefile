@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check bench compat live reliability walk simulate kill outage fuzz
+.PHONY: all test check bench bench-many compat live reliability walk simulate kill outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -16,6 +16,13 @@ check:
 # the CRC32C, and with the official library's Writer, and prints the ratios.
 bench:
 	go test -run '^$$' -bench . -benchtime 3x ./upload/gcs
+
+# bench-many uploads 10,000 files of 16 KiB to the emulator with gcsup, a bare
+# net/http loop, and rclone and gcloud where they are installed, and prints the
+# ratios. MANY='-latency 50ms' changes what is uploaded and how.
+bench-many:
+	go build -o bin/gcsup ./cmd/gcsup
+	PATH="$$PATH:$${XDG_CACHE_HOME:-$$HOME/.cache}/gcsup-compat" go run ./internal/benchmany -gcsup bin/gcsup $(MANY)
 
 # compat uploads to the emulator with other programs, kills them, and runs them
 # again: the official library, and of gcloud, gsutil, rclone and Node.js those that are

@@ -11,6 +11,8 @@
 //
 // The same call in another process resumes an interrupted upload. On another
 // machine, call [Uploader.Import] first. [Uploader.Reader] uploads a stream.
+// [Uploader.Files] uploads many files at a time: package gcsup/upload/tree lists
+// them, and package gcsup/upload/manifest records which are finished.
 //
 // The HTTP client adds the credentials. Package gcsup/upload/gcs makes one from
 // Application Default Credentials. This package links no Google SDK.

@@ -13,6 +13,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/session"
 	"gcsup/upload"
+	"gcsup/upload/tree"
 )
 
 // An upload that is interrupted, and resumed by the next call.
@@ -79,4 +80,54 @@ func ExampleUploader_Reader() {
 	}
 	fmt.Println(result.Object.Size, "bytes")
 	// Output: 11 bytes
+}
+
+// A directory, of which only the files are uploaded that the bucket does not have.
+func ExampleUploader_Files() {
+	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true})
+	defer emulator.Close()
+	dir, err := os.MkdirTemp("", "gcsup")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	for _, name := range []string{"a.txt", "b.txt"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {
+			log.Fatal(err)
+		}
+	}
+	up, err := upload.New(http.DefaultClient, &upload.Options{Endpoint: emulator.URL})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	spec := upload.Spec{Bucket: "my-bucket", Object: "backup/a.txt"}
+	if _, err := up.File(ctx, filepath.Join(dir, "a.txt"), spec); err != nil {
+		log.Fatal(err)
+	}
+
+	spec.Object = "backup" // the prefix of all names
+	source := tree.Source{Path: dir}
+	files, err := tree.New([]tree.Source{source}, spec, &tree.Options{Sorted: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	opts := &upload.BatchOptions{
+		Skip:    upload.SkipExisting,
+		Listing: &upload.Listing{Bucket: "my-bucket", Prefix: "backup/"},
+		Sizes:   files.Sizes(ctx),
+	}
+	lines := map[string]string{}
+	for result, err := range up.Files(ctx, files.Walk(ctx), opts) {
+		switch {
+		case err != nil:
+			lines[result.Spec.URL()] = err.Error() // the other files are uploaded
+		case result.Skipped != upload.SkipNothing:
+			lines[result.Spec.URL()] = result.Skipped.String()
+		default:
+			lines[result.Spec.URL()] = "uploaded"
+		}
+	}
+	fmt.Println(lines)
+	// Output: map[gs://my-bucket/backup/a.txt:exists gs://my-bucket/backup/b.txt:uploaded]
 }
