@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +84,36 @@ func BenchmarkWalk(b *testing.B) {
 			b.ReportMetric(total/ours.Seconds(), "files/s")
 			b.ReportMetric(total/walkDir.Seconds(), "WalkDir-files/s")
 			b.ReportMetric(ours.Seconds()/walkDir.Seconds(), "time/WalkDir")
+		})
+	}
+}
+
+// BenchmarkList reads a list of 50,000 files.
+func BenchmarkList(b *testing.B) {
+	const dirs, files = 50, 1000
+	b.Chdir(b.TempDir())
+	makeFiles(b, ".", dirs, files)
+	var text strings.Builder
+	for d := range dirs {
+		for f := range files {
+			fmt.Fprintf(&text, "directory-%04d/file-%06d.txt\n", d, f)
+		}
+	}
+	for _, sorted := range []bool{false, true} {
+		b.Run(fmt.Sprintf("sorted=%v", sorted), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				jobs, err := tree.List(b.Context(), strings.NewReader(text.String()), '\n', template, &tree.Options{Sorted: sorted})
+				if err != nil {
+					b.Fatal(err)
+				}
+				for job := range jobs {
+					if job.Err != nil {
+						b.Fatal(job.Err)
+					}
+				}
+			}
+			b.ReportMetric(float64(b.N)*dirs*files/b.Elapsed().Seconds(), "files/s")
 		})
 	}
 }

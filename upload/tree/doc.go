@@ -16,11 +16,12 @@
 // # Guarantees
 //
 //   - Memory does not grow with the number of files: a walk keeps 512 names for
-//     each open directory, or at most 100,000 in all if the jobs are sorted, and
-//     1,000 more for each open directory. A list keeps 12 bytes for each name, and
-//     nothing if it is sorted.
-//   - A walk uses an [os.Root] for each source. It looks at nothing outside.
-//     The job has a path, because an upload opens the file later.
+//     each open directory. If the jobs are sorted, it keeps at most 100,000 names
+//     in all, and 1,000 more or the 8 MiB of a sort on disk for each open
+//     directory. A list keeps 12 bytes for each name, or
+//     the 8 MiB of a sort on disk.
+//   - A walk uses [os.Root] and looks at nothing outside its source. The job has
+//     a path, because an upload opens the file later.
 //   - Every file is yielded, or reported in Job.Err, unless the options leave it
 //     out or it was removed during the walk. Empty files are files; empty
 //     directories have no job.
@@ -79,7 +80,8 @@
 // [New] returns [ErrCollision] if the sources show it. If the directories of
 // two sources overlap at the destination, such as a/. and b/. at one prefix, each
 // name is looked up in the other source. If both would upload it, both
-// jobs have ErrCollision, and neither is uploaded.
+// jobs have ErrCollision, and neither is uploaded. On a file system that ignores
+// case, this includes names that differ only in case.
 //
 // # Errors
 //

@@ -11,8 +11,8 @@ var (
 	// ErrUsage means that an argument is wrong: a pattern, a shard or a Source.
 	ErrUsage = errors.New("invalid arguments")
 
-	// ErrCollision means that two files would become one object. None of them
-	// is uploaded, except the first one of a list.
+	// ErrCollision means that two files would become one object. Neither is
+	// uploaded. In a list, the first one is.
 	ErrCollision = errors.New("two sources for one object")
 
 	// ErrSymlink means that a symbolic link is not followed. It leads to a

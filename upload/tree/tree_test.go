@@ -342,6 +342,8 @@ func TestOverlap(t *testing.T) {
 	equal(t, "a and c", walk(t, opts, src("a", "c")...), []string{"d/x", "skip/x", "x ErrCollision", "x ErrCollision"})
 	equal(t, "a directory and a file", walk(t, opts, append(src("a"), tree.Source{Path: filepath.Join(root, "c/x"), Name: "d/x"})...),
 		[]string{"d/x ErrCollision", "d/x ErrCollision", "skip/x", "x"})
+	equal(t, "excluded in one of the sources", walk(t, &tree.Options{Sorted: true, Exclude: []string{"d", "skip", "one"}}, append(src("a"), tree.Source{Path: filepath.Join(root, "c"), Name: "d"})...),
+		[]string{"d/x", "x"})
 	equal(t, "nested names", walk(t, opts, append(src("a"), tree.Source{Path: filepath.Join(root, "c"), Name: "d"})...),
 		[]string{"d/x ErrCollision", "d/x ErrCollision", "skip/x", "x"})
 }

@@ -121,7 +121,7 @@ func TestNames(t *testing.T) {
 	long := strings.Repeat("n", 250)
 	deep := long + "/" + long + "/" + long + "/" + long // 1003 bytes
 	bad := []string{"\xff", "x\xc3", "cr\r", "lf\nlf", deep + "/" + strings.Repeat("m", 21), deep + "/0/" + strings.Repeat("m", 20)}
-	badDirs := []string{"dir\xff/", "line\nbreak/", ".well-known/acme-challenge/", deep + "/" + strings.Repeat("o", 20) + "/"}
+	badDirs := []string{"dir\xff/", "line\nbreak/", ".well-known/acme-challenge/", deep + "/" + strings.Repeat("o", 20) + "/", deep + "/" + strings.Repeat("p", 19) + "/"}
 	good := []string{"good", deep + "/" + strings.Repeat("m", 20), deep + "/0/" + strings.Repeat("m", 18), ".well-known/acme-challenges", ".well-known/x/.", "...", "\x01", "tab\t", "back\\slash", "*?"}
 	good[4] = ".well-known/x/..."
 	var want []string

@@ -169,6 +169,9 @@ func (w *walker) dir(top *level, name string) (upload.Job, bool) {
 	}
 	if err := w.push(dir, dirPath, rel, object); err != nil {
 		_ = dir.Close()
+		if errors.Is(err, fs.ErrNotExist) {
+			return upload.Job{}, false
+		}
 		return w.run.failed(dirPath, object, err), true
 	}
 	return upload.Job{}, false
