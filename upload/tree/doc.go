@@ -18,8 +18,8 @@
 //   - Memory does not grow with the number of files: a walk keeps 512 names for
 //     each open directory. If the jobs are sorted, it keeps at most 100,000 names
 //     in all, and 1,000 more or the 8 MiB of a sort on disk for each open
-//     directory. A list keeps 12 bytes for each name, or
-//     the 8 MiB of a sort on disk.
+//     directory. A list keeps 12 bytes for each name, or the 8 MiB of a sort on
+//     disk.
 //   - A walk uses [os.Root] and looks at nothing outside its source. The job has
 //     a path, because an upload opens the file later.
 //   - Every file is yielded, or reported in Job.Err, unless the options leave it
