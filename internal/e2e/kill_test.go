@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	kills    = flag.Int("kills", 25, "how many processes to kill")
+	kills    = flag.Int("kills", full(25, 10), "how many processes to kill")
 	killSeed = flag.Uint64("kill-seed", 0, "of the kills; 0 takes a new one and prints it")
 )
 

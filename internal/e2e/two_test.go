@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	pairs    = flag.Int("pairs", 4, "how often one Token is used on two machines at once")
+	pairs    = flag.Int("pairs", full(4, 1), "how often one Token is used on two machines at once")
 	pairSeed = flag.Uint64("pair-seed", 0, "of the pairs; 0 takes a new one and prints it")
 )
 
