@@ -12,7 +12,7 @@ import (
 	"gcsup/fakegcs"
 )
 
-// TestBoundaries uploads in every way, with sizes around multiples of the quantum, to
+// TestBoundaries uploads in every way, with sizes around multiples of 256 KiB, to
 // every kind of server.
 func TestBoundaries(t *testing.T) {
 	ways := map[string]func(w *world, name string, p []byte) answer{

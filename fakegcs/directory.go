@@ -210,7 +210,7 @@ func (l *loader) restore(u *session) error {
 	if err != nil {
 		return err
 	}
-	committed := min(size, max(u.Size, size/quantum*quantum))
+	committed := min(size, max(u.Size, size/granularity*granularity))
 	if u.Total >= 0 {
 		committed = min(committed, max(u.Total, 0))
 	}

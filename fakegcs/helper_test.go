@@ -22,7 +22,7 @@ import (
 	"gcsup/fakegcs/fakegcstest"
 )
 
-// q is the quantum in which uploads are committed.
+// q is the unit in which uploads are committed.
 const q = 256 << 10
 
 // world is a server with one bucket, and a client that follows no redirects.

@@ -15,8 +15,8 @@ import (
 	"gcsup/fakegcs/internal/faultplan"
 )
 
-// quantum is the unit in which the service commits the bytes of an upload.
-const quantum = blob.Quantum
+// granularity is the unit in which the service commits the bytes of an upload.
+const granularity = blob.Granularity
 
 // Options configures a [Server]. The zero value is a strict server in memory.
 type Options struct {

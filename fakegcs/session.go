@@ -51,10 +51,10 @@ type sessionRecord struct {
 
 // session is one resumable upload.
 //
-// mu is held for short steps only: to commit one quantum, to reply to a query,
+// mu is held for short steps only: to commit 256 KiB, to reply to a query,
 // to make the object. No request waits for the network with it. In between,
-// one request at a time is the session's writer; it commits quantum after
-// quantum, and each commit first looks whether it still is the writer.
+// one request at a time is the session's writer; it commits 256 KiB after
+// 256 KiB, and each commit first looks whether it still is the writer.
 //
 // This has two consequences for a client that lost its connection. A query waits
 // until the writer has read all that the dead connection still held: until the

@@ -68,14 +68,14 @@ func (u *session) admitLocked(q *request) (admission, *apiError) {
 	a.skip = size - c.first
 	a.final = c.last < 0 || c.last+1 == total
 	if !a.final {
-		if n < quantum {
+		if n < granularity {
 			u.Poison = fmt.Sprintf("Invalid request.  The number of bytes uploaded is required to be equal or greater than 262144, except for the final request (it's recommended to be the exact multiple of 262144).  The received request contained %d bytes, which does not meet this requirement.", n)
 			if err := u.saveLocked(); err != nil {
 				return a, errInternal(err)
 			}
 			return bad("%s", u.Poison)
 		}
-		a.keep = (c.last + 1) / quantum * quantum
+		a.keep = (c.last + 1) / granularity * granularity
 	}
 	if u.Total != total {
 		u.Total = total
@@ -144,7 +144,7 @@ func (u *session) put(q *request) *reply {
 	case readErr != nil:
 		return u.mark(refuse(http.StatusRequestTimeout, "uploadBrokenConnection", "The body ended early: %v", readErr).reply(false))
 	}
-	if u.blob.Size()%quantum != 0 {
+	if u.blob.Size()%granularity != 0 {
 		if err := u.saveLocked(); err != nil { // a crash keeps whole quanta by itself
 			return u.mark(errInternal(err).reply(false))
 		}

@@ -42,9 +42,9 @@ func (u *session) tamper(q *request) *apiError {
 
 // writeForeign commits n zeros, as if another client used the session, but never
 // more than the upload's total. w is q as the writer of the session. It uses one
-// quantum of memory for any n, and does not block queries.
+// 256 KiB of memory for any n, and does not block queries.
 func (u *session) writeForeign(q *request, w *writer, n int64) error {
-	zeros := make([]byte, quantum)
+	zeros := make([]byte, granularity)
 	step := func() (more bool, err error) {
 		u.mu.Lock()
 		defer u.mu.Unlock()
@@ -52,7 +52,7 @@ func (u *session) writeForeign(q *request, w *writer, n int64) error {
 			return false, nil
 		}
 		size := u.blob.Size()
-		k := min(n, quantum-size%quantum, maxObject-size)
+		k := min(n, granularity-size%granularity, maxObject-size)
 		if u.Total >= 0 {
 			k = min(k, u.Total-size)
 		}

@@ -194,7 +194,7 @@ func TestRequestsOfAMinute(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The start, 1 GiB, two or three times 30 MiB, and the last quantum.
+		// The start, 1 GiB, two or three times 30 MiB, and the last 256 KiB.
 		if res.Requests < 6 || res.Requests > 7 {
 			t.Errorf("%d requests, want 6 or 7", res.Requests)
 		}

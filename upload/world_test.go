@@ -233,7 +233,7 @@ func (w *world) trace() string {
 var spec = upload.Spec{Bucket: "bkt", Object: "obj"}
 
 // large is the size of a file that takes two requests in a session with
-// largeChunks: all but the last quantum, and that quantum. Without options it
+// largeChunks: all but the last 256 KiB, and those 256 KiB. Without options it
 // takes more than 8 MiB to get a session.
 const large = 3 * mib
 

@@ -149,7 +149,7 @@ func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Option
 }
 
 // requestLog writes a line for each request. A line that can't be written is
-// lost; the emulator goes on.
+// lost, and the emulator continues.
 func requestLog(w io.Writer, line func(fakegcs.Request) string) func(fakegcs.Request) {
 	var mu sync.Mutex
 	return func(r fakegcs.Request) {

@@ -144,7 +144,7 @@ func TestDifferencesShow(t *testing.T) {
 		"a body that stays as it came":  {bare("Content-Encoding"), "insert-gzip-in-flight"},
 		"every error is JSON":           {rewritten(`^No such object.*`, `{"error": "$0"}`), "read-missing"},
 		"everybody gets gzip":           {asked(func(r *http.Request) { r.Header.Set("Accept-Encoding", "gzip") }), "gzip-transcoded gzip-not"},
-		"nobody gets gzip":              {bare("Accept-Encoding"), "gzip-as-stored"},
+		"no client gets gzip":           {bare("Accept-Encoding"), "gzip-as-stored"},
 		"keys not looked at":            {bare("X-Goog-Encryption"), "key-read key-metadata key-not-needed key-malformed key-resumable key-rewrite key-compose parts-key"},
 		"checksums shown without a key": {rewritten(`"keySha256"`, `"crc32c": "AAAAAA==", "keySha256"`), "key-metadata"},
 		"hashes not looked at":          {bare("X-Goog-Hash"), "hash-bad media-hash-bad parts-hash xml-errors"},

@@ -7,7 +7,7 @@ import (
 
 // The sources of the facts.
 const (
-	q = Quantum
+	q = Granularity
 
 	docs     = "https://cloud.google.com/storage/docs/"
 	guide    = docs + "performing-resumable-uploads"

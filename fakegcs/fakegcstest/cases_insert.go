@@ -40,7 +40,7 @@ func insertCases() []Case {
 			Name: "media-empty", Fact: "An object may be empty.", Source: uploading, Size: 0,
 			Steps: []Step{insert("", 0, 0).match(text("size", "0"), text("crc32c", "AAAAAA=="))},
 		}, {
-			Name: "media-hash-bad", Fact: "X-Goog-Hash is held against an upload with uploadType=media.", Source: hashes, None: true,
+			Name: "media-hash-bad", Fact: "X-Goog-Hash is compared with the bytes of an upload with uploadType=media.", Source: hashes, None: true,
 			Steps: []Step{insert("", 0, 9).with("X-Goog-Hash: crc32c=AAAAAA==").status(400)},
 		}, {
 			Name: "multipart", Fact: "A multipart upload has the metadata in its first part; the content type may come with the second.", Source: uploading, Size: 9,

@@ -68,13 +68,13 @@ func partCases() []Case {
 			Name: "parts-none", Fact: "The completion of a multipart upload needs a part.", Source: javaPart, None: true,
 			Steps: []Step{initiate(""), part(1, 0, 3), refused(complete(), "MalformedCompleteMultipartUploadRequest")},
 		}, {
-			Name: "parts-small", Fact: "All parts but the last have at least 5 MiB; the completion sees to it.", Source: parts, None: true,
+			Name: "parts-small", Fact: "All parts but the last have at least 5 MiB. The completion checks it.", Source: parts, None: true,
 			Steps: []Step{initiate(""), part(1, 0, 3), part(2, 3, 9), refused(complete(entry(1, "{p1}"), entry(2, "{p2}")), "EntityTooSmall")},
 		}, {
 			Name: "parts-number", Fact: "Part numbers are 1 to 10000.", Source: parts, None: true,
 			Steps: []Step{initiate(""), xmlReq("PUT", "?partNumber=0&uploadId={u}", 400).bytes(0, 3), xmlReq("PUT", "?partNumber=10001&uploadId={u}", 400).bytes(0, 3), part(10000, 0, 3)},
 		}, {
-			Name: "parts-hash", Fact: "x-goog-hash is held against the part of a multipart upload.", Source: javaPart, None: true,
+			Name: "parts-hash", Fact: "x-goog-hash is compared with the part of a multipart upload.", Source: javaPart, None: true,
 			Steps: []Step{
 				initiate(""), xmlReq("PUT", "?partNumber=1&uploadId={u}", 400).bytes(0, 3).with("x-goog-hash: crc32c={crc32c:2}").match(code("(CrcMismatch|BadDigest)")), list("").match("!<PartNumber>"),
 				part(1, 0, 3).with("x-goog-hash: crc32c={crc32c:3}"),

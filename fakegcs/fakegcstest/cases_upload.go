@@ -122,7 +122,7 @@ func uploadCases() []Case {
 				query("786432", 308, "524287").settle(), chunk(2*q, 3*q, "786432", 200, ""),
 			},
 		}, {
-			Name: "cut-below-quantum", Fact: "Of a request that was cut off below one quantum, nothing is kept.", Source: guide, Size: q,
+			Name: "cut-below-granularity", Fact: "Of a request that was cut off below one granularity, nothing is kept.", Source: guide, Size: q,
 			Steps: []Step{
 				start(),
 				{Header: []string{"Content-Range: bytes 0-262143/262144"}, To: q, Cut: q - 1},
@@ -176,7 +176,7 @@ func uploadCases() []Case {
 				{Method: "POST", Path: "/upload/storage/v1/b/{bucket}/o?uploadType=media&name={object}&ifGenerationMatch=0", To: 9, Status: 412},
 			},
 		}, {
-			Name: "hash-good", Fact: "X-Goog-Hash on the last request is held against the object.", Source: hashes, Size: q + 9,
+			Name: "hash-good", Fact: "X-Goog-Hash on the last request is compared with the object.", Source: hashes, Size: q + 9,
 			Steps: []Step{start(), chunk(0, q, "*", 308, "262143"), chunk(q, q+9, "262153", 200, "").with("X-Goog-Hash: crc32c={crc32c:262153},md5={md5:262153}")},
 		}, {
 			Name: "hash-bad", Fact: "When X-Goog-Hash on the last request differs: 400, no object, and the session is of no use any more.", Source: hashes, None: true,

@@ -45,8 +45,8 @@ import (
 	"time"
 )
 
-// Quantum is the unit of 256 KiB in which the service commits an upload.
-const Quantum = 256 << 10
+// Granularity is the unit of 256 KiB in which the service commits an upload.
+const Granularity = 256 << 10
 
 // ErrNotChecked reports that a case was not checked: it needs a bucket of its
 // own, and [Target.Project] is not set, or no bucket can be created there.

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// Quantum is the unit in which the service commits the bytes of an upload.
-const Quantum = 256 << 10
+// Granularity is the unit in which the service commits the bytes of an upload.
+const Granularity = 256 << 10
 
 // ErrDiscarded is the error of a read from a blob of [NewDiscarding].
 var ErrDiscarded = errors.New("fakegcs: the server runs in discard mode and keeps no object bytes")

@@ -17,9 +17,9 @@ import (
 	"gcsup/fakegcs/internal/blob"
 )
 
-const q = blob.Quantum
+const q = blob.Granularity
 
-// pattern returns n bytes that do not repeat near a quantum.
+// pattern returns n bytes that do not repeat within 256 KiB.
 func pattern(n int) []byte {
 	p := make([]byte, n)
 	for i := range p {

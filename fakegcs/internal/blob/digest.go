@@ -9,24 +9,24 @@ import (
 	"sync"
 )
 
-// Pool holds the buffers that request bodies pass through, of one Quantum each.
+// Pool holds the buffers that request bodies pass through, of Granularity bytes each.
 // The zero value is an empty pool.
 type Pool struct{ pool sync.Pool }
 
-// Get returns a buffer of one Quantum.
+// Get returns a buffer of Granularity bytes.
 func (b *Pool) Get() []byte {
-	if p, ok := b.pool.Get().(*[Quantum]byte); ok {
+	if p, ok := b.pool.Get().(*[Granularity]byte); ok {
 		return p[:]
 	}
-	return make([]byte, Quantum)
+	return make([]byte, Granularity)
 }
 
 // Put returns a buffer from Get, or its beginning, to the pool.
-func (b *Pool) Put(p []byte) { b.pool.Put((*[Quantum]byte)(p[:Quantum])) }
+func (b *Pool) Put(p []byte) { b.pool.Put((*[Granularity]byte)(p[:Granularity])) }
 
 // Digest is the running checksum of the bytes of an object, so that they need
 // not be read again. MD5 runs at about a fifth of the speed of everything else
-// here. It has its own goroutine, which is at most one quantum behind the rest.
+// here. It has its own goroutine, which is at most 256 KiB behind the rest.
 // A Digest has one owner, and every caller holds the owner's lock.
 type Digest struct {
 	crc     uint32
@@ -62,13 +62,13 @@ func ResumeDigest(pool *Pool, withMD5 bool, crc uint32, state []byte) (*Digest, 
 	return d, d.md5.(encoding.BinaryUnmarshaler).UnmarshalBinary(state)
 }
 
-// Add hashes p, one quantum or a shorter rest. If free is set, p goes back to
+// Add hashes p, 256 KiB or a shorter rest. If free is set, p goes back to
 // the pool afterwards.
 func (d *Digest) Add(p []byte, free bool) {
 	d.crc = crc32.Update(d.crc, castagnoli, p)
 	switch {
 	case d.md5 == nil:
-	case len(p) < Quantum:
+	case len(p) < Granularity:
 		d.pending.Wait()
 		d.md5.Write(p)
 	default:
@@ -130,13 +130,13 @@ func (d *Digest) Idle() {
 }
 
 // ReadQuanta reads r to its end and passes its bytes to take, cut where the
-// offset in the object is a multiple of [Quantum]. The first byte has the offset
+// offset in the object is a multiple of [Granularity]. The first byte has the offset
 // off. The rest after the last such boundary is passed on only if r ended with
 // io.EOF: of a body that was cut off, the service keeps whole quanta. take
 // becomes the owner of its buffer, which comes from pool.
 func ReadQuanta(r io.Reader, off int64, pool *Pool, take func(p []byte) error) error {
 	for {
-		p := pool.Get()[:Quantum-off%Quantum]
+		p := pool.Get()[:Granularity-off%Granularity]
 		n, err := fill(r, p)
 		if err != nil && err != io.EOF {
 			pool.Put(p)

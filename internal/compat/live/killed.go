@@ -84,7 +84,7 @@ func (u *killedUpload) attempt(ctx context.Context, name string) (story string, 
 	if err != nil {
 		return "", fmt.Errorf("after the kill at %d of %d bytes: %w", sent, u.size, err)
 	}
-	if committed < fakegcstest.Quantum || committed == u.size {
+	if committed < fakegcstest.Granularity || committed == u.size {
 		return "", &missedError{fmt.Sprintf("when gcsup was killed, at %d bytes sent, the service held %d of %d", sent, committed, u.size)}
 	}
 

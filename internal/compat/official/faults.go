@@ -50,7 +50,7 @@ func (l *library) uploadFaults(ctx context.Context) error {
 
 // otherFaults runs the other operations while the emulator fails.
 func (l *library) otherFaults(ctx context.Context) error {
-	p := content(3 * quantum)
+	p := content(3 * granularity)
 	source := l.bucket.Object("faults/source")
 	for _, do := range []string{`{"effect": "status", "status": 503}`, `{"effect": "status", "status": 429}`, `{"effect": "reset"}`, `{"effect": "lose-reply"}`} {
 		if _, err := l.write(ctx, "faults/source", p, 0, nil); err != nil {

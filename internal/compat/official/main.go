@@ -16,7 +16,7 @@ import (
 	"github.com/googleapis/gax-go/v2"
 )
 
-const quantum = 256 << 10 // the service commits multiples of it
+const granularity = 256 << 10 // the service commits multiples of it
 
 func main() {
 	if err := run(context.Background()); err != nil {

@@ -16,8 +16,8 @@ import (
 
 // uploads writes and reads objects of sizes around those of the protocol.
 func (l *library) uploads(ctx context.Context) error {
-	for _, chunkSize := range []int{0, quantum, 1 << 20, 16 << 20} {
-		for _, size := range []int{0, 1, quantum - 1, quantum, quantum + 1, 2 * quantum, 1 << 20, 5<<20 + 7, 33<<20 + 1} {
+	for _, chunkSize := range []int{0, granularity, 1 << 20, 16 << 20} {
+		for _, size := range []int{0, 1, granularity - 1, granularity, granularity + 1, 2 * granularity, 1 << 20, 5<<20 + 7, 33<<20 + 1} {
 			name, p := fmt.Sprintf("uploads/%d in %d", size, chunkSize), content(size)
 			attrs, err := l.write(ctx, name, p, chunkSize, func(w *storage.Writer) {
 				w.ContentType, w.Metadata = "text/x-test", map[string]string{"k": "v ü"}
@@ -54,11 +54,11 @@ func (l *library) uploads(ctx context.Context) error {
 
 // derived composes and copies objects.
 func (l *library) derived(ctx context.Context) error {
-	p := content(3 * quantum)
+	p := content(3 * granularity)
 	var parts []*storage.ObjectHandle
 	for i := range 3 {
 		name := fmt.Sprintf("derived/part-%d", i)
-		if _, err := l.write(ctx, name, p[i*quantum:(i+1)*quantum], 0, nil); err != nil {
+		if _, err := l.write(ctx, name, p[i*granularity:(i+1)*granularity], 0, nil); err != nil {
 			return err
 		}
 		parts = append(parts, l.bucket.Object(name))
@@ -166,7 +166,7 @@ func (l *library) changes(ctx context.Context) error {
 	if _, err := object.If(storage.Conditions{MetagenerationMatch: first.Metageneration}).Update(ctx, update); status(err) != http.StatusPreconditionFailed {
 		return fmt.Errorf("update of an old metageneration: %v, want status 412", err)
 	}
-	for _, chunkSize := range []int{0, quantum} {
+	for _, chunkSize := range []int{0, granularity} {
 		w := object.If(storage.Conditions{DoesNotExist: true}).NewWriter(ctx)
 		w.ChunkSize = chunkSize
 		_, _ = w.Write(p) // Close returns the error
