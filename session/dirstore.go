@@ -261,12 +261,15 @@ func (d rootDisk) sync() error { return syncDir(d.Root) }
 // replace atomically replaces the content of the file name with data, even if
 // power is lost.
 func replace(d disk, temp, name string, data []byte) (err error) {
-	// The caller holds the lock of the upload. A temporary file that exists was
-	// left by a process that was killed.
-	if err := d.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	f, err := d.create(temp)
+	if errors.Is(err, fs.ErrExist) {
+		// The caller holds the lock of the upload. The file was left by a
+		// process that was killed.
+		if err := d.Remove(temp); err != nil {
+			return err
+		}
+		f, err = d.create(temp)
+	}
 	if err != nil {
 		return err
 	}

@@ -12,18 +12,20 @@ import (
 // reads no more than that again, and what was sent while a save was under way.
 // The first ones come sooner, and on a slow link one comes every
 // checkpointTime: they tell whether a source whose change time differs still
-// has the bytes that were sent.
+// has the bytes that were sent. A file that is sent within checkpointPause gets
+// none, because each costs two writes to the disk.
 const (
 	checkpointEvery = 32 << 20
 	checkpointFirst = 1 << 20
 	checkpointTime  = time.Second
+	checkpointPause = 100 * time.Millisecond
 )
 
 // checkpointDue reports whether a checkpoint at offset is worth a save. The last
 // one was at offset last, since ago.
 func checkpointDue(offset, last int64, since time.Duration) bool {
 	gain := offset - last
-	return gain >= checkpointEvery || gain >= max(checkpointFirst, last) || gain >= chunk.Granularity && since >= checkpointTime
+	return gain >= checkpointEvery || gain >= max(checkpointFirst, last) && since >= checkpointPause || gain >= chunk.Granularity && since >= checkpointTime
 }
 
 // lastCheckpoint returns the offset of the last checkpoint in t.
