@@ -255,7 +255,7 @@ func (r *reporter) outcome(t task, named bool, res *upload.Result, err error) {
 	case status == statusOK:
 		_, _ = fmt.Fprintln(r.out, summary(t, res)) // flush returns the error
 	case status == statusPlanned:
-		_, _ = fmt.Fprintf(r.out, "%s  would be uploaded from %s, %d bytes\n", t.destination, printable(t.source), res.Size)
+		_, _ = fmt.Fprintf(r.out, "%s  would be uploaded from %s, %d bytes\n", printable(t.destination), printable(t.source), res.Size)
 	}
 }
 
@@ -330,7 +330,7 @@ func within(d time.Duration, f func() error) error {
 // summary returns the line of a finished upload.
 func summary(t task, res *upload.Result) string {
 	o := res.Object
-	text := fmt.Sprintf("%s#%s  %d bytes  crc32c %s  %s", t.destination, generationText(o), o.Size, chunk.EncodeCRC32C(o.CRC32C), res.Elapsed.Round(time.Millisecond))
+	text := fmt.Sprintf("%s#%s  %d bytes  crc32c %s  %s", printable(t.destination), generationText(o), o.Size, chunk.EncodeCRC32C(o.CRC32C), res.Elapsed.Round(time.Millisecond))
 	if res.Resumed {
 		text += fmt.Sprintf("  resumed from byte %d", res.ResumedFrom)
 	}
