@@ -207,9 +207,16 @@ func lastBreak(r io.ReaderAt, size int64) (int64, error) {
 // Record appends the outcome of a file. If it fails, for example because the disk
 // is full, the record is not in the manifest. A batch should then stop, because
 // its progress is no longer kept.
+//
+// A failed file whose record has no valid form is left out. Its object name may be
+// missing or not UTF-8, which is why it failed. A file without a record is tried
+// again, as one that failed is.
 func (m *Manifest) Record(r Record) error {
 	text, err := r.encode()
 	if err != nil {
+		if r.Status == Failed {
+			return nil
+		}
 		return fmt.Errorf("manifest %s: %w", m.path, err)
 	}
 	m.mu.Lock()

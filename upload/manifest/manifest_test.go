@@ -442,6 +442,26 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// TestRecordOfRefusedNames checks that a file that failed because of its name,
+// which no record can hold, does not end a batch.
+func TestRecordOfRefusedNames(t *testing.T) {
+	m := open(t, filepath.Join(t.TempDir(), "m"))
+	for _, object := range []string{"", "caf\xe9"} {
+		r := Record{Status: Failed, Path: "caf\xe9", Bucket: "bkt", Object: object, Reason: "object name not allowed"}
+		if err := m.Record(r); err != nil {
+			t.Errorf("%q failed: %v", object, err)
+		}
+		r.Status = Done
+		if err := m.Record(r); err == nil {
+			t.Errorf("%q done: recorded", object)
+		}
+	}
+	record(t, m, Record{Status: Done, Path: "a", Bucket: "bkt", Object: "a"})
+	if text, _ := os.ReadFile(m.path); bytes.Count(text, []byte("\n")) != 1 {
+		t.Errorf("manifest %q", text)
+	}
+}
+
 // TestSync checks that fsync is called at most once a second, soon after the last
 // record, and by Close.
 func TestSync(t *testing.T) {
