@@ -111,8 +111,9 @@ type Action struct {
 //	308, Range behind what was committed     fail: protocol error
 //	308 to a start                           fail
 //	408, 429, 5xx, rate-limit 403            wait, query (never data)
-//	no reply, for any reason                 wait, query. To a first start, insert or stat:
-//	                                         fail if the error is permanent
+//	no reply, for any reason                 wait, query. To a first start, insert or stat,
+//	                                         before the service was reached: fail if the
+//	                                         error is permanent
 //	no reply, on a reused connection         query at once, the first time
 //	401                                      refresh the credentials, query; again: fail
 //	400, 404, 410, 413 in mid-upload         not the service's own: wait, query. Else wait, query,
@@ -176,10 +177,10 @@ func (s State) decide(r Reply) (State, Action) {
 	if r.Inner >= 400 && r.Inner < 500 && r.Inner != 404 && r.Inner != 410 && backoff.Status(r.Inner, r.Reason) == backoff.Permanent {
 		status = r.Inner // the cause decides
 	}
-	if r.strange(s.begun(r.Op)) {
+	if r.strange(s.begun(r)) {
 		return s.again(r)
 	}
-	if (r.Status == 412 || r.Status == 499) && s.begun(r.Op) && !r.FromService {
+	if (r.Status == 412 || r.Status == 499) && s.begun(r) && !r.FromService {
 		r.Err = strangerError{}
 		return s.again(r)
 	}
@@ -218,7 +219,7 @@ func (s State) decide(r Reply) (State, Action) {
 	if r.damaged(status) {
 		return s.corrupt(r)
 	}
-	switch verdict(r, s.begun(r.Op)) {
+	switch verdict(r, s.begun(r)) {
 	case backoff.Transient:
 		return s.again(r)
 	case backoff.Credentials:
@@ -487,9 +488,9 @@ func (s State) fail(r Reply, kind error) (State, Action) {
 	return s, Action{Step: Fail, Err: r.fail(kind, s.Committed)}
 }
 
-// begun reports whether the service answered before the reply to op: it opened a
-// session.
-func (s State) begun(op Op) bool { return !op.begins() || s.Restarts > 0 }
+// begun reports whether the service answered before the reply r: it opened a
+// session, or answered the driver for another reason.
+func (s State) begun(r Reply) bool { return r.Reached || !r.Op.begins() || s.Restarts > 0 }
 
 // verdict classifies a reply. begun reports whether the service answered before.
 // Then a request without a reply is always retried: the network may have changed,

@@ -39,6 +39,7 @@ type Reply struct {
 	Ours    bool // stat: Object has the size and CRC32C of the upload
 	Older   bool // stat: Object was created before the driver's first attempt, or its session
 	Differs bool // 308: the checksum differs from that of the source
+	Reached bool // the service answered an earlier request, perhaps of another upload
 
 	FromService bool // the error is from Cloud Storage and not from a proxy
 	Unsent      bool // put, finalize, insert: no byte of the body was passed to the network, so that the server did nothing
@@ -206,4 +207,4 @@ func oneLine(text string) string {
 func (r Reply) Refusal() *Error { return r.fail(permanent(r, r.Status), 0) }
 
 // Retryable reports whether the same request may succeed after a wait.
-func (r Reply) Retryable() bool { return verdict(r, !r.Op.begins()) == backoff.Transient }
+func (r Reply) Retryable() bool { return verdict(r, r.Reached || !r.Op.begins()) == backoff.Transient }

@@ -13,6 +13,7 @@ type budget struct {
 	retryFor time.Duration // see Options.RetryFor
 	staked   atomic.Int64  // bytes of the uploads that have begun
 	counted  atomic.Int64  // bytes of the whole batch, as far as they are known
+	reached  atomic.Bool   // the service answered one of the uploads
 	held     func()        // called when the gate holds an upload; nil if it does not matter
 }
 

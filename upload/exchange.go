@@ -47,6 +47,31 @@ func watchingStalls(timeout time.Duration, rate int64) link {
 	}
 }
 
+// reaching notes that the service answered, for the replies after that.
+func reaching(b *budget) link {
+	return func(next doer) doer {
+		return func(ctx context.Context, x exchange) session.Reply {
+			r := next(ctx, x)
+			r.Reached = b.reached.Load()
+			if !r.Reached && answered(r) {
+				b.reached.Store(true)
+			}
+			return r
+		}
+	}
+}
+
+// answered reports whether a reply is the service's.
+func answered(r session.Reply) bool {
+	switch {
+	case r.FromService, r.Object != nil, !r.URI.IsZero():
+		return true
+	case r.Op == session.OpList:
+		return r.Status == 200 && r.Err == nil
+	}
+	return r.Status == 308 && r.Redirect == ""
+}
+
 // counting calls f for every exchange that was made.
 func counting(f func()) link {
 	return func(next doer) doer {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -440,4 +442,52 @@ func TestFilesJobs(t *testing.T) {
 			t.Errorf("%d uploaded in %v", ended(got, nil), took)
 		}
 	})
+}
+
+// noSuchHost answers requests with the error of a name that
+// does not resolve, while it is on.
+type noSuchHost struct {
+	http.RoundTripper
+	on atomic.Bool
+}
+
+func (n *noSuchHost) RoundTrip(req *http.Request) (*http.Response, error) {
+	if n.on.Load() {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, &net.DNSError{Err: "no such host", Name: req.URL.Host, IsNotFound: true}
+	}
+	return n.RoundTripper.RoundTrip(req)
+}
+
+// TestFilesInAnOfflineMinute checks that an error which would end the first upload,
+// because its endpoint may be wrong, is retried once the service was reached. It
+// ended all files of the bucket.
+func TestFilesInAnOfflineMinute(t *testing.T) {
+	for _, rule := range []upload.Skip{upload.SkipNothing, upload.SkipIdentical} {
+		inBubble(t, nil, func(w *world) {
+			network := &noSuchHost{RoundTripper: w.http.Transport}
+			w.http.Transport = network
+			jobs := w.jobs(100, 10)
+			n, failed := 0, 0
+			for _, err := range w.uploader().Files(w.t.Context(), slices.Values(jobs), &upload.BatchOptions{Small: 2, Skip: rule}) {
+				if n++; n == 10 {
+					network.on.Store(true)
+					time.AfterFunc(20*time.Second, func() { network.on.Store(false) })
+				}
+				if err != nil {
+					failed++
+					t.Errorf("%v: %v", rule, err)
+				}
+				if failed == 3 {
+					break
+				}
+			}
+			network.on.Store(true)
+			if _, err := w.uploader().File(w.t.Context(), jobs[0].Path, spec); !errors.Is(err, session.ErrNotFound) {
+				t.Errorf("an endpoint that was never reached: %v", err)
+			}
+		})
+	}
 }

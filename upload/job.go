@@ -54,6 +54,7 @@ func (u *Uploader) newJob(spec Spec, b *budget) *job {
 		client: u.client, objects: u.opts.Objects, spec: spec,
 		do: chain(
 			counting(func() { j.tally.requests.Add(1); t.retry.attempted() }),
+			reaching(b),
 			limiting(u.limiter), // a wait for tokens is the source's, not a stall of the network
 			watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
 			logging(u.opts.Logger, func() []slog.Attr {

@@ -95,6 +95,7 @@ func (u *Uploader) newLister(l Listing, b *budget) *lister {
 	s := &lister{client: u.client, events: e, retry: newRetrier(u.opts.Policy, u.opts.Gate, b, e)}
 	s.do = chain(
 		counting(s.retry.attempted),
+		reaching(b),
 		watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
 		logging(u.opts.Logger, func() []slog.Attr {
 			return []slog.Attr{slog.String("bucket", l.Bucket), slog.String("prefix", l.Prefix)}
