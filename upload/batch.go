@@ -61,8 +61,9 @@ const (
 //     credentials ([session.ErrNotFound], [session.ErrCredentials]);
 //   - the files of a bucket in which three uploads were denied and none succeeded
 //     ([session.ErrPermission]);
-//   - all files that are left when one has used up its retries and no upload has
-//     succeeded since its failures began ([session.ErrRetriesExhausted]).
+//   - all files that are left when one has used up its retries, and since its
+//     failures began no upload has succeeded and no large one has progressed
+//     ([session.ErrRetriesExhausted]). They are tried again if one does later.
 //
 // All uploads share the gate and the retry budget: they try as long as one file
 // of their total size would.
@@ -130,6 +131,7 @@ func newBatch(ctx context.Context, u *Uploader, opts *BatchOptions) *batch {
 	if b.opts.Sizes != nil {
 		b.budget.held = b.count
 	}
+	b.fates.budget = b.budget
 	b.memory = semaphore.NewWeighted(b.opts.Memory)
 	if b.opts.Jobs > 0 {
 		b.slots = make(chan struct{}, b.opts.Jobs)

@@ -14,7 +14,20 @@ type budget struct {
 	staked   atomic.Int64  // bytes of the uploads that have begun
 	counted  atomic.Int64  // bytes of the whole batch, as far as they are known
 	reached  atomic.Bool   // the service answered one of the uploads
-	held     func()        // called when the gate holds an upload; nil if it does not matter
+	moved    atomic.Int64  // when data of one of the uploads last arrived, in nanoseconds since began; 0 if never
+	began    time.Time
+	held     func() // called when the gate holds an upload; nil if it does not matter
+}
+
+// progressed notes that data of an upload arrives at the service.
+func (b *budget) progressed() { b.moved.Store(max(1, int64(time.Since(b.began)))) }
+
+// progress returns when data of an upload last arrived. It is zero if none did.
+func (b *budget) progress() time.Time {
+	if moved := b.moved.Load(); moved > 0 {
+		return b.began.Add(time.Duration(moved))
+	}
+	return time.Time{}
 }
 
 // atStake returns the bytes that would be lost, or left undone, if the uploads

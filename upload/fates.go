@@ -21,11 +21,14 @@ var ErrNotTried = errors.New("not tried")
 const maxDenied = 3
 
 // fates records what the failures of a batch mean for the files that are not
-// started yet. The zero value is ready to use.
+// started yet. The zero value with a budget is ready to use.
 type fates struct {
+	budget *budget // of the batch
+
 	mu       sync.Mutex
 	answered time.Time // when the service last did or refused an upload
 	all      error     // of every file that is left; nil while the service counts as reachable
+	since    time.Time // when all was set
 	buckets  map[string]*fate
 }
 
@@ -41,7 +44,10 @@ func (f *fates) end(bucket string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.all != nil {
-		return f.all
+		if !f.budget.progress().After(f.since) {
+			return f.all
+		}
+		f.all = nil // a large file continues
 	}
 	if b := f.buckets[bucket]; b != nil {
 		return b.end
@@ -68,7 +74,8 @@ func (f *fates) learn(result *Result, err error, r *retrier) {
 	case !isReply:
 		return
 	case errors.Is(err, session.ErrRetriesExhausted):
-		if f.answered.Before(r.failing) {
+		if !concernsOne(failed) && f.answered.Before(r.failing) && f.budget.progress().Before(r.failing) {
+			f.since = time.Now()
 			f.all = fmt.Errorf("%w: no upload has succeeded for %v: %w", ErrNotTried, time.Since(r.failing).Round(time.Second), session.ErrRetriesExhausted)
 		}
 		return

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/session"
 	"gcsup/upload"
@@ -490,4 +491,42 @@ func TestFilesInAnOfflineMinute(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFilesBesideALargeOne checks that a large file that progresses shows that the
+// service can be reached: by commits, and by the bytes of one long request.
+// Failures of the others ended all files that were left.
+func TestFilesBesideALargeOne(t *testing.T) {
+	skipShort(t)
+	for _, chunkSize := range []int64{0, 8 * mib} {
+		inBubble(t, &fakegcs.Options{Rate: 512 << 10, Discard: true, NoMD5: true}, func(w *world) {
+			w.srv.AddFaults(status(503, fakegcs.Match{Op: fakegcs.OpInsert}))
+			path := w.file(nil)
+			if err := os.Truncate(path, 128*mib); err != nil {
+				t.Fatal(err)
+			}
+			jobs := append([]upload.Job{{Path: path, Spec: spec}}, w.jobs(40, 10)...)
+			up := w.uploader(func(o *upload.Options) { o.ChunkSize, o.RetryFor, o.Gate = chunkSize, time.Minute, backoff.NoGate })
+			got := files(w.t.Context(), up, jobs, &upload.BatchOptions{Small: 20})
+			if ended(got, nil) != 1 || ended(got, session.ErrRetriesExhausted) != 40 || ended(got, upload.ErrNotTried) != 0 {
+				t.Errorf("requests of %d: %d uploaded, %d failed, %d not tried; large file after %v: %v", chunkSize,
+					ended(got, nil), ended(got, session.ErrRetriesExhausted), ended(got, upload.ErrNotTried), got["obj"].at, got["obj"].err)
+			}
+		})
+	}
+}
+
+// TestFilesAndAHotObject checks that an object which is changed too often does not
+// end the others.
+func TestFilesAndAHotObject(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Object: "0"}, Times: -1, Do: fakegcs.Action{
+			Effect: fakegcs.EffectStatus, Status: 429, Reason: "rateLimitExceeded",
+			Message: "The object bkt/0 exceeded the rate limit for object mutation operations (create, update, and delete).",
+		}})
+		got := files(w.t.Context(), w.uploader(), w.jobs(10, 10), &upload.BatchOptions{Small: 1})
+		if ended(got, nil) != 9 || !errors.Is(got["0"].err, session.ErrRetriesExhausted) {
+			t.Errorf("%d uploaded, the hot one: %v", ended(got, nil), got["0"].err)
+		}
+	})
 }

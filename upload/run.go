@@ -220,6 +220,7 @@ func (r *run) decide(reply session.Reply) (session.Action, error) {
 // progressed notes that the server holds more than before.
 func (r *run) progressed() {
 	r.retry.progressed()
+	r.retry.budget.progressed()
 	r.retry.stake(r.state.Committed)
 	r.pos.sent.Store(max(r.pos.sent.Load(), r.state.Committed))
 	r.events.progress()
@@ -261,8 +262,11 @@ func (m *meter) Read(p []byte) (int, error) {
 	if m.record != nil {
 		m.record.handed(sent)
 	}
-	if m.n += int64(n); m.n >= flowing && m.n-int64(n) < flowing {
-		m.t.retry.succeeded()
+	if m.n += int64(n); m.n >= flowing {
+		if m.n-int64(n) < flowing {
+			m.t.retry.succeeded()
+		}
+		m.t.retry.budget.progressed() // more fits only if the service took some
 	}
 	m.t.events.flowing()
 	return n, err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"time"
 
 	"gcsup/session"
 )
@@ -101,4 +102,4 @@ func (u *Uploader) ID(path string, spec Spec) (string, error) {
 }
 
 // newBudget returns the budget of one upload that shares it with no other.
-func (u *Uploader) newBudget() *budget { return &budget{retryFor: u.opts.RetryFor} }
+func (u *Uploader) newBudget() *budget { return &budget{retryFor: u.opts.RetryFor, began: time.Now()} }
