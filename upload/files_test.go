@@ -19,6 +19,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"gcsup/backoff"
+	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/session"
 	"gcsup/upload"
@@ -527,6 +528,32 @@ func TestFilesAndAHotObject(t *testing.T) {
 		got := files(w.t.Context(), w.uploader(), w.jobs(10, 10), &upload.BatchOptions{Small: 1})
 		if ended(got, nil) != 9 || !errors.Is(got["0"].err, session.ErrRetriesExhausted) {
 			t.Errorf("%d uploaded, the hot one: %v", ended(got, nil), got["0"].err)
+		}
+	})
+}
+
+// TestFilesRacySource checks that the identity of a file that may change without a
+// trace, because its times are not in the past, has no change time. A manifest
+// then compares the bytes. It left out a file that changed in the same tick.
+func TestFilesRacySource(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		jobs := w.jobs(2, 10)
+		later := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+		if err := os.Chtimes(jobs[1].Path, later, later); err != nil {
+			t.Fatal(err)
+		}
+		w.letPass(jobs[0].Path)
+		for _, skipped := range []upload.Skip{upload.SkipNothing, upload.SkipIdentical} {
+			got := files(w.t.Context(), w.uploader(), jobs, &upload.BatchOptions{Skip: upload.SkipIdentical})
+			for i, job := range jobs {
+				want, err := chunk.StatIdentity(job.Path)
+				if i == 1 {
+					want.ChangeTimeNS = 0
+				}
+				if o := got[job.Spec.Object]; err != nil || o.err != nil || o.Skipped != skipped || o.Source != want {
+					t.Errorf("file %d: skipped %v, error %v, identity %+v, want %v and %+v", i, o.Skipped, o.err, o.Source, skipped, want)
+				}
+			}
 		}
 	})
 }

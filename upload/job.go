@@ -72,6 +72,9 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 	err = j.ended(ctx, err)
 	j.transfer.retry.close()
 	res, t := j.snapshot(), j.transfer
+	if j.file != nil && err == nil {
+		res.Source = j.file.identity
+	}
 	res.Retries, res.Waited = t.retry.retries, t.retry.waiter.Waited()
 	res.Resumable = err != nil && j.journal.saved()
 	if res.Resumed || err != nil {

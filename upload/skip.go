@@ -125,6 +125,9 @@ func (j *job) sameBytes(ctx context.Context, object *session.Object) (bool, erro
 	if !object.HasCRC32C {
 		return false, nil
 	}
+	if j.file.racy = j.file.src.Racy(j.file.identity); j.file.racy {
+		j.file.remember(j.file.identity) // without the change time
+	}
 	crc, err := j.file.crcOf(ctx, j.file.src.Size())
 	if err != nil {
 		return false, j.transfer.sourceFailed(ctx, err)
