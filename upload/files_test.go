@@ -557,3 +557,46 @@ func TestFilesRacySource(t *testing.T) {
 		}
 	})
 }
+
+// TestFilesResumeSameTime checks that a batch that writes modification times
+// resumes a large file, and that it notices one that changed. The new time was
+// taken for another option, and --if-source-changed=restart did not help.
+func TestFilesResumeSameTime(t *testing.T) {
+	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
+		all := w.jobs(3, 12*mib)
+		opts := &upload.BatchOptions{Skip: upload.SkipSameTime}
+		restart := func(o *upload.Options) { o.RestartChanged = true }
+		for i, tt := range []struct {
+			with    func(*upload.Options)
+			changed bool
+			want    error
+			resumed bool
+		}{
+			{func(*upload.Options) {}, false, nil, true},
+			{func(*upload.Options) {}, true, session.ErrSourceChanged, false},
+			{restart, true, nil, false},
+		} {
+			jobs, name := all[i:i+1], fmt.Sprint(i)
+			ctx, cancel := context.WithTimeout(w.t.Context(), 8*time.Second)
+			if got := files(ctx, w.uploader(restart), jobs, opts)[name]; !got.Resumable {
+				t.Fatal(got.err)
+			}
+			cancel()
+			if tt.changed {
+				jobs[0].ModTime = jobs[0].ModTime.Add(time.Hour)
+				if err := os.Chtimes(jobs[0].Path, jobs[0].ModTime, jobs[0].ModTime); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := files(w.t.Context(), w.uploader(tt.with), jobs, opts)[name]
+			if !errors.Is(got.err, tt.want) || got.Resumed != tt.resumed {
+				t.Errorf("changed %v: resumed %v, error %v, want %v", tt.changed, got.Resumed, got.err, tt.want)
+			}
+			if got.err == nil {
+				if o := lookUp(t, w, jobs[0].Spec); !o.FileModTime.Equal(jobs[0].ModTime) {
+					t.Errorf("the object has the time %v, want %v", o.FileModTime, jobs[0].ModTime)
+				}
+			}
+		}
+	})
+}

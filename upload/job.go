@@ -265,7 +265,7 @@ func (j *job) uploadSavable(ctx context.Context, path string) error {
 		}
 		return j.startOver(ctx, "discarded, as requested")
 	case token != nil:
-		if conflict := token.Spec.Conflict(want); conflict != "" {
+		if conflict := token.Spec.Conflict(sameMTime(want, token.Spec)); conflict != "" {
 			return fmt.Errorf("%w: %s", session.ErrOptionsDiffer, conflict)
 		}
 		return j.resume(ctx, token)

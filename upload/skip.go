@@ -54,6 +54,19 @@ func withMTime(spec Spec, ns int64) Spec {
 	return spec
 }
 
+// sameMTime returns want with the modification time in the metadata of saved, if
+// both have one. It is of the source, and no option of the caller: if it differs,
+// the source has changed, which the identity shows, too.
+func sameMTime(want, saved Spec) Spec {
+	now, ok := want.Metadata[session.FileModTimeKey]
+	then, both := saved.Metadata[session.FileModTimeKey]
+	if ok && both && now != then {
+		want.Metadata = maps.Clone(want.Metadata)
+		want.Metadata[session.FileModTimeKey] = then
+	}
+	return want
+}
+
 // comparison of a file with an object, before the file is read.
 type likeness int
 
