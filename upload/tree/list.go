@@ -174,7 +174,8 @@ func (l *list) paths() iter.Seq2[string, error] {
 					line = bytes.TrimSuffix(line, []byte{'\r'})
 				}
 			}
-			if len(line) > 0 && !yield(string(line), nil) {
+			// If r fails, the line may be the beginning of another path.
+			if len(line) > 0 && (err == nil || err == io.EOF) && !yield(string(line), nil) {
 				return
 			}
 			if err != nil {
