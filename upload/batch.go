@@ -101,7 +101,7 @@ type batch struct {
 	memory   *semaphore.Weighted
 	saved    []string // IDs of the uploads that were saved when the batch began
 	fates    fates
-	counting atomic.Bool
+	counting atomic.Bool // the sizes are being added up, or all of them were
 
 	small, large chan Job
 	slots        chan struct{} // one for each file that is uploaded; nil if only Small and Large limit them
@@ -295,19 +295,19 @@ func (b *batch) do(job Job) outcome {
 	return outcome{result, err}
 }
 
-// count adds up the sizes of all files, as long as the gate is closed: only then
-// is anything waiting for it.
+// count adds up the sizes of all files once, as long as the gate is closed: only
+// then is anything waiting for it.
 func (b *batch) count() {
 	if !b.counting.CompareAndSwap(false, true) {
 		return
 	}
 	go func() {
-		defer b.counting.Store(false)
 		var total int64
 		for size := range b.opts.Sizes {
 			total += size
 			b.budget.counted.Store(max(b.budget.counted.Load(), total))
 			if b.ctx.Err() != nil || !b.u.opts.Gate.Closed() {
+				b.counting.Store(false) // from the beginning, the next time
 				return
 			}
 		}

@@ -600,3 +600,25 @@ func TestFilesResumeSameTime(t *testing.T) {
 		}
 	})
 }
+
+// TestFilesCountsOnce checks that the sizes of a batch are read once in an outage.
+// They were read again for as long as it lasted, and a tree of a million files was
+// walked without a break.
+func TestFilesCountsOnce(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		w.srv.AddFaults(status(503, fakegcs.Match{}))
+		var passes atomic.Int64
+		sizes := func(yield func(int64) bool) {
+			passes.Add(1)
+			for range 3 {
+				if !yield(1 << 30) {
+					return
+				}
+			}
+		}
+		files(w.t.Context(), w.uploader(), w.jobs(20, 10), &upload.BatchOptions{Sizes: sizes})
+		if n := passes.Load(); n != 1 {
+			t.Errorf("the sizes were read %d times", n)
+		}
+	})
+}
