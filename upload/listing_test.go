@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gcsup/fakegcs"
@@ -50,7 +51,10 @@ func jobsFor(names []string) iter.Seq[upload.Job] {
 }
 
 // lists returns how many requests for a page the server saw.
-func (w *world) lists() int { return int(w.srv.Stats().Ops[fakegcs.OpList]) }
+func (w *world) lists() int {
+	synctest.Wait() // the server counts a request when it ends, after the reply
+	return int(w.srv.Stats().Ops[fakegcs.OpList])
+}
 
 func TestLookup(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
