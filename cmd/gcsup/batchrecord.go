@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"sync"
 
@@ -13,8 +12,7 @@ import (
 
 // record is the manifest of a batch. A nil *record records nothing.
 type record struct {
-	path string
-	m    *manifest.Manifest
+	m *manifest.Manifest
 
 	mu  sync.Mutex
 	err error // the first failure to read or write
@@ -23,9 +21,9 @@ type record struct {
 func openRecord(path string) (*record, error) {
 	m, err := manifest.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("--manifest %s: %w", path, err)
+		return nil, err // it has the path
 	}
-	return &record{path: path, m: m}, nil
+	return &record{m: m}, nil
 }
 
 // unfinished yields the jobs that the manifest does not have as finished.
@@ -72,7 +70,7 @@ func (r *record) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil {
-		r.err = fmt.Errorf("--manifest %s: %w", r.path, err)
+		r.err = err
 	}
 }
 

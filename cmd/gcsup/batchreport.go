@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -43,7 +44,11 @@ func (t *batchTotals) add(res *upload.Result, err error) {
 	default:
 		t.failed++
 		if t.failed <= maxFailures {
-			t.failures = append(t.failures, fmt.Sprintf("%s: %v", res.Path, err))
+			text := err.Error()
+			if !strings.HasPrefix(text, res.Path+":") {
+				text = res.Path + ": " + text
+			}
+			t.failures = append(t.failures, printablePath(text, res.Path))
 		}
 	}
 	if err == nil {
@@ -112,6 +117,8 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 	} else if ctx.Err() != nil {
 		left := slices.DeleteFunc(slices.Clone(chosen.named), func(t task) bool { return ended[t.destination] })
 		r.reportNotStarted(ctx, left, len(chosen.named))
+	} else if totals.finished > 0 {
+		r.console.message("%s", totals.text())
 	}
 	if err := r.flush(); err != nil {
 		return err
@@ -147,17 +154,54 @@ func (r *reporter) summarize(ctx context.Context, t *batchTotals) {
 }
 
 // continueCommand returns the command that uploads what is left of a batch: the
-// same one, which skips the files that are finished.
+// same one, which skips the files that are finished. A user can paste it in the
+// same directory. As resumeCommand, it contains two variables, but no headers.
 func (r *reporter) continueCommand() string {
-	words := []string{program()}
-	for _, arg := range os.Args[1:] {
-		words = append(words, shellQuote(arg))
-	}
+	words := continueArgs(os.Args[1:])
 	if !slices.ContainsFunc([]string{"no-clobber", "skip-identical", "manifest"}, r.given.Changed) {
-		i := slices.Index(words, "cp")
-		words = slices.Insert(words, i+1, "--skip-identical")
+		words = slices.Insert(words, min(1, len(words)), "--skip-identical") // after cp
 	}
-	return strings.Join(words, " ")
+	if dir := os.Getenv(stateDirEnv); dir != "" && !r.given.Changed("state-dir") && !r.given.Changed("no-state") {
+		words = slices.Insert(words, min(1, len(words)), "--state-dir="+absolute(dir))
+	}
+	for i, word := range words {
+		words[i] = shellQuote(word)
+	}
+	text := program() + " " + strings.Join(words, " ")
+	if host := os.Getenv("STORAGE_EMULATOR_HOST"); host != "" && !r.given.Changed("emulator") && runtime.GOOS != "windows" {
+		text = "STORAGE_EMULATOR_HOST=" + shellQuote(host) + " " + text
+	}
+	var same []string
+	if r.given.Changed("additional-headers") {
+		same = append(same, "--additional-headers")
+	}
+	if r.given.Changed("read-paths-from-stdin") {
+		same = append(same, "standard input")
+	}
+	if len(same) > 0 {
+		text += " (with the same " + strings.Join(same, " and ") + ")"
+	}
+	return text
+}
+
+// continueArgs returns the arguments of a command without the headers, which may
+// be secret, and without --restart, which would discard what was sent.
+func continueArgs(args []string) (kept []string) {
+	for i := 0; i < len(args); i++ {
+		name, _, hasValue := strings.Cut(args[i], "=")
+		switch name {
+		case "--":
+			return append(kept, args[i:]...)
+		case "--additional-headers":
+			if !hasValue {
+				i++
+			}
+		case "--restart":
+		default:
+			kept = append(kept, args[i])
+		}
+	}
+	return kept
 }
 
 func (r *reporter) beginBatch(single bool) {

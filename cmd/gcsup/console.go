@@ -113,3 +113,12 @@ func printable(text string) string {
 		return r
 	}, text)
 }
+
+// printablePath replaces control characters of path in a message. A console prints
+// a message of several lines as it is, and a path can have line breaks.
+func printablePath(message, path string) string {
+	if clean := printable(path); clean != path {
+		return strings.ReplaceAll(message, path, clean)
+	}
+	return message
+}

@@ -281,7 +281,7 @@ func (r *reporter) explain(t task, res *upload.Result, err error) {
 		}
 		text = what + ": " + text
 	}
-	r.console.fail(text)
+	r.console.fail(printablePath(text, t.source))
 }
 
 // explainResume prints how to continue an upload that failed.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -15,12 +16,16 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"gcsup/fakegcs"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
@@ -40,9 +45,11 @@ func TestMain(m *testing.M) {
 //	same-object gs://B/O FILE      the emulator has an object of exactly these bytes
 //	no-object gs://B/O             the emulator has no such object
 //	begin NAME REGEXP COMMAND...   start a command, wait until a line of its standard output matches
-//	signal NAME SIGNAL             send INT, TERM, HUP, KILL, STOP or CONT to it
+//	signal NAME SIGNAL             send INT, TERM, HUP, KILL, STOP, CONT or USR2 to it
 //	ended NAME CODE                wait for its end; its output is in NAME.out and NAME.err. A killed command has code -1
 //	received OP COUNT              the emulator received COUNT requests of that operation
+//	requests [OP=COUNT...]         gcsup sent exactly these requests since the last call
+//	objects gs://B/PREFIX NAME...  the names of the objects with that prefix are exactly these
 func TestScripts(t *testing.T) {
 	// If this process ignores SIGHUP, because nohup started it, so do the
 	// programs that it starts. They do not inherit a handler.
@@ -54,6 +61,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Values[childrenKey{}] = map[string]*child{}
+			e.Values[requestsKey{}] = map[string]map[string]int{}
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("GCSUP_STATE_DIR", filepath.Join(e.WorkDir, "state"))
 			// A program built with -race sleeps for a second before it ends, and
@@ -73,6 +81,8 @@ func TestScripts(t *testing.T) {
 			"signal":        scriptSignal,
 			"ended":         scriptEnded,
 			"received":      scriptReceived,
+			"requests":      scriptRequests,
+			"objects":       scriptObjects,
 		},
 	})
 }
@@ -321,5 +331,81 @@ func scriptReceived(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(json.NewDecoder(resp.Body).Decode(&stats))
 	if got, want := stats.Ops[args[0]], number(ts, args[1]); got != want {
 		ts.Fatalf("%d %s requests, want %d (all: %v)", got, args[0], want, stats.Ops)
+	}
+}
+
+// requestsKey is the key of the requests that scriptRequests has counted: by
+// emulator, and then by operation.
+type requestsKey struct{}
+
+func scriptRequests(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, true, "requests [OP=COUNT...]")
+	all := ts.Value(requestsKey{}).(map[string]map[string]int)
+	host := ts.Getenv("STORAGE_EMULATOR_HOST")
+	slices.Sort(args)
+	// The emulator logs a request after its reply.
+	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		now := requestsOf(ts)
+		var got []string
+		for op, n := range now {
+			if n -= all[host][op]; n > 0 {
+				got = append(got, fmt.Sprintf("%s=%d", op, n))
+			}
+		}
+		slices.Sort(got)
+		if slices.Equal(got, args) {
+			all[host] = now
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("requests %q, want %q", got, args)
+		}
+	}
+}
+
+// requestsOf counts the requests of gcsup in the emulator's log, by operation.
+func requestsOf(ts *testscript.TestScript) map[string]int {
+	resp := get(ts, "/_fakegcs/requests")
+	defer resp.Body.Close()
+	var log []fakegcs.Request
+	ts.Check(json.NewDecoder(resp.Body).Decode(&log))
+	count := map[string]int{}
+	for _, r := range log {
+		if !strings.HasPrefix(r.UserAgent, "Go-http-client/") { // not one of this test
+			count[string(r.Op)]++
+		}
+	}
+	return count
+}
+
+func scriptObjects(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, len(args) >= 1, "objects gs://BUCKET/PREFIX NAME...")
+	bucket, prefix, err := parseDestination(args[0])
+	ts.Check(err)
+	var got []string
+	for token := ""; ; {
+		query := url.Values{"prefix": {prefix}, "pageToken": {token}}
+		resp := get(ts, "/storage/v1/b/"+bucket+"/o?"+query.Encode())
+		var page struct {
+			Items         []struct{ Name string }
+			NextPageToken string
+		}
+		err := json.NewDecoder(resp.Body).Decode(&page)
+		_ = resp.Body.Close()
+		ts.Check(err)
+		if resp.StatusCode != http.StatusOK {
+			ts.Fatalf("list %s: status %d", args[0], resp.StatusCode)
+		}
+		for _, o := range page.Items {
+			got = append(got, o.Name)
+		}
+		if token = page.NextPageToken; token == "" {
+			break
+		}
+	}
+	want := slices.Clone(args[1:])
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		ts.Fatalf("objects %q, want %q", got, want)
 	}
 }

@@ -14,6 +14,8 @@ func unixSignal(name string) os.Signal {
 		return syscall.SIGSTOP
 	case "CONT":
 		return syscall.SIGCONT
+	case "USR2":
+		return syscall.SIGUSR2
 	}
 	return nil
 }
