@@ -70,9 +70,28 @@ func wanted(f *pflag.Flag, err error) string {
 	return "want " + name
 }
 
+// elsewhere has the commands of gcloud and gsutil that gcsup does not have, and
+// what to run for each. gcsup changes and reads no objects.
+var elsewhere = map[string]string{
+	"rsync": "to upload what is new or has changed, run: gcsup cp -r --skip-identical DIR/. gs://BUCKET/PREFIX; to delete objects too, run: gcloud storage rsync",
+	"ls":    "to list objects, run: gcloud storage ls",
+	"du":    "to add up the sizes of objects, run: gcloud storage du",
+	"stat":  "to describe an object, run: gcloud storage objects describe",
+	"rm":    "to delete objects, run: gcloud storage rm",
+	"mv":    "to rename objects, run: gcloud storage mv",
+	"cat":   "to print an object, run: gcloud storage cat",
+	"get":   "to download an object, run: gcloud storage cp",
+	"hash":  "to print checksums, run: gcloud storage hash",
+	"mb":    "to create a bucket, run: gcloud storage buckets create",
+	"rb":    "to delete a bucket, run: gcloud storage buckets delete",
+}
+
 // unknownCommand is the error of a command that cmd does not have.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	none := fmt.Sprintf("unknown command %q", strings.TrimSpace(commandName(cmd)+" "+name))
+	if other, ok := elsewhere[name]; ok && !cmd.HasParent() {
+		return usagef("gcsup uploads only; %s", other)
+	}
 	var names []string
 	for _, c := range cmd.Commands() {
 		if slices.Contains(c.SuggestFor, name) {
