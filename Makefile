@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check bench bench-many compat live reliability walk simulate kill outage fuzz
+.PHONY: all test check bench bench-many compat live reliability walk simulate kill kill-tree outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -62,6 +62,12 @@ simulate:
 KILLS = 1000
 kill:
 	$(FIRE) ./internal/e2e -run Killed -kills $(KILLS) -kill-seed $(SEED)
+
+# SIGKILL at seeded points, to the upload of a tree with a manifest.
+TREE_FILES = 50000
+TREE_KILLS = 20
+kill-tree:
+	$(FIRE) ./internal/e2e -run ManifestSurvivesKills -tree-files $(TREE_FILES) -tree-kills $(TREE_KILLS) -kill-seed $(SEED)
 
 # The service is away, in real time.
 OUTAGE = 10m
