@@ -286,6 +286,9 @@ func (b *batch) do(job Job) outcome {
 	if err != nil {
 		return outcome{&Result{Spec: job.Spec, Path: job.Path, Size: -1}, err}
 	}
+	if b.opts.Skip.unread(job) {
+		return outcome{&Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil}
+	}
 	j := b.u.newJob(job.Spec, b.budget)
 	result, err := j.do(b.ctx, func(ctx context.Context) error { return j.uploadListed(ctx, b, job) })
 	if errors.Is(err, session.ErrPrecondition) && result.Spec.NoClobber {

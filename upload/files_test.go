@@ -261,7 +261,8 @@ func TestFilesSkip(t *testing.T) {
 			touch(i, old)
 			jobs[i].Size = int64(len(content))
 		}
-		touch(2, old.Add(time.Hour))
+		jobs[2].ModTime = old.Add(time.Hour)
+		touch(2, jobs[2].ModTime)
 
 		want := map[upload.Skip][]upload.Skip{
 			upload.SkipExisting:  {upload.SkipExisting, upload.SkipExisting, upload.SkipExisting, upload.SkipExisting, 0, upload.SkipExisting},

@@ -16,7 +16,7 @@ type Result struct {
 	Object *session.Object // as the service described it: generation, size, CRC32C
 
 	Size        int64          // of the source, in bytes; -1 if it was never known
-	Source      chunk.Identity // of the file with the bytes that were read; without a change time if they may have changed without a trace
+	Source      chunk.Identity // of the file with the bytes that were read; without a change time if they may have changed without a trace; zero if it was not opened
 	ResumedFrom int64          // the committed offset at which this call continued an earlier one
 	Resumed     bool           // this call continued the session of an earlier one
 	Resumable   bool           // the upload failed and is saved: the same call, or Resume, continues it

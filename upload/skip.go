@@ -91,6 +91,20 @@ func compareTime(size, mtimeNS int64, o *session.Object) likeness {
 	return differs
 }
 
+// unread reports whether a job is skipped without a look at its file: the listings
+// of the file and of its object are enough.
+func (s Skip) unread(job Job) bool {
+	switch {
+	case !job.Listed || job.Object == nil:
+		return false
+	case s == SkipExisting:
+		return true
+	case s == SkipSameTime && !job.ModTime.IsZero():
+		return compareTime(job.Size, job.ModTime.UnixNano(), job.Object) == sameTime
+	}
+	return false
+}
+
 // skip applies a rule to the job, whose source is open, and reports whether the
 // upload is not necessary. listed is false if the destination was not looked up;
 // object is what is there.

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"sync"
 
+	"gcsup/chunk"
 	"gcsup/upload"
 	"gcsup/upload/manifest"
 )
@@ -55,6 +56,9 @@ func (r *record) add(res *upload.Result, err error) error {
 		line.Status, line.Reason = manifest.Failed, err.Error()
 	case res.Skipped != upload.SkipNothing:
 		line.Status = manifest.Skipped
+		if line.Source == (chunk.Identity{}) { // it was not opened
+			line.Source, _ = chunk.StatIdentity(res.Path)
+		}
 	}
 	if o := res.Object; o != nil && err == nil {
 		line.Generation, line.CRC32C, line.HasCRC32C = o.Generation, o.CRC32C, o.HasCRC32C

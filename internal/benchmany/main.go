@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"hash/crc32"
@@ -40,14 +41,18 @@ var (
 	latency = flag.Duration("latency", 0, "delay of each reply of the emulator")
 	only    = flag.String("only", "", "comma-separated `names` of the ways to run; empty runs all that are installed")
 	bare    = flag.String("bare", "", "run the bare loop itself, to the `endpoint`")
+	listing = flag.String("list", "", "list and walk once, as the least that a second run costs, from the `endpoint`")
 )
 
 func main() {
 	flag.Parse()
 	var err error
-	if *bare != "" {
+	switch {
+	case *bare != "":
 		err = bareLoop(*bare, flag.Arg(0), *jobs)
-	} else {
+	case *listing != "":
+		err = listAndWalk(*listing, flag.Arg(0))
+	default:
 		err = compare()
 	}
 	if err != nil {
@@ -87,8 +92,17 @@ func compare() error {
 		{name: "gcsup", command: func(tree, endpoint string) *exec.Cmd {
 			return exec.Command(*gcsup, "cp", "-r", "--quiet", "--jobs", n, tree, "gs://bench/x/")
 		}},
+		{name: "list and walk", command: func(tree, endpoint string) *exec.Cmd {
+			return exec.Command(self, "-list", endpoint, tree)
+		}},
 		{name: "gcsup -n again", command: func(tree, endpoint string) *exec.Cmd {
-			return exec.Command(*gcsup, "cp", "-r", "-n", "--quiet", "--jobs", n, tree, "gs://bench/x/")
+			return exec.Command(*gcsup, "cp", "-r", "-n", "--quiet", "--jobs", n, tree, "gs://bench/t/")
+		}},
+		{name: "gcsup =mtime again", command: func(tree, endpoint string) *exec.Cmd {
+			return exec.Command(*gcsup, "cp", "-r", "--skip-identical=mtime", "--quiet", "--jobs", n, tree, "gs://bench/t/")
+		}},
+		{name: "gcsup =crc32c again", command: func(tree, endpoint string) *exec.Cmd {
+			return exec.Command(*gcsup, "cp", "-r", "--skip-identical", "--quiet", "--jobs", n, tree, "gs://bench/t/")
 		}},
 		{name: "rclone", md5: true, command: func(tree, endpoint string) *exec.Cmd {
 			c := exec.Command(*rclone, "copy", "--transfers", n, "--checkers", n, tree, "bench:bench/r")
@@ -119,6 +133,13 @@ func compare() error {
 		}
 		defer stop()
 		endpoints[md5] = endpoint
+	}
+	// What a second run finds. The modification times are two seconds old.
+	time.Sleep(2 * time.Second)
+	first := exec.Command(*gcsup, "cp", "-r", "--skip-identical=mtime", "--quiet", tree, "gs://bench/t/")
+	first.Env = append(os.Environ(), "STORAGE_EMULATOR_HOST="+endpoints[false], "XDG_STATE_HOME="+dir)
+	if out, err := first.CombinedOutput(); err != nil {
+		return fmt.Errorf("first run: %w\n%s", err, out)
 	}
 	for range *rounds {
 		for _, w := range ways {
@@ -237,6 +258,42 @@ func bareLoop(endpoint, tree string, workers int) error {
 		return err
 	}
 	return failed
+}
+
+// listAndWalk lists the objects of a first run, and looks at the files of the tree.
+func listAndWalk(endpoint, tree string) error {
+	objects, files := 0, 0
+	for token := ""; ; {
+		resp, err := http.Get(endpoint + "/storage/v1/b/bench/o?maxResults=1000&prefix=t/&fields=" +
+			url.QueryEscape("items(name,size,crc32c,generation,timeCreated,metadata/goog-reserved-file-mtime),nextPageToken") + "&pageToken=" + url.QueryEscape(token))
+		if err != nil {
+			return err
+		}
+		var page struct {
+			Items         []struct{ Name, Size, CRC32C, Generation, TimeCreated string }
+			NextPageToken string
+		}
+		err = json.NewDecoder(resp.Body).Decode(&page)
+		resp.Body.Close()
+		if err != nil {
+			return err
+		}
+		objects += len(page.Items)
+		if token = page.NextPageToken; token == "" {
+			break
+		}
+	}
+	err := filepath.WalkDir(tree, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			files++
+			_, err = d.Info()
+		}
+		return err
+	})
+	if err == nil && objects != files {
+		err = fmt.Errorf("%d objects of %d files", objects, files)
+	}
+	return err
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
