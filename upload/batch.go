@@ -246,9 +246,8 @@ func (b *batch) work(queue <-chan Job) {
 			if !b.enter() {
 				return
 			}
-			o := b.do(job)
-			b.leave()
-			b.outcomes <- o
+			b.outcomes <- b.do(job)
+			b.leave() // not before: the caller may record what is finished
 		case <-b.ctx.Done():
 			return
 		}
