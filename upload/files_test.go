@@ -564,7 +564,7 @@ func TestFilesRacySource(t *testing.T) {
 // taken for another option, and --if-source-changed=restart did not help.
 func TestFilesResumeSameTime(t *testing.T) {
 	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
-		all := w.jobs(3, 12*mib)
+		all := w.jobs(4, 12*mib)
 		opts := &upload.BatchOptions{Skip: upload.SkipSameTime}
 		restart := func(o *upload.Options) { o.RestartChanged = true }
 		for i, tt := range []struct {
@@ -576,8 +576,15 @@ func TestFilesResumeSameTime(t *testing.T) {
 			{func(*upload.Options) {}, false, nil, true},
 			{func(*upload.Options) {}, true, session.ErrSourceChanged, false},
 			{restart, true, nil, false},
+			{func(*upload.Options) {}, false, nil, true},
 		} {
 			jobs, name := all[i:i+1], fmt.Sprint(i)
+			if i == 3 { // just modified: without the time at first, with it at the end
+				jobs[0].ModTime = time.Now()
+				if err := os.Chtimes(jobs[0].Path, jobs[0].ModTime, jobs[0].ModTime); err != nil {
+					t.Fatal(err)
+				}
+			}
 			ctx, cancel := context.WithTimeout(w.t.Context(), 8*time.Second)
 			if got := files(ctx, w.uploader(restart), jobs, opts)[name]; !got.Resumable {
 				t.Fatal(got.err)
@@ -593,7 +600,7 @@ func TestFilesResumeSameTime(t *testing.T) {
 			if !errors.Is(got.err, tt.want) || got.Resumed != tt.resumed {
 				t.Errorf("changed %v: resumed %v, error %v, want %v", tt.changed, got.Resumed, got.err, tt.want)
 			}
-			if got.err == nil {
+			if got.err == nil && i < 3 {
 				if o := lookUp(t, w, jobs[0].Spec); !o.FileModTime.Equal(jobs[0].ModTime) {
 					t.Errorf("the object has the time %v, want %v", o.FileModTime, jobs[0].ModTime)
 				}
@@ -620,6 +627,39 @@ func TestFilesCountsOnce(t *testing.T) {
 		files(w.t.Context(), w.uploader(), w.jobs(20, 10), &upload.BatchOptions{Sizes: sizes})
 		if n := passes.Load(); n != 1 {
 			t.Errorf("the sizes were read %d times", n)
+		}
+	})
+}
+
+// TestFilesSkipAtFastClock checks that a file that was modified just before its
+// upload is compared by its bytes, even if the clock of the service is ahead. The
+// file was skipped if it was modified once more in the same second.
+func TestFilesSkipAtFastClock(t *testing.T) {
+	inBubble(t, &fakegcs.Options{ClockSkew: 10 * time.Second}, func(w *world) {
+		jobs := w.jobs(3, 10)
+		for i, age := range []time.Duration{500 * time.Millisecond, 5 * time.Second, -time.Hour} {
+			jobs[i].ModTime = time.Now().Add(-age)
+			if err := os.Chtimes(jobs[i].Path, jobs[i].ModTime, jobs[i].ModTime); err != nil {
+				t.Fatal(err)
+			}
+		}
+		opts := &upload.BatchOptions{Skip: upload.SkipSameTime}
+		files(w.t.Context(), w.uploader(), jobs, opts)
+		for i := range jobs {
+			content := []byte("other text")
+			if err := os.WriteFile(jobs[i].Path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(jobs[i].Path, jobs[i].ModTime, jobs[i].ModTime); err != nil {
+				t.Fatal(err)
+			}
+			jobs[i].Listed, jobs[i].Object = true, lookUp(t, w, jobs[i].Spec)
+		}
+		got := files(w.t.Context(), w.uploader(), jobs, opts)
+		for i, want := range []upload.Skip{upload.SkipNothing, upload.SkipSameTime, upload.SkipNothing} {
+			if o := got[fmt.Sprint(i)]; o.err != nil || o.Skipped != want {
+				t.Errorf("file %d: skipped %v, error %v, want %v", i, o.Skipped, o.err, want)
+			}
 		}
 	})
 }

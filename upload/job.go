@@ -32,6 +32,7 @@ type job struct {
 	journal      *journal       // nil if the upload is not saved
 	resumed      *session.Token // the Token being resumed; nil once the server reported how much it holds
 	precondition precondition
+	timed        bool // the batch writes modification times, see SkipSameTime
 
 	began time.Time
 
@@ -196,7 +197,8 @@ func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
 		return err
 	}
 	defer src.Close()
-	if b.opts.Skip == SkipSameTime {
+	j.timed = b.opts.Skip == SkipSameTime
+	if j.timed && !recent(j.file.identity.ModTimeNS) {
 		j.spec = withMTime(j.spec, j.file.identity.ModTimeNS)
 	}
 	want := j.spec
@@ -265,7 +267,10 @@ func (j *job) uploadSavable(ctx context.Context, path string) error {
 		}
 		return j.startOver(ctx, "discarded, as requested")
 	case token != nil:
-		if conflict := token.Spec.Conflict(sameMTime(want, token.Spec)); conflict != "" {
+		if j.timed {
+			want = sameMTime(want, token.Spec)
+		}
+		if conflict := token.Spec.Conflict(want); conflict != "" {
 			return fmt.Errorf("%w: %s", session.ErrOptionsDiffer, conflict)
 		}
 		return j.resume(ctx, token)

@@ -22,10 +22,10 @@ const (
 	SkipIdentical             // skip a file whose object has its size and its CRC32C; the file is read
 
 	// SkipSameTime skips a file whose object has its size and, in whole seconds,
-	// its modification time under [session.FileModTimeKey]. An upload writes that key. If
-	// the object does not have the key, or if the file was modified less than two
-	// seconds before the object was created, the CRC32C is compared as with
-	// SkipIdentical.
+	// its modification time under [session.FileModTimeKey]. An upload writes that key,
+	// unless the file was modified less than two seconds before. If the object does
+	// not have the key, or if the file was modified less than two seconds before the
+	// object was created, the CRC32C is compared as with SkipIdentical.
 	SkipSameTime
 )
 
@@ -44,6 +44,11 @@ func (s Skip) String() string {
 // file has not been modified since: the times are compared in whole seconds.
 const coarseTime = 2 * time.Second
 
+// recent reports whether a file that is open now may be modified once more at the
+// same modification time, in whole seconds. The local clock decides, because that of
+// the service may be ahead.
+func recent(ns int64) bool { return time.Since(time.Unix(0, ns)) < coarseTime }
+
 // withMTime returns spec with the modification time of the source in its
 // metadata.
 func withMTime(spec Spec, ns int64) Spec {
@@ -54,14 +59,13 @@ func withMTime(spec Spec, ns int64) Spec {
 	return spec
 }
 
-// sameMTime returns want with the modification time in the metadata of saved, if
-// both have one. It is of the source, and no option of the caller: if it differs,
-// the source has changed, which the identity shows, too.
+// sameMTime returns want with the modification time that the metadata of saved has,
+// or without one. It is no option of the caller: if the source has changed, its
+// identity shows it, and an object without the time is compared by its CRC32C.
 func sameMTime(want, saved Spec) Spec {
-	now, ok := want.Metadata[session.FileModTimeKey]
-	then, both := saved.Metadata[session.FileModTimeKey]
-	if ok && both && now != then {
-		want.Metadata = maps.Clone(want.Metadata)
+	want.Metadata = maps.Clone(want.Metadata)
+	delete(want.Metadata, session.FileModTimeKey)
+	if then, ok := saved.Metadata[session.FileModTimeKey]; ok && want.Metadata != nil {
 		want.Metadata[session.FileModTimeKey] = then
 	}
 	return want
