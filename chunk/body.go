@@ -98,7 +98,7 @@ func (b *Body) fill() error {
 		// before are compared before any of them is sent.
 		end := min(Floor(off+bufferSize), b.span.To)
 		p := buf[:end-off]
-		err := b.src.readFull(p, off)
+		err := b.src.ReadFull(p, off)
 		if err == nil && b.sum != nil {
 			_, err = b.sum.Write(p)
 		}

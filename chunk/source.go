@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 // Source is content that can be read at any offset and more than once. The zero
@@ -160,9 +161,9 @@ func (s *Source) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// readFull fills p from off. Its error wraps ErrChanged if the source is too
-// short, and ErrRead if it cannot be read.
-func (s *Source) readFull(p []byte, off int64) error {
+// ReadFull fills p from off. Its error wraps [ErrChanged] if the source is too
+// short, and [ErrRead] if it cannot be read.
+func (s *Source) ReadFull(p []byte, off int64) error {
 	n, err := s.ReadAt(p, off)
 	switch {
 	case n == len(p):
@@ -181,19 +182,33 @@ func (s *Source) Hash(ctx context.Context, c Checkpoint, to int64) (Checkpoint, 
 	if c.Offset < 0 || to < c.Offset {
 		return Checkpoint{}, fmt.Errorf("hash: invalid range from %d to %d", c.Offset, to)
 	}
-	buf := buffers.Get().(*buffer)
-	defer buffers.Put(buf)
+	buf, done := hashBuffer(to - c.Offset)
+	defer done()
 	for c.Offset < to {
 		if ctx.Err() != nil {
 			return Checkpoint{}, fmt.Errorf("hash: %w", context.Cause(ctx))
 		}
-		p := buf[:min(bufferSize, to-c.Offset)]
-		if err := s.readFull(p, c.Offset); err != nil {
+		p := buf[:min(int64(len(buf)), to-c.Offset)]
+		if err := s.ReadFull(p, c.Offset); err != nil {
 			return Checkpoint{}, fmt.Errorf("hash: %w", err)
 		}
 		c = Checkpoint{c.Offset + int64(len(p)), Update(c.CRC32C, p)}
 	}
 	return c, nil
+}
+
+// smallBuffers has the buffers that hash a short piece, so that many small files
+// need little memory.
+var smallBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+
+// hashBuffer returns a buffer to hash n bytes. The caller must call done.
+func hashBuffer(n int64) (buf []byte, done func()) {
+	if n <= 64<<10 {
+		b := smallBuffers.Get().(*[64 << 10]byte)
+		return b[:], func() { smallBuffers.Put(b) }
+	}
+	b := buffers.Get().(*buffer)
+	return b[:], func() { buffers.Put(b) }
 }
 
 // Close closes the file. A reader given to [FromReaderAt] stays open.

@@ -226,9 +226,11 @@ func (f *fileContent) hashOf(ctx context.Context, from chunk.Checkpoint, to, end
 func (f *fileContent) load(ctx context.Context) ([]byte, error) {
 	size := f.src.Size()
 	data := make([]byte, size)
-	body := f.src.Body(chunk.Range{From: 0, To: size}, f.sum)
-	defer body.Close()
-	if _, err := io.ReadFull(body, data); err != nil {
+	if err := f.src.ReadFull(data, 0); err != nil {
+		return nil, err
+	}
+	f.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
+	if _, err := f.sum.Write(data); err != nil {
 		return nil, err
 	}
 	return data, f.unchanged(ctx)
