@@ -20,9 +20,10 @@ const DefaultEndpoint = "https://storage.googleapis.com"
 // value is the client of NewClient(nil, ""). A Client is safe for concurrent use,
 // but a session must not have two requests in flight.
 type Client struct {
-	http     *http.Client // nil: defaultHTTP
-	endpoint *url.URL     // nil: defaultBase
-	close    bool         // close each connection after the reply
+	http     *http.Client  // nil: defaultHTTP
+	endpoint *url.URL      // nil: defaultBase
+	close    bool          // close each connection after the reply
+	key      EncryptionKey // of the session; see WithEncryptionKey
 }
 
 // NewClient returns a client that sends its requests with hc to endpoint, a
@@ -152,39 +153,41 @@ func (c *Client) url(query url.Values, elem ...string) string {
 // exchange sends one request and parses the reply.
 func (c *Client) exchange(ctx context.Context, op Op, uri URI, req *http.Request) Reply {
 	reused := false
+	scrub := scrubber(uri, req.Header)
 	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused },
 	}))
 	req.Close = c.close
 	resp, err := c.doer().Do(req)
 	if err != nil {
-		return Reply{Op: op, Committed: -1, Err: transportError(ctx, uri, err), Reused: reused}
+		return Reply{Op: op, Committed: -1, Err: transportError(ctx, scrub, err), Reused: reused}
 	}
 	defer func() {
 		// Read to the end, so that the connection can be reused.
 		_, _ = io.CopyN(io.Discard, resp.Body, bodyLimit)
 		_ = resp.Body.Close()
 	}()
-	return parseReply(op, uri, resp)
+	return parseReply(op, scrub, resp)
 }
 
 // transportError returns the cause of ctx if ctx is done, and otherwise err
-// without the URL, which has the secret of the session.
-func transportError(ctx context.Context, uri URI, err error) error {
+// without the URL, which has the secret of the session, and without what scrub
+// removes.
+func transportError(ctx context.Context, scrub func(string) string, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err
 	}
-	if text := err.Error(); uri.scrub(text) != text {
-		// A transport of the caller has put the URI into its message.
+	if text := err.Error(); scrub(text) != text {
+		// A transport of the caller has put a secret into its message.
 		timeout, ok := errors.AsType[interface {
 			error
 			Timeout() bool
 		}](err)
 		return &scrubbed{
-			text:    uri.scrub(text),
+			text:    scrub(text),
 			is:      func(target error) bool { return errors.Is(err, target) },
 			timeout: ok && timeout.Timeout() || errors.Is(err, os.ErrDeadlineExceeded),
 		}

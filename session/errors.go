@@ -36,6 +36,7 @@ import (
 //	ErrTokenVersion         the Token has a version or field of a newer program  yes        use the newer program
 //	ErrInsecurePermissions  other users can access the Token, or it is no file   yes        correct the permissions
 //	ErrOptionsDiffer        the upload was started with other options            yes        use those options, or start over
+//	ErrEncryptionKey        the upload needs its encryption key                  yes        give the key of the first run
 //	ErrInUse                another process holds the lock of the upload         yes        wait for that process
 //
 // In the third column, [1] means yes if the precondition was checked before the
@@ -74,5 +75,6 @@ var (
 	ErrTokenVersion        = errors.New("saved by a newer version of this program")
 	ErrInsecurePermissions = errors.New("insecure saved upload")
 	ErrOptionsDiffer       = errors.New("saved upload was started with other options")
+	ErrEncryptionKey       = errors.New("the encryption key of the upload is missing")
 	ErrInUse               = errors.New("upload is in use")
 )

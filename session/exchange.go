@@ -43,6 +43,9 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 	if err != nil {
 		return unsent(OpStart, err)
 	}
+	if err := c.withKey(req, spec.EncryptionKey); err != nil {
+		return unsent(OpStart, err)
+	}
 	req.Header.Set("Content-Type", "application/json; charset=UTF-8")
 	req.Header.Set("X-Upload-Content-Type", spec.contentType())
 	if size >= 0 {
@@ -100,6 +103,9 @@ func (c *Client) send(ctx context.Context, op Op, uri URI, rng chunk.Range, tota
 	if err != nil {
 		return unsent(op, err)
 	}
+	if err := c.withKey(req, c.key); err != nil {
+		return unsent(op, err)
+	}
 	req.Header.Set("Content-Range", contentRange(rng, total))
 	noRedirect308(req)
 	if crc32c != nil {
@@ -135,6 +141,9 @@ func contentRange(rng chunk.Range, total int64) string {
 func (c *Client) Query(ctx context.Context, uri URI) Reply {
 	req, err := c.request("PUT", uri.reveal(), nil, 0)
 	if err != nil {
+		return unsent(OpQuery, err)
+	}
+	if err := c.withKey(req, c.key); err != nil {
 		return unsent(OpQuery, err)
 	}
 	req.Header.Set("Content-Range", "bytes */*")
@@ -183,6 +192,9 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 	if err != nil {
 		return unsent(OpInsert, err)
 	}
+	if err := c.withKey(req, spec.EncryptionKey); err != nil {
+		return unsent(OpInsert, err)
+	}
 	req.Header.Set("Content-Type", "multipart/related; boundary="+w.Boundary())
 	r := c.exchange(ctx, OpInsert, URI{}, req)
 	n := body.stop()
@@ -191,14 +203,31 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 	return r
 }
 
-// Stat reads the metadata of the object at the destination.
+// Stat reads the metadata of the object at the destination. The service sends
+// the CRC32C of an object with a customer-supplied key only for that key. If the
+// object is not encrypted with spec.EncryptionKey, Stat asks again without the
+// key.
 func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
+	if !spec.EncryptionKey.HasSecret() {
+		return c.stat(ctx, spec, EncryptionKey{})
+	}
+	r := c.stat(ctx, spec, spec.EncryptionKey)
+	if r.OtherEncryption() {
+		r = c.stat(ctx, spec, EncryptionKey{})
+	}
+	return r
+}
+
+func (c *Client) stat(ctx context.Context, spec Spec, key EncryptionKey) Reply {
 	q := url.Values{"fields": {"bucket,name,generation,metageneration,size,crc32c,contentType,timeCreated,metadata/" + FileModTimeKey}}
 	if spec.UserProject != "" {
 		q.Set("userProject", spec.UserProject)
 	}
 	req, err := c.request("GET", c.url(q, "storage", "v1", "b", url.PathEscape(spec.Bucket), "o", url.PathEscape(spec.Object)), nil, 0)
 	if err != nil {
+		return unsent(OpStat, err)
+	}
+	if err := c.withKey(req, key); err != nil {
 		return unsent(OpStat, err)
 	}
 	return c.exchange(ctx, OpStat, URI{}, req)

@@ -70,7 +70,7 @@ func (r Reply) Canceled() bool {
 // parseReply parses an HTTP response. It accepts an incomplete body, because a
 // query can ask for the missing data. It requires no particular error body,
 // because the upload server also sends text and HTML.
-func parseReply(op Op, uri URI, resp *http.Response) Reply {
+func parseReply(op Op, scrub func(string) string, resp *http.Response) Reply {
 	r := Reply{Op: op, Status: resp.StatusCode, Committed: -1}
 	if resp.StatusCode == 200 && resp.Header.Get("X-Http-Status-Code-Override") == "308" {
 		r.Status = 308
@@ -114,9 +114,9 @@ func parseReply(op Op, uri URI, resp *http.Response) Reply {
 		var reason, message string
 		reason, message, r.Inner = parseError(resp.Header.Get("Content-Type"), body)
 		r.FromService = r.Inner != 0 || resp.Header.Get("X-Guploader-Uploadid") != ""
-		// Remove the secret before oneLine shortens the text, which could leave
-		// a part of the secret.
-		r.Reason, r.Message = oneLine(uri.scrub(reason)), oneLine(uri.scrub(message))
+		// Remove the secrets before oneLine shortens the text, which could leave
+		// a part of one.
+		r.Reason, r.Message = oneLine(scrub(reason)), oneLine(scrub(message))
 		if r.Status != 410 {
 			r.Inner = 0
 		}

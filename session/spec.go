@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"strconv"
 	"strings"
-	"unicode"
+	"time"
 	"unicode/utf8"
 )
 
@@ -28,9 +27,14 @@ type Spec struct {
 	CacheControl       string            `json:"cache_control,omitempty"`
 	StorageClass       string            `json:"storage_class,omitempty"`
 	Metadata           map[string]string `json:"metadata,omitempty"` // custom metadata
-	PredefinedACL      string            `json:"predefined_acl,omitempty"`
-	KMSKeyName         string            `json:"kms_key_name,omitempty"`
-	UserProject        string            `json:"user_project,omitempty"` // project that is billed, for requester-pays buckets
+	CustomTime         time.Time         `json:"custom_time,omitzero"`
+	TemporaryHold      bool              `json:"temporary_hold,omitempty"`
+	EventBasedHold     bool              `json:"event_based_hold,omitempty"`
+	Retention          *Retention        `json:"retention,omitempty"`
+	PredefinedACL      string            `json:"predefined_acl,omitempty"` // one of PredefinedACLs
+	KMSKeyName         string            `json:"kms_key_name,omitempty"`   // projects/P/locations/L/keyRings/R/cryptoKeys/K
+	EncryptionKey      EncryptionKey     `json:"encryption_key,omitzero"`  // a saved upload has its SHA-256 only
+	UserProject        string            `json:"user_project,omitempty"`   // project that is billed, for requester-pays buckets
 
 	// Preconditions. The service checks them only when the last byte has
 	// arrived. A driver should check them first, see Unmet.
@@ -55,7 +59,8 @@ func (s Spec) URL() string { return "gs://" + s.Bucket + "/" + s.Object }
 
 // Conflict compares s, the Spec of a saved upload, with want. It compares only
 // the fields that are set in want. It returns the first field that differs,
-// with both values, or "".
+// with both values, or "". The values of the metadata keys that describe the
+// source, such as [FileModTimeKey], are not compared.
 func (s Spec) Conflict(want Spec) string {
 	for _, field := range []struct{ name, was, want string }{
 		{"content type", s.ContentType, want.ContentType},
@@ -64,8 +69,13 @@ func (s Spec) Conflict(want Spec) string {
 		{"content language", s.ContentLanguage, want.ContentLanguage},
 		{"cache control", s.CacheControl, want.CacheControl},
 		{"storage class", s.StorageClass, want.StorageClass},
+		{"custom time", timeText(s.CustomTime), timeText(want.CustomTime)},
+		{"temporary hold", boolText(s.TemporaryHold), boolText(want.TemporaryHold)},
+		{"event-based hold", boolText(s.EventBasedHold), boolText(want.EventBasedHold)},
+		{"retention", s.Retention.text(), want.Retention.text()},
 		{"predefined ACL", s.PredefinedACL, want.PredefinedACL},
 		{"KMS key", s.KMSKeyName, want.KMSKeyName},
+		{"SHA-256 of the encryption key", s.EncryptionKey.sum, want.EncryptionKey.sum},
 		{"user project", s.UserProject, want.UserProject},
 		{"generation match", number(s.IfGenerationMatch), number(want.IfGenerationMatch)},
 		{"metageneration match", number(s.IfMetagenerationMatch), number(want.IfMetagenerationMatch)},
@@ -74,7 +84,7 @@ func (s Spec) Conflict(want Spec) string {
 			return fmt.Sprintf("%s %q, not %q", field.name, field.was, field.want)
 		}
 	}
-	if want.Metadata != nil && !maps.Equal(s.Metadata, want.Metadata) {
+	if conflictingMetadata(s.Metadata, want.Metadata) {
 		return "other custom metadata"
 	}
 	return ""
@@ -95,8 +105,8 @@ func (s Spec) Resolved() Spec {
 }
 
 // Validate returns an error that wraps [ErrInvalid] if the service would refuse
-// a name (https://cloud.google.com/storage/docs/objects#naming), or if
-// NoClobber is set without an IfGenerationMatch of 0, which would not keep an
+// a name (https://cloud.google.com/storage/docs/objects#naming) or an attribute,
+// or if NoClobber is set without an IfGenerationMatch of 0, which would not keep an
 // existing object.
 func (s Spec) Validate() error {
 	switch {
@@ -112,14 +122,12 @@ func (s Spec) Validate() error {
 		return fmt.Errorf("%w: the object name %q is not valid UTF-8", ErrInvalid, s.Object)
 	case strings.ContainsAny(s.Object, "\r\n"):
 		return fmt.Errorf("%w: the object name %q has a line break", ErrInvalid, s.Object)
-	case strings.ContainsFunc(s.contentType(), unicode.IsControl):
-		return fmt.Errorf("%w: the content type %q has a control character", ErrInvalid, s.contentType())
 	case s.Object == "." || s.Object == ".." || strings.HasPrefix(s.Object, ".well-known/acme-challenge/"):
 		return fmt.Errorf("%w: the service does not allow the object name %q", ErrInvalid, s.Object)
 	case s.NoClobber && (s.IfGenerationMatch == nil || *s.IfGenerationMatch != 0):
 		return fmt.Errorf("%w: NoClobber requires an IfGenerationMatch of 0", ErrInvalid)
 	}
-	return nil
+	return s.validAttributes()
 }
 
 // Conditional reports whether a precondition is set.
@@ -161,6 +169,10 @@ type resource struct {
 	CacheControl       string            `json:"cacheControl,omitempty"`
 	StorageClass       string            `json:"storageClass,omitempty"`
 	Metadata           map[string]string `json:"metadata,omitempty"`
+	CustomTime         time.Time         `json:"customTime,omitzero"`
+	TemporaryHold      bool              `json:"temporaryHold,omitempty"`
+	EventBasedHold     bool              `json:"eventBasedHold,omitempty"`
+	Retention          *retention        `json:"retention,omitempty"`
 	CRC32C             string            `json:"crc32c,omitempty"`
 }
 
@@ -174,6 +186,10 @@ func (s Spec) resource() resource {
 		CacheControl:       s.CacheControl,
 		StorageClass:       s.StorageClass,
 		Metadata:           s.Metadata,
+		CustomTime:         s.CustomTime,
+		TemporaryHold:      s.TemporaryHold,
+		EventBasedHold:     s.EventBasedHold,
+		Retention:          s.Retention.resource(),
 	}
 }
 

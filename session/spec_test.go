@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"gcsup/session"
 )
@@ -85,6 +86,12 @@ func TestSpecConflictNamesEveryField(t *testing.T) {
 			*v = map[string]string{"k": "w"}
 		case *bool:
 			*v = true
+		case *time.Time:
+			*v = time.Unix(1, 0)
+		case **session.Retention:
+			*v = &session.Retention{Mode: session.RetentionLocked, RetainUntil: time.Unix(1, 0)}
+		case *session.EncryptionKey:
+			*v = testKey(t, 'k')
 		default:
 			t.Fatalf("the test does not support fields of type %T", v)
 		}

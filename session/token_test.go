@@ -23,7 +23,10 @@ func sample(t testing.TB) *session.Token {
 		Spec: session.Spec{
 			Bucket: "bucket", Object: "dir/ö \"x\" <&>.bin", ContentType: "text/plain", ContentEncoding: "gzip",
 			ContentDisposition: "inline", ContentLanguage: "de", CacheControl: "no-store", StorageClass: "NEARLINE",
-			Metadata: map[string]string{"a": "1", "b": "\u2028"}, PredefinedACL: "private", KMSKeyName: "k", UserProject: "p",
+			Metadata: map[string]string{"a": "1", "b": "\u2028"}, PredefinedACL: "private", UserProject: "p",
+			CustomTime: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC), TemporaryHold: true, EventBasedHold: true,
+			Retention:         &session.Retention{Mode: session.RetentionUnlocked, RetainUntil: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)},
+			EncryptionKey:     testKey(t, 's').WithoutSecret(),
 			IfGenerationMatch: &generation, IfMetagenerationMatch: &metageneration, NoClobber: true,
 		},
 		Created: time.Date(2026, 11, 21, 9, 36, 58, 123456789, time.UTC),

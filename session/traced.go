@@ -20,7 +20,7 @@ import (
 //	client, err := gcs.New(ctx, &gcs.Options{Transport: transport})
 //
 // The tracing transport sees upload_id=redacted in the URL, and a reply without
-// the headers that have the secret. base gets the complete request, and the
+// the headers that have the secret. It does not see an encryption key. base gets the complete request, and the
 // caller the complete reply. A header that the tracing transport adds, such as
 // Traceparent, is kept. A nil base means http.DefaultTransport.
 //
@@ -47,6 +47,7 @@ type traced struct {
 // tracing transport. The context of the request has it.
 type veiled struct {
 	url    *url.URL
+	key    []string    // the header of the request that has the encryption key
 	header http.Header // of the reply
 }
 
@@ -56,9 +57,10 @@ type veiledKey struct{}
 var secretHeaders = []string{"Location", "X-Guploader-Uploadid", "X-Goog-Upload-Url", "X-Goog-Upload-Control-Url"}
 
 func (t *traced) RoundTrip(req *http.Request) (*http.Response, error) {
-	v := &veiled{url: req.URL}
+	v := &veiled{url: req.URL, key: req.Header[encryptionKeyHeader]}
 	public := req.Clone(context.WithValue(req.Context(), veiledKey{}, v))
 	public.URL = withoutUploadID(req.URL)
+	delete(public.Header, encryptionKeyHeader)
 	resp, err := t.tracing.RoundTrip(public)
 	if resp != nil {
 		for key, values := range v.header {
@@ -107,10 +109,14 @@ func (u unveiled) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	whole := *req
 	whole.URL = v.url
+	if v.key != nil {
+		whole.Header = req.Header.Clone()
+		whole.Header[encryptionKeyHeader] = v.key
+	}
 	resp, err := u.base.RoundTrip(&whole)
 	if err != nil {
 		// The text may have the URL, and a tracing transport may record it.
-		return resp, transportError(context.Background(), newURI(v.url.String()), err)
+		return resp, transportError(context.Background(), scrubber(newURI(v.url.String()), whole.Header), err)
 	}
 	shown := *resp
 	shown.Header = resp.Header.Clone()

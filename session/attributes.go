@@ -1,0 +1,151 @@
+package session
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Retention keeps an object from being deleted or replaced before RetainUntil.
+// The bucket must allow it:
+// https://cloud.google.com/storage/docs/object-lock.
+type Retention struct {
+	Mode        string    `json:"mode"` // RetentionUnlocked or RetentionLocked
+	RetainUntil time.Time `json:"retain_until"`
+}
+
+// Modes of a [Retention]. A locked one can only be extended.
+const (
+	RetentionUnlocked = "Unlocked"
+	RetentionLocked   = "Locked"
+)
+
+// RetentionModes returns the modes of a Retention.
+func RetentionModes() []string { return []string{RetentionLocked, RetentionUnlocked} }
+
+// PredefinedACLs returns the values of Spec.PredefinedACL.
+// https://cloud.google.com/storage/docs/access-control/lists#predefined-acl
+func PredefinedACLs() []string {
+	return []string{"authenticatedRead", "bucketOwnerFullControl", "bucketOwnerRead", "private", "projectPrivate", "publicRead"}
+}
+
+// Metadata keys of the attributes of a source. gcloud storage cp -P and gsutil
+// cp -P write them, as they write [FileModTimeKey].
+const (
+	FileAccessTimeKey = "goog-reserved-file-atime" // seconds since 1970
+	FileUIDKey        = "goog-reserved-posix-uid"
+	FileGIDKey        = "goog-reserved-posix-gid"
+	FileModeKey       = "goog-reserved-posix-mode" // permission bits: three octal digits
+)
+
+// fileKeys are the metadata keys that describe a source.
+var fileKeys = []string{FileModTimeKey, FileAccessTimeKey, FileUIDKey, FileGIDKey, FileModeKey}
+
+// metadataLimit bounds the custom metadata of an object: the sum of the lengths
+// of keys and values. https://cloud.google.com/storage/quotas#objects
+const metadataLimit = 8 << 10
+
+// validAttributes returns an error that wraps [ErrInvalid] if the service would
+// refuse an attribute.
+func (s Spec) validAttributes() error {
+	for _, text := range []struct{ name, value string }{
+		{"content type", s.contentType()},
+		{"content encoding", s.ContentEncoding},
+		{"content disposition", s.ContentDisposition},
+		{"content language", s.ContentLanguage},
+		{"cache control", s.CacheControl},
+		{"storage class", s.StorageClass},
+		{"KMS key", s.KMSKeyName},
+		{"user project", s.UserProject},
+	} {
+		switch {
+		case strings.ContainsFunc(text.value, unicode.IsControl):
+			return fmt.Errorf("%w: the %s %q has a control character", ErrInvalid, text.name, text.value)
+		case !utf8.ValidString(text.value):
+			return fmt.Errorf("%w: the %s %q is not valid UTF-8", ErrInvalid, text.name, text.value)
+		}
+	}
+	size := 0
+	for key, value := range s.Metadata {
+		size += len(key) + len(value)
+		switch {
+		case key == "":
+			return fmt.Errorf("%w: a key of the custom metadata is empty", ErrInvalid)
+		case !utf8.ValidString(key + value), strings.ContainsFunc(key+value, unicode.IsControl):
+			return fmt.Errorf("%w: the custom metadata %q: %q has a control character or is not valid UTF-8", ErrInvalid, key, value)
+		}
+	}
+	switch {
+	case size > metadataLimit:
+		return fmt.Errorf("%w: the custom metadata has %d bytes, the limit is %d", ErrInvalid, size, metadataLimit)
+	case s.PredefinedACL != "" && !slices.Contains(PredefinedACLs(), s.PredefinedACL):
+		return fmt.Errorf("%w: predefined ACL %q: want %s", ErrInvalid, s.PredefinedACL, strings.Join(PredefinedACLs(), ", "))
+	case s.Retention != nil && !slices.Contains(RetentionModes(), s.Retention.Mode):
+		return fmt.Errorf("%w: retention mode %q: want %s", ErrInvalid, s.Retention.Mode, strings.Join(RetentionModes(), " or "))
+	case s.Retention != nil && s.Retention.RetainUntil.IsZero():
+		return fmt.Errorf("%w: a retention without the time until which the object is retained", ErrInvalid)
+	case s.KMSKeyName != "" && !s.EncryptionKey.IsZero():
+		return fmt.Errorf("%w: an object is encrypted with a KMS key or with an EncryptionKey, not with both", ErrInvalid)
+	}
+	return nil
+}
+
+// conflictingMetadata reports whether the custom metadata of a saved upload
+// differs from want. The values of [fileKeys] describe the source, and a resume
+// checks the source itself: reading a file changes its access time.
+func conflictingMetadata(was, want map[string]string) bool {
+	if want == nil {
+		return false
+	}
+	comparable := func(m map[string]string) map[string]string {
+		m = maps.Clone(m)
+		for _, key := range fileKeys {
+			if _, ok := m[key]; ok {
+				m[key] = ""
+			}
+		}
+		return m
+	}
+	return !maps.Equal(comparable(was), comparable(want))
+}
+
+// timeText returns t in the format of RFC 3339, or "" if t is zero.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// text returns r in a form that is equal for equal values, or "" if r is nil.
+func (r *Retention) text() string {
+	if r == nil {
+		return ""
+	}
+	return r.Mode + " until " + timeText(r.RetainUntil)
+}
+
+// boolText returns "on", or "" if b is false.
+func boolText(b bool) string {
+	if b {
+		return "on"
+	}
+	return ""
+}
+
+// retention is the retention configuration in the JSON API.
+type retention struct {
+	Mode            string    `json:"mode"`
+	RetainUntilTime time.Time `json:"retainUntilTime"`
+}
+
+func (r *Retention) resource() *retention {
+	if r == nil {
+		return nil
+	}
+	return &retention{r.Mode, r.RetainUntil.UTC()}
+}

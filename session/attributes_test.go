@@ -1,0 +1,67 @@
+package session_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/session"
+)
+
+func TestValidateAttributes(t *testing.T) {
+	until := time.Unix(2_000_000_000, 0)
+	for _, c := range []struct {
+		name string
+		edit func(*session.Spec)
+		want string // in the error; "" if the Spec is valid
+	}{
+		{"none", func(*session.Spec) {}, ""},
+		{"a control character", func(s *session.Spec) { s.CacheControl = "no-store\r\nX: y" }, "cache control"},
+		{"another", func(s *session.Spec) { s.ContentDisposition = "inline\x00" }, "content disposition"},
+		{"not UTF-8", func(s *session.Spec) { s.ContentLanguage = "\xff" }, "content language"},
+		{"an ACL", func(s *session.Spec) { s.PredefinedACL = "publicRead" }, ""},
+		{"gsutil's ACL", func(s *session.Spec) { s.PredefinedACL = "public-read" }, "authenticatedRead, bucketOwnerFullControl"},
+		{"retention", func(s *session.Spec) {
+			s.Retention = &session.Retention{Mode: session.RetentionLocked, RetainUntil: until}
+		}, ""},
+		{"retention of another mode", func(s *session.Spec) { s.Retention = &session.Retention{Mode: "locked", RetainUntil: until} }, "want Locked or Unlocked"},
+		{"retention without a time", func(s *session.Spec) { s.Retention = &session.Retention{Mode: session.RetentionLocked} }, "without the time"},
+		{"two keys", func(s *session.Spec) { s.KMSKeyName, s.EncryptionKey = "k", testKey(t, 'k') }, "not with both"},
+		{"metadata", func(s *session.Spec) { s.Metadata = map[string]string{"k": "ü"} }, ""},
+		{"metadata without a key", func(s *session.Spec) { s.Metadata = map[string]string{"": "v"} }, "is empty"},
+		{"metadata with a line break", func(s *session.Spec) { s.Metadata = map[string]string{"k": "a\nb"} }, "control character"},
+		{"8 KiB of metadata", func(s *session.Spec) { s.Metadata = map[string]string{"k": strings.Repeat("x", 8191)} }, ""},
+		{"more metadata", func(s *session.Spec) { s.Metadata = map[string]string{"k": strings.Repeat("x", 8192)} }, "8193 bytes, the limit is 8192"},
+	} {
+		spec := session.Spec{Bucket: "bucket", Object: "object"}
+		c.edit(&spec)
+		err := spec.Validate()
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// TestConflictIgnoresTheSource checks that the attributes of a file are no
+// conflict, and that a flag that adds them is one.
+func TestConflictIgnoresTheSource(t *testing.T) {
+	was := session.Spec{Metadata: map[string]string{"k": "v", session.FileAccessTimeKey: "1", session.FileModeKey: "644"}}
+	for name, c := range map[string]struct {
+		want map[string]string
+		ok   bool
+	}{
+		"read since":        {map[string]string{"k": "v", session.FileAccessTimeKey: "2", session.FileModeKey: "600"}, true},
+		"another value":     {map[string]string{"k": "w", session.FileAccessTimeKey: "1", session.FileModeKey: "644"}, false},
+		"without":           {map[string]string{"k": "v"}, false},
+		"with one more":     {map[string]string{"k": "v", session.FileAccessTimeKey: "1", session.FileModeKey: "644", session.FileUIDKey: "0"}, false},
+		"no metadata given": {nil, true},
+	} {
+		if got := was.Conflict(session.Spec{Metadata: c.want}); (got == "") != c.ok {
+			t.Errorf("%s: %q, want ok = %v", name, got, c.ok)
+		}
+	}
+	if len(was.Metadata[session.FileModeKey]) == 0 {
+		t.Error("Conflict changed the metadata")
+	}
+}

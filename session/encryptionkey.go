@@ -1,0 +1,153 @@
+package session
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// EncryptionKey is a customer-supplied encryption key: 32 bytes, with which the
+// service encrypts an object by AES-256
+// (https://cloud.google.com/storage/docs/encryption/customer-supplied-keys). The
+// service does not keep the key. Without it, the object cannot be read.
+//
+// An EncryptionKey redacts itself: printed, logged or marshaled it is the SHA-256
+// of the key, which is not a secret. A saved upload has only that. Unmarshaling
+// therefore returns an EncryptionKey without the secret. The zero value is no
+// key.
+type EncryptionKey struct {
+	// secret has the 32 bytes; nil if only the SHA-256 is known. It is a *string, as
+	// in URI: fmt prints what a pointer to an array points to.
+	secret *string
+	sum    string // base64 of the SHA-256; "" if there is no key
+}
+
+// NewEncryptionKey returns the key with these 32 bytes.
+func NewEncryptionKey(key []byte) (EncryptionKey, error) {
+	if len(key) != sha256.Size {
+		return EncryptionKey{}, fmt.Errorf("%w: an encryption key has 32 bytes, this has %d", ErrInvalid, len(key))
+	}
+	sum := sha256.Sum256(key)
+	return EncryptionKey{secret: new(string(key)), sum: base64.StdEncoding.EncodeToString(sum[:])}, nil
+}
+
+// ParseEncryptionKey parses the base64 of a key. White space around it is
+// ignored. The error does not contain the text.
+func ParseEncryptionKey(text string) (EncryptionKey, error) {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	if err != nil {
+		return EncryptionKey{}, fmt.Errorf("%w: an encryption key is the base64 of 32 bytes, such as the output of openssl rand -base64 32", ErrInvalid)
+	}
+	return NewEncryptionKey(key)
+}
+
+// IsZero reports whether there is no key.
+func (k EncryptionKey) IsZero() bool { return k.sum == "" }
+
+// HasSecret reports whether the key can be used. A key of a saved upload cannot.
+func (k EncryptionKey) HasSecret() bool { return k.secret != nil }
+
+// WithoutSecret returns k as a saved upload has it: with the SHA-256 only.
+func (k EncryptionKey) WithoutSecret() EncryptionKey { return EncryptionKey{sum: k.sum} }
+
+// SHA256 returns the base64 of the SHA-256 of the key, or "" if there is no key.
+func (k EncryptionKey) SHA256() string { return k.sum }
+
+// Bytes returns the secret: the 32 bytes of the key, or nil if they are not
+// known.
+func (k EncryptionKey) Bytes() []byte {
+	if k.secret == nil {
+		return nil
+	}
+	return []byte(*k.secret)
+}
+
+// String returns a text with the SHA-256 instead of the secret.
+func (k EncryptionKey) String() string {
+	if k.IsZero() {
+		return "[no encryption key]"
+	}
+	return "[encryption key with SHA-256 " + k.sum + "]"
+}
+
+// Format prints the text of String for every verb and flag.
+func (k EncryptionKey) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(k.String())) }
+
+// LogValue returns the text of String.
+func (k EncryptionKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
+
+// MarshalText returns the SHA-256.
+func (k EncryptionKey) MarshalText() ([]byte, error) { return []byte(k.sum), nil }
+
+// UnmarshalText sets k to a key without a secret that has this SHA-256.
+func (k *EncryptionKey) UnmarshalText(text []byte) error {
+	sum, err := base64.StdEncoding.DecodeString(string(text))
+	if len(text) > 0 && (err != nil || len(sum) != sha256.Size) {
+		return errors.New("not the base64 of a SHA-256")
+	}
+	*k = EncryptionKey{sum: string(text)}
+	return nil
+}
+
+// encoded returns the base64 of the secret, or "".
+func (k EncryptionKey) encoded() string {
+	if k.secret == nil {
+		return ""
+	}
+	return base64.StdEncoding.EncodeToString([]byte(*k.secret))
+}
+
+// encryptionKeyHeader is the header of a request that has the secret.
+const encryptionKeyHeader = "X-Goog-Encryption-Key"
+
+// withKey adds the headers of k to req. It refuses to send the key to another
+// host than that of the endpoint.
+func (c *Client) withKey(req *http.Request, k EncryptionKey) error {
+	switch {
+	case k.IsZero():
+		return nil
+	case !k.HasSecret():
+		return fmt.Errorf("%w: %w: only its SHA-256 %s is known", ErrInvalid, ErrEncryptionKey, k.sum)
+	case req.URL.Scheme != c.base().Scheme || !sameHost(req.URL, c.base()):
+		return fmt.Errorf("%w: the encryption key is not sent to %s://%s, the endpoint is %s", ErrURIMismatch, req.URL.Scheme, req.URL.Host, c.Endpoint())
+	}
+	req.Header.Set("X-Goog-Encryption-Algorithm", "AES256")
+	req.Header.Set(encryptionKeyHeader, k.encoded())
+	req.Header.Set("X-Goog-Encryption-Key-Sha256", k.sum)
+	return nil
+}
+
+// WithEncryptionKey returns a client that sends k with the requests of a session.
+// A session that was started with a Spec.EncryptionKey needs it for every
+// request. Start, Insert and Stat use the key of their Spec. A zero k is no key.
+func (c *Client) WithEncryptionKey(k EncryptionKey) *Client {
+	if k.IsZero() && c.key.IsZero() {
+		return c
+	}
+	own := *c
+	own.key = k
+	return &own
+}
+
+// scrubber removes the secrets of a request from a text of the server or of a
+// transport.
+func scrubber(uri URI, h http.Header) func(text string) string {
+	key := h.Get(encryptionKeyHeader)
+	if key == "" {
+		return uri.scrub
+	}
+	keys := strings.NewReplacer(key, "[encryption key redacted]", url.QueryEscape(key), "[encryption key redacted]")
+	return func(text string) string { return keys.Replace(uri.scrub(text)) }
+}
+
+// OtherEncryption reports whether the service refused a request because the
+// object at the destination is not encrypted with the key of the request.
+func (r Reply) OtherEncryption() bool {
+	return r.Status == http.StatusBadRequest &&
+		(r.Reason == "resourceNotEncryptedWithCustomerEncryptionKey" || r.Reason == "customerEncryptionKeyIsIncorrect")
+}

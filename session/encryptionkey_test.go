@@ -1,0 +1,219 @@
+package session_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// testKey returns a key of 32 equal bytes.
+func testKey(t testing.TB, b byte) session.EncryptionKey {
+	k, err := session.NewEncryptionKey(bytes.Repeat([]byte{b}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// keyForms are the forms in which a text can have the key of testKey.
+func keyForms(k session.EncryptionKey) []string {
+	raw := k.Bytes()
+	return []string{
+		string(raw), base64.StdEncoding.EncodeToString(raw), fmt.Sprintf("%x", raw),
+		strings.Trim(fmt.Sprint(raw), "[]"), strings.Trim(fmt.Sprintf("%#v", raw), "[]byte{}"),
+	}
+}
+
+func hasKey(text string, k session.EncryptionKey) bool {
+	for _, form := range keyForms(k) {
+		if strings.Contains(strings.ToLower(text), strings.ToLower(form)) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestParseEncryptionKey(t *testing.T) {
+	good := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))
+	k, err := session.ParseEncryptionKey(" " + good + "\n")
+	if err != nil || !bytes.Equal(k.Bytes(), bytes.Repeat([]byte{7}, 32)) || !k.HasSecret() || k.IsZero() {
+		t.Errorf("%v, %v", k, err)
+	}
+	for _, text := range []string{"", "x", good[:20], good + good, "SECRET-NOT-BASE64-SECRET", base64.StdEncoding.EncodeToString(make([]byte, 31))} {
+		if _, err := session.ParseEncryptionKey(text); !errors.Is(err, session.ErrInvalid) || text != "" && len(text) > 1 && strings.Contains(err.Error(), text) {
+			t.Errorf("%q: %v, want ErrInvalid without the text", text, err)
+		}
+	}
+}
+
+// TestEncryptionKeyIsNotPrinted prints, logs and marshals values that have a key.
+func TestEncryptionKeyIsNotPrinted(t *testing.T) {
+	k := testKey(t, 'K')
+	type private struct{ key session.EncryptionKey }
+	spec := session.Spec{Bucket: "bucket", Object: "object", EncryptionKey: k}
+	token := sample(t)
+	token.Spec = spec
+	saved, err := session.Encode(token)
+	if err != nil || !strings.Contains(string(saved), k.SHA256()) {
+		t.Errorf("Encode: %v, want the SHA-256", err)
+	}
+	if hasKey(string(saved), k) {
+		t.Error("the saved upload has the key")
+	}
+	for name, holder := range map[string]any{
+		"itself": k, "a pointer": &k, "an unexported field": private{k}, "a slice": []session.EncryptionKey{k}, "a map's key": map[session.EncryptionKey]int{k: 1},
+		"a Spec": spec, "a Spec's pointer": &spec, "a Token": token, "specs": []any{spec, map[string]session.Spec{"s": spec}},
+	} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%c", "%U", "%20v"} {
+			if text := fmt.Sprintf(verb, holder); hasKey(text, k) {
+				t.Errorf("%s: %s prints %s", name, verb, text)
+			}
+		}
+		var out bytes.Buffer
+		slog.New(slog.NewTextHandler(&out, nil)).Info("m", "holder", holder)
+		slog.New(slog.NewJSONHandler(&out, nil)).Info("m", "holder", holder)
+		data, _ := json.Marshal(holder)
+		if hasKey(out.String()+string(data), k) {
+			t.Errorf("%s: logged or marshaled: %s %s", name, out.String(), data)
+		}
+	}
+}
+
+// TestTokenHasTheSHA256 checks that a key of a decoded Token can only be compared.
+func TestTokenHasTheSHA256(t *testing.T) {
+	k, token := testKey(t, 'K'), sample(t)
+	token.Spec.EncryptionKey = k
+	data, err := session.Encode(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := session.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := back.Spec.EncryptionKey
+	if got.HasSecret() || got.IsZero() || got.SHA256() != k.SHA256() || got.Bytes() != nil {
+		t.Errorf("decoded %v", got)
+	}
+	if c := back.Spec.Conflict(session.Spec{EncryptionKey: k}); c != "" {
+		t.Errorf("the same key: %s", c)
+	}
+	if c := back.Spec.Conflict(session.Spec{EncryptionKey: testKey(t, 'L')}); !strings.Contains(c, k.SHA256()) {
+		t.Errorf("another key: %q", c)
+	}
+	for _, sum := range []any{"x", "", 5, "AAAA"} {
+		_, err := session.Decode(encoded(t, func(m map[string]any) { m["spec"].(map[string]any)["encryption_key"] = sum }))
+		if sum == "" {
+			continue // no key
+		}
+		if !errors.Is(err, session.ErrCorruptToken) {
+			t.Errorf("SHA-256 %v: %v, want ErrCorruptToken", sum, err)
+		}
+	}
+}
+
+// TestEncryptionKeyHeaders checks which requests have the key, and that it does not
+// leave the endpoint.
+func TestEncryptionKeyHeaders(t *testing.T) {
+	k := testKey(t, 'K')
+	var host string
+	var header http.Header
+	client := newClient(t, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		host, header = r.URL.Host, r.Header
+		return nil, fmt.Errorf("%s: %w", r.Header.Get("X-Goog-Encryption-Key"), io.EOF)
+	})}, "")
+	spec := session.Spec{Bucket: "bucket", Object: "object", EncryptionKey: k}
+	uri := freshURI(t)
+	rng := chunk.Range{To: q}
+	keyed := client.WithEncryptionKey(k)
+	for name, c := range map[string]struct {
+		do   func() session.Reply
+		want bool
+	}{
+		"start":           {func() session.Reply { return client.Start(t.Context(), spec, 5) }, true},
+		"insert":          {func() session.Reply { return client.Insert(t.Context(), spec, 0, 0, nil) }, true},
+		"stat":            {func() session.Reply { return client.Stat(t.Context(), spec) }, true},
+		"put":             {func() session.Reply { return keyed.Put(t.Context(), uri, rng, -1, strings.NewReader("x")) }, true},
+		"query":           {func() session.Reply { return keyed.Query(t.Context(), uri) }, true},
+		"finalize":        {func() session.Reply { return keyed.Finalize(t.Context(), uri, rng, q, 0, strings.NewReader("x")) }, true},
+		"cancel":          {func() session.Reply { return keyed.Cancel(t.Context(), uri) }, false},
+		"query of no key": {func() session.Reply { return client.Query(t.Context(), uri) }, false},
+		"another session": {func() session.Reply { return keyed.WithEncryptionKey(session.EncryptionKey{}).Query(t.Context(), uri) }, false},
+	} {
+		header = nil
+		r := c.do()
+		want := ""
+		if c.want {
+			want = base64.StdEncoding.EncodeToString(k.Bytes())
+		}
+		if header == nil || header.Get("X-Goog-Encryption-Key") != want || (header.Get("X-Goog-Encryption-Key-Sha256") != "") != c.want || (header.Get("X-Goog-Encryption-Algorithm") == "AES256") != c.want {
+			t.Errorf("%s: header = %v, want the key = %v; %v", name, header, c.want, r.Err)
+		}
+		if hasKey(fmt.Sprintf("%v %+v %#v", r.Err, r, r), k) {
+			t.Errorf("%s: the error has the key: %v", name, r.Err)
+		}
+	}
+
+	host = ""
+	token, err := session.Decode(encoded(t, func(m map[string]any) { m["session_uri"] = "https://evil.example" + sessionPath }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := keyed.Query(t.Context(), token.URI); !errors.Is(r.Err, session.ErrURIMismatch) || host != "" {
+		t.Errorf("a request to %q: %v, want ErrURIMismatch", host, r.Err)
+	}
+	spec.EncryptionKey = k.WithoutSecret()
+	if r := client.Start(t.Context(), spec, 5); !errors.Is(r.Err, session.ErrEncryptionKey) || host != "" {
+		t.Errorf("a key without its secret: %v, want ErrEncryptionKey", r.Err)
+	}
+}
+
+// TestServerRepeatsTheKey checks that the key is removed from the message of a
+// server, even if it would be cut there.
+func TestServerRepeatsTheKey(t *testing.T) {
+	k := testKey(t, 'K')
+	encoded := base64.StdEncoding.EncodeToString(k.Bytes())
+	for _, message := range []string{encoded, strings.Repeat("x", 280) + encoded} {
+		client := newClient(t, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 400, Header: http.Header{}, Request: r, Body: io.NopCloser(strings.NewReader(fmt.Sprintf(`{"error":{"code":400,"message":%q}}`, message)))}, nil
+		})}, "")
+		r := client.Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object", EncryptionKey: k}, 5)
+		if r.Status != 400 || strings.Contains(r.Message, encoded[:12]) {
+			t.Errorf("status %d, message %q", r.Status, r.Message)
+		}
+	}
+}
+
+// TestTracedSeesNoEncryptionKey checks that a tracing transport does not see the
+// key, and that the server gets it.
+func TestTracedSeesNoEncryptionKey(t *testing.T) {
+	k := testKey(t, 'K')
+	encoded := base64.StdEncoding.EncodeToString(k.Bytes())
+	var sent, seen string
+	base := roundTrip(func(r *http.Request) (*http.Response, error) {
+		sent = r.Header.Get("X-Goog-Encryption-Key")
+		return nil, fmt.Errorf("sending %v: %w", r.Header, io.EOF)
+	})
+	transport := session.Traced(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			seen = fmt.Sprint(r.Header)
+			resp, err := next.RoundTrip(r)
+			seen += fmt.Sprint(err)
+			return resp, err
+		})
+	}, base)
+	newClient(t, &http.Client{Transport: transport}, "").Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object", EncryptionKey: k}, 5)
+	if sent != encoded || strings.Contains(seen, encoded) || seen == "" {
+		t.Errorf("the server got %q, the tracing transport saw %q", sent, seen)
+	}
+}
