@@ -19,6 +19,7 @@ type Source struct {
 	file *os.File // nil for FromReaderAt
 	path string   // absolute, because the working directory may change
 	sys  system   // for file
+	info fs.FileInfo
 }
 
 // Open opens the regular file at path. For anything else it returns an error
@@ -62,7 +63,7 @@ func fromFile(f *os.File, path string) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	return &Source{r: f, size: info.Size(), file: f, path: abs, sys: realSystem}, nil
+	return &Source{r: f, size: info.Size(), file: f, path: abs, sys: realSystem, info: info}, nil
 }
 
 func checkRegular(path string, mode fs.FileMode) error {
@@ -115,6 +116,10 @@ func FromReaderAt(r io.ReaderAt, size int64) *Source {
 	}
 	return &Source{r: r, size: size}
 }
+
+// Info returns what the file was when it was opened, before it was read: reading
+// changes the access time. It is nil for FromReaderAt.
+func (s *Source) Info() fs.FileInfo { return s.info }
 
 // Size returns the number of bytes in the source when it was opened.
 func (s *Source) Size() int64 { return s.size }

@@ -26,6 +26,7 @@ type Stream struct {
 	streamReader *streamReader
 	filled       chan filled   // parts in order; the last message is the last part or an error
 	free         chan window   // windows to fill
+	head         chan []byte   // the first bytes, once; see Head
 	stop         chan struct{} // closed by Close
 	done         chan struct{} // closed when the goroutine ends
 	cur          *Part         // returned by Next and not released
@@ -107,8 +108,9 @@ func NewStream(r io.Reader, window int) (*Stream, error) {
 		free:   newWindows(),
 		stop:   make(chan struct{}),
 		done:   make(chan struct{}),
+		head:   make(chan []byte, 1),
 	}
-	s.streamReader = &streamReader{r: r, size: window, filled: s.filled, free: s.free, stop: s.stop}
+	s.streamReader = &streamReader{r: r, size: window, filled: s.filled, free: s.free, head: s.head, stop: s.stop}
 	return s, nil
 }
 

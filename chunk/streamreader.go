@@ -14,6 +14,7 @@ type streamReader struct {
 	size   int // of a window
 	filled chan<- filled
 	free   <-chan window
+	head   chan<- []byte // nil once it has the first bytes
 	stop   <-chan struct{}
 
 	off   int64   // start of the next part
@@ -63,6 +64,7 @@ func (f *streamReader) fill(w window) (Part, error) {
 		n, err = f.read(w.data[len(w.data):cap(w.data)])
 		w.data = w.data[:len(w.data)+n]
 		f.hash(&w, n)
+		f.showHead(w.data, err)
 	}
 	if err == nil {
 		_, err = f.read(f.held[:])
@@ -80,6 +82,15 @@ func (f *streamReader) fill(w window) (Part, error) {
 		part.Last, err = true, nil
 	}
 	return part, err
+}
+
+// showHead passes the first bytes on, once they are read or the reader has ended.
+func (f *streamReader) showHead(data []byte, err error) {
+	if f.head == nil || err == nil && len(data) < HeadSize {
+		return
+	}
+	f.head <- append([]byte(nil), data[:min(len(data), HeadSize)]...)
+	f.head = nil
 }
 
 // room returns data with room for at least one more byte. The first window of a

@@ -31,6 +31,11 @@ func (s *sessions) answer(q *request) *reply {
 	if err := u.tamper(q); err != nil {
 		return err.reply(u.XML)
 	}
+	if key, err := encryptionKey(q.Header, "x-goog-encryption-"); err != nil {
+		return err.reply(u.XML)
+	} else if err := fits(key, &u.Meta); err != nil {
+		return err.reply(u.XML)
+	}
 	switch q.op {
 	case OpCancel:
 		return u.cancel(q)

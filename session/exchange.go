@@ -206,14 +206,14 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 // Stat reads the metadata of the object at the destination. The service sends
 // the CRC32C of an object with a customer-supplied key only for that key. If the
 // object is not encrypted with spec.EncryptionKey, Stat asks again without the
-// key.
+// key, and the object in the reply has no CRC32C.
 func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
 	if !spec.EncryptionKey.HasSecret() {
 		return c.stat(ctx, spec, EncryptionKey{})
 	}
 	r := c.stat(ctx, spec, spec.EncryptionKey)
 	if r.OtherEncryption() {
-		r = c.stat(ctx, spec, EncryptionKey{})
+		r = c.stat(ctx, spec, EncryptionKey{}).withoutCRC32C()
 	}
 	return r
 }

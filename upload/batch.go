@@ -27,6 +27,12 @@ type BatchOptions struct {
 	// Skip leaves out files whose object exists.
 	Skip Skip
 
+	// PreservePOSIX writes the modification time, access time, owner, group and
+	// permissions of each file to the metadata of its object, under the keys that
+	// gcloud storage cp -P uses: see [session.FileModTimeKey] and
+	// [session.FileModeKey]. Windows has only the modification time.
+	PreservePOSIX bool
+
 	// Listing, if not nil, is listed to look up the destinations of jobs that are
 	// sorted: see [Uploader.Lookup]. If it cannot be listed, the Observer gets a
 	// Warning, and the destinations are looked up one by one.

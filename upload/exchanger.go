@@ -33,10 +33,16 @@ func (x *exchanger) query(ctx context.Context, uri session.URI, fresh bool) sess
 }
 
 func (x *exchanger) using(fresh bool) *session.Client {
+	client := x.session()
 	if fresh {
-		return x.client.WithoutKeepAlive()
+		return client.WithoutKeepAlive()
 	}
-	return x.client
+	return client
+}
+
+// session returns the client for requests of a session.
+func (x *exchanger) session() *session.Client {
+	return x.client.WithEncryptionKey(x.spec.EncryptionKey)
 }
 
 func (x *exchanger) cancel(ctx context.Context, uri session.URI) session.Reply {
@@ -64,13 +70,13 @@ func (x *exchanger) insert(ctx context.Context, spec Spec, size int64, crc32c ui
 
 func (x *exchanger) put(ctx context.Context, uri session.URI, rng chunk.Range, total int64, body io.Reader) session.Reply {
 	return x.do(ctx, exchange{body: body, do: func(ctx context.Context, body io.Reader) session.Reply {
-		return x.client.Put(ctx, uri, rng, total, body)
+		return x.session().Put(ctx, uri, rng, total, body)
 	}})
 }
 
 // finalize sends the last bytes; body is nil if the server holds them all.
 func (x *exchanger) finalize(ctx context.Context, uri session.URI, rng chunk.Range, crc32c uint32, body io.Reader) session.Reply {
 	return x.do(ctx, exchange{body: body, do: func(ctx context.Context, body io.Reader) session.Reply {
-		return x.client.Finalize(ctx, uri, rng, rng.To, crc32c, body)
+		return x.session().Finalize(ctx, uri, rng, rng.To, crc32c, body)
 	}})
 }

@@ -168,8 +168,7 @@ func (j *job) identify(id string, spec Spec) {
 
 // uploadFile uploads a file.
 func (j *job) uploadFile(ctx context.Context, path string) error {
-	want := j.spec
-	if err := want.Validate(); err != nil {
+	if err := j.validate(); err != nil {
 		return err
 	}
 	src, err := j.open(path)
@@ -177,6 +176,8 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 		return err
 	}
 	defer src.Close()
+	j.detectFile()
+	want := j.spec
 	if j.u.opts.Store == nil {
 		j.identify("", want.Resolved())
 		return j.fresh(ctx)
@@ -189,7 +190,7 @@ func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
 	if b.opts.Skip == SkipExisting {
 		j.spec.IfGenerationMatch, j.spec.NoClobber = new(int64), true
 	}
-	if err := j.spec.Validate(); err != nil {
+	if err := j.validate(); err != nil {
 		return err
 	}
 	src, err := j.open(job.Path)
@@ -197,6 +198,10 @@ func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
 		return err
 	}
 	defer src.Close()
+	if b.opts.PreservePOSIX {
+		j.spec = withPOSIX(j.spec, src.Info())
+	}
+	j.detectFile()
 	j.timed = b.opts.Skip == SkipSameTime
 	if j.timed && !recent(j.file.identity.ModTimeNS) {
 		j.spec = withMTime(j.spec, j.file.identity.ModTimeNS)
@@ -273,6 +278,10 @@ func (j *job) uploadSavable(ctx context.Context, path string) error {
 		if conflict := token.Spec.Conflict(want); conflict != "" {
 			return fmt.Errorf("%w: %s", session.ErrOptionsDiffer, conflict)
 		}
+		if j.want.EncryptionKey.IsZero() {
+			// If the upload starts over, the object is still encrypted.
+			j.want.EncryptionKey = token.Spec.EncryptionKey
+		}
 		return j.resume(ctx, token)
 	case damaged != nil:
 		j.events.post(Event{Kind: Discarded, Cause: damaged.Error()})
@@ -290,7 +299,7 @@ func savedIn(ctx context.Context, store session.Store, id string) bool {
 // setSpec sets the options of the object, for this upload and for what is saved.
 func (j *job) setSpec(spec Spec) {
 	j.identify(j.result.ID, spec)
-	j.journal.draft.Spec = spec
+	j.journal.draft.Spec = withoutSecret(spec)
 }
 
 // uploadSaved resumes a saved upload.
@@ -327,15 +336,18 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 
 // uploadReader uploads a stream.
 func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
-	if err := j.spec.Validate(); err != nil {
+	if err := j.validate(); err != nil {
 		return err
 	}
-	j.identify("", j.spec.Resolved())
 	stream, err := chunk.NewStream(r, j.u.opts.Window)
 	if err != nil {
 		return err
 	}
 	defer stream.Close()
+	if err := j.detectStream(ctx, stream); err != nil {
+		return err
+	}
+	j.identify("", j.spec.Resolved())
 	j.transfer.content = &streamContent{stream: stream}
 	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
 }
@@ -387,7 +399,7 @@ func (j *job) keep(journal *journal, token *session.Token, path string) {
 	j.mu.Lock()
 	j.journal = journal
 	j.mu.Unlock()
-	journal.draft.Endpoint, journal.draft.Spec, journal.draft.SourcePath = j.u.client.Endpoint(), j.spec, path
+	journal.draft.Endpoint, journal.draft.Spec, journal.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
 }
 
 // newRun returns a run for the next session.
@@ -439,13 +451,18 @@ func (j *job) fresh(ctx context.Context) error {
 // resume continues a saved session, unless that is of no use: then it starts
 // over, and reports why.
 func (j *job) resume(ctx context.Context, token *session.Token) error {
+	saved, err := j.unlock(token.Spec, j.want.EncryptionKey)
+	if err != nil {
+		return err
+	}
+	j.want.EncryptionKey = saved.EncryptionKey
 	if why := j.useless(token); why != "" {
 		return j.startOver(ctx, why)
 	}
 	if err := j.settle(ctx); err != nil {
 		return err
 	}
-	saved := token.Spec // the options that were not given are those of the first run
+	// The options that were not given are those of the first run.
 	saved.NoClobber = saved.NoClobber || j.spec.NoClobber
 	j.setSpec(saved)
 	token = withoutUnsent(token)

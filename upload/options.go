@@ -70,6 +70,17 @@ type Options struct {
 	// the same destination, at the service too, and start over.
 	Restart bool
 
+	// DetectContentType returns the content type for the first bytes of a
+	// source, at most 512, if neither ContentType nor DefaultContentType of its
+	// Spec is set. [net/http.DetectContentType] does. It is not called for an
+	// empty source. If it is nil, the type is application/octet-stream.
+	DetectContentType func(head []byte) string
+
+	// EncryptionKeys are the keys for saved uploads whose objects are encrypted
+	// with a customer-supplied key, in any order. A saved upload has only the
+	// SHA-256 of its key. A Spec of a call of File may have its key instead.
+	EncryptionKeys []session.EncryptionKey
+
 	// Objects looks at the object at a destination, for preconditions. nil
 	// uses one GET of the JSON API.
 	Objects Objects

@@ -19,7 +19,7 @@ type Skip int
 const (
 	SkipNothing   Skip = iota // upload every file
 	SkipExisting              // skip a file whose object exists, and never replace an object
-	SkipIdentical             // skip a file whose object has its size and its CRC32C; the file is read
+	SkipIdentical             // skip a file whose object has its size, CRC32C and encryption key; the file is read
 
 	// SkipSameTime skips a file whose object has its size and, in whole seconds,
 	// its modification time under [session.FileModTimeKey]. An upload writes that key,
@@ -136,6 +136,16 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 		like = compareTime(size, mtime, object)
 	case object.Size == size:
 		like = maybeEqual
+	}
+	if rule != SkipExisting && j.spec.EncryptionKey.HasSecret() {
+		// A listing has a CRC32C only of an object without a key, and Stat only of
+		// one with this key. Another object is not the same.
+		switch {
+		case listed == object.HasCRC32C:
+			return false, nil
+		case listed && like == maybeEqual:
+			return j.skip(ctx, rule, false, nil)
+		}
 	}
 	if like == maybeEqual {
 		equal, err := j.sameBytes(ctx, object)

@@ -37,7 +37,8 @@ type Options struct {
 	// Anonymous sends no credentials.
 	Anonymous bool
 
-	// QuotaProject is the project whose quota the requests use. The default is
+	// QuotaProject is the project whose quota the requests use, and which is
+	// billed for them (X-Goog-User-Project). The default, with credentials, is
 	// GOOGLE_CLOUD_QUOTA_PROJECT, else the one in the credentials file. A
 	// requester-pays bucket bills [upload.Spec].UserProject instead.
 	QuotaProject string
@@ -84,7 +85,7 @@ func New(ctx context.Context, opts *Options) (*Client, error) {
 	if base == nil {
 		base = NewTransport()
 	}
-	rt := &decorated{base: base, endpoint: endpoint, header: opts.Header.Clone(), userAgent: strings.TrimSpace(opts.UserAgent + " " + userAgent)}
+	rt := &decorated{base: base, endpoint: endpoint, header: opts.Header.Clone(), project: opts.QuotaProject, userAgent: strings.TrimSpace(opts.UserAgent + " " + userAgent)}
 	client := &Client{endpoint: endpoint.String(), http: &http.Client{
 		Transport: rt,
 		// The service never redirects. A redirect of another server must not get a
@@ -231,6 +232,7 @@ type decorated struct {
 	base      http.RoundTripper
 	endpoint  *url.URL
 	header    http.Header
+	project   string // for X-Goog-User-Project; "" leaves it to authorized
 	userAgent string
 }
 
@@ -243,12 +245,15 @@ func (d *decorated) RoundTrip(req *http.Request) (*http.Response, error) {
 	for key, values := range d.header {
 		req.Header[http.CanonicalHeaderKey(key)] = values
 	}
+	if d.project != "" {
+		req.Header.Set("X-Goog-User-Project", d.project)
+	}
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", d.userAgent)
 	}
 	resp, err := d.base.RoundTrip(req)
 	if err == nil && resp.StatusCode >= 400 {
-		resp.Body = d.withoutSecrets(resp.Body, req.Header.Get("Authorization"))
+		resp.Body = d.withoutSecrets(resp.Body, req.Header)
 	}
 	return resp, err
 }
@@ -261,14 +266,17 @@ func (d *decorated) foreign(req *http.Request) error {
 	return fmt.Errorf("%w: a request to %s://%s, the endpoint is %s", session.ErrURIMismatch, req.URL.Scheme, req.URL.Host, d.endpoint)
 }
 
-// withoutSecrets replaces the access token and the values of Options.Header in the
-// body of an error, because a server may repeat what it was sent. In JSON it
+// withoutSecrets replaces the access token, the encryption key and the values of
+// Options.Header in the body of an error, because a server may repeat what it was sent. In JSON it
 // changes only strings, so that the body can still be parsed.
-func (d *decorated) withoutSecrets(body io.ReadCloser, authorization string) io.ReadCloser {
-	_, token, _ := strings.Cut(authorization, " ")
+func (d *decorated) withoutSecrets(body io.ReadCloser, sent http.Header) io.ReadCloser {
+	_, token, _ := strings.Cut(sent.Get("Authorization"), " ")
 	var pairs []string
 	if token != "" {
 		pairs = append(pairs, token, "[token]")
+	}
+	if key := sent.Get("X-Goog-Encryption-Key"); key != "" {
+		pairs = append(pairs, key, "[encryption key]")
 	}
 	for _, values := range d.header {
 		for _, v := range values {

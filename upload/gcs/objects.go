@@ -18,8 +18,29 @@ import (
 var _ upload.Objects = (*Client)(nil)
 
 // Stat requests the metadata of an object once, through the official library. It
-// does not retry, because the uploader does.
+// does not retry, because the uploader does. If the object is not encrypted with
+// spec.EncryptionKey, Stat asks again without the key, and the object in the reply
+// has no CRC32C.
 func (c *Client) Stat(ctx context.Context, spec upload.Spec) session.Reply {
+	r := c.stat(ctx, spec, spec.EncryptionKey)
+	if r.OtherEncryption() {
+		r = c.stat(ctx, spec, session.EncryptionKey{})
+		if r.Object != nil {
+			r.Object.CRC32C, r.Object.HasCRC32C = 0, false
+		}
+	}
+	return r
+}
+
+// keyed returns o with the encryption key of its object.
+func keyed(o *storage.ObjectHandle, key session.EncryptionKey) *storage.ObjectHandle {
+	if !key.HasSecret() {
+		return o
+	}
+	return o.Key(key.Bytes())
+}
+
+func (c *Client) stat(ctx context.Context, spec upload.Spec, key session.EncryptionKey) session.Reply {
 	reply := session.Reply{Op: session.OpStat, Committed: -1}
 	sc, err := c.Storage(ctx)
 	if err != nil {
@@ -30,12 +51,13 @@ func (c *Client) Stat(ctx context.Context, spec upload.Spec) session.Reply {
 	if spec.UserProject != "" {
 		bucket = bucket.UserProject(spec.UserProject)
 	}
-	attrs, err := bucket.Object(spec.Object).Retryer(storage.WithPolicy(storage.RetryNever)).Attrs(ctx)
+	object := bucket.Object(spec.Object).Retryer(storage.WithPolicy(storage.RetryNever))
+	attrs, err := keyed(object, key).Attrs(ctx)
 	if err == nil {
 		reply.Status = http.StatusOK
 		reply.Object = &session.Object{
 			Bucket: attrs.Bucket, Name: attrs.Name, Generation: attrs.Generation, Metageneration: attrs.Metageneration,
-			Size: attrs.Size, CRC32C: attrs.CRC32C, HasCRC32C: true, ContentType: attrs.ContentType,
+			Size: attrs.Size, CRC32C: attrs.CRC32C, HasCRC32C: attrs.CustomerKeySHA256 == "" || key.HasSecret(), ContentType: attrs.ContentType,
 			Created: attrs.Created, FileModTime: session.ParseFileModTime(attrs.Metadata[session.FileModTimeKey]),
 		}
 		return reply

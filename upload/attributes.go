@@ -1,0 +1,122 @@
+package upload
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"strconv"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// validate checks the Spec, and finds the secret of its encryption key.
+func (j *job) validate() error {
+	if err := j.spec.Validate(); err != nil {
+		return err
+	}
+	key, err := j.encryptionKey(j.spec.EncryptionKey)
+	j.spec.EncryptionKey = key
+	j.transfer.wire.spec.EncryptionKey = key
+	return err
+}
+
+// encryptionKey returns key with its secret, which may be one of
+// [Options.EncryptionKeys].
+func (j *job) encryptionKey(key session.EncryptionKey) (session.EncryptionKey, error) {
+	if key.IsZero() || key.HasSecret() {
+		return key, nil
+	}
+	for _, k := range j.u.opts.EncryptionKeys {
+		if k.HasSecret() && k.SHA256() == key.SHA256() {
+			return k, nil
+		}
+	}
+	return key, fmt.Errorf("%w: its SHA-256 is %s", session.ErrEncryptionKey, key.SHA256())
+}
+
+// unlock gives the Spec of a saved upload its encryption key, which is want if
+// that is set.
+func (j *job) unlock(saved Spec, want session.EncryptionKey) (Spec, error) {
+	if want.HasSecret() && want.SHA256() == saved.EncryptionKey.SHA256() {
+		saved.EncryptionKey = want
+	}
+	key, err := j.encryptionKey(saved.EncryptionKey)
+	saved.EncryptionKey = key
+	return saved, err
+}
+
+// withoutSecret returns spec as it is saved.
+func withoutSecret(spec Spec) Spec {
+	spec.EncryptionKey = spec.EncryptionKey.WithoutSecret()
+	return spec
+}
+
+// detects reports whether the content type depends on the content.
+func (j *job) detects() bool {
+	return j.u.opts.DetectContentType != nil && j.spec.ContentType == "" && j.spec.DefaultContentType == ""
+}
+
+// detect sets the default content type from the first bytes of the source. Those
+// of an empty source say nothing.
+func (j *job) detect(head []byte) {
+	if len(head) > 0 {
+		j.spec.DefaultContentType = j.u.opts.DetectContentType(head)
+	}
+}
+
+// detectFile is detect for the open file. An error of reading it is left to the
+// upload.
+func (j *job) detectFile() {
+	if !j.detects() {
+		return
+	}
+	head := make([]byte, min(j.file.src.Size(), chunk.HeadSize))
+	n, _ := j.file.src.ReadAt(head, 0)
+	j.detect(head[:n])
+}
+
+// detectStream is detect for a stream. The precondition is checked first, because
+// nothing is read if it does not hold.
+func (j *job) detectStream(ctx context.Context, stream *chunk.Stream) error {
+	if !j.detects() {
+		return nil
+	}
+	if err := j.precondition.check(ctx); err != nil {
+		return err
+	}
+	if j.precondition.unmet() != nil {
+		return nil // the run reports it, or that the bucket is missing
+	}
+	head, err := stream.Head(ctx)
+	if err != nil {
+		return j.transfer.sourceFailed(ctx, err)
+	}
+	j.detect(head)
+	return nil
+}
+
+// withPOSIX returns spec with the attributes of a file in its metadata.
+func withPOSIX(spec Spec, info fs.FileInfo) Spec {
+	if info == nil {
+		return spec
+	}
+	metadata := make(map[string]string, len(spec.Metadata)+5)
+	maps.Copy(metadata, spec.Metadata)
+	metadata[session.FileModTimeKey] = strconv.FormatInt(info.ModTime().Unix(), 10)
+	if p, ok := posixOf(info); ok {
+		metadata[session.FileAccessTimeKey] = strconv.FormatInt(p.accessed, 10)
+		metadata[session.FileUIDKey] = strconv.FormatUint(uint64(p.uid), 10)
+		metadata[session.FileGIDKey] = strconv.FormatUint(uint64(p.gid), 10)
+		metadata[session.FileModeKey] = fmt.Sprintf("%03o", info.Mode().Perm())
+	}
+	spec.Metadata = metadata
+	return spec
+}
+
+// posix has the attributes of a file that fs.FileInfo has no method for.
+type posix struct {
+	accessed int64 // seconds since 1970
+	uid, gid uint32
+}

@@ -1,0 +1,552 @@
+package gcs_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+	"gcsup/upload/gcs"
+)
+
+// attributeWorld is an emulator whose requests are recorded.
+type attributeWorld struct {
+	t    *testing.T
+	srv  *fakegcs.Server
+	url  string
+	dir  string
+	mu   sync.Mutex
+	seen []*http.Request
+}
+
+func newAttributeWorld(t *testing.T) *attributeWorld {
+	clean(t)
+	w := &attributeWorld{t: t, dir: t.TempDir()}
+	w.srv, _ = emulator(t, nil)
+	ts := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		w.seen = append(w.seen, r.Clone(context.Background()))
+		w.mu.Unlock()
+		w.srv.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(ts.Close)
+	w.url = ts.URL
+	return w
+}
+
+// requests returns the requests since the last call.
+func (w *attributeWorld) requests() []*http.Request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := w.seen
+	w.seen = nil
+	return seen
+}
+
+// uploader returns a client and an Uploader as a new process has them.
+func (w *attributeWorld) uploader(opts upload.Options) (*gcs.Client, *upload.Uploader) {
+	w.t.Helper()
+	c, err := gcs.New(w.t.Context(), &gcs.Options{Endpoint: w.url, Anonymous: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { c.Close() })
+	store, err := session.OpenDir(filepath.Join(w.dir, "state"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { store.Close() })
+	opts.Store, opts.ChunkSize = store, 2<<20
+	up, err := c.Uploader(&opts)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c, up
+}
+
+// interrupt uploads the file until 4 MiB are committed and the service is down.
+func (w *attributeWorld) interrupt(path string, spec upload.Spec) {
+	w.t.Helper()
+	w.outage()
+	_, up := w.uploader(upload.Options{RetryFor: time.Millisecond})
+	res, err := up.File(w.t.Context(), path, spec)
+	if !errors.Is(err, session.ErrRetriesExhausted) || !res.Resumable {
+		w.t.Fatalf("error = %v, result %+v, want ErrRetriesExhausted", err, res)
+	}
+}
+
+// outage makes the service refuse the data after 4 MiB, once.
+func (w *attributeWorld) outage() {
+	w.t.Helper()
+	if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 4 << 20, To: 4<<20 + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// ways are the ways to make an object, each with its own source.
+func (w *attributeWorld) ways() map[string]func(spec upload.Spec) (*upload.Result, []byte, error) {
+	large := func(spec upload.Spec) (string, []byte) { return source(w.t, 9<<20+5) }
+	one := func(r *upload.Result, err error) iter.Seq2[*upload.Result, error] {
+		return func(yield func(*upload.Result, error) bool) { yield(r, err) }
+	}
+	last := func(results iter.Seq2[*upload.Result, error]) (res *upload.Result, err error) {
+		for r, e := range results {
+			res, err = r, e
+		}
+		return res, err
+	}
+	file := func(size int) func(spec upload.Spec) (*upload.Result, []byte, error) {
+		return func(spec upload.Spec) (*upload.Result, []byte, error) {
+			_, up := w.uploader(upload.Options{})
+			path, content := source(w.t, size)
+			res, err := last(one(up.File(w.t.Context(), path, spec)))
+			return res, content, err
+		}
+	}
+	batch := func(size int) func(spec upload.Spec) (*upload.Result, []byte, error) {
+		return func(spec upload.Spec) (*upload.Result, []byte, error) {
+			_, up := w.uploader(upload.Options{})
+			path, content := source(w.t, size)
+			res, err := last(up.Files(w.t.Context(), slices.Values([]upload.Job{{Path: path, Spec: spec}}), nil))
+			return res, content, err
+		}
+	}
+	return map[string]func(spec upload.Spec) (*upload.Result, []byte, error){
+		"single request": file(100),
+		"session":        file(9<<20 + 5),
+		"batch":          batch(100),
+		"large in batch": batch(9<<20 + 5),
+		"stream": func(spec upload.Spec) (*upload.Result, []byte, error) {
+			_, up := w.uploader(upload.Options{})
+			_, content := large(spec)
+			res, err := up.Reader(w.t.Context(), bytes.NewReader(content), spec)
+			return res, content, err
+		},
+		"resumed by File": func(spec upload.Spec) (*upload.Result, []byte, error) {
+			path, content := large(spec)
+			w.interrupt(path, spec)
+			_, up := w.uploader(upload.Options{})
+			res, err := up.File(w.t.Context(), path, upload.Spec{Bucket: spec.Bucket, Object: spec.Object, EncryptionKey: spec.EncryptionKey})
+			if err == nil && !res.Resumed {
+				err = errors.New("not resumed")
+			}
+			return res, content, err
+		},
+		"resumed by Resume": func(spec upload.Spec) (*upload.Result, []byte, error) {
+			path, content := large(spec)
+			w.interrupt(path, spec)
+			_, up := w.uploader(upload.Options{EncryptionKeys: []session.EncryptionKey{spec.EncryptionKey}})
+			id, err := up.ID(path, spec)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			res, err := up.Resume(w.t.Context(), id)
+			if err == nil && !res.Resumed {
+				err = errors.New("not resumed")
+			}
+			return res, content, err
+		},
+	}
+}
+
+// TestAttributes checks with the official client that every attribute reaches the
+// object, in each way to upload.
+func TestAttributes(t *testing.T) {
+	w := newAttributeWorld(t)
+	spec := upload.Spec{
+		Bucket: "bkt", CacheControl: "public, max-age=60", ContentDisposition: `attachment; filename="a b.txt"`, ContentEncoding: "identity",
+		ContentLanguage: "de", ContentType: "text/x-mine", Metadata: map[string]string{"k": "v w", "ü": "日本"},
+		CustomTime: time.Date(2025, 6, 7, 8, 9, 10, 123456000, time.UTC), StorageClass: "NEARLINE", PredefinedACL: "projectPrivate",
+		TemporaryHold: true, EventBasedHold: true, UserProject: "payer",
+		Retention:  &session.Retention{Mode: session.RetentionUnlocked, RetainUntil: time.Now().Add(time.Hour).UTC().Truncate(time.Second)},
+		KMSKeyName: "projects/p/locations/l/keyRings/r/cryptoKeys/k",
+	}
+	for name, do := range w.ways() {
+		t.Run(name, func(t *testing.T) {
+			w.requests()
+			spec := spec
+			spec.Object = name
+			_, content, err := do(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := 0
+			for _, r := range w.requests() {
+				q := r.URL.Query()
+				if r.Method == "POST" && !q.Has("upload_id") {
+					begun++
+					if q.Get("predefinedAcl") != "projectPrivate" || q.Get("userProject") != "payer" {
+						t.Errorf("%s %v", r.Method, q)
+					}
+				}
+			}
+			if begun != 1 {
+				t.Errorf("%d requests started an upload, want 1", begun)
+			}
+			c, _ := w.uploader(upload.Options{})
+			sc, err := c.Storage(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := sc.Bucket("bkt").Object(name).Attrs(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for what, pair := range map[string][2]any{
+				"cache control": {a.CacheControl, spec.CacheControl}, "content disposition": {a.ContentDisposition, spec.ContentDisposition},
+				"content encoding": {a.ContentEncoding, spec.ContentEncoding}, "content language": {a.ContentLanguage, spec.ContentLanguage},
+				"content type": {a.ContentType, spec.ContentType}, "custom time": {a.CustomTime.UTC(), spec.CustomTime},
+				"storage class": {a.StorageClass, spec.StorageClass}, "temporary hold": {a.TemporaryHold, true}, "event-based hold": {a.EventBasedHold, true},
+				"KMS key": {a.KMSKeyName, spec.KMSKeyName}, "size": {a.Size, int64(len(content))},
+			} {
+				if pair[0] != pair[1] {
+					t.Errorf("%s = %v, want %v", what, pair[0], pair[1])
+				}
+			}
+			if !maps.Equal(a.Metadata, spec.Metadata) {
+				t.Errorf("metadata = %v", a.Metadata)
+			}
+			if a.Retention == nil || a.Retention.Mode != "Unlocked" || !a.Retention.RetainUntil.Equal(spec.Retention.RetainUntil) {
+				t.Errorf("retention = %+v, want %+v", a.Retention, spec.Retention)
+			}
+		})
+	}
+}
+
+// TestEncryptionKey checks with the official client that the object has the key in
+// each way to upload, that every request that needs the key has it, and that no
+// other text has.
+func TestEncryptionKey(t *testing.T) {
+	w := newAttributeWorld(t)
+	raw := []byte("0123456789abcdef0123456789ABCDEF")
+	key, err := session.NewEncryptionKey(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, do := range w.ways() {
+		t.Run(name, func(t *testing.T) {
+			w.requests()
+			res, content, err := do(upload.Spec{Bucket: "bkt", Object: name, EncryptionKey: key})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !res.Object.HasCRC32C {
+				t.Error("the result has no CRC32C")
+			}
+			for _, r := range w.requests() {
+				if r.Header.Get("X-Goog-Encryption-Key-Sha256") != key.SHA256() {
+					t.Errorf("%s %s: no key", r.Method, r.URL.Path)
+				}
+			}
+			c, _ := w.uploader(upload.Options{})
+			sc, err := c.Storage(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := sc.Bucket("bkt").Object(name)
+			a, err := o.Attrs(t.Context())
+			if err != nil || a.CustomerKeySHA256 != key.SHA256() || a.CRC32C != 0 {
+				t.Fatalf("attributes without the key: %+v, %v", a, err)
+			}
+			r, err := o.Key(raw).NewReader(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, content) {
+				t.Errorf("%d bytes, %v", len(got), err)
+			}
+			if r, err := o.NewReader(t.Context()); err == nil {
+				r.Close()
+				t.Error("the object can be read without the key")
+			}
+		})
+	}
+}
+
+// TestResumeNeedsTheKey checks that an encrypted upload is not resumed without its
+// key or with another one, that it is kept, and that nothing is sent.
+func TestResumeNeedsTheKey(t *testing.T) {
+	w := newAttributeWorld(t)
+	key, _ := session.NewEncryptionKey(bytes.Repeat([]byte{1}, 32))
+	other, _ := session.NewEncryptionKey(bytes.Repeat([]byte{2}, 32))
+	path, content := source(t, 9<<20)
+	spec := upload.Spec{Bucket: "bkt", Object: "o", EncryptionKey: key}
+	w.interrupt(path, spec)
+	w.requests()
+	state, err := os.ReadFile(w.savedFile())
+	if err != nil || bytes.Contains(state, []byte("AQEBAQEBAQEB")) || !bytes.Contains(state, []byte(key.SHA256())) {
+		t.Errorf("saved upload: %s, %v, want the SHA-256 only", state, err)
+	}
+	for _, tt := range []struct {
+		name string
+		key  session.EncryptionKey
+		ring []session.EncryptionKey
+		want error
+	}{
+		{"no key", session.EncryptionKey{}, nil, session.ErrEncryptionKey},
+		{"another key", other, nil, session.ErrOptionsDiffer},
+		{"another key in the options", session.EncryptionKey{}, []session.EncryptionKey{other}, session.ErrEncryptionKey},
+	} {
+		_, up := w.uploader(upload.Options{EncryptionKeys: tt.ring})
+		_, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", EncryptionKey: tt.key})
+		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), key.SHA256()) {
+			t.Errorf("%s: File: %v, want %v with the SHA-256", tt.name, err, tt.want)
+		}
+		id, _ := up.ID(path, spec)
+		if _, err := up.Resume(t.Context(), id); !errors.Is(err, session.ErrEncryptionKey) {
+			t.Errorf("%s: Resume: %v, want ErrEncryptionKey", tt.name, err)
+		}
+	}
+	if sent := w.requests(); len(sent) > 0 {
+		t.Errorf("%d requests were sent", len(sent))
+	}
+	_, up := w.uploader(upload.Options{EncryptionKeys: []session.EncryptionKey{other, key}})
+	res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+	if err != nil || !res.Resumed || res.Object.Size != int64(len(content)) {
+		t.Errorf("with the key in the options: %+v, %v", res, err)
+	}
+}
+
+func (w *attributeWorld) savedFile() string {
+	w.t.Helper()
+	files, _ := filepath.Glob(filepath.Join(w.dir, "state", "*.json"))
+	if len(files) != 1 {
+		w.t.Fatalf("saved uploads: %v", files)
+	}
+	return files[0]
+}
+
+// TestStartOverKeepsTheEncryption checks that an upload that starts over because
+// its source changed is still encrypted.
+func TestStartOverKeepsTheEncryption(t *testing.T) {
+	w := newAttributeWorld(t)
+	key, _ := session.NewEncryptionKey(bytes.Repeat([]byte{1}, 32))
+	path, content := source(t, 9<<20)
+	w.interrupt(path, upload.Spec{Bucket: "bkt", Object: "o", EncryptionKey: key})
+	content[5] ^= 1
+	if err := os.WriteFile(path, append(content, 'x'), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, up := w.uploader(upload.Options{EncryptionKeys: []session.EncryptionKey{key}, RestartChanged: true})
+	if res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"}); err != nil || res.Resumed {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if o, _ := w.srv.Object("bkt", "o"); o.CustomerEncryption == nil || o.CustomerEncryption.KeySHA256 != key.SHA256() {
+		t.Errorf("encryption = %+v", o.CustomerEncryption)
+	}
+}
+
+// TestChecksOfEncryptedObjects checks the comparison with objects of the same key,
+// of another key and of no key: for --skip-identical, preconditions and after a
+// reply that was lost.
+func TestChecksOfEncryptedObjects(t *testing.T) {
+	key, _ := session.NewEncryptionKey(bytes.Repeat([]byte{1}, 32))
+	other, _ := session.NewEncryptionKey(bytes.Repeat([]byte{2}, 32))
+	for _, tt := range []struct {
+		name      string
+		was, is   session.EncryptionKey
+		identical bool
+	}{
+		{"the same key", key, key, true},
+		{"another key", other, key, false},
+		{"no key before", session.EncryptionKey{}, key, false},
+		{"no key now", key, session.EncryptionKey{}, false},
+	} {
+		for _, listing := range []*upload.Listing{nil, {Bucket: "bkt"}} {
+			t.Run(fmt.Sprintf("%s, listed %v", tt.name, listing != nil), func(t *testing.T) {
+				w := newAttributeWorld(t)
+				path, _ := source(t, 100)
+				_, up := w.uploader(upload.Options{})
+				if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", EncryptionKey: tt.was}); err != nil {
+					t.Fatal(err)
+				}
+				spec := upload.Spec{Bucket: "bkt", Object: "o", EncryptionKey: tt.is}
+				for r, err := range up.Files(t.Context(), slices.Values([]upload.Job{{Path: path, Spec: spec}}), &upload.BatchOptions{Skip: upload.SkipIdentical, Listing: listing}) {
+					if err != nil || (r.Skipped == upload.SkipIdentical) != tt.identical {
+						t.Errorf("skipped = %v, %v, want identical = %v", r.Skipped, err, tt.identical)
+					}
+				}
+				none := int64(0)
+				spec.IfGenerationMatch = &none
+				w.requests()
+				if _, err := up.File(t.Context(), path, spec); !errors.Is(err, session.ErrPrecondition) {
+					t.Errorf("with a precondition: %v, want ErrPrecondition", err)
+				}
+				for _, r := range w.requests() {
+					if r.Method != "GET" {
+						t.Errorf("%s: data was sent although the object exists", r.Method)
+					}
+				}
+			})
+		}
+	}
+	t.Run("a lost reply", func(t *testing.T) {
+		w := newAttributeWorld(t)
+		if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}); err != nil {
+			t.Fatal(err)
+		}
+		path, _ := source(t, 100)
+		_, up := w.uploader(upload.Options{})
+		res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", EncryptionKey: key})
+		if err != nil || !res.Object.HasCRC32C {
+			t.Errorf("%+v, %v, want the object that was made", res, err)
+		}
+		inserted := 0
+		for _, r := range w.requests() {
+			if r.Method == "POST" {
+				inserted++
+			}
+		}
+		if inserted != 1 {
+			t.Errorf("%d inserts, want 1", inserted)
+		}
+	})
+}
+
+// TestOptionsAreKept checks that a later run with another value of a setting is
+// refused, and that the saved upload is kept.
+func TestOptionsAreKept(t *testing.T) {
+	w := newAttributeWorld(t)
+	path, _ := source(t, 9<<20)
+	spec := upload.Spec{Bucket: "bkt", Object: "o", CacheControl: "no-store"}
+	w.interrupt(path, spec)
+	for want, edit := range map[string]func(*upload.Spec){
+		"cache control":    func(s *upload.Spec) { s.CacheControl = "private" },
+		"temporary hold":   func(s *upload.Spec) { s.TemporaryHold = true },
+		"event-based hold": func(s *upload.Spec) { s.EventBasedHold = true },
+		"custom time":      func(s *upload.Spec) { s.CustomTime = time.Unix(1, 0) },
+		"retention":        func(s *upload.Spec) { s.Retention = &session.Retention{Mode: "Locked", RetainUntil: time.Unix(1, 0)} },
+		"metadata":         func(s *upload.Spec) { s.Metadata = map[string]string{"k": "v"} },
+	} {
+		_, up := w.uploader(upload.Options{})
+		changed := spec
+		edit(&changed)
+		if _, err := up.File(t.Context(), path, changed); !errors.Is(err, session.ErrOptionsDiffer) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want ErrOptionsDiffer", want, err)
+		}
+	}
+	w.savedFile()
+}
+
+// TestDetectContentType checks when a content type is detected.
+func TestDetectContentType(t *testing.T) {
+	w := newAttributeWorld(t)
+	png := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 9<<20)...)
+	detect := upload.Options{DetectContentType: http.DetectContentType}
+	for _, tt := range []struct {
+		name    string
+		opts    upload.Options
+		spec    upload.Spec
+		content []byte
+		want    string
+	}{
+		{"small", detect, upload.Spec{}, png[:20], "image/png"},
+		{"large", detect, upload.Spec{}, png, "image/png"},
+		{"text", detect, upload.Spec{}, []byte("hello"), "text/plain; charset=utf-8"},
+		{"empty", detect, upload.Spec{}, nil, "application/octet-stream"},
+		{"given", detect, upload.Spec{ContentType: "a/b"}, png[:20], "a/b"},
+		{"default", detect, upload.Spec{DefaultContentType: "a/b"}, png[:20], "a/b"},
+		{"off", upload.Options{}, upload.Spec{}, png[:20], "application/octet-stream"},
+	} {
+		tt.spec.Bucket, tt.spec.Object = "bkt", tt.name
+		path := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(path, tt.content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for way, do := range map[string]func(*upload.Uploader) (*upload.Result, error){
+			"file": func(up *upload.Uploader) (*upload.Result, error) { return up.File(t.Context(), path, tt.spec) },
+			"stream": func(up *upload.Uploader) (*upload.Result, error) {
+				return up.Reader(t.Context(), bytes.NewReader(tt.content), tt.spec)
+			},
+			"batch": func(up *upload.Uploader) (res *upload.Result, err error) {
+				for res, err = range up.Files(t.Context(), slices.Values([]upload.Job{{Path: path, Spec: tt.spec}}), nil) {
+				}
+				return res, err
+			},
+		} {
+			_, up := w.uploader(tt.opts)
+			res, err := do(up)
+			if err != nil {
+				t.Errorf("%s, %s: %v", tt.name, way, err)
+				continue
+			}
+			if o, _ := w.srv.Object("bkt", tt.name); o.ContentType != tt.want || res.Spec.ContentType != tt.want {
+				t.Errorf("%s, %s: content type %q, the result has %q, want %q", tt.name, way, o.ContentType, res.Spec.ContentType, tt.want)
+			}
+		}
+	}
+	// A resume has the type of the first run.
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, png, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.outage()
+	_, up := w.uploader(upload.Options{RetryFor: time.Millisecond, DetectContentType: http.DetectContentType})
+	if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "resumed"}); !errors.Is(err, session.ErrRetriesExhausted) {
+		t.Fatal(err)
+	}
+	_, up = w.uploader(upload.Options{})
+	if res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "resumed"}); err != nil || !res.Resumed {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if o, _ := w.srv.Object("bkt", "resumed"); o.ContentType != "image/png" {
+		t.Errorf("resumed: content type %q", o.ContentType)
+	}
+}
+
+// TestDetectReadsNothingAfterAPrecondition checks that a stream is not read if its
+// precondition does not hold.
+func TestDetectReadsNothingAfterAPrecondition(t *testing.T) {
+	w := newAttributeWorld(t)
+	_, up := w.uploader(upload.Options{DetectContentType: http.DetectContentType})
+	if _, err := up.Reader(t.Context(), strings.NewReader("x"), upload.Spec{Bucket: "bkt", Object: "o"}); err != nil {
+		t.Fatal(err)
+	}
+	none, r := int64(0), strings.NewReader("second")
+	if _, err := up.Reader(t.Context(), r, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationMatch: &none}); !errors.Is(err, session.ErrPrecondition) {
+		t.Errorf("error = %v, want ErrPrecondition", err)
+	}
+	if r.Len() != 6 {
+		t.Errorf("%d bytes were read", 6-r.Len())
+	}
+}
+
+// TestQuotaProject checks that QuotaProject is sent without credentials, too.
+func TestQuotaProject(t *testing.T) {
+	w := newAttributeWorld(t)
+	c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: w.url, Anonymous: true, QuotaProject: "billed"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	up, err := c.Uploader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, _ := source(t, 9<<20)
+	none := int64(0)
+	if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationMatch: &none}); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range w.requests() {
+		if r.Header.Get("X-Goog-User-Project") != "billed" {
+			t.Errorf("%s %s: X-Goog-User-Project = %q", r.Method, r.URL.Path, r.Header.Get("X-Goog-User-Project"))
+		}
+	}
+}
