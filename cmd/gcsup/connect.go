@@ -40,7 +40,7 @@ func (f *targetFlags) check() (http.Header, error) {
 // that is created when it is first needed. open does not look for credentials;
 // dial does.
 func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err error) {
-	c := &connection{options: gcs.Options{Endpoint: f.endpoint}}
+	c := &connection{options: gcs.Options{Endpoint: f.endpoint, QuotaProject: f.billing}}
 	defer func() {
 		if err != nil {
 			c.close()

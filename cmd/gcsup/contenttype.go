@@ -8,7 +8,8 @@ import (
 
 // contentType returns the type for a name's extension, or "". The table is
 // fixed, because the system's table differs between machines: an upload must
-// make the same object if another machine resumes it.
+// make the same object if another machine resumes it. If it has no type, the
+// upload finds one in the first bytes.
 func contentType(source, object string) string {
 	ext := filepath.Ext(source)
 	if source == stdinName {

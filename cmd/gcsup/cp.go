@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"strings"
 
@@ -24,10 +25,12 @@ type cpFlags struct {
 	send    sendFlags
 	output  outputFlags
 
-	generation  int64
-	noState     bool
-	contentType string
-	restart     bool
+	objects objectFlags
+
+	generation int64
+	noState    bool
+	restart    bool
+	template   session.Spec // of all objects; set by check
 }
 
 func newCp(std stdio) *cobra.Command {
@@ -58,7 +61,7 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
 	f.sources.add(fs)
 	f.batch.add(fs)
 	fs.Int64Var(&f.generation, "if-generation-match", 0, "replace only this `GENERATION` of the object; 0: only create a new object")
-	fs.StringVar(&f.contentType, "content-type", "", "content `TYPE` of the objects (default: by the name's extension, else application/octet-stream)")
+	f.objects.add(fs)
 	fs.BoolVar(&f.noState, "no-state", false, "save nothing: an interrupted upload cannot be resumed")
 	fs.BoolVar(&f.restart, "restart", false, "discard the saved upload of each source and start over")
 	f.target.add(fs)
@@ -81,7 +84,7 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 	if len(sources) == 1 && sources[0] == stdinName {
 		return f.runStream(cmd, std, r, opts, destination)
 	}
-	chosen, err := f.sources.choose(cmd.Context(), std, sources, destination, f.spec(cmd.Flags()), f.batch.sorted)
+	chosen, err := f.sources.choose(cmd.Context(), std, sources, destination, f.template, f.batch.sorted)
 	if err != nil {
 		return r.refuse(refused, err)
 	}
@@ -99,7 +102,7 @@ func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upl
 	if err != nil {
 		return r.refuse([]task{t}, err)
 	}
-	spec := f.spec(cmd.Flags())
+	spec := f.template
 	spec.Bucket, spec.Object, spec.DefaultContentType = bucket, object, contentType(stdinName, object)
 	if f.batch.noClobber {
 		spec.IfGenerationMatch, spec.NoClobber, t.skip = new(int64), true, true
@@ -144,7 +147,7 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 	if opts.Limiter != nil {
 		defer toggleOnSignal(opts.Limiter, r.console)()
 	}
-	return r.runBatch(ctx, c, chosen, progress, c.uploader.Files(ctx, jobs, f.batch.options(chosen)))
+	return r.runBatch(ctx, c, chosen, progress, c.uploader.Files(ctx, jobs, f.batchOptions(chosen)))
 }
 
 // connect finds the endpoint and the credentials.
@@ -154,14 +157,19 @@ func (f *cpFlags) connect(cmd *cobra.Command, r *reporter, opts upload.Options) 
 	if err != nil {
 		return nil, err
 	}
-	if err := c.dial(cmd.Context(), opts); err != nil {
+	err = checkKeyTarget(f.template.EncryptionKey, c)
+	if err == nil {
+		err = c.dial(cmd.Context(), opts)
+	}
+	if err != nil {
 		c.close()
 		return nil, err
 	}
 	return c, nil
 }
 
-// check refuses contradictory flags and returns the options for the others.
+// check refuses contradictory flags and returns the options for the others. It
+// sets f.template.
 func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options, error) {
 	stream := len(sources) == 1 && sources[0] == stdinName
 	switch {
@@ -184,17 +192,24 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 		return upload.Options{}, err
 	}
 	opts, err := f.send.options()
-	opts.Restart = f.restart
+	if err == nil {
+		f.template, err = f.objects.spec(stream)
+	}
+	if given.Changed("if-generation-match") {
+		f.template.IfGenerationMatch = new(f.generation)
+	}
+	opts.Restart, opts.DetectContentType = f.restart, http.DetectContentType
 	return opts, err
 }
 
-// spec returns the template of all objects.
-func (f *cpFlags) spec(given *pflag.FlagSet) session.Spec {
-	spec := session.Spec{ContentType: f.contentType}
-	if given.Changed("if-generation-match") {
-		spec.IfGenerationMatch = new(f.generation)
+// batchOptions returns the library's options for the files that were chosen.
+func (f *cpFlags) batchOptions(chosen *selection) *upload.BatchOptions {
+	o := f.batch.options(chosen)
+	o.PreservePOSIX = f.objects.preservePOSIX
+	if o.Listing != nil {
+		o.Listing.UserProject = f.template.UserProject
 	}
-	return spec
+	return o
 }
 
 // checkStdin refuses a closed standard input. Reading it returns no bytes, and
@@ -228,6 +243,14 @@ func checkSource(path string, spec session.Spec) error {
 	}
 	var what string
 	switch mode := info.Mode(); {
+	case mode.IsRegular() && info.Size() > 0:
+		// chunk.Open reads, which would change the access time that
+		// --preserve-posix writes.
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return f.Close()
 	case mode.IsRegular():
 		src, err := chunk.Open(path)
 		if err == nil {

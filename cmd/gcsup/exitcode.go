@@ -58,6 +58,7 @@ func failures() []failure {
 		{session.ErrUnexpectedData, "foreign_writer", exitData, ""},
 		{session.ErrProtocol, "contradiction", exitData, ""},
 		{session.ErrOptionsDiffer, "options", exitData, "give the options of the first run, or none; --restart discards what was sent"},
+		{session.ErrEncryptionKey, "encryption_key", exitConfig, "give the key of the first run with --encryption-key-file or " + encryptionKeyEnv},
 		{session.ErrCorruptToken, "damaged", exitData, "to start over, upload the file again; to delete it, run " + program() + " sessions rm ID"},
 		{session.ErrTokenVersion, "newer_version", exitConfig, "use the newer program; to delete it, run " + program() + " sessions rm ID"},
 		{chunk.ErrNotRegular, "no_input", exitNoInput, ""},

@@ -25,6 +25,7 @@ type targetFlags struct {
 	endpoint string
 	emulator emulatorFlag
 	headers  headerFlag
+	billing  string
 }
 
 func (f *targetFlags) add(fs *pflag.FlagSet) {
@@ -32,6 +33,7 @@ func (f *targetFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.endpoint, "endpoint", "", "send to this `HOST[:PORT]` or URL (default: STORAGE_EMULATOR_HOST, else storage.googleapis.com)")
 	emulator := fs.VarPF(&f.emulator, "emulator", "", "send to an emulator inside this process that keeps objects in DIR (default: \"emulator\" in the state directory)")
 	emulator.NoOptDefVal = noDir
+	fs.StringVar(&f.billing, "billing-project", "", "`PROJECT` that is billed for the requests, and whose quota they use")
 	fs.Var(&f.headers, "additional-headers", "send this header with every request; repeat the flag or separate pairs by commas")
 }
 
@@ -175,9 +177,9 @@ func resumeCommand(program string, given *pflag.FlagSet, id string) string {
 	given.Visit(func(f *pflag.Flag) {
 		value := f.Value.String()
 		switch f.Name {
-		case "state-dir", "emulator":
+		case "state-dir", "emulator", "encryption-key-file":
 			value = absolute(value)
-		case "endpoint", "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "limit-rate", "if-source-changed":
+		case "endpoint", "billing-project", "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "limit-rate", "if-source-changed":
 		default:
 			return
 		}

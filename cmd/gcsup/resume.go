@@ -16,6 +16,7 @@ type resumeFlags struct {
 	target targetFlags
 	send   sendFlags
 	output outputFlags
+	key    keyFlags
 	all    bool
 }
 
@@ -42,6 +43,7 @@ IDs it considers only uploads to the endpoint in use.`,
 	fs.BoolVar(&f.all, "all", false, "resume every saved upload")
 	f.target.add(fs)
 	f.send.add(fs)
+	f.key.add(fs, "resume encrypted uploads with the key")
 	f.output.add(fs)
 	return cmd
 }
@@ -58,12 +60,20 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) error {
 	if err != nil {
 		return r.refuse(named, err)
 	}
+	key, err := f.key.read()
+	if err != nil {
+		return r.refuse(named, err)
+	}
+	opts.EncryptionKeys = []session.EncryptionKey{key}
 	opts.Observer, opts.Logger = r.observe, f.output.logger(r.console)
 	c, err := f.target.open(ctx, true)
 	if err != nil {
 		return r.refuse(named, err)
 	}
 	defer c.close()
+	if err := checkKeyTarget(key, c); err != nil {
+		return r.refuse(named, err)
+	}
 	if _, err := c.saved.opened(); err != nil {
 		return r.refuse(named, err)
 	}

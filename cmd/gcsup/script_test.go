@@ -50,6 +50,9 @@ func TestMain(m *testing.M) {
 //	received OP COUNT              the emulator received COUNT requests of that operation
 //	requests [OP=COUNT...]         gcsup sent exactly these requests since the last call
 //	objects gs://B/PREFIX NAME...  the names of the objects with that prefix are exactly these
+//	attributes gs://B/O            print the object's attributes, as the official library returns them
+//	same-encrypted gs://B/O FILE KEYFILE  like same-object, for an object that only the key can read
+//	no-text TEXT FILE...           the files do not contain the text
 func TestScripts(t *testing.T) {
 	// If this process ignores SIGHUP, because nohup started it, so do the
 	// programs that it starts. They do not inherit a handler.
@@ -83,6 +86,10 @@ func TestScripts(t *testing.T) {
 			"received":      scriptReceived,
 			"requests":      scriptRequests,
 			"objects":       scriptObjects,
+
+			"attributes":     scriptAttributes,
+			"same-encrypted": scriptSameEncrypted,
+			"no-text":        scriptNoText,
 		},
 	})
 }

@@ -130,7 +130,7 @@ that were sent, before it sends anything.`,
 				con.message("the endpoint in use is %s: %v", endpointText(c.endpoint), target.endpointMismatch(c, token))
 			}
 			if text := unusualOptions(token.Spec); text != "" {
-				con.message("warning: it has options that gcsup cp never sets: %s", text)
+				con.message("warning: it has object settings that you did not give: %s", text)
 			}
 			return nil
 		},
@@ -139,8 +139,9 @@ that were sent, before it sends anything.`,
 	return cmd
 }
 
-// unusualOptions returns s as JSON if no command line can make it, else "". An
-// import must show, for example, that the object will be public.
+// unusualOptions returns s as JSON if it has more than names, a content type and a
+// precondition, else "". An import must show, for example, that the object will be
+// public.
 func unusualOptions(s session.Spec) string {
 	usual := session.Spec{
 		Bucket: s.Bucket, Object: s.Object, ContentType: s.ContentType,

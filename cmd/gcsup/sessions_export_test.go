@@ -54,7 +54,7 @@ func TestImportUntrusted(t *testing.T) {
 		{"its file", real, plain, nil, exitUsage, "want SOURCE", ""},
 		{"a shell's words", "http://x;reboot", plain, []string{source}, exitOK, "if you trust it with your credentials, give --endpoint='http://x;reboot'", "=http"},
 		{"escapes", real, map[string]any{"bucket": "evil-bucket", "object": "a\x1b[2J\u202eb"}, []string{source}, exitOK, "a?[2J?b", "\x1b"},
-		{"a public object", real, map[string]any{"bucket": "evil-bucket", "object": "o", "predefined_acl": "publicRead"}, []string{source}, exitOK, `warning: it has options that gcsup cp never sets: {"bucket":"evil-bucket","object":"o","predefined_acl":"publicRead"}`, ""},
+		{"a public object", real, map[string]any{"bucket": "evil-bucket", "object": "o", "predefined_acl": "publicRead"}, []string{source}, exitOK, `warning: it has object settings that you did not give: {"bucket":"evil-bucket","object":"o","predefined_acl":"publicRead"}`, ""},
 		{"another bucket's session", real, map[string]any{"bucket": "own-bucket", "object": "o"}, []string{source}, exitConfig, "not an upload path of bucket", ""},
 		{"no URL", "http://\n x", plain, []string{source}, exitIO, "endpoint", ""},
 	} {
