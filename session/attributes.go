@@ -94,23 +94,28 @@ func (s Spec) validAttributes() error {
 	return nil
 }
 
-// conflictingMetadata reports whether the custom metadata of a saved upload
-// differs from want. The values of [fileKeys] describe the source, and a resume
-// checks the source itself: reading a file changes its access time.
-func conflictingMetadata(was, want map[string]string) bool {
+// metadataConflict compares the custom metadata of a saved upload with want, as
+// Conflict does. The values of [fileKeys] describe the source, and a resume checks
+// the source itself: reading a file changes its access time.
+func metadataConflict(was, want map[string]string) string {
 	if want == nil {
-		return false
+		return ""
 	}
-	comparable := func(m map[string]string) map[string]string {
-		m = maps.Clone(m)
-		for _, key := range fileKeys {
-			if _, ok := m[key]; ok {
-				m[key] = ""
-			}
+	keys := slices.Concat(slices.Collect(maps.Keys(was)), slices.Collect(maps.Keys(want)))
+	slices.Sort(keys)
+	for _, key := range keys {
+		before, had := was[key]
+		now, has := want[key]
+		switch {
+		case !had:
+			return fmt.Sprintf("no custom metadata %q", key)
+		case !has:
+			return fmt.Sprintf("custom metadata %q: %q", key, before)
+		case before != now && !slices.Contains(fileKeys, key):
+			return fmt.Sprintf("custom metadata %q: %q, not %q", key, before, now)
 		}
-		return m
 	}
-	return !maps.Equal(comparable(was), comparable(want))
+	return ""
 }
 
 // timeText returns t in the format of RFC 3339, or "" if t is zero.

@@ -84,10 +84,7 @@ func (s Spec) Conflict(want Spec) string {
 			return fmt.Sprintf("%s %q, not %q", field.name, field.was, field.want)
 		}
 	}
-	if conflictingMetadata(s.Metadata, want.Metadata) {
-		return "other custom metadata"
-	}
-	return ""
+	return metadataConflict(s.Metadata, want.Metadata)
 }
 
 // number returns the decimal digits of *n, or "" if n is nil.
