@@ -16,14 +16,24 @@ import (
 	"google.golang.org/api/option"
 )
 
-// officialObject returns a handle of the official library.
-func officialObject(ts *testscript.TestScript, gs string) *storage.ObjectHandle {
-	bucket, object, err := parseDestination(gs)
-	ts.Check(err)
+// officialBucket returns a handle of the official library.
+func officialBucket(ts *testscript.TestScript, bucket string) *storage.BucketHandle {
 	c, err := storage.NewClient(context.Background(), option.WithEndpoint(ts.Getenv("STORAGE_EMULATOR_HOST")+"/storage/v1/"), option.WithoutAuthentication())
 	ts.Check(err)
 	ts.Defer(func() { _ = c.Close() })
-	return c.Bucket(bucket).Object(object)
+	return c.Bucket(bucket)
+}
+
+func officialObject(ts *testscript.TestScript, gs string) *storage.ObjectHandle {
+	bucket, object, err := parseDestination(gs)
+	ts.Check(err)
+	return officialBucket(ts, bucket).Object(object)
+}
+
+func scriptRequesterPays(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, len(args) == 1, "requester-pays BUCKET")
+	_, err := officialBucket(ts, args[0]).Update(context.Background(), storage.BucketAttrsToUpdate{RequesterPays: true})
+	ts.Check(err)
 }
 
 // scriptAttributes prints what the official library returns for an object, one

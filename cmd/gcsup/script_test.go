@@ -53,6 +53,7 @@ func TestMain(m *testing.M) {
 //	attributes gs://B/O            print the object's attributes, as the official library returns them
 //	same-encrypted gs://B/O FILE KEYFILE  like same-object, for an object that only the key can read
 //	no-text TEXT FILE...           the files do not contain the text
+//	requester-pays NAME            make the bucket one for which the requester pays
 func TestScripts(t *testing.T) {
 	// If this process ignores SIGHUP, because nohup started it, so do the
 	// programs that it starts. They do not inherit a handler.
@@ -90,6 +91,7 @@ func TestScripts(t *testing.T) {
 			"attributes":     scriptAttributes,
 			"same-encrypted": scriptSameEncrypted,
 			"no-text":        scriptNoText,
+			"requester-pays": scriptRequesterPays,
 		},
 	})
 }
