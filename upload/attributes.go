@@ -58,8 +58,8 @@ func (j *job) detects() bool {
 	return j.u.opts.DetectContentType != nil && j.spec.ContentType == "" && j.spec.DefaultContentType == ""
 }
 
-// detect sets the default content type from the first bytes of the source. Those
-// of an empty source say nothing.
+// detect sets the default content type from the first bytes of the source. It does
+// nothing for an empty source.
 func (j *job) detect(head []byte) {
 	if len(head) > 0 {
 		j.spec.DefaultContentType = j.u.opts.DetectContentType(head)

@@ -41,7 +41,7 @@ func (f *objectFlags) add(fs *pflag.FlagSet) {
 	fs.Var(&f.predefinedACL, "predefined-acl", "access control list of the objects, such as publicRead")
 	fs.BoolVar(&f.temporaryHold, "temporary-hold", false, "place a temporary hold on the objects")
 	fs.BoolVar(&f.eventBasedHold, "event-based-hold", false, "place an event-based hold on the objects")
-	fs.Var(&f.retentionMode, "retention-mode", "retain the objects until --retain-until: Locked, which nobody can shorten, or Unlocked")
+	fs.Var(&f.retentionMode, "retention-mode", "retain the objects until --retain-until: Locked, which cannot be shortened, or Unlocked")
 	fs.Var(&f.retainUntil, "retain-until", "time until which the objects are retained, such as 2030-01-31T12:00:00Z")
 	fs.StringVar(&f.kmsKey, "kms-key", "", "encrypt the objects with this Cloud KMS `KEY`: projects/P/locations/L/keyRings/R/cryptoKeys/K")
 	fs.StringVar(&f.userProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket; saved with the upload")
