@@ -17,24 +17,38 @@ import (
 // maxFailures is how many failed files are named at the end of a batch.
 const maxFailures = 100
 
-// batchTotals adds up the outcomes of a batch.
-type batchTotals struct {
+// runTotals adds up the outcomes of a run.
+type runTotals struct {
+	start time.Time
+
 	uploaded, planned, skipped, failed, notTried, interrupted int
 
 	finished int   // files that the manifest has as finished
 	bytes    int64 // of the uploaded files
+	sent     int64 // handed to the network
+	resent   int64 // of those, that were handed over before
+	requests int
+	retries  int
+	waited   time.Duration
 	failures []string
-	code     int // the exit code
+	code     int // the exit code of a batch
 }
 
 // add adds the outcome of one file.
-func (t *batchTotals) add(res *upload.Result, err error) {
+func (t *runTotals) add(source, status string, res *upload.Result, err error) {
+	if res != nil {
+		t.sent += res.BytesSent
+		t.resent += res.BytesResent
+		t.requests += res.Requests
+		t.retries += res.Retries
+		t.waited += res.Waited
+	}
 	switch {
-	case err == nil && res.Skipped != upload.SkipNothing:
+	case status == statusSkipped:
 		t.skipped++
-	case err == nil && res.Planned:
+	case status == statusPlanned:
 		t.planned++
-	case err == nil:
+	case status == statusOK:
 		t.uploaded++
 		t.bytes += res.Size
 	case errors.Is(err, upload.ErrNotTried):
@@ -45,13 +59,13 @@ func (t *batchTotals) add(res *upload.Result, err error) {
 		t.failed++
 		if t.failed <= maxFailures {
 			text := err.Error()
-			if !strings.HasPrefix(text, res.Path+":") {
-				text = res.Path + ": " + text
+			if !strings.HasPrefix(text, source+":") {
+				text = source + ": " + text
 			}
-			t.failures = append(t.failures, printablePath(text, res.Path))
+			t.failures = append(t.failures, printablePath(text, source))
 		}
 	}
-	if err == nil {
+	if status != statusFailed {
 		return
 	}
 	// 75 if the same command can finish anything, else the first failure's code.
@@ -60,8 +74,21 @@ func (t *batchTotals) add(res *upload.Result, err error) {
 	}
 }
 
+// files returns how many files ended in this run.
+func (t *runTotals) files() int {
+	return t.uploaded + t.planned + t.skipped + t.failed + t.notTried + t.interrupted
+}
+
+// rate returns the average of the bytes sent per second, or 0 if there is none.
+func (t *runTotals) rate(elapsed time.Duration) float64 {
+	if elapsed <= 0 {
+		return 0
+	}
+	return float64(t.sent) / elapsed.Seconds()
+}
+
 // text returns the totals as one line.
-func (t *batchTotals) text() string {
+func (t *runTotals) text(elapsed time.Duration) string {
 	var parts []string
 	for _, p := range []struct {
 		n    int
@@ -78,21 +105,53 @@ func (t *batchTotals) text() string {
 	if len(parts) == 0 {
 		return "no files"
 	}
-	return strings.Join(parts, ", ")
+	if t.retries > 0 {
+		parts = append(parts, plural(t.retries, "retry", "retries"))
+	}
+	text := fmt.Sprintf("%s: %s in %v", plural(t.files()+t.finished, "file", "files"), strings.Join(parts, ", "), roundElapsed(elapsed))
+	if rate := t.rate(elapsed); t.sent > 0 && rate > 0 {
+		text += ", " + rateText(rate)
+	}
+	return text
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// roundElapsed rounds d to what a person reads.
+func roundElapsed(d time.Duration) time.Duration {
+	if d < 10*time.Second {
+		return d.Round(10 * time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
+
+// line returns the totals for --json.
+func (t *runTotals) line(elapsed time.Duration, code int) summaryLine {
+	return summaryLine{
+		V: 1, Type: "summary", Files: t.files(), Uploaded: t.uploaded, Planned: t.planned, Skipped: t.skipped,
+		Failed: t.failed + t.interrupted + t.notTried, Interrupted: t.interrupted, NotTried: t.notTried, FinishedBefore: t.finished,
+		Bytes: t.bytes, BytesSent: t.sent, BytesResent: t.resent, Requests: t.requests, Retries: t.retries,
+		WaitedMS: t.waited.Milliseconds(), ElapsedMS: elapsed.Milliseconds(),
+		BytesPerS: known(int64(t.rate(elapsed)), elapsed > 0), ExitCode: code,
+	}
 }
 
 // runBatch reports the outcomes of a batch.
 func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selection, progress *record, outcomes iter.Seq2[*upload.Result, error]) error {
 	r.endpoint, r.saved = c.endpoint, c.saved
 	defer context.AfterFunc(ctx, r.stopWaiting)()
-	var totals batchTotals
+	totals := &r.totals
 	ended := map[string]bool{} // the named files that ended, by destination
-	r.beginBatch(chosen.single())
+	r.beginBatch(ctx, chosen, progress)
 	for res, err := range outcomes {
 		t := task{source: res.Path, destination: res.Spec.URL()}
 		err = sourceError(err, res.Path)
-		totals.add(res, err)
-		r.endOne(t, chosen, res, err)
+		r.endOne(t, !chosen.trees, res, err)
 		if !chosen.trees {
 			ended[t.destination] = true
 		}
@@ -100,7 +159,7 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 			break // nothing more can be recorded
 		}
 	}
-	r.endBatch()
+	r.stopProgress()
 	totals.finished = progress.finished()
 	if err := progress.close(); err != nil {
 		totals.code = classify(err).code
@@ -112,26 +171,35 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 	if ctx.Err() != nil && totals.code != exitTemporary {
 		totals.code = classify(context.Cause(ctx)).code
 	}
+	code := totals.code // the sources that are not started below do not change it
 	if chosen.trees {
-		r.summarize(ctx, &totals)
+		r.summarize(ctx, totals)
 	} else if ctx.Err() != nil {
 		left := slices.DeleteFunc(slices.Clone(chosen.named), func(t task) bool { return ended[t.destination] })
 		r.reportNotStarted(ctx, left, len(chosen.named))
-	} else if totals.finished > 0 {
-		r.console.message("%s", totals.text())
+	}
+	if !chosen.trees {
+		r.printTotals(max(len(chosen.named), totals.finished+1))
 	}
 	if err := r.flush(); err != nil {
 		return err
 	}
-	if totals.code != exitOK {
-		return exitCode(totals.code)
+	if code != exitOK {
+		return exitCode(code)
 	}
 	return nil
 }
 
+// printTotals prints the totals of a run of n files, unless n is 1.
+func (r *reporter) printTotals(n int) {
+	if n > 1 {
+		r.console.message("%s", r.totals.text(time.Since(r.totals.start)))
+	}
+}
+
 // summarize prints the totals, the failed files and how to continue.
-func (r *reporter) summarize(ctx context.Context, t *batchTotals) {
-	text := t.text()
+func (r *reporter) summarize(ctx context.Context, t *runTotals) {
+	text := t.text(time.Since(t.start))
 	if ctx.Err() != nil {
 		text += fmt.Sprintf("; %v, the rest was not started", context.Cause(ctx))
 	}
@@ -204,39 +272,74 @@ func continueArgs(args []string) (kept []string) {
 	return kept
 }
 
-func (r *reporter) beginBatch(single bool) {
+// countAfter is the time after which the files of a run are counted. A shorter run
+// does not read its directories twice.
+const countAfter = time.Second
+
+func (r *reporter) beginBatch(ctx context.Context, chosen *selection, progress *record) {
+	files := -1
+	if !chosen.trees {
+		files = len(chosen.named)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.active, r.batch, r.printedAt = true, true, map[string]time.Time{}
-	if r.flags.quiet || single {
-		return // the bar of a single file begins with its first event
+	r.active, r.batch = true, true
+	r.startProgress(files)
+	if r.progress == nil {
+		return
 	}
-	r.progress = startProgress(r.console, newBatchView(), !r.flags.verbose)
+	r.display.finished = progress.finished
+	if chosen.sizes != nil {
+		go r.count(ctx, chosen, r.display, r.progress.stopped)
+	}
 }
 
-func (r *reporter) endBatch() {
+// count counts the files of a run while it is under way.
+func (r *reporter) count(ctx context.Context, chosen *selection, d *display, stopped <-chan struct{}) {
+	select {
+	case <-stopped:
+		return
+	case <-ctx.Done():
+		return
+	case <-time.After(countAfter):
+	}
+	files, size := int64(0), int64(0)
+	for _, t := range chosen.named {
+		if t.err != nil {
+			files++
+		}
+	}
+	for n := range chosen.sizes {
+		files++
+		size += n
+		select {
+		case <-stopped:
+			return
+		default:
+		}
+	}
+	if ctx.Err() == nil {
+		d.setTotals(files, size)
+	}
+}
+
+// startProgress starts to show a run of so many files, -1 if that is not known.
+// r.mu is held.
+func (r *reporter) startProgress(files int) {
+	if r.flags.quiet {
+		return
+	}
+	r.display = newDisplay(files)
+	r.progress = startProgress(r.console, r.display, !r.flags.verbose) // the log would push the frame around
+}
+
+// stopProgress ends the run: later events are ignored.
+func (r *reporter) stopProgress() {
 	r.mu.Lock()
 	p := r.progress
-	r.progress, r.active = nil, false
+	r.progress, r.display, r.active = nil, nil, false
 	r.mu.Unlock()
 	if p != nil {
 		p.stop()
 	}
-}
-
-// endOne reports the outcome of one file.
-func (r *reporter) endOne(t task, chosen *selection, res *upload.Result, err error) {
-	r.mu.Lock()
-	p := r.progress
-	delete(r.printedAt, t.destination)
-	r.mu.Unlock()
-	if p != nil {
-		p.ended(res, err)
-		if chosen.single() {
-			r.endBatch()
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.outcome(t, !chosen.trees, res, err)
 }

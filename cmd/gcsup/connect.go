@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -164,12 +163,4 @@ func (f *targetFlags) emulatorDir() (string, error) {
 	}
 	dir, err := stateDir(f.stateDir)
 	return filepath.Join(dir, "emulator"), err
-}
-
-// logger returns the logger of --verbose, or nil.
-func (f *outputFlags) logger(c *console) *slog.Logger {
-	if !f.verbose {
-		return nil
-	}
-	return slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }

@@ -3,31 +3,32 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/term"
 )
 
-// console prints messages for people. On a terminal it keeps one live line, the
-// progress bar, below them.
+// console prints messages for people. On a terminal it keeps a frame, the progress
+// of the run, below them.
 type console struct {
 	mu    sync.Mutex
 	w     io.Writer
 	queue *lineQueue // in front of w; if nil, messages are written at once
 	quiet bool
-	live  string
+	live  liveRegion
+	*logFile
 }
 
-func newConsole(w io.Writer, quiet bool) *console { return &console{w: w, quiet: quiet} }
+func newConsole(w io.Writer, quiet bool) *console {
+	return &console{w: w, quiet: quiet, live: newLiveRegion(), logFile: &logFile{}}
+}
 
 // newQueuedConsole returns a console that queues its messages, so that a slow
 // terminal does not block the caller. It must be flushed.
 func newQueuedConsole(w io.Writer, quiet bool) *console {
-	return &console{w: w, queue: newLineQueue(w), quiet: quiet}
+	return &console{w: w, queue: newLineQueue(w), quiet: quiet, live: newLiveRegion(), logFile: &logFile{}}
 }
 
 // out returns the writer that the console uses.
@@ -40,13 +41,20 @@ func (c *console) out() io.Writer {
 
 // message prints a line, unless the console is quiet.
 func (c *console) message(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	c.logInfo(text)
 	if !c.quiet {
-		c.fail(fmt.Sprintf(format, args...))
+		c.print(text)
 	}
 }
 
 // fail prints a line even if the console is quiet.
 func (c *console) fail(text string) {
+	c.logError(text)
+	c.print(text)
+}
+
+func (c *console) print(text string) {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		lines[i] = printable(line)
@@ -54,54 +62,44 @@ func (c *console) fail(text string) {
 	_, _ = c.Write([]byte("gcsup: " + strings.Join(lines, "\n") + "\n"))
 }
 
-// Write prints whole lines above the live line.
+// Write prints whole lines above the frame.
 func (c *console) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	live := c.live
-	c.draw("")
-	n, err := c.out().Write(p)
-	c.draw(live)
-	return n, err
+	if len(c.live.lines) == 0 {
+		return c.out().Write(p)
+	}
+	columns, _, _ := c.size()
+	lines, idle := c.live.lines, c.idle()
+	text := c.live.draw(nil, columns) + string(p)
+	if idle && columns == c.live.columns { // else the next frame draws it
+		text += c.live.draw(lines, columns)
+	}
+	if _, err := io.WriteString(c.out(), text); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
-// show replaces the live line; "" removes it.
-func (c *console) show(line string) {
+// show replaces the frame; nil removes it.
+func (c *console) show(lines []liveLine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.draw(line)
-}
-
-// draw overwrites the live line. It uses spaces, because some terminals do not
-// understand escape sequences.
-func (c *console) draw(line string) {
-	if line == c.live || line != "" && c.queue != nil && !c.queue.idle() {
+	columns, _, _ := c.size()
+	if lines != nil && !c.idle() || columns == c.live.columns && slices.Equal(lines, c.live.lines) {
 		return // skip frames while the terminal lags behind
 	}
-	text := "\r" + line
-	if extra := utf8.RuneCountInString(c.live) - utf8.RuneCountInString(line); extra > 0 {
-		text += strings.Repeat(" ", extra)
-		if line == "" {
-			text += "\r"
-		}
+	if text := c.live.draw(lines, columns); text != "" {
+		_, _ = io.WriteString(c.out(), text)
 	}
-	_, _ = io.WriteString(c.out(), text)
-	c.live = line
 }
 
-// width returns the terminal's width. ok is false if w is not a terminal that
-// can show a live line.
-func (c *console) width() (columns int, ok bool) {
-	f, isFile := c.w.(*os.File)
-	if !isFile || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
-		return 0, false
-	}
-	columns, _, err := term.GetSize(int(f.Fd()))
-	if err != nil || columns <= 0 {
-		columns = 80 // some pseudo-terminals report no size
-	}
-	return columns, true
-}
+// idle reports whether everything was written.
+func (c *console) idle() bool { return c.queue == nil || c.queue.idle() }
+
+// size returns the size of the terminal. ok is false if there is none that can
+// show a frame.
+func (c *console) size() (columns, height int, ok bool) { return terminalSize(c.w) }
 
 // printable replaces control characters, so that the text of a server or a file
 // name stays on one line and cannot control the terminal.

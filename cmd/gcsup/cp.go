@@ -70,15 +70,18 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
 	return cmd
 }
 
-func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destination string) error {
+func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destination string) (err error) {
 	r := newReporter(std, f.output, cmd.Flags())
-	defer r.flush()
+	defer func() { err = r.close(err) }()
 	refused := make([]task, len(sources))
 	for i, source := range sources {
 		refused[i] = task{source: source, destination: destination}
 	}
 	opts, err := f.check(cmd.Flags(), sources)
 	if err != nil {
+		return r.refuse(refused, err)
+	}
+	if err := r.open(); err != nil {
 		return r.refuse(refused, err)
 	}
 	if len(sources) == 1 && sources[0] == stdinName {
@@ -152,7 +155,7 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 
 // connect finds the endpoint and the credentials.
 func (f *cpFlags) connect(cmd *cobra.Command, r *reporter, opts upload.Options) (*connection, error) {
-	opts.Observer, opts.Logger = r.observe, f.output.logger(r.console)
+	opts.Observer, opts.Logger = r.observe, r.logger()
 	c, err := f.target.open(cmd.Context(), !f.noState)
 	if err != nil {
 		return nil, err

@@ -143,6 +143,18 @@ func TestDocumentedJSON(t *testing.T) {
 	if have, want := column(results), slices.Sorted(slices.Values(resultFields)); !slices.Equal(have, want) {
 		t.Errorf("docs/cli.md has the fields\n%v of a result, the program\n%v", have, want)
 	}
+	events, summary, ok := strings.Cut(events, "The last line is a summary")
+	if !ok {
+		t.Fatal("docs/cli.md has no section on the summary")
+	}
+	var totals []string
+	for f := range reflect.TypeFor[summaryLine]().Fields() {
+		totals = append(totals, f.Tag.Get("json"))
+	}
+	slices.Sort(totals)
+	if have := column(summary); !slices.Equal(have, totals) {
+		t.Errorf("docs/cli.md has the fields\n%v of a summary, the program\n%v", have, totals)
+	}
 	var kinds []string
 	for k := range upload.Warning + 1 {
 		kinds = append(kinds, eventType(k))

@@ -32,6 +32,7 @@ type resultLine struct {
 	Retries     int        `json:"retries"`
 	WaitedMS    int64      `json:"waited_ms"`
 	ElapsedMS   int64      `json:"elapsed_ms"`
+	File        *int       `json:"file"` // the same in all lines of a file
 	ID          *string    `json:"id"`
 	Error       *errorLine `json:"error"`
 }
@@ -48,6 +49,7 @@ type eventLine struct {
 	Type        string  `json:"type"`
 	Source      string  `json:"source"`
 	Destination string  `json:"destination"`
+	File        *int    `json:"file"` // null if the event does not concern one file
 	ID          *string `json:"id"`
 	Size        *int64  `json:"size"`
 	Sent        int64   `json:"sent"`
@@ -59,6 +61,29 @@ type eventLine struct {
 	Cause       string  `json:"cause,omitempty"`
 }
 
+// summaryLine is the last line of a run.
+type summaryLine struct {
+	V              int    `json:"v"`
+	Type           string `json:"type"`
+	Files          int    `json:"files"`
+	Uploaded       int    `json:"uploaded"`
+	Planned        int    `json:"planned"`
+	Skipped        int    `json:"skipped"`
+	Failed         int    `json:"failed"`
+	Interrupted    int    `json:"interrupted"` // of those that failed
+	NotTried       int    `json:"not_tried"`   // of those that failed
+	FinishedBefore int    `json:"finished_before"`
+	Bytes          int64  `json:"bytes"`
+	BytesSent      int64  `json:"bytes_sent"`
+	BytesResent    int64  `json:"bytes_resent"`
+	Requests       int    `json:"requests"`
+	Retries        int    `json:"retries"`
+	WaitedMS       int64  `json:"waited_ms"`
+	ElapsedMS      int64  `json:"elapsed_ms"`
+	BytesPerS      *int64 `json:"bytes_per_s"`
+	ExitCode       int    `json:"exit_code"`
+}
+
 // The statuses of a resultLine.
 const (
 	statusOK      = "ok"
@@ -68,8 +93,8 @@ const (
 )
 
 // newResultLine returns the result of an upload; res may be nil.
-func newResultLine(source, destination, status string, res *upload.Result, err error) resultLine {
-	l := resultLine{V: 1, Type: "result", Status: status, Source: source, Destination: destination}
+func newResultLine(file int, source, destination, status string, res *upload.Result, err error) resultLine {
+	l := resultLine{V: 1, Type: "result", File: &file, Status: status, Source: source, Destination: destination}
 	if res != nil {
 		l.Size, l.ID = known(res.Size, res.Size >= 0), known(res.ID, res.ID != "")
 		l.BytesSent, l.BytesResent, l.ResumedFrom = res.BytesSent, res.BytesResent, res.ResumedFrom
@@ -91,9 +116,11 @@ func newResultLine(source, destination, status string, res *upload.Result, err e
 	return l
 }
 
-func newEventLine(source, destination string, e upload.Event) eventLine {
+// newEventLine returns the line of an event; file is 0 if it does not concern one
+// file.
+func newEventLine(file int, source, destination string, e upload.Event) eventLine {
 	return eventLine{
-		V: 1, Type: eventType(e.Kind), Source: source, Destination: destination,
+		V: 1, Type: eventType(e.Kind), File: known(file, file != 0), Source: source, Destination: destination,
 		ID: known(e.ID, e.ID != ""), Size: known(e.Size, e.Size >= 0),
 		Sent: e.Sent, Committed: e.Committed,
 		Compared: e.Compared, ToCompare: e.ToCompare,
@@ -104,11 +131,11 @@ func newEventLine(source, destination string, e upload.Event) eventLine {
 func eventType(k upload.EventKind) string {
 	switch k {
 	case upload.Started:
-		return "started"
+		return "start"
 	case upload.Resumed:
-		return "resumed"
+		return "resume"
 	case upload.Restarted:
-		return "restarted"
+		return "restart"
 	case upload.Discarded:
 		return "afresh"
 	case upload.Progress:
@@ -116,7 +143,7 @@ func eventType(k upload.EventKind) string {
 	case upload.Verifying:
 		return "comparing"
 	case upload.Waiting:
-		return "waiting"
+		return "retry"
 	case upload.Settling:
 		return "settling"
 	default:

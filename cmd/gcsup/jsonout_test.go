@@ -17,7 +17,7 @@ import (
 
 // resultFields are the fields of a result line, which are a contract.
 var resultFields = []string{
-	"v", "type", "status", "source", "destination", "generation", "size", "crc32c", "bytes_sent", "bytes_resent", "resumed_from",
+	"v", "type", "file", "status", "source", "destination", "generation", "size", "crc32c", "bytes_sent", "bytes_resent", "resumed_from",
 	"requests", "retries", "waited_ms", "elapsed_ms", "id", "error",
 }
 
@@ -42,9 +42,9 @@ func TestResultLine(t *testing.T) {
 		Waited: 1500 * time.Millisecond, Elapsed: 2 * time.Second,
 		Object: &session.Object{Generation: 1 << 60, Size: 5, CRC32C: 0x01020304, HasCRC32C: true},
 	}
-	text, _ := line(t, newResultLine("a&b\n", "gs://bkt/a", statusOK, res, nil))
+	text, _ := line(t, newResultLine(7, "a&b\n", "gs://bkt/a", statusOK, res, nil))
 	want := `{"v":1,"type":"result","status":"ok","source":"a&b\n","destination":"gs://bkt/a","generation":"1152921504606846976","size":5,` +
-		`"crc32c":"AQIDBA==","bytes_sent":7,"bytes_resent":2,"resumed_from":1,"requests":4,"retries":1,"waited_ms":1500,"elapsed_ms":2000,"id":"abc","error":null}` + "\n"
+		`"crc32c":"AQIDBA==","bytes_sent":7,"bytes_resent":2,"resumed_from":1,"requests":4,"retries":1,"waited_ms":1500,"elapsed_ms":2000,"file":7,"id":"abc","error":null}` + "\n"
 	if text != want {
 		t.Errorf("got  %swant %s", text, want)
 	}
@@ -63,7 +63,7 @@ func TestResultLineOfFailure(t *testing.T) {
 		{&upload.Result{Size: 5}, fmt.Errorf("%w (before that: %w)", context.Canceled, &session.Error{Status: 503}), "interrupted", nil},
 		{&upload.Result{Size: 5}, &session.Error{Op: session.OpPut, Kind: session.ErrRetriesExhausted, Err: errors.New("reset")}, "retries_exhausted", nil},
 	} {
-		_, fields := line(t, newResultLine("a", "gs://bkt/a", statusFailed, c.res, c.err))
+		_, fields := line(t, newResultLine(7, "a", "gs://bkt/a", statusFailed, c.res, c.err))
 		var names []string
 		for name := range fields {
 			names = append(names, name)
@@ -90,18 +90,18 @@ func TestResultLineOfFailure(t *testing.T) {
 
 func TestEventLine(t *testing.T) {
 	e := upload.Event{Kind: upload.Waiting, ID: "abc", Size: 9, Sent: 5, Committed: 3, Delay: 1500 * time.Millisecond, Retry: 2, Cause: "503"}
-	text, _ := line(t, newEventLine("a", "gs://bkt/a", e))
-	want := `{"v":1,"type":"waiting","source":"a","destination":"gs://bkt/a","id":"abc","size":9,"sent":5,"committed":3,"delay_ms":1500,"retry":2,"cause":"503"}` + "\n"
+	text, _ := line(t, newEventLine(3, "a", "gs://bkt/a", e))
+	want := `{"v":1,"type":"retry","source":"a","destination":"gs://bkt/a","file":3,"id":"abc","size":9,"sent":5,"committed":3,"delay_ms":1500,"retry":2,"cause":"503"}` + "\n"
 	if text != want {
 		t.Errorf("got  %swant %s", text, want)
 	}
-	text, _ = line(t, newEventLine("a", "gs://bkt/a", upload.Event{Kind: upload.Verifying, ID: "abc", Size: 9, Compared: 2, ToCompare: 5}))
-	want = `{"v":1,"type":"comparing","source":"a","destination":"gs://bkt/a","id":"abc","size":9,"sent":0,"committed":0,"compared":2,"to_compare":5}` + "\n"
+	text, _ = line(t, newEventLine(3, "a", "gs://bkt/a", upload.Event{Kind: upload.Verifying, ID: "abc", Size: 9, Compared: 2, ToCompare: 5}))
+	want = `{"v":1,"type":"comparing","source":"a","destination":"gs://bkt/a","file":3,"id":"abc","size":9,"sent":0,"committed":0,"compared":2,"to_compare":5}` + "\n"
 	if text != want {
 		t.Errorf("got  %swant %s", text, want)
 	}
-	text, _ = line(t, newEventLine("-", "gs://bkt/a", upload.Event{Kind: upload.Progress, Size: -1}))
-	want = `{"v":1,"type":"progress","source":"-","destination":"gs://bkt/a","id":null,"size":null,"sent":0,"committed":0}` + "\n"
+	text, _ = line(t, newEventLine(3, "-", "gs://bkt/a", upload.Event{Kind: upload.Progress, Size: -1}))
+	want = `{"v":1,"type":"progress","source":"-","destination":"gs://bkt/a","file":3,"id":null,"size":null,"sent":0,"committed":0}` + "\n"
 	if text != want {
 		t.Errorf("got  %swant %s", text, want)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,15 +41,110 @@ type reporter struct {
 	current  task
 	batch    bool      // many uploads are under way, and current is not used
 	active   bool      // current, or the batch, is under way
-	progress *progress // nil when quiet, and between uploads
+	stopping bool      // the command was interrupted: events of other files are late
+	progress *progress // nil when quiet, and between runs
+	display  *display  // what progress shows
+	totals   runTotals
+	pages    *pageRecorder // of --report; nil without
 
-	// printedAt is when the last frequent event of each upload was printed as
-	// JSON, by destination.
-	printedAt map[string]time.Time
+	files  map[string]*fileState // active files by destination
+	lastID int
+}
+
+// fileState is what the reporter keeps of an active file.
+type fileState struct {
+	id        int
+	printedAt time.Time // when the last frequent event was printed as JSON
 }
 
 func newReporter(std stdio, flags outputFlags, given *pflag.FlagSet) *reporter {
-	return &reporter{out: newLineQueue(std.out), console: newQueuedConsole(std.err, flags.quiet), flags: flags, given: given}
+	return &reporter{
+		out: newLineQueue(std.out), console: newQueuedConsole(std.err, flags.quiet), flags: flags, given: given,
+		totals: runTotals{start: time.Now()}, files: map[string]*fileState{},
+	}
+}
+
+// open opens the files of --log-file and --report, before anything is sent.
+func (r *reporter) open() error {
+	if r.flags.logFile != "" {
+		if err := r.console.openLog(r.flags.logFile); err != nil {
+			return fmt.Errorf("--log-file: %w", err)
+		}
+	}
+	if r.flags.report != "" {
+		if err := checkWritable(r.flags.report); err != nil {
+			return fmt.Errorf("--report: %w", err)
+		}
+		r.pages = newPageRecorder(r.totals.start)
+	}
+	return nil
+}
+
+// logger returns the logger for the library. It writes to standard error with
+// --verbose, to the log file and to the report.
+func (r *reporter) logger() *slog.Logger {
+	var handlers []slog.Handler
+	if r.flags.verbose {
+		handlers = append(handlers, slog.NewTextHandler(r.console, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	if r.console.log != nil {
+		handlers = append(handlers, r.console.log.Handler())
+	}
+	if r.pages != nil {
+		handlers = append(handlers, r.pages)
+	}
+	if len(handlers) == 0 {
+		return nil
+	}
+	return slog.New(slog.NewMultiHandler(handlers...))
+}
+
+// close ends the run, whose error was err: it prints the last line of JSON, writes
+// the report, and waits until the output is written. It returns the error of the
+// command.
+func (r *reporter) close(err error) error {
+	code := exitOK
+	if err != nil {
+		code = classify(err).code
+		if own, ok := errors.AsType[exitCode](err); ok {
+			code = int(own)
+		} else {
+			r.console.logError(err.Error()) // the caller prints it
+		}
+	}
+	elapsed := time.Since(r.totals.start)
+	if r.pages != nil {
+		page := page{command: displayCommand(), totals: &r.totals, elapsed: elapsed, code: code}
+		if perr := r.pages.write(r.flags.report, page); perr != nil {
+			perr = fmt.Errorf("--report: %w", perr)
+			if err == nil {
+				err, code = perr, classify(perr).code
+			} else {
+				r.console.fail(perr.Error())
+			}
+		}
+	}
+	if r.flags.json {
+		r.print("", r.totals.line(elapsed, code))
+	}
+	if ferr := r.flush(); err == nil {
+		err = ferr
+	}
+	if lerr := r.console.closeLog(); lerr != nil && err == nil {
+		err = fmt.Errorf("--log-file: %w", lerr)
+	}
+	return err
+}
+
+// file returns the state of the file with that destination. r.mu is held.
+func (r *reporter) file(destination string) *fileState {
+	f := r.files[destination]
+	if f == nil {
+		r.lastID++
+		f = &fileState{id: r.lastID}
+		r.files[destination] = f
+	}
+	return f
 }
 
 // run runs the tasks. A task that fails does not stop those after it; the exit
@@ -58,6 +154,9 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 	r.endpoint, r.saved = c.endpoint, c.saved
 	defer context.AfterFunc(ctx, r.stopWaiting)()
 	code, done, stored := exitOK, 0, false
+	r.mu.Lock()
+	r.startProgress(len(tasks))
+	r.mu.Unlock()
 	for _, t := range tasks {
 		if ctx.Err() != nil {
 			break
@@ -76,6 +175,7 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		stored = stored || err == nil
 		done++
 	}
+	r.stopProgress()
 	if stored && c.emulator != nil {
 		r.console.message("%s", c.emulator.location())
 	}
@@ -85,6 +185,7 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		}
 		r.reportNotStarted(ctx, tasks[done:], len(tasks))
 	}
+	r.printTotals(len(tasks))
 	if err := r.flush(); err != nil {
 		return err
 	}
@@ -105,11 +206,14 @@ func (r *reporter) reportNotStarted(ctx context.Context, left []task, n int) {
 
 // refuse reports tasks that cannot start, and returns err with a hint.
 func (r *reporter) refuse(tasks []task, err error) error {
-	if r.flags.json {
-		for _, t := range tasks {
-			r.print("", newResultLine(t.source, t.destination, statusFailed, nil, err))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range tasks {
+		r.totals.add(t.source, statusFailed, nil, err)
+		if r.flags.json {
+			r.lastID++
+			r.print("", newResultLine(r.lastID, t.source, t.destination, statusFailed, nil, err))
 		}
-		_ = r.flush()
 	}
 	return withHint(err, "")
 }
@@ -119,6 +223,9 @@ const outputGrace = time.Second
 
 // stopWaiting drops output that is not read within outputGrace.
 func (r *reporter) stopWaiting() {
+	r.mu.Lock()
+	r.stopping = true
+	r.mu.Unlock()
 	time.AfterFunc(outputGrace, func() {
 		r.out.close()
 		r.console.queue.close()
@@ -166,11 +273,8 @@ func (t task) finished(err error) bool { return t.listed && errors.Is(err, sessi
 func (r *reporter) begin(t task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.current, r.active, r.printedAt = t, true, map[string]time.Time{}
-	if !r.flags.quiet {
-		// The log of --verbose would push the bar around.
-		r.progress = startProgress(r.console, newProgressView(t.source), !r.flags.verbose)
-	}
+	r.current, r.active = t, true
+	r.file(t.destination)
 }
 
 // observe receives the library's events.
@@ -183,23 +287,25 @@ func (r *reporter) observe(e upload.Event) {
 	t := r.current
 	if r.batch {
 		t = task{source: e.Path, destination: e.Spec.URL()}
-		if r.progress == nil && !r.flags.quiet { // a single file
-			r.progress = startProgress(r.console, newProgressView(t.source), !r.flags.verbose)
-		}
 	}
-	if r.progress != nil {
-		r.progress.note(e)
-	}
-	if r.flags.json && !r.flags.quiet {
-		now := time.Now()
-		often := e.Kind == upload.Progress || e.Kind == upload.Verifying
-		if !often || now.Sub(r.printedAt[t.destination]) >= time.Second {
-			key := "" // a frequent event replaces the one before in the queue
-			if often {
-				r.printedAt[t.destination], key = now, eventType(e.Kind)+" "+t.destination
-			}
-			r.print(key, newEventLine(t.source, t.destination, e))
+	now, id := time.Now(), 0
+	if !r.batch || e.Path != "" { // else it concerns the whole batch
+		if r.stopping && r.files[t.destination] == nil {
+			return
 		}
+		f := r.file(t.destination)
+		id = f.id
+		if r.display != nil {
+			r.display.note(id, t.source, e, now)
+		}
+		if r.pages != nil {
+			r.pages.note(id, t.source, e, now)
+		}
+		if r.flags.json && !r.flags.quiet {
+			r.printEvent(f, t, e, now)
+		}
+	} else if r.flags.json && !r.flags.quiet {
+		r.print("", newEventLine(0, t.source, t.destination, e))
 	}
 	switch e.Kind {
 	case upload.Resumed:
@@ -213,14 +319,30 @@ func (r *reporter) observe(e upload.Event) {
 	}
 }
 
-func (r *reporter) end(res *upload.Result, err error) {
-	if r.progress != nil {
-		r.progress.stop()
+// printEvent prints an event of a file as JSON, frequent ones once per second.
+func (r *reporter) printEvent(f *fileState, t task, e upload.Event, now time.Time) {
+	key := "" // a frequent event replaces the one before in the queue
+	if e.Kind == upload.Progress || e.Kind == upload.Verifying {
+		if now.Sub(f.printedAt) < time.Second {
+			return
+		}
+		f.printedAt, key = now, eventType(e.Kind)+" "+t.destination
 	}
+	r.print(key, newEventLine(f.id, t.source, t.destination, e))
+}
+
+func (r *reporter) end(res *upload.Result, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.progress, r.active = nil, false
+	r.active = false
 	r.outcome(r.current, true, res, err)
+}
+
+// endOne reports the outcome of one file of a batch.
+func (r *reporter) endOne(t task, named bool, res *upload.Result, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcome(t, named, res, err)
 }
 
 // outcome prints how an upload ended. named is false for one of the files in a
@@ -248,9 +370,22 @@ func (r *reporter) outcome(t task, named bool, res *upload.Result, err error) {
 			r.explainResume(t, res, err)
 		}
 	}
+	id := r.file(t.destination).id
+	delete(r.files, t.destination)
+	now := time.Now()
+	r.totals.add(t.source, status, res, err)
+	if r.display != nil {
+		r.display.end(id, status, res, now)
+	}
+	if r.pages != nil {
+		r.pages.end(id, t, status, res, err, now)
+	}
+	if status == statusOK {
+		r.console.logInfo(summary(t, res))
+	}
 	switch {
 	case r.flags.json:
-		r.print("", newResultLine(t.source, t.destination, status, res, err))
+		r.print("", newResultLine(id, t.source, t.destination, status, res, err))
 	case r.flags.quiet:
 	case status == statusOK:
 		_, _ = fmt.Fprintln(r.out, summary(t, res)) // flush returns the error

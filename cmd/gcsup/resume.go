@@ -48,10 +48,10 @@ IDs it considers only uploads to the endpoint in use.`,
 	return cmd
 }
 
-func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) error {
+func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) (err error) {
 	ctx := cmd.Context()
 	r := newReporter(std, f.output, cmd.Flags())
-	defer r.flush()
+	defer func() { err = r.close(err) }()
 	named := make([]task, len(ids)) // for errors before the saved uploads are read
 	for i, id := range ids {
 		named[i].source = id
@@ -65,7 +65,10 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) error {
 		return r.refuse(named, err)
 	}
 	opts.EncryptionKeys = []session.EncryptionKey{key}
-	opts.Observer, opts.Logger = r.observe, f.output.logger(r.console)
+	if err := r.open(); err != nil {
+		return r.refuse(named, err)
+	}
+	opts.Observer, opts.Logger = r.observe, r.logger()
 	c, err := f.target.open(ctx, true)
 	if err != nil {
 		return r.refuse(named, err)

@@ -189,14 +189,15 @@ func (c *child) lines() (all []line) {
 	return all
 }
 
-// result returns the last line of a process that ended by itself.
+// result returns the last result of a process that ended by itself. Only a
+// summary follows it.
 func (c *child) result() line {
 	c.t.Helper()
 	all := c.lines()
-	if len(all) == 0 || all[len(all)-1].Type != "result" {
+	if n := len(all); n < 2 || all[n-2].Type != "result" || all[n-1].Type != "summary" {
 		c.t.Fatalf("no result: %s", c.said())
 	}
-	return all[len(all)-1]
+	return all[len(all)-2]
 }
 
 func (l line) kind() string {

@@ -461,7 +461,7 @@ func (s *scene) signalled(sig os.Signal) *child {
 		s.t.Fatal(err)
 	}
 	c := s.cp("--retry-for=1h")
-	if !c.says(`"waiting"`) {
+	if !c.says(`"retry"`) {
 		s.t.Fatal(c.said())
 	}
 	if err := c.cmd.Process.Signal(sig); err != nil {

@@ -96,7 +96,7 @@ func (u *killedUpload) attempt(ctx context.Context, name string) (story string, 
 		return "", fmt.Errorf("the second run: %w: %s", err, stderr.Bytes())
 	}
 	var result progress
-	if err := json.Unmarshal(lastLine(out), &result); err != nil {
+	if err := json.Unmarshal(lastResult(out), &result); err != nil {
 		return "", fmt.Errorf("the second run's result: %w", err)
 	}
 	story = fmt.Sprintf("killed at %d of %d bytes sent; the service held %d; resumed from %d, sent %d, %d of them twice",
@@ -137,7 +137,9 @@ func (u *killedUpload) runAndKill(ctx context.Context, args []string) (sent int6
 			_, _ = cmd.Process.Kill(), cmd.Wait()
 			return 0, fmt.Errorf("gcsup printed %q: %w", lines.Bytes(), err)
 		}
-		last = p
+		if p.Type != "summary" {
+			last = p
+		}
 		if !killed && p.Type == "progress" && p.Sent >= at {
 			sent, killed = p.Sent, true
 			_ = cmd.Process.Kill() // it may have exited already
@@ -240,7 +242,12 @@ func writeRandom(path string, size int64) (crc32c uint32, err error) {
 	return sum.Sum32(), errors.Join(err, f.Close())
 }
 
-func lastLine(out []byte) []byte {
-	out = bytes.TrimSpace(out)
-	return out[bytes.LastIndexByte(out, '\n')+1:]
+// lastResult returns the last result in the output of gcsup. A summary follows it.
+func lastResult(out []byte) (last []byte) {
+	for line := range bytes.Lines(out) {
+		if bytes.Contains(line, []byte(`"type":"result"`)) {
+			last = line
+		}
+	}
+	return last
 }

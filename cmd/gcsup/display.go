@@ -1,0 +1,265 @@
+package main
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"gcsup/upload"
+)
+
+// maxRows is how many active files are shown at most.
+const maxRows = 8
+
+// display is the state of a run, as the terminal or a log shows it. Events only
+// update it, so that thousands of small files per second cost little. Drawing a
+// frame costs the same for any number of files: it looks at the active ones.
+type display struct {
+	mu      sync.Mutex
+	single  bool // the run is one file
+	began   bool // there was an event
+	active  []*transfer
+	rows    []*transfer // those on the terminal, each in its row until it ends
+	ended   int
+	failed  int
+	sent    int64 // bytes of files that ended, as sent, durable, and done or skipped
+	durable int64
+	done    int64
+	samples samples
+
+	files, size int64 // of the whole run, -1 until they are known
+	finished    func() int
+}
+
+// newDisplay returns the display of a run of so many files, -1 if that is not
+// known.
+func newDisplay(files int) *display {
+	return &display{single: files == 1, files: int64(files), size: -1, finished: func() int { return 0 }}
+}
+
+// setTotals records how many files there are, and their size.
+func (d *display) setTotals(files, size int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.files, d.size = files, size
+}
+
+// note updates the state with an event of the file with that ID.
+func (d *display) note(id int, name string, e upload.Event, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.began = true
+	t := d.find(id)
+	if t == nil {
+		t = &transfer{id: id, name: displayName(name), size: -1}
+		d.active = append(d.active, t)
+	}
+	t.note(e, now)
+	d.sample(now)
+}
+
+// end records the outcome of a file.
+func (d *display) end(id int, status string, res *upload.Result, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.began = true
+	var t transfer
+	if i := slices.IndexFunc(d.active, func(t *transfer) bool { return t.id == id }); i >= 0 {
+		t = *d.active[i]
+		d.active = slices.Delete(d.active, i, i+1)
+	}
+	d.ended++
+	size := max(t.size, 0)
+	if res != nil {
+		size = max(res.Size, 0)
+	}
+	switch status {
+	case statusOK:
+		d.sent += size
+		d.durable += size
+	case statusFailed:
+		d.failed++
+		d.sent += t.highest
+		d.durable += t.committed
+	}
+	d.done += size
+	d.sample(now)
+}
+
+// find returns the active file with that ID, or nil. The newest are the most
+// likely.
+func (d *display) find(id int) *transfer {
+	for _, t := range slices.Backward(d.active) {
+		if t.id == id {
+			return t
+		}
+	}
+	return nil
+}
+
+// sample records the bytes sent so far, a few times per second.
+func (d *display) sample(now time.Time) {
+	if d.samples.due(now) {
+		sent, _, _ := d.totals()
+		d.samples.add(now, sent)
+	}
+}
+
+// totals adds up all files: the bytes sent, those that are durable, and the bytes
+// of the run that are sent or need not be.
+func (d *display) totals() (sent, durable, done int64) {
+	sent, durable, done = d.sent, d.durable, d.done
+	for _, t := range d.active {
+		sent += t.highest
+		durable += t.committed
+		done += t.highest
+	}
+	return sent, durable, done
+}
+
+// totalSize returns the size of the run, or -1 if it is not known.
+func (d *display) totalSize() int64 {
+	if !d.single {
+		return d.size
+	}
+	if len(d.active) == 1 {
+		return d.active[0].size
+	}
+	return d.size
+}
+
+// visible returns the active files to show, at most n. A file keeps its row. The
+// oldest files get the free rows.
+func (d *display) visible(n int) []*transfer {
+	d.rows = slices.DeleteFunc(d.rows, func(t *transfer) bool { return t == nil || !slices.Contains(d.active, t) })
+	if len(d.rows) > n {
+		d.rows = d.rows[:n]
+	}
+	for _, t := range d.active {
+		if len(d.rows) == n {
+			break
+		}
+		if !slices.Contains(d.rows, t) {
+			d.rows = append(d.rows, t)
+		}
+	}
+	return d.rows
+}
+
+// displayName returns the name of a source for people.
+func displayName(source string) string {
+	if source == stdinName {
+		return "standard input"
+	}
+	return printable(source)
+}
+
+// transfer is the state of one active file.
+type transfer struct {
+	id   int
+	name string
+	size int64 // -1 if unknown
+
+	sent, committed int64
+	highest         int64 // the highest offset sent; it decreases only if the service lost bytes
+	compared        int64 // offset up to which the source was compared
+	toCompare       int64 // offset up to which it will be; 0 if it is not compared
+	samples         samples
+	settling        bool // see upload.Settling
+
+	until   time.Time // end of the wait; zero if the upload does not wait
+	cause   cause     // of the wait
+	probing bool      // it waits for another upload
+	retry   int
+
+	lost      int64     // bytes that the service lost
+	lostUntil time.Time // how long that is shown at least
+}
+
+// lostNotice is how long a loss of bytes is shown at least.
+const lostNotice = 10 * time.Second
+
+// note updates t with an event.
+func (t *transfer) note(e upload.Event, now time.Time) {
+	if e.Sent < t.sent || e.Kind == upload.Resumed || e.Compared < t.compared || e.ToCompare != t.toCompare {
+		t.samples = samples{} // the offset jumped or the phase changed: the rate is unknown
+	}
+	if e.Committed < t.committed || e.Kind == upload.Restarted {
+		// What was sent beyond the committed offset is sent again in any case.
+		t.lost, t.lostUntil, t.highest = max(t.highest-e.Committed, 0), now.Add(lostNotice), e.Sent
+	}
+	t.size, t.sent, t.committed = e.Size, e.Sent, e.Committed
+	t.highest = max(t.highest, e.Sent)
+	t.compared, t.toCompare = e.Compared, e.ToCompare
+	t.until, t.settling = time.Time{}, e.Kind == upload.Settling
+	switch e.Kind {
+	case upload.Waiting:
+		t.until, t.samples = now.Add(e.Delay), samples{}
+		t.cause, t.probing, t.retry = causeOf(e.Cause), probing(e.Cause), e.Retry
+	case upload.Progress, upload.Resumed, upload.Started, upload.Restarted:
+		t.samples.add(now, e.Sent)
+	case upload.Verifying:
+		t.samples.add(now, e.Compared)
+	}
+}
+
+// percent returns the part of the source that was sent, from 0 to 100. known is
+// false if the size is not known.
+func (t *transfer) percent() (n int, known bool) { return percent(t.highest, t.size) }
+
+func percent(done, size int64) (n int, known bool) {
+	switch {
+	case size < 0:
+		return 0, false
+	case size == 0 || done >= size:
+		return 100, true
+	}
+	return int(float64(done) / float64(size) * 100), true
+}
+
+// rateWindow is the time over which a rate is averaged. It is long enough for a
+// steady value, and short enough to follow a network that changes.
+const rateWindow = 10 * time.Second
+
+// sampleEvery bounds the number of samples in a window.
+const sampleEvery = 200 * time.Millisecond
+
+// samples are the offsets of the last rateWindow, oldest first.
+type samples struct{ list []sample }
+
+type sample struct {
+	at   time.Time
+	done int64
+}
+
+// due reports whether it is time for another sample.
+func (s *samples) due(now time.Time) bool {
+	return len(s.list) == 0 || now.Sub(s.list[len(s.list)-1].at) >= sampleEvery
+}
+
+// add adds a sample, and drops those that are too old, or all if bytes were lost.
+func (s *samples) add(now time.Time, done int64) {
+	if n := len(s.list); n > 0 && done < s.list[n-1].done {
+		s.list = nil
+	}
+	if len(s.list) > 1 && now.Sub(s.list[len(s.list)-2].at) < sampleEvery {
+		s.list[len(s.list)-1] = sample{now, done}
+	} else {
+		s.list = append(s.list, sample{now, done})
+	}
+	for len(s.list) > 2 && now.Sub(s.list[0].at) > rateWindow {
+		s.list = s.list[1:]
+	}
+}
+
+// rate returns bytes per second, or 0 if the rate is unknown.
+func (s *samples) rate(now time.Time) float64 {
+	if len(s.list) < 2 {
+		return 0
+	}
+	first, last := s.list[0], s.list[len(s.list)-1]
+	if now.Sub(first.at) < time.Second {
+		return 0 // too short for a mean
+	}
+	return float64(last.done-first.done) / now.Sub(first.at).Seconds()
+}

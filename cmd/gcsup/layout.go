@@ -1,0 +1,325 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+// layout holds the widths of the columns of a frame. It depends only on the width
+// of the terminal, so that frames do not change their layout.
+type layout struct {
+	columns int // of the terminal that are used: the last one stays free
+	name    int
+	bar     int // 0 for none
+	percent int // 4, or 8 if the durable part has no bar and is shown as a percentage too
+	bytes   int // 0 for none
+	state   int
+}
+
+// Widths of the terminal at which the layout changes, and of its columns.
+const (
+	mediumColumns = 70
+	wideColumns   = 140
+	bytesWidth    = 43 // "1023 MiB sent, 1023 MiB durable of 1023 MiB"
+	stateWidth    = 36 // "retry 12 in 32 s: connection refused"
+	narrowState   = 12 // "1023 MiB/s", "32 s refused"
+)
+
+func layoutFor(columns int) layout {
+	l := layout{columns: max(columns-1, 1)}
+	switch {
+	case columns < mediumColumns:
+		l.percent, l.state = 8, narrowState
+	case columns < wideColumns:
+		l.bar, l.percent, l.state = 12, 4, stateWidth
+	default:
+		l.bar, l.percent, l.bytes, l.state = 22, 4, bytesWidth, stateWidth
+	}
+	l.name = l.columns
+	for _, w := range []int{l.bar, l.percent, l.bytes, l.state} {
+		if w > 0 {
+			l.name -= w + 1
+		}
+	}
+	l.name = max(l.name, 0)
+	return l
+}
+
+// liveLine is one line of a frame.
+type liveLine struct {
+	text  string
+	color string // an SGR parameter of ECMA-48, "" for none
+}
+
+const (
+	yellow = "33"
+	red    = "31"
+)
+
+// frame returns the lines for a terminal of that size: one for each active file,
+// the number of those that do not fit, and the totals.
+func (d *display) frame(now time.Time, columns, height int) []liveLine {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.began && d.single {
+		return nil // nothing is known yet, not even whether the file can be read
+	}
+	l := layoutFor(columns)
+	totals := d.totalLines(l, now)
+	rows := d.visible(min(maxRows, max(height-len(totals)-2, 1)))
+	var lines []liveLine
+	for _, t := range rows {
+		lines = append(lines, l.row(t, now))
+	}
+	if more := len(d.active) - len(rows); more > 0 {
+		lines = append(lines, liveLine{text: shorten(fmt.Sprintf("and %d more", more), l.columns)})
+	}
+	return append(lines, totals...)
+}
+
+// row returns the line of one file.
+func (l layout) row(t *transfer, now time.Time) liveLine {
+	columns := make([]string, 0, 5)
+	if l.name > 0 {
+		columns = append(columns, fit(shortenPath(t.name, l.name), l.name))
+	}
+	if l.bar > 0 {
+		columns = append(columns, picture(t, l.bar-2))
+	}
+	columns = append(columns, fitRight(percentText(t, l.percent > 4), l.percent))
+	if l.bytes > 0 {
+		columns = append(columns, fit(sentText(t.highest, t.committed, t.size), l.bytes))
+	}
+	state, color := t.state(now, l.state < stateWidth)
+	columns = append(columns, shorten(state, l.state))
+	return liveLine{shorten(strings.TrimRight(strings.Join(columns, " "), " "), l.columns), color}
+}
+
+// picture returns a bar: '=' stands for durable bytes, '-' for bytes that are sent.
+func picture(t *transfer, width int) string {
+	if t.size <= 0 {
+		return "[" + strings.Repeat(" ", width) + "]"
+	}
+	part := func(n int64) int { return min(int(float64(n)/float64(t.size)*float64(width)), width) }
+	durable := part(t.committed)
+	sent := max(part(t.highest), durable)
+	return "[" + strings.Repeat("=", durable) + strings.Repeat("-", sent-durable) + strings.Repeat(" ", width-sent) + "]"
+}
+
+// percentText returns the percentage that was sent. both adds the one that is
+// durable: "52/40%".
+func percentText(t *transfer, both bool) string {
+	sent, ok := t.percent()
+	if !ok {
+		return ""
+	}
+	durable, _ := percent(t.committed, t.size)
+	if both {
+		return fmt.Sprintf("%d/%d%%", sent, durable)
+	}
+	return fmt.Sprintf("%d%%", sent)
+}
+
+// state returns what a file does: its rate and the time left, or what it waits
+// for. brief is the form for narrowState columns.
+func (t *transfer) state(now time.Time, brief bool) (text, color string) {
+	rate := t.samples.rate(now)
+	switch {
+	case t.settling && brief:
+		return "disk", ""
+	case t.settling:
+		return "waiting for the file's disk", ""
+	case t.toCompare > 0 && brief:
+		return fmt.Sprintf("compare %d%%", min(t.compared*100/t.toCompare, 99)), ""
+	case t.toCompare > 0:
+		n, _ := percent(t.compared, t.toCompare)
+		return fmt.Sprintf("%s  comparing with sent %d%%", fitRight(rateText(rate), rateWidth), n), ""
+	case t.lost > 0 && now.Before(t.lostUntil) && brief:
+		return "lost " + bytesText(t.lost), yellow
+	case t.lost > 0 && now.Before(t.lostUntil):
+		return "the service lost " + bytesText(t.lost), yellow
+	case !t.until.IsZero():
+		return t.wait(now, brief), yellow
+	case brief:
+		return fitRight(rateText(rate), rateWidth), ""
+	}
+	text = fitRight(rateText(rate), rateWidth) + "  " + fit(etaText(t.size-t.sent, rate), etaWidth)
+	if t.sent < t.highest {
+		text += " resending"
+	}
+	return text, ""
+}
+
+// wait describes what a file waits for, and why.
+func (t *transfer) wait(now time.Time, brief bool) string {
+	left := math.Ceil(t.until.Sub(now).Seconds())
+	switch {
+	case brief && left > 0:
+		return fmt.Sprintf("%.0f s %s", left, t.cause.short)
+	case brief:
+		return "again: " + t.cause.short
+	case t.probing:
+		return "another file probes: " + t.cause.text
+	case left > 0:
+		return fmt.Sprintf("retry %d in %.0f s: %s", t.retry, left, t.cause.text)
+	}
+	return fmt.Sprintf("retry %d: %s", t.retry, t.cause.text)
+}
+
+// Widths of a rate and of a time left.
+const (
+	rateWidth = 10 // "1023 MiB/s"
+	etaWidth  = 12 // "ETA 99:59:59"
+)
+
+// totalLines returns the line of the whole run, or two if the terminal is narrow.
+func (d *display) totalLines(l layout, now time.Time) []liveLine {
+	sent, durable, done := d.totals()
+	size := d.totalSize()
+	rate, left := d.samples.rate(now), int64(0)
+	if size >= 0 && d.finished() == 0 {
+		left = size - done
+	}
+	failed, color := "", ""
+	if d.failed > 0 {
+		failed, color = fmt.Sprintf("%s failed", countText(d.failed)), red
+	}
+	files := "file " + d.fileText()
+	speed := fitRight(rateText(rate), rateWidth)
+	var lines []string
+	switch {
+	case l.bytes > 0:
+		lines = []string{strings.Join([]string{fit(files, 26), fit(failed, 13), fit(sentText(sent, durable, size), bytesWidth), speed, etaText(left, rate)}, "  ")}
+	case l.bar > 0:
+		lines = []string{strings.Join([]string{fit(files, 21), fit(failed, 10), fit(tripleText(sent, durable, size), 18), speed, etaText(left, rate)}, " ")}
+	default:
+		lines = []string{fit(files, 21) + " " + failed,
+			fit(tripleText(sent, durable, size), 18) + " " + speed + " " + strings.TrimPrefix(etaText(left, rate), "ETA ")}
+	}
+	var total []liveLine
+	for _, text := range lines {
+		total = append(total, liveLine{shorten(strings.TrimRight(text, " "), l.columns), color})
+	}
+	return total
+}
+
+// fileText returns how many files ended, and of how many if that is known.
+func (d *display) fileText() string {
+	finished := d.finished()
+	text := countText(d.ended + finished)
+	if d.files >= 0 {
+		// A file that cannot be read is not counted before it is reached.
+		text += " of " + countText(max(int(d.files), d.ended+finished+len(d.active)))
+	}
+	return text
+}
+
+// plainLine returns the state as a line of a log.
+func (d *display) plainLine(now time.Time) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.began {
+		return ""
+	}
+	if d.single && len(d.active) == 1 {
+		t := d.active[0]
+		text := t.name + "  "
+		if n, ok := t.percent(); ok && t.size > 0 {
+			text += fmt.Sprintf("%d%%  ", n)
+		}
+		state, _ := t.state(now, false)
+		return strings.TrimRight(text+sentText(t.highest, t.committed, t.size)+"  "+strings.Join(strings.Fields(state), " "), " ")
+	}
+	sent, durable, done := d.totals()
+	size := d.totalSize()
+	text := fmt.Sprintf("%s files, %s", d.fileText(), sentText(sent, durable, size))
+	if d.failed > 0 {
+		text += fmt.Sprintf(", %d failed", d.failed)
+	}
+	waiting, why := 0, ""
+	for _, t := range d.active {
+		if !t.until.IsZero() {
+			waiting++
+			why = t.cause.text
+		}
+	}
+	if waiting > 0 {
+		text += fmt.Sprintf(", %d waiting: %s", waiting, why)
+	}
+	if rate := d.samples.rate(now); rate > 0 {
+		text += "  " + rateText(rate)
+		if size >= 0 && d.finished() == 0 {
+			text += "  " + etaText(size-done, rate)
+		}
+	}
+	return strings.TrimRight(text, " ")
+}
+
+func bytesText(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
+
+// sentText returns "3.4 GiB sent, 3.3 GiB durable of 10 GiB".
+func sentText(sent, durable, size int64) string {
+	text := bytesText(sent) + " sent, " + bytesText(durable) + " durable"
+	if size >= 0 {
+		text += " of " + bytesText(size)
+	}
+	return text
+}
+
+// tripleText returns the bytes sent, durable and in all, in one unit:
+// "3.4/3.3/10 GiB".
+func tripleText(sent, durable, size int64) string {
+	all := []int64{sent, durable}
+	if size >= 0 {
+		all = append(all, size)
+	}
+	_, unit, _ := strings.Cut(bytesText(all[len(all)-1]), " ")
+	if size < 0 {
+		_, unit, _ = strings.Cut(bytesText(sent), " ")
+	}
+	scale, _ := humanize.ParseBytes("1" + unit)
+	parts := make([]string, len(all))
+	for i, n := range all {
+		v := float64(n) / float64(max(scale, 1))
+		if parts[i] = fmt.Sprintf("%.0f", v); v < 9.95 && unit != "B" {
+			parts[i] = fmt.Sprintf("%.1f", v)
+		}
+	}
+	return strings.Join(parts, "/") + " " + unit
+}
+
+// rateText returns a rate, or "" if it is unknown.
+func rateText(rate float64) string {
+	if rate <= 0 {
+		return ""
+	}
+	return bytesText(int64(rate)) + "/s"
+}
+
+// etaText returns the time for the bytes left, or "" if it is unknown.
+func etaText(left int64, rate float64) string {
+	if left <= 0 || rate <= 0 {
+		return ""
+	}
+	seconds := math.Ceil(float64(left) / rate)
+	if seconds >= 100*3600 {
+		return "ETA > 4 days"
+	}
+	n := int(seconds)
+	if n < 3600 {
+		return fmt.Sprintf("ETA %d:%02d", n/60, n%60)
+	}
+	return fmt.Sprintf("ETA %d:%02d:%02d", n/3600, n/60%60, n%60)
+}
+
+// countText returns n in at most 6 columns.
+func countText(n int) string {
+	if n < 1_000_000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%.4gM", float64(n)/1e6)
+}

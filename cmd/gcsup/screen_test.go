@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// screen is the part of a terminal that the program uses. It fails on sequences
+// that it does not know.
+type screen struct {
+	columns int
+	reflows bool // it breaks long lines again when its width changes
+	rows    []screenRow
+	y, x    int
+	err     error
+}
+
+type screenRow struct {
+	cells   []rune // 0 is the second half of a wide character
+	wrapped bool   // the next row continues it
+}
+
+func newScreen(columns int, reflows bool) *screen {
+	return &screen{columns: columns, reflows: reflows, rows: make([]screenRow, 1)}
+}
+
+var sequence = regexp.MustCompile(`^\x1b\[(\d*)([A-Za-z])`)
+
+func (s *screen) write(text string) {
+	for text != "" {
+		if m := sequence.FindStringSubmatch(text); m != nil {
+			n, _ := strconv.Atoi(m[1])
+			s.control(n, m[2])
+			text = text[len(m[0]):]
+			continue
+		}
+		r := []rune(text)[0]
+		text = text[len(string(r)):]
+		switch {
+		case r == '\r':
+			s.x = 0
+		case r == '\n':
+			s.down()
+		case r < ' ':
+			s.err = fmt.Errorf("control character %q", r)
+		default:
+			s.put(r)
+		}
+	}
+}
+
+func (s *screen) control(n int, command string) {
+	switch command {
+	case "A":
+		s.y = max(s.y-max(n, 1), 0)
+	case "K":
+		s.cut(s.y, s.x)
+	case "J":
+		s.cut(s.y, s.x)
+		s.rows = s.rows[:s.y+1]
+	case "m":
+	default:
+		s.err = fmt.Errorf("sequence %q", command)
+	}
+}
+
+func (s *screen) cut(y, x int) {
+	row := &s.rows[y]
+	row.cells, row.wrapped = row.cells[:min(x, len(row.cells))], false
+}
+
+func (s *screen) down() {
+	if s.y++; s.y == len(s.rows) {
+		s.rows = append(s.rows, screenRow{})
+	}
+}
+
+func (s *screen) put(r rune) {
+	n := cells(r)
+	if n == 0 {
+		return
+	}
+	if s.x+n > s.columns {
+		s.rows[s.y].wrapped = true
+		s.down()
+		s.x = 0
+	}
+	row := &s.rows[s.y]
+	for len(row.cells) < s.x+n {
+		row.cells = append(row.cells, ' ')
+	}
+	row.cells[s.x] = r
+	if n == 2 {
+		row.cells[s.x+1] = 0
+	}
+	s.x += n
+}
+
+// resize changes the width.
+func (s *screen) resize(columns int) {
+	s.columns = columns
+	if !s.reflows {
+		for i := range s.rows {
+			s.cut(i, columns)
+		}
+		return
+	}
+	var rows []screenRow
+	var line []rune
+	y, x := 0, 0
+	cursor := -1
+	for i, r := range s.rows {
+		if i == s.y {
+			cursor = len(line) + s.x
+		}
+		line = append(line, r.cells...)
+		if r.wrapped {
+			continue
+		}
+		first := len(rows)
+		for len(line) > columns {
+			rows = append(rows, screenRow{line[:columns:columns], true})
+			line = line[columns:]
+		}
+		rows = append(rows, screenRow{cells: line})
+		if cursor >= 0 {
+			y, x = first+cursor/columns, cursor%columns
+			cursor = -1
+		}
+		line = nil
+	}
+	s.rows, s.y, s.x = rows, y, x
+}
+
+// lines returns what the screen shows, without empty lines at the end.
+func (s *screen) lines() []string {
+	var lines []string
+	for _, r := range s.rows {
+		lines = append(lines, strings.TrimRight(strings.ReplaceAll(string(r.cells), "\x00", ""), " "))
+	}
+	for len(lines) > 0 && lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}

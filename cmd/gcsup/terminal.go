@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// Escape sequences of ECMA-48.
+const (
+	eraseLine  = "\x1b[K" // from the cursor to the end of the line
+	eraseBelow = "\x1b[J" // from the cursor to the end of the screen
+)
+
+// liveRegion is the frame at the bottom of a terminal. The cursor rests at the
+// beginning of its last line.
+type liveRegion struct {
+	lines   []liveLine
+	columns int  // of the terminal when it was drawn
+	reflows bool // the terminal breaks long lines again when its width changes
+	colors  bool
+}
+
+func newLiveRegion() liveRegion {
+	// xterm, GNU screen and the Linux console cut lines that do not fit any more.
+	cuts := os.Getenv("XTERM_VERSION") != "" || os.Getenv("STY") != "" || os.Getenv("TERM") == "linux"
+	return liveRegion{reflows: !cuts, colors: os.Getenv("NO_COLOR") == ""}
+}
+
+// erase returns the sequences that remove the frame from a terminal that now has
+// so many columns. Afterwards the cursor is where the frame began.
+func (r *liveRegion) erase(columns int) string {
+	if len(r.lines) == 0 {
+		return ""
+	}
+	return r.top(columns) + eraseBelow
+}
+
+// top returns the sequences that move the cursor to the beginning of the frame.
+func (r *liveRegion) top(columns int) string {
+	up := 0
+	for _, l := range r.lines[:len(r.lines)-1] {
+		up++
+		if r.reflows && columns > 0 && columns < r.columns {
+			up += max(textWidth(l.text)-1, 0) / columns
+		}
+	}
+	if up == 0 {
+		return "\r"
+	}
+	return fmt.Sprintf("\r\x1b[%dA", up)
+}
+
+// draw returns the sequences that replace the frame.
+func (r *liveRegion) draw(lines []liveLine, columns int) string {
+	if len(lines) == 0 {
+		text := r.erase(columns)
+		r.lines = nil
+		return text
+	}
+	var b strings.Builder
+	switch {
+	case len(r.lines) > 0 && columns == r.columns:
+		b.WriteString(r.top(columns)) // overwriting does not flicker
+	default:
+		b.WriteString(r.erase(columns))
+	}
+	for i, l := range lines {
+		if i > 0 {
+			b.WriteString("\r\n")
+		}
+		if l.color != "" && r.colors {
+			fmt.Fprintf(&b, "\x1b[%sm%s\x1b[m", l.color, l.text)
+		} else {
+			b.WriteString(l.text)
+		}
+		b.WriteString(eraseLine)
+	}
+	b.WriteString(eraseBelow + "\r")
+	r.lines, r.columns = lines, columns
+	return b.String()
+}
+
+// terminalSize returns the size of the terminal w. ok is false if w is not a
+// terminal that can show a live region.
+func terminalSize(w any) (columns, height int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) || !escapes(f) {
+		return 0, 0, false
+	}
+	columns, height, err := term.GetSize(int(f.Fd()))
+	if err != nil || columns <= 0 || height <= 0 {
+		columns, height = 80, 24 // some pseudo-terminals report no size
+	}
+	return columns, height, true
+}

@@ -1,0 +1,8 @@
+//go:build !windows
+
+package main
+
+import "os"
+
+// escapes reports whether the terminal understands escape sequences.
+func escapes(*os.File) bool { return true }
