@@ -212,9 +212,13 @@ func (p *pageRecorder) charts(w *pageWriter, elapsed time.Duration) {
 		label string
 	}{{10, rateText(fastest)}, {10 + chartHeight + chartGap, bytesText(durable)}}
 	for _, panel := range panels {
-		for i, b := range buckets {
-			if b.waits > 0 {
-				w.printf(`<rect class="wait" x="%.1f" y="%.1f" width="%.1f" height="%d"/>`, x(at(i)), panel.top, x(at(i+1))-x(at(i)), chartHeight)
+		for i := 0; i < n; i++ {
+			first := i
+			for i < n && buckets[i].waits > 0 {
+				i++
+			}
+			if first < i {
+				w.printf(`<rect class="wait" x="%.1f" y="%.1f" width="%.1f" height="%d"/>`+"\n", x(at(first)), panel.top, x(at(i))-x(at(first)), chartHeight)
 			}
 		}
 		w.printf(`<line class="axis" x1="%d" x2="%d" y1="%[3]g" y2="%[3]g"/>`+"\n", chartLeft, chartWidth-chartRight, panel.top+chartHeight)

@@ -13,13 +13,13 @@ import (
 
 // What a report keeps at most. Its memory does not grow with the run.
 const (
-	maxBuckets     = 480 // of time; if there are more, their length doubles
-	maxSlowest     = 20  // files
-	maxNamed       = 100 // failed files
-	maxMarks       = 200 // retries, restarts and resumes: the latest
-	maxExchanges   = 50  // requests: the slowest, the latest and the latest that failed
-	maxSums        = 200 // kinds of requests
-	smallestBucket = 100 * time.Millisecond
+	maxBuckets     = 480                    // of time; if there are more, their length doubles
+	maxSlowest     = 20                     // files
+	maxNamed       = 100                    // failed files
+	maxMarks       = 200                    // retries, restarts and resumes: the latest
+	maxExchanges   = 50                     // requests: the slowest, the latest and the latest that failed
+	maxSums        = 200                    // kinds of requests
+	smallestBucket = 500 * time.Millisecond // progress is reported a few times per second
 )
 
 // pageRecorder records what --report shows. It is also the slog.Handler that

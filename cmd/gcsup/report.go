@@ -58,10 +58,14 @@ type fileState struct {
 }
 
 func newReporter(std stdio, flags outputFlags, given *pflag.FlagSet) *reporter {
-	return &reporter{
+	r := &reporter{
 		out: newLineQueue(std.out), console: newQueuedConsole(std.err, flags.quiet), flags: flags, given: given,
 		totals: runTotals{start: time.Now()}, files: map[string]*fileState{},
 	}
+	if sameTerminal(std.out, std.err) {
+		r.out = newLineQueue(r.console) // results appear above the frame, too
+	}
+	return r
 }
 
 // open opens the files of --log-file and --report, before anything is sent.
@@ -235,8 +239,9 @@ func (r *reporter) stopWaiting() {
 // flush waits until the output is written, and returns the error of standard
 // output.
 func (r *reporter) flush() error {
-	_ = r.console.queue.flush()
-	if err := r.out.flush(); err != nil {
+	err := r.out.flush()
+	_ = r.console.queue.flush() // r.out may write to the console
+	if err != nil {
 		return fmt.Errorf("standard output: %w", err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 
 	"golang.org/x/term"
@@ -81,6 +82,20 @@ func (r *liveRegion) draw(lines []liveLine, columns int) string {
 	b.WriteString(eraseBelow + "\r")
 	r.lines, r.columns = lines, columns
 	return b.String()
+}
+
+// sameTerminal reports whether a and b are one terminal that can show a live region.
+func sameTerminal(a, b any) bool {
+	if _, _, ok := terminalSize(a); !ok {
+		return false
+	}
+	if _, _, ok := terminalSize(b); !ok {
+		return false
+	}
+	infoA, errA := a.(*os.File).Stat()
+	infoB, errB := b.(*os.File).Stat()
+	// Windows has no identity for consoles, but a process has only one.
+	return errA == nil && errB == nil && (runtime.GOOS == "windows" || os.SameFile(infoA, infoB))
 }
 
 // terminalSize returns the size of the terminal w. ok is false if w is not a
