@@ -20,8 +20,8 @@ import (
 )
 
 // TestProgramOnATerminal runs the program on a pseudo-terminal of 80 columns, and
-// checks all its frames: one layout, the names, a percentage that never goes back,
-// and nothing left at the end but messages and results.
+// checks all its frames: one layout, the names, the number of files, a percentage
+// that never goes back, and nothing left at the end but messages and results.
 func TestProgramOnATerminal(t *testing.T) {
 	server := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{{
 		Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
@@ -61,13 +61,14 @@ func TestProgramOnATerminal(t *testing.T) {
 	}
 	s := newScreen(80, true)
 	row := regexp.MustCompile(`^(…/\S*|small\.txt) +\[[=-]* *\] +(\d+)%`)
-	frames, last, waited := 0, 0, false
+	frames, last, waited, counted := 0, 0, false, false
 	for _, part := range strings.SplitAfter(string(out), eraseBelow+"\r") { // the end of a frame
 		s.write(part)
 		if s.err != nil {
 			t.Fatal(s.err)
 		}
 		for _, l := range s.lines() {
+			counted = counted || strings.HasPrefix(l, "file 1 of 2 ")
 			m := row.FindStringSubmatch(l)
 			if m == nil {
 				continue
@@ -90,8 +91,8 @@ func TestProgramOnATerminal(t *testing.T) {
 			waited = waited || strings.Contains(l, "retry 1 in ") && strings.HasSuffix(l, ": 503")
 		}
 	}
-	if frames < 5 || !waited {
-		t.Errorf("%d frames, a wait with its cause: %v\n%s", frames, waited, out)
+	if frames < 5 || !waited || !counted {
+		t.Errorf("%d frames, a wait with its cause: %v, the number of files: %v\n%s", frames, waited, counted, out)
 	}
 	end := strings.Join(s.lines(), "\n")
 	if strings.Contains(end, "[") || !strings.Contains(end, "gcsup: 2 files: 2 uploaded (11 MiB), 1 retry in ") || !strings.Contains(end, "gs://demo/x/src/small.txt#") {
