@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check bench bench-many compat live reliability walk simulate kill kill-tree outage fuzz
+.PHONY: all test check dist dist-check bench bench-many compat live reliability walk simulate kill kill-tree outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -11,6 +11,21 @@ test:
 # check is what CI runs.
 check:
 	bash .ci/run
+
+# dist builds a release into dist/: docs/release.md. VERSION stamps another version
+# than that of git describe. TARGETS=linux/amd64,darwin/arm64 builds a part.
+TARGETS = all
+DIST = go run ./internal/dist $(if $(VERSION),-version $(VERSION)) -targets
+
+dist:
+	rm -rf dist
+	$(DIST) $(TARGETS)
+
+# dist-check builds a release twice, in two directories and with an empty build
+# cache, and compares. All platforms take minutes: CHECK_TARGETS=all.
+CHECK_TARGETS = linux/amd64
+dist-check:
+	$(DIST) $(CHECK_TARGETS) -check
 
 # bench uploads 1 GiB over loopback with gcsup, with one bare PUT that computes
 # the CRC32C, and with the official library's Writer, and prints the ratios.

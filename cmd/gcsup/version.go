@@ -41,9 +41,17 @@ type versionLine struct {
 	Arch     string `json:"arch"`
 }
 
+// stampedVersion and stampedRevision are set by the linker in a release: see
+// internal/dist. They are empty in other builds.
+var stampedVersion, stampedRevision string
+
 // version returns the build information of the program.
 func version() versionLine {
 	v := versionLine{V: 1, Version: "(devel)", Revision: "unknown", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	if stampedVersion != "" {
+		v.Version, v.Revision = stampedVersion, stampedRevision
+		return v
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v

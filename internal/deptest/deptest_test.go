@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"gcsup/fakegcs/internal/disk":       {"gcsup/fakegcs/internal/blob"},
 	"gcsup/internal/benchmany":          {},
 	"gcsup/internal/deptest":            {},
+	"gcsup/internal/dist":               {},
 	"gcsup/internal/retrysim":           {"gcsup/backoff"},
 	"gcsup/internal/e2e":                {}, // tests only
 	"gcsup/internal/compat/live":        {"*"},

@@ -1,0 +1,300 @@
+// Command dist builds the files of a release into a directory: a static binary
+// and a software bill of materials for each platform, the licenses of the linked
+// modules, and SHA256SUMS.
+//
+//	go run ./internal/dist [-o DIR] [-version VERSION] [-targets OS/ARCH,...]
+//	go run ./internal/dist -check [-targets OS/ARCH,...]
+//
+// With -check it builds two copies of the tree in two directories, the second one
+// with an empty build cache, and compares the files.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// all is the list of platforms of a release.
+const all = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
+
+// tags leaves gRPC's part of cloud.google.com/go/storage out. grpcnotrace also
+// leaves out golang.org/x/net/trace: it executes templates, and then the linker
+// keeps every exported method. Together they save more than half of the binary.
+const tags = "disable_grpc_modules,grpcnotrace"
+
+// maxSize is the largest binary of a release, in bytes.
+const maxSize = 24_000_000
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("dist: ")
+	out := flag.String("o", "dist", "write to this `directory`")
+	version := flag.String("version", "", "stamp this version; default: that of git describe")
+	targets := flag.String("targets", all, "build for these platforms, or all")
+	check := flag.Bool("check", false, "build twice and compare")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		log.Fatalf("unexpected argument %q", flag.Arg(0))
+	}
+	if *targets == "all" {
+		*targets = all
+	}
+	b := builder{stamp: describe(), targets: strings.Split(*targets, ",")}
+	if *version != "" {
+		b.stamp.version = *version
+	}
+	var err error
+	if *check {
+		err = b.compare()
+	} else {
+		err = b.build(".", *out, nil)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// stamp is what a binary prints as its version.
+type stamp struct{ version, revision string }
+
+// describe returns the version and revision of the working tree. The version is
+// the tag, or the last tag with the number of commits since and the revision.
+// Without a tag, v0.0.0 is the first commit's.
+func describe() stamp {
+	revision := git("rev-parse", "HEAD")
+	if revision == "" {
+		return stamp{"v0.0.0-unknown", "unknown"}
+	}
+	version := git("describe", "--tags", "--match", "v*", "--dirty")
+	dirty := git("status", "--porcelain", "--untracked-files=no") != ""
+	if version == "" {
+		version = fmt.Sprintf("v0.0.0-%s-g%.7s", git("rev-list", "--count", "HEAD"), revision)
+		if dirty {
+			version += "-dirty"
+		}
+	}
+	if dirty {
+		revision += "+dirty"
+	}
+	return stamp{version, revision}
+}
+
+// git returns the output of a git command, or "" if it fails.
+func git(args ...string) string {
+	out, err := exec.Command("git", args...).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+type builder struct {
+	stamp   stamp
+	targets []string
+}
+
+// build builds the tree at dir into out. env is added to the environment of the
+// go command.
+func (b builder) build(dir, out string, env []string) error {
+	out, err := filepath.Abs(out)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o777); err != nil {
+		return err
+	}
+	modules := map[string]string{} // path → version
+	for _, target := range b.targets {
+		if !slices.Contains(strings.Split(all, ","), target) {
+			return fmt.Errorf("unknown platform %q; want some of %s", target, all)
+		}
+		goos, arch, _ := strings.Cut(target, "/")
+		name := filepath.Join(out, fmt.Sprintf("gcsup_%s_%s_%s", b.stamp.version, goos, arch))
+		binary := name
+		if goos == "windows" {
+			binary += ".exe"
+		}
+		cmd := exec.Command("go", "build", "-trimpath", "-tags", tags,
+			"-ldflags", "-s -w -buildid= -X main.stampedVersion="+b.stamp.version+" -X main.stampedRevision="+b.stamp.revision,
+			"-o", binary, "./cmd/gcsup")
+		cmd.Dir = dir
+		// The caller's flags must not change the result. GOFLAGS must not be empty:
+		// an empty one means that of go env -w.
+		cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off", "GOEXPERIMENT=", "CGO_ENABLED=0",
+			"GOOS="+goos, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off")
+		cmd.Env = append(cmd.Env, env...)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("%s: go build: %w", target, err)
+		}
+		content, err := os.ReadFile(binary)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%10d  %s\n", len(content), filepath.Base(binary))
+		if len(content) > maxSize {
+			return fmt.Errorf("%s has %d bytes; the limit is %d", filepath.Base(binary), len(content), maxSize)
+		}
+		info, err := buildinfo.Read(bytes.NewReader(content))
+		if err != nil {
+			return err
+		}
+		for _, m := range info.Deps {
+			modules[m.Path] = m.Version
+		}
+		bom, err := billOfMaterials(filepath.Base(binary), b.stamp.version, sha256.Sum256(content), info)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(name+".cdx.json", bom, 0o666); err != nil {
+			return err
+		}
+	}
+	text, err := licenses(dir, modules)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(out, "LICENSES.txt"), text, 0o666); err != nil {
+		return err
+	}
+	return writeSums(out)
+}
+
+// licenses returns the licenses and notices of gcsup, Go and the linked modules.
+// Most of them require that a binary is distributed with them.
+func licenses(dir string, modules map[string]string) ([]byte, error) {
+	type source struct{ name, dir string }
+	list := []source{{"gcsup", dir}, {"Go " + runtime.Version(), goroot()}}
+	var paths []string
+	for path := range modules {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	cmd := exec.Command("go", append([]string{"list", "-m", "-f", "{{.Path}}\t{{.Dir}}"}, paths...)...)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list -m: %w", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		path, at, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		list = append(list, source{path + " " + modules[path], at})
+	}
+	var text bytes.Buffer
+	for _, s := range list {
+		var names []string
+		for _, pattern := range []string{"LICENSE*", "LICENCE*", "COPYING*", "NOTICE*"} {
+			found, _ := filepath.Glob(filepath.Join(s.dir, pattern)) // the pattern is valid
+			names = append(names, found...)
+		}
+		if len(names) == 0 {
+			return nil, fmt.Errorf("%s: no license in %s", s.name, s.dir)
+		}
+		for _, name := range names {
+			content, err := os.ReadFile(name)
+			if err != nil {
+				return nil, err
+			}
+			fmt.Fprintf(&text, "==== %s: %s\n\n%s\n\n", s.name, filepath.Base(name), bytes.TrimSpace(content))
+		}
+	}
+	return text.Bytes(), nil
+}
+
+// goroot returns the directory of the Go installation that builds.
+func goroot() string {
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// writeSums writes the checksums of all files in dir to SHA256SUMS, in the format
+// of sha256sum.
+func writeSums(dir string) error {
+	const name = "SHA256SUMS"
+	var sums bytes.Buffer
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == name {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), filepath.ToSlash(rel))
+		return err
+	})
+	return cmp.Or(err, os.WriteFile(filepath.Join(dir, name), sums.Bytes(), 0o666))
+}
+
+// compare builds two copies of the tree and compares their checksums.
+func (b builder) compare() (err error) {
+	top, err := os.MkdirTemp("", "gcsup-dist")
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, os.RemoveAll(top)) }()
+	files, err := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		return fmt.Errorf("git ls-files: %w", err)
+	}
+	var sums [2][]byte
+	for i, at := range []string{"a", "another/directory/deeper"} {
+		dir, out := filepath.Join(top, at), filepath.Join(top, fmt.Sprint("out", i))
+		for name := range strings.SplitSeq(strings.Trim(string(files), "\x00"), "\x00") {
+			if err := copyFile(filepath.Join(dir, name), name); err != nil {
+				return err
+			}
+		}
+		var env []string
+		if i == 1 { // else the cache would answer without a second compilation
+			env = []string{"GOCACHE=" + filepath.Join(top, "cache")}
+		}
+		if err := b.build(dir, out, env); err != nil {
+			return err
+		}
+		if sums[i], err = os.ReadFile(filepath.Join(out, "SHA256SUMS")); err != nil {
+			return err
+		}
+	}
+	if !bytes.Equal(sums[0], sums[1]) {
+		return fmt.Errorf("the builds differ:\n%s\n%s", sums[0], sums[1])
+	}
+	fmt.Printf("two builds in two directories are identical:\n%s", sums[0])
+	return nil
+}
+
+// copyFile copies a file and creates the directories above it. A file that does
+// not exist, such as one that is deleted but not yet in a commit, is left out.
+func copyFile(to, from string) error {
+	content, err := os.ReadFile(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, 0o666)
+}
