@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check bench bench-many compat live reliability walk simulate kill kill-tree outage fuzz
+.PHONY: all test check dist dist-check man bench bench-many compat live reliability walk simulate kill kill-tree outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -19,7 +19,12 @@ DIST = go run ./internal/dist $(if $(VERSION),-version $(VERSION)) -targets
 
 dist:
 	rm -rf dist
+	$(MAKE) man
 	$(DIST) $(TARGETS)
+
+# man writes the man pages, with the month of the last commit.
+man:
+	TZ=UTC SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go test -count=1 ./cmd/gcsup -run TestManPages -man $(CURDIR)/dist/man
 
 # dist-check builds a release twice, in two directories and with an empty build
 # cache, and compares. All platforms take minutes: CHECK_TARGETS=all.

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"gcsup/fakegcs"
+)
+
+// blocks returns the fenced blocks of docs/service.md in a language.
+func blocks(t *testing.T, language string) []string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/service.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, m := range regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```").FindAllStringSubmatch(string(page), -1) {
+		if m[1] == language {
+			found = append(found, m[2])
+		}
+	}
+	if len(found) == 0 {
+		t.Fatalf("docs/service.md has no block of %s", language)
+	}
+	return found
+}
+
+// job is the part of the Kubernetes API that the example uses.
+type job struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string
+	Metadata   struct{ Name string }
+	Spec       struct {
+		BackoffLimit int `yaml:"backoffLimit"`
+		Template     struct{ Spec podSpec }
+	}
+}
+
+type podSpec struct {
+	RestartPolicy      string `yaml:"restartPolicy"`
+	ServiceAccountName string `yaml:"serviceAccountName"`
+	AutomountToken     bool   `yaml:"automountServiceAccountToken"`
+	SecurityContext    struct {
+		RunAsNonRoot   bool                  `yaml:"runAsNonRoot"`
+		RunAsUser      int                   `yaml:"runAsUser"`
+		RunAsGroup     int                   `yaml:"runAsGroup"`
+		FSGroup        int                   `yaml:"fsGroup"`
+		SeccompProfile struct{ Type string } `yaml:"seccompProfile"`
+	} `yaml:"securityContext"`
+	Containers []struct {
+		Name, Image     string
+		Args            []string
+		Env             []struct{ Name, Value string }
+		SecurityContext struct {
+			ReadOnlyRootFilesystem   bool `yaml:"readOnlyRootFilesystem"`
+			AllowPrivilegeEscalation bool `yaml:"allowPrivilegeEscalation"`
+			Capabilities             struct{ Drop []string }
+		} `yaml:"securityContext"`
+		Resources    struct{ Requests, Limits map[string]string }
+		VolumeMounts []struct {
+			Name      string
+			MountPath string `yaml:"mountPath"`
+			ReadOnly  bool   `yaml:"readOnly"`
+		} `yaml:"volumeMounts"`
+	}
+	Volumes []struct {
+		Name                  string
+		PersistentVolumeClaim *struct {
+			ClaimName string `yaml:"claimName"`
+		} `yaml:"persistentVolumeClaim"`
+		EmptyDir *struct{} `yaml:"emptyDir"`
+	}
+}
+
+// serviceCommands returns the command lines of docs/service.md, without the name
+// of the program.
+func serviceCommands(t *testing.T) map[string][]string {
+	t.Helper()
+	commands := map[string][]string{}
+	after := func(kind, text string) {
+		m := regexp.MustCompile(`/usr/local/bin/gcsup (.*)`).FindStringSubmatch(text)
+		if m == nil {
+			t.Fatalf("%s: no command in %q", kind, text)
+		}
+		commands[kind] = strings.Fields(m[1])
+	}
+	after("systemd", blocks(t, "ini")[0])
+	after("cron", blocks(t, "crontab")[0])
+
+	var j job
+	dec := yaml.NewDecoder(strings.NewReader(blocks(t, "yaml")[0]))
+	dec.KnownFields(true)
+	if err := dec.Decode(&j); err != nil {
+		t.Fatal(err)
+	}
+	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
+		t.Errorf("after the Job: %v, want the end", err)
+	}
+	spec := j.Spec.Template.Spec
+	c := spec.Containers[0]
+	if j.APIVersion != "batch/v1" || j.Kind != "Job" || spec.RestartPolicy != "OnFailure" || !c.SecurityContext.ReadOnlyRootFilesystem {
+		t.Errorf("unexpected Job: %+v", j)
+	}
+	var volumes []string
+	for _, v := range spec.Volumes {
+		volumes = append(volumes, v.Name)
+	}
+	for _, m := range c.VolumeMounts {
+		if !slices.Contains(volumes, m.Name) {
+			t.Errorf("volume %q is mounted but not defined", m.Name)
+		}
+	}
+	commands["kubernetes"] = c.Args
+	return commands
+}
+
+// TestServiceCommands runs each command line twice: the first run uploads, the
+// second one skips.
+func TestServiceCommands(t *testing.T) {
+	for kind, args := range serviceCommands(t) {
+		t.Run(kind, func(t *testing.T) {
+			dir := t.TempDir()
+			srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true})
+			t.Setenv("STORAGE_EMULATOR_HOST", srv.URL)
+			t.Setenv("GCSUP_STATE_DIR", filepath.Join(dir, "state"))
+			args := slices.Clone(args)
+			for i, arg := range args {
+				if !strings.HasPrefix(arg, "/") {
+					continue
+				}
+				at := filepath.Join(dir, arg)
+				if err := os.MkdirAll(at, 0o777); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(at, "dump.sql"), make([]byte, 10<<20), 0o666); err != nil {
+					t.Fatal(err)
+				}
+				args[i] = at + "/."
+			}
+			args = append(args, "--json")
+			for _, want := range []string{`"status":"ok"`, `"status":"skipped"`} {
+				var out, messages strings.Builder
+				if code := run(args, stdio{strings.NewReader(""), &out, &messages}); code != exitOK {
+					t.Fatalf("gcsup %s: exit code %d: %s", strings.Join(args, " "), code, messages.String())
+				}
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("no %s in %s", want, out.String())
+				}
+			}
+		})
+	}
+}
+
+// TestServiceUnits checks the units with systemd-analyze.
+func TestServiceUnits(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed")
+	}
+	dir := t.TempDir()
+	units := blocks(t, "ini")
+	files := []string{filepath.Join(dir, "gcsup-backup.service"), filepath.Join(dir, "gcsup-backup.timer")}
+	for i, name := range files {
+		// The program must exist, and the man page would be looked up.
+		text := strings.ReplaceAll(units[i], "/usr/local/bin/gcsup", "/bin/true")
+		text = regexp.MustCompile("(?m)^Documentation=.*\n").ReplaceAllString(text, "")
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.Command(analyze, append([]string{"verify"}, files...)...).CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "gcsup-backup") {
+			t.Errorf("systemd-analyze verify: %s", line)
+		}
+	}
+	if err != nil {
+		t.Errorf("systemd-analyze verify: %v: %s", err, out)
+	}
+}
