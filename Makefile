@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check man bench bench-many compat live reliability walk simulate kill kill-tree outage fuzz
+.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many compat live reliability walk simulate kill kill-tree outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -31,6 +31,14 @@ man:
 CHECK_TARGETS = linux/amd64
 dist-check:
 	$(DIST) $(CHECK_TARGETS) -check
+
+# test-arm64 and test-windows run a release of another platform here, with qemu
+# and with wine: docs/release.md has the last results.
+test-arm64:
+	sh internal/dist/foreign.sh arm64
+
+test-windows:
+	sh internal/dist/foreign.sh windows
 
 # bench uploads 1 GiB over loopback with gcsup, with one bare PUT that computes
 # the CRC32C, and with the official library's Writer, and prints the ratios.
