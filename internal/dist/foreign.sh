@@ -5,8 +5,10 @@
 #   sh internal/dist/foreign.sh arm64      # Debian: qemu-user-static
 #   sh internal/dist/foreign.sh windows    # Debian: wine64 gcc-mingw-w64-x86-64
 #
-# SECONDS_PER_PACKAGE bounds the tests of each package (300). Failed tests are
-# listed and do not fail the script, because qemu and wine have their own errors.
+# SECONDS_PER_PACKAGE bounds the tests of each package (300), and LOGS is a directory
+# for their output. Failed tests are listed with their first message. They do not fail
+# the script, because qemu and wine have their own errors: wine 8 cannot delete a
+# file as Go does ("Invalid function"), and qemu cannot start a second program.
 set -eu
 cd "$(dirname "$0")/../.."
 need() {
@@ -111,12 +113,15 @@ echo "ok   directory: tree/a, tree/below/b c"
 for package in chunk session upload; do
 	GOOS=$goos GOARCH=$goarch CGO_ENABLED=0 go test -trimpath -buildvcs=false -c -o "$top/$package.test$exe" ./$package
 	code=0
-	(cd $package && timeout -k 5 "${SECONDS_PER_PACKAGE:-300}" $runner "$top/$package.test$exe" -test.short -test.v) >"$top/$package.log" 2>&1 || code=$?
+	(cd $package && timeout -k 5 "${SECONDS_PER_PACKAGE:-300}" $runner "$top/$package.test$exe" -test.short -test.v -test.skip 'Lookup|Simulation') >"$top/$package.log" 2>&1 || code=$?
 	tr -d '\r' <"$top/$package.log" >"$top/log"
+	if [ -n "${LOGS:-}" ]; then cp "$top/log" "$LOGS/$platform-$package.log"; fi
 	echo "$package: exit code $code, $(grep -c '^--- PASS' "$top/log") passed, $(grep -c '^--- FAIL' "$top/log") failed, $(grep -c '^--- SKIP' "$top/log") skipped"
-	grep -E '^ *--- FAIL' "$top/log" || true
-	if [ "$code" != 0 ]; then
-		if [ -n "${LOGS:-}" ]; then cp "$top/log" "$LOGS/$platform-$package.log"; fi
-		if ! grep -q '^--- FAIL' "$top/log"; then tail -n 20 "$top/log"; fi
-	fi
+	awk '
+		/^=== (RUN|CONT|NAME) / { test = $3; sub(/\/.*/, "", test) }
+		/^ +[a-z0-9_]+\.go:[0-9]+: / && !/Invalid function|exec format error|: seed / { if (!(test in why)) why[test] = $0 }
+		/^--- FAIL/ { if ($3 in why) print "  " $3 ":" why[$3]; else known++ }
+		END { if (known) print "  " known " failed only because of the emulation" }
+	' "$top/log"
+	if [ "$code" != 0 ] && ! grep -q '^--- FAIL' "$top/log"; then tail -n 20 "$top/log"; fi
 done
