@@ -172,18 +172,42 @@ func (b *byteSize) Set(text string) error {
 	return nil
 }
 
-// resumeCommand returns the command line that resumes an upload. A user can paste
-// it in any directory. It contains the state directory and the emulator's host
-// from the environment, because they may be set for this run only. It contains no
-// variables for credentials, and no headers, whose values may be secret.
+// resumeCommand returns the command line that resumes an upload.
 func resumeCommand(program string, given *pflag.FlagSet, id string) string {
-	words := []string{program, "resume", id}
+	return savedCommand(program, given, "resume", id)
+}
+
+// savedCommand returns the command line of a command on a saved upload: resume,
+// sessions rm or sessions cancel. A user can paste it in any directory. It contains
+// the state directory and the emulator's host from the environment, because they
+// may be set for this run only. It contains no variables for credentials, and no
+// headers, whose values may be secret.
+func savedCommand(program string, given *pflag.FlagSet, command, id string) string {
+	words := []string{program, command, id}
+	local := command == "sessions rm" // it makes no request
 	given.Visit(func(f *pflag.Flag) {
 		value := f.Value.String()
 		switch f.Name {
-		case "state-dir", "emulator", "encryption-key-file":
+		case "state-dir":
 			value = absolute(value)
-		case "endpoint", "billing-project", "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "limit-rate", "if-source-changed":
+		case "encryption-key-file":
+			if command != "resume" {
+				return
+			}
+			value = absolute(value)
+		case "emulator":
+			if local {
+				return
+			}
+			value = absolute(value)
+		case "endpoint", "billing-project":
+			if local {
+				return
+			}
+		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "limit-rate", "if-source-changed":
+			if command != "resume" {
+				return
+			}
 		default:
 			return
 		}
@@ -198,7 +222,7 @@ func resumeCommand(program string, given *pflag.FlagSet, id string) string {
 	}
 	// --endpoint would require credentials. cmd.exe cannot set a variable for one
 	// command.
-	if host := os.Getenv("STORAGE_EMULATOR_HOST"); host != "" && !given.Changed("emulator") && runtime.GOOS != "windows" {
+	if host := os.Getenv("STORAGE_EMULATOR_HOST"); host != "" && !local && !given.Changed("emulator") && runtime.GOOS != "windows" {
 		words = slices.Insert(words, 0, "STORAGE_EMULATOR_HOST="+shellQuote(host))
 	}
 	return strings.Join(words, " ")

@@ -106,7 +106,7 @@ func newResultLine(file int, source, destination, status string, res *upload.Res
 			l.CRC32C = known(chunk.EncodeCRC32C(o.CRC32C), o.HasCRC32C)
 		}
 	}
-	if status == statusFailed {
+	if status == statusFailed || notResumable(err) {
 		l.Error = &errorLine{Kind: classify(err).kind, Message: err.Error()}
 		// An interruption may wrap an earlier failure, which did not cause it.
 		if e, ok := errors.AsType[*session.Error](err); ok && !errors.Is(err, context.Canceled) {

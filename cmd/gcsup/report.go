@@ -22,9 +22,11 @@ import (
 type task struct {
 	source      string
 	destination string
-	skip        bool  // a failed precondition means skipped, not failed
-	listed      bool  // found in the state directory, not named by the user
-	err         error // if not nil, the task fails with it and do is not called
+	skip        bool   // a failed precondition means skipped, not failed
+	listed      bool   // found in the state directory, not named by the user
+	saved       string // the ID of the saved upload that the task resumes
+	all         bool   // resume --all skips what cannot be resumed
+	err         error  // if not nil, the task fails with it and do is not called
 	do          func(context.Context) (*upload.Result, error)
 }
 
@@ -270,7 +272,7 @@ func (r *reporter) reportConnectError(ctx context.Context, tasks []task, err err
 // not be replaced exists, or another process finished the upload after it was
 // listed.
 func (t task) skipped(err error) bool {
-	return t.skip && errors.Is(err, session.ErrPrecondition) || t.finished(err)
+	return t.skip && errors.Is(err, session.ErrPrecondition) || t.finished(err) || t.all && notResumable(err)
 }
 
 func (t task) finished(err error) bool { return t.listed && errors.Is(err, session.ErrNoToken) }
@@ -314,7 +316,7 @@ func (r *reporter) observe(e upload.Event) {
 	}
 	switch e.Kind {
 	case upload.Resumed:
-		r.console.message("resuming %s to %s at %s of %s (saved upload %s)", t.source, t.destination, bytesText(e.Committed), bytesText(e.Size), e.ID)
+		r.console.message("resuming %s to %s: %s are stored (saved upload %s)", t.source, t.destination, storedText(e.Committed, e.Size), e.ID)
 	case upload.Restarted:
 		r.console.message("%s: starting over in a new session: %s", t.source, e.Cause)
 	case upload.Discarded:
@@ -365,6 +367,9 @@ func (r *reporter) outcome(t task, named bool, res *upload.Result, err error) {
 	case t.finished(err):
 		status = statusSkipped
 		r.console.message("skipped %s: it is no longer saved; another process finished or removed it", t.source)
+	case t.all && notResumable(err):
+		status = statusSkipped
+		r.explainSkip(t, err)
 	case t.skipped(err):
 		status = statusSkipped
 		r.console.message("skipped %s: %s exists", t.source, t.destination)
@@ -427,6 +432,8 @@ func (r *reporter) explain(t task, res *upload.Result, err error) {
 // explainResume prints how to continue an upload that failed.
 func (r *reporter) explainResume(t task, res *upload.Result, err error) {
 	switch {
+	case t.saved != "" && notResumable(err):
+		r.explainDiscard(t, err)
 	case errors.Is(err, session.ErrSourceChanged), errors.Is(err, errSource): // resuming as it is fails again
 	case res != nil && res.Resumable && r.resumable(res.ID):
 		also := ""

@@ -26,13 +26,14 @@ func newResume(std stdio) *cobra.Command {
 		Use:   "resume [ID... | --all]",
 		Short: "Resume interrupted uploads",
 		Long: `resume resumes saved uploads: those that are named, all, or the only one. Without
-IDs it considers only uploads to the endpoint in use.`,
+IDs it considers only uploads to the endpoint in use. With --all it skips uploads
+that cannot be resumed, and prints how to discard them.`,
 		Example: `  gcsup resume
   gcsup resume 5f0c2f7d8ad2cc0d4b4a
   gcsup resume --all`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if f.all && len(args) > 0 {
-				return errors.New("give IDs or --all, not both")
+				return usagef("give IDs or --all, not both; see %s", help(cmd))
 			}
 			return nil
 		},
@@ -40,7 +41,7 @@ IDs it considers only uploads to the endpoint in use.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, std, args) },
 	}
 	fs := cmd.Flags()
-	fs.BoolVar(&f.all, "all", false, "resume every saved upload")
+	fs.BoolVar(&f.all, "all", false, "resume every saved upload, and skip those that cannot be resumed")
 	f.target.add(fs)
 	f.send.add(fs)
 	f.key.add(fs, "resume encrypted uploads with the key")
@@ -88,12 +89,12 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) (err erro
 			return err
 		}
 		for _, u := range unusable {
-			tasks = append(tasks, task{source: u.id, err: u.err, listed: true})
+			tasks = append(tasks, task{source: u.id, saved: u.id, err: u.err, listed: true, all: f.all})
 		}
 	}
 	for _, id := range ids {
 		t := f.resumption(ctx, c, id)
-		t.listed = listed
+		t.listed, t.all = listed, f.all
 		tasks = append(tasks, t)
 	}
 	if !allFailed(tasks) {
@@ -141,10 +142,10 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 func (f *resumeFlags) resumption(ctx context.Context, c *connection, id string) task {
 	token, err := c.saved.Load(ctx, id)
 	if err != nil {
-		return task{source: id, err: err}
+		return task{source: id, saved: id, err: err}
 	}
 	t := task{
-		source: token.SourcePath, destination: token.Spec.URL(), skip: token.Spec.NoClobber,
+		saved: id, source: token.SourcePath, destination: token.Spec.URL(), skip: token.Spec.NoClobber,
 		do: func(ctx context.Context) (*upload.Result, error) { return c.uploader.Resume(ctx, id) },
 	}
 	if token.Endpoint != c.endpoint {

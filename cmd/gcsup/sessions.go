@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -17,13 +17,15 @@ import (
 
 func newSessions(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:        "sessions",
-		Short:      "List, cancel and move saved uploads",
-		SuggestFor: []string{"ls", "list", "rm", "cancel"},
-		Args:       noCommand,
-		RunE:       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:   "sessions",
+		Short: "List, check, delete and move saved uploads",
+		Args:  noCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newSessionsList(std), newSessionsRm(std), newSessionsCancel(std), newSessionsExport(std), newSessionsImport(std))
+	cmd.AddCommand(
+		newSessionsList(std), newSessionsShow(std), newSessionsPrune(std), newSessionsRm(std), newSessionsCancel(std),
+		newSessionsExport(std), newSessionsImport(std),
+	)
 	return cmd
 }
 
@@ -34,10 +36,9 @@ func newSessionsList(std stdio) *cobra.Command {
 		Use:        "list",
 		Short:      "List saved uploads",
 		SuggestFor: []string{"ls"},
-		Long: `list shows the uploads that can be resumed, as they were last saved. SENT is the
-offset up to which bytes were sent, COMMITTED the offset that the service had
-acknowledged. If a request was cut off, the service may have committed more; a
-resume queries it. Saved uploads that cannot be used are reported, not changed.`,
+		Long: `list shows the uploads that can be resumed, as they were last saved. STORED is what
+the service had acknowledged. If a request was cut off, it may hold more; sessions
+show asks it. Saved uploads that cannot be used are reported, not changed.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			con := newConsole(std.err, false)
@@ -75,15 +76,33 @@ resume queries it. Saved uploads that cannot be used are reported, not changed.`
 	return cmd
 }
 
+// printSessions prints each upload on three lines: the last two are its source
+// and its destination, which can be long. On a terminal they are shortened.
 func printSessions(w io.Writer, tokens []*session.Token, now time.Time) error {
+	columns, terminal := newConsole(w, false).width()
+	fit := func(text string) string {
+		if text = printable(text); terminal {
+			text = shortenPath(text, columns-3)
+		}
+		return text
+	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "ID\tSOURCE\tDESTINATION\tCOMMITTED\tSENT\tSIZE\tDONE\tAGE\tEXPIRES IN\tENDPOINT")
+	fmt.Fprintln(tw, "ID\tSTORED\tAGE\tEXPIRES IN")
 	for _, t := range tokens {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%d%%\t%s\t%s\t%s\n", t.ID, printable(t.SourcePath), printable(t.Spec.URL()),
-			bytesText(t.Committed), bytesText(sentOffset(t)), bytesText(t.Source.Size), t.Committed*100/max(t.Source.Size, 1),
-			formatSpan(now.Sub(t.Created)), formatSpan(t.Expires().Sub(now)), endpointText(t.Endpoint))
+		fmt.Fprintf(tw, "%s\t%s (%d%%)\t%s\t%s\n", t.ID, storedText(t.Committed, t.Source.Size), percent(t.Committed, t.Source.Size),
+			formatSpan(now.Sub(t.Created)), formatSpan(t.Expires().Sub(now)))
+		fmt.Fprintf(tw, "  %s\n  %s%s\n", fit(t.SourcePath), fit(t.Spec.URL()), elsewhere(t.Endpoint))
 	}
 	return tw.Flush()
+}
+
+// elsewhere returns a remark for an upload that was not started at the default
+// endpoint.
+func elsewhere(endpoint string) string {
+	if endpoint == session.DefaultEndpoint {
+		return ""
+	}
+	return "\n  at " + printable(endpointText(endpoint))
 }
 
 // sentOffset returns the offset up to which bytes were sent, which is that of the
@@ -123,34 +142,20 @@ type sessionLine struct {
 	Expires     time.Time `json:"expires"`
 }
 
+func newSessionLine(t *session.Token) sessionLine {
+	return sessionLine{
+		V: 1, Type: "session", ID: t.ID, Source: t.SourcePath, Destination: t.Spec.URL(), Endpoint: t.Endpoint,
+		Committed: t.Committed, Sent: sentOffset(t), Size: t.Source.Size, Created: t.Created.UTC(), Expires: t.Expires().UTC(),
+	}
+}
+
 func printSessionsJSON(w io.Writer, tokens []*session.Token) error {
 	for _, t := range tokens {
-		err := printJSON(w, sessionLine{
-			V: 1, Type: "session", ID: t.ID, Source: t.SourcePath, Destination: t.Spec.URL(), Endpoint: t.Endpoint,
-			Committed: t.Committed, Sent: sentOffset(t), Size: t.Source.Size, Created: t.Created.UTC(), Expires: t.Expires().UTC(),
-		})
-		if err != nil {
+		if err := printJSON(w, newSessionLine(t)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// completeIDs offers the IDs of saved uploads to the shell.
-func (f *targetFlags) completeIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	store, err := f.existingStore()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	if store == nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer store.Close()
-	ids, err := store.List(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(args, id) }), cobra.ShellCompDirectiveNoFileComp
 }
 
 func newSessionsRm(std stdio) *cobra.Command {
@@ -168,24 +173,43 @@ bytes a week after the upload started; they cost nothing. See cancel.`,
 				return err
 			}
 			defer store.Close()
-			return forEach(std, "", ids, func(id string) error { return forget(cmd.Context(), store, id) })
+			con := newConsole(std.err, false)
+			return forEach(std, "", ids, func(id string) error {
+				token, err := forget(cmd.Context(), store, id)
+				switch {
+				case err != nil:
+				case token == nil:
+					con.message("deleted the saved upload %s, which could not be used", id)
+				default:
+					con.message("deleted %s: %s were stored; the service drops them in %s", uploadText(token),
+						storedText(token.Committed, token.Source.Size), formatSpan(time.Until(token.Expires())))
+				}
+				return err
+			})
 		},
 	}
 	target.addStateDir(cmd.Flags())
 	return cmd
 }
 
+// uploadText names a saved upload in a message.
+func uploadText(t *session.Token) string {
+	return fmt.Sprintf("%s (%s to %s)", t.ID, printable(t.SourcePath), printable(t.Spec.URL()))
+}
+
 // forget deletes a saved upload that no process uses, even if it cannot be used.
-func forget(ctx context.Context, store session.Store, id string) error {
+// The Token is nil if it could not be read.
+func forget(ctx context.Context, store session.Store, id string) (*session.Token, error) {
 	unlock, err := store.Lock(ctx, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer unlock()
-	if _, err := store.Load(ctx, id); errors.Is(err, session.ErrNoToken) {
-		return err
+	token, err := store.Load(ctx, id)
+	if errors.Is(err, session.ErrNoToken) {
+		return nil, err
 	}
-	return store.Delete(ctx, id)
+	return token, store.Delete(ctx, id)
 }
 
 func newSessionsCancel(std stdio) *cobra.Command {
@@ -201,26 +225,45 @@ func newSessionsCancel(std stdio) *cobra.Command {
 				return err
 			}
 			defer c.close()
-			return forEach(std, c.endpoint, ids, func(id string) error {
-				token, err := c.saved.Load(cmd.Context(), id)
-				switch {
-				case errors.Is(err, session.ErrCorruptToken):
-					return forget(cmd.Context(), c.saved, id) // the session URI is lost
-				case err != nil:
-					return err
-				case token.Endpoint != c.endpoint:
-					return target.endpointMismatch(c, token)
-				case c.uploader == nil:
-					if err := c.dial(cmd.Context(), upload.Options{}); err != nil {
-						return err
-					}
-				}
-				return c.uploader.Cancel(cmd.Context(), id)
-			})
+			return forEach(std, c.endpoint, ids, func(id string) error { return cancelUpload(cmd.Context(), std, &target, c, id) })
 		},
 	}
 	target.add(cmd.Flags())
 	return cmd
+}
+
+// cancelUpload cancels a saved upload at the service, deletes it and prints what it
+// did.
+func cancelUpload(ctx context.Context, std stdio, target *targetFlags, c *connection, id string) error {
+	con := newConsole(std.err, false)
+	token, err := c.saved.Load(ctx, id)
+	switch {
+	case errors.Is(err, session.ErrCorruptToken):
+		if _, err := forget(ctx, c.saved, id); err != nil {
+			return err
+		}
+		con.message("deleted the saved upload %s, which was damaged; the service drops its session a week after it started", id)
+		return nil
+	case err != nil:
+		return err
+	case token.Endpoint != c.endpoint:
+		return target.endpointMismatch(c, token)
+	}
+	if c.uploader == nil {
+		observer := func(e upload.Event) {
+			if e.Kind == upload.Warning {
+				con.message("%s: %s", e.ID, e.Cause)
+			}
+		}
+		if err := c.dial(ctx, upload.Options{Observer: observer}); err != nil {
+			return err
+		}
+	}
+	if err := c.uploader.Cancel(ctx, id); err != nil {
+		return err
+	}
+	con.message("cancelled %s: %s were stored", uploadText(token), storedText(token.Committed, token.Source.Size))
+	return nil
 }
 
 // forEach calls do for each ID, even after a failure. The exit code is that of the

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// notResumable reports whether a saved upload cannot be resumed as it is: its
+// source does not exist or has changed, or it is damaged or of a newer version.
+// Without the user's help, every later run fails in the same way. A source that
+// cannot be read for another reason may be readable the next time.
+func notResumable(err error) bool {
+	noSource := errors.Is(err, errSource) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, chunk.ErrNotRegular))
+	return noSource || errors.Is(err, session.ErrSourceChanged) ||
+		errors.Is(err, session.ErrCorruptToken) || errors.Is(err, session.ErrTokenVersion)
+}
+
+// explainSkip prints why resume --all skipped an upload, even with --quiet.
+func (r *reporter) explainSkip(t task, err error) {
+	what := t.source
+	if t.destination != "" {
+		what += " to " + t.destination
+	}
+	r.console.fail("skipped " + what + ": " + withHint(err, r.endpoint).Error())
+	r.explainDiscard(t, err)
+}
+
+// explainDiscard prints how to discard a saved upload.
+func (r *reporter) explainDiscard(t task, err error) {
+	command := "sessions cancel"
+	if errors.Is(err, session.ErrCorruptToken) || errors.Is(err, session.ErrTokenVersion) {
+		command = "sessions rm" // the session URI is not known
+	}
+	r.console.fail("to discard it: " + savedCommand(program(), r.given, command, t.saved))
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gcsup/chunk"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+func newSessionsShow(std stdio) *cobra.Command {
+	var target targetFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a saved upload, and what the service holds of it",
+		Long: `show asks the service how much of an upload it stores, and shows whether the source
+is still the file that the upload started with. It changes nothing. An upload that
+a process is working on is shown as it was last saved.`,
+		Args:              exactlyOne("the ID of one saved upload, as sessions list shows it"),
+		ValidArgsFunction: target.completeIDs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			c, err := target.open(ctx, true)
+			if err != nil {
+				return err
+			}
+			defer c.close()
+			token, err := c.saved.Load(ctx, args[0])
+			if err != nil {
+				return withHint(err, c.endpoint)
+			}
+			d := details{token: token, source: sourceState(token)}
+			err = d.ask(ctx, &target, c)
+			if err != nil && !errors.Is(err, session.ErrInUse) {
+				return withHint(fmt.Errorf("%s: %w", args[0], err), c.endpoint)
+			}
+			if asJSON {
+				return printJSON(std.out, d.line())
+			}
+			return d.print(std.out, resumeCommand(program(), cmd.Flags(), token.ID), time.Now())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
+	target.add(cmd.Flags())
+	return cmd
+}
+
+// The states of the source of a saved upload.
+const (
+	sourceSame       = "unchanged"
+	sourceChanged    = "changed"
+	sourceMissing    = "missing"
+	sourceUnreadable = "unreadable"
+)
+
+// sourceState compares the source with the file that the upload started with.
+func sourceState(token *session.Token) string {
+	identity, err := chunk.StatIdentity(token.SourcePath)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return sourceMissing
+	case err != nil:
+		return sourceUnreadable
+	case identity.Size != token.Source.Size:
+		return sourceChanged
+	case token.Source.ModTimeNS == 0: // an import, of which only the bytes decide
+	case token.Source.Compare(identity) == chunk.Different:
+		return sourceChanged
+	}
+	return sourceSame
+}
+
+// details is what sessions show prints of an upload.
+type details struct {
+	token   *session.Token
+	source  string
+	holding holding
+	inUse   error // another process works on the upload, and the service was not asked
+}
+
+// ask asks the service what it holds. The error wraps [session.ErrInUse] if another
+// process is working on the upload.
+func (d *details) ask(ctx context.Context, target *targetFlags, c *connection) error {
+	if d.token.Endpoint != c.endpoint {
+		return target.endpointMismatch(c, d.token)
+	}
+	unlock, err := c.saved.Lock(ctx, d.token.ID)
+	if err != nil {
+		d.inUse = err
+		return err
+	}
+	defer unlock()
+	if err := c.dial(ctx, upload.Options{}); err != nil {
+		return err
+	}
+	a, err := c.asker()
+	if err != nil {
+		return err
+	}
+	// The upload may have continued before the lock was taken.
+	if d.token, err = c.saved.Load(ctx, d.token.ID); err != nil {
+		return err
+	}
+	d.holding, err = a.ask(ctx, d.token)
+	return err
+}
+
+// print prints the details for people.
+func (d *details) print(w io.Writer, resume string, now time.Time) error {
+	t, size := d.token, d.token.Source.Size
+	var service, next string
+	switch {
+	case d.inUse != nil:
+		service, next = "not asked: "+d.inUse.Error(), ""
+	case d.holding.state == sessionOpen:
+		service = fmt.Sprintf("%s are stored (%d%%)", storedText(d.holding.stored, size), percent(d.holding.stored, size))
+		next = resume
+	case d.holding.state == sessionFinished:
+		service, next = "the upload is finished: the object exists", resume+"  (compares the object, then deletes this)"
+	default:
+		service, next = "the session is gone: nothing is stored", program()+" sessions prune"
+	}
+	source := d.source
+	switch {
+	case d.source == sourceChanged && d.holding.state == sessionOpen:
+		source += " since the upload started"
+		next += "\n\tto upload the changed file, add --if-source-changed=restart"
+	case d.source != sourceSame && d.holding.state == sessionOpen:
+		next = program() + " sessions cancel " + t.ID
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range [][2]string{
+		{"ID", t.ID},
+		{"source", printable(t.SourcePath)},
+		{"", source},
+		{"destination", printable(t.Spec.URL())},
+		{"endpoint", printable(endpointText(t.Endpoint))},
+		{"service", service},
+		{"last saved", fmt.Sprintf("%s committed, %s sent", storedText(t.Committed, size), bytesText(sentOffset(t)))},
+		{"started", fmt.Sprintf("%s (%s ago)", t.Created.Local().Format("2006-01-02 15:04:05"), formatSpan(now.Sub(t.Created)))},
+		{"expires in", formatSpan(t.Expires().Sub(now))},
+		{"next", next},
+	} {
+		if row[1] != "" {
+			fmt.Fprintf(tw, "%s\t%s\n", row[0], row[1])
+		}
+	}
+	return tw.Flush()
+}
+
+// showLine is a saved upload in JSON with what the service holds of it.
+type showLine struct {
+	sessionLine
+	State       *string `json:"state"`  // null if the service was not asked
+	Stored      *int64  `json:"stored"` // committed bytes; null if there is no open session
+	SourceState string  `json:"source_state"`
+	InUse       bool    `json:"in_use"`
+}
+
+func (d *details) line() showLine {
+	return showLine{
+		sessionLine: newSessionLine(d.token), SourceState: d.source, InUse: d.inUse != nil,
+		State:  known(d.holding.state, d.holding.state != ""),
+		Stored: known(d.holding.stored, d.holding.state == sessionOpen),
+	}
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// sizeUnits are the units of storedText, largest first.
+var sizeUnits = []struct {
+	name  string
+	bytes int64
+}{{"EiB", 1 << 60}, {"PiB", 1 << 50}, {"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
+
+// storedText returns how much of size bytes is stored, in the unit of size, such as
+// "19 of 100 MiB". It rounds down stored, so that only a complete upload reads as
+// complete. A part that would read as 0 has a unit of its own.
+func storedText(stored, size int64) string {
+	name, unit := unitOf(size)
+	part := inUnit(stored, unit)
+	if part == "0" && stored > 0 {
+		own, n := unitOf(stored)
+		part = inUnit(stored, n) + " " + own
+	}
+	return fmt.Sprintf("%s of %s %s", part, inUnit(size, unit), name)
+}
+
+// unitOf returns the largest unit that is not larger than n.
+func unitOf(n int64) (name string, bytes int64) {
+	for _, u := range sizeUnits {
+		if n >= u.bytes {
+			return u.name, u.bytes
+		}
+	}
+	return "B", 1
+}
+
+// inUnit returns n in units, rounded down to two digits or to a whole number.
+func inUnit(n, unit int64) string {
+	v := float64(n) / float64(unit)
+	if v < 10 {
+		v = math.Floor(v*10) / 10
+	} else {
+		v = math.Floor(v)
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// percent returns the part of size that is stored, rounded down.
+func percent(stored, size int64) int64 {
+	return int64(float64(stored) / float64(max(size, 1)) * 100)
+}
