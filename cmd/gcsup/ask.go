@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"gcsup/backoff"
@@ -36,6 +37,7 @@ const askTimeout = 30 * time.Second
 type asker struct {
 	client *session.Client
 	policy backoff.Policy
+	budget backoff.Budget
 }
 
 func (c *connection) asker() (*asker, error) {
@@ -58,7 +60,7 @@ func (a *asker) ask(ctx context.Context, token *session.Token) (holding, error) 
 		Size: token.Source.Size, Committed: token.Committed, Sent: token.HighWater,
 		Replayable: true, Adopted: true, MayExist: token.HighWater == token.Source.Size,
 	}
-	waiter := backoff.Waiter{Policy: a.policy}
+	waiter := backoff.Waiter{Policy: a.policy, Budget: a.budget}
 	defer waiter.Close()
 	for {
 		reply := a.bounded(ctx, func(ctx context.Context) session.Reply { return a.client.Query(ctx, token.URI) })
@@ -111,5 +113,44 @@ func exhausted(ctx context.Context, err *session.Error, reply session.Reply) err
 	}
 	e := *err
 	e.Kind = session.ErrRetriesExhausted
+	return &e
+}
+
+// repeat makes a request that changes nothing, and retries it as long as that may
+// help. The error is that of the last try, or why ctx is done.
+func (a *asker) repeat(ctx context.Context, do func(context.Context) session.Reply) (session.Reply, error) {
+	waiter := backoff.Waiter{Policy: a.policy, Budget: a.budget}
+	defer waiter.Close()
+	for refreshed := false; ; {
+		reply := a.bounded(ctx, do)
+		switch {
+		case ctx.Err() != nil:
+			return reply, context.Cause(ctx)
+		case reply.Status == http.StatusUnauthorized && !refreshed:
+			refreshed = true
+			continue
+		case !reply.Retryable():
+			return reply, nil
+		}
+		if err := waiter.Wait(ctx, backoff.Failure{RetryAfter: reply.RetryAfter}); err != nil {
+			return reply, exhausted(ctx, nil, reply)
+		}
+	}
+}
+
+// list reads a page of a listing. The page is nil if the reply has none.
+func (a *asker) list(ctx context.Context, query session.ListQuery) (page *session.ObjectPage, reply session.Reply, err error) {
+	reply, err = a.repeat(ctx, func(ctx context.Context) (reply session.Reply) {
+		page, reply = a.client.List(ctx, query)
+		return reply
+	})
+	return page, reply, err
+}
+
+// notFound returns the error of a reply that means that there is no such bucket or
+// no such service.
+func notFound(reply session.Reply) error {
+	e := *reply.Refusal()
+	e.Kind = session.ErrNotFound
 	return &e
 }

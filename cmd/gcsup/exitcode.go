@@ -47,6 +47,7 @@ func failures() []failure {
 		{tree.ErrNotRegular, "no_input", exitNoInput, ""},
 		{tree.ErrName, "no_input", exitNoInput, ""},
 		{errConfig, "configuration", exitConfig, ""},
+		{errDiffers, "differs", exitData, ""},
 		{context.Canceled, "interrupted", exitTemporary, ""},
 		{session.ErrInUse, "in_use", exitTemporary, ""},
 		{manifest.ErrLocked, "in_use", exitTemporary, ""},

@@ -75,8 +75,11 @@ type sendFlags struct {
 	limitRate                       byteSize
 }
 
+// defaultStallRate is the default of --stall-rate in bytes per second.
+const defaultStallRate = 64 << 10
+
 func (f *sendFlags) add(fs *pflag.FlagSet) {
-	f.stallRate = 64 << 10
+	f.stallRate = defaultStallRate
 	fs.DurationVar(&f.retryFor, "retry-for", 0, "retry for `DURATION` without progress (default: by size, from half a minute to hours)")
 	fs.DurationVar(&f.maxWait, "max-wait", 32*time.Second, "wait at most `DURATION` before a retry, less than 1m")
 	fs.BoolVar(&f.noGate, "no-gate", false, "retry even while other uploads of this run fail too")

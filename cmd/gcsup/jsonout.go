@@ -107,11 +107,16 @@ func newResultLine(file int, source, destination, status string, res *upload.Res
 		}
 	}
 	if status == statusFailed || notResumable(err) {
-		l.Error = &errorLine{Kind: classify(err).kind, Message: err.Error()}
-		// An interruption may wrap an earlier failure, which did not cause it.
-		if e, ok := errors.AsType[*session.Error](err); ok && !errors.Is(err, context.Canceled) {
-			l.Error.Status = known(e.Status, e.Status != 0)
-		}
+		l.Error = newErrorLine(err)
+	}
+	return l
+}
+
+func newErrorLine(err error) *errorLine {
+	l := &errorLine{Kind: classify(err).kind, Message: err.Error()}
+	// An interruption may wrap an earlier failure, which did not cause it.
+	if e, ok := errors.AsType[*session.Error](err); ok && !errors.Is(err, context.Canceled) {
+		l.Status = known(e.Status, e.Status != 0)
 	}
 	return l
 }

@@ -145,6 +145,8 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondit
 		newCp(std),
 		newResume(std),
 		newSessions(std),
+		newVerify(std),
+		newDoctor(std),
 		newEmulator(std),
 		newSimulate(std),
 		newVersion(std),

@@ -1,0 +1,319 @@
+package main
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gcsup/backoff"
+	"gcsup/chunk"
+	"gcsup/session"
+	"gcsup/upload"
+	"gcsup/upload/gcs"
+)
+
+// doctor checks what an upload to a bucket needs. It opens one session, never sends
+// the last byte, and cancels the session. Only a last byte can create or replace an
+// object.
+type doctor struct {
+	std    stdio
+	target targetFlags
+	json   bool
+
+	c     *connection
+	asker *asker // nil until there are credentials
+	spec  session.Spec
+	uri   session.URI
+
+	reply          session.Reply // of the endpoint, without credentials
+	sent, received time.Time     // when it was asked, and when it answered
+
+	code int
+}
+
+func newDoctor(std stdio) *cobra.Command {
+	d := &doctor{std: std}
+	cmd := &cobra.Command{
+		Use:   "doctor gs://BUCKET[/PREFIX]",
+		Short: "Check credentials, permission, clock, endpoint and throughput",
+		Long: `doctor checks, one line each, what an upload to a bucket needs, and prints what to
+do if a check fails. It sends up to 21 MiB into a session that it cancels. It
+never creates, replaces or deletes an object.
+
+The exit code is that of the first check that failed.`,
+		Example:    `  gcsup doctor gs://my-bucket`,
+		SuggestFor: []string{"diagnose", "ping", "test"},
+		Args:       exactlyOne("one gs://BUCKET"),
+		RunE:       func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args[0]) },
+	}
+	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON Lines, one for each check")
+	d.target.add(cmd.Flags())
+	return cmd
+}
+
+// checkLine is one check in JSON.
+type checkLine struct {
+	V         int        `json:"v"`
+	Type      string     `json:"type"`
+	Check     string     `json:"check"`
+	Status    string     `json:"status"`
+	Message   string     `json:"message"`
+	ElapsedMS int64      `json:"elapsed_ms"`
+	SkewMS    *int64     `json:"skew_ms,omitempty"`
+	BytesPerS *int64     `json:"bytes_per_s,omitempty"`
+	Error     *errorLine `json:"error"`
+}
+
+func (d *doctor) run(ctx context.Context, destination string) (err error) {
+	bucket, object, err := parseDestination(destination)
+	if err != nil {
+		return err
+	}
+	if object != "" && !strings.HasSuffix(object, "/") {
+		object += "/"
+	}
+	name := make([]byte, 8)
+	_, _ = crand.Read(name) // it never fails
+	d.spec = session.Spec{Bucket: bucket, Object: object + "gcsup-doctor-" + hex.EncodeToString(name), IfGenerationMatch: new(int64)}
+	if err := d.spec.Validate(); err != nil {
+		return err
+	}
+	if d.c, err = d.target.open(ctx, false); err != nil {
+		return withHint(err, "")
+	}
+	defer d.c.close()
+	defer func() { _ = d.cancel() }() // an unfinished session costs nothing and expires
+	usable := true
+	for _, check := range []struct {
+		name string
+		do   func(context.Context, *checkLine) error
+		need bool // the later checks need it
+	}{
+		{"endpoint", d.checkEndpoint, true},
+		{"clock", d.checkClock, false},
+		{"credentials", d.checkCredentials, true},
+		{"permission", d.checkPermission, true},
+		{"throughput", d.checkThroughput, false},
+	} {
+		line := &checkLine{V: 1, Type: "check", Check: check.name, Status: "skipped", Message: "an earlier check failed"}
+		if usable {
+			begun := time.Now()
+			line.Status = "ok"
+			err := check.do(ctx, line)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			line.ElapsedMS = time.Since(begun).Milliseconds()
+			if err != nil {
+				line.Status, line.Message, line.Error = statusFailed, withHint(err, d.c.endpoint).Error(), newErrorLine(err)
+				if d.code == exitOK {
+					d.code = classify(err).code
+				}
+			}
+			usable = err == nil || !check.need
+		}
+		if err := d.print(line); err != nil {
+			return fmt.Errorf("standard output: %w", err)
+		}
+	}
+	if d.code != exitOK {
+		return exitCode(d.code)
+	}
+	return nil
+}
+
+func (d *doctor) print(line *checkLine) error {
+	if d.json {
+		return printJSON(d.std.out, line)
+	}
+	_, err := fmt.Fprintf(d.std.out, "%-11s  %-7s  %s\n", line.Check, line.Status, printable(line.Message))
+	return err
+}
+
+// doctorTries is how often a request of doctor is repeated after a failure that may
+// pass.
+const doctorTries = 2
+
+// checkEndpoint asks the endpoint without credentials.
+func (d *doctor) checkEndpoint(ctx context.Context, line *checkLine) error {
+	options := d.c.options
+	options.Anonymous = true
+	client, err := gcs.New(ctx, &options)
+	if err != nil {
+		return kindError{err, errConfig}
+	}
+	defer client.Close()
+	wire, err := session.NewClient(client.HTTP(), d.c.endpoint)
+	if err != nil {
+		return kindError{err, errConfig}
+	}
+	a := &asker{client: wire, budget: backoff.Budget{Tries: doctorTries}}
+	d.reply, err = a.repeat(ctx, func(ctx context.Context) session.Reply {
+		d.sent = time.Now()
+		r := wire.Stat(ctx, d.spec)
+		d.received = time.Now()
+		return r
+	})
+	switch r := d.reply; {
+	case err != nil:
+		return err
+	case r.Object == nil && (r.Status == 0 || !r.FromService):
+		return notFound(r)
+	}
+	line.Message = fmt.Sprintf("%s answers in %v", endpointText(d.c.endpoint), d.received.Sub(d.sent).Round(time.Millisecond))
+	return nil
+}
+
+// maxSkew is the largest difference of the clocks that is accepted. Tokens of
+// service accounts are signed with the local time.
+// https://developers.google.com/identity/protocols/oauth2/service-account#error-codes
+const maxSkew = time.Minute
+
+// checkClock compares the local clock with the Date header of the endpoint's reply.
+func (d *doctor) checkClock(_ context.Context, line *checkLine) error {
+	if d.reply.Date.IsZero() {
+		line.Status, line.Message = "skipped", "the endpoint sends no Date header"
+		return nil
+	}
+	// The header has whole seconds, rounded down.
+	server := d.reply.Date.Add(500 * time.Millisecond)
+	local := d.sent.Add(d.received.Sub(d.sent) / 2)
+	skew := local.Sub(server)
+	line.SkewMS = new(skew.Milliseconds())
+	text := "the clock is right to about 1 s"
+	if skew.Abs() > time.Second {
+		direction := "behind"
+		if skew > 0 {
+			direction = "ahead of"
+		}
+		text = fmt.Sprintf("the clock is %s %s the server's", formatSpan(skew.Abs()), direction)
+	}
+	if skew.Abs() > maxSkew {
+		return kindError{errors.New(text + "; set it (timedatectl set-ntp true): a token that is signed at a wrong time is refused"), errConfig}
+	}
+	line.Message = text
+	return nil
+}
+
+// checkCredentials finds the credentials and makes one request with them.
+func (d *doctor) checkCredentials(ctx context.Context, line *checkLine) error {
+	if err := d.c.dial(ctx, upload.Options{}); err != nil {
+		return err
+	}
+	a, err := d.c.asker()
+	if err != nil {
+		return err
+	}
+	a.budget.Tries = doctorTries
+	reply, err := a.repeat(ctx, func(ctx context.Context) session.Reply { return a.client.Stat(ctx, d.spec) })
+	switch {
+	case err != nil:
+		return err
+	case reply.Status == 0 || reply.Status == http.StatusUnauthorized:
+		return reply.Refusal()
+	}
+	d.asker = a
+	line.Message = "the service accepts them"
+	if d.c.options.Anonymous || d.target.endpoint == "" && os.Getenv("STORAGE_EMULATOR_HOST") != "" {
+		line.Message = "none are sent to an emulator"
+	}
+	return nil
+}
+
+// checkPermission opens a session, which needs storage.objects.create, and lists
+// one object.
+func (d *doctor) checkPermission(ctx context.Context, line *checkLine) error {
+	reply, err := d.asker.repeat(ctx, func(ctx context.Context) session.Reply { return d.asker.client.Start(ctx, d.spec, -1) })
+	switch {
+	case err != nil:
+		return err
+	case reply.URI.IsZero() && reply.Status == http.StatusNotFound:
+		return notFound(reply)
+	case reply.URI.IsZero():
+		return reply.Refusal()
+	}
+	d.uri = reply.URI
+	page, reply, err := d.asker.list(ctx, session.ListQuery{Bucket: d.spec.Bucket, MaxResults: 1})
+	switch {
+	case err != nil:
+		return err
+	case page != nil:
+		line.Message = "an upload can start, and objects can be listed"
+	case reply.Status == http.StatusForbidden:
+		line.Message = "an upload can start; --no-clobber, --skip-identical and verify also need storage.objects.list and storage.objects.get"
+	default:
+		return reply.Refusal()
+	}
+	return nil
+}
+
+// checkThroughput sends parts of growing size until one takes long enough to be
+// measured. None of them is the last of its object.
+func (d *doctor) checkThroughput(ctx context.Context, line *checkLine) error {
+	const enough = 2 * time.Second
+	var key [32]byte
+	_, _ = crand.Read(key[:]) // zeros could be compressed on the way
+	data := rand.NewChaCha8(key)
+	var offset int64
+	var best float64
+	begun := time.Now()
+	for _, size := range []int64{chunk.Granularity, 1 << 20, 4 << 20, 16 << 20} {
+		part := chunk.Range{From: offset, To: offset + size}
+		start := time.Now()
+		reply := d.asker.bounded(ctx, func(ctx context.Context) session.Reply {
+			return d.asker.client.Put(ctx, d.uri, part, -1, io.LimitReader(data, size))
+		})
+		elapsed := time.Since(start)
+		switch {
+		case reply.Status != 308 && offset == 0 && elapsed >= askTimeout:
+			return kindError{fmt.Errorf("less than %s/s: check the network", bytesText(int64(float64(size)/elapsed.Seconds()))), session.ErrRetriesExhausted}
+		case reply.Status != 308 && offset == 0:
+			return exhausted(ctx, nil, reply)
+		}
+		if reply.Status != 308 || reply.Committed <= offset {
+			break // the parts before it were measured
+		}
+		best = max(best, float64(reply.Committed-offset)/elapsed.Seconds())
+		offset = reply.Committed
+		if elapsed > enough {
+			break
+		}
+	}
+	line.BytesPerS = new(int64(best))
+	cancelled := "the session was cancelled, and no object was made"
+	if err := d.cancel(); err != nil {
+		cancelled = "no object was made; the session could not be cancelled, and expires in a week"
+	}
+	text := fmt.Sprintf("%s/s (%s in %v); %s", bytesText(int64(best)), bytesText(offset), time.Since(begun).Round(10*time.Millisecond), cancelled)
+	if best < defaultStallRate {
+		return kindError{fmt.Errorf("%s; uploads this slow are taken for stalled: give a lower --stall-rate, such as 8KiB", text), session.ErrRetriesExhausted}
+	}
+	line.Message = text
+	return nil
+}
+
+// cancel cancels the session if there is one, even after an interruption.
+func (d *doctor) cancel() error {
+	if d.uri.IsZero() {
+		return nil
+	}
+	uri := d.uri
+	d.uri = session.URI{}
+	ctx, stop := context.WithTimeout(context.Background(), outputGrace*5)
+	defer stop()
+	reply, err := d.asker.repeat(ctx, func(ctx context.Context) session.Reply { return d.asker.client.Cancel(ctx, uri) })
+	if err == nil && !reply.Canceled() {
+		err = reply.Refusal()
+	}
+	return err
+}

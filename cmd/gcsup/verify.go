@@ -1,0 +1,334 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"gcsup/chunk"
+	"gcsup/session"
+	"gcsup/upload"
+	"gcsup/upload/tree"
+)
+
+// errDiffers is the kind of a file that is not what its object is.
+var errDiffers = errors.New("differs")
+
+// The statuses of a verifyLine, besides statusFailed.
+const (
+	statusSame    = "same"
+	statusDiffers = "differs"
+	statusMissing = "missing"
+)
+
+// verifier compares files with their objects.
+type verifier struct {
+	target      targetFlags
+	sources     sourceFlags
+	jobs        int
+	json, quiet bool
+
+	std     stdio
+	console *console
+	c       *connection
+	asker   *asker
+
+	mu      sync.Mutex
+	looked  map[string]*session.Object // what a listing has at the destinations under way
+	listErr error
+
+	counts      map[string]int
+	code        int
+	bucketKnown bool
+}
+
+func newVerify(std stdio) *cobra.Command {
+	v := &verifier{std: std, looked: map[string]*session.Object{}, counts: map[string]int{}}
+	cmd := &cobra.Command{
+		Use:   "verify [-r] SOURCE... gs://BUCKET[/OBJECT]",
+		Short: "Compare files with their objects, without an upload",
+		Long: `verify compares the size and the CRC32C of each SOURCE with those of its object. The
+objects are those that cp with the same arguments uploads to. Nothing is uploaded
+or changed. Objects without a file are not looked for.
+
+Exit codes: 0 all are the same; 65 at least one differs or is missing.`,
+		Example: `  gcsup verify disk.img gs://my-bucket/disk.img
+  gcsup verify -r photos gs://my-bucket/backup/`,
+		SuggestFor: []string{"check", "compare", "diff", "hash"},
+		Args:       atLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return v.run(cmd.Context(), args[:len(args)-1], args[len(args)-1])
+		},
+	}
+	fs := cmd.Flags()
+	v.sources.add(fs)
+	fs.IntVar(&v.jobs, "jobs", 0, "compare `N` files at a time (default: 32 of up to 8 MiB, and 4 larger ones)")
+	fs.BoolVar(&v.json, "json", false, "print JSON Lines to standard output, one for each file")
+	fs.BoolVarP(&v.quiet, "quiet", "q", false, "print differences and errors only")
+	v.target.add(fs)
+	return cmd
+}
+
+func (v *verifier) run(ctx context.Context, sources []string, destination string) error {
+	v.console = newConsole(v.std.err, v.quiet)
+	if err := v.check(sources); err != nil {
+		return err
+	}
+	chosen, err := v.sources.choose(ctx, v.std, sources, destination, session.Spec{}, func(tree.Shard) bool { return true })
+	if err != nil {
+		return err
+	}
+	defer chosen.close()
+	// Check the sources first: a typo must not require credentials or a bucket.
+	if len(chosen.named) > 0 && allFailed(chosen.named) {
+		for _, t := range chosen.named {
+			if err := v.report(t.source, t.destination, nil, nil, t.err); err != nil {
+				return err
+			}
+		}
+		return exitCode(v.code)
+	}
+	if v.c, err = v.target.open(ctx, false); err != nil {
+		return err
+	}
+	defer v.c.close()
+	if err := v.c.dial(ctx, upload.Options{}); err != nil {
+		return withHint(err, v.c.endpoint)
+	}
+	if v.asker, err = v.c.asker(); err != nil {
+		return err
+	}
+	return v.compare(ctx, chosen)
+}
+
+func (v *verifier) check(sources []string) error {
+	switch {
+	case len(sources) == 0 && !v.sources.list():
+		return usagef("verify: want at least one SOURCE and then gs://BUCKET[/OBJECT], --files-from or -I")
+	case len(sources) == 1 && sources[0] == stdinName:
+		return usagef("verify: standard input cannot be compared; write it to a file")
+	case v.jobs < 0:
+		return usagef("--jobs %d: want a number that is not negative", v.jobs)
+	}
+	if err := v.sources.check(sources); err != nil {
+		return err
+	}
+	_, err := v.target.check()
+	return err
+}
+
+// compare compares all files. It uses the dry run of an upload that skips identical
+// files, which reads a file only if its object has the same size.
+func (v *verifier) compare(ctx context.Context, chosen *selection) error {
+	jobs := chosen.jobs
+	if !chosen.single() {
+		jobs = v.lookUp(ctx, chosen)
+	}
+	opts := &upload.BatchOptions{Small: v.jobs, Large: v.jobs, Jobs: v.jobs, Skip: upload.SkipIdentical, DryRun: true, Sizes: chosen.sizes}
+	for res, err := range v.c.uploader.Files(ctx, jobs, opts) {
+		destination := res.Spec.URL()
+		object, listed := v.lookedUp(destination)
+		switch {
+		case err != nil:
+		case res.Skipped != upload.SkipNothing:
+			object = res.Object
+		case !listed:
+			object, err = v.stat(ctx, res.Spec)
+		}
+		if err == nil && res.Skipped == upload.SkipNothing {
+			err = difference(destination, res.Size, object)
+		}
+		if err := v.report(res.Path, destination, res, object, err); err != nil {
+			return err
+		}
+	}
+	if v.listErr != nil {
+		return withHint(v.listErr, v.c.endpoint)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	v.console.message("%s", v.totals())
+	if v.code != exitOK {
+		return exitCode(v.code)
+	}
+	return nil
+}
+
+// lookUp looks up the objects of all files in one listing. If there is no such
+// bucket, or if the credentials are not accepted, there are no more jobs.
+func (v *verifier) lookUp(ctx context.Context, chosen *selection) iter.Seq[upload.Job] {
+	return func(yield func(upload.Job) bool) {
+		for job, err := range v.c.uploader.Lookup(ctx, upload.Listing{Bucket: chosen.bucket, Prefix: chosen.prefix}, chosen.jobs) {
+			switch {
+			case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrCredentials), errors.Is(err, session.ErrRetriesExhausted):
+				v.mu.Lock()
+				v.listErr = err
+				v.mu.Unlock()
+				return
+			case err != nil:
+				continue // the objects are looked up one by one
+			}
+			if job.Listed && job.Err == nil {
+				v.mu.Lock()
+				v.looked[job.Spec.URL()] = job.Object
+				v.mu.Unlock()
+			}
+			if !yield(job) {
+				return
+			}
+		}
+	}
+}
+
+// lookedUp returns what the listing has at a destination, and forgets it.
+func (v *verifier) lookedUp(destination string) (object *session.Object, listed bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	object, listed = v.looked[destination]
+	delete(v.looked, destination)
+	return object, listed
+}
+
+// stat looks up one object. The object is nil if there is none.
+func (v *verifier) stat(ctx context.Context, spec session.Spec) (*session.Object, error) {
+	reply, err := v.asker.repeat(ctx, func(ctx context.Context) session.Reply { return v.asker.client.Stat(ctx, spec) })
+	switch {
+	case err != nil:
+		return nil, err
+	case reply.Object != nil:
+		return reply.Object, nil
+	case reply.Status != 404:
+		return nil, reply.Refusal()
+	case v.bucketKnown:
+		return nil, nil
+	}
+	// The bucket may be what does not exist.
+	page, reply, err := v.asker.list(ctx, session.ListQuery{Bucket: spec.Bucket, MaxResults: 1, UserProject: spec.UserProject})
+	switch {
+	case err != nil:
+		return nil, err
+	case page == nil && reply.Status == 404:
+		return nil, notFound(reply)
+	}
+	v.bucketKnown = true
+	return nil, nil
+}
+
+// difference returns how an object differs from a file of that size. The caller
+// knows that it does.
+func difference(destination string, size int64, object *session.Object) error {
+	var text string
+	switch {
+	case object == nil:
+		text = "there is no " + destination
+	case object.Size != size:
+		text = fmt.Sprintf("%s has %d bytes, the file has %d", destination, object.Size, size)
+	case !object.HasCRC32C:
+		text = destination + " has no CRC32C to compare with"
+	default:
+		text = fmt.Sprintf("%s has the same size, but another CRC32C (%s)", destination, chunk.EncodeCRC32C(object.CRC32C))
+	}
+	return kindError{errors.New(text), errDiffers}
+}
+
+// verifyLine is the comparison of one file in JSON.
+type verifyLine struct {
+	V            int        `json:"v"`
+	Type         string     `json:"type"`
+	Status       string     `json:"status"`
+	Source       string     `json:"source"`
+	Destination  string     `json:"destination"`
+	Size         *int64     `json:"size"`
+	Generation   *string    `json:"generation"`
+	ObjectSize   *int64     `json:"object_size"`
+	ObjectCRC32C *string    `json:"object_crc32c"`
+	Error        *errorLine `json:"error"`
+}
+
+// report prints the outcome of one file, and counts it. res and object may be nil.
+func (v *verifier) report(source, destination string, res *upload.Result, object *session.Object, err error) error {
+	err = sourceError(err, source)
+	status := statusSame
+	switch {
+	case errors.Is(err, errDiffers) && object == nil:
+		status = statusMissing
+	case errors.Is(err, errDiffers):
+		status = statusDiffers
+	case err != nil:
+		status = statusFailed
+	}
+	v.counts[status]++
+	if err != nil {
+		v.failed(classify(err).code)
+	}
+	if v.json {
+		line := verifyLine{V: 1, Type: "verify", Status: status, Source: source, Destination: destination}
+		if res != nil {
+			line.Size = known(res.Size, res.Size >= 0)
+		}
+		if object != nil {
+			line.Generation, line.ObjectSize = new(generationText(object)), &object.Size
+			line.ObjectCRC32C = known(chunk.EncodeCRC32C(object.CRC32C), object.HasCRC32C)
+		}
+		if err != nil {
+			line.Error = newErrorLine(err)
+		}
+		if err := printJSON(v.std.out, line); err != nil {
+			return fmt.Errorf("standard output: %w", err)
+		}
+	}
+	switch {
+	case status == statusFailed:
+		text := withHint(err, v.endpoint()).Error()
+		if !strings.HasPrefix(text, source+":") {
+			text = source + ": " + text
+		}
+		v.console.fail(text)
+	case v.json || status == statusSame && v.quiet:
+	case status == statusSame:
+		if _, err := fmt.Fprintf(v.std.out, "same     %s\n", printable(source)); err != nil {
+			return fmt.Errorf("standard output: %w", err)
+		}
+	default:
+		if _, err := fmt.Fprintf(v.std.out, "%-8s %s: %s\n", status, printable(source), printable(err.Error())); err != nil {
+			return fmt.Errorf("standard output: %w", err)
+		}
+	}
+	return nil
+}
+
+func (v *verifier) endpoint() string {
+	if v.c == nil {
+		return ""
+	}
+	return v.c.endpoint
+}
+
+// failed records the exit code of a file: 65 if any file differs, else 75 if the
+// same command may compare more, else that of the first failure.
+func (v *verifier) failed(code int) {
+	switch {
+	case v.code == exitData && v.counts[statusDiffers]+v.counts[statusMissing] > 0 && code != exitData:
+	case v.code == exitOK, code == exitData, code == exitTemporary:
+		v.code = code
+	}
+}
+
+func (v *verifier) totals() string {
+	var parts []string
+	for _, status := range []string{statusSame, statusDiffers, statusMissing, statusFailed} {
+		if n := v.counts[status]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, status))
+		}
+	}
+	if len(parts) == 0 {
+		return "no files"
+	}
+	return strings.Join(parts, ", ")
+}
