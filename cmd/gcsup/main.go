@@ -74,7 +74,7 @@ func execute(ctx context.Context, args []string, std stdio) int {
 	root.SetArgs(args)
 	out := &output{Writer: std.out}
 	root.SetOut(out)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil && out.err != nil {
 		err = fmt.Errorf("standard output: %w", out.err)
 	}
@@ -87,6 +87,7 @@ func execute(ctx context.Context, args []string, std stdio) int {
 	if !*started && !errors.Is(err, errUsage) { // an error of cobra
 		err = usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), help(root))
 	}
+	err = explainEnv(cmd, err)
 	newConsole(std.err, false).fail(err.Error())
 	return classify(err).code
 }
@@ -123,6 +124,9 @@ func newRoot(std stdio) (root *cobra.Command, started *bool) {
 costs only the bytes that the service had not yet committed. The object is
 byte-identical to the source, or it does not appear.
 
+A flag can also be set by its environment variable: GCSUP_LIMIT_RATE is the value of
+--limit-rate unless that is given.
+
 Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondition;
 74 local I/O; 75 temporary, run again to resume; 77 permission; 78 configuration.`,
 		Args: noCommand,
@@ -132,9 +136,12 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondit
 			}
 			return cmd.Help()
 		},
-		SilenceErrors:    true,
-		SilenceUsage:     true,
-		PersistentPreRun: func(*cobra.Command, []string) { *started = true },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			*started = true
+			return setFromEnv(cmd)
+		},
 	}
 	root.SetIn(std.in)
 	root.SetErr(std.err)

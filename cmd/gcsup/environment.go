@@ -1,0 +1,101 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// envPrefix begins the name of the environment variable of every flag.
+const envPrefix = "GCSUP_"
+
+// envName returns the environment variable of a flag: GCSUP_LIMIT_RATE for
+// --limit-rate.
+func envName(flag string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// noEnv are the flags without a variable. Images and CI systems set GCSUP_VERSION
+// to a version. stateDir reads GCSUP_STATE_DIR itself.
+var noEnv = []string{"help", "version", "state-dir"}
+
+// exclusive are flags that exclude each other. One of them on the command line
+// has priority over the variables of the others.
+var exclusive = [][]string{
+	{"emulator", "endpoint"},
+	{"no-clobber", "if-generation-match"},
+	{"no-clobber", "skip-identical"},
+	{"files-from", "read-paths-from-stdin", "recursive"},
+	{"dry-run", "manifest"},
+	{"dir", "discard"},
+	{"no-state", "state-dir"},
+}
+
+// setFromEnv sets the flags of cmd that are not on the command line to the values
+// of their environment variables. An empty variable counts as not set. Errors do
+// not contain the values of flags that can be secret.
+func setFromEnv(cmd *cobra.Command) error {
+	var err error
+	given := map[string]bool{}
+	cmd.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = true })
+	overridden := func(name string) bool {
+		return given[name] || slices.ContainsFunc(exclusive, func(group []string) bool {
+			return slices.Contains(group, name) && slices.ContainsFunc(group, func(other string) bool { return given[other] })
+		})
+	}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		value := os.Getenv(envName(f.Name))
+		if err != nil || value == "" || f.Hidden || slices.Contains(noEnv, f.Name) || overridden(f.Name) {
+			return
+		}
+		if value == "true" && f.NoOptDefVal != "" {
+			value = f.NoOptDefVal // as the flag without a value
+		}
+		if setErr := cmd.Flags().Set(f.Name, value); setErr != nil {
+			err = usagef("%s %q: %s; see %s", envName(f.Name), value, wanted(f, setErr), help(cmd))
+		}
+		f.Annotations = map[string][]string{fromEnv: nil}
+	})
+	return err
+}
+
+// fromEnv annotates a flag that got its value from the environment.
+const fromEnv = "gcsup_from_environment"
+
+// explainEnv adds to a usage error which of the flags in it came from the
+// environment.
+func explainEnv(cmd *cobra.Command, err error) error {
+	if cmd == nil || !errors.Is(err, errUsage) {
+		return err
+	}
+	text := err.Error()
+	var variables []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, ok := f.Annotations[fromEnv]; ok && mentions(text, "--"+f.Name) {
+			variables = append(variables, fmt.Sprintf("--%s is from %s", f.Name, envName(f.Name)))
+		}
+	})
+	if len(variables) == 0 {
+		return err
+	}
+	return kindError{fmt.Errorf("%w (%s)", err, strings.Join(variables, ", ")), errUsage}
+}
+
+// mentions reports whether text has flag as a whole word.
+func mentions(text, flag string) bool {
+	for {
+		_, rest, found := strings.Cut(text, flag)
+		if !found {
+			return false
+		}
+		if rest == "" || rest[0] != '-' && (rest[0] < 'a' || rest[0] > 'z') {
+			return true
+		}
+		text = rest
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// TestEnvironmentBadValues checks that each flag of each command has a variable,
+// and that a bad value is refused with the name of the variable.
+func TestEnvironmentBadValues(t *testing.T) {
+	const bad = "no such value"
+	fresh := func() stdio { return stdio{strings.NewReader(""), io.Discard, io.Discard} }
+	root, _ := newRoot(fresh())
+	checked := 0
+	for _, cmd := range leaves(root) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Hidden || slices.Contains(noEnv, f.Name) || f.Value.Set(bad) == nil {
+				return
+			}
+			checked++
+			t.Run(cmd.CommandPath()+" --"+f.Name, func(t *testing.T) {
+				t.Setenv(envName(f.Name), bad)
+				again, _ := newRoot(fresh())
+				same, _, err := again.Find(strings.Fields(cmd.CommandPath())[1:])
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = setFromEnv(same)
+				want := envName(f.Name) + ` "` + bad + `": want `
+				if err == nil || classify(err).code != exitUsage || !strings.HasPrefix(err.Error(), want) {
+					t.Errorf("error %v, want %s...", err, want)
+				}
+			})
+		})
+	}
+	if checked < 30 {
+		t.Errorf("only %d flags refuse a value", checked)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		env  map[string]string
+		args []string
+		flag string
+		want string
+	}{
+		{map[string]string{"GCSUP_LIMIT_RATE": "20MiB"}, nil, "limit-rate", "20MiB"},
+		{map[string]string{"GCSUP_LIMIT_RATE": "20MiB"}, []string{"--limit-rate=1MiB"}, "limit-rate", "1MiB"},
+		{map[string]string{"GCSUP_LIMIT_RATE": ""}, nil, "limit-rate", ""},
+		{map[string]string{"GCSUP_QUIET": "1"}, nil, "quiet", "true"},
+		{map[string]string{"GCSUP_QUIET": "true"}, []string{"--quiet=false"}, "quiet", "false"},
+		{map[string]string{"GCSUP_SKIP_IDENTICAL": "true"}, nil, "skip-identical", "crc32c"},
+		{map[string]string{"GCSUP_SKIP_IDENTICAL": "mtime"}, nil, "skip-identical", "mtime"},
+		{map[string]string{"GCSUP_SKIP_IDENTICAL": "mtime"}, []string{"--no-clobber"}, "skip-identical", ""},
+		{map[string]string{"GCSUP_EMULATOR": "em"}, nil, "emulator", "em"},
+		{map[string]string{"GCSUP_EMULATOR": "em"}, []string{"--endpoint=h"}, "emulator", ""},
+		{map[string]string{"GCSUP_INCLUDE": "*.csv"}, nil, "include", "[*.csv]"},
+		{map[string]string{"GCSUP_STATE_DIR": "/s"}, nil, "state-dir", ""}, // stateDir reads it
+		{map[string]string{"GCSUP_HELP": "true"}, nil, "help", "false"},
+	} {
+		for name, value := range c.env {
+			t.Setenv(name, value)
+		}
+		root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
+		cmd, _, err := root.Find([]string{"cp"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.InitDefaultHelpFlag()
+		if err := cmd.ParseFlags(c.args); err != nil {
+			t.Fatal(err)
+		}
+		if err := setFromEnv(cmd); err != nil {
+			t.Errorf("%v %v: %v", c.env, c.args, err)
+		}
+		if got := cmd.Flags().Lookup(c.flag).Value.String(); got != c.want {
+			t.Errorf("%v %v: --%s = %q, want %q", c.env, c.args, c.flag, got, c.want)
+		}
+		for name := range c.env {
+			t.Setenv(name, "")
+		}
+	}
+}
+
+func TestMentions(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want bool
+	}{{"--rate 1: no", true}, {"no --rate", true}, {"--rate-too 1", false}, {"--rated --rate", true}, {"rate", false}} {
+		if got := mentions(c.text, "--rate"); got != c.want {
+			t.Errorf("mentions(%q) = %v, want %v", c.text, got, c.want)
+		}
+	}
+}
