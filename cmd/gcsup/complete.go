@@ -4,9 +4,15 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gcsup/backoff"
+	"gcsup/internal/retrysim"
 )
 
 // completeIDs offers the IDs of saved uploads to the shell, each with its source
@@ -36,4 +42,87 @@ func (f *targetFlags) completeIDs(cmd *cobra.Command, args []string, _ string) (
 		offered = append(offered, cobra.CompletionWithDesc(id, printable(about)))
 	}
 	return offered, cobra.ShellCompDirectiveNoFileComp
+}
+
+// addCompletions tells the shell what the flags and the arguments of all commands
+// accept. cobra would offer files.
+func addCompletions(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		addCompletions(c)
+	}
+	if cmd.ValidArgsFunction == nil && !cmd.HasSubCommands() && !slices.Contains([]string{"cp", "verify", "import"}, cmd.Name()) {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if complete := flagCompletion(f); complete != nil {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails if the command has its own
+		}
+	})
+}
+
+// enumeration matches the values of a flag in its usage, such as fail|restart.
+var enumeration = regexp.MustCompile(`^[A-Za-z0-9_-]+(\|[A-Za-z0-9_-]+)+$`)
+
+// flagCompletion returns the completion of the values of a flag, or nil for files.
+func flagCompletion(f *pflag.Flag) cobra.CompletionFunc {
+	name, _ := pflag.UnquoteUsage(f)
+	switch {
+	case f.Name == "skip-identical":
+		return choices(skipByCRC32C, skipByMTime)
+	case f.Name == "scenario":
+		var names []cobra.Completion
+		for _, s := range retrysim.Scenarios() {
+			names = append(names, cobra.CompletionWithDesc(s.Name, s.About))
+		}
+		return choices(names...)
+	case f.Name == "policy":
+		return completePolicies
+	case enumeration.MatchString(name):
+		return choices(strings.Split(name, "|")...)
+	case name == "DIR" || f.NoOptDefVal == noDir:
+		return cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+	case strings.Contains(name, "FILE"), f.Value.Type() == "bool":
+		return nil
+	}
+	return cobra.NoFileCompletions
+}
+
+// choices returns the completion of a flag that accepts these values.
+func choices(values ...cobra.Completion) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var offered []cobra.Completion
+		for _, v := range values {
+			if strings.HasPrefix(v, prefix) {
+				offered = append(offered, v)
+			}
+		}
+		return offered, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completePolicies offers the next name of a list that is separated by commas.
+func completePolicies(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	given := prefix[:strings.LastIndexByte(prefix, ',')+1]
+	var offered []cobra.Completion
+	for _, name := range backoff.Names() {
+		if strings.HasPrefix(given+name, prefix) && !slices.Contains(strings.Split(given, ","), name) {
+			offered = append(offered, given+name)
+		}
+	}
+	return offered, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// checkCompletionArgs makes cobra's completion command refuse wrong words. cobra
+// prints the help instead.
+func checkCompletionArgs(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.Args, c.RunE = noCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		for _, shell := range c.Commands() {
+			shell.Args = noArgs
+		}
+	}
 }

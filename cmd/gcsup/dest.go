@@ -15,5 +15,5 @@ func parseDestination(raw string) (bucket, object string, err error) {
 	if bucket == "" {
 		return "", "", usagef("destination %q has no bucket: want gs://BUCKET/OBJECT", raw)
 	}
-	return bucket, object, nil
+	return bucket, object, checkBucketName(bucket)
 }

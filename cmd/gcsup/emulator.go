@@ -99,7 +99,7 @@ func (f *emulatorFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.requireToken, "require-token", false, "answer 401 to requests without an access token of this emulator")
 	fs.BoolVar(&f.runningHash, "running-hash", false, "send the CRC32C of what is committed, as the service does at times")
 	fs.BoolVar(&f.query308, "query-308", false, "answer queries 308 whatever the client asks for, as Google's test bench does")
-	fs.StringVar(&f.log, "log", "", "write requests to standard error, as `text` or json")
+	fs.StringVar(&f.log, "log", "", "write requests to standard error, as `text|json`")
 }
 
 // options are the flags as the emulator knows them.

@@ -71,6 +71,7 @@ const signalDebounce = 500 * time.Millisecond
 // command has not printed.
 func execute(ctx context.Context, args []string, std stdio) int {
 	root, started := newRoot(std)
+	checkCompletionArgs(root)
 	root.SetArgs(args)
 	out := &output{Writer: std.out}
 	root.SetOut(out)
@@ -158,6 +159,7 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondit
 		newSimulate(std),
 		newVersion(std),
 	)
+	addCompletions(root)
 	return root, started
 }
 
@@ -172,7 +174,7 @@ func newHelp() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(rest) > 0 && c.HasSubCommands() {
+			if len(rest) > 0 {
 				return unknownCommand(c, rest[0])
 			}
 			c.InitDefaultHelpFlag() // so that the help lists --help

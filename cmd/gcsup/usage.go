@@ -99,10 +99,38 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		}
 		names = append(names, c.Name())
 	}
+	if !cmd.HasParent() {
+		if verb, ok := otherTools[name]; ok {
+			return usagef("%s: gcsup does not %s objects; gcloud storage does. For saved uploads see %s sessions", none, verb, help(cmd))
+		}
+		if c := below(cmd, name); c != nil {
+			return usagef("%s, did you mean %s? See %s", none, commandLine(c), help(cmd))
+		}
+	}
 	if near := nearest(name, names); near != "" {
 		return usagef("%s, did you mean %s %s? See %s", none, commandLine(cmd), near, help(cmd))
 	}
 	return usagef("%s; see %s", none, help(cmd))
+}
+
+// otherTools are commands of gcloud storage and gsutil that gcsup does not have,
+// and what they do.
+var otherTools = map[string]string{
+	"ls": "list", "list": "list", "du": "list", "stat": "list", "cat": "download", "get": "download", "download": "download",
+	"rm": "delete", "delete": "delete", "mv": "move", "move": "move", "mb": "create buckets for", "rb": "delete",
+}
+
+// below returns the command below a subcommand of cmd that has the name or is
+// suggested for it, or nil.
+func below(cmd *cobra.Command, name string) *cobra.Command {
+	for _, c := range cmd.Commands() {
+		for _, sub := range c.Commands() {
+			if sub.Name() == name || slices.Contains(sub.SuggestFor, name) {
+				return sub
+			}
+		}
+	}
+	return nil
 }
 
 // noCommand is the Args of a command that only has subcommands.
@@ -172,13 +200,17 @@ func withFlag(cmd *cobra.Command, flag string) *cobra.Command {
 }
 
 // nearest returns the one of names that is most similar to name, or "" if none is
-// similar.
+// similar: one edit away, or two if name is long, or one that name begins.
 func nearest(name string, names []string) string {
-	best, least := "", 3
+	limit := 1
+	if len(name) > 5 {
+		limit = 2
+	}
+	best, least := "", limit+1
 	for _, n := range names {
 		d := distance(name, n)
 		if len(name) >= 3 && strings.HasPrefix(n, name) {
-			d = min(d, 2)
+			d = min(d, limit)
 		}
 		if d < least && d < len(name) {
 			best, least = n, d
@@ -187,24 +219,29 @@ func nearest(name string, names []string) string {
 	return best
 }
 
-// distance returns the Levenshtein distance of a and b: the number of bytes to
-// insert, delete or replace (https://en.wikipedia.org/wiki/Levenshtein_distance).
+// distance returns the number of bytes to insert, delete, replace, or exchange with
+// their neighbor to make b of a: the optimal string alignment distance
+// (https://en.wikipedia.org/wiki/Damerau%E2%80%93Levenshtein_distance).
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	d := make([][]int, len(a)+1)
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := d[i-1][j-1]
+			if a[i-1] != b[j-1] {
 				cost++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
+			d[i][j] = min(cost, d[i-1][j]+1, d[i][j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return d[len(a)][len(b)]
 }
