@@ -418,7 +418,11 @@ func skipText(t task, res *upload.Result) string {
 
 // explain prints what went wrong.
 func (r *reporter) explain(t task, res *upload.Result, err error) {
-	text := withHint(err, r.endpoint).Error()
+	size := int64(-1)
+	if res != nil {
+		size = res.Size
+	}
+	text := inSizes(withHint(err, r.endpoint).Error(), err, size)
 	if !errors.Is(err, errSource) && !strings.HasPrefix(text, t.source+":") {
 		what := t.source
 		if t.destination != "" {

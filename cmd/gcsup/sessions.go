@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -225,7 +226,8 @@ func newSessionsCancel(std stdio) *cobra.Command {
 				return err
 			}
 			defer c.close()
-			return forEach(std, c.endpoint, ids, func(id string) error { return cancelUpload(cmd.Context(), std, &target, c, id) })
+			var finished sync.Map // IDs of uploads whose object exists
+			return forEach(std, c.endpoint, ids, func(id string) error { return cancelUpload(cmd.Context(), std, &target, c, &finished, id) })
 		},
 	}
 	target.add(cmd.Flags())
@@ -233,8 +235,8 @@ func newSessionsCancel(std stdio) *cobra.Command {
 }
 
 // cancelUpload cancels a saved upload at the service, deletes it and prints what it
-// did.
-func cancelUpload(ctx context.Context, std stdio, target *targetFlags, c *connection, id string) error {
+// did. finished gets the IDs of uploads that were finished already.
+func cancelUpload(ctx context.Context, std stdio, target *targetFlags, c *connection, finished *sync.Map, id string) error {
 	con := newConsole(std.err, false)
 	token, err := c.saved.Load(ctx, id)
 	switch {
@@ -252,7 +254,7 @@ func cancelUpload(ctx context.Context, std stdio, target *targetFlags, c *connec
 	if c.uploader == nil {
 		observer := func(e upload.Event) {
 			if e.Kind == upload.Warning {
-				con.message("%s: %s", e.ID, e.Cause)
+				finished.Store(e.ID, nil)
 			}
 		}
 		if err := c.dial(ctx, upload.Options{Observer: observer}); err != nil {
@@ -261,6 +263,10 @@ func cancelUpload(ctx context.Context, std stdio, target *targetFlags, c *connec
 	}
 	if err := c.uploader.Cancel(ctx, id); err != nil {
 		return err
+	}
+	if _, ok := finished.Load(id); ok {
+		con.message("deleted %s: the upload was finished already, and the object exists", uploadText(token))
+		return nil
 	}
 	con.message("cancelled %s: %s were stored", uploadText(token), storedText(token.Committed, token.Source.Size))
 	return nil

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
+
+	"gcsup/upload"
 )
 
 // sizeUnits are the units of storedText, largest first.
@@ -49,4 +53,19 @@ func inUnit(n, unit int64) string {
 // percent returns the part of size that is stored, rounded down.
 func percent(stored, size int64) int64 {
 	return int64(float64(stored) / float64(max(size, 1)) * 100)
+}
+
+// inSizes returns the text of an error for people: the bytes of an interrupted
+// upload become "19 of 100 MiB are stored". size is that of the source, or negative
+// if it is not known. text contains the error's own text.
+func inSizes(text string, err error, size int64) string {
+	e, ok := errors.AsType[*upload.InterruptedError](err)
+	if !ok {
+		return text
+	}
+	stored := bytesText(e.Committed) + " were stored" // a stream cannot be resumed
+	if size >= 0 {
+		stored = storedText(e.Committed, size) + " are stored"
+	}
+	return strings.Replace(text, fmt.Sprintf("%d bytes acknowledged of %d sent", e.Committed, e.Sent), stored, 1)
 }
