@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -80,7 +79,7 @@ show asks it. Saved uploads that cannot be used are reported, not changed.`,
 // printSessions prints each upload on three lines: the last two are its source
 // and its destination, which can be long. On a terminal they are shortened.
 func printSessions(w io.Writer, tokens []*session.Token, now time.Time) error {
-	columns, terminal := newConsole(w, false).width()
+	columns, _, terminal := terminalSize(w)
 	fit := func(text string) string {
 		if text = printable(text); terminal {
 			text = shortenPath(text, columns-3)
@@ -90,16 +89,16 @@ func printSessions(w io.Writer, tokens []*session.Token, now time.Time) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "ID\tSTORED\tAGE\tEXPIRES IN")
 	for _, t := range tokens {
-		fmt.Fprintf(tw, "%s\t%s (%d%%)\t%s\t%s\n", t.ID, storedText(t.Committed, t.Source.Size), percent(t.Committed, t.Source.Size),
+		fmt.Fprintf(tw, "%s\t%s (%d%%)\t%s\t%s\n", t.ID, storedText(t.Committed, t.Source.Size), storedPercent(t.Committed, t.Source.Size),
 			formatSpan(now.Sub(t.Created)), formatSpan(t.Expires().Sub(now)))
-		fmt.Fprintf(tw, "  %s\n  %s%s\n", fit(t.SourcePath), fit(t.Spec.URL()), elsewhere(t.Endpoint))
+		fmt.Fprintf(tw, "  %s\n  %s%s\n", fit(t.SourcePath), fit(t.Spec.URL()), otherEndpoint(t.Endpoint))
 	}
 	return tw.Flush()
 }
 
-// elsewhere returns a remark for an upload that was not started at the default
+// otherEndpoint returns a remark for an upload that was not started at the default
 // endpoint.
-func elsewhere(endpoint string) string {
+func otherEndpoint(endpoint string) string {
 	if endpoint == session.DefaultEndpoint {
 		return ""
 	}

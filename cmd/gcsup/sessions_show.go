@@ -122,7 +122,7 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 	case d.inUse != nil:
 		service, next = "not asked: "+d.inUse.Error(), ""
 	case d.holding.state == sessionOpen:
-		service = fmt.Sprintf("%s are stored (%d%%)", storedText(d.holding.stored, size), percent(d.holding.stored, size))
+		service = fmt.Sprintf("%s are stored (%d%%)", storedText(d.holding.stored, size), storedPercent(d.holding.stored, size))
 		next = resume
 	case d.holding.state == sessionFinished:
 		service, next = "the upload is finished: the object exists", resume+"  (compares the object, then deletes this)"

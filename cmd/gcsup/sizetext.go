@@ -50,6 +50,11 @@ func inUnit(n, unit int64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
+// storedPercent returns the part of size that is stored, rounded down.
+func storedPercent(stored, size int64) int64 {
+	return int64(float64(stored) / float64(max(size, 1)) * 100)
+}
+
 // inSizes returns the text of an error for people: the bytes of an interrupted
 // upload become "19 of 100 MiB are stored". size is that of the source, or negative
 // if it is not known. text contains the error's own text.

@@ -25,8 +25,8 @@ func TestStoredText(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ stored, size, want int64 }{{0, 0, 0}, {99, 100, 99}, {100*mib - 1, 100 * mib, 99}, {1 << 62, 1 << 62, 100}} {
-		if got := percent(c.stored, c.size); got != c.want {
-			t.Errorf("percent(%d, %d) = %d, want %d", c.stored, c.size, got, c.want)
+		if got := storedPercent(c.stored, c.size); got != c.want {
+			t.Errorf("storedPercent(%d, %d) = %d, want %d", c.stored, c.size, got, c.want)
 		}
 	}
 }

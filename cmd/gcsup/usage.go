@@ -73,17 +73,21 @@ func wanted(f *pflag.Flag, err error) string {
 // elsewhere has the commands of gcloud and gsutil that gcsup does not have, and
 // what to run for each. gcsup changes and reads no objects.
 var elsewhere = map[string]string{
-	"rsync": "to upload what is new or has changed, run: gcsup cp -r --skip-identical DIR/. gs://BUCKET/PREFIX; to delete objects too, run: gcloud storage rsync",
-	"ls":    "to list objects, run: gcloud storage ls",
-	"du":    "to add up the sizes of objects, run: gcloud storage du",
-	"stat":  "to describe an object, run: gcloud storage objects describe",
-	"rm":    "to delete objects, run: gcloud storage rm",
-	"mv":    "to rename objects, run: gcloud storage mv",
-	"cat":   "to print an object, run: gcloud storage cat",
-	"get":   "to download an object, run: gcloud storage cp",
-	"hash":  "to print checksums, run: gcloud storage hash",
-	"mb":    "to create a bucket, run: gcloud storage buckets create",
-	"rb":    "to delete a bucket, run: gcloud storage buckets delete",
+	"rsync":    "to upload what is new or has changed, run: gcsup cp -r --skip-identical DIR/. gs://BUCKET/PREFIX; to delete objects too, run: gcloud storage rsync",
+	"ls":       "to list objects, run: gcloud storage ls",
+	"list":     "to list objects, run: gcloud storage ls",
+	"du":       "to add up the sizes of objects, run: gcloud storage du",
+	"stat":     "to describe an object, run: gcloud storage objects describe",
+	"rm":       "to delete objects, run: gcloud storage rm",
+	"delete":   "to delete objects, run: gcloud storage rm",
+	"mv":       "to rename objects, run: gcloud storage mv",
+	"move":     "to rename objects, run: gcloud storage mv",
+	"cat":      "to print an object, run: gcloud storage cat",
+	"get":      "to download an object, run: gcloud storage cp",
+	"download": "to download an object, run: gcloud storage cp",
+	"hash":     "to print checksums, run: gcloud storage hash",
+	"mb":       "to create a bucket, run: gcloud storage buckets create",
+	"rb":       "to delete a bucket, run: gcloud storage buckets delete",
 }
 
 // unknownCommand is the error of a command that cmd does not have.
@@ -100,9 +104,6 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		names = append(names, c.Name())
 	}
 	if !cmd.HasParent() {
-		if verb, ok := otherTools[name]; ok {
-			return usagef("%s: gcsup does not %s objects; gcloud storage does. For saved uploads see %s sessions", none, verb, help(cmd))
-		}
 		if c := below(cmd, name); c != nil {
 			return usagef("%s, did you mean %s? See %s", none, commandLine(c), help(cmd))
 		}
@@ -111,13 +112,6 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		return usagef("%s, did you mean %s %s? See %s", none, commandLine(cmd), near, help(cmd))
 	}
 	return usagef("%s; see %s", none, help(cmd))
-}
-
-// otherTools are commands of gcloud storage and gsutil that gcsup does not have,
-// and what they do.
-var otherTools = map[string]string{
-	"ls": "list", "list": "list", "du": "list", "stat": "list", "cat": "download", "get": "download", "download": "download",
-	"rm": "delete", "delete": "delete", "mv": "move", "move": "move", "mb": "create buckets for", "rb": "delete",
 }
 
 // below returns the command below a subcommand of cmd that has the name or is
