@@ -94,6 +94,7 @@ func (u *Uploader) Files(ctx context.Context, jobs iter.Seq[Job], opts *BatchOpt
 			if !yield(o.result, o.err) {
 				return
 			}
+			b.leave() // not before: the caller may record what is finished
 		}
 	}
 }
@@ -253,7 +254,6 @@ func (b *batch) work(queue <-chan Job) {
 				return
 			}
 			b.outcomes <- b.do(job)
-			b.leave() // not before: the caller may record what is finished
 		case <-b.ctx.Done():
 			return
 		}
@@ -276,6 +276,7 @@ func (b *batch) enter() bool {
 	return true
 }
 
+// leave frees the slot of a file when the caller has its outcome.
 func (b *batch) leave() {
 	if b.slots != nil {
 		<-b.slots
