@@ -71,7 +71,7 @@ func sameMTime(want, saved Spec) Spec {
 	return want
 }
 
-// comparison of a file with an object, before the file is read.
+// likeness is how a file compares with an object, before the file is read.
 type likeness int
 
 const (
