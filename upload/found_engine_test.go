@@ -352,7 +352,7 @@ func TestStranger404AtTheGate(t *testing.T) {
 			w.srv.AddFaults(
 				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: html},
 				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: html})
-			w.briefly(n)
+			w.briefly(n, 0)
 			// Sessions are opened while the first data is refused, which counts as
 			// success: a few more requests than in a total outage. Without the
 			// gate it is 160.

@@ -204,8 +204,9 @@ func TestStoreThatHangs(t *testing.T) {
 	})
 }
 
-// briefly runs n uploads with sessions for 32 s.
-func (w *world) briefly(n int) {
+// briefly runs n uploads with sessions for 32 s. Each begins apart after the one
+// before.
+func (w *world) briefly(n int, apart time.Duration) {
 	w.t.Helper()
 	path := w.file(data(large))
 	up := w.uploader(largeChunks, withoutStore)
@@ -213,25 +214,32 @@ func (w *world) briefly(n int) {
 	defer cancel()
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { _, _ = up.File(ctx, path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)}) })
+		wg.Go(func() {
+			time.Sleep(time.Duration(i) * apart)
+			_, _ = up.File(ctx, path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)})
+		})
 	}
 	wg.Wait()
 }
 
-// TestManyUploadsWhoseDataIsRefused checks that a status query that succeeds
-// does not open the gate while data is refused. 32 uploads made 9 requests
-// each in 32 s.
+// TestManyUploadsWhoseDataIsRefused checks that neither a session that opens nor
+// a status query that is answered opens the gate, or keeps it open, while data
+// is refused. 32 uploads made 9 requests each in 32 s.
 func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
 	skipShort(t)
-	inBubble(t, nil, func(w *world) {
-		const n = 32
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
-		w.briefly(n)
-		ops := w.srv.Stats().Ops
-		if data := ops[fakegcs.OpPut]; data > n+5 || ops[fakegcs.OpQuery] > 5 {
-			t.Errorf("%d requests with data and %d queries for %d uploads", data, ops[fakegcs.OpQuery], n)
-		}
-	})
+	for _, apart := range []time.Duration{0, 20 * time.Millisecond} {
+		t.Run(apart.String(), func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				const n = 32
+				w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+				w.briefly(n, apart)
+				ops := w.srv.Stats().Ops
+				if data := ops[fakegcs.OpPut]; data > n+5 || ops[fakegcs.OpQuery] > 5 {
+					t.Errorf("%d requests with data and %d queries for %d uploads", data, ops[fakegcs.OpQuery], n)
+				}
+			})
+		})
+	}
 }
 
 // TestEditedBeforeAFailure checks that an edit of the source during the upload

@@ -84,6 +84,9 @@ func (r *retrier) repeat(ctx context.Context, exchange func(context.Context) ses
 	}
 }
 
+// failed reports whether a request failed since the last progress.
+func (r *retrier) failed() bool { return len(r.history) > 0 }
+
 // attempted notes that a request was made.
 func (r *retrier) attempted() { r.attempts++ }
 

@@ -170,9 +170,10 @@ func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Act
 		return action, err
 	}
 
-	opened := reply.Op == session.OpStart && !reply.URI.IsZero()
-	if opened || action.Step == session.Done || r.state.Committed > before.Committed {
-		// Not for a query that is answered while data is refused.
+	// A session that opens at the first try, or a query that is answered, is no
+	// success: both happen while data is refused.
+	reopened := reply.Op == session.OpStart && !reply.URI.IsZero() && r.retry.failed()
+	if reopened || action.Step == session.Done || r.state.Committed > before.Committed {
 		r.retry.succeeded()
 	}
 	if reply.Status != 308 || action.Step == session.Fail {
