@@ -24,6 +24,7 @@ type Client struct {
 	endpoint *url.URL      // nil: defaultBase
 	close    bool          // close each connection after the reply
 	key      EncryptionKey // of the session; see WithEncryptionKey
+	header   http.Header   // the caller's, for every request
 }
 
 // NewClient returns a client that sends its requests with hc to endpoint, a
@@ -158,6 +159,7 @@ func (c *Client) exchange(ctx context.Context, op Op, uri URI, req *http.Request
 		GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused },
 	}))
 	req.Close = c.close
+	c.addHeader(req)
 	resp, err := c.doer().Do(req)
 	if err != nil {
 		return Reply{Op: op, Committed: -1, Err: transportError(ctx, scrub, err), Reused: reused}

@@ -1,0 +1,49 @@
+package session
+
+import (
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"strings"
+)
+
+// WithHeader returns a client that adds header to every request, for example
+// X-Goog-Custom-Audit-* headers
+// (https://cloud.google.com/storage/docs/audit-logging#add-custom-metadata). The
+// error wraps [ErrInvalid] if header has one that the protocol or the transport
+// sets.
+func (c *Client) WithHeader(header http.Header) (*Client, error) {
+	own := *c
+	own.header = make(http.Header, len(header))
+	for name, values := range header {
+		name = textproto.CanonicalMIMEHeaderKey(name)
+		if reservedHeader(name) {
+			return nil, fmt.Errorf("%w: the header %s is set by the protocol or by the HTTP client", ErrInvalid, name)
+		}
+		own.header[name] = append([]string(nil), values...)
+	}
+	return &own, nil
+}
+
+// reservedHeader reports whether a caller may not set a header, whose name is in
+// canonical form.
+func reservedHeader(name string) bool {
+	switch name {
+	case "Host", "Authorization", "Connection", "Transfer-Encoding", "Trailer", "Te", "Range",
+		"X-Goog-Hash", "X-Guploader-No-308", "X-Http-Method-Override":
+		return true
+	}
+	for _, prefix := range []string{"Content-", "If-", "X-Upload-", "X-Goog-Encryption-", "X-Goog-Copy-", "X-Goog-If-"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// addHeader adds the caller's headers to a request.
+func (c *Client) addHeader(req *http.Request) {
+	for name, values := range c.header {
+		req.Header[name] = values
+	}
+}
