@@ -10,8 +10,8 @@ import (
 // WithHeader returns a client that adds header to every request, for example
 // X-Goog-Custom-Audit-* headers
 // (https://cloud.google.com/storage/docs/audit-logging#add-custom-metadata). The
-// error wraps [ErrInvalid] if header has one that the protocol or the transport
-// sets.
+// error wraps [ErrInvalid] if header has one that the protocol or the HTTP client
+// sets, or that cannot be sent.
 func (c *Client) WithHeader(header http.Header) (*Client, error) {
 	own := *c
 	own.header = make(http.Header, len(header))
@@ -19,6 +19,9 @@ func (c *Client) WithHeader(header http.Header) (*Client, error) {
 		name = textproto.CanonicalMIMEHeaderKey(name)
 		if reservedHeader(name) {
 			return nil, fmt.Errorf("%w: the header %s is set by the protocol or by the HTTP client", ErrInvalid, name)
+		}
+		if strings.ContainsAny(name+strings.Join(values, ""), "\r\n\x00") || strings.ContainsAny(name, " :") || name == "" {
+			return nil, fmt.Errorf("%w: the header %q cannot be sent", ErrInvalid, name)
 		}
 		own.header[name] = append([]string(nil), values...)
 	}

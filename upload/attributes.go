@@ -13,6 +13,9 @@ import (
 
 // validate checks the Spec, and finds the secret of its encryption key.
 func (j *job) validate() error {
+	if j.u.invalid != nil {
+		return j.u.invalid
+	}
 	if err := j.spec.Validate(); err != nil {
 		return err
 	}

@@ -30,6 +30,9 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 	if a.Step == session.Check {
 		return i.check(ctx, a.Fresh)
 	}
+	if err := i.expect.ended(ctx, int64(len(i.data))); err != nil {
+		return session.Reply{}, err
+	}
 	i.events.post(Event{Kind: Started})
 	i.pos.sent.Store(0)
 	began := time.Now()

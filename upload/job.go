@@ -44,7 +44,7 @@ type job struct {
 // with finish.
 func (u *Uploader) newJob(spec Spec, b *budget) *job {
 	j := &job{u: u, spec: spec, began: time.Now(), result: Result{Spec: spec, Size: -1}}
-	t := &transfer{sizer: newRequestSizer(u.opts.ChunkSize), record: unrecorded{}, tally: &j.tally}
+	t := &transfer{sizer: newRequestSizer(u.opts.ChunkSize), record: unrecorded{}, tally: &j.tally, expect: u.expect.once()}
 	t.pos.size.Store(-1)
 	j.transfer = t
 	j.events = newEvents(u.opts.Observer, t.pos.load)
@@ -64,6 +64,10 @@ func (u *Uploader) newJob(spec Spec, b *budget) *job {
 		),
 	}
 	j.precondition.t = t
+	if size := u.expect.size; size != nil {
+		t.pos.size.Store(*size)
+		t.retry.stake(*size)
+	}
 	return j
 }
 
@@ -305,6 +309,9 @@ func (j *job) setSpec(spec Spec) {
 // uploadSaved resumes a saved upload.
 func (j *job) uploadSaved(ctx context.Context, id string) error {
 	store := j.u.opts.Store
+	if j.u.invalid != nil {
+		return j.u.invalid
+	}
 	if store == nil {
 		return fmt.Errorf("resume: %w: there is no store", session.ErrNoToken)
 	}
@@ -375,6 +382,10 @@ func (j *job) open(path string) (*chunk.Source, error) {
 	j.file = &fileContent{src: src, identity: identity, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread}
 	j.transfer.content = j.file
 	j.update(func(r *Result) { r.Source = identity })
+	if err := j.transfer.expect.sized(src.Size()); err != nil {
+		_ = src.Close()
+		return nil, err
+	}
 	j.transfer.pos.size.Store(src.Size())
 	j.transfer.retry.stake(src.Size())
 	return src, nil

@@ -86,7 +86,13 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 	if err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)
 	}
+	if err := r.expect.exceeded(p.To); err != nil {
+		return session.Reply{}, errors.Join(err, p.finish())
+	}
 	if p.last {
+		if err := r.expect.ended(ctx, p.To); err != nil {
+			return session.Reply{}, errors.Join(err, p.finish())
+		}
 		// The last moment: after this request the object is there.
 		if err := r.content.unchanged(ctx); err != nil {
 			return session.Reply{}, errors.Join(r.sourceFailed(ctx, err), p.finish())
@@ -153,6 +159,9 @@ func (r *run) check(ctx context.Context, fresh bool) (session.Reply, error) {
 
 // finish ends a session that holds all bytes.
 func (r *run) finish(ctx context.Context) (session.Reply, error) {
+	if err := r.expect.ended(ctx, r.state.Size); err != nil {
+		return session.Reply{}, err
+	}
 	crc, err := r.content.whole(ctx)
 	if err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)

@@ -19,6 +19,7 @@ type transfer struct {
 	record  record
 	events  *events
 	tally   *tally
+	expect  expectation
 	pos     position
 }
 

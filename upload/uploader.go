@@ -26,6 +26,8 @@ type Uploader struct {
 	client  *session.Client
 	opts    Options
 	limiter *sharedLimiter // nil if there is no limit
+	expect  expectation    // of each source, see With
+	invalid error          // of the options of With
 }
 
 // New returns an Uploader that sends its requests with hc, which adds the

@@ -1,0 +1,142 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"gcsup/session"
+)
+
+// ErrTruncated is wrapped by the error of an upload whose source ended before
+// [CallOptions].Size bytes.
+var ErrTruncated = errors.New("source is shorter than expected")
+
+// CallOptions are options of single calls, see [Uploader.With]. A field that is
+// zero keeps what the Uploader has.
+type CallOptions struct {
+	// Observer, RetryFor, Window and DetectContentType are those of [Options].
+	Observer          func(Event)
+	RetryFor          time.Duration
+	Window            int
+	DetectContentType func(head []byte) string
+
+	// Header is added to every request, for example X-Goog-Request-Reason or
+	// X-Goog-Custom-Audit-*. Headers of the protocol are refused.
+	Header http.Header
+
+	// Size, if not nil, is how many bytes the source must have. If it has fewer,
+	// the error wraps [ErrTruncated], and if it has more, [session.ErrInvalid].
+	// In both cases no object is published.
+	Size *int64
+
+	// Confirm, if not nil, is called when the source has ended, before the
+	// request that publishes the object, once for each upload. If it returns an
+	// error, no object is published, and the error of the upload wraps it. Use
+	// it to wait for the end of a program whose output is uploaded, see
+	// [os/exec.Cmd.Wait].
+	Confirm func(ctx context.Context) error
+}
+
+// With returns an Uploader that makes its calls with other options. It shares
+// the connections, the store, the gate and the limits of u:
+//
+//	result, err := up.With(upload.CallOptions{RetryFor: time.Hour}).File(ctx, path, spec)
+//
+// Options that are not valid are the error of each call.
+func (u *Uploader) With(o CallOptions) *Uploader {
+	own := *u
+	if o.Observer != nil {
+		own.opts.Observer = o.Observer
+	}
+	if o.RetryFor != 0 {
+		own.opts.RetryFor = o.RetryFor
+	}
+	if o.Window != 0 {
+		own.opts.Window = o.Window
+	}
+	if o.DetectContentType != nil {
+		own.opts.DetectContentType = o.DetectContentType
+	}
+	if o.Size != nil {
+		own.expect.size = o.Size
+	}
+	if o.Confirm != nil {
+		own.expect.confirm = o.Confirm
+	}
+	own.opts, own.invalid = own.opts.withDefaults()
+	if o.Size != nil && *o.Size < 0 {
+		own.invalid = errors.New("size: want a number that is not negative")
+	}
+	if client, err := u.client.WithHeader(o.Header); err != nil {
+		own.invalid = err
+	} else if o.Header != nil {
+		own.client = client
+		if u.opts.Objects == Objects(u.client) {
+			own.opts.Objects = client
+		}
+	}
+	if own.invalid != nil {
+		own.invalid = fmt.Errorf("call options: %w: %w", session.ErrInvalid, own.invalid)
+	}
+	return &own
+}
+
+// expectation is what a caller knows of a source and its end.
+type expectation struct {
+	size    *int64                      // nil if the caller does not know it
+	confirm func(context.Context) error // nil if there is nothing to confirm
+}
+
+// once returns the expectation of one upload, whose confirm calls the caller's
+// once.
+func (e expectation) once() expectation {
+	confirm := e.confirm
+	if confirm == nil {
+		return e
+	}
+	var called bool
+	var result error
+	e.confirm = func(ctx context.Context) error {
+		if !called {
+			called, result = true, confirm(ctx)
+		}
+		return result
+	}
+	return e
+}
+
+// sized checks the size of a source.
+func (e expectation) sized(n int64) error {
+	switch {
+	case e.size == nil || n == *e.size:
+		return nil
+	case n < *e.size:
+		return fmt.Errorf("%w: it has %d bytes, not %d", ErrTruncated, n, *e.size)
+	}
+	return fmt.Errorf("%w: the source has more than the expected %d bytes", session.ErrInvalid, *e.size)
+}
+
+// exceeded checks a source that has n bytes or more.
+func (e expectation) exceeded(n int64) error {
+	if e.size == nil || n <= *e.size {
+		return nil
+	}
+	return e.sized(n)
+}
+
+// ended checks a source of n bytes before the request that publishes the object.
+func (e expectation) ended(ctx context.Context, n int64) error {
+	if err := e.sized(n); err != nil {
+		return err
+	}
+	if e.confirm == nil {
+		return nil
+	}
+	if err := e.confirm(ctx); err != nil {
+		return fmt.Errorf("the source is not confirmed: %w", err)
+	}
+	return nil
+}

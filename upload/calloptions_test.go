@@ -1,0 +1,153 @@
+package upload_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// TestExpectedSize checks that a source that is not of the expected size is
+// never published, whichever way it is sent.
+func TestExpectedSize(t *testing.T) {
+	for _, size := range []int64{0, 1, q, 9 * mib} {
+		for _, off := range []int64{-1, 0, 1} {
+			want := size + off
+			if want < 0 {
+				continue
+			}
+			inBubble(t, nil, func(w *world) {
+				up := w.uploader().With(upload.CallOptions{Size: &want})
+				stream := spec
+				stream.Object = "stream"
+				_, ferr := up.File(w.t.Context(), w.file(data(size)), spec)
+				_, rerr := up.Reader(w.t.Context(), bytes.NewReader(data(size)), stream)
+				for name, err := range map[string]error{"obj": ferr, "stream": rerr} {
+					var kind error
+					switch off {
+					case 0:
+						if err != nil {
+							t.Errorf("%s of %d bytes: %v", name, size, err)
+						}
+						continue
+					case 1:
+						kind = upload.ErrTruncated
+					default:
+						kind = session.ErrInvalid
+					}
+					if !errors.Is(err, kind) {
+						t.Errorf("%s of %d bytes, expected %d: error = %v, want %v", name, size, want, err, kind)
+					}
+					w.wantNoObject(name)
+				}
+			})
+		}
+	}
+}
+
+// TestLongStream checks that a stream that is longer than expected is not read
+// to its end.
+func TestLongStream(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		r := strings.NewReader(strings.Repeat("x", 8<<20))
+		up := w.uploader().With(upload.CallOptions{Size: new(int64(10)), Window: int(q)})
+		if _, err := up.Reader(w.t.Context(), r, spec); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("error = %v, want ErrInvalid", err)
+		}
+		if r.Len() < 6<<20 {
+			t.Errorf("%d bytes are not read", r.Len())
+		}
+	})
+}
+
+// TestConfirm checks that Confirm is called once, when the source has ended, and
+// that an upload that is not confirmed publishes nothing.
+func TestConfirm(t *testing.T) {
+	exit := errors.New("exit status 1")
+	for _, size := range []int64{0, 10, 9 * mib} {
+		for _, refuse := range []error{nil, exit} {
+			inBubble(t, nil, func(w *world) {
+				// The last request fails once, and the session is lost.
+				w.srv.AddFaults(
+					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+				)
+				calls, object := 0, "obj"
+				up := w.uploader().With(upload.CallOptions{Confirm: func(context.Context) error {
+					calls++
+					w.wantNoObject(object)
+					return refuse
+				}})
+				r := bytes.NewReader(data(size))
+				_, err := up.Reader(w.t.Context(), r, spec)
+				if !errors.Is(err, refuse) || (err == nil) != (refuse == nil) {
+					t.Errorf("error = %v, want %v", err, refuse)
+				}
+				if calls != 1 || r.Len() > 0 {
+					t.Errorf("called %d times, %d bytes are not read", calls, r.Len())
+				}
+				if refuse != nil {
+					w.wantNoObject("obj")
+				}
+				file := spec
+				file.Object = "file"
+				calls, object = 0, "file"
+				if _, err := up.File(w.t.Context(), w.file(data(size)), file); !errors.Is(err, refuse) || calls != 1 {
+					t.Errorf("file: error = %v, want %v; called %d times", err, refuse, calls)
+				}
+			})
+		}
+	}
+}
+
+// TestWith checks that the options of one call do not change another.
+func TestWith(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		var seen, audit int
+		transport := w.http.Transport
+		w.http.Transport = roundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.Header.Get("X-Goog-Custom-Audit-Job") == "nightly" {
+				audit++
+			}
+			return transport.RoundTrip(req)
+		})
+		up := w.uploader()
+		own := up.With(upload.CallOptions{
+			Observer: func(upload.Event) { seen++ },
+			Header:   http.Header{"X-Goog-Custom-Audit-Job": {"nightly"}},
+			RetryFor: time.Minute,
+		})
+		conditional := spec
+		conditional.IfGenerationMatch = new(int64)
+		if _, err := own.File(w.t.Context(), w.file(data(9*mib)), conditional); err != nil {
+			t.Fatal(err)
+		}
+		if seen == 0 || w.saw(upload.Started) != 0 {
+			t.Errorf("%d events for the observer of the call, and others for that of the Uploader", seen)
+		}
+		if audit != 4 {
+			t.Errorf("%d requests had the header, want 4: look, start, send, finalize", audit)
+		}
+		if _, err := up.File(w.t.Context(), w.file(data(10)), spec); err != nil || audit != 4 {
+			t.Errorf("the Uploader has the header of the call: %v", err)
+		}
+		for _, bad := range []upload.CallOptions{
+			{RetryFor: -1}, {Window: 1}, {Size: new(int64(-1))}, {Header: http.Header{"Content-Range": {"bytes */*"}}},
+		} {
+			if _, err := up.With(bad).Reader(w.t.Context(), strings.NewReader(""), spec); !errors.Is(err, session.ErrInvalid) {
+				t.Errorf("%+v: error = %v, want ErrInvalid", bad, err)
+			}
+		}
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
