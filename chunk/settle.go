@@ -78,7 +78,8 @@ type Settled struct {
 // then.
 func (s *Source) Settle(ctx context.Context) (Settled, error) {
 	if s.file == nil {
-		return Settled{Identity: Identity{Size: s.size}}, nil
+		id, err := s.Identity()
+		return Settled{Identity: id}, err
 	}
 	type outcome struct {
 		Settled

@@ -16,9 +16,11 @@ import (
 type Source struct {
 	r    io.ReaderAt
 	size int64
-	file *os.File // nil for FromReaderAt
-	path string   // absolute, because the working directory may change
-	sys  system   // for file
+	open File     // nil for FromReaderAt
+	file *os.File // open, if it is one
+	path string   // absolute, because the working directory may change; "" if Open did not open it
+	from int64    // offset in the file at which the source begins
+	sys  system   // for open
 	info fs.FileInfo
 }
 
@@ -63,7 +65,7 @@ func fromFile(f *os.File, path string) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	return &Source{r: f, size: info.Size(), file: f, path: abs, sys: realSystem, info: info}, nil
+	return &Source{r: f, size: info.Size(), open: f, file: f, path: abs, sys: realSystem, info: info}, nil
 }
 
 func checkRegular(path string, mode fs.FileMode) error {
@@ -89,7 +91,7 @@ func checkRegular(path string, mode fs.FileMode) error {
 // of /proc and some of FUSE have size 0 and content. A file that is being
 // written to is accepted: its size has changed, which [Source.Identity]
 // reports.
-func checkSize(f *os.File, path string, info fs.FileInfo) error {
+func checkSize(f File, path string, info fs.FileInfo) error {
 	switch n, err := f.ReadAt(make([]byte, 1), info.Size()); {
 	case n > 0:
 	case err == nil || errors.Is(err, io.EOF):
@@ -118,7 +120,7 @@ func FromReaderAt(r io.ReaderAt, size int64) *Source {
 }
 
 // Info returns what the file was when it was opened, before it was read: reading
-// changes the access time. It is nil for FromReaderAt.
+// changes the access time. It is nil for [FromReaderAt].
 func (s *Source) Info() fs.FileInfo { return s.info }
 
 // Size returns the number of bytes in the source when it was opened.
@@ -128,18 +130,20 @@ func (s *Source) Size() int64 { return s.size }
 // another file, as after a rename, the error wraps [ErrChanged]. If the file
 // was removed, there is no error, because the open file still exists.
 func (s *Source) Identity() (Identity, error) {
-	if s.file == nil {
+	if s.open == nil {
 		return Identity{Size: s.size}, nil
 	}
-	info, err := s.file.Stat()
+	info, err := s.open.Stat()
 	if err != nil {
 		return Identity{}, fmt.Errorf("identity: %w: %w", ErrRead, err)
 	}
 	// An error of os.Stat does not mean that the path names another file.
-	if now, err := os.Stat(s.path); err == nil && !os.SameFile(info, now) {
-		return Identity{}, fmt.Errorf("identity: %s was replaced by another file: %w", s.path, ErrChanged)
+	if s.path != "" {
+		if now, err := os.Stat(s.path); err == nil && !os.SameFile(info, now) {
+			return Identity{}, fmt.Errorf("identity: %s was replaced by another file: %w", s.path, ErrChanged)
+		}
 	}
-	id, err := s.sys.identify(s.file, info)
+	id, err := s.identify(info)
 	if err != nil {
 		return Identity{}, fmt.Errorf("identity: %w: %w", ErrRead, err)
 	}
@@ -216,9 +220,10 @@ func hashBuffer(n int64) (buf []byte, done func()) {
 	return b[:], func() { buffers.Put(b) }
 }
 
-// Close closes the file. A reader given to [FromReaderAt] stays open.
+// Close closes the file that [Open] opened. What was given to [FromReaderAt] or
+// [FromFile] stays open.
 func (s *Source) Close() error {
-	if s.file == nil {
+	if s.path == "" {
 		return nil
 	}
 	return s.file.Close()
