@@ -69,14 +69,14 @@ func (j *job) detect(head []byte) {
 	}
 }
 
-// detectFile is detect for the open file. An error of reading it is left to the
-// upload.
-func (j *job) detectFile() {
+// detectSource is detect for a source that can be read again. An error of reading
+// it is left to the upload.
+func (j *job) detectSource(src *chunk.Source) {
 	if !j.detects() {
 		return
 	}
-	head := make([]byte, min(j.file.src.Size(), chunk.HeadSize))
-	n, _ := j.file.src.ReadAt(head, 0)
+	head := make([]byte, min(src.Size(), chunk.HeadSize))
+	n, _ := src.ReadAt(head, 0)
 	j.detect(head[:n])
 }
 

@@ -32,7 +32,8 @@ type job struct {
 	journal      *journal       // nil if the upload is not saved
 	resumed      *session.Token // the Token being resumed; nil once the server reported how much it holds
 	precondition precondition
-	timed        bool // the batch writes modification times, see SkipSameTime
+	timed        bool        // the batch writes modification times, see SkipSameTime
+	failed       func(error) // nil, or called with the error of the upload before its session is cancelled
 
 	began time.Time
 
@@ -180,7 +181,7 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 		return err
 	}
 	defer src.Close()
-	j.detectFile()
+	j.detectSource(j.file.src)
 	want := j.spec
 	if j.u.opts.Store == nil {
 		j.identify("", want.Resolved())
@@ -205,7 +206,7 @@ func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
 	if b.opts.PreservePOSIX {
 		j.spec = withPOSIX(j.spec, src.Info())
 	}
-	j.detectFile()
+	j.detectSource(j.file.src)
 	j.timed = b.opts.Skip == SkipSameTime
 	if j.timed && !recent(j.file.identity.ModTimeNS) {
 		j.spec = withMTime(j.spec, j.file.identity.ModTimeNS)
@@ -356,6 +357,29 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	}
 	j.identify("", j.spec.Resolved())
 	j.transfer.content = &streamContent{stream: stream}
+	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
+}
+
+// uploadWritten uploads what a Writer gets: a file and what follows it if first is
+// not nil, and else what r returns.
+func (j *job) uploadWritten(ctx context.Context, first *fileThenStream, r io.Reader) error {
+	if first == nil {
+		return j.uploadReader(ctx, r)
+	}
+	if err := j.validate(); err != nil {
+		return err
+	}
+	stream, err := chunk.NewStream(r, j.u.opts.Window)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	if err := first.open(&streamContent{stream: stream}); err != nil {
+		return j.transfer.sourceFailed(ctx, err)
+	}
+	j.detectSource(first.src)
+	j.identify("", j.spec.Resolved())
+	j.transfer.content = first
 	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
 }
 
@@ -590,6 +614,9 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 			return j.discardCopy(ctx, differs)
 		}
 		err = j.ended(ctx, err)
+		if err != nil && j.failed != nil {
+			j.failed(err)
+		}
 		j.dropStream(ctx, c, err)
 		return j.conclude(err)
 	}

@@ -1,0 +1,203 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// errAborted is the cause of the end of a [Writer] that was aborted.
+var errAborted = errors.New("the Writer was aborted")
+
+// A Writer uploads what is written to it. [Writer.Close] publishes the object.
+// Without Close there is no object:
+//
+//	w := up.NewWriter(ctx, upload.Spec{Bucket: "my-bucket", Object: "report.csv"})
+//	defer w.Abort() // does nothing after Close
+//	if err := export(w); err != nil {
+//		return err
+//	}
+//	return w.Close()
+//
+// A function that returns early or panics, or whose ctx ends, thus leaves no
+// truncated object.
+//
+// Write, ReadFrom and Close are for one goroutine. Abort and Result may be called
+// from any.
+type Writer struct {
+	// Spec has the attributes of the object. It must not change after the first
+	// call of Write, ReadFrom or Close.
+	Spec
+
+	u      *Uploader
+	ctx    context.Context
+	r      *io.PipeReader
+	w      *io.PipeWriter
+	failed chan struct{} // closed when the upload has failed; failure is the error
+	done   chan struct{} // closed when the upload has ended, after what it does when it has failed
+
+	mu     sync.Mutex
+	state  writerState
+	cancel context.CancelCauseFunc // of an upload that has started
+
+	failure error
+	fail    func(error) // sets failure, once
+
+	// These are valid when done is closed.
+	result *Result
+	err    error
+}
+
+type writerState int
+
+const (
+	writerNew     writerState = iota
+	writerOpen                // the upload has started
+	writerClosed              // Close was called
+	writerAborted             // Abort was called before Close
+)
+
+var (
+	_ io.WriteCloser = (*Writer)(nil)
+	_ io.ReaderFrom  = (*Writer)(nil)
+)
+
+// NewWriter returns a Writer for the object that spec describes. It sends nothing
+// before the first call of Write, ReadFrom or Close. If spec has no content type,
+// the object gets the one that [net/http.DetectContentType] finds for its first 512
+// bytes, unless [Options.DetectContentType] is set.
+//
+// Once ctx is done, the methods return the error of an interrupted upload. The
+// caller must call Close or Abort.
+func (u *Uploader) NewWriter(ctx context.Context, spec Spec) *Writer {
+	if u.opts.DetectContentType == nil {
+		u = u.With(CallOptions{DetectContentType: http.DetectContentType})
+	}
+	r, w := io.Pipe()
+	own := &Writer{Spec: spec, u: u, ctx: ctx, r: r, w: w, failed: make(chan struct{}), done: make(chan struct{})}
+	var once sync.Once
+	own.fail = func(err error) {
+		once.Do(func() {
+			own.failure = err
+			close(own.failed)
+			_ = r.CloseWithError(err) // ends a Write
+		})
+	}
+	return own
+}
+
+// Write writes p to the object. It returns when p was copied. While the service
+// does not answer, Write waits, because the Writer keeps what is not committed in
+// memory, at most two windows ([Options.Window]). If the upload fails, Write
+// returns its error at once, and so does every later call.
+func (w *Writer) Write(p []byte) (int, error) {
+	if err := w.start(nil); err != nil {
+		return 0, err
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n, err := w.w.Write(p)
+	if err != nil {
+		<-w.failed // the read end may have been closed before
+		err = w.failure
+	}
+	return n, err
+}
+
+// Close publishes what was written. If it returns nil, the object exists and has
+// exactly these bytes. If nothing was written, the object is empty. Another call
+// returns the same error. After Abort there is no object, and Close returns an
+// error.
+func (w *Writer) Close() error {
+	if err := w.start(nil); err != nil && !errors.Is(err, fs.ErrClosed) {
+		return err
+	}
+	w.mu.Lock()
+	if w.state == writerOpen {
+		w.state = writerClosed
+		_ = w.w.Close()
+	}
+	w.mu.Unlock()
+	<-w.done
+	return w.err
+}
+
+// Abort ends the upload without an object, and asks the service to drop what was
+// sent. It returns when the upload has ended, within a few seconds. Abort does
+// nothing after Close. To interrupt a Close, cancel the context of the Writer.
+func (w *Writer) Abort() {
+	w.mu.Lock()
+	switch w.state {
+	case writerNew:
+		w.err = fmt.Errorf("%w: %w", errAborted, fs.ErrClosed)
+		close(w.done)
+	case writerOpen:
+		w.cancel(errAborted)
+	}
+	if w.state != writerClosed {
+		w.state = writerAborted
+	}
+	aborted := w.state == writerAborted
+	w.mu.Unlock()
+	if aborted {
+		<-w.done
+	}
+}
+
+// Result describes the upload, even if it failed. It is nil until Close or Abort
+// has returned, and if nothing was started.
+func (w *Writer) Result() *Result {
+	select {
+	case <-w.done:
+		return w.result
+	default:
+		return nil
+	}
+}
+
+// start starts the upload if it has not started. first, if not nil, is what is
+// sent before what is written. The error wraps [fs.ErrClosed] after Close and Abort.
+func (w *Writer) start(first *fileThenStream) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch w.state {
+	case writerOpen:
+		return nil
+	case writerClosed:
+		return fmt.Errorf("upload: the Writer is closed: %w", fs.ErrClosed)
+	case writerAborted:
+		return fmt.Errorf("upload: %w: %w", errAborted, fs.ErrClosed)
+	}
+	w.state = writerOpen
+	ctx, cancel := context.WithCancelCause(w.ctx)
+	w.cancel = cancel
+	j := w.u.newJob(w.Spec, w.u.newBudget())
+	j.failed = w.fail
+	go func() {
+		defer cancel(nil)
+		w.result, w.err = j.finish(ctx, j.uploadWritten(ctx, first, pipeEnd{w.r}))
+		if w.err != nil {
+			w.fail(w.err)
+		}
+		close(w.done)
+	}()
+	return nil
+}
+
+// pipeEnd is the end of a pipe whose Read can be interrupted, see [Uploader.Reader].
+type pipeEnd struct{ *io.PipeReader }
+
+// SetReadDeadline ends the Read that is under way, and the upload. It is called
+// with a time in the past, and then with the zero time, which has no meaning here.
+func (p pipeEnd) SetReadDeadline(t time.Time) error {
+	if !t.IsZero() {
+		_ = p.CloseWithError(io.ErrClosedPipe)
+	}
+	return nil
+}

@@ -1,0 +1,383 @@
+package upload_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// writeAll writes content in pieces of n bytes.
+func writeAll(w io.Writer, content []byte, n int) error {
+	for len(content) > 0 {
+		piece := content[:min(n, len(content))]
+		if _, err := w.Write(piece); err != nil {
+			return err
+		}
+		content = content[len(piece):]
+	}
+	return nil
+}
+
+// TestWriter checks the object and the result at the boundaries of requests and
+// windows.
+func TestWriter(t *testing.T) {
+	for _, size := range []int64{0, 1, q - 1, q, q + 1, 2 * q, mib - 1, mib, mib + 1, 3*mib + 7} {
+		inBubble(t, nil, func(w *world) {
+			up := w.uploader(func(o *upload.Options) { o.Window = int(mib) })
+			out := up.NewWriter(w.t.Context(), spec)
+			defer out.Abort()
+			if out.Result() != nil {
+				t.Error("there is a result before the first write")
+			}
+			if err := writeAll(out, data(size), 100_000); err != nil {
+				t.Fatal(err)
+			}
+			if err := out.Close(); err != nil {
+				t.Fatal(err)
+			}
+			w.wantObject("obj", data(size))
+			if r := out.Result(); r == nil || r.Object == nil || r.Size != size || r.Object.Generation == 0 {
+				t.Errorf("%d bytes: result = %+v", size, r)
+			}
+			if err := out.Close(); err != nil {
+				t.Errorf("second Close: %v", err)
+			}
+			if _, err := out.Write([]byte("x")); !errors.Is(err, fs.ErrClosed) {
+				t.Errorf("Write after Close: error = %v, want fs.ErrClosed", err)
+			}
+			out.Abort()
+			w.wantObject("obj", data(size))
+		})
+	}
+}
+
+// TestWriterAttributes checks that attributes may be set after NewWriter, and that
+// the content type is found by the first bytes unless it is given.
+func TestWriterAttributes(t *testing.T) {
+	for given, want := range map[string]string{"": "text/html; charset=utf-8", "text/plain": "text/plain"} {
+		inBubble(t, nil, func(w *world) {
+			out := w.uploader().NewWriter(w.t.Context(), spec)
+			defer out.Abort()
+			out.ContentType = given
+			out.CacheControl = "no-store"
+			out.Metadata = map[string]string{"k": "v"}
+			if _, err := io.WriteString(out, "<html><body>"); err != nil {
+				t.Fatal(err)
+			}
+			if err := out.Close(); err != nil {
+				t.Fatal(err)
+			}
+			o, _ := w.srv.Object("bkt", "obj")
+			if o.ContentType != want || o.CacheControl != "no-store" || o.Metadata["k"] != "v" {
+				t.Errorf("object = %+v, want content type %q", o, want)
+			}
+		})
+	}
+}
+
+// TestWriterNeverPublishes checks that there is no object, and no session left,
+// without a Close that succeeds.
+func TestWriterNeverPublishes(t *testing.T) {
+	errExport := errors.New("export failed")
+	for name, use := range map[string]func(w *upload.Writer, cancel func()) error{
+		"early return": func(w *upload.Writer, _ func()) error {
+			defer w.Abort()
+			if err := writeAll(w, data(5*mib), 1<<20); err != nil {
+				return err
+			}
+			return errExport
+		},
+		"panic": func(w *upload.Writer, _ func()) (err error) {
+			defer func() { err = recover().(error) }()
+			defer w.Abort()
+			_ = writeAll(w, data(5*mib), 1<<20)
+			panic(errExport)
+		},
+		"nothing written": func(w *upload.Writer, _ func()) error {
+			w.Abort()
+			return errExport
+		},
+		"aborted, then closed": func(w *upload.Writer, _ func()) error {
+			_ = writeAll(w, data(5*mib), 1<<20)
+			w.Abort()
+			if w.Close() == nil {
+				return nil
+			}
+			return errExport
+		},
+		"aborted at once, then closed": func(w *upload.Writer, _ func()) error {
+			w.Abort()
+			if !errors.Is(w.Close(), fs.ErrClosed) {
+				return nil
+			}
+			return errExport
+		},
+		"canceled, then closed": func(w *upload.Writer, cancel func()) error {
+			defer w.Abort()
+			_ = writeAll(w, data(5*mib), 1<<20)
+			cancel()
+			if err := w.Close(); !errors.Is(err, context.Canceled) {
+				return err
+			}
+			return errExport
+		},
+		"canceled before": func(w *upload.Writer, cancel func()) error {
+			defer w.Abort()
+			cancel()
+			if err := writeAll(w, data(50*mib), 1<<20); !errors.Is(err, context.Canceled) {
+				return err
+			}
+			return errExport
+		},
+		"aborted while writing": func(w *upload.Writer, _ func()) error {
+			time.AfterFunc(time.Second, w.Abort)
+			if _, err := io.Copy(w, &endless{}); !errors.Is(err, context.Canceled) {
+				return err
+			}
+			w.Abort()
+			return errExport
+		},
+		"reader fails": func(w *upload.Writer, _ func()) error {
+			defer w.Abort()
+			_, err := w.ReadFrom(io.MultiReader(bytes.NewReader(data(3*mib)), errReader{errExport}))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, &fakegcs.Options{Rate: 10 << 20}, func(w *world) {
+				ctx, cancel := context.WithCancel(w.t.Context())
+				defer cancel()
+				up := w.uploader(func(o *upload.Options) { o.Window = int(mib) })
+				if err := use(up.NewWriter(ctx, spec), cancel); !errors.Is(err, errExport) {
+					t.Errorf("error = %v, want that of the export", err)
+				}
+				w.wantNoObject("obj")
+				w.wantNoSession()
+			})
+		})
+	}
+}
+
+// endless is a reader without end.
+type endless struct{}
+
+func (*endless) Read(p []byte) (int, error) { time.Sleep(time.Millisecond); return len(p), nil }
+
+// errReader fails.
+type errReader struct{ err error }
+
+func (r errReader) Read([]byte) (int, error) { return 0, r.err }
+
+// wantNoSession checks that each session that was opened was also cancelled.
+func (w *world) wantNoSession() {
+	w.t.Helper()
+	if ops := w.srv.Stats().Ops; ops[fakegcs.OpCancel] != ops[fakegcs.OpStart] {
+		w.t.Errorf("%d sessions were opened and %d cancelled", ops[fakegcs.OpStart], ops[fakegcs.OpCancel])
+	}
+}
+
+// TestWriterFailsAtOnce checks that the error of the upload ends a Write that waits
+// for memory, before the session is cancelled.
+func TestWriterFailsAtOnce(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		w.srv.AddFaults(
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}},
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Do: fakegcs.Action{Effect: fakegcs.EffectStall, For: time.Minute}},
+		)
+		up := w.uploader(func(o *upload.Options) { o.Window = int(mib) })
+		out := up.NewWriter(w.t.Context(), spec)
+		start := time.Now()
+		err := writeAll(out, data(20*mib), 1<<20)
+		if !errors.Is(err, session.ErrPermission) || time.Since(start) > time.Second {
+			t.Errorf("error after %v = %v, want ErrPermission at once", time.Since(start), err)
+		}
+		if _, again := out.Write([]byte("x")); !errors.Is(again, session.ErrPermission) {
+			t.Errorf("next Write: %v", again)
+		}
+		if err := out.Close(); !errors.Is(err, session.ErrPermission) {
+			t.Errorf("Close: %v", err)
+		}
+		if r := out.Result(); r == nil || r.Object != nil {
+			t.Errorf("result = %+v", r)
+		}
+		w.wantNoObject("obj")
+	})
+}
+
+// TestWriterInvalid checks that a bad destination is an error of the first call.
+func TestWriterInvalid(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		out := w.uploader().NewWriter(w.t.Context(), upload.Spec{Bucket: "bkt"})
+		if err := writeAll(out, data(20*mib), 1<<20); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("error = %v, want ErrInvalid", err)
+		}
+		if err := out.Close(); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("Close: %v", err)
+		}
+	})
+}
+
+// TestWriterFile checks what is sent of files, by ReadFrom, by io.Copy and from an
+// fs.FS, with faults, and with other writes after them.
+func TestWriterFile(t *testing.T) {
+	sizes := []int64{0, 1, q, q + 1, 2 * q, 2*q + 1, 3*mib + 5}
+	for _, size := range sizes {
+		for _, from := range []int64{0, 1, q} {
+			for i, fault := range []*fakegcs.Action{
+				nil,
+				{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q + 100},
+				{Effect: fakegcs.EffectShortCommit, Bytes: q},
+				{Effect: fakegcs.EffectNotFound},
+				{Effect: fakegcs.EffectCutReply},
+			} {
+				if from > size {
+					continue
+				}
+				inBubble(t, nil, func(w *world) {
+					if fault != nil {
+						w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: *fault})
+					}
+					f, err := os.Open(w.file(data(size)))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := f.Seek(from, io.SeekStart); err != nil {
+						t.Fatal(err)
+					}
+					up := w.uploader(func(o *upload.Options) { o.Window, o.ChunkSize = int(mib), mib })
+					out := up.NewWriter(w.t.Context(), spec)
+					defer out.Abort()
+					n, err := out.ReadFrom(f)
+					if err != nil || n != size-from {
+						t.Fatalf("%d bytes from %d, fault %d: ReadFrom = %d, %v", size, from, i, n, err)
+					}
+					if at, err := f.Seek(0, io.SeekCurrent); err != nil || at != size {
+						t.Errorf("the offset of the file is %d, %v, want %d", at, err, size)
+					}
+					if err := f.Close(); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := io.WriteString(out, "trailer"); err != nil {
+						t.Fatal(err)
+					}
+					if err := out.Close(); err != nil {
+						t.Fatalf("%d bytes from %d, fault %d: %v", size, from, i, err)
+					}
+					w.wantObject("obj", append(bytes.Clone(data(size)[from:]), "trailer"...))
+				})
+			}
+		}
+	}
+}
+
+// TestWriterCopiesFile checks that a file needs no memory for its bytes through
+// io.Copy, which hides that it is an *os.File.
+func TestWriterCopiesFile(t *testing.T) {
+	content := data(5 * mib)
+	for name, open := range map[string]func(w *world) (io.Reader, error){
+		"os": func(w *world) (io.Reader, error) { return os.Open(w.file(content)) },
+		"fs": func(*world) (io.Reader, error) { return fstest.MapFS{"f": {Data: content}}.Open("f") },
+	} {
+		inBubble(t, nil, func(w *world) {
+			r, err := open(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := w.uploader(func(o *upload.Options) { o.Window = int(q) }).NewWriter(w.t.Context(), spec)
+			defer out.Abort()
+			if n, err := io.Copy(out, r); err != nil || n != int64(len(content)) {
+				t.Fatalf("%s: %d, %v", name, n, err)
+			}
+			if err := r.(io.Closer).Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := out.Close(); err != nil {
+				t.Fatal(err)
+			}
+			w.wantObject("obj", content)
+			if n := w.srv.Stats().Ops[fakegcs.OpPut]; n != 1 {
+				t.Errorf("%s: %d requests with data before the last, want 1: the file was read as a stream", name, n)
+			}
+		})
+	}
+}
+
+// TestWriterFileChanges checks that a file that changes while it is sent is not
+// published, and that a session that is lost after the file was passed on is an
+// error.
+func TestWriterFileChanges(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(5 * mib))
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
+		up := w.uploader(func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.Waiting {
+					if err := os.WriteFile(path, data(5*mib+1), 0o600); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		out := up.NewWriter(w.t.Context(), spec)
+		if _, err := io.Copy(out, f); !errors.Is(err, session.ErrSourceChanged) {
+			t.Errorf("error = %v, want ErrSourceChanged", err)
+		}
+		if err := out.Close(); !errors.Is(err, session.ErrSourceChanged) {
+			t.Errorf("Close: %v", err)
+		}
+		w.wantNoObject("obj")
+		w.wantNoSession()
+	})
+	inBubble(t, nil, func(w *world) {
+		f, err := os.Open(w.file(data(5 * mib)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := w.uploader().NewWriter(w.t.Context(), spec)
+		if _, err := out.ReadFrom(f); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
+		if err := out.Close(); !errors.Is(err, session.ErrSessionLost) {
+			t.Errorf("error = %v, want ErrSessionLost", err)
+		}
+		w.wantNoObject("obj")
+	})
+}
+
+// TestWriterEmptyWrites checks that writes of no bytes do no harm.
+func TestWriterEmptyWrites(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		out := w.uploader().NewWriter(w.t.Context(), spec)
+		defer out.Abort()
+		for range 300 {
+			if n, err := out.Write(nil); n != 0 || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		if _, err := fmt.Fprint(out, "x"); err != nil {
+			t.Fatal(err)
+		}
+		if err := out.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w.wantObject("obj", []byte("x"))
+	})
+}

@@ -1,0 +1,202 @@
+package upload
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// ReadFrom writes what r returns until EOF.
+//
+// If r is a regular file and the first that is written, it is sent from its
+// current offset to its end without a copy in memory: an *[os.File], also
+// through [io.Copy], or a file of [io/fs.FS] with the methods ReadAt and Seek. ReadFrom
+// then returns when the service has committed the file except its last bytes, at
+// most 256 KiB, which are copied. The file's offset is at its end, and the caller may
+// close it. If the session is lost before, the file is read again. A file that
+// changes meanwhile is [session.ErrSourceChanged].
+func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
+	first, n, err := w.firstFile(r)
+	if err != nil {
+		return 0, err
+	}
+	if first == nil {
+		return io.Copy(struct{ io.Writer }{w}, r)
+	}
+	if err := w.start(first); err != nil {
+		return 0, err
+	}
+	select {
+	case tail := <-first.tail:
+		if _, err := w.Write(tail); err != nil {
+			return n - int64(len(tail)), err
+		}
+	case <-w.failed:
+		return 0, w.failure
+	}
+	_, err = r.(io.Seeker).Seek(n, io.SeekCurrent)
+	return n, err
+}
+
+// firstFile returns the content of an upload that starts with the rest of the
+// file r, and the number of its bytes. It is nil if r is no such file, or shorter
+// than a request that is not the last.
+func (w *Writer) firstFile(r io.Reader) (*fileThenStream, int64, error) {
+	w.mu.Lock()
+	started := w.state != writerNew
+	w.mu.Unlock()
+	f, ok := r.(interface {
+		chunk.File
+		io.Seeker
+	})
+	if started || !ok {
+		return nil, 0, nil
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, 0, nil
+	}
+	offset, err := f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return nil, 0, fmt.Errorf("upload: %w: %w", chunk.ErrRead, err)
+	}
+	if info.Size()-offset <= chunk.Granularity {
+		return nil, 0, nil
+	}
+	src, err := chunk.FromFile(f, offset)
+	if err != nil {
+		return nil, 0, nil // with content after its size, it is read as a stream
+	}
+	return &fileThenStream{src: src, base: chunk.LastBoundary(src.Size()), tail: make(chan []byte, 1)}, src.Size(), nil
+}
+
+// fileThenStream is a file whose last bytes are passed on, to become the start of
+// a stream. Until then it is a source that can be read again.
+type fileThenStream struct {
+	src    *chunk.Source
+	base   int64       // offset of the stream in the object; a multiple of 256 KiB
+	tail   chan []byte // gets the bytes of the file from base on, once the others are committed
+	begin  chunk.Identity
+	sum    *chunk.PrefixCRC
+	stream *streamContent
+
+	// passed reports that tail was sent. The file is not read after that.
+	passed bool
+	crc32c uint32 // of the bytes before base; valid if passed
+}
+
+var _ content = (*fileThenStream)(nil)
+
+// open notes what the file is before it is read.
+func (f *fileThenStream) open(stream *streamContent) error {
+	f.stream, f.sum = stream, chunk.NewPrefixCRC(chunk.Checkpoint{})
+	var err error
+	f.begin, err = f.src.Identity()
+	if err == nil && f.begin.Size != f.src.Size() {
+		err = fmt.Errorf("%w: the file is being written to", session.ErrSourceChanged)
+	}
+	return err
+}
+
+func (f *fileThenStream) total() int64 {
+	if n := f.stream.total(); n >= 0 {
+		return f.base + n
+	}
+	return -1
+}
+
+func (f *fileThenStream) replayable() bool { return !f.passed }
+func (f *fileThenStream) rereadable() bool { return false }
+func (f *fileThenStream) isCopy() bool     { return false }
+func (f *fileThenStream) proven()          {}
+
+func (f *fileThenStream) part(ctx context.Context, offset, limit int64) (part, error) {
+	if offset < f.base {
+		return f.filePart(offset, limit)
+	}
+	if err := f.pass(); err != nil {
+		return part{}, err
+	}
+	p, err := f.stream.part(ctx, offset-f.base, limit)
+	if err != nil {
+		return part{}, err
+	}
+	p.From, p.To = p.From+f.base, p.To+f.base
+	if p.last {
+		p.crc32c = chunk.Combine(f.crc32c, p.crc32c, p.To-f.base)
+	}
+	return p, nil
+}
+
+// filePart is part for the bytes before base. A part that would be too short begins
+// with bytes that the server holds, which it ignores.
+func (f *fileThenStream) filePart(offset, limit int64) (part, error) {
+	rng := chunk.Range{From: offset, To: min(chunk.Floor(offset+limit), f.base)}
+	if rng.Len() < chunk.Granularity {
+		rng.From = chunk.Floor(offset)
+		rng.To = rng.From + chunk.Granularity
+	}
+	f.sum.Rewind(rng.From)
+	body := f.src.Body(rng, f.sum)
+	return part{Range: rng, body: body, finish: func() error {
+		_ = body.Close()
+		return body.Err()
+	}}, nil
+}
+
+// pass passes on the end of the file. Everything before it is committed.
+func (f *fileThenStream) pass() error {
+	if f.passed {
+		return nil
+	}
+	tail := make([]byte, f.src.Size()-f.base)
+	if err := f.src.ReadFull(tail, f.base); err != nil {
+		return err
+	}
+	now, err := f.src.Identity()
+	if err != nil {
+		return err
+	}
+	if f.begin.Compare(now) != chunk.Same {
+		return fmt.Errorf("%w: its size or a time is not what it was", session.ErrSourceChanged)
+	}
+	if f.sum.Offset() != f.base {
+		return fmt.Errorf("%w: %d bytes are committed of %d that were read", session.ErrUnexpectedData, f.base, f.sum.Offset())
+	}
+	f.passed, f.crc32c = true, f.sum.Sum()
+	f.tail <- tail
+	return nil
+}
+
+func (f *fileThenStream) committed(offset int64) {
+	if offset <= f.base {
+		f.sum.Forget(offset)
+		return
+	}
+	f.stream.committed(offset - f.base)
+}
+
+func (f *fileThenStream) whole(ctx context.Context) (uint32, error) {
+	crc, err := f.stream.whole(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return chunk.Combine(f.crc32c, crc, f.stream.total()), nil
+}
+
+func (f *fileThenStream) prefix(offset int64) (uint32, bool) {
+	if offset > f.base {
+		crc, ok := f.stream.prefix(offset - f.base)
+		return chunk.Combine(f.crc32c, crc, offset-f.base), ok && f.passed
+	}
+	at, ok := f.sum.Nearest(offset)
+	return at.CRC32C, ok && at.Offset == offset
+}
+
+// head is nil: only a CRC32C is compared.
+func (f *fileThenStream) head(context.Context, int64) io.Reader { return nil }
+
+func (f *fileThenStream) unchanged(context.Context) error { return nil }
