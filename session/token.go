@@ -30,8 +30,9 @@ type Token struct {
 
 	URI URI // the session URI, a secret; see Encode
 
-	SourcePath string         // absolute
-	Source     chunk.Identity // identity of the source when the session was started
+	SourcePath     string         // absolute; "" if SourceIdentity is set
+	SourceIdentity string         // name of the bytes, given by the caller, of a source that is not a file
+	Source         chunk.Identity // identity of the source when the session was started; only the size for SourceIdentity
 
 	Committed   int64              // committed offset when the Token was saved
 	HighWater   int64              // end of the bytes that were ever sent in this session
@@ -79,6 +80,7 @@ type savedToken struct {
 	SessionURI  string             `json:"session_uri"`
 	SourcePath  string             `json:"source_path"`
 	RawPath     []byte             `json:"source_path_raw,omitempty"` // the path, if it is not UTF-8, which JSON requires
+	Identity    string             `json:"source_identity,omitempty"`
 	Source      chunk.Identity     `json:"source"`
 	Committed   int64              `json:"committed"`
 	HighWater   int64              `json:"high_water"`
@@ -105,7 +107,7 @@ func Encode(t *Token) ([]byte, error) {
 	}
 	s := savedToken{
 		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Created: t.Created, SessionURI: t.URI.reveal(),
-		SourcePath: t.SourcePath, Source: t.Source,
+		SourcePath: t.SourcePath, Identity: t.SourceIdentity, Source: t.Source,
 		Committed: t.Committed, HighWater: t.HighWater, Checkpoints: t.Checkpoints, Restarts: t.Restarts, RejectedAt: t.RejectedAt,
 	}
 	if !utf8.ValidString(t.SourcePath) {
@@ -150,7 +152,7 @@ func Decode(data []byte) (*Token, error) {
 	}
 	t := &Token{
 		ID: s.ID, Endpoint: s.Endpoint, Spec: s.Spec, Created: s.Created, URI: newURI(s.SessionURI),
-		SourcePath: s.SourcePath, Source: s.Source,
+		SourcePath: s.SourcePath, SourceIdentity: s.Identity, Source: s.Source,
 		Committed: s.Committed, HighWater: s.HighWater, Checkpoints: s.Checkpoints, Restarts: s.Restarts, RejectedAt: s.RejectedAt,
 	}
 	if len(s.RawPath) > 0 {
@@ -186,7 +188,7 @@ func (t *Token) sound() error {
 		return errors.New("invalid ID")
 	case t.Spec.Validate() != nil:
 		return errors.New("invalid destination")
-	case t.SourcePath == "" || t.URI.IsZero() || t.Created.IsZero():
+	case (t.SourcePath == "") == (t.SourceIdentity == "") || t.URI.IsZero() || t.Created.IsZero():
 		return errors.New("incomplete token")
 	case t.Committed < 0 || t.Committed > t.HighWater || t.HighWater > size || t.Restarts < 0 || t.RejectedAt < 0:
 		return errors.New("invalid offsets")

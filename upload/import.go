@@ -53,6 +53,7 @@ func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (i
 		return "", fmt.Errorf("import: %w: %s has %d bytes, the source of the upload %d", session.ErrSourceChanged, path, src.Size(), t.Source.Size)
 	}
 	saved := *t
+	saved.SourceIdentity = ""
 	saved.Source = chunk.Identity{Size: src.Size()} // see sameSource
 	if saved.SourcePath, err = filepath.Abs(path); err != nil {
 		return "", fmt.Errorf("import: %w", err)
@@ -80,5 +81,5 @@ func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (i
 // imported reports whether a Token is one that Import saved, and that was not
 // resumed since: it knows nothing of its source but the size.
 func imported(t *session.Token) bool {
-	return t.Source == chunk.Identity{Size: t.Source.Size}
+	return t.SourceIdentity == "" && t.Source == chunk.Identity{Size: t.Source.Size}
 }

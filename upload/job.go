@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type job struct {
 	tally    tally
 
 	file         *fileContent   // nil for a stream
+	identity     string         // the caller's, of a source that is no file; "" if there is none
 	journal      *journal       // nil if the upload is not saved
 	resumed      *session.Token // the Token being resumed; nil once the server reported how much it holds
 	precondition precondition
@@ -187,7 +189,7 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 		j.identify("", want.Resolved())
 		return j.fresh(ctx)
 	}
-	return j.uploadSavable(ctx, path)
+	return j.uploadSavableFile(ctx, path)
 }
 
 // uploadListed uploads a file of a batch, unless it is skipped.
@@ -233,7 +235,7 @@ func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
 		return j.fresh(ctx)
 	}
 	j.spec = want
-	return j.uploadSavable(ctx, job.Path)
+	return j.uploadSavableFile(ctx, job.Path)
 }
 
 // plan ends the job of a dry run: it checks the precondition and sends nothing.
@@ -248,17 +250,23 @@ func (j *job) plan(ctx context.Context) error {
 	return nil
 }
 
-// uploadSavable uploads the open file, with its saved session if there is one.
-func (j *job) uploadSavable(ctx context.Context, path string) error {
-	store, want := j.u.opts.Store, j.spec
+// uploadSavableFile is uploadSavable for the file at path.
+func (j *job) uploadSavableFile(ctx context.Context, path string) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
-	id, err := j.u.ID(path, want)
+	id, err := j.u.ID(path, j.spec)
 	if err != nil {
 		return err
 	}
+	return j.uploadSavable(ctx, id, abs)
+}
+
+// uploadSavable uploads the open source, with its saved session if there is one.
+// path is absolute, or "" for a source with an identity of the caller's.
+func (j *job) uploadSavable(ctx context.Context, id, path string) error {
+	store, want := j.u.opts.Store, j.spec
 	j.want = want.Resolved()
 	j.identify(id, j.want)
 	if j.small() && !savedIn(ctx, store, id) {
@@ -269,7 +277,7 @@ func (j *job) uploadSavable(ctx context.Context, path string) error {
 		return err
 	}
 	defer journal.close()
-	j.keep(journal, token, abs)
+	j.keep(journal, token, path)
 	switch {
 	case token != nil && j.u.opts.Restart:
 		if j.u.client.Adopt(token) == nil {
@@ -333,6 +341,9 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	if token.Endpoint != j.u.client.Endpoint() {
 		return fmt.Errorf("upload %s was begun at %s: %w", id, token.Endpoint, session.ErrURIMismatch)
 	}
+	if token.SourceIdentity != "" {
+		return fmt.Errorf("%w: the source of upload %s is %q, which has no path: only the program that began it can resume it", session.ErrInvalid, id, token.SourceIdentity)
+	}
 	j.keep(journal, token, token.SourcePath)
 	src, err := j.open(token.SourcePath)
 	if err != nil {
@@ -383,7 +394,7 @@ func (j *job) uploadWritten(ctx context.Context, first *fileThenStream, r io.Rea
 	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
 }
 
-// open opens the source, and notes what it is before a byte of it is read.
+// open opens the source.
 func (j *job) open(path string) (*chunk.Source, error) {
 	j.update(func(r *Result) { r.Path = path })
 	j.events.source(path)
@@ -391,28 +402,35 @@ func (j *job) open(path string) (*chunk.Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := j.use(src); err != nil {
+		_ = src.Close()
+		return nil, err
+	}
+	return src, nil
+}
+
+// use makes src the source of the job, and notes what it is before a byte of it is
+// read.
+func (j *job) use(src *chunk.Source) error {
+	name := cmp.Or(j.result.Path, "the source")
 	identity, err := src.Identity()
 	switch {
 	case err != nil:
+		return err
 	case identity.Size != src.Size():
-		err = fmt.Errorf("%w: %s is being written to", session.ErrSourceChanged, path)
+		return fmt.Errorf("%w: %s is being written to", session.ErrSourceChanged, name)
 	case src.Size() > maxObject:
-		err = fmt.Errorf("%w: %s has %d bytes, an object at most %d (5 TiB)", session.ErrInvalid, path, src.Size(), int64(maxObject))
+		return fmt.Errorf("%w: %s has %d bytes, an object at most %d (5 TiB)", session.ErrInvalid, name, src.Size(), int64(maxObject))
 	}
-	if err != nil {
-		_ = src.Close()
-		return nil, err
+	if err := j.transfer.expect.sized(src.Size()); err != nil {
+		return err
 	}
 	j.file = &fileContent{src: src, identity: identity, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread}
 	j.transfer.content = j.file
 	j.update(func(r *Result) { r.Source = identity })
-	if err := j.transfer.expect.sized(src.Size()); err != nil {
-		_ = src.Close()
-		return nil, err
-	}
 	j.transfer.pos.size.Store(src.Size())
 	j.transfer.retry.stake(src.Size())
-	return src, nil
+	return nil
 }
 
 // reread notes that bytes of the source were read only for their checksum. The
@@ -435,6 +453,7 @@ func (j *job) keep(journal *journal, token *session.Token, path string) {
 	j.journal = journal
 	j.mu.Unlock()
 	journal.draft.Endpoint, journal.draft.Spec, journal.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
+	journal.draft.SourceIdentity = j.identity
 }
 
 // newRun returns a run for the next session.
@@ -568,6 +587,12 @@ func (j *job) useless(token *session.Token) string {
 
 // sameSource checks that the file is the one with which the session began.
 func (j *job) sameSource(ctx context.Context, token *session.Token) error {
+	if j.identity != "" {
+		if token.Source.Size != j.file.src.Size() {
+			return fmt.Errorf("%w: %q has %d bytes, the source of the saved upload %d", session.ErrSourceChanged, j.identity, j.file.src.Size(), token.Source.Size)
+		}
+		return nil
+	}
 	change := token.Source.Compare(j.file.identity)
 	if imported(token) {
 		j.file.copied = true

@@ -2,8 +2,6 @@ package upload
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
@@ -97,11 +95,7 @@ func (u *Uploader) ID(path string, spec Spec) (string, error) {
 	if real, err := filepath.EvalSymlinks(abs); err == nil {
 		abs = real // so that the same file has the same upload
 	}
-	h := sha256.New()
-	for _, field := range []string{u.client.Endpoint(), spec.Bucket, spec.Object, abs} {
-		fmt.Fprintf(h, "%d:%s", len(field), field)
-	}
-	return hex.EncodeToString(h.Sum(nil)[:10]), nil
+	return u.hashID(spec, abs), nil
 }
 
 // newBudget returns the budget of one upload that shares it with no other.

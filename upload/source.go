@@ -1,0 +1,101 @@
+package upload
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"unicode/utf8"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// ReaderAt uploads the first size bytes of r, for content that is not a file on this
+// machine, such as a file in an archive or in another store. r must always return
+// the same bytes. It may be read at several offsets at the same time.
+//
+// identity names these bytes, for example by a version or a hash. If it is not ""
+// and there is a store, an interrupted upload is saved, and a call with the same
+// identity and destination resumes it, also in another process. ReaderAt compares
+// only the size ([session.ErrSourceChanged]). If the bytes are others all the same,
+// the service refuses the mixture, and the upload starts over. [Uploader.Resume]
+// cannot resume such an upload, because it has no r.
+//
+// Once ctx is done, ReaderAt returns within seconds. A call of r that hangs may
+// last longer.
+func (u *Uploader) ReaderAt(ctx context.Context, r io.ReaderAt, size int64, identity string, spec Spec) (*Result, error) {
+	j := u.newJob(spec, u.newBudget())
+	return j.do(ctx, func(ctx context.Context) error {
+		if size < 0 || !utf8.ValidString(identity) {
+			return fmt.Errorf("%w: the source has %d bytes and the identity %q", session.ErrInvalid, size, identity)
+		}
+		return j.uploadSource(ctx, chunk.FromReaderAt(r, size), identity)
+	})
+}
+
+// FS uploads a file of fsys. A file that has a method ReadAt, as those of [os.DirFS]
+// and package embed, is read again where that is necessary. Another one is uploaded
+// as by [Uploader.Reader], and its size is checked: [ErrTruncated]. No other call can
+// resume the upload. [Uploader.File] is for files on disk.
+func (u *Uploader) FS(ctx context.Context, fsys fs.FS, name string, spec Spec) (*Result, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return &Result{Spec: spec, Size: -1}, err
+	}
+	open, ok := f.(chunk.File)
+	if !ok {
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return &Result{Spec: spec, Size: -1}, err
+		}
+		if !info.Mode().IsRegular() {
+			return &Result{Spec: spec, Size: -1}, fmt.Errorf("open %s: %w", name, chunk.ErrNotRegular)
+		}
+		return u.With(CallOptions{Size: new(info.Size())}).Reader(ctx, f, spec)
+	}
+	j := u.newJob(spec, u.newBudget())
+	return j.do(ctx, func(ctx context.Context) error {
+		defer f.Close()
+		src, err := chunk.FromFile(open, 0)
+		if err != nil {
+			return err
+		}
+		return j.uploadSource(ctx, src, "")
+	})
+}
+
+// uploadSource uploads a source that is no path. identity is the caller's; "" if
+// the upload is not saved.
+func (j *job) uploadSource(ctx context.Context, src *chunk.Source, identity string) error {
+	if err := j.validate(); err != nil {
+		return err
+	}
+	if err := j.use(src); err != nil {
+		return err
+	}
+	j.detectSource(src)
+	if identity == "" || j.u.opts.Store == nil {
+		j.identify("", j.spec.Resolved())
+		return j.fresh(ctx)
+	}
+	j.identity = identity
+	return j.uploadSavable(ctx, j.u.identityID(identity, j.spec), "")
+}
+
+// identityID is ID for a source that has an identity of the caller's.
+func (u *Uploader) identityID(identity string, spec Spec) string {
+	return u.hashID(spec, "identity", identity)
+}
+
+// hashID returns the ID of an upload from its destination and source.
+func (u *Uploader) hashID(spec Spec, source ...string) string {
+	h := sha256.New()
+	for _, field := range append([]string{u.client.Endpoint(), spec.Bucket, spec.Object}, source...) {
+		fmt.Fprintf(h, "%d:%s", len(field), field)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:10])
+}

@@ -1,0 +1,178 @@
+package upload_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// TestReaderAt checks the object at the boundaries of requests.
+func TestReaderAt(t *testing.T) {
+	for _, size := range []int64{0, 1, q, 8 * mib, 8*mib + 1, 9 * mib} {
+		for _, identity := range []string{"", "v1"} {
+			inBubble(t, nil, func(w *world) {
+				r, err := w.uploader().ReaderAt(w.t.Context(), bytes.NewReader(data(size)), size, identity, spec)
+				if err != nil || r.Size != size {
+					t.Fatalf("%d bytes: %+v, %v", size, r, err)
+				}
+				w.wantObject("obj", data(size))
+				w.wantSaved(0)
+			})
+		}
+	}
+	inBubble(t, nil, func(w *world) {
+		for _, identity := range []string{"", "\xff"} {
+			if _, err := w.uploader().ReaderAt(w.t.Context(), bytes.NewReader(nil), int64(len(identity))-1, identity, spec); !errors.Is(err, session.ErrInvalid) {
+				t.Errorf("%q: error = %v, want ErrInvalid", identity, err)
+			}
+		}
+	})
+}
+
+// interruptReaderAt uploads until the server holds at bytes, and then cancels.
+func (w *world) interruptReaderAt(content []byte, identity string, at int64) *upload.Result {
+	w.t.Helper()
+	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: at, To: at + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: at}}
+	if err := w.srv.AddFaults(stall); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	r, err := w.uploader().ReaderAt(ctx, bytes.NewReader(content), int64(len(content)), identity, spec)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		w.t.Fatalf("interrupted upload: %v", err)
+	}
+	return r
+}
+
+// TestReaderAtResume checks that a second call with the same identity resumes, and
+// reads again only what a checkpoint does not cover.
+func TestReaderAtResume(t *testing.T) {
+	content := data(20 * mib)
+	inBubble(t, nil, func(w *world) {
+		first := w.interruptReaderAt(content, "report@7", 10*mib)
+		if !first.Resumable || first.ID == "" {
+			t.Fatalf("first call: %+v", first)
+		}
+		w.wantSaved(1)
+		if _, err := w.uploader().Resume(w.t.Context(), first.ID); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("Resume: error = %v, want ErrInvalid", err)
+		}
+		if _, err := w.uploader().ReaderAt(w.t.Context(), bytes.NewReader(content[1:]), int64(len(content)-1), "report@7", spec); !errors.Is(err, session.ErrSourceChanged) {
+			t.Errorf("another size: error = %v, want ErrSourceChanged", err)
+		}
+		r, err := w.uploader().ReaderAt(w.t.Context(), bytes.NewReader(content), int64(len(content)), "report@7", spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.Resumed || r.ResumedFrom != 10*mib || r.BytesSent != 10*mib || r.ID != first.ID {
+			t.Errorf("second call: %+v", r)
+		}
+		if r.BytesReread > 10*mib {
+			t.Errorf("%d bytes were read again", r.BytesReread)
+		}
+		w.wantObject("obj", content)
+		w.wantSaved(0)
+	})
+	inBubble(t, nil, func(w *world) {
+		w.interruptReaderAt(content, "report@7", 10*mib)
+		other := bytes.Clone(content)
+		other[0]++
+		// Another identity is another upload.
+		r, err := w.uploader().ReaderAt(w.t.Context(), bytes.NewReader(other), int64(len(other)), "report@8", spec)
+		if err != nil || r.Resumed {
+			t.Fatalf("another identity: %+v, %v", r, err)
+		}
+		w.wantObject("obj", other)
+	})
+	inBubble(t, nil, func(w *world) {
+		w.interruptReaderAt(content, "report@7", 10*mib)
+		other := bytes.Clone(content)
+		other[0]++
+		// The service refuses the mixture, and the upload starts over.
+		if _, err := w.uploader().ReaderAt(w.t.Context(), bytes.NewReader(other), int64(len(other)), "report@7", spec); err != nil {
+			t.Fatal(err)
+		}
+		w.wantObject("obj", other)
+	})
+}
+
+// TestImportReaderAt checks that an upload with an identity can be continued from a
+// file on another machine.
+func TestImportReaderAt(t *testing.T) {
+	content := data(20 * mib)
+	inBubble(t, nil, func(w *world) {
+		first := w.interruptReaderAt(content, "report@7", 10*mib)
+		token, err := w.store.Load(w.t.Context(), first.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := w.file(content)
+		id, err := w.uploader().Import(w.t.Context(), token, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := w.uploader().Resume(w.t.Context(), id); err != nil || r.ResumedFrom != 10*mib {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		w.wantObject("obj", content)
+	})
+}
+
+// streamFS is a file system whose files can only be read from start to end.
+type streamFS struct{ fs.FS }
+
+func (s streamFS) Open(name string) (fs.File, error) {
+	f, err := s.FS.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return struct{ fs.File }{f}, nil
+}
+
+// TestFS checks files of several file systems.
+func TestFS(t *testing.T) {
+	for _, size := range []int64{0, 1, 9 * mib} {
+		content := data(size)
+		memory := fstest.MapFS{"d/f": {Data: content}}
+		for name, open := range map[string]func(dir string) fs.FS{
+			"memory": func(string) fs.FS { return memory },
+			"disk":   func(dir string) fs.FS { return os.DirFS(dir) },
+			"stream": func(string) fs.FS { return streamFS{memory} },
+		} {
+			t.Run(name, func(t *testing.T) {
+				inBubble(t, nil, func(w *world) {
+					dir := filepath.Join(w.dir, "tree")
+					if err := os.MkdirAll(filepath.Join(dir, "d"), 0o700); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(filepath.Join(dir, "d", "f"), content, 0o600); err != nil {
+						t.Fatal(err)
+					}
+					fsys := open(dir)
+					if _, err := w.uploader().FS(w.t.Context(), fsys, "d/f", spec); err != nil {
+						t.Fatal(err)
+					}
+					w.wantObject("obj", content)
+					if _, err := w.uploader().FS(w.t.Context(), fsys, "d", spec); !errors.Is(err, chunk.ErrNotRegular) {
+						t.Errorf("directory: error = %v, want ErrNotRegular", err)
+					}
+					if _, err := w.uploader().FS(w.t.Context(), fsys, "none", spec); !errors.Is(err, fs.ErrNotExist) {
+						t.Errorf("missing file: error = %v, want fs.ErrNotExist", err)
+					}
+				})
+			})
+		}
+	}
+}
