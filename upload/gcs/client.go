@@ -112,6 +112,17 @@ func New(ctx context.Context, opts *Options) (*Client, error) {
 	return client, nil
 }
 
+// NewUploader returns an Uploader for the endpoint and the credentials that [New]
+// finds. Programs that need the client as well call New and [Client.Uploader]. A
+// nil opts uses the defaults.
+func NewUploader(ctx context.Context, opts *upload.Options) (*upload.Uploader, error) {
+	client, err := New(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	return client.Uploader(opts)
+}
+
 // Endpoint returns the scheme and host that requests go to.
 func (c *Client) Endpoint() string { return c.endpoint }
 

@@ -9,7 +9,7 @@
 //	...
 //	result, err := up.File(ctx, "disk.img", upload.Spec{Bucket: "my-bucket", Object: "disk.img"})
 //
-// The two calls are [New] and [Client.Uploader].
+// The two calls are [New] and [Client.Uploader], or [NewUploader] for both.
 //
 // # Credentials
 //
