@@ -1,4 +1,4 @@
-//go:build !unix
+//go:build !unix && !windows
 
 package chunk
 
@@ -10,10 +10,6 @@ import (
 
 func fileClock() int64 { return time.Now().UnixNano() }
 
-// writeBack is not supported: Windows flushes only files that are open for
-// writing.
-//
-// https://learn.microsoft.com/en-us/windows/win32/api/fileapi/nf-fileapi-flushfilebuffers
 func writeBack(*os.File) error { return errors.ErrUnsupported }
 
 func refused(err error) bool { return errors.Is(err, errors.ErrUnsupported) }
