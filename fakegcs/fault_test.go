@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,12 +91,12 @@ func TestEffects(t *testing.T) {
 		{do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, Early: true}, status: 429, after: "bytes=0-262143"},
 		{do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q + 1000}, status: 503, after: "bytes=0-263143"},
 		{do: fakegcs.Action{Effect: fakegcs.EffectRevoke}, status: 401, after: "bytes=0-262143"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectReset}, err: syscall.ECONNRESET, after: "bytes=0-262143"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectReset}, err: connReset, after: "bytes=0-262143"},
 		{do: fakegcs.Action{Effect: fakegcs.EffectClose}, err: io.EOF, after: "bytes=0-262143"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 5}, err: syscall.ECONNRESET, after: "bytes=0-524287"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectCutRequest}, err: syscall.ECONNRESET, after: "bytes=0-262143"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: q, For: time.Minute}, err: syscall.ECONNRESET, after: "bytes=0-262143"},
-		{do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}, err: syscall.ECONNRESET, after: "bytes=0-786431"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 5}, err: connReset, after: "bytes=0-524287"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectCutRequest}, err: connReset, after: "bytes=0-262143"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: q, For: time.Minute}, err: connReset, after: "bytes=0-262143"},
+		{do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}, err: connReset, after: "bytes=0-786431"},
 		{do: fakegcs.Action{Effect: fakegcs.EffectGoAway}, status: 308, after: "bytes=0-786431"},
 		{do: fakegcs.Action{Effect: fakegcs.EffectStall}, err: context.DeadlineExceeded, took: time.Minute, after: "bytes=0-262143"},
 		{do: fakegcs.Action{Effect: fakegcs.EffectStall, For: 9 * time.Second}, status: 308, took: 9 * time.Second, after: "bytes=0-786431"},
@@ -127,7 +126,7 @@ func TestEffects(t *testing.T) {
 				cancel()
 				w.ctx = nil
 				switch {
-				case test.err != nil && !errors.Is(err, test.err) && !(test.err == syscall.ECONNRESET && errors.Is(err, syscall.EPIPE)):
+				case test.err != nil && !errors.Is(err, test.err) && !(test.err == connReset && errors.Is(err, brokenPipe)):
 					t.Errorf("error = %v, want %v", err, test.err)
 				case test.err == nil && err != nil:
 					t.Errorf("error = %v, want status %d", err, test.status)
@@ -364,7 +363,7 @@ func TestResetIsAReset(t *testing.T) {
 		{Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
 		{Do: fakegcs.Action{Effect: fakegcs.EffectClose}},
 	}})
-	if _, err := w.try("GET", "/storage/v1/b/bkt", nil); !errors.Is(err, syscall.ECONNRESET) {
+	if _, err := w.try("GET", "/storage/v1/b/bkt", nil); !errors.Is(err, connReset) {
 		t.Errorf("reset: %v, want ECONNRESET", err)
 	}
 	if _, err := w.try("GET", "/storage/v1/b/bkt", nil); !errors.Is(err, io.EOF) {

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -61,7 +60,7 @@ func TestTLS(t *testing.T) {
 			defer tr.CloseIdleConnections()
 			w := &world{T: t, gcs: gcs, url: "https://localhost:" + strings.TrimPrefix(ln.Addr().String(), "127.0.0.1:"), client: &http.Client{Transport: tr}}
 
-			if _, err := w.try("GET", "/storage/v1/b/bkt", nil); err == nil || proto == "HTTP/1.1" && !errors.Is(err, syscall.ECONNRESET) {
+			if _, err := w.try("GET", "/storage/v1/b/bkt", nil); err == nil || proto == "HTTP/1.1" && !errors.Is(err, connReset) {
 				t.Errorf("reset: %v", err)
 			}
 			if a := w.do("GET", "/storage/v1/b/bkt", nil); a.StatusCode != 200 || a.Proto != proto {

@@ -17,7 +17,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"syscall"
 	"testing"
 
 	"gcsup/backoff"
@@ -223,7 +222,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 		{"a closed port", nil, &http.Client{Transport: (&http.Transport{}).Clone()}, "http://[::1]:1", backoff.Transient},
 		{"canceled", canceled, transport(nil), plain.URL, backoff.Permanent},
 		{"a transport that prints", nil, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-			return nil, fmt.Errorf("%s %q: %w", r.Method, r.URL, syscall.ECONNRESET)
+			return nil, fmt.Errorf("%s %q: %w", r.Method, r.URL, connReset)
 		})}, host, backoff.Transient},
 		{"a transport that prints what it waited for", nil, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("%s: %w", r.URL.RawQuery, errTimeout)

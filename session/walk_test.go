@@ -7,7 +7,6 @@ import (
 	"os"
 	"reflect"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -45,7 +44,7 @@ type step struct {
 }
 
 var (
-	errReset   = &os.SyscallError{Syscall: "read", Err: syscall.ECONNRESET}
+	errReset   = &os.SyscallError{Syscall: "read", Err: connReset}
 	errTrust   = x509.UnknownAuthorityError{}
 	errTimeout = os.ErrDeadlineExceeded
 

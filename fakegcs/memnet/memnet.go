@@ -13,7 +13,7 @@
 //
 // Unlike [net.Pipe] it behaves like TCP as far as HTTP depends on it. A write
 // returns as soon as the bytes fit the buffer. One side can close for writing only.
-// Errors are the errno values of a socket (EPIPE, ECONNRESET), so that code that
+// Errors are the system's for a socket (on Unix EPIPE, ECONNRESET), so that code that
 // classifies them can be tested.
 package memnet
 
@@ -26,7 +26,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -56,7 +55,7 @@ func (l *listener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	case l.accept <- server:
 		return client, nil
 	case <-l.closed:
-		return nil, opError("dial", os.NewSyscallError("connect", syscall.ECONNREFUSED))
+		return nil, opError("dial", os.NewSyscallError("connect", errRefused))
 	case <-ctx.Done():
 		return nil, opError("dial", context.Cause(ctx))
 	}
@@ -109,7 +108,7 @@ func (c *conn) SetDeadline(t time.Time) error {
 
 // CloseWrite closes the direction to the peer. The other direction stays open.
 func (c *conn) CloseWrite() error {
-	c.out.end(io.EOF, os.NewSyscallError("write", syscall.EPIPE), false)
+	c.out.end(io.EOF, os.NewSyscallError("write", errPipe), false)
 	return nil
 }
 
@@ -126,12 +125,12 @@ func (c *conn) SetLinger(sec int) error {
 func (c *conn) Close() error {
 	closed := error(net.ErrClosed)
 	reset := c.abrupt.Load()
-	if c.in.end(closed, os.NewSyscallError("write", syscall.EPIPE), true) {
+	if c.in.end(closed, os.NewSyscallError("write", errPipe), true) {
 		reset = true
 	}
 	if reset {
-		c.in.fail(os.NewSyscallError("write", syscall.ECONNRESET))
-		c.out.end(os.NewSyscallError("read", syscall.ECONNRESET), closed, true)
+		c.in.fail(os.NewSyscallError("write", errReset))
+		c.out.end(os.NewSyscallError("read", errReset), closed, true)
 		return nil
 	}
 	c.out.end(io.EOF, closed, false)

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,7 +48,7 @@ func TestCloseGivesTheRestThenEOF(t *testing.T) {
 	if string(got) != "last words" || err != nil {
 		t.Errorf("read %q, %v, want the written bytes and no error", got, err)
 	}
-	if _, err := server.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
+	if _, err := server.Write([]byte("x")); !errors.Is(err, memnet.ErrPipe) {
 		t.Errorf("write to a closed peer: %v, want EPIPE", err)
 	}
 	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
@@ -75,10 +74,10 @@ func TestResetLosesTheRest(t *testing.T) {
 			client, server := connect(t)
 			test.close(client, server)
 			client.Close()
-			if n, err := server.Read(make([]byte, 9)); n != 0 || !errors.Is(err, syscall.ECONNRESET) {
+			if n, err := server.Read(make([]byte, 9)); n != 0 || !errors.Is(err, memnet.ErrReset) {
 				t.Errorf("Read = %d, %v, want 0, ECONNRESET", n, err)
 			}
-			if _, err := server.Write([]byte("x")); !errors.Is(err, syscall.ECONNRESET) {
+			if _, err := server.Write([]byte("x")); !errors.Is(err, memnet.ErrReset) {
 				t.Errorf("Write: %v, want ECONNRESET", err)
 			}
 		})
@@ -109,7 +108,7 @@ func TestBlockedWriteEndsWithThePeer(t *testing.T) {
 	}()
 	io.ReadFull(server, make([]byte, 1000))
 	server.Close()
-	if err := <-done; !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+	if err := <-done; !errors.Is(err, memnet.ErrReset) && !errors.Is(err, memnet.ErrPipe) {
 		t.Errorf("Write = %v, want ECONNRESET or EPIPE", err)
 	}
 }
@@ -153,7 +152,7 @@ func TestDialEnds(t *testing.T) {
 	}
 	ln.Close()
 	ln.Close()
-	if _, err := dial(context.Background(), "", ""); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := dial(context.Background(), "", ""); !errors.Is(err, memnet.ErrRefused) {
 		t.Errorf("dial = %v, want ECONNREFUSED", err)
 	}
 	if _, err := ln.Accept(); !errors.Is(err, net.ErrClosed) {
