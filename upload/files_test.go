@@ -3,10 +3,10 @@ package upload_test
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"iter"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -447,21 +447,21 @@ func TestFilesJobs(t *testing.T) {
 	})
 }
 
-// noSuchHost answers requests with the error of a name that
-// does not resolve, while it is on.
-type noSuchHost struct {
+// portal answers requests with the error of a certificate that is not trusted,
+// as the network of a hotel does, while it is on.
+type portal struct {
 	http.RoundTripper
 	on atomic.Bool
 }
 
-func (n *noSuchHost) RoundTrip(req *http.Request) (*http.Response, error) {
-	if n.on.Load() {
+func (p *portal) RoundTrip(req *http.Request) (*http.Response, error) {
+	if p.on.Load() {
 		if req.Body != nil {
 			req.Body.Close()
 		}
-		return nil, &net.DNSError{Err: "no such host", Name: req.URL.Host, IsNotFound: true}
+		return nil, x509.UnknownAuthorityError{}
 	}
-	return n.RoundTripper.RoundTrip(req)
+	return p.RoundTripper.RoundTrip(req)
 }
 
 // TestFilesInAnOfflineMinute checks that an error which would end the first upload,
@@ -470,7 +470,7 @@ func (n *noSuchHost) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestFilesInAnOfflineMinute(t *testing.T) {
 	for _, rule := range []upload.Skip{upload.SkipNothing, upload.SkipIdentical} {
 		inBubble(t, nil, func(w *world) {
-			network := &noSuchHost{RoundTripper: w.http.Transport}
+			network := &portal{RoundTripper: w.http.Transport}
 			w.http.Transport = network
 			jobs := w.jobs(100, 10)
 			n, failed := 0, 0
