@@ -6,11 +6,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/gofrs/flock"
 )
+
+// sharingViolation is ERROR_SHARING_VIOLATION of Windows.
+const sharingViolation = syscall.Errno(32)
 
 // Lock locks the upload for this process. The kernel releases the lock when the
 // process ends for any reason. A lock file that is left does not lock the
@@ -31,6 +36,9 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 		}
 		lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 		held, err := lock.TryLock()
+		if runtime.GOOS == "windows" && errors.Is(err, sharingViolation) {
+			err = nil // another process removes the file: unlock
+		}
 		if err != nil {
 			return nil, fmt.Errorf("lock upload: %w", err)
 		}
@@ -79,6 +87,11 @@ func (d *Dir) sign(name string) {
 // unlock releases the lock. If the upload has no Token, unlock removes the lock
 // file first, while it holds the lock.
 func (d *Dir) unlock(lock *flock.Flock, id string) {
+	if runtime.GOOS == "windows" {
+		// Windows does not remove a file that flock has open, neither ours nor
+		// that of the next holder.
+		_ = lock.Close()
+	}
 	if _, err := d.root.Lstat(id + tokenSuffix); errors.Is(err, os.ErrNotExist) {
 		_ = d.root.Remove(id + lockSuffix)
 	}
