@@ -19,8 +19,8 @@ const sharingViolation = syscall.Errno(32)
 
 // Lock locks the upload for this process. The kernel releases the lock when the
 // process ends for any reason. A lock file that is left does not lock the
-// upload. If another process holds the lock, the error wraps [ErrInUse] and
-// names that process.
+// upload. If another process holds the lock, the error wraps [ErrInUse] and,
+// except on Windows, names that process.
 func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 	if err := d.check(id); err != nil {
 		return nil, err
