@@ -5,10 +5,9 @@
 #   sh internal/dist/foreign.sh arm64      # Debian: qemu-user-static
 #   sh internal/dist/foreign.sh windows    # Debian: wine64 gcc-mingw-w64-x86-64
 #
-# SECONDS_PER_PACKAGE bounds the tests of each package (300), and LOGS is a directory
-# for their output. Failed tests are listed with their first message. They do not fail
-# the script, because qemu and wine have their own errors: wine 8 cannot delete a
-# file as Go does ("Invalid function"), and qemu cannot start a second program.
+# SECONDS_PER_PACKAGE bounds the tests of each package (600), and LOGS is a directory
+# for their output. A failed test fails the script. The tests that qemu or wine cannot
+# run are listed in skip, each with its reason.
 set -eu
 cd "$(dirname "$0")/../.."
 need() {
@@ -37,6 +36,10 @@ arm64)
 	goos=linux goarch=arm64 runner=qemu-aarch64-static exe=
 	data=$top/data
 	path() { echo "$data/$1"; }
+	# They start the test binary as a second program, which qemu cannot without
+	# binfmt_misc.
+	skip='TestLockOfAnotherProcess|TestLockStress'
+	overlay=
 	;;
 windows)
 	wine64=/usr/lib/wine/wine64 # /usr/bin/wine is a script, which kill would kill instead
@@ -53,6 +56,17 @@ windows)
 		}
 	EOF
 	x86_64-w64-mingw32-gcc -shared -o "$WINEPREFIX/drive_c/windows/system32/bcryptprimitives.dll" "$top/prng.c" -ladvapi32
+	# os.Root and os.RemoveAll delete by FileDispositionInformationEx, which wine 8 does
+	# not have. The tests take Go's other way, for systems without it. The release does
+	# not: it warns that it cannot delete the saved upload.
+	at=$(go env GOROOT)/src/internal/syscall/windows/at_windows.go
+	sed 's/^var TestDeleteatFallback bool$/var TestDeleteatFallback = true/' "$at" >"$top/at_windows.go"
+	if cmp -s "$at" "$top/at_windows.go"; then fail "TestDeleteatFallback is not in $at"; fi
+	echo "{\"Replace\":{\"$at\":\"$top/at_windows.go\"}}" >"$top/overlay"
+	overlay="-overlay $top/overlay"
+	# It replaces a file that is open for reading, by FileRenameInformationEx, which
+	# wine 8 does not have.
+	skip='TestConcurrentSaves'
 	data=$WINEPREFIX/drive_c/data
 	path() { printf 'C:\\data\\%s\n' "$(echo "$1" | tr / '\\')"; }
 	;;
@@ -110,18 +124,22 @@ same tree%2Fa tree/a
 same tree%2Fbelow%2Fb%20c "tree/below/b c"
 echo "ok   directory: tree/a, tree/below/b c"
 
+failed=
 for package in chunk session upload; do
-	GOOS=$goos GOARCH=$goarch CGO_ENABLED=0 go test -trimpath -buildvcs=false -c -o "$top/$package.test$exe" ./$package
+	GOOS=$goos GOARCH=$goarch CGO_ENABLED=0 go test $overlay -trimpath -buildvcs=false -c -o "$top/$package.test$exe" ./$package
 	code=0
-	(cd $package && timeout -k 5 "${SECONDS_PER_PACKAGE:-300}" $runner "$top/$package.test$exe" -test.short -test.v -test.skip 'Lookup|Simulation') >"$top/$package.log" 2>&1 || code=$?
+	(cd $package && timeout -k 5 "${SECONDS_PER_PACKAGE:-600}" $runner "$top/$package.test$exe" -test.short -test.v -test.skip "^($skip)\$") >"$top/$package.log" 2>&1 || code=$?
 	tr -d '\r' <"$top/$package.log" >"$top/log"
 	if [ -n "${LOGS:-}" ]; then cp "$top/log" "$LOGS/$platform-$package.log"; fi
-	echo "$package: exit code $code, $(grep -c '^--- PASS' "$top/log") passed, $(grep -c '^--- FAIL' "$top/log") failed, $(grep -c '^--- SKIP' "$top/log") skipped"
+	echo "$package: exit code $code, $(grep -c '^--- PASS' "$top/log") passed, $(grep -c '^--- FAIL' "$top/log") failed, $(grep -c '^--- SKIP' "$top/log") skipped by -short or themselves"
+	if [ "$code" = 0 ]; then continue; fi
+	failed="$failed $package"
 	awk '
 		/^=== (RUN|CONT|NAME) / { test = $3; sub(/\/.*/, "", test) }
-		/^ +[a-z0-9_]+\.go:[0-9]+: / && !/Invalid function|exec format error|: seed / { if (!(test in why)) why[test] = $0 }
-		/^--- FAIL/ { if ($3 in why) print "  " $3 ":" why[$3]; else known++ }
-		END { if (known) print "  " known " failed only because of the emulation" }
-	' "$top/log"
-	if [ "$code" != 0 ] && ! grep -q '^--- FAIL' "$top/log"; then tail -n 20 "$top/log"; fi
+		/^ +[a-z0-9_]+\.go:[0-9]+: / && !/: seed / { if (!(test in why)) why[test] = $0 }
+		/^--- FAIL/ { print "  " $3 ":" why[$3]; found = 1 }
+		END { exit !found }
+	' "$top/log" || tail -n 20 "$top/log"
 done
+echo "not run: $skip"
+if [ -n "$failed" ]; then fail "the tests of$failed"; fi
