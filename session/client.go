@@ -35,7 +35,8 @@ type Client struct {
 // credentials. The client never follows a redirect, even if hc does: status 308
 // is a reply of the protocol, and a redirect could send the session URI to
 // another host. NewClient returns an error if hc has a Timeout, which would end
-// every long request. Use Options.StallTimeout of package upload instead.
+// every long request. Bound each request with its context instead, or use package
+// upload, which detects stalls.
 //
 // If the transport of hc records URLs, for example for tracing, wrap it with
 // [Traced]. Otherwise it records the session URI, which is a secret.
@@ -54,7 +55,7 @@ func NewClient(hc *http.Client, endpoint string) (*Client, error) {
 		return nil, fmt.Errorf("endpoint %q: want http://HOST[:PORT] or https://HOST[:PORT]", endpoint)
 	}
 	if hc.Timeout != 0 {
-		return nil, fmt.Errorf("the HTTP client has a Timeout of %v, which would end every long request: set it to 0 and use Options.StallTimeout of package upload", hc.Timeout)
+		return nil, fmt.Errorf("the HTTP client has a Timeout of %v, which would end every long request: set it to 0, and bound each request with its context", hc.Timeout)
 	}
 	return &Client{http: withoutRedirects(hc), endpoint: &url.URL{Scheme: u.Scheme, Host: plainHost(u)}}, nil
 }

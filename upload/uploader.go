@@ -29,7 +29,13 @@ type Uploader struct {
 }
 
 // New returns an Uploader that sends its requests with hc, which adds the
-// credentials. A nil opts uses the defaults.
+// credentials. See [NewTransport] for its transport. A nil hc means
+// http.DefaultClient, without credentials. A nil opts uses the defaults.
+//
+// The Uploader uses a copy of hc without its Timeout, which is one for the whole
+// request and would end each that takes longer. [Options.StallTimeout] bounds how
+// long a request may make no progress, and the context of a call how long the
+// call may take.
 func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -38,7 +44,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upload options: %w", err)
 	}
-	client, err := session.NewClient(hc, o.Endpoint)
+	client, err := session.NewClient(untimed(hc), o.Endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("upload options: %w", err)
 	}

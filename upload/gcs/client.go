@@ -13,12 +13,10 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"time"
 
 	"cloud.google.com/go/storage"
 	"google.golang.org/api/option"
 
-	"gcsup/backoff"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -54,7 +52,7 @@ type Options struct {
 	UserAgent string
 
 	// Transport carries the requests to the endpoint. The default is
-	// [NewTransport]. A transport that records URLs, such as one for tracing,
+	// [upload.NewTransport]. A transport that records URLs, such as one for tracing,
 	// must be made with [session.Traced].
 	Transport http.RoundTripper
 }
@@ -216,25 +214,9 @@ func mayCarryCredentials(endpoint *url.URL, opts *Options) bool {
 	return here && (opts.CredentialsFile != "" || os.Getenv("GOOGLE_APPLICATION_CREDENTIALS") != "")
 }
 
-// NewTransport returns a transport for uploads. It uses HTTP/1.1, because all
-// uploads over one HTTP/2 connection would share its flow control
-// (https://github.com/GoogleCloudPlatform/gcsfuse/pull/427). It has no timeout for
-// a reply, because the uploader detects stalls. Proxies come from the environment.
-func NewTransport() *http.Transport {
-	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		OnProxyConnectResponse: backoff.CheckProxy,
-		DialContext:            (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout:    10 * time.Second,
-		Protocols:              &protocols,
-		MaxIdleConnsPerHost:    100,
-		IdleConnTimeout:        90 * time.Second,
-		WriteBufferSize:        64 << 10,
-		DisableCompression:     true,
-	}
-}
+// NewTransport returns the default transport, which is that of
+// [upload.NewTransport].
+func NewTransport() *http.Transport { return upload.NewTransport() }
 
 // decorated is a RoundTripper that adds the headers of every request. It refuses
 // requests to another scheme or host than the endpoint's: a planted URL or a

@@ -1,0 +1,64 @@
+package upload
+
+import (
+	"net"
+	"net/http"
+	"time"
+
+	"gcsup/backoff"
+)
+
+// NewTransport returns a transport that is tuned for uploads. Use it as the base
+// of a client that adds credentials:
+//
+//	client := &http.Client{Transport: &oauth2.Transport{Source: tokens, Base: upload.NewTransport()}}
+//
+// It differs from [http.DefaultTransport], which works too but is slower:
+//
+//   - HTTP/1.1 only. All uploads over one HTTP/2 connection would share its flow
+//     control: https://github.com/GoogleCloudPlatform/gcsfuse/pull/427.
+//   - A write buffer of 64 KiB instead of 4 KiB: fewer system calls for a body.
+//   - 100 idle connections per host instead of 2. A batch of small files would
+//     otherwise make a new connection, with a TLS handshake, for most files.
+//   - No compression of replies, which are small.
+//   - 30 s to connect, 10 s for the TLS handshake. There is no timeout for a
+//     reply or for the whole request: the service may need minutes to answer the
+//     last request of a large object, and [Options.StallTimeout] ends a request
+//     that makes no progress.
+//   - A proxy that refuses to connect is an error of package backoff, so that only
+//     causes that may pass are retried. Proxies come from the environment, as
+//     for http.DefaultTransport.
+//
+// Redirects are not a matter of the transport. An Uploader follows none,
+// whatever the CheckRedirect of its client is: a redirect would send the session
+// URI, which is a secret, to another host.
+//
+// Each transport has its own connections. Share one between Uploaders. The
+// caller may change its fields before the first request, for example
+// TLSClientConfig or Proxy.
+func NewTransport() *http.Transport {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		OnProxyConnectResponse: backoff.CheckProxy,
+		DialContext:            (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    10 * time.Second,
+		Protocols:              &protocols,
+		MaxIdleConnsPerHost:    100,
+		IdleConnTimeout:        90 * time.Second,
+		WriteBufferSize:        64 << 10,
+		DisableCompression:     true,
+	}
+}
+
+// untimed returns hc without its Timeout, which would end every long request. A
+// program may share its client with an Uploader: the original is not changed.
+func untimed(hc *http.Client) *http.Client {
+	if hc == nil || hc.Timeout == 0 {
+		return hc
+	}
+	own := *hc
+	own.Timeout = 0
+	return &own
+}
