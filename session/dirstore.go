@@ -32,8 +32,9 @@ type Dir struct {
 }
 
 var (
-	_ Store      = (*Dir)(nil)
-	_ Quarantine = (*Dir)(nil)
+	_ Store       = (*Dir)(nil)
+	_ Quarantine  = (*Dir)(nil)
+	_ LockChecker = (*Dir)(nil)
 )
 
 // OpenDir opens the store in dir. If dir does not exist, OpenDir creates it and

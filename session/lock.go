@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -27,7 +28,7 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 	}
 	name := id + lockSuffix
 	path := filepath.Join(d.root.Name(), name)
-	for {
+	for checks := 0; ; {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("lock upload: %w", context.Cause(ctx))
 		}
@@ -41,6 +42,11 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 		}
 		if err != nil {
 			return nil, fmt.Errorf("lock upload: %w", err)
+		}
+		if !held && checks < lockChecks {
+			checks++
+			sleep(ctx, lockCheckTime)
+			continue
 		}
 		if !held {
 			holder := "another process"
@@ -75,6 +81,49 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 			return nil, fmt.Errorf("lock upload: the state directory %s was removed or replaced; run the command again", d.root.Name())
 		}
 	}
+}
+
+// Locked holds a shared lock for a moment. Lock therefore tries again, lockChecks
+// times, before it returns ErrInUse.
+const (
+	lockChecks    = 8
+	lockCheckTime = 5 * time.Millisecond
+)
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// Locked reports whether a process holds the lock of an upload. It creates no lock
+// file.
+func (d *Dir) Locked(_ context.Context, id string) (bool, error) {
+	if err := d.check(id); err != nil {
+		return false, err
+	}
+	name := id + lockSuffix
+	info, err := d.root.Lstat(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("lock of upload: %w", err)
+	}
+	path := filepath.Join(d.root.Name(), name)
+	if !info.Mode().IsRegular() {
+		return false, fmt.Errorf("%w: %s is not a regular file; remove it", ErrInsecurePermissions, path)
+	}
+	lock := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	free, err := lock.TryRLock()
+	_ = lock.Close()
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return false, fmt.Errorf("lock of upload: %w", err)
+	}
+	return err == nil && !free, nil
 }
 
 // sign writes the name of this process to the lock file, for the error message

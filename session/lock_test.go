@@ -166,6 +166,88 @@ func TestLockFile(t *testing.T) {
 	}
 }
 
+// TestLocked checks that Locked sees the lock of this and of another process, and
+// creates no file.
+func TestLocked(t *testing.T) {
+	dir := t.TempDir()
+	d, err := session.OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	ctx := context.Background()
+	want := func(when string, want bool) {
+		t.Helper()
+		if locked, err := d.Locked(ctx, "id"); err != nil || locked != want {
+			t.Errorf("%s: Locked = %v, %v, want %v", when, locked, err, want)
+		}
+	}
+	want("before any lock", false)
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("Locked made %v, %v", entries, err)
+	}
+	unlock, err := d.Lock(ctx, "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want("in this process", true)
+	if err := d.Save(ctx, tokenOf(t, "id")); err != nil { // the lock file stays
+		t.Fatal(err)
+	}
+	unlock()
+	want("after it", false)
+	other, end := holder(t, dir)
+	want("in another process", true)
+	end.Close()
+	if err := other.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	want("after that", false)
+	if _, err := d.Locked(ctx, "../id"); !errors.Is(err, session.ErrNoToken) {
+		t.Errorf("Locked of an invalid ID: %v", err)
+	}
+}
+
+// TestLockedDoesNotDisturb checks that Lock never fails because of a concurrent
+// Locked.
+func TestLockedDoesNotDisturb(t *testing.T) {
+	d, err := session.OpenDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := d.Save(ctx, tokenOf(t, "id")); err != nil {
+		t.Fatal(err)
+	}
+	var asker sync.WaitGroup
+	asker.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := d.Locked(ctx, "id"); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 100 {
+		unlock, err := d.Lock(ctx, "id")
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		unlock()
+	}
+	cancel()
+	asker.Wait()
+}
+
+// tokenOf returns a Token with an ID.
+func tokenOf(t *testing.T, id string) *session.Token {
+	token := sample(t)
+	token.ID = id
+	return token
+}
+
 // TestUnlockTwice checks that a second call of unlock does nothing. The name
 // may be the lock of another holder.
 func TestUnlockTwice(t *testing.T) {

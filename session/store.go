@@ -15,7 +15,7 @@ import (
 //   - change nothing in Load and List, which callers use without the lock;
 //   - release a lock when the process that holds it dies.
 //
-// A Store may also implement [Quarantine].
+// A Store may also implement [Quarantine] and [LockChecker].
 //
 // An ID consists of letters, digits, '-' and '_'.
 type Store interface {
@@ -45,6 +45,14 @@ func SetAside(ctx context.Context, s Store, id string) error {
 		return q.SetAside(ctx, id)
 	}
 	return s.Delete(ctx, id)
+}
+
+// LockChecker is implemented by a [Store] that can report whether an upload is
+// locked without a lock of its own.
+type LockChecker interface {
+	// Locked reports whether a process, which may be this one, holds the lock of
+	// an upload. It changes nothing.
+	Locked(ctx context.Context, id string) (bool, error)
 }
 
 func validID(id string) bool {

@@ -39,6 +39,12 @@ type Token struct {
 	Checkpoints []chunk.Checkpoint // CRC32C of prefixes of the source, ascending
 	Restarts    int                // earlier sessions of this upload that were lost
 
+	// MovedTo is the ID under which the session continues. The Token is of use
+	// only if there is none under that ID. MovedFrom is the ID of a Token that
+	// must be deleted before this one is used. Both are "" unless
+	// Uploader.TakeOver of package upload was interrupted.
+	MovedTo, MovedFrom string
+
 	// RejectedAt is 1 + the offset at which the service refused data in this
 	// session although the session existed; 0 if it never did.
 	RejectedAt int64
@@ -87,6 +93,8 @@ type savedToken struct {
 	Checkpoints []chunk.Checkpoint `json:"checkpoints"`
 	Restarts    int                `json:"restarts,omitempty"`
 	RejectedAt  int64              `json:"rejected_at,omitempty"`
+	MovedTo     string             `json:"moved_to,omitempty"`
+	MovedFrom   string             `json:"moved_from,omitempty"`
 }
 
 // MarshalJSON always returns an error. Without the secret, a Token cannot be
@@ -109,6 +117,7 @@ func Encode(t *Token) ([]byte, error) {
 		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Created: t.Created, SessionURI: t.URI.reveal(),
 		SourcePath: t.SourcePath, Identity: t.SourceIdentity, Source: t.Source,
 		Committed: t.Committed, HighWater: t.HighWater, Checkpoints: t.Checkpoints, Restarts: t.Restarts, RejectedAt: t.RejectedAt,
+		MovedTo: t.MovedTo, MovedFrom: t.MovedFrom,
 	}
 	if !utf8.ValidString(t.SourcePath) {
 		s.RawPath = []byte(t.SourcePath)
@@ -154,6 +163,7 @@ func Decode(data []byte) (*Token, error) {
 		ID: s.ID, Endpoint: s.Endpoint, Spec: s.Spec, Created: s.Created, URI: newURI(s.SessionURI),
 		SourcePath: s.SourcePath, SourceIdentity: s.Identity, Source: s.Source,
 		Committed: s.Committed, HighWater: s.HighWater, Checkpoints: s.Checkpoints, Restarts: s.Restarts, RejectedAt: s.RejectedAt,
+		MovedTo: s.MovedTo, MovedFrom: s.MovedFrom,
 	}
 	if len(s.RawPath) > 0 {
 		t.SourcePath = string(s.RawPath)
@@ -192,6 +202,11 @@ func (t *Token) sound() error {
 		return errors.New("incomplete token")
 	case t.Committed < 0 || t.Committed > t.HighWater || t.HighWater > size || t.Restarts < 0 || t.RejectedAt < 0:
 		return errors.New("invalid offsets")
+	}
+	for _, other := range []string{t.MovedTo, t.MovedFrom} {
+		if other != "" && (!validID(other) || other == t.ID) {
+			return errors.New("invalid ID of a move")
+		}
 	}
 	last := int64(-1)
 	for _, c := range t.Checkpoints {

@@ -34,6 +34,7 @@ func sample(t testing.TB) *session.Token {
 		Source:    chunk.Identity{Size: 5 << 40, ModTimeNS: 1, ChangeTimeNS: 2, Device: 1<<64 - 1, Inode: 4},
 		Committed: q, HighWater: 2 * q,
 		Checkpoints: []chunk.Checkpoint{{Offset: 0}, {Offset: 32 << 20, CRC32C: 1<<32 - 1}}, Restarts: 2,
+		MovedTo: "n1", MovedFrom: "n2", RejectedAt: 1 + q,
 	}
 }
 
