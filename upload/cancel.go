@@ -17,6 +17,10 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 	if u.opts.Store == nil {
 		return fmt.Errorf("cancel: %w: there is no store", session.ErrNoToken)
 	}
+	id, err := follow(ctx, u.opts.Store, id)
+	if err != nil {
+		return fmt.Errorf("cancel: %w", err)
+	}
 	journal, token, damaged, err := openJournal(ctx, u.opts.Store, id)
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
@@ -30,20 +34,18 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 	}
 	j := u.newJob(token.Spec, u.newBudget())
 	j.identify(id, token.Spec)
-	err = j.cancel(ctx, journal, token)
-	j.transfer.retry.close()
-	j.events.close(ctx)
-	return err
+	defer j.inspected(ctx)
+	return j.cancel(ctx, token, journal.discard)
 }
 
-// cancel ends the session of token, and deletes token if there is no session any
+// cancel ends the session of token, and calls discard if there is no session any
 // more.
-func (j *job) cancel(ctx context.Context, journal *journal, token *session.Token) error {
+func (j *job) cancel(ctx context.Context, token *session.Token, discard func() error) error {
 	client := j.u.client
 	if err := client.Adopt(token); err != nil {
 		if token.Endpoint == client.Endpoint() {
 			// Nothing can be sent to such a session, so there is nothing to keep.
-			return errors.Join(fmt.Errorf("cancel: %w", err), journal.discard())
+			return errors.Join(fmt.Errorf("cancel: %w", err), discard())
 		}
 		return fmt.Errorf("cancel: upload %s was begun at %s: %w", token.ID, token.Endpoint, err)
 	}
@@ -51,10 +53,10 @@ func (j *job) cancel(ctx context.Context, journal *journal, token *session.Token
 		r, err := j.transfer.retry.repeat(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.cancel(ctx, token.URI) })
 		switch {
 		case r.Canceled():
-			return journal.discard()
+			return discard()
 		case (r.Status == 200 || r.Status == 201) && r.Object != nil:
 			j.events.post(Event{Kind: Warning, Cause: "the upload was finished already; the object is at " + token.Spec.URL()})
-			return journal.discard()
+			return discard()
 		case ctx.Err() != nil:
 			return fmt.Errorf("cancel: %w: %v", ctx.Err(), context.Cause(ctx))
 		case err != nil:

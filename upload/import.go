@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -38,27 +36,8 @@ func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (i
 	if store == nil {
 		return "", errors.New("import: there is no store")
 	}
-	if t.Endpoint != u.client.Endpoint() {
-		return "", fmt.Errorf("import: the upload was begun at %s: %w", t.Endpoint, session.ErrURIMismatch)
-	}
-	if err := u.client.Adopt(t); err != nil {
-		return "", fmt.Errorf("import: %w", err)
-	}
-	src, err := chunk.Open(path)
+	saved, err := u.withSource(t, path)
 	if err != nil {
-		return "", err
-	}
-	defer src.Close()
-	if src.Size() != t.Source.Size {
-		return "", fmt.Errorf("import: %w: %s has %d bytes, the source of the upload %d", session.ErrSourceChanged, path, src.Size(), t.Source.Size)
-	}
-	saved := *t
-	saved.SourceIdentity = ""
-	saved.Source = chunk.Identity{Size: src.Size()} // see sameSource
-	if saved.SourcePath, err = filepath.Abs(path); err != nil {
-		return "", fmt.Errorf("import: %w", err)
-	}
-	if saved.ID, err = u.ID(path, t.Spec); err != nil {
 		return "", fmt.Errorf("import: %w", err)
 	}
 	unlock, err := store.Lock(ctx, saved.ID)
@@ -66,20 +45,17 @@ func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (i
 		return "", fmt.Errorf("import: %w", err)
 	}
 	defer unlock()
-	switch _, err := store.Load(ctx, saved.ID); {
-	case err == nil:
-		return "", fmt.Errorf("import: %w: upload %s of %s to %s; resume that, or forget it first", fs.ErrExist, saved.ID, path, t.Spec.URL())
-	case !errors.Is(err, session.ErrNoToken) && !errors.Is(err, session.ErrCorruptToken):
+	if err := vacant(ctx, store, saved); err != nil {
 		return "", fmt.Errorf("import: %w", err)
 	}
-	if err := store.Save(ctx, &saved); err != nil {
+	if err := store.Save(ctx, saved); err != nil {
 		return "", fmt.Errorf("import: %w", err)
 	}
 	return saved.ID, nil
 }
 
-// imported reports whether a Token is one that Import saved, and that was not
-// resumed since: it knows nothing of its source but the size.
+// imported reports whether a Token is one that Import or TakeOver saved, and that
+// was not resumed since: it knows nothing of its source but the size.
 func imported(t *session.Token) bool {
 	return t.SourceIdentity == "" && t.Source == chunk.Identity{Size: t.Source.Size}
 }

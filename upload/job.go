@@ -324,6 +324,10 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	if store == nil {
 		return fmt.Errorf("resume: %w: there is no store", session.ErrNoToken)
 	}
+	id, err := follow(ctx, store, id)
+	if err != nil {
+		return err
+	}
 	j.update(func(r *Result) { r.ID = id })
 	journal, token, damaged, err := openJournal(ctx, store, id)
 	if err != nil {

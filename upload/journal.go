@@ -85,7 +85,7 @@ func openJournal(ctx context.Context, store session.Store, id string) (j *journa
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	token, err = store.Load(ctx, id)
+	token, err = settled(ctx, store, id)
 	switch {
 	case errors.Is(err, session.ErrCorruptToken):
 		token, damaged = nil, err

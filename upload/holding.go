@@ -1,0 +1,172 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"gcsup/session"
+)
+
+// SessionState is what became of the session of a saved upload.
+type SessionState int
+
+// The states of a session.
+const (
+	SessionUnknown  SessionState = iota // the service was not asked, or did not answer
+	SessionOpen                         // the upload can be resumed
+	SessionFinished                     // the object was created
+	SessionGone                         // the service does not know it any more
+	SessionCanceled                     // a client canceled it
+)
+
+var sessionStates = [...]string{
+	SessionUnknown: "unknown", SessionOpen: "open", SessionFinished: "finished", SessionGone: "gone", SessionCanceled: "canceled",
+}
+
+// String returns the name of s in lower case, such as "open".
+func (s SessionState) String() string {
+	if s < 0 || int(s) >= len(sessionStates) {
+		return fmt.Sprintf("SessionState(%d)", int(s))
+	}
+	return sessionStates[s]
+}
+
+// Holding is what the service holds of a saved upload.
+type Holding struct {
+	State  SessionState
+	Stored int64           // bytes that are durable at the service, if the session is open
+	Object *session.Object // the object that the session created, if it is finished
+}
+
+// lost reports whether the service holds nothing.
+func (h Holding) lost() bool { return h.State == SessionGone || h.State == SessionCanceled }
+
+// Query asks the service what it holds of the saved upload with an ID, see
+// [Uploader.Saved]. It changes nothing there, and does not read the source.
+//
+// A session counts as gone or canceled only by the answers with which an upload
+// would start over: two answers of the service itself that agree, or its own
+// status 499. If no such answer arrives, Query retries as an upload does, and then
+// fails.
+//
+// A session must not have two requests at a time. If a process works on the upload,
+// the error wraps [session.ErrInUse]; [SavedUpload.Committed] is what that process
+// last saved.
+func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
+	if u.opts.Store == nil {
+		return Holding{}, fmt.Errorf("query: %w: there is no store", session.ErrNoToken)
+	}
+	token, unlock, err := lockSaved(ctx, u.opts.Store, id)
+	if err != nil {
+		return Holding{}, fmt.Errorf("query: %w", err)
+	}
+	defer unlock()
+	j := u.inspection(token, u.newBudget())
+	defer j.inspected(ctx)
+	return j.query(ctx, token)
+}
+
+// inspection returns a job that asks about a saved upload. The caller must end it
+// with inspected.
+func (u *Uploader) inspection(token *session.Token, b *budget) *job {
+	j := u.newJob(token.Spec, b)
+	spec := token.Spec
+	if with, err := j.unlock(spec, session.EncryptionKey{}); err == nil {
+		spec = with // else without the key: the service may answer nevertheless
+	}
+	j.identify(token.ID, spec)
+	return j
+}
+
+func (j *job) inspected(ctx context.Context) {
+	j.transfer.retry.close()
+	j.events.close(ctx)
+}
+
+// queryTimeout bounds one request that sends no data. The stall watch allows more.
+const queryTimeout = 30 * time.Second
+
+// query asks what the service holds of token. The caller must hold the lock of the
+// upload.
+func (j *job) query(ctx context.Context, token *session.Token) (Holding, error) {
+	if err := j.adopt(token); err != nil {
+		return Holding{}, err
+	}
+	state := session.State{
+		Size: token.Source.Size, Committed: token.Committed, Sent: token.HighWater,
+		Replayable: true, Adopted: true, MayExist: token.HighWater == token.Source.Size,
+	}
+	for fresh := false; ; {
+		reply := j.bounded(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.query(ctx, token.URI, fresh) })
+		if ctx.Err() != nil {
+			return Holding{}, fmt.Errorf("query: %w: %v", ctx.Err(), context.Cause(ctx))
+		}
+		switch {
+		case reply.Status == 308 && reply.Redirect == "" && reply.Committed >= 0:
+			return Holding{State: SessionOpen, Stored: reply.Committed}, nil
+		case (reply.Status == 200 || reply.Status == 201) && reply.Object != nil:
+			return Holding{State: SessionFinished, Object: reply.Object}, nil
+		}
+		var action session.Action
+		state, action = session.Decide(state, reply)
+		switch action.Step {
+		case session.Query:
+		case session.Begin, session.Check:
+			if reply.Status == http.StatusNotFound || reply.Status == http.StatusGone {
+				return Holding{State: SessionGone}, nil // confirmed by a second answer
+			}
+			return Holding{}, fmt.Errorf("query: %w", j.transfer.retry.failure(reply.Refusal(), nil))
+		case session.Fail:
+			if errors.Is(action.Err, session.ErrCanceled) {
+				return Holding{State: SessionCanceled}, nil
+			}
+			return Holding{}, fmt.Errorf("query: %w", j.transfer.retry.failure(action.Err, nil))
+		default: // the committed offset is 0
+			return Holding{State: SessionOpen, Stored: state.Committed}, nil
+		}
+		fresh = action.Fresh
+		if !action.Wait {
+			continue
+		}
+		if err := j.transfer.retry.Wait(ctx, action.Err, action.RetryAfter); err != nil {
+			if ctx.Err() != nil {
+				err = fmt.Errorf("%w: %v", ctx.Err(), context.Cause(ctx))
+			}
+			return Holding{}, fmt.Errorf("query: %w", err)
+		}
+	}
+}
+
+// adopt checks that the session of token may be used with this endpoint.
+func (j *job) adopt(token *session.Token) error {
+	client := j.u.client
+	if err := client.Adopt(token); err != nil {
+		if token.Endpoint != client.Endpoint() {
+			return fmt.Errorf("upload %s was begun at %s: %w", token.ID, token.Endpoint, session.ErrURIMismatch)
+		}
+		return err
+	}
+	return nil
+}
+
+// bounded makes one request that sends no data.
+func (j *job) bounded(ctx context.Context, do func(context.Context) session.Reply) session.Reply {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	return do(ctx)
+}
+
+// holds reports whether o, which a session created, is at the destination.
+func (j *job) holds(ctx context.Context, o *session.Object) (bool, error) {
+	r, err := j.transfer.retry.repeat(ctx, func(ctx context.Context) session.Reply { return j.bounded(ctx, j.transfer.wire.stat) })
+	switch {
+	case ctx.Err() != nil:
+		return false, fmt.Errorf("stat: %w: %v", ctx.Err(), context.Cause(ctx))
+	case err != nil:
+		return false, fmt.Errorf("stat: %w", err)
+	}
+	return r.Status == 200 && r.Object != nil && o.Generation > 0 && r.Object.Generation == o.Generation, nil
+}

@@ -1,0 +1,144 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+
+	"gcsup/session"
+)
+
+// PruneOptions configure [Uploader.Prune].
+type PruneOptions struct {
+	// MissingSource also cancels and deletes the uploads whose source does not
+	// exist. The source of an upload on a file system that is not mounted does
+	// not exist either.
+	MissingSource bool
+
+	// DryRun asks the service, and deletes nothing.
+	DryRun bool
+}
+
+// Pruned is what Prune found out about a saved upload.
+type Pruned struct {
+	SavedUpload
+	Holding            // what the service holds; see Uploader.Query
+	SourceMissing bool // the session is of use, but there is no source; set only with PruneOptions.MissingSource
+	Deleted       bool // it was deleted, or would have been without PruneOptions.DryRun
+}
+
+// Prune deletes the saved uploads that cannot be resumed, and yields all, in the
+// order of [Uploader.Saved]. A nil opts uses the defaults. It deletes an upload if
+//   - the service confirmed that the session is gone or canceled, as for
+//     [Uploader.Query];
+//   - the session is finished, and its object is at the destination;
+//   - [PruneOptions.MissingSource] is set, and there is no source. The session is
+//     canceled first.
+//
+// It deletes nothing because of its age, or because the service was not reached.
+// An upload that it cannot decide about is yielded with an error and kept, and the
+// iteration continues. Such an error wraps
+//   - [session.ErrInUse] if a process works on the upload;
+//   - [session.ErrURIMismatch] if it was started at another endpoint;
+//   - an error that [Uploader.Saved] yields;
+//   - [ErrNotTried] if the service could not be reached for an earlier upload, or
+//     rejected the credentials.
+//
+// Prune asks about one upload at a time, while it holds the lock.
+func (u *Uploader) Prune(ctx context.Context, opts *PruneOptions) iter.Seq2[Pruned, error] {
+	if opts == nil {
+		opts = &PruneOptions{}
+	}
+	return func(yield func(Pruned, error) bool) {
+		p := pruner{u: u, opts: *opts, budget: u.newBudget()}
+		for saved, err := range u.Saved(ctx) {
+			pruned := Pruned{SavedUpload: saved}
+			if err == nil {
+				pruned, err = p.prune(ctx, saved)
+			}
+			if errors.Is(err, session.ErrNoToken) {
+				continue // another process finished it
+			}
+			if !yield(pruned, err) {
+				return
+			}
+		}
+	}
+}
+
+// pruner is one call of Prune.
+type pruner struct {
+	u      *Uploader
+	opts   PruneOptions
+	budget *budget // of all uploads
+	end    error   // of all that are left, nil if they are tried
+}
+
+func (p *pruner) prune(ctx context.Context, saved SavedUpload) (Pruned, error) {
+	pruned := Pruned{SavedUpload: saved}
+	if endpoint := p.u.client.Endpoint(); saved.Endpoint != endpoint {
+		return pruned, fmt.Errorf("upload %s was begun at %s: %w", saved.ID, saved.Endpoint, session.ErrURIMismatch)
+	}
+	if p.end != nil {
+		return pruned, p.end
+	}
+	token, unlock, err := lockSaved(ctx, p.u.opts.Store, saved.ID)
+	if err != nil {
+		return pruned, err
+	}
+	defer unlock()
+	pruned.SavedUpload = describe(token) // it may have continued before the lock was taken
+	j := p.u.inspection(token, p.budget)
+	defer j.inspected(ctx)
+	if pruned.Holding, err = j.query(ctx, token); err != nil {
+		p.learn(err)
+		return pruned, err
+	}
+	return pruned, p.decide(ctx, j, token, &pruned)
+}
+
+// learn notes an error that concerns all uploads.
+func (p *pruner) learn(err error) {
+	switch {
+	case errors.Is(err, session.ErrCredentials):
+		p.end = fmt.Errorf("%w: %w", ErrNotTried, session.ErrCredentials)
+	case errors.Is(err, session.ErrRetriesExhausted) && !p.budget.reached.Load():
+		p.end = fmt.Errorf("%w: the service could not be reached: %w", ErrNotTried, session.ErrRetriesExhausted)
+	}
+}
+
+// decide deletes an upload if it cannot be resumed. The caller holds its lock.
+func (p *pruner) decide(ctx context.Context, j *job, token *session.Token, pruned *Pruned) (err error) {
+	store, useless := p.u.opts.Store, pruned.lost()
+	if pruned.State == SessionFinished {
+		if useless, err = j.holds(ctx, pruned.Object); err != nil {
+			return err
+		}
+	}
+	pruned.SourceMissing = !useless && p.opts.MissingSource && missing(token.SourcePath)
+	if !useless && !pruned.SourceMissing {
+		return nil
+	}
+	if !p.opts.DryRun {
+		longer, cancel := lingering(ctx)
+		defer cancel()
+		discard := func() error { return store.Delete(longer, token.ID) }
+		if useless {
+			err = discard()
+		} else {
+			err = j.cancel(ctx, token, discard)
+		}
+	}
+	pruned.Deleted = err == nil
+	return err
+}
+
+// missing reports whether a file does not exist. Another error, such as that of a
+// directory that cannot be read, is no proof.
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,233 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// finished makes an upload that the service finished without the client's
+// knowledge.
+func (w *world) finished(path string) (id string) {
+	w.t.Helper()
+	if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply}}); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	res, err := w.uploader(largeChunks).File(ctx, path, spec)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		w.t.Fatalf("interrupted upload: %v", err)
+	}
+	return res.ID
+}
+
+// answers is a plan in which the next queries get a status.
+func answers(effect fakegcs.Effect, status, times int) fakegcs.Fault {
+	return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: times, Do: fakegcs.Action{Effect: effect, Status: status}}
+}
+
+// byProxy is a plan in which all queries get a status that is not the service's.
+func byProxy(status int) fakegcs.Fault {
+	fault := answers(fakegcs.EffectStatus, status, 100)
+	fault.Do.Body = "<html>"
+	return fault
+}
+
+// TestPrune checks which uploads Prune deletes, and what Query reports of them.
+// Each upload sent 2 MiB.
+func TestPrune(t *testing.T) {
+	missingSource := upload.PruneOptions{MissingSource: true}
+	for _, tt := range []struct {
+		name    string
+		finish  bool
+		noFile  bool
+		faults  []fakegcs.Fault
+		prepare func(w *world, id string)
+		opts    upload.PruneOptions
+
+		state   upload.SessionState
+		deleted bool
+		missing bool
+		err     error
+	}{
+		{name: "open", state: upload.SessionOpen},
+		{name: "gone once", faults: []fakegcs.Fault{answers(fakegcs.EffectStatus, 404, 1)}, state: upload.SessionOpen},
+		{name: "gone", faults: []fakegcs.Fault{answers(fakegcs.EffectStatus, 404, 2)}, state: upload.SessionGone, deleted: true},
+		{name: "gone, by a proxy", faults: []fakegcs.Fault{byProxy(404)}, err: session.ErrRetriesExhausted},
+		{name: "410", faults: []fakegcs.Fault{answers(fakegcs.EffectStatus, 410, 2)}, state: upload.SessionGone, deleted: true},
+		{name: "canceled", prepare: (*world).cancelSession, state: upload.SessionCanceled, deleted: true},
+		{name: "canceled, by a proxy", faults: []fakegcs.Fault{byProxy(499)}, err: session.ErrRetriesExhausted},
+		{name: "denied", faults: []fakegcs.Fault{answers(fakegcs.EffectStatus, 403, 100)}, err: session.ErrPermission},
+		{name: "down", faults: []fakegcs.Fault{answers(fakegcs.EffectStatus, 503, 100)}, err: session.ErrRetriesExhausted},
+		{name: "not reached", faults: []fakegcs.Fault{answers(fakegcs.EffectReset, 0, 100)}, err: session.ErrRetriesExhausted},
+		{name: "expired", prepare: func(*world, string) { time.Sleep(8 * 24 * time.Hour) }, state: upload.SessionGone, deleted: true},
+		{name: "too old, but there", prepare: func(w *world, id string) {
+			w.plant(id, id, func(t *session.Token) { t.Created = t.Created.Add(-30 * 24 * time.Hour) })
+		}, state: upload.SessionOpen},
+		{name: "finished", finish: true, state: upload.SessionFinished, deleted: true},
+		{name: "finished, and replaced", finish: true, prepare: func(w *world, _ string) {
+			if _, err := w.uploader().Reader(w.t.Context(), strings.NewReader("another"), spec); err != nil {
+				w.t.Fatal(err)
+			}
+		}, state: upload.SessionFinished},
+		{name: "no source, and not asked for", noFile: true, state: upload.SessionOpen},
+		{name: "no source", noFile: true, opts: missingSource, state: upload.SessionOpen, deleted: true, missing: true},
+		{name: "a source", opts: missingSource, state: upload.SessionOpen},
+		{name: "no source, and not reached", noFile: true, opts: missingSource, faults: []fakegcs.Fault{answers(fakegcs.EffectReset, 0, 100)}, err: session.ErrRetriesExhausted},
+	} {
+		for _, dry := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, dry run %v", tt.name, dry), func(t *testing.T) {
+				inBubble(t, nil, func(w *world) {
+					ctx := w.t.Context()
+					path := w.file(data(large))
+					var id string
+					if tt.finish {
+						id = w.finished(path)
+					} else {
+						id = w.interrupt(path, 2*mib, largeChunks).ID
+					}
+					if tt.noFile {
+						if err := os.Remove(path); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if tt.prepare != nil {
+						tt.prepare(w, id)
+					}
+					w.srv.ClearFaults()
+					if err := w.srv.AddFaults(tt.faults...); err != nil {
+						t.Fatal(err)
+					}
+					opts := tt.opts
+					opts.DryRun = dry
+					n := 0
+					for p, err := range w.uploader().Prune(ctx, &opts) {
+						n++
+						if p.ID != id || p.State != tt.state || p.Deleted != tt.deleted || p.SourceMissing != tt.missing || !errors.Is(err, tt.err) {
+							t.Errorf("Prune yields %+v, %v\n%s", p, err, w.trace())
+						}
+						if p.State == upload.SessionOpen && p.Stored != 2*mib {
+							t.Errorf("%d bytes are stored, want 2 MiB", p.Stored)
+						}
+					}
+					if n != 1 {
+						t.Errorf("%d uploads, want 1", n)
+					}
+					left := 1
+					if tt.deleted && !dry {
+						left = 0
+					}
+					w.wantSaved(left)
+					w.srv.ClearFaults()
+					if dry && len(tt.faults) == 0 {
+						if got, err := w.uploader().Query(ctx, id); err != nil || got.State != tt.state {
+							t.Errorf("Query = %+v, %v, want %v", got, err, tt.state)
+						}
+						return
+					}
+					if left == 0 {
+						if _, err := w.uploader().Query(ctx, id); !errors.Is(err, session.ErrNoToken) {
+							t.Errorf("Query after Prune: %v", err)
+						}
+					}
+					if tt.missing && !dry {
+						if last := w.srv.Requests()[len(w.srv.Requests())-1]; last.Op != fakegcs.OpCancel || last.Status != 499 {
+							t.Errorf("the session was not canceled:\n%s", w.trace())
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// cancelSession cancels the session of a saved upload, as another client would.
+func (w *world) cancelSession(id string) {
+	w.t.Helper()
+	token, err := w.store.Load(w.t.Context(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	client, err := session.NewClient(w.http, "http://gcs.test")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if r := client.Cancel(w.t.Context(), token.URI); !r.Canceled() {
+		w.t.Fatalf("cancel: %+v", r)
+	}
+}
+
+// TestPruneKeeps checks that an upload that Prune cannot decide about is kept and
+// reported, and that it does not end the iteration.
+func TestPruneKeeps(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		ctx := w.t.Context()
+		id := w.interrupt(w.file(data(large)), 2*mib, largeChunks).ID
+		w.plant(id, "1-damaged", nil)
+		w.rewrite("1-damaged", func(s string) string { return s[1:] }, 0o600)
+		w.plant(id, "2-elsewhere", func(t *session.Token) { t.Endpoint = "http://other.test" })
+		w.plant(id, "3-used", nil)
+		w.plant(id, "z-gone", nil)
+		unlock, err := w.store.Lock(ctx, "3-used")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unlock()
+		want := map[string]error{"1-damaged": session.ErrCorruptToken, "2-elsewhere": session.ErrURIMismatch, "3-used": session.ErrInUse}
+		if _, err := w.uploader().Query(ctx, "3-used"); !errors.Is(err, session.ErrInUse) {
+			t.Errorf("Query: %v, want ErrInUse", err)
+		}
+		w.cancelSession(id)
+		before := len(w.srv.Requests())
+		deleted := 0
+		for p, err := range w.uploader().Prune(ctx, nil) {
+			if !errors.Is(err, want[p.ID]) || p.Deleted != (want[p.ID] == nil) {
+				t.Errorf("Prune yields %+v, %v, want %v", p, err, want[p.ID])
+			}
+			if p.Deleted {
+				deleted++
+			}
+		}
+		if asked := len(w.srv.Requests()) - before; deleted != 2 || asked != 2 {
+			t.Errorf("%d deleted, %d requests, want 2 and 2", deleted, asked)
+		}
+		w.wantSaved(3)
+	})
+}
+
+// TestPruneStops checks that a service that is down for the first upload is not
+// tried again for each of the others.
+func TestPruneStops(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		id := w.interrupt(w.file(data(large)), 2*mib, largeChunks).ID
+		for i := range 100 {
+			w.plant(id, fmt.Sprint("z", i), nil)
+		}
+		if err := w.srv.AddFaults(answers(fakegcs.EffectReset, 0, 100)); err != nil {
+			t.Fatal(err)
+		}
+		n, notTried := 0, 0
+		for p, err := range w.uploader().Prune(w.t.Context(), nil) {
+			n++
+			if errors.Is(err, upload.ErrNotTried) {
+				notTried++
+			}
+			if !errors.Is(err, session.ErrRetriesExhausted) || p.Deleted {
+				t.Errorf("Prune yields %+v, %v", p, err)
+			}
+		}
+		if n != 101 || notTried != 100 {
+			t.Errorf("%d uploads, %d not tried, want 101 and 100", n, notTried)
+		}
+		w.wantSaved(101)
+	})
+}

@@ -1,0 +1,97 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"gcsup/session"
+)
+
+// SavedUpload describes an upload that [Options.Store] has, as it was last saved.
+// It has no secret. [Uploader.Query] asks the service about it.
+type SavedUpload struct {
+	ID       string // for Resume, Cancel, Query and TakeOver
+	Endpoint string // where it was started; an Uploader of another endpoint cannot resume it
+	Spec     Spec   // the object, as given when the session was started
+
+	Path string // of the source
+	Size int64  // of the source, when the session was started
+
+	Committed int64 // offset up to which the service had acknowledged the bytes
+	Sent      int64 // offset up to which bytes are known to have been sent; the service may hold more than it acknowledged
+
+	Started time.Time // when the session was started
+	Expires time.Time // when the service drops the session, by the clock of this machine
+
+	// InUse reports that a process, which may be this one, works on the upload.
+	// It is false if the store is no [session.LockChecker].
+	InUse bool
+}
+
+// Saved iterates over the uploads that [Options.Store] has, sorted by ID, without a
+// request to the service. Those of other endpoints are included. The iteration
+// takes no lock: an upload that another process finishes meanwhile may be missing,
+// or be yielded as it was.
+//
+// A saved upload that cannot be used is yielded as an error, with nothing but its
+// ID, and the iteration continues. The error wraps [session.ErrCorruptToken],
+// [session.ErrInsecurePermissions] or [session.ErrTokenVersion]. If the store
+// cannot be listed or ctx is done, the last error has no ID. Without a store
+// nothing is saved.
+//
+// Memory holds the IDs, and one upload at a time.
+func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
+	return func(yield func(SavedUpload, error) bool) {
+		store := u.opts.Store
+		if store == nil {
+			return
+		}
+		ids, err := store.List(ctx)
+		if err != nil {
+			yield(SavedUpload{}, fmt.Errorf("saved uploads: %w", err))
+			return
+		}
+		for _, id := range ids {
+			if ctx.Err() != nil {
+				yield(SavedUpload{}, fmt.Errorf("saved uploads: %w", context.Cause(ctx)))
+				return
+			}
+			saved, err := loadSaved(ctx, store, id)
+			if errors.Is(err, session.ErrNoToken) {
+				continue // it was finished after List
+			}
+			if !yield(saved, err) {
+				return
+			}
+		}
+	}
+}
+
+// loadSaved describes the saved upload with an ID.
+func loadSaved(ctx context.Context, store session.Store, id string) (SavedUpload, error) {
+	token, err := store.Load(ctx, id)
+	if err != nil {
+		return SavedUpload{ID: id}, err
+	}
+	if token.MovedTo != "" && savedIn(ctx, store, token.MovedTo) {
+		return SavedUpload{ID: id}, session.ErrNoToken // the other one is yielded
+	}
+	saved := describe(token)
+	if c, ok := store.(session.LockChecker); ok {
+		if saved.InUse, err = c.Locked(ctx, id); err != nil {
+			return SavedUpload{ID: id}, err
+		}
+	}
+	return saved, nil
+}
+
+func describe(t *session.Token) SavedUpload {
+	return SavedUpload{
+		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Path: t.SourcePath, Size: t.Source.Size,
+		Committed: t.Committed, Sent: max(t.Committed, t.Checkpoint(t.Source.Size).Offset),
+		Started: t.Created, Expires: t.Expires(),
+	}
+}

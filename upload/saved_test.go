@@ -1,0 +1,141 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// plant saves a copy of a saved upload under another ID.
+func (w *world) plant(id, as string, edit func(*session.Token)) {
+	w.t.Helper()
+	token, err := w.store.Load(w.t.Context(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	token.ID = as
+	if edit != nil {
+		edit(token)
+	}
+	if err := w.store.Save(w.t.Context(), token); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// rewrite changes the file of a saved upload.
+func (w *world) rewrite(id string, edit func(string) string, mode os.FileMode) {
+	w.t.Helper()
+	path := filepath.Join(w.dir, "state", id+".json")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = errors.Join(os.WriteFile(path, []byte(edit(string(text))), mode), os.Chmod(path, mode))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func same(s string) string { return s }
+
+// TestSaved checks what Saved yields of usable uploads, and that those that cannot
+// be used are errors that do not end the iteration.
+func TestSaved(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		ctx := w.t.Context()
+		path := w.file(data(9 * mib))
+		id := w.interrupt(path, 5*mib).ID
+		w.plant(id, "1-damaged", nil)
+		w.rewrite("1-damaged", func(s string) string { return strings.Replace(s, "high_water", "high_wateR", 1) }, 0o600)
+		w.plant(id, "2-newer", nil)
+		w.rewrite("2-newer", func(s string) string { return strings.Replace(s, `"v":1`, `"v":9`, 1) }, 0o600)
+		w.plant(id, "3-insecure", nil)
+		w.rewrite("3-insecure", same, 0o644)
+		w.plant(id, "z-elsewhere", func(t *session.Token) { t.Endpoint = "http://other.test" })
+		unlock, err := w.store.Lock(ctx, "z-elsewhere")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unlock()
+
+		token, err := w.store.Load(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token.Committed != 0 || len(token.Checkpoints) == 0 {
+			t.Fatalf("token = %+v, want a checkpoint, and nothing acknowledged", token)
+		}
+		want := map[string]upload.SavedUpload{id: {
+			ID: id, Endpoint: "http://gcs.test", Spec: token.Spec, Path: path, Size: 9 * mib,
+			Sent: token.Checkpoints[len(token.Checkpoints)-1].Offset, Started: token.Created, Expires: token.Expires(),
+		}}
+		elsewhere := want[id]
+		elsewhere.ID, elsewhere.Endpoint, elsewhere.InUse = "z-elsewhere", "http://other.test", true
+		want["z-elsewhere"] = elsewhere
+		wantErr := map[string]error{"1-damaged": session.ErrCorruptToken, "2-newer": session.ErrTokenVersion, "3-insecure": session.ErrInsecurePermissions}
+
+		before := len(w.srv.Requests())
+		last, n := "", 0
+		for saved, err := range w.uploader().Saved(ctx) {
+			if saved.ID <= last {
+				t.Errorf("%s follows %s", saved.ID, last)
+			}
+			last = saved.ID
+			n++
+			if kind := wantErr[saved.ID]; kind != nil || err != nil {
+				if !errors.Is(err, kind) || kind == nil || saved.Path != "" {
+					t.Errorf("Saved yields %+v, %v, want %v", saved, err, kind)
+				}
+				continue
+			}
+			if got, want := fmt.Sprintf("%+v", saved), fmt.Sprintf("%+v", want[saved.ID]); got != want {
+				t.Errorf("Saved yields\n%s, want\n%s", got, want)
+			}
+		}
+		if n != 5 {
+			t.Errorf("%d uploads, want 5", n)
+		}
+
+		for range w.uploader().Saved(ctx) {
+			break // must not go on after that
+		}
+		if len(w.srv.Requests()) != before {
+			t.Errorf("Saved made a request:\n%s", w.trace())
+		}
+	})
+}
+
+// TestSavedEnds checks the ends of an iteration: no store, a store that cannot be
+// listed, and a context that is done.
+func TestSavedEnds(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		w.interrupt(w.file(data(9*mib)), 5*mib)
+		for range w.uploader(func(o *upload.Options) { o.Store = nil }).Saved(w.t.Context()) {
+			t.Error("an upload without a store")
+		}
+		ctx, cancel := context.WithCancel(w.t.Context())
+		cancel()
+		for saved, err := range w.uploader().Saved(ctx) {
+			if saved.ID != "" || !errors.Is(err, context.Canceled) {
+				t.Errorf("after cancel: %+v, %v", saved, err)
+			}
+		}
+		n := 0
+		w.store.Close()
+		for saved, err := range w.uploader().Saved(w.t.Context()) {
+			n++
+			if saved.ID != "" || !errors.Is(err, os.ErrClosed) {
+				t.Errorf("after Close: %+v, %v", saved, err)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d errors of a closed store, want 1", n)
+		}
+	})
+}

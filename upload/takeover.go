@@ -1,0 +1,231 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// TakeOver continues a saved upload with a copy of its source at another path: the
+// file was moved, restored from a backup, or is on a file system that is mounted
+// elsewhere. It returns the ID for [Uploader.Resume]. [Uploader.File] with path
+// finds the upload, too. TakeOver sends nothing.
+//
+// The bytes decide whether the copy is the same file, as after [Uploader.Import]:
+// TakeOver compares the size, and the next resume compares the bytes that were sent
+// before it sends others. path may also be the old path, if the file there was
+// replaced by a copy.
+//
+// An ID depends on the path, so the upload usually gets another one. The old ID
+// is then free. A process that is killed meanwhile leaves one upload that can be
+// used: Resume and TakeOver with the old ID complete the change.
+//
+// TakeOver changes nothing if it fails because of its arguments. A file of
+// another size is [session.ErrSourceChanged]. If an upload of path to the same
+// destination is saved, the error wraps [fs.ErrExist]. If a process works on either
+// upload, it wraps [session.ErrInUse]. The upload must be one of this endpoint, else
+// the error is [session.ErrURIMismatch].
+func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string, err error) {
+	store := u.opts.Store
+	if store == nil {
+		return "", fmt.Errorf("take over: %w: there is no store", session.ErrNoToken)
+	}
+	token, unlock, err := lockSaved(ctx, store, id)
+	if err != nil {
+		return "", fmt.Errorf("take over: %w", err)
+	}
+	defer unlock()
+	moved, err := u.withSource(token, path)
+	if err != nil {
+		return "", fmt.Errorf("take over: %w", err)
+	}
+	if moved.ID == token.ID {
+		if err := store.Save(ctx, moved); err != nil {
+			return "", fmt.Errorf("take over: %w", err)
+		}
+		return moved.ID, nil
+	}
+	unlockNew, err := store.Lock(ctx, moved.ID)
+	if err != nil {
+		return "", fmt.Errorf("take over: upload of %s: %w", path, err)
+	}
+	defer unlockNew()
+	if err := vacant(ctx, store, moved); err != nil {
+		return "", fmt.Errorf("take over: %w", err)
+	}
+	old := *moved
+	old.ID, old.MovedTo = token.ID, moved.ID
+	if err := store.Save(ctx, &old); err != nil {
+		return "", fmt.Errorf("take over: %w", err)
+	}
+	if err := move(ctx, store, &old); err != nil {
+		return "", fmt.Errorf("take over: %w", err)
+	}
+	return moved.ID, nil
+}
+
+// withSource returns t with a copy of its source at path, of which only the size is
+// known to agree, and with the ID that it then has.
+func (u *Uploader) withSource(t *session.Token, path string) (*session.Token, error) {
+	if t.Endpoint != u.client.Endpoint() {
+		return nil, fmt.Errorf("the upload was begun at %s: %w", t.Endpoint, session.ErrURIMismatch)
+	}
+	if err := u.client.Adopt(t); err != nil {
+		return nil, err
+	}
+	src, err := chunk.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	if src.Size() != t.Source.Size {
+		return nil, fmt.Errorf("%w: %s has %d bytes, the source of the upload %d", session.ErrSourceChanged, path, src.Size(), t.Source.Size)
+	}
+	moved := *t
+	moved.MovedTo, moved.MovedFrom, moved.SourceIdentity = "", "", ""
+	moved.Source = chunk.Identity{Size: src.Size()} // see sameSource
+	if moved.SourcePath, err = filepath.Abs(path); err != nil {
+		return nil, err
+	}
+	moved.ID, err = u.ID(path, t.Spec)
+	return &moved, err
+}
+
+// vacant returns an error that wraps fs.ErrExist if the store has an upload with the
+// ID of t that can be used. The caller must hold its lock.
+func vacant(ctx context.Context, store session.Store, t *session.Token) error {
+	switch _, err := settled(ctx, store, t.ID); {
+	case err == nil:
+		return fmt.Errorf("%w: upload %s of %s to %s; resume that, or forget it first", fs.ErrExist, t.ID, t.SourcePath, t.Spec.URL())
+	case !errors.Is(err, session.ErrNoToken) && !errors.Is(err, session.ErrCorruptToken):
+		return err
+	}
+	return nil
+}
+
+// movedError reports that a saved upload was moved to another ID.
+type movedError struct{ from, to string }
+
+func (e *movedError) Error() string {
+	return fmt.Sprintf("%v: %s was moved to %s", session.ErrNoToken, e.from, e.to)
+}
+
+func (e *movedError) Unwrap() error { return session.ErrNoToken }
+
+// lockSaved locks and loads a saved upload. If it was moved, the Token has another
+// ID. The caller must call unlock.
+func lockSaved(ctx context.Context, store session.Store, id string) (t *session.Token, unlock func(), err error) {
+	for {
+		unlock, err := store.Lock(ctx, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		t, err := settled(ctx, store, id)
+		if err == nil {
+			return t, unlock, nil
+		}
+		unlock()
+		moved, ok := errors.AsType[*movedError](err)
+		if !ok {
+			return nil, nil, err
+		}
+		id = moved.to
+	}
+}
+
+// follow returns the ID that a saved upload has after a move, or id.
+func follow(ctx context.Context, store session.Store, id string) (string, error) {
+	if t, err := store.Load(ctx, id); err != nil || t.MovedTo == "" {
+		return id, nil // what is wrong shows again
+	}
+	t, unlock, err := lockSaved(ctx, store, id)
+	if err != nil {
+		return "", err
+	}
+	unlock()
+	return t.ID, nil
+}
+
+// settled loads a saved upload, of which the caller holds the lock, and completes a
+// move from or to its ID. The error of one that was moved away is a *movedError.
+//
+// A move takes four steps, under the locks of both IDs:
+//
+//  1. The Token of the old ID gets the new path, and MovedTo.
+//  2. The Token of the new ID is saved, with MovedFrom.
+//  3. The old one is deleted.
+//  4. The new one is saved without MovedFrom.
+//
+// Before step 2 the old Token is the one to use, and from then on the new one.
+// A Token with MovedFrom is not used, and thus not deleted, before the old one is
+// deleted. An old one without a new one therefore always means that step 2 was not
+// done, and never that the upload was finished since.
+func settled(ctx context.Context, store session.Store, id string) (*session.Token, error) {
+	t, err := store.Load(ctx, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case t.MovedTo != "":
+		unlock, err := store.Lock(ctx, t.MovedTo)
+		if err != nil {
+			return nil, err
+		}
+		defer unlock()
+		if err := move(ctx, store, t); err != nil {
+			return nil, err
+		}
+		return nil, &movedError{id, t.MovedTo}
+	case t.MovedFrom != "":
+		unlock, err := store.Lock(ctx, t.MovedFrom)
+		if err != nil {
+			return nil, err
+		}
+		defer unlock()
+		return arrived(ctx, store, t)
+	}
+	return t, nil
+}
+
+// move makes the steps of a move after the first. old is the Token of the old ID, as
+// saved. The caller must hold both locks.
+func move(ctx context.Context, store session.Store, old *session.Token) error {
+	moved, err := store.Load(ctx, old.MovedTo)
+	switch {
+	case errors.Is(err, session.ErrNoToken), errors.Is(err, session.ErrCorruptToken):
+		copied := *old
+		copied.ID, copied.MovedTo, copied.MovedFrom = old.MovedTo, "", old.ID
+		if err := store.Save(ctx, &copied); err != nil {
+			return err
+		}
+		moved = &copied
+	case err != nil:
+		return err
+	}
+	if moved.MovedFrom != old.ID {
+		// The user deleted the upload and started another.
+		return store.Delete(ctx, old.ID)
+	}
+	_, err = arrived(ctx, store, moved)
+	return err
+}
+
+// arrived makes the last two steps of a move and returns the Token to use. The
+// caller must hold both locks.
+func arrived(ctx context.Context, store session.Store, moved *session.Token) (*session.Token, error) {
+	switch old, err := store.Load(ctx, moved.MovedFrom); {
+	case err == nil && old.MovedTo == moved.ID:
+		if err := store.Delete(ctx, old.ID); err != nil {
+			return nil, err
+		}
+	case err != nil && !errors.Is(err, session.ErrNoToken) && !errors.Is(err, session.ErrCorruptToken):
+		return nil, err
+	}
+	clean := *moved
+	clean.MovedFrom = ""
+	return &clean, store.Save(ctx, &clean)
+}

@@ -1,0 +1,307 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// dyingStore is a store of a process that is killed: after some changes, no other
+// reaches the store.
+type dyingStore struct {
+	*session.Dir
+	left int
+}
+
+var errKilled = errors.New("killed")
+
+func (s *dyingStore) change(do func() error) error {
+	if s.left == 0 {
+		return errKilled
+	}
+	s.left--
+	return do()
+}
+
+func (s *dyingStore) Save(ctx context.Context, t *session.Token) error {
+	return s.change(func() error { return s.Dir.Save(ctx, t) })
+}
+
+func (s *dyingStore) Delete(ctx context.Context, id string) error {
+	return s.change(func() error { return s.Dir.Delete(ctx, id) })
+}
+
+// moveFile moves the source of an upload and returns its new path.
+func (w *world) moveFile(path string) string {
+	w.t.Helper()
+	to := filepath.Join(w.dir, "moved")
+	if err := os.Rename(path, to); err != nil {
+		w.t.Fatal(err)
+	}
+	w.letPass(to)
+	return to
+}
+
+// saved returns the IDs and paths that Saved yields.
+func (w *world) saved() map[string]string {
+	w.t.Helper()
+	paths := map[string]string{}
+	for saved, err := range w.uploader().Saved(w.t.Context()) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		paths[saved.ID] = saved.Path
+	}
+	return paths
+}
+
+// takeOverSteps is the number of changes that TakeOver makes to the store.
+const takeOverSteps = 4
+
+// TestTakeOver kills TakeOver after each of its steps, and checks that one upload is
+// left and what each later call does with it.
+func TestTakeOver(t *testing.T) {
+	content := data(large)
+	for steps := range takeOverSteps + 1 {
+		for _, by := range []string{"Resume the old ID", "Resume", "File", "TakeOver again", "TakeOver back", "Cancel", "Query", "File at the old path"} {
+			t.Run(fmt.Sprintf("%s after %d steps", by, steps), func(t *testing.T) {
+				inBubble(t, nil, func(w *world) {
+					ctx := w.t.Context()
+					path := w.file(content)
+					old := w.interrupt(path, 2*mib, largeChunks).ID
+					moved := w.moveFile(path)
+					newID, err := w.uploader().ID(moved, spec)
+					if err != nil {
+						t.Fatal(err)
+					}
+					before := len(w.srv.Requests())
+					id, err := w.uploader(func(o *upload.Options) { o.Store = &dyingStore{w.store, steps} }).TakeOver(ctx, old, moved)
+					switch {
+					case steps < takeOverSteps && !errors.Is(err, errKilled):
+						t.Fatalf("TakeOver = %v", err)
+					case steps == takeOverSteps && (err != nil || id != newID || id == old):
+						t.Fatalf("TakeOver = %s, %v, want %s", id, err, newID)
+					}
+					if n := len(w.srv.Requests()); n != before {
+						t.Errorf("TakeOver made a request:\n%s", w.trace())
+					}
+					if err == nil {
+						token, err := w.store.Load(ctx, newID)
+						if err != nil || token.MovedTo != "" || token.MovedFrom != "" {
+							t.Errorf("an earlier version cannot read the Token: %+v, %v", token, err)
+						}
+					}
+					paths := w.saved()
+					id, source := newID, moved
+					if steps < 2 {
+						id = old
+					}
+					if steps == 0 {
+						source = path
+					}
+					if len(paths) != 1 || paths[id] != source {
+						t.Fatalf("saved are %v, want %s of %s", paths, id, source)
+					}
+					w.afterTakeOver(by, steps, old, newID, path, moved, content)
+				})
+			})
+		}
+	}
+}
+
+// afterTakeOver uses the upload of a TakeOver that was killed after some steps.
+func (w *world) afterTakeOver(by string, steps int, old, newID, path, moved string, content []byte) {
+	t, ctx, up := w.t, w.t.Context(), w.uploader()
+	t.Helper()
+	resumed := func(res *upload.Result, err error) {
+		t.Helper()
+		if err != nil || res.ID != newID || res.ResumedFrom != 2*mib {
+			t.Errorf("Result = %+v, %v, want upload %s resumed\n%s", res, err, newID, w.trace())
+		}
+		w.wantObject("obj", content)
+		w.wantSaved(0)
+	}
+	switch by {
+	case "Resume the old ID":
+		res, err := up.Resume(ctx, old)
+		switch {
+		case steps == 0 && errors.Is(err, fs.ErrNotExist):
+		case steps > 0 && steps < 3:
+			resumed(res, err)
+		case steps >= 3 && errors.Is(err, session.ErrNoToken):
+		default:
+			t.Errorf("Resume = %+v, %v", res, err)
+		}
+	case "Resume":
+		res, err := up.Resume(ctx, newID)
+		if steps >= 2 {
+			resumed(res, err)
+		} else if !errors.Is(err, session.ErrNoToken) {
+			t.Errorf("Resume = %+v, %v, want ErrNoToken", res, err)
+		}
+	case "File":
+		if steps >= 2 {
+			resumed(up.File(ctx, moved, spec))
+		}
+	case "TakeOver again", "TakeOver back":
+		from, to := old, moved
+		if steps >= 3 {
+			from = newID
+		}
+		if by == "TakeOver back" {
+			if err := os.Rename(moved, path); err != nil {
+				t.Fatal(err)
+			}
+			to, newID = path, old
+		}
+		id, err := up.TakeOver(ctx, from, to)
+		if err != nil || id != newID {
+			t.Errorf("TakeOver = %s, %v, want %s", id, err, newID)
+		}
+		w.wantSaved(1)
+		resumed(up.Resume(ctx, newID))
+	case "Cancel":
+		id := old
+		if steps >= 2 {
+			id = newID
+		}
+		if err := up.Cancel(ctx, id); err != nil {
+			t.Errorf("Cancel: %v", err)
+		}
+		w.wantSaved(0)
+	case "Query":
+		id := old
+		if steps >= 3 {
+			id = newID
+		}
+		if got, err := up.Query(ctx, id); err != nil || got.State != upload.SessionOpen || got.Stored != 2*mib {
+			t.Errorf("Query = %+v, %v", got, err)
+		}
+		if steps > 0 {
+			w.wantSaved(1)
+		}
+	case "File at the old path":
+		// The session belongs to the other path: this is a new upload.
+		if err := os.WriteFile(path, data(9*mib), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		res, err := up.File(ctx, path, spec)
+		if steps == 0 {
+			if !errors.Is(err, session.ErrSourceChanged) {
+				t.Errorf("File = %+v, %v, want ErrSourceChanged", res, err)
+			}
+			return
+		}
+		if err != nil || res.Resumed {
+			t.Errorf("File = %+v, %v, want another upload", res, err)
+		}
+		w.wantObject("obj", data(9*mib))
+		if paths := w.saved(); len(paths) != 1 || paths[newID] != moved {
+			t.Errorf("saved are %v, want %s of %s", paths, newID, moved)
+		}
+	}
+}
+
+// TestTakeOverInPlace checks that an upload continues with a copy at the same path,
+// if its bytes are those that were sent.
+func TestTakeOverInPlace(t *testing.T) {
+	content := data(9 * mib)
+	for _, tt := range []struct {
+		name string
+		copy []byte
+		err  error
+	}{
+		{"the same bytes", content, nil},
+		{"a byte of what was sent", flipped(content, 100), session.ErrSourceChanged},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				ctx, up := w.t.Context(), w.uploader()
+				path := w.file(content)
+				id := w.interrupt(path, 6*mib).ID
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+				w.file(tt.copy)
+				if _, err := up.Resume(ctx, id); !errors.Is(err, session.ErrSourceChanged) {
+					t.Fatalf("Resume of a replaced file: %v, want ErrSourceChanged", err)
+				}
+				if again, err := up.TakeOver(ctx, id, path); err != nil || again != id {
+					t.Fatalf("TakeOver = %s, %v, want %s", again, err, id)
+				}
+				res, err := up.Resume(ctx, id)
+				if !errors.Is(err, tt.err) {
+					t.Fatalf("Resume = %+v, %v, want %v", res, err, tt.err)
+				}
+				if err != nil {
+					w.wantNoObject("obj")
+					w.wantSaved(1)
+					return
+				}
+				if res.ResumedFrom != 6*mib {
+					t.Errorf("Result = %+v", res)
+				}
+				w.wantObject("obj", content)
+			})
+		})
+	}
+}
+
+// TestTakeOverRefused checks what TakeOver refuses, and that it then changes
+// nothing.
+func TestTakeOverRefused(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		ctx := w.t.Context()
+		content := data(9 * mib)
+		path := w.file(content)
+		id := w.interrupt(path, 5*mib).ID
+		moved := w.moveFile(path)
+		newID, err := w.uploader().ID(moved, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		short := filepath.Join(w.dir, "short")
+		if err := os.WriteFile(short, content[1:], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := string(w.export(id))
+		refused := func(name, id, path string, want error, with ...func(*upload.Options)) {
+			t.Helper()
+			if _, err := w.uploader(with...).TakeOver(ctx, id, path); !errors.Is(err, want) {
+				t.Errorf("%s: error = %v, want %v", name, err, want)
+			}
+		}
+		refused("no such upload", "0123", moved, session.ErrNoToken)
+		refused("no store", id, moved, session.ErrNoToken, func(o *upload.Options) { o.Store = nil })
+		refused("no file", id, filepath.Join(w.dir, "none"), fs.ErrNotExist)
+		refused("another size", id, short, session.ErrSourceChanged)
+		refused("another endpoint", id, moved, session.ErrURIMismatch, func(o *upload.Options) { o.Endpoint = "http://other.test" })
+		for _, locked := range []string{id, newID} {
+			unlock, err := w.store.Lock(ctx, locked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			refused("in use: "+locked, id, moved, session.ErrInUse)
+			unlock()
+		}
+		w.plant(id, newID, func(t *session.Token) { t.SourcePath = moved })
+		refused("another upload", id, moved, fs.ErrExist)
+		if err := w.store.Delete(ctx, newID); err != nil {
+			t.Fatal(err)
+		}
+		w.wantSaved(1)
+		if string(w.export(id)) != before {
+			t.Error("the saved upload was changed")
+		}
+		w.rewrite(id, func(s string) string { return s[:len(s)-9] }, 0o600)
+		refused("a damaged upload", id, moved, session.ErrCorruptToken)
+		w.wantSaved(1)
+	})
+}
