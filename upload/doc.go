@@ -15,7 +15,17 @@
 // them, and package gcsup/upload/manifest records which are finished.
 //
 // The HTTP client adds the credentials. Package gcsup/upload/gcs makes one from
-// Application Default Credentials. This package links no Google SDK.
+// Application Default Credentials. This package links no Google SDK: [NewTransport]
+// is the transport for a client of your own.
+//
+// # Saved uploads
+//
+// [Options.Store] keeps interrupted uploads: a directory ([session.OpenDir]), or a
+// database ([session.Store]). When a program starts, [Uploader.Saved] lists what
+// earlier processes left, [Uploader.Query] asks the service how much of it is
+// durable, and [Uploader.Resume] continues it. If the source is now at another
+// path, call [Uploader.TakeOver] first. [Uploader.Prune] deletes what cannot be
+// resumed, and [Uploader.Cancel] what is not wanted any more.
 //
 // # Guarantees
 //
