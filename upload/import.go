@@ -45,7 +45,7 @@ func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (i
 		return "", fmt.Errorf("import: %w", err)
 	}
 	defer unlock()
-	if err := vacant(ctx, store, saved); err != nil {
+	if err := vacant(ctx, store, saved, path); err != nil {
 		return "", fmt.Errorf("import: %w", err)
 	}
 	if err := store.Save(ctx, saved); err != nil {

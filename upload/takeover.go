@@ -55,7 +55,7 @@ func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string,
 		return "", fmt.Errorf("take over: upload of %s: %w", path, err)
 	}
 	defer unlockNew()
-	if err := vacant(ctx, store, moved); err != nil {
+	if err := vacant(ctx, store, moved, path); err != nil {
 		return "", fmt.Errorf("take over: %w", err)
 	}
 	old := *moved
@@ -97,11 +97,11 @@ func (u *Uploader) withSource(t *session.Token, path string) (*session.Token, er
 }
 
 // vacant returns an error that wraps fs.ErrExist if the store has an upload with the
-// ID of t that can be used. The caller must hold its lock.
-func vacant(ctx context.Context, store session.Store, t *session.Token) error {
+// ID of t, whose source is path, that can be used. The caller must hold its lock.
+func vacant(ctx context.Context, store session.Store, t *session.Token, path string) error {
 	switch _, err := settled(ctx, store, t.ID); {
 	case err == nil:
-		return fmt.Errorf("%w: upload %s of %s to %s; resume that, or forget it first", fs.ErrExist, t.ID, t.SourcePath, t.Spec.URL())
+		return fmt.Errorf("%w: upload %s of %s to %s; resume that, or forget it first", fs.ErrExist, t.ID, path, t.Spec.URL())
 	case !errors.Is(err, session.ErrNoToken) && !errors.Is(err, session.ErrCorruptToken):
 		return err
 	}

@@ -28,8 +28,12 @@ func (r *reporter) explainSkip(t task, err error) {
 	r.explainDiscard(t, err)
 }
 
-// explainDiscard prints how to discard a saved upload.
+// explainDiscard prints how to discard a saved upload, or how to resume it if its
+// source does not exist but may have been moved.
 func (r *reporter) explainDiscard(t task, err error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		r.console.fail("if the source was moved: " + resumeCommand(program(), r.given, t.saved) + " --source=PATH")
+	}
 	command := "sessions cancel"
 	if errors.Is(err, session.ErrCorruptToken) || errors.Is(err, session.ErrTokenVersion) {
 		command = "sessions rm" // the session URI is not known

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ type resumeFlags struct {
 	output outputFlags
 	key    keyFlags
 	all    bool
+	source string // where the source of the one upload is now
 }
 
 func newResume(std stdio) *cobra.Command {
@@ -27,13 +29,20 @@ func newResume(std stdio) *cobra.Command {
 		Short: "Resume interrupted uploads",
 		Long: `resume resumes saved uploads: those that are named, all, or the only one. Without
 IDs it considers only uploads to the endpoint in use. With --all it skips uploads
-that cannot be resumed, and prints how to discard them.`,
+that cannot be resumed, and prints how to discard them.
+
+If the source was moved or replaced by a copy, --source names it. It is compared with
+the checksums of the bytes that were sent, before anything is sent.`,
 		Example: `  gcsup resume
   gcsup resume 5f0c2f7d8ad2cc0d4b4a
+  gcsup resume 5f0c2f7d8ad2cc0d4b4a --source=/mnt/new/disk.img
   gcsup resume --all`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.all && len(args) > 0 {
 				return usagef("give IDs or --all, not both; see %s", help(cmd))
+			}
+			if f.source != "" && len(args) != 1 {
+				return usagef("--source needs the ID of one upload; see %s", help(cmd))
 			}
 			return nil
 		},
@@ -42,6 +51,7 @@ that cannot be resumed, and prints how to discard them.`,
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&f.all, "all", false, "resume every saved upload, and skip those that cannot be resumed")
+	fs.StringVar(&f.source, "source", "", "where the source is now, if it was moved or replaced by a copy")
 	f.target.add(fs)
 	f.send.add(fs)
 	f.key.add(fs, "resume encrypted uploads with the key")
@@ -150,8 +160,28 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, id string) 
 	}
 	if token.Endpoint != c.endpoint {
 		t.err = f.target.endpointMismatch(c, token)
+		return t
+	}
+	if f.source != "" {
+		if id, t.err = takeOver(ctx, c, id, f.source); t.err == nil {
+			t.saved, t.source = id, absolute(f.source)
+		}
 	}
 	return t
+}
+
+// takeOver gives a saved upload another source and returns the ID that it has then.
+func takeOver(ctx context.Context, c *connection, id, source string) (string, error) {
+	// TakeOver makes no request, so it needs no credentials.
+	up, err := upload.New(nil, &upload.Options{Endpoint: c.endpoint, Store: c.saved})
+	if err != nil {
+		return "", err
+	}
+	newID, err := up.TakeOver(ctx, id, source)
+	if errors.Is(err, fs.ErrExist) {
+		return "", kindError{err, errUsage}
+	}
+	return newID, sourceError(err, source)
 }
 
 // unusableUpload is a saved upload that cannot be used: it is damaged, other users

@@ -136,6 +136,9 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 		next += "\n\tto upload the changed file, add --if-source-changed=restart"
 	case d.source != sourceSame && d.holding.state == sessionOpen:
 		next = program() + " sessions cancel " + t.ID
+		if d.source == sourceMissing {
+			next += "\n\tif the source was moved: " + resume + " --source=PATH"
+		}
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range [][2]string{
