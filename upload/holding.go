@@ -61,7 +61,7 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 	}
 	token, unlock, err := lockSaved(ctx, u.opts.Store, id)
 	if err != nil {
-		return Holding{}, fmt.Errorf("query: %w", err)
+		return Holding{}, err
 	}
 	defer unlock()
 	j := u.inspection(token, u.newBudget())
@@ -118,12 +118,12 @@ func (j *job) query(ctx context.Context, token *session.Token) (Holding, error) 
 			if reply.Status == http.StatusNotFound || reply.Status == http.StatusGone {
 				return Holding{State: SessionGone}, nil // confirmed by a second answer
 			}
-			return Holding{}, fmt.Errorf("query: %w", j.transfer.retry.failure(reply.Refusal(), nil))
+			return Holding{}, j.transfer.retry.failure(reply.Refusal(), nil)
 		case session.Fail:
 			if errors.Is(action.Err, session.ErrCanceled) {
 				return Holding{State: SessionCanceled}, nil
 			}
-			return Holding{}, fmt.Errorf("query: %w", j.transfer.retry.failure(action.Err, nil))
+			return Holding{}, j.transfer.retry.failure(action.Err, nil)
 		default: // the committed offset is 0
 			return Holding{State: SessionOpen, Stored: state.Committed}, nil
 		}
@@ -133,9 +133,9 @@ func (j *job) query(ctx context.Context, token *session.Token) (Holding, error) 
 		}
 		if err := j.transfer.retry.Wait(ctx, action.Err, action.RetryAfter); err != nil {
 			if ctx.Err() != nil {
-				err = fmt.Errorf("%w: %v", ctx.Err(), context.Cause(ctx))
+				err = fmt.Errorf("query: %w: %v", ctx.Err(), context.Cause(ctx))
 			}
-			return Holding{}, fmt.Errorf("query: %w", err)
+			return Holding{}, err
 		}
 	}
 }
@@ -166,7 +166,7 @@ func (j *job) holds(ctx context.Context, o *session.Object) (bool, error) {
 	case ctx.Err() != nil:
 		return false, fmt.Errorf("stat: %w: %v", ctx.Err(), context.Cause(ctx))
 	case err != nil:
-		return false, fmt.Errorf("stat: %w", err)
+		return false, err
 	}
 	return r.Status == 200 && r.Object != nil && o.Generation > 0 && r.Object.Generation == o.Generation, nil
 }

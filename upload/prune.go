@@ -90,7 +90,7 @@ func (p *pruner) prune(ctx context.Context, saved SavedUpload) (Pruned, error) {
 		return pruned, err
 	}
 	defer unlock()
-	pruned.SavedUpload = describe(token) // it may have continued before the lock was taken
+	pruned.SavedUpload = Describe(token) // it may have continued before the lock was taken
 	j := p.u.inspection(token, p.budget)
 	defer j.inspected(ctx)
 	if pruned.Holding, err = j.query(ctx, token); err != nil {

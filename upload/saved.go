@@ -79,7 +79,7 @@ func loadSaved(ctx context.Context, store session.Store, id string) (SavedUpload
 	if token.MovedTo != "" && savedIn(ctx, store, token.MovedTo) {
 		return SavedUpload{ID: id}, session.ErrNoToken // the other one is yielded
 	}
-	saved := describe(token)
+	saved := Describe(token)
 	if c, ok := store.(session.LockChecker); ok {
 		if saved.InUse, err = c.Locked(ctx, id); err != nil {
 			return SavedUpload{ID: id}, err
@@ -88,7 +88,8 @@ func loadSaved(ctx context.Context, store session.Store, id string) (SavedUpload
 	return saved, nil
 }
 
-func describe(t *session.Token) SavedUpload {
+// Describe describes a Token, as [Uploader.Saved] does. InUse is false.
+func Describe(t *session.Token) SavedUpload {
 	return SavedUpload{
 		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Path: t.SourcePath, Size: t.Source.Size,
 		Committed: t.Committed, Sent: max(t.Committed, t.Checkpoint(t.Source.Size).Offset),
