@@ -93,22 +93,22 @@ func (c *connection) dial(ctx context.Context, opts upload.Options) (err error) 
 }
 
 // endpointMismatch returns the error for a saved upload that was started at
-// another endpoint than the one in use. Its text explains how to select that
+// endpoint, which is not the one in use. Its text explains how to select that
 // endpoint.
-func (f *targetFlags) endpointMismatch(c *connection, t *session.Token) error {
+func (f *targetFlags) endpointMismatch(c *connection, endpoint string) error {
 	var text string
 	switch {
-	case isLocal(t.Endpoint):
+	case isLocal(endpoint):
 		text = "it was started with --emulator: give --emulator=DIR with the same directory"
-		if dir, err := stateDir(f.stateDir); err == nil && t.Endpoint == localEndpoint(filepath.Join(dir, "emulator")) {
+		if dir, err := stateDir(f.stateDir); err == nil && endpoint == localEndpoint(filepath.Join(dir, "emulator")) {
 			text = "it was started with --emulator: give --emulator again"
 		}
-	case t.Endpoint == "https://storage."+cmp.Or(os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), "googleapis.com"):
-		text = fmt.Sprintf("it was started at %s: remove --emulator and --endpoint, and unset STORAGE_EMULATOR_HOST", t.Endpoint)
+	case endpoint == "https://storage."+cmp.Or(os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), "googleapis.com"):
+		text = fmt.Sprintf("it was started at %s: remove --emulator and --endpoint, and unset STORAGE_EMULATOR_HOST", endpoint)
 	default:
 		// The saved upload may be an import: quote its endpoint, and warn.
 		text = fmt.Sprintf("it was started at %s, not at %s: if that is an emulator, set STORAGE_EMULATOR_HOST=%[3]s; if you trust it with your credentials, give --endpoint=%[3]s",
-			t.Endpoint, endpointText(c.endpoint), shellQuote(t.Endpoint))
+			endpoint, endpointText(c.endpoint), shellQuote(endpoint))
 	}
 	return kindError{errors.New(text), session.ErrURIMismatch}
 }

@@ -18,7 +18,7 @@ func TestEndpointMismatch(t *testing.T) {
 		{"https://storage.googleapis.com", "it was started at https://storage.googleapis.com: remove --emulator and --endpoint, and unset STORAGE_EMULATOR_HOST"},
 		{"https://storage.example", "it was started at https://storage.example, not at https://storage.googleapis.com: if that is an emulator, set STORAGE_EMULATOR_HOST=https://storage.example; if you trust it with your credentials, give --endpoint=https://storage.example"},
 	} {
-		err := f.endpointMismatch(c, &session.Token{Endpoint: test.endpoint})
+		err := f.endpointMismatch(c, test.endpoint)
 		if err.Error() != test.want || !errors.Is(err, session.ErrURIMismatch) || classify(err).code != exitConfig {
 			t.Errorf("endpointMismatch(%s) = %v, want %s", test.endpoint, err, test.want)
 		}

@@ -121,20 +121,20 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) (err erro
 // choose selects the uploads if no ID is given. Uploads that cannot be used are
 // reported as failed.
 func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (ids []string, unusable []unusableUpload, err error) {
-	tokens, unusable, err := savedUploads(ctx, c.saved)
+	saved, unusable, err := savedUploads(ctx, c.saved)
 	if err != nil {
 		return nil, nil, err
 	}
 	var here, others strings.Builder
-	for _, t := range tokens {
+	for _, t := range saved {
 		if t.Endpoint == c.endpoint {
 			ids = append(ids, t.ID)
 			// The command has its own line. An interactive zsh does not accept a
 			// comment after a command.
-			fmt.Fprintf(&here, "\n  %s to %s:\n    %s", printable(t.SourcePath), printable(t.Spec.URL()), resumeCommand(program(), r.given, t.ID))
+			fmt.Fprintf(&here, "\n  %s to %s:\n    %s", printable(t.Path), printable(t.Spec.URL()), resumeCommand(program(), r.given, t.ID))
 			continue
 		}
-		fmt.Fprintf(&others, "\n  %s (%s to %s): %v", t.ID, printable(t.SourcePath), printable(t.Spec.URL()), f.target.endpointMismatch(c, t))
+		fmt.Fprintf(&others, "\n  %s (%s to %s): %v", t.ID, printable(t.Path), printable(t.Spec.URL()), f.target.endpointMismatch(c, t.Endpoint))
 	}
 	if others.Len() > 0 {
 		r.console.message("not resumed, because they were not started at %s:%s", endpointText(c.endpoint), others.String())
@@ -159,7 +159,7 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, id string) 
 		do: func(ctx context.Context) (*upload.Result, error) { return c.uploader.Resume(ctx, id) },
 	}
 	if token.Endpoint != c.endpoint {
-		t.err = f.target.endpointMismatch(c, token)
+		t.err = f.target.endpointMismatch(c, token.Endpoint)
 		return t
 	}
 	if f.source != "" {
@@ -192,20 +192,21 @@ type unusableUpload struct {
 }
 
 // savedUploads reads all saved uploads. It returns those that cannot be used
-// separately.
-func savedUploads(ctx context.Context, store session.Store) (tokens []*session.Token, unusable []unusableUpload, err error) {
-	ids, err := store.List(ctx)
+// separately. It makes no request, and needs no credentials.
+func savedUploads(ctx context.Context, store session.Store) (saved []upload.SavedUpload, unusable []unusableUpload, err error) {
+	up, err := upload.New(nil, &upload.Options{Store: store})
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, id := range ids {
-		t, err := store.Load(ctx, id)
+	for s, err := range up.Saved(ctx) {
 		switch {
 		case err == nil:
-			tokens = append(tokens, t)
-		case !errors.Is(err, session.ErrNoToken): // ErrNoToken: it was finished after List
-			unusable = append(unusable, unusableUpload{id, err})
+			saved = append(saved, s)
+		case s.ID == "": // the store cannot be read
+			return nil, nil, err
+		default:
+			unusable = append(unusable, unusableUpload{s.ID, err})
 		}
 	}
-	return tokens, unusable, nil
+	return saved, unusable, nil
 }

@@ -46,19 +46,19 @@ show asks it. Saved uploads that cannot be used are reported, not changed.`,
 			if err != nil {
 				return err
 			}
-			var tokens []*session.Token
+			var saved []upload.SavedUpload
 			var unusable []unusableUpload
 			if store != nil {
 				defer store.Close()
-				if tokens, unusable, err = savedUploads(cmd.Context(), store); err != nil {
+				if saved, unusable, err = savedUploads(cmd.Context(), store); err != nil {
 					return err
 				}
 			}
 			switch {
 			case asJSON:
-				err = printSessionsJSON(std.out, tokens)
-			case len(tokens) > 0:
-				err = printSessions(std.out, tokens, time.Now())
+				err = printSessionsJSON(std.out, saved)
+			case len(saved) > 0:
+				err = printSessions(std.out, saved, time.Now())
 			case len(unusable) == 0:
 				con.message("no saved uploads")
 			}
@@ -78,7 +78,7 @@ show asks it. Saved uploads that cannot be used are reported, not changed.`,
 
 // printSessions prints each upload on three lines: the last two are its source
 // and its destination, which can be long. On a terminal they are shortened.
-func printSessions(w io.Writer, tokens []*session.Token, now time.Time) error {
+func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error {
 	columns, _, terminal := terminalSize(w)
 	fit := func(text string) string {
 		if text = printable(text); terminal {
@@ -88,10 +88,10 @@ func printSessions(w io.Writer, tokens []*session.Token, now time.Time) error {
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "ID\tSTORED\tAGE\tEXPIRES IN")
-	for _, t := range tokens {
-		fmt.Fprintf(tw, "%s\t%s (%d%%)\t%s\t%s\n", t.ID, storedText(t.Committed, t.Source.Size), storedPercent(t.Committed, t.Source.Size),
-			formatSpan(now.Sub(t.Created)), formatSpan(t.Expires().Sub(now)))
-		fmt.Fprintf(tw, "  %s\n  %s%s\n", fit(t.SourcePath), fit(t.Spec.URL()), otherEndpoint(t.Endpoint))
+	for _, t := range saved {
+		fmt.Fprintf(tw, "%s\t%s (%d%%)\t%s\t%s\n", t.ID, storedText(t.Committed, t.Size), storedPercent(t.Committed, t.Size),
+			formatSpan(now.Sub(t.Started)), formatSpan(t.Expires.Sub(now)))
+		fmt.Fprintf(tw, "  %s\n  %s%s\n", fit(t.Path), fit(t.Spec.URL()), otherEndpoint(t.Endpoint))
 	}
 	return tw.Flush()
 }
@@ -103,12 +103,6 @@ func otherEndpoint(endpoint string) string {
 		return ""
 	}
 	return "\n  at " + printable(endpointText(endpoint))
-}
-
-// sentOffset returns the offset up to which bytes were sent, which is that of the
-// last checkpoint or the committed offset.
-func sentOffset(t *session.Token) int64 {
-	return max(t.Committed, t.Checkpoint(t.Source.Size).Offset)
 }
 
 // formatSpan formats a duration in its two largest units.
@@ -142,16 +136,16 @@ type sessionLine struct {
 	Expires     time.Time `json:"expires"`
 }
 
-func newSessionLine(t *session.Token) sessionLine {
+func newSessionLine(s upload.SavedUpload) sessionLine {
 	return sessionLine{
-		V: 1, Type: "session", ID: t.ID, Source: t.SourcePath, Destination: t.Spec.URL(), Endpoint: t.Endpoint,
-		Committed: t.Committed, Sent: sentOffset(t), Size: t.Source.Size, Created: t.Created.UTC(), Expires: t.Expires().UTC(),
+		V: 1, Type: "session", ID: s.ID, Source: s.Path, Destination: s.Spec.URL(), Endpoint: s.Endpoint,
+		Committed: s.Committed, Sent: s.Sent, Size: s.Size, Created: s.Started.UTC(), Expires: s.Expires.UTC(),
 	}
 }
 
-func printSessionsJSON(w io.Writer, tokens []*session.Token) error {
-	for _, t := range tokens {
-		if err := printJSON(w, newSessionLine(t)); err != nil {
+func printSessionsJSON(w io.Writer, saved []upload.SavedUpload) error {
+	for _, s := range saved {
+		if err := printJSON(w, newSessionLine(s)); err != nil {
 			return err
 		}
 	}
@@ -181,7 +175,7 @@ bytes a week after the upload started; they cost nothing. See cancel.`,
 				case token == nil:
 					con.message("deleted the saved upload %s, which could not be used", id)
 				default:
-					con.message("deleted %s: %s were stored; the service drops them in %s", uploadText(token),
+					con.message("deleted %s: %s were stored; the service drops them in %s", uploadText(upload.Describe(token)),
 						storedText(token.Committed, token.Source.Size), formatSpan(time.Until(token.Expires())))
 				}
 				return err
@@ -193,8 +187,8 @@ bytes a week after the upload started; they cost nothing. See cancel.`,
 }
 
 // uploadText names a saved upload in a message.
-func uploadText(t *session.Token) string {
-	return fmt.Sprintf("%s (%s to %s)", t.ID, printable(t.SourcePath), printable(t.Spec.URL()))
+func uploadText(s upload.SavedUpload) string {
+	return fmt.Sprintf("%s (%s to %s)", s.ID, printable(s.Path), printable(s.Spec.URL()))
 }
 
 // forget deletes a saved upload that no process uses, even if it cannot be used.
@@ -248,7 +242,7 @@ func cancelUpload(ctx context.Context, std stdio, target *targetFlags, c *connec
 	case err != nil:
 		return err
 	case token.Endpoint != c.endpoint:
-		return target.endpointMismatch(c, token)
+		return target.endpointMismatch(c, token.Endpoint)
 	}
 	if c.uploader == nil {
 		observer := func(e upload.Event) {
@@ -264,10 +258,10 @@ func cancelUpload(ctx context.Context, std stdio, target *targetFlags, c *connec
 		return err
 	}
 	if _, ok := finished.Load(id); ok {
-		con.message("deleted %s: the upload was finished already, and the object exists", uploadText(token))
+		con.message("deleted %s: the upload was finished already, and the object exists", uploadText(upload.Describe(token)))
 		return nil
 	}
-	con.message("cancelled %s: %s were stored", uploadText(token), storedText(token.Committed, token.Source.Size))
+	con.message("cancelled %s: %s were stored", uploadText(upload.Describe(token)), storedText(token.Committed, token.Source.Size))
 	return nil
 }
 

@@ -127,7 +127,7 @@ that were sent, before it sends anything.`,
 			con.message("saved %s to %s, started at %s, expires in %s\nto resume: %s", source, token.Spec.URL(),
 				endpointText(token.Endpoint), formatSpan(time.Until(token.Expires())), resumeCommand(program(), cmd.Flags(), id))
 			if token.Endpoint != c.endpoint {
-				con.message("the endpoint in use is %s: %v", endpointText(c.endpoint), target.endpointMismatch(c, token))
+				con.message("the endpoint in use is %s: %v", endpointText(c.endpoint), target.endpointMismatch(c, token.Endpoint))
 			}
 			if text := unusualOptions(token.Spec); text != "" {
 				con.message("warning: it has object settings that you did not give: %s", text)

@@ -3,8 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"os"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,6 @@ type pruner struct {
 	std     stdio
 	console *console
 	c       *connection
-	asker   *asker // nil before the first request
 }
 
 func newSessionsPrune(std stdio) *cobra.Command {
@@ -30,7 +30,7 @@ func newSessionsPrune(std stdio) *cobra.Command {
 		Use:   "prune",
 		Short: "Delete saved uploads that the service no longer holds",
 		Long: `prune asks the service about each saved upload to the endpoint in use, and deletes
-those that it confirms as gone. With --missing-source it also cancels and deletes
+those that it confirms as gone, and those that are finished. With --missing-source it also cancels and deletes
 those whose source does not exist. It never deletes an upload because of its age,
 or because the service was not reached.`,
 		SuggestFor: []string{"clean", "gc"},
@@ -54,111 +54,83 @@ func (p *pruner) run(ctx context.Context) (err error) {
 		p.console.message("no saved uploads")
 		return nil
 	}
-	tokens, unusable, err := savedUploads(ctx, p.c.saved)
-	if err != nil {
-		return err
+	if err := p.connect(ctx); err != nil {
+		return withHint(err, p.c.endpoint)
 	}
-	code, pruned := exitOK, 0
-	fail := func(id string, err error) {
-		p.console.fail(id + ": " + withHint(err, p.c.endpoint).Error())
-		if code == exitOK {
-			code = classify(err).code
-		}
-	}
-	for _, u := range unusable {
-		p.console.message("kept %s, which cannot be used: %v", u.id, withHint(u.err, ""))
-	}
-	for _, t := range tokens {
-		deleted, err := p.prune(ctx, t)
+	code, all, pruned := exitOK, 0, 0
+	for u, err := range p.c.uploader.Prune(ctx, &upload.PruneOptions{MissingSource: p.missingSource, DryRun: p.dryRun}) {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, session.ErrInUse):
-			p.console.message("kept %s: %v", uploadText(t), err)
-		case errors.Is(err, session.ErrNoToken): // another process finished it
-		case err != nil:
-			fail(t.ID, err)
-		}
-		if deleted {
+		case err != nil && u.ID == "": // the store cannot be read
+			return err
+		case err != nil && !p.explainKept(u, err):
+			p.console.fail(u.ID + ": " + withHint(err, p.c.endpoint).Error())
+			if code == exitOK {
+				code = classify(err).code
+			}
+		case u.Deleted:
+			p.explainDeleted(u)
 			pruned++
 		}
+		all++
 	}
 	verb := "deleted"
 	if p.dryRun {
 		verb = "would be deleted"
 	}
-	p.console.message("%d of %d saved uploads %s", pruned, len(tokens)+len(unusable), verb)
+	p.console.message("%d of %d saved uploads %s", pruned, all, verb)
 	if code != exitOK {
 		return exitCode(code)
 	}
 	return nil
 }
 
-// prune deletes one upload if the service confirms that it is gone, or if its
-// source is missing and that was asked for.
-func (p *pruner) prune(ctx context.Context, token *session.Token) (deleted bool, err error) {
-	if token.Endpoint != p.c.endpoint {
-		p.console.message("kept %s: it was started at %s", uploadText(token), endpointText(token.Endpoint))
-		return false, nil
+// connect makes the uploader. It looks for credentials only if the service will be
+// asked about an upload.
+func (p *pruner) connect(ctx context.Context) (err error) {
+	saved, _, err := savedUploads(ctx, p.c.saved)
+	if err != nil {
+		return err
 	}
-	h, deleted, err := p.pruneGone(ctx, token)
-	if err != nil || deleted || h.gone() {
-		return deleted, err
+	here := func(s upload.SavedUpload) bool { return s.Endpoint == p.c.endpoint }
+	if slices.ContainsFunc(saved, here) {
+		return p.c.dial(ctx, upload.Options{})
 	}
-	if !p.missingSource || !missing(token.SourcePath) {
-		return false, nil
+	p.c.uploader, err = upload.New(nil, &upload.Options{Endpoint: p.c.endpoint, Store: p.c.saved})
+	return err
+}
+
+// explainKept prints why an upload is kept that the service was not asked about. It
+// returns false for an error of the service.
+func (p *pruner) explainKept(u upload.Pruned, err error) bool {
+	switch {
+	case u.Path == "": // nothing is known of it but the ID
+		p.console.message("kept %s, which cannot be used: %v", u.ID, withHint(err, ""))
+	case u.Endpoint != p.c.endpoint:
+		p.console.message("kept %s: it was started at %s", uploadText(u.SavedUpload), endpointText(u.Endpoint))
+	case errors.Is(err, session.ErrInUse):
+		p.console.message("kept %s: %v", uploadText(u.SavedUpload), err)
+	default:
+		return false
+	}
+	return true
+}
+
+// explainDeleted prints why an upload was deleted, or would be.
+func (p *pruner) explainDeleted(u upload.Pruned) {
+	verb, why := "deleted", "the service holds nothing of it"
+	switch {
+	case u.SourceMissing:
+		verb, why = "cancelled and deleted", "its source does not exist"
+		if !p.dryRun {
+			why += fmt.Sprintf("; %s were stored", storedText(u.Stored, u.Size))
+		}
+	case u.State == upload.SessionFinished:
+		why = "the upload was finished already, and the object exists"
 	}
 	if p.dryRun {
-		p.console.message("would cancel and delete %s: its source does not exist", uploadText(token))
-		return true, nil
+		verb = "would " + strings.NewReplacer("cancelled", "cancel", "deleted", "delete").Replace(verb)
 	}
-	if err := p.c.uploader.Cancel(ctx, token.ID); err != nil {
-		return false, err
-	}
-	p.console.message("cancelled and deleted %s: its source does not exist; %s were stored", uploadText(token), storedText(h.stored, token.Source.Size))
-	return true, nil
-}
-
-// pruneGone asks the service about an upload, and deletes it if it is gone. It
-// holds the lock meanwhile.
-func (p *pruner) pruneGone(ctx context.Context, token *session.Token) (h holding, deleted bool, err error) {
-	unlock, err := p.c.saved.Lock(ctx, token.ID)
-	if err != nil {
-		return h, false, err
-	}
-	defer unlock()
-	// The upload may have continued before the lock was taken.
-	if token, err = p.c.saved.Load(ctx, token.ID); err != nil {
-		return h, false, err
-	}
-	if p.asker == nil {
-		if err := p.c.dial(ctx, upload.Options{}); err != nil {
-			return h, false, err
-		}
-		if p.asker, err = p.c.asker(); err != nil {
-			return h, false, err
-		}
-	}
-	if h, err = p.asker.ask(ctx, token); err != nil {
-		return h, false, err
-	}
-	switch {
-	case !h.gone():
-		return h, false, nil
-	case p.dryRun:
-		p.console.message("would delete %s: the service holds nothing of it", uploadText(token))
-		return h, true, nil
-	}
-	if err := p.c.saved.Delete(ctx, token.ID); err != nil {
-		return h, false, err
-	}
-	p.console.message("deleted %s: the service holds nothing of it", uploadText(token))
-	return h, true, nil
-}
-
-// missing reports whether the file does not exist. Another error, such as that of a
-// directory that cannot be read, is no proof.
-func missing(path string) bool {
-	_, err := os.Stat(path)
-	return errors.Is(err, fs.ErrNotExist)
+	p.console.message("%s %s: %s", verb, uploadText(u.SavedUpload), why)
 }

@@ -83,7 +83,7 @@ func sourceState(token *session.Token) string {
 type details struct {
 	token   *session.Token
 	source  string
-	holding holding
+	holding upload.Holding
 	inUse   error // another process works on the upload, and the service was not asked
 }
 
@@ -91,26 +91,19 @@ type details struct {
 // process is working on the upload.
 func (d *details) ask(ctx context.Context, target *targetFlags, c *connection) error {
 	if d.token.Endpoint != c.endpoint {
-		return target.endpointMismatch(c, d.token)
+		return target.endpointMismatch(c, d.token.Endpoint)
 	}
-	unlock, err := c.saved.Lock(ctx, d.token.ID)
-	if err != nil {
-		d.inUse = err
-		return err
-	}
-	defer unlock()
 	if err := c.dial(ctx, upload.Options{}); err != nil {
 		return err
 	}
-	a, err := c.asker()
-	if err != nil {
+	var err error
+	if d.holding, err = c.uploader.Query(ctx, d.token.ID); err != nil {
+		if errors.Is(err, session.ErrInUse) {
+			d.inUse = err
+		}
 		return err
 	}
-	// The upload may have continued before the lock was taken.
-	if d.token, err = c.saved.Load(ctx, d.token.ID); err != nil {
-		return err
-	}
-	d.holding, err = a.ask(ctx, d.token)
+	d.token, err = c.saved.Load(ctx, d.token.ID) // it may have continued before it was asked about
 	return err
 }
 
@@ -121,20 +114,20 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 	switch {
 	case d.inUse != nil:
 		service, next = "not asked: "+d.inUse.Error(), ""
-	case d.holding.state == sessionOpen:
-		service = fmt.Sprintf("%s are stored (%d%%)", storedText(d.holding.stored, size), storedPercent(d.holding.stored, size))
+	case d.holding.State == upload.SessionOpen:
+		service = fmt.Sprintf("%s are stored (%d%%)", storedText(d.holding.Stored, size), storedPercent(d.holding.Stored, size))
 		next = resume
-	case d.holding.state == sessionFinished:
+	case d.holding.State == upload.SessionFinished:
 		service, next = "the upload is finished: the object exists", resume+"  (compares the object, then deletes this)"
 	default:
 		service, next = "the session is gone: nothing is stored", program()+" sessions prune"
 	}
 	source := d.source
 	switch {
-	case d.source == sourceChanged && d.holding.state == sessionOpen:
+	case d.source == sourceChanged && d.holding.State == upload.SessionOpen:
 		source += " since the upload started"
 		next += "\n\tto upload the changed file, add --if-source-changed=restart"
-	case d.source != sourceSame && d.holding.state == sessionOpen:
+	case d.source != sourceSame && d.holding.State == upload.SessionOpen:
 		next = program() + " sessions cancel " + t.ID
 		if d.source == sourceMissing {
 			next += "\n\tif the source was moved: " + resume + " --source=PATH"
@@ -148,7 +141,7 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 		{"destination", printable(t.Spec.URL())},
 		{"endpoint", printable(endpointText(t.Endpoint))},
 		{"service", service},
-		{"last saved", fmt.Sprintf("%s committed, %s sent", storedText(t.Committed, size), bytesText(sentOffset(t)))},
+		{"last saved", fmt.Sprintf("%s committed, %s sent", storedText(t.Committed, size), bytesText(upload.Describe(t).Sent))},
 		{"started", fmt.Sprintf("%s (%s ago)", t.Created.Local().Format("2006-01-02 15:04:05"), formatSpan(now.Sub(t.Created)))},
 		{"expires in", formatSpan(t.Expires().Sub(now))},
 		{"next", next},
@@ -169,10 +162,18 @@ type showLine struct {
 	InUse       bool    `json:"in_use"`
 }
 
+// stateText returns the name of a state in JSON.
+func stateText(state upload.SessionState) string {
+	if state == upload.SessionCanceled {
+		return "cancelled"
+	}
+	return state.String()
+}
+
 func (d *details) line() showLine {
 	return showLine{
-		sessionLine: newSessionLine(d.token), SourceState: d.source, InUse: d.inUse != nil,
-		State:  known(d.holding.state, d.holding.state != ""),
-		Stored: known(d.holding.stored, d.holding.state == sessionOpen),
+		sessionLine: newSessionLine(upload.Describe(d.token)), SourceState: d.source, InUse: d.inUse != nil,
+		State:  known(stateText(d.holding.State), d.holding.State != upload.SessionUnknown),
+		Stored: known(d.holding.Stored, d.holding.State == upload.SessionOpen),
 	}
 }
