@@ -15,7 +15,7 @@ import (
 type PruneOptions struct {
 	// MissingSource also cancels and deletes the uploads whose source does not
 	// exist. The source of an upload on a file system that is not mounted does
-	// not exist either.
+	// not exist either. A source that is no file is never missing.
 	MissingSource bool
 
 	// DryRun asks the service, and deletes nothing.
@@ -118,7 +118,7 @@ func (p *pruner) decide(ctx context.Context, j *job, token *session.Token, prune
 			return err
 		}
 	}
-	pruned.SourceMissing = !useless && p.opts.MissingSource && missing(token.SourcePath)
+	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && missing(token.SourcePath)
 	if !useless && !pruned.SourceMissing {
 		return nil
 	}

@@ -231,3 +231,17 @@ func TestPruneStops(t *testing.T) {
 		w.wantSaved(101)
 	})
 }
+
+// TestPruneNamedSource checks that a source that is no file is not taken for a
+// missing one.
+func TestPruneNamedSource(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		first := w.interruptReaderAt(data(20*mib), "report@7", 10*mib)
+		for pruned, err := range w.uploader().Prune(w.t.Context(), &upload.PruneOptions{MissingSource: true}) {
+			if err != nil || pruned.ID != first.ID || pruned.Deleted || pruned.SourceMissing || pruned.Source() != "report@7" {
+				t.Errorf("%+v, %v, want it kept", pruned, err)
+			}
+		}
+		w.wantSaved(1)
+	})
+}

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,9 @@ type SavedUpload struct {
 	Endpoint string // where it was started; an Uploader of another endpoint cannot resume it
 	Spec     Spec   // the object, as given when the session was started
 
-	Path string // of the source
-	Size int64  // of the source, when the session was started
+	Path     string // of the source; "" if it has an identity of the caller's
+	Identity string // of the source, see Uploader.ReaderAt; "" if it is a file
+	Size     int64  // of the source, when the session was started
 
 	Committed int64 // offset up to which the service had acknowledged the bytes
 	Sent      int64 // offset up to which bytes are known to have been sent; the service may hold more than it acknowledged
@@ -30,6 +32,9 @@ type SavedUpload struct {
 	// It is false if the store is no [session.LockChecker].
 	InUse bool
 }
+
+// Source names the source for people: its path, or the identity of the caller's.
+func (s SavedUpload) Source() string { return cmp.Or(s.Path, s.Identity) }
 
 // Saved iterates over the uploads that [Options.Store] has, sorted by ID, without a
 // request to the service. Those of other endpoints are included. The iteration
@@ -91,7 +96,7 @@ func loadSaved(ctx context.Context, store session.Store, id string) (SavedUpload
 // Describe describes a Token, as [Uploader.Saved] does. InUse is false.
 func Describe(t *session.Token) SavedUpload {
 	return SavedUpload{
-		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Path: t.SourcePath, Size: t.Source.Size,
+		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Path: t.SourcePath, Identity: t.SourceIdentity, Size: t.Source.Size,
 		Committed: t.Committed, Sent: max(t.Committed, t.Checkpoint(t.Source.Size).Offset),
 		Started: t.Created, Expires: t.Expires(),
 	}

@@ -13,6 +13,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/internal/retrysim"
+	"gcsup/upload"
 )
 
 // completeIDs offers the IDs of saved uploads to the shell, each with its source
@@ -37,7 +38,7 @@ func (f *targetFlags) completeIDs(cmd *cobra.Command, args []string, _ string) (
 		}
 		about := ""
 		if t, err := store.Load(cmd.Context(), id); err == nil {
-			about = fmt.Sprintf("%s to %s", filepath.Base(t.SourcePath), path.Join(t.Spec.Bucket, t.Spec.Object))
+			about = fmt.Sprintf("%s to %s", filepath.Base(upload.Describe(t).Source()), path.Join(t.Spec.Bucket, t.Spec.Object))
 		}
 		offered = append(offered, cobra.CompletionWithDesc(id, printable(about)))
 	}

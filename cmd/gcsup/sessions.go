@@ -91,7 +91,7 @@ func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error
 	for _, t := range saved {
 		fmt.Fprintf(tw, "%s\t%s (%d%%)\t%s\t%s\n", t.ID, storedText(t.Committed, t.Size), storedPercent(t.Committed, t.Size),
 			formatSpan(now.Sub(t.Started)), formatSpan(t.Expires.Sub(now)))
-		fmt.Fprintf(tw, "  %s\n  %s%s\n", fit(t.Path), fit(t.Spec.URL()), otherEndpoint(t.Endpoint))
+		fmt.Fprintf(tw, "  %s\n  %s%s\n", fit(t.Source()), fit(t.Spec.URL()), otherEndpoint(t.Endpoint))
 	}
 	return tw.Flush()
 }
@@ -138,7 +138,7 @@ type sessionLine struct {
 
 func newSessionLine(s upload.SavedUpload) sessionLine {
 	return sessionLine{
-		V: 1, Type: "session", ID: s.ID, Source: s.Path, Destination: s.Spec.URL(), Endpoint: s.Endpoint,
+		V: 1, Type: "session", ID: s.ID, Source: s.Source(), Destination: s.Spec.URL(), Endpoint: s.Endpoint,
 		Committed: s.Committed, Sent: s.Sent, Size: s.Size, Created: s.Started.UTC(), Expires: s.Expires.UTC(),
 	}
 }
@@ -188,7 +188,7 @@ bytes a week after the upload started; they cost nothing. See cancel.`,
 
 // uploadText names a saved upload in a message.
 func uploadText(s upload.SavedUpload) string {
-	return fmt.Sprintf("%s (%s to %s)", s.ID, printable(s.Path), printable(s.Spec.URL()))
+	return fmt.Sprintf("%s (%s to %s)", s.ID, printable(s.Source()), printable(s.Spec.URL()))
 }
 
 // forget deletes a saved upload that no process uses, even if it cannot be used.

@@ -105,7 +105,7 @@ func (p *pruner) connect(ctx context.Context) (err error) {
 // returns false for an error of the service.
 func (p *pruner) explainKept(u upload.Pruned, err error) bool {
 	switch {
-	case u.Path == "": // nothing is known of it but the ID
+	case u.Source() == "": // nothing is known of it but the ID
 		p.console.message("kept %s, which cannot be used: %v", u.ID, withHint(err, ""))
 	case u.Endpoint != p.c.endpoint:
 		p.console.message("kept %s: it was started at %s", uploadText(u.SavedUpload), endpointText(u.Endpoint))

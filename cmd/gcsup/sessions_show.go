@@ -60,10 +60,14 @@ const (
 	sourceChanged    = "changed"
 	sourceMissing    = "missing"
 	sourceUnreadable = "unreadable"
+	sourceNamed      = "not a file: only the program that began the upload can resume it"
 )
 
 // sourceState compares the source with the file that the upload started with.
 func sourceState(token *session.Token) string {
+	if token.SourceIdentity != "" {
+		return sourceNamed
+	}
 	identity, err := chunk.StatIdentity(token.SourcePath)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -136,7 +140,7 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range [][2]string{
 		{"ID", t.ID},
-		{"source", printable(t.SourcePath)},
+		{"source", printable(upload.Describe(t).Source())},
 		{"", source},
 		{"destination", printable(t.Spec.URL())},
 		{"endpoint", printable(endpointText(t.Endpoint))},
