@@ -32,7 +32,7 @@ const all = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,win
 
 // tags leaves gRPC's part of cloud.google.com/go/storage out. grpcnotrace also
 // leaves out golang.org/x/net/trace: it executes templates, and then the linker
-// keeps every exported method. It saves 4.8 of 24.2 MB (linux/amd64).
+// keeps every exported method. It saves 4.8 of 24.6 MB (linux/amd64).
 const tags = "disable_grpc_modules,grpcnotrace"
 
 // maxSize is the largest binary of a release, in bytes.
