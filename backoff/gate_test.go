@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/testsize"
 )
 
 const never = 1000 * time.Hour
@@ -253,9 +254,9 @@ func TestGateOpens(t *testing.T) {
 }
 
 // throughput returns how many operations parallel workers complete if one
-// request in ten fails, in a time that is long enough for about 100,000.
+// request in ten fails, in a time that is long enough for a stable result.
 func throughput(t *testing.T, gate *backoff.Gate, workers int, takes time.Duration) (done int) {
-	enough := 100_000 / time.Duration(workers) * (takes + takes/9 + 180*time.Millisecond)
+	enough := time.Duration(testsize.Full(100_000, 30_000)/workers) * (takes + takes/9 + 180*time.Millisecond)
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var mu sync.Mutex

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"gcsup/internal/testsize"
 	"gcsup/session"
 )
 
@@ -394,11 +395,8 @@ func stress(d *session.Dir, outside string, rounds int) int {
 // each other with a lock whose file is removed again and again.
 func TestLockStress(t *testing.T) {
 	t.Parallel()
-	rounds := 25
-	switch {
-	case fullTests:
-		rounds = 150
-	case testing.Short():
+	rounds := testsize.Full(150, 15)
+	if testing.Short() {
 		rounds = 5
 	}
 	base := t.TempDir()

@@ -12,6 +12,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/testsize"
 	"gcsup/session"
 )
 
@@ -97,7 +98,7 @@ func ambiguous(r session.Reply) bool {
 }
 
 // TestEveryStateMeetsEveryReply checks the invariants of Decide in all states of
-// small uploads. The longest walks run only if fullTests is set.
+// small uploads. The longest walks run only in .ci/run.
 func TestEveryStateMeetsEveryReply(t *testing.T) {
 	const q = chunk.Granularity
 	totals := []int64{0, q + 1}
@@ -106,7 +107,7 @@ func TestEveryStateMeetsEveryReply(t *testing.T) {
 		totals = []int64{0}
 	case raceDetector:
 		totals = []int64{0, q}
-	case fullTests:
+	case testsize.Full(1, 0) == 1:
 		totals = []int64{0, 1, q - 1, q, q + 1, 2*q + 1}
 	}
 	uri := freshURI(t)

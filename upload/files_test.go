@@ -21,6 +21,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -140,7 +141,7 @@ func (c countingStore) Lock(ctx context.Context, id string) (func(), error) {
 
 // TestFilesOfLostBuckets checks which failures end the files of a bucket.
 func TestFilesOfLostBuckets(t *testing.T) {
-	const n = 200
+	n := testsize.Full(200, 100)
 	for _, tt := range []struct {
 		name     string
 		fault    *fakegcs.Fault
@@ -504,7 +505,7 @@ func TestFilesBesideALargeOne(t *testing.T) {
 		inBubble(t, &fakegcs.Options{Rate: 512 << 10, Discard: true, NoMD5: true}, func(w *world) {
 			w.srv.AddFaults(status(503, fakegcs.Match{Op: fakegcs.OpInsert}))
 			path := w.file(nil)
-			if err := os.Truncate(path, 128*mib); err != nil {
+			if err := os.Truncate(path, 64*mib); err != nil {
 				t.Fatal(err)
 			}
 			jobs := append([]upload.Job{{Path: path, Spec: spec}}, w.jobs(40, 10)...)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/testsize"
 	"gcsup/session"
 )
 
@@ -79,7 +80,7 @@ func randomNames(rng *rand.Rand, prefix string, n int) []string {
 
 // TestMergeProperty compares the merge of random jobs and listings with a map.
 func TestMergeProperty(t *testing.T) {
-	runs := 20_000
+	runs := testsize.Full(20_000, 4000)
 	if testing.Short() {
 		runs = 500
 	}
@@ -280,12 +281,12 @@ func generatedJobs(limit, step int) iter.Seq[Job] {
 }
 
 // TestMergeTenMillion merges a generated listing of ten million names with jobs
-// of several densities, in constant memory.
+// of several densities, in constant memory. Only .ci/run merges as many.
 func TestMergeTenMillion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short")
 	}
-	const count = 10_000_000
+	count := testsize.Full(10_000_000, 3_100_000)
 	for _, test := range []struct {
 		name                 string
 		listStep, jobStep    int

@@ -14,6 +14,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -205,12 +206,12 @@ func TestManyUploadsInAnOutage(t *testing.T) {
 		first, last time.Duration // when uploads end
 	}{
 		// A small upload ends after a wait of 1 to 2 s, and twice 36 s at the gate.
-		{"small", mib, func(w *world) func(int) *upload.Uploader { return shared(w) }, 73 * time.Second, 78 * time.Second},
+		{"small", q, func(w *world) func(int) *upload.Uploader { return shared(w) }, 73 * time.Second, 78 * time.Second},
 		{"with sessions", large, func(w *world) func(int) *upload.Uploader { return shared(w, largeChunks) }, 73 * time.Second, 78 * time.Second},
-		{"retry for 2 h", mib, func(w *world) func(int) *upload.Uploader {
+		{"retry for 2 h", q, func(w *world) func(int) *upload.Uploader {
 			return shared(w, func(o *upload.Options) { o.RetryFor = 2 * time.Hour })
 		}, 2*time.Hour - 32*time.Second, 2 * time.Hour},
-		{"two uploaders", mib, func(w *world) func(int) *upload.Uploader {
+		{"two uploaders", q, func(w *world) func(int) *upload.Uploader {
 			gate := new(backoff.Gate)
 			with := func(o *upload.Options) { o.Gate, o.RetryFor = gate, time.Hour }
 			ups := []*upload.Uploader{w.uploader(with, withoutStore), w.uploader(with, withoutStore)}
@@ -390,7 +391,7 @@ func TestThroughputWithRandomFailures(t *testing.T) {
 	for _, tt := range []struct {
 		with            string
 		size, chunkSize int64
-	}{{"small files", 1000, 0}, {"sessions", 3 * q, q}} {
+	}{{"small files", 1000, 0}, {"sessions", 3 * q, q}}[:testsize.Full(2, 1)] {
 		var gated, free int
 		var ratio float64
 		for range 3 { // add up to three measurements: chance changes one by some percent

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -23,7 +24,7 @@ import (
 func TestRelay(t *testing.T) {
 	t.Parallel()
 	sizes := []int64{q, q + 1, 2 * q, 3*q - 1, 8 * q, 8*q + 1, 12*q + 5}
-	seeds := uint64(60)
+	seeds := uint64(testsize.Full(60, 20))
 	if testing.Short() {
 		seeds = 6
 	}

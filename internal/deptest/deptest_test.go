@@ -36,6 +36,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/deptest":            {},
 	"gcsup/internal/dist":               {},
 	"gcsup/internal/retrysim":           {"gcsup/backoff"},
+	"gcsup/internal/testsize":           {},
 	"gcsup/internal/e2e":                {}, // tests only
 	"gcsup/internal/compat/live":        {"*"},
 	"gcsup/internal/compat/official":    {"cloud.google.com/...", "github.com/...", "go.opentelemetry.io/...", "golang.org/...", "google.golang.org/...", "cel.dev/..."},

@@ -20,12 +20,13 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
 )
 
-var cancels = flag.Int("cancels", 300, "how many uploads to cancel")
+var cancels = flag.Int("cancels", testsize.Full(300, 80), "how many uploads to cancel")
 
 // TestNothingIsLeftOfCancelledUploads checks that hundreds of uploads of files
 // and streams leak no goroutine or file descriptor if they are canceled at

@@ -26,15 +26,6 @@ import (
 	"gcsup/fakegcs"
 )
 
-// full returns the first number in .ci/run, which sets GCSUP_TEST_FULL, and else
-// the second one.
-func full(ci, otherwise int) int {
-	if os.Getenv("GCSUP_TEST_FULL") != "" {
-		return ci
-	}
-	return otherwise
-}
-
 // program returns the path of the real gcsup, built once for all tests.
 var program string
 

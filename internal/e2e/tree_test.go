@@ -16,11 +16,12 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 )
 
 var (
-	treeFiles = flag.Int("tree-files", 500, "how many small files the tree has")
-	treeKills = flag.Int("tree-kills", 3, "how many times to kill the upload of the tree")
+	treeFiles = flag.Int("tree-files", testsize.Full(500, 200), "how many small files the tree has")
+	treeKills = flag.Int("tree-kills", testsize.Full(3, 2), "how many times to kill the upload of the tree")
 )
 
 // treeJobs is the --jobs of the upload of a tree.
@@ -43,7 +44,7 @@ func TestManifestSurvivesKills(t *testing.T) {
 		root: filepath.Join(dir, "tree"), manifest: filepath.Join(dir, "run.jsonl"),
 		recorded: map[string]int{},
 	}
-	u.makeFiles(files, 2+files/10000)
+	u.makeFiles(files, testsize.Full(2, 1)+files/10000)
 	u.args = []string{
 		"cp", "-r", "--quiet", "--jobs", fmt.Sprint(treeJobs), "--manifest", u.manifest, "--state-dir", filepath.Join(dir, "state"),
 		"--endpoint", u.e.url(), "--chunk-size", "1MiB", u.root + "/.", "gs://demo",

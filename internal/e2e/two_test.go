@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 )
 
 var (
-	pairs    = flag.Int("pairs", full(4, 1), "how often one Token is used on two machines at once")
+	pairs    = flag.Int("pairs", testsize.Full(4, 1), "how often one Token is used on two machines at once")
 	pairSeed = flag.Uint64("pair-seed", 0, "of the pairs; 0 takes a new one and prints it")
 )
 

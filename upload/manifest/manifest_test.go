@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/testsize"
 	"gcsup/upload"
 )
 
@@ -184,7 +185,7 @@ func TestSkip(t *testing.T) {
 
 // TestSkipProperty compares Skip with a map.
 func TestSkipProperty(t *testing.T) {
-	for seed := range 200 {
+	for seed := range testsize.Full(200, 40) {
 		rng := rand.New(rand.NewPCG(2, uint64(seed)))
 		dir := t.TempDir()
 		m := open(t, filepath.Join(dir, "m"))

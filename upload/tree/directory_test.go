@@ -8,6 +8,8 @@ import (
 	"os"
 	"runtime"
 	"testing"
+
+	"gcsup/internal/testsize"
 )
 
 // fakeDir is a lister of count generated names.
@@ -32,7 +34,7 @@ func (d *fakeDir) next() (entry, error) {
 // A directory of a million entries is sorted in constant memory, and its files
 // are removed.
 func TestSortLargeDirectory(t *testing.T) {
-	count := 1_000_000
+	count := testsize.Full(1_000_000, 300_000)
 	if testing.Short() {
 		count = 200_000
 	}

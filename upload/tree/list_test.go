@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"gcsup/internal/testsize"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -164,8 +165,9 @@ func TestListSortedAndShards(t *testing.T) {
 	t.Chdir(root)
 	var text strings.Builder
 	var want []string
-	for i := range 1500 {
-		name := fmt.Sprintf("%s/%d", []string{"a", "a!", "a0", "é"}[i%4], i*7919%1500)
+	n := testsize.Full(1500, 300)
+	for i := range n {
+		name := fmt.Sprintf("%s/%d", []string{"a", "a!", "a0", "é"}[i%4], i*7919%n)
 		write(t, root, name)
 		want = append(want, name)
 		fmt.Fprintf(&text, "%s\n./%s\n", name, name)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/testsize"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -142,7 +143,7 @@ func randomTree(tb testing.TB, rnd *rand.Rand, root string, names []string, n in
 // A walk of a random tree in order is the sorted list of its names. Without an
 // order it has the same names. Each name is in exactly one shard.
 func TestRandomTrees(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(testsize.Full(40, 15)) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		root := t.TempDir()
 		want := randomTree(t, rnd, root, names, 1+rnd.IntN(120))
@@ -173,7 +174,7 @@ func TestRandomTrees(t *testing.T) {
 // have is reported for both, with and without an order, and in every shard of it.
 func TestRandomSources(t *testing.T) {
 	collisions := 0
-	for seed := range uint64(40) {
+	for seed := range uint64(testsize.Full(40, 10)) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		root := t.TempDir()
 		var sources []tree.Source
@@ -223,7 +224,7 @@ func TestRandomSources(t *testing.T) {
 			t.Fatalf("sources %+v", sources)
 		}
 	}
-	if collisions < 100 {
+	if collisions < testsize.Full(100, 10) {
 		t.Errorf("only %d collisions", collisions)
 	}
 }
@@ -353,12 +354,13 @@ func TestManyOverlaps(t *testing.T) {
 	root := t.TempDir()
 	var sources []tree.Source
 	var want []string
-	for i := range 100 {
+	n := testsize.Full(100, 40)
+	for i := range n {
 		write(t, root, fmt.Sprintf("%d/%03d", i, i/2), fmt.Sprintf("%d/d/%03d", i, i))
 		sources = append(sources, tree.Source{Path: filepath.Join(root, fmt.Sprint(i))})
 		want = append(want, fmt.Sprintf("%03d ErrCollision", i/2))
 	}
-	for i := range 100 {
+	for i := range n {
 		want = append(want, fmt.Sprintf("d/%03d", i))
 	}
 	equal(t, "sorted", walk(t, &tree.Options{Sorted: true}, sources...), want)
@@ -471,7 +473,7 @@ func TestEarlyEnd(t *testing.T) {
 	}
 	root, tmp := t.TempDir(), t.TempDir()
 	var want []string
-	for i := range 2000 {
+	for i := range testsize.Full(2000, 300) {
 		want = append(want, fmt.Sprintf("a/b/c/%04d", i))
 	}
 	write(t, root, want...)

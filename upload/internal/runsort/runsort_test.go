@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"gcsup/internal/testsize"
 )
 
 // byKey compares the part before the first tab.
@@ -161,7 +163,8 @@ func TestMemory(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		peak = max(peak, m.HeapAlloc-min(before.HeapAlloc, m.HeapAlloc))
 	}
-	for i := range 1_000_000 {
+	count := testsize.Full(1_000_000, 300_000)
+	for i := range count {
 		for j := range 8 {
 			record[j] = byte(rng.Uint32())
 		}
@@ -181,7 +184,7 @@ func TestMemory(t *testing.T) {
 			sample()
 		}
 	}
-	if n != 1_000_000 || peak > 16<<20 {
+	if n != count || peak > 16<<20 {
 		t.Errorf("%d records, peak heap %d bytes, want at most 16 MiB", n, peak)
 	}
 	t.Logf("peak heap %.1f MiB", float64(peak)/(1<<20))
