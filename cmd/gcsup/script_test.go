@@ -26,6 +26,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
@@ -54,6 +55,9 @@ func TestMain(m *testing.M) {
 //	same-encrypted gs://B/O FILE KEYFILE  like same-object, for an object that only the key can read
 //	no-text TEXT FILE...           the files do not contain the text
 //	requester-pays NAME            make the bucket one for which the requester pays
+//
+// A script that begins with [!full] skip runs in .ci/run, and one with [short]
+// skip in all but go test -short. Each process takes about 20 ms.
 func TestScripts(t *testing.T) {
 	// If this process ignores SIGHUP, because nohup started it, so do the
 	// programs that it starts. They do not inherit a handler.
@@ -72,6 +76,12 @@ func TestScripts(t *testing.T) {
 			// reports a race with an exit code that gcsup uses too.
 			e.Setenv("GORACE", "atexit_sleep_ms=20 exitcode=166")
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name == "full" {
+				return testsize.Full(1, 0) == 1, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"bytes":         scriptBytes,
