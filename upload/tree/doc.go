@@ -15,11 +15,8 @@
 //
 // # Guarantees
 //
-//   - Memory does not grow with the number of files: a walk keeps 512 names for
-//     each open directory. If the jobs are sorted, it keeps at most 100,000 names
-//     in all, and 1,000 more or the 8 MiB of a sort on disk for each open
-//     directory. A list keeps 12 bytes for each name, or the 8 MiB of a sort on
-//     disk.
+//   - Memory does not grow with the number of files, except for 12 bytes for each
+//     name of a list that is not sorted.
 //   - A walk uses [os.Root] and looks at nothing outside its source. The job has
 //     a path, because an upload opens the file later.
 //   - Every file is yielded, or reported in Job.Err, unless the options leave it
@@ -42,38 +39,19 @@
 //	nothing, or itself                    reports ErrSymlink
 //	a FIFO, a socket, a device            reports ErrNotRegular
 //
-// A source that is itself a link is followed: the caller named it. This is cp -rH,
-// because an object cannot be a link. The object has the link's name. With
-// IgnoreSymlinks such a source is left out, but LINK/ and LINK/. name the
-// directory, as they do for cp. The links of a [List] are followed anywhere.
+// A [Source] that is itself a link is followed. The links of a [List] are followed
+// anywhere.
 //
 // # Patterns
 //
 // Options.Include and Options.Exclude are patterns of
 // https://github.com/bmatcuk/doublestar. They match the whole path of a file
-// relative to its source, with slashes on every system. The path in a source
-// DIR is the same as in DIR/., without DIR. A source that is a file has the last
-// element of its path. A file of a list has its object name without the prefix.
-//
-//	?      one character but a slash    *    any characters but a slash
-//	[a-z]  one of these characters      **   any number of directories
-//	{a,b}  one of the alternatives      \*   the character *
+// relative to its source, with slashes on every system. [Options] has
+// examples.
 //
 // A file is uploaded if it matches a pattern of Include, or there are none, and
 // neither it nor one of its directories matches a pattern of Exclude. A directory
 // that matches is not read.
-//
-//	Include     Exclude          a.txt  sub/a.txt  sub/b.jpg  tmp/a.txt
-//	                             yes    yes        yes        yes
-//	*.txt                        yes    no         no         no
-//	**/*.txt                     yes    yes        no         yes
-//	sub                          no     no         no         no
-//	sub/**                       no     yes        yes        no
-//	            *.txt            no     yes        yes        yes
-//	            tmp              yes    yes        yes        no
-//	            tmp/**           yes    yes        yes        no
-//	            **/a.txt         no     no         yes        no
-//	**/*.txt    {tmp,sub}        yes    no         no         no
 //
 // # Two sources for one object
 //

@@ -17,7 +17,10 @@ import (
 	"gcsup/upload/internal/runsort"
 )
 
-// A Source is a file or a directory to upload.
+// A Source is a file or a directory to upload. One that is itself a symbolic link is
+// followed: the caller named it. This is cp -rH, because an object cannot be a link.
+// The object has the link's name. With Options.IgnoreSymlinks such a source is left
+// out, but LINK/ and LINK/. name the directory, as they do for cp.
 type Source struct {
 	// Path is the path of the file or directory.
 	Path string
@@ -47,15 +50,40 @@ func Sources(args ...string) []Source {
 }
 
 // Options configure a [Tree] and a [List]. The zero value uploads all files.
+//
+// A pattern of Include or Exclude has these parts:
+//
+//	?      one character but a slash    *    any characters but a slash
+//	[a-z]  one of these characters      **   any number of directories
+//	{a,b}  one of the alternatives      \*   the character *
+//
+// It matches the same path for the source DIR as for DIR/., without DIR. A source
+// that is a file has the last element of its path. A file of a list has its object
+// name without the prefix. These files of a source are uploaded:
+//
+//	Include     Exclude          a.txt  sub/a.txt  sub/b.jpg  tmp/a.txt
+//	                             yes    yes        yes        yes
+//	*.txt                        yes    no         no         no
+//	**/*.txt                     yes    yes        no         yes
+//	sub                          no     no         no         no
+//	sub/**                       no     yes        yes        no
+//	            *.txt            no     yes        yes        yes
+//	            tmp              yes    yes        yes        no
+//	            tmp/**           yes    yes        yes        no
+//	            **/a.txt         no     no         yes        no
+//	**/*.txt    {tmp,sub}        yes    no         no         no
 type Options struct {
 	// Sorted yields the jobs in the order of their object names, as raw bytes.
 	// It is the order in which the service lists objects. A directory of more
 	// than 100,000 entries, and a list, are sorted in files on disk. Otherwise a
 	// directory has the order of the file system, and nothing is sorted.
+	//
+	// A walk keeps 512 names for each open directory. If the jobs are sorted, it
+	// keeps at most 100,000 names in all, and 1,000 more or the 8 MiB of a sort
+	// on disk for each open directory. A sorted list keeps the 8 MiB of a sort.
 	Sorted bool
 
-	// Include and Exclude choose files by doublestar patterns: see Patterns in
-	// the package documentation.
+	// Include and Exclude choose files by doublestar patterns.
 	Include, Exclude []string
 
 	// IgnoreSymlinks leaves out all symbolic links without an error. An argument

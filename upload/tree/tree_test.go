@@ -384,9 +384,9 @@ func TestCollisionText(t *testing.T) {
 		"b/x: two sources for one object: a/x is also the source of gs://my-bucket/p/x; give one of them, or exclude it"})
 }
 
-// The table of patterns in the package documentation is what a walk does.
+// The table of patterns in the documentation of Options is what a walk does.
 func TestPatterns(t *testing.T) {
-	doc, err := os.ReadFile("doc.go")
+	doc, err := os.ReadFile("tree.go")
 	if err != nil {
 		t.Fatal(err)
 	}
