@@ -23,6 +23,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 )
 
 // The secrets that are known before the test. The server adds each new
@@ -419,7 +420,7 @@ func TestSecrets(t *testing.T) {
 			return s.cp()
 		}, 78, "unsafe_state"},
 	} {
-		if testing.Short() && i%4 != 0 {
+		if i%testsize.Full(1, 2) != 0 || testing.Short() && i%4 != 0 {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {
