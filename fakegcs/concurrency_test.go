@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 )
 
 // dripping is a body that sends its first part and waits before the rest.
@@ -147,14 +148,14 @@ func TestQueryAfterVanishedClient(t *testing.T) {
 func TestManyClients(t *testing.T) {
 	for _, mode := range []string{"memory", "directory"} {
 		t.Run(mode, func(t *testing.T) {
-			opts := &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: 64, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 9}}}}
+			opts := &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: testsize.Full(64, 24), Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 9}}}}
 			if mode == "directory" {
 				opts.Dir = t.TempDir()
 			}
 			w := newWorld(t, opts)
 			content := data(5*q + 3)
 			var wg sync.WaitGroup
-			for i := range 64 {
+			for i := range testsize.Full(64, 24) {
 				wg.Go(func() {
 					name := fmt.Sprint("x", i)
 					uri := w.start(name)

@@ -542,7 +542,7 @@ func TestMillionRecords(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short")
 	}
-	count := 100_000
+	count := 50_000
 	if os.Getenv("GCSUP_TEST_FULL") == "1" {
 		count = 1_000_000
 	}
