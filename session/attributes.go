@@ -1,6 +1,7 @@
 package session
 
 import (
+	"crypto/md5"
 	"fmt"
 	"maps"
 	"slices"
@@ -82,8 +83,8 @@ func (s Spec) validAttributes() error {
 	switch {
 	case size > metadataLimit:
 		return fmt.Errorf("%w: the custom metadata has %d bytes, the limit is %d", ErrInvalid, size, metadataLimit)
-	case s.PredefinedACL != "" && !slices.Contains(PredefinedACLs(), s.PredefinedACL):
-		return fmt.Errorf("%w: predefined ACL %q: want %s", ErrInvalid, s.PredefinedACL, strings.Join(PredefinedACLs(), ", "))
+	case s.MD5 != nil && len(s.MD5) != md5.Size:
+		return fmt.Errorf("%w: an MD5 of %d bytes, want %d", ErrInvalid, len(s.MD5), md5.Size)
 	case s.Retention != nil && !slices.Contains(RetentionModes(), s.Retention.Mode):
 		return fmt.Errorf("%w: retention mode %q: want %s", ErrInvalid, s.Retention.Mode, strings.Join(RetentionModes(), " or "))
 	case s.Retention != nil && s.Retention.RetainUntil.IsZero():
@@ -91,7 +92,10 @@ func (s Spec) validAttributes() error {
 	case s.KMSKeyName != "" && !s.EncryptionKey.IsZero():
 		return fmt.Errorf("%w: an object is encrypted with a KMS key or with an EncryptionKey, not with both", ErrInvalid)
 	}
-	return nil
+	if err := s.validACL(); err != nil {
+		return err
+	}
+	return s.Contexts.valid()
 }
 
 // metadataConflict compares the custom metadata of a saved upload with want, as

@@ -123,7 +123,7 @@ type Action struct {
 //	  410 around another 4xx                 like that status
 //	  400, 413                               fail; if the session is still open: fail, and
 //	                                         the next time a new session
-//	412                                      check the destination if the object may exist; fail
+//	412, and 304 to a not-match              check the destination if the object may exist; fail
 //	400, 412 that name a hash (its own)      the bytes were damaged: a new session, as after 404
 //	308, a checksum not of the source        the same
 //	499                                      the session was canceled: fail
@@ -161,7 +161,7 @@ func Decide(s State, r Reply) (State, Action) {
 
 func (s State) decide(r Reply) (State, Action) {
 	s.Sent = max(s.Sent, r.Sent)
-	if (r.Op == OpFinalize || r.Op == OpInsert) && !refused(r.Status) && !r.Unsent {
+	if (r.Op == OpFinalize || r.Op == OpInsert) && !refused(r.Status) && !r.notModified() && !r.Unsent {
 		s.MayExist = true
 	}
 	if r.Status != 308 || r.Redirect != "" {
@@ -176,6 +176,9 @@ func (s State) decide(r Reply) (State, Action) {
 	status := r.Status
 	if r.Inner >= 400 && r.Inner < 500 && r.Inner != 404 && r.Inner != 410 && backoff.Status(r.Inner, r.Reason) == backoff.Permanent {
 		status = r.Inner // the cause decides
+	}
+	if r.notModified() {
+		status = 412
 	}
 	if r.strange(s.begun(r)) {
 		return s.again(r)
@@ -522,7 +525,7 @@ func (r Reply) strange(begun bool) bool {
 		return false
 	case r.Redirect != "" || r.Status == 407:
 		return true
-	case r.Status == 200 || r.Status == 201 || r.Status == 308:
+	case r.Status == 200 || r.Status == 201 || r.Status == 308 || r.notModified():
 		return false
 	}
 	return r.Status >= 200 && r.Status < 400
@@ -573,7 +576,16 @@ func (r Reply) damaged(status int) bool {
 }
 
 // unmet reports whether the service refused a precondition.
-func (r Reply) unmet() bool { return r.Status == 412 || r.Status == 410 && r.Inner == 412 }
+func (r Reply) unmet() bool {
+	return r.Status == 412 || r.Status == 410 && r.Inner == 412 || r.notModified()
+}
+
+// notModified reports whether the service refused one of the preconditions
+// IfGenerationNotMatch and IfMetagenerationNotMatch, for which it has another status.
+// https://cloud.google.com/storage/docs/json_api/v1/status-codes#304_Not_Modified
+func (r Reply) notModified() bool {
+	return r.Status == 304 && r.FromService && (r.Op == OpInsert || r.Op == OpPut || r.Op == OpQuery || r.Op == OpFinalize)
+}
 
 // carriesData reports whether the request had object data.
 func (r Reply) carriesData() bool { return r.Op == OpPut || r.Op == OpFinalize || r.Op == OpInsert }

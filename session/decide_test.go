@@ -116,6 +116,7 @@ func TestDecide(t *testing.T) {
 		{"403 dailyLimitExceeded", session.Reply{Status: 403, Reason: "dailyLimitExceeded"}, all("ErrQuota")},
 		{"403 quotaExceeded", session.Reply{Status: 403, Reason: "quotaExceeded"}, all("ErrQuota")},
 		{"412", session.Reply{Status: 412}, all("ErrPrecondition")},
+		{"304", session.Reply{Status: 304}, [5]string{"ErrNotFound", "ErrPrecondition", "ErrPrecondition", "ErrPrecondition", "ErrPrecondition"}},
 		{"499", session.Reply{Status: 499}, all("ErrCanceled")},
 
 		{"404", session.Reply{Status: 404}, gone},

@@ -219,7 +219,7 @@ func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
 }
 
 func (c *Client) stat(ctx context.Context, spec Spec, key EncryptionKey) Reply {
-	q := url.Values{"fields": {"bucket,name,generation,metageneration,size,crc32c,contentType,timeCreated,metadata/" + FileModTimeKey}}
+	q := url.Values{}
 	if spec.UserProject != "" {
 		q.Set("userProject", spec.UserProject)
 	}

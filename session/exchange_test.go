@@ -32,6 +32,15 @@ func TestRequests(t *testing.T) {
 	put := func(header string) string {
 		return "PUT " + target + " HTTP/1.1\nHost: HOST\nUser-Agent: Go-http-client/1.1\n" + header + "\n"
 	}
+	attributed := session.Spec{
+		Bucket: "bucket", Object: "object", MD5: append([]byte{1}, make([]byte, 15)...), CRC32C: new(uint32(0x01020304)),
+		IfGenerationNotMatch: new(int64(0)), IfMetagenerationNotMatch: new(int64(2)),
+		ACL: []session.ACLRule{
+			{Entity: session.AllUsers, Role: session.RoleReader, EntityID: "not sent"},
+			{Entity: "user-a@example.com", Role: session.RoleOwner, Email: "not sent"},
+		},
+		Contexts: &session.ObjectContexts{Custom: map[string]session.ObjectCustomContextPayload{"k": {Value: "v", CreateTime: time.Unix(1, 0)}}},
+	}
 	for _, c := range []struct {
 		name string
 		do   func(context.Context, *session.Client, session.URI) session.Reply
@@ -39,7 +48,7 @@ func TestRequests(t *testing.T) {
 	}{
 		{"start", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
 			return c.Start(ctx, spec, 524289)
-		}, `POST /upload/storage/v1/b/bucket/o?name=object&uploadType=resumable HTTP/1.1
+		}, `POST /upload/storage/v1/b/bucket/o?name=object&projection=full&uploadType=resumable HTTP/1.1
 Host: HOST
 User-Agent: Go-http-client/1.1
 Content-Length: 58
@@ -50,7 +59,7 @@ X-Upload-Content-Type: application/octet-stream
 {"name":"object","contentType":"application/octet-stream"}`},
 		{"start of an empty object", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
 			return c.Start(ctx, spec, 0)
-		}, `POST /upload/storage/v1/b/bucket/o?name=object&uploadType=resumable HTTP/1.1
+		}, `POST /upload/storage/v1/b/bucket/o?name=object&projection=full&uploadType=resumable HTTP/1.1
 Host: HOST
 User-Agent: Go-http-client/1.1
 Content-Length: 58
@@ -61,7 +70,7 @@ X-Upload-Content-Type: application/octet-stream
 {"name":"object","contentType":"application/octet-stream"}`},
 		{"start of a stream with everything", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
 			return c.Start(ctx, rich, -1)
-		}, `POST /upload/storage/v1/b/bucket/o?ifGenerationMatch=0&ifMetagenerationMatch=1&kmsKeyName=projects%2Fp%2Fk&name=a%2Fb+c%3F%26%C3%BC.txt&predefinedAcl=private&uploadType=resumable&userProject=payer HTTP/1.1
+		}, `POST /upload/storage/v1/b/bucket/o?ifGenerationMatch=0&ifMetagenerationMatch=1&kmsKeyName=projects%2Fp%2Fk&name=a%2Fb+c%3F%26%C3%BC.txt&predefinedAcl=private&projection=full&uploadType=resumable&userProject=payer HTTP/1.1
 Host: HOST
 User-Agent: Go-http-client/1.1
 Content-Length: 207
@@ -69,6 +78,16 @@ Content-Type: application/json; charset=UTF-8
 X-Upload-Content-Type: text/plain
 
 {"name":"a/b c?\u0026ü.txt","contentType":"text/plain","contentEncoding":"gzip","contentDisposition":"inline","contentLanguage":"de","cacheControl":"no-store","storageClass":"NEARLINE","metadata":{"k":"v"}}`},
+		{"start with an ACL and checksums", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
+			return c.Start(ctx, attributed, -1)
+		}, `POST /upload/storage/v1/b/bucket/o?ifGenerationNotMatch=0&ifMetagenerationNotMatch=2&name=object&projection=full&uploadType=resumable HTTP/1.1
+Host: HOST
+User-Agent: Go-http-client/1.1
+Content-Length: 250
+Content-Type: application/json; charset=UTF-8
+X-Upload-Content-Type: application/octet-stream
+
+{"name":"object","contentType":"application/octet-stream","contexts":{"custom":{"k":{"value":"v"}}},"acl":[{"entity":"allUsers","role":"READER"},{"entity":"user-a@example.com","role":"OWNER"}],"md5Hash":"AQAAAAAAAAAAAAAAAAAAAA==","crc32c":"AQIDBA=="}`},
 		{"put, size known", func(ctx context.Context, c *session.Client, uri session.URI) session.Reply {
 			return c.Put(ctx, uri, chunk.Range{From: 262144, To: 262149}, 524289, strings.NewReader("bytes"))
 		}, put("Content-Length: 5\nContent-Range: bytes 262144-262148/524289\nX-Guploader-No-308: yes\n") + "bytes"},
@@ -92,7 +111,7 @@ X-Upload-Content-Type: text/plain
 		}, "DELETE " + target + " HTTP/1.1\nHost: HOST\nUser-Agent: Go-http-client/1.1\nContent-Length: 0\n\n"},
 		{"stat", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
 			return c.Stat(ctx, rich)
-		}, `GET /storage/v1/b/bucket/o/a%2Fb%20c%3F&%C3%BC.txt?fields=bucket%2Cname%2Cgeneration%2Cmetageneration%2Csize%2Ccrc32c%2CcontentType%2CtimeCreated%2Cmetadata%2Fgoog-reserved-file-mtime&userProject=payer HTTP/1.1
+		}, `GET /storage/v1/b/bucket/o/a%2Fb%20c%3F&%C3%BC.txt?userProject=payer HTTP/1.1
 Host: HOST
 User-Agent: Go-http-client/1.1
 
@@ -136,7 +155,7 @@ Content-Type: text/plain
 %[2]s
 --%[1]s--
 `, boundary, data)
-		want := fmt.Sprintf(`POST /upload/storage/v1/b/bucket/o?ifGenerationMatch=0&name=object&uploadType=multipart HTTP/1.1
+		want := fmt.Sprintf(`POST /upload/storage/v1/b/bucket/o?ifGenerationMatch=0&name=object&projection=full&uploadType=multipart HTTP/1.1
 Host: HOST
 User-Agent: Go-http-client/1.1
 Content-Length: %d

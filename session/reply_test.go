@@ -96,7 +96,7 @@ func TestHashesOfCommittedBytes(t *testing.T) {
 // TestFinishedReplies checks which replies describe an object.
 func TestFinishedReplies(t *testing.T) {
 	const resource = `{"kind":"storage#object","bucket":"bucket","name":"object","generation":"1700000000000001","metageneration":"1","size":"262145","crc32c":"AQIDBA==","contentType":"text/plain","metadata":{"k":"v"},"acl":[]}`
-	object := &session.Object{Bucket: "bucket", Name: "object", Generation: 1700000000000001, Metageneration: 1, Size: q + 1, CRC32C: 0x01020304, HasCRC32C: true, ContentType: "text/plain"}
+	object := &session.Object{Bucket: "bucket", Name: "object", Generation: 1700000000000001, Metageneration: 1, Size: q + 1, CRC32C: 0x01020304, HasCRC32C: true, ContentType: "text/plain", Metadata: map[string]string{"k": "v"}, ACL: []session.ACLRule{}}
 	json := func(body string) string {
 		return fmt.Sprintf("Content-Type: application/json; charset=UTF-8\nContent-Length: %d\n\n%s", len(body), body)
 	}
@@ -372,4 +372,63 @@ func FuzzReply(f *testing.F) {
 			t.Errorf("%+v\n%+v", s, a)
 		}
 	})
+}
+
+// TestParseWholeObject checks that an Object has every field of a reply.
+func TestParseWholeObject(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(1_700_000_000+s, 0).UTC() }
+	text := func(s int64) string { return at(s).Format(time.RFC3339) }
+	body := fmt.Sprintf(`{"kind":"storage#object","bucket":"b","name":"o","generation":"5","metageneration":"2","size":"3","crc32c":"AQIDBA==",
+		"md5Hash":"AQI=","etag":"e","mediaLink":"m","selfLink":"s","contentType":"a/b","contentEncoding":"gzip","contentDisposition":"inline",
+		"contentLanguage":"de","cacheControl":"no-store","storageClass":"COLDLINE","metadata":{"goog-reserved-file-mtime":"7","k":"v"},
+		"customTime":%q,"contexts":{"custom":{"k":{"value":"v","createTime":%q,"updateTime":%q}}},"componentCount":4,
+		"acl":[{"kind":"storage#objectAccessControl","entity":"project-owners-1","role":"OWNER","entityId":"i","domain":"d","email":"m","projectTeam":{"projectNumber":"1","team":"owners"}}],
+		"owner":{"entity":"user-x","entityId":"i"},"kmsKeyName":"key","customerEncryption":{"encryptionAlgorithm":"AES256","keySha256":"sum"},
+		"temporaryHold":true,"eventBasedHold":true,"retention":{"mode":"Locked","retainUntilTime":%q},"retentionExpirationTime":%q,
+		"timeCreated":%q,"timeFinalized":%q,"updated":%q,"timeStorageClassUpdated":%q,"timeDeleted":%q,"softDeleteTime":%q,"hardDeleteTime":%q,
+		"restoreToken":"r","aFieldOfNextYear":{"x":[1]}}`,
+		text(1), text(2), text(3), text(4), text(5), text(6), text(7), text(8), text(9), text(10), text(11), text(12))
+	want := session.Object{
+		Bucket: "b", Name: "o", Generation: 5, Metageneration: 2, Size: 3, CRC32C: 0x01020304, HasCRC32C: true,
+		MD5: []byte{1, 2}, Etag: "e", MediaLink: "m", SelfLink: "s", ContentType: "a/b", ContentEncoding: "gzip", ContentDisposition: "inline",
+		ContentLanguage: "de", CacheControl: "no-store", StorageClass: "COLDLINE", Metadata: map[string]string{"k": "v", session.FileModTimeKey: "7"},
+		CustomTime: at(1), ComponentCount: 4, Contexts: &session.ObjectContexts{Custom: map[string]session.ObjectCustomContextPayload{
+			"k": {Value: "v", CreateTime: at(2), UpdateTime: at(3)},
+		}},
+		ACL: []session.ACLRule{{
+			Entity: "project-owners-1", Role: session.RoleOwner, EntityID: "i", Domain: "d", Email: "m",
+			ProjectTeam: &session.ProjectTeam{ProjectNumber: "1", Team: "owners"},
+		}},
+		Owner: "user-x", KMSKeyName: "key", CustomerKeySHA256: "sum", TemporaryHold: true, EventBasedHold: true,
+		Retention: &session.Retention{Mode: session.RetentionLocked, RetainUntil: at(4)}, RetentionExpirationTime: at(5),
+		Created: at(6), Finalized: at(7), Updated: at(8), StorageClassUpdated: at(9), Deleted: at(10), SoftDeleteTime: at(11), HardDeleteTime: at(12),
+		RestoreToken: "r", FileModTime: time.Unix(7, 0),
+	}
+	for i, v := 0, reflect.ValueOf(want); i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			t.Errorf("the test has no value for %s", v.Type().Field(i).Name)
+		}
+	}
+	w := newWire(t, fmt.Sprintf("HTTP/1.1 200 OK\nContent-Length: %d\n\n%s", len(strings.ReplaceAll(body, "\n", "\r\n")), body))
+	if got := w.client().Query(t.Context(), w.uri()).Object; got == nil || !reflect.DeepEqual(*got, want) {
+		t.Errorf("object = %+v\nwant %+v", got, want)
+	}
+}
+
+// TestParseObjectIgnoresOtherTypes checks that a value of an unknown type hides
+// neither the object nor its other fields.
+func TestParseObjectIgnoresOtherTypes(t *testing.T) {
+	for _, field := range []string{
+		`"timeCreated":"soon"`, `"metadata":{"k":5}`, `"metadata":[1]`, `"acl":{"entity":"x"}`, `"acl":[{"entity":5}]`, `"owner":"x"`,
+		`"md5Hash":"?"`, `"contexts":{"custom":{"k":"v"}}`, `"componentCount":"many"`, `"metageneration":"x"`, `"temporaryHold":"yes"`,
+		`"retention":{"retainUntilTime":5}`, `"contentType":5`,
+	} {
+		body := `{` + field + `,"name":"o","generation":"5","size":"3","crc32c":"AQIDBA==","etag":"e"}`
+		w := newWire(t, fmt.Sprintf("HTTP/1.1 200 OK\nContent-Length: %d\n\n%s", len(body), body))
+		got := w.client().Query(t.Context(), w.uri()).Object
+		want := session.Object{Name: "o", Generation: 5, Size: 3, CRC32C: 0x01020304, HasCRC32C: true, Etag: "e"}
+		if got == nil || !reflect.DeepEqual(*got, want) {
+			t.Errorf("%s: %+v", field, got)
+		}
+	}
 }

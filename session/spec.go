@@ -2,13 +2,15 @@ package session
 
 import (
 	"cmp"
-	"errors"
+	"encoding/base64"
 	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"gcsup/chunk"
 )
 
 // Spec describes the object to create. The service fixes all of it when the
@@ -16,6 +18,15 @@ import (
 // (https://cloud.google.com/storage/docs/json_api/v1/objects/insert). Bucket
 // and Object are required. If another field is zero, the default of the service
 // or the bucket applies.
+//
+// The fields that an upload can set have the names of storage.ObjectAttrs in
+// cloud.google.com/go/storage. Some types differ, because this package does not
+// import that one. [ACLRule], [ObjectContexts] and [Retention] have the fields of
+// its ACLRule, ObjectContexts and ObjectRetention, with plain strings for entities
+// and roles. CRC32C is a pointer, which takes the place of Writer.SendCRC32C: 0 is
+// the checksum of an empty object. The four preconditions are the fields of
+// storage.Conditions with the prefix If. They are pointers, so that an
+// IfGenerationMatch of 0 takes the place of DoesNotExist.
 type Spec struct {
 	Bucket string `json:"bucket"`
 	Object string `json:"object"`
@@ -31,16 +42,29 @@ type Spec struct {
 	TemporaryHold      bool              `json:"temporary_hold,omitempty"`
 	EventBasedHold     bool              `json:"event_based_hold,omitempty"`
 	Retention          *Retention        `json:"retention,omitempty"`
+	Contexts           *ObjectContexts   `json:"contexts,omitempty"`
+	ACL                []ACLRule         `json:"acl,omitempty"`            // not with PredefinedACL
 	PredefinedACL      string            `json:"predefined_acl,omitempty"` // one of PredefinedACLs
 	KMSKeyName         string            `json:"kms_key_name,omitempty"`   // projects/P/locations/L/keyRings/R/cryptoKeys/K
 	EncryptionKey      EncryptionKey     `json:"encryption_key,omitzero"`  // a saved upload has its SHA-256 only
 	UserProject        string            `json:"user_project,omitempty"`   // project that is billed, for requester-pays buckets
 
+	// MD5 and CRC32C are the checksums of the bytes that the caller expects. If
+	// the source has others, the error is [ErrChecksum], and no object is created.
+	// The driver compares CRC32C before the last request, and the service compares
+	// both. nil means that no checksum is expected.
+	// https://cloud.google.com/storage/docs/data-validation
+	MD5    []byte  `json:"md5,omitempty"`
+	CRC32C *uint32 `json:"crc32c,omitempty"`
+
 	// Preconditions. The service checks them only when the last byte has
-	// arrived. A driver should check them first, see Unmet.
+	// arrived. A driver should check them first, see Unmet. At most one of each
+	// pair may be set.
 	// https://cloud.google.com/storage/docs/request-preconditions
-	IfGenerationMatch     *int64 `json:"if_generation_match,omitempty"` // 0: only if there is no object
-	IfMetagenerationMatch *int64 `json:"if_metageneration_match,omitempty"`
+	IfGenerationMatch        *int64 `json:"if_generation_match,omitempty"`     // 0: only if there is no object
+	IfGenerationNotMatch     *int64 `json:"if_generation_not_match,omitempty"` // 0: only if there is an object
+	IfMetagenerationMatch    *int64 `json:"if_metageneration_match,omitempty"`
+	IfMetagenerationNotMatch *int64 `json:"if_metageneration_not_match,omitempty"`
 
 	// NoClobber means that IfGenerationMatch is 0 in order to keep an existing
 	// object. In that case an existing object is not a failure of the program,
@@ -73,15 +97,23 @@ func (s Spec) Conflict(want Spec) string {
 		{"temporary hold", boolText(s.TemporaryHold), boolText(want.TemporaryHold)},
 		{"event-based hold", boolText(s.EventBasedHold), boolText(want.EventBasedHold)},
 		{"retention", s.Retention.text(), want.Retention.text()},
+		{"contexts", s.Contexts.text(), want.Contexts.text()},
+		{"ACL", aclText(s.ACL), aclText(want.ACL)},
 		{"predefined ACL", s.PredefinedACL, want.PredefinedACL},
 		{"KMS key", s.KMSKeyName, want.KMSKeyName},
 		{"SHA-256 of the encryption key", s.EncryptionKey.sum, want.EncryptionKey.sum},
 		{"user project", s.UserProject, want.UserProject},
-		{"generation match", number(s.IfGenerationMatch), number(want.IfGenerationMatch)},
-		{"metageneration match", number(s.IfMetagenerationMatch), number(want.IfMetagenerationMatch)},
+		{"MD5", base64.StdEncoding.EncodeToString(s.MD5), base64.StdEncoding.EncodeToString(want.MD5)},
+		{"CRC32C", crcText(s.CRC32C), crcText(want.CRC32C)},
 	} {
 		if field.want != "" && field.want != field.was {
 			return fmt.Sprintf("%s %q, not %q", field.name, field.was, field.want)
+		}
+	}
+	wanted := want.conditions()
+	for i, c := range s.conditions() {
+		if was, want := number(c.value), number(wanted[i].value); want != "" && want != was {
+			return fmt.Sprintf("%s %q, not %q", c.name, was, want)
 		}
 	}
 	return metadataConflict(s.Metadata, want.Metadata)
@@ -95,6 +127,14 @@ func number(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
+// crcText returns the text form of *crc32c, or "" if crc32c is nil.
+func crcText(crc32c *uint32) string {
+	if crc32c == nil {
+		return ""
+	}
+	return chunk.EncodeCRC32C(*crc32c)
+}
+
 // Resolved returns s with the content type that the object will have.
 func (s Spec) Resolved() Spec {
 	s.ContentType, s.DefaultContentType = s.contentType(), ""
@@ -102,9 +142,9 @@ func (s Spec) Resolved() Spec {
 }
 
 // Validate returns an error that wraps [ErrInvalid] if the service would refuse
-// a name (https://cloud.google.com/storage/docs/objects#naming) or an attribute,
-// or if NoClobber is set without an IfGenerationMatch of 0, which would not keep an
-// existing object.
+// a name (https://cloud.google.com/storage/docs/objects#naming), an attribute or
+// the preconditions, or if NoClobber is set without an IfGenerationMatch of 0, which
+// would not keep an existing object.
 func (s Spec) Validate() error {
 	switch {
 	case s.Bucket == "":
@@ -121,39 +161,11 @@ func (s Spec) Validate() error {
 		return fmt.Errorf("%w: the object name %q has a line break", ErrInvalid, s.Object)
 	case s.Object == "." || s.Object == ".." || strings.HasPrefix(s.Object, ".well-known/acme-challenge/"):
 		return fmt.Errorf("%w: the service does not allow the object name %q", ErrInvalid, s.Object)
-	case s.NoClobber && (s.IfGenerationMatch == nil || *s.IfGenerationMatch != 0):
-		return fmt.Errorf("%w: NoClobber requires an IfGenerationMatch of 0", ErrInvalid)
+	}
+	if err := s.validConditions(); err != nil {
+		return err
 	}
 	return s.validAttributes()
-}
-
-// Conditional reports whether a precondition is set.
-func (s Spec) Conditional() bool {
-	return s.IfGenerationMatch != nil || s.IfMetagenerationMatch != nil
-}
-
-// Unmet returns an error that wraps [ErrPrecondition] if o does not meet the
-// preconditions. o is the existing object, or nil if there is none.
-func (s Spec) Unmet(o *Object) error {
-	var generation, metageneration int64
-	if o != nil {
-		generation, metageneration = o.Generation, o.Metageneration
-	}
-	var errs []error
-	if want := s.IfGenerationMatch; want != nil && *want != generation {
-		switch {
-		case *want == 0:
-			errs = append(errs, fmt.Errorf("%w: %s exists (generation %d)", ErrPrecondition, s.URL(), generation))
-		case o == nil:
-			errs = append(errs, fmt.Errorf("%w: there is no %s, want generation %d", ErrPrecondition, s.URL(), *want))
-		default:
-			errs = append(errs, fmt.Errorf("%w: %s has generation %d, want %d", ErrPrecondition, s.URL(), generation, *want))
-		}
-	}
-	if want := s.IfMetagenerationMatch; want != nil && *want != metageneration {
-		errs = append(errs, fmt.Errorf("%w: %s has metageneration %d, want %d", ErrPrecondition, s.URL(), metageneration, *want))
-	}
-	return errors.Join(errs...)
 }
 
 // resource is the Object resource of the JSON API for the body of a request.
@@ -170,6 +182,9 @@ type resource struct {
 	TemporaryHold      bool              `json:"temporaryHold,omitempty"`
 	EventBasedHold     bool              `json:"eventBasedHold,omitempty"`
 	Retention          *retention        `json:"retention,omitempty"`
+	Contexts           *ObjectContexts   `json:"contexts,omitempty"`
+	ACL                []ACLRule         `json:"acl,omitempty"`
+	MD5                []byte            `json:"md5Hash,omitempty"`
 	CRC32C             string            `json:"crc32c,omitempty"`
 }
 
@@ -187,6 +202,10 @@ func (s Spec) resource() resource {
 		TemporaryHold:      s.TemporaryHold,
 		EventBasedHold:     s.EventBasedHold,
 		Retention:          s.Retention.resource(),
+		Contexts:           s.Contexts.sent(),
+		ACL:                sentACL(s.ACL),
+		MD5:                s.MD5,
+		CRC32C:             crcText(s.CRC32C),
 	}
 }
 
@@ -196,13 +215,10 @@ func (s Spec) contentType() string {
 
 // query returns the query parameters of the request that starts an upload.
 func (s Spec) query(uploadType string) url.Values {
-	q := url.Values{"uploadType": {uploadType}, "name": {s.Object}}
-	if g := s.IfGenerationMatch; g != nil {
-		q.Set("ifGenerationMatch", strconv.FormatInt(*g, 10))
-	}
-	if g := s.IfMetagenerationMatch; g != nil {
-		q.Set("ifMetagenerationMatch", strconv.FormatInt(*g, 10))
-	}
+	// The default projection, noAcl, leaves out the ACL and the owner of the object.
+	// storage.Writer sends full, too.
+	q := url.Values{"uploadType": {uploadType}, "name": {s.Object}, "projection": {"full"}}
+	s.addConditions(q)
 	for key, value := range map[string]string{
 		"predefinedAcl": s.PredefinedACL, "kmsKeyName": s.KMSKeyName, "userProject": s.UserProject,
 	} {

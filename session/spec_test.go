@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"bytes"
 	"errors"
 	"reflect"
 	"strings"
@@ -90,6 +91,14 @@ func TestSpecConflictNamesEveryField(t *testing.T) {
 			*v = time.Unix(1, 0)
 		case **session.Retention:
 			*v = &session.Retention{Mode: session.RetentionLocked, RetainUntil: time.Unix(1, 0)}
+		case *[]session.ACLRule:
+			*v = []session.ACLRule{{Entity: session.AllUsers, Role: session.RoleReader}}
+		case **session.ObjectContexts:
+			*v = contexts("k", "v")
+		case *[]byte:
+			*v = make([]byte, 16)
+		case **uint32:
+			*v = new(uint32)
 		case *session.EncryptionKey:
 			*v = testKey(t, 'k')
 		default:
@@ -106,33 +115,95 @@ func TestSpecConflictNamesEveryField(t *testing.T) {
 	}
 }
 
+// contexts returns contexts with one key.
+func contexts(key, value string) *session.ObjectContexts {
+	return &session.ObjectContexts{Custom: map[string]session.ObjectCustomContextPayload{key: {Value: value}}}
+}
+
+// TestConflictComparesValues checks that equal values are no conflict even if their
+// order or the fields that only the service sets differ.
+func TestConflictComparesValues(t *testing.T) {
+	crc := uint32(5)
+	was := session.Spec{
+		ACL:      []session.ACLRule{{Entity: "user-a@b.c", Role: session.RoleOwner}, {Entity: session.AllUsers, Role: session.RoleReader}},
+		Contexts: contexts("k", "v"), MD5: bytes.Repeat([]byte{1}, 16), CRC32C: &crc, IfGenerationNotMatch: new(int64(5)),
+	}
+	again := crc
+	same := session.Spec{
+		ACL:      []session.ACLRule{{Entity: session.AllUsers, Role: session.RoleReader}, {Entity: "user-a@b.c", Email: "a@b.c", Role: session.RoleOwner}},
+		Contexts: contexts("k", "v"), MD5: bytes.Repeat([]byte{1}, 16), CRC32C: &again, IfGenerationNotMatch: new(int64(5)),
+	}
+	if got := was.Conflict(same); got != "" {
+		t.Errorf("Conflict = %q, want none", got)
+	}
+	for name, want := range map[string]session.Spec{
+		"ACL":                  {ACL: was.ACL[:1]},
+		"contexts":             {Contexts: contexts("k", "w")},
+		"MD5":                  {MD5: bytes.Repeat([]byte{2}, 16)},
+		"CRC32C":               {CRC32C: new(uint32(6))},
+		"generation not match": {IfGenerationNotMatch: new(int64(0))},
+	} {
+		if got := was.Conflict(want); !strings.HasPrefix(got, name) {
+			t.Errorf("Conflict = %q, want %s", got, name)
+		}
+	}
+}
+
 func TestUnmet(t *testing.T) {
 	n := func(n int64) *int64 { return &n }
 	there := &session.Object{Generation: 5, Metageneration: 2}
 	for _, c := range []struct {
-		generation, metageneration *int64
-		object                     *session.Object
-		want                       string // part of the message; "" if the precondition is met
+		spec   session.Spec
+		object *session.Object
+		want   string // part of the message; "" if the preconditions are met
 	}{
-		{nil, nil, nil, ""},
-		{nil, nil, there, ""},
-		{n(0), nil, nil, ""},
-		{n(5), nil, there, ""},
-		{n(5), n(2), there, ""},
-		{n(0), nil, there, "exists (generation 5)"},
-		{n(5), nil, nil, "there is no gs://bucket/object"},
-		{n(4), nil, there, "has generation 5, want 4"},
-		{nil, n(3), there, "has metageneration 2, want 3"},
-		{nil, n(3), nil, "metageneration"},
-		{n(5), n(3), there, "has metageneration 2, want 3"},
+		{session.Spec{}, nil, ""},
+		{session.Spec{}, there, ""},
+		{session.Spec{IfGenerationMatch: n(0)}, nil, ""},
+		{session.Spec{IfGenerationMatch: n(5)}, there, ""},
+		{session.Spec{IfGenerationMatch: n(5), IfMetagenerationMatch: n(2)}, there, ""},
+		{session.Spec{IfGenerationMatch: n(0)}, there, "exists (generation 5)"},
+		{session.Spec{IfGenerationMatch: n(5)}, nil, "there is no gs://bucket/object"},
+		{session.Spec{IfGenerationMatch: n(4)}, there, "has generation 5, want 4"},
+		{session.Spec{IfMetagenerationMatch: n(3)}, there, "has metageneration 2, want 3"},
+		{session.Spec{IfMetagenerationMatch: n(3)}, nil, "metageneration"},
+		{session.Spec{IfGenerationMatch: n(5), IfMetagenerationMatch: n(3)}, there, "has metageneration 2, want 3"},
+		{session.Spec{IfGenerationNotMatch: n(0)}, there, ""},
+		{session.Spec{IfGenerationNotMatch: n(4)}, there, ""},
+		{session.Spec{IfGenerationNotMatch: n(4)}, nil, ""},
+		{session.Spec{IfGenerationNotMatch: n(0)}, nil, "there is no gs://bucket/object, want one"},
+		{session.Spec{IfGenerationNotMatch: n(5)}, there, "has generation 5, want another one"},
+		{session.Spec{IfMetagenerationNotMatch: n(3)}, there, ""},
+		{session.Spec{IfMetagenerationNotMatch: n(2)}, there, "has metageneration 2, want another one"},
+		{session.Spec{IfGenerationNotMatch: n(5), IfMetagenerationMatch: n(3)}, there, "want another one"},
 	} {
-		spec := session.Spec{Bucket: "bucket", Object: "object", IfGenerationMatch: c.generation, IfMetagenerationMatch: c.metageneration}
-		err := spec.Unmet(c.object)
+		c.spec.Bucket, c.spec.Object = "bucket", "object"
+		err := c.spec.Unmet(c.object)
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, session.ErrPrecondition) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: %v, want %q", c, err, c.want)
 		}
-		if got, want := spec.Conditional(), c.generation != nil || c.metageneration != nil; got != want {
-			t.Errorf("%+v: Conditional() = %v", c, got)
+	}
+}
+
+// TestConditional checks that each precondition is one, including those that are
+// added later.
+func TestConditional(t *testing.T) {
+	if (session.Spec{ContentType: "a/b"}).Conditional() {
+		t.Error("a Spec without preconditions is conditional")
+	}
+	found := 0
+	for i := range reflect.TypeFor[session.Spec]().NumField() {
+		var spec session.Spec
+		if !strings.HasPrefix(reflect.TypeFor[session.Spec]().Field(i).Name, "If") {
+			continue
 		}
+		found++
+		*reflect.ValueOf(&spec).Elem().Field(i).Addr().Interface().(**int64) = new(int64)
+		if !spec.Conditional() || spec.Unmet(nil) == nil && spec.Unmet(&session.Object{Generation: 1, Metageneration: 1}) == nil {
+			t.Errorf("%+v is not conditional", spec)
+		}
+	}
+	if found != 4 {
+		t.Errorf("%d preconditions, want 4", found)
 	}
 }

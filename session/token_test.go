@@ -15,7 +15,7 @@ import (
 	"gcsup/session"
 )
 
-// sample returns a Token with every field set.
+// sample returns a Token with every field set that can be set with the others.
 func sample(t testing.TB) *session.Token {
 	generation, metageneration := int64(0), int64(3)
 	return &session.Token{
@@ -23,9 +23,13 @@ func sample(t testing.TB) *session.Token {
 		Spec: session.Spec{
 			Bucket: "bucket", Object: "dir/ö \"x\" <&>.bin", ContentType: "text/plain", ContentEncoding: "gzip",
 			ContentDisposition: "inline", ContentLanguage: "de", CacheControl: "no-store", StorageClass: "NEARLINE",
-			Metadata: map[string]string{"a": "1", "b": "\u2028"}, PredefinedACL: "private", UserProject: "p",
+			Metadata: map[string]string{"a": "1", "b": "\u2028"}, UserProject: "p",
 			CustomTime: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC), TemporaryHold: true, EventBasedHold: true,
 			Retention:         &session.Retention{Mode: session.RetentionUnlocked, RetainUntil: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)},
+			Contexts:          contexts("k", "v"),
+			ACL:               []session.ACLRule{{Entity: "domain-example.com", Role: session.RoleReader, Domain: "example.com", ProjectTeam: &session.ProjectTeam{Team: "x"}}},
+			MD5:               bytes.Repeat([]byte{7}, 16),
+			CRC32C:            new(uint32(0)),
 			EncryptionKey:     testKey(t, 's').WithoutSecret(),
 			IfGenerationMatch: &generation, IfMetagenerationMatch: &metageneration, NoClobber: true,
 		},
@@ -97,7 +101,12 @@ func TestTokenRoundTrip(t *testing.T) {
 	bytesInPath.SourcePath = "/data/\xff\xfe\x80 not UTF-8"
 	local := sample(t)
 	local.Created = time.Now() // with a monotonic reading, and in a time zone
-	for name, token := range map[string]*session.Token{"full": full, "least": least, "a path that is not UTF-8": bytesInPath, "now": local} {
+	other := sample(t) // the fields that sample cannot have
+	other.Spec = session.Spec{
+		Bucket: "bucket", Object: "o", PredefinedACL: "private", KMSKeyName: "k",
+		IfGenerationNotMatch: new(int64(0)), IfMetagenerationNotMatch: new(int64(5)),
+	}
+	for name, token := range map[string]*session.Token{"full": full, "other": other, "least": least, "a path that is not UTF-8": bytesInPath, "now": local} {
 		data, err := session.Encode(token)
 		if err != nil {
 			t.Errorf("%s: Encode: %v", name, err)

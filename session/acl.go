@@ -1,0 +1,85 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// ACLRule gives an entity a role for an object. An upload sends Entity and Role.
+// The service sets the other fields.
+// https://cloud.google.com/storage/docs/json_api/v1/objectAccessControls
+type ACLRule struct {
+	// Entity is AllUsers, AllAuthenticatedUsers, or of the form user-EMAIL,
+	// group-EMAIL, domain-DOMAIN or project-TEAM-PROJECT.
+	Entity      string       `json:"entity"`
+	EntityID    string       `json:"entityId,omitempty"`
+	Role        string       `json:"role"` // RoleReader or RoleOwner
+	Domain      string       `json:"domain,omitempty"`
+	Email       string       `json:"email,omitempty"`
+	ProjectTeam *ProjectTeam `json:"projectTeam,omitempty"`
+}
+
+// ProjectTeam is the team of a project that an [ACLRule] names.
+type ProjectTeam struct {
+	ProjectNumber string `json:"projectNumber,omitempty"`
+	Team          string `json:"team,omitempty"` // editors, owners or viewers
+}
+
+// Entities and roles of an [ACLRule].
+const (
+	AllUsers              = "allUsers"
+	AllAuthenticatedUsers = "allAuthenticatedUsers"
+
+	RoleReader = "READER"
+	RoleOwner  = "OWNER"
+)
+
+// aclLimit bounds the rules of an object.
+// https://cloud.google.com/storage/quotas#objects
+const aclLimit = 100
+
+// validACL returns an error that wraps [ErrInvalid] if the service would refuse the
+// access control.
+func (s Spec) validACL() error {
+	switch {
+	case s.PredefinedACL != "" && !slices.Contains(PredefinedACLs(), s.PredefinedACL):
+		return fmt.Errorf("%w: predefined ACL %q: want %s", ErrInvalid, s.PredefinedACL, strings.Join(PredefinedACLs(), ", "))
+	case s.PredefinedACL != "" && len(s.ACL) > 0:
+		return fmt.Errorf("%w: access is given by ACL rules or by a predefined ACL, not by both", ErrInvalid)
+	case len(s.ACL) > aclLimit:
+		return fmt.Errorf("%w: %d ACL rules, the limit is %d", ErrInvalid, len(s.ACL), aclLimit)
+	}
+	for _, rule := range s.ACL {
+		switch {
+		case rule.Entity == "":
+			return fmt.Errorf("%w: an ACL rule without an entity", ErrInvalid)
+		case !utf8.ValidString(rule.Entity), strings.ContainsFunc(rule.Entity, unicode.IsControl):
+			return fmt.Errorf("%w: the ACL entity %q has a control character or is not valid UTF-8", ErrInvalid, rule.Entity)
+		case rule.Role != RoleReader && rule.Role != RoleOwner:
+			return fmt.Errorf("%w: the role %q of the ACL entity %q: want %s or %s", ErrInvalid, rule.Role, rule.Entity, RoleReader, RoleOwner)
+		}
+	}
+	return nil
+}
+
+// sentACL returns what an upload sends of its rules.
+func sentACL(rules []ACLRule) []ACLRule {
+	var sent []ACLRule
+	for _, rule := range rules {
+		sent = append(sent, ACLRule{Entity: rule.Entity, Role: rule.Role})
+	}
+	return sent
+}
+
+// aclText returns the rules in a form that is equal for equal access.
+func aclText(rules []ACLRule) string {
+	var lines []string
+	for _, rule := range rules {
+		lines = append(lines, rule.Entity+": "+rule.Role)
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, ", ")
+}

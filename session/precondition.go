@@ -1,0 +1,98 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+)
+
+// Conditional reports whether a precondition is set.
+func (s Spec) Conditional() bool {
+	for _, c := range s.conditions() {
+		if c.value != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// condition is a precondition with its names in a message and in a request.
+type condition struct {
+	name, parameter string
+	value           *int64
+}
+
+func (s Spec) conditions() [4]condition {
+	return [4]condition{
+		{"generation match", "ifGenerationMatch", s.IfGenerationMatch},
+		{"generation not match", "ifGenerationNotMatch", s.IfGenerationNotMatch},
+		{"metageneration match", "ifMetagenerationMatch", s.IfMetagenerationMatch},
+		{"metageneration not match", "ifMetagenerationNotMatch", s.IfMetagenerationNotMatch},
+	}
+}
+
+// validConditions returns an error that wraps [ErrInvalid] for preconditions that no
+// object meets, or that the official library refuses.
+func (s Spec) validConditions() error {
+	for _, c := range s.conditions() {
+		if c.value != nil && *c.value < 0 {
+			return fmt.Errorf("%w: the precondition %s %d is negative", ErrInvalid, c.name, *c.value)
+		}
+	}
+	switch {
+	case s.IfGenerationMatch != nil && s.IfGenerationNotMatch != nil:
+		return fmt.Errorf("%w: two preconditions for the generation", ErrInvalid)
+	case s.IfMetagenerationMatch != nil && s.IfMetagenerationNotMatch != nil:
+		return fmt.Errorf("%w: two preconditions for the metageneration", ErrInvalid)
+	case s.NoClobber && (s.IfGenerationMatch == nil || *s.IfGenerationMatch != 0):
+		return fmt.Errorf("%w: NoClobber requires an IfGenerationMatch of 0", ErrInvalid)
+	}
+	return nil
+}
+
+// Unmet returns an error that wraps [ErrPrecondition] if o does not meet the
+// preconditions. o is the existing object, or nil if there is none.
+func (s Spec) Unmet(o *Object) error {
+	var generation, metageneration int64
+	if o != nil {
+		generation, metageneration = o.Generation, o.Metageneration
+	}
+	var errs []error
+	unmet := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrPrecondition}, args...)...))
+	}
+	if want := s.IfGenerationMatch; want != nil && *want != generation {
+		switch {
+		case *want == 0:
+			unmet("%s exists (generation %d)", s.URL(), generation)
+		case o == nil:
+			unmet("there is no %s, want generation %d", s.URL(), *want)
+		default:
+			unmet("%s has generation %d, want %d", s.URL(), generation, *want)
+		}
+	}
+	if not := s.IfGenerationNotMatch; not != nil && *not == generation {
+		if o == nil {
+			unmet("there is no %s, want one", s.URL())
+		} else {
+			unmet("%s has generation %d, want another one", s.URL(), generation)
+		}
+	}
+	if want := s.IfMetagenerationMatch; want != nil && *want != metageneration {
+		unmet("%s has metageneration %d, want %d", s.URL(), metageneration, *want)
+	}
+	if not := s.IfMetagenerationNotMatch; not != nil && *not == metageneration {
+		unmet("%s has metageneration %d, want another one", s.URL(), metageneration)
+	}
+	return errors.Join(errs...)
+}
+
+// addConditions adds the preconditions to the parameters of a request.
+func (s Spec) addConditions(q url.Values) {
+	for _, c := range s.conditions() {
+		if c.value != nil {
+			q.Set(c.parameter, strconv.FormatInt(*c.value, 10))
+		}
+	}
+}
