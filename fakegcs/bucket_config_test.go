@@ -139,7 +139,8 @@ func TestFieldsAreRefusedRatherThanDropped(t *testing.T) {
 	}
 	objects := []struct{ body, want string }{
 		{`{"contenttype":"x"}`, "contenttype"}, {`{"colour":"red"}`, "colour"}, {`{"retention":{"until":"x"}}`, "until"},
-		{`{"acl":[{"entity":"allUsers","role":"READER"}]}`, "does not implement the field 'acl' of objects"},
+		{`{"acl":[{"entity":"allUsers","role":"WRITER"}]}`, "WRITER"}, {`{"acl":[{"entity":"you","role":"READER"}]}`, "you"},
+		{`{"contexts":{"custom":{"k":"v"}}}`, "contexts.custom"}, {`{"contexts":{"custom":{"k":{"value":""}}}}`, "1 to 256"},
 	}
 	refused := func(a answer, want string) {
 		t.Helper()

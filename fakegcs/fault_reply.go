@@ -44,7 +44,8 @@ func (q *request) shown(o *Object) *Object {
 
 // resource returns o as the reply to q describes it.
 func (q *request) resource(o *Object) objectResource {
-	r := q.shown(o).resource(q.base())
+	o = q.shown(o)
+	r := q.projected(o.resource(q.base()), o)
 	if q.fault.object.omitSize {
 		r.Size = nil
 	}

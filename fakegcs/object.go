@@ -50,7 +50,9 @@ type Object struct {
 	CacheControl            string            `json:"cacheControl,omitempty"`
 	StorageClass            string            `json:"storageClass,omitempty"`
 	Metadata                map[string]string `json:"metadata,omitempty"`
-	Contexts                any               `json:"contexts,omitempty"` // kept as given
+	Contexts                *Contexts         `json:"contexts,omitempty"`
+	ACL                     []ACLRule         `json:"acl,omitempty"`   // nil for the default of a new bucket, projectPrivate
+	Owner                   *Owner            `json:"owner,omitempty"` // nil in a bucket with uniform bucket-level access
 	ComponentCount          int               `json:"componentCount,omitempty"`
 	TemporaryHold           bool              `json:"temporaryHold,omitempty"`
 	EventBasedHold          bool              `json:"eventBasedHold,omitempty"`
@@ -115,9 +117,11 @@ type objectResource struct {
 	MediaLink string `json:"mediaLink"`
 	*Object
 	// They stand before those of Object, and can be left out.
-	Size   *int64  `json:"size,string,omitempty"`
-	CRC32C *CRC32C `json:"crc32c,omitempty"`
-	MD5    []byte  `json:"md5Hash,omitempty"`
+	Size   *int64     `json:"size,string,omitempty"`
+	CRC32C *CRC32C    `json:"crc32c,omitempty"`
+	MD5    []byte     `json:"md5Hash,omitempty"`
+	ACL    []aclEntry `json:"acl,omitempty"`   // see projected
+	Owner  *Owner     `json:"owner,omitempty"` // see projected
 }
 
 // withheld returns r without checksums if the object has a customer-supplied key

@@ -73,6 +73,12 @@ func (a objectAPI) composeObject(q *request) (*Object, *apiError) {
 	if err := mayRetain(nil, o.Retention, false, a.now()); err != nil {
 		return nil, err
 	}
+	if err := o.newContexts(a.now()); err != nil {
+		return nil, err
+	}
+	if err := o.grant(q.query.Get("destinationPredefinedAcl")); err != nil {
+		return nil, err
+	}
 	if o.StorageClass == "" {
 		if o.StorageClass, err = a.defaultClass(q.bucket); err != nil {
 			return nil, err

@@ -110,6 +110,15 @@ func (q *request) address(o *Object, now time.Time) *apiError {
 	if err := checkMetadata(o.Metadata); err != nil {
 		return err
 	}
+	if err := o.newContexts(now); err != nil {
+		return err
+	}
+	if err := o.grant(q.query.Get("predefinedAcl")); err != nil {
+		return err
+	}
+	if err := q.checkProjection(); err != nil {
+		return err
+	}
 	if err := mayRetain(nil, o.Retention, false, now); err != nil {
 		return err
 	}
@@ -164,21 +173,30 @@ type declared struct {
 }
 
 // objectInput has the fields that the metadata of an upload may have.
-var objectInput = strings.Fields("bucket cacheControl contentDisposition contentEncoding contentLanguage contentType contexts crc32c customTime eventBasedHold kmsKeyName md5Hash metadata name " +
+var objectInput = strings.Fields("acl bucket cacheControl contentDisposition contentEncoding contentLanguage contentType contexts crc32c customTime eventBasedHold kmsKeyName md5Hash metadata name " +
 	"retention storageClass temporaryHold")
 
 func decodeObject(data []byte) (*Object, checksums, *apiError) {
 	var d declared
+	var acl []ACLRule
 	if len(data) > 0 {
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(data, &fields); err != nil {
 			return nil, checksums{}, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
 		}
 		for name, raw := range fields {
+			if name == "acl" {
+				var err *apiError
+				if acl, err = parseACL(raw); err != nil {
+					return nil, checksums{}, err
+				}
+				delete(fields, name)
+				continue
+			}
 			if slices.Contains(objectInput, name) {
 				continue
 			}
-			if err := unkept("object", name, raw, objectOutput, objectMissing); err != nil {
+			if err := unkept("object", name, raw, objectOutput, nil); err != nil {
 				return nil, checksums{}, err
 			}
 			delete(fields, name)
@@ -198,7 +216,7 @@ func decodeObject(data []byte) (*Object, checksums, *apiError) {
 	}
 	return &Object{
 		Bucket: o.Bucket, Name: o.Name, ContentType: o.ContentType, ContentEncoding: o.ContentEncoding, ContentDisposition: o.ContentDisposition,
-		ContentLanguage: o.ContentLanguage, CacheControl: o.CacheControl, StorageClass: class, Metadata: o.Metadata, Contexts: o.Contexts,
+		ContentLanguage: o.ContentLanguage, CacheControl: o.CacheControl, StorageClass: class, Metadata: o.Metadata, Contexts: o.Contexts, ACL: acl,
 		TemporaryHold: o.TemporaryHold, EventBasedHold: o.EventBasedHold, Retention: o.Retention, CustomTime: o.CustomTime, KMSKeyName: o.KMSKeyName,
 	}, checksums{d.CRC32C, d.MD5}, nil
 }

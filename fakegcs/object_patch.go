@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"time"
 
 	"gcsup/fakegcs/internal/strictjson"
 )
@@ -45,7 +46,7 @@ func (a objectAPI) patchObject(q *request, key *Encryption) (*Object, *apiError)
 	}
 	now := a.now()
 	o := v.clone()
-	if err := o.change(body); err != nil {
+	if err := o.change(body, now); err != nil {
 		return nil, err
 	}
 	if err := mayRetain(v.Retention, o.Retention, q.query.Get("overrideUnlockedRetention") == "true", now); err != nil {
@@ -73,7 +74,7 @@ func (a objectAPI) patchObject(q *request, key *Encryption) (*Object, *apiError)
 
 // change applies the fields of a patch body that a caller may change. Those that
 // only the service sets are ignored, as it does; others are refused.
-func (o *Object) change(body []byte) *apiError {
+func (o *Object) change(body []byte, now time.Time) *apiError {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil {
 		return refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
@@ -113,12 +114,26 @@ func (o *Object) change(body []byte) *apiError {
 			if err = strictjson.Decode(raw, &o.Retention, name); o.Retention != nil && *o.Retention == (Retention{}) {
 				o.Retention = nil // both fields null take it away
 			}
+		case name == "acl":
+			rules, refused := parseACL(raw)
+			switch {
+			case refused != nil:
+				return refused
+			case o.Owner == nil:
+				return errUniform("update")
+			}
+			o.ACL = rules
+			if refused := o.grant(""); refused != nil {
+				return refused
+			}
 		case name == "contexts":
-			o.Contexts = nil
-			err = json.Unmarshal(raw, &o.Contexts)
+			var refused *apiError
+			if o.Contexts, refused = o.Contexts.change(raw, now); refused != nil {
+				return refused
+			}
 		case name == "customTime", name == "retention": // nothing that changes
 		default:
-			if refused := unkept("object", name, raw, objectOutput, objectMissing); refused != nil {
+			if refused := unkept("object", name, raw, objectOutput, nil); refused != nil {
 				return refused
 			}
 		}

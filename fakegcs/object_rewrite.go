@@ -82,11 +82,11 @@ func (a objectAPI) rewriteObject(q *request) (*Object, *apiError) {
 		return release(err)
 	}
 	// The copy has the metadata of the source or, if the request has metadata, only
-	// that. Its storage class and KMS key are the defaults of its bucket. Holds and
-	// retention are not copied.
+	// that. Its storage class and KMS key are the defaults of its bucket. Holds,
+	// retention and the ACL are not copied.
 	o := source.clone()
 	o.StorageClass, o.KMSKeyName = "", ""
-	o.TemporaryHold, o.EventBasedHold, o.Retention = false, false, nil
+	o.TemporaryHold, o.EventBasedHold, o.Retention, o.ACL = false, false, nil, nil
 	if given, _, err := decodeObject(body); err != nil {
 		return release(err)
 	} else if hasMetadata(body) {
@@ -99,6 +99,14 @@ func (a objectAPI) rewriteObject(q *request) (*Object, *apiError) {
 		return release(err)
 	}
 	if err := mayRetain(nil, o.Retention, false, a.now()); err != nil {
+		return release(err)
+	}
+	if o.Contexts != source.Contexts {
+		if err := o.newContexts(a.now()); err != nil {
+			return release(err)
+		}
+	}
+	if err := o.grant(q.query.Get("destinationPredefinedAcl")); err != nil {
 		return release(err)
 	}
 	if o.CustomerEncryption, err = encryptionKey(q.Header, "x-goog-encryption-"); err != nil {

@@ -71,6 +71,9 @@ func (s *store) publishUpload(o *Object, content *blob.Blob, cond conditions, up
 		o.EventBasedHold = true
 	}
 	b.RetentionPolicy.begin(o, now)
+	if err := b.own(o); err != nil {
+		return nil, err
+	}
 	o.sign()
 	v := &version{o, content, upload, now}
 	if err := s.saveObject(v); err != nil {

@@ -45,6 +45,9 @@ func (s *sessions) newSession(q *request) (*session, *apiError) {
 		return nil, err
 	}
 	u.Meta, u.CRC32C, u.MD5 = *meta, want.crc, want.md5
+	if err := u.store.mayOwn(meta); err != nil {
+		return nil, err
+	}
 	if u.Cond, err = q.conditions(); err != nil {
 		return nil, err
 	}

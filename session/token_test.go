@@ -101,7 +101,7 @@ func TestTokenRoundTrip(t *testing.T) {
 	bytesInPath.SourcePath = "/data/\xff\xfe\x80 not UTF-8"
 	local := sample(t)
 	local.Created = time.Now() // with a monotonic reading, and in a time zone
-	other := sample(t) // the fields that sample cannot have
+	other := sample(t)         // the fields that sample cannot have
 	other.Spec = session.Spec{
 		Bucket: "bucket", Object: "o", PredefinedACL: "private", KMSKeyName: "k",
 		IfGenerationNotMatch: new(int64(0)), IfMetagenerationNotMatch: new(int64(5)),

@@ -1,0 +1,202 @@
+package fakegcs
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ACLRule gives an entity a role for an object,
+// https://cloud.google.com/storage/docs/access-control/lists.
+type ACLRule struct {
+	Entity string `json:"entity"`
+	Role   string `json:"role"` // "READER" or "OWNER"
+}
+
+// Owner is the owner of an object.
+type Owner struct {
+	Entity string `json:"entity"`
+}
+
+// objectOwner uploads all objects, because the server does not know its callers.
+const objectOwner = "user-owner@example.com"
+
+// maxACL is how many rules an object has,
+// https://cloud.google.com/storage/quotas#objects.
+const maxACL = 100
+
+// predefinedACLs has the rules of
+// https://cloud.google.com/storage/docs/access-control/lists#predefined-acl, without
+// that of the owner.
+var predefinedACLs = map[string][]ACLRule{
+	"private":                {},
+	"projectPrivate":         {{"project-owners-0", "OWNER"}, {"project-editors-0", "OWNER"}, {"project-viewers-0", "READER"}},
+	"authenticatedRead":      {{"allAuthenticatedUsers", "READER"}},
+	"publicRead":             {{"allUsers", "READER"}},
+	"bucketOwnerRead":        {{"project-owners-0", "READER"}},
+	"bucketOwnerFullControl": {{"project-owners-0", "OWNER"}},
+}
+
+// parseACL parses the acl of an object resource. Of each rule only entity and role
+// can be written.
+func parseACL(raw json.RawMessage) ([]ACLRule, *apiError) {
+	var rules []ACLRule
+	if err := json.Unmarshal(raw, &rules); err != nil {
+		return nil, refuse(http.StatusBadRequest, "parseError", "Parse Error: %v", err)
+	}
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	if len(rules) > maxACL {
+		return nil, invalid("The ACL has %d entries, at most %d are allowed.", len(rules), maxACL)
+	}
+	for _, r := range rules {
+		if r.Role != "OWNER" && r.Role != "READER" {
+			return nil, invalid("Invalid value for role: '%s'. It must be OWNER or READER.", r.Role)
+		}
+		kind, name, _ := strings.Cut(r.Entity, "-")
+		if r.Entity != "allUsers" && r.Entity != "allAuthenticatedUsers" &&
+			(!slices.Contains([]string{"user", "group", "domain", "project"}, kind) || name == "") {
+			return nil, invalid("Unknown ACL entity: '%s'.", r.Entity)
+		}
+	}
+	return rules, nil
+}
+
+// grant sets the access to o that a request asks for. The owner is always one.
+func (o *Object) grant(predefined string) *apiError {
+	given := o.ACL
+	if predefined != "" {
+		rules, known := predefinedACLs[predefined]
+		switch {
+		case !known:
+			return invalid("Invalid value '%s'. Values must match a predefined ACL.", predefined)
+		case len(given) > 0:
+			return invalid("An ACL and a predefined ACL can't be given together.")
+		}
+		given = rules
+	}
+	if given == nil {
+		return nil
+	}
+	o.ACL = []ACLRule{{objectOwner, "OWNER"}}
+	for _, r := range given {
+		if r.Entity != objectOwner {
+			o.ACL = append(o.ACL, r)
+		}
+	}
+	return nil
+}
+
+// uniform reports whether the bucket has no ACLs,
+// https://cloud.google.com/storage/docs/uniform-bucket-level-access.
+func (b *bucket) uniform() bool {
+	var c struct {
+		UniformBucketLevelAccess struct {
+			Enabled bool `json:"enabled"`
+		} `json:"uniformBucketLevelAccess"`
+	}
+	return json.Unmarshal(b.IamConfiguration, &c) == nil && c.UniformBucketLevelAccess.Enabled
+}
+
+// own gives a new object of b its owner and its ACL.
+func (b *bucket) own(o *Object) *apiError {
+	switch {
+	case !b.uniform():
+		o.Owner = &Owner{objectOwner}
+		return nil
+	case o.ACL != nil:
+		return errUniform("insert")
+	}
+	o.Owner = nil
+	return nil
+}
+
+// errUniform refuses an ACL in a bucket without ACLs.
+func errUniform(verb string) *apiError {
+	return invalid("Cannot %s legacy ACL for an object when uniform bucket-level access is enabled. Read more at https://cloud.google.com/storage/docs/uniform-bucket-level-access", verb)
+}
+
+// mayOwn refuses an ACL in a bucket that has none.
+func (s *store) mayOwn(o *Object) *apiError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.bucketLocked(o.Bucket)
+	if err != nil {
+		return err
+	}
+	return b.own(o.clone())
+}
+
+// aclEntry is an ACLRule as the service describes it,
+// https://cloud.google.com/storage/docs/json_api/v1/objectAccessControls.
+type aclEntry struct {
+	Kind       string       `json:"kind"`
+	ID         string       `json:"id"`
+	SelfLink   string       `json:"selfLink"`
+	Bucket     string       `json:"bucket"`
+	Object     string       `json:"object"`
+	Generation int64        `json:"generation,string"`
+	Entity     string       `json:"entity"`
+	Role       string       `json:"role"`
+	Email      string       `json:"email,omitempty"`
+	Domain     string       `json:"domain,omitempty"`
+	Team       *projectTeam `json:"projectTeam,omitempty"`
+	Etag       string       `json:"etag"`
+}
+
+type projectTeam struct {
+	ProjectNumber string `json:"projectNumber"`
+	Team          string `json:"team"`
+}
+
+// entries returns the ACL of o. Without one it is the default of a new bucket,
+// projectPrivate.
+func (o *Object) entries(base string) []aclEntry {
+	c := *o
+	if c.ACL == nil {
+		_ = c.grant("projectPrivate") // a known name
+	}
+	var out []aclEntry
+	for _, r := range c.ACL {
+		e := aclEntry{
+			Kind: "storage#objectAccessControl", Bucket: o.Bucket, Object: o.Name, Generation: o.Generation, Entity: r.Entity, Role: r.Role, Etag: o.Etag,
+			ID:       o.Bucket + "/" + o.Name + "/" + strconv.FormatInt(o.Generation, 10) + "/" + r.Entity,
+			SelfLink: base + "/storage/v1/b/" + url.PathEscape(o.Bucket) + "/o/" + url.PathEscape(o.Name) + "/acl/" + url.PathEscape(r.Entity),
+		}
+		switch kind, name, _ := strings.Cut(r.Entity, "-"); kind {
+		case "user", "group":
+			if strings.Contains(name, "@") {
+				e.Email = name
+			}
+		case "domain":
+			e.Domain = name
+		case "project":
+			team, number, _ := strings.Cut(name, "-")
+			e.Team = &projectTeam{number, team}
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// projected adds the ACL and the owner of o to r if the request asks for them.
+func (q *request) projected(r objectResource, o *Object) objectResource {
+	if q.query.Get("projection") == "full" && o.Owner != nil {
+		r.ACL, r.Owner = o.entries(q.base()), o.Owner
+	}
+	return r
+}
+
+// checkProjection refuses an unknown projection.
+func (q *request) checkProjection() *apiError {
+	switch p := q.query.Get("projection"); p {
+	case "", "full", "noAcl":
+		return nil
+	default:
+		return invalid("Invalid value for projection: '%s'. It must be full or noAcl.", p)
+	}
+}
