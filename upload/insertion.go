@@ -38,7 +38,11 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 	began := time.Now()
 	spec := i.wire.spec
 	if generation, ok := i.state.Guard(); ok {
-		spec.IfGenerationMatch = &generation
+		if err := excluded(spec, generation); err != nil {
+			return session.Reply{}, err
+		}
+		// The guard is stricter, and a request has one condition for the generation.
+		spec.IfGenerationMatch, spec.IfGenerationNotMatch = &generation, nil
 	}
 	body := &meter{r: bytes.NewReader(i.data), t: i.transfer}
 	r := i.wire.insert(ctx, spec, int64(len(i.data)), i.crc32c, body)
@@ -47,6 +51,16 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 		i.first = began // until handleReply knows the outcome
 	}
 	return r, nil
+}
+
+// excluded returns an error if spec requires another generation at the destination.
+// 0 stands for no object.
+func excluded(spec Spec, generation int64) error {
+	var object *session.Object
+	if generation != 0 {
+		object = &session.Object{Generation: generation}
+	}
+	return Spec{Bucket: spec.Bucket, Object: spec.Object, IfGenerationNotMatch: spec.IfGenerationNotMatch}.Unmet(object)
 }
 
 // check looks what is at the destination, and whether that was there before the

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -500,6 +501,12 @@ func (j *job) fresh(ctx context.Context) error {
 		// Only a session shows whether the bucket is missing, too.
 		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
 	}
+	if err := j.transfer.expected(j.file.sum.Sum()); err != nil {
+		return err
+	}
+	if err := j.transfer.expectedMD5(bytes.NewReader(data), size); err != nil {
+		return err
+	}
 	insert := &insertion{transfer: j.transfer, data: data, crc32c: j.file.sum.Sum(), state: session.State{
 		Size: size, Unconditional: j.spec.IfGenerationMatch == nil,
 	}}
@@ -646,17 +653,19 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 		if err != nil && j.failed != nil {
 			j.failed(err)
 		}
-		j.dropStream(ctx, c, err)
+		j.dropUseless(ctx, c, err)
 		return j.conclude(err)
 	}
 }
 
-// dropStream cancels the session of a stream that failed: it can never be
-// resumed, so the service need not keep its bytes. A service that does not
-// answer, or does not know the session, is not asked.
-func (j *job) dropStream(ctx context.Context, c conversation, err error) {
+// dropUseless cancels a session that can never be resumed, so that the service need
+// not keep its bytes: of a stream that failed, and of a file that does not have the
+// expected checksum. A service that does not answer, or does not know the session, is
+// not asked.
+func (j *job) dropUseless(ctx context.Context, c conversation, err error) {
 	r, ok := c.(*run)
-	if err == nil || !ok || j.transfer.content.rereadable() ||
+	_, unexpected := errors.AsType[*unexpectedBytes](err)
+	if err == nil || !ok || j.transfer.content.rereadable() && !unexpected ||
 		errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, session.ErrSessionLost) || errors.Is(err, session.ErrCanceled) {
 		return
 	}

@@ -41,10 +41,9 @@ func (p *precondition) check(ctx context.Context) error {
 }
 
 // absent notes that a listing showed no object at the destination, so that check
-// need not look if that is what is wanted. The service will decide.
+// need not look if the preconditions allow that. The service will decide.
 func (p *precondition) absent() {
-	spec := p.t.wire.spec
-	if spec.IfMetagenerationMatch == nil && spec.IfGenerationMatch != nil && *spec.IfGenerationMatch == 0 {
+	if p.t.wire.spec.Unmet(nil) == nil {
 		p.looked = true
 	}
 }

@@ -97,6 +97,9 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 		if err := r.content.unchanged(ctx); err != nil {
 			return session.Reply{}, errors.Join(r.sourceFailed(ctx, err), p.finish())
 		}
+		if err := r.expected(p.crc32c); err != nil {
+			return session.Reply{}, errors.Join(err, p.finish())
+		}
 		r.state.Size = p.To
 		r.pos.size.Store(p.To)
 	}
@@ -166,6 +169,9 @@ func (r *run) finish(ctx context.Context) (session.Reply, error) {
 	if err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)
 	}
+	if err := r.expected(crc); err != nil {
+		return session.Reply{}, err
+	}
 	end := chunk.Range{From: r.state.Size, To: r.state.Size}
 	return r.wire.finalize(ctx, r.uri, end, crc, nil), nil
 }
@@ -173,6 +179,9 @@ func (r *run) finish(ctx context.Context) (session.Reply, error) {
 // handleReply asks the decision table what to do, and compares what the reply
 // reports of the bytes with the source.
 func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Action, error) {
+	if err := r.refusedMD5(ctx, reply); err != nil {
+		return session.Action{}, err
+	}
 	before := r.state
 	action, err := r.decide(reply)
 	if err != nil {

@@ -93,11 +93,21 @@ func (t *transfer) check(ctx context.Context, fresh bool) (session.Reply, error)
 	}
 	r := t.wire.look(ctx, fresh)
 	if o := r.Object; o != nil {
-		want := t.wire.spec.IfGenerationMatch
-		replaced := want != nil && *want != 0 && *want == o.Generation // it is what was to be replaced
-		r.Ours = o.Size == t.content.total() && o.HasCRC32C && o.CRC32C == ours && !replaced
+		r.Ours = o.Size == t.content.total() && o.HasCRC32C && o.CRC32C == ours && !t.known(o.Generation)
 	}
 	return r, nil
+}
+
+// known reports whether the caller named a generation in a precondition. It is then
+// older than the upload.
+func (t *transfer) known(generation int64) bool {
+	spec := t.wire.spec
+	for _, named := range []*int64{spec.IfGenerationMatch, spec.IfGenerationNotMatch} {
+		if named != nil && *named != 0 && *named == generation {
+			return true
+		}
+	}
+	return false
 }
 
 // sourceFailed returns the error of an upload whose source could not be read, or

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"bytes"
 	"context"
 	"crypto/md5"
 	"errors"
@@ -105,6 +106,8 @@ func verifyObject(o session.Object, spec Spec, size int64, crc32c uint32) (*sess
 	case o.HasCRC32C && o.CRC32C != crc32c:
 		return nil, fmt.Errorf("the object at the destination (generation %d) has crc32c %s, the source %s",
 			o.Generation, chunk.EncodeCRC32C(o.CRC32C), chunk.EncodeCRC32C(crc32c))
+	case spec.MD5 != nil && o.MD5 != nil && !bytes.Equal(o.MD5, spec.MD5):
+		return nil, fmt.Errorf("the object at the destination (generation %d) has MD5 %x, expected is %x", o.Generation, o.MD5, spec.MD5)
 	case o.Bucket != "" && o.Bucket != spec.Bucket || o.Name != "" && o.Name != spec.Object:
 		return nil, fmt.Errorf("the session made gs://%s/%s", o.Bucket, o.Name)
 	}

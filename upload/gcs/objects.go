@@ -32,6 +32,39 @@ func (c *Client) Stat(ctx context.Context, spec upload.Spec) session.Reply {
 	return r
 }
 
+// objectOf converts the attributes of an object.
+func objectOf(a *storage.ObjectAttrs) *session.Object {
+	o := &session.Object{
+		Bucket: a.Bucket, Name: a.Name, Generation: a.Generation, Metageneration: a.Metageneration,
+		Size: a.Size, CRC32C: a.CRC32C, HasCRC32C: true, MD5: a.MD5, Etag: a.Etag, MediaLink: a.MediaLink,
+		ContentType: a.ContentType, ContentEncoding: a.ContentEncoding, ContentDisposition: a.ContentDisposition,
+		ContentLanguage: a.ContentLanguage, CacheControl: a.CacheControl, StorageClass: a.StorageClass,
+		Metadata: a.Metadata, CustomTime: a.CustomTime, ComponentCount: a.ComponentCount,
+		Owner: a.Owner, KMSKeyName: a.KMSKeyName, CustomerKeySHA256: a.CustomerKeySHA256,
+		TemporaryHold: a.TemporaryHold, EventBasedHold: a.EventBasedHold, RetentionExpirationTime: a.RetentionExpirationTime,
+		Created: a.Created, Finalized: a.Finalized, Updated: a.Updated,
+		Deleted: a.Deleted, SoftDeleteTime: a.SoftDeleteTime, HardDeleteTime: a.HardDeleteTime,
+		FileModTime: session.ParseFileModTime(a.Metadata[session.FileModTimeKey]),
+	}
+	if a.Retention != nil {
+		o.Retention = &session.Retention{Mode: a.Retention.Mode, RetainUntil: a.Retention.RetainUntil}
+	}
+	if a.Contexts != nil {
+		o.Contexts = &session.ObjectContexts{Custom: map[string]session.ObjectCustomContextPayload{}}
+		for key, c := range a.Contexts.Custom {
+			o.Contexts.Custom[key] = session.ObjectCustomContextPayload{Value: c.Value, CreateTime: c.CreateTime, UpdateTime: c.UpdateTime}
+		}
+	}
+	for _, r := range a.ACL {
+		rule := session.ACLRule{Entity: string(r.Entity), EntityID: r.EntityID, Role: string(r.Role), Domain: r.Domain, Email: r.Email}
+		if r.ProjectTeam != nil {
+			rule.ProjectTeam = &session.ProjectTeam{ProjectNumber: r.ProjectTeam.ProjectNumber, Team: r.ProjectTeam.Team}
+		}
+		o.ACL = append(o.ACL, rule)
+	}
+	return o
+}
+
 // keyed returns o with the encryption key of its object.
 func keyed(o *storage.ObjectHandle, key session.EncryptionKey) *storage.ObjectHandle {
 	if !key.HasSecret() {
@@ -55,11 +88,8 @@ func (c *Client) stat(ctx context.Context, spec upload.Spec, key session.Encrypt
 	attrs, err := keyed(object, key).Attrs(ctx)
 	if err == nil {
 		reply.Status = http.StatusOK
-		reply.Object = &session.Object{
-			Bucket: attrs.Bucket, Name: attrs.Name, Generation: attrs.Generation, Metageneration: attrs.Metageneration,
-			Size: attrs.Size, CRC32C: attrs.CRC32C, HasCRC32C: attrs.CustomerKeySHA256 == "" || key.HasSecret(), ContentType: attrs.ContentType,
-			Created: attrs.Created, FileModTime: session.ParseFileModTime(attrs.Metadata[session.FileModTimeKey]),
-		}
+		reply.Object = objectOf(attrs)
+		reply.Object.HasCRC32C = attrs.CustomerKeySHA256 == "" || key.HasSecret()
 		return reply
 	}
 	apiErr, isAPI := errors.AsType[*googleapi.Error](err)
