@@ -3,8 +3,10 @@ package gcs_test
 import (
 	"bytes"
 	"context"
+	"crypto/md5"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"iter"
 	"maps"
@@ -181,7 +183,7 @@ func TestAttributes(t *testing.T) {
 			w.requests()
 			spec := spec
 			spec.Object = name
-			_, content, err := do(spec)
+			res, content, err := do(spec)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -221,10 +223,211 @@ func TestAttributes(t *testing.T) {
 			if !maps.Equal(a.Metadata, spec.Metadata) {
 				t.Errorf("metadata = %v", a.Metadata)
 			}
+			if res.Object.Etag != a.Etag || res.Object.Owner != a.Owner || res.Object.Owner == "" || len(res.Object.ACL) != len(a.ACL) || !maps.Equal(res.Object.Metadata, spec.Metadata) {
+				t.Errorf("the result has %+v, the service %+v", res.Object, a)
+			}
 			if a.Retention == nil || a.Retention.Mode != "Unlocked" || !a.Retention.RetainUntil.Equal(spec.Retention.RetainUntil) {
 				t.Errorf("retention = %+v, want %+v", a.Retention, spec.Retention)
 			}
 		})
+	}
+}
+
+// TestAccessAndContexts checks with the official client that ACL rules and contexts
+// reach the object, in each way to upload, and that the result has them.
+func TestAccessAndContexts(t *testing.T) {
+	w := newAttributeWorld(t)
+	for name, do := range w.ways() {
+		t.Run(name, func(t *testing.T) {
+			res, _, err := do(upload.Spec{
+				Bucket: "bkt", Object: name,
+				ACL:      []session.ACLRule{{Entity: session.AllUsers, Role: session.RoleReader}, {Entity: "group-a@example.com", Role: session.RoleOwner}},
+				Contexts: &session.ObjectContexts{Custom: map[string]session.ObjectCustomContextPayload{"k": {Value: "v w"}, "ü": {Value: "日本"}}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, _ := w.uploader(upload.Options{})
+			sc, err := c.Storage(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := sc.Bucket("bkt").Object(name).Attrs(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules := map[string]string{}
+			for _, r := range a.ACL {
+				rules[string(r.Entity)] = string(r.Role)
+			}
+			if rules["allUsers"] != "READER" || rules["group-a@example.com"] != "OWNER" || len(rules) != 3 { // and the owner
+				t.Errorf("ACL = %v", rules)
+			}
+			if a.Contexts == nil || len(a.Contexts.Custom) != 2 || a.Contexts.Custom["k"].Value != "v w" || a.Contexts.Custom["ü"].Value != "日本" {
+				t.Errorf("contexts = %+v", a.Contexts)
+			}
+			if o := res.Object; len(o.ACL) != 3 || o.Contexts == nil || !o.Contexts.Custom["k"].CreateTime.Equal(a.Contexts.Custom["k"].CreateTime) {
+				t.Errorf("the result has %+v", o)
+			}
+		})
+	}
+}
+
+// TestExpectedChecksums checks that an upload with the expected checksums succeeds,
+// and that with others no object appears, no session stays open, and nothing is sent
+// twice.
+func TestExpectedChecksums(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		set  func(s *upload.Spec, content []byte)
+		want error
+		last bool // the last request is sent
+	}{
+		{"right", func(s *upload.Spec, content []byte) {
+			sum := md5.Sum(content)
+			s.MD5, s.CRC32C = sum[:], new(crc32.Checksum(content, crc32.MakeTable(crc32.Castagnoli)))
+		}, nil, true},
+		{"another CRC32C", func(s *upload.Spec, _ []byte) { s.CRC32C = new(uint32(0)) }, session.ErrChecksum, false},
+		{"another MD5", func(s *upload.Spec, _ []byte) { s.MD5 = make([]byte, 16) }, session.ErrChecksum, true},
+	} {
+		for _, way := range []string{"single request", "session", "large in batch", "stream", "short stream", "resumed by File", "resumed by Resume"} {
+			t.Run(tt.name+", "+way, func(t *testing.T) {
+				w := newAttributeWorld(t)
+				// All sources of a size have the same content.
+				size := 9<<20 + 5
+				if way == "single request" || way == "short stream" {
+					size = 100
+				}
+				_, content := source(t, size)
+				spec := upload.Spec{Bucket: "bkt", Object: "o"}
+				tt.set(&spec, content)
+				var err error
+				if way == "short stream" {
+					_, up := w.uploader(upload.Options{})
+					_, err = up.Reader(t.Context(), bytes.NewReader(content), spec)
+				} else {
+					_, _, err = w.ways()[way](spec)
+				}
+				if !errors.Is(err, tt.want) || tt.want != nil && !strings.Contains(err.Error(), "expected is") && way != "stream" {
+					t.Fatalf("error = %v, want %v", err, tt.want)
+				}
+				_, exists := w.srv.Object("bkt", "o")
+				if exists != (tt.want == nil) {
+					t.Errorf("the object exists: %v", exists)
+				}
+				begun, last, cancelled := 0, 0, 0
+				for _, r := range w.requests() {
+					switch {
+					case r.Method == "POST":
+						begun++
+					case r.Method == "DELETE":
+						cancelled++
+					case r.Header.Get("X-Goog-Hash") != "":
+						last++
+					}
+				}
+				if way == "single request" {
+					if sent := begun > 0; sent != (tt.want == nil) {
+						t.Errorf("%d requests were sent", begun)
+					}
+					return
+				}
+				if begun != 1 || (last == 1) != tt.last || last > 1 {
+					t.Errorf("%d sessions, %d last requests", begun, last)
+				}
+				if !tt.last && cancelled != 1 {
+					t.Errorf("the session was cancelled %d times, want once", cancelled)
+				}
+				if files, _ := filepath.Glob(filepath.Join(w.dir, "state", "*.json")); len(files) > 0 {
+					t.Errorf("saved uploads: %v", files)
+				}
+			})
+		}
+	}
+}
+
+// TestNotMatch checks the preconditions that an object must not match: before
+// anything is sent, and at the service if the object appears meanwhile.
+func TestNotMatch(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		for _, size := range []int{100, 9 << 20} {
+			t.Run(fmt.Sprintf("late %v, %d bytes", late, size), func(t *testing.T) {
+				w := newAttributeWorld(t)
+				_, up := w.uploader(upload.Options{})
+				path, _ := source(t, size)
+				first, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", Metadata: map[string]string{"k": "v"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				generation, metageneration := first.Object.Generation, first.Object.Metageneration
+				for name, spec := range map[string]upload.Spec{
+					"generation":     {IfGenerationNotMatch: &generation},
+					"metageneration": {IfMetagenerationNotMatch: &metageneration},
+				} {
+					w.requests()
+					spec.Bucket, spec.Object = "bkt", "o"
+					if late {
+						// The check before the upload sees no object.
+						if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404}}); err != nil {
+							t.Fatal(err)
+						}
+					}
+					_, err := up.File(t.Context(), path, spec)
+					if !errors.Is(err, session.ErrPrecondition) || !late && !strings.Contains(err.Error(), "want another one") {
+						t.Errorf("%s: %v, want ErrPrecondition", name, err)
+					}
+					if o, _ := w.srv.Object("bkt", "o"); o.Generation != generation {
+						t.Errorf("%s: the object was replaced", name)
+					}
+					sent := 0
+					for _, r := range w.requests() {
+						if r.Method != "GET" {
+							sent++
+						}
+					}
+					if (sent > 0) != late {
+						t.Errorf("%s: %d requests", name, sent)
+					}
+				}
+				none, other := int64(0), generation+1
+				if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "new", IfGenerationNotMatch: &none}); !errors.Is(err, session.ErrPrecondition) {
+					t.Errorf("no object: %v, want ErrPrecondition", err)
+				}
+				if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationNotMatch: &other, IfMetagenerationNotMatch: &none}); err != nil {
+					t.Errorf("preconditions that hold: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestNotMatchAfterALostReply checks that an insert with a precondition that does not
+// make it idempotent is not repeated before the destination was looked at.
+func TestNotMatchAfterALostReply(t *testing.T) {
+	for _, effect := range []fakegcs.Effect{fakegcs.EffectLoseReply, fakegcs.EffectReset} {
+		w := newAttributeWorld(t)
+		if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: effect}}); err != nil {
+			t.Fatal(err)
+		}
+		path, _ := source(t, 100)
+		_, up := w.uploader(upload.Options{})
+		res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationNotMatch: new(int64(5))})
+		if err != nil || res.Object.Etag == "" {
+			t.Errorf("%v: %+v, %v", effect, res, err)
+		}
+		var queries []string
+		for _, r := range w.requests() {
+			if q := r.URL.Query(); r.Method == "POST" {
+				queries = append(queries, "not "+q.Get("ifGenerationNotMatch")+" is "+q.Get("ifGenerationMatch"))
+			}
+		}
+		want := []string{"not 5 is "}
+		if effect != fakegcs.EffectLoseReply {
+			want = append(want, "not  is 0")
+		}
+		if !slices.Equal(queries, want) {
+			t.Errorf("%v: inserts %q, want %q", effect, queries, want)
+		}
 	}
 }
 
