@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,7 +66,7 @@ show asks it. Saved uploads that cannot be used are reported, not changed.`,
 				return err
 			}
 			for _, u := range unusable {
-				con.fail(fmt.Sprintf("%s: %v", u.id, withHint(u.err, "")))
+				con.fail(aboutUpload(u.id, withHint(u.err, "")))
 			}
 			return exitCode(classify(unusable[0].err).code)
 		},
@@ -80,20 +80,34 @@ show asks it. Saved uploads that cannot be used are reported, not changed.`,
 // and its destination, which can be long. On a terminal they are shortened.
 func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error {
 	columns, _, terminal := terminalSize(w)
-	fit := func(text string) string {
+	shortened := func(text string) string {
 		if text = printable(text); terminal {
 			text = shortenPath(text, columns-3)
 		}
 		return text
 	}
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "ID\tSTORED\tAGE\tEXPIRES IN")
-	for _, t := range saved {
-		fmt.Fprintf(tw, "%s\t%s (%d%%)\t%s\t%s\n", t.ID, storedText(t.Committed, t.Size), storedPercent(t.Committed, t.Size),
-			formatSpan(now.Sub(t.Started)), formatSpan(t.Expires.Sub(now)))
-		fmt.Fprintf(tw, "  %s\n  %s%s\n", fit(t.Source()), fit(t.Spec.URL()), otherEndpoint(t.Endpoint))
+	// A tabwriter would align each line alone, because of the lines between them.
+	rows := [][4]string{{"ID", "STORED", "AGE", "EXPIRES IN"}}
+	for _, u := range saved {
+		rows = append(rows, [4]string{u.ID, fmt.Sprintf("%s (%d%%)", storedText(u.Committed, u.Size), storedPercent(u.Committed, u.Size)),
+			formatSpan(now.Sub(u.Started)), formatSpan(u.Expires.Sub(now))})
 	}
-	return tw.Flush()
+	var widths [3]int
+	for _, row := range rows {
+		for i := range widths {
+			widths[i] = max(widths[i], len(row[i]))
+		}
+	}
+	var b strings.Builder
+	for i, row := range rows {
+		fmt.Fprintf(&b, "%-*s  %-*s  %-*s  %s\n", widths[0], row[0], widths[1], row[1], widths[2], row[2], row[3])
+		if i > 0 {
+			u := saved[i-1]
+			fmt.Fprintf(&b, "  %s\n  %s%s\n", shortened(u.Source()), shortened(u.Spec.URL()), otherEndpoint(u.Endpoint))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // otherEndpoint returns a remark for an upload that was not started at the default
@@ -154,6 +168,7 @@ func printSessionsJSON(w io.Writer, saved []upload.SavedUpload) error {
 
 func newSessionsRm(std stdio) *cobra.Command {
 	var target targetFlags
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rm ID...",
 		Short: "Delete saved uploads on this machine",
@@ -168,22 +183,36 @@ bytes a week after the upload started; they cost nothing. See cancel.`,
 			}
 			defer store.Close()
 			con := newConsole(std.err, false)
-			return forEach(std, "", ids, func(id string) error {
+			return forEach(std, "", asJSON, ids, func(id string) error {
 				token, err := forget(cmd.Context(), store, id)
 				switch {
 				case err != nil:
+					return err
+				case asJSON && token == nil:
+					return printAction(std.out, actionDeleted, reasonUnusable, upload.SavedUpload{ID: id}, false, nil)
+				case asJSON:
+					return printAction(std.out, actionDeleted, reasonRequested, upload.Describe(token), false, nil)
 				case token == nil:
 					con.message("deleted the saved upload %s, which could not be used", id)
 				default:
 					con.message("deleted %s: %s were stored; the service drops them in %s", uploadText(upload.Describe(token)),
 						storedText(token.Committed, token.Source.Size), formatSpan(time.Until(token.Expires())))
 				}
-				return err
+				return nil
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON Lines, one for each upload")
 	target.addStateDir(cmd.Flags())
 	return cmd
+}
+
+// aboutUpload returns the message of an error that concerns a saved upload.
+func aboutUpload(id string, err error) string {
+	if errors.Is(err, session.ErrNoToken) { // it has the ID
+		return err.Error()
+	}
+	return id + ": " + err.Error()
 }
 
 // uploadText names a saved upload in a message.
@@ -208,6 +237,7 @@ func forget(ctx context.Context, store session.Store, id string) (*session.Token
 
 func newSessionsCancel(std stdio) *cobra.Command {
 	var target targetFlags
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:               "cancel ID...",
 		Short:             "Cancel saved uploads at the service and delete them",
@@ -220,22 +250,28 @@ func newSessionsCancel(std stdio) *cobra.Command {
 			}
 			defer c.close()
 			var finished sync.Map // IDs of uploads whose object exists
-			return forEach(std, c.endpoint, ids, func(id string) error { return cancelUpload(cmd.Context(), std, &target, c, &finished, id) })
+			return forEach(std, c.endpoint, asJSON, ids, func(id string) error {
+				return cancelUpload(cmd.Context(), std, asJSON, &target, c, &finished, id)
+			})
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON Lines, one for each upload")
 	target.add(cmd.Flags())
 	return cmd
 }
 
 // cancelUpload cancels a saved upload at the service, deletes it and prints what it
 // did. finished gets the IDs of uploads that were finished already.
-func cancelUpload(ctx context.Context, std stdio, target *targetFlags, c *connection, finished *sync.Map, id string) error {
+func cancelUpload(ctx context.Context, std stdio, asJSON bool, target *targetFlags, c *connection, finished *sync.Map, id string) error {
 	con := newConsole(std.err, false)
 	token, err := c.saved.Load(ctx, id)
 	switch {
 	case errors.Is(err, session.ErrCorruptToken):
 		if _, err := forget(ctx, c.saved, id); err != nil {
 			return err
+		}
+		if asJSON {
+			return printAction(std.out, actionDeleted, reasonUnusable, upload.SavedUpload{ID: id}, false, nil)
 		}
 		con.message("deleted the saved upload %s, which was damaged; the service drops its session a week after it started", id)
 		return nil
@@ -257,24 +293,36 @@ func cancelUpload(ctx context.Context, std stdio, target *targetFlags, c *connec
 	if err := c.uploader.Cancel(ctx, id); err != nil {
 		return err
 	}
-	if _, ok := finished.Load(id); ok {
+	_, exists := finished.Load(id)
+	switch {
+	case asJSON && exists:
+		return printAction(std.out, actionDeleted, reasonFinished, upload.Describe(token), false, nil)
+	case asJSON:
+		return printAction(std.out, actionCancelled, reasonRequested, upload.Describe(token), false, nil)
+	case exists:
 		con.message("deleted %s: the upload was finished already, and the object exists", uploadText(upload.Describe(token)))
-		return nil
+	default:
+		con.message("cancelled %s: %s were stored", uploadText(upload.Describe(token)), storedText(token.Committed, token.Source.Size))
 	}
-	con.message("cancelled %s: %s were stored", uploadText(upload.Describe(token)), storedText(token.Committed, token.Source.Size))
 	return nil
 }
 
 // forEach calls do for each ID, even after a failure. The exit code is that of the
-// first failure. endpoint is for hints.
-func forEach(std stdio, endpoint string, ids []string, do func(id string) error) error {
+// first failure. endpoint is for hints. With asJSON, a failure has a line on standard
+// output, too.
+func forEach(std stdio, endpoint string, asJSON bool, ids []string, do func(id string) error) error {
 	code := exitOK
 	for _, id := range ids {
 		err := do(id)
 		if err == nil {
 			continue
 		}
-		newConsole(std.err, false).fail(fmt.Sprintf("%s: %v", id, withHint(err, endpoint)))
+		newConsole(std.err, false).fail(aboutUpload(id, withHint(err, endpoint)))
+		if asJSON {
+			if err := printAction(std.out, actionKept, reasonError, upload.SavedUpload{ID: id}, false, err); err != nil {
+				return err
+			}
+		}
 		if code == exitOK {
 			code = classify(err).code
 		}

@@ -18,6 +18,7 @@ type pruner struct {
 	target        targetFlags
 	missingSource bool
 	dryRun        bool
+	json          bool
 
 	std     stdio
 	console *console
@@ -40,6 +41,7 @@ or because the service was not reached.`,
 	fs := cmd.Flags()
 	fs.BoolVar(&p.missingSource, "missing-source", false, "also cancel and delete uploads whose source does not exist")
 	fs.BoolVar(&p.dryRun, "dry-run", false, "print what would be deleted, and delete nothing")
+	fs.BoolVar(&p.json, "json", false, "print JSON Lines, one for each saved upload")
 	p.target.add(fs)
 	return cmd
 }
@@ -51,7 +53,9 @@ func (p *pruner) run(ctx context.Context) (err error) {
 	}
 	defer p.c.close()
 	if p.target.storeMissing() {
-		p.console.message("no saved uploads")
+		if !p.json {
+			p.console.message("no saved uploads")
+		}
 		return nil
 	}
 	if err := p.connect(ctx); err != nil {
@@ -64,22 +68,36 @@ func (p *pruner) run(ctx context.Context) (err error) {
 			return context.Cause(ctx)
 		case err != nil && u.ID == "": // the store cannot be read
 			return err
-		case err != nil && !p.explainKept(u, err):
-			p.console.fail(u.ID + ": " + withHint(err, p.c.endpoint).Error())
+		}
+		all++
+		if u.Deleted {
+			pruned++
+		}
+		action, reason := outcomeOf(u, err)
+		if reason == reasonError {
+			p.console.fail(aboutUpload(u.ID, withHint(err, p.c.endpoint)))
 			if code == exitOK {
 				code = classify(err).code
 			}
-		case u.Deleted:
-			p.explainDeleted(u)
-			pruned++
 		}
-		all++
+		if !p.json {
+			p.explain(u, reason, err)
+			continue
+		}
+		if reason != reasonError && reason != reasonUnusable {
+			err = nil // the reason says it
+		}
+		if err := printAction(p.std.out, action, reason, u.SavedUpload, p.dryRun, err); err != nil {
+			return err
+		}
 	}
-	verb := "deleted"
-	if p.dryRun {
-		verb = "would be deleted"
+	if !p.json {
+		verb := "deleted"
+		if p.dryRun {
+			verb = "would be deleted"
+		}
+		p.console.message("%d of %d saved uploads %s", pruned, all, verb)
 	}
-	p.console.message("%d of %d saved uploads %s", pruned, all, verb)
 	if code != exitOK {
 		return exitCode(code)
 	}
@@ -101,32 +119,53 @@ func (p *pruner) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// explainKept prints why an upload is kept that the service was not asked about. It
-// returns false for an error of the service.
-func (p *pruner) explainKept(u upload.Pruned, err error) bool {
+// outcomeOf returns what happened to a saved upload, and why.
+func outcomeOf(u upload.Pruned, err error) (action, reason string) {
 	switch {
 	case u.Source() == "": // nothing is known of it but the ID
-		p.console.message("kept %s, which cannot be used: %v", u.ID, withHint(err, ""))
-	case u.Endpoint != p.c.endpoint:
-		p.console.message("kept %s: it was started at %s", uploadText(u.SavedUpload), endpointText(u.Endpoint))
+		return actionKept, reasonUnusable
+	case errors.Is(err, session.ErrURIMismatch):
+		return actionKept, reasonEndpoint
 	case errors.Is(err, session.ErrInUse):
-		p.console.message("kept %s: %v", uploadText(u.SavedUpload), err)
-	default:
-		return false
+		return actionKept, reasonInUse
+	case err != nil:
+		return actionKept, reasonError
+	case u.SourceMissing && u.Deleted:
+		return actionCancelled, reasonMissingSource
 	}
-	return true
+	action, reason = actionKept, reasonOpen
+	if u.Deleted {
+		action = actionDeleted
+		reason = reasonGone
+	}
+	if u.State == upload.SessionFinished {
+		reason = reasonFinished
+	}
+	return action, reason
 }
 
-// explainDeleted prints why an upload was deleted, or would be.
-func (p *pruner) explainDeleted(u upload.Pruned) {
+// explain prints for people why an upload was deleted, or kept although the service
+// was not asked about it.
+func (p *pruner) explain(u upload.Pruned, reason string, err error) {
+	switch reason {
+	case reasonUnusable:
+		p.console.message("kept %s, which cannot be used: %v", u.ID, withHint(err, ""))
+	case reasonEndpoint:
+		p.console.message("kept %s: it was started at %s", uploadText(u.SavedUpload), endpointText(u.Endpoint))
+	case reasonInUse:
+		p.console.message("kept %s: %v", uploadText(u.SavedUpload), err)
+	}
+	if !u.Deleted {
+		return
+	}
 	verb, why := "deleted", "the service holds nothing of it"
-	switch {
-	case u.SourceMissing:
+	switch reason {
+	case reasonMissingSource:
 		verb, why = "cancelled and deleted", "its source does not exist"
 		if !p.dryRun {
 			why += fmt.Sprintf("; %s were stored", storedText(u.Stored, u.Size))
 		}
-	case u.State == upload.SessionFinished:
+	case reasonFinished:
 		why = "the upload was finished already, and the object exists"
 	}
 	if p.dryRun {

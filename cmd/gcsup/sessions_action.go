@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"gcsup/upload"
+)
+
+// What sessions prune, rm and cancel do with a saved upload.
+const (
+	actionDeleted   = "deleted"   // on this machine
+	actionCancelled = "cancelled" // at the service, and deleted
+	actionKept      = "kept"
+)
+
+// Why they do it.
+const (
+	reasonRequested     = "requested"
+	reasonGone          = "gone"     // the service holds nothing of it
+	reasonFinished      = "finished" // the object exists
+	reasonMissingSource = "missing_source"
+	reasonOpen          = "open" // the service holds it
+	reasonInUse         = "in_use"
+	reasonUnusable      = "unusable"
+	reasonEndpoint      = "other_endpoint"
+	reasonError         = "error"
+)
+
+// actionLine is what happened to a saved upload, in JSON. A field that is not known,
+// because the upload cannot be read, is null.
+type actionLine struct {
+	V           int        `json:"v"`
+	Type        string     `json:"type"`
+	Action      string     `json:"action"`
+	Reason      string     `json:"reason"`
+	DryRun      bool       `json:"dry_run"`
+	ID          string     `json:"id"`
+	Source      *string    `json:"source"`
+	Destination *string    `json:"destination"`
+	Endpoint    *string    `json:"endpoint"`
+	Committed   *int64     `json:"committed"`
+	Size        *int64     `json:"size"`
+	Error       *errorLine `json:"error"`
+}
+
+// printAction prints what happened to a saved upload, of which only the ID may be
+// known, as one line of JSON. err is why it is kept, or nil.
+func printAction(w io.Writer, action, reason string, u upload.SavedUpload, dryRun bool, err error) error {
+	l := actionLine{V: 1, Type: "action", Action: action, Reason: reason, DryRun: dryRun, ID: u.ID}
+	if source := u.Source(); source != "" {
+		destination := u.Spec.URL()
+		l.Source, l.Destination, l.Endpoint = &source, &destination, &u.Endpoint
+		l.Committed, l.Size = &u.Committed, &u.Size
+	}
+	if err != nil {
+		l.Error = newErrorLine(err)
+	}
+	if err := printJSON(w, l); err != nil {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	return nil
+}
