@@ -17,6 +17,10 @@ import (
 // maxFailures is how many failed files are named at the end of a batch.
 const maxFailures = 100
 
+// maxLeftOver is how many of the files that a batch interrupted, and of those that it
+// did not try, are named when it ends. All have the same cause.
+const maxLeftOver = 3
+
 // runTotals adds up the outcomes of a run.
 type runTotals struct {
 	start time.Time
@@ -72,6 +76,29 @@ func (t *runTotals) add(source, status string, res *upload.Result, err error) {
 	if code := classify(err).code; t.code == exitOK || code == exitTemporary {
 		t.code = code
 	}
+}
+
+// fold reports whether a file that ended with err is only counted in messages,
+// because others with the same cause were named.
+func (t *runTotals) fold(err error) bool {
+	switch {
+	case errors.Is(err, upload.ErrNotTried):
+		return t.notTried >= maxLeftOver
+	case errors.Is(err, context.Canceled):
+		return t.interrupted >= maxLeftOver
+	}
+	return false
+}
+
+// folded returns a message for each group of files that were only counted.
+func (t *runTotals) folded() (messages []string) {
+	if n := t.interrupted - maxLeftOver; n > 0 {
+		messages = append(messages, "and "+plural(n, "more file was interrupted", "more files were interrupted"))
+	}
+	if n := t.notTried - maxLeftOver; n > 0 {
+		messages = append(messages, "and "+plural(n, "more file was not tried", "more files were not tried"))
+	}
+	return messages
 }
 
 // files returns how many files ended in this run.
@@ -160,6 +187,9 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 		}
 	}
 	r.stopProgress()
+	for _, text := range totals.folded() {
+		r.console.fail(text)
+	}
 	totals.finished = progress.finished()
 	if err := progress.close(); err != nil {
 		totals.code = classify(err).code

@@ -27,6 +27,8 @@ type display struct {
 	done    int64
 	samples samples
 
+	listing *transfer // waits to list the bucket; nil if it never did
+
 	files, size int64 // of the whole run, -1 until they are known
 	finished    func() int
 }
@@ -56,6 +58,28 @@ func (d *display) note(id int, name string, e upload.Event, now time.Time) {
 	}
 	t.note(e, now)
 	d.sample(now)
+}
+
+// noteListing updates the state with an event of the listing of the bucket, which is
+// no file.
+func (d *display) noteListing(name string, e upload.Event, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.began = true
+	d.listing = &transfer{name: printable(name), size: -1}
+	d.listing.note(e, now)
+}
+
+// listingTries is how long a listing is shown as waiting after a wait, when its next
+// request is under way. No event reports that this succeeded.
+const listingTries = 2 * time.Second
+
+// waitingListing returns the listing if it waits, or nil.
+func (d *display) waitingListing(now time.Time) *transfer {
+	if d.listing == nil || !now.Before(d.listing.until.Add(listingTries)) {
+		return nil
+	}
+	return d.listing
 }
 
 // end records the outcome of a file.

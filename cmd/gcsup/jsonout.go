@@ -47,7 +47,7 @@ type errorLine struct {
 type eventLine struct {
 	V           int     `json:"v"`
 	Type        string  `json:"type"`
-	Source      string  `json:"source"`
+	Source      *string `json:"source"` // null if the event concerns a listing
 	Destination string  `json:"destination"`
 	File        *int    `json:"file"` // null if the event does not concern one file
 	ID          *string `json:"id"`
@@ -125,7 +125,7 @@ func newErrorLine(err error) *errorLine {
 // file.
 func newEventLine(file int, source, destination string, e upload.Event) eventLine {
 	return eventLine{
-		V: 1, Type: eventType(e.Kind), File: known(file, file != 0), Source: source, Destination: destination,
+		V: 1, Type: eventType(e.Kind), File: known(file, file != 0), Source: known(source, source != ""), Destination: destination,
 		ID: known(e.ID, e.ID != ""), Size: known(e.Size, e.Size >= 0),
 		Sent: e.Sent, Committed: e.Committed,
 		Compared: e.Compared, ToCompare: e.ToCompare,

@@ -70,15 +70,21 @@ func (d *display) frame(now time.Time, columns, height int) []liveLine {
 	}
 	l := layoutFor(columns)
 	totals := d.totalLines(l, now)
-	rows := d.visible(min(maxRows, max(height-len(totals)-2, 1)))
 	var lines []liveLine
+	listing := d.waitingListing(now)
+	if listing != nil {
+		lines = append(lines, l.row(listing, now))
+	}
+	rows := d.visible(min(maxRows, max(height-len(totals)-len(lines)-2, 1)))
 	for _, t := range rows {
 		lines = append(lines, l.row(t, now))
 	}
 	if more := len(d.active) - len(rows); more > 0 {
 		lines = append(lines, liveLine{text: shorten(fmt.Sprintf("and %d more", more), l.columns)})
 	}
-	return append(lines, totals...)
+	lines = append(lines, totals...)
+	// A frame that is higher than the terminal could not be replaced.
+	return lines[max(len(lines)-max(height, 1), 0):]
 }
 
 // row returns the line of one file.
@@ -239,6 +245,10 @@ func (d *display) plainLine(now time.Time) string {
 	text := fmt.Sprintf("%s files, %s", d.fileText(), sentText(sent, durable, size))
 	if d.failed > 0 {
 		text += fmt.Sprintf(", %d failed", d.failed)
+	}
+	if l := d.waitingListing(now); l != nil {
+		wait, _ := l.state(now, false)
+		text += ", " + l.name + ": " + wait
 	}
 	waiting, why := 0, ""
 	for _, t := range d.active {

@@ -311,8 +311,14 @@ func (r *reporter) observe(e upload.Event) {
 		if r.flags.json && !r.flags.quiet {
 			r.printEvent(f, t, e, now)
 		}
-	} else if r.flags.json && !r.flags.quiet {
-		r.print("", newEventLine(0, t.source, t.destination, e))
+	} else {
+		if r.flags.json && !r.flags.quiet {
+			r.print("", newEventLine(0, "", t.destination, e))
+		}
+		t.source = "listing of " + t.destination
+		if r.display != nil {
+			r.display.noteListing("listing "+e.Spec.Bucket, e, now)
+		}
 	}
 	switch e.Kind {
 	case upload.Resumed:
@@ -376,7 +382,7 @@ func (r *reporter) outcome(t task, named bool, res *upload.Result, err error) {
 	case err != nil:
 		status = statusFailed
 		r.explain(t, res, err)
-		if named {
+		if named && !(r.batch && r.totals.fold(err)) {
 			r.explainResume(t, res, err)
 		}
 	}
@@ -423,14 +429,19 @@ func (r *reporter) explain(t task, res *upload.Result, err error) {
 		size = res.Size
 	}
 	text := inSizes(withHint(err, r.endpoint).Error(), err, size)
-	if !errors.Is(err, errSource) && !strings.HasPrefix(text, t.source+":") {
+	if !errors.Is(err, errSource) && !errors.Is(err, session.ErrNoToken) && !strings.HasPrefix(text, t.source+":") {
 		what := t.source
 		if t.destination != "" {
 			what += " to " + t.destination
 		}
 		text = what + ": " + text
 	}
-	r.console.fail(printablePath(text, t.source))
+	text = printablePath(text, t.source)
+	if r.batch && r.totals.fold(err) {
+		r.console.logError(text)
+		return
+	}
+	r.console.fail(text)
 }
 
 // explainResume prints how to continue an upload that failed.
