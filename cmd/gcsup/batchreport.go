@@ -256,6 +256,7 @@ func (r *reporter) summarize(ctx context.Context, t *runTotals) {
 // same directory. As resumeCommand, it contains two variables, but no headers.
 func (r *reporter) continueCommand() string {
 	words := continueArgs(os.Args[1:])
+	words = slices.Insert(words, min(1, len(words)), wordsFromEnv(r.given)...) // they may be set for this run only
 	if !slices.ContainsFunc([]string{"no-clobber", "skip-identical", "manifest"}, r.given.Changed) {
 		words = slices.Insert(words, min(1, len(words)), "--skip-identical") // after cp
 	}
@@ -272,6 +273,9 @@ func (r *reporter) continueCommand() string {
 	var same []string
 	if r.given.Changed("additional-headers") {
 		same = append(same, "--additional-headers")
+	}
+	if keyFromEnv(r.given) {
+		same = append(same, encryptionKeyEnv)
 	}
 	if r.given.Changed("read-paths-from-stdin") {
 		same = append(same, "standard input")

@@ -66,6 +66,12 @@ var enumeration = regexp.MustCompile(`^[A-Za-z0-9_-]+(\|[A-Za-z0-9_-]+)+$`)
 
 // flagCompletion returns the completion of the values of a flag, or nil for files.
 func flagCompletion(f *pflag.Flag) cobra.CompletionFunc {
+	switch v := f.Value.(type) {
+	case *enumFlag:
+		return choices(v.values...)
+	case *classFlag:
+		return choices(storageClasses...)
+	}
 	name, _ := pflag.UnquoteUsage(f)
 	switch {
 	case f.Name == "skip-identical":

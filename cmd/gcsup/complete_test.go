@@ -48,6 +48,9 @@ func TestCompleteFlags(t *testing.T) {
 	const noFiles, dirs, files = ":4\n", ":16\n", ":0\n"
 	for _, c := range []struct{ line, want string }{
 		{"cp --limit-rate=", noFiles},
+		{"cp --predefined-acl=p", "private\nprojectPrivate\npublicRead\n:4\n"},
+		{"cp --retention-mode=", "Locked\nUnlocked\n:4\n"},
+		{"cp --storage-class=N", "NEARLINE\n:4\n"},
 		{"cp --state-dir=", dirs},
 		{"cp --emulator=", dirs},
 		{"cp --files-from=", files},

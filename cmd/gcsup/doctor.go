@@ -57,6 +57,7 @@ The exit code is that of the first check that failed.`,
 		RunE:       func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args[0]) },
 	}
 	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON Lines, one for each check")
+	cmd.Flags().StringVar(&d.spec.UserProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket")
 	d.target.add(cmd.Flags())
 	return cmd
 }
@@ -84,7 +85,7 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 	}
 	name := make([]byte, 8)
 	_, _ = crand.Read(name) // it never fails
-	d.spec = session.Spec{Bucket: bucket, Object: object + "gcsup-doctor-" + hex.EncodeToString(name), IfGenerationMatch: new(int64)}
+	d.spec.Bucket, d.spec.Object, d.spec.IfGenerationMatch = bucket, object+"gcsup-doctor-"+hex.EncodeToString(name), new(int64)
 	if err := d.spec.Validate(); err != nil {
 		return err
 	}
@@ -243,7 +244,7 @@ func (d *doctor) checkPermission(ctx context.Context, line *checkLine) error {
 		return reply.Refusal()
 	}
 	d.uri = reply.URI
-	page, reply, err := d.asker.list(ctx, session.ListQuery{Bucket: d.spec.Bucket, MaxResults: 1})
+	page, reply, err := d.asker.list(ctx, session.ListQuery{Bucket: d.spec.Bucket, MaxResults: 1, UserProject: d.spec.UserProject})
 	switch {
 	case err != nil:
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -53,8 +54,14 @@ func setFromEnv(cmd *cobra.Command) error {
 		if err != nil || value == "" || f.Hidden || slices.Contains(noEnv, f.Name) || overridden(f.Name) {
 			return
 		}
-		if value == "true" && f.NoOptDefVal != "" {
-			value = f.NoOptDefVal // as the flag without a value
+		if f.NoOptDefVal != "" && f.Value.Type() != "bool" {
+			switch on, boolErr := strconv.ParseBool(value); {
+			case boolErr != nil:
+			case !on:
+				return // false is no directory
+			default:
+				value = f.NoOptDefVal // as the flag without a value
+			}
 		}
 		if setErr := cmd.Flags().Set(f.Name, value); setErr != nil {
 			err = usagef("%s %q: %s; see %s", envName(f.Name), value, wanted(f, setErr), help(cmd))
@@ -66,6 +73,24 @@ func setFromEnv(cmd *cobra.Command) error {
 
 // fromEnv annotates a flag that got its value from the environment.
 const fromEnv = "gcsup_from_environment"
+
+// wordsFromEnv returns the flags that got their values from the environment, as words
+// of a command line. It leaves out the headers, whose values may be secret, and
+// --restart, which would discard what was sent.
+func wordsFromEnv(flags *pflag.FlagSet) (words []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if _, ok := f.Annotations[fromEnv]; !ok || f.Name == "additional-headers" || f.Name == "restart" {
+			return
+		}
+		word := "--" + f.Name
+		value := os.Getenv(envName(f.Name))
+		if on, err := strconv.ParseBool(value); f.NoOptDefVal == "" || err != nil || !on {
+			word += "=" + value
+		}
+		words = append(words, word)
+	})
+	return words
+}
 
 // explainEnv adds to a usage error which of the flags in it came from the
 // environment.

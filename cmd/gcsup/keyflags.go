@@ -53,6 +53,11 @@ func (f *keyFlags) read() (session.EncryptionKey, error) {
 	return key, nil
 }
 
+// keyFromEnv reports whether the key of a command comes from the environment.
+func keyFromEnv(given *pflag.FlagSet) bool {
+	return given.Lookup("encryption-key-file") != nil && !given.Changed("encryption-key-file") && os.Getenv(encryptionKeyEnv) != ""
+}
+
 // readKeyFile reads at most as much as a key needs.
 func readKeyFile(path string) (string, error) {
 	file, err := os.Open(path)
@@ -67,7 +72,8 @@ func readKeyFile(path string) (string, error) {
 // checkKeyTarget refuses to send a key over plain HTTP to another machine.
 func checkKeyTarget(key session.EncryptionKey, c *connection) error {
 	u, err := url.Parse(c.endpoint)
-	if key.IsZero() || err != nil || u.Scheme != "http" || c.emulator != nil || os.Getenv("STORAGE_EMULATOR_HOST") != "" {
+	fromHost := c.options.Endpoint == "" && os.Getenv("STORAGE_EMULATOR_HOST") != "" // --endpoint has priority
+	if key.IsZero() || err != nil || u.Scheme != "http" || c.emulator != nil || fromHost {
 		return nil
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {

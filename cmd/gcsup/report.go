@@ -451,9 +451,16 @@ func (r *reporter) explainResume(t task, res *upload.Result, err error) {
 		r.explainDiscard(t, err)
 	case errors.Is(err, session.ErrSourceChanged), errors.Is(err, errSource): // resuming as it is fails again
 	case res != nil && res.Resumable && r.resumable(res.ID):
-		also := ""
+		var same []string
 		if r.given.Changed("additional-headers") {
-			also = " (with the same --additional-headers)"
+			same = append(same, "--additional-headers")
+		}
+		if keyFromEnv(r.given) {
+			same = append(same, encryptionKeyEnv)
+		}
+		also := ""
+		if len(same) > 0 {
+			also = " (with the same " + strings.Join(same, " and ") + ")"
 		}
 		r.console.fail("to resume: " + resumeCommand(program(), r.given, res.ID) + also)
 	case classify(err).code == exitTemporary && t.source == stdinName:

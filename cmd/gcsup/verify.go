@@ -32,6 +32,9 @@ type verifier struct {
 	sources     sourceFlags
 	jobs        int
 	json, quiet bool
+	key         keyFlags
+	userProject string
+	encrypted   bool // a key was given
 
 	std     stdio
 	console *console
@@ -70,6 +73,8 @@ Exit codes: 0 all are the same; 65 at least one differs or is missing.`,
 	fs.IntVar(&v.jobs, "jobs", 0, "compare `N` files at a time (default: 32 of up to 8 MiB, and 4 larger ones)")
 	fs.BoolVar(&v.json, "json", false, "print JSON Lines to standard output, one for each file")
 	fs.BoolVarP(&v.quiet, "quiet", "q", false, "print differences and errors only")
+	fs.StringVar(&v.userProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket")
+	v.key.add(fs, "compare objects that are encrypted with the key")
 	v.target.add(fs)
 	return cmd
 }
@@ -79,7 +84,13 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 	if err := v.check(sources); err != nil {
 		return err
 	}
-	chosen, err := v.sources.choose(ctx, v.std, sources, destination, session.Spec{}, func(tree.Shard) bool { return true })
+	key, err := v.key.read()
+	if err != nil {
+		return err
+	}
+	v.encrypted = !key.IsZero()
+	spec := session.Spec{UserProject: v.userProject, EncryptionKey: key}
+	chosen, err := v.sources.choose(ctx, v.std, sources, destination, spec, func(tree.Shard) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -97,6 +108,9 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 		return err
 	}
 	defer v.c.close()
+	if err := checkKeyTarget(key, v.c); err != nil {
+		return err
+	}
 	if err := v.c.dial(ctx, upload.Options{}); err != nil {
 		return withHint(err, v.c.endpoint)
 	}
@@ -141,7 +155,7 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 			object, err = v.stat(ctx, res.Spec)
 		}
 		if err == nil && res.Skipped == upload.SkipNothing {
-			err = difference(destination, res.Size, object)
+			err = difference(destination, res.Size, object, v.encrypted)
 		}
 		if err := v.report(res.Path, destination, res, object, err); err != nil {
 			return err
@@ -164,7 +178,7 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 // bucket, or if the credentials are not accepted, there are no more jobs.
 func (v *verifier) lookUp(ctx context.Context, chosen *selection) iter.Seq[upload.Job] {
 	return func(yield func(upload.Job) bool) {
-		for job, err := range v.c.uploader.Lookup(ctx, upload.Listing{Bucket: chosen.bucket, Prefix: chosen.prefix}, chosen.jobs) {
+		for job, err := range v.c.uploader.Lookup(ctx, upload.Listing{Bucket: chosen.bucket, Prefix: chosen.prefix, UserProject: v.userProject}, chosen.jobs) {
 			switch {
 			case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrCredentials), errors.Is(err, session.ErrRetriesExhausted):
 				v.mu.Lock()
@@ -221,16 +235,19 @@ func (v *verifier) stat(ctx context.Context, spec session.Spec) (*session.Object
 }
 
 // difference returns how an object differs from a file of that size. The caller
-// knows that it does.
-func difference(destination string, size int64, object *session.Object) error {
+// knows that it does. encrypted is true if a key was given: an object without that
+// key is not the same.
+func difference(destination string, size int64, object *session.Object, encrypted bool) error {
 	var text string
 	switch {
 	case object == nil:
 		text = "there is no " + destination
 	case object.Size != size:
 		text = fmt.Sprintf("%s has %d bytes, the file has %d", destination, object.Size, size)
+	case encrypted:
+		text = destination + " has the same size, but another CRC32C, or is not encrypted with the key"
 	case !object.HasCRC32C:
-		text = destination + " has no CRC32C to compare with"
+		text = destination + " has no CRC32C to compare with; if it is encrypted with a customer-supplied key, give that with --encryption-key-file"
 	default:
 		text = fmt.Sprintf("%s has the same size, but another CRC32C (%s)", destination, chunk.EncodeCRC32C(object.CRC32C))
 	}
