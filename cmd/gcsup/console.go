@@ -18,6 +18,7 @@ type console struct {
 	queue *lineQueue // in front of w; if nil, messages are written at once
 	quiet bool
 	live  liveRegion
+	ended bool // no frame is shown any more
 	*logFile
 }
 
@@ -39,8 +40,21 @@ func (c *console) out() io.Writer {
 	return c.w
 }
 
-// message prints a line, unless the console is quiet.
+// block is an argument of a message that may have several lines, whose parts are
+// printable.
+type block string
+
+// message prints a line, unless the console is quiet. It replaces control characters
+// in its arguments: a file name with a line break must not make a line of its own.
 func (c *console) message(format string, args ...any) {
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			args[i] = printable(arg)
+		case error:
+			args[i] = printable(arg.Error())
+		}
+	}
 	text := fmt.Sprintf(format, args...)
 	c.logInfo(text)
 	if !c.quiet {
@@ -85,6 +99,9 @@ func (c *console) Write(p []byte) (int, error) {
 func (c *console) show(lines []liveLine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.ended {
+		lines = nil
+	}
 	columns, _, _ := c.size()
 	if lines != nil && !c.idle() || columns == c.live.columns && slices.Equal(lines, c.live.lines) {
 		return // skip frames while the terminal lags behind
@@ -92,6 +109,22 @@ func (c *console) show(lines []liveLine) {
 	if text := c.live.draw(lines, columns); text != "" {
 		_, _ = io.WriteString(c.out(), text)
 	}
+}
+
+// endFrames removes the frame for good. A process that ends at once would leave it.
+func (c *console) endFrames() {
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.show(nil)
+}
+
+// forget leaves the frame where it is. The next one is drawn at the cursor, because
+// another program has written to the terminal.
+func (c *console) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.live.lines = nil
 }
 
 // idle reports whether everything was written.

@@ -25,6 +25,7 @@ type display struct {
 	sent    int64 // bytes of files that ended, as sent, durable, and done or skipped
 	durable int64
 	done    int64
+	before  int64 // bytes of active and ended files that an earlier run sent
 	samples samples
 
 	listing *transfer // waits to list the bucket; nil if it never did
@@ -56,7 +57,11 @@ func (d *display) note(id int, name string, e upload.Event, now time.Time) {
 		t = &transfer{id: id, name: displayName(name), size: -1}
 		d.active = append(d.active, t)
 	}
+	was := t.highest
 	t.note(e, now)
+	if e.Kind == upload.Resumed {
+		d.before += t.highest - was
+	}
 	d.sample(now)
 }
 
@@ -121,11 +126,11 @@ func (d *display) find(id int) *transfer {
 	return nil
 }
 
-// sample records the bytes sent so far, a few times per second.
+// sample records the bytes that this run has sent so far, a few times per second.
 func (d *display) sample(now time.Time) {
 	if d.samples.due(now) {
 		sent, _, _ := d.totals()
-		d.samples.add(now, sent)
+		d.samples.add(now, sent-d.before)
 	}
 }
 
@@ -208,7 +213,10 @@ func (t *transfer) note(e upload.Event, now time.Time) {
 	if e.Sent < t.sent || e.Kind == upload.Resumed || e.Compared < t.compared || e.ToCompare != t.toCompare {
 		t.samples = samples{} // the offset jumped or the phase changed: the rate is unknown
 	}
-	if e.Committed < t.committed || e.Kind == upload.Restarted {
+	switch {
+	case e.Kind == upload.Discarded: // the service lost nothing
+		t.lost, t.highest = 0, e.Sent
+	case e.Committed < t.committed || e.Kind == upload.Restarted:
 		// What was sent beyond the committed offset is sent again in any case.
 		t.lost, t.lostUntil, t.highest = max(t.highest-e.Committed, 0), now.Add(lostNotice), e.Sent
 	}

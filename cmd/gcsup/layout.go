@@ -135,6 +135,10 @@ func percentText(t *transfer, both bool) string {
 func (t *transfer) state(now time.Time, brief bool) (text, color string) {
 	rate := t.samples.rate(now)
 	switch {
+	case t.lost > 0 && now.Before(t.lostUntil) && brief:
+		return "lost " + bytesText(t.lost), yellow
+	case t.lost > 0 && now.Before(t.lostUntil):
+		return "the service lost " + bytesText(t.lost), yellow
 	case t.settling && brief:
 		return "disk", ""
 	case t.settling:
@@ -144,10 +148,6 @@ func (t *transfer) state(now time.Time, brief bool) (text, color string) {
 	case t.toCompare > 0:
 		n, _ := percent(t.compared, t.toCompare)
 		return fmt.Sprintf("%s  comparing with sent %d%%", fitRight(rateText(rate), rateWidth), n), ""
-	case t.lost > 0 && now.Before(t.lostUntil) && brief:
-		return "lost " + bytesText(t.lost), yellow
-	case t.lost > 0 && now.Before(t.lostUntil):
-		return "the service lost " + bytesText(t.lost), yellow
 	case !t.until.IsZero():
 		return t.wait(now, brief), yellow
 	case brief:

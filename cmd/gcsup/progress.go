@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"time"
 )
 
@@ -24,15 +25,20 @@ func startProgress(c *console, d *display, live bool) *progress {
 			c.message("%s  %s", time.Now().Format(time.RFC3339), line)
 		}
 	}
+	var continued <-chan os.Signal
+	ignore := func() {}
 	if _, _, ok := c.size(); ok && live {
+		continued, ignore = notifyContinued()
 		every, draw = frameEvery, func() {
-			if columns, height, ok := c.size(); ok {
+			// In the background, the terminal belongs to the shell.
+			if columns, height, ok := c.size(); ok && foreground(c.w) {
 				c.show(d.frame(time.Now(), columns, height))
 			}
 		}
 	}
 	go func() {
 		defer close(p.done)
+		defer ignore()
 		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
@@ -40,6 +46,8 @@ func startProgress(c *console, d *display, live bool) *progress {
 			case <-p.stopped:
 				c.show(nil)
 				return
+			case <-continued:
+				c.forget()
 			case <-tick.C:
 				draw()
 			}

@@ -26,6 +26,7 @@ type task struct {
 	listed      bool   // found in the state directory, not named by the user
 	saved       string // the ID of the saved upload that the task resumes
 	all         bool   // resume --all skips what cannot be resumed
+	size        int64  // of the source of a saved upload
 	err         error  // if not nil, the task fails with it and do is not called
 	do          func(context.Context) (*upload.Result, error)
 }
@@ -162,6 +163,15 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 	code, done, stored := exitOK, 0, false
 	r.mu.Lock()
 	r.startProgress(len(tasks))
+	if r.display != nil && len(tasks) > 1 {
+		total := int64(0)
+		for _, t := range tasks {
+			if t.err == nil {
+				total += t.size
+			}
+		}
+		r.display.setTotals(int64(len(tasks)), total)
+	}
 	r.mu.Unlock()
 	for _, t := range tasks {
 		if ctx.Err() != nil {
@@ -232,6 +242,7 @@ func (r *reporter) stopWaiting() {
 	r.mu.Lock()
 	r.stopping = true
 	r.mu.Unlock()
+	go r.console.endFrames() // a terminal that blocks must not delay the timer
 	time.AfterFunc(outputGrace, func() {
 		r.out.close()
 		r.console.queue.close()

@@ -137,7 +137,7 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 		fmt.Fprintf(&others, "\n  %s (%s to %s): %v", t.ID, printable(t.Path), printable(t.Spec.URL()), f.target.endpointMismatch(c, t.Endpoint))
 	}
 	if others.Len() > 0 {
-		r.console.message("not resumed, because they were not started at %s:%s", endpointText(c.endpoint), others.String())
+		r.console.message("not resumed, because they were not started at %s:%s", endpointText(c.endpoint), block(others.String()))
 	}
 	switch {
 	case len(ids) == 0 && len(unusable) == 0:
@@ -155,7 +155,7 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, id string) 
 		return task{source: id, saved: id, err: err}
 	}
 	t := task{
-		saved: id, source: token.SourcePath, destination: token.Spec.URL(), skip: token.Spec.NoClobber,
+		saved: id, source: token.SourcePath, destination: token.Spec.URL(), skip: token.Spec.NoClobber, size: token.Source.Size,
 		do: func(ctx context.Context) (*upload.Result, error) { return c.uploader.Resume(ctx, id) },
 	}
 	if token.Endpoint != c.endpoint {

@@ -29,6 +29,17 @@ func storedText(stored, size int64) string {
 	return fmt.Sprintf("%s of %s %s", part, inUnit(size, unit), name)
 }
 
+// rangeText returns storedText, or a range such as "0 to 17 of 57 MiB" if more bytes
+// were sent than the service acknowledged: it may store them.
+func rangeText(acknowledged, sent, size int64) string {
+	name, unit := unitOf(size)
+	from, to := inUnit(acknowledged, unit), inUnit(min(sent, size), unit)
+	if from == to {
+		return storedText(acknowledged, size)
+	}
+	return fmt.Sprintf("%s to %s of %s %s", from, to, inUnit(size, unit), name)
+}
+
 // unitOf returns the largest unit that is not larger than n.
 func unitOf(n int64) (name string, bytes int64) {
 	for _, u := range sizeUnits {
@@ -65,7 +76,7 @@ func inSizes(text string, err error, size int64) string {
 	}
 	stored := bytesText(e.Committed) + " were stored" // a stream cannot be resumed
 	if size >= 0 {
-		stored = storedText(e.Committed, size) + " are stored"
+		stored = rangeText(e.Committed, e.Sent, size) + " are stored"
 	}
 	return strings.Replace(text, fmt.Sprintf("%d bytes acknowledged of %d sent", e.Committed, e.Sent), stored, 1)
 }

@@ -306,7 +306,7 @@ func (v *verifier) report(source, destination string, res *upload.Result, object
 		if !strings.HasPrefix(text, source+":") {
 			text = source + ": " + text
 		}
-		v.console.fail(text)
+		v.console.fail(printablePath(text, source))
 	case v.json || status == statusSame && v.quiet:
 	case status == statusSame:
 		if _, err := fmt.Fprintf(v.std.out, "same     %s\n", printable(source)); err != nil {

@@ -1,0 +1,128 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/upload"
+)
+
+// TestFrameOfLowTerminal checks that a frame is never higher than the terminal, and
+// that the totals are what remains.
+func TestFrameOfLowTerminal(t *testing.T) {
+	for _, columns := range []int{20, 40, 80, 200} {
+		for height := 1; height < 6; height++ {
+			story(func(name string, d *display, now time.Time) {
+				d.noteListing("listing bucket", upload.Event{Kind: upload.Waiting, Delay: time.Hour, Cause: "503"}, now)
+				frame := d.frame(now, columns, height)
+				if len(frame) > height {
+					t.Errorf("%d columns, %d lines, %s: %d lines", columns, height, name, len(frame))
+				}
+				if height >= 2 && !strings.Contains(frame[max(len(frame)-2, 0)].text+frame[len(frame)-1].text, "file ") {
+					t.Errorf("%d columns, %d lines, %s: no totals in %q", columns, height, name, frame)
+				}
+			})
+		}
+	}
+}
+
+// TestWaitForListing checks that a listing that is retried has a row, which does not
+// count as a file and goes away.
+func TestWaitForListing(t *testing.T) {
+	now := time.Unix(0, 0)
+	d := newDisplay(-1)
+	d.noteListing("listing bucket", upload.Event{Kind: upload.Waiting, Size: -1, Delay: 8 * time.Second, Retry: 3, Cause: "503"}, now)
+	frame := d.frame(now, 80, 24)
+	if len(frame) != 2 || !strings.HasPrefix(frame[0].text, "listing bucket ") || !strings.Contains(frame[0].text, "retry 3 in 8 s: 503") || frame[1].text != "file 0                           0/0 B" {
+		t.Errorf("got %q", frame)
+	}
+	if line := d.plainLine(now); !strings.Contains(line, ", listing bucket: retry 3 in 8 s: 503") {
+		t.Errorf("the line of a log is %q", line)
+	}
+	if frame := d.frame(now.Add(time.Minute), 80, 24); len(frame) != 1 {
+		t.Errorf("a minute later: %q", frame)
+	}
+}
+
+// TestRateOfResumedFiles checks that bytes of an earlier run do not count as sent in
+// this one.
+func TestRateOfResumedFiles(t *testing.T) {
+	now := time.Unix(0, 0)
+	d := newDisplay(2)
+	for i := range int64(8) {
+		d.note(1, "a", upload.Event{Kind: upload.Progress, Size: 100 * mib, Sent: i * mib}, now)
+		if i == 4 {
+			d.note(2, "b", upload.Event{Kind: upload.Resumed, Size: 2000 * mib, Sent: 1000 * mib, Committed: 1000 * mib}, now)
+		}
+		now = now.Add(time.Second)
+	}
+	if got := d.samples.rate(now); got < 0.8*mib || got > 1.1*mib {
+		t.Errorf("the rate is %s, want 1 MiB/s", rateText(got))
+	}
+}
+
+// TestDiscardedIsNoLoss checks that an upload that starts over because its file changed
+// does not accuse the service.
+func TestDiscardedIsNoLoss(t *testing.T) {
+	now := time.Unix(0, 0)
+	tr := &transfer{name: "a", size: -1}
+	tr.note(upload.Event{Kind: upload.Resumed, Size: 100, Sent: 50, Committed: 50}, now)
+	tr.note(upload.Event{Kind: upload.Discarded, Size: 100, Cause: "source changed"}, now)
+	tr.note(upload.Event{Kind: upload.Started, Size: 100}, now)
+	if state, _ := tr.state(now, false); strings.Contains(state, "lost") {
+		t.Errorf("the state is %q", state)
+	}
+	if n, _ := tr.percent(); n != 0 {
+		t.Errorf("%d%%, want 0%%", n)
+	}
+}
+
+// TestLossIsShownWhileComparing checks that a percentage that decreases is explained
+// even if the source is compared next.
+func TestLossIsShownWhileComparing(t *testing.T) {
+	now := time.Unix(0, 0)
+	tr := &transfer{name: "a", size: -1}
+	tr.note(upload.Event{Kind: upload.Progress, Size: 100, Sent: 90, Committed: 50}, now)
+	tr.note(upload.Event{Kind: upload.Verifying, Size: 100, Sent: 20, Committed: 20, ToCompare: 20}, now)
+	if state, _ := tr.state(now, false); state != "the service lost 70 B" {
+		t.Errorf("the state is %q", state)
+	}
+}
+
+// TestNoFrameAfterInterruption checks that a frame is removed when the command is
+// interrupted: a second signal ends the process at once.
+func TestNoFrameAfterInterruption(t *testing.T) {
+	term := newTerminal(t, 80, 24, true)
+	story(func(name string, d *display, now time.Time) {
+		term.console.ended = false
+		term.show(d, now)
+		term.do(term.console.endFrames)
+		term.show(d, now)
+		if text := strings.TrimSpace(strings.Join(term.screen.lines(), "")); text != "" {
+			t.Fatalf("%s: left on the terminal: %q", name, text)
+		}
+	})
+}
+
+// TestFrameAfterStop checks that a process that was stopped and continues does not
+// overwrite what the shell printed.
+func TestFrameAfterStop(t *testing.T) {
+	term := newTerminal(t, 80, 24, true)
+	first := true
+	story(func(_ string, d *display, now time.Time) {
+		if !first {
+			return
+		}
+		first = false
+		term.show(d, now)
+		term.screen.write("^Z\r\n[1]+  Stopped\r\n$ fg\r\n")
+		term.console.forget()
+		term.show(d, now)
+		if text := strings.Join(term.screen.lines(), "\n"); !strings.Contains(text, "[1]+  Stopped\n$ fg\n") {
+			t.Errorf("got\n%s", text)
+		}
+	})
+}
