@@ -34,3 +34,20 @@ func TestRangeText(t *testing.T) {
 		}
 	}
 }
+
+// TestIncompleteIsNotComplete checks that only a complete upload reads as complete.
+func TestIncompleteIsNotComplete(t *testing.T) {
+	for _, c := range []struct {
+		stored, size int64
+		want         string
+	}{
+		{8912896, 9000000, "8.50 of 8.58 MiB"},
+		{11796480, 12000000, "11.2 of 11.4 MiB"},
+		{100*mib - 1, 100 * mib, "99 of 100 MiB"},
+		{12000000, 12000000, "11 of 11 MiB"},
+	} {
+		if got := storedText(c.stored, c.size); got != c.want {
+			t.Errorf("storedText(%d, %d) = %q, want %q", c.stored, c.size, got, c.want)
+		}
+	}
+}

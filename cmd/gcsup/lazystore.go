@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"sync"
 
@@ -40,7 +41,7 @@ func (s *lazyStore) close() {
 // Load does not create the directory: without one there is no saved upload.
 func (s *lazyStore) Load(ctx context.Context, id string) (*session.Token, error) {
 	if s.missing() {
-		return nil, session.ErrNoToken
+		return nil, fmt.Errorf("%w: %s", session.ErrNoToken, id)
 	}
 	d, err := s.opened()
 	if err != nil {
@@ -57,7 +58,11 @@ func (s *lazyStore) Save(ctx context.Context, t *session.Token) error {
 	return d.Save(ctx, t)
 }
 
+// List does not create the directory either.
 func (s *lazyStore) List(ctx context.Context) ([]string, error) {
+	if s.missing() {
+		return nil, nil
+	}
 	d, err := s.opened()
 	if err != nil {
 		return nil, err

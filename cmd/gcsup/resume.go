@@ -88,8 +88,10 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) (err erro
 	if err := checkKeyTarget(key, c); err != nil {
 		return r.refuse(named, err)
 	}
-	if _, err := c.saved.opened(); err != nil {
-		return r.refuse(named, err)
+	if !f.target.storeMissing() { // else there is nothing to resume, and maybe no place to create it
+		if _, err := c.saved.opened(); err != nil {
+			return r.refuse(named, err)
+		}
 	}
 	var tasks []task
 	listed := len(ids) == 0

@@ -21,12 +21,21 @@ var sizeUnits = []struct {
 // complete. A part that would read as 0 has a unit of its own.
 func storedText(stored, size int64) string {
 	name, unit := unitOf(size)
-	part := inUnit(stored, unit)
+	part, whole := inUnit(stored, unit), inUnit(size, unit)
 	if part == "0" && stored > 0 {
 		own, n := unitOf(stored)
 		part = inUnit(stored, n) + " " + own
 	}
-	return fmt.Sprintf("%s of %s %s", part, inUnit(size, unit), name)
+	for digits := 1; part == whole && stored < size && digits < 10; digits++ {
+		part, whole = withDigits(stored, unit, digits), withDigits(size, unit, digits)
+	}
+	return fmt.Sprintf("%s of %s %s", part, whole, name)
+}
+
+// withDigits returns n in units, rounded down to so many digits after the point.
+func withDigits(n, unit int64, digits int) string {
+	scale := math.Pow10(digits)
+	return strconv.FormatFloat(math.Floor(float64(n)/float64(unit)*scale)/scale, 'f', digits, 64)
 }
 
 // rangeText returns storedText, or a range such as "0 to 17 of 57 MiB" if more bytes
