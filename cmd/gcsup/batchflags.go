@@ -56,7 +56,7 @@ func (f *sourceFlags) check(sources []string) error {
 	case f.null && !f.list():
 		return usagef("--null needs --files-from or -I")
 	case !f.list() && len(sources) == 0:
-		return usagef("cp: want at least one SOURCE and then gs://BUCKET[/OBJECT], --files-from or -I")
+		return usagef("cp: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
 	}
 	return nil
 }

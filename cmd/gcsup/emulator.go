@@ -36,12 +36,12 @@ it is ready it prints one line, which makes clients use it:
   export STORAGE_EMULATOR_HOST=http://HOST:PORT
 
 Clients on this machine can use that address even if --addr names all addresses.
-What a client asks for and the emulator does not implement is refused with status
-400, and named once on standard error.
+Requests that the emulator does not implement are refused with status 400, and
+named once on standard error.
 
 It ends on SIGINT or SIGTERM. With --tls it makes a certificate authority of its
-own, and says on standard error where that is. It asks for no credentials, except
-with --require-token: then it makes a credentials file, and says where that is.
+own, and prints its file to standard error. It requires no credentials, except with
+--require-token: then it makes a credentials file, and prints its path.
 
 While it runs, HTTP requests to /_fakegcs/ show and change the fault plan, the
 requests so far and the clock; see the documentation of package fakegcs.`,
@@ -82,23 +82,23 @@ type emulatorFlags struct {
 
 func (f *emulatorFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.addr, "addr", "127.0.0.1:4443", "listen on `HOST:PORT`; port 0 takes a free one")
-	fs.StringVar(&f.dir, "dir", "", "keep everything in `DIR`, and go on with what is there (default: in memory)")
-	fs.StringVar(&f.faults, "faults", "", "act on the fault plan in `FILE`, a JSON array")
-	fs.IntVar(&f.randomFaults, "random-faults", 0, "let `N` random faults happen to uploads, none of which lasts")
+	fs.StringVar(&f.dir, "dir", "", "keep everything in `DIR`, and continue with what it contains (default: in memory)")
+	fs.StringVar(&f.faults, "faults", "", "use the fault plan in `FILE`, a JSON array")
+	fs.IntVar(&f.randomFaults, "random-faults", 0, "`N` random faults during uploads; none lasts")
 	fs.Uint64Var(&f.faultSeed, "fault-seed", 0, "with --random-faults: the same `SEED` gives the same faults (default: another each time)")
 	f.faultSpan = 16 << 20
 	fs.Var(&f.faultSpan, "fault-span", "with --random-faults: `SIZE` of the uploads, within which connections are cut")
-	fs.BoolVar(&f.createBuckets, "create-buckets", false, "make a bucket when it is first named")
-	fs.BoolVar(&f.tls, "tls", false, "speak https")
+	fs.BoolVar(&f.createBuckets, "create-buckets", false, "create a bucket when it is first named")
+	fs.BoolVar(&f.tls, "tls", false, "serve https")
 	fs.BoolVar(&f.http2, "http2", true, "with --tls, offer HTTP/2")
-	fs.DurationVar(&f.latency, "latency", 0, "hold back each reply so long")
+	fs.DurationVar(&f.latency, "latency", 0, "delay each reply")
 	fs.Var(&f.rate, "rate", "bytes per second of each connection, such as 10MiB (default: no limit)")
 	fs.Var(&f.totalRate, "total-rate", "bytes per second of all connections together (default: no limit)")
 	fs.BoolVar(&f.discard, "discard", false, "keep sizes and checksums of objects only, not their bytes")
-	fs.BoolVar(&f.noMD5, "no-md5", false, "compute no MD5, which costs more than all else together")
+	fs.BoolVar(&f.noMD5, "no-md5", false, "compute no MD5, which costs more than everything else together")
 	fs.BoolVar(&f.requireToken, "require-token", false, "answer 401 to requests without an access token of this emulator")
-	fs.BoolVar(&f.runningHash, "running-hash", false, "send the CRC32C of what is committed, as the service does at times")
-	fs.BoolVar(&f.query308, "query-308", false, "answer queries 308 whatever the client asks for, as Google's test bench does")
+	fs.BoolVar(&f.runningHash, "running-hash", false, "send the CRC32C of the committed bytes, as the service sometimes does")
+	fs.BoolVar(&f.query308, "query-308", false, "answer status queries with 308 even if the client asks for 200, as Google's test bench does")
 	fs.StringVar(&f.log, "log", "", "write requests to standard error, as `text|json`")
 }
 
@@ -114,7 +114,7 @@ func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Option
 	case f.dir != "" && f.discard:
 		return opts, usagef("--dir and --discard exclude each other")
 	case f.randomFaults == 0 && (given.Changed("fault-seed") || given.Changed("fault-span")):
-		return opts, usagef("--fault-seed and --fault-span say of which kind the faults of --random-faults are; give that, too")
+		return opts, usagef("--fault-seed and --fault-span need --random-faults")
 	case given.Changed("http2") && !f.tls:
 		return opts, usagef("--http2 needs --tls")
 	case f.randomFaults < 0:

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -26,10 +27,14 @@ type page struct {
 func displayCommand() string {
 	words := []string{filepath.Base(os.Args[0])}
 	for _, arg := range hideHeaders(os.Args[1:]) {
-		words = append(words, shellQuote(arg))
+		words = append(words, shellQuote(password.ReplaceAllString(arg, "://…@")))
 	}
 	return strings.Join(words, " ")
 }
+
+// password matches the user and the password in a URL. An endpoint with them is
+// refused, but the report of that has the command line, too.
+var password = regexp.MustCompile(`://[^/@\s]*@`)
 
 // hideHeaders removes the values of --additional-headers, which may be secret.
 func hideHeaders(args []string) []string {

@@ -123,7 +123,7 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 func (v *verifier) check(sources []string) error {
 	switch {
 	case len(sources) == 0 && !v.sources.list():
-		return usagef("verify: want at least one SOURCE and then gs://BUCKET[/OBJECT], --files-from or -I")
+		return usagef("verify: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
 	case len(sources) == 1 && sources[0] == stdinName:
 		return usagef("verify: standard input cannot be compared; write it to a file")
 	case v.jobs < 0:
