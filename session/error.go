@@ -29,11 +29,23 @@ type Error struct {
 	Open     bool   // the session still exists, so that the upload can be resumed
 
 	FromService bool // the answer was Cloud Storage's own
+
+	// Early means that the driver looked at the destination before the last byte
+	// was sent, and a precondition did not hold. The service refused nothing, and
+	// a session still exists. Kind is ErrPrecondition and Status is 412, as if
+	// the service had refused the upload. Existing is the object at the
+	// destination, nil if there is none. If Early is not set, Existing is nil: a
+	// 412 of the service does not describe the object.
+	Early    bool
+	Existing *Object
 }
 
 // Error returns the operation, the sentinel error, the cause and the number of
 // attempts.
 func (e *Error) Error() string {
+	if e.Early {
+		return e.Cause()
+	}
 	var b strings.Builder
 	if e.Op != "" {
 		fmt.Fprintf(&b, "%s: ", e.Op)
@@ -52,6 +64,8 @@ func (e *Error) Error() string {
 // transport.
 func (e *Error) Cause() string {
 	switch {
+	case e.Early && e.Err != nil:
+		return e.Err.Error() // there was no reply with the status
 	case e.Status != 0:
 		text := fmt.Sprintf("%d", e.Status)
 		if s := statusText(e.Status, e.Err); s != "" {

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 )
@@ -51,8 +52,9 @@ func (s Spec) validConditions() error {
 	return nil
 }
 
-// Unmet returns an error that wraps [ErrPrecondition] if o does not meet the
-// preconditions. o is the existing object, or nil if there is none.
+// Unmet returns an [*Error] that wraps [ErrPrecondition], with Early set, if o
+// does not meet the preconditions. o is the existing object, or nil if there is
+// none.
 func (s Spec) Unmet(o *Object) error {
 	var generation, metageneration int64
 	if o != nil {
@@ -85,7 +87,10 @@ func (s Spec) Unmet(o *Object) error {
 	if not := s.IfMetagenerationNotMatch; not != nil && *not == metageneration {
 		unmet("%s has metageneration %d, want another one", s.URL(), metageneration)
 	}
-	return errors.Join(errs...)
+	if len(errs) == 0 {
+		return nil
+	}
+	return &Error{Op: OpStat, Status: http.StatusPreconditionFailed, Kind: ErrPrecondition, Err: errors.Join(errs...), Early: true, Existing: o}
 }
 
 // addConditions adds the preconditions to the parameters of a request.

@@ -182,6 +182,9 @@ func TestUnmet(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, session.ErrPrecondition) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: %v, want %q", c, err, c.want)
 		}
+		if e, ok := errors.AsType[*session.Error](err); ok != (c.want != "") || ok && (e.Status != 412 || !e.Early || e.Existing != c.object) {
+			t.Errorf("%+v: %+v, want an early 412 with the object", c, e)
+		}
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // InterruptedError is the error of an upload whose context was done before the
-// object was there. What is saved of it is kept, see [Result.Resumable].
+// object was there. What is saved of it is kept.
 //
 // errors.Is finds the error of the context, [context.Canceled] or
 // [context.DeadlineExceeded], and nothing else. The cause of the context and
@@ -16,15 +16,18 @@ import (
 type InterruptedError struct {
 	Committed int64 // bytes that the server acknowledged
 	Sent      int64 // bytes that were handed to the network; the server may hold more than it acknowledged
+	Resumable bool  // the upload is saved: the same call, or Resume, continues it; as in [Result.Resumable]
 
-	err  error // of the context
+	of   *transfer // the upload, which may be another one than that of the context's cause
+	err  error     // of the context
 	text string
 }
 
 // newInterrupted returns the error of an upload that ctx ended. last is what was
 // wrong before, if anything.
-func newInterrupted(ctx context.Context, committed, sent int64, last error) *InterruptedError {
-	e := &InterruptedError{Committed: committed, Sent: max(sent, committed), err: ctx.Err()}
+func newInterrupted(ctx context.Context, of *transfer, last error) *InterruptedError {
+	_, sent, committed := of.pos.load()
+	e := &InterruptedError{Committed: committed, Sent: max(sent, committed), of: of, err: ctx.Err()}
 	cause := context.Cause(ctx)
 	e.text = cause.Error()
 	if last != nil && !errors.Is(last, cause) && !errors.Is(last, e.err) {

@@ -90,8 +90,16 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",
 			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", t.pos.committed.Load()), slog.Any("err", err))
 	}
+	resumable(err, res.Resumable)
 	j.events.close(ctx)
 	return &res, err
+}
+
+// resumable completes the error of an interrupted upload, which is the job's own.
+func resumable(err error, is bool) {
+	if e, ok := err.(*InterruptedError); ok {
+		e.Resumable = is
+	}
 }
 
 // snapshot returns the Result as far as it is known. It may be called while the
@@ -143,7 +151,9 @@ func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Resu
 	j.events.close(ctx)
 	res := j.snapshot()
 	res.Resumable = j.savedUpload().saved()
-	return &res, j.transfer.interrupted(ctx, errors.New("a file or the store does not answer"))
+	err := j.transfer.interrupted(ctx, errors.New("a file or the store does not answer"))
+	resumable(err, res.Resumable)
+	return &res, err
 }
 
 // savedUpload returns the journal, or nil.
@@ -738,7 +748,7 @@ func (j *job) conclude(err error) error {
 // was sent leaves the session as it is.
 func dead(err error) bool {
 	if e, ok := errors.AsType[*session.Error](err); ok {
-		if e.Open {
+		if e.Open || e.Early {
 			return false
 		}
 		if errors.Is(e, session.ErrPrecondition) {

@@ -501,7 +501,7 @@ func TestInterrupt(t *testing.T) {
 		if text := err.Error(); !strings.Contains(text, why.Error()) || !strings.Contains(text, "503") {
 			t.Errorf("the error does not say why, or what was wrong before: %v", err)
 		}
-		if e, ok := errors.AsType[*upload.InterruptedError](err); !ok || e.Committed != 0 || e.Sent != 9*mib-q {
+		if e, ok := errors.AsType[*upload.InterruptedError](err); !ok || e.Committed != 0 || e.Sent != 9*mib-q || !e.Resumable {
 			t.Errorf("error = %#v", e)
 		}
 	})
@@ -515,6 +515,7 @@ func TestCauseOfASiblingIsNotOurs(t *testing.T) {
 	for _, cause := range []error{
 		session.ErrChecksum, session.ErrSessionLost, session.ErrPrecondition, session.ErrUnexpectedData, session.ErrSourceChanged,
 		&session.Error{Op: session.OpPut, Status: 412, Kind: session.ErrPrecondition},
+		&upload.InterruptedError{Committed: 1, Sent: 2},
 	} {
 		for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize} {
 			inBubble(t, nil, func(w *world) {

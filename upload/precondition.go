@@ -2,6 +2,9 @@ package upload
 
 import (
 	"context"
+	"errors"
+
+	"gcsup/session"
 )
 
 // precondition compares an upload's preconditions with the object at the
@@ -13,7 +16,7 @@ import (
 type precondition struct {
 	t       *transfer
 	looked  bool
-	missing error // there is no object, and one is wanted
+	missing error // a *session.Error: there is no object, and one is wanted
 }
 
 // check looks at the destination. An object that is missing may also mean that
@@ -33,11 +36,22 @@ func (p *precondition) check(ctx context.Context) error {
 	p.looked = true
 	switch {
 	case r.Status == 200 && r.Object != nil:
-		return p.t.wire.spec.Unmet(r.Object)
+		return p.compare(r.Object)
 	case r.Status == 404:
-		p.missing = p.t.wire.spec.Unmet(nil)
+		p.missing = p.compare(nil)
 	}
 	return nil
+}
+
+// compare compares the preconditions with the object at the destination. Its
+// error has the type that a 412 of the service has.
+func (p *precondition) compare(o *session.Object) error {
+	err := p.t.wire.spec.Unmet(o)
+	if e, ok := errors.AsType[*session.Error](err); ok {
+		e.Offset = p.t.pos.committed.Load()
+		return p.t.retry.failure(e, nil)
+	}
+	return err
 }
 
 // absent notes that a listing showed no object at the destination, so that check

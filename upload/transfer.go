@@ -77,11 +77,10 @@ func (t *transfer) stopped(ctx context.Context, err, last error) error {
 // interrupted returns the error of an upload whose context ended. last is what
 // was wrong before, if anything.
 func (t *transfer) interrupted(ctx context.Context, last error) error {
-	if e, ok := errors.AsType[*InterruptedError](last); ok {
+	if e, ok := errors.AsType[*InterruptedError](last); ok && e.of == t {
 		return e
 	}
-	_, sent, committed := t.pos.load()
-	return newInterrupted(ctx, committed, sent, last)
+	return newInterrupted(ctx, t, last)
 }
 
 // check looks whether the object at the destination is the one that this upload

@@ -114,8 +114,9 @@ func newResultLine(file int, source, destination, status string, res *upload.Res
 
 func newErrorLine(err error) *errorLine {
 	l := &errorLine{Kind: classify(err).kind, Message: err.Error()}
-	// An interruption may wrap an earlier failure, which did not cause it.
-	if e, ok := errors.AsType[*session.Error](err); ok && !errors.Is(err, context.Canceled) {
+	// An interruption may wrap an earlier failure, which did not cause it. An early
+	// 412 is no reply.
+	if e, ok := errors.AsType[*session.Error](err); ok && !e.Early && !errors.Is(err, context.Canceled) {
 		l.Status = known(e.Status, e.Status != 0)
 	}
 	return l

@@ -1,0 +1,58 @@
+package upload_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// TestPreconditionHasOneType checks that a failed precondition is the same type
+// and status, no matter whether the uploader or the service noticed it, and that
+// the early one has the object that exists.
+func TestPreconditionHasOneType(t *testing.T) {
+	late := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 412, Reason: "conditionNotMet"}}
+	onlyNew, five := spec, spec
+	onlyNew.IfGenerationMatch = new(int64)
+	five.IfGenerationMatch = new(int64(5))
+	for _, tt := range []struct {
+		name   string
+		spec   upload.Spec
+		exists bool
+		faults []fakegcs.Fault
+		op     session.Op
+		text   string
+	}{
+		{"an object exists", onlyNew, true, nil, session.OpStat, "precondition failed: gs://bkt/obj exists (generation "},
+		{"there is no object", five, false, nil, session.OpStat, "precondition failed: there is no gs://bkt/obj, want generation 5"},
+		{"the service refuses", spec, false, []fakegcs.Fault{late}, session.OpFinalize, "finalize: precondition failed: 412 Precondition Failed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, &fakegcs.Options{Faults: tt.faults}, func(w *world) {
+				path := w.file(data(large))
+				var generation int64
+				if tt.exists {
+					res, err := w.uploader().File(w.t.Context(), path, spec)
+					if err != nil {
+						t.Fatal(err)
+					}
+					generation = res.Object.Generation
+				}
+				_, err := w.uploader(largeChunks).File(w.t.Context(), path, tt.spec)
+				e, ok := errors.AsType[*session.Error](err)
+				if !ok || !errors.Is(err, session.ErrPrecondition) || !strings.HasPrefix(err.Error(), tt.text) {
+					t.Fatalf("error = %T %v, want a *session.Error: %s", err, err, tt.text)
+				}
+				if e.Status != 412 || e.Op != tt.op || e.Early != (tt.op == session.OpStat) || e.Attempts == 0 {
+					t.Errorf("error = %+v", e)
+				}
+				if (e.Existing != nil) != tt.exists || tt.exists && e.Existing.Generation != generation {
+					t.Errorf("existing = %+v, want generation %d", e.Existing, generation)
+				}
+			})
+		})
+	}
+}
