@@ -67,7 +67,7 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 		defer src.Close()
 		var wg sync.WaitGroup
 		for i, rng := range []chunk.Range{{From: 0, To: half}, {From: half, To: size}} {
-			j := u.newJob(Spec{Bucket: "bkt", Object: fmt.Sprint("part", i)}, u.newBudget())
+			j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: fmt.Sprint("part", i)}, u.newBudget())
 			section := chunk.FromReaderAt(io.NewSectionReader(src, rng.From, rng.Len()), rng.Len())
 			j.transfer.content = &fileContent{
 				src: section, identity: chunk.Identity{Size: rng.Len()}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
@@ -115,7 +115,7 @@ func TestThousandJobsShareOneBudget(t *testing.T) {
 			slots <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-slots }()
-				j := u.newJob(Spec{Bucket: "bkt", Object: fmt.Sprint(i)}, shared)
+				j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: fmt.Sprint(i)}, shared)
 				if _, err := j.finish(t.Context(), j.uploadFile(t.Context(), path)); err != nil {
 					t.Errorf("job %d: %v", i, err)
 				}
@@ -128,7 +128,7 @@ func TestThousandJobsShareOneBudget(t *testing.T) {
 		if err := srv.AddFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}); err != nil {
 			t.Fatal(err)
 		}
-		j := u.newJob(Spec{Bucket: "bkt", Object: "last"}, shared)
+		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "last"}, shared)
 		res, err := j.finish(t.Context(), j.uploadFile(t.Context(), path))
 		want := backoff.Tries((jobs + 1) * size)
 		if !errors.Is(err, session.ErrRetriesExhausted) || res.Retries != want {
@@ -151,7 +151,7 @@ func TestCancellationWaitsForNoFile(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		const size = 20 << 20
 		hanging := hangingReader{make(chan struct{})}
-		j := u.newJob(Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
+		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
 		j.file = &fileContent{
 			src: chunk.FromReaderAt(hanging, size), identity: chunk.Identity{Size: size}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
 		}
@@ -185,7 +185,7 @@ func TestRequestsOfAMinute(t *testing.T) {
 	inBubble(t, &fakegcs.Options{Rate: 512 << 10, Discard: true, NoMD5: true}, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		u.opts.ChunkSize = 0
 		const size = firstSize + 64<<20
-		j := u.newJob(Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
+		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
 		j.file = &fileContent{
 			src: chunk.FromReaderAt(zeros{}, size), identity: chunk.Identity{Size: size}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
 		}

@@ -2,7 +2,6 @@ package upload
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"os"
 	"sync"
@@ -10,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
-
-	"gcsup/session"
 )
 
 // BatchOptions configure [Uploader.Files]. The zero value uses the defaults.
@@ -228,7 +225,7 @@ func (b *batch) lookUp(jobs iter.Seq[Job]) iter.Seq[Job] {
 func (b *batch) warn(err error) {
 	if observe := b.u.opts.Observer; observe != nil {
 		l := b.opts.Listing
-		observe(Event{Kind: Warning, Spec: Spec{Bucket: l.Bucket, Object: l.Prefix}, Size: -1, Cause: "each destination is looked up, because the bucket cannot be listed: " + err.Error()})
+		observe(Event{Kind: Warning, Time: time.Now(), ctx: b.ctx, Spec: Spec{Bucket: l.Bucket, Object: l.Prefix}, Size: -1, Cause: "each destination is looked up, because the bucket cannot be listed: " + err.Error()})
 	}
 }
 
@@ -290,18 +287,25 @@ func (b *batch) do(job Job) outcome {
 		err = b.fates.end(job.Spec.Bucket)
 	}
 	if err != nil {
-		return outcome{&Result{Spec: job.Spec, Path: job.Path, Size: -1}, err}
+		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: -1}, err)
 	}
 	if b.opts.Skip.unread(job) {
-		return outcome{&Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil}
+		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil)
 	}
-	j := b.u.newJob(job.Spec, b.budget)
+	j := b.u.newJob(b.ctx, job.Spec, b.budget)
+	j.listed = true
 	result, err := j.do(b.ctx, func(ctx context.Context) error { return j.uploadListed(ctx, b, job) })
-	if errors.Is(err, session.ErrPrecondition) && result.Spec.NoClobber {
-		result.Skipped, err = SkipExisting, nil
-	}
 	b.fates.learn(result, err, j.transfer.retry)
 	return outcome{result, err}
+}
+
+// untried reports the outcome of a job that was not started.
+func (b *batch) untried(res Result, err error) outcome {
+	e := newEvents(Event{Upload: uploads.Add(1), Path: res.Path, Spec: res.Spec, ctx: b.ctx}, &Options{Observer: b.u.opts.Observer},
+		func() (size, sent, committed int64) { return res.Size, 0, 0 })
+	last := terminal(b.ctx, res, err)
+	e.close(b.ctx, &last)
+	return outcome{&res, err}
 }
 
 // count adds up the sizes of all files once, as long as the gate is closed: only

@@ -32,10 +32,12 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 	case token == nil:
 		return fmt.Errorf("cancel: %w: %s", session.ErrNoToken, id)
 	}
-	j := u.newJob(token.Spec, u.newBudget())
+	j := u.newJob(ctx, token.Spec, u.newBudget())
 	j.identify(id, token.Spec)
-	defer j.inspected(ctx)
-	return j.cancel(ctx, token, journal.discard)
+	err = j.cancel(ctx, token, journal.discard)
+	j.transfer.retry.close()
+	_, err = j.conclusion(ctx, j.snapshot(), err)
+	return err
 }
 
 // cancel ends the session of token, and calls discard if there is no session any

@@ -1,6 +1,8 @@
 package upload
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -19,11 +21,17 @@ const (
 	Settling                   // the source is not read yet: its last changes are being written to its disk, or its times are too new to show the next change
 	Waiting                    // a request failed; the next try is in Delay
 	Warning                    // something is wrong that does not stop the upload; Cause is what
+
+	// The terminal kinds. The last event of every upload has one of them.
+	Done        // the object is there, or a batch left it out: see Result
+	Interrupted // the context of the call was done; Err wraps its error
+	Failed      // Err is why
 )
 
 var eventNames = [...]string{
 	Started: "started", Resumed: "resumed", Restarted: "restarted", Discarded: "discarded", Progress: "progress",
 	Verifying: "verifying", Waiting: "waiting", Warning: "warning", Settling: "settling",
+	Done: "done", Interrupted: "interrupted", Failed: "failed",
 }
 
 // String returns the name of k in lower case, such as "waiting".
@@ -34,9 +42,20 @@ func (k EventKind) String() string {
 	return eventNames[k]
 }
 
+// Terminal reports whether an event of this kind is the last one of its upload.
+func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k == Failed }
+
 // Event reports what an upload does. It holds no secrets.
+//
+// An upload is a call of [Uploader.File], [Uploader.Reader], [Uploader.Resume] or
+// [Uploader.Cancel], or a job of [Uploader.Files] that yields a result. Its last
+// event is the only one of a terminal kind. An upload that fails before its first
+// request has one, and a file of a batch that is skipped or not tried, too.
+// The events of a listing have no terminal kind.
 type Event struct {
 	Kind      EventKind
+	Time      time.Time // when it happened
+	Upload    int64     // the number of the upload, unique in this process; 0 for a listing, whose prefix is Spec.Object
 	ID        string
 	Path      string // of the source; "" for a stream
 	Spec      Spec
@@ -48,4 +67,32 @@ type Event struct {
 	Delay     time.Duration // Waiting: how long
 	Retry     int           // Waiting: how many failures in a row this is, from 1
 	Cause     string        // Waiting, Restarted, Discarded, Warning: why, for people
+	Err       error         // Interrupted, Failed: what the call returns
+	Result    *Result       // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
+
+	ctx context.Context
+}
+
+// Context returns the context of the call, for the values in it, such as a trace.
+// It may be done.
+func (e Event) Context() context.Context { return contextOf(e.ctx) }
+
+func contextOf(ctx context.Context) context.Context {
+	if ctx == nil {
+		return context.Background()
+	}
+	return ctx
+}
+
+// terminal returns the last event of an upload that ended with err.
+func terminal(ctx context.Context, res Result, err error) Event {
+	e := Event{Kind: Done, Err: err, Result: &res}
+	switch {
+	case err == nil:
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		e.Kind = Interrupted
+	default:
+		e.Kind = Failed
+	}
+	return e
 }

@@ -11,14 +11,19 @@ import (
 // and between two Verifying events.
 const progressEvery = 200 * time.Millisecond
 
-// events delivers the events of one upload to the observer, in a goroutine of
-// its own, so that a slow observer delays nothing. Reports of progress are
-// merged: the observer gets the newest one when it is ready for it. All other
-// events are queued.
+// lastEventGrace is how long an upload whose context is done waits for its
+// observer, so that a program which ends then has had the last event.
+const lastEventGrace = 100 * time.Millisecond
+
+// events delivers the events and exchanges of one upload to the observer and the
+// exchange hook, in a goroutine of its own, so that slow ones delay nothing.
+// Reports of progress are merged: the observer gets the newest one when it is
+// ready for it. All others are queued.
 //
 // A nil *events discards everything.
 type events struct {
-	observe  func(Event)
+	observe  func(Event)    // nil if there is no observer
+	hook     func(Exchange) // nil if there is none
 	position func() (size, sent, committed int64)
 	wake     chan struct{} // holds at most one
 	done     chan struct{} // closed when the goroutine has ended
@@ -28,33 +33,31 @@ type events struct {
 	compared comparison
 
 	mu     sync.Mutex // never held during a delivery
-	common Event      // what every event has: ID, Path and Spec
-	queue  []Event
+	common Event      // what every event has: context, number, ID, Path and Spec
+	queue  []notice
 	last   EventKind // of the newest event that was queued or due
-	ending ending
+	ending bool      // nothing more is queued
+}
+
+// notice is an event or an exchange that is delivered.
+type notice struct {
+	event    Event
+	exchange *Exchange // nil for an event
 }
 
 // comparison is how far the source was read, see [Event].
 type comparison struct{ compared, toCompare atomic.Int64 }
 
-// ending is how the goroutine of events ends.
-type ending int
-
-const (
-	notEnding ending = iota
-	closing          // once everything is delivered
-	dropping         // at once
-)
-
 const none = -1 // no kind of event
 
-// newEvents starts the goroutine. The caller must call close.
-func newEvents(observe func(Event), position func() (size, sent, committed int64)) *events {
-	if observe == nil {
+// newEvents starts the goroutine. common is what every event has. The caller must
+// call close.
+func newEvents(common Event, o *Options, position func() (size, sent, committed int64)) *events {
+	if o.Observer == nil && o.Exchange == nil {
 		return nil
 	}
 	e := &events{
-		observe: observe, position: position,
+		observe: o.Observer, hook: o.Exchange, position: position, common: common,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		last: none,
 	}
@@ -86,13 +89,27 @@ func (e *events) source(path string) {
 // post queues an event. A merged event that is due is dropped: this one is
 // newer, and carries the same numbers.
 func (e *events) post(v Event) {
-	if e == nil {
+	if e == nil || e.observe == nil {
 		return
 	}
 	e.mu.Lock()
-	e.queue = append(e.queue, e.complete(v))
-	e.last = v.Kind
-	e.frequent.Store(none)
+	if !e.ending {
+		e.queue = append(e.queue, notice{event: e.complete(v)})
+		e.last = v.Kind
+		e.frequent.Store(none)
+	}
+	e.mu.Unlock()
+	e.signal()
+}
+
+// exchanged queues an exchange.
+func (e *events) exchanged(v Exchange) {
+	e.mu.Lock()
+	if !e.ending {
+		c := e.common
+		v.Upload, v.ID, v.Spec, v.ctx = c.Upload, c.ID, c.Spec, c.ctx
+		e.queue = append(e.queue, notice{exchange: &v})
+	}
 	e.mu.Unlock()
 	e.signal()
 }
@@ -100,7 +117,7 @@ func (e *events) post(v Event) {
 // flowing reports that bytes were handed to the network. It is called for every
 // read of a body: it takes no lock and allocates nothing.
 func (e *events) flowing() {
-	if e == nil {
+	if e == nil || e.observe == nil {
 		return
 	}
 	e.frequent.Store(int64(Progress))
@@ -109,7 +126,7 @@ func (e *events) flowing() {
 
 // progress reports that the server committed more bytes.
 func (e *events) progress() {
-	if e == nil {
+	if e == nil || e.observe == nil {
 		return
 	}
 	e.urgent.Store(true)
@@ -119,7 +136,7 @@ func (e *events) progress() {
 // comparing reports that the source was read up to offset, of the bytes up to
 // end that must be read again. The first such event is always delivered.
 func (e *events) comparing(offset, end int64) {
-	if e == nil {
+	if e == nil || e.observe == nil {
 		return
 	}
 	e.compared.compared.Store(offset)
@@ -137,7 +154,9 @@ func (e *events) comparing(offset, end int64) {
 
 // complete adds what every event carries. e.mu is held.
 func (e *events) complete(v Event) Event {
-	v.ID, v.Path, v.Spec = e.common.ID, e.common.Path, e.common.Spec
+	c := &e.common
+	v.Time, v.ctx = time.Now(), c.ctx
+	v.Upload, v.ID, v.Path, v.Spec = c.Upload, c.ID, c.Path, c.Spec
 	v.Size, v.Sent, v.Committed = e.position()
 	return v
 }
@@ -161,7 +180,11 @@ func (e *events) deliver() {
 		case <-timer.C:
 		}
 		for v, ok := e.next(); ok; v, ok = e.next() {
-			e.observe(v)
+			if v.exchange != nil {
+				e.hook(*v.exchange)
+			} else {
+				e.observe(v.event)
+			}
 		}
 		last := e.isLast()
 		switch left := progressEvery - time.Since(reported); {
@@ -180,12 +203,12 @@ func (e *events) deliver() {
 	}
 }
 
-// next takes the oldest event out of the queue.
-func (e *events) next() (Event, bool) {
+// next takes the oldest notice out of the queue.
+func (e *events) next() (notice, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.queue) == 0 || e.ending == dropping {
-		return Event{}, false
+	if len(e.queue) == 0 {
+		return notice{}, false
 	}
 	v := e.queue[0]
 	e.queue = e.queue[1:]
@@ -196,9 +219,17 @@ func (e *events) next() (Event, bool) {
 func (e *events) merged() (Event, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.ending {
+		return Event{}, false
+	}
+	return e.takeMerged()
+}
+
+// takeMerged is merged without the lock. e.mu is held.
+func (e *events) takeMerged() (Event, bool) {
 	e.urgent.Store(false)
 	kind := EventKind(e.frequent.Swap(none))
-	if kind == none || e.ending == dropping {
+	if kind == none {
 		return Event{}, false
 	}
 	e.last = kind
@@ -214,26 +245,43 @@ func (e *events) merged() (Event, bool) {
 func (e *events) isLast() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.ending == closing && len(e.queue) == 0 || e.ending == dropping
+	return e.ending && len(e.queue) == 0
 }
 
-// close waits until the observer had its last event, but not longer than ctx
-// lasts: then the rest is dropped, and a call of the observer that is under way
-// may last longer than the upload. Nothing may be posted after close.
-func (e *events) close(ctx context.Context) {
+// close posts the last event and waits until the observer had it. Once ctx is done,
+// it waits for lastEventGrace only. Then the rest is dropped, except the last
+// event: the observer gets it when it returns, which may be after the upload.
+// Nothing that is posted after close is delivered. last is nil for what is no upload, such as a listing.
+func (e *events) close(ctx context.Context, last *Event) {
 	if e == nil {
 		return
 	}
 	e.mu.Lock()
-	e.ending = closing
+	if v, ok := e.takeMerged(); ok {
+		e.queue = append(e.queue, notice{event: v})
+	}
+	if last != nil && e.observe != nil {
+		e.queue = append(e.queue, notice{event: e.complete(*last)})
+	}
+	e.ending = true
 	e.mu.Unlock()
 	e.signal()
 	select {
 	case <-e.done:
+		return
 	case <-ctx.Done():
+	}
+	timer := time.NewTimer(lastEventGrace)
+	defer timer.Stop()
+	select {
+	case <-e.done:
+	case <-timer.C:
 		e.mu.Lock()
-		e.ending = dropping
+		if last == nil {
+			e.queue = nil
+		} else {
+			e.queue = e.queue[max(0, len(e.queue)-1):]
+		}
 		e.mu.Unlock()
-		e.signal()
 	}
 }

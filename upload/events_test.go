@@ -2,6 +2,7 @@ package upload
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,10 +12,10 @@ import (
 // observer calls hold before it returns.
 func eventsTo(hold func(Event)) (*events, *[]Event) {
 	var seen []Event
-	e := newEvents(func(v Event) {
+	e := newEvents(Event{Upload: 7}, &Options{Observer: func(v Event) {
 		seen = append(seen, v)
 		hold(v)
-	}, func() (int64, int64, int64) { return 100, 20, 10 })
+	}}, func() (int64, int64, int64) { return 100, 20, 10 })
 	e.identify("id", Spec{Bucket: "bkt", Object: "obj"})
 	return e, &seen
 }
@@ -39,7 +40,7 @@ func TestEventsArriveInOrder(t *testing.T) {
 			e.post(Event{Kind: kind})
 		}
 		e.progress()
-		e.close(t.Context())
+		e.close(t.Context(), nil)
 		got := kindsOf(*seen)
 		if len(got) != len(want)+1 || got[len(want)] != Progress {
 			t.Fatalf("observed %v, want %v and Progress", got, want)
@@ -71,7 +72,7 @@ func TestEventsMergeProgress(t *testing.T) {
 			if took := time.Since(start); took != time.Second {
 				t.Errorf("reporting took %v with an observer that takes %v", took, slow)
 			}
-			e.close(t.Context())
+			e.close(t.Context(), nil)
 			if n := len(*seen); n < 3 || n > 7 {
 				t.Errorf("%d events in a second, want 3 to 7", n)
 			}
@@ -91,7 +92,7 @@ func TestEventsReportCommitsAtOnce(t *testing.T) {
 				t.Errorf("%d events after %d commits", len(*seen), i+1)
 			}
 		}
-		e.close(t.Context())
+		e.close(t.Context(), nil)
 	})
 }
 
@@ -105,7 +106,7 @@ func TestEventsReportEveryComparison(t *testing.T) {
 		e.post(Event{Kind: Resumed})
 		e.comparing(3, 9)
 		e.post(Event{Kind: Resumed})
-		e.close(t.Context())
+		e.close(t.Context(), nil)
 		if got := kindsOf(*seen); len(got) != 4 || got[0] != Verifying || got[2] != Verifying {
 			t.Fatalf("observed %v", got)
 		}
@@ -116,31 +117,60 @@ func TestEventsReportEveryComparison(t *testing.T) {
 }
 
 // TestEventsCloseDoesNotWaitOnceCancelled checks that an observer that blocks
-// cannot hold up a cancelled upload, and gets no event after that.
+// cannot hold up a cancelled upload for long, and gets only the terminal event
+// after that.
 func TestEventsCloseDoesNotWaitOnceCancelled(t *testing.T) {
+	for _, last := range []*Event{nil, {Kind: Interrupted}} {
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			e, seen := eventsTo(func(Event) { <-release })
+			e.post(Event{Kind: Started})
+			e.post(Event{Kind: Waiting})
+			e.flowing()
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			start := time.Now()
+			e.close(ctx, last)
+			if took := time.Since(start); took != time.Second+lastEventGrace {
+				t.Errorf("close took %v, want until the cancellation and %v", took, lastEventGrace)
+			}
+			e.post(Event{Kind: Warning}) // of a goroutine that is left behind
+			e.flowing()
+			close(release)
+			synctest.Wait()
+			want := []EventKind{Started}
+			if last != nil {
+				want = append(want, Interrupted)
+			}
+			if got := kindsOf(*seen); !slices.Equal(got, want) {
+				t.Errorf("observed %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestEventsEndWithTheTerminalOne checks that bytes which flowed are reported
+// before the terminal event, and nothing after it.
+func TestEventsEndWithTheTerminalOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		e, seen := eventsTo(func(Event) { <-release })
+		e, seen := eventsTo(func(Event) {})
 		e.post(Event{Kind: Started})
-		e.post(Event{Kind: Waiting})
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		start := time.Now()
-		e.close(ctx)
-		if took := time.Since(start); took != time.Second {
-			t.Errorf("close took %v, want until the cancellation", took)
-		}
-		close(release)
+		e.flowing()
+		e.close(t.Context(), &Event{Kind: Done})
+		e.flowing()
 		synctest.Wait()
-		if got := kindsOf(*seen); len(got) != 1 {
-			t.Errorf("observed %v, want nothing after the cancellation", got)
+		if got := kindsOf(*seen); !slices.Equal(got, []EventKind{Started, Progress, Done}) {
+			t.Errorf("observed %v", got)
+		}
+		if v := (*seen)[2]; v.Upload != 7 || v.ID != "id" || v.Sent != 20 || v.Time.IsZero() {
+			t.Errorf("incomplete terminal event %+v", v)
 		}
 	})
 }
 
 // TestNoObserverNoGoroutine checks that nil events take every call.
 func TestNoObserverNoGoroutine(t *testing.T) {
-	e := newEvents(nil, nil)
+	e := newEvents(Event{}, &Options{}, nil)
 	if e != nil {
 		t.Fatal("there are events without an observer")
 	}
@@ -149,5 +179,5 @@ func TestNoObserverNoGoroutine(t *testing.T) {
 	e.flowing()
 	e.progress()
 	e.comparing(1, 2)
-	e.close(t.Context())
+	e.close(t.Context(), nil)
 }

@@ -69,14 +69,14 @@ func (x *exchanger) insert(ctx context.Context, spec Spec, size int64, crc32c ui
 }
 
 func (x *exchanger) put(ctx context.Context, uri session.URI, rng chunk.Range, total int64, body io.Reader) session.Reply {
-	return x.do(ctx, exchange{body: body, do: func(ctx context.Context, body io.Reader) session.Reply {
+	return x.do(ctx, exchange{body: body, from: rng.From, do: func(ctx context.Context, body io.Reader) session.Reply {
 		return x.session().Put(ctx, uri, rng, total, body)
 	}})
 }
 
 // finalize sends the last bytes; body is nil if the server holds them all.
 func (x *exchanger) finalize(ctx context.Context, uri session.URI, rng chunk.Range, crc32c uint32, body io.Reader) session.Reply {
-	return x.do(ctx, exchange{body: body, do: func(ctx context.Context, body io.Reader) session.Reply {
+	return x.do(ctx, exchange{body: body, from: rng.From, do: func(ctx context.Context, body io.Reader) session.Reply {
 		return x.session().Finalize(ctx, uri, rng, rng.To, crc32c, body)
 	}})
 }

@@ -64,15 +64,15 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 		return Holding{}, err
 	}
 	defer unlock()
-	j := u.inspection(token, u.newBudget())
+	j := u.inspection(ctx, token, u.newBudget())
 	defer j.inspected(ctx)
 	return j.query(ctx, token)
 }
 
 // inspection returns a job that asks about a saved upload. The caller must end it
 // with inspected.
-func (u *Uploader) inspection(token *session.Token, b *budget) *job {
-	j := u.newJob(token.Spec, b)
+func (u *Uploader) inspection(ctx context.Context, token *session.Token, b *budget) *job {
+	j := u.newJob(ctx, token.Spec, b)
 	spec := token.Spec
 	if with, err := j.unlock(spec, session.EncryptionKey{}); err == nil {
 		spec = with // else without the key: the service may answer nevertheless
@@ -83,7 +83,7 @@ func (u *Uploader) inspection(token *session.Token, b *budget) *job {
 
 func (j *job) inspected(ctx context.Context) {
 	j.transfer.retry.close()
-	j.events.close(ctx)
+	j.events.close(ctx, nil)
 }
 
 // queryTimeout bounds one request that sends no data. The stall watch allows more.

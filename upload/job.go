@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gcsup/chunk"
@@ -35,6 +36,7 @@ type job struct {
 	journal      *journal       // nil if the upload is not saved
 	resumed      *session.Token // the Token being resumed; nil once the server reported how much it holds
 	precondition precondition
+	listed       bool        // the job is one of a batch: an object that must not be replaced counts as skipped
 	timed        bool        // the batch writes modification times, see SkipSameTime
 	failed       func(error) // nil, or called with the error of the upload before its session is cancelled
 
@@ -44,14 +46,17 @@ type job struct {
 	result Result
 }
 
-// newJob returns a job that gives up when b is spent. The caller must end it
+// uploads counts the jobs of this process, see [Event].Upload.
+var uploads atomic.Int64
+
+// newJob returns a job for a call with ctx, that gives up when b is spent. The caller must end it
 // with finish.
-func (u *Uploader) newJob(spec Spec, b *budget) *job {
+func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 	j := &job{u: u, spec: spec, began: time.Now(), result: Result{Spec: spec, Size: -1}}
 	t := &transfer{sizer: newRequestSizer(u.opts.ChunkSize), record: unrecorded{}, tally: &j.tally, expect: u.expect.once()}
 	t.pos.size.Store(-1)
 	j.transfer = t
-	j.events = newEvents(u.opts.Observer, t.pos.load)
+	j.events = newEvents(Event{Upload: uploads.Add(1), ctx: ctx}, &u.opts, t.pos.load)
 	j.events.identify("", spec)
 	t.events = j.events
 	t.retry = newRetrier(u.opts.Policy, u.opts.Gate, b, j.events)
@@ -65,6 +70,7 @@ func (u *Uploader) newJob(spec Spec, b *budget) *job {
 			logging(u.opts.Logger, func() []slog.Attr {
 				return []slog.Attr{slog.String("id", j.result.ID), slog.Int64("offset", t.pos.committed.Load())}
 			}),
+			reporting(j.events, func() (int64, int) { return t.pos.committed.Load(), t.retry.attempts }),
 		),
 	}
 	j.precondition.t = t
@@ -75,7 +81,7 @@ func (u *Uploader) newJob(spec Spec, b *budget) *job {
 	return j
 }
 
-// finish delivers the last events and returns the Result of an upload that ended
+// finish delivers the last event and returns the Result of an upload that ended
 // with err.
 func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 	err = j.ended(ctx, err)
@@ -90,16 +96,20 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",
 			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", t.pos.committed.Load()), slog.Any("err", err))
 	}
-	resumable(err, res.Resumable)
-	j.events.close(ctx)
-	return &res, err
+	return j.conclusion(ctx, res, err)
 }
 
-// resumable completes the error of an interrupted upload, which is the job's own.
-func resumable(err error, is bool) {
+// conclusion delivers the last event and returns what the call returns.
+func (j *job) conclusion(ctx context.Context, res Result, err error) (*Result, error) {
 	if e, ok := err.(*InterruptedError); ok {
-		e.Resumable = is
+		e.Resumable = res.Resumable
 	}
+	if j.listed && errors.Is(err, session.ErrPrecondition) && res.Spec.NoClobber {
+		res.Skipped, err = SkipExisting, nil
+	}
+	last := terminal(ctx, res, err)
+	j.events.close(ctx, &last)
+	return &res, err
 }
 
 // snapshot returns the Result as far as it is known. It may be called while the
@@ -148,12 +158,9 @@ func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Resu
 		<-done
 		j.transfer.retry.close()
 	}()
-	j.events.close(ctx)
 	res := j.snapshot()
 	res.Resumable = j.savedUpload().saved()
-	err := j.transfer.interrupted(ctx, errors.New("a file or the store does not answer"))
-	resumable(err, res.Resumable)
-	return &res, err
+	return j.conclusion(ctx, res, j.transfer.interrupted(ctx, errors.New("a file or the store does not answer")))
 }
 
 // savedUpload returns the journal, or nil.

@@ -54,7 +54,7 @@ func (u *Uploader) Lookup(ctx context.Context, l Listing, jobs iter.Seq[Job]) it
 // lookup is Lookup with the budget of a batch.
 func (u *Uploader) lookup(ctx context.Context, l Listing, b *budget, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
-		lister := u.newLister(l, b)
+		lister := u.newLister(ctx, l, b)
 		defer lister.close(ctx)
 		m := &merge{prefix: l.Prefix}
 		pages := newPager(ctx, session.ListQuery{Bucket: l.Bucket, Prefix: l.Prefix, UserProject: l.UserProject}, lister.page)
@@ -89,8 +89,8 @@ type lister struct {
 
 // newLister returns a lister that gives up when b is spent. Its events have the
 // prefix as the name of the object. The caller must call close.
-func (u *Uploader) newLister(l Listing, b *budget) *lister {
-	e := newEvents(u.opts.Observer, func() (size, sent, committed int64) { return -1, 0, 0 })
+func (u *Uploader) newLister(ctx context.Context, l Listing, b *budget) *lister {
+	e := newEvents(Event{ctx: ctx}, &u.opts, func() (size, sent, committed int64) { return -1, 0, 0 })
 	e.identify("", Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject})
 	s := &lister{client: u.client, events: e, retry: newRetrier(u.opts.Policy, u.opts.Gate, b, e)}
 	s.do = chain(
@@ -100,6 +100,7 @@ func (u *Uploader) newLister(l Listing, b *budget) *lister {
 		logging(u.opts.Logger, func() []slog.Attr {
 			return []slog.Attr{slog.String("bucket", l.Bucket), slog.String("prefix", l.Prefix)}
 		}),
+		reporting(e, func() (int64, int) { return 0, s.retry.attempts }),
 	)
 	return s
 }
@@ -139,7 +140,7 @@ func (s *lister) page(ctx context.Context, q session.ListQuery) (*session.Object
 // close delivers the last events.
 func (s *lister) close(ctx context.Context) {
 	s.retry.close()
-	s.events.close(ctx)
+	s.events.close(ctx, nil)
 }
 
 // pager is the pageSource of a listing. It fetches at most one page ahead, in a

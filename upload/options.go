@@ -87,10 +87,17 @@ type Options struct {
 
 	// Observer gets the events of every upload: one at a time for each
 	// upload, in order, in a goroutine of its own. A slow Observer delays
-	// nothing; it gets fewer reports of progress. A call that succeeds returns
-	// after the Observer had its last event. Once the context of a call is
-	// done, the call does not wait for the Observer.
+	// nothing; it gets fewer reports of progress. A call returns after the
+	// Observer had its last event, which has a terminal kind. Once the context
+	// of a call is done, the call waits for the Observer no longer than 100 ms.
+	// The Observer then gets the terminal event when it returns, and no other.
 	Observer func(Event)
+
+	// Exchange gets a description of every request and its reply, in the
+	// goroutine of the Observer: never while the Observer is called for the
+	// same upload, and in order with the events. It delays nothing either, and
+	// every description is queued until it is delivered.
+	Exchange func(Exchange)
 
 	// Logger gets a line for each exchange (debug), and one for each upload
 	// that was resumed or failed (info). nil logs nothing.

@@ -91,7 +91,7 @@ func (p *pruner) prune(ctx context.Context, saved SavedUpload) (Pruned, error) {
 	}
 	defer unlock()
 	pruned.SavedUpload = Describe(token) // it may have continued before the lock was taken
-	j := p.u.inspection(token, p.budget)
+	j := p.u.inspection(ctx, token, p.budget)
 	defer j.inspected(ctx)
 	if pruned.Holding, err = j.query(ctx, token); err != nil {
 		p.learn(err)

@@ -27,7 +27,7 @@ import (
 // Once ctx is done, ReaderAt returns within seconds. A call of r that hangs may
 // last longer.
 func (u *Uploader) ReaderAt(ctx context.Context, r io.ReaderAt, size int64, identity string, spec Spec) (*Result, error) {
-	j := u.newJob(spec, u.newBudget())
+	j := u.newJob(ctx, spec, u.newBudget())
 	return j.do(ctx, func(ctx context.Context) error {
 		if size < 0 || !utf8.ValidString(identity) {
 			return fmt.Errorf("%w: the source has %d bytes and the identity %q", session.ErrInvalid, size, identity)
@@ -57,7 +57,7 @@ func (u *Uploader) FS(ctx context.Context, fsys fs.FS, name string, spec Spec) (
 		}
 		return u.With(CallOptions{Size: new(info.Size())}).Reader(ctx, f, spec)
 	}
-	j := u.newJob(spec, u.newBudget())
+	j := u.newJob(ctx, spec, u.newBudget())
 	return j.do(ctx, func(ctx context.Context) error {
 		defer f.Close()
 		src, err := chunk.FromFile(open, 0)

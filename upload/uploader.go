@@ -63,7 +63,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 // Besides the sentinels of package session, errors wrap [chunk.ErrRead] or a
 // *fs.PathError when the file, or the store, cannot be used.
 func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, error) {
-	j := u.newJob(spec, u.newBudget())
+	j := u.newJob(ctx, spec, u.newBudget())
 	return j.do(ctx, func(ctx context.Context) error { return j.uploadFile(ctx, path) })
 }
 
@@ -80,14 +80,14 @@ func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, e
 // clears the deadline. Otherwise the caller must make the Read return, usually
 // by closing r.
 func (u *Uploader) Reader(ctx context.Context, r io.Reader, spec Spec) (*Result, error) {
-	j := u.newJob(spec, u.newBudget())
+	j := u.newJob(ctx, spec, u.newBudget())
 	return j.finish(ctx, j.uploadReader(ctx, r))
 }
 
 // Resume continues the saved upload with an ID, see [Result.ID]. The error wraps
 // [session.ErrNoToken] if there is none.
 func (u *Uploader) Resume(ctx context.Context, id string) (*Result, error) {
-	j := u.newJob(Spec{}, u.newBudget())
+	j := u.newJob(ctx, Spec{}, u.newBudget())
 	return j.do(ctx, func(ctx context.Context) error { return j.uploadSaved(ctx, id) })
 }
 

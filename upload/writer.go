@@ -177,7 +177,7 @@ func (w *Writer) start(first *fileThenStream) error {
 	w.state = writerOpen
 	ctx, cancel := context.WithCancelCause(w.ctx)
 	w.cancel = cancel
-	j := w.u.newJob(w.Spec, w.u.newBudget())
+	j := w.u.newJob(ctx, w.Spec, w.u.newBudget())
 	j.failed = w.fail
 	go func() {
 		defer cancel(nil)

@@ -297,6 +297,9 @@ func (r *reporter) begin(t task) {
 
 // observe receives the library's events.
 func (r *reporter) observe(e upload.Event) {
+	if e.Kind.Terminal() {
+		return // outcome reports it
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.active {
