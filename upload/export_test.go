@@ -15,7 +15,9 @@ import (
 
 type RequestSizer struct{ *requestSizer }
 
-func NewRequestSizer(chunkSize int64) RequestSizer     { return RequestSizer{newRequestSizer(chunkSize)} }
+func NewRequestSizer(chunkSize int64, every CommitEvery) RequestSizer {
+	return RequestSizer{newRequestSizer(chunkSize, every)}
+}
 func (s RequestSizer) Size() int64                     { return s.size() }
 func (s RequestSizer) Passed(n int64, d time.Duration) { s.passed(n, d) }
 func (s RequestSizer) Cut(n int64, progress bool)      { s.cut(n, progress) }

@@ -53,7 +53,7 @@ var uploads atomic.Int64
 // with finish.
 func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 	j := &job{u: u, spec: spec, began: time.Now(), result: Result{Spec: spec, Size: -1}}
-	t := &transfer{sizer: newRequestSizer(u.opts.ChunkSize), record: unrecorded{}, tally: &j.tally, expect: u.expect.once()}
+	t := &transfer{sizer: newRequestSizer(u.opts.ChunkSize, u.opts.CommitEvery), record: unrecorded{}, tally: &j.tally, expect: u.expect.once()}
 	t.pos.size.Store(-1)
 	j.transfer = t
 	j.events = newEvents(Event{Upload: uploads.Add(1), ctx: ctx}, &u.opts, t.pos.load)
@@ -488,7 +488,12 @@ func (j *job) small() bool { return j.u.single(j.file.src.Size()) }
 
 // single reports whether a file of a size goes in a single request.
 func (u *Uploader) single(size int64) bool {
-	return size <= smallLimit && (u.opts.ChunkSize == 0 || size <= u.opts.ChunkSize)
+	for _, limit := range []int64{u.opts.ChunkSize, u.opts.CommitEvery.Bytes} {
+		if limit > 0 && size > limit {
+			return false
+		}
+	}
+	return size <= smallLimit
 }
 
 // fresh uploads a file from byte 0.

@@ -50,6 +50,12 @@ type Options struct {
 	// the first request, and then what takes about a minute.
 	ChunkSize int64
 
+	// CommitEvery bounds how much is sent before the service reports how much of
+	// it is durable. The zero value adds no bound: a request carries up to what
+	// ChunkSize allows, and nothing in it is known to be durable before its
+	// reply.
+	CommitEvery CommitEvery
+
 	// A request is cancelled and replaced by a status query if it lags behind
 	// StallRate, in bytes per second, by StallTimeout. 0 is 2 minutes and
 	// 64 KiB/s. A negative StallTimeout switches this off.
@@ -104,6 +110,39 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// CommitEvery asks for a durable offset after a number of bytes, or after a time,
+// or after whichever comes first. A field that is 0 sets no bound.
+//
+// The service reports a durable offset in the reply to a request, so a bound makes
+// more requests. Each costs one round trip, in which nothing is sent. At 100 MiB/s,
+// with 20 ms or 50 ms until each reply, 1 GiB takes this much longer than without
+// a bound:
+//
+//	Bytes    requests more  20 ms           50 ms
+//	256 MiB              3   0.06 s, 0.6 %   0.15 s, 1.5 %
+//	64 MiB              15   0.3 s, 3 %      0.75 s, 7 %
+//	16 MiB              63   1.3 s, 12 %     3.2 s, 31 %
+//	4 MiB              255   5.1 s, 50 %    12.8 s, 125 %
+//	1 MiB            1,023  20.5 s, 200 %   51.2 s, 500 %
+//
+// With a [Options.Store], each request of a file also saves the upload first, with
+// two fsyncs: about 10 ms on a disk of a cloud machine.
+//
+// [Options.ChunkSize] remains the upper bound of a request. A stream sends at most
+// one [Options.Window] per request anyway. A file of at most 8 MiB that is larger
+// than Bytes gets a session; otherwise it goes in one request, which makes nothing
+// durable before its end, even if Time is set.
+type CommitEvery struct {
+	// Bytes is rounded up to a multiple of 256 KiB.
+	Bytes int64
+
+	// Time is about how long a request takes. Its size follows from the rate of
+	// the one before; the first carries 256 KiB. No request carries less, so on a
+	// slow link the time between two offsets may be longer. More than a minute
+	// has no effect unless ChunkSize is set.
+	Time time.Duration
+}
+
 const (
 	defaultStallTimeout = 2 * time.Minute
 	defaultStallRate    = 64 << 10
@@ -119,12 +158,15 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("retry for %v: want a duration that is not negative", o.RetryFor)
 	case o.ChunkSize < 0:
 		return o, fmt.Errorf("chunk size %d: want a size that is not negative", o.ChunkSize)
+	case o.CommitEvery.Bytes < 0 || o.CommitEvery.Time < 0:
+		return o, fmt.Errorf("commit every %d bytes, %v: want values that are not negative", o.CommitEvery.Bytes, o.CommitEvery.Time)
 	case o.StallRate < 0:
 		return o, fmt.Errorf("stall rate %d: want a rate that is not negative", o.StallRate)
 	case o.Window < 0 || o.Window%chunk.Granularity != 0:
 		return o, fmt.Errorf("window %d: want a multiple of %d", o.Window, chunk.Granularity)
 	}
 	o.ChunkSize = chunk.Ceil(min(o.ChunkSize, maxObject))
+	o.CommitEvery.Bytes = chunk.Ceil(min(o.CommitEvery.Bytes, maxObject))
 	if o.Gate == nil {
 		o.Gate = &backoff.Gate{}
 	}

@@ -16,21 +16,29 @@ const (
 
 // requestSizer decides how many bytes one request may carry. With requests of
 // about a minute a long upload learns a durable offset, and compares the
-// checksum, once a minute. On a network that cuts long requests the size shrinks
-// until they pass.
+// checksum, once a minute, or more often if [Options.CommitEvery] asks for it. On
+// a network that cuts long requests the size shrinks until they pass.
 type requestSizer struct {
-	limit  int64 // from the options: never more than this
-	timed  bool  // the rate sets the size
+	limit  int64         // from the options: never more than this
+	target time.Duration // how long a request should take at the observed rate; 0 means that the rate does not matter
 	now    int64
 	cuts   int  // in a row, without progress
 	shrunk bool // by cuts; the size grows back step by step
 }
 
-func newRequestSizer(chunkSize int64) *requestSizer {
+func newRequestSizer(chunkSize int64, every CommitEvery) *requestSizer {
+	s := &requestSizer{limit: maxSize, now: firstSize, target: targetTime}
 	if chunkSize > 0 {
-		return &requestSizer{limit: chunkSize, now: chunkSize}
+		s.limit, s.now, s.target = chunkSize, chunkSize, 0
 	}
-	return &requestSizer{limit: maxSize, now: firstSize, timed: true}
+	if every.Bytes > 0 {
+		s.limit = min(s.limit, every.Bytes)
+	}
+	if every.Time > 0 && (s.target == 0 || every.Time < s.target) {
+		s.target, s.now = every.Time, minSize // the rate is not known
+	}
+	s.now = min(s.now, s.limit)
+	return s
 }
 
 // size returns the most that the next request should carry: a positive multiple
@@ -41,8 +49,8 @@ func (s *requestSizer) size() int64 { return s.now }
 func (s *requestSizer) passed(n int64, d time.Duration) {
 	s.cuts = 0
 	next := s.limit
-	if s.timed && d > 0 {
-		if perTarget := float64(n) / d.Seconds() * targetTime.Seconds(); perTarget < float64(next) {
+	if s.target > 0 && d > 0 {
+		if perTarget := float64(n) / d.Seconds() * s.target.Seconds(); perTarget < float64(next) {
 			next = int64(perTarget)
 		}
 	}

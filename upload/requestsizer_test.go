@@ -28,7 +28,7 @@ func TestRequestSizerFollowsTheRate(t *testing.T) {
 		{gib, 0, 1 << 40},
 		{gib, time.Nanosecond, 1 << 40},
 	} {
-		b := upload.NewRequestSizer(0)
+		b := upload.NewRequestSizer(0, upload.CommitEvery{})
 		if got := b.Size(); got != gib {
 			t.Fatalf("first size = %d, want 1 GiB", got)
 		}
@@ -45,7 +45,7 @@ func TestRequestSizerShrinksAfterCutsAndGrowsBack(t *testing.T) {
 		chunkSize, first int64
 	}{{"timed", 0, gib}, {"fixed", 64 * mib, 64 * mib}} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := upload.NewRequestSizer(tt.chunkSize)
+			b := upload.NewRequestSizer(tt.chunkSize, upload.CommitEvery{})
 			b.Cut(40*mib, true)
 			b.Cut(40*mib, false)
 			if got := b.Size(); got != tt.first {
@@ -72,5 +72,41 @@ func TestRequestSizerShrinksAfterCutsAndGrowsBack(t *testing.T) {
 				t.Errorf("after it passed often: size = %d, want %d again", got, tt.first)
 			}
 		})
+	}
+}
+
+// TestRequestSizerCommitsEvery checks the first size, the size at a known rate and
+// the size after a fast request, for each bound and their combinations.
+func TestRequestSizerCommitsEvery(t *testing.T) {
+	const second, minute = time.Second, time.Minute
+	for _, tt := range []struct {
+		chunkSize             int64
+		every                 upload.CommitEvery
+		first, at1MiBps, fast int64
+	}{
+		{0, upload.CommitEvery{}, gib, 60 * mib, 1 << 40},
+		{0, upload.CommitEvery{Bytes: 8 * mib}, 8 * mib, 8 * mib, 8 * mib},
+		{0, upload.CommitEvery{Bytes: 100 * mib}, 100 * mib, 60 * mib, 100 * mib},
+		{0, upload.CommitEvery{Time: 10 * second}, 256 * kib, 10 * mib, 1 << 40},
+		{0, upload.CommitEvery{Time: second / 10}, 256 * kib, 256 * kib, 1 << 40},
+		{0, upload.CommitEvery{Time: 2 * minute}, gib, 60 * mib, 1 << 40},
+		{0, upload.CommitEvery{Bytes: 4 * mib, Time: 10 * second}, 256 * kib, 4 * mib, 4 * mib},
+		{0, upload.CommitEvery{Bytes: 40 * mib, Time: 10 * second}, 256 * kib, 10 * mib, 40 * mib},
+		{2 * mib, upload.CommitEvery{Bytes: 8 * mib}, 2 * mib, 2 * mib, 2 * mib},
+		{2 * mib, upload.CommitEvery{Time: 10 * second}, 256 * kib, 2 * mib, 2 * mib},
+		{gib, upload.CommitEvery{Time: 2 * minute}, 256 * kib, 120 * mib, gib},
+	} {
+		b := upload.NewRequestSizer(tt.chunkSize, tt.every)
+		if got := b.Size(); got != tt.first {
+			t.Errorf("%d, %+v: first size = %d, want %d", tt.chunkSize, tt.every, got, tt.first)
+		}
+		b.Passed(mib, second)
+		if got := b.Size(); got != tt.at1MiBps {
+			t.Errorf("%d, %+v: size at 1 MiB/s = %d, want %d", tt.chunkSize, tt.every, got, tt.at1MiBps)
+		}
+		b.Passed(gib, 1)
+		if got := b.Size(); got != tt.fast {
+			t.Errorf("%d, %+v: size after a fast request = %d, want %d", tt.chunkSize, tt.every, got, tt.fast)
+		}
 	}
 }
