@@ -93,6 +93,24 @@ func TestNoSDK(t *testing.T) {
 	}
 }
 
+// TestNoTelemetry checks that no package or test of this module imports
+// OpenTelemetry. That is for the module in upload/otel.
+func TestNoTelemetry(t *testing.T) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{if not .Indirect}}{{.Path}}{{end}}", "all").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := strings.Fields(string(out))
+	if !slices.Contains(direct, "gcsup") {
+		t.Fatalf("go list -m lists %v", direct)
+	}
+	for _, module := range direct {
+		if strings.HasPrefix(module, "go.opentelemetry.io/") {
+			t.Errorf("go.mod requires %s", module)
+		}
+	}
+}
+
 // TestNoTesting checks that no program links package testing, which would give
 // it the flags of a test. fakegcs has an interface for what it needs.
 func TestNoTesting(t *testing.T) {

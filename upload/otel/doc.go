@@ -1,0 +1,69 @@
+// Package otel exports the uploads of package gcsup/upload as OpenTelemetry traces
+// and metrics. It is a module of its own, so that programs without OpenTelemetry
+// do not depend on it.
+//
+//	telemetry, err := otel.New(nil) // the global providers
+//	...
+//	up, err := upload.New(&http.Client{Transport: otel.Transport(base)}, &upload.Options{
+//		Observer: telemetry.Observe,
+//		Exchange: telemetry.Exchange,
+//	})
+//
+// Set both hooks: the span of an upload begins with its first exchange or event,
+// and ends with its terminal event. A program with an Observer of its own calls
+// [Telemetry.Observe] in it.
+//
+// # Spans
+//
+// Each upload is one span, gcsup.upload, in the trace of the context of the call.
+// It has the attributes
+//
+//	gcsup.bucket             the bucket
+//	gcsup.object             the object's name; not with Options.OmitObject
+//	gcsup.upload.id          the ID of the saved upload, if it has one
+//	gcsup.outcome            done, skipped, planned, canceled, interrupted or failed
+//	gcsup.size               of the source in bytes, if it is known
+//	gcsup.generation         of the object, if there is one
+//	gcsup.sent               bytes of object data that were sent, repeats included
+//	gcsup.resent             those of them that were sent before
+//	gcsup.resumed            whether an earlier call began the upload
+//	gcsup.resumed_from       the committed offset at which it continued; only if it was resumed
+//	gcsup.resumable          whether a later call can continue it; only if it failed
+//	gcsup.requests           HTTP requests
+//	gcsup.retries            requests that were repeated or replaced by a query
+//	error.type               why it failed, such as precondition_failed; _OTHER if the error has no sentinel
+//
+// and these span events
+//
+//	query      a status query: http.response.status_code, gcsup.offset (the committed one), error.type
+//	wait       before a retry: gcsup.wait.duration in seconds, gcsup.wait.retry, gcsup.cause
+//	restart    the session was lost, the upload starts over: gcsup.cause
+//	resume     a saved session continues: gcsup.offset
+//	discard    a saved upload was not used: gcsup.cause
+//	warning    something is wrong that does not stop the upload: gcsup.cause
+//
+// The spans of [Transport], one for each HTTP request, are in the same trace. They
+// are siblings of the upload's span and not its children.
+//
+// # Metrics
+//
+//	gcsup.upload.duration    histogram  s          time of each upload
+//	gcsup.upload.size        histogram  By         size of each object that was made
+//	gcsup.upload.active      updown     {upload}   uploads under way
+//	gcsup.upload.sent        counter    By         bytes of object data that were sent, repeats included
+//	gcsup.upload.resent      counter    By         those of them that were sent before; added when an upload ends
+//	gcsup.upload.restarts    counter    {restart}  sessions that were lost and replaced
+//	gcsup.wait.duration      histogram  s          each wait before a retry, as it begins
+//	gcsup.exchange.duration  histogram  s          each request until its reply was read
+//
+// All have gcsup.bucket. gcsup.upload.duration has gcsup.outcome and error.type,
+// too. gcsup.exchange.duration has gcsup.operation (start, put, query, finalize,
+// insert, stat, cancel, list), http.response.status_code and error.type. No metric
+// has the name of an object.
+//
+// # Secrets
+//
+// No span and no metric has the URI of a session, with which anyone can write to
+// the upload, or an encryption key. [Transport] is necessary for that: without it,
+// otelhttp exports the URI in url.full.
+package otel
