@@ -299,12 +299,20 @@ func (b *batch) do(job Job) outcome {
 	return outcome{result, err}
 }
 
-// untried reports the outcome of a job that was not started.
+// untried reports the outcome of a job that was not started. There may be millions,
+// so it is cheaper than events.
 func (b *batch) untried(res Result, err error) outcome {
-	e := newEvents(Event{Upload: uploads.Add(1), Path: res.Path, Spec: res.Spec, ctx: b.ctx}, &Options{Observer: b.u.opts.Observer},
-		func() (size, sent, committed int64) { return res.Size, 0, 0 })
-	last := terminal(b.ctx, res, err)
-	e.close(b.ctx, &last)
+	if observe := b.u.opts.Observer; observe != nil {
+		e := terminal(b.ctx, res, err)
+		e.Time, e.Upload, e.ctx = time.Now(), uploads.Add(1), b.ctx
+		e.Path, e.Spec, e.Size = res.Path, res.Spec, res.Size
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			observe(e)
+		}()
+		awaitObserver(b.ctx, done)
+	}
 	return outcome{&res, err}
 }
 

@@ -26,9 +26,11 @@ const (
 	Done        // the object is there, or a batch left it out: see Result
 	Interrupted // the context of the call was done; Err wraps its error
 	Failed      // Err is why
+
+	kindCount // not a kind
 )
 
-var eventNames = [...]string{
+var eventNames = [kindCount]string{
 	Started: "started", Resumed: "resumed", Restarted: "restarted", Discarded: "discarded", Progress: "progress",
 	Verifying: "verifying", Waiting: "waiting", Warning: "warning", Settling: "settling",
 	Done: "done", Interrupted: "interrupted", Failed: "failed",
@@ -36,7 +38,7 @@ var eventNames = [...]string{
 
 // String returns the name of k in lower case, such as "waiting".
 func (k EventKind) String() string {
-	if k < 0 || int(k) >= len(eventNames) {
+	if k < 0 || k >= kindCount {
 		return fmt.Sprintf("EventKind(%d)", int(k))
 	}
 	return eventNames[k]

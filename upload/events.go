@@ -266,16 +266,7 @@ func (e *events) close(ctx context.Context, last *Event) {
 	e.ending = true
 	e.mu.Unlock()
 	e.signal()
-	select {
-	case <-e.done:
-		return
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(lastEventGrace)
-	defer timer.Stop()
-	select {
-	case <-e.done:
-	case <-timer.C:
+	if !awaitObserver(ctx, e.done) {
 		e.mu.Lock()
 		if last == nil {
 			e.queue = nil
@@ -283,5 +274,23 @@ func (e *events) close(ctx context.Context, last *Event) {
 			e.queue = e.queue[max(0, len(e.queue)-1):]
 		}
 		e.mu.Unlock()
+	}
+}
+
+// awaitObserver waits until done is closed. Once ctx is done, it waits for
+// lastEventGrace only, and returns false if that is not enough.
+func awaitObserver(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(lastEventGrace)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
 	}
 }

@@ -29,6 +29,8 @@ func WatchStall(ctx context.Context, timeout time.Duration, rate int64) (context
 
 const CheckpointEvery = checkpointEvery
 
+const KindCount = kindCount
+
 // ServeBucket starts a server with the bucket bkt in the bubble of t. It returns
 // a client of it, and a function that stops both.
 func ServeBucket(t *testing.T, opts *fakegcs.Options) (srv *fakegcs.Server, client *http.Client, stop func()) {
