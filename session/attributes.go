@@ -43,6 +43,12 @@ const (
 	FileModeKey       = "goog-reserved-posix-mode" // permission bits: three octal digits
 )
 
+// UncompressedSizeKey is the metadata key of the size of a source that was
+// compressed, see Spec.Gzip.
+const UncompressedSizeKey = "gcsup-uncompressed-size"
+
+const gzipEncoding = "gzip" // as a content encoding
+
 // fileKeys are the metadata keys that describe a source.
 var fileKeys = []string{FileModTimeKey, FileAccessTimeKey, FileUIDKey, FileGIDKey, FileModeKey}
 
@@ -89,6 +95,8 @@ func (s Spec) validAttributes() error {
 		return fmt.Errorf("%w: retention mode %q: want %s", ErrInvalid, s.Retention.Mode, strings.Join(RetentionModes(), " or "))
 	case s.Retention != nil && s.Retention.RetainUntil.IsZero():
 		return fmt.Errorf("%w: a retention without the time until which the object is retained", ErrInvalid)
+	case s.Gzip && s.ContentEncoding != "":
+		return fmt.Errorf("%w: the content encoding %q of an object that is compressed: it is gzip", ErrInvalid, s.ContentEncoding)
 	case s.KMSKeyName != "" && !s.EncryptionKey.IsZero():
 		return fmt.Errorf("%w: an object is encrypted with a KMS key or with an EncryptionKey, not with both", ErrInvalid)
 	}
@@ -100,7 +108,8 @@ func (s Spec) validAttributes() error {
 
 // metadataConflict compares the custom metadata of a saved upload with want, as
 // Conflict does. The values of [fileKeys] describe the source, and a resume checks
-// the source itself: reading a file changes its access time.
+// the source itself: reading a file changes its access time. UncompressedSizeKey
+// belongs to Spec.Gzip.
 func metadataConflict(was, want map[string]string) string {
 	if want == nil {
 		return ""
@@ -111,6 +120,7 @@ func metadataConflict(was, want map[string]string) string {
 		before, had := was[key]
 		now, has := want[key]
 		switch {
+		case key == UncompressedSizeKey:
 		case !had:
 			return fmt.Sprintf("no custom metadata %q", key)
 		case !has:

@@ -52,6 +52,8 @@ func TestValidateAttributes(t *testing.T) {
 		{"two for the metageneration", func(s *session.Spec) { s.IfMetagenerationMatch, s.IfMetagenerationNotMatch = new(int64), new(int64) }, "two preconditions for the meta"},
 		{"a negative generation", func(s *session.Spec) { s.IfGenerationNotMatch = new(int64(-1)) }, "not match -1 is negative"},
 		{"two keys", func(s *session.Spec) { s.KMSKeyName, s.EncryptionKey = "k", testKey(t, 'k') }, "not with both"},
+		{"gzip", func(s *session.Spec) { s.Gzip = true }, ""},
+		{"gzip twice", func(s *session.Spec) { s.Gzip, s.ContentEncoding = true, "gzip" }, "it is gzip"},
 		{"metadata", func(s *session.Spec) { s.Metadata = map[string]string{"k": "ü"} }, ""},
 		{"metadata without a key", func(s *session.Spec) { s.Metadata = map[string]string{"": "v"} }, "is empty"},
 		{"metadata with a line break", func(s *session.Spec) { s.Metadata = map[string]string{"k": "a\nb"} }, "control character"},
@@ -80,6 +82,7 @@ func TestConflictIgnoresTheSource(t *testing.T) {
 		"without":           {map[string]string{"k": "v"}, false},
 		"with one more":     {map[string]string{"k": "v", session.FileAccessTimeKey: "1", session.FileModeKey: "644", session.FileUIDKey: "0"}, false},
 		"no metadata given": {nil, true},
+		"compressed":        {map[string]string{"k": "v", session.FileAccessTimeKey: "1", session.FileModeKey: "644", session.UncompressedSizeKey: "5"}, true},
 	} {
 		if got := was.Conflict(session.Spec{Metadata: c.want}); (got == "") != c.ok {
 			t.Errorf("%s: %q, want ok = %v", name, got, c.ok)

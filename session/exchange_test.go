@@ -88,6 +88,16 @@ Content-Type: application/json; charset=UTF-8
 X-Upload-Content-Type: application/octet-stream
 
 {"name":"object","contentType":"application/octet-stream","contexts":{"custom":{"k":{"value":"v"}}},"acl":[{"entity":"allUsers","role":"READER"},{"entity":"user-a@example.com","role":"OWNER"}],"md5Hash":"AQAAAAAAAAAAAAAAAAAAAA==","crc32c":"AQIDBA=="}`},
+		{"start with compression", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
+			return c.Start(ctx, session.Spec{Bucket: "bucket", Object: "object", Gzip: true}, -1)
+		}, `POST /upload/storage/v1/b/bucket/o?name=object&projection=full&uploadType=resumable HTTP/1.1
+Host: HOST
+User-Agent: Go-http-client/1.1
+Content-Length: 83
+Content-Type: application/json; charset=UTF-8
+X-Upload-Content-Type: application/octet-stream
+
+{"name":"object","contentType":"application/octet-stream","contentEncoding":"gzip"}`},
 		{"put, size known", func(ctx context.Context, c *session.Client, uri session.URI) session.Reply {
 			return c.Put(ctx, uri, chunk.Range{From: 262144, To: 262149}, 524289, strings.NewReader("bytes"))
 		}, put("Content-Length: 5\nContent-Range: bytes 262144-262148/524289\nX-Guploader-No-308: yes\n") + "bytes"},

@@ -22,11 +22,11 @@ const ListMax = 1000
 // since 1970. gcloud, gsutil and rclone use it.
 const FileModTimeKey = "goog-reserved-file-mtime"
 
-// listFields are the fields that List requests. gsutil selects the metadata key in
+// listFields are the fields that List requests. gsutil selects metadata keys in
 // the same way. The largest name needs 6 KiB of JSON, and a page of such names
 // less than listLimit.
 const (
-	listFields = "items(name,size,crc32c,generation,timeCreated,metadata/" + FileModTimeKey + "),nextPageToken"
+	listFields = "items(name,size,crc32c,generation,timeCreated," + metadataFields + "),nextPageToken"
 	listLimit  = 16 << 20
 )
 
@@ -42,7 +42,7 @@ type ListQuery struct {
 
 // ObjectPage is a page of a listing. Its objects are in the order of the raw bytes
 // of their names. They have the fields Bucket, Name, Generation, Size, CRC32C,
-// Created and FileModTime.
+// Created, FileModTime, Gzip and UncompressedSize.
 type ObjectPage struct {
 	Objects []Object
 
@@ -108,10 +108,9 @@ type listItem struct {
 	Generation decimal `json:"generation"`
 	CRC32C     string  `json:"crc32c"`
 
-	Created  time.Time `json:"timeCreated"`
-	Metadata struct {
-		FileModTime string `json:"goog-reserved-file-mtime"`
-	} `json:"metadata"`
+	Created  time.Time      `json:"timeCreated"`
+	Encoding string         `json:"contentEncoding"`
+	Metadata objectMetadata `json:"metadata"`
 }
 
 // decimal is an integer that JSON has as a string or as a number.
@@ -151,6 +150,7 @@ func parsePage(body []byte) (*ObjectPage, error) {
 			o.CRC32C, o.HasCRC32C = crc, true
 		}
 		o.Created, o.FileModTime = item.Created, ParseFileModTime(item.Metadata.FileModTime)
+		o.SetGzip(item.Encoding, item.Metadata.UncompressedSize)
 	}
 	return page, nil
 }

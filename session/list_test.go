@@ -34,7 +34,11 @@ func TestList(t *testing.T) {
     {"name": "a/\u003cb\u003e \"ü\"", "size": "9007199254740993", "generation": "1700000000000001", "crc32c": "yZRlqg==",
      "metadata": {"goog-reserved-file-mtime": "1700000000", "other": "x"}},
     {"name": "b", "size": 0, "generation": 2},
-    {"name": "c", "size": "1", "metadata": {"goog-reserved-file-mtime": "yesterday"}}
+    {"name": "c", "size": "1", "metadata": {"goog-reserved-file-mtime": "yesterday"}},
+    {"name": "d", "size": "23", "contentEncoding": "gzip", "metadata": {"gcsup-uncompressed-size": "0"}},
+    {"name": "e", "size": "23", "contentEncoding": "gzip"},
+    {"name": "f", "size": "23", "metadata": {"gcsup-uncompressed-size": "5"}},
+    {"name": "g", "size": "23", "contentEncoding": "gzip", "metadata": {"gcsup-uncompressed-size": "-5"}}
   ]
 }`
 	var u url.URL
@@ -48,6 +52,10 @@ func TestList(t *testing.T) {
 		{Bucket: "my_bucket", Name: `a/<b> "ü"`, Size: 9007199254740993, Generation: 1700000000000001, CRC32C: 0xc99465aa, HasCRC32C: true, FileModTime: time.Unix(1700000000, 0)},
 		{Bucket: "my_bucket", Name: "b", Generation: 2},
 		{Bucket: "my_bucket", Name: "c", Size: 1},
+		{Bucket: "my_bucket", Name: "d", Size: 23, Gzip: true},
+		{Bucket: "my_bucket", Name: "e", Size: 23},
+		{Bucket: "my_bucket", Name: "f", Size: 23},
+		{Bucket: "my_bucket", Name: "g", Size: 23},
 	}}
 	if !reflect.DeepEqual(page, want) {
 		t.Errorf("page %+v, want %+v", page, want)
@@ -56,7 +64,7 @@ func TestList(t *testing.T) {
 		t.Errorf("path %s, want %s", got, want)
 	}
 	if got, want := u.Query(), (url.Values{
-		"fields": {"items(name,size,crc32c,generation,timeCreated,metadata/goog-reserved-file-mtime),nextPageToken"}, "maxResults": {"5"},
+		"fields": {"items(name,size,crc32c,generation,timeCreated,contentEncoding,metadata/goog-reserved-file-mtime,metadata/gcsup-uncompressed-size),nextPageToken"}, "maxResults": {"5"},
 		"pageToken": {"Q2c="}, "prefix": {"a/ü"}, "startOffset": {"a/ü&"}, "userProject": {"payer"},
 	}); !reflect.DeepEqual(got, want) {
 		t.Errorf("query %v, want %v", got, want)

@@ -65,6 +65,11 @@ type Object struct {
 	RestoreToken        string // of a soft-deleted object in a bucket with a hierarchical namespace
 
 	FileModTime time.Time // modification time of the source in whole seconds, from FileModTimeKey; zero if the object or the reply does not have it
+
+	// Gzip reports that the object is a file that was uploaded with Spec.Gzip:
+	// its content encoding is gzip, and it has UncompressedSizeKey.
+	Gzip             bool
+	UncompressedSize int64 // of that file; 0 without Gzip
 }
 
 // objectResource is the Object resource in a reply.
@@ -140,6 +145,25 @@ func decodeObject(body []byte) (r objectResource, ok bool) {
 	return r, true
 }
 
+// SetGzip sets Gzip and UncompressedSize. size is the value of
+// UncompressedSizeKey.
+func (o *Object) SetGzip(contentEncoding, size string) {
+	n, err := strconv.ParseInt(size, 10, 64)
+	if o.Gzip = contentEncoding == gzipEncoding && err == nil && n >= 0; o.Gzip {
+		o.UncompressedSize = n
+	}
+}
+
+// objectMetadata is the custom metadata that an Object needs.
+type objectMetadata struct {
+	FileModTime      string `json:"goog-reserved-file-mtime"`
+	UncompressedSize string `json:"gcsup-uncompressed-size"`
+}
+
+// metadataFields are the fields of the requests for an objectMetadata, and for
+// what it belongs to.
+const metadataFields = "contentEncoding,metadata/" + FileModTimeKey + ",metadata/" + UncompressedSizeKey
+
 // parseObject parses an Object resource. It returns nil for anything else: an
 // empty or truncated body, HTML, or JSON without a size. If JSON has a
 // generation and a checksum, a missing size is 0, because Google's test bench
@@ -160,6 +184,7 @@ func parseObject(body []byte) *Object {
 		Deleted: r.Deleted, SoftDeleteTime: r.SoftDeleteTime, HardDeleteTime: r.HardDeleteTime, RestoreToken: r.RestoreToken,
 		FileModTime: ParseFileModTime(r.Metadata[FileModTimeKey]),
 	}
+	o.SetGzip(r.ContentEncoding, r.Metadata[UncompressedSizeKey])
 	if r.Retention != nil {
 		o.Retention = &Retention{Mode: r.Retention.Mode, RetainUntil: r.Retention.RetainUntilTime}
 	}

@@ -380,7 +380,7 @@ func TestParseWholeObject(t *testing.T) {
 	text := func(s int64) string { return at(s).Format(time.RFC3339) }
 	body := fmt.Sprintf(`{"kind":"storage#object","bucket":"b","name":"o","generation":"5","metageneration":"2","size":"3","crc32c":"AQIDBA==",
 		"md5Hash":"AQI=","etag":"e","mediaLink":"m","selfLink":"s","contentType":"a/b","contentEncoding":"gzip","contentDisposition":"inline",
-		"contentLanguage":"de","cacheControl":"no-store","storageClass":"COLDLINE","metadata":{"goog-reserved-file-mtime":"7","k":"v"},
+		"contentLanguage":"de","cacheControl":"no-store","storageClass":"COLDLINE","metadata":{"goog-reserved-file-mtime":"7","gcsup-uncompressed-size":"9","k":"v"},
 		"customTime":%q,"contexts":{"custom":{"k":{"value":"v","createTime":%q,"updateTime":%q}}},"componentCount":4,
 		"acl":[{"kind":"storage#objectAccessControl","entity":"project-owners-1","role":"OWNER","entityId":"i","domain":"d","email":"m","projectTeam":{"projectNumber":"1","team":"owners"}}],
 		"owner":{"entity":"user-x","entityId":"i"},"kmsKeyName":"key","customerEncryption":{"encryptionAlgorithm":"AES256","keySha256":"sum"},
@@ -391,7 +391,7 @@ func TestParseWholeObject(t *testing.T) {
 	want := session.Object{
 		Bucket: "b", Name: "o", Generation: 5, Metageneration: 2, Size: 3, CRC32C: 0x01020304, HasCRC32C: true,
 		MD5: []byte{1, 2}, Etag: "e", MediaLink: "m", SelfLink: "s", ContentType: "a/b", ContentEncoding: "gzip", ContentDisposition: "inline",
-		ContentLanguage: "de", CacheControl: "no-store", StorageClass: "COLDLINE", Metadata: map[string]string{"k": "v", session.FileModTimeKey: "7"},
+		ContentLanguage: "de", CacheControl: "no-store", StorageClass: "COLDLINE", Metadata: map[string]string{"k": "v", session.FileModTimeKey: "7", session.UncompressedSizeKey: "9"},
 		CustomTime: at(1), ComponentCount: 4, Contexts: &session.ObjectContexts{Custom: map[string]session.ObjectCustomContextPayload{
 			"k": {Value: "v", CreateTime: at(2), UpdateTime: at(3)},
 		}},
@@ -402,7 +402,7 @@ func TestParseWholeObject(t *testing.T) {
 		Owner: "user-x", KMSKeyName: "key", CustomerKeySHA256: "sum", TemporaryHold: true, EventBasedHold: true,
 		Retention: &session.Retention{Mode: session.RetentionLocked, RetainUntil: at(4)}, RetentionExpirationTime: at(5),
 		Created: at(6), Finalized: at(7), Updated: at(8), StorageClassUpdated: at(9), Deleted: at(10), SoftDeleteTime: at(11), HardDeleteTime: at(12),
-		RestoreToken: "r", FileModTime: time.Unix(7, 0),
+		RestoreToken: "r", FileModTime: time.Unix(7, 0), Gzip: true, UncompressedSize: 9,
 	}
 	for i, v := 0, reflect.ValueOf(want); i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {

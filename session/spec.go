@@ -31,8 +31,8 @@ type Spec struct {
 	Bucket string `json:"bucket"`
 	Object string `json:"object"`
 
-	ContentType        string            `json:"content_type,omitempty"` // "" means DefaultContentType
-	ContentEncoding    string            `json:"content_encoding,omitempty"`
+	ContentType        string            `json:"content_type,omitempty"`     // "" means DefaultContentType
+	ContentEncoding    string            `json:"content_encoding,omitempty"` // "" if Gzip is set
 	ContentDisposition string            `json:"content_disposition,omitempty"`
 	ContentLanguage    string            `json:"content_language,omitempty"`
 	CacheControl       string            `json:"cache_control,omitempty"`
@@ -56,6 +56,10 @@ type Spec struct {
 	// https://cloud.google.com/storage/docs/data-validation
 	MD5    []byte  `json:"md5,omitempty"`
 	CRC32C *uint32 `json:"crc32c,omitempty"`
+	// Gzip means that the object is the source compressed with gzip. Its content
+	// encoding is gzip. A Client sends the bytes that it gets: package upload
+	// compresses them.
+	Gzip bool `json:"gzip,omitempty"`
 
 	// Preconditions. The service checks them only when the last byte has
 	// arrived. A driver should check them first, see Unmet. At most one of each
@@ -89,6 +93,7 @@ func (s Spec) Conflict(want Spec) string {
 	for _, field := range []struct{ name, was, want string }{
 		{"content type", s.ContentType, want.ContentType},
 		{"content encoding", s.ContentEncoding, want.ContentEncoding},
+		{"gzip compression", boolText(s.Gzip), boolText(want.Gzip)},
 		{"content disposition", s.ContentDisposition, want.ContentDisposition},
 		{"content language", s.ContentLanguage, want.ContentLanguage},
 		{"cache control", s.CacheControl, want.CacheControl},
@@ -192,7 +197,7 @@ func (s Spec) resource() resource {
 	return resource{
 		Name:               s.Object,
 		ContentType:        s.contentType(),
-		ContentEncoding:    s.ContentEncoding,
+		ContentEncoding:    s.contentEncoding(),
 		ContentDisposition: s.ContentDisposition,
 		ContentLanguage:    s.ContentLanguage,
 		CacheControl:       s.CacheControl,
@@ -211,6 +216,13 @@ func (s Spec) resource() resource {
 
 func (s Spec) contentType() string {
 	return cmp.Or(s.ContentType, s.DefaultContentType, "application/octet-stream")
+}
+
+func (s Spec) contentEncoding() string {
+	if s.Gzip {
+		return gzipEncoding
+	}
+	return s.ContentEncoding
 }
 
 // query returns the query parameters of the request that starts an upload.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 	"unicode/utf8"
 
@@ -44,10 +45,23 @@ type Token struct {
 	// must be deleted before this one is used. Both are "" unless
 	// Uploader.TakeOver of package upload was interrupted.
 	MovedTo, MovedFrom string
+	// Gzip is set if Spec.Gzip is. The offsets and the checkpoints are then those
+	// of the compressed bytes, and Source is the file.
+	Gzip *GzipState
 
 	// RejectedAt is 1 + the offset at which the service refused data in this
 	// session although the session existed; 0 if it never did.
 	RejectedAt int64
+}
+
+// GzipState is what a Token has of a source that is compressed.
+type GzipState struct {
+	// Size is the compressed size; 0 until the end was compressed.
+	Size int64 `json:"size,omitempty"`
+
+	// Source is the CRC32C of the bytes of the file that the compressed bytes
+	// below Token.HighWater are made of.
+	Source chunk.Checkpoint `json:"source"`
 }
 
 // Expires returns when the service drops the session, for display: a week after
@@ -95,6 +109,7 @@ type savedToken struct {
 	RejectedAt  int64              `json:"rejected_at,omitempty"`
 	MovedTo     string             `json:"moved_to,omitempty"`
 	MovedFrom   string             `json:"moved_from,omitempty"`
+	Gzip        *GzipState         `json:"gzip,omitempty"`
 }
 
 // MarshalJSON always returns an error. Without the secret, a Token cannot be
@@ -117,7 +132,7 @@ func Encode(t *Token) ([]byte, error) {
 		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Created: t.Created, SessionURI: t.URI.reveal(),
 		SourcePath: t.SourcePath, Identity: t.SourceIdentity, Source: t.Source,
 		Committed: t.Committed, HighWater: t.HighWater, Checkpoints: t.Checkpoints, Restarts: t.Restarts, RejectedAt: t.RejectedAt,
-		MovedTo: t.MovedTo, MovedFrom: t.MovedFrom,
+		MovedTo: t.MovedTo, MovedFrom: t.MovedFrom, Gzip: t.Gzip,
 	}
 	if !utf8.ValidString(t.SourcePath) {
 		s.RawPath = []byte(t.SourcePath)
@@ -163,7 +178,7 @@ func Decode(data []byte) (*Token, error) {
 		ID: s.ID, Endpoint: s.Endpoint, Spec: s.Spec, Created: s.Created, URI: newURI(s.SessionURI),
 		SourcePath: s.SourcePath, SourceIdentity: s.Identity, Source: s.Source,
 		Committed: s.Committed, HighWater: s.HighWater, Checkpoints: s.Checkpoints, Restarts: s.Restarts, RejectedAt: s.RejectedAt,
-		MovedTo: s.MovedTo, MovedFrom: s.MovedFrom,
+		MovedTo: s.MovedTo, MovedFrom: s.MovedFrom, Gzip: s.Gzip,
 	}
 	if len(s.RawPath) > 0 {
 		t.SourcePath = string(s.RawPath)
@@ -193,6 +208,11 @@ func single(data []byte, v any, strict bool) error {
 // sound checks the invariants of a saved Token.
 func (t *Token) sound() error {
 	size := t.Source.Size
+	if t.Gzip != nil {
+		if size = t.Gzip.Size; size == 0 {
+			size = math.MaxInt64
+		}
+	}
 	switch {
 	case !validID(t.ID):
 		return errors.New("invalid ID")
@@ -202,6 +222,10 @@ func (t *Token) sound() error {
 		return errors.New("incomplete token")
 	case t.Committed < 0 || t.Committed > t.HighWater || t.HighWater > size || t.Restarts < 0 || t.RejectedAt < 0:
 		return errors.New("invalid offsets")
+	case t.Spec.Gzip != (t.Gzip != nil):
+		return errors.New("invalid compression")
+	case t.Gzip != nil && (t.Gzip.Size < 0 || t.Gzip.Source.Offset < 0 || t.Gzip.Source.Offset > t.Source.Size):
+		return errors.New("invalid offsets of the compressed source")
 	}
 	for _, other := range []string{t.MovedTo, t.MovedFrom} {
 		if other != "" && (!validID(other) || other == t.ID) {

@@ -99,6 +99,10 @@ func TestTokenRoundTrip(t *testing.T) {
 	least := &session.Token{ID: "x", Spec: session.Spec{Bucket: "abc", Object: "o"}, Created: time.Unix(0, 0), URI: freshURI(t), SourcePath: "/"}
 	bytesInPath := sample(t)
 	bytesInPath.SourcePath = "/data/\xff\xfe\x80 not UTF-8"
+	zipped := sample(t)
+	zipped.Spec.Gzip, zipped.Spec.ContentEncoding = true, ""
+	zipped.Source.Size = 5 // less than what it is compressed to
+	zipped.Gzip = &session.GzipState{Size: 32 << 20, Source: chunk.Checkpoint{Offset: 5, CRC32C: 7}}
 	local := sample(t)
 	local.Created = time.Now() // with a monotonic reading, and in a time zone
 	other := sample(t)         // the fields that sample cannot have
@@ -106,7 +110,7 @@ func TestTokenRoundTrip(t *testing.T) {
 		Bucket: "bucket", Object: "o", PredefinedACL: "private", KMSKeyName: "k",
 		IfGenerationNotMatch: new(int64(0)), IfMetagenerationNotMatch: new(int64(5)),
 	}
-	for name, token := range map[string]*session.Token{"full": full, "other": other, "least": least, "a path that is not UTF-8": bytesInPath, "now": local} {
+	for name, token := range map[string]*session.Token{"full": full, "other": other, "least": least, "a path that is not UTF-8": bytesInPath, "compressed": zipped, "now": local} {
 		data, err := session.Encode(token)
 		if err != nil {
 			t.Errorf("%s: Encode: %v", name, err)
@@ -202,8 +206,19 @@ func TestPlantedTokens(t *testing.T) {
 		}
 		return set("checkpoints", list)
 	}
-	if _, err := session.Decode(encoded(t, func(map[string]any) {})); err != nil {
-		t.Fatalf("unedited: %v", err)
+	zipped := func(state map[string]any) func(map[string]any) {
+		return func(m map[string]any) {
+			spec("gzip", true)(m)
+			spec("content_encoding", "")(m)
+			m["gzip"] = state
+		}
+	}
+	for _, edit := range []func(map[string]any){
+		func(map[string]any) {}, zipped(map[string]any{"source": map[string]any{"offset": 5, "crc32c": 0}}),
+	} {
+		if _, err := session.Decode(encoded(t, edit)); err != nil {
+			t.Fatalf("valid: %v", err)
+		}
 	}
 	for name, edit := range map[string]func(map[string]any){
 		"no id":                       drop("id"),
@@ -228,6 +243,10 @@ func TestPlantedTokens(t *testing.T) {
 		"a checkpoint above the size": checkpoints(5<<40 + 1),
 		"a checkpoint twice":          checkpoints(q, q),
 		"checkpoints out of order":    checkpoints(2*q, q),
+		"compressed without state":    func(m map[string]any) { spec("gzip", true)(m); spec("content_encoding", "")(m) },
+		"state, not compressed":       set("gzip", map[string]any{"source": map[string]any{"offset": 0, "crc32c": 0}}),
+		"sent above compressed size":  zipped(map[string]any{"size": 2*q - 1, "source": map[string]any{"offset": 0, "crc32c": 0}}),
+		"read above size":             zipped(map[string]any{"source": map[string]any{"offset": int64(5<<40) + 1, "crc32c": 0}}),
 		"an offset over 2^63":         set("committed", json.Number("9223372036854775808")),
 		"a fraction":                  set("committed", 1.5),
 		"another type":                set("committed", "5"),
