@@ -96,6 +96,16 @@ func (p Part) Checkpoint(offset int64) Checkpoint {
 // until [Stream.Close] has returned, only the stream may read from r. The
 // caller must close the stream.
 func NewStream(r io.Reader, window int) (*Stream, error) {
+	return ResumeStream(r, window, Checkpoint{})
+}
+
+// ResumeStream is NewStream for a reader whose bytes before from.Offset were read.
+// The parts and the checksums continue there. from.Offset must be a multiple of
+// [Granularity].
+func ResumeStream(r io.Reader, window int, from Checkpoint) (*Stream, error) {
+	if from.Offset < 0 || from.Offset%Granularity != 0 {
+		return nil, fmt.Errorf("stream: offset %d is not a multiple of %d (256 KiB)", from.Offset, Granularity)
+	}
 	if window == 0 {
 		window = defaultWindow
 	}
@@ -110,7 +120,7 @@ func NewStream(r io.Reader, window int) (*Stream, error) {
 		done:   make(chan struct{}),
 		head:   make(chan []byte, 1),
 	}
-	s.streamReader = &streamReader{r: r, size: window, filled: s.filled, free: s.free, head: s.head, stop: s.stop}
+	s.streamReader = &streamReader{r: r, size: window, filled: s.filled, free: s.free, head: s.head, stop: s.stop, off: from.Offset, crc: from.CRC32C}
 	return s, nil
 }
 

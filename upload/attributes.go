@@ -80,9 +80,9 @@ func (j *job) detectSource(src *chunk.Source) {
 	j.detect(head[:n])
 }
 
-// detectStream is detect for a stream. The precondition is checked first, because
+// detectStream is detect for a stream, which is compressed if zipped is not nil. The precondition is checked first, because
 // nothing is read if it does not hold.
-func (j *job) detectStream(ctx context.Context, stream *chunk.Stream) error {
+func (j *job) detectStream(ctx context.Context, stream *chunk.Stream, zipped *gzipReader) error {
 	if !j.detects() {
 		return nil
 	}
@@ -95,6 +95,9 @@ func (j *job) detectStream(ctx context.Context, stream *chunk.Stream) error {
 	head, err := stream.Head(ctx)
 	if err != nil {
 		return j.transfer.sourceFailed(ctx, err)
+	}
+	if zipped != nil {
+		head = zipped.first()
 	}
 	j.detect(head)
 	return nil

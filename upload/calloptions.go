@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -139,4 +140,40 @@ func (e expectation) ended(ctx context.Context, n int64) error {
 		return fmt.Errorf("the source is not confirmed: %w", err)
 	}
 	return nil
+}
+
+// reader returns r with an error at its end if that is not at the expected size. It
+// is for a source whose size is not that of the object.
+func (e expectation) reader(r io.Reader) io.Reader {
+	if e.size == nil {
+		return r
+	}
+	return &sizedReader{r: r, expect: e}
+}
+
+type sizedReader struct {
+	r      io.Reader
+	n      int64
+	expect expectation
+}
+
+func (s *sizedReader) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	s.n += int64(n)
+	wrong := s.expect.exceeded(s.n)
+	if err == io.EOF {
+		wrong = s.expect.sized(s.n)
+	}
+	if wrong != nil {
+		return 0, wrong
+	}
+	return n, err
+}
+
+// SetReadDeadline ends a Read that is under way, if r can.
+func (s *sizedReader) SetReadDeadline(t time.Time) error {
+	if d, ok := s.r.(interface{ SetReadDeadline(time.Time) error }); ok {
+		return d.SetReadDeadline(t)
+	}
+	return errors.ErrUnsupported
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -25,11 +26,18 @@ func TestExpectedSize(t *testing.T) {
 			}
 			inBubble(t, nil, func(w *world) {
 				up := w.uploader().With(upload.CallOptions{Size: &want})
-				stream := spec
-				stream.Object = "stream"
-				_, ferr := up.File(w.t.Context(), w.file(data(size)), spec)
-				_, rerr := up.Reader(w.t.Context(), bytes.NewReader(data(size)), stream)
-				for name, err := range map[string]error{"obj": ferr, "stream": rerr} {
+				errs := map[string]error{}
+				for _, zipped := range []bool{false, true} {
+					s := spec
+					s.Gzip = zipped
+					s.Object = fmt.Sprint("file ", zipped)
+					_, errs[s.Object] = up.File(w.t.Context(), w.file(data(size)), s)
+					s.Object = fmt.Sprint("stream ", zipped)
+					_, errs[s.Object] = up.Reader(w.t.Context(), bytes.NewReader(data(size)), s)
+					s.Object = fmt.Sprint("bytes ", zipped)
+					_, errs[s.Object] = up.ReaderAt(w.t.Context(), bytes.NewReader(data(size)), size, "", s)
+				}
+				for name, err := range errs {
 					var kind error
 					switch off {
 					case 0:
@@ -147,7 +155,3 @@ func TestWith(t *testing.T) {
 		}
 	})
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

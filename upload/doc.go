@@ -55,6 +55,7 @@
 //	error                           what happened                                            resumable  what to do
 //
 //	*InterruptedError               the context of the call was done                         [4]        call again with another context
+//	ErrTruncated                    the source is shorter than CallOptions.Size              [4]        correct the source or the size
 //	ErrNotTried                     the file of a batch was not started, because of others   yes        upload it again later
 //	*session.Error                  the service refused, or could not be reached             [5]        see the sentinel that it wraps
 //

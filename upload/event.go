@@ -61,16 +61,17 @@ type Event struct {
 	ID        string
 	Path      string // of the source; "" for a stream
 	Spec      Spec
-	Size      int64         // of the object, -1 while it is not known
-	Sent      int64         // offset up to which bytes were handed to the network
-	Committed int64         // offset up to which the server holds them durably
-	Compared  int64         // Verifying: offset up to which the source was read
-	ToCompare int64         // Verifying: offset at which that ends
-	Delay     time.Duration // Waiting: how long
-	Retry     int           // Waiting: how many failures in a row this is, from 1
-	Cause     string        // Waiting, Restarted, Discarded, Warning: why, for people
-	Err       error         // Interrupted, Failed: what the call returns
-	Result    *Result       // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
+	Source    *SourceOffsets // of a file that is compressed; nil for any other source
+	Size      int64          // of the object, -1 while it is not known
+	Sent      int64          // offset up to which bytes were handed to the network
+	Committed int64          // offset up to which the server holds them durably
+	Compared  int64          // Verifying: offset up to which the source was read
+	ToCompare int64          // Verifying: offset at which that ends
+	Delay     time.Duration  // Waiting: how long
+	Retry     int            // Waiting: how many failures in a row this is, from 1
+	Cause     string         // Waiting, Restarted, Discarded, Warning: why, for people
+	Err       error          // Interrupted, Failed: what the call returns
+	Result    *Result        // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
 
 	ctx context.Context
 }
@@ -97,4 +98,13 @@ func terminal(ctx context.Context, res Result, err error) Event {
 		e.Kind = Failed
 	}
 	return e
+}
+
+// SourceOffsets are the numbers of an [Event] in bytes of the source, for a file
+// that is compressed while it is sent, see [Spec].Gzip. Sent and Committed are
+// estimates.
+type SourceOffsets struct {
+	Size      int64 // of the file
+	Sent      int64 // offset up to which the compressed bytes were handed to the network
+	Committed int64 // offset up to which the server holds the compressed bytes
 }

@@ -22,11 +22,12 @@ const lastEventGrace = 100 * time.Millisecond
 //
 // A nil *events discards everything.
 type events struct {
-	observe  func(Event)    // nil if there is no observer
-	hook     func(Exchange) // nil if there is none
-	position func() (size, sent, committed int64)
-	wake     chan struct{} // holds at most one
-	done     chan struct{} // closed when the goroutine has ended
+	observe    func(Event)    // nil if there is no observer
+	hook       func(Exchange) // nil if there is none
+	position   func() (size, sent, committed int64)
+	compressed *sourceOffsets // nil if no source is compressed
+	wake       chan struct{}  // holds at most one
+	done       chan struct{}  // closed when the goroutine has ended
 
 	frequent atomic.Int64 // the kind of the merged event that is due, or none
 	urgent   atomic.Bool  // deliver it without regard to progressEvery
@@ -50,14 +51,14 @@ type comparison struct{ compared, toCompare atomic.Int64 }
 
 const none = -1 // no kind of event
 
-// newEvents starts the goroutine. common is what every event has. The caller must
-// call close.
-func newEvents(common Event, o *Options, position func() (size, sent, committed int64)) *events {
+// newEvents starts the goroutine. common is what every event has. compressed is nil
+// if no source is compressed. The caller must call close.
+func newEvents(common Event, o *Options, position func() (size, sent, committed int64), compressed *sourceOffsets) *events {
 	if o.Observer == nil && o.Exchange == nil {
 		return nil
 	}
 	e := &events{
-		observe: o.Observer, hook: o.Exchange, position: position, common: common,
+		observe: o.Observer, hook: o.Exchange, position: position, compressed: compressed, common: common,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		last: none,
 	}
@@ -158,6 +159,7 @@ func (e *events) complete(v Event) Event {
 	v.Time, v.ctx = time.Now(), c.ctx
 	v.Upload, v.ID, v.Path, v.Spec = c.Upload, c.ID, c.Path, c.Spec
 	v.Size, v.Sent, v.Committed = e.position()
+	v.Source = e.compressed.of(v.Sent, v.Committed)
 	return v
 }
 

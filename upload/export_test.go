@@ -27,6 +27,9 @@ func WatchStall(ctx context.Context, timeout time.Duration, rate int64) (context
 	return ctx, w.body, w.stop
 }
 
+// SetGzipLevel makes u compress as another version of the program.
+func SetGzipLevel(u *Uploader, level int) { u.compressor.level = level }
+
 const CheckpointEvery = checkpointEvery
 
 const KindCount = kindCount

@@ -177,7 +177,8 @@ func (f *fileContent) unchanged(ctx context.Context) error {
 	case chunk.Same:
 		return nil
 	case chunk.ChangeTimeOnly:
-		hashed := chunk.Checkpoint{Offset: f.sum.Offset(), CRC32C: f.sum.Sum()}
+		// Of a file that is being compressed, sum is still written to.
+		hashed, _ := f.sum.Nearest(f.sum.Offset())
 		if err := f.compare(ctx, hashed); err != nil {
 			return err
 		}

@@ -33,6 +33,7 @@ type job struct {
 
 	file         *fileContent   // nil for a stream
 	identity     string         // the caller's, of a source that is no file; "" if there is none
+	gzip         *gzipContent   // nil unless the file is compressed
 	journal      *journal       // nil if the upload is not saved
 	resumed      *session.Token // the Token being resumed; nil once the server reported how much it holds
 	precondition precondition
@@ -56,7 +57,7 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 	t := &transfer{sizer: newRequestSizer(u.opts.ChunkSize, u.opts.CommitEvery), record: unrecorded{}, tally: &j.tally, expect: u.expect.once()}
 	t.pos.size.Store(-1)
 	j.transfer = t
-	j.events = newEvents(Event{Upload: uploads.Add(1), ctx: ctx}, &u.opts, t.pos.load)
+	j.events = newEvents(Event{Upload: uploads.Add(1), ctx: ctx}, &u.opts, t.pos.load, &t.pos.source)
 	j.events.identify("", spec)
 	t.events = j.events
 	t.retry = newRetrier(u.opts.Policy, u.opts.Gate, b, j.events)
@@ -74,7 +75,7 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 		),
 	}
 	j.precondition.t = t
-	if size := u.expect.size; size != nil {
+	if size := u.expect.size; size != nil && !spec.Gzip {
 		t.pos.size.Store(*size)
 		t.retry.stake(*size)
 	}
@@ -119,6 +120,9 @@ func (j *job) snapshot() Result {
 	defer j.mu.Unlock()
 	res := j.result
 	res.Size = j.transfer.pos.size.Load()
+	if size, ok := j.transfer.pos.source.fileSize(); ok {
+		res.Size = size
+	}
 	res.BytesSent, res.BytesResent, res.BytesReread = j.tally.sent.Load(), j.tally.resent.Load(), j.tally.reread.Load()
 	res.Requests, res.Elapsed = int(j.tally.requests.Load()), time.Since(j.began)
 	return res
@@ -196,11 +200,10 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 	if err := j.validate(); err != nil {
 		return err
 	}
-	src, err := j.open(path)
-	if err != nil {
+	if err := j.open(path); err != nil {
 		return err
 	}
-	defer src.Close()
+	defer j.closeSource()
 	j.detectSource(j.file.src)
 	want := j.spec
 	if j.u.opts.Store == nil {
@@ -218,11 +221,11 @@ func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
 	if err := j.validate(); err != nil {
 		return err
 	}
-	src, err := j.open(job.Path)
-	if err != nil {
+	if err := j.open(job.Path); err != nil {
 		return err
 	}
-	defer src.Close()
+	defer j.closeSource()
+	src := j.file.src
 	if b.opts.PreservePOSIX {
 		j.spec = withPOSIX(j.spec, src.Info())
 	}
@@ -330,7 +333,9 @@ func savedIn(ctx context.Context, store session.Store, id string) bool {
 // setSpec sets the options of the object, for this upload and for what is saved.
 func (j *job) setSpec(spec Spec) {
 	j.identify(j.result.ID, spec)
-	j.journal.draft.Spec = withoutSecret(spec)
+	if j.journal != nil {
+		j.journal.draft.Spec = withoutSecret(spec)
+	}
 }
 
 // uploadSaved resumes a saved upload.
@@ -367,11 +372,10 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 		return fmt.Errorf("%w: the source of upload %s is %q, which has no path: only the program that began it can resume it", session.ErrInvalid, id, token.SourceIdentity)
 	}
 	j.keep(journal, token, token.SourcePath)
-	src, err := j.open(token.SourcePath)
-	if err != nil {
+	if err := j.open(token.SourcePath); err != nil {
 		return err
 	}
-	defer src.Close()
+	defer j.closeSource()
 	return j.resume(ctx, token)
 }
 
@@ -380,12 +384,21 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	if err := j.validate(); err != nil {
 		return err
 	}
+	var zipped *gzipReader
+	if j.spec.Gzip {
+		zipped = j.u.compressor.reader(j.transfer.expect.reader(r))
+		j.transfer.expect.size = nil // that of what is compressed
+		r = zipped
+	}
 	stream, err := chunk.NewStream(r, j.u.opts.Window)
 	if err != nil {
 		return err
 	}
 	defer stream.Close()
-	if err := j.detectStream(ctx, stream); err != nil {
+	if zipped != nil {
+		defer zipped.stop() // before Close, which waits for Read
+	}
+	if err := j.detectStream(ctx, stream, zipped); err != nil {
 		return err
 	}
 	j.identify("", j.spec.Resolved())
@@ -417,18 +430,18 @@ func (j *job) uploadWritten(ctx context.Context, first *fileThenStream, r io.Rea
 }
 
 // open opens the source.
-func (j *job) open(path string) (*chunk.Source, error) {
+func (j *job) open(path string) error {
 	j.update(func(r *Result) { r.Path = path })
 	j.events.source(path)
 	src, err := chunk.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := j.use(src); err != nil {
 		_ = src.Close()
-		return nil, err
+		return err
 	}
-	return src, nil
+	return nil
 }
 
 // use makes src the source of the job, and notes what it is before a byte of it is
@@ -453,6 +466,14 @@ func (j *job) use(src *chunk.Source) error {
 	j.transfer.pos.size.Store(src.Size())
 	j.transfer.retry.stake(src.Size())
 	return nil
+}
+
+// closeSource ends what reads the source, and closes it.
+func (j *job) closeSource() {
+	if j.gzip != nil {
+		j.gzip.close()
+	}
+	_ = j.file.src.Close()
 }
 
 // reread notes that bytes of the source were read only for their checksum. The
@@ -498,16 +519,16 @@ func (u *Uploader) single(size int64) bool {
 
 // fresh uploads a file from byte 0.
 func (j *job) fresh(ctx context.Context) error {
+	j.compress(j.spec.Gzip)
+	if j.gzip != nil {
+		return j.freshGzip(ctx)
+	}
 	size := j.file.src.Size()
 	if !j.small() {
 		if err := j.settleForNew(ctx); err != nil {
 			return err
 		}
-		if j.journal != nil {
-			j.journal.file = j.file
-			j.transfer.record = j.journal
-		}
-		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
+		return j.uploadNew(ctx, size)
 	}
 	// A single request: there is nothing to save, and nothing to resume. A file
 	// that is racy is read twice, which is faster than waiting.
@@ -523,13 +544,28 @@ func (j *job) fresh(ctx context.Context) error {
 		// Only a session shows whether the bucket is missing, too.
 		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
 	}
-	if err := j.transfer.expected(j.file.sum.Sum()); err != nil {
+	return j.insert(ctx, data, j.file.sum.Sum())
+}
+
+// uploadNew uploads the file through a new session. size is -1 if it is not known.
+func (j *job) uploadNew(ctx context.Context, size int64) error {
+	if j.journal != nil {
+		j.journal.file, j.journal.gzip = j.file, j.gzip
+		j.transfer.record = j.journal
+	}
+	return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
+}
+
+// insert uploads data in a single request.
+func (j *job) insert(ctx context.Context, data []byte, crc32c uint32) error {
+	size := int64(len(data))
+	if err := j.transfer.expected(crc32c); err != nil {
 		return err
 	}
 	if err := j.transfer.expectedMD5(bytes.NewReader(data), size); err != nil {
 		return err
 	}
-	insert := &insertion{transfer: j.transfer, data: data, crc32c: j.file.sum.Sum(), state: session.State{
+	insert := &insertion{transfer: j.transfer, data: data, crc32c: crc32c, state: session.State{
 		Size: size, Unconditional: j.spec.IfGenerationMatch == nil,
 	}}
 	return j.upload(ctx, insert, session.Action{Step: session.Begin})
@@ -552,6 +588,7 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 	// The options that were not given are those of the first run.
 	saved.NoClobber = saved.NoClobber || j.spec.NoClobber
 	j.setSpec(saved)
+	j.compress(saved.Gzip)
 	token = withoutUnsent(token)
 	if err := j.sameSource(ctx, token); err != nil {
 		if !errors.Is(err, session.ErrSourceChanged) {
@@ -563,14 +600,20 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 		return j.startOver(ctx, err.Error())
 	}
 	j.journal.adopt(token) // without what was not sent
-	j.journal.file = j.file
+	j.journal.file, j.journal.gzip = j.file, j.gzip
 	j.transfer.record = j.journal
 	// Enough to check an object that turns out to be finished already.
-	j.file.sum = chunk.NewPrefixCRC(token.Checkpoint(token.Source.Size))
+	if j.gzip != nil {
+		j.gzip.adopt(token)
+	} else {
+		j.file.sum = chunk.NewPrefixCRC(token.Checkpoint(token.Source.Size))
+	}
+	size := j.transfer.content.total()
+	j.transfer.pos.size.Store(size)
 	r := j.newRun(session.State{
-		Size: token.Source.Size, Committed: token.Committed, Sent: token.HighWater, Restarts: token.Restarts,
+		Size: size, Committed: token.Committed, Sent: token.HighWater, Restarts: token.Restarts,
 		// The earlier process may have sent the last byte.
-		MayExist: token.HighWater == token.Source.Size,
+		MayExist: token.HighWater == size,
 		Adopted:  true,
 		Rejected: token.RejectedAt > 0, RejectedAt: token.RejectedAt - 1,
 	})
@@ -587,7 +630,11 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 func (j *job) resumeFrom(ctx context.Context, offset int64) error {
 	token := j.resumed
 	j.resumed = nil
-	if err := j.file.seek(ctx, token.Checkpoint(offset), offset); err != nil {
+	seek := func() error { return j.file.seek(ctx, token.Checkpoint(offset), offset) }
+	if j.gzip != nil {
+		seek = func() error { return j.gzip.seek(ctx, offset) }
+	}
+	if err := seek(); err != nil {
 		return j.transfer.sourceFailed(ctx, err)
 	}
 	j.transfer.pos.sent.Store(offset)
@@ -645,7 +692,14 @@ func (j *job) sameSource(ctx context.Context, token *session.Token) error {
 		// A chmod, or an edit after which the modification time was put back:
 		// the bytes decide, as far as their checksum is known. The service
 		// compares the rest at the end.
-		return j.file.compare(ctx, token.Checkpoints...)
+		if token.Gzip == nil {
+			return j.file.compare(ctx, token.Checkpoints...)
+		}
+		err := j.file.compare(ctx, token.Gzip.Source)
+		if err == nil {
+			j.file.copied = false // this covers all that was sent
+		}
+		return err
 	}
 	return fmt.Errorf("%w: %s is not the file that the upload began with (its size, modification time or inode differs)", session.ErrSourceChanged, token.SourcePath)
 }
@@ -662,6 +716,11 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 			j.transfer.pos.sent.Store(0) // of the new session
 			j.events.post(Event{Kind: Restarted, Cause: lost.cause})
 			j.transfer.retry.stake(j.transfer.pos.handed)
+			if j.gzip != nil {
+				j.gzip.restart()
+				lost.state.Size = -1
+				j.transfer.pos.size.Store(-1)
+			}
 			c, first = j.newRun(lost.state), lost.next
 			continue
 		}
@@ -670,6 +729,9 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 		}
 		if differs, ok := errors.AsType[*copyDiffers](err); ok && j.u.opts.RestartChanged {
 			return j.discardCopy(ctx, differs)
+		}
+		if other, ok := errors.AsType[*otherCompressor](err); ok {
+			return j.compressAgain(ctx, c, other)
 		}
 		err = j.ended(ctx, err)
 		if err != nil && j.failed != nil {
@@ -698,10 +760,15 @@ func (j *job) dropUseless(ctx context.Context, c conversation, err error) {
 // that it is not the one with which the saved session began.
 func (j *job) discardCopy(ctx context.Context, why error) error {
 	j.file.copied, j.file.sum = false, chunk.NewPrefixCRC(chunk.Checkpoint{})
+	j.unresume()
+	return j.startOver(ctx, sourceError(why).Error())
+}
+
+// unresume forgets how far a saved session was.
+func (j *job) unresume() {
 	j.transfer.pos.sent.Store(0)
 	j.transfer.pos.committed.Store(0)
 	j.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })
-	return j.startOver(ctx, sourceError(why).Error())
 }
 
 // verify compares the finished object with the source.

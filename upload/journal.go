@@ -50,6 +50,7 @@ type journal struct {
 	store  session.Store
 	draft  session.Token // what every Token of this upload has: ID, endpoint, Spec, path
 	file   *fileContent
+	gzip   *gzipContent // nil unless the file is compressed
 	events *events
 
 	ctx     context.Context // for the store; lasts a little longer than the upload's
@@ -150,6 +151,9 @@ func (j *journal) started(uri session.URI, restarts int) {
 	token := j.draft
 	token.Created, token.URI, token.Restarts = time.Now(), uri, restarts
 	token.Source = j.file.identity
+	if j.gzip != nil {
+		token.Gzip = &session.GzipState{}
+	}
 	j.token = &token
 }
 
@@ -158,11 +162,14 @@ func (j *journal) sending(ctx context.Context, committed, sent, to int64) error 
 	j.mu.Lock()
 	token := *j.token
 	token.Committed = committed
+	if j.gzip != nil && to > token.HighWater {
+		token.Gzip = j.gzip.state(to)
+	}
 	token.HighWater = max(token.HighWater, to)
 	if !j.file.copied { // else it remains one whose bytes must be compared
 		token.Source = j.file.identity
 	}
-	if c, ok := j.newest(sent); ok && c.Offset > 0 {
+	if c, ok := j.newest(sent, to); ok && c.Offset > 0 {
 		j.token = withCheckpoint(token, c)
 	} else {
 		j.token = pruned(token)
@@ -183,8 +190,13 @@ func (j *journal) rejected(offset int64) {
 }
 
 // newest returns the newest checksum of bytes that were sent. Bytes that were
-// only read may be others in a copy of the source.
-func (j *journal) newest(sent int64) (chunk.Checkpoint, bool) {
+// only read may be others in a copy of the source. If the file is compressed, it
+// returns that of the bytes up to to, which are about to be sent: a resume compares
+// every committed byte, because another version may compress differently.
+func (j *journal) newest(sent, to int64) (chunk.Checkpoint, bool) {
+	if j.gzip != nil {
+		return j.gzip.checkpoint(to)
+	}
 	return j.file.sum.Nearest(min(j.file.sum.Offset(), sent))
 }
 
@@ -222,6 +234,9 @@ func (j *journal) save(ctx context.Context) error {
 
 // handed saves a checkpoint if one is due.
 func (j *journal) handed(sent int64) {
+	if j.gzip != nil {
+		return // sending had the checksum of the whole request
+	}
 	j.mu.Lock()
 	due := j.checkpoint(sent, time.Now())
 	j.mu.Unlock()
@@ -237,7 +252,7 @@ func (j *journal) checkpoint(sent int64, now time.Time) bool {
 	if !checkpointDue(sent, last, now.Sub(j.checked)) {
 		return false
 	}
-	c, ok := j.newest(sent)
+	c, ok := j.newest(sent, sent)
 	if !ok || c.Offset <= last {
 		return false
 	}

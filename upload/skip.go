@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"gcsup/chunk"
 	"gcsup/session"
 )
 
@@ -27,10 +28,16 @@ const (
 	// not have the key, or if the file was modified less than two seconds before the
 	// object was created, the CRC32C is compared as with SkipIdentical.
 	SkipSameTime
+
+	// SkipSameContent is SkipIdentical, except that the object determines whether
+	// the file is compressed for the comparison: [Spec].Gzip of the job is
+	// replaced.
+	SkipSameContent
 )
 
 var skipNames = [...]string{
 	SkipNothing: "not skipped", SkipExisting: "exists", SkipIdentical: "identical", SkipSameTime: "same size and time",
+	SkipSameContent: "same content",
 }
 
 func (s Skip) String() string {
@@ -80,9 +87,22 @@ const (
 	maybeEqual          // the checksum decides
 )
 
-// compareTime compares the size and the times of a file with an object.
-func compareTime(size, mtimeNS int64, o *session.Object) likeness {
-	if o.Size != size {
+// sourceSize returns the size of the files that can be those of an object, or -1 if
+// there is none: only one of both is compressed.
+func sourceSize(zipped bool, o *session.Object) int64 {
+	switch {
+	case o.Gzip != zipped:
+		return -1
+	case zipped:
+		return o.UncompressedSize
+	}
+	return o.Size
+}
+
+// compareTime compares the size and the times of a file with an object. zipped
+// reports whether the file would be compressed.
+func compareTime(zipped bool, size, mtimeNS int64, o *session.Object) likeness {
+	if sourceSize(zipped, o) != size {
 		return differs
 	}
 	modified := time.Unix(0, mtimeNS)
@@ -104,7 +124,7 @@ func (s Skip) unread(job Job) bool {
 	case s == SkipExisting:
 		return true
 	case s == SkipSameTime && !job.ModTime.IsZero():
-		return compareTime(job.Size, job.ModTime.UnixNano(), job.Object) == sameTime
+		return compareTime(job.Spec.Gzip, job.Size, job.ModTime.UnixNano(), job.Object) == sameTime
 	}
 	return false
 }
@@ -127,14 +147,17 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 		j.precondition.absent()
 		return false, nil
 	}
+	if rule == SkipSameContent {
+		rule, j.spec.Gzip = SkipIdentical, object.Gzip
+	}
 	size, mtime := j.file.src.Size(), j.file.identity.ModTimeNS
 	like := differs
 	switch {
 	case rule == SkipExisting:
 		like = sameTime
 	case rule == SkipSameTime:
-		like = compareTime(size, mtime, object)
-	case object.Size == size:
+		like = compareTime(j.spec.Gzip, size, mtime, object)
+	case sourceSize(j.spec.Gzip, object) == size:
 		like = maybeEqual
 	}
 	if rule != SkipExisting && j.spec.EncryptionKey.HasSecret() {
@@ -161,7 +184,8 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 	return true, nil
 }
 
-// sameBytes reads the source and compares its CRC32C with that of an object.
+// sameBytes reads the source and compares its CRC32C with that of an object. If the
+// file is compressed, it compares the compressed bytes.
 func (j *job) sameBytes(ctx context.Context, object *session.Object) (bool, error) {
 	if !object.HasCRC32C {
 		return false, nil
@@ -169,9 +193,17 @@ func (j *job) sameBytes(ctx context.Context, object *session.Object) (bool, erro
 	if j.file.racy = j.file.src.Racy(j.file.identity); j.file.racy {
 		j.file.remember(j.file.identity) // without the change time
 	}
-	crc, err := j.file.crcOf(ctx, j.file.src.Size())
+	size, crc := j.file.src.Size(), uint32(0)
+	var err error
+	if j.compress(j.spec.Gzip); j.gzip != nil {
+		var all chunk.Checkpoint
+		all, err = j.gzip.digest(ctx, object.Size)
+		size, crc = all.Offset, all.CRC32C
+	} else {
+		crc, err = j.file.crcOf(ctx, size)
+	}
 	if err != nil {
 		return false, j.transfer.sourceFailed(ctx, err)
 	}
-	return crc == object.CRC32C, nil
+	return size == object.Size && crc == object.CRC32C, nil
 }

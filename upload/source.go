@@ -77,6 +77,7 @@ func (j *job) uploadSource(ctx context.Context, src *chunk.Source, identity stri
 	if err := j.use(src); err != nil {
 		return err
 	}
+	defer j.closeSource()
 	j.detectSource(src)
 	if identity == "" || j.u.opts.Store == nil {
 		j.identify("", j.spec.Resolved())

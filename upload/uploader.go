@@ -26,6 +26,8 @@ type Uploader struct {
 	limiter *sharedLimiter // nil if there is no limit
 	expect  expectation    // of each source, see With
 	invalid error          // of the options of With
+
+	compressor compressor
 }
 
 // New returns an Uploader that sends its requests with hc, which adds the

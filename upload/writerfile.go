@@ -52,7 +52,7 @@ func (w *Writer) firstFile(r io.Reader) (*fileThenStream, int64, error) {
 		chunk.File
 		io.Seeker
 	})
-	if started || !ok {
+	if started || !ok || w.Gzip {
 		return nil, 0, nil
 	}
 	info, err := f.Stat()

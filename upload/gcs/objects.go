@@ -46,6 +46,7 @@ func objectOf(a *storage.ObjectAttrs) *session.Object {
 		Deleted: a.Deleted, SoftDeleteTime: a.SoftDeleteTime, HardDeleteTime: a.HardDeleteTime,
 		FileModTime: session.ParseFileModTime(a.Metadata[session.FileModTimeKey]),
 	}
+	o.SetGzip(a.ContentEncoding, a.Metadata[session.UncompressedSizeKey])
 	if a.Retention != nil {
 		o.Retention = &session.Retention{Mode: a.Retention.Mode, RetainUntil: a.Retention.RetainUntil}
 	}

@@ -1,0 +1,665 @@
+package upload_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+var zipped = upload.Spec{Bucket: "bkt", Object: "obj", Gzip: true}
+
+// zippedParts gives files a session that takes many requests.
+func zippedParts(o *upload.Options) { o.Window, o.ChunkSize = int(q), q }
+
+// text returns bytes that can be compressed to about two thirds.
+func text(size int64) []byte {
+	b := bytes.Clone(data(size))
+	for i := range b {
+		b[i] = "0123456789abcdefABCDEFGHIJKLMNOPQRSTUVWXYZ  etaoin\n    ,.-+#????"[b[i]%64]
+	}
+	return b
+}
+
+// wantUnzipped fails unless the object is content, compressed, with the attributes
+// of that.
+func (w *world) wantUnzipped(name string, content []byte, metadata bool) {
+	w.t.Helper()
+	raw, err := w.srv.ReadObject("bkt", name)
+	if err != nil {
+		w.t.Errorf("read %s: %v", name, err)
+		return
+	}
+	zr, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		w.t.Errorf("%s: %v", name, err)
+		return
+	}
+	got, err := io.ReadAll(zr)
+	if err != nil || !bytes.Equal(got, content) {
+		w.t.Errorf("%s is %d bytes, %v, that are not the source's %d", name, len(got), err, len(content))
+	}
+	if zr.Name != "" || !zr.ModTime.IsZero() {
+		w.t.Errorf("%s: the header has %q, %v", name, zr.Name, zr.ModTime)
+	}
+	want := ""
+	if metadata {
+		want = strconv.Itoa(len(content))
+	}
+	o, _ := w.srv.Object("bkt", name)
+	if o.ContentEncoding != "gzip" || o.Metadata[session.UncompressedSizeKey] != want {
+		w.t.Errorf("%s: encoding %q, metadata %v", name, o.ContentEncoding, o.Metadata)
+	}
+}
+
+// TestGzip checks all ways to upload with sizes around the limits.
+func TestGzip(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string][]byte{
+		"empty": {}, "one byte": {'x'}, "text": text(q + 5), "zeros": make([]byte, 20*mib), "random": data(3*q + 1),
+		"compressed before": zip(t, text(2*q)), "several requests": text(9 * q), "single request above 8 MiB": text(9 * mib), "a session": data(9 * mib),
+	} {
+		for how, with := range map[string]func(*upload.Options){"default": func(*upload.Options) {}, "small window": zippedParts} {
+			if testing.Short() && len(content) > int(4*mib) {
+				continue
+			}
+			t.Run(name+"/"+how, func(t *testing.T) {
+				inBubble(t, &fakegcs.Options{RunningHash: true}, func(w *world) {
+					path := w.file(content)
+					up := w.uploader(with, func(o *upload.Options) { o.DetectContentType = http.DetectContentType })
+					check := func(what string, metadata bool, res *upload.Result, err error) {
+						t.Helper()
+						if err != nil {
+							t.Fatalf("%s: %v\n%s", what, err, w.trace())
+						}
+						w.wantUnzipped("obj", content, metadata)
+						w.wantSaved(0)
+						o, _ := w.srv.Object("bkt", "obj")
+						size := int64(len(content))
+						if !metadata {
+							size = o.Size // of a stream
+						}
+						wantType := http.DetectContentType(content)
+						if len(content) == 0 {
+							wantType = "application/octet-stream"
+						}
+						if res.Size != size || res.Object.Size != o.Size || res.BytesSent != o.Size || o.ContentType != wantType {
+							t.Errorf("%s: %+v, %s", what, res, o.ContentType)
+						}
+					}
+					res, err := up.File(w.t.Context(), path, zipped)
+					check("File", true, res, err)
+					if single := strings.Count(w.trace(), "insert"); how == "default" && (single == 1) != (name != "a session") {
+						t.Errorf("%d single requests\n%s", single, w.trace())
+					}
+					for res, err := range up.Files(w.t.Context(), slices.Values([]upload.Job{{Path: path, Spec: zipped}}), nil) {
+						check("Files", true, res, err)
+					}
+					res, err = up.Reader(w.t.Context(), pieces(content), zipped)
+					check("Reader", false, res, err)
+
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					for _, e := range w.events {
+						if s := e.Source; e.Path == "" && s != nil || e.Path != "" && (s == nil || s.Size != int64(len(content)) || s.Committed > s.Sent || s.Sent > s.Size) {
+							t.Errorf("event %+v with %+v", e, s)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+func zip(t *testing.T, content []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	zw := gzip.NewWriter(&b)
+	_, err := zw.Write(content)
+	if err := errors.Join(err, zw.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// interruptZipped is interrupt for a compressed file.
+func (w *world) interruptZipped(path string, at int64, with ...func(*upload.Options)) *upload.Result {
+	w.t.Helper()
+	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: at, To: at + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}
+	if err := w.srv.AddFaults(stall); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	res, err := w.uploader(with...).File(ctx, path, zipped)
+	if !errors.Is(err, context.DeadlineExceeded) || !res.Resumable {
+		w.t.Fatalf("interrupted upload: %v, %+v\n%s", err, res, w.trace())
+	}
+	w.wantSaved(1)
+	return res
+}
+
+// TestGzipResume checks that another process compresses again up to the committed
+// offset, and sends the rest only.
+func TestGzipResume(t *testing.T) {
+	t.Parallel()
+	content := text(12 * q)
+	for _, at := range []int64{0, q, 3*q + 5} {
+		for by, resume := range map[string]func(*world, *upload.Uploader, string, string) (*upload.Result, error){
+			"File": func(w *world, u *upload.Uploader, path, _ string) (*upload.Result, error) {
+				return u.File(w.t.Context(), path, zipped)
+			},
+			"File without the setting": func(w *world, u *upload.Uploader, path, _ string) (*upload.Result, error) {
+				return u.File(w.t.Context(), path, spec)
+			},
+			"Resume": func(w *world, u *upload.Uploader, _, id string) (*upload.Result, error) {
+				return u.Resume(w.t.Context(), id)
+			},
+			"File with another metadata": nil,
+		} {
+			for _, window := range []int64{1, 4} {
+				t.Run(fmt.Sprint(at, " by ", by, ", window ", window), func(t *testing.T) {
+					inBubble(t, &fakegcs.Options{RunningHash: window == 1}, func(w *world) {
+						path := w.file(content)
+						first := w.interruptZipped(path, at, zippedParts)
+						up := w.uploader(zippedParts, func(o *upload.Options) { o.Window = int(window * q) })
+						if resume == nil {
+							other := zipped
+							other.Metadata = map[string]string{"k": "v"}
+							if _, err := up.File(w.t.Context(), path, other); !errors.Is(err, session.ErrOptionsDiffer) {
+								t.Errorf("error = %v, want ErrOptionsDiffer", err)
+							}
+							return
+						}
+						res, err := resume(w, up, path, first.ID)
+						if err != nil {
+							t.Fatalf("%v\n%s", err, w.trace())
+						}
+						w.wantUnzipped("obj", content, true)
+						w.wantSaved(0)
+						held := chunk.Floor(at)
+						if !res.Resumed || res.ResumedFrom != held || res.BytesSent != res.Object.Size-held || res.Size != int64(len(content)) {
+							t.Errorf("Result = %+v, want it resumed from %d\n%s", res, held, w.trace())
+						}
+						if held > 0 && res.BytesReread == 0 {
+							t.Error("nothing was compressed again")
+						}
+						if n := w.saw(upload.Discarded) + w.saw(upload.Restarted); n != 0 {
+							t.Errorf("%d new starts", n)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestGzipOptionsDiffer checks that a saved upload is not compressed if it was not,
+// even if its content encoding is gzip.
+func TestGzipOptionsDiffer(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(9 * mib))
+		w.interrupt(path, 6*mib)
+		if _, err := w.uploader().File(w.t.Context(), path, zipped); !errors.Is(err, session.ErrOptionsDiffer) || !strings.Contains(err.Error(), "gzip") {
+			t.Errorf("error = %v, want ErrOptionsDiffer", err)
+		}
+		w.wantSaved(1)
+		res, err := w.uploader(func(o *upload.Options) { o.Restart = true }).File(w.t.Context(), path, zipped)
+		if err != nil || res.Resumed {
+			t.Errorf("restart: %+v, %v", res, err)
+		}
+		w.wantUnzipped("obj", data(9*mib), true)
+		w.wantSaved(0)
+	})
+}
+
+// TestGzipOtherCompressor checks that an upload starts over if this version of the
+// program makes other bytes of the same file. The object is never a mixture.
+func TestGzipOtherCompressor(t *testing.T) {
+	t.Parallel()
+	content := text(12 * q)
+	for _, at := range []int64{0, q, 2*q + 5} {
+		for _, window := range []int64{1, 4} {
+			t.Run(fmt.Sprint(at, " window ", window), func(t *testing.T) {
+				inBubble(t, nil, func(w *world) {
+					path := w.file(content)
+					w.interruptZipped(path, at, zippedParts)
+					up := w.uploader(zippedParts, func(o *upload.Options) { o.Window = int(window * q) })
+					upload.SetGzipLevel(up, 1)
+					// The options that are not given are those of the first run.
+					res, err := up.File(w.t.Context(), path, spec)
+					if err != nil {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					w.wantUnzipped("obj", content, true)
+					w.wantSaved(0)
+					if res.Resumed || res.ResumedFrom != 0 || res.BytesSent != res.Object.Size || w.saw(upload.Discarded) != 1 {
+						t.Errorf("Result = %+v, %d discarded\n%s", res, w.saw(upload.Discarded), w.trace())
+					}
+					if !strings.Contains(w.trace(), "cancel") {
+						t.Errorf("the first session was not cancelled\n%s", w.trace())
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestGzipFinished checks that a resume finds an object that the earlier process
+// finished, whatever this version of the program would make of the file.
+func TestGzipFinished(t *testing.T) {
+	t.Parallel()
+	for _, level := range []int{0, 1} {
+		for name, lost := range map[string][]fakegcs.Fault{
+			"lost reply":              {{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}},
+			"lost reply, and session": {{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}, {Match: fakegcs.Match{Op: fakegcs.OpQuery}, Skip: 1, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 410}}},
+		} {
+			t.Run(fmt.Sprint(name, " level ", level), func(t *testing.T) {
+				inBubble(t, &fakegcs.Options{Faults: lost}, func(w *world) {
+					content := text(6 * q)
+					path := w.file(content)
+					if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}); err != nil {
+						t.Fatal(err)
+					}
+					ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+					defer cancel()
+					if _, err := w.uploader(zippedParts).File(ctx, path, zipped); !errors.Is(err, context.DeadlineExceeded) {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					w.wantSaved(1)
+					w.wantUnzipped("obj", content, true)
+					before, _ := w.srv.Object("bkt", "obj")
+
+					up := w.uploader(zippedParts)
+					upload.SetGzipLevel(up, level)
+					res, err := up.File(w.t.Context(), path, zipped)
+					if err != nil {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					after, _ := w.srv.Object("bkt", "obj")
+					if after.Generation != before.Generation || res.BytesSent != 0 || !res.Resumed {
+						t.Errorf("%+v\n%s", res, w.trace())
+					}
+					w.wantSaved(0)
+				})
+			})
+		}
+	}
+}
+
+// TestGzipSourceChanged checks that a changed file is noticed before anything is
+// sent, and one of which only the change time differs is compared.
+func TestGzipSourceChanged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(path string) error
+		level  int
+		want   error
+	}{
+		"longer":                       {func(path string) error { return appendTo(path, "x") }, 0, session.ErrSourceChanged},
+		"edited, mtime put back":       {func(path string) error { return editQuietly(path, 100) }, 0, session.ErrSourceChanged},
+		"edited, another compressor":   {func(path string) error { return editQuietly(path, 100) }, 1, session.ErrSourceChanged},
+		"edited after what was sent":   {func(path string) error { return editQuietly(path, 12*q-1) }, 0, nil},
+		"chmod":                        {func(path string) error { return os.Chmod(path, 0o640) }, 0, nil},
+		"chmod and another compressor": {func(path string) error { return os.Chmod(path, 0o640) }, 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				path := w.file(text(12 * q))
+				w.interruptZipped(path, 3*q, zippedParts)
+				if err := c.change(path); err != nil {
+					t.Fatal(err)
+				}
+				w.letPass(path)
+				now, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				requests := len(w.srv.Requests())
+				up := w.uploader(zippedParts)
+				upload.SetGzipLevel(up, c.level)
+				if _, err = up.File(w.t.Context(), path, zipped); !errors.Is(err, c.want) {
+					t.Fatalf("error = %v, want %v\n%s", err, c.want, w.trace())
+				}
+				if c.want == nil {
+					w.wantUnzipped("obj", now, true)
+					return
+				}
+				if n := len(w.srv.Requests()) - requests; n != 0 {
+					t.Errorf("%d requests were made", n)
+				}
+				w.wantNoObject("obj")
+				w.wantSaved(1)
+				// A restart has the options of the call that restarts.
+				res, err := w.uploader(func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec)
+				if err != nil || res.Resumed {
+					t.Fatalf("%+v, %v", res, err)
+				}
+				w.wantObject("obj", now)
+				w.wantSaved(0)
+			})
+		})
+	}
+}
+
+// TestGzipSourceChangesWhileSending checks that a change of the file is noticed
+// before the last bytes are sent.
+func TestGzipSourceChangesWhileSending(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(path string) error{
+		"edited":    func(path string) error { return editQuietly(path, 100) },
+		"grown":     func(path string) error { return appendTo(path, "x") },
+		"truncated": func(path string) error { return os.Truncate(path, 1) },
+		"replaced": func(path string) error {
+			return errors.Join(os.WriteFile(path+".new", text(20*q), 0o600), os.Rename(path+".new", path))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, &fakegcs.Options{Latency: 10 * time.Millisecond}, func(w *world) {
+				path := w.file(text(20 * q))
+				var once bool
+				up := w.uploader(zippedParts, func(o *upload.Options) {
+					o.Observer = func(e upload.Event) {
+						if e.Committed >= 4*q && !once {
+							once = true
+							if err := change(path); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+				})
+				if _, err := up.File(w.t.Context(), path, zipped); !errors.Is(err, session.ErrSourceChanged) {
+					t.Errorf("error = %v, want ErrSourceChanged\n%s", err, w.trace())
+				}
+				w.wantNoObject("obj")
+				if strings.Contains(w.trace(), "finalize") {
+					t.Errorf("the last bytes went out\n%s", w.trace())
+				}
+			})
+		})
+	}
+}
+
+// TestGzipKilledAtEachRequest ends the process before or after each request, and
+// resumes, also with a program that compresses differently.
+func TestGzipKilledAtEachRequest(t *testing.T) {
+	t.Parallel()
+	content := text(8 * q)
+	for _, level := range []int{0, 1} {
+		for n, done := 1, 0; done < 2; n++ {
+			done = 0
+			for _, after := range []bool{false, true} {
+				t.Run(fmt.Sprint("request ", n, " after ", after, " level ", level), func(t *testing.T) {
+					inBubble(t, nil, func(w *world) {
+						path := w.file(content)
+						ctx, cancel := context.WithCancel(w.t.Context())
+						defer cancel()
+						real := w.http.Transport
+						killed := false
+						count := 0
+						w.http = &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+							if count++; count != n {
+								return real.RoundTrip(r)
+							}
+							killed = true
+							if !after {
+								cancel()
+								return nil, context.Canceled
+							}
+							resp, err := real.RoundTrip(r)
+							if err == nil {
+								_ = resp.Body.Close()
+							}
+							cancel()
+							return nil, context.Canceled
+						})}
+						_, err := w.uploader(zippedParts).File(ctx, path, zipped)
+						if !killed {
+							done++
+							if err != nil {
+								t.Error(err)
+							}
+							return
+						}
+						w.http = &http.Client{Transport: real}
+						up := w.uploader(zippedParts)
+						upload.SetGzipLevel(up, level)
+						if _, err := up.File(w.t.Context(), path, zipped); err != nil {
+							t.Fatalf("%v\n%s", err, w.trace())
+						}
+						w.wantUnzipped("obj", content, true)
+						w.wantSaved(0)
+					})
+				})
+			}
+			if n > 30 {
+				t.Fatal("the upload does not end")
+			}
+		}
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestGzipSurvives checks compressed uploads against the faults of
+// TestFileSurvives.
+func TestGzipSurvives(t *testing.T) {
+	t.Parallel()
+	content := text(7*q + 12345)
+	for name, p := range map[string]struct {
+		match fakegcs.Match
+		also  []fault
+	}{
+		"start":  {fakegcs.Match{Op: fakegcs.OpStart}, nil},
+		"middle": {fakegcs.Match{Op: fakegcs.OpPut, From: 2 * q, To: 3 * q}, dataFaults},
+		"end":    {fakegcs.Match{Op: fakegcs.OpFinalize}, slices.Concat(objectFaults, finalFaults, dataFaults)},
+		"small":  {fakegcs.Match{Op: fakegcs.OpInsert}, objectFaults},
+	} {
+		for i, f := range slices.Concat(faults, p.also) {
+			if testing.Short() && i%3 != 0 {
+				continue
+			}
+			t.Run(name+"/"+f.name, func(t *testing.T) {
+				f.plan.Match = p.match
+				inBubble(t, &fakegcs.Options{RunningHash: i%2 == 0, Faults: []fakegcs.Fault{f.plan}}, func(w *world) {
+					with := func(o *upload.Options) { o.Window, o.ChunkSize = int(2*q), 2*q }
+					if name == "small" {
+						with = func(*upload.Options) {}
+					}
+					if _, err := w.uploader(with).File(w.t.Context(), w.file(content), zipped); err != nil {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					w.wantUnzipped("obj", content, true)
+					w.wantSaved(0)
+				})
+			})
+		}
+	}
+}
+
+// TestGzipSkip checks which files a batch skips.
+func TestGzipSkip(t *testing.T) {
+	t.Parallel()
+	content := text(3 * q)
+	old := time.Unix(900_000_000, 0) // before the time of a bubble
+	for name, c := range map[string]struct {
+		first, then upload.Spec
+		rule        upload.Skip
+		change      func(path string) error
+		level       int
+		want        upload.Skip
+	}{
+		"identical":                       {first: zipped, then: zipped, rule: upload.SkipIdentical, want: upload.SkipIdentical},
+		"identical, not compressed":       {first: spec, then: zipped, rule: upload.SkipIdentical},
+		"identical, compressed":           {first: zipped, then: spec, rule: upload.SkipIdentical},
+		"identical, edited":               {first: zipped, then: zipped, rule: upload.SkipIdentical, change: func(p string) error { return editQuietly(p, 1) }},
+		"identical, another compressor":   {first: zipped, then: zipped, rule: upload.SkipIdentical, level: 1},
+		"time":                            {first: zipped, then: zipped, rule: upload.SkipSameTime, want: upload.SkipSameTime},
+		"time, edited":                    {first: zipped, then: zipped, rule: upload.SkipSameTime, change: func(p string) error { return editQuietly(p, 1) }, want: upload.SkipSameTime},
+		"time, another compressor":        {first: zipped, then: zipped, rule: upload.SkipSameTime, level: 1, want: upload.SkipSameTime},
+		"time, another size":              {first: zipped, then: zipped, rule: upload.SkipSameTime, change: func(p string) error { return errors.Join(appendTo(p, "x"), os.Chtimes(p, old, old)) }},
+		"time, touched":                   {first: zipped, then: zipped, rule: upload.SkipSameTime, change: func(p string) error { return os.Chtimes(p, old, old.Add(time.Hour)) }},
+		"time, compressed":                {first: zipped, then: spec, rule: upload.SkipSameTime},
+		"content, compressed":             {first: zipped, then: spec, rule: upload.SkipSameContent, want: upload.SkipIdentical},
+		"content, not compressed":         {first: spec, then: spec, rule: upload.SkipSameContent, want: upload.SkipIdentical},
+		"content, compressed, and edited": {first: zipped, then: spec, rule: upload.SkipSameContent, change: func(p string) error { return editQuietly(p, 1) }},
+		"existing":                        {first: zipped, then: zipped, rule: upload.SkipExisting, want: upload.SkipExisting},
+	} {
+		for _, listed := range []bool{false, true} {
+			for how, with := range map[string]func(*upload.Options){"single request": func(*upload.Options) {}, "session": zippedParts} {
+				t.Run(fmt.Sprint(name, "/listed ", listed, "/", how), func(t *testing.T) {
+					inBubble(t, nil, func(w *world) {
+						path := w.file(content)
+						if err := os.Chtimes(path, old, old); err != nil {
+							t.Fatal(err)
+						}
+						up := w.uploader(with)
+						run := func(spec upload.Spec, opts upload.BatchOptions) *upload.Result {
+							if listed {
+								opts.Listing = &upload.Listing{Bucket: "bkt"}
+							}
+							info, err := os.Stat(path)
+							if err != nil {
+								t.Fatal(err)
+							}
+							var last *upload.Result
+							for res, err := range up.Files(w.t.Context(), one(upload.Job{Path: path, Spec: spec, Size: info.Size(), ModTime: info.ModTime()}), &opts) {
+								if err != nil {
+									t.Fatal(err)
+								}
+								last = res
+							}
+							return last
+						}
+						first := c.rule
+						if first == upload.SkipSameContent {
+							first = upload.SkipIdentical
+						}
+						run(c.first, upload.BatchOptions{Skip: first})
+						if c.change != nil {
+							if err := c.change(path); err != nil {
+								t.Fatal(err)
+							}
+						}
+						time.Sleep(time.Hour)
+						upload.SetGzipLevel(up, c.level)
+						if res := run(c.then, upload.BatchOptions{Skip: c.rule, DryRun: true}); res.Skipped != c.want || res.Planned != (c.want == upload.SkipNothing) {
+							t.Errorf("dry run: skipped %v, want %v", res.Skipped, c.want)
+						}
+						if c.rule == upload.SkipSameContent {
+							return
+						}
+						now, err := os.ReadFile(path)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if res := run(c.then, upload.BatchOptions{Skip: c.rule}); res.Skipped != c.want {
+							t.Errorf("skipped %v, want %v", res.Skipped, c.want)
+						}
+						switch {
+						case c.want != upload.SkipNothing:
+						case c.then.Gzip:
+							w.wantUnzipped("obj", now, true)
+						default:
+							w.wantObject("obj", now)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+func one[T any](v T) iter.Seq[T] { return func(yield func(T) bool) { yield(v) } }
+
+// TestGzipImport checks that another machine resumes if its copy has the bytes that
+// were compressed and sent.
+func TestGzipImport(t *testing.T) {
+	t.Parallel()
+	content := text(12 * q)
+	for name, c := range map[string]struct {
+		copy  []byte
+		level int
+		want  error
+	}{
+		"the same bytes":                      {content, 0, nil},
+		"another compressor":                  {content, 1, nil},
+		"a byte of what was sent":             {flipped(content, 100), 0, session.ErrSourceChanged},
+		"a byte of it and another compressor": {flipped(content, 100), 1, session.ErrSourceChanged},
+		"a byte of what was not sent":         {flipped(content, 12*q-1), 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				saved := w.export(w.interruptZipped(w.file(content), 3*q, zippedParts).ID)
+				store, path := w.elsewhere(c.copy)
+				defer store.Close()
+				up := w.uploader(zippedParts, func(o *upload.Options) { o.Store = store })
+				upload.SetGzipLevel(up, c.level)
+				id, err := up.Import(w.t.Context(), decode(t, saved), path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				res, err := up.Resume(w.t.Context(), id)
+				if !errors.Is(err, c.want) {
+					t.Fatalf("error = %v, want %v\n%s", err, c.want, w.trace())
+				}
+				if c.want != nil {
+					w.wantNoObject("obj")
+					return
+				}
+				w.wantUnzipped("obj", c.copy, true)
+				if res.Resumed != (c.level == 0) {
+					t.Errorf("%+v", res)
+				}
+			})
+		})
+	}
+}
+
+// TestGzipDeterministic checks that the compressed bytes do not depend on the sizes
+// of reads and writes: a file in memory, a file in blocks and a stream agree.
+func TestGzipDeterministic(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		content := text(5*q + 7)
+		path := w.file(content)
+		var first []byte
+		for i, do := range []func() error{
+			func() error { _, err := w.uploader().File(w.t.Context(), path, zipped); return err },
+			func() error { _, err := w.uploader(zippedParts).File(w.t.Context(), path, zipped); return err },
+			func() error { _, err := w.uploader().Reader(w.t.Context(), pieces(content), zipped); return err },
+		} {
+			if err := do(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := w.srv.ReadObject("bkt", "obj")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first == nil {
+				first = got
+			}
+			if !bytes.Equal(got, first) {
+				t.Errorf("way %d makes other bytes", i)
+			}
+		}
+	})
+}

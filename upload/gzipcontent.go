@@ -1,0 +1,306 @@
+package upload
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// gzipContent is a file that is compressed while it is sent. What the server has
+// not committed is kept in a window, as for a stream. To start over, or to resume,
+// the file is compressed again.
+//
+// file.sum has hashed the bytes of the file. All offsets and checksums below are
+// those of the compressed bytes.
+type gzipContent struct {
+	file   *fileContent
+	with   compressor
+	window int
+	marks  *sourceOffsets
+
+	body   *chunk.Body // nil unless the file is being compressed
+	reader *gzipReader
+	stream streamContent
+
+	size   int64              // -1 while it is not known
+	crc32c uint32             // of all bytes, if size is known
+	saved  []chunk.Checkpoint // of the session being resumed, ascending: still to be compared
+	end    int64              // of that session, if it is known; else 0
+}
+
+var _ content = (*gzipContent)(nil)
+
+func newGzipContent(file *fileContent, with compressor, window int, marks *sourceOffsets) *gzipContent {
+	marks.reset(file.src.Size(), sourceMark{})
+	return &gzipContent{file: file, with: with, window: window, marks: marks, size: -1}
+}
+
+func (g *gzipContent) total() int64     { return g.size }
+func (g *gzipContent) replayable() bool { return true }
+func (g *gzipContent) rereadable() bool { return true }
+func (g *gzipContent) isCopy() bool     { return g.file.copied }
+func (g *gzipContent) proven()          { g.file.copied = false }
+
+func (g *gzipContent) unchanged(ctx context.Context) error { return g.file.unchanged(ctx) }
+
+// open begins to compress the file. If that was done before, file.sum compares
+// the bytes.
+func (g *gzipContent) open() {
+	g.close()
+	g.file.sum.Rewind(0)
+	g.body = g.file.src.Body(chunk.Range{To: g.file.src.Size()}, g.file.sum)
+	g.reader = g.with.reader(g.body)
+}
+
+// close stops compressing.
+func (g *gzipContent) close() {
+	if g.body == nil {
+		return
+	}
+	g.reader.stop()
+	_ = g.body.Close() // first: it ends a Read
+	if g.stream.stream != nil {
+		_ = g.stream.stream.Close()
+	}
+	g.body, g.reader, g.stream = nil, nil, streamContent{}
+}
+
+// restart makes part(0) work again, for a new session. The compressed bytes need
+// not be those of the session before.
+func (g *gzipContent) restart() {
+	g.close()
+	g.marks.reset(g.file.src.Size(), sourceMark{})
+	g.size, g.crc32c, g.saved, g.end = -1, 0, nil, 0
+}
+
+// begin begins to compress the file for a new session.
+func (g *gzipContent) begin() error {
+	g.restart()
+	g.file.copied = false // the server holds nothing that it could differ from
+	g.open()
+	return g.split(chunk.Checkpoint{})
+}
+
+// split makes parts of what is left to compress, from an offset on.
+func (g *gzipContent) split(from chunk.Checkpoint) error {
+	g.marks.reset(g.file.src.Size(), sourceMark{made: g.reader.made, read: g.reader.read})
+	g.reader.marks = g.marks
+	stream, err := chunk.ResumeStream(g.reader, g.window, from)
+	g.stream = streamContent{stream: stream, done: from.Offset}
+	return err
+}
+
+func (g *gzipContent) part(ctx context.Context, offset, limit int64) (part, error) {
+	if offset == 0 && (g.body == nil || !g.stream.replayable()) {
+		if err := g.begin(); err != nil {
+			return part{}, err
+		}
+	}
+	if g.body == nil {
+		return part{}, fmt.Errorf("%w: it asks for byte %d, which was committed before", session.ErrProtocol, offset)
+	}
+	if err := g.fill(ctx); err != nil {
+		return part{}, err
+	}
+	return g.stream.part(ctx, offset, limit)
+}
+
+// fill waits for the compressed bytes that are sent next, and compares them with
+// those that the session being resumed has.
+func (g *gzipContent) fill(ctx context.Context) error {
+	if g.stream.cur != nil {
+		return nil
+	}
+	next, err := g.stream.stream.Next(ctx)
+	if err != nil {
+		if serr := g.body.Err(); serr != nil {
+			return serr
+		}
+		return err
+	}
+	for len(g.saved) > 0 && g.saved[0].Offset <= next.To {
+		if next.Checkpoint(g.saved[0].Offset) != g.saved[0] {
+			return &otherCompressor{g.saved[0].Offset}
+		}
+		g.saved = g.saved[1:]
+	}
+	switch {
+	case next.Last && (len(g.saved) > 0 || g.end > 0 && next.To != g.end), !next.Last && g.end > 0 && next.To >= g.end:
+		return &otherCompressor{next.To}
+	case next.Last:
+		g.size, g.crc32c = next.To, next.CRC32C
+	}
+	g.stream.cur = &next
+	return nil
+}
+
+// otherCompressor is the error for compressed bytes that are not those of the
+// session being resumed, although the file has not changed: another version of
+// the program compresses it differently.
+type otherCompressor struct{ offset int64 }
+
+func (e *otherCompressor) Error() string {
+	return fmt.Sprintf("this version of the program compresses the first %d bytes differently", e.offset)
+}
+
+// alone returns the compressed bytes if they can go in a single request of at most
+// limit bytes. ok is false if they are more.
+func (g *gzipContent) alone(ctx context.Context, fits func(size int64) bool) (data []byte, ok bool, err error) {
+	if err := g.begin(); err != nil {
+		return nil, false, err
+	}
+	if err := g.fill(ctx); err != nil {
+		return nil, false, err
+	}
+	if cur := g.stream.cur; cur.Last && fits(cur.To) {
+		return cur.Bytes(0, cur.To), true, nil
+	}
+	return nil, false, nil
+}
+
+// load compresses a small file in memory.
+func (g *gzipContent) load(ctx context.Context) ([]byte, error) {
+	data, err := g.file.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	zipped := g.with.whole(data)
+	g.size, g.crc32c = int64(len(zipped)), chunk.Update(0, zipped)
+	g.marks.reset(g.file.src.Size(), sourceMark{made: g.size, read: int64(len(data))})
+	return zipped, nil
+}
+
+// adopt continues the saved session of a Token.
+func (g *gzipContent) adopt(t *session.Token) {
+	g.saved = t.Checkpoints
+	g.marks.reset(g.file.src.Size(), sourceMark{made: t.HighWater, read: t.Gzip.Source.Offset})
+	if c := t.Checkpoint(t.Gzip.Size); t.Gzip.Size > 0 && c.Offset == t.Gzip.Size {
+		g.end, g.size, g.crc32c = c.Offset, c.Offset, c.CRC32C
+	}
+}
+
+// seek compresses the file again up to an offset of the saved session, and compares
+// the bytes with its checkpoints. The last checkpoint is the end of what was sent,
+// so that every committed byte is compared.
+func (g *gzipContent) seek(ctx context.Context, offset int64) error {
+	if offset == g.size {
+		return nil // every byte is committed
+	}
+	g.open()
+	at := chunk.Checkpoint{}
+	buf := make([]byte, chunk.Granularity)
+	for base := chunk.Floor(offset); at.Offset < base; {
+		stop := base
+		if len(g.saved) > 0 {
+			stop = min(stop, g.saved[0].Offset)
+		}
+		var err error
+		if at, err = g.skip(ctx, buf, at, stop, base); err != nil {
+			return err
+		}
+		if len(g.saved) > 0 && at.Offset == g.saved[0].Offset {
+			if at != g.saved[0] {
+				return &otherCompressor{at.Offset}
+			}
+			g.saved = g.saved[1:]
+		}
+	}
+	if err := g.split(at); err != nil {
+		return err
+	}
+	if err := g.fill(ctx); err != nil {
+		return err
+	}
+	if g.stream.cur.To < offset {
+		return &otherCompressor{g.stream.cur.To}
+	}
+	return nil
+}
+
+// skip hashes compressed bytes that the server holds, up to stop. It reports how
+// far it is, of those up to end.
+func (g *gzipContent) skip(ctx context.Context, buf []byte, at chunk.Checkpoint, stop, end int64) (chunk.Checkpoint, error) {
+	var read int64
+	for at.Offset < stop {
+		if ctx.Err() != nil {
+			return at, context.Cause(ctx)
+		}
+		read = g.reader.read
+		n, err := g.reader.Read(buf[:min(int64(len(buf)), stop-at.Offset)])
+		at = chunk.Checkpoint{Offset: at.Offset + int64(n), CRC32C: chunk.Update(at.CRC32C, buf[:n])}
+		g.file.reread(g.reader.read-read, at.Offset, end)
+		switch {
+		case err == io.EOF:
+			return at, &otherCompressor{at.Offset}
+		case err != nil:
+			return at, err
+		}
+	}
+	return at, nil
+}
+
+// digest compresses the whole file and returns the size and the CRC32C, or more
+// than limit bytes of it.
+func (g *gzipContent) digest(ctx context.Context, limit int64) (chunk.Checkpoint, error) {
+	g.open()
+	defer g.close()
+	var at chunk.Checkpoint
+	buf := make([]byte, chunk.Granularity)
+	for at.Offset <= limit {
+		if ctx.Err() != nil {
+			return at, context.Cause(ctx)
+		}
+		read := g.reader.read
+		n, err := g.reader.Read(buf)
+		at = chunk.Checkpoint{Offset: at.Offset + int64(n), CRC32C: chunk.Update(at.CRC32C, buf[:n])}
+		g.file.reread(g.reader.read-read, g.reader.read, g.file.src.Size())
+		switch {
+		case err == io.EOF:
+			g.size, g.crc32c = at.Offset, at.CRC32C
+			return at, nil
+		case err != nil:
+			return at, err
+		}
+	}
+	return at, nil
+}
+
+func (g *gzipContent) whole(ctx context.Context) (uint32, error) {
+	if g.size < 0 {
+		if _, err := g.digest(ctx, maxObject); err != nil {
+			return 0, err
+		}
+	}
+	return g.crc32c, nil
+}
+
+func (g *gzipContent) committed(offset int64) {
+	g.stream.committed(offset)
+	g.marks.forget(offset)
+}
+
+func (g *gzipContent) prefix(offset int64) (uint32, bool) { return g.stream.prefix(offset) }
+
+func (g *gzipContent) head(ctx context.Context, offset int64) io.Reader {
+	return g.stream.head(ctx, offset)
+}
+
+// checkpoint returns the checksum at an offset of the bytes that are sent next.
+func (g *gzipContent) checkpoint(offset int64) (chunk.Checkpoint, bool) {
+	cur := g.stream.cur
+	if cur == nil || offset < cur.From || offset > cur.To {
+		return chunk.Checkpoint{}, false
+	}
+	return cur.Checkpoint(offset), true
+}
+
+// state returns what a Token has of the file before the compressed bytes up to an
+// offset are sent.
+func (g *gzipContent) state(to int64) *session.GzipState {
+	s := &session.GzipState{Size: max(g.size, 0)}
+	s.Source, _ = g.file.sum.Nearest(g.marks.read(to))
+	return s
+}

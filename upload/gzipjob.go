@@ -1,0 +1,93 @@
+package upload
+
+import (
+	"context"
+	"maps"
+	"strconv"
+
+	"gcsup/session"
+)
+
+// compress sets whether the file is compressed while it is sent.
+func (j *job) compress(on bool) {
+	switch {
+	case on && j.gzip == nil:
+		j.gzip = newGzipContent(j.file, j.u.compressor, j.u.opts.Window, &j.transfer.pos.source)
+		j.transfer.content = j.gzip
+		j.transfer.pos.size.Store(-1)
+		j.transfer.expect.size = nil // that of the file, which was checked
+	case !on && j.gzip != nil:
+		j.gzip.close()
+		j.gzip = nil
+		j.transfer.content = j.file
+		j.transfer.pos.source.disable()
+		j.transfer.pos.size.Store(j.file.src.Size())
+	}
+}
+
+// freshGzip uploads the file from byte 0, compressed. It goes in a single request
+// if the compressed bytes are few enough.
+func (j *job) freshGzip(ctx context.Context) error {
+	j.gzip.restart()
+	j.setSpec(withUncompressedSize(j.spec, j.file.src.Size()))
+	if err := j.precondition.check(ctx); err != nil {
+		return err
+	}
+	if j.precondition.unmet() != nil {
+		// Only a session shows whether the bucket is missing, too.
+		return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
+	}
+	data, ok, err := j.compressWhole(ctx)
+	if err != nil {
+		return err
+	}
+	if ok {
+		return j.insert(ctx, data, j.gzip.crc32c)
+	}
+	if err := j.settle(ctx); err != nil {
+		return err
+	}
+	return j.uploadNew(ctx, -1)
+}
+
+// compressWhole returns the compressed bytes. ok is false if they do not fit in a
+// single request.
+func (j *job) compressWhole(ctx context.Context) (data []byte, ok bool, err error) {
+	if j.small() {
+		j.file.racy = j.file.src.Racy(j.file.identity)
+		data, err = j.gzip.load(ctx)
+		ok = j.u.single(int64(len(data)))
+	} else {
+		if err := j.settle(ctx); err != nil {
+			return nil, false, err
+		}
+		if data, ok, err = j.gzip.alone(ctx, j.u.single); ok && err == nil {
+			err = j.gzip.unchanged(ctx)
+		}
+	}
+	if err != nil {
+		return nil, false, j.transfer.sourceFailed(ctx, err)
+	}
+	return data, ok, nil
+}
+
+// compressAgain starts over because this version of the program compresses the file
+// differently. The options are those of the first run, as after the loss of a
+// session.
+func (j *job) compressAgain(ctx context.Context, c conversation, why *otherCompressor) error {
+	if r, ok := c.(*run); ok {
+		j.transfer.drop(ctx, r.uri)
+	}
+	j.want = j.spec
+	j.unresume()
+	return j.startOver(ctx, why.Error())
+}
+
+// withUncompressedSize returns spec with the size of the source in its metadata.
+func withUncompressedSize(spec Spec, size int64) Spec {
+	metadata := make(map[string]string, len(spec.Metadata)+1)
+	maps.Copy(metadata, spec.Metadata)
+	metadata[session.UncompressedSizeKey] = strconv.FormatInt(size, 10)
+	spec.Metadata = metadata
+	return spec
+}
