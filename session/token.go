@@ -70,6 +70,18 @@ type GzipState struct {
 // decides.
 func (t *Token) Expires() time.Time { return t.Created.Add(lifetime) }
 
+// ObjectSize returns the size of the object, or -1 if it is not known, because the
+// end of the source was not compressed yet.
+func (t *Token) ObjectSize() int64 {
+	switch {
+	case t.Gzip == nil:
+		return t.Source.Size
+	case t.Gzip.Size == 0:
+		return -1
+	}
+	return t.Gzip.Size
+}
+
 // Checkpoint returns the last checkpoint at or before offset.
 func (t *Token) Checkpoint(offset int64) chunk.Checkpoint {
 	var best chunk.Checkpoint
@@ -207,11 +219,9 @@ func single(data []byte, v any, strict bool) error {
 
 // sound checks the invariants of a saved Token.
 func (t *Token) sound() error {
-	size := t.Source.Size
-	if t.Gzip != nil {
-		if size = t.Gzip.Size; size == 0 {
-			size = math.MaxInt64
-		}
+	size := t.ObjectSize()
+	if size == -1 && t.Gzip != nil {
+		size = math.MaxInt64
 	}
 	switch {
 	case !validID(t.ID):

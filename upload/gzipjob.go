@@ -68,6 +68,9 @@ func (j *job) compressWhole(ctx context.Context) (data []byte, ok bool, err erro
 	if err != nil {
 		return nil, false, j.transfer.sourceFailed(ctx, err)
 	}
+	if ok {
+		j.transfer.pos.size.Store(int64(len(data)))
+	}
 	return data, ok, nil
 }
 

@@ -96,8 +96,8 @@ func (j *job) query(ctx context.Context, token *session.Token) (Holding, error) 
 		return Holding{}, err
 	}
 	state := session.State{
-		Size: token.Source.Size, Committed: token.Committed, Sent: token.HighWater,
-		Replayable: true, Adopted: true, MayExist: token.HighWater == token.Source.Size,
+		Size: token.ObjectSize(), Committed: token.Committed, Sent: token.HighWater,
+		Replayable: true, Adopted: true, MayExist: token.HighWater == token.ObjectSize(),
 	}
 	for fresh := false; ; {
 		reply := j.bounded(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.query(ctx, token.URI, fresh) })

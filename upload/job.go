@@ -403,7 +403,11 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	}
 	j.identify("", j.spec.Resolved())
 	j.transfer.content = &streamContent{stream: stream}
-	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
+	err = j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
+	if zipped != nil && err == nil {
+		j.transfer.pos.source.reset(zipped.read, sourceMark{made: zipped.made, read: zipped.read}) // for the Result
+	}
+	return err
 }
 
 // uploadWritten uploads what a Writer gets: a file and what follows it if first is

@@ -20,7 +20,7 @@ type SavedUpload struct {
 
 	Path     string // of the source; "" if it has an identity of the caller's
 	Identity string // of the source, see Uploader.ReaderAt; "" if it is a file
-	Size     int64  // of the source, when the session was started
+	Size     int64  // of the object; -1 if the source is compressed, and its end was not
 
 	Committed int64 // offset up to which the service had acknowledged the bytes
 	Sent      int64 // offset up to which bytes are known to have been sent; the service may hold more than it acknowledged
@@ -96,8 +96,17 @@ func loadSaved(ctx context.Context, store session.Store, id string) (SavedUpload
 // Describe describes a Token, as [Uploader.Saved] does. InUse is false.
 func Describe(t *session.Token) SavedUpload {
 	return SavedUpload{
-		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Path: t.SourcePath, Identity: t.SourceIdentity, Size: t.Source.Size,
-		Committed: t.Committed, Sent: max(t.Committed, t.Checkpoint(t.Source.Size).Offset),
+		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Path: t.SourcePath, Identity: t.SourceIdentity, Size: t.ObjectSize(),
+		Committed: t.Committed, Sent: sentOffset(t),
 		Started: t.Created, Expires: t.Expires(),
 	}
+}
+
+// sentOffset returns the offset up to which bytes are known to have been sent: that
+// of the last checkpoint, or the committed offset.
+func sentOffset(t *session.Token) int64 {
+	if t.Gzip != nil {
+		return t.Committed // the last checkpoint is the end of what was about to be sent
+	}
+	return max(t.Committed, t.Checkpoint(t.Source.Size).Offset)
 }

@@ -76,6 +76,8 @@ func flagCompletion(f *pflag.Flag) cobra.CompletionFunc {
 	switch {
 	case f.Name == "skip-identical":
 		return choices(skipByCRC32C, skipByMTime)
+	case f.Name == "gzip":
+		return completeExtensions
 	case f.Name == "scenario":
 		var names []cobra.Completion
 		for _, s := range retrysim.Scenarios() {
@@ -114,6 +116,21 @@ func completePolicies(_ *cobra.Command, _ []string, prefix string) ([]cobra.Comp
 	for _, name := range backoff.Names() {
 		if strings.HasPrefix(given+name, prefix) && !slices.Contains(strings.Split(given, ","), name) {
 			offered = append(offered, given+name)
+		}
+	}
+	return offered, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// completeExtensions offers the extensions of text, which compress well.
+func completeExtensions(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	given := prefix[:strings.LastIndexByte(prefix, ',')+1]
+	var offered []cobra.Completion
+	if given == "" && strings.HasPrefix(gzipAll, prefix) {
+		offered = append(offered, gzipAll)
+	}
+	for _, ext := range []string{"css", "csv", "html", "js", "json", "jsonl", "log", "svg", "txt", "xml"} {
+		if strings.HasPrefix(given+ext, prefix) && !slices.Contains(strings.Split(given, ","), ext) {
+			offered = append(offered, given+ext)
 		}
 	}
 	return offered, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace

@@ -92,6 +92,7 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 		return r.refuse(refused, err)
 	}
 	defer chosen.close()
+	chosen.jobs = withGzip(chosen.jobs, f.objects.gzip)
 	return f.runFiles(cmd, r, opts, chosen)
 }
 
@@ -107,6 +108,7 @@ func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upl
 	}
 	spec := f.template
 	spec.Bucket, spec.Object, spec.DefaultContentType = bucket, object, contentType(stdinName, object)
+	spec.Gzip = f.objects.gzip.compresses(stdinName, object)
 	if f.batch.noClobber {
 		spec.IfGenerationMatch, spec.NoClobber, t.skip = new(int64), true, true
 	}

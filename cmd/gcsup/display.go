@@ -210,18 +210,19 @@ const lostNotice = 10 * time.Second
 
 // note updates t with an event.
 func (t *transfer) note(e upload.Event, now time.Time) {
-	if e.Sent < t.sent || e.Kind == upload.Resumed || e.Compared < t.compared || e.ToCompare != t.toCompare {
+	is := shown(e)
+	if is.sent < t.sent || e.Kind == upload.Resumed || e.Compared < t.compared || e.ToCompare != t.toCompare {
 		t.samples = samples{} // the offset jumped or the phase changed: the rate is unknown
 	}
 	switch {
 	case e.Kind == upload.Discarded: // the service lost nothing
-		t.lost, t.highest = 0, e.Sent
-	case e.Committed < t.committed || e.Kind == upload.Restarted:
+		t.lost, t.highest = 0, is.sent
+	case is.committed < t.committed || e.Kind == upload.Restarted:
 		// What was sent beyond the committed offset is sent again in any case.
-		t.lost, t.lostUntil, t.highest = max(t.highest-e.Committed, 0), now.Add(lostNotice), e.Sent
+		t.lost, t.lostUntil, t.highest = max(t.highest-is.committed, 0), now.Add(lostNotice), is.sent
 	}
-	t.size, t.sent, t.committed = e.Size, e.Sent, e.Committed
-	t.highest = max(t.highest, e.Sent)
+	t.size, t.sent, t.committed = is.size, is.sent, is.committed
+	t.highest = max(t.highest, is.sent)
 	t.compared, t.toCompare = e.Compared, e.ToCompare
 	t.until, t.settling = time.Time{}, e.Kind == upload.Settling
 	switch e.Kind {
@@ -229,10 +230,22 @@ func (t *transfer) note(e upload.Event, now time.Time) {
 		t.until, t.samples = now.Add(e.Delay), samples{}
 		t.cause, t.probing, t.retry = causeOf(e.Cause), probing(e.Cause), e.Retry
 	case upload.Progress, upload.Resumed, upload.Started, upload.Restarted:
-		t.samples.add(now, e.Sent)
+		t.samples.add(now, is.sent)
 	case upload.Verifying:
 		t.samples.add(now, e.Compared)
 	}
+}
+
+// shownOffsets is how far an upload is, for people.
+type shownOffsets struct{ size, sent, committed int64 }
+
+// shown returns the progress of an event. That of a file that is compressed is in
+// bytes of the file: the size of the object is not known before the end.
+func shown(e upload.Event) shownOffsets {
+	if s := e.Source; s != nil {
+		return shownOffsets{s.Size, s.Sent, s.Committed}
+	}
+	return shownOffsets{e.Size, e.Sent, e.Committed}
 }
 
 // percent returns the part of the source that was sent, from 0 to 100. known is

@@ -35,6 +35,7 @@ var exclusive = [][]string{
 	{"dry-run", "manifest"},
 	{"dir", "discard"},
 	{"no-state", "state-dir"},
+	{"gzip", "content-encoding"},
 }
 
 // setFromEnv sets the flags of cmd that are not on the command line to the values

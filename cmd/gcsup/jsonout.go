@@ -24,6 +24,7 @@ type resultLine struct {
 	Destination string     `json:"destination"`
 	Generation  *string    `json:"generation"` // a string, because JSON numbers lose digits
 	Size        *int64     `json:"size"`
+	ObjectSize  *int64     `json:"object_size"`
 	CRC32C      *string    `json:"crc32c"`
 	BytesSent   int64      `json:"bytes_sent"`
 	BytesResent int64      `json:"bytes_resent"`
@@ -54,11 +55,17 @@ type eventLine struct {
 	Size        *int64  `json:"size"`
 	Sent        int64   `json:"sent"`
 	Committed   int64   `json:"committed"`
-	Compared    int64   `json:"compared,omitempty"`
-	ToCompare   int64   `json:"to_compare,omitempty"`
-	DelayMS     int64   `json:"delay_ms,omitempty"`
-	Retry       int     `json:"retry,omitempty"`
-	Cause       string  `json:"cause,omitempty"`
+
+	// Of a file that is compressed.
+	SourceSize      *int64 `json:"source_size,omitempty"`
+	SourceSent      *int64 `json:"source_sent,omitempty"`
+	SourceCommitted *int64 `json:"source_committed,omitempty"`
+
+	Compared  int64  `json:"compared,omitempty"`
+	ToCompare int64  `json:"to_compare,omitempty"`
+	DelayMS   int64  `json:"delay_ms,omitempty"`
+	Retry     int    `json:"retry,omitempty"`
+	Cause     string `json:"cause,omitempty"`
 }
 
 // summaryLine is the last line of a run.
@@ -102,7 +109,10 @@ func newResultLine(file int, source, destination, status string, res *upload.Res
 		l.WaitedMS, l.ElapsedMS = res.Waited.Milliseconds(), res.Elapsed.Milliseconds()
 		if o := res.Object; o != nil {
 			l.Generation = new(generationText(o))
-			l.Size = &o.Size
+			l.ObjectSize = &o.Size
+			if !o.Gzip && !res.Spec.Gzip || l.Size == nil {
+				l.Size = &o.Size
+			}
 			l.CRC32C = known(chunk.EncodeCRC32C(o.CRC32C), o.HasCRC32C)
 		}
 	}
@@ -125,13 +135,17 @@ func newErrorLine(err error) *errorLine {
 // newEventLine returns the line of an event; file is 0 if it does not concern one
 // file.
 func newEventLine(file int, source, destination string, e upload.Event) eventLine {
-	return eventLine{
+	l := eventLine{
 		V: 1, Type: eventType(e.Kind), File: known(file, file != 0), Source: known(source, source != ""), Destination: destination,
 		ID: known(e.ID, e.ID != ""), Size: known(e.Size, e.Size >= 0),
 		Sent: e.Sent, Committed: e.Committed,
 		Compared: e.Compared, ToCompare: e.ToCompare,
 		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, Cause: e.Cause,
 	}
+	if s := e.Source; s != nil {
+		l.SourceSize, l.SourceSent, l.SourceCommitted = &s.Size, &s.Sent, &s.Committed
+	}
+	return l
 }
 
 func eventType(k upload.EventKind) string {

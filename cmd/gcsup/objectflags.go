@@ -26,12 +26,14 @@ type objectFlags struct {
 	kmsKey, userProject           string
 	key                           keyFlags
 	preservePOSIX                 bool
+	gzip                          gzipFlag
 }
 
 func (f *objectFlags) add(fs *pflag.FlagSet) {
 	f.predefinedACL.values, f.retentionMode.values = session.PredefinedACLs(), session.RetentionModes()
 	fs.StringVar(&f.contentType, "content-type", "", "content `TYPE` of the objects (default: by the name's extension, else by the first 512 bytes)")
 	fs.StringVar(&f.contentEncoding, "content-encoding", "", "`ENCODING` in which the sources are, such as gzip")
+	fs.Var(&f.gzip, "gzip", "compress files whose names end in one of these extensions, separated by commas, such as txt,csv; or all files: all")
 	fs.StringVar(&f.contentDisposition, "content-disposition", "", "`DISPOSITION` for browsers, such as 'attachment; filename=report.pdf'")
 	fs.StringVar(&f.contentLanguage, "content-language", "", "`LANGUAGE` of the content, such as en")
 	fs.StringVar(&f.cacheControl, "cache-control", "", "`DIRECTIVES` for caches, such as 'public, max-age=3600'")
@@ -141,6 +143,8 @@ func (f *objectFlags) spec(stream bool) (session.Spec, error) {
 		return s, usagef("--retention-mode and --retain-until need each other")
 	case mode != "" && !until.After(time.Now()):
 		return s, usagef("--retain-until %s: want a time in the future", &f.retainUntil)
+	case len(f.gzip) > 0 && f.contentEncoding != "":
+		return s, usagef("--gzip and --content-encoding exclude each other: the encoding of what is compressed is gzip")
 	case stream && f.preservePOSIX:
 		return s, usagef("--preserve-posix: standard input is not a file and has no attributes")
 	}

@@ -135,12 +135,12 @@ func (p *pageRecorder) halve() {
 func (p *pageRecorder) note(id int, source string, e upload.Event, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := now.Sub(p.start)
+	at, is := now.Sub(p.start), shown(e)
 	was := p.active[id]
 	if e.Kind == upload.Resumed {
-		was.sent = e.Sent // an earlier run sent it
+		was.sent = is.sent // an earlier run sent it
 	}
-	p.move(at, id, was, offsets{e.Sent, e.Committed})
+	p.move(at, id, was, offsets{is.sent, is.committed})
 	b := p.bucket(at)
 	switch e.Kind {
 	case upload.Waiting:
@@ -158,7 +158,7 @@ func (p *pageRecorder) note(id int, source string, e upload.Event, now time.Time
 		p.marks = slices.Delete(p.marks, 0, 1)
 		p.dropped++
 	}
-	p.marks = append(p.marks, mark{at, eventType(e.Kind), source, e.Committed, e.Delay, e.Cause})
+	p.marks = append(p.marks, mark{at, eventType(e.Kind), source, is.committed, e.Delay, e.Cause})
 }
 
 // move records the new offsets of a file.

@@ -336,7 +336,7 @@ func (r *reporter) observe(e upload.Event) {
 	}
 	switch e.Kind {
 	case upload.Resumed:
-		r.console.message("resuming %s to %s: %s are stored (saved upload %s)", t.source, t.destination, storedText(e.Committed, e.Size), e.ID)
+		r.console.message("resuming %s to %s: %s are stored (saved upload %s)", t.source, t.destination, storedText(shown(e).committed, shown(e).size), e.ID)
 	case upload.Restarted:
 		r.console.message("%s: starting over in a new session: %s", t.source, e.Cause)
 	case upload.Discarded:
@@ -438,11 +438,14 @@ func skipText(t task, res *upload.Result) string {
 
 // explain prints what went wrong.
 func (r *reporter) explain(t task, res *upload.Result, err error) {
-	size := int64(-1)
+	size, file := int64(-1), false
 	if res != nil {
-		size = res.Size
+		size, file = res.Size, res.Path != ""
+		if res.Spec.Gzip {
+			size = -1 // of the object
+		}
 	}
-	text := inSizes(withHint(err, r.endpoint).Error(), err, size)
+	text := inSizes(withHint(err, r.endpoint).Error(), err, size, file)
 	if !errors.Is(err, errSource) && !errors.Is(err, session.ErrNoToken) && !strings.HasPrefix(text, t.source+":") {
 		what := t.source
 		if t.destination != "" {

@@ -85,6 +85,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"bytes":         scriptBytes,
+			"text":          scriptText,
 			"emulator":      scriptEmulator,
 			"bucket":        scriptBucket,
 			"stop-emulator": scriptStopEmulator,
@@ -127,6 +128,18 @@ func scriptBytes(ts *testscript.TestScript, neg bool, args []string) {
 	var size byteSize
 	ts.Check(size.Set(args[1]))
 	ts.Check(writeRandom(ts.MkAbs(args[0]), int64(size), uint64(seed)))
+}
+
+// scriptText writes text that can be compressed to about two thirds.
+func scriptText(ts *testscript.TestScript, neg bool, args []string) {
+	scriptBytes(ts, neg, args)
+	path := ts.MkAbs(args[0])
+	b, err := os.ReadFile(path)
+	ts.Check(err)
+	for i := range b {
+		b[i] = "0123456789abcdefABCDEFGHIJKLMNOPQRSTUVWXYZ  etaoin\n    ,.-+#????"[b[i]%64]
+	}
+	ts.Check(os.WriteFile(path, b, 0o600))
 }
 
 func writeRandom(path string, size int64, seed uint64) error {

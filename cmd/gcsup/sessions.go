@@ -89,7 +89,7 @@ func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error
 	// A tabwriter would align each line alone, because of the lines between them.
 	rows := [][4]string{{"ID", "STORED", "AGE", "EXPIRES IN"}}
 	for _, u := range saved {
-		rows = append(rows, [4]string{u.ID, fmt.Sprintf("%s (%d%%)", storedText(u.Committed, u.Size), storedPercent(u.Committed, u.Size)),
+		rows = append(rows, [4]string{u.ID, storedShare(u.Committed, u.Size),
 			formatSpan(now.Sub(u.Started)), formatSpan(u.Expires.Sub(now))})
 	}
 	var widths [3]int
@@ -145,7 +145,7 @@ type sessionLine struct {
 	Endpoint    string    `json:"endpoint"`
 	Committed   int64     `json:"committed"`
 	Sent        int64     `json:"sent"`
-	Size        int64     `json:"size"`
+	Size        *int64    `json:"size"`
 	Created     time.Time `json:"created"`
 	Expires     time.Time `json:"expires"`
 }
@@ -153,7 +153,7 @@ type sessionLine struct {
 func newSessionLine(s upload.SavedUpload) sessionLine {
 	return sessionLine{
 		V: 1, Type: "session", ID: s.ID, Source: s.Source(), Destination: s.Spec.URL(), Endpoint: s.Endpoint,
-		Committed: s.Committed, Sent: s.Sent, Size: s.Size, Created: s.Started.UTC(), Expires: s.Expires.UTC(),
+		Committed: s.Committed, Sent: s.Sent, Size: known(s.Size, s.Size >= 0), Created: s.Started.UTC(), Expires: s.Expires.UTC(),
 	}
 }
 
@@ -196,7 +196,7 @@ bytes a week after the upload started; they cost nothing. See cancel.`,
 					con.message("deleted the saved upload %s, which could not be used", id)
 				default:
 					con.message("deleted %s: %s were stored; the service drops them in %s", uploadText(upload.Describe(token)),
-						storedText(token.Committed, token.Source.Size), formatSpan(time.Until(token.Expires())))
+						storedText(token.Committed, token.ObjectSize()), formatSpan(time.Until(token.Expires())))
 				}
 				return nil
 			})
@@ -302,7 +302,7 @@ func cancelUpload(ctx context.Context, std stdio, asJSON bool, target *targetFla
 	case exists:
 		con.message("deleted %s: the upload was finished already, and the object exists", uploadText(upload.Describe(token)))
 	default:
-		con.message("cancelled %s: %s were stored", uploadText(upload.Describe(token)), storedText(token.Committed, token.Source.Size))
+		con.message("cancelled %s: %s were stored", uploadText(upload.Describe(token)), storedText(token.Committed, token.ObjectSize()))
 	}
 	return nil
 }

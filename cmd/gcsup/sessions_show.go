@@ -113,13 +113,16 @@ func (d *details) ask(ctx context.Context, target *targetFlags, c *connection) e
 
 // print prints the details for people.
 func (d *details) print(w io.Writer, resume string, now time.Time) error {
-	t, size := d.token, d.token.Source.Size
+	t, size := d.token, d.token.ObjectSize()
 	var service, next string
 	switch {
 	case d.inUse != nil:
 		service, next = "not asked: "+d.inUse.Error(), ""
 	case d.holding.State == upload.SessionOpen:
-		service = fmt.Sprintf("%s are stored (%d%%)", storedText(d.holding.Stored, size), storedPercent(d.holding.Stored, size))
+		service = storedText(d.holding.Stored, size) + " are stored"
+		if size >= 0 {
+			service += fmt.Sprintf(" (%d%%)", storedPercent(d.holding.Stored, size))
+		}
 		next = resume
 	case d.holding.State == upload.SessionFinished:
 		service, next = "the upload is finished: the object exists", resume+"  (compares the object, then deletes this)"

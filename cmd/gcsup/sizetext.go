@@ -16,10 +16,21 @@ var sizeUnits = []struct {
 	bytes int64
 }{{"EiB", 1 << 60}, {"PiB", 1 << 50}, {"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
 
+// storedShare is storedText with the percentage, if size is known.
+func storedShare(stored, size int64) string {
+	if size < 0 {
+		return storedText(stored, size)
+	}
+	return fmt.Sprintf("%s (%d%%)", storedText(stored, size), storedPercent(stored, size))
+}
+
 // storedText returns how much of size bytes is stored, in the unit of size, such as
 // "19 of 100 MiB". It rounds down stored, so that only a complete upload reads as
 // complete. A part that would read as 0 has a unit of its own.
 func storedText(stored, size int64) string {
+	if size < 0 {
+		return bytesText(stored)
+	}
 	name, unit := unitOf(size)
 	part, whole := inUnit(stored, unit), inUnit(size, unit)
 	if part == "0" && stored > 0 {
@@ -41,6 +52,9 @@ func withDigits(n, unit int64, digits int) string {
 // rangeText returns storedText, or a range such as "0 to 17 of 57 MiB" if more bytes
 // were sent than the service acknowledged: it may store them.
 func rangeText(acknowledged, sent, size int64) string {
+	if size < 0 {
+		return storedText(acknowledged, size)
+	}
 	name, unit := unitOf(size)
 	from, to := inUnit(acknowledged, unit), inUnit(min(sent, size), unit)
 	if from == to {
@@ -76,15 +90,16 @@ func storedPercent(stored, size int64) int64 {
 }
 
 // inSizes returns the text of an error for people: the bytes of an interrupted
-// upload become "19 of 100 MiB are stored". size is that of the source, or negative
-// if it is not known. text contains the error's own text.
-func inSizes(text string, err error, size int64) string {
+// upload become "19 of 100 MiB are stored". size is that of the object, or negative
+// if it is not known. file is false for a stream. text contains the error's own
+// text.
+func inSizes(text string, err error, size int64, file bool) string {
 	e, ok := errors.AsType[*upload.InterruptedError](err)
 	if !ok {
 		return text
 	}
 	stored := bytesText(e.Committed) + " were stored" // a stream cannot be resumed
-	if size >= 0 {
+	if file {
 		stored = rangeText(e.Committed, e.Sent, size) + " are stored"
 	}
 	return strings.Replace(text, fmt.Sprintf("%d bytes acknowledged of %d sent", e.Committed, e.Sent), stored, 1)

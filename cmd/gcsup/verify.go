@@ -57,7 +57,8 @@ func newVerify(std stdio) *cobra.Command {
 		Short: "Compare files with their objects, without an upload",
 		Long: `verify compares the size and the CRC32C of each SOURCE with those of its object. The
 objects are those that cp with the same arguments uploads to. Nothing is uploaded
-or changed. Objects without a file are not looked for.
+or changed. Objects without a file are not looked for. A file whose object cp --gzip
+made is compressed, and compared with that.
 
 Exit codes: 0 all are the same; 65 at least one differs or is missing.`,
 		Example: `  gcsup verify disk.img gs://my-bucket/disk.img
@@ -136,14 +137,14 @@ func (v *verifier) check(sources []string) error {
 	return err
 }
 
-// compare compares all files. It uses the dry run of an upload that skips identical
-// files, which reads a file only if its object has the same size.
+// compare compares all files. It uses the dry run of an upload that skips files with
+// the same content, which reads a file only if its object has the same size.
 func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 	jobs := chosen.jobs
 	if !chosen.single() {
 		jobs = v.lookUp(ctx, chosen)
 	}
-	opts := &upload.BatchOptions{Small: v.jobs, Large: v.jobs, Jobs: v.jobs, Skip: upload.SkipIdentical, DryRun: true, Sizes: chosen.sizes}
+	opts := &upload.BatchOptions{Small: v.jobs, Large: v.jobs, Jobs: v.jobs, Skip: upload.SkipSameContent, DryRun: true, Sizes: chosen.sizes}
 	for res, err := range v.c.uploader.Files(ctx, jobs, opts) {
 		destination := res.Spec.URL()
 		object, listed := v.lookedUp(destination)
@@ -242,12 +243,16 @@ func difference(destination string, size int64, object *session.Object, encrypte
 	switch {
 	case object == nil:
 		text = "there is no " + destination
-	case object.Size != size:
+	case object.Gzip && object.UncompressedSize != size:
+		text = fmt.Sprintf("%s is compressed from %d bytes, the file has %d", destination, object.UncompressedSize, size)
+	case !object.Gzip && object.Size != size:
 		text = fmt.Sprintf("%s has %d bytes, the file has %d", destination, object.Size, size)
 	case encrypted:
 		text = destination + " has the same size, but another CRC32C, or is not encrypted with the key"
 	case !object.HasCRC32C:
 		text = destination + " has no CRC32C to compare with; if it is encrypted with a customer-supplied key, give that with --encryption-key-file"
+	case object.Gzip:
+		text = fmt.Sprintf("%s is not what this version of the program compresses the file to (%d bytes, CRC32C %s)", destination, object.Size, chunk.EncodeCRC32C(object.CRC32C))
 	default:
 		text = fmt.Sprintf("%s has the same size, but another CRC32C (%s)", destination, chunk.EncodeCRC32C(object.CRC32C))
 	}
