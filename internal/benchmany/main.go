@@ -265,7 +265,7 @@ func listAndWalk(endpoint, tree string) error {
 	objects, files := 0, 0
 	for token := ""; ; {
 		resp, err := http.Get(endpoint + "/storage/v1/b/bench/o?maxResults=1000&prefix=t/&fields=" +
-			url.QueryEscape("items(name,size,crc32c,generation,timeCreated,metadata/goog-reserved-file-mtime),nextPageToken") + "&pageToken=" + url.QueryEscape(token))
+			url.QueryEscape("items(name,size,crc32c,generation,timeCreated,contentEncoding,metadata/goog-reserved-file-mtime,metadata/gcsup-uncompressed-size),nextPageToken") + "&pageToken=" + url.QueryEscape(token))
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -53,7 +54,8 @@ func emulator(t *testing.T, opts *fakegcs.Options) (*fakegcs.Server, string) {
 
 func source(t *testing.T, size int) (string, []byte) {
 	t.Helper()
-	content := bytes.Repeat([]byte("0123456789abcdef!"), size/17+1)[:size]
+	content := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(content) // cannot be compressed
 	path := filepath.Join(t.TempDir(), "source")
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,75 @@
+package gcs_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"testing"
+
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// TestGzip checks with the official client that a compressed object has its
+// attributes and its content, in each way to upload.
+func TestGzip(t *testing.T) {
+	w := newAttributeWorld(t)
+	for name, do := range w.ways() {
+		t.Run(name, func(t *testing.T) {
+			spec := upload.Spec{Bucket: "bkt", Object: name, ContentType: "text/x-mine", Gzip: true, Metadata: map[string]string{"k": "v"}}
+			res, content, err := do(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, _ := w.uploader(upload.Options{})
+			sc, err := c.Storage(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := sc.Bucket("bkt").Object(name)
+			a, err := o.Attrs(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			size := fmt.Sprint(len(content))
+			if name == "stream" {
+				size = "" // not known when the session starts
+			}
+			if a.ContentEncoding != "gzip" || a.ContentType != "text/x-mine" || a.Metadata["k"] != "v" || a.Metadata[session.UncompressedSizeKey] != size {
+				t.Errorf("attributes %+v", a)
+			}
+			for _, compressed := range []bool{false, true} {
+				r, err := o.ReadCompressed(compressed).NewReader(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := io.ReadAll(r)
+				r.Close()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if compressed {
+					if a.Size != int64(len(got)) || a.Size != res.Object.Size || a.CRC32C != crc32.Checksum(got, crc32.MakeTable(crc32.Castagnoli)) {
+						t.Errorf("%d compressed bytes, the object has %d", len(got), a.Size)
+					}
+					zr, err := gzip.NewReader(bytes.NewReader(got))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if got, err = io.ReadAll(zr); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if !bytes.Equal(got, content) {
+					t.Errorf("compressed %v: %d bytes that are not the %d of the source", compressed, len(got), len(content))
+				}
+			}
+			stat := c.Stat(t.Context(), spec)
+			if stat.Object == nil || stat.Object.Gzip != (size != "") || stat.Object.Gzip && stat.Object.UncompressedSize != int64(len(content)) {
+				t.Errorf("Stat: %+v", stat.Object)
+			}
+		})
+	}
+}
