@@ -2,10 +2,12 @@ package upload_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -87,7 +89,8 @@ func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome
 	}
 	defer os.RemoveAll(dir)
 	synctest.Test(t, func(t *testing.T) {
-		s := &simulation{rnd: rand.New(rand.NewPCG(seed, 1)), logf: logf, out: &out}
+		s := &simulation{rnd: rand.New(rand.NewPCG(seed, 1)), levels: rand.New(rand.NewPCG(seed, 2)), logf: logf, out: &out, spec: spec}
+		s.spec.Gzip = seed%3 == 0
 		s.run(t, dir)
 		if t.Failed() {
 			t.Logf("seed %d\n%s", seed, s.w.trace())
@@ -103,7 +106,9 @@ type simulation struct {
 	out      *outcome
 	versions [][]byte // of the source, the newest last
 	path     string
-	edited   bool // so that the modification time does not tell
+	spec     upload.Spec
+	levels   *rand.Rand // of the compressor, if spec.Gzip
+	edited   bool       // so that the modification time does not tell
 }
 
 func (s *simulation) log(format string, args ...any) {
@@ -242,13 +247,16 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 			}
 		}
 	})
+	if s.levels.IntN(4) == 0 {
+		upload.SetGzipLevel(up, 1) // another version of the program
+	}
 	content := s.versions[len(s.versions)-1]
 	var res *upload.Result
 	var err error
 	if stream {
-		res, err = up.Reader(ctx, pieces(content), spec)
+		res, err = up.Reader(ctx, pieces(content), s.spec)
 	} else {
-		res, err = up.File(ctx, s.path, spec)
+		res, err = up.File(ctx, s.path, s.spec)
 	}
 	waited.Range(func(d, _ any) bool { t.Errorf("a wait of %v", d); return true })
 	s.out.Resent += res.BytesResent
@@ -264,10 +272,10 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 	case err == nil:
 		s.out.Done++
 		got, rerr := s.w.srv.ReadObject("bkt", "obj")
-		if rerr != nil || !bytes.Equal(got, content) {
+		if rerr != nil || !bytes.Equal(s.decoded(got), content) {
 			t.Errorf("the upload is done, and the object (%d bytes, %v) is not the source", len(got), rerr)
 		}
-		if res.Object == nil || res.Object.CRC32C != chunk.Update(0, content) {
+		if res.Object == nil || res.Object.CRC32C != chunk.Update(0, got) {
 			t.Errorf("Result.Object = %+v", res.Object)
 		}
 		s.w.wantSaved(0)
@@ -282,6 +290,22 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		t.Errorf("an error for damage that did not happen: %v", err)
 	}
 	return stream && !errors.Is(err, session.ErrRetriesExhausted) && !errors.Is(err, session.ErrSessionLost)
+}
+
+// decoded returns the content of an object.
+func (s *simulation) decoded(object []byte) []byte {
+	if !s.spec.Gzip {
+		return object
+	}
+	zr, err := gzip.NewReader(bytes.NewReader(object))
+	if err != nil {
+		return fmt.Append(nil, err)
+	}
+	content, err := io.ReadAll(zr)
+	if err != nil {
+		return fmt.Append(content, err)
+	}
+	return content
 }
 
 func typed(err error) bool {
@@ -371,7 +395,7 @@ func (s *simulation) judge(t *testing.T) {
 	if got, err := s.w.srv.ReadObject("bkt", "obj"); err == nil {
 		whole := false
 		for _, v := range s.versions {
-			whole = whole || bytes.Equal(v, got)
+			whole = whole || bytes.Equal(v, s.decoded(got))
 		}
 		if !whole {
 			t.Errorf("the object, %d bytes, is no version of the source", len(got))
