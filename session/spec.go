@@ -57,8 +57,8 @@ type Spec struct {
 	MD5    []byte  `json:"md5,omitempty"`
 	CRC32C *uint32 `json:"crc32c,omitempty"`
 	// Gzip means that the object is the source compressed with gzip. Its content
-	// encoding is gzip. A Client sends the bytes that it gets: package upload
-	// compresses them.
+	// encoding is gzip. That of a file has UncompressedSizeKey. A Client sends
+	// the bytes that it gets: package upload compresses them.
 	Gzip bool `json:"gzip,omitempty"`
 
 	// Preconditions. The service checks them only when the last byte has

@@ -135,7 +135,7 @@ func walkAll(t *testing.T, total int64, uri session.URI) {
 		name       string
 		size       int64 // State.Size at the start
 		replayable bool
-	}{{"file", total, true}, {"stream of known size", total, false}, {"stream", -1, false}} {
+	}{{"file", total, true}, {"stream of known size", total, false}, {"stream", -1, false}, {"compressed file", -1, true}} {
 		for _, part := range []int64{q, 1 << 40} {
 			if total < 2*q && part == q {
 				continue // the same requests
@@ -144,7 +144,7 @@ func walkAll(t *testing.T, total int64, uri session.URI) {
 				w.part = part
 				start := session.State{Size: source.size, Replayable: source.replayable}
 				w.from(step{state: start, kind: session.Begin})
-				if source.size >= 0 {
+				if source.size >= 0 || source.replayable {
 					w.adopted(start)
 				}
 			})
@@ -165,9 +165,13 @@ func newWalk(t *testing.T, total int64, uri session.URI) *walk {
 // adopted walks the uploads that an earlier process started.
 func (w *walk) adopted(start session.State) {
 	const q = chunk.Granularity
+	size := start.Size
 	for _, committed := range w.offsets(0, w.total) {
 		for _, high := range w.offsets(committed, w.total) {
 			start.Committed, start.Sent, start.MayExist, start.Adopted = committed, high, high == w.total, true
+			if start.Size = size; start.MayExist {
+				start.Size = w.total // known at the latest before the last request
+			}
 			start.Rejected, start.RejectedAt = false, 0
 			w.from(step{state: start, kind: session.Query, opened: true})
 			if committed == high && w.part == q || w.total == q {

@@ -175,6 +175,7 @@ func (g *gzipContent) load(ctx context.Context) ([]byte, error) {
 
 // adopt continues the saved session of a Token.
 func (g *gzipContent) adopt(t *session.Token) {
+	g.restart() // a comparison may have compressed the file already
 	g.saved = t.Checkpoints
 	g.marks.reset(g.file.src.Size(), sourceMark{made: t.HighWater, read: t.Gzip.Source.Offset})
 	if c := t.Checkpoint(t.Gzip.Size); t.Gzip.Size > 0 && c.Offset == t.Gzip.Size {

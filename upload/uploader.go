@@ -74,7 +74,8 @@ func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, e
 // there is no object.
 //
 // Reader reads nothing before the preconditions are checked and the session is
-// open, except the first 512 bytes if [Options.DetectContentType] needs them. It
+// open, except the first 512 bytes if [Options.DetectContentType] needs them (with
+// Gzip in spec, as much as is compressed together, at most some MiB). It
 // reads nothing after it has returned: a caller that can seek may then go
 // back and try again. An upload that fails, or whose ctx ends, therefore waits
 // for a Read that is under way. If r has a method SetReadDeadline that works (a
