@@ -75,7 +75,7 @@ func ExampleStream() {
 			fmt.Println(err)
 			return
 		}
-		// Send part.Bytes(part.From, part.To). Send it again from the committed
+		// Send part.Reader(part.From, part.To). Send it again from the committed
 		// offset if necessary.
 		fmt.Println(part.Range, "last:", part.Last, "crc32c:", chunk.EncodeCRC32C(part.CRC32C))
 		s.Release()

@@ -18,19 +18,23 @@ const (
 
 // Stream splits a reader that can be read only once into parts. It keeps each
 // part in memory until the server has committed it. While one part is in
-// flight, a goroutine reads the next one. The first Next starts the goroutine.
+// flight, a goroutine reads the next one. The first Head or Next starts the
+// goroutine.
 //
-// Next and Release must be called from one goroutine. Close may be called from
-// any. The zero value is a closed Stream.
+// Head, Next and Release must be called from one goroutine. Close may be called
+// from any. The zero value is a closed Stream.
 type Stream struct {
 	streamReader *streamReader
+	memory       *Memory
 	filled       chan filled   // parts in order; the last message is the last part or an error
 	free         chan window   // windows to fill
-	head         chan []byte   // the first bytes, once; see Head
+	head         chan head     // the first bytes, once; see Head
+	next         chan struct{} // closed by the first Next
 	stop         chan struct{} // closed by Close
 	done         chan struct{} // closed when the goroutine ends
 	cur          *Part         // returned by Next and not released
 	end          error         // returned by Next after the last part
+	continued    bool          // next is closed
 
 	mu      sync.Mutex
 	started bool // the goroutine was started
@@ -41,10 +45,11 @@ type Stream struct {
 // being filled.
 const windows = 2
 
-// window is the memory of a part. It is allocated as it is filled.
+// window is the memory of a part. It gets its pieces as it is filled. All but the
+// last one are full.
 type window struct {
-	data  []byte
-	marks []uint32 // CRC32C of the stream at each boundary in data after its start
+	pieces []*piece
+	marks  []uint32 // CRC32C of the stream at the end of each full piece
 }
 
 // filled is a part, or the error that ended the stream.
@@ -63,13 +68,29 @@ type Part struct {
 	begin uint32 // CRC32C of the stream up to Range.From
 }
 
-// Bytes returns the bytes [from, to) without copying them. from and to are
-// offsets in the stream. Bytes panics if they are not inside the part.
-func (p Part) Bytes(from, to int64) []byte {
+// Reader returns a reader of the bytes [from, to). from and to are offsets in the
+// stream. Reader panics if they are not inside the part.
+func (p Part) Reader(from, to int64) io.Reader {
 	if from < p.From || to < from || to > p.To {
-		panic(fmt.Sprintf("chunk: Part.Bytes: %v is not inside %v", Range{from, to}, p.Range))
+		panic(fmt.Sprintf("chunk: Part.Reader: %v is not inside %v", Range{from, to}, p.Range))
 	}
-	return p.data[from-p.From : to-p.From : to-p.From]
+	return &partReader{p.pieces, from - p.From, to - p.From}
+}
+
+// partReader reads the bytes [at, to) of pieces.
+type partReader struct {
+	pieces []*piece
+	at, to int64
+}
+
+func (r *partReader) Read(p []byte) (int, error) {
+	if r.at == r.to {
+		return 0, io.EOF
+	}
+	rest := r.pieces[r.at/Granularity][r.at%Granularity:]
+	n := copy(p, rest[:min(int64(len(rest)), r.to-r.at)])
+	r.at += int64(n)
+	return n, nil
 }
 
 // Checkpoint returns the CRC32C of the stream up to offset, to compare it with
@@ -80,29 +101,36 @@ func (p Part) Checkpoint(offset int64) Checkpoint {
 		panic(fmt.Sprintf("chunk: Part.Checkpoint: %d is not inside %v", offset, p.Range))
 	}
 	// A part starts at a boundary, because a window is a multiple of Granularity.
-	crc, boundary := p.begin, Floor(offset)
-	if boundary > p.From {
-		crc = p.marks[(boundary-p.From)/Granularity-1]
+	crc, full := p.begin, (offset-p.From)/Granularity
+	if full > 0 {
+		crc = p.marks[full-1]
 	}
-	return Checkpoint{offset, Update(crc, p.Bytes(boundary, offset))}
+	if rest := offset % Granularity; rest > 0 {
+		crc = Update(crc, p.pieces[full][:rest])
+	}
+	return Checkpoint{offset, crc}
 }
 
-// NewStream returns a stream that splits r into parts of window bytes. window
-// must be a multiple of [Granularity]; 0 means 16 MiB. The stream keeps at most
-// two windows in memory. The memory of a stream that is shorter than a window is
+// NewStream is [Memory.NewStream] without a limit that streams share.
+func NewStream(r io.Reader, window int) (*Stream, error) { return new(Memory).NewStream(r, window) }
+
+// NewStream returns a stream that splits r into parts of at most window bytes.
+// window must be a multiple of [Granularity]; 0 means 16 MiB. The stream keeps at
+// most two windows in memory. Parts are shorter than a window if the stream's
+// share of the memory is. The memory of a stream that is shorter than a window is
 // proportional to its length.
 //
-// The stream does not read from r before the first [Stream.Next]. From then
-// until [Stream.Close] has returned, only the stream may read from r. The
-// caller must close the stream.
-func NewStream(r io.Reader, window int) (*Stream, error) {
-	return ResumeStream(r, window, Checkpoint{})
+// The stream does not read from r before the first [Stream.Head] or
+// [Stream.Next]. From then until [Stream.Close] has returned, only the stream may
+// read from r. The caller must close the stream, and then call [Stream.Release].
+func (m *Memory) NewStream(r io.Reader, window int) (*Stream, error) {
+	return m.ResumeStream(r, window, Checkpoint{})
 }
 
 // ResumeStream is NewStream for a reader whose bytes before from.Offset were read.
 // The parts and the checksums continue there. from.Offset must be a multiple of
 // [Granularity].
-func ResumeStream(r io.Reader, window int, from Checkpoint) (*Stream, error) {
+func (m *Memory) ResumeStream(r io.Reader, window int, from Checkpoint) (*Stream, error) {
 	if from.Offset < 0 || from.Offset%Granularity != 0 {
 		return nil, fmt.Errorf("stream: offset %d is not a multiple of %d (256 KiB)", from.Offset, Granularity)
 	}
@@ -113,14 +141,19 @@ func ResumeStream(r io.Reader, window int, from Checkpoint) (*Stream, error) {
 		return nil, fmt.Errorf("stream: a window of %d bytes is not a positive multiple of %d (256 KiB)", window, Granularity)
 	}
 	s := &Stream{
+		memory: m,
 		// Each message uses a window, so that sending never blocks.
 		filled: make(chan filled, windows),
 		free:   newWindows(),
+		head:   make(chan head, 1),
+		next:   make(chan struct{}),
 		stop:   make(chan struct{}),
 		done:   make(chan struct{}),
-		head:   make(chan []byte, 1),
 	}
-	s.streamReader = &streamReader{r: r, size: window, filled: s.filled, free: s.free, head: s.head, stop: s.stop, off: from.Offset, crc: from.CRC32C}
+	s.streamReader = &streamReader{
+		r: r, memory: m, limit: int64(window), filled: s.filled, free: s.free, head: s.head, next: s.next, stop: s.stop,
+		off: from.Offset, crc: from.CRC32C,
+	}
 	return s, nil
 }
 
@@ -132,6 +165,7 @@ func (s *Stream) start() {
 		return
 	}
 	s.started = true
+	s.memory.join()
 	go func() {
 		defer close(s.done)
 		s.streamReader.run()
@@ -146,9 +180,9 @@ func newWindows() chan window {
 	return free
 }
 
-// Next waits for the next part and returns it. A part that is not Last has
-// exactly one window of bytes, and at least one more byte follows it. The Last
-// part has 1 to window bytes; only an empty stream has an empty Last part. The
+// Next waits for the next part and returns it. A part that is not Last is a
+// multiple of [Granularity], and at least one more byte follows it. The Last
+// part has at least 1 byte; only an empty stream has an empty Last part. The
 // final request of an upload, with the total and the checksum of the object,
 // therefore always has the last bytes.
 //
@@ -174,6 +208,10 @@ func (s *Stream) Next(ctx context.Context) (Part, error) {
 		return Part{}, s.end
 	}
 	s.start()
+	if !s.continued {
+		s.continued = true
+		close(s.next)
+	}
 	select {
 	case <-s.stop:
 		return Part{}, fmt.Errorf("stream: %w", fs.ErrClosed)
@@ -190,12 +228,13 @@ func (s *Stream) Next(ctx context.Context) (Part, error) {
 }
 
 // Release releases the part that Next returned, which the server must have
-// committed. The stream reuses the memory of the part. Release does nothing if
-// there is no part.
+// committed, or which is no longer needed. The memory of the part is used again.
+// Release does nothing if there is no part.
 func (s *Stream) Release() {
 	if s.cur == nil {
 		return
 	}
+	s.memory.put(s.cur.pieces)
 	if s.cur.Last {
 		s.end = io.EOF
 	} else {
@@ -213,7 +252,7 @@ type readDeadliner interface{ SetReadDeadline(time.Time) error }
 // reader has a SetReadDeadline method that works, Close interrupts a Read with
 // it and then clears the deadline. If not, Close waits until Read returns by
 // itself or because the caller closed the reader. The part from Next stays
-// readable. Close always returns nil.
+// readable until it is released. Close always returns nil.
 func (s *Stream) Close() error {
 	if s.streamReader == nil { // the zero Stream
 		return nil
@@ -230,9 +269,24 @@ func (s *Stream) Close() error {
 	}
 	if first {
 		defer s.interrupt()()
+		defer s.discard()
 	}
 	<-s.done
 	return nil
+}
+
+// discard frees the parts that no Next has returned.
+func (s *Stream) discard() {
+	<-s.done
+	s.memory.leave()
+	for {
+		select {
+		case f := <-s.filled:
+			s.memory.put(f.part.pieces)
+		default:
+			return
+		}
+	}
 }
 
 // interrupt ends a Read that is under way, if the reader supports it. restore

@@ -6,30 +6,42 @@ import (
 	"io/fs"
 )
 
-// HeadSize is the number of bytes that [Stream.Head] returns. It is the number
-// that [net/http.DetectContentType] considers.
+// HeadSize is the number of bytes that [net/http.DetectContentType] considers.
 const HeadSize = 512
 
-// Head waits for the first HeadSize bytes of the stream and returns a copy. They
-// are fewer if the stream ends before, or if the reader fails, which Next reports.
-// Head does not wait for a whole part. It must be called at most once, before the
-// first Next.
-func (s *Stream) Head(ctx context.Context) ([]byte, error) {
+// head is the beginning of a stream.
+type head struct {
+	first []byte // at most a piece
+	whole bool   // first is all of the stream
+	err   error
+}
+
+// Head waits until the stream has more than [Granularity] bytes, or ends. It
+// returns the first Granularity bytes, or all of the stream if whole is true. They
+// are valid as long as the first part. If the reader fails, Head returns the error
+// that Next would return.
+//
+// After Head the stream reads nothing until Next is called. Head must be called at
+// most once, before the first Next.
+func (s *Stream) Head(ctx context.Context) (first []byte, whole bool, err error) {
 	if s.streamReader == nil { // the zero Stream
-		return nil, fmt.Errorf("stream: %w", fs.ErrClosed)
+		return nil, false, fmt.Errorf("stream: %w", fs.ErrClosed)
 	}
 	select {
 	case <-s.stop:
-		return nil, fmt.Errorf("stream: %w", fs.ErrClosed)
+		return nil, false, fmt.Errorf("stream: %w", fs.ErrClosed)
 	default:
 	}
 	s.start()
 	select {
 	case <-s.stop:
-		return nil, fmt.Errorf("stream: %w", fs.ErrClosed)
+		return nil, false, fmt.Errorf("stream: %w", fs.ErrClosed)
 	case <-ctx.Done():
-		return nil, fmt.Errorf("stream: %w", context.Cause(ctx))
-	case head := <-s.head:
-		return head, nil
+		return nil, false, fmt.Errorf("stream: %w", context.Cause(ctx))
+	case h := <-s.head:
+		if h.err != nil {
+			return nil, false, h.err
+		}
+		return h.first, h.whole, nil
 	}
 }

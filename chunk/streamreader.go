@@ -11,10 +11,12 @@ import (
 // stream.
 type streamReader struct {
 	r      io.Reader
-	size   int // of a window
+	memory *Memory
+	limit  int64 // of a window
 	filled chan<- filled
 	free   <-chan window
-	head   chan<- []byte // nil once it has the first bytes
+	head   chan<- head
+	next   <-chan struct{} // closed when the bytes after the head are wanted
 	stop   <-chan struct{}
 
 	off   int64   // start of the next part
@@ -34,12 +36,14 @@ func (f *streamReader) run() {
 		}
 		part, err := f.fill(w)
 		select {
-		case <-f.stop:
-			return // the stream is closed, and no caller waits for the part
+		case <-f.stop: // no caller waits for the part
+			f.memory.put(part.pieces)
+			return
 		default:
 		}
 		if err != nil {
-			err = fmt.Errorf("stream: at byte %d: %w: %w", part.To, ErrRead, err)
+			f.memory.put(part.pieces)
+			part.window = window{}
 		}
 		f.filled <- filled{part, err}
 		if err != nil || part.Last {
@@ -49,74 +53,92 @@ func (f *streamReader) run() {
 	}
 }
 
-// fill reads the next part. If it fails, part.To is the offset of the failure.
+// fill reads the next part.
 func (f *streamReader) fill(w window) (Part, error) {
-	begin := f.crc
-	w.data, w.marks = w.data[:0], w.marks[:0]
-	if f.holds {
-		w.data = append(f.room(w.data), f.held[0])
-		f.hash(&w, 1)
-	}
+	part := Part{begin: f.crc}
+	w.pieces, w.marks = w.pieces[:0], w.marks[:0]
+	var size int64
 	var err error
-	for err == nil && len(w.data) < f.size {
-		w.data = f.room(w.data)
+	for err == nil {
+		b := f.memory.take(size, f.limit)
+		if b == nil {
+			break
+		}
+		w.pieces = append(w.pieces, b)
 		var n int
-		n, err = f.read(w.data[len(w.data):cap(w.data)])
-		w.data = w.data[:len(w.data)+n]
-		f.hash(&w, n)
-		f.showHead(w.data, err)
+		n, err = f.fillPiece(b)
+		size += int64(n)
+		if n == len(b) {
+			w.marks = append(w.marks, f.crc)
+		}
+		if f.off == 0 && len(w.pieces) == 1 {
+			err = f.showHead(b[:n], err)
+		}
 	}
 	if err == nil {
-		_, err = f.read(f.held[:])
-		f.holds = true
+		err = f.peek()
 	}
-	part := Part{
-		Range:  Range{f.off, f.off + int64(len(w.data))},
-		CRC32C: f.crc,
-		window: w,
-		begin:  begin,
-	}
+	part.Range, part.CRC32C, part.window = Range{f.off, f.off + size}, f.crc, w
 	// Only a bare io.EOF is the end of the stream. A wrapped io.EOF is a
 	// reader's error for an input that ended too early.
 	if err == io.EOF {
 		part.Last, err = true, nil
 	}
-	return part, err
+	return part, f.wrap(part.To, err)
 }
 
-// showHead passes the first bytes on, once they are read or the reader has ended.
-func (f *streamReader) showHead(data []byte, err error) {
-	if f.head == nil || err == nil && len(data) < HeadSize {
-		return
+// fillPiece reads and hashes a piece. It returns an error if the piece is not full.
+func (f *streamReader) fillPiece(b *piece) (n int, err error) {
+	if f.holds {
+		n, f.holds = copy(b[:], f.held[:]), false
+		f.crc = Update(f.crc, b[:n])
 	}
-	f.head <- append([]byte(nil), data[:min(len(data), HeadSize)]...)
-	f.head = nil
+	for n < len(b) && err == nil {
+		var read int
+		read, err = f.read(b[n:])
+		f.crc = Update(f.crc, b[n:n+read])
+		n += read
+	}
+	return n, err
 }
 
-// room returns data with room for at least one more byte. The first window of a
-// stream grows with its content. The second window is allocated at once,
-// because growing it would need the memory of a third during the copy.
-func (f *streamReader) room(data []byte) []byte {
-	if len(data) < cap(data) {
-		return data
+// peek reads a byte to know whether the stream continues.
+func (f *streamReader) peek() error {
+	if f.holds {
+		return nil
 	}
-	size := f.size
-	if f.off == 0 {
-		size = min(max(2*cap(data), Granularity), f.size)
-	}
-	return append(make([]byte, 0, size), data...)
+	_, err := f.read(f.held[:])
+	f.holds = err == nil
+	return err
 }
 
-// hash adds the latest n bytes of w to the checksum.
-func (f *streamReader) hash(w *window, n int) {
-	for at := len(w.data) - n; at < len(w.data); {
-		to := min(len(w.data), at-at%Granularity+Granularity)
-		f.crc = Update(f.crc, w.data[at:to])
-		if to%Granularity == 0 {
-			w.marks = append(w.marks, f.crc)
+// wrap completes an error of the reader at an offset.
+func (f *streamReader) wrap(offset int64, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("stream: at byte %d: %w: %w", offset, ErrRead, err)
+}
+
+// showHead passes the first piece on. If the stream continues, showHead returns
+// when the bytes after it are wanted.
+func (f *streamReader) showHead(first []byte, err error) error {
+	if err == nil {
+		err = f.peek()
+	}
+	h := head{first: first, whole: err == io.EOF}
+	if !h.whole {
+		h.err = f.wrap(int64(len(first)), err)
+	}
+	f.head <- h
+	if err == nil {
+		select {
+		case <-f.next:
+		case <-f.stop:
+			err = fs.ErrClosed
 		}
-		at = to
 	}
+	return err
 }
 
 // read returns either at least one byte or an error. After Close it returns an

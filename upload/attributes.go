@@ -1,7 +1,6 @@
 package upload
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -78,29 +77,6 @@ func (j *job) detectSource(src *chunk.Source) {
 	head := make([]byte, min(src.Size(), chunk.HeadSize))
 	n, _ := src.ReadAt(head, 0)
 	j.detect(head[:n])
-}
-
-// detectStream is detect for a stream, which is compressed if zipped is not nil. The precondition is checked first, because
-// nothing is read if it does not hold.
-func (j *job) detectStream(ctx context.Context, stream *chunk.Stream, zipped *gzipReader) error {
-	if !j.detects() {
-		return nil
-	}
-	if err := j.precondition.check(ctx); err != nil {
-		return err
-	}
-	if j.precondition.unmet() != nil {
-		return nil // the run reports it, or that the bucket is missing
-	}
-	head, err := stream.Head(ctx)
-	if err != nil {
-		return j.transfer.sourceFailed(ctx, err)
-	}
-	if zipped != nil {
-		head = zipped.first()
-	}
-	j.detect(head)
-	return nil
 }
 
 // withPOSIX returns spec with the attributes of a file in its metadata.

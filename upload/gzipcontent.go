@@ -18,6 +18,7 @@ import (
 type gzipContent struct {
 	file   *fileContent
 	with   compressor
+	memory *chunk.Memory
 	window int
 	marks  *sourceOffsets
 
@@ -33,9 +34,9 @@ type gzipContent struct {
 
 var _ content = (*gzipContent)(nil)
 
-func newGzipContent(file *fileContent, with compressor, window int, marks *sourceOffsets) *gzipContent {
+func newGzipContent(file *fileContent, u *Uploader, marks *sourceOffsets) *gzipContent {
 	marks.reset(file.src.Size(), sourceMark{})
-	return &gzipContent{file: file, with: with, window: window, marks: marks, size: -1}
+	return &gzipContent{file: file, with: u.compressor, memory: u.memory, window: u.opts.Window, marks: marks, size: -1}
 }
 
 func (g *gzipContent) total() int64     { return g.size }
@@ -63,7 +64,7 @@ func (g *gzipContent) close() {
 	g.reader.stop()
 	_ = g.body.Close() // first: it ends a Read
 	if g.stream.stream != nil {
-		_ = g.stream.stream.Close()
+		g.stream.close()
 	}
 	g.body, g.reader, g.stream = nil, nil, streamContent{}
 }
@@ -88,7 +89,7 @@ func (g *gzipContent) begin() error {
 func (g *gzipContent) split(from chunk.Checkpoint) error {
 	g.marks.reset(g.file.src.Size(), sourceMark{made: g.reader.made, read: g.reader.read})
 	g.reader.marks = g.marks
-	stream, err := chunk.ResumeStream(g.reader, g.window, from)
+	stream, err := g.memory.ResumeStream(g.reader, g.window, from)
 	g.stream = streamContent{stream: stream, done: from.Offset}
 	return err
 }
@@ -146,19 +147,20 @@ func (e *otherCompressor) Error() string {
 	return fmt.Sprintf("this version of the program compresses the first %d bytes differently", e.offset)
 }
 
-// alone returns the compressed bytes if they can go in a single request of at most
-// limit bytes. ok is false if they are more.
-func (g *gzipContent) alone(ctx context.Context, fits func(size int64) bool) (data []byte, ok bool, err error) {
+// alone compresses the file as far as a window reaches, and returns a function that
+// reads the compressed bytes. It is nil if they do not end in the window.
+func (g *gzipContent) alone(ctx context.Context) (func() io.Reader, error) {
 	if err := g.begin(); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if err := g.fill(ctx); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	if cur := g.stream.cur; cur.Last && fits(cur.To) {
-		return cur.Bytes(0, cur.To), true, nil
+	cur := *g.stream.cur
+	if !cur.Last {
+		return nil, nil
 	}
-	return nil, false, nil
+	return func() io.Reader { return cur.Reader(0, cur.To) }, nil
 }
 
 // load compresses a small file in memory.

@@ -1,7 +1,9 @@
 package upload
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"maps"
 	"strconv"
 
@@ -12,7 +14,7 @@ import (
 func (j *job) compress(on bool) {
 	switch {
 	case on && j.gzip == nil:
-		j.gzip = newGzipContent(j.file, j.u.compressor, j.u.opts.Window, &j.transfer.pos.source)
+		j.gzip = newGzipContent(j.file, j.u, &j.transfer.pos.source)
 		j.transfer.content = j.gzip
 		j.transfer.pos.size.Store(-1)
 		j.transfer.expect.size = nil // that of the file, which was checked
@@ -37,12 +39,12 @@ func (j *job) freshGzip(ctx context.Context) error {
 		// Only a session shows whether the bucket is missing, too.
 		return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
 	}
-	data, ok, err := j.compressWhole(ctx)
+	body, err := j.compressWhole(ctx)
 	if err != nil {
 		return err
 	}
-	if ok {
-		return j.insert(ctx, data, j.gzip.crc32c)
+	if body != nil && j.u.single(j.gzip.size) {
+		return j.insert(ctx, body, j.gzip.size, j.gzip.crc32c)
 	}
 	if err := j.settle(ctx); err != nil {
 		return err
@@ -50,28 +52,28 @@ func (j *job) freshGzip(ctx context.Context) error {
 	return j.uploadNew(ctx, -1)
 }
 
-// compressWhole returns the compressed bytes. ok is false if they do not fit in a
-// single request.
-func (j *job) compressWhole(ctx context.Context) (data []byte, ok bool, err error) {
+// compressWhole compresses the file in memory, and returns a function that reads the
+// compressed bytes, as often as it is called. It is nil if they do not fit in memory.
+func (j *job) compressWhole(ctx context.Context) (body func() io.Reader, err error) {
 	if j.small() {
 		j.file.racy = j.file.src.Racy(j.file.identity)
-		data, err = j.gzip.load(ctx)
-		ok = j.u.single(int64(len(data)))
-	} else {
-		if err := j.settle(ctx); err != nil {
-			return nil, false, err
+		data, err := j.gzip.load(ctx)
+		if err != nil {
+			return nil, j.transfer.sourceFailed(ctx, err)
 		}
-		if data, ok, err = j.gzip.alone(ctx, j.u.single); ok && err == nil {
-			err = j.gzip.unchanged(ctx)
-		}
+		return func() io.Reader { return bytes.NewReader(data) }, nil
+	}
+	if err := j.settle(ctx); err != nil {
+		return nil, err
+	}
+	body, err = j.gzip.alone(ctx)
+	if err == nil && body != nil {
+		err = j.gzip.unchanged(ctx)
 	}
 	if err != nil {
-		return nil, false, j.transfer.sourceFailed(ctx, err)
+		return nil, j.transfer.sourceFailed(ctx, err)
 	}
-	if ok {
-		j.transfer.pos.size.Store(int64(len(data)))
-	}
-	return data, ok, nil
+	return body, nil
 }
 
 // compressAgain starts over because this version of the program compresses the file

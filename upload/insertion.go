@@ -1,8 +1,8 @@
 package upload
 
 import (
-	"bytes"
 	"context"
+	"io"
 	"time"
 
 	"gcsup/session"
@@ -15,12 +15,20 @@ const smallLimit = 8 << 20
 // insertion makes an object in a single request.
 type insertion struct {
 	*transfer
-	data   []byte // the whole object
+	body   func() io.Reader // the whole object
 	crc32c uint32
 	state  session.State
 
 	// first is when the first request began whose outcome is not known.
 	first time.Time
+}
+
+// newInsertion returns the insertion of a content of size bytes, which body
+// returns as often as it is called.
+func (j *job) newInsertion(body func() io.Reader, size int64, crc32c uint32) *insertion {
+	return &insertion{transfer: j.transfer, body: body, crc32c: crc32c, state: session.State{
+		Size: size, Unconditional: j.spec.IfGenerationMatch == nil,
+	}}
 }
 
 // perform makes one exchange. The decision table asks for two kinds only: insert
@@ -30,7 +38,7 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 	if a.Step == session.Check {
 		return i.check(ctx, a.Fresh)
 	}
-	if err := i.expect.ended(ctx, int64(len(i.data))); err != nil {
+	if err := i.expect.ended(ctx, i.state.Size); err != nil {
 		return session.Reply{}, err
 	}
 	i.events.post(Event{Kind: Started})
@@ -44,8 +52,7 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 		// The guard is stricter, and a request has one condition for the generation.
 		spec.IfGenerationMatch, spec.IfGenerationNotMatch = &generation, nil
 	}
-	body := &meter{r: bytes.NewReader(i.data), t: i.transfer}
-	r := i.wire.insert(ctx, spec, int64(len(i.data)), i.crc32c, body)
+	r := i.wire.insert(ctx, spec, i.state.Size, i.crc32c, &meter{r: i.body(), t: i.transfer})
 	i.tally.count(&i.pos, 0, r.Sent)
 	if i.first.IsZero() {
 		i.first = began // until handleReply knows the outcome

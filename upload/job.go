@@ -379,60 +379,6 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	return j.resume(ctx, token)
 }
 
-// uploadReader uploads a stream.
-func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
-	if err := j.validate(); err != nil {
-		return err
-	}
-	var zipped *gzipReader
-	if j.spec.Gzip {
-		zipped = j.u.compressor.reader(j.transfer.expect.reader(r))
-		j.transfer.expect.size = nil // that of what is compressed
-		r = zipped
-	}
-	stream, err := chunk.NewStream(r, j.u.opts.Window)
-	if err != nil {
-		return err
-	}
-	defer stream.Close()
-	if zipped != nil {
-		defer zipped.stop() // before Close, which waits for Read
-	}
-	if err := j.detectStream(ctx, stream, zipped); err != nil {
-		return err
-	}
-	j.identify("", j.spec.Resolved())
-	j.transfer.content = &streamContent{stream: stream}
-	err = j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
-	if zipped != nil && err == nil {
-		j.transfer.pos.source.reset(zipped.read, sourceMark{made: zipped.made, read: zipped.read}) // for the Result
-	}
-	return err
-}
-
-// uploadWritten uploads what a Writer gets: a file and what follows it if first is
-// not nil, and else what r returns.
-func (j *job) uploadWritten(ctx context.Context, first *fileThenStream, r io.Reader) error {
-	if first == nil {
-		return j.uploadReader(ctx, r)
-	}
-	if err := j.validate(); err != nil {
-		return err
-	}
-	stream, err := chunk.NewStream(r, j.u.opts.Window)
-	if err != nil {
-		return err
-	}
-	defer stream.Close()
-	if err := first.open(&streamContent{stream: stream}); err != nil {
-		return j.transfer.sourceFailed(ctx, err)
-	}
-	j.detectSource(first.src)
-	j.identify("", j.spec.Resolved())
-	j.transfer.content = first
-	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
-}
-
 // open opens the source.
 func (j *job) open(path string) error {
 	j.update(func(r *Result) { r.Path = path })
@@ -548,7 +494,7 @@ func (j *job) fresh(ctx context.Context) error {
 		// Only a session shows whether the bucket is missing, too.
 		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
 	}
-	return j.insert(ctx, data, j.file.sum.Sum())
+	return j.insert(ctx, func() io.Reader { return bytes.NewReader(data) }, size, j.file.sum.Sum())
 }
 
 // uploadNew uploads the file through a new session. size is -1 if it is not known.
@@ -560,19 +506,16 @@ func (j *job) uploadNew(ctx context.Context, size int64) error {
 	return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
 }
 
-// insert uploads data in a single request.
-func (j *job) insert(ctx context.Context, data []byte, crc32c uint32) error {
-	size := int64(len(data))
+// insert uploads a content of size bytes, which body returns as often as it is called,
+// in a single request.
+func (j *job) insert(ctx context.Context, body func() io.Reader, size int64, crc32c uint32) error {
 	if err := j.transfer.expected(crc32c); err != nil {
 		return err
 	}
-	if err := j.transfer.expectedMD5(bytes.NewReader(data), size); err != nil {
+	if err := j.transfer.expectedMD5(body(), size); err != nil {
 		return err
 	}
-	insert := &insertion{transfer: j.transfer, data: data, crc32c: crc32c, state: session.State{
-		Size: size, Unconditional: j.spec.IfGenerationMatch == nil,
-	}}
-	return j.upload(ctx, insert, session.Action{Step: session.Begin})
+	return j.upload(ctx, j.newInsertion(body, size, crc32c), session.Action{Step: session.Begin})
 }
 
 // resume continues a saved session, unless that is of no use: then it starts

@@ -62,10 +62,21 @@ type Options struct {
 	StallTimeout time.Duration
 	StallRate    int64
 
-	// Window is the number of bytes of a stream that are kept in memory until
-	// the server has committed them: a multiple of 256 KiB. A stream uses two
-	// windows. 0 is 16 MiB.
+	// Window is the greatest number of bytes of a stream that one request carries,
+	// and that are kept in memory until the server has committed them: a multiple
+	// of 256 KiB. A stream uses two windows. 0 is 16 MiB.
 	Window int
+
+	// Memory bounds the windows of all streams together, in bytes. Each stream
+	// gets an equal share, and its windows become shorter when others start. 0 is
+	// 128 MiB.
+	//
+	// A window can always have 1 MiB, so that no stream waits for another. The
+	// streams therefore use at most Memory, or 2 MiB each if that is more. Windows
+	// that were filled while there were fewer streams are kept until the server has
+	// committed them: streams that the service does not answer can keep all of
+	// Memory, and each further stream then uses up to 2 MiB beyond it.
+	Memory int64
 
 	// RestartChanged starts over from byte 0 if a file is not the one with
 	// which its saved session began, instead of failing with
@@ -146,6 +157,7 @@ type CommitEvery struct {
 const (
 	defaultStallTimeout = 2 * time.Minute
 	defaultStallRate    = 64 << 10
+	defaultStreamMemory = 128 << 20
 )
 
 // withDefaults checks the options and fills in what is zero.
@@ -164,6 +176,11 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("stall rate %d: want a rate that is not negative", o.StallRate)
 	case o.Window < 0 || o.Window%chunk.Granularity != 0:
 		return o, fmt.Errorf("window %d: want a multiple of %d", o.Window, chunk.Granularity)
+	case o.Memory < 0:
+		return o, fmt.Errorf("memory %d: want a size that is not negative", o.Memory)
+	}
+	if o.Memory == 0 {
+		o.Memory = defaultStreamMemory
 	}
 	o.ChunkSize = chunk.Ceil(min(o.ChunkSize, maxObject))
 	o.CommitEvery.Bytes = chunk.Ceil(min(o.CommitEvery.Bytes, maxObject))

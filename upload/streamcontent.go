@@ -1,7 +1,6 @@
 package upload
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -19,6 +18,12 @@ type streamContent struct {
 }
 
 var _ content = (*streamContent)(nil)
+
+// close returns after the last read of the stream's reader, and frees its memory.
+func (s *streamContent) close() {
+	_ = s.stream.Close() // always nil
+	s.stream.Release()
+}
 
 func (s *streamContent) total() int64 {
 	if s.cur != nil && s.cur.Last {
@@ -59,7 +64,7 @@ func (s *streamContent) part(ctx context.Context, offset, limit int64) (part, er
 		// that is not the last. It ignores what it has already.
 		p.From = chunk.Floor(offset)
 	}
-	p.body = bytes.NewReader(s.cur.Bytes(p.From, p.To))
+	p.body = s.cur.Reader(p.From, p.To)
 	return p, nil
 }
 
@@ -89,7 +94,7 @@ func (s *streamContent) head(_ context.Context, offset int64) io.Reader {
 	if s.cur == nil || s.cur.From != 0 || offset > s.cur.To {
 		return nil
 	}
-	return bytes.NewReader(s.cur.Bytes(0, offset))
+	return s.cur.Reader(0, offset)
 }
 
 func (s *streamContent) unchanged(context.Context) error { return nil }

@@ -111,9 +111,10 @@ func TestReaderInterruptsAConnection(t *testing.T) {
 	})
 }
 
-// TestReaderReadsNothingBeforeTheSession checks that an upload that cannot
-// start reads nothing of its source.
-func TestReaderReadsNothingBeforeTheSession(t *testing.T) {
+// TestReaderReadsLittleBeforeTheSession checks that an upload that cannot start
+// reads only what shows whether its source is short, and nothing at all if the
+// precondition does not hold.
+func TestReaderReadsLittleBeforeTheSession(t *testing.T) {
 	refuse := func(op fakegcs.Op) []fakegcs.Fault {
 		return []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}}
 	}
@@ -123,10 +124,11 @@ func TestReaderReadsNothingBeforeTheSession(t *testing.T) {
 		faults []fakegcs.Fault
 		spec   upload.Spec
 		want   error
+		read   int64
 	}{
-		{"precondition", nil, onlyNew, session.ErrPrecondition},
-		{"no session", refuse(fakegcs.OpStart), spec, session.ErrPermission},
-		{"no bucket", nil, upload.Spec{Bucket: "none", Object: "obj"}, session.ErrNotFound},
+		{"precondition", nil, onlyNew, session.ErrPrecondition, 0},
+		{"no session", refuse(fakegcs.OpStart), spec, session.ErrPermission, q + 1},
+		{"no bucket", nil, upload.Spec{Bucket: "none", Object: "obj"}, session.ErrNotFound, q + 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
@@ -140,8 +142,8 @@ func TestReaderReadsNothingBeforeTheSession(t *testing.T) {
 				if _, err := w.uploader().Reader(w.t.Context(), r, tt.spec); !errors.Is(err, tt.want) {
 					t.Errorf("error = %v, want %v", err, tt.want)
 				}
-				if n := 5*q - int64(r.Len()); n != 0 {
-					t.Errorf("%d bytes were read", n)
+				if n := 5*q - int64(r.Len()); n != tt.read {
+					t.Errorf("%d bytes were read, want %d", n, tt.read)
 				}
 			})
 		})

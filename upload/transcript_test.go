@@ -162,8 +162,8 @@ committed it.`,
 	},
 	{
 		name: "12-empty-stream",
-		about: `A stream ends before its first byte. A request without data and with the total 0 makes the empty
-object. The form "bytes 0-0/0" would be wrong: it claims one byte.`,
+		about: `A stream ends before its first byte. A stream that ends within 256 KiB goes in one request, with its
+checksum, as a small file does.`,
 		url: docUpload,
 		run: func(s *scribe) { s.stream(nil) },
 	},

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"gcsup/chunk"
 	"gcsup/session"
 )
 
@@ -24,6 +25,7 @@ type Uploader struct {
 	client  *session.Client
 	opts    Options
 	limiter *sharedLimiter // nil if there is no limit
+	memory  *chunk.Memory  // of streams
 	expect  expectation    // of each source, see With
 	invalid error          // of the options of With
 
@@ -53,7 +55,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if o.Objects == nil {
 		o.Objects = client
 	}
-	return &Uploader{client: client, opts: o, limiter: newSharedLimiter(o.Limiter)}, nil
+	return &Uploader{client: client, opts: o, limiter: newSharedLimiter(o.Limiter), memory: chunk.NewMemory(o.Memory)}, nil
 }
 
 // File uploads the file at path. If an upload of the same file to the same
@@ -73,11 +75,14 @@ func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, e
 // cannot be read again. If r fails, the upload fails with [chunk.ErrRead], and
 // there is no object.
 //
-// Reader reads nothing before the preconditions are checked and the session is
-// open, except the first 512 bytes if [Options.DetectContentType] needs them (with
-// Gzip in spec, as much as is compressed together, at most some MiB). It
-// reads nothing after it has returned: a caller that can seek may then go
-// back and try again. An upload that fails, or whose ctx ends, therefore waits
+// A stream of at most 256 KiB is sent in one request. Any other stream gets a
+// session.
+//
+// Reader reads nothing before the preconditions are checked. Then it reads 256 KiB
+// and one byte, to know whether the stream is longer (with Gzip in spec, as much as
+// compresses to that), and nothing more before the session is open. It reads
+// nothing after it has returned: a caller that can seek may then go back and try
+// again. An upload that fails, or whose ctx ends, therefore waits
 // for a Read that is under way. If r has a method SetReadDeadline that works (a
 // [net.Conn], or one end of an [os.Pipe]), Reader ends the Read with it and
 // clears the deadline. Otherwise the caller must make the Read return, usually

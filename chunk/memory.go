@@ -1,0 +1,85 @@
+package chunk
+
+import "sync"
+
+// minWindow is the number of bytes that a window can always have, even if the
+// budget is spent. A stream therefore never waits for another one.
+const minWindow = 1 << 20
+
+// Memory is the memory that streams share, see [Memory.NewStream]. The zero value
+// has no limit. A Memory is safe for concurrent use, and must not be copied.
+type Memory struct {
+	budget int64 // 0: no limit
+
+	mu      sync.Mutex
+	streams int   // started and not closed
+	used    int64 // bytes of all pieces in use
+}
+
+// NewMemory returns a budget of bytes for streams. 0 means no limit.
+//
+// Each stream gets an equal share, which shrinks when another stream starts and
+// grows when one is closed. A window ends when it has half of the share, or when
+// the budget is spent, but not before it has 1 MiB. While the number of streams
+// does not change, they use at most the budget, or 2 MiB each if that is more. A
+// stream keeps what it has read until the server has committed it. Streams that
+// were alone before and are stuck can therefore keep the whole budget, and each
+// further stream then uses 2 MiB beyond it.
+func NewMemory(bytes int64) *Memory { return &Memory{budget: max(bytes, 0)} }
+
+// piece is the unit of memory. A window is a list of pieces, so that a stream takes
+// what it needs without a copy, and any stream can reuse what another one freed.
+type piece [Granularity]byte
+
+// pieces is shared by all streams of a process. The garbage collector frees pieces
+// that were not used during two of its cycles, which are at most two minutes apart.
+var pieces = sync.Pool{New: func() any { return new(piece) }}
+
+// join and leave count the streams that share the budget.
+func (m *Memory) join() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.streams++
+}
+
+func (m *Memory) leave() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.streams--
+}
+
+// take returns a piece for a window of size bytes, or nil if the window ends.
+func (m *Memory) take(size, limit int64) *piece {
+	if !m.grant(size, limit) {
+		return nil
+	}
+	return pieces.Get().(*piece)
+}
+
+func (m *Memory) grant(size, limit int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := size + Granularity
+	if next > limit {
+		return false
+	}
+	if m.budget > 0 && next > minWindow {
+		share := m.budget / int64(max(m.streams, 1))
+		if next > share/windows || m.used+Granularity > m.budget {
+			return false
+		}
+	}
+	m.used += Granularity
+	return true
+}
+
+// put takes pieces back. The caller must not use them any more.
+func (m *Memory) put(list []*piece) {
+	for i, b := range list {
+		pieces.Put(b)
+		list[i] = nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used -= int64(len(list)) * Granularity
+}

@@ -1,0 +1,103 @@
+package upload
+
+import (
+	"context"
+	"io"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// uploadReader uploads a stream.
+func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
+	if err := j.validate(); err != nil {
+		return err
+	}
+	var zipped *gzipReader
+	if j.spec.Gzip {
+		zipped = j.u.compressor.reader(j.transfer.expect.reader(r))
+		j.transfer.expect.size = nil // that of what is compressed
+		r = zipped
+	}
+	stream, err := j.u.memory.NewStream(r, j.u.opts.Window)
+	if err != nil {
+		return err
+	}
+	content := &streamContent{stream: stream}
+	defer content.close()
+	if zipped != nil {
+		defer zipped.stop() // before close, which waits for Read
+	}
+	j.transfer.content = content
+	err = j.uploadStream(ctx, content, zipped)
+	if zipped != nil && err == nil {
+		j.transfer.pos.source.reset(zipped.read, sourceMark{made: zipped.made, read: zipped.read}) // for the Result
+	}
+	return err
+}
+
+// uploadStream uploads what a stream contains, which is compressed if zipped is not
+// nil.
+func (j *job) uploadStream(ctx context.Context, content *streamContent, zipped *gzipReader) error {
+	// The precondition is checked first, because nothing is read if it does not
+	// hold. The run reports that, or that the bucket is missing.
+	if err := j.precondition.check(ctx); err != nil {
+		return err
+	}
+	var whole bool
+	if j.precondition.unmet() == nil {
+		first, all, err := content.stream.Head(ctx)
+		if err != nil {
+			return j.transfer.sourceFailed(ctx, err)
+		}
+		if zipped != nil {
+			first = zipped.first()
+		}
+		if j.detects() {
+			j.detect(first[:min(len(first), chunk.HeadSize)])
+		}
+		whole = all
+	}
+	j.identify("", j.spec.Resolved())
+	if whole {
+		return j.uploadShort(ctx, content)
+	}
+	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
+}
+
+// uploadShort uploads a stream of which all bytes are in memory. They go in one
+// request, as those of a small file.
+func (j *job) uploadShort(ctx context.Context, content *streamContent) error {
+	p, err := content.stream.Next(ctx)
+	if err != nil {
+		return j.transfer.sourceFailed(ctx, err)
+	}
+	content.cur = &p
+	j.transfer.pos.size.Store(p.To)
+	body := func() io.Reader { return p.Reader(0, p.To) }
+	return j.insert(ctx, body, p.To, p.CRC32C)
+}
+
+// uploadWritten uploads what a Writer gets: a file and what follows it if first is
+// not nil, and else what r returns.
+func (j *job) uploadWritten(ctx context.Context, first *fileThenStream, r io.Reader) error {
+	if first == nil {
+		return j.uploadReader(ctx, r)
+	}
+	if err := j.validate(); err != nil {
+		return err
+	}
+	stream, err := j.u.memory.NewStream(r, j.u.opts.Window)
+	if err != nil {
+		return err
+	}
+	content := &streamContent{stream: stream}
+	defer content.close()
+	if err := first.open(content); err != nil {
+		return j.transfer.sourceFailed(ctx, err)
+	}
+	j.detectSource(first.src)
+	j.identify("", j.spec.Resolved())
+	j.transfer.content = first
+	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
+}
