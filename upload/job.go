@@ -487,9 +487,16 @@ func (j *job) fresh(ctx context.Context) error {
 	if err != nil {
 		return j.transfer.sourceFailed(ctx, err)
 	}
+	return j.freshSmall(ctx, data)
+}
+
+// freshSmall uploads data, which is all of the source and is hashed, in a single
+// request.
+func (j *job) freshSmall(ctx context.Context, data []byte) error {
 	if err := j.precondition.check(ctx); err != nil {
 		return err
 	}
+	size := int64(len(data))
 	if j.precondition.unmet() != nil {
 		// Only a session shows whether the bucket is missing, too.
 		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
