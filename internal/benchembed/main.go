@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/metrics"
 	"runtime/pprof"
@@ -38,7 +39,8 @@ import (
 var (
 	rounds  = flag.Int("rounds", 3, "how often each way runs; the median counts")
 	only    = flag.String("only", "", "comma-separated `names` of the benchmarks to run; empty runs all")
-	profile = flag.String("cpuprofile", "", "write a CPU profile of package upload's part to `file`")
+	profile = flag.String("cpuprofile", "", "write CPU profiles to `directory`, one for each way")
+	memory  = flag.Int64("memory", 0, "Options.Memory of package upload, in bytes")
 	serve   = flag.Duration("serve", -1, "run the emulator with this delay of each `reply`")
 	streams = flag.Int("streams", 50, "streams at a time")
 )
@@ -102,7 +104,7 @@ type clients struct {
 func connect(ctx context.Context, endpoint string) (*clients, error) {
 	c := &clients{endpoint: endpoint, bare: newHTTPClient()}
 	var err error
-	if c.up, err = upload.New(newHTTPClient(), &upload.Options{Endpoint: endpoint}); err != nil {
+	if c.up, err = upload.New(newHTTPClient(), &upload.Options{Endpoint: endpoint, Memory: *memory}); err != nil {
 		return nil, err
 	}
 	c.official, err = storage.NewClient(ctx, option.WithEndpoint(endpoint+"/storage/v1/"), option.WithHTTPClient(newHTTPClient()))
@@ -164,8 +166,8 @@ func compare() error {
 
 // run makes the uploads of one round.
 func (b benchmark) run(ctx context.Context, w way, c *clients) (cost, error) {
-	if *profile != "" && strings.HasPrefix(w.name, "upload.") {
-		f, err := os.Create(*profile)
+	if *profile != "" {
+		f, err := os.Create(filepath.Join(*profile, b.name+" "+w.name+".prof"))
 		if err != nil {
 			return cost{}, err
 		}

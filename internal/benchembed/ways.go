@@ -15,9 +15,10 @@ import (
 	"gcsup/upload"
 )
 
-// content has the bytes that all ways upload, again and again.
+// content has the bytes that all ways upload, again and again. They fit in a
+// processor's cache, as those that a program has just computed.
 var content = func() []byte {
-	b := make([]byte, 1<<20)
+	b := make([]byte, 64<<10)
 	x := uint64(1)
 	for i := range b {
 		x ^= x << 13
