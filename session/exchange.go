@@ -3,15 +3,15 @@ package session
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"gcsup/chunk"
 )
@@ -175,30 +175,28 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 	if err != nil {
 		return unsent(OpInsert, err)
 	}
-	var envelope bytes.Buffer
-	w := multipart.NewWriter(&envelope)
-	part, _ := w.CreatePart(textproto.MIMEHeader{"Content-Type": {"application/json; charset=UTF-8"}})
-	_, _ = part.Write(head)
-	_, _ = w.CreatePart(textproto.MIMEHeader{"Content-Type": {spec.contentType()}})
-	opening := envelope.Len()
-	_ = w.Close() // writes to memory do not fail
-	front, back := envelope.Bytes()[:opening], envelope.Bytes()[opening:]
+	// As mime/multipart does, but for a tenth of the time, which shows in an upload
+	// of many small objects.
+	boundary := rand.Text()
+	front := "--" + boundary + "\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n" + string(head) +
+		"\r\n--" + boundary + "\r\nContent-Type: " + spec.contentType() + "\r\n\r\n"
+	back := "\r\n--" + boundary + "--\r\n"
 
 	if data == nil {
 		data = http.NoBody
 	}
-	body := &detachableBody{r: io.MultiReader(bytes.NewReader(front), data, bytes.NewReader(back))}
-	req, err := c.request("POST", c.url(spec.query("multipart"), "upload", "storage", "v1", "b", url.PathEscape(spec.Bucket), "o"), body, int64(envelope.Len())+size)
+	body := &detachableBody{r: io.MultiReader(strings.NewReader(front), data, strings.NewReader(back))}
+	req, err := c.request("POST", c.url(spec.query("multipart"), "upload", "storage", "v1", "b", url.PathEscape(spec.Bucket), "o"), body, int64(len(front)+len(back))+size)
 	if err != nil {
 		return unsent(OpInsert, err)
 	}
 	if err := c.withKey(req, spec.EncryptionKey); err != nil {
 		return unsent(OpInsert, err)
 	}
-	req.Header.Set("Content-Type", "multipart/related; boundary="+w.Boundary())
+	req.Header.Set("Content-Type", "multipart/related; boundary="+boundary)
 	r := c.exchange(ctx, OpInsert, URI{}, req)
 	n := body.stop()
-	r.Sent = min(max(n-int64(opening), 0), size)
+	r.Sent = min(max(n-int64(len(front)), 0), size)
 	r.Unsent = r.Status == 0 && n == 0
 	return r
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"io"
@@ -102,7 +103,7 @@ func parseReply(op Op, scrub func(string) string, resp *http.Response) Reply {
 			}
 			break
 		}
-		body, err := io.ReadAll(io.LimitReader(resp.Body, objectLimit))
+		body, err := readBody(resp)
 		if err == nil {
 			r.Object = parseObject(body)
 		}
@@ -122,6 +123,15 @@ func parseReply(op Op, scrub func(string) string, resp *http.Response) Reply {
 		}
 	}
 	return r
+}
+
+// readBody reads the body of a reply that describes an object. The length is
+// usually known, so that the buffer need not grow.
+func readBody(resp *http.Response) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(int(min(max(resp.ContentLength, 0), 64<<10)) + bytes.MinRead)
+	_, err := b.ReadFrom(io.LimitReader(resp.Body, objectLimit))
+	return b.Bytes(), err
 }
 
 // target returns the scheme and host of a redirect's target. The rest of the
