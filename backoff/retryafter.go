@@ -16,6 +16,9 @@ import (
 // The result can be very long; [Policy.Wait] limits it.
 func RetryAfter(header string, now time.Time) (time.Duration, bool) {
 	header = strings.TrimSpace(header)
+	if header == "" {
+		return 0, false // most replies have no such header, and an error of ParseTime costs time
+	}
 	if isDigits(header) {
 		seconds, err := strconv.ParseInt(header, 10, 64)
 		if err != nil || seconds > int64(math.MaxInt64/time.Second) {
@@ -36,5 +39,5 @@ func isDigits(s string) bool {
 			return false
 		}
 	}
-	return s != ""
+	return true
 }

@@ -140,6 +140,7 @@ func (c *Client) Endpoint() string { return c.base().String() }
 // escaped.
 func (c *Client) url(query url.Values, elem ...string) string {
 	var b strings.Builder
+	b.Grow(256)
 	b.WriteString(c.base().String())
 	for _, e := range elem {
 		b.WriteString("/")

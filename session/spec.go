@@ -231,11 +231,11 @@ func (s Spec) query(uploadType string) url.Values {
 	// storage.Writer sends full, too.
 	q := url.Values{"uploadType": {uploadType}, "name": {s.Object}, "projection": {"full"}}
 	s.addConditions(q)
-	for key, value := range map[string]string{
-		"predefinedAcl": s.PredefinedACL, "kmsKeyName": s.KMSKeyName, "userProject": s.UserProject,
+	for _, p := range [...]struct{ key, value string }{
+		{"predefinedAcl", s.PredefinedACL}, {"kmsKeyName", s.KMSKeyName}, {"userProject", s.UserProject},
 	} {
-		if value != "" {
-			q.Set(key, value)
+		if p.value != "" {
+			q.Set(p.key, p.value)
 		}
 	}
 	return q
