@@ -24,3 +24,10 @@ func (s *Source) SetClock(local bool, clock, mtime, ctime func() time.Time) {
 		return id, err
 	}
 }
+
+// Used returns the bytes in use, and the number of streams.
+func (m *Memory) Used() (bytes int64, streams int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.used, m.streams
+}

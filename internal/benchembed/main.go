@@ -39,6 +39,7 @@ import (
 var (
 	rounds  = flag.Int("rounds", 3, "how often each way runs; the median counts")
 	only    = flag.String("only", "", "comma-separated `names` of the benchmarks to run; empty runs all")
+	skip    = flag.String("skip", "", "comma-separated `names` of the ways to leave out")
 	profile = flag.String("cpuprofile", "", "write CPU profiles to `directory`, one for each way")
 	memory  = flag.Int64("memory", 0, "Options.Memory of package upload, in bytes")
 	serve   = flag.Duration("serve", -1, "run the emulator with this delay of each `reply`")
@@ -147,6 +148,7 @@ func compare() error {
 			b.workers, b.uploads = *streams, *streams
 			b.title = fmt.Sprint(*streams, " ", b.title)
 		}
+		b.ways = slices.DeleteFunc(b.ways, func(w way) bool { return slices.Contains(strings.Split(*skip, ","), w.name) })
 		costs := make([][]cost, len(b.ways))
 		for round := range *rounds + 1 {
 			for i, w := range b.ways {

@@ -1,0 +1,191 @@
+package chunk_test
+
+import (
+	"bytes"
+	"io"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+
+	"gcsup/chunk"
+)
+
+// next returns the next part of a stream that continues after it.
+func next(t *testing.T, s *chunk.Stream) chunk.Part {
+	t.Helper()
+	p, err := s.Next(t.Context())
+	if err != nil || p.Last {
+		t.Fatalf("Next = %v, last %v, %v", p.Range, p.Last, err)
+	}
+	return p
+}
+
+// endless returns a stream of zeros.
+func endless(t *testing.T, m *chunk.Memory, window int) *chunk.Stream {
+	t.Helper()
+	s, err := m.NewStream(zeros{}, window)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestMemoryIsShared checks that 50 streams of which no part is released use no
+// more than the budget, and return all of it.
+func TestMemoryIsShared(t *testing.T) {
+	for _, budget := range []int64{128 * mib, 16 * mib, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			m := chunk.NewMemory(budget)
+			var streams []*chunk.Stream
+			for range 50 {
+				s := endless(t, m, 0)
+				streams = append(streams, s)
+				if _, _, err := s.Head(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, s := range streams {
+				next(t, s)
+			}
+			synctest.Wait()
+			most := max(budget, 50*2*mib)
+			if used, n := m.Used(); used > most || used < most*9/10 || n != 50 {
+				t.Errorf("budget %d: %d streams use %d bytes, want 50 and nearly %d", budget, n, used, most)
+			}
+			for _, s := range streams {
+				s.Close()
+				s.Release()
+			}
+			if used, n := m.Used(); used != 0 || n != 0 {
+				t.Errorf("budget %d: %d bytes of %d streams are still in use", budget, used, n)
+			}
+		})
+	}
+}
+
+// TestEarlyStreamGivesWay checks that the windows of a stream that was alone become
+// shorter when others start, and longer when those are closed.
+func TestEarlyStreamGivesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := chunk.NewMemory(128 * mib)
+		early := endless(t, m, 0)
+		defer early.Close()
+		if p := next(t, early); p.Len() != 16*mib {
+			t.Errorf("the first part has %d bytes, want 16 MiB", p.Len())
+		}
+		synctest.Wait() // the second window is filled
+		var others []*chunk.Stream
+		for range 49 {
+			s := endless(t, m, 0)
+			others = append(others, s)
+			if _, _, err := s.Head(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, s := range others {
+			if p := next(t, s); p.Len() < mib || p.Len() > 128*mib/50/2 {
+				t.Errorf("a part of another stream has %d bytes", p.Len())
+			}
+		}
+		early.Release()
+		next(t, early) // filled before
+		early.Release()
+		if p := next(t, early); p.Len() < mib || p.Len() > 128*mib/50/2 {
+			t.Errorf("a part has %d bytes beside 49 other streams", p.Len())
+		}
+		for _, s := range others {
+			s.Close()
+			s.Release()
+		}
+		synctest.Wait()
+		early.Release()
+		next(t, early) // begun before
+		early.Release()
+		if p := next(t, early); p.Len() != 16*mib {
+			t.Errorf("a part has %d bytes after the others are closed, want 16 MiB", p.Len())
+		}
+	})
+}
+
+// TestSpentMemoryStopsNoStream checks that a stream continues while another one
+// keeps the whole budget.
+func TestSpentMemoryStopsNoStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := chunk.NewMemory(32 * mib)
+		stuck := endless(t, m, 0)
+		defer stuck.Close()
+		next(t, stuck)
+		synctest.Wait()
+		if used, _ := m.Used(); used != 32*mib {
+			t.Fatalf("%d bytes are used, want 32 MiB", used)
+		}
+		s := endless(t, m, 0)
+		defer s.Close()
+		for range 10 {
+			if p := next(t, s); p.Len() != mib {
+				t.Errorf("a part has %d bytes, want 1 MiB", p.Len())
+			}
+			s.Release()
+			synctest.Wait()
+			if used, _ := m.Used(); used > 34*mib {
+				t.Errorf("%d bytes are used, want at most 34 MiB", used)
+			}
+		}
+	})
+}
+
+// TestMemoryIsReturned checks that a stream returns its memory however it ends.
+func TestMemoryIsReturned(t *testing.T) {
+	data := content(5 * q)
+	plain := func(n int64) func() io.Reader { return func() io.Reader { return bytes.NewReader(data[:n]) } }
+	broken := func(n int64) func() io.Reader {
+		return func() io.Reader {
+			return io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(io.ErrUnexpectedEOF))
+		}
+	}
+	for name, source := range map[string]func() io.Reader{
+		"empty": plain(0), "short": plain(10), "long": plain(5 * q), "broken": broken(10), "broken later": broken(3*q + 1),
+		"endless": func() io.Reader { return zeros{} },
+	} {
+		for parts := range 4 { // are read before the stream is closed
+			for _, release := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					m := chunk.NewMemory(128 * mib)
+					s, err := m.NewStream(source(), q)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for range parts {
+						if _, err := s.Next(t.Context()); err != nil {
+							break
+						}
+						if release {
+							s.Release()
+						}
+					}
+					if release {
+						synctest.Wait() // it reads ahead
+					}
+					s.Close()
+					s.Release()
+					s.Close()
+					if used, n := m.Used(); used != 0 || n != 0 {
+						t.Errorf("%s: after %d parts %d bytes of %d streams are still in use", name, parts, used, n)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestMemoryIsReused checks that a stream needs no new memory after another one.
+func TestMemoryIsReused(t *testing.T) {
+	passThrough(t, 10*mib)
+	least := allocated(func() { passThrough(t, 10*mib) })
+	for range 5 { // the garbage collector may empty the pool
+		least = min(least, allocated(func() { passThrough(t, 10*mib) }))
+	}
+	if least > mib {
+		t.Errorf("the second stream of 10 MiB allocates %d bytes", least)
+	}
+}

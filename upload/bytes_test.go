@@ -1,0 +1,92 @@
+package upload_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// TestBytesSizes checks that bytes up to 8 MiB go in one request, and that nothing
+// is saved of more.
+func TestBytesSizes(t *testing.T) {
+	for _, size := range []int64{0, 1, q, 8 * mib, 8*mib + 1, 20 * mib} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				content := data(size)
+				res, err := w.uploader().Bytes(w.t.Context(), content, spec)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				w.wantObject("obj", content)
+				w.wantSaved(0)
+				if res.Size != size || res.BytesSent != size || res.Object.CRC32C != chunk.Update(0, content) || res.ID != "" || res.Resumable {
+					t.Errorf("Result = %+v", res)
+				}
+				if one := res.Requests == 1; one != (size <= 8*mib) {
+					t.Errorf("%d requests\n%s", res.Requests, w.trace())
+				}
+			})
+		})
+	}
+}
+
+// TestBytesSurvive checks that bytes are uploaded despite each fault, in one request
+// and in a session, whose loss does not matter because they can be read again.
+func TestBytesSurvive(t *testing.T) {
+	t.Parallel()
+	for _, p := range []struct {
+		size  int64
+		match fakegcs.Match
+		also  []fault
+	}{
+		{q + 7, fakegcs.Match{Op: fakegcs.OpInsert}, objectFaults},
+		{8*mib + 7, fakegcs.Match{Op: fakegcs.OpPut}, dataFaults},
+		{8*mib + 7, fakegcs.Match{Op: fakegcs.OpFinalize}, slices.Concat(objectFaults, finalFaults)},
+	} {
+		for i, f := range slices.Concat(faults, p.also) {
+			if testing.Short() && i%3 != 0 {
+				continue
+			}
+			t.Run(fmt.Sprint(p.match.Op, " ", f.name), func(t *testing.T) {
+				f.plan.Match = p.match
+				inBubble(t, &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{f.plan}}, func(w *world) {
+					content := data(p.size)
+					if _, err := w.uploader().Bytes(w.t.Context(), content, spec); err != nil {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					w.wantObject("obj", content)
+				})
+			})
+		}
+	}
+}
+
+// TestBytesPreconditions checks that bytes are compared with the preconditions
+// before they are sent, and that their content type is detected.
+func TestBytesPreconditions(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		up := w.uploader(func(o *upload.Options) { o.DetectContentType = http.DetectContentType })
+		onlyNew := spec
+		onlyNew.IfGenerationMatch = new(int64)
+		for i, want := range []error{nil, session.ErrPrecondition} {
+			res, err := up.Bytes(w.t.Context(), []byte("<!DOCTYPE html>"), onlyNew)
+			if !errors.Is(err, want) || want == nil && err != nil {
+				t.Fatalf("upload %d: %v, want %v", i, err, want)
+			}
+			if err == nil && !strings.HasPrefix(res.Object.ContentType, "text/html") {
+				t.Errorf("content type %q", res.Object.ContentType)
+			}
+			if err != nil && res.BytesSent != 0 {
+				t.Errorf("%d bytes were sent", res.BytesSent)
+			}
+		}
+	})
+}

@@ -1,0 +1,291 @@
+package upload_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// TestShortStreams checks that a stream of at most 256 KiB goes in one request, in
+// whatever pieces its reader returns it.
+func TestShortStreams(t *testing.T) {
+	for _, size := range []int64{0, 1, 1000, q - 1, q, q + 1} {
+		for name, wrap := range map[string]func(io.Reader) io.Reader{
+			"plain": func(r io.Reader) io.Reader { return r }, "half": iotest.HalfReader, "dataerr": iotest.DataErrReader,
+		} {
+			t.Run(fmt.Sprint(size, " ", name), func(t *testing.T) {
+				inBubble(t, nil, func(w *world) {
+					content := data(size)
+					res, err := w.uploader().Reader(w.t.Context(), wrap(bytes.NewReader(content)), spec)
+					if err != nil {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					w.wantObject("obj", content)
+					if one := res.Requests == 1 && strings.HasPrefix(w.trace(), "insert"); one != (size <= q) {
+						t.Errorf("requests\n%s", w.trace())
+					}
+					if res.Size != size || res.BytesSent != size {
+						t.Errorf("Result = %+v", res)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestShortStreamSurvives checks that a short stream is uploaded despite each fault
+// of its only request.
+func TestShortStreamSurvives(t *testing.T) {
+	t.Parallel()
+	body := []fault{
+		{"cut at once", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 1}}},
+		{"cut in the middle", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q / 2}}},
+		{"stalled body", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: q / 2}}},
+		{"503 after half", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q / 2}}},
+	}
+	for _, onlyNew := range []bool{false, true} {
+		for _, f := range slices.Concat(faults, objectFaults, body) {
+			t.Run(fmt.Sprint(f.name, " ", onlyNew), func(t *testing.T) {
+				f.plan.Match = fakegcs.Match{Op: fakegcs.OpInsert}
+				inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{f.plan}}, func(w *world) {
+					content, spec := data(q-5), spec
+					if onlyNew {
+						spec.IfGenerationMatch = new(int64)
+					}
+					res, err := w.uploader().Reader(w.t.Context(), pieces(content), spec)
+					if err != nil {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					w.wantObject("obj", content)
+					if strings.Contains(w.trace(), "start") {
+						t.Errorf("a session was started\n%s", w.trace())
+					}
+					if o, _ := w.srv.Object("bkt", "obj"); o.Generation != res.Object.Generation {
+						t.Errorf("generation %d, the Result has %d", o.Generation, res.Object.Generation)
+					}
+					for _, r := range w.srv.FaultReport() {
+						if !r.Done {
+							t.Errorf("the fault did not happen: %+v\n%s", r, w.trace())
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestShortStreamThatEndsLate checks that an upload waits for a slow producer of
+// few bytes, opens no session meanwhile, and can be cancelled.
+func TestShortStreamThatEndsLate(t *testing.T) {
+	for _, cancelled := range []bool{false, true} {
+		for _, size := range []int64{1000, q + 1000} {
+			t.Run(fmt.Sprint(cancelled, " ", size), func(t *testing.T) {
+				inBubble(t, nil, func(w *world) {
+					ctx, cancel := context.WithCancel(w.t.Context())
+					defer cancel()
+					r, producer := io.Pipe()
+					ended := make(chan error, 1)
+					go func() {
+						_, err := w.uploader().Reader(ctx, r, spec)
+						ended <- err
+					}()
+					content := data(size)
+					producer.Write(content[:900])
+					time.Sleep(5 * time.Hour)
+					if n := len(w.srv.Requests()); n != 0 {
+						t.Errorf("%d requests before the end of the stream is known", n)
+					}
+					if cancelled {
+						cancel()
+						synctest.Wait()
+						producer.CloseWithError(errors.New("cancelled"))
+						if err := <-ended; !errors.Is(err, context.Canceled) {
+							t.Errorf("error = %v, want context.Canceled", err)
+						}
+						w.wantNoObject("obj")
+						return
+					}
+					producer.Write(content[900:])
+					producer.Close()
+					if err := <-ended; err != nil {
+						t.Errorf("%v\n%s", err, w.trace())
+					}
+					w.wantObject("obj", content)
+				})
+			})
+		}
+	}
+}
+
+// TestShortStreamThatFails checks that no request is made for a stream whose reader
+// fails within 256 KiB.
+func TestShortStreamThatFails(t *testing.T) {
+	for _, size := range []int64{0, 1, q} {
+		inBubble(t, nil, func(w *world) {
+			r := io.MultiReader(bytes.NewReader(data(size)), iotest.ErrReader(io.ErrUnexpectedEOF))
+			if _, err := w.uploader().Reader(w.t.Context(), r, spec); !errors.Is(err, chunk.ErrRead) || !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("%d bytes: error = %v, want ErrRead", size, err)
+			}
+			if w.trace() != "" {
+				t.Errorf("%d bytes: requests\n%s", size, w.trace())
+			}
+		})
+	}
+}
+
+// TestShortStreamPrecondition checks that a short stream is not read if its
+// precondition does not hold, and is not sent if it fails only then.
+func TestShortStreamPrecondition(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		onlyNew := spec
+		onlyNew.IfGenerationMatch = new(int64)
+		late := readerFunc(func([]byte) (int, error) {
+			// Another writer comes after the precondition was checked.
+			if _, err := w.uploader().Bytes(w.t.Context(), []byte("of another writer"), spec); err != nil {
+				t.Error(err)
+			}
+			return 0, io.EOF
+		})
+		for _, r := range []io.Reader{late, iotest.ErrReader(errors.New("read"))} {
+			if _, err := w.uploader().Reader(w.t.Context(), r, onlyNew); !errors.Is(err, session.ErrPrecondition) {
+				t.Errorf("error = %v, want ErrPrecondition", err)
+			}
+			w.wantObject("obj", []byte("of another writer"))
+		}
+	})
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// TestStreamsShareMemory checks that streams which the service does not answer read
+// no more than the memory of the Uploader.
+func TestStreamsShareMemory(t *testing.T) {
+	skipShort(t)
+	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}
+	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{stall}, Latency: 20 * time.Millisecond}, func(w *world) {
+		const streams, memory = 50, 150 * mib
+		up := w.uploader(func(o *upload.Options) { o.Memory = memory })
+		ctx, cancel := context.WithCancel(w.t.Context())
+		sources, ended := make([]*zeroReader, streams), make(chan error, streams)
+		for i := range sources {
+			sources[i] = &zeroReader{size: 1 << 40}
+			go func() {
+				_, err := up.Reader(ctx, sources[i], upload.Spec{Bucket: "bkt", Object: fmt.Sprint("o", i)})
+				ended <- err
+			}()
+		}
+		time.Sleep(time.Minute)
+		var read int64
+		for _, s := range sources {
+			read += s.read
+		}
+		if read > memory+2*streams || read < memory*9/10 {
+			t.Errorf("%d bytes are in memory, want nearly %d", read, int64(memory))
+		}
+		cancel()
+		for range streams {
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("error = %v", err)
+			}
+		}
+	})
+}
+
+// zeroReader returns size zeros.
+type zeroReader struct{ size, read int64 }
+
+func (z *zeroReader) Read(p []byte) (int, error) {
+	n := min(int64(len(p)), z.size-z.read)
+	if n == 0 {
+		return 0, io.EOF
+	}
+	clear(p[:n])
+	z.read += n
+	return int(n), nil
+}
+
+// TestEarlyStreamShortensItsRequests checks that the requests of a stream become
+// shorter when other streams start.
+func TestEarlyStreamShortensItsRequests(t *testing.T) {
+	skipShort(t)
+	inBubble(t, &fakegcs.Options{Discard: true, NoMD5: true, Latency: time.Second}, func(w *world) {
+		up := w.uploader(func(o *upload.Options) { o.Memory = 32 * mib })
+		ended := make(chan error)
+		start := func(name string, size int64) {
+			go func() {
+				_, err := up.Reader(w.t.Context(), &zeroReader{size: size}, upload.Spec{Bucket: "bkt", Object: name})
+				ended <- err
+			}()
+		}
+		start("early", 60*mib)
+		time.Sleep(1500 * time.Millisecond) // the first part is sent
+		for i := range 7 {
+			start(fmt.Sprint("late", i), 40*mib)
+		}
+		for range 8 {
+			if err := <-ended; err != nil {
+				t.Errorf("%v", err)
+			}
+		}
+		var sizes []int64
+		for _, r := range w.srv.Requests() {
+			if r.Op == fakegcs.OpPut && r.Object == "early" {
+				sizes = append(sizes, r.Received/mib)
+			}
+		}
+		if len(sizes) < 10 || sizes[0] != 16 || sizes[1] != 16 || slices.Max(sizes[2:]) > 2 {
+			t.Errorf("the requests of the early stream carry %v MiB, want 16, 16, and then at most 2", sizes)
+		}
+	})
+}
+
+// TestStuckStreamBlocksNoOther checks that streams continue while another one, which
+// has taken all memory, waits for the service.
+func TestStuckStreamBlocksNoOther(t *testing.T) {
+	skipShort(t)
+	down := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, Object: "stuck"}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}
+	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{down}, Latency: 20 * time.Millisecond}, func(w *world) {
+		up := w.uploader(func(o *upload.Options) { o.Memory = 8 * mib })
+		ctx, cancel := context.WithCancel(w.t.Context())
+		stuck := &zeroReader{size: 1 << 40}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := up.Reader(ctx, stuck, upload.Spec{Bucket: "bkt", Object: "stuck"})
+			ended <- err
+		}()
+		time.Sleep(time.Second)
+		if stuck.read < 8*mib {
+			t.Errorf("the stuck stream has read %d bytes", stuck.read)
+		}
+		began := time.Now()
+		for i := range 3 {
+			content := data(10 * mib)
+			if _, err := up.Reader(w.t.Context(), bytes.NewReader(content), upload.Spec{Bucket: "bkt", Object: fmt.Sprint("o", i)}); err != nil {
+				t.Fatal(err)
+			}
+			w.wantObject(fmt.Sprint("o", i), content)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("three streams took %v", took)
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("error = %v", err)
+		}
+	})
+}
