@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many compat live reliability walk simulate kill kill-tree outage fuzz
+.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed compat live reliability walk simulate kill kill-tree outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -51,6 +51,12 @@ bench:
 bench-many:
 	go build -o bin/gcsup ./cmd/gcsup
 	PATH="$$PATH:$${XDG_CACHE_HOME:-$$HOME/.cache}/gcsup-compat" go run ./internal/benchmany -gcsup bin/gcsup $(MANY)
+
+# bench-embed measures streams and small objects in a program that embeds package
+# upload, beside bare requests and the official library's Writer, and prints the
+# ratios. EMBED='-only small -rounds 15' changes what is measured.
+bench-embed:
+	go run ./internal/benchembed $(EMBED)
 
 # compat uploads to the emulator with other programs, kills them, and runs them
 # again: the official library, and of gcloud, gsutil, rclone and Node.js those that are

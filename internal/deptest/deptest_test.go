@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 	"gcsup/fakegcs/internal/faultplan":  {"gcsup/fakegcs/internal/strictjson"},
 	"gcsup/fakegcs/internal/strictjson": {},
 	"gcsup/fakegcs/internal/disk":       {"gcsup/fakegcs/internal/blob"},
+	"gcsup/internal/benchembed":         {"*"},
 	"gcsup/internal/benchmany":          {},
 	"gcsup/internal/deptest":            {},
 	"gcsup/internal/dist":               {},
