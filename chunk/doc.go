@@ -27,7 +27,7 @@
 //
 // Call [NewStream] for standard input or any other [io.Reader], and
 // [Stream.Next] for each part. A part stays in memory until [Stream.Release] is
-// called.
+// called. Streams of one [Memory] share a budget.
 //
 // # Guarantees
 //   - Memory is bounded: three buffers of 1 MiB per [Body], two windows per

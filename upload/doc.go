@@ -10,8 +10,8 @@
 //	result, err := up.File(ctx, "disk.img", upload.Spec{Bucket: "my-bucket", Object: "disk.img"})
 //
 // The same call in another process resumes an interrupted upload. On another
-// machine, call [Uploader.Import] first. [Uploader.Reader] uploads a stream.
-// [Uploader.Files] uploads many files at a time: package gcsup/upload/tree lists
+// machine, call [Uploader.Import] first. [Uploader.Reader] uploads a stream,
+// and [Uploader.Bytes] what is in memory. [Uploader.Files] uploads many files at a time: package gcsup/upload/tree lists
 // them, and package gcsup/upload/manifest records which are finished.
 //
 // The HTTP client adds the credentials. Package gcsup/upload/gcs makes one from
@@ -43,7 +43,7 @@
 //   - No byte of a source that changed since the session began is sent. A stream
 //     whose reader fails never becomes a truncated object.
 //   - Memory per upload is constant: a few MiB for a file, the file itself up
-//     to 8 MiB, two windows for a stream.
+//     to 8 MiB. All streams of an Uploader share [Options.Memory].
 //
 // # Errors
 //

@@ -43,6 +43,7 @@ var (
 	profile = flag.String("cpuprofile", "", "write CPU profiles to `directory`, one for each way")
 	memory  = flag.Int64("memory", 0, "Options.Memory of package upload, in bytes")
 	serve   = flag.Duration("serve", -1, "run the emulator with this delay of each `reply`")
+	limit   = flag.Int64("limit", 0, "bytes per second of the emulator, of all connections together")
 	streams = flag.Int("streams", 50, "streams at a time")
 )
 
@@ -58,15 +59,25 @@ func main() {
 	}
 }
 
-// latency is the delay of each reply in the benchmarks that have one.
-const latency = 20 * time.Millisecond
+// link is what an emulator does to requests: it delays each reply, and limits the
+// bytes per second.
+type link struct {
+	latency time.Duration
+	limit   int64
+}
+
+var (
+	loopback = link{}
+	slow     = link{latency: 20 * time.Millisecond}
+	limited  = link{latency: 20 * time.Millisecond, limit: 250 << 20} // 2 Gbit/s
+)
 
 // benchmark is one thing to measure, in several ways. The first way is the one with
 // which the others are compared.
 type benchmark struct {
 	name    string
 	title   string
-	latency time.Duration
+	link    link
 	uploads int   // of each way in a round
 	workers int   // uploads at a time
 	size    int64 // of each
@@ -80,16 +91,19 @@ type way struct {
 }
 
 var benchmarks = []benchmark{
-	{"stream", "streams of 10 MiB, one after the other", 0, 30, 1, 10 << 20, []way{
+	{"stream", "streams of 10 MiB, one after the other", loopback, 30, 1, 10 << 20, []way{
 		{"storage.Writer", writer}, {"upload.Reader", reader}, {"bare PUT", barePut},
 	}},
-	{"streams", "streams of 64 MiB at once, 20 ms per reply", latency, 0, 0, 64 << 20, []way{
+	{"streams", "streams of 64 MiB at once, 20 ms per reply", slow, 0, 0, 64 << 20, []way{
 		{"bare PUT", barePut}, {"upload.Reader", reader}, {"storage.Writer", writer},
 	}},
-	{"one", "one stream of 512 MiB, 20 ms per reply", latency, 1, 1, 512 << 20, []way{
+	{"limited", "streams of 16 MiB at once, 20 ms per reply, all at 250 MiB/s", limited, 0, 0, 16 << 20, []way{
 		{"bare PUT", barePut}, {"upload.Reader", reader}, {"storage.Writer", writer},
 	}},
-	{"small", "5,000 objects of 16 KiB, 32 at a time", 0, 5000, 32, 16 << 10, []way{
+	{"one", "one stream of 512 MiB, 20 ms per reply", slow, 1, 1, 512 << 20, []way{
+		{"bare PUT", barePut}, {"upload.Reader", reader}, {"storage.Writer", writer},
+	}},
+	{"small", "5,000 objects of 16 KiB, 32 at a time", loopback, 5000, 32, 16 << 10, []way{
 		{"bare insert", bareInsert}, {"upload.Bytes", fromBytes}, {"upload.Reader", reader}, {"storage.Writer", writer},
 	}},
 }
@@ -129,14 +143,14 @@ type cost struct {
 
 func compare() error {
 	ctx := context.Background()
-	endpoints := map[time.Duration]*clients{}
-	for _, delay := range []time.Duration{0, latency} {
-		endpoint, stop, err := emulator(delay)
+	endpoints := map[link]*clients{}
+	for _, l := range []link{loopback, slow, limited} {
+		endpoint, stop, err := emulator(l)
 		if err != nil {
 			return err
 		}
 		defer stop()
-		if endpoints[delay], err = connect(ctx, endpoint); err != nil {
+		if endpoints[l], err = connect(ctx, endpoint); err != nil {
 			return err
 		}
 	}
@@ -152,7 +166,7 @@ func compare() error {
 		costs := make([][]cost, len(b.ways))
 		for round := range *rounds + 1 {
 			for i, w := range b.ways {
-				c, err := b.run(ctx, w, endpoints[b.latency])
+				c, err := b.run(ctx, w, endpoints[b.link])
 				if err != nil {
 					return fmt.Errorf("%s: %s: %w", b.name, w.name, err)
 				}
@@ -276,7 +290,7 @@ func median(costs []cost, of func(cost) float64) float64 {
 
 // emulate is the process of the emulator. It ends when its standard input does.
 func emulate() error {
-	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Discard: true, NoMD5: true, Latency: *serve, KeepRequests: -1})
+	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Discard: true, NoMD5: true, Latency: *serve, TotalRate: *limit, KeepRequests: -1})
 	if err != nil {
 		return err
 	}
@@ -303,12 +317,12 @@ func emulate() error {
 }
 
 // emulator starts the emulator.
-func emulator(delay time.Duration) (endpoint string, stop func(), err error) {
+func emulator(l link) (endpoint string, stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", nil, err
 	}
-	c := exec.Command(self, "-serve", delay.String())
+	c := exec.Command(self, "-serve", l.latency.String(), "-limit", fmt.Sprint(l.limit))
 	in, err := c.StdinPipe()
 	if err != nil {
 		return "", nil, err
