@@ -9,14 +9,16 @@ const minWindow = 1 << 20
 // Memory is the memory that streams share, see [Memory.NewStream]. The zero value
 // has no limit. A Memory is safe for concurrent use, and must not be copied.
 type Memory struct {
-	budget int64 // 0: no limit
+	budget int64 // of all windows; 0: no limit
 
 	mu      sync.Mutex
 	streams int   // started and not closed
 	used    int64 // bytes of all pieces in use
 }
 
-// NewMemory returns a budget of bytes for streams. 0 means no limit.
+// NewMemory returns a budget of bytes for streams. 0 means no limit. An eighth is
+// left to the connections and the garbage collector, which has twice the memory in
+// use before it runs: 50 streams with 128 MiB then need a heap below 256 MiB.
 //
 // Each stream gets an equal share, which shrinks when another stream starts and
 // grows when one is closed. A window ends when it has half of the share, or when
@@ -25,7 +27,10 @@ type Memory struct {
 // stream keeps what it has read until the server has committed it. Streams that
 // were alone before and are stuck can therefore keep the whole budget, and each
 // further stream then uses 2 MiB beyond it.
-func NewMemory(bytes int64) *Memory { return &Memory{budget: max(bytes, 0)} }
+func NewMemory(bytes int64) *Memory {
+	bytes = max(bytes, 0)
+	return &Memory{budget: bytes - bytes/8}
+}
 
 // piece is the unit of memory. A window is a list of pieces, so that a stream takes
 // what it needs without a copy, and any stream can reuse what another one freed.
