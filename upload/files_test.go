@@ -501,11 +501,13 @@ func TestFilesInAnOfflineMinute(t *testing.T) {
 // Failures of the others ended all files that were left.
 func TestFilesBesideALargeOne(t *testing.T) {
 	skipShort(t)
+	// 16 MiB, which count as progress, are sent long before the first small file has
+	// used up its minute.
 	for _, chunkSize := range []int64{0, 8 * mib} {
-		inBubble(t, &fakegcs.Options{Rate: 512 << 10, Discard: true, NoMD5: true}, func(w *world) {
+		inBubble(t, &fakegcs.Options{Rate: 1 << 20, Discard: true, NoMD5: true}, func(w *world) {
 			w.srv.AddFaults(status(503, fakegcs.Match{Op: fakegcs.OpInsert}))
 			path := w.file(nil)
-			if err := os.Truncate(path, 64*mib); err != nil {
+			if err := os.Truncate(path, 128*mib); err != nil {
 				t.Fatal(err)
 			}
 			jobs := append([]upload.Job{{Path: path, Spec: spec}}, w.jobs(40, 10)...)

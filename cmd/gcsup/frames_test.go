@@ -16,8 +16,6 @@ import (
 	"gcsup/upload"
 )
 
-const mib = 1 << 20
-
 // terminal is a console on a real pseudo-terminal, and the screen that a person
 // sees.
 type terminal struct {

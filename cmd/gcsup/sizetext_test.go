@@ -2,8 +2,9 @@ package main
 
 import "testing"
 
+const mib = 1 << 20
+
 func TestStoredText(t *testing.T) {
-	const mib = 1 << 20
 	for _, c := range []struct {
 		stored, size int64
 		want         string

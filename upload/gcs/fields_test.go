@@ -92,11 +92,11 @@ var official = map[reflect.Type]map[string]string{
 	// What the service returns, and the official library partly drops.
 	reflect.TypeFor[raw.Object](): {
 		"Acl": "Object.ACL", "Bucket": "Object.Bucket", "CacheControl": "Object.CacheControl", "ComponentCount": "Object.ComponentCount",
-		"ContentDisposition": "Object.ContentDisposition", "ContentEncoding": "Object.ContentEncoding", "ContentLanguage": "Object.ContentLanguage",
+		"ContentDisposition": "Object.ContentDisposition", "ContentEncoding": "Object.ContentEncoding Object.Gzip", "ContentLanguage": "Object.ContentLanguage",
 		"ContentType": "Object.ContentType", "Contexts": "Object.Contexts", "Crc32c": "Object.CRC32C", "CustomTime": "Object.CustomTime",
 		"CustomerEncryption": "Object.CustomerKeySHA256", "Etag": "Object.Etag", "EventBasedHold": "Object.EventBasedHold",
 		"Generation": "Object.Generation", "HardDeleteTime": "Object.HardDeleteTime", "KmsKeyName": "Object.KMSKeyName", "Md5Hash": "Object.MD5",
-		"MediaLink": "Object.MediaLink", "Metadata": "Object.Metadata Object.FileModTime", "Metageneration": "Object.Metageneration",
+		"MediaLink": "Object.MediaLink", "Metadata": "Object.Metadata Object.FileModTime Object.UncompressedSize", "Metageneration": "Object.Metageneration",
 		"Name": "Object.Name", "Owner": "Object.Owner", "RestoreToken": "Object.RestoreToken", "Retention": "Object.Retention",
 		"RetentionExpirationTime": "Object.RetentionExpirationTime", "SelfLink": "Object.SelfLink", "Size": "Object.Size",
 		"SoftDeleteTime": "Object.SoftDeleteTime", "StorageClass": "Object.StorageClass", "TemporaryHold": "Object.TemporaryHold",
@@ -119,6 +119,7 @@ var own = map[string]string{
 	"Spec.UserProject":        "BucketHandle.UserProject",
 	"Spec.NoClobber":          "for resumed uploads",
 	"Spec.DefaultContentType": "for resumed uploads",
+	"Spec.Gzip":               "compressed by package upload",
 	"Object.HasCRC32C":        "0 is a valid CRC32C",
 }
 
