@@ -27,8 +27,13 @@ func WatchStall(ctx context.Context, timeout time.Duration, rate int64) (context
 	return ctx, w.body, w.stop
 }
 
-// SetGzipLevel makes u compress as another version of the program.
-func SetGzipLevel(u *Uploader, level int) { u.compressor.level = level }
+// SetGzipLevel makes u compress as another version of the program. 0 changes
+// nothing.
+func SetGzipLevel(u *Uploader, level int) {
+	if level != 0 {
+		u.compressor.level = level
+	}
+}
 
 const CheckpointEvery = checkpointEvery
 

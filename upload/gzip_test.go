@@ -18,6 +18,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -482,7 +483,7 @@ func TestGzipSurvives(t *testing.T) {
 		"small":  {fakegcs.Match{Op: fakegcs.OpInsert}, objectFaults},
 	} {
 		for i, f := range slices.Concat(faults, p.also) {
-			if testing.Short() && i%3 != 0 {
+			if i%testsize.Full(1, 3) != 0 || testing.Short() && i%4 != 0 {
 				continue
 			}
 			t.Run(name+"/"+f.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package upload_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"flag"
 	"fmt"
@@ -77,6 +78,7 @@ func (w *world) uploader(with ...func(*upload.Options)) *upload.Uploader {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	upload.SetGzipLevel(up, gzip.HuffmanOnly) // ten times as fast as the default
 	return up
 }
 
