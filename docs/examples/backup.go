@@ -1,0 +1,66 @@
+package examples
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"gcsup/upload"
+	"gcsup/upload/tree"
+)
+
+// Backup uploads the files of a directory to objects whose names begin with the
+// prefix spec.Object. It leaves out files that the bucket has unchanged, and
+// continues after a file that fails. progress is called with the bytes that were
+// sent so far, one call at a time.
+func Backup(ctx context.Context, up *upload.Uploader, dir string, spec upload.Spec, progress func(sent int64)) (uploaded, skipped int, err error) {
+	files, err := tree.New([]tree.Source{{Path: dir}}, spec, &tree.Options{
+		Sorted:  true, // the order of the listing below
+		Exclude: []string{"**/*.tmp"},
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	meter := &meter{sent: map[int64]int64{}, report: progress}
+	up = up.With(upload.CallOptions{Observer: meter.observe})
+	opts := &upload.BatchOptions{
+		Skip:    upload.SkipSameTime,
+		Listing: &upload.Listing{Bucket: spec.Bucket, Prefix: spec.Object + "/"},
+		Sizes:   files.Sizes(ctx),
+	}
+	var failed []error
+	for result, err := range up.Files(ctx, files.Walk(ctx), opts) {
+		switch {
+		case err != nil:
+			failed = append(failed, fmt.Errorf("%s: %w", result.Path, err))
+		case result.Skipped != upload.SkipNothing:
+			skipped++
+		default:
+			uploaded++
+		}
+	}
+	return uploaded, skipped, errors.Join(failed...)
+}
+
+// meter adds up the progress of uploads that run at the same time. The events of
+// one upload arrive one at a time, those of several at once.
+type meter struct {
+	mu     sync.Mutex
+	sent   map[int64]int64 // by upload
+	total  int64
+	report func(total int64)
+}
+
+func (m *meter) observe(e upload.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e.Sent > m.sent[e.Upload] {
+		m.total += e.Sent - m.sent[e.Upload]
+		m.sent[e.Upload] = e.Sent
+		m.report(m.total)
+	}
+	if e.Kind.Terminal() {
+		delete(m.sent, e.Upload)
+	}
+}

@@ -1,0 +1,17 @@
+// Package examples has one small file for each way in which a program can use
+// gcsup. It is a module of its own, and uses only the public API:
+//
+//   - backup.go copies a directory and reports its progress.
+//   - before and after hold a service with storage.Writer, and its port.
+//   - proxy.go uploads the bodies of HTTP requests.
+//   - jobs.go resumes uploads after a restart, with the state in SQLite
+//     (sqlitestore.go).
+//   - steps.go drives a session with a loop of its own.
+//   - command.go uploads the output of a command, if the command succeeds.
+//   - relay.go copies from another server, and resumes.
+//   - client.go brings its own HTTP client and credentials.
+//   - tracing.go exports traces and metrics.
+//   - outage_test.go tests an outage of an hour in no time.
+//
+// Each has a test that runs it against the emulator, package gcsup/fakegcs.
+package examples

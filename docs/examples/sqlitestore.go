@@ -1,0 +1,126 @@
+package examples
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"modernc.org/sqlite"
+
+	"gcsup/session"
+)
+
+// SQLiteStore is a session.Store in a table of a SQLite database.
+type SQLiteStore struct {
+	db  *sql.DB
+	dir string
+}
+
+var _ session.Store = (*SQLiteStore)(nil)
+
+// OpenSQLite opens the store in a directory. Only this user can read its files: any
+// reader of a token can write to the upload.
+func OpenSQLite(ctx context.Context, dir string) (*SQLiteStore, error) {
+	if err := os.MkdirAll(filepath.Join(dir, "locks"), 0o700); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, "uploads.db")
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // SQLite gives its other files the same mode
+	if err != nil {
+		return nil, err
+	}
+	if err := file.Close(); err != nil {
+		return nil, err
+	}
+	// FULL syncs each commit: what Save wrote survives a power loss.
+	db, err := sql.Open("sqlite", dsn(path, "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)"))
+	if err != nil {
+		return nil, err
+	}
+	_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS uploads (id TEXT PRIMARY KEY, token BLOB NOT NULL)`)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &SQLiteStore{db: db, dir: dir}, nil
+}
+
+func dsn(path string, pragmas ...string) string {
+	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: url.Values{"_pragma": pragmas}.Encode()}).String()
+}
+
+// Close closes the database. No upload may be under way.
+func (s *SQLiteStore) Close() error { return s.db.Close() }
+
+// Load implements session.Store.
+func (s *SQLiteStore) Load(ctx context.Context, id string) (*session.Token, error) {
+	var data []byte
+	err := s.db.QueryRowContext(ctx, `SELECT token FROM uploads WHERE id = ?`, id).Scan(&data)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("%w: %s", session.ErrNoToken, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return session.Decode(data)
+}
+
+// Save implements session.Store.
+func (s *SQLiteStore) Save(ctx context.Context, t *session.Token) error {
+	data, err := session.Encode(t)
+	if err != nil {
+		return err
+	}
+	_, err = s.db.ExecContext(ctx, `INSERT INTO uploads VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET token = excluded.token`, t.ID, data)
+	return err
+}
+
+// List implements session.Store.
+func (s *SQLiteStore) List(ctx context.Context) (ids []string, err error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT id FROM uploads ORDER BY id`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
+}
+
+// Delete implements session.Store.
+func (s *SQLiteStore) Delete(ctx context.Context, id string) error {
+	_, err := s.db.ExecContext(ctx, `DELETE FROM uploads WHERE id = ?`, id)
+	return err
+}
+
+// Lock holds an exclusive transaction of a database of its own for each upload.
+// SQLite locks that file, and the system releases the lock of a process that dies.
+// A row with the name of the holder would stay. The empty file stays, too: removing
+// it could remove the lock of the next process.
+func (s *SQLiteStore) Lock(ctx context.Context, id string) (unlock func(), err error) {
+	db, err := sql.Open("sqlite", dsn(filepath.Join(s.dir, "locks", id), "busy_timeout(0)"))
+	if err != nil {
+		return nil, err
+	}
+	// The transaction is that of one connection, which closes with db.
+	db.SetMaxOpenConns(1)
+	if _, err := db.ExecContext(ctx, `BEGIN EXCLUSIVE`); err != nil {
+		var busy *sqlite.Error
+		if errors.As(err, &busy) && busy.Code() == sqliteBusy {
+			err = fmt.Errorf("%w by another process: %s", session.ErrInUse, id)
+		}
+		return nil, errors.Join(err, db.Close())
+	}
+	return sync.OnceFunc(func() { _ = db.Close() }), nil
+}
+
+const sqliteBusy = 5 // https://sqlite.org/rescode.html#busy
