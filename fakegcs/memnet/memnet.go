@@ -11,6 +11,9 @@
 //	go http.Serve(ln, handler)
 //	client := &http.Client{Transport: &http.Transport{DialContext: dial}}
 //
+// docs/examples/outage_test.go is a complete test of an upload through an outage of
+// an hour, with package fakegcs as the handler.
+//
 // Unlike [net.Pipe] it behaves like TCP as far as HTTP depends on it. A write
 // returns as soon as the bytes fit the buffer. One side can close for writing only.
 // Errors are the system's for a socket (on Unix EPIPE, ECONNRESET), so that code that

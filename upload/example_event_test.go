@@ -1,0 +1,45 @@
+package upload_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"strings"
+
+	"gcsup/fakegcs"
+	"gcsup/upload"
+)
+
+// Progress, and what of it is durable. CommitEvery asks for a durable offset after
+// each 4 MiB.
+func ExampleEvent_progress() {
+	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true})
+	defer emulator.Close()
+	bar := io.Discard // os.Stderr
+	up, err := upload.New(http.DefaultClient, &upload.Options{
+		Endpoint:    emulator.URL,
+		CommitEvery: upload.CommitEvery{Bytes: 4 << 20},
+		Observer: func(e upload.Event) { // of one upload: from one goroutine at a time
+			switch {
+			case e.Kind == upload.Started:
+				fmt.Println("started", e.Spec.URL())
+			case e.Kind == upload.Progress:
+				fmt.Fprintf(bar, "\rsent %d of %d bytes, %d are durable", e.Sent, e.Size, e.Committed)
+			case e.Kind.Terminal():
+				fmt.Println(e.Kind, e.Result.Size>>20, "MiB in", e.Result.Requests, "requests")
+			}
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	data := strings.NewReader(strings.Repeat("x", 10<<20))
+	if _, err := up.ReaderAt(context.Background(), data, data.Size(), "", upload.Spec{Bucket: "my-bucket", Object: "x"}); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// started gs://my-bucket/x
+	// done 10 MiB in 5 requests
+}
