@@ -3,16 +3,26 @@
 // committed. The object that appears is byte-identical to the source, or does not
 // appear.
 //
-// Make an [Uploader] with [New], then call [Uploader.File]:
+// Make one [Uploader] with [New], and call the method for the source:
 //
 //	up, err := upload.New(httpClient, &upload.Options{Store: store})
 //	...
 //	result, err := up.File(ctx, "disk.img", upload.Spec{Bucket: "my-bucket", Object: "disk.img"})
 //
-// The same call in another process resumes an interrupted upload. On another
-// machine, call [Uploader.Import] first. [Uploader.Reader] uploads a stream,
-// and [Uploader.Bytes] what is in memory. [Uploader.Files] uploads many files at a time: package gcsup/upload/tree lists
-// them, and package gcsup/upload/manifest records which are finished.
+//	the source is           call                who can resume it
+//	a file                  Uploader.File       the same call, in any process
+//	many files              Uploader.Files      the same call, in any process
+//	readable at any offset  Uploader.ReaderAt   the same call, in any process, with an identity
+//	in memory               Uploader.Bytes      no other call
+//	a file of an fs.FS      Uploader.FS         no other call
+//	a pipe, or any reader   Uploader.Reader     no other call
+//	written by a function   Uploader.NewWriter  no other call; in place of storage.Writer
+//
+// [Uploader.With] sets options for single calls: an observer, a retry budget, a
+// header, the expected size, and a confirmation before the object is published.
+// Package gcsup/upload/tree lists files for Files, and package
+// gcsup/upload/manifest records which are finished. docs/examples has a small
+// program for each use.
 //
 // The HTTP client adds the credentials. Package gcsup/upload/gcs makes one from
 // Application Default Credentials. This package links no Google SDK: [NewTransport]
@@ -24,8 +34,14 @@
 // database ([session.Store]). When a program starts, [Uploader.Saved] lists what
 // earlier processes left, [Uploader.Query] asks the service how much of it is
 // durable, and [Uploader.Resume] continues it. If the source is now at another
-// path, call [Uploader.TakeOver] first. [Uploader.Prune] deletes what cannot be
-// resumed, and [Uploader.Cancel] what is not wanted any more.
+// path, call [Uploader.TakeOver] first, and on another machine [Uploader.Import].
+// [Uploader.Prune] deletes what cannot be resumed, and [Uploader.Cancel] what is not
+// wanted any more.
+//
+// A file of at most 8 MiB, and a stream of at most 256 KiB, goes in one request and
+// is not saved. Otherwise the first request carries up to 1 GiB, of which nothing
+// is known to be durable before its reply: see [CommitEvery]. A request of a stream
+// carries at most one [Options.Window].
 //
 // # Guarantees
 //
@@ -38,12 +54,12 @@
 //   - An upload stops after a number of failures in a row without newly committed
 //     bytes. The number grows with the size. The session is kept: the same call,
 //     or [Uploader.Resume], continues.
-//   - A committed byte is given up only for an answer of the service itself that
-//     a second one confirms.
+//   - Committed bytes are given up only if the service itself reports that they
+//     were damaged, that the session was canceled, or twice that it is gone.
 //   - No byte of a source that changed since the session began is sent. A stream
 //     whose reader fails never becomes a truncated object.
 //   - Memory per upload is constant: a few MiB for a file, the file itself up
-//     to 8 MiB. All streams of an Uploader share [Options.Memory].
+//     to 8 MiB. All streams, and files that are compressed, share [Options.Memory].
 //
 // # Errors
 //
@@ -69,7 +85,7 @@
 //	session.ErrOutcomeUnknown       an object exists that may be of another client           no         check the object; do not replace it
 //	session.ErrSessionLost          the session was lost and could not be replaced           no         start over
 //	session.ErrCanceled             another client canceled the session                      no         start over
-//	session.ErrChecksum             the bytes on the server are not those of the source      no         start over
+//	session.ErrChecksum             bytes are not those of the source, or of Spec.CRC32C     no         check the source, start over
 //	session.ErrUnexpectedData       the server has data that this upload did not send        no         stop the other client, start over
 //	session.ErrProtocol             replies contradict each other, or refuse the data        [2]        resume once, then start over
 //	session.ErrURIMismatch          the session URI is of another endpoint or bucket         [3]        use the endpoint of the first run
