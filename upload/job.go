@@ -75,11 +75,19 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 		),
 	}
 	j.precondition.t = t
-	if size := u.expect.size; size != nil && !spec.Gzip {
-		t.pos.size.Store(*size)
-		t.retry.stake(*size)
+	if size := u.expect.size; size != nil {
+		j.expect(*size)
 	}
 	return j
+}
+
+// expect sets how many bytes the source must have.
+func (j *job) expect(size int64) {
+	j.transfer.expect.size = &size
+	if !j.spec.Gzip {
+		j.transfer.pos.size.Store(size)
+		j.transfer.retry.stake(size)
+	}
 }
 
 // finish delivers the last event and returns the Result of an upload that ended

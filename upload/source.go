@@ -41,31 +41,36 @@ func (u *Uploader) ReaderAt(ctx context.Context, r io.ReaderAt, size int64, iden
 // as by [Uploader.Reader], and its size is checked: [ErrTruncated]. No other call can
 // resume the upload. [Uploader.File] is for files on disk.
 func (u *Uploader) FS(ctx context.Context, fsys fs.FS, name string, spec Spec) (*Result, error) {
+	j := u.newJob(ctx, spec, u.newBudget())
+	return j.do(ctx, func(ctx context.Context) error { return j.uploadFS(ctx, fsys, name) })
+}
+
+// uploadFS uploads a file of fsys.
+func (j *job) uploadFS(ctx context.Context, fsys fs.FS, name string) error {
 	f, err := fsys.Open(name)
 	if err != nil {
-		return &Result{Spec: spec, Size: -1}, err
+		return err
 	}
-	open, ok := f.(chunk.File)
-	if !ok {
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
-			return &Result{Spec: spec, Size: -1}, err
-		}
-		if !info.Mode().IsRegular() {
-			return &Result{Spec: spec, Size: -1}, fmt.Errorf("open %s: %w", name, chunk.ErrNotRegular)
-		}
-		return u.With(CallOptions{Size: new(info.Size())}).Reader(ctx, f, spec)
-	}
-	j := u.newJob(ctx, spec, u.newBudget())
-	return j.do(ctx, func(ctx context.Context) error {
-		defer f.Close()
+	defer f.Close()
+	if open, ok := f.(chunk.File); ok {
 		src, err := chunk.FromFile(open, 0)
 		if err != nil {
 			return err
 		}
 		return j.uploadSource(ctx, src, "")
-	})
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("open %s: %w", name, chunk.ErrNotRegular)
+	}
+	if err := j.transfer.expect.sized(info.Size()); err != nil {
+		return err
+	}
+	j.expect(info.Size())
+	return j.uploadReader(ctx, f)
 }
 
 // uploadSource uploads a source that is no path. identity is the caller's; "" if

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -175,4 +176,38 @@ func TestFS(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestExpectedSizeOfFS checks that the size that the caller expects counts, even if
+// a file system reports another one.
+func TestExpectedSizeOfFS(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		memory := fstest.MapFS{"f": {Data: data(10)}}
+		for want, kind := range map[int64]error{9: session.ErrInvalid, 10: nil, 11: upload.ErrTruncated} {
+			for name, fsys := range map[string]fs.FS{"memory": memory, "stream": streamFS{memory}} {
+				s := spec
+				s.Object = fmt.Sprint(name, want)
+				_, err := w.uploader().With(upload.CallOptions{Size: &want}).FS(w.t.Context(), fsys, "f", s)
+				if !errors.Is(err, kind) || (err == nil) != (kind == nil) {
+					t.Errorf("%s, expected %d of 10 bytes: error = %v, want %v", name, want, err, kind)
+				}
+				if kind != nil {
+					w.wantNoObject(s.Object)
+				}
+			}
+		}
+	})
+}
+
+// TestFSEvents checks that a file of a file system that cannot be opened has a last
+// event, as one on disk has.
+func TestFSEvents(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		if _, err := w.uploader().FS(w.t.Context(), fstest.MapFS{}, "none", spec); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("error = %v, want fs.ErrNotExist", err)
+		}
+		if n := w.saw(upload.Failed); n != 1 {
+			t.Errorf("%d Failed events, want 1", n)
+		}
+	})
 }
