@@ -178,7 +178,7 @@ func (b *batch) start(jobs iter.Seq[Job]) {
 func (b *batch) read(jobs iter.Seq[Job]) {
 	defer close(b.small)
 	defer close(b.large)
-	if b.opts.Listing != nil && b.opts.Skip != SkipNothing {
+	if b.opts.Listing != nil && b.opts.Skip != SkipNothing && b.u.invalid == nil {
 		jobs = b.lookUp(jobs)
 	}
 	if store := b.u.opts.Store; store != nil {
@@ -283,6 +283,9 @@ func (b *batch) leave() {
 // do does one job.
 func (b *batch) do(job Job) outcome {
 	err := job.Err
+	if err == nil {
+		err = b.u.invalid
+	}
 	if err == nil {
 		err = b.fates.end(job.Spec.Bucket)
 	}

@@ -25,7 +25,8 @@ type CallOptions struct {
 	DetectContentType func(head []byte) string
 
 	// Header is added to every request, for example X-Goog-Request-Reason or
-	// X-Goog-Custom-Audit-*. Headers of the protocol are refused.
+	// X-Goog-Custom-Audit-*, except those of [Options.Objects] if that is set, as
+	// package gcs does. Headers of the protocol are refused.
 	Header http.Header
 
 	// Size, if not nil, is how many bytes the source must have. If it has fewer,
@@ -62,27 +63,35 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 		own.opts.DetectContentType = o.DetectContentType
 	}
 	if o.Size != nil {
-		own.expect.size = o.Size
+		own.expect.size = new(*o.Size)
 	}
 	if o.Confirm != nil {
 		own.expect.confirm = o.Confirm
 	}
-	own.opts, own.invalid = own.opts.withDefaults()
+	var err error
+	if own.opts, err = own.opts.withDefaults(); err != nil {
+		own.reject(err)
+	}
 	if o.Size != nil && *o.Size < 0 {
-		own.invalid = errors.New("size: want a number that is not negative")
+		own.reject(errors.New("size: want a number that is not negative"))
 	}
 	if client, err := u.client.WithHeader(o.Header); err != nil {
-		own.invalid = err
+		own.reject(err)
 	} else if o.Header != nil {
 		own.client = client
 		if u.opts.Objects == Objects(u.client) {
 			own.opts.Objects = client
 		}
 	}
-	if own.invalid != nil {
-		own.invalid = fmt.Errorf("call options: %w: %w", session.ErrInvalid, own.invalid)
-	}
 	return &own
+}
+
+// reject notes that the options are not valid. The first error stays, even if
+// [Uploader.With] is called again.
+func (u *Uploader) reject(err error) {
+	if u.invalid == nil {
+		u.invalid = fmt.Errorf("call options: %w: %w", session.ErrInvalid, err)
+	}
 }
 
 // expectation is what a caller knows of a source and its end.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"gcsup/fakegcs"
@@ -149,9 +151,51 @@ func TestWith(t *testing.T) {
 		for _, bad := range []upload.CallOptions{
 			{RetryFor: -1}, {Window: 1}, {Size: new(int64(-1))}, {Header: http.Header{"Content-Range": {"bytes */*"}}},
 		} {
-			if _, err := up.With(bad).Reader(w.t.Context(), strings.NewReader(""), spec); !errors.Is(err, session.ErrInvalid) {
-				t.Errorf("%+v: error = %v, want ErrInvalid", bad, err)
+			for name, err := range everyCall(w, up.With(bad)) {
+				if !errors.Is(err, session.ErrInvalid) {
+					t.Errorf("%+v: %s: error = %v, want ErrInvalid", bad, name, err)
+				}
+			}
+			for name, err := range everyCall(w, up.With(bad).With(upload.CallOptions{RetryFor: time.Minute})) {
+				if !errors.Is(err, session.ErrInvalid) {
+					t.Errorf("%+v, and With again: %s: error = %v, want ErrInvalid", bad, name, err)
+				}
 			}
 		}
 	})
+}
+
+// everyCall returns the error of each method of up that makes a call.
+func everyCall(w *world, up *upload.Uploader) map[string]error {
+	ctx, errs := w.t.Context(), map[string]error{}
+	path := w.file([]byte("x"))
+	stream := streamFS{fstest.MapFS{"f": {Data: []byte("x")}}}
+	out := up.NewWriter(ctx, spec)
+	errs["Writer"] = out.Close()
+	_, errs["File"] = up.File(ctx, path, spec)
+	_, errs["Reader"] = up.Reader(ctx, strings.NewReader(""), spec)
+	_, errs["ReaderAt"] = up.ReaderAt(ctx, strings.NewReader("x"), 1, "x", spec)
+	_, errs["Bytes"] = up.Bytes(ctx, []byte("x"), spec)
+	_, errs["FS"] = up.FS(ctx, stream, "f", spec)
+	_, errs["Resume"] = up.Resume(ctx, "x")
+	_, errs["Query"] = up.Query(ctx, "x")
+	_, errs["Import"] = up.Import(ctx, &session.Token{}, path)
+	_, errs["TakeOver"] = up.TakeOver(ctx, "x", path)
+	errs["Cancel"] = up.Cancel(ctx, "x")
+	errs["Saved"], errs["Prune"], errs["Lookup"], errs["Files"] = nil, nil, nil, nil
+	for _, err := range up.Saved(ctx) {
+		errs["Saved"] = err
+	}
+	for _, err := range up.Prune(ctx, nil) {
+		errs["Prune"] = err
+	}
+	jobs := slices.Values([]upload.Job{{Path: path, Spec: spec}})
+	listing := upload.Listing{Bucket: spec.Bucket}
+	for _, err := range up.Lookup(ctx, listing, jobs) {
+		errs["Lookup"] = err
+	}
+	for _, err := range up.Files(ctx, jobs, &upload.BatchOptions{Skip: upload.SkipIdentical, Listing: &listing}) {
+		errs["Files"] = err
+	}
+	return errs
 }

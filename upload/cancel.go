@@ -14,6 +14,9 @@ import (
 // just left alone cost nothing and expire after a week. The error wraps
 // [session.ErrNoToken] if there is no such upload.
 func (u *Uploader) Cancel(ctx context.Context, id string) error {
+	if u.invalid != nil {
+		return u.invalid
+	}
 	if u.opts.Store == nil {
 		return fmt.Errorf("cancel: %w: there is no store", session.ErrNoToken)
 	}

@@ -56,6 +56,9 @@ func (h Holding) lost() bool { return h.State == SessionGone || h.State == Sessi
 // the error wraps [session.ErrInUse]; [SavedUpload.Committed] is what that process
 // last saved.
 func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
+	if u.invalid != nil {
+		return Holding{}, u.invalid
+	}
 	if u.opts.Store == nil {
 		return Holding{}, fmt.Errorf("query: %w: there is no store", session.ErrNoToken)
 	}

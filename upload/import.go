@@ -32,6 +32,9 @@ import (
 // endpoint or bucket is [session.ErrURIMismatch]. The service decides whether a
 // session that is older than a week still exists.
 func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (id string, err error) {
+	if u.invalid != nil {
+		return "", u.invalid
+	}
 	store := u.opts.Store
 	if store == nil {
 		return "", errors.New("import: there is no store")

@@ -48,6 +48,9 @@ type Listing struct {
 // What Lookup reports may be out of date when it is used. A precondition of the
 // upload decides.
 func (u *Uploader) Lookup(ctx context.Context, l Listing, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
+	if u.invalid != nil {
+		return func(yield func(Job, error) bool) { yield(Job{}, u.invalid) }
+	}
 	return u.lookup(ctx, l, u.newBudget(), jobs)
 }
 

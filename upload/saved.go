@@ -50,6 +50,10 @@ func (s SavedUpload) Source() string { return cmp.Or(s.Path, s.Identity) }
 // Memory holds the IDs, and one upload at a time.
 func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 	return func(yield func(SavedUpload, error) bool) {
+		if u.invalid != nil {
+			yield(SavedUpload{}, u.invalid)
+			return
+		}
 		store := u.opts.Store
 		if store == nil {
 			return

@@ -31,6 +31,9 @@ import (
 // upload, it wraps [session.ErrInUse]. The upload must be one of this endpoint, else
 // the error is [session.ErrURIMismatch].
 func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string, err error) {
+	if u.invalid != nil {
+		return "", u.invalid
+	}
 	store := u.opts.Store
 	if store == nil {
 		return "", fmt.Errorf("take over: %w: there is no store", session.ErrNoToken)
