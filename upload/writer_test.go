@@ -381,3 +381,58 @@ func TestWriterEmptyWrites(t *testing.T) {
 		w.wantObject("obj", []byte("x"))
 	})
 }
+
+// TestWriterFileAgain checks a file that is sent again, from its beginning or in
+// part, after a part of it was committed.
+func TestWriterFileAgain(t *testing.T) {
+	content := data(5*mib + 9)
+	put := func(nth int, do fakegcs.Action) fakegcs.Fault {
+		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, Nth: nth}, Do: do}
+	}
+	for name, faults := range map[string][]fakegcs.Fault{
+		"lost in the middle":         {put(3, fakegcs.Action{Effect: fakegcs.EffectNotFound})},
+		"lost twice":                 {put(3, fakegcs.Action{Effect: fakegcs.EffectGone}), put(6, fakegcs.Action{Effect: fakegcs.EffectGone})},
+		"short commit in the middle": {put(2, fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 100})},
+		"short commit at the end":    {put(5, fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 100})},
+		"exact commit at the end":    {put(5, fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 5*mib - 77})},
+		"commits late": {
+			put(1, fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: 5 * mib, For: 5 * time.Second}),
+			put(2, fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 1000, For: time.Minute}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				w.srv.AddFaults(faults...)
+				f, err := os.Open(w.file(content))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer f.Close()
+				up := w.uploader(func(o *upload.Options) {
+					o.Window, o.ChunkSize, o.StallTimeout = int(mib), mib, 30*time.Second
+					if name == "commits late" {
+						o.ChunkSize = 5 * mib // more than is read ahead
+					}
+				})
+				out := up.NewWriter(w.t.Context(), spec)
+				defer out.Abort()
+				if n, err := out.ReadFrom(f); err != nil || n != int64(len(content)) {
+					t.Errorf("ReadFrom = %d, %v", n, err)
+				}
+				if _, err := io.WriteString(out, "trailer"); err != nil {
+					t.Error(err)
+				}
+				if err := out.Close(); err != nil {
+					t.Error(err)
+				} else {
+					w.wantObject("obj", append(bytes.Clone(content), "trailer"...))
+				}
+				for _, f := range w.srv.FaultReport() {
+					if !f.Done {
+						t.Errorf("a fault did not act:\n%s", w.trace())
+					}
+				}
+			})
+		})
+	}
+}
