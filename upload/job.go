@@ -110,8 +110,8 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 
 // conclusion delivers the last event and returns what the call returns.
 func (j *job) conclusion(ctx context.Context, res Result, err error) (*Result, error) {
-	if e, ok := err.(*InterruptedError); ok {
-		e.Resumable = res.Resumable
+	if e, ok := err.(*InterruptedError); ok && res.Resumable {
+		e.Resumable = true // never for a Writer, whose Write may have returned e already
 	}
 	if j.listed && errors.Is(err, session.ErrPrecondition) && res.Spec.NoClobber {
 		res.Skipped, err = SkipExisting, nil

@@ -436,3 +436,25 @@ func TestWriterFileAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestWriterInterrupted checks that the error of a Write does not change while the
+// upload ends.
+func TestWriterInterrupted(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		w.srv.AddFaults(
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}},
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Do: fakegcs.Action{Effect: fakegcs.EffectStall, For: time.Minute}},
+		)
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
+		defer cancel()
+		out := w.uploader(func(o *upload.Options) { o.Window = int(mib) }).NewWriter(ctx, spec)
+		err := writeAll(out, data(5*mib), 1<<20)
+		e, ok := errors.AsType[*upload.InterruptedError](err)
+		if !ok || e.Resumable { // a race if the upload sets it later
+			t.Errorf("error = %v, want an InterruptedError that is not resumable", err)
+		}
+		if err := out.Close(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close: %v", err)
+		}
+	})
+}
