@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -288,4 +289,136 @@ func TestStuckStreamBlocksNoOther(t *testing.T) {
 			t.Errorf("error = %v", err)
 		}
 	})
+}
+
+// TestStreamsReturnMemory checks that an upload returns its memory to the Uploader,
+// however it ends.
+func TestStreamsReturnMemory(t *testing.T) {
+	skipShort(t)
+	broken := errors.New("broken")
+	refuse := func(op fakegcs.Op) fakegcs.Fault {
+		return fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}
+	}
+	hang := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}
+	lost := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectGone}}
+	content := data(9 * mib)
+	type call struct {
+		name   string
+		faults []fakegcs.Fault
+		use    func(ctx context.Context, w *world, up *upload.Uploader, s upload.Spec) error
+	}
+	stream := func(size int64) func(context.Context, *world, *upload.Uploader, upload.Spec) error {
+		return func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
+			_, err := up.Reader(ctx, bytes.NewReader(content[:size]), s)
+			return err
+		}
+	}
+	file := func(ctx context.Context, w *world, up *upload.Uploader, s upload.Spec) error {
+		_, err := up.File(ctx, w.file(content), s)
+		return err
+	}
+	written := func(end func(*upload.Writer) error) func(context.Context, *world, *upload.Uploader, upload.Spec) error {
+		return func(ctx context.Context, w *world, up *upload.Uploader, s upload.Spec) error {
+			f, err := os.Open(w.file(content))
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			out := up.NewWriter(ctx, s)
+			defer out.Abort()
+			if _, err := out.ReadFrom(f); err != nil {
+				return err
+			}
+			if err := writeAll(out, content[:4*mib], 1<<20); err != nil {
+				return err
+			}
+			return end(out)
+		}
+	}
+	for _, c := range []call{
+		{"stream", nil, stream(9 * mib)},
+		{"short stream", nil, stream(100)},
+		{"short stream refused", []fakegcs.Fault{refuse(fakegcs.OpInsert)}, stream(100)},
+		{"stream refused", []fakegcs.Fault{refuse(fakegcs.OpPut)}, stream(9 * mib)},
+		{"start refused", []fakegcs.Fault{refuse(fakegcs.OpStart)}, stream(9 * mib)},
+		{"stream interrupted", []fakegcs.Fault{hang}, stream(9 * mib)},
+		{"stream lost", []fakegcs.Fault{lost}, stream(9 * mib)},
+		{"file", nil, file},
+		{"file refused", []fakegcs.Fault{refuse(fakegcs.OpPut)}, file},
+		{"file interrupted", []fakegcs.Fault{hang}, file},
+		{"file lost", []fakegcs.Fault{lost}, file},
+		{"file interrupted and resumed", []fakegcs.Fault{hang}, func(ctx context.Context, w *world, up *upload.Uploader, s upload.Spec) error {
+			path := w.file(content)
+			_, _ = up.File(ctx, path, s)
+			_, err := up.File(w.t.Context(), path, s)
+			return err
+		}},
+		{"reader fails", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
+			_, err := up.Reader(ctx, io.MultiReader(bytes.NewReader(content[:3*mib]), errReader{broken}), s)
+			return err
+		}},
+		{"reader fails at once", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
+			_, err := up.Reader(ctx, errReader{broken}, s)
+			return err
+		}},
+		{"not confirmed", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
+			up = up.With(upload.CallOptions{Confirm: func(context.Context) error { return broken }})
+			_, err := up.Reader(ctx, bytes.NewReader(content), s)
+			return err
+		}},
+		{"truncated", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
+			_, err := up.With(upload.CallOptions{Size: new(10 * mib)}).Reader(ctx, bytes.NewReader(content), s)
+			return err
+		}},
+		{"precondition", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
+			s.IfGenerationMatch = new(int64(77))
+			_, err := up.Reader(ctx, bytes.NewReader(content), s)
+			return err
+		}},
+		{"other checksum", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
+			s.CRC32C = new(uint32(1))
+			_, err := up.Reader(ctx, bytes.NewReader(content), s)
+			return err
+		}},
+		{"written", nil, written((*upload.Writer).Close)},
+		{"written and aborted", nil, written(func(*upload.Writer) error { return broken })},
+		{"written and refused", []fakegcs.Fault{refuse(fakegcs.OpFinalize)}, written((*upload.Writer).Close)},
+		{"written and interrupted", []fakegcs.Fault{hang}, written((*upload.Writer).Close)},
+		{"bytes", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
+			_, err := up.Bytes(ctx, content, s)
+			return err
+		}},
+	} {
+		for _, zipped := range []bool{false, true} {
+			t.Run(fmt.Sprint(c.name, zipped), func(t *testing.T) {
+				inBubble(t, &fakegcs.Options{Latency: 20 * time.Millisecond}, func(w *world) {
+					up := w.uploader(func(o *upload.Options) { o.Memory = 8 * mib })
+					_ = w.srv.AddFaults(c.faults...)
+					ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+					defer cancel()
+					s := spec
+					s.Gzip = zipped
+					err := c.use(ctx, w, up.With(upload.CallOptions{Window: int(mib)}), s)
+					for _, f := range w.srv.FaultReport() {
+						if !f.Done {
+							t.Errorf("a fault did not act, the error was %v:\n%s", err, w.trace())
+						}
+					}
+					w.srv.ClearFaults()
+					if _, err := up.Reader(w.t.Context(), &zeroReader{size: 20 * mib}, upload.Spec{Bucket: "bkt", Object: "probe"}); err != nil {
+						t.Fatal(err)
+					}
+					var sizes []int64
+					for _, r := range w.srv.Requests() {
+						if r.Op == fakegcs.OpPut && r.Object == "probe" {
+							sizes = append(sizes, r.Received)
+						}
+					}
+					if all := 7 * mib; len(sizes) < 2 || sizes[0] != all/2 || sizes[1] != all/2 {
+						t.Errorf("the requests of the next stream carry %v bytes, want %d each: not all memory was returned", sizes, all/2)
+					}
+				})
+			})
+		}
+	}
 }
