@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 
 // errAborted is the cause of the end of a [Writer] that was aborted.
 var errAborted = errors.New("the Writer was aborted")
+
+var errClosed = fmt.Errorf("upload: the Writer is closed: %w", fs.ErrClosed)
 
 // A Writer uploads what is written to it. [Writer.Close] publishes the object.
 // Without Close there is no object:
@@ -104,10 +107,20 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	n, err := w.w.Write(p)
 	if err != nil {
-		<-w.failed // the read end may have been closed before
-		err = w.failure
+		err = w.ended()
 	}
 	return n, err
+}
+
+// ended returns why the read end was closed, which may be before the upload has
+// failed, or that another goroutine closed the Writer.
+func (w *Writer) ended() error {
+	select {
+	case <-w.failed:
+		return w.failure
+	case <-w.done:
+		return cmp.Or(w.err, errClosed)
+	}
 }
 
 // Close publishes what was written. If it returns nil, the object exists and has
@@ -170,7 +183,7 @@ func (w *Writer) start(first *fileThenStream) error {
 	case writerOpen:
 		return nil
 	case writerClosed:
-		return fmt.Errorf("upload: the Writer is closed: %w", fs.ErrClosed)
+		return errClosed
 	case writerAborted:
 		return fmt.Errorf("upload: %w: %w", errAborted, fs.ErrClosed)
 	}
@@ -181,7 +194,12 @@ func (w *Writer) start(first *fileThenStream) error {
 	j.failed = w.fail
 	go func() {
 		defer cancel(nil)
-		w.result, w.err = j.finish(ctx, j.uploadWritten(ctx, first, pipeEnd{w.r}))
+		upload := func(ctx context.Context) error { return j.uploadWritten(ctx, first, pipeEnd{w.r}) }
+		if first != nil {
+			w.result, w.err = j.do(ctx, upload) // a read of the file may hang
+		} else {
+			w.result, w.err = j.finish(ctx, upload(ctx))
+		}
 		if w.err != nil {
 			w.fail(w.err)
 		}

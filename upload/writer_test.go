@@ -458,3 +458,78 @@ func TestWriterInterrupted(t *testing.T) {
 		}
 	})
 }
+
+// hungFile is a file whose bytes can be read after release.
+type hungFile struct {
+	fs.File
+	io.Seeker
+	release chan struct{}
+}
+
+func (h *hungFile) ReadAt(_ []byte, offset int64) (int, error) {
+	if offset >= 5*mib {
+		return 0, io.EOF
+	}
+	<-h.release
+	return 0, errors.New("stale file handle")
+}
+
+// TestWriterFileHangs checks that a file that cannot be read any more does not keep
+// Abort from returning.
+func TestWriterFileHangs(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		f, err := fstest.MapFS{"f": {Data: data(5 * mib)}}.Open("f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		hung := &hungFile{File: f, Seeker: f.(io.Seeker), release: make(chan struct{})}
+		out := w.uploader().NewWriter(w.t.Context(), upload.Spec{Bucket: "bkt", Object: "obj", ContentType: "text/plain"})
+		read := make(chan error, 1)
+		go func() {
+			_, err := out.ReadFrom(hung)
+			read <- err
+		}()
+		time.Sleep(time.Second)
+		ended := make(chan struct{})
+		go func() {
+			out.Abort()
+			close(ended)
+		}()
+		select {
+		case <-ended:
+			if err := <-read; !errors.Is(err, context.Canceled) {
+				t.Errorf("ReadFrom: %v", err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("Abort has not returned after a minute")
+		}
+		close(hung.release)
+		<-ended
+		w.wantNoObject("obj")
+	})
+}
+
+// TestWriteDuringClose checks that a Write in another goroutine, as of a program's
+// output that is still copied, returns when the Writer is closed.
+func TestWriteDuringClose(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Minute}})
+		out := w.uploader(func(o *upload.Options) { o.Window = int(q) }).NewWriter(w.t.Context(), spec)
+		defer out.Abort()
+		wrote := make(chan error, 1)
+		go func() {
+			_, err := out.Write(data(5 * mib))
+			wrote <- err
+		}()
+		time.Sleep(time.Second)
+		_ = out.Close()
+		select {
+		case err := <-wrote:
+			if err == nil {
+				t.Error("no error for what was not written")
+			}
+		case <-time.After(time.Hour):
+			t.Fatal("Write has not returned after an hour")
+		}
+	})
+}
