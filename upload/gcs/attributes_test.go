@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"cloud.google.com/go/storage"
+
 	"gcsup/fakegcs"
 	"gcsup/session"
 	"gcsup/upload"
@@ -63,22 +65,29 @@ func (w *attributeWorld) requests() []*http.Request {
 // uploader returns a client and an Uploader as a new process has them.
 func (w *attributeWorld) uploader(opts upload.Options) (*gcs.Client, *upload.Uploader) {
 	w.t.Helper()
-	c, err := gcs.New(w.t.Context(), &gcs.Options{Endpoint: w.url, Anonymous: true})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { c.Close() })
+	c := newClient(w.t, &gcs.Options{Endpoint: w.url, Anonymous: true})
 	store, err := session.OpenDir(filepath.Join(w.dir, "state"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { store.Close() })
 	opts.Store, opts.ChunkSize = store, 2<<20
-	up, err := c.Uploader(&opts)
+	return c, uploader(w.t, c, &opts)
+}
+
+// object returns an object as the official client sees it.
+func (w *attributeWorld) object(t *testing.T, name string) (*storage.ObjectHandle, *storage.ObjectAttrs) {
+	t.Helper()
+	sc, err := newClient(t, &gcs.Options{Endpoint: w.url, Anonymous: true}).Storage(t.Context())
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
-	return c, up
+	o := sc.Bucket("bkt").Object(name)
+	attrs, err := o.Attrs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o, attrs
 }
 
 // interrupt uploads the file until 4 MiB are committed and the service is down.
@@ -200,15 +209,7 @@ func TestAttributes(t *testing.T) {
 			if begun != 1 {
 				t.Errorf("%d requests started an upload, want 1", begun)
 			}
-			c, _ := w.uploader(upload.Options{})
-			sc, err := c.Storage(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			a, err := sc.Bucket("bkt").Object(name).Attrs(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, a := w.object(t, name)
 			for what, pair := range map[string][2]any{
 				"cache control": {a.CacheControl, spec.CacheControl}, "content disposition": {a.ContentDisposition, spec.ContentDisposition},
 				"content encoding": {a.ContentEncoding, spec.ContentEncoding}, "content language": {a.ContentLanguage, spec.ContentLanguage},
@@ -247,15 +248,7 @@ func TestAccessAndContexts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, _ := w.uploader(upload.Options{})
-			sc, err := c.Storage(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			a, err := sc.Bucket("bkt").Object(name).Attrs(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, a := w.object(t, name)
 			rules := map[string]string{}
 			for _, r := range a.ACL {
 				rules[string(r.Entity)] = string(r.Role)
@@ -456,15 +449,9 @@ func TestEncryptionKey(t *testing.T) {
 					t.Errorf("%s %s: no key", r.Method, r.URL.Path)
 				}
 			}
-			c, _ := w.uploader(upload.Options{})
-			sc, err := c.Storage(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			o := sc.Bucket("bkt").Object(name)
-			a, err := o.Attrs(t.Context())
-			if err != nil || a.CustomerKeySHA256 != key.SHA256() || a.CRC32C != 0 {
-				t.Fatalf("attributes without the key: %+v, %v", a, err)
+			o, a := w.object(t, name)
+			if a.CustomerKeySHA256 != key.SHA256() || a.CRC32C != 0 {
+				t.Fatalf("attributes without the key: %+v", a)
 			}
 			r, err := o.Key(raw).NewReader(t.Context())
 			if err != nil {
@@ -733,15 +720,8 @@ func TestDetectReadsNothingAfterAPrecondition(t *testing.T) {
 // TestQuotaProject checks that QuotaProject is sent without credentials, too.
 func TestQuotaProject(t *testing.T) {
 	w := newAttributeWorld(t)
-	c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: w.url, Anonymous: true, QuotaProject: "billed"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	up, err := c.Uploader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newClient(t, &gcs.Options{Endpoint: w.url, Anonymous: true, QuotaProject: "billed"})
+	up := uploader(t, c, nil)
 	path, _ := source(t, 9<<20)
 	none := int64(0)
 	if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationMatch: &none}); err != nil {

@@ -22,7 +22,6 @@ import (
 
 	"cloud.google.com/go/storage"
 
-	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/session"
@@ -50,6 +49,25 @@ func emulator(t *testing.T, opts *fakegcs.Options) (*fakegcs.Server, string) {
 		t.Fatal(err)
 	}
 	return srv.Server, srv.URL
+}
+
+func newClient(t *testing.T, opts *gcs.Options) *gcs.Client {
+	t.Helper()
+	c, err := gcs.New(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func uploader(t *testing.T, c *gcs.Client, opts *upload.Options) *upload.Uploader {
+	t.Helper()
+	up, err := c.Uploader(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return up
 }
 
 func source(t *testing.T, size int) (string, []byte) {
@@ -179,15 +197,8 @@ func TestTokenRejectedInMidUpload(t *testing.T) {
 		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: fakegcs.Action{Effect: fakegcs.EffectRevoke}},
 	}})
 	service := &tokens{srv: srv}
-	c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: url, CredentialsFile: credentialsFile(t, service)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	up, err := c.Uploader(&upload.Options{ChunkSize: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newClient(t, &gcs.Options{Endpoint: url, CredentialsFile: credentialsFile(t, service)})
+	up := uploader(t, c, &upload.Options{ChunkSize: 1 << 20})
 	path, content := source(t, 5<<20)
 	zero := int64(0)
 	res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationMatch: &zero})
@@ -224,17 +235,10 @@ func TestTokenService(t *testing.T) {
 			clean(t)
 			srv, url := emulator(t, &fakegcs.Options{RequireToken: true})
 			service := &tokens{srv: srv, fail: tt.fail}
-			c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: url, CredentialsFile: credentialsFile(t, service)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
-			up, err := c.Uploader(&upload.Options{Policy: backoff.Policy{Initial: time.Millisecond, Maximum: time.Millisecond}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := newClient(t, &gcs.Options{Endpoint: url, CredentialsFile: credentialsFile(t, service)})
+			up := uploader(t, c, &upload.Options{Policy: hasty})
 			path, _ := source(t, 100)
-			_, err = up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+			_, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
 			if !errors.Is(err, tt.want) {
 				t.Errorf("error = %v, want %v", err, tt.want)
 			}
@@ -260,18 +264,11 @@ func TestHeaders(t *testing.T) {
 	}))
 	defer ts.Close()
 	service := &tokens{srv: srv}
-	c, err := gcs.New(t.Context(), &gcs.Options{
+	c := newClient(t, &gcs.Options{
 		Endpoint: ts.URL, CredentialsFile: credentialsFile(t, service),
 		Header: http.Header{"x-test": {"yes"}}, UserAgent: "mine/1",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	up, err := c.Uploader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := uploader(t, c, nil)
 	path, _ := source(t, 9<<20)
 	zero := int64(0)
 	if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationMatch: &zero}); err != nil {
@@ -301,15 +298,8 @@ func TestEmulatorHasNoCredentials(t *testing.T) {
 	srv, url := emulator(t, nil)
 	for _, endpoint := range []string{"", url} {
 		t.Setenv("STORAGE_EMULATOR_HOST", strings.TrimPrefix(url, "http://"))
-		c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: endpoint})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		up, err := c.Uploader(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := newClient(t, &gcs.Options{Endpoint: endpoint})
+		up := uploader(t, c, nil)
 		path, content := source(t, 100)
 		if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"}); err != nil {
 			t.Fatal(err)
@@ -345,15 +335,8 @@ func TestOfficialLibrary(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer official.Close()
-	c, err := gcs.New(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	up, err := c.Uploader(&upload.Options{ChunkSize: 256 << 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newClient(t, nil)
+	up := uploader(t, c, &upload.Options{ChunkSize: 256 << 10})
 	plain, err := session.NewClient(nil, url)
 	if err != nil {
 		t.Fatal(err)
@@ -442,11 +425,7 @@ func TestStatRefusals(t *testing.T) {
 	// Count here: the emulator counts a request when it ends, and a client whose
 	// connection is reset does not wait for that.
 	requests := &requestCount{RoundTripper: once}
-	c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: url, Transport: requests})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := newClient(t, &gcs.Options{Endpoint: url, Transport: requests})
 	plain, err := session.NewClient(&http.Client{Transport: requests}, url)
 	if err != nil {
 		t.Fatal(err)
@@ -498,16 +477,9 @@ func TestCancelWhileTokenIsFetched(t *testing.T) {
 		<-silent
 		return 400, ""
 	}}
-	c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: url, CredentialsFile: credentialsFile(t, service)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := newClient(t, &gcs.Options{Endpoint: url, CredentialsFile: credentialsFile(t, service)})
 	defer close(silent)
-	up, err := c.Uploader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := uploader(t, c, nil)
 	path, _ := source(t, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	var uploads sync.WaitGroup
@@ -527,15 +499,8 @@ func TestCancelWhileTokenIsFetched(t *testing.T) {
 func TestOneHost(t *testing.T) {
 	clean(t)
 	srv, url := emulator(t, nil)
-	c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: strings.Replace(url, "127.0.0.1", "LocalHost", 1), Anonymous: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	up, err := c.Uploader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newClient(t, &gcs.Options{Endpoint: strings.Replace(url, "127.0.0.1", "LocalHost", 1), Anonymous: true})
+	up := uploader(t, c, nil)
 	path, content := source(t, 9<<20)
 	if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"}); err != nil {
 		t.Fatal(err)

@@ -23,16 +23,7 @@ func TestGzip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, _ := w.uploader(upload.Options{})
-			sc, err := c.Storage(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			o := sc.Bucket("bkt").Object(name)
-			a, err := o.Attrs(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			o, a := w.object(t, name)
 			size := fmt.Sprint(len(content))
 			if name == "stream" {
 				size = "" // not known when the session starts
@@ -66,6 +57,7 @@ func TestGzip(t *testing.T) {
 					t.Errorf("compressed %v: %d bytes that are not the %d of the source", compressed, len(got), len(content))
 				}
 			}
+			c, _ := w.uploader(upload.Options{})
 			stat := c.Stat(t.Context(), spec)
 			if stat.Object == nil || stat.Object.Gzip != (size != "") || stat.Object.Gzip && stat.Object.UncompressedSize != int64(len(content)) {
 				t.Errorf("Stat: %+v", stat.Object)

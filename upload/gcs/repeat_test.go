@@ -22,19 +22,12 @@ func TestServerRepeatsTheToken(t *testing.T) {
 		fmt.Fprintf(w, "refused: %s %s", r.Header.Get("Authorization"), r.Header.Get("X-Key"))
 	}))
 	defer ts.Close()
-	c, err := gcs.New(t.Context(), &gcs.Options{
+	c := newClient(t, &gcs.Options{
 		Endpoint: ts.URL, CredentialsFile: credentialsFile(t, &tokens{srv: srv}), Header: http.Header{"X-Key": {"SECRET"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	up, err := c.Uploader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := uploader(t, c, nil)
 	path, _ := source(t, 100)
-	_, err = up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+	_, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
 	if err == nil || !strings.Contains(err.Error(), "refused: Bearer [token] [header]") {
 		t.Errorf("error = %v, want the message without the secrets", err)
 	}

@@ -26,25 +26,6 @@ import (
 // hasty is a policy with short waits, for tests over real connections.
 var hasty = backoff.Policy{Initial: time.Millisecond, Maximum: time.Millisecond}
 
-func newClient(t *testing.T, opts *gcs.Options) *gcs.Client {
-	t.Helper()
-	c, err := gcs.New(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
-func uploader(t *testing.T, c *gcs.Client, opts *upload.Options) *upload.Uploader {
-	t.Helper()
-	up, err := c.Uploader(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return up
-}
-
 // TestRedirectsGetNoCredentials checks that no redirect is followed. A redirect to
 // plain HTTP on the same host would get the token and the header in clear text.
 func TestRedirectsGetNoCredentials(t *testing.T) {
