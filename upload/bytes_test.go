@@ -42,31 +42,20 @@ func TestBytesSizes(t *testing.T) {
 // and in a session, whose loss does not matter because they can be read again.
 func TestBytesSurvive(t *testing.T) {
 	t.Parallel()
-	for _, p := range []struct {
-		size  int64
-		match fakegcs.Match
-		also  []fault
-	}{
-		{q + 7, fakegcs.Match{Op: fakegcs.OpInsert}, objectFaults},
-		{8*mib + 7, fakegcs.Match{Op: fakegcs.OpPut}, dataFaults},
-		{8*mib + 7, fakegcs.Match{Op: fakegcs.OpFinalize}, slices.Concat(objectFaults, finalFaults)},
-	} {
-		for i, f := range slices.Concat(faults, p.also) {
-			if testing.Short() && i%3 != 0 {
-				continue
-			}
-			t.Run(fmt.Sprint(p.match.Op, " ", f.name), func(t *testing.T) {
-				f.plan.Match = p.match
-				inBubble(t, &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{f.plan}}, func(w *world) {
-					content := data(p.size)
-					if _, err := w.uploader().Bytes(w.t.Context(), content, spec); err != nil {
-						t.Fatalf("%v\n%s", err, w.trace())
-					}
-					w.wantObject("obj", content)
-				})
-			})
+	eachFault(t, 2, []point{
+		{"one request", fakegcs.Match{Op: fakegcs.OpInsert}, objectFaults},
+		{"session", fakegcs.Match{Op: fakegcs.OpPut}, dataFaults},
+		{"end", fakegcs.Match{Op: fakegcs.OpFinalize}, slices.Concat(objectFaults, finalFaults)},
+	}, func(w *world, at string, _ fakegcs.Action) {
+		content := data(8*mib + 7)
+		if at == "one request" {
+			content = data(q + 7)
 		}
-	}
+		if _, err := w.uploader().Bytes(w.t.Context(), content, spec); err != nil {
+			w.t.Fatalf("%v\n%s", err, w.trace())
+		}
+		w.wantObject("obj", content)
+	})
 }
 
 // TestBytesPreconditions checks that bytes are compared with the preconditions

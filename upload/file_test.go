@@ -6,7 +6,6 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
-	"gcsup/internal/testsize"
 	"gcsup/upload"
 )
 
@@ -59,120 +58,42 @@ func TestRequestsWhenNothingFails(t *testing.T) {
 	}
 }
 
-// fault is a plan with what the upload should need to survive it.
-type fault struct {
-	name string
-	plan fakegcs.Fault
-}
-
-// faults are everything that can happen to an exchange and that an upload must
-// survive, each at one request; the caller says which.
-var faults = []fault{
-	{"503", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}},
-	{"503 before the body is read", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, Early: true}}},
-	{"503 three times", fakegcs.Fault{Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}},
-	{"502 in HTML", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 502, Body: "<html>bad gateway</html>"}}},
-	{"500", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 500}}},
-	{"504", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 504}}},
-	{"408", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 408}}},
-	{"429", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, RetryAfter: "7"}}},
-	{"429 with a date", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, RetryAfter: "+9s"}}},
-	{"429 for a day", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, RetryAfter: "86400"}}},
-	{"403 rateLimitExceeded", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "rateLimitExceeded"}}},
-	{"reset", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectReset}}},
-	{"close", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectClose}}},
-	{"lost reply", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}},
-	{"stall", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStall}}},
-	{"stalled reply", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStallReply}}},
-	{"delay", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: 40e9}}},
-}
-
-// dataFaults are for requests that carry object bytes.
-var dataFaults = []fault{
-	{"503 after half", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: q}}},
-	{"cut", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 3 * q / 2}}},
-	{"cut at once", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 1}}},
-	{"stalled body", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: q / 2}}},
-	{"short commit", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: q}}},
-	{"no Range", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectNoRange}}},
-	{"not found", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}},
-	{"gone", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectGone}}},
-	{"gone, of a rate limit", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectGone, Status: 429}}},
-}
-
-// objectFaults are for a reply that tells of the object.
-var objectFaults = []fault{
-	{"reply cut", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectCutReply, Bytes: 20}}},
-	{"reply truncated", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectTruncateReply, Bytes: 20}}},
-	{"reply without a body", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectTruncateReply}}},
-}
-
-// finalFaults are for the request that ends the object.
-var finalFaults = []fault{
-	{"not final", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectNotFinal}}},
-	{"slow", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectSlowFinalize, For: 90e9}}},
-	{"slower than the stall timeout", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectSlowFinalize, For: 300e9}}},
-}
-
 // TestFileSurvives checks that a file is uploaded despite each fault, at the
 // start, at the first data, in the middle and at the end.
 func TestFileSurvives(t *testing.T) {
 	t.Parallel()
-	points := []struct {
-		name  string
-		match fakegcs.Match
-		also  []fault
-	}{
+	content := data(7*q + 12345)
+	eachFault(t, 2, []point{
 		{"start", fakegcs.Match{Op: fakegcs.OpStart}, nil},
 		{"first data", fakegcs.Match{Op: fakegcs.OpPut}, dataFaults},
 		{"middle", fakegcs.Match{Op: fakegcs.OpPut, From: 4 * q, To: 5 * q}, dataFaults},
 		{"end", fakegcs.Match{Op: fakegcs.OpFinalize}, slices.Concat(objectFaults, finalFaults, dataFaults)},
 		{"small", fakegcs.Match{Op: fakegcs.OpInsert}, objectFaults},
-	}
-	content := data(7*q + 12345)
-	every := testsize.Full(1, 2)
-	if testing.Short() {
-		every = 4
-	}
-	for at, p := range points {
-		for i, f := range append(faults, p.also...) {
-			if (at+i)%every != 0 { // each fault at some of the points
-				continue
-			}
-			t.Run(p.name+"/"+f.name, func(t *testing.T) {
-				f.plan.Match = p.match
-				inBubble(t, &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{f.plan}}, func(w *world) {
-					with := func(o *upload.Options) { o.ChunkSize = 2 * q }
-					if p.name == "small" {
-						with = func(*upload.Options) {}
-					}
-					res, err := w.uploader(with).File(w.t.Context(), w.file(content), spec)
-					if err != nil {
-						t.Fatalf("%v\n%s", err, w.trace())
-					}
-					w.wantObject("obj", content)
-					w.wantSaved(0)
-					for _, r := range w.srv.FaultReport() {
-						if !r.Done {
-							t.Errorf("the fault did not happen: %+v\n%s", r, w.trace())
-						}
-					}
-					seen := len(w.srv.Requests())
-					if f.plan.Do.Effect == fakegcs.EffectStall {
-						seen++ // it is noted when it is over
-					}
-					if res.Requests != seen {
-						t.Errorf("Result.Requests = %d, the server saw %d\n%s", res.Requests, seen, w.trace())
-					}
-					w.mu.Lock()
-					for _, e := range w.events {
-						if e.Delay >= 60e9 {
-							t.Errorf("a wait of %v", e.Delay)
-						}
-					}
-					w.mu.Unlock()
-				})
-			})
+	}, func(w *world, at string, do fakegcs.Action) {
+		with := func(o *upload.Options) { o.ChunkSize = 2 * q }
+		if at == "small" {
+			with = func(*upload.Options) {}
 		}
-	}
+		res, err := w.uploader(with).File(w.t.Context(), w.file(content), spec)
+		if err != nil {
+			w.t.Fatalf("%v\n%s", err, w.trace())
+		}
+		w.wantObject("obj", content)
+		w.wantSaved(0)
+		w.wantFaults()
+		seen := len(w.srv.Requests())
+		if do.Effect == fakegcs.EffectStall {
+			seen++ // it is noted when it is over
+		}
+		if res.Requests != seen {
+			w.t.Errorf("Result.Requests = %d, the server saw %d\n%s", res.Requests, seen, w.trace())
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, e := range w.events {
+			if e.Delay >= 60e9 {
+				w.t.Errorf("a wait of %v", e.Delay)
+			}
+		}
+	})
 }

@@ -77,11 +77,7 @@ func TestShortStreamSurvives(t *testing.T) {
 					if o, _ := w.srv.Object("bkt", "obj"); o.Generation != res.Object.Generation {
 						t.Errorf("generation %d, the Result has %d", o.Generation, res.Object.Generation)
 					}
-					for _, r := range w.srv.FaultReport() {
-						if !r.Done {
-							t.Errorf("the fault did not happen: %+v\n%s", r, w.trace())
-						}
-					}
+					w.wantFaults()
 				})
 			})
 		}

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
-	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -50,47 +50,28 @@ func TestReaderSizes(t *testing.T) {
 // of its session only while it has all bytes in memory.
 func TestReaderSurvives(t *testing.T) {
 	t.Parallel()
-	points := []struct {
-		name  string
-		match fakegcs.Match
-		also  []fault
-	}{
+	content := data(7*q + 12345)
+	eachFault(t, 2, []point{
 		{"start", fakegcs.Match{Op: fakegcs.OpStart}, nil},
 		{"first data", fakegcs.Match{Op: fakegcs.OpPut}, dataFaults},
 		{"middle", fakegcs.Match{Op: fakegcs.OpPut, From: 4 * q, To: 5 * q}, dataFaults},
-		{"end", fakegcs.Match{Op: fakegcs.OpFinalize}, append(finalFaults, dataFaults...)},
-	}
-	content := data(7*q + 12345)
-	every := testsize.Full(1, 2)
-	if testing.Short() {
-		every = 4
-	}
-	for at, p := range points {
-		for i, f := range append(faults, p.also...) {
-			if (at+i)%every != 0 { // each fault at some of the points
-				continue
+		{"end", fakegcs.Match{Op: fakegcs.OpFinalize}, slices.Concat(finalFaults, dataFaults)},
+	}, func(w *world, at string, do fakegcs.Action) {
+		_, err := w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec)
+		lost := do.Effect == fakegcs.EffectGone || do.Effect == fakegcs.EffectNotFound
+		if lost && at != "first data" {
+			// The first window is gone, and cannot be read again.
+			if !errors.Is(err, session.ErrSessionLost) {
+				w.t.Errorf("error = %v, want ErrSessionLost", err)
 			}
-			t.Run(p.name+"/"+f.name, func(t *testing.T) {
-				f.plan.Match = p.match
-				inBubble(t, &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{f.plan}}, func(w *world) {
-					_, err := w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec)
-					lost := f.plan.Do.Effect == fakegcs.EffectGone || f.plan.Do.Effect == fakegcs.EffectNotFound
-					if lost && p.name != "first data" {
-						// The first window is gone, and cannot be read again.
-						if !errors.Is(err, session.ErrSessionLost) {
-							t.Errorf("error = %v, want ErrSessionLost", err)
-						}
-						w.wantNoObject("obj")
-						return
-					}
-					if err != nil {
-						t.Fatalf("%v\n%s", err, w.trace())
-					}
-					w.wantObject("obj", content)
-				})
-			})
+			w.wantNoObject("obj")
+			return
 		}
-	}
+		if err != nil {
+			w.t.Fatalf("%v\n%s", err, w.trace())
+		}
+		w.wantObject("obj", content)
+	})
 }
 
 // TestReaderThatFails checks that a stream that fails makes no object,
