@@ -164,7 +164,7 @@ func TestImportedCopyDiffers(t *testing.T) {
 	skipShort(t)
 	for _, seen := range []string{"by a checkpoint", "by the server's checksum"} {
 		t.Run(seen, func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
+			inBubble(t, &fakegcs.Options{}, func(w *world) {
 				content := data(14 * mib)
 				saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
 				content = flipped(content, 100)
@@ -196,7 +196,7 @@ func TestImportedCopyDiffers(t *testing.T) {
 // after some of its bytes were sent.
 func TestImportedTwiceInterrupted(t *testing.T) {
 	skipShort(t)
-	inBubble(t, nil, func(w *world) {
+	inBubble(t, &fakegcs.Options{}, func(w *world) {
 		content := data(14 * mib)
 		up, id, path := w.importInterrupted(content)
 		if err := os.Chtimes(path, time.Time{}, time.Unix(2e9, 0)); err != nil {

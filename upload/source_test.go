@@ -97,7 +97,7 @@ func TestReaderAtResume(t *testing.T) {
 		}
 		w.wantObject("obj", other)
 	})
-	inBubble(t, nil, func(w *world) {
+	inBubble(t, &fakegcs.Options{}, func(w *world) {
 		w.interruptReaderAt(content, "report@7", 10*mib)
 		other := bytes.Clone(content)
 		other[0]++

@@ -100,7 +100,7 @@ func TestRunningHash(t *testing.T) {
 // TestRangeMD5 checks that a short prefix is compared after a failure if the
 // server reports only an MD5.
 func TestRangeMD5(t *testing.T) {
-	inBubble(t, nil, func(w *world) {
+	inBubble(t, &fakegcs.Options{}, func(w *world) {
 		content := data(12*q + 1)
 		w.srv.AddFaults(
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}},
