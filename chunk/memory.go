@@ -16,17 +16,19 @@ type Memory struct {
 	used    int64 // bytes of all pieces in use
 }
 
-// NewMemory returns a budget of bytes for streams. 0 means no limit. An eighth is
-// left to the connections and the garbage collector, which has twice the memory in
-// use before it runs: 50 streams with 128 MiB then need a heap below 256 MiB.
+// NewMemory returns a budget of bytes for streams. 0 means no limit. The windows
+// get seven eighths of it: connections need memory, too, and the heap grows to
+// twice what is in use before the garbage collector runs. With 128 MiB, the heap
+// of 50 streams stays below 256 MiB.
 //
 // Each stream gets an equal share, which shrinks when another stream starts and
 // grows when one is closed. A window ends when it has half of the share, or when
 // the budget is spent, but not before it has 1 MiB. While the number of streams
-// does not change, they use at most the budget, or 2 MiB each if that is more. A
-// stream keeps what it has read until the server has committed it. Streams that
-// were alone before and are stuck can therefore keep the whole budget, and each
-// further stream then uses 2 MiB beyond it.
+// does not change, they use at most the budget, or 2 MiB each if that is more.
+//
+// A stream keeps what it has read until the server has committed it. A stream that
+// was alone, and whose server does not answer, can therefore keep the whole
+// budget. Each further stream then uses 2 MiB beyond it.
 func NewMemory(bytes int64) *Memory {
 	bytes = max(bytes, 0)
 	return &Memory{budget: bytes - bytes/8}

@@ -76,7 +76,8 @@ var (
 		"retentionExpirationTime selfLink size softDeleteTime storageClass timeCreated timeDeleted timeFinalized timeStorageClassUpdated updated")
 )
 
-// bucketMissing has the fields of the service that this server does not implement. An empty value is accepted.
+// bucketMissing has the fields of the service that this server does not implement.
+// An empty value is accepted.
 var bucketMissing = strings.Fields("acl autoclass customPlacementConfig defaultObjectAcl hierarchicalNamespace ipFilter objectRetention")
 
 // unkept refuses a field of a resource unless it may be ignored. kind names the

@@ -253,7 +253,8 @@ func (e *events) isLast() bool {
 // close posts the last event and waits until the observer had it. Once ctx is done,
 // it waits for lastEventGrace only. Then the rest is dropped, except the last
 // event: the observer gets it when it returns, which may be after the upload.
-// Nothing that is posted after close is delivered. last is nil for what is no upload, such as a listing.
+// Nothing that is posted after close is delivered. last is nil for the events of a
+// listing, which is no upload.
 func (e *events) close(ctx context.Context, last *Event) {
 	if e == nil {
 		return

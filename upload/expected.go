@@ -44,10 +44,9 @@ func (t *transfer) expectedMD5(r io.Reader, n int64) error {
 	return fmt.Errorf("%w: the source has MD5 %x, expected is %s", session.ErrChecksum, sum, hex.EncodeToString(want))
 }
 
-// refusedMD5 finds out whose fault it is that the service refused the bytes: if
-// the source does not have the MD5 that the caller expects, another session is of no
-// use. The MD5 is not computed while sending, because it costs more than all the
-// rest.
+// refusedMD5 finds out why the service refused the bytes. If the source does not
+// have the MD5 that the caller expects, another session would fail as well. The MD5
+// is not computed while sending, because it costs more than everything else.
 func (t *transfer) refusedMD5(ctx context.Context, r session.Reply) error {
 	if t.wire.spec.MD5 == nil || !r.Damaged() {
 		return nil

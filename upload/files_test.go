@@ -448,8 +448,8 @@ func TestFilesJobs(t *testing.T) {
 	})
 }
 
-// portal answers requests with the error of a certificate that is not trusted,
-// as the network of a hotel does, while it is on.
+// portal fails requests because of a certificate that is not trusted, as in the
+// network of a hotel, while it is on.
 type portal struct {
 	http.RoundTripper
 	on atomic.Bool

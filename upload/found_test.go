@@ -204,8 +204,8 @@ func TestStoreThatHangs(t *testing.T) {
 	})
 }
 
-// briefly runs n uploads with sessions for 32 s. Each begins apart after the one
-// before.
+// briefly runs n uploads with sessions for 32 s. apart is the time between their
+// starts.
 func (w *world) briefly(n int, apart time.Duration) {
 	w.t.Helper()
 	path := w.file(data(large))

@@ -10,7 +10,7 @@ import (
 	"gcsup/session"
 )
 
-// SessionState is what became of the session of a saved upload.
+// SessionState is the state of the session of a saved upload.
 type SessionState int
 
 // The states of a session.

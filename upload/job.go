@@ -50,8 +50,8 @@ type job struct {
 // uploads counts the jobs of this process, see [Event].Upload.
 var uploads atomic.Int64
 
-// newJob returns a job for a call with ctx, that gives up when b is spent. The caller must end it
-// with finish.
+// newJob returns a job for a call with ctx. It fails when b is spent. The caller
+// must end it with finish.
 func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 	j := &job{u: u, spec: spec, began: time.Now(), result: Result{Spec: spec, Size: -1}}
 	t := &transfer{sizer: newRequestSizer(u.opts.ChunkSize, u.opts.CommitEvery), record: unrecorded{}, tally: &j.tally, expect: u.expect.once()}
@@ -521,8 +521,8 @@ func (j *job) uploadNew(ctx context.Context, size int64) error {
 	return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
 }
 
-// insert uploads a content of size bytes, which body returns as often as it is called,
-// in a single request.
+// insert uploads a content of size bytes in a single request. body returns the
+// content as often as it is called.
 func (j *job) insert(ctx context.Context, body func() io.Reader, size int64, crc32c uint32) error {
 	if err := j.transfer.expected(crc32c); err != nil {
 		return err

@@ -20,9 +20,10 @@ import (
 // identity names these bytes, for example by a version or a hash. If it is not ""
 // and there is a store, an interrupted upload is saved, and a call with the same
 // identity and destination resumes it, also in another process. ReaderAt compares
-// only the size ([session.ErrSourceChanged]). If the bytes are others all the same,
-// the service refuses the mixture, and the upload starts over. [Uploader.Resume]
-// cannot resume such an upload, because it has no r.
+// only the size ([session.ErrSourceChanged]). If the size is the same but the bytes
+// are not, the upload starts over, provided that the service reports a checksum of
+// the bytes that it holds. [Uploader.Resume] cannot resume such an upload, because
+// it has no r.
 //
 // Once ctx is done, ReaderAt returns within seconds. A call of r that hangs may
 // last longer.

@@ -11,13 +11,14 @@ import (
 
 // ReadFrom writes what r returns until EOF.
 //
-// If r is a regular file and the first that is written, it is sent from its
-// current offset to its end without a copy in memory: an *[os.File], also
-// through [io.Copy], or a file of [io/fs.FS] with the methods ReadAt and Seek. ReadFrom
-// then returns when the service has committed the file except its last bytes, at
-// most 256 KiB, which are copied. The file's offset is at its end, and the caller may
-// close it. If the session is lost before, the file is read again. A file that
-// changes meanwhile is [session.ErrSourceChanged].
+// If r is a regular file and nothing was written before, it is sent from its
+// current offset to its end without a copy in memory. r may be an *[os.File], also
+// through [io.Copy], or a file of an [io/fs.FS] with the methods ReadAt and Seek.
+//
+// ReadFrom of such a file returns when the service has committed all of it but the
+// last bytes, at most 256 KiB, which are copied. The file's offset is then at its
+// end, and the caller may close it. If the session is lost before, the file is read
+// again. If the file changes meanwhile, the error is [session.ErrSourceChanged].
 func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 	first, n, err := w.firstFile(r)
 	if err != nil {

@@ -111,7 +111,8 @@ func (c *console) show(lines []liveLine) {
 	}
 }
 
-// endFrames removes the frame for good. A process that ends at once would leave it.
+// endFrames removes the frame and lets no other be drawn. A process that ends at
+// once would leave the frame on the terminal.
 func (c *console) endFrames() {
 	c.mu.Lock()
 	c.ended = true

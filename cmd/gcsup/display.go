@@ -65,8 +65,7 @@ func (d *display) note(id int, name string, e upload.Event, now time.Time) {
 	d.sample(now)
 }
 
-// noteListing updates the state with an event of the listing of the bucket, which is
-// no file.
+// noteListing updates the state with an event of the listing of the bucket.
 func (d *display) noteListing(name string, e upload.Event, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,8 +74,8 @@ func (d *display) noteListing(name string, e upload.Event, now time.Time) {
 	d.listing.note(e, now)
 }
 
-// listingTries is how long a listing is shown as waiting after a wait, when its next
-// request is under way. No event reports that this succeeded.
+// listingTries is how long a listing is still shown as waiting when its wait is over.
+// No event reports that the next request succeeded.
 const listingTries = 2 * time.Second
 
 // waitingListing returns the listing if it waits, or nil.

@@ -33,7 +33,7 @@ func displayCommand() string {
 }
 
 // password matches the user and the password in a URL. An endpoint with them is
-// refused, but the report of that has the command line, too.
+// refused, but the report of the refusal has the command line, too.
 var password = regexp.MustCompile(`://[^/@\s]*@`)
 
 // hideHeaders removes the values of --additional-headers, which may be secret.

@@ -263,7 +263,8 @@ func (b benchmark) print(costs [][]cost) {
 	rate := func(c cost) float64 { return float64(b.uploads) * float64(b.size) / (1 << 20) / c.wall.Seconds() }
 	for i, w := range b.ways {
 		value := func(of func(cost) float64) float64 { return median(costs[i], of) }
-		// The ratio of each round, so that a change of the machine's speed matters less.
+		// The ratio is that of each round, so that a change of the machine's speed
+		// matters less.
 		ratio := func(of func(cost) float64) float64 {
 			var ratios []float64
 			for round := range costs[i] {

@@ -266,9 +266,8 @@ func TestAccessAndContexts(t *testing.T) {
 	}
 }
 
-// TestExpectedChecksums checks that an upload with the expected checksums succeeds,
-// and that with others no object appears, no session stays open, and nothing is sent
-// twice.
+// TestExpectedChecksums checks that an upload with the expected checksums succeeds.
+// With others no object appears, no session stays open, and nothing is sent twice.
 func TestExpectedChecksums(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -9,7 +9,7 @@ import (
 
 func withTracer(p trace.TracerProvider) otelhttp.Option { return otelhttp.WithTracerProvider(p) }
 
-// otelhttpTransport is what a program has that does not use Transport.
+// otelhttpTransport is the transport of a program that does not use Transport.
 func otelhttpTransport(base http.RoundTripper, p trace.TracerProvider) http.RoundTripper {
 	return otelhttp.NewTransport(base, withTracer(p))
 }

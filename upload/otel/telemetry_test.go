@@ -354,8 +354,8 @@ func TestOmitObject(t *testing.T) {
 	}
 }
 
-// TestOpenTelemetrySeesNoSecret checks that neither the spans of uploads and their requests nor the
-// metrics have the secret of a session, whatever fails. Without Transport,
+// TestOpenTelemetrySeesNoSecret checks that no span of an upload or of a request,
+// and no metric, has the secret of a session, whatever fails. Without Transport,
 // otelhttp exports it.
 func TestOpenTelemetrySeesNoSecret(t *testing.T) {
 	for _, redacted := range []bool{false, true} {
