@@ -40,8 +40,8 @@ import (
 //	ErrInUse                another process holds the lock of the upload         yes        wait for that process
 //
 // In the third column, [1] means yes if [Error.Early] is set: the precondition was
-// checked before the last byte was sent, and [Spec.NoClobber] is not set. [2] means yes if
-// [Error.Open] is set: the session still exists. [3] means yes at its own
+// checked before the last byte was sent, and [Spec.NoClobber] is not set. [2] means
+// yes if [Error.Open] is set: the session still exists. [3] means yes at its own
 // endpoint. No request is sent to another one.
 //
 // ErrSourceChanged is [chunk.ErrChanged], and ErrRetriesExhausted is

@@ -64,8 +64,8 @@ func TestRateOfResumedFiles(t *testing.T) {
 	}
 }
 
-// TestDiscardedIsNoLoss checks that an upload that starts over because its file changed
-// does not accuse the service.
+// TestDiscardedIsNoLoss checks that an upload that starts over because its file
+// changed does not accuse the service.
 func TestDiscardedIsNoLoss(t *testing.T) {
 	now := time.Unix(0, 0)
 	tr := &transfer{name: "a", size: -1}
