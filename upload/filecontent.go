@@ -205,6 +205,25 @@ func (f *fileContent) compare(ctx context.Context, checksums ...chunk.Checkpoint
 	return nil
 }
 
+// compareLast compares the bytes between the last two checksums from before.
+func (f *fileContent) compareLast(ctx context.Context, checksums []chunk.Checkpoint) error {
+	if len(checksums) == 0 {
+		return nil
+	}
+	from, last := chunk.Checkpoint{}, checksums[len(checksums)-1]
+	if len(checksums) > 1 {
+		from = checksums[len(checksums)-2]
+	}
+	got, err := f.hash(ctx, from, last.Offset)
+	if err != nil {
+		return err
+	}
+	if got != last {
+		return fmt.Errorf("%w: its bytes from %d to %d are not what they were", session.ErrSourceChanged, from.Offset, last.Offset)
+	}
+	return nil
+}
+
 // hash continues a checksum up to another offset.
 func (f *fileContent) hash(ctx context.Context, from chunk.Checkpoint, to int64) (chunk.Checkpoint, error) {
 	return f.hashOf(ctx, from, to, to)

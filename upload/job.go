@@ -633,7 +633,10 @@ func (j *job) sameSource(ctx context.Context, token *session.Token) error {
 		if token.Source.Size != j.file.src.Size() {
 			return fmt.Errorf("%w: %q has %d bytes, the source of the saved upload %d", session.ErrSourceChanged, j.identity, j.file.src.Size(), token.Source.Size)
 		}
-		return nil
+		if token.Gzip != nil {
+			return nil // every checkpoint is compared
+		}
+		return j.file.compareLast(ctx, token.Checkpoints)
 	}
 	change := token.Source.Compare(j.file.identity)
 	if imported(token) {

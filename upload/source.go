@@ -19,11 +19,11 @@ import (
 //
 // identity names these bytes, for example by a version or a hash. If it is not ""
 // and there is a store, an interrupted upload is saved, and a call with the same
-// identity and destination resumes it, also in another process. ReaderAt compares
-// only the size ([session.ErrSourceChanged]). If the size is the same but the bytes
-// are not, the upload starts over, provided that the service reports a checksum of
-// the bytes that it holds. [Uploader.Resume] cannot resume such an upload, because
-// it has no r.
+// identity and destination resumes it, also in another process. An identity must
+// never name other bytes later: a resume compares only the size and the bytes
+// between the last two saved checksums, usually 64 MiB
+// ([session.ErrSourceChanged]). [Uploader.Resume] cannot resume such an upload,
+// because it has no r.
 //
 // Once ctx is done, ReaderAt returns within seconds. A call of r that hangs may
 // last longer.

@@ -101,11 +101,43 @@ func TestReaderAtResume(t *testing.T) {
 		w.interruptReaderAt(content, "report@7", 10*mib)
 		other := bytes.Clone(content)
 		other[0]++
-		// The service refuses the mixture, and the upload starts over.
-		if _, err := w.uploader().ReaderAt(w.t.Context(), bytes.NewReader(other), int64(len(other)), "report@7", spec); err != nil {
+		again := func(with ...func(*upload.Options)) error {
+			_, err := w.uploader(with...).ReaderAt(w.t.Context(), bytes.NewReader(other), int64(len(other)), "report@7", spec)
+			return err
+		}
+		if err := again(); !errors.Is(err, session.ErrSourceChanged) {
+			t.Errorf("other bytes under the same identity: error = %v, want ErrSourceChanged", err)
+		}
+		w.wantNoObject("obj")
+		if err := again(func(o *upload.Options) { o.RestartChanged = true }); err != nil {
 			t.Fatal(err)
 		}
 		w.wantObject("obj", other)
+	})
+	// The same, compressed.
+	inBubble(t, &fakegcs.Options{}, func(w *world) {
+		other := bytes.Clone(content)
+		other[0]++
+		up := w.uploader(zippedParts)
+		stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 4 * q, To: 5 * q}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: q}}
+		if err := w.srv.AddFaults(stall); err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range [][]byte{content, content, other} {
+			ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+			defer cancel()
+			r, err := up.ReaderAt(ctx, bytes.NewReader(c), int64(len(c)), "report@7", zipped)
+			switch {
+			case i == 0 && !errors.Is(err, context.DeadlineExceeded):
+				t.Fatalf("interrupted upload: %v", err)
+			case i == 1 && (err != nil || !r.Resumed):
+				t.Fatalf("second call: %+v, %v", r, err)
+			case i == 2 && err != nil:
+				t.Fatal(err)
+			case i > 0:
+				w.wantUnzipped("obj", c, true)
+			}
+		}
 	})
 }
 
