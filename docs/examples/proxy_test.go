@@ -2,7 +2,7 @@ package examples
 
 import (
 	"bytes"
-	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,7 +14,7 @@ import (
 	"gcsup/upload"
 )
 
-// startProxy returns the URL of a Proxy. ended is closed when a request to it ended.
+// startProxy returns the URL of a Proxy. ended gets a value when a request to it ended.
 func startProxy(t *testing.T, srv *fakegcs.TestServer) (url string, ended chan struct{}) {
 	t.Helper()
 	up := uploader(t, srv, upload.Options{Policy: backoff.Policy{Initial: time.Millisecond, Maximum: time.Millisecond}})
@@ -31,9 +31,9 @@ func startProxy(t *testing.T, srv *fakegcs.TestServer) (url string, ended chan s
 	return server.URL, ended
 }
 
-func put(t *testing.T, ctx context.Context, url string, body io.Reader, header ...string) (int, error) {
+func put(t *testing.T, url string, body io.Reader, header ...string) (int, error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPut, url, body)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, url, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestProxy(t *testing.T) {
 		if c.size > len(data) {
 			body = make([]byte, c.size)
 		}
-		got, err := put(t, t.Context(), url+c.path, bytes.NewReader(body[:c.size]), "If-None-Match", "*")
+		got, err := put(t, url+c.path, bytes.NewReader(body[:c.size]), "If-None-Match", "*")
 		if err != nil || got != c.want {
 			t.Errorf("%s: the proxy replied %d, %v, want %d", c.name, got, err, c.want)
 		}
@@ -90,13 +90,12 @@ func TestProxy(t *testing.T) {
 func TestProxyDisconnect(t *testing.T) {
 	srv := emulator(t)
 	url, ended := startProxy(t, srv)
-	ctx, disconnect := context.WithCancel(t.Context())
 	body, client := io.Pipe()
 	go func() {
 		client.Write(content(20 << 20)) // more than a window: the upload is under way
-		disconnect()
+		client.CloseWithError(errors.New("the client is gone"))
 	}()
-	if status, err := put(t, ctx, url+"/cut", body); err == nil {
+	if status, err := put(t, url+"/cut", body); err == nil {
 		t.Errorf("the proxy replied %d, want no reply", status)
 	}
 	<-ended
