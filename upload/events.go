@@ -77,6 +77,16 @@ func (e *events) identify(id string, spec Spec) {
 	e.common.ID, e.common.Spec = id, spec
 }
 
+// unnumber removes the number of the upload from what every event carries.
+func (e *events) unnumber() {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.common.Upload = 0
+}
+
 // source sets the path of the source that every event carries.
 func (e *events) source(path string) {
 	if e == nil {

@@ -10,7 +10,7 @@ import (
 // Exchange describes one request and its reply, see [Options].Exchange. It holds no
 // secrets.
 type Exchange struct {
-	Upload int64 // as in [Event]; 0 for a listing
+	Upload int64 // as in [Event]
 	ID     string
 	Spec   Spec
 

@@ -81,6 +81,7 @@ func (u *Uploader) inspection(ctx context.Context, token *session.Token, b *budg
 		spec = with // else without the key: the service may answer nevertheless
 	}
 	j.identify(token.ID, spec)
+	j.events.unnumber() // it is no upload, and has no terminal event
 	return j
 }
 

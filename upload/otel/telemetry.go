@@ -75,7 +75,7 @@ func (t *Telemetry) Observe(e upload.Event) {
 		t.metrics.restarts.Add(ctx, 1, metric.WithAttributes(bucket))
 	}
 	if e.Upload == 0 {
-		return // of a listing, which has no span
+		return // of a listing or of an inspection, which have no span
 	}
 	began := e.Time
 	if e.Kind.Terminal() {
@@ -112,7 +112,7 @@ func (t *Telemetry) Exchange(x upload.Exchange) {
 		t.metrics.sent.Add(ctx, x.Sent, metric.WithAttributes(bucket))
 	}
 	if x.Upload == 0 {
-		return // of a listing, which has no span
+		return // of a listing or of an inspection, which have no span
 	}
 	span := t.span(ctx, x.Upload, x.Spec, x.Time)
 	if x.Op != session.OpQuery {

@@ -252,6 +252,9 @@ func TestOutcomes(t *testing.T) {
 		{"no such file", "failed", "file_does_not_exist", codes.Error, nil, func(s *setting) (*upload.Result, error) {
 			return s.up.File(s.t.Context(), "missing", spec)
 		}},
+		{"truncated", "failed", "source_is_shorter_than_expected", codes.Error, nil, func(s *setting) (*upload.Result, error) {
+			return s.up.With(upload.CallOptions{Size: new(int64(2))}).Reader(s.t.Context(), strings.NewReader("x"), spec)
+		}},
 		{"precondition", "failed", "precondition_failed", codes.Error, nil, func(s *setting) (*upload.Result, error) {
 			seed(s)
 			return s.up.File(s.t.Context(), s.path, onlyNew)
@@ -319,6 +322,38 @@ func TestResumeAndCancel(t *testing.T) {
 		if len(events["resume"]) != 1 || events["resume"][0]["gcsup.offset"] != fmt.Sprint(2*mib) {
 			t.Errorf("events %v", events)
 		}
+	}
+}
+
+// TestInspection checks that questions about saved uploads have metrics and no span,
+// because they have no terminal event.
+func TestInspection(t *testing.T) {
+	s := newSetting(t, []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Times: -1, Do: status(503)}})
+	res, err := s.up.File(t.Context(), s.path, spec)
+	if !errors.Is(err, session.ErrRetriesExhausted) {
+		t.Fatal(err)
+	}
+	s.spans.Reset()
+	if _, err := s.up.Query(t.Context(), res.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range s.up.Prune(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := s.metrics()
+	if p := m["gcsup.upload.active"]; len(p) != 1 || p[0].value != 0 {
+		t.Errorf("gcsup.upload.active = %v", p)
+	}
+	queries := 0.0
+	for _, p := range m["gcsup.exchange.duration"] {
+		if p.attributes["gcsup.operation"] == "query" && p.attributes["error.type"] == "" {
+			queries += p.value
+		}
+	}
+	if n := len(s.spans.GetSpans()); n != 0 || queries < 2 {
+		t.Errorf("%d spans, and %v queries, want 0 and at least 2", n, queries)
 	}
 }
 
