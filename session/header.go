@@ -32,7 +32,7 @@ func (c *Client) WithHeader(header http.Header) (*Client, error) {
 // canonical form.
 func reservedHeader(name string) bool {
 	switch name {
-	case "Host", "Authorization", "Connection", "Transfer-Encoding", "Trailer", "Te", "Range",
+	case "Host", "Authorization", "Accept-Encoding", "Expect", "Connection", "Transfer-Encoding", "Trailer", "Te", "Range",
 		"X-Goog-Hash", "X-Guploader-No-308", "X-Http-Method-Override":
 		return true
 	}
