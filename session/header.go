@@ -20,13 +20,23 @@ func (c *Client) WithHeader(header http.Header) (*Client, error) {
 		if reservedHeader(name) {
 			return nil, fmt.Errorf("%w: the header %s is set by the protocol or by the HTTP client", ErrInvalid, name)
 		}
-		if strings.ContainsAny(name+strings.Join(values, ""), "\r\n\x00") || strings.ContainsAny(name, " :") || name == "" {
+		if name == "" || strings.ContainsFunc(name, notToken) || strings.ContainsFunc(strings.Join(values, ""), isControl) {
 			return nil, fmt.Errorf("%w: the header %q cannot be sent", ErrInvalid, name)
 		}
 		own.header[name] = append([]string(nil), values...)
 	}
 	return &own, nil
 }
+
+// notToken reports whether net/http refuses a name with r, and isControl whether it
+// refuses a value with r. The request would fail like one that is worth a retry.
+// https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2
+func notToken(r rune) bool {
+	letter := 'a' <= r|0x20 && r|0x20 <= 'z' && r < 0x80
+	return !letter && (r < '0' || r > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+}
+
+func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
 // reservedHeader reports whether a caller may not set a header, whose name is in
 // canonical form.

@@ -36,9 +36,17 @@ func TestWithHeader(t *testing.T) {
 		t.Errorf("requests with %q, want %q", seen, want)
 	}
 
-	for _, name := range []string{"content-length", "Content-Range", "authorization", "x-goog-hash", "X-Goog-Encryption-Key", "X-Upload-Content-Length", "Accept-Encoding", "expect", "", "a b", "A\r\nB"} {
+	for _, name := range []string{"content-length", "Content-Range", "authorization", "x-goog-hash", "X-Goog-Encryption-Key", "X-Upload-Content-Length", "Accept-Encoding", "expect", "", "a b", "A\r\nB", "a(b", "é"} {
 		if _, err := plain.WithHeader(http.Header{name: {"1"}}); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%s: error = %v, want ErrInvalid", name, err)
 		}
+	}
+	for _, value := range []string{"a\r\nb", "\x00", "\x01", "\x7f"} {
+		if _, err := plain.WithHeader(http.Header{"X-Goog-Request-Reason": {value}}); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("value %q: error = %v, want ErrInvalid", value, err)
+		}
+	}
+	if _, err := plain.WithHeader(http.Header{"X-Goog-Request-Reason": {"Grüße\t(#1)"}}); err != nil {
+		t.Error(err)
 	}
 }
