@@ -10,6 +10,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -42,7 +43,7 @@ func TestBytesSizes(t *testing.T) {
 // and in a session, whose loss does not matter because they can be read again.
 func TestBytesSurvive(t *testing.T) {
 	t.Parallel()
-	eachFault(t, 2, []point{
+	eachFault(t, testsize.Full(1, 2), []point{
 		{"one request", fakegcs.Match{Op: fakegcs.OpInsert}, objectFaults},
 		{"session", fakegcs.Match{Op: fakegcs.OpPut}, dataFaults},
 		{"end", fakegcs.Match{Op: fakegcs.OpFinalize}, slices.Concat(objectFaults, finalFaults)},

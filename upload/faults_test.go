@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
-	"gcsup/internal/testsize"
 )
 
 // fault is a plan that an upload must survive.
@@ -70,11 +69,10 @@ type point struct {
 	also  []fault
 }
 
-// eachFault runs check in a world for each fault at each point. Outside CI it takes
-// one fault of so many, others at each point.
+// eachFault runs check in a world for one of so many faults at each point, others at
+// each point.
 func eachFault(t *testing.T, of int, points []point, check func(w *world, at string, do fakegcs.Action)) {
 	t.Helper()
-	of = testsize.Full(1, of)
 	if testing.Short() {
 		of = 4
 	}

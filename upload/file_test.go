@@ -6,6 +6,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 	"gcsup/upload"
 )
 
@@ -63,7 +64,7 @@ func TestRequestsWhenNothingFails(t *testing.T) {
 func TestFileSurvives(t *testing.T) {
 	t.Parallel()
 	content := data(7*q + 12345)
-	eachFault(t, 2, []point{
+	eachFault(t, testsize.Full(1, 2), []point{
 		{"start", fakegcs.Match{Op: fakegcs.OpStart}, nil},
 		{"first data", fakegcs.Match{Op: fakegcs.OpPut}, dataFaults},
 		{"middle", fakegcs.Match{Op: fakegcs.OpPut, From: 4 * q, To: 5 * q}, dataFaults},

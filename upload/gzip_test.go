@@ -76,7 +76,7 @@ func TestGzip(t *testing.T) {
 		"compressed before": zip(t, text(2*q)), "several requests": text(9 * q), "single request above 8 MiB": text(9 * mib), "a session": data(9 * mib),
 	} {
 		for how, with := range map[string]func(*upload.Options){"default": func(*upload.Options) {}, "small window": zippedParts} {
-			if len(content) > int(4*mib) && (testing.Short() || how == "small window" && testsize.Full(1, 0) == 0) {
+			if len(content) > int(4*mib) && (testing.Short() || how == "small window" && testsize.FullOnce(1, 0) == 0) {
 				continue
 			}
 			t.Run(name+"/"+how, func(t *testing.T) {
@@ -155,7 +155,7 @@ func (w *world) interruptZipped(path string, at int64, with ...func(*upload.Opti
 // offset, and sends the rest only.
 func TestGzipResume(t *testing.T) {
 	t.Parallel()
-	content := text(int64(testsize.Full(12, 6)) * q)
+	content := text(int64(testsize.FullOnce(12, 6)) * q)
 	for _, at := range []int64{0, q, 3*q + 5} {
 		for by, resume := range map[string]func(*world, *upload.Uploader, string, string) (*upload.Result, error){
 			"File": func(w *world, u *upload.Uploader, path, _ string) (*upload.Result, error) {
@@ -230,7 +230,7 @@ func TestGzipOptionsDiffer(t *testing.T) {
 // program makes other bytes of the same file. The object is never a mixture.
 func TestGzipOtherCompressor(t *testing.T) {
 	t.Parallel()
-	content := text(int64(testsize.Full(12, 6)) * q)
+	content := text(int64(testsize.FullOnce(12, 6)) * q)
 	for _, at := range []int64{0, q, 2*q + 5} {
 		for _, window := range []int64{1, 4} {
 			t.Run(fmt.Sprint(at, " window ", window), func(t *testing.T) {
@@ -409,7 +409,7 @@ func TestGzipSourceChangesWhileSending(t *testing.T) {
 // resumes, also with a program that compresses differently.
 func TestGzipKilledAtEachRequest(t *testing.T) {
 	t.Parallel()
-	content := text(int64(testsize.Full(8, 4)) * q)
+	content := text(int64(testsize.FullOnce(8, 4)) * q)
 	for _, level := range []int{0, 1} {
 		for n, done := 1, 0; done < 2; n++ {
 			done = 0
@@ -473,7 +473,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func TestGzipSurvives(t *testing.T) {
 	t.Parallel()
 	content := text(7*q + 12345)
-	eachFault(t, 3, []point{
+	eachFault(t, testsize.FullOnce(1, 3), []point{
 		{"start", fakegcs.Match{Op: fakegcs.OpStart}, nil},
 		{"middle", fakegcs.Match{Op: fakegcs.OpPut, From: 2 * q, To: 3 * q}, dataFaults},
 		{"end", fakegcs.Match{Op: fakegcs.OpFinalize}, slices.Concat(objectFaults, finalFaults, dataFaults)},
@@ -521,7 +521,7 @@ func TestGzipSkip(t *testing.T) {
 	} {
 		for _, listed := range []bool{false, true} {
 			for how, with := range map[string]func(*upload.Options){"single request": func(*upload.Options) {}, "session": zippedParts} {
-				if listed == (how == "session") && testsize.Full(1, 0) == 0 {
+				if listed == (how == "session") && testsize.FullOnce(1, 0) == 0 {
 					continue
 				}
 				t.Run(fmt.Sprint(name, "/listed ", listed, "/", how), func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -51,7 +52,7 @@ func TestReaderSizes(t *testing.T) {
 func TestReaderSurvives(t *testing.T) {
 	t.Parallel()
 	content := data(7*q + 12345)
-	eachFault(t, 2, []point{
+	eachFault(t, testsize.Full(1, 2), []point{
 		{"start", fakegcs.Match{Op: fakegcs.OpStart}, nil},
 		{"first data", fakegcs.Match{Op: fakegcs.OpPut}, dataFaults},
 		{"middle", fakegcs.Match{Op: fakegcs.OpPut, From: 4 * q, To: 5 * q}, dataFaults},
