@@ -101,6 +101,7 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 // grows with each, so that the last one tries as long as a file of their total
 // size.
 func TestThousandJobsShareOneBudget(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("sends a thousand files")
 	}
@@ -178,10 +179,10 @@ func (zeros) ReadAt(p []byte, off int64) (int, error) {
 // TestRequestsOfAMinute checks that a request carries about a minute's bytes once
 // the rate is known.
 func TestRequestsOfAMinute(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("sends 1 GiB")
 	}
-	t.Parallel()
 	inBubble(t, &fakegcs.Options{Rate: 512 << 10, Discard: true, NoMD5: true}, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		u.opts.ChunkSize = 0
 		const size = firstSize + 64<<20

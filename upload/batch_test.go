@@ -14,6 +14,7 @@ import (
 // TestBatchAtTheGate checks that the gate holds the uploads of a batch as long as
 // it would hold one file of their total size, and others as long as their own.
 func TestBatchAtTheGate(t *testing.T) {
+	t.Parallel()
 	const jobs, size = 64, 1 << 20
 	path, _ := sourceFile(t, size)
 	down := fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}

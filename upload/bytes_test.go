@@ -18,6 +18,7 @@ import (
 // TestBytesSizes checks that bytes up to 8 MiB go in one request, and that nothing
 // is saved of more.
 func TestBytesSizes(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int64{0, 1, q, 8 * mib, 8*mib + 1, 20 * mib} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {

@@ -20,6 +20,7 @@ import (
 // TestExpectedSize checks that a source that is not of the expected size is
 // never published, whichever way it is sent.
 func TestExpectedSize(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int64{0, 1, q, 9 * mib} {
 		for _, off := range []int64{-1, 0, 1} {
 			want := size + off
@@ -80,6 +81,7 @@ func TestLongStream(t *testing.T) {
 // TestConfirm checks that Confirm is called once, when the source has ended, and
 // that an upload that is not confirmed publishes nothing.
 func TestConfirm(t *testing.T) {
+	t.Parallel()
 	exit := errors.New("exit status 1")
 	for _, size := range []int64{0, 10, 9 * mib} {
 		for _, refuse := range []error{nil, exit} {
@@ -119,6 +121,7 @@ func TestConfirm(t *testing.T) {
 
 // TestWith checks that the options of one call do not change another.
 func TestWith(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		var seen, audit int
 		transport := w.http.Transport

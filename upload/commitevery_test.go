@@ -13,6 +13,7 @@ import (
 // TestCommitEvery checks that files and streams get a durable offset as often as
 // they ask for one, at most one chunk or window apart.
 func TestCommitEvery(t *testing.T) {
+	t.Parallel()
 	const size = 12*mib + 5
 	for _, tt := range []struct {
 		name     string
@@ -75,6 +76,7 @@ func TestCommitEvery(t *testing.T) {
 // TestCommitEveryCost checks that a durable offset costs one round trip, and
 // nothing else on the network. The table at [upload.CommitEvery] is from it.
 func TestCommitEveryCost(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	const size, rate = 64 * mib, 100 * mib
 	path := ""

@@ -12,6 +12,7 @@ import (
 
 // TestRequestsWhenNothingFails checks which requests are made for each size.
 func TestRequestsWhenNothingFails(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name string
 		size int64

@@ -83,6 +83,7 @@ func status(code int, match fakegcs.Match) fakegcs.Fault {
 // TestFiles checks that a batch of all sizes arrives, that a file that fails stops
 // no other, and that a large file is on its way beside the small ones.
 func TestFiles(t *testing.T) {
+	t.Parallel()
 	inBubble(t, &fakegcs.Options{Latency: 50 * time.Millisecond}, func(w *world) {
 		jobs := w.jobs(640, 1000)
 		large := w.jobs(1, 12*mib)[0]
@@ -141,6 +142,7 @@ func (c countingStore) Lock(ctx context.Context, id string) (func(), error) {
 
 // TestFilesOfLostBuckets checks which failures end the files of a bucket.
 func TestFilesOfLostBuckets(t *testing.T) {
+	t.Parallel()
 	n := testsize.Full(200, 100)
 	for _, tt := range []struct {
 		name     string
@@ -201,6 +203,7 @@ func TestFilesDeniedSometimes(t *testing.T) {
 // that of one file of all sizes together, and that a batch in which others
 // succeed continues.
 func TestFilesInAnOutage(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		w.srv.AddFaults(status(503, fakegcs.Match{}))
 		jobs := w.jobs(300, 10)
@@ -321,6 +324,7 @@ func lookUp(t *testing.T, w *world, spec upload.Spec) *session.Object {
 // TestFilesRateLimit checks that all uploads share one limit, that it is no stall,
 // and that a change takes effect at once.
 func TestFilesRateLimit(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		limiter := rate.NewLimiter(32<<10, 32<<10)
 		up := w.uploader(func(o *upload.Options) { o.Limiter = limiter })
@@ -371,6 +375,7 @@ func TestFilesMemory(t *testing.T) {
 // TestFilesEnds checks that Files returns soon when its context is done or its loop
 // ends, leaves no goroutine, and reads no job after that.
 func TestFilesEnds(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"cancel", "break"} {
 		t.Run(how, func(t *testing.T) {
 			inBubble(t, &fakegcs.Options{Rate: 100 << 10}, func(w *world) {
@@ -408,6 +413,7 @@ func TestFilesEnds(t *testing.T) {
 
 // TestFilesResume checks that a large file of a batch is resumed by another.
 func TestFilesResume(t *testing.T) {
+	t.Parallel()
 	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
 		jobs := w.jobs(2, 12*mib)
 		ctx, cancel := context.WithTimeout(w.t.Context(), 8*time.Second)
@@ -469,6 +475,7 @@ func (p *portal) RoundTrip(req *http.Request) (*http.Response, error) {
 // because its endpoint may be wrong, is retried once the service was reached. It
 // ended all files of the bucket.
 func TestFilesInAnOfflineMinute(t *testing.T) {
+	t.Parallel()
 	for _, rule := range []upload.Skip{upload.SkipNothing, upload.SkipIdentical} {
 		inBubble(t, nil, func(w *world) {
 			network := &portal{RoundTripper: w.http.Transport}
@@ -500,6 +507,7 @@ func TestFilesInAnOfflineMinute(t *testing.T) {
 // service can be reached: by commits, and by the bytes of one long request.
 // Failures of the others ended all files that were left.
 func TestFilesBesideALargeOne(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	// 16 MiB, which count as progress, are sent long before the first small file has
 	// used up its minute.
@@ -566,6 +574,7 @@ func TestFilesRacySource(t *testing.T) {
 // resumes a large file, and that it notices one that changed. The new time was
 // taken for another option, and --if-source-changed=restart did not help.
 func TestFilesResumeSameTime(t *testing.T) {
+	t.Parallel()
 	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
 		all := w.jobs(4, 12*mib)
 		opts := &upload.BatchOptions{Skip: upload.SkipSameTime}

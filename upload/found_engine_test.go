@@ -114,6 +114,7 @@ func TestMetagenerationInsert(t *testing.T) {
 // TestStranger412And499 checks that one 412 or 499 that is not from the
 // service does not delete the Token.
 func TestStranger412And499(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	for _, code := range []int{412, 499} {
 		for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize} {
@@ -136,6 +137,7 @@ func TestStranger412And499(t *testing.T) {
 // TestResumableWhenCancelledWhileComparing checks that the Result of an upload
 // that is canceled while it compares the source reports the saved upload.
 func TestResumableWhenCancelledWhileComparing(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(40 * mib))
@@ -344,6 +346,7 @@ func TestResumeByFileKeepsNoClobber(t *testing.T) {
 // TestStranger404AtTheGate checks that the 404s of a load balancer without a
 // backend close the gate.
 func TestStranger404AtTheGate(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	for _, code := range []int{503, 404} {
 		inBubble(t, nil, func(w *world) {

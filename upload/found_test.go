@@ -40,6 +40,7 @@ func TestSmallFileOnSlowLink(t *testing.T) {
 // TestUnalignedCommit checks that after a commit between two
 // boundaries of 256 KiB no request is smaller than the service accepts.
 func TestUnalignedCommit(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	short := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 100}}
 	for _, size := range []int64{2*q + 1, 3*q + 5, 4 * q, 33*q + 1} {
@@ -85,6 +86,7 @@ func (w *world) unfinished() (up *upload.Uploader, id, path string) {
 // TestCancelErrors checks that Cancel returns a sentinel error, and deletes
 // the Token if the session is finished or canceled.
 func TestCancelErrors(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	cancelling := func(do fakegcs.Action, times int) fakegcs.Fault {
 		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Times: times, Do: do}
@@ -138,6 +140,7 @@ func TestCancelErrors(t *testing.T) {
 // TestTokenSurvivesAnswersOfOthers checks that one unexpected reply of a proxy
 // does not discard the committed bytes.
 func TestTokenSurvivesAnswersOfOthers(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	for _, code := range []int{302, 307, 405, 407, 411, 414, 417, 421, 426, 431, 451} {
 		inBubble(t, nil, func(w *world) {
@@ -226,6 +229,7 @@ func (w *world) briefly(n int, apart time.Duration) {
 // a status query that is answered opens the gate, or keeps it open, while data
 // is refused. 32 uploads made 9 requests each in 32 s.
 func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	for _, apart := range []time.Duration{0, 20 * time.Millisecond} {
 		t.Run(apart.String(), func(t *testing.T) {

@@ -161,6 +161,7 @@ func TestImport(t *testing.T) {
 // TestImportedCopyDiffers checks that RestartChanged starts over with a copy
 // that differs, whether a checkpoint or the server shows it.
 func TestImportedCopyDiffers(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	for _, seen := range []string{"by a checkpoint", "by the server's checksum"} {
 		t.Run(seen, func(t *testing.T) {
@@ -195,6 +196,7 @@ func TestImportedCopyDiffers(t *testing.T) {
 // TestImportedTwiceInterrupted checks that a copy counts as an ordinary source
 // after some of its bytes were sent.
 func TestImportedTwiceInterrupted(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	inBubble(t, &fakegcs.Options{}, func(w *world) {
 		content := data(14 * mib)

@@ -17,6 +17,7 @@ import (
 // is not inserted again over what another writer made in between, whatever the
 // two clocks show.
 func TestSmallFileReplacesNothingUnseen(t *testing.T) {
+	t.Parallel()
 	content, other := data(1000), []byte("of another writer")
 	forbidden := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}}
 	lost := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}
@@ -95,6 +96,7 @@ func TestSmallFileReplacesNothingUnseen(t *testing.T) {
 // closes each connection a few milliseconds after its reply, without a word. Every
 // request after a query went out on the dying connection of that query.
 func TestPeerThatClosesIdleConnections(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	for _, after := range []time.Duration{time.Millisecond, 5 * time.Millisecond, 30 * time.Millisecond} {
 		inBubble(t, nil, func(w *world) {

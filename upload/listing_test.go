@@ -57,6 +57,7 @@ func (w *world) lists() int {
 }
 
 func TestLookup(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		w.put(append(names("dir/%04d", 0, 1200), "dir/é", "dir0", "other")...)
 		wanted := append(names("dir/%04d", 1, 1201), "dir/é", "dir/ü")
@@ -82,6 +83,7 @@ func TestLookup(t *testing.T) {
 
 // TestLookupJumps checks that few jobs in a dense prefix need few requests.
 func TestLookupJumps(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		w.put(names("%04d", 0, 4500)...)
 		wanted := names("%03d5", 0, 10)
@@ -113,6 +115,7 @@ func TestLookupJumps(t *testing.T) {
 // TestLookupReadsAhead checks that the next page is read while the caller works
 // with a page.
 func TestLookupReadsAhead(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		all := names("%04d", 0, 2000)
 		w.put(all...)
@@ -131,6 +134,7 @@ func TestLookupReadsAhead(t *testing.T) {
 }
 
 func TestLookupRetries(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		all := names("%04d", 0, 2100)
 		w.put(all...)
@@ -160,6 +164,7 @@ func TestLookupRetries(t *testing.T) {
 // TestLookupFails checks that a listing that fails is reported once, and that the
 // jobs continue.
 func TestLookupFails(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		do    fakegcs.Action
@@ -206,6 +211,7 @@ func TestLookupFails(t *testing.T) {
 
 // TestLookupTokenExpires checks that a refused page token costs one request.
 func TestLookupTokenExpires(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		all := names("%04d", 0, 2100)
 		w.put(all...)
@@ -238,6 +244,7 @@ func TestLookupTokenExpires(t *testing.T) {
 // TestLookupEnds checks that a consumer that stops, and a ctx that is done, end
 // the request for the next page. A goroutine that is left fails the bubble.
 func TestLookupEnds(t *testing.T) {
+	t.Parallel()
 	for _, stopAt := range []int{0, 999, 1000} {
 		inBubble(t, nil, func(w *world) {
 			all := names("%04d", 0, 1100)

@@ -30,6 +30,7 @@ func (w *world) down(do fakegcs.Action) {
 // TestBudget checks that a short upload stops after five retries, about half a
 // minute, and can be resumed when the service is back.
 func TestBudget(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
@@ -118,6 +119,7 @@ func TestRetryFor(t *testing.T) {
 // TestOutage checks that an upload finishes after ten minutes without the
 // service.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	for _, do := range []fakegcs.Action{
 		{Effect: fakegcs.EffectStatus, Status: 503}, {Effect: fakegcs.EffectReset}, {Effect: fakegcs.EffectStall},
@@ -432,6 +434,7 @@ func TestBlackHole(t *testing.T) {
 
 // TestSlowLink checks that a steady 512 KiB/s is not a stall.
 func TestSlowLink(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	inBubble(t, &fakegcs.Options{Rate: 512 << 10}, func(w *world) {
 		content := data(20 * mib)
@@ -449,6 +452,7 @@ func TestSlowLink(t *testing.T) {
 // TestCutsLowerTheBound checks that requests become shorter on a network that
 // cuts long ones, if the server keeps nothing of a request that was cut.
 func TestCutsLowerTheBound(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		content := data(24 * mib)
@@ -511,6 +515,7 @@ func TestInterrupt(t *testing.T) {
 // sibling failed keeps its saved state, even if the sibling's error is one that
 // ends a session. This is what errgroup.WithContext does.
 func TestCauseOfASiblingIsNotOurs(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	for _, cause := range []error{
 		session.ErrChecksum, session.ErrSessionLost, session.ErrPrecondition, session.ErrUnexpectedData, session.ErrSourceChanged,

@@ -45,6 +45,7 @@ func byProxy(status int) fakegcs.Fault {
 // TestPrune checks which uploads Prune deletes, and what Query reports of them.
 // Each upload sent 2 MiB.
 func TestPrune(t *testing.T) {
+	t.Parallel()
 	missingSource := upload.PruneOptions{MissingSource: true}
 	for _, tt := range []struct {
 		name    string

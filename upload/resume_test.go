@@ -144,6 +144,7 @@ func TestResumeReadsLittle(t *testing.T) {
 // TestVerifyingEvents checks that there are Verifying events while much of a
 // source is read again.
 func TestVerifyingEvents(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 		content := data(48 * mib)
@@ -286,6 +287,7 @@ func editQuietly(path string, offset int64) error {
 // TestSourceChangesWhileSending checks that a change of the source is noticed
 // before the last bytes are sent.
 func TestSourceChangesWhileSending(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	for _, tt := range []struct {
 		name   string
@@ -416,6 +418,7 @@ func count(b bool) int {
 // as the first one began, one with another option is refused, and that Restart
 // discards the session, at the service too.
 func TestOtherOptionsKeepTheSession(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	typed := func(s upload.Spec) upload.Spec { s.ContentType = "text/plain"; return s }
 	derived := func(s upload.Spec) upload.Spec { s.DefaultContentType = "image/png"; return s }
@@ -561,6 +564,7 @@ func (brokenStore) Lock(context.Context, string) (func(), error) { return nil, o
 // offset that could not be saved, if the server's checksum shows that the bytes
 // are the source's, and else in a new session.
 func TestFullStateDiskDoesNotEndAnUpload(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	content := data(9 * mib)
 	run := func(t *testing.T, opts *fakegcs.Options, ends bool, then func(w *world, path string)) {
@@ -644,6 +648,7 @@ func (f *fullStore) Save(ctx context.Context, token *session.Token) error {
 // TestLostLockEndsTheRequest checks that an upload whose lock another process has
 // taken cancels the request under way, and leaves the saved upload alone.
 func TestLostLockEndsTheRequest(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	inBubble(t, &fakegcs.Options{Rate: 8 << 20}, func(w *world) {
 		store := &fullStore{Store: w.store, left: 2, err: fmt.Errorf("%w by process 1", session.ErrInUse)}

@@ -219,6 +219,7 @@ func (z *zeroReader) Read(p []byte) (int, error) {
 // TestEarlyStreamShortensItsRequests checks that the requests of a stream become
 // shorter when other streams start.
 func TestEarlyStreamShortensItsRequests(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	inBubble(t, &fakegcs.Options{Discard: true, NoMD5: true, Latency: time.Second}, func(w *world) {
 		up := w.uploader(func(o *upload.Options) { o.Memory = 32 * mib })
@@ -254,6 +255,7 @@ func TestEarlyStreamShortensItsRequests(t *testing.T) {
 // TestStuckStreamBlocksNoOther checks that streams continue while another one, which
 // has taken all memory, waits for the service.
 func TestStuckStreamBlocksNoOther(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	down := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, Object: "stuck"}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}
 	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{down}, Latency: 20 * time.Millisecond}, func(w *world) {

@@ -20,6 +20,7 @@ import (
 
 // TestReaderAt checks the object at the boundaries of requests.
 func TestReaderAt(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int64{0, 1, q, 8 * mib, 8*mib + 1, 9 * mib} {
 		for _, identity := range []string{"", "v1"} {
 			inBubble(t, nil, func(w *world) {
@@ -60,6 +61,7 @@ func (w *world) interruptReaderAt(content []byte, identity string, at int64) *up
 // TestReaderAtResume checks that a second call with the same identity resumes, and
 // reads again only what a checkpoint does not cover.
 func TestReaderAtResume(t *testing.T) {
+	t.Parallel()
 	content := data(20 * mib)
 	inBubble(t, nil, func(w *world) {
 		first := w.interruptReaderAt(content, "report@7", 10*mib)

@@ -68,6 +68,7 @@ const takeOverSteps = 4
 // TestTakeOver kills TakeOver after each of its steps, and checks that one upload is
 // left and what each later call does with it.
 func TestTakeOver(t *testing.T) {
+	t.Parallel()
 	content := data(large)
 	for steps := range takeOverSteps + 1 {
 		for _, by := range []string{"Resume the old ID", "Resume", "File", "TakeOver again", "TakeOver back", "Cancel", "Query", "File at the old path"} {
@@ -212,6 +213,7 @@ func (w *world) afterTakeOver(by string, steps int, old, newID, path, moved stri
 // TestTakeOverInPlace checks that an upload continues with a copy at the same path,
 // if its bytes are those that were sent.
 func TestTakeOverInPlace(t *testing.T) {
+	t.Parallel()
 	content := data(9 * mib)
 	for _, tt := range []struct {
 		name string

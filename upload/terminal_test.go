@@ -23,6 +23,7 @@ type callKey struct{}
 // the only terminal one, that it has what the call returned, and that all events
 // have the context of the call.
 func TestEveryUploadHasOneTerminalEvent(t *testing.T) {
+	t.Parallel()
 	missing := spec
 	missing.Bucket = "missing"
 	existing := spec

@@ -19,6 +19,7 @@ func truncate(path string, size int64) error { return os.Truncate(path, size) }
 // TestRefusals checks that a permanent failure ends the upload at once with a
 // sentinel error, and leaves the destination as it was.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	status := func(code int, reason string) fakegcs.Action {
 		return fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Reason: reason}
 	}
@@ -136,6 +137,7 @@ func TestDamageAtTheEndStartsOver(t *testing.T) {
 // TestAnswersOfALoadBalancerKeepTheSession checks that committed bytes are not
 // abandoned for replies that are not the service's, however many there are.
 func TestAnswersOfALoadBalancerKeepTheSession(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
 	for _, code := range []int{400, 404, 410, 413} {
 		for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize} {
@@ -212,6 +214,7 @@ func TestLateCommit(t *testing.T) {
 // TestPreconditions checks that an upload whose precondition does not hold
 // fails before its first byte is sent.
 func TestPreconditions(t *testing.T) {
+	t.Parallel()
 	with := func(g int64) upload.Spec {
 		s := spec
 		s.IfGenerationMatch = &g
@@ -266,6 +269,7 @@ func TestPreconditions(t *testing.T) {
 // TestOwnSuccess checks that a 412 after a lost reply is a success if the
 // object is the one that was sent.
 func TestOwnSuccess(t *testing.T) {
+	t.Parallel()
 	zero := int64(0)
 	conditional := spec
 	conditional.IfGenerationMatch = &zero

@@ -89,6 +89,7 @@ func TestWriterAttributes(t *testing.T) {
 // TestWriterNeverPublishes checks that there is no object, and no session left,
 // without a Close that succeeds.
 func TestWriterNeverPublishes(t *testing.T) {
+	t.Parallel()
 	errExport := errors.New("export failed")
 	for name, use := range map[string]func(w *upload.Writer, cancel func()) error{
 		"early return": func(w *upload.Writer, _ func()) error {
@@ -231,6 +232,7 @@ func TestWriterInvalid(t *testing.T) {
 // TestWriterFile checks what is sent of files, by ReadFrom, by io.Copy and from an
 // fs.FS, with faults, and with other writes after them.
 func TestWriterFile(t *testing.T) {
+	t.Parallel()
 	sizes := []int64{0, 1, q, q + 1, 2 * q, 2*q + 1, 3*mib + 5}
 	for _, size := range sizes {
 		for _, from := range []int64{0, 1, q} {
@@ -385,6 +387,7 @@ func TestWriterEmptyWrites(t *testing.T) {
 // TestWriterFileAgain checks a file that is sent again, from its beginning or in
 // part, after a part of it was committed.
 func TestWriterFileAgain(t *testing.T) {
+	t.Parallel()
 	content := data(5*mib + 9)
 	put := func(nth int, do fakegcs.Action) fakegcs.Fault {
 		return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, Nth: nth}, Do: do}
