@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -189,7 +190,7 @@ func TestStreamsShareMemory(t *testing.T) {
 		time.Sleep(time.Minute)
 		var read int64
 		for _, s := range sources {
-			read += s.read
+			read += s.read.Load()
 		}
 		if read > memory+2*streams || read < memory*3/4 {
 			t.Errorf("%d bytes are in memory, want at most %d", read, int64(memory))
@@ -204,15 +205,18 @@ func TestStreamsShareMemory(t *testing.T) {
 }
 
 // zeroReader returns size zeros.
-type zeroReader struct{ size, read int64 }
+type zeroReader struct {
+	size int64
+	read atomic.Int64
+}
 
 func (z *zeroReader) Read(p []byte) (int, error) {
-	n := min(int64(len(p)), z.size-z.read)
+	n := min(int64(len(p)), z.size-z.read.Load())
 	if n == 0 {
 		return 0, io.EOF
 	}
 	clear(p[:n])
-	z.read += n
+	z.read.Add(n)
 	return int(n), nil
 }
 
@@ -268,8 +272,8 @@ func TestStuckStreamBlocksNoOther(t *testing.T) {
 			ended <- err
 		}()
 		time.Sleep(time.Second)
-		if stuck.read < 7*mib {
-			t.Errorf("the stuck stream has read %d bytes", stuck.read)
+		if stuck.read.Load() < 7*mib {
+			t.Errorf("the stuck stream has read %d bytes", stuck.read.Load())
 		}
 		began := time.Now()
 		for i := range 3 {
