@@ -32,7 +32,7 @@ func TestOutput(t *testing.T) {
 		t.Error("a truncated dump was published")
 	}
 
-	// A command that would run for ever does not outlive a failed upload.
+	// A command that would run without end does not outlive a failed upload.
 	if _, err := Output(t.Context(), up, spec("denied"), "sh", "-c", "exec yes"); !errors.Is(err, session.ErrPermission) {
 		t.Errorf("Output = %v, want ErrPermission", err)
 	}
