@@ -97,6 +97,29 @@ type copyDiffers struct{ error }
 
 func (e *copyDiffers) Unwrap() error { return e.error }
 
+// verify compares the finished object with the source.
+func (j *job) verify(ctx context.Context, object *session.Object) error {
+	t := j.transfer
+	ours, err := t.content.whole(ctx)
+	if err != nil {
+		return t.sourceFailed(ctx, err)
+	}
+	o, err := verifyObject(*object, j.spec, t.content.total(), ours)
+	if err != nil {
+		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
+	}
+	j.update(func(r *Result) {
+		r.Object = o
+		if j.resumed != nil {
+			r.Resumed, r.ResumedFrom = true, o.Size // the earlier process finished it
+		}
+	})
+	t.pos.committed.Store(o.Size)
+	t.pos.sent.Store(o.Size)
+	j.events.progress()
+	return nil
+}
+
 // verifyObject compares the finished object with the source. crc32c is that of
 // the source. The result is what the service reported.
 func verifyObject(o session.Object, spec Spec, size int64, crc32c uint32) (*session.Object, error) {

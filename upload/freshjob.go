@@ -1,0 +1,80 @@
+package upload
+
+import (
+	"bytes"
+	"context"
+	"io"
+
+	"gcsup/session"
+)
+
+// small reports whether the file goes in a single request.
+func (j *job) small() bool { return j.u.single(j.file.src.Size()) }
+
+// single reports whether a file of a size goes in a single request.
+func (u *Uploader) single(size int64) bool {
+	for _, limit := range []int64{u.opts.ChunkSize, u.opts.CommitEvery.Bytes} {
+		if limit > 0 && size > limit {
+			return false
+		}
+	}
+	return size <= smallLimit
+}
+
+// fresh uploads a file from byte 0.
+func (j *job) fresh(ctx context.Context) error {
+	j.compress(j.spec.Gzip)
+	if j.gzip != nil {
+		return j.freshGzip(ctx)
+	}
+	size := j.file.src.Size()
+	if !j.small() {
+		if err := j.settleForNew(ctx); err != nil {
+			return err
+		}
+		return j.uploadNew(ctx, size)
+	}
+	// A single request: there is nothing to save, and nothing to resume. A file
+	// that is racy is read twice, which is faster than waiting.
+	j.file.racy = j.file.src.Racy(j.file.identity)
+	data, err := j.file.load(ctx)
+	if err != nil {
+		return j.transfer.sourceFailed(ctx, err)
+	}
+	return j.freshSmall(ctx, data)
+}
+
+// freshSmall uploads data, which is all of the source and is hashed, in a single
+// request.
+func (j *job) freshSmall(ctx context.Context, data []byte) error {
+	if err := j.precondition.check(ctx); err != nil {
+		return err
+	}
+	size := int64(len(data))
+	if j.precondition.unmet() != nil {
+		// Only a session shows whether the bucket is missing, too.
+		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
+	}
+	return j.insert(ctx, func() io.Reader { return bytes.NewReader(data) }, size, j.file.sum.Sum())
+}
+
+// uploadNew uploads the file through a new session. size is -1 if it is not known.
+func (j *job) uploadNew(ctx context.Context, size int64) error {
+	if j.journal != nil {
+		j.journal.file, j.journal.gzip = j.file, j.gzip
+		j.transfer.record = j.journal
+	}
+	return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
+}
+
+// insert uploads a content of size bytes in a single request. body returns the
+// content as often as it is called.
+func (j *job) insert(ctx context.Context, body func() io.Reader, size int64, crc32c uint32) error {
+	if err := j.transfer.expected(crc32c); err != nil {
+		return err
+	}
+	if err := j.transfer.expectedMD5(body(), size); err != nil {
+		return err
+	}
+	return j.upload(ctx, j.newInsertion(body, size, crc32c), session.Action{Step: session.Begin})
+}

@@ -1,0 +1,335 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// uploadSavableFile is uploadSavable for the file at path.
+func (j *job) uploadSavableFile(ctx context.Context, path string) error {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	id, err := j.u.ID(path, j.spec)
+	if err != nil {
+		return err
+	}
+	return j.uploadSavable(ctx, id, abs)
+}
+
+// uploadSavable uploads the open source, with its saved session if there is one.
+// path is absolute, or "" for a source with an identity of the caller's.
+func (j *job) uploadSavable(ctx context.Context, id, path string) error {
+	store, want := j.u.opts.Store, j.spec
+	j.want = want.Resolved()
+	j.identify(id, j.want)
+	if j.small() && !savedIn(ctx, store, id) {
+		return j.fresh(ctx)
+	}
+	journal, token, damaged, err := openJournal(ctx, store, id)
+	if err != nil {
+		return err
+	}
+	defer journal.close()
+	j.keep(journal, token, path)
+	switch {
+	case token != nil && j.u.opts.Restart:
+		if j.u.client.Adopt(token) == nil {
+			j.transfer.drop(ctx, token.URI)
+		}
+		return j.startOver(ctx, "discarded, as requested")
+	case token != nil:
+		if j.timed {
+			want = sameMTime(want, token.Spec)
+		}
+		if conflict := token.Spec.Conflict(want); conflict != "" {
+			return fmt.Errorf("%w: %s", session.ErrOptionsDiffer, conflict)
+		}
+		if j.want.EncryptionKey.IsZero() {
+			// If the upload starts over, the object is still encrypted.
+			j.want.EncryptionKey = token.Spec.EncryptionKey
+		}
+		return j.resume(ctx, token)
+	case damaged != nil:
+		j.events.post(Event{Kind: Discarded, Cause: damaged.Error()})
+	}
+	return j.fresh(ctx)
+}
+
+// savedIn reports whether a store has an upload of that ID, or had one that is
+// damaged. A store that cannot be read has none.
+func savedIn(ctx context.Context, store session.Store, id string) bool {
+	_, err := store.Load(ctx, id)
+	return err == nil || errors.Is(err, session.ErrCorruptToken) || errors.Is(err, session.ErrTokenVersion)
+}
+
+// uploadSaved resumes a saved upload.
+func (j *job) uploadSaved(ctx context.Context, id string) error {
+	store := j.u.opts.Store
+	if j.u.invalid != nil {
+		return j.u.invalid
+	}
+	if store == nil {
+		return fmt.Errorf("resume: %w: there is no store", session.ErrNoToken)
+	}
+	id, err := follow(ctx, store, id)
+	if err != nil {
+		return err
+	}
+	j.update(func(r *Result) { r.ID = id })
+	journal, token, damaged, err := openJournal(ctx, store, id)
+	if err != nil {
+		return err
+	}
+	defer journal.close()
+	switch {
+	case damaged != nil:
+		return damaged
+	case token == nil:
+		return fmt.Errorf("%w: %s", session.ErrNoToken, id)
+	}
+	j.want = token.Spec
+	j.identify(id, j.want)
+	if token.Endpoint != j.u.client.Endpoint() {
+		return fmt.Errorf("upload %s was begun at %s: %w", id, token.Endpoint, session.ErrURIMismatch)
+	}
+	if token.SourceIdentity != "" {
+		return fmt.Errorf("%w: the source of upload %s is %q, which has no path: only the program that began it can resume it", session.ErrInvalid, id, token.SourceIdentity)
+	}
+	j.keep(journal, token, token.SourcePath)
+	if err := j.open(token.SourcePath); err != nil {
+		return err
+	}
+	defer j.closeSource()
+	return j.resume(ctx, token)
+}
+
+// keep makes the upload one that is saved in the journal. token is what is saved
+// of it, nil if nothing is.
+func (j *job) keep(journal *journal, token *session.Token, path string) {
+	journal.events = j.events
+	if token != nil {
+		journal.adopt(token)
+	}
+	j.mu.Lock()
+	j.journal = journal
+	j.mu.Unlock()
+	journal.draft.Endpoint, journal.draft.Spec, journal.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
+	journal.draft.SourceIdentity = j.identity
+}
+
+// setSpec sets the options of the object, for this upload and for what is saved.
+func (j *job) setSpec(spec Spec) {
+	j.identify(j.result.ID, spec)
+	if j.journal != nil {
+		j.journal.draft.Spec = withoutSecret(spec)
+	}
+}
+
+// resume continues a saved session, unless that is of no use: then it starts
+// over, and reports why.
+func (j *job) resume(ctx context.Context, token *session.Token) error {
+	saved, err := j.unlock(token.Spec, j.want.EncryptionKey)
+	if err != nil {
+		return err
+	}
+	j.want.EncryptionKey = saved.EncryptionKey
+	if why := j.useless(token); why != "" {
+		return j.startOver(ctx, why)
+	}
+	if err := j.settle(ctx); err != nil {
+		return err
+	}
+	// The options that were not given are those of the first run.
+	saved.NoClobber = saved.NoClobber || j.spec.NoClobber
+	j.setSpec(saved)
+	j.compress(saved.Gzip)
+	token = withoutUnsent(token)
+	if err := j.sameSource(ctx, token); err != nil {
+		if !errors.Is(err, session.ErrSourceChanged) {
+			return err
+		}
+		if !j.u.opts.RestartChanged {
+			return sourceError(err)
+		}
+		return j.startOver(ctx, err.Error())
+	}
+	j.journal.adopt(token) // without what was not sent
+	j.journal.file, j.journal.gzip = j.file, j.gzip
+	j.transfer.record = j.journal
+	// Enough to check an object that turns out to be finished already.
+	if j.gzip != nil {
+		j.gzip.adopt(token)
+	} else {
+		j.file.sum = chunk.NewPrefixCRC(token.Checkpoint(token.Source.Size))
+	}
+	size := j.transfer.content.total()
+	j.transfer.pos.size.Store(size)
+	r := j.newRun(session.State{
+		Size: size, Committed: token.Committed, Sent: token.HighWater, Restarts: token.Restarts,
+		// The earlier process may have sent the last byte.
+		MayExist: token.HighWater == size,
+		Adopted:  true,
+		Rejected: token.RejectedAt > 0, RejectedAt: token.RejectedAt - 1,
+	})
+	r.uri, r.opened = token.URI, token.Created
+	j.transfer.pos.committed.Store(token.Committed)
+	j.resumed = token
+	r.resume = j.resumeFrom
+	return j.upload(ctx, r, session.Action{Step: session.Query})
+}
+
+// resumeFrom continues from what the server holds of the session. The checksum
+// of that is known from a checkpoint and a short piece of the source that is
+// read again.
+func (j *job) resumeFrom(ctx context.Context, offset int64) error {
+	token := j.resumed
+	j.resumed = nil
+	seek := func() error { return j.file.seek(ctx, token.Checkpoint(offset), offset) }
+	if j.gzip != nil {
+		seek = func() error { return j.gzip.seek(ctx, offset) }
+	}
+	if err := seek(); err != nil {
+		return j.transfer.sourceFailed(ctx, err)
+	}
+	j.transfer.pos.sent.Store(offset)
+	j.update(func(r *Result) { r.Resumed, r.ResumedFrom = true, offset })
+	j.events.post(Event{Kind: Resumed})
+	return nil
+}
+
+// startOver discards a saved session, reports why, and uploads from byte 0, with
+// the options of this call.
+func (j *job) startOver(ctx context.Context, why string) error {
+	j.setSpec(j.want)
+	j.events.post(Event{Kind: Discarded, Cause: why})
+	if err := j.journal.discard(); err != nil {
+		return err
+	}
+	return j.fresh(ctx)
+}
+
+// useless returns why a saved session cannot be resumed, or "" if it can.
+func (j *job) useless(token *session.Token) string {
+	if err := j.u.client.Adopt(token); err != nil {
+		return err.Error()
+	}
+	if token.Endpoint != j.u.client.Endpoint() {
+		return "the earlier upload was to another endpoint"
+	}
+	return ""
+}
+
+// sameSource checks that the file is the one with which the session began.
+func (j *job) sameSource(ctx context.Context, token *session.Token) error {
+	if j.identity != "" {
+		if token.Source.Size != j.file.src.Size() {
+			return fmt.Errorf("%w: %q has %d bytes, the source of the saved upload %d", session.ErrSourceChanged, j.identity, j.file.src.Size(), token.Source.Size)
+		}
+		if token.Gzip != nil {
+			return nil // every checkpoint is compared
+		}
+		return j.file.compareLast(ctx, token.Checkpoints)
+	}
+	change := token.Source.Compare(j.file.identity)
+	if imported(token) {
+		j.file.copied = true
+		if token.Source.Size == j.file.identity.Size {
+			change = chunk.ChangeTimeOnly
+		}
+	}
+	if change == chunk.Same && (token.Source.ChangeTimeNS == 0 || j.file.unsynced) {
+		// There may have been changes that the times do not show: the platform
+		// has no change time, the file was racy, or it cannot be synced.
+		change = chunk.ChangeTimeOnly
+	}
+	switch change {
+	case chunk.Same:
+		return nil
+	case chunk.ChangeTimeOnly:
+		// A chmod, or an edit after which the modification time was put back:
+		// the bytes decide, as far as their checksum is known. The service
+		// compares the rest at the end.
+		if token.Gzip == nil {
+			return j.file.compare(ctx, token.Checkpoints...)
+		}
+		err := j.file.compare(ctx, token.Gzip.Source)
+		if err == nil {
+			j.file.copied = false // this covers all that was sent
+		}
+		return err
+	}
+	return fmt.Errorf("%w: %s is not the file that the upload began with (its size, modification time or inode differs)", session.ErrSourceChanged, token.SourcePath)
+}
+
+// discardCopy starts over with a file of which only the server's checksum showed
+// that it is not the one with which the saved session began.
+func (j *job) discardCopy(ctx context.Context, why error) error {
+	j.file.copied, j.file.sum = false, chunk.NewPrefixCRC(chunk.Checkpoint{})
+	j.unresume()
+	return j.startOver(ctx, sourceError(why).Error())
+}
+
+// unresume forgets how far a saved session was.
+func (j *job) unresume() {
+	j.transfer.pos.sent.Store(0)
+	j.transfer.pos.committed.Store(0)
+	j.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })
+}
+
+// conclude deletes or updates the saved upload, depending on err, with which the
+// upload ended.
+func (j *job) conclude(err error) error {
+	if !j.journal.saved() {
+		return err
+	}
+	if err == nil || dead(err) || j.spec.NoClobber && errors.Is(err, session.ErrPrecondition) {
+		if derr := j.journal.discard(); derr != nil {
+			if err != nil {
+				return errors.Join(err, derr)
+			}
+			j.events.post(Event{Kind: Warning, Cause: derr.Error()})
+		}
+		return err
+	}
+	if j.resumed == nil && !errors.Is(err, session.ErrSourceChanged) {
+		// What is known of the source and the server by now makes the resume
+		// cheaper, and notices more. The checksums of a source that changed
+		// are not those of what was sent.
+		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {
+			j.journal.rejected(e.Offset)
+		}
+		_, sent, committed := j.transfer.pos.load()
+		_ = j.journal.sending(j.journal.ctx, committed, sent, committed) // a warning, if at all
+	}
+	return err
+}
+
+// dead reports whether an error ends the session, so that the next call must
+// open another. A precondition that was seen not to hold before the last byte
+// was sent leaves the session as it is.
+func dead(err error) bool {
+	if e, ok := errors.AsType[*session.Error](err); ok {
+		if e.Open || e.Early {
+			return false
+		}
+		if errors.Is(e, session.ErrPrecondition) {
+			return true
+		}
+	}
+	for _, kind := range []error{
+		session.ErrSessionLost, session.ErrCanceled, session.ErrChecksum,
+		session.ErrUnexpectedData, session.ErrProtocol, session.ErrURIMismatch,
+	} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
