@@ -533,7 +533,13 @@ func (r Reply) strange(begun bool) bool {
 
 // begins reports whether an exchange is the first contact. Its failure may mean
 // that the service or the bucket does not exist.
-func (op Op) begins() bool { return op == OpStart || op == OpInsert || op == OpStat || op == OpList }
+func (op Op) begins() bool {
+	switch op {
+	case OpStart, OpInsert, OpStat, OpList, OpRead, OpDelete, OpBucket:
+		return true
+	}
+	return false
+}
 
 // permanent returns the sentinel error for a reply that is not retried.
 func permanent(r Reply, status int) error {

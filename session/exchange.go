@@ -29,6 +29,9 @@ const (
 	OpInsert   Op = "insert"   // a small object in one request, without a session
 	OpStat     Op = "stat"     // metadata of the object at the destination
 	OpList     Op = "list"     // a page of the objects in a bucket
+	OpRead     Op = "read"     // the content of a small object
+	OpDelete   Op = "delete"   // delete an object
+	OpBucket   Op = "bucket"   // the configuration of a bucket
 )
 
 // Start opens a session for an object of size bytes, or -1 if the size is not
@@ -217,18 +220,7 @@ func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
 }
 
 func (c *Client) stat(ctx context.Context, spec Spec, key EncryptionKey) Reply {
-	q := url.Values{}
-	if spec.UserProject != "" {
-		q.Set("userProject", spec.UserProject)
-	}
-	req, err := c.request("GET", c.url(q, "storage", "v1", "b", url.PathEscape(spec.Bucket), "o", url.PathEscape(spec.Object)), nil, 0)
-	if err != nil {
-		return unsent(OpStat, err)
-	}
-	if err := c.withKey(req, key); err != nil {
-		return unsent(OpStat, err)
-	}
-	return c.exchange(ctx, OpStat, URI{}, req)
+	return c.onObject(ctx, OpStat, "GET", spec, key, url.Values{})
 }
 
 // fullReader fills the buffer of each Read. net/http writes the result of each Read

@@ -60,6 +60,8 @@ type Reply struct {
 
 	location URI         // start: the Location header, not checked
 	page     *ObjectPage // list: the page
+	content  *[]byte     // read: the content of the object; a pointer, so that a Reply is comparable
+	bucket   *Bucket     // bucket: its configuration
 }
 
 // Canceled reports whether the reply to a Cancel means that the session does
@@ -96,12 +98,23 @@ func parseReply(op Op, scrub func(string) string, resp *http.Response) Reply {
 			r.location = newURI(resp.Header.Get("Location"))
 			break
 		}
-		if op == OpList {
-			var complete bool
+		var complete bool
+		switch op {
+		case OpList:
 			if r.page, complete, r.Err = readPage(resp.Body); !complete {
 				r.Status = 0
 			}
-			break
+			return r
+		case OpRead:
+			if r.content, complete, r.Err = readContent(resp); !complete {
+				r.Status = 0
+			}
+			return r
+		case OpBucket:
+			if r.bucket, r.Err = readBucket(resp.Body); r.Err != nil {
+				r.Status = 0
+			}
+			return r
 		}
 		body, err := readBody(resp)
 		if err == nil {

@@ -1,0 +1,75 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"gcsup/chunk"
+)
+
+// contentLimit bounds the content that Read returns.
+const contentLimit = 32 << 20
+
+// Read reads the content of a small object, such as a saved upload. generation is the
+// version to read; 0 is the current one. The content is nil if the reply does not have
+// it; the reply shows why. Read compares the CRC32C that the service sends, and returns
+// at most 32 MiB. https://cloud.google.com/storage/docs/json_api/v1/objects/get
+func (c *Client) Read(ctx context.Context, spec Spec, generation int64) ([]byte, Reply) {
+	q := url.Values{"alt": {"media"}}
+	if generation != 0 {
+		q.Set("generation", strconv.FormatInt(generation, 10))
+	}
+	r := c.onObject(ctx, OpRead, "GET", spec, spec.EncryptionKey, q)
+	var content []byte
+	if r.content != nil {
+		content = *r.content
+		r.content = nil
+	}
+	if cause := context.Cause(ctx); r.Err != nil && cause != nil {
+		r.Status, r.Err = 0, cause
+	}
+	return content, r
+}
+
+// Delete deletes an object with the preconditions of spec. Status 204 means success.
+// https://cloud.google.com/storage/docs/json_api/v1/objects/delete
+func (c *Client) Delete(ctx context.Context, spec Spec) Reply {
+	q := url.Values{}
+	spec.addConditions(q)
+	return c.onObject(ctx, OpDelete, "DELETE", spec, EncryptionKey{}, q)
+}
+
+// onObject makes a request without a body about an object.
+func (c *Client) onObject(ctx context.Context, op Op, method string, spec Spec, key EncryptionKey, q url.Values) Reply {
+	if spec.UserProject != "" {
+		q.Set("userProject", spec.UserProject)
+	}
+	req, err := c.request(method, c.url(q, "storage", "v1", "b", url.PathEscape(spec.Bucket), "o", url.PathEscape(spec.Object)), nil, 0)
+	if err != nil {
+		return unsent(op, err)
+	}
+	if err := c.withKey(req, key); err != nil {
+		return unsent(op, err)
+	}
+	return c.exchange(ctx, op, URI{}, req)
+}
+
+// readContent reads the content of an object. complete is false if the connection was
+// cut.
+func readContent(resp *http.Response) (data *[]byte, complete bool, err error) {
+	content, err := io.ReadAll(io.LimitReader(resp.Body, contentLimit+1))
+	if err != nil {
+		return nil, false, fmt.Errorf("read the content: %w", err)
+	}
+	if len(content) > contentLimit {
+		return nil, true, fmt.Errorf("read the content: more than %d bytes", contentLimit)
+	}
+	if want, ok := hashHeader(resp.Header, "X-Goog-Hash"); ok && chunk.Update(0, content) != want {
+		return nil, false, fmt.Errorf("read the content: %w", ErrChecksum)
+	}
+	return &content, true, nil
+}
