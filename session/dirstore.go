@@ -107,7 +107,7 @@ func (d *Dir) check(id string) error {
 	switch {
 	case d.root == nil:
 		return errNotOpen
-	case !validID(id):
+	case !ValidID(id):
 		return fmt.Errorf("%w: %q", ErrNoToken, id)
 	}
 	return nil
@@ -162,7 +162,7 @@ func (d *Dir) sweep(now time.Time) {
 		return
 	}
 	for _, e := range entries {
-		if id, ok := strings.CutSuffix(e.Name(), damagedSuffix); !ok || !validID(id) {
+		if id, ok := strings.CutSuffix(e.Name(), damagedSuffix); !ok || !ValidID(id) {
 			continue
 		}
 		if info, err := d.root.Lstat(e.Name()); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > lifetime {
@@ -223,7 +223,7 @@ func (d *Dir) Save(_ context.Context, t *Token) error {
 	switch {
 	case d.root == nil:
 		return errNotOpen
-	case !validID(t.ID):
+	case !ValidID(t.ID):
 		return fmt.Errorf("save upload: invalid ID %q", t.ID)
 	}
 	data, err := Encode(t)
@@ -315,7 +315,7 @@ func (d *Dir) List(context.Context) ([]string, error) {
 	}
 	var ids []string
 	for _, e := range entries {
-		if id, ok := strings.CutSuffix(e.Name(), tokenSuffix); ok && validID(id) {
+		if id, ok := strings.CutSuffix(e.Name(), tokenSuffix); ok && ValidID(id) {
 			ids = append(ids, id)
 		}
 	}

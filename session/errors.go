@@ -37,7 +37,7 @@ import (
 //	ErrInsecurePermissions  other users can access the Token, or it is no file   yes        correct the permissions
 //	ErrOptionsDiffer        the upload was started with other options            yes        use those options, or start over
 //	ErrEncryptionKey        the upload needs its encryption key                  yes        give the key of the first run
-//	ErrInUse                another process holds the lock of the upload         yes        wait for that process
+//	ErrInUse                another process holds the lock or lease, see [Lease] yes        wait for that process
 //
 // In the third column, [1] means yes if [Error.Early] is set: the precondition was
 // checked before the last byte was sent, and [Spec.NoClobber] is not set. [2] means

@@ -15,9 +15,10 @@ import (
 //   - change nothing in Load and List, which callers use without the lock;
 //   - release a lock when the process that holds it dies.
 //
-// A Store may also implement [Quarantine] and [LockChecker].
+// A Store may also implement [Quarantine] and [LockChecker]. A Store that machines share
+// must implement [Leaser].
 //
-// An ID consists of letters, digits, '-' and '_'.
+// [ValidID] reports which IDs are valid.
 type Store interface {
 	Load(ctx context.Context, id string) (*Token, error)
 	Save(ctx context.Context, t *Token) error
@@ -55,7 +56,8 @@ type LockChecker interface {
 	Locked(ctx context.Context, id string) (bool, error)
 }
 
-func validID(id string) bool {
+// ValidID reports whether id can be the ID of an upload: at most 64 letters, digits, '-' and '_'.
+func ValidID(id string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 	return id != "" && len(id) <= 64 && strings.Trim(id, letters) == ""
 }

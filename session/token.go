@@ -33,6 +33,7 @@ type Token struct {
 
 	SourcePath     string         // absolute; "" if SourceIdentity is set
 	SourceIdentity string         // name of the bytes, given by the caller, of a source that is not a file
+	SourceVersion  string         // version of the content of a file, given by the caller; "" if there is none
 	Source         chunk.Identity // identity of the source when the session was started; only the size for SourceIdentity
 
 	Committed   int64              // committed offset when the Token was saved
@@ -113,6 +114,7 @@ type savedToken struct {
 	SourcePath  string             `json:"source_path"`
 	RawPath     []byte             `json:"source_path_raw,omitempty"` // the path, if it is not UTF-8, which JSON requires
 	Identity    string             `json:"source_identity,omitempty"`
+	Version     string             `json:"source_version,omitempty"`
 	Source      chunk.Identity     `json:"source"`
 	Committed   int64              `json:"committed"`
 	HighWater   int64              `json:"high_water"`
@@ -142,7 +144,7 @@ func Encode(t *Token) ([]byte, error) {
 	}
 	s := savedToken{
 		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Created: t.Created, SessionURI: t.URI.reveal(),
-		SourcePath: t.SourcePath, Identity: t.SourceIdentity, Source: t.Source,
+		SourcePath: t.SourcePath, Identity: t.SourceIdentity, Version: t.SourceVersion, Source: t.Source,
 		Committed: t.Committed, HighWater: t.HighWater, Checkpoints: t.Checkpoints, Restarts: t.Restarts, RejectedAt: t.RejectedAt,
 		MovedTo: t.MovedTo, MovedFrom: t.MovedFrom, Gzip: t.Gzip,
 	}
@@ -188,7 +190,7 @@ func Decode(data []byte) (*Token, error) {
 	}
 	t := &Token{
 		ID: s.ID, Endpoint: s.Endpoint, Spec: s.Spec, Created: s.Created, URI: newURI(s.SessionURI),
-		SourcePath: s.SourcePath, SourceIdentity: s.Identity, Source: s.Source,
+		SourcePath: s.SourcePath, SourceIdentity: s.Identity, SourceVersion: s.Version, Source: s.Source,
 		Committed: s.Committed, HighWater: s.HighWater, Checkpoints: s.Checkpoints, Restarts: s.Restarts, RejectedAt: s.RejectedAt,
 		MovedTo: s.MovedTo, MovedFrom: s.MovedFrom, Gzip: s.Gzip,
 	}
@@ -224,7 +226,7 @@ func (t *Token) sound() error {
 		size = math.MaxInt64
 	}
 	switch {
-	case !validID(t.ID):
+	case !ValidID(t.ID):
 		return errors.New("invalid ID")
 	case t.Spec.Validate() != nil:
 		return errors.New("invalid destination")
@@ -238,7 +240,7 @@ func (t *Token) sound() error {
 		return errors.New("invalid offsets of the compressed source")
 	}
 	for _, other := range []string{t.MovedTo, t.MovedFrom} {
-		if other != "" && (!validID(other) || other == t.ID) {
+		if other != "" && (!ValidID(other) || other == t.ID) {
 			return errors.New("invalid ID of a move")
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
 	"gcsup/session"
 )
@@ -33,6 +34,15 @@ type CallOptions struct {
 	// the error wraps [ErrTruncated], and if it has more, [session.ErrInvalid].
 	// In both cases no object is published.
 	Size *int64
+
+	// SourceVersion names the content of a file, for example by the revision or the
+	// hash that another system has for it. A saved upload keeps it. If the caller
+	// gives a version when the upload is resumed, it is compared instead of the
+	// times and the inode of the file: a copy on another machine need not be read
+	// from its start. A version must never name other bytes later. A resume compares
+	// only the size and the bytes between the last two saved checksums, usually
+	// 64 MiB. Another version is [session.ErrSourceChanged].
+	SourceVersion string
 
 	// Confirm, if not nil, is called when the source has ended, before the
 	// request that publishes the object, once for each upload. If it returns an
@@ -65,12 +75,18 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	if o.Size != nil {
 		own.expect.size = new(*o.Size)
 	}
+	if o.SourceVersion != "" {
+		own.expect.version = o.SourceVersion
+	}
 	if o.Confirm != nil {
 		own.expect.confirm = o.Confirm
 	}
 	var err error
 	if own.opts, err = own.opts.withDefaults(); err != nil {
 		own.reject(err)
+	}
+	if !utf8.ValidString(o.SourceVersion) {
+		own.reject(fmt.Errorf("source version %q: want UTF-8", o.SourceVersion))
 	}
 	if o.Size != nil && *o.Size < 0 {
 		own.reject(errors.New("size: want a number that is not negative"))
@@ -97,6 +113,7 @@ func (u *Uploader) reject(err error) {
 // expectation is what a caller knows of a source and its end.
 type expectation struct {
 	size    *int64                      // nil if the caller does not know it
+	version string                      // of a file, "" if the caller does not name it
 	confirm func(context.Context) error // nil if there is nothing to confirm
 }
 

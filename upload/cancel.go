@@ -24,7 +24,7 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	journal, token, damaged, err := openJournal(ctx, u.opts.Store, id)
+	journal, token, damaged, err := openJournal(ctx, u.opts.Store, id, nil)
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
@@ -37,6 +37,7 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 	}
 	j := u.newJob(ctx, token.Spec, u.newBudget())
 	j.identify(id, token.Spec)
+	j.transfer.wire.lease = journal.lease
 	err = j.cancel(ctx, token, journal.discard)
 	j.transfer.retry.close()
 	_, err = j.conclusion(ctx, j.snapshot(), err)

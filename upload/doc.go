@@ -104,7 +104,8 @@
 //	session.ErrInsecurePermissions  others can access the saved upload, or it is no file     yes        correct the permissions
 //	session.ErrOptionsDiffer        the upload was started with other options                yes        use those options, or start over
 //	session.ErrEncryptionKey        the upload needs its encryption key                      yes        give the key of the first run
-//	session.ErrInUse                another process holds the lock of the upload             yes        wait for that process
+//	session.ErrInUse                another process holds the lock or lease of the upload    yes        wait for that process
+//	*session.HeldError              the same, with the time when the lease runs out          yes        wait for that time
 //
 // In the third column, [1] means yes if [session.Error.Early] is set, and
 // [session.Spec.NoClobber] is not: the precondition was checked before the last

@@ -12,6 +12,7 @@ import (
 
 // exchange is one request and its reply.
 type exchange struct {
+	op   session.Op
 	body io.Reader // the object data that the request sends; nil if there is none
 	from int64     // the offset of body
 	do   func(ctx context.Context, body io.Reader) session.Reply

@@ -14,22 +14,23 @@ type exchanger struct {
 	client  *session.Client
 	objects Objects
 	spec    Spec
+	lease   session.Lease // of the saved upload; nil if there is none
 	do      doer
 }
 
 // plain makes an exchange that sends no object data.
-func (x *exchanger) plain(ctx context.Context, do func(context.Context) session.Reply) session.Reply {
-	return x.do(ctx, exchange{do: func(ctx context.Context, _ io.Reader) session.Reply { return do(ctx) }})
+func (x *exchanger) plain(ctx context.Context, op session.Op, do func(context.Context) session.Reply) session.Reply {
+	return x.do(ctx, exchange{op: op, do: func(ctx context.Context, _ io.Reader) session.Reply { return do(ctx) }})
 }
 
 func (x *exchanger) start(ctx context.Context, size int64) session.Reply {
-	return x.plain(ctx, func(ctx context.Context) session.Reply { return x.client.Start(ctx, x.spec, size) })
+	return x.plain(ctx, session.OpStart, func(ctx context.Context) session.Reply { return x.client.Start(ctx, x.spec, size) })
 }
 
 // query asks how much is committed. If fresh, the request after it gets a new
 // connection.
 func (x *exchanger) query(ctx context.Context, uri session.URI, fresh bool) session.Reply {
-	return x.plain(ctx, func(ctx context.Context) session.Reply { return x.using(fresh).Query(ctx, uri) })
+	return x.plain(ctx, session.OpQuery, func(ctx context.Context) session.Reply { return x.using(fresh).Query(ctx, uri) })
 }
 
 func (x *exchanger) using(fresh bool) *session.Client {
@@ -46,37 +47,37 @@ func (x *exchanger) session() *session.Client {
 }
 
 func (x *exchanger) cancel(ctx context.Context, uri session.URI) session.Reply {
-	return x.plain(ctx, func(ctx context.Context) session.Reply { return x.client.Cancel(ctx, uri) })
+	return x.plain(ctx, session.OpCancel, func(ctx context.Context) session.Reply { return x.client.Cancel(ctx, uri) })
 }
 
 // stat looks at the destination for a precondition.
 func (x *exchanger) stat(ctx context.Context) session.Reply {
-	return x.plain(ctx, func(ctx context.Context) session.Reply { return x.objects.Stat(ctx, x.spec) })
+	return x.plain(ctx, session.OpStat, func(ctx context.Context) session.Reply { return x.objects.Stat(ctx, x.spec) })
 }
 
 // look looks at the destination for an object of ours. Its reply has what the
 // decision table needs: the server's clock, and whether an error is its own.
 func (x *exchanger) look(ctx context.Context, fresh bool) session.Reply {
-	return x.plain(ctx, func(ctx context.Context) session.Reply { return x.using(fresh).Stat(ctx, x.spec) })
+	return x.plain(ctx, session.OpStat, func(ctx context.Context) session.Reply { return x.using(fresh).Stat(ctx, x.spec) })
 }
 
 // insert makes the object with spec, which may have another precondition than
 // the upload's.
 func (x *exchanger) insert(ctx context.Context, spec Spec, size int64, crc32c uint32, body io.Reader) session.Reply {
-	return x.do(ctx, exchange{body: body, do: func(ctx context.Context, body io.Reader) session.Reply {
+	return x.do(ctx, exchange{op: session.OpInsert, body: body, do: func(ctx context.Context, body io.Reader) session.Reply {
 		return x.client.Insert(ctx, spec, size, crc32c, body)
 	}})
 }
 
 func (x *exchanger) put(ctx context.Context, uri session.URI, rng chunk.Range, total int64, body io.Reader) session.Reply {
-	return x.do(ctx, exchange{body: body, from: rng.From, do: func(ctx context.Context, body io.Reader) session.Reply {
+	return x.do(ctx, exchange{op: session.OpPut, body: body, from: rng.From, do: func(ctx context.Context, body io.Reader) session.Reply {
 		return x.session().Put(ctx, uri, rng, total, body)
 	}})
 }
 
 // finalize sends the last bytes; body is nil if the server holds them all.
 func (x *exchanger) finalize(ctx context.Context, uri session.URI, rng chunk.Range, crc32c uint32, body io.Reader) session.Reply {
-	return x.do(ctx, exchange{body: body, from: rng.From, do: func(ctx context.Context, body io.Reader) session.Reply {
+	return x.do(ctx, exchange{op: session.OpFinalize, body: body, from: rng.From, do: func(ctx context.Context, body io.Reader) session.Reply {
 		return x.session().Finalize(ctx, uri, rng, rng.To, crc32c, body)
 	}})
 }

@@ -62,20 +62,21 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 	if u.opts.Store == nil {
 		return Holding{}, fmt.Errorf("query: %w: there is no store", session.ErrNoToken)
 	}
-	token, unlock, err := lockSaved(ctx, u.opts.Store, id)
+	token, lease, err := lockSaved(ctx, u.opts.Store, id)
 	if err != nil {
 		return Holding{}, err
 	}
-	defer unlock()
-	j := u.inspection(ctx, token, u.newBudget())
+	defer release(ctx, lease)
+	j := u.inspection(ctx, token, lease, u.newBudget())
 	defer j.inspected(ctx)
 	return j.query(ctx, token)
 }
 
-// inspection returns a job that asks about a saved upload. The caller must end it
-// with inspected.
-func (u *Uploader) inspection(ctx context.Context, token *session.Token, b *budget) *job {
+// inspection returns a job that asks about a saved upload, whose lease the caller
+// holds. The caller must end it with inspected.
+func (u *Uploader) inspection(ctx context.Context, token *session.Token, lease session.Lease, b *budget) *job {
 	j := u.newJob(ctx, token.Spec, b)
+	j.transfer.wire.lease = lease
 	spec := token.Spec
 	if with, err := j.unlock(spec, session.EncryptionKey{}); err == nil {
 		spec = with // else without the key: the service may answer nevertheless

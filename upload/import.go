@@ -43,15 +43,15 @@ func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (i
 	if err != nil {
 		return "", fmt.Errorf("import: %w", err)
 	}
-	unlock, err := store.Lock(ctx, saved.ID)
+	lease, err := session.Acquire(ctx, store, saved.ID)
 	if err != nil {
 		return "", fmt.Errorf("import: %w", err)
 	}
-	defer unlock()
-	if err := vacant(ctx, store, saved, path); err != nil {
+	defer release(ctx, lease)
+	if err := vacant(ctx, store, lease, saved, path); err != nil {
 		return "", fmt.Errorf("import: %w", err)
 	}
-	if err := store.Save(ctx, saved); err != nil {
+	if err := lease.Save(ctx, saved); err != nil {
 		return "", fmt.Errorf("import: %w", err)
 	}
 	return saved.ID, nil

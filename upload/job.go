@@ -61,6 +61,7 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 	t.wire = &exchanger{
 		client: u.client, objects: u.opts.Objects, spec: spec,
 		do: chain(
+			leasing(func() session.Lease { return t.wire.lease }),
 			counting(func() { j.tally.requests.Add(1); t.retry.attempted() }),
 			reaching(b),
 			limiting(u.limiter), // a wait for tokens is the source's, not a stall of the network
@@ -183,7 +184,7 @@ func (j *job) savedUpload() *journal {
 // upload if ctx is done: whatever failed after that may have failed because of
 // it, and errors that the context's cause brings along are not this upload's.
 func (j *job) ended(ctx context.Context, err error) error {
-	if lost := j.journal.lockLost(); lost != nil && err != nil {
+	if lost := j.journal.leaseLost(); lost != nil && err != nil {
 		return lost
 	}
 	if err != nil && ctx.Err() != nil {

@@ -36,7 +36,7 @@ func (unrecorded) sending(context.Context, int64, int64, int64) error { return n
 func (unrecorded) handed(int64)                                       {}
 func (unrecorded) sent()                                              {}
 
-// journal is the life of one saved upload, from the lock to the last save: it is
+// journal is the life of one saved upload, from the lease to the last save: it is
 // where the Token is written. It is a record for the session of a file.
 //
 // Checkpoints are saved in a goroutine, so that a slow disk does not delay the
@@ -45,25 +45,28 @@ func (unrecorded) sent()                                              {}
 // Once a session is saved, an error of the store is a warning: what the store has
 // is enough to resume. A later process that meets an offset which could not be
 // saved compares the server's checksum with the source. One error ends the
-// upload: that another process has the lock.
+// upload: that another process has the lease.
 type journal struct {
-	store  session.Store
+	lease  session.Lease
 	draft  session.Token // what every Token of this upload has: ID, endpoint, Spec, path
 	file   *fileContent
 	gzip   *gzipContent // nil unless the file is compressed
 	events *events
 
-	ctx     context.Context // for the store; lasts a little longer than the upload's
-	release func()          // ends ctx, and releases the lock
+	ctx  context.Context // for the store; lasts a little longer than the upload's
+	stop context.CancelFunc
 
 	saving sync.Mutex // held during a save, so that no older Token replaces a newer one
 	writer *checkpointWriter
 
 	mu      sync.Mutex
 	token   *session.Token // saved, or about to be; replaced and never changed; nil before started
+	last    *session.Token // saved when the lease is released; nil if there is nothing to save
 	state   saveState
+	covered int64     // the high-water mark that the store has of this session
+	wrote   time.Time // the last save
 	checked time.Time // the last checkpoint
-	lost    error     // why the lock is lost; nil while it is held
+	lost    error     // why a save showed that the lease is lost; nil if none did
 	abandon context.CancelCauseFunc
 }
 
@@ -78,15 +81,15 @@ const (
 
 var _ record = (*journal)(nil)
 
-// openJournal locks the saved upload of that ID and loads it. The Token is nil if
-// there is none. If that is because it was damaged, it has been set aside, and
-// damaged is the reason. The caller must call close.
-func openJournal(ctx context.Context, store session.Store, id string) (j *journal, token *session.Token, damaged, err error) {
-	unlock, err := store.Lock(ctx, id)
+// openJournal acquires the lease of the saved upload of that ID and loads it. The
+// Token is nil if there is none. If that is because it was damaged, it has been set
+// aside, and damaged is the reason. The caller must call close.
+func openJournal(ctx context.Context, store session.Store, id string, waiting func(*session.HeldError, time.Duration)) (j *journal, token *session.Token, damaged, err error) {
+	lease, err := acquire(ctx, store, id, waiting)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	token, err = settled(ctx, store, id)
+	token, err = settled(ctx, store, lease)
 	switch {
 	case errors.Is(err, session.ErrCorruptToken):
 		token, damaged = nil, err
@@ -95,16 +98,11 @@ func openJournal(ctx context.Context, store session.Store, id string) (j *journa
 		token, err = nil, nil
 	}
 	if err != nil {
-		unlock()
+		release(ctx, lease)
 		return nil, nil, nil, err
 	}
-	j = &journal{store: store, draft: session.Token{ID: id}}
-	var cancel context.CancelFunc
-	j.ctx, cancel = lingering(ctx)
-	j.release = func() {
-		cancel()
-		unlock()
-	}
+	j = &journal{lease: lease, draft: session.Token{ID: id}}
+	j.ctx, j.stop = lingering(ctx)
 	return j, token, damaged, nil
 }
 
@@ -112,32 +110,43 @@ func openJournal(ctx context.Context, store session.Store, id string) (j *journa
 func (j *journal) adopt(t *session.Token) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.token, j.state = t, saved
+	j.token, j.state, j.covered = t, saved, t.HighWater
 }
 
-// saved reports whether the store has the upload, and its lock is held.
+// saved reports whether the store has the upload, and its lease is held.
 func (j *journal) saved() bool {
-	if j == nil {
+	if j == nil || j.leaseLost() != nil {
 		return false
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.state != unsaved && j.lost == nil
+	return j.state != unsaved
 }
 
-// guard returns a context that ends when the lock is lost.
+// guard returns a context that ends when the lease is lost.
 func (j *journal) guard(ctx context.Context) (context.Context, context.CancelFunc) {
 	if j == nil {
 		return context.WithCancel(ctx)
 	}
-	ctx, j.abandon = context.WithCancelCause(ctx)
-	return ctx, func() { j.abandon(nil) }
+	ctx, abandon := context.WithCancelCause(ctx)
+	lost := j.lease.Context()
+	stop := context.AfterFunc(lost, func() { abandon(context.Cause(lost)) })
+	j.mu.Lock()
+	j.abandon = abandon
+	j.mu.Unlock()
+	return ctx, func() {
+		stop()
+		abandon(nil)
+	}
 }
 
-// lockLost returns why the lock is lost, or nil while it is held.
-func (j *journal) lockLost() error {
+// leaseLost returns why the lease is lost, or nil while it is held.
+func (j *journal) leaseLost() error {
 	if j == nil {
 		return nil
+	}
+	if err := context.Cause(j.lease.Context()); err != nil {
+		return err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -154,12 +163,39 @@ func (j *journal) started(uri session.URI, restarts int) {
 	if j.gzip != nil {
 		token.Gzip = &session.GzipState{}
 	}
-	j.token = &token
+	j.token, j.covered = &token, 0
 }
 
-// sending makes the Token durable, with the request that is about to be made.
+// sending makes the Token durable, with the request that is about to be made. If
+// saves cost much, the Token states that all bytes may have been sent, so that it
+// need not be saved before each request.
 func (j *journal) sending(ctx context.Context, committed, sent, to int64) error {
+	if j.lease.SaveInterval() > 0 && j.gzip == nil {
+		to = max(to, j.file.src.Size())
+	}
+	j.note(committed, sent, to)
 	j.mu.Lock()
+	covered := j.state != unsaved && j.lease.SaveInterval() > 0 && to <= j.covered
+	j.mu.Unlock()
+	if covered {
+		return nil
+	}
+	return j.save(ctx)
+}
+
+// ended notes how far the upload was, for the last save. What is known of the source
+// and the server by now makes the resume cheaper, and notices more.
+func (j *journal) ended(committed, sent int64) {
+	j.note(committed, sent, committed)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.last = j.token
+}
+
+// note updates the Token before a request that sends the bytes up to to.
+func (j *journal) note(committed, sent, to int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	token := *j.token
 	token.Committed = committed
 	if j.gzip != nil && to > token.HighWater {
@@ -175,8 +211,6 @@ func (j *journal) sending(ctx context.Context, committed, sent, to int64) error 
 		j.token = pruned(token)
 	}
 	j.checked = time.Now()
-	j.mu.Unlock()
-	return j.save(ctx)
 }
 
 // rejected notes that the service refused data at offset. It is saved with what
@@ -201,20 +235,20 @@ func (j *journal) newest(sent, to int64) (chunk.Checkpoint, bool) {
 }
 
 // save writes the newest Token. It returns an error if the store has none, or
-// another process has the lock.
+// another process has the lease.
 func (j *journal) save(ctx context.Context) error {
 	j.saving.Lock()
 	defer j.saving.Unlock()
 	j.mu.Lock()
 	token := j.token
 	j.mu.Unlock()
-	err := j.store.Save(ctx, token)
+	err := j.lease.Save(ctx, token)
 
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
 	case err == nil:
-		j.state = saved
+		j.state, j.covered, j.wrote = saved, token.HighWater, time.Now()
 		return nil
 	case errors.Is(err, session.ErrInUse):
 		if j.lost == nil {
@@ -225,11 +259,17 @@ func (j *journal) save(ctx context.Context) error {
 	case j.state == unsaved:
 		return err
 	}
+	j.unsavable(ctx, err)
+	return nil
+}
+
+// unsavable reports that the store has an earlier Token, because of err. j.mu is
+// held.
+func (j *journal) unsavable(ctx context.Context, err error) {
 	if j.state != stale && ctx.Err() == nil {
 		j.events.post(Event{Kind: Warning, Cause: "the upload continues, and its state cannot be saved: " + err.Error()})
 	}
 	j.state = stale
-	return nil
 }
 
 // handed saves a checkpoint if one is due.
@@ -238,7 +278,8 @@ func (j *journal) handed(sent int64) {
 		return // sending had the checksum of the whole request
 	}
 	j.mu.Lock()
-	due := j.checkpoint(sent, time.Now())
+	now := time.Now()
+	due := j.checkpoint(sent, now) && now.Sub(j.wrote) >= j.lease.SaveInterval()
 	j.mu.Unlock()
 	if due {
 		j.checkpoints().wake()
@@ -262,7 +303,11 @@ func (j *journal) checkpoint(sent int64, now time.Time) bool {
 
 func (j *journal) checkpoints() *checkpointWriter {
 	if j.writer == nil {
-		j.writer = newCheckpointWriter(func() { _ = j.save(j.ctx) })
+		j.writer = newCheckpointWriter(func() {
+			ctx, cancel := context.WithTimeout(j.ctx, checkpointTimeout)
+			defer cancel()
+			_ = j.save(ctx)
+		})
 	}
 	return j.writer
 }
@@ -279,14 +324,20 @@ func (j *journal) sent() {
 // is finished.
 func (j *journal) discard() error {
 	j.mu.Lock()
-	j.token, j.state = nil, unsaved
+	j.token, j.last, j.state, j.covered = nil, nil, unsaved, 0
 	j.mu.Unlock()
-	return j.store.Delete(j.ctx, j.draft.ID)
+	return j.lease.Delete(j.ctx)
 }
 
-// close releases the lock.
+// close makes the last save, and releases the lease.
 func (j *journal) close() {
-	j.release()
+	defer j.stop()
+	last := j.last
+	if err := j.lease.Release(j.ctx, last); err != nil && last != nil {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.unsavable(j.ctx, err)
+	}
 }
 
 // checkpointWriter saves in a goroutine whenever it is woken.
@@ -319,6 +370,10 @@ func (w *checkpointWriter) stop() {
 	close(w.due)
 	<-w.done
 }
+
+// checkpointTimeout bounds the save of a checkpoint, because the next request waits
+// for it.
+const checkpointTimeout = 10 * time.Second
 
 // linger is how long the store may take once the upload was cancelled.
 const linger = 5 * time.Second

@@ -85,19 +85,19 @@ func (p *pruner) prune(ctx context.Context, saved SavedUpload) (Pruned, error) {
 	if p.end != nil {
 		return pruned, p.end
 	}
-	token, unlock, err := lockSaved(ctx, p.u.opts.Store, saved.ID)
+	token, lease, err := lockSaved(ctx, p.u.opts.Store, saved.ID)
 	if err != nil {
 		return pruned, err
 	}
-	defer unlock()
+	defer release(ctx, lease)
 	pruned.SavedUpload = Describe(token) // it may have continued before the lock was taken
-	j := p.u.inspection(ctx, token, p.budget)
+	j := p.u.inspection(ctx, token, lease, p.budget)
 	defer j.inspected(ctx)
 	if pruned.Holding, err = j.query(ctx, token); err != nil {
 		p.learn(err)
 		return pruned, err
 	}
-	return pruned, p.decide(ctx, j, token, &pruned)
+	return pruned, p.decide(ctx, j, token, lease, &pruned)
 }
 
 // learn notes an error that concerns all uploads.
@@ -110,9 +110,9 @@ func (p *pruner) learn(err error) {
 	}
 }
 
-// decide deletes an upload if it cannot be resumed. The caller holds its lock.
-func (p *pruner) decide(ctx context.Context, j *job, token *session.Token, pruned *Pruned) (err error) {
-	store, useless := p.u.opts.Store, pruned.lost()
+// decide deletes an upload if it cannot be resumed. The caller holds its lease.
+func (p *pruner) decide(ctx context.Context, j *job, token *session.Token, lease session.Lease, pruned *Pruned) (err error) {
+	useless := pruned.lost()
 	if pruned.State == SessionFinished {
 		if useless, err = j.holds(ctx, pruned.Object); err != nil {
 			return err
@@ -125,7 +125,7 @@ func (p *pruner) decide(ctx context.Context, j *job, token *session.Token, prune
 	if !p.opts.DryRun {
 		longer, cancel := lingering(ctx)
 		defer cancel()
-		discard := func() error { return store.Delete(longer, token.ID) }
+		discard := func() error { return lease.Delete(longer) }
 		if useless {
 			err = discard()
 		} else {

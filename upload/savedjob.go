@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -32,7 +33,7 @@ func (j *job) uploadSavable(ctx context.Context, id, path string) error {
 	if j.small() && !savedIn(ctx, store, id) {
 		return j.fresh(ctx)
 	}
-	journal, token, damaged, err := openJournal(ctx, store, id)
+	journal, token, damaged, err := j.openJournal(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 		return err
 	}
 	j.update(func(r *Result) { r.ID = id })
-	journal, token, damaged, err := openJournal(ctx, store, id)
+	journal, token, damaged, err := j.openJournal(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -110,6 +111,18 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	return j.resume(ctx, token)
 }
 
+// openJournal opens the journal of a saved upload. The requests of j then need its
+// lease.
+func (j *job) openJournal(ctx context.Context, id string) (*journal, *session.Token, error, error) {
+	journal, token, damaged, err := openJournal(ctx, j.u.opts.Store, id, func(held *session.HeldError, delay time.Duration) {
+		j.events.post(Event{Kind: Waiting, Delay: delay, Cause: held.Error()})
+	})
+	if err == nil {
+		j.transfer.wire.lease = journal.lease
+	}
+	return journal, token, damaged, err
+}
+
 // keep makes the upload one that is saved in the journal. token is what is saved
 // of it, nil if nothing is.
 func (j *job) keep(journal *journal, token *session.Token, path string) {
@@ -121,7 +134,7 @@ func (j *job) keep(journal *journal, token *session.Token, path string) {
 	j.journal = journal
 	j.mu.Unlock()
 	journal.draft.Endpoint, journal.draft.Spec, journal.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
-	journal.draft.SourceIdentity = j.identity
+	journal.draft.SourceIdentity, journal.draft.SourceVersion = j.identity, j.u.expect.version
 }
 
 // setSpec sets the options of the object, for this upload and for what is saved.
@@ -237,8 +250,17 @@ func (j *job) sameSource(ctx context.Context, token *session.Token) error {
 		}
 		return j.file.compareLast(ctx, token.Checkpoints)
 	}
-	change := token.Source.Compare(j.file.identity)
-	if imported(token) {
+	if version := j.u.expect.version; version != "" && token.SourceVersion != "" {
+		return j.sameVersion(ctx, token, version)
+	}
+	was := token.Source
+	_, shared := j.u.opts.Store.(session.Leaser)
+	if shared {
+		was.Device = j.file.identity.Device // another machine has another number for the same file server
+	}
+	change := was.Compare(j.file.identity)
+	if imported(token) || shared && change != chunk.Same {
+		// It may be a copy on another machine.
 		j.file.copied = true
 		if token.Source.Size == j.file.identity.Size {
 			change = chunk.ChangeTimeOnly
@@ -266,6 +288,20 @@ func (j *job) sameSource(ctx context.Context, token *session.Token) error {
 		return err
 	}
 	return fmt.Errorf("%w: %s is not the file that the upload began with (its size, modification time or inode differs)", session.ErrSourceChanged, token.SourcePath)
+}
+
+// sameVersion checks that the file has the version, named by the caller, of the one with
+// which the session began.
+func (j *job) sameVersion(ctx context.Context, token *session.Token, version string) error {
+	switch {
+	case version != token.SourceVersion:
+		return fmt.Errorf("%w: its version is %q, that of the saved upload %q", session.ErrSourceChanged, version, token.SourceVersion)
+	case token.Source.Size != j.file.src.Size():
+		return fmt.Errorf("%w: it has %d bytes, the source of the saved upload %d", session.ErrSourceChanged, j.file.src.Size(), token.Source.Size)
+	case token.Gzip != nil:
+		return nil // every checkpoint is compared
+	}
+	return j.file.compareLast(ctx, token.Checkpoints)
 }
 
 // discardCopy starts over with a file of which only the server's checksum showed
@@ -299,14 +335,13 @@ func (j *job) conclude(err error) error {
 		return err
 	}
 	if j.resumed == nil && !errors.Is(err, session.ErrSourceChanged) {
-		// What is known of the source and the server by now makes the resume
-		// cheaper, and notices more. The checksums of a source that changed
-		// are not those of what was sent.
+		// The checksums of a source that changed are not those of what was
+		// sent.
 		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {
 			j.journal.rejected(e.Offset)
 		}
 		_, sent, committed := j.transfer.pos.load()
-		_ = j.journal.sending(j.journal.ctx, committed, sent, committed) // a warning, if at all
+		j.journal.ended(committed, sent)
 	}
 	return err
 }

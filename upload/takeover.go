@@ -38,35 +38,35 @@ func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string,
 	if store == nil {
 		return "", fmt.Errorf("take over: %w: there is no store", session.ErrNoToken)
 	}
-	token, unlock, err := lockSaved(ctx, store, id)
+	token, from, err := lockSaved(ctx, store, id)
 	if err != nil {
 		return "", fmt.Errorf("take over: %w", err)
 	}
-	defer unlock()
+	defer release(ctx, from)
 	moved, err := u.withSource(token, path)
 	if err != nil {
 		return "", fmt.Errorf("take over: %w", err)
 	}
 	if moved.ID == token.ID {
-		if err := store.Save(ctx, moved); err != nil {
+		if err := from.Save(ctx, moved); err != nil {
 			return "", fmt.Errorf("take over: %w", err)
 		}
 		return moved.ID, nil
 	}
-	unlockNew, err := store.Lock(ctx, moved.ID)
+	to, err := session.Acquire(ctx, store, moved.ID)
 	if err != nil {
 		return "", fmt.Errorf("take over: upload of %s: %w", path, err)
 	}
-	defer unlockNew()
-	if err := vacant(ctx, store, moved, path); err != nil {
+	defer release(ctx, to)
+	if err := vacant(ctx, store, to, moved, path); err != nil {
 		return "", fmt.Errorf("take over: %w", err)
 	}
 	old := *moved
 	old.ID, old.MovedTo = token.ID, moved.ID
-	if err := store.Save(ctx, &old); err != nil {
+	if err := from.Save(ctx, &old); err != nil {
 		return "", fmt.Errorf("take over: %w", err)
 	}
-	if err := move(ctx, store, &old); err != nil {
+	if err := move(ctx, &old, from, to); err != nil {
 		return "", fmt.Errorf("take over: %w", err)
 	}
 	return moved.ID, nil
@@ -100,9 +100,9 @@ func (u *Uploader) withSource(t *session.Token, path string) (*session.Token, er
 }
 
 // vacant returns an error that wraps fs.ErrExist if the store has an upload with the
-// ID of t, whose source is path, that can be used. The caller must hold its lock.
-func vacant(ctx context.Context, store session.Store, t *session.Token, path string) error {
-	switch _, err := settled(ctx, store, t.ID); {
+// ID of t, whose source is path, that can be used. lease is that of the ID.
+func vacant(ctx context.Context, store session.Store, lease session.Lease, t *session.Token, path string) error {
+	switch _, err := settled(ctx, store, lease); {
 	case err == nil:
 		return fmt.Errorf("%w: upload %s of %s to %s; resume that, or forget it first", fs.ErrExist, t.ID, path, t.Spec.URL())
 	case !errors.Is(err, session.ErrNoToken) && !errors.Is(err, session.ErrCorruptToken):
@@ -120,19 +120,19 @@ func (e *movedError) Error() string {
 
 func (e *movedError) Unwrap() error { return session.ErrNoToken }
 
-// lockSaved locks and loads a saved upload. If it was moved, the Token has another
-// ID. The caller must call unlock.
-func lockSaved(ctx context.Context, store session.Store, id string) (t *session.Token, unlock func(), err error) {
+// lockSaved acquires the lease of a saved upload, and loads it. If it was moved, the
+// Token has another ID. The caller must release the lease.
+func lockSaved(ctx context.Context, store session.Store, id string) (*session.Token, session.Lease, error) {
 	for {
-		unlock, err := store.Lock(ctx, id)
+		lease, err := session.Acquire(ctx, store, id)
 		if err != nil {
 			return nil, nil, err
 		}
-		t, err := settled(ctx, store, id)
+		t, err := settled(ctx, store, lease)
 		if err == nil {
-			return t, unlock, nil
+			return t, lease, nil
 		}
-		unlock()
+		release(ctx, lease)
 		moved, ok := errors.AsType[*movedError](err)
 		if !ok {
 			return nil, nil, err
@@ -146,18 +146,18 @@ func follow(ctx context.Context, store session.Store, id string) (string, error)
 	if t, err := store.Load(ctx, id); err != nil || t.MovedTo == "" {
 		return id, nil // what is wrong shows again
 	}
-	t, unlock, err := lockSaved(ctx, store, id)
+	t, lease, err := lockSaved(ctx, store, id)
 	if err != nil {
 		return "", err
 	}
-	unlock()
+	release(ctx, lease)
 	return t.ID, nil
 }
 
-// settled loads a saved upload, of which the caller holds the lock, and completes a
-// move from or to its ID. The error of one that was moved away is a *movedError.
+// settled loads the saved upload of a lease, and completes a move from or to its ID.
+// The error of one that was moved away is a *movedError.
 //
-// A move takes four steps, under the locks of both IDs:
+// A move takes four steps, under the leases of both IDs:
 //
 //  1. The Token of the old ID gets the new path, and MovedTo.
 //  2. The Token of the new ID is saved, with MovedFrom.
@@ -168,41 +168,41 @@ func follow(ctx context.Context, store session.Store, id string) (string, error)
 // A Token with MovedFrom is not used, and thus not deleted, before the old one is
 // deleted. An old one without a new one therefore always means that step 2 was not
 // done, and never that the upload was finished since.
-func settled(ctx context.Context, store session.Store, id string) (*session.Token, error) {
-	t, err := store.Load(ctx, id)
+func settled(ctx context.Context, store session.Store, lease session.Lease) (*session.Token, error) {
+	t, err := lease.Load(ctx)
 	switch {
 	case err != nil:
 		return nil, err
 	case t.MovedTo != "":
-		unlock, err := store.Lock(ctx, t.MovedTo)
+		to, err := session.Acquire(ctx, store, t.MovedTo)
 		if err != nil {
 			return nil, err
 		}
-		defer unlock()
-		if err := move(ctx, store, t); err != nil {
+		defer release(ctx, to)
+		if err := move(ctx, t, lease, to); err != nil {
 			return nil, err
 		}
-		return nil, &movedError{id, t.MovedTo}
+		return nil, &movedError{t.ID, t.MovedTo}
 	case t.MovedFrom != "":
-		unlock, err := store.Lock(ctx, t.MovedFrom)
+		from, err := session.Acquire(ctx, store, t.MovedFrom)
 		if err != nil {
 			return nil, err
 		}
-		defer unlock()
-		return arrived(ctx, store, t)
+		defer release(ctx, from)
+		return arrived(ctx, t, from, lease)
 	}
 	return t, nil
 }
 
-// move makes the steps of a move after the first. old is the Token of the old ID, as
-// saved. The caller must hold both locks.
-func move(ctx context.Context, store session.Store, old *session.Token) error {
-	moved, err := store.Load(ctx, old.MovedTo)
+// move makes the steps of a move after the first, with the leases of both IDs. old is
+// the Token of the old ID, as saved.
+func move(ctx context.Context, old *session.Token, from, to session.Lease) error {
+	moved, err := to.Load(ctx)
 	switch {
 	case errors.Is(err, session.ErrNoToken), errors.Is(err, session.ErrCorruptToken):
 		copied := *old
 		copied.ID, copied.MovedTo, copied.MovedFrom = old.MovedTo, "", old.ID
-		if err := store.Save(ctx, &copied); err != nil {
+		if err := to.Save(ctx, &copied); err != nil {
 			return err
 		}
 		moved = &copied
@@ -211,18 +211,18 @@ func move(ctx context.Context, store session.Store, old *session.Token) error {
 	}
 	if moved.MovedFrom != old.ID {
 		// The user deleted the upload and started another.
-		return store.Delete(ctx, old.ID)
+		return from.Delete(ctx)
 	}
-	_, err = arrived(ctx, store, moved)
+	_, err = arrived(ctx, moved, from, to)
 	return err
 }
 
-// arrived makes the last two steps of a move and returns the Token to use. The
-// caller must hold both locks.
-func arrived(ctx context.Context, store session.Store, moved *session.Token) (*session.Token, error) {
-	switch old, err := store.Load(ctx, moved.MovedFrom); {
+// arrived makes the last two steps of a move, with the leases of both IDs. It returns
+// the Token to use.
+func arrived(ctx context.Context, moved *session.Token, from, to session.Lease) (*session.Token, error) {
+	switch old, err := from.Load(ctx); {
 	case err == nil && old.MovedTo == moved.ID:
-		if err := store.Delete(ctx, old.ID); err != nil {
+		if err := from.Delete(ctx); err != nil {
 			return nil, err
 		}
 	case err != nil && !errors.Is(err, session.ErrNoToken) && !errors.Is(err, session.ErrCorruptToken):
@@ -230,5 +230,5 @@ func arrived(ctx context.Context, store session.Store, moved *session.Token) (*s
 	}
 	clean := *moved
 	clean.MovedFrom = ""
-	return &clean, store.Save(ctx, &clean)
+	return &clean, to.Save(ctx, &clean)
 }

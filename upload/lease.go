@@ -1,0 +1,79 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"gcsup/session"
+)
+
+// leasePoll is how often acquire looks whether the holder of a lease is alive.
+const leasePoll = 10 * time.Second
+
+// acquire returns the lease of a saved upload. If the process that holds it may have
+// died, acquire waits until the lease runs out, or until the holder renews it: then
+// the holder is alive, and the error wraps [session.ErrInUse]. acquire calls waiting,
+// if it is not nil, before each wait.
+func acquire(ctx context.Context, store session.Store, id string, waiting func(*session.HeldError, time.Duration)) (session.Lease, error) {
+	var first *session.HeldError
+	for {
+		lease, err := session.Acquire(ctx, store, id)
+		held, ok := errors.AsType[*session.HeldError](err)
+		if !ok {
+			return lease, err
+		}
+		if first == nil {
+			first = held
+		}
+		if held.Renewal != first.Renewal {
+			return nil, err
+		}
+		delay := min(held.Left, leasePoll)
+		if waiting != nil {
+			waiting(held, delay)
+		}
+		if err := sleep(ctx, delay); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// sleep waits for d. It returns the cause of ctx if that ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// release releases a lease under which nothing is left to save. If that fails, the
+// lease runs out.
+func release(ctx context.Context, lease session.Lease) {
+	ctx, cancel := lingering(ctx)
+	defer cancel()
+	_ = lease.Release(ctx, nil)
+}
+
+// leasing makes an exchange only while the lease of the upload is valid. lease
+// returns nil if the upload is not saved.
+func leasing(lease func() session.Lease) link {
+	return func(next doer) doer {
+		return func(ctx context.Context, x exchange) session.Reply {
+			l := lease()
+			if l == nil {
+				return next(ctx, x)
+			}
+			ctx, end, err := l.Begin(ctx)
+			if err != nil {
+				return session.Reply{Op: x.op, Sent: x.from, Committed: -1, Err: err, Unsent: true, Reached: true}
+			}
+			defer end()
+			return next(ctx, x)
+		}
+	}
+}
