@@ -1,0 +1,183 @@
+package bucketstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"gcsup/backoff"
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// Keys of the metadata of an object whose upload is leased.
+const (
+	leaseKey    = "gcsup-lease"    // the name of the lease, which is unique
+	holderKey   = "gcsup-holder"   // the process, for people
+	ttlKey      = "gcsup-lease-ms" // how long the lease lasts after the object was updated, in ms
+	releasedKey = "gcsup-released" // the name of the last lease, if it was released
+)
+
+// requestTimeout bounds one request. A lease would run out meanwhile.
+const requestTimeout = 10 * time.Second
+
+// entry is what the object of an upload shows of its lease. The zero entry is that of an
+// object that does not exist.
+type entry struct {
+	generation int64
+	lease      string // "" if the upload is not leased
+	released   string // the last lease, if it was released
+	holder     string
+	left       time.Duration // until the lease runs out, by the clock of the service; 0 if it did
+}
+
+// newEntry returns the entry of an object. date is the time at which the service sent
+// it, in whole seconds: it is never later than the exact time, so that no lease seems to
+// have run out too early.
+func newEntry(o *session.Object, date time.Time) entry {
+	e := entry{generation: o.Generation, lease: o.Metadata[leaseKey], released: o.Metadata[releasedKey], holder: o.Metadata[holderKey]}
+	ms, err := strconv.ParseInt(o.Metadata[ttlKey], 10, 64)
+	if e.lease == "" || err != nil {
+		return e
+	}
+	ttl := min(time.Duration(ms)*time.Millisecond, maxTTL)
+	e.left = ttl
+	if !date.IsZero() && !o.Updated.IsZero() {
+		e.left = min(ttl-date.Sub(o.Updated), ttl+time.Second)
+	}
+	e.left = max(e.left, 0)
+	return e
+}
+
+// spec is the object of an upload.
+func (s *Store) spec(id string) session.Spec {
+	return session.Spec{Bucket: s.bucket, Object: s.prefix + id + objectSuffix, UserProject: s.opts.UserProject}
+}
+
+// look reads the entry of an upload.
+func (s *Store) look(ctx context.Context, id string) (entry, error) {
+	r, err := s.repeat(ctx, func(ctx context.Context) session.Reply { return s.client.Stat(ctx, s.spec(id)) })
+	switch {
+	case err != nil:
+		return entry{}, err
+	case r.Status == 200 && r.Object != nil:
+		return newEntry(r.Object, r.Date), nil
+	case r.Status == 404:
+		return entry{}, nil
+	}
+	return entry{}, refusal(r)
+}
+
+// read reads the content of a generation of an object; 0 is the current one. The error
+// wraps session.ErrNoToken if it does not exist.
+func (s *Store) read(ctx context.Context, id string, generation int64) ([]byte, error) {
+	var content []byte
+	r, err := s.repeat(ctx, func(ctx context.Context) (r session.Reply) {
+		content, r = s.client.Read(ctx, s.spec(id), generation)
+		return r
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Status == 404:
+		return nil, session.ErrNoToken
+	case content == nil:
+		return nil, refusal(r)
+	}
+	return content, nil
+}
+
+// leased returns the metadata of an object whose upload is leased.
+func (s *Store) leased(name string) map[string]string {
+	return map[string]string{
+		leaseKey: name, holderKey: s.opts.Holder, ttlKey: strconv.FormatInt(s.opts.TTL.Milliseconds(), 10),
+	}
+}
+
+// insert replaces the object of an upload if it has the given generation; 0 means that
+// there must be none. The reply of a request that was refused has the status 412. began
+// is when the request was sent.
+func (s *Store) insert(ctx context.Context, id string, generation int64, metadata map[string]string, content []byte) (r session.Reply, began moment, err error) {
+	spec := s.spec(id)
+	spec.IfGenerationMatch = &generation
+	spec.ContentType = "application/octet-stream"
+	spec.CacheControl = "no-store"
+	spec.Metadata = metadata
+	crc := chunk.Update(0, content)
+	r, err = s.repeat(ctx, func(ctx context.Context) session.Reply {
+		began = s.clock()
+		var body io.Reader = bytes.NewReader(content)
+		r := s.client.Insert(ctx, spec, int64(len(content)), crc, body)
+		if r.Status == 200 && r.Object == nil {
+			r.Status, r.Err = 0, errNoObject // it may have been made
+		}
+		return r
+	})
+	return r, began, err
+}
+
+var errNoObject = errors.New("the reply does not describe the object")
+
+// remove deletes a generation of an object.
+func (s *Store) remove(ctx context.Context, id string, generation int64) (session.Reply, error) {
+	spec := s.spec(id)
+	spec.IfGenerationMatch = &generation
+	return s.repeat(ctx, func(ctx context.Context) session.Reply { return s.client.Delete(ctx, spec) })
+}
+
+// repeat makes an exchange again until its reply is no transient failure.
+func (s *Store) repeat(ctx context.Context, exchange func(context.Context) session.Reply) (session.Reply, error) {
+	waiter := backoff.Waiter{Policy: s.policy, Budget: backoff.Budget{For: s.opts.RetryFor}}
+	defer waiter.Close()
+	for refreshed := false; ; {
+		r := s.once(ctx, exchange)
+		switch {
+		case ctx.Err() != nil:
+			return r, context.Cause(ctx)
+		case r.Status == 401 && !refreshed:
+			refreshed = true // the HTTP client refreshes the credentials
+			continue
+		case r.Status >= 300 && !r.FromService && r.Reached: // of a proxy
+		case r.Status == 0 && !r.Retryable():
+			return r, refusal(r)
+		case !r.Retryable():
+			return r, nil
+		}
+		if err := waiter.Wait(ctx, backoff.Failure{RetryAfter: r.RetryAfter}); err != nil {
+			if ctx.Err() != nil {
+				return r, err
+			}
+			return r, fmt.Errorf("%w: %w", session.ErrRetriesExhausted, refusal(r))
+		}
+	}
+}
+
+// once makes an exchange, for a limited time.
+func (s *Store) once(ctx context.Context, exchange func(context.Context) session.Reply) session.Reply {
+	ctx, cancel := context.WithTimeoutCause(ctx, min(requestTimeout, s.opts.TTL), errTimeout)
+	defer cancel()
+	r := exchange(ctx)
+	r.Reached = s.reached.Load()
+	if r.Status != 0 && (r.FromService || r.Status < 300) {
+		s.reached.Store(true)
+	}
+	return r
+}
+
+var errTimeout = errors.New("no reply in time")
+
+// refusal returns the error of a reply.
+func refusal(r session.Reply) error {
+	err := r.Refusal()
+	if r.Status == 404 {
+		err.Kind = session.ErrNotFound
+	}
+	return err
+}
+
+// url returns the URL of an object, for error messages.
+func url(bucket, object string) string { return "gs://" + bucket + "/" + object }

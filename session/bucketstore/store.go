@@ -1,0 +1,263 @@
+package bucketstore
+
+import (
+	"context"
+	"crypto/cipher"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gcsup/backoff"
+	"gcsup/session"
+)
+
+const (
+	defaultTTL      = 2 * time.Minute
+	minTTL          = 2 * time.Second
+	maxTTL          = time.Hour
+	defaultRetryFor = 10 * time.Minute
+
+	// objectSuffix ends the name of the object of an upload.
+	objectSuffix = ".gcsup"
+)
+
+// ErrSealed means that a saved upload is not sealed with the key of the Store. It was
+// sealed with another one, is not sealed, or was changed.
+var ErrSealed = errors.New("cannot unseal the saved upload: it is not sealed with this key")
+
+// Options configure a [Store]. AEAD or Unsealed is required.
+type Options struct {
+	// AEAD seals the saved uploads. All programs that share the bucket need the same
+	// key. A nonce is random, so that one of AES-GCM or XChaCha20-Poly1305 is
+	// suitable.
+	AEAD cipher.AEAD
+
+	// Unsealed saves the session URIs in plain text. Whoever can read the bucket can
+	// then write to the sessions.
+	Unsealed bool
+
+	// TTL is how long a lease lasts without renewal. A process that dies holds its
+	// uploads for so long. 0 is 2 minutes; the minimum is 2 s and the maximum 1 h.
+	TTL time.Duration
+
+	// RetryFor is how long a request of the Store is retried. 0 is 10 minutes.
+	RetryFor time.Duration
+
+	// Holder names this process, for the error of another one. "" is "process N on
+	// HOST".
+	Holder string
+
+	// UserProject is the project that is billed, for requester-pays buckets.
+	UserProject string
+}
+
+// Store is a [session.Store] in a bucket. It is safe for concurrent use.
+type Store struct {
+	client         *session.Client
+	bucket, prefix string // the prefix is "" or ends with "/"
+	opts           Options
+	policy         backoff.Policy
+	clock          func() moment
+	warnings       []string
+	reached        atomic.Bool // the service answered a request
+
+	mu     sync.Mutex
+	leases map[string]*lease // by ID; those that Store.Lock and Acquire returned
+}
+
+var (
+	_ session.Leaser      = (*Store)(nil)
+	_ session.LockChecker = (*Store)(nil)
+)
+
+// Open opens the store in the objects of bucket whose names begin with prefix and a
+// slash. It reads the configuration of the bucket, for which the permission
+// storage.buckets.get is necessary; without it, there is a warning. The errors are those
+// of package session: [session.ErrNotFound] if there is no such bucket,
+// [session.ErrInvalid] if its objects cannot be replaced and deleted.
+func Open(ctx context.Context, client *session.Client, bucket, prefix string, opts *Options) (*Store, error) {
+	s, err := newStore(client, bucket, prefix, opts)
+	if err == nil {
+		err = s.inspect(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("state in %s: %w", url(bucket, prefix), err)
+	}
+	return s, nil
+}
+
+func newStore(client *session.Client, bucket, prefix string, opts *Options) (*Store, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	s := &Store{client: client, bucket: bucket, opts: *opts, clock: now, leases: make(map[string]*lease)}
+	if prefix = strings.Trim(prefix, "/"); prefix != "" {
+		s.prefix = prefix + "/"
+	}
+	if s.opts.TTL == 0 {
+		s.opts.TTL = defaultTTL
+	}
+	if s.opts.RetryFor == 0 {
+		s.opts.RetryFor = defaultRetryFor
+	}
+	if s.opts.Holder == "" {
+		host, _ := os.Hostname()
+		s.opts.Holder = fmt.Sprintf("process %d on %s", os.Getpid(), host)
+	}
+	// A lease must be renewed before it runs out, also after a few failures.
+	s.policy.Maximum = min(max(s.opts.TTL/8, time.Second), 32*time.Second)
+	switch {
+	case s.opts.TTL < minTTL || s.opts.TTL > maxTTL:
+		return nil, fmt.Errorf("%w: leases of %v: want %v to %v", session.ErrInvalid, opts.TTL, minTTL, maxTTL)
+	case s.opts.RetryFor < 0:
+		return nil, fmt.Errorf("%w: retry for %v: want a duration that is not negative", session.ErrInvalid, opts.RetryFor)
+	case s.opts.AEAD == nil && !s.opts.Unsealed:
+		return nil, fmt.Errorf("%w: saved uploads have secrets: a key is required to seal them", session.ErrInvalid)
+	case s.opts.AEAD != nil && s.opts.Unsealed:
+		return nil, fmt.Errorf("%w: either a key or no sealing", session.ErrInvalid)
+	}
+	return s, s.spec("id").Validate()
+}
+
+// Warnings returns what a user of the bucket should know, each in one sentence: that it
+// keeps replaced objects, and with them the URIs of earlier sessions.
+func (s *Store) Warnings() []string { return s.warnings }
+
+// inspect reads the configuration of the bucket.
+func (s *Store) inspect(ctx context.Context) error {
+	var b *session.Bucket
+	r, err := s.repeat(ctx, func(ctx context.Context) (r session.Reply) {
+		b, r = s.client.Bucket(ctx, s.bucket, s.opts.UserProject)
+		return r
+	})
+	switch {
+	case err != nil:
+		return err
+	case b != nil:
+		return s.judge(b)
+	case r.Status == 403:
+		s.warnings = append(s.warnings, fmt.Sprintf("the configuration of the bucket %s cannot be read (storage.buckets.get): if it has versioning or soft delete, it keeps the session URIs of earlier uploads", s.bucket))
+		return nil
+	}
+	return refusal(r)
+}
+
+// judge checks that objects can be replaced and deleted, and makes the warnings.
+func (s *Store) judge(b *session.Bucket) error {
+	switch {
+	case b.Retention > 0:
+		return fmt.Errorf("%w: the bucket has a retention policy of %v, and saved uploads must be replaced and deleted", session.ErrInvalid, b.Retention)
+	case b.DefaultEventBasedHold:
+		return fmt.Errorf("%w: the bucket holds new objects (default event-based hold), and saved uploads must be replaced and deleted", session.ErrInvalid)
+	}
+	if b.Versioning {
+		s.warnings = append(s.warnings, fmt.Sprintf("the bucket %s has versioning: it keeps, and bills, every saved version of an upload with its session URI", s.bucket))
+	}
+	if b.SoftDelete > 0 {
+		s.warnings = append(s.warnings, fmt.Sprintf("the bucket %s has soft delete: it keeps, and bills, every saved version of an upload with its session URI for %v", s.bucket, b.SoftDelete))
+	}
+	return nil
+}
+
+// Load reads a saved upload. It takes no lease and changes nothing. The error wraps
+// ErrSealed if it cannot be unsealed.
+func (s *Store) Load(ctx context.Context, id string) (*session.Token, error) {
+	if !session.ValidID(id) {
+		return nil, fmt.Errorf("%w: %q", session.ErrNoToken, id)
+	}
+	content, err := s.read(ctx, id, 0)
+	if err != nil {
+		return nil, fmt.Errorf("load upload %s: %w", id, err)
+	}
+	return s.decode(id, content)
+}
+
+// List returns the sorted IDs of the saved uploads.
+func (s *Store) List(ctx context.Context) ([]string, error) {
+	var ids []string
+	query := session.ListQuery{Bucket: s.bucket, Prefix: s.prefix, UserProject: s.opts.UserProject}
+	for {
+		var page *session.ObjectPage
+		r, err := s.repeat(ctx, func(ctx context.Context) (r session.Reply) {
+			page, r = s.client.List(ctx, query)
+			return r
+		})
+		if err == nil && page == nil {
+			err = refusal(r)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("state in %s: %w", url(s.bucket, s.prefix), err)
+		}
+		for _, o := range page.Objects {
+			id, ok := strings.CutSuffix(strings.TrimPrefix(o.Name, s.prefix), objectSuffix)
+			if ok && o.Size > 0 && session.ValidID(id) {
+				ids = append(ids, id)
+			}
+		}
+		if page.NextPageToken == "" {
+			return ids, nil
+		}
+		query.PageToken = page.NextPageToken
+	}
+}
+
+// Locked reports whether a process, which may be this one, holds the lease of an upload.
+func (s *Store) Locked(ctx context.Context, id string) (bool, error) {
+	if !session.ValidID(id) {
+		return false, nil
+	}
+	e, err := s.look(ctx, id)
+	if err != nil {
+		return false, fmt.Errorf("lease of upload %s: %w", id, err)
+	}
+	return e.left > 0, nil
+}
+
+// Lock acquires the lease of an upload, and renews it until unlock is called.
+func (s *Store) Lock(ctx context.Context, id string) (unlock func(), err error) {
+	l, err := s.Acquire(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
+		defer cancel()
+		_ = l.Release(ctx, nil)
+	}), nil
+}
+
+// unlockTimeout bounds the release of a lease, which runs out otherwise.
+const unlockTimeout = 10 * time.Second
+
+// Save saves an upload whose lease this Store holds.
+func (s *Store) Save(ctx context.Context, t *session.Token) error {
+	l, err := s.held(t.ID)
+	if err != nil {
+		return err
+	}
+	return l.Save(ctx, t)
+}
+
+// Delete deletes a saved upload whose lease this Store holds. It is no error if there is
+// none.
+func (s *Store) Delete(ctx context.Context, id string) error {
+	l, err := s.held(id)
+	if err != nil {
+		return err
+	}
+	return l.Delete(ctx)
+}
+
+// held returns the lease of an upload that this Store holds.
+func (s *Store) held(id string) (*lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.leases[id]; l != nil {
+		return l, nil
+	}
+	return nil, fmt.Errorf("%w: upload %s is not locked", session.ErrInUse, id)
+}

@@ -1,0 +1,125 @@
+package bucketstore_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/session/bucketstore"
+)
+
+// An upload that one process saved is loaded, listed and locked by another.
+func TestSharedByProcesses(t *testing.T) {
+	for name, seal := range map[string]func(*bucketstore.Options){"unsealed": func(*bucketstore.Options) {}, "sealed": sealed(1)} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+				first, second := w.start("first", seal), w.start("second", seal)
+				l := take(t, first, "a")
+				token := newToken(t, w.client, "a")
+				if _, err := second.Load(t.Context(), "a"); !errors.Is(err, session.ErrNoToken) {
+					t.Errorf("before Save: %v", err)
+				}
+				if err := l.Save(t.Context(), token); err != nil {
+					t.Fatal(err)
+				}
+				got, err := second.Load(t.Context(), "a")
+				if err != nil || !bytes.Equal(encoded(t, got), encoded(t, token)) {
+					t.Fatalf("loaded another Token: %v", err)
+				}
+				if ids, err := second.List(t.Context()); err != nil || !slices.Equal(ids, []string{"a"}) {
+					t.Errorf("listed %v, %v", ids, err)
+				}
+				if locked, err := second.Locked(t.Context(), "a"); err != nil || !locked {
+					t.Errorf("locked %v, %v", locked, err)
+				}
+				_, err = second.Acquire(t.Context(), "a")
+				held, ok := errors.AsType[*session.HeldError](err)
+				if !ok || held.Holder != "first" || held.Left <= 0 {
+					t.Fatalf("acquire: %v", err)
+				}
+				token.Committed, token.HighWater = 1<<20, 2<<20
+				if err := l.Release(t.Context(), token); err != nil {
+					t.Fatal(err)
+				}
+				l = take(t, second, "a")
+				if got, err := l.Load(t.Context()); err != nil || got.Committed != 1<<20 {
+					t.Fatalf("after Release: %+v, %v", got, err)
+				}
+				if err := l.Delete(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := l.Release(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+				if ids, err := first.List(t.Context()); err != nil || len(ids) > 0 {
+					t.Errorf("listed %v, %v", ids, err)
+				}
+			})
+		})
+	}
+}
+
+// A process that dies holds the lease for one TTL. Another one that acquires it then
+// continues with what was saved. If the first one was only suspended, it begins no
+// request and saves nothing.
+func TestTakeoverAfterTTL(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		first, second := w.start("first"), w.start("second")
+		l := take(t, first, "a")
+		token := newToken(t, w.client, "a")
+		if err := l.Save(t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+		// The lease is renewed for as long as the process lives.
+		time.Sleep(time.Hour)
+		if _, err := second.Acquire(t.Context(), "a"); !errors.Is(err, session.ErrInUse) {
+			t.Fatalf("after an hour: %v", err)
+		}
+		first.suspend()
+		suspended := time.Now()
+		var taken session.Lease
+		for taken == nil {
+			time.Sleep(time.Second)
+			taken, _ = second.Acquire(t.Context(), "a")
+		}
+		if d := time.Since(suspended); d < 45*time.Second || d > 2*time.Minute+2*time.Second {
+			t.Errorf("taken after %v", d)
+		}
+		if taken.Fence() <= l.Fence() {
+			t.Errorf("fencing number %d after %d", taken.Fence(), l.Fence())
+		}
+		first.wake()
+		if _, _, err := l.Begin(t.Context()); !errors.Is(err, session.ErrInUse) {
+			t.Errorf("Begin: %v", err)
+		}
+		<-l.Context().Done()
+		token.Committed, token.HighWater = 1, 1
+		for name, err := range map[string]error{"save": l.Save(t.Context(), token), "delete": l.Delete(t.Context()), "release": l.Release(t.Context(), token)} {
+			if !errors.Is(err, session.ErrInUse) || !strings.Contains(err.Error(), "second") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if got, err := taken.Load(t.Context()); err != nil || got.Committed != 0 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if err := taken.Release(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+	})
+}
+
+func encoded(t *testing.T, token *session.Token) []byte {
+	t.Helper()
+	data, err := session.Encode(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
