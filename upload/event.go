@@ -10,7 +10,7 @@ import (
 // EventKind is what an [Event] reports.
 type EventKind int
 
-// The kinds of events.
+// The kinds of events. Done, Interrupted and Failed are the terminal kinds.
 const (
 	Started   EventKind = iota // a session was opened, or a small object is on its way
 	Resumed                    // a saved session continues at Committed
@@ -27,13 +27,15 @@ const (
 	Interrupted // the context of the call was done; Err wraps its error
 	Failed      // Err is why
 
+	Held // another process holds the lease of the saved upload, and may have died; the lease ends in Delay
+
 	kindCount // not a kind
 )
 
 var eventNames = [kindCount]string{
 	Started: "started", Resumed: "resumed", Restarted: "restarted", Discarded: "discarded", Progress: "progress",
 	Verifying: "verifying", Waiting: "waiting", Warning: "warning", Settling: "settling",
-	Done: "done", Interrupted: "interrupted", Failed: "failed",
+	Done: "done", Interrupted: "interrupted", Failed: "failed", Held: "held",
 }
 
 // String returns the name of k in lower case, such as "waiting".
@@ -68,9 +70,9 @@ type Event struct {
 	Committed int64          // offset up to which the server holds them durably
 	Compared  int64          // Verifying: offset up to which the source was read
 	ToCompare int64          // Verifying: offset at which that ends
-	Delay     time.Duration  // Waiting: how long
+	Delay     time.Duration  // Waiting, Held: how long
 	Retry     int            // Waiting: how many failures in a row this is, from 1
-	Cause     string         // Waiting, Restarted, Discarded, Warning: why, for people
+	Cause     string         // Waiting, Restarted, Discarded, Warning: why, for people; Held: the process
 	Err       error          // Interrupted, Failed: what the call returns
 	Result    *Result        // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
 

@@ -84,7 +84,7 @@ var _ record = (*journal)(nil)
 // openJournal acquires the lease of the saved upload of that ID and loads it. The
 // Token is nil if there is none. If that is because it was damaged, it has been set
 // aside, and damaged is the reason. The caller must call close.
-func openJournal(ctx context.Context, store session.Store, id string, waiting func(*session.HeldError, time.Duration)) (j *journal, token *session.Token, damaged, err error) {
+func openJournal(ctx context.Context, store session.Store, id string, waiting func(*session.HeldError)) (j *journal, token *session.Token, damaged, err error) {
 	lease, err := acquire(ctx, store, id, waiting)
 	if err != nil {
 		return nil, nil, nil, err

@@ -15,7 +15,7 @@ const leasePoll = 10 * time.Second
 // died, acquire waits until the lease runs out, or until the holder renews it: then
 // the holder is alive, and the error wraps [session.ErrInUse]. acquire calls waiting,
 // if it is not nil, before each wait.
-func acquire(ctx context.Context, store session.Store, id string, waiting func(*session.HeldError, time.Duration)) (session.Lease, error) {
+func acquire(ctx context.Context, store session.Store, id string, waiting func(*session.HeldError)) (session.Lease, error) {
 	var first *session.HeldError
 	for {
 		lease, err := session.Acquire(ctx, store, id)
@@ -29,11 +29,10 @@ func acquire(ctx context.Context, store session.Store, id string, waiting func(*
 		if held.Renewal != first.Renewal {
 			return nil, err
 		}
-		delay := min(held.Left, leasePoll)
 		if waiting != nil {
-			waiting(held, delay)
+			waiting(held)
 		}
-		if err := sleep(ctx, delay); err != nil {
+		if err := sleep(ctx, min(held.Left, leasePoll)); err != nil {
 			return nil, err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -114,8 +113,8 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 // openJournal opens the journal of a saved upload. The requests of j then need its
 // lease.
 func (j *job) openJournal(ctx context.Context, id string) (*journal, *session.Token, error, error) {
-	journal, token, damaged, err := openJournal(ctx, j.u.opts.Store, id, func(held *session.HeldError, delay time.Duration) {
-		j.events.post(Event{Kind: Waiting, Delay: delay, Cause: held.Error()})
+	journal, token, damaged, err := openJournal(ctx, j.u.opts.Store, id, func(held *session.HeldError) {
+		j.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder})
 	})
 	if err == nil {
 		j.transfer.wire.lease = journal.lease

@@ -170,7 +170,7 @@ func (t *runTotals) line(elapsed time.Duration, code int) summaryLine {
 
 // runBatch reports the outcomes of a batch.
 func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selection, progress *record, outcomes iter.Seq2[*upload.Result, error]) error {
-	r.endpoint, r.saved = c.endpoint, c.saved
+	r.use(c)
 	defer context.AfterFunc(ctx, r.stopWaiting)()
 	totals := &r.totals
 	ended := map[string]bool{} // the named files that ended, by destination
@@ -260,7 +260,7 @@ func (r *reporter) continueCommand() string {
 	if !slices.ContainsFunc([]string{"no-clobber", "skip-identical", "manifest"}, r.given.Changed) {
 		words = slices.Insert(words, min(1, len(words)), "--skip-identical") // after cp
 	}
-	if dir := os.Getenv(stateDirEnv); dir != "" && !r.given.Changed("state-dir") && !r.given.Changed("no-state") {
+	if dir := os.Getenv(stateDirEnv); dir != "" && !slices.ContainsFunc([]string{"state-dir", "state", "no-state"}, r.given.Changed) {
 		words = slices.Insert(words, min(1, len(words)), "--state-dir="+absolute(dir))
 	}
 	for i, word := range words {

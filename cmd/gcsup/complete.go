@@ -19,14 +19,11 @@ import (
 // completeIDs offers the IDs of saved uploads to the shell, each with its source
 // and destination.
 func (f *targetFlags) completeIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	store, err := f.existingStore()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
+	if f.state.url != "" {
+		return nil, cobra.ShellCompDirectiveNoFileComp // a shell should not wait for a bucket
 	}
-	if store == nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer store.Close()
+	store := f.lazyStore(nil)
+	defer store.close()
 	ids, err := store.List(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError

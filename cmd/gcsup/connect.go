@@ -20,15 +20,19 @@ import (
 type connection struct {
 	endpoint string
 	saved    *lazyStore     // nil if nothing is saved
+	warn     func(string)   // reports what the user should know of the saved uploads; nil ignores it
 	emulator *localEmulator // nil for the service
 	options  gcs.Options
 
-	client   *gcs.Client      // nil before dial
+	client   *gcs.Client      // nil before it is needed
 	uploader *upload.Uploader // nil before dial
 }
 
 // check refuses contradictory flags and returns the header for every request.
 func (f *targetFlags) check() (http.Header, error) {
+	if err := f.state.check(); err != nil {
+		return nil, err
+	}
 	if f.emulator.on && f.endpoint != "" {
 		return nil, usagef("--emulator and --endpoint exclude each other")
 	}
@@ -36,8 +40,8 @@ func (f *targetFlags) check() (http.Header, error) {
 }
 
 // open finds the endpoint. If saved is true, uploads are saved in a directory
-// that is created when it is first needed. open does not look for credentials;
-// dial does.
+// that is created when it is first needed, or in a bucket. open does not look for
+// credentials; dial does, and the first use of a bucket.
 func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err error) {
 	c := &connection{options: gcs.Options{Endpoint: f.endpoint, QuotaProject: f.billing}}
 	defer func() {
@@ -49,7 +53,7 @@ func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err 
 		return nil, err
 	}
 	if saved {
-		c.saved = &lazyStore{open: f.openStore, missing: f.storeMissing}
+		c.saved = f.lazyStore(c)
 	}
 	if f.emulator.on {
 		dir, err := f.emulatorDir()
@@ -78,18 +82,37 @@ func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err 
 // found.
 func (c *connection) dial(ctx context.Context, opts upload.Options) (err error) {
 	if c.saved != nil {
-		opts.Store = c.saved
+		opts.Store = c.saved.store()
 	}
-	if c.client, err = gcs.New(ctx, &c.options); err != nil {
-		if errors.Is(err, session.ErrCredentials) {
-			return err
-		}
-		return kindError{err, errConfig}
+	if err := c.connect(ctx); err != nil {
+		return err
 	}
 	if c.uploader, err = c.client.Uploader(&opts); err != nil {
 		return kindError{err, errUsage}
 	}
 	return nil
+}
+
+// connect finds the credentials, once.
+func (c *connection) connect(ctx context.Context) error {
+	if c.client != nil {
+		return nil
+	}
+	client, err := gcs.New(ctx, &c.options)
+	switch {
+	case err == nil:
+		c.client = client
+		return nil
+	case errors.Is(err, session.ErrCredentials):
+		return err
+	}
+	return kindError{err, errConfig}
+}
+
+// offline returns an Uploader for calls that make no request to the service, and
+// need no credentials unless the saved uploads are in a bucket.
+func (c *connection) offline(endpoint string) (*upload.Uploader, error) {
+	return upload.New(nil, &upload.Options{Endpoint: endpoint, Store: c.saved.store()})
 }
 
 // endpointMismatch returns the error for a saved upload that was started at
@@ -100,7 +123,7 @@ func (f *targetFlags) endpointMismatch(c *connection, endpoint string) error {
 	switch {
 	case isLocal(endpoint):
 		text = "it was started with --emulator: give --emulator=DIR with the same directory"
-		if dir, err := stateDir(f.stateDir); err == nil && endpoint == localEndpoint(filepath.Join(dir, "emulator")) {
+		if dir, err := stateDir(f.state.dir); err == nil && endpoint == localEndpoint(filepath.Join(dir, "emulator")) {
 			text = "it was started with --emulator: give --emulator again"
 		}
 	case endpoint == "https://storage."+cmp.Or(os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), "googleapis.com"):
@@ -114,33 +137,44 @@ func (f *targetFlags) endpointMismatch(c *connection, endpoint string) error {
 }
 
 func (c *connection) close() {
+	if c.saved != nil {
+		c.saved.close()
+	}
 	if c.client != nil {
 		_ = c.client.Close()
 	}
 	if c.emulator != nil {
 		c.emulator.close()
 	}
-	if c.saved != nil {
-		c.saved.close()
-	}
 }
 
-// openStore opens the saved uploads.
-func (f *targetFlags) openStore() (*session.Dir, error) {
-	dir, err := stateDir(f.stateDir)
-	if err != nil {
-		return nil, err
+// lazyStore returns the saved uploads of a connection.
+func (f *targetFlags) lazyStore(c *connection) *lazyStore {
+	return &lazyStore{
+		shared:  f.state.url != "",
+		missing: f.storeMissing,
+		open: func(ctx context.Context) (openStore, error) {
+			if f.state.url == "" {
+				return f.state.openDir()
+			}
+			if err := c.connect(ctx); err != nil {
+				return nil, err
+			}
+			return f.state.openState(ctx, c.client, f.billing, func(text string) {
+				if c.warn != nil {
+					c.warn(text)
+				}
+			})
+		},
 	}
-	store, err := session.OpenDir(filepath.Join(dir, "sessions"))
-	if err != nil {
-		return nil, fmt.Errorf("%w; use --state-dir to name another directory", err)
-	}
-	return store, nil
 }
 
 // storeMissing reports whether the directory of saved uploads does not exist.
 func (f *targetFlags) storeMissing() bool {
-	dir, err := stateDir(f.stateDir)
+	if f.state.url != "" {
+		return false
+	}
+	dir, err := stateDir(f.state.dir)
 	if err != nil {
 		return false
 	}
@@ -148,19 +182,10 @@ func (f *targetFlags) storeMissing() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// existingStore opens the saved uploads without creating a directory. It returns
-// nil if there is no directory, and so no saved upload.
-func (f *targetFlags) existingStore() (*session.Dir, error) {
-	if f.storeMissing() {
-		return nil, nil
-	}
-	return f.openStore()
-}
-
 func (f *targetFlags) emulatorDir() (string, error) {
 	if f.emulator.dir != "" {
 		return filepath.Abs(f.emulator.dir)
 	}
-	dir, err := stateDir(f.stateDir)
+	dir, err := stateDir(f.state.dir)
 	return filepath.Join(dir, "emulator"), err
 }

@@ -10,10 +10,10 @@ import (
 
 func TestEndpointMismatch(t *testing.T) {
 	t.Setenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN", "")
-	f := &targetFlags{stateDir: t.TempDir()}
+	f := &targetFlags{state: stateFlags{dir: t.TempDir()}}
 	c := &connection{endpoint: "https://storage.googleapis.com"}
 	for _, test := range []struct{ endpoint, want string }{
-		{localEndpoint(filepath.Join(f.stateDir, "emulator")), "it was started with --emulator: give --emulator again"},
+		{localEndpoint(filepath.Join(f.state.dir, "emulator")), "it was started with --emulator: give --emulator again"},
 		{localEndpoint("/else"), "it was started with --emulator: give --emulator=DIR with the same directory"},
 		{"https://storage.googleapis.com", "it was started at https://storage.googleapis.com: remove --emulator and --endpoint, and unset STORAGE_EMULATOR_HOST"},
 		{"https://storage.example", "it was started at https://storage.example, not at https://storage.googleapis.com: if that is an emulator, set STORAGE_EMULATOR_HOST=https://storage.example; if you trust it with your credentials, give --endpoint=https://storage.example"},

@@ -64,7 +64,7 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
 	f.objects.add(fs)
 	fs.BoolVar(&f.noState, "no-state", false, "save nothing: an interrupted upload cannot be resumed")
 	fs.BoolVar(&f.restart, "restart", false, "discard the saved upload of each source and start over")
-	f.target.add(fs)
+	f.target.addSaving(fs)
 	f.send.add(fs)
 	f.output.add(fs)
 	return cmd
@@ -162,6 +162,7 @@ func (f *cpFlags) connect(cmd *cobra.Command, r *reporter, opts upload.Options) 
 	if err != nil {
 		return nil, err
 	}
+	c.warn = r.warn
 	err = checkKeyTarget(f.template.EncryptionKey, c)
 	if err == nil {
 		err = c.dial(cmd.Context(), opts)
@@ -182,6 +183,8 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 		return upload.Options{}, usagef("--no-clobber and --if-generation-match exclude each other")
 	case f.noState && given.Changed("state-dir"):
 		return upload.Options{}, usagef("--no-state and --state-dir exclude each other")
+	case f.noState && given.Changed("state"):
+		return upload.Options{}, usagef("--no-state and --state exclude each other")
 	case f.noState && f.target.emulator.on && f.target.emulator.dir == "":
 		return upload.Options{}, usagef("--no-state: the emulator keeps its objects in the state directory; name another directory with --emulator=DIR")
 	case f.generation < 0:

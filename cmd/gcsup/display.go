@@ -194,6 +194,7 @@ type transfer struct {
 	toCompare       int64 // offset up to which it will be; 0 if it is not compared
 	samples         samples
 	settling        bool // see upload.Settling
+	held            bool // see upload.Held
 
 	until   time.Time // end of the wait; zero if the upload does not wait
 	cause   cause     // of the wait
@@ -223,8 +224,10 @@ func (t *transfer) note(e upload.Event, now time.Time) {
 	t.size, t.sent, t.committed = is.size, is.sent, is.committed
 	t.highest = max(t.highest, is.sent)
 	t.compared, t.toCompare = e.Compared, e.ToCompare
-	t.until, t.settling = time.Time{}, e.Kind == upload.Settling
+	t.until, t.settling, t.held = time.Time{}, e.Kind == upload.Settling, false
 	switch e.Kind {
+	case upload.Held:
+		t.until, t.held = now.Add(e.Delay), true
 	case upload.Waiting:
 		t.until, t.samples = now.Add(e.Delay), samples{}
 		t.cause, t.probing, t.retry = causeOf(e.Cause), probing(e.Cause), e.Retry

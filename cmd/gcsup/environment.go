@@ -34,7 +34,8 @@ var exclusive = [][]string{
 	{"files-from", "read-paths-from-stdin", "recursive"},
 	{"dry-run", "manifest"},
 	{"dir", "discard"},
-	{"no-state", "state-dir"},
+	{"no-state", "state-dir", "state"},
+	{"state-key-file", "state-unsealed"},
 	{"gzip", "content-encoding"},
 }
 

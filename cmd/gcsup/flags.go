@@ -21,24 +21,26 @@ import (
 
 // targetFlags select the service and the directory of saved uploads.
 type targetFlags struct {
-	stateDir string
+	state    stateFlags
 	endpoint string
 	emulator emulatorFlag
 	headers  headerFlag
 	billing  string
 }
 
+// addSaving adds the flags of a command that uses saved uploads.
+func (f *targetFlags) addSaving(fs *pflag.FlagSet) {
+	f.add(fs)
+	f.state.addBucket(fs)
+}
+
 func (f *targetFlags) add(fs *pflag.FlagSet) {
-	f.addStateDir(fs)
+	f.state.addDir(fs)
 	fs.StringVar(&f.endpoint, "endpoint", "", "send to this `HOST[:PORT]` or URL (default: STORAGE_EMULATOR_HOST, else storage.googleapis.com)")
 	emulator := fs.VarPF(&f.emulator, "emulator", "", "send to an emulator inside this process that keeps objects in DIR (default: \"emulator\" in the state directory)")
 	emulator.NoOptDefVal = noDir
 	fs.StringVar(&f.billing, "billing-project", "", "`PROJECT` that is billed for the requests, and whose quota they use")
 	fs.Var(&f.headers, "additional-headers", "send this header with every request; repeat the flag or separate pairs by commas")
-}
-
-func (f *targetFlags) addStateDir(fs *pflag.FlagSet) {
-	fs.StringVar(&f.stateDir, "state-dir", "", "keep saved uploads in `DIR` (default: $"+stateDirEnv+", else the user's state directory)")
 }
 
 // emulatorFlag is --emulator[=DIR].
@@ -187,12 +189,13 @@ func resumeCommand(program string, given *pflag.FlagSet, id string) string {
 // headers, whose values may be secret.
 func savedCommand(program string, given *pflag.FlagSet, command, id string) string {
 	words := []string{program, command, id}
-	local := command == "sessions rm" // it makes no request
+	local := command == "sessions rm" && !given.Changed("state") // it makes no request
 	given.Visit(func(f *pflag.Flag) {
 		value := f.Value.String()
 		switch f.Name {
-		case "state-dir":
+		case "state-dir", "state-key-file":
 			value = absolute(value)
+		case "state", "state-unsealed", "state-lease":
 		case "encryption-key-file":
 			if command != "resume" {
 				return
@@ -220,7 +223,7 @@ func savedCommand(program string, given *pflag.FlagSet, command, id string) stri
 		}
 		words = append(words, shellQuote(word))
 	})
-	if dir := os.Getenv(stateDirEnv); dir != "" && !given.Changed("state-dir") {
+	if dir := os.Getenv(stateDirEnv); dir != "" && !given.Changed("state-dir") && !given.Changed("state") {
 		words = append(words, shellQuote("--state-dir="+absolute(dir)))
 	}
 	// --endpoint would require credentials. cmd.exe cannot set a variable for one

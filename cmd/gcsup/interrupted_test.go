@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -34,7 +35,7 @@ func TestQueueAfterHurry(t *testing.T) {
 // TestLazyStoreAfterClose checks that an abandoned upload can use the store
 // after it is closed. The store panicked.
 func TestLazyStoreAfterClose(t *testing.T) {
-	s := &lazyStore{open: func() (*session.Dir, error) { return session.OpenDir(t.TempDir()) }, missing: func() bool { return false }}
+	s := &lazyStore{open: func(context.Context) (openStore, error) { return session.OpenDir(t.TempDir()) }, missing: func() bool { return false }}
 	s.close()
 	defer func() {
 		if r := recover(); r != nil {

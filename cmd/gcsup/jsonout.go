@@ -166,6 +166,8 @@ func eventType(k upload.EventKind) string {
 		return "retry"
 	case upload.Settling:
 		return "settling"
+	case upload.Held:
+		return "held"
 	default:
 		return "warning"
 	}

@@ -164,6 +164,12 @@ func (t *transfer) state(now time.Time, brief bool) (text, color string) {
 func (t *transfer) wait(now time.Time, brief bool) string {
 	left := math.Ceil(t.until.Sub(now).Seconds())
 	switch {
+	case t.held && brief:
+		return fmt.Sprintf("lease %.0f s", max(left, 0))
+	case t.held:
+		return fmt.Sprintf("another process works on it, or died: its lease ends in %.0f s", max(left, 0))
+	}
+	switch {
 	case brief && left > 0:
 		return fmt.Sprintf("%.0f s %s", left, t.cause.short)
 	case brief:

@@ -10,31 +10,48 @@ import (
 )
 
 // lazyStore opens the saved uploads when they are first needed, so that an upload
-// that saves nothing needs no state directory.
+// that saves nothing needs no state directory, and no request to a state bucket.
 type lazyStore struct {
-	open    func() (*session.Dir, error)
-	missing func() bool // reports whether the directory does not exist
+	open    func(context.Context) (openStore, error)
+	missing func() bool // reports whether nothing was ever saved there, without opening it
+	shared  bool        // the store is a session.Leaser
 
-	once sync.Once
-	dir  *session.Dir // nil before it is opened
-	err  error
+	once   sync.Once
+	opened openStore // nil before it is opened
+	err    error
+}
+
+// openStore is an open store of saved uploads.
+type openStore interface {
+	session.Store
+	Close() error
 }
 
 var (
 	_ session.Store      = (*lazyStore)(nil)
 	_ session.Quarantine = (*lazyStore)(nil)
+	_ session.Leaser     = lazyLeaser{}
 )
 
-func (s *lazyStore) opened() (*session.Dir, error) {
-	s.once.Do(func() { s.dir, s.err = s.open() })
-	return s.dir, s.err
+// store returns the session.Store for an Uploader.
+func (s *lazyStore) store() session.Store {
+	if s.shared {
+		return lazyLeaser{s}
+	}
+	return s
+}
+
+// get opens the store, if it is not open.
+func (s *lazyStore) get(ctx context.Context) (openStore, error) {
+	s.once.Do(func() { s.opened, s.err = s.open(ctx) })
+	return s.opened, s.err
 }
 
 // close closes the store if it was opened.
 func (s *lazyStore) close() {
 	s.once.Do(func() { s.err = fs.ErrClosed })
-	if s.dir != nil {
-		_ = s.dir.Close()
+	if s.opened != nil {
+		_ = s.opened.Close()
 	}
 }
 
@@ -43,7 +60,7 @@ func (s *lazyStore) Load(ctx context.Context, id string) (*session.Token, error)
 	if s.missing() {
 		return nil, fmt.Errorf("%w: %s", session.ErrNoToken, id)
 	}
-	d, err := s.opened()
+	d, err := s.get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +68,7 @@ func (s *lazyStore) Load(ctx context.Context, id string) (*session.Token, error)
 }
 
 func (s *lazyStore) Save(ctx context.Context, t *session.Token) error {
-	d, err := s.opened()
+	d, err := s.get(ctx)
 	if err != nil {
 		return err
 	}
@@ -63,7 +80,7 @@ func (s *lazyStore) List(ctx context.Context) ([]string, error) {
 	if s.missing() {
 		return nil, nil
 	}
-	d, err := s.opened()
+	d, err := s.get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +88,7 @@ func (s *lazyStore) List(ctx context.Context) ([]string, error) {
 }
 
 func (s *lazyStore) Delete(ctx context.Context, id string) error {
-	d, err := s.opened()
+	d, err := s.get(ctx)
 	if err != nil {
 		return err
 	}
@@ -79,17 +96,29 @@ func (s *lazyStore) Delete(ctx context.Context, id string) error {
 }
 
 func (s *lazyStore) SetAside(ctx context.Context, id string) error {
-	d, err := s.opened()
+	d, err := s.get(ctx)
 	if err != nil {
 		return err
 	}
-	return d.SetAside(ctx, id)
+	return session.SetAside(ctx, d, id)
 }
 
 func (s *lazyStore) Lock(ctx context.Context, id string) (unlock func(), err error) {
-	d, err := s.opened()
+	d, err := s.get(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return d.Lock(ctx, id)
+}
+
+// lazyLeaser is a lazyStore whose store machines share.
+type lazyLeaser struct{ *lazyStore }
+
+// Acquire returns the lease of an upload.
+func (s lazyLeaser) Acquire(ctx context.Context, id string) (session.Lease, error) {
+	d, err := s.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return session.Acquire(ctx, d, id)
 }

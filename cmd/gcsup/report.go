@@ -58,6 +58,7 @@ type reporter struct {
 type fileState struct {
 	id        int
 	printedAt time.Time // when the last frequent event was printed as JSON
+	held      bool      // that another process holds the lease was reported
 }
 
 func newReporter(std stdio, flags outputFlags, given *pflag.FlagSet) *reporter {
@@ -154,11 +155,19 @@ func (r *reporter) file(destination string) *fileState {
 	return f
 }
 
+// warn reports what the user should know of the saved uploads.
+func (r *reporter) warn(text string) { r.console.message("%s", text) }
+
+// use makes the reporter report about the uploads of a connection.
+func (r *reporter) use(c *connection) {
+	r.endpoint, r.saved = c.endpoint, c.saved
+}
+
 // run runs the tasks. A task that fails does not stop those after it; the exit
 // code is that of the first failure. After an interruption the remaining tasks
 // are not started.
 func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
-	r.endpoint, r.saved = c.endpoint, c.saved
+	r.use(c)
 	defer context.AfterFunc(ctx, r.stopWaiting)()
 	code, done, stored := exitOK, 0, false
 	r.mu.Lock()
@@ -335,6 +344,11 @@ func (r *reporter) observe(e upload.Event) {
 		}
 	}
 	switch e.Kind {
+	case upload.Held:
+		if f := r.file(t.destination); !f.held {
+			f.held = true
+			r.console.message("%s to %s: %s works on it, or died: waiting up to %s for its lease (saved upload %s)", t.source, t.destination, e.Cause, formatSpan(e.Delay), e.ID)
+		}
 	case upload.Resumed:
 		r.console.message("resuming %s to %s: %s are stored (saved upload %s)", t.source, t.destination, storedText(shown(e).committed, shown(e).size), e.ID)
 	case upload.Restarted:

@@ -52,7 +52,7 @@ the checksums of the bytes that were sent, before anything is sent.`,
 	fs := cmd.Flags()
 	fs.BoolVar(&f.all, "all", false, "resume every saved upload, and skip those that cannot be resumed")
 	fs.StringVar(&f.source, "source", "", "where the source is now, if it was moved or replaced by a copy")
-	f.target.add(fs)
+	f.target.addSaving(fs)
 	f.send.add(fs)
 	f.key.add(fs, "resume encrypted uploads with the key")
 	f.output.add(fs)
@@ -85,11 +85,12 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) (err erro
 		return r.refuse(named, err)
 	}
 	defer c.close()
+	c.warn = r.warn
 	if err := checkKeyTarget(key, c); err != nil {
 		return r.refuse(named, err)
 	}
 	if !f.target.storeMissing() { // else there is nothing to resume, and maybe no place to create it
-		if _, err := c.saved.opened(); err != nil {
+		if _, err := c.saved.get(ctx); err != nil {
 			return r.refuse(named, err)
 		}
 	}
@@ -175,7 +176,7 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, id string) 
 // takeOver gives a saved upload another source and returns the ID that it has then.
 func takeOver(ctx context.Context, c *connection, id, source string) (string, error) {
 	// TakeOver makes no request, so it needs no credentials.
-	up, err := upload.New(nil, &upload.Options{Endpoint: c.endpoint, Store: c.saved})
+	up, err := c.offline(c.endpoint)
 	if err != nil {
 		return "", err
 	}

@@ -42,17 +42,15 @@ show asks it. Saved uploads that cannot be used are reported, not changed.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			con := newConsole(std.err, false)
-			store, err := target.existingStore()
+			c, err := target.open(cmd.Context(), true)
 			if err != nil {
 				return err
 			}
-			var saved []upload.SavedUpload
-			var unusable []unusableUpload
-			if store != nil {
-				defer store.Close()
-				if saved, unusable, err = savedUploads(cmd.Context(), store); err != nil {
-					return err
-				}
+			defer c.close()
+			c.warn = func(text string) { con.message("%s", text) }
+			saved, unusable, err := savedUploads(cmd.Context(), c.saved.store())
+			if err != nil {
+				return withHint(err, c.endpoint)
 			}
 			switch {
 			case asJSON:
@@ -72,7 +70,7 @@ show asks it. Saved uploads that cannot be used are reported, not changed.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON Lines")
-	target.addStateDir(cmd.Flags())
+	target.addSaving(cmd.Flags())
 	return cmd
 }
 
@@ -171,20 +169,21 @@ func newSessionsRm(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rm ID...",
-		Short: "Delete saved uploads on this machine",
-		Long: `rm deletes saved uploads on this machine, without a request. The service drops their
-bytes a week after the upload started; they cost nothing. See cancel.`,
+		Short: "Delete saved uploads",
+		Long: `rm deletes saved uploads, without a request about them. The service drops their bytes a
+week after the upload started; they cost nothing. See cancel.`,
 		Args:              atLeast(1, "the ID of a saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			store, err := target.openStore()
+			c, err := target.open(cmd.Context(), true)
 			if err != nil {
 				return err
 			}
-			defer store.Close()
+			defer c.close()
 			con := newConsole(std.err, false)
-			return forEach(std, "", asJSON, ids, func(id string) error {
-				token, err := forget(cmd.Context(), store, id)
+			c.warn = func(text string) { con.message("%s", text) }
+			return forEach(std, c.endpoint, asJSON, ids, func(id string) error {
+				token, err := forget(cmd.Context(), c.saved, id)
 				switch {
 				case err != nil:
 					return err
@@ -203,7 +202,7 @@ bytes a week after the upload started; they cost nothing. See cancel.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON Lines, one for each upload")
-	target.addStateDir(cmd.Flags())
+	target.addSaving(cmd.Flags())
 	return cmd
 }
 
@@ -256,7 +255,7 @@ func newSessionsCancel(std stdio) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON Lines, one for each upload")
-	target.add(cmd.Flags())
+	target.addSaving(cmd.Flags())
 	return cmd
 }
 

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/term"
 
 	"gcsup/session"
-	"gcsup/upload"
 )
 
 // newSessionsExport returns the command that writes a saved upload for another
@@ -35,11 +34,12 @@ Resume the upload on one machine only, and delete it on the other: sessions rm.`
 		Args:              exactlyOne("the ID of one saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := target.openStore()
+			c, err := target.open(cmd.Context(), true)
 			if err != nil {
 				return err
 			}
-			defer store.Close()
+			defer c.close()
+			store := c.saved
 			// Without the lock the export could be out of date.
 			unlock, err := store.Lock(cmd.Context(), args[0])
 			if err != nil {
@@ -57,7 +57,7 @@ Resume the upload on one machine only, and delete it on the other: sessions rm.`
 			return writeSecret(std.out, data)
 		},
 	}
-	target.addStateDir(cmd.Flags())
+	target.addSaving(cmd.Flags())
 	return cmd
 }
 
@@ -109,7 +109,7 @@ that were sent, before it sends anything.`,
 			}
 			defer c.close()
 			// Import makes no request, so it uses the export's endpoint.
-			up, err := upload.New(nil, &upload.Options{Endpoint: token.Endpoint, Store: c.saved})
+			up, err := c.offline(token.Endpoint)
 			if err != nil {
 				return err
 			}
@@ -135,7 +135,7 @@ that were sent, before it sends anything.`,
 			return nil
 		},
 	}
-	target.addStateDir(cmd.Flags())
+	target.addSaving(cmd.Flags())
 	return cmd
 }
 

@@ -42,7 +42,7 @@ or because the service was not reached.`,
 	fs.BoolVar(&p.missingSource, "missing-source", false, "also cancel and delete uploads whose source does not exist")
 	fs.BoolVar(&p.dryRun, "dry-run", false, "print what would be deleted, and delete nothing")
 	fs.BoolVar(&p.json, "json", false, "print JSON Lines, one for each saved upload")
-	p.target.add(fs)
+	p.target.addSaving(fs)
 	return cmd
 }
 
@@ -52,6 +52,7 @@ func (p *pruner) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer p.c.close()
+	p.c.warn = func(text string) { p.console.message("%s", text) }
 	if p.target.storeMissing() {
 		if !p.json {
 			p.console.message("no saved uploads")
@@ -115,7 +116,7 @@ func (p *pruner) connect(ctx context.Context) (err error) {
 	if slices.ContainsFunc(saved, here) {
 		return p.c.dial(ctx, upload.Options{})
 	}
-	p.c.uploader, err = upload.New(nil, &upload.Options{Endpoint: p.c.endpoint, Store: p.c.saved})
+	p.c.uploader, err = p.c.offline(p.c.endpoint)
 	return err
 }
 

@@ -50,7 +50,7 @@ a process is working on is shown as it was last saved.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
-	target.add(cmd.Flags())
+	target.addSaving(cmd.Flags())
 	return cmd
 }
 

@@ -89,6 +89,8 @@ func (t *Telemetry) Observe(e upload.Event) {
 	switch e.Kind {
 	case upload.Waiting:
 		note("wait", attribute.Float64("gcsup.wait.duration", e.Delay.Seconds()), attribute.Int("gcsup.wait.retry", e.Retry), cause)
+	case upload.Held:
+		note("held", attribute.Float64("gcsup.wait.duration", e.Delay.Seconds()), cause)
 	case upload.Restarted:
 		note("restart", cause)
 	case upload.Resumed:

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"gcsup/session"
+	"gcsup/session/bucketstore"
+	"gcsup/upload/gcs"
+)
+
+// stateFlags select where uploads are saved: in a directory, or in a bucket.
+type stateFlags struct {
+	dir      string
+	url      string
+	keyFile  string
+	unsealed bool
+	lease    time.Duration
+}
+
+func (f *stateFlags) addDir(fs *pflag.FlagSet) {
+	fs.StringVar(&f.dir, "state-dir", "", "keep saved uploads in `DIR` (default: $"+stateDirEnv+", else the user's state directory)")
+}
+
+// addBucket adds the flags of commands that use saved uploads.
+func (f *stateFlags) addBucket(fs *pflag.FlagSet) {
+	fs.StringVar(&f.url, "state", "", "keep saved uploads in a bucket that machines share, `gs://BUCKET/PREFIX`, instead of a directory")
+	fs.StringVar(&f.keyFile, "state-key-file", "", "seal the uploads of --state with the key in `FILE`: 32 bytes, or the output of age-keygen")
+	fs.BoolVar(&f.unsealed, "state-unsealed", false, "do not seal the uploads of --state: whoever can read the bucket can write to their sessions")
+	fs.DurationVar(&f.lease, "state-lease", 2*time.Minute, "after a crash, another machine may continue an upload of --state in `DURATION`, 2s to 1h")
+}
+
+// check refuses contradictory flags.
+func (f *stateFlags) check() error {
+	switch {
+	case f.url == "" && f.keyFile != "":
+		return usagef("--state-key-file: it seals uploads in a bucket, which --state names")
+	case f.url == "" && f.unsealed:
+		return usagef("--state-unsealed: there is no --state")
+	case f.url == "":
+		return nil
+	case f.dir != "":
+		return usagef("--state and --state-dir exclude each other")
+	case f.keyFile != "" && f.unsealed:
+		return usagef("--state-key-file and --state-unsealed exclude each other")
+	case f.keyFile == "" && !f.unsealed:
+		return usagef("--state: saved uploads have secrets: give the key that seals them with --state-key-file=FILE, or --state-unsealed")
+	}
+	_, _, err := f.bucket()
+	return err
+}
+
+// bucket returns the bucket and the prefix of --state.
+func (f *stateFlags) bucket() (bucket, prefix string, err error) {
+	rest, ok := strings.CutPrefix(f.url, "gs://")
+	bucket, prefix, _ = strings.Cut(rest, "/")
+	if !ok || bucket == "" {
+		return "", "", usagef("--state %s: want gs://BUCKET/PREFIX", f.url)
+	}
+	return bucket, prefix, nil
+}
+
+// options returns the options of a store in a bucket. project is billed.
+func (f *stateFlags) options(project string) (*bucketstore.Options, error) {
+	opts := &bucketstore.Options{Unsealed: f.unsealed, TTL: f.lease, UserProject: project}
+	if f.keyFile == "" {
+		return opts, nil
+	}
+	var err error
+	if opts.AEAD, err = readStateKey(f.keyFile); err != nil {
+		return nil, kindError{fmt.Errorf("--state-key-file: %w", err), errSource}
+	}
+	return opts, nil
+}
+
+// openState opens the saved uploads in a bucket. It calls warn with what the user should
+// know.
+func (f *stateFlags) openState(ctx context.Context, client *gcs.Client, project string, warn func(string)) (openStore, error) {
+	bucket, prefix, err := f.bucket()
+	if err != nil {
+		return nil, err
+	}
+	opts, err := f.options(project)
+	if err != nil {
+		return nil, err
+	}
+	requests, err := session.NewClient(client.HTTP(), client.Endpoint())
+	if err != nil {
+		return nil, kindError{err, errConfig}
+	}
+	store, err := bucketstore.Open(ctx, requests, bucket, prefix, opts)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range store.Warnings() {
+		warn("warning: " + text)
+	}
+	return stateBucket{store}, nil
+}
+
+// stateBucket is a store in a bucket, which needs no Close.
+type stateBucket struct{ *bucketstore.Store }
+
+func (stateBucket) Close() error { return nil }
+
+// openDir opens the saved uploads in the directory.
+func (f *stateFlags) openDir() (openStore, error) {
+	dir, err := stateDir(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	store, err := session.OpenDir(filepath.Join(dir, "sessions"))
+	if err != nil {
+		return nil, fmt.Errorf("%w; use --state-dir to name another directory", err)
+	}
+	return store, nil
+}
+
+var errStateKey = errors.New("want 32 bytes, such as those of head -c 32 /dev/urandom, or the output of age-keygen")

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"filippo.io/age"
+)
+
+// stateKeyLimit is larger than any file of a key.
+const stateKeyLimit = 64 << 10
+
+// readStateKey returns the AEAD that seals saved uploads, AES-256-GCM, for the key in a
+// file. The file has 32 bytes, or the text of an age identity.
+// https://pkg.go.dev/filippo.io/age#ParseIdentities
+func readStateKey(path string) (cipher.AEAD, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("others can read %s (mode %04o): chmod 600 it", path, info.Mode().Perm())
+	}
+	data, err := io.ReadAll(io.LimitReader(f, stateKeyLimit))
+	if err != nil {
+		return nil, err
+	}
+	secret, err := stateSecret(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	key, err := hkdf.Key(sha256.New, secret, nil, "gcsup saved uploads", 32)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+// stateSecret returns the secret in the content of a key file. Its error has nothing of
+// the content.
+func stateSecret(data []byte) ([]byte, error) {
+	if len(data) == 32 {
+		return data, nil
+	}
+	identities, err := age.ParseIdentities(bytes.NewReader(data))
+	if err != nil || len(identities) != 1 {
+		return nil, errStateKey
+	}
+	identity, ok := identities[0].(fmt.Stringer)
+	if !ok {
+		return nil, errStateKey
+	}
+	return []byte(identity.String()), nil
+}
