@@ -1,0 +1,272 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/session/bucketstore"
+	"gcsup/upload"
+)
+
+// machine is one of several that upload to a world, and save uploads in its bucket.
+type machine struct {
+	*upload.Uploader
+	store *bucketstore.Store
+	net   *pausedNet
+
+	mu   sync.Mutex
+	held int // events that another machine holds the lease
+}
+
+// leaseTTL is how long a machine that dies keeps its uploads.
+const leaseTTL = 2 * time.Minute
+
+// machine starts a machine. The functions change the options of its Uploader.
+func (w *world) machine(name string, with ...func(*upload.Options)) *machine {
+	w.t.Helper()
+	m := &machine{net: &pausedNet{next: w.http.Transport}}
+	hc := &http.Client{Transport: m.net}
+	client, err := session.NewClient(hc, "http://gcs.test")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m.store, err = bucketstore.Open(w.t.Context(), client, "bkt", "state", &bucketstore.Options{Unsealed: true, Holder: name, TTL: leaseTTL})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	opts := &upload.Options{Endpoint: "http://gcs.test", Store: m.store, ChunkSize: large - q, Observer: func(e upload.Event) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if e.Kind == upload.Held {
+			m.held++
+		}
+	}}
+	for _, f := range with {
+		f(opts)
+	}
+	if m.Uploader, err = upload.New(hc, opts); err != nil {
+		w.t.Fatal(err)
+	}
+	return m
+}
+
+// pausedNet is the network of a machine that can be suspended. It counts the requests
+// that begin.
+type pausedNet struct {
+	next http.RoundTripper
+
+	mu     sync.Mutex
+	resume chan struct{} // nil while the machine runs
+	begun  int
+}
+
+func (n *pausedNet) RoundTrip(req *http.Request) (*http.Response, error) {
+	n.mu.Lock()
+	resume := n.resume
+	n.begun++
+	n.mu.Unlock()
+	if resume != nil {
+		<-resume
+		if err := req.Context().Err(); err != nil {
+			return nil, err
+		}
+	}
+	return n.next.RoundTrip(req)
+}
+
+func (n *pausedNet) suspend() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.resume = make(chan struct{})
+}
+
+func (n *pausedNet) wake() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	close(n.resume)
+	n.resume = nil
+}
+
+// fail makes the server fail.
+func (w *world) fail(faults ...fakegcs.Fault) {
+	w.t.Helper()
+	if err := w.srv.AddFaults(faults...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// sessionRequests returns how many requests of sessions the server got.
+func (w *world) sessionRequests() (n int) {
+	for _, r := range w.srv.Requests() {
+		if r.Op == fakegcs.OpPut || r.Op == fakegcs.OpStart || r.Op == fakegcs.OpFinalize || r.Op == fakegcs.OpQuery {
+			n++
+		}
+	}
+	return n
+}
+
+// A machine is suspended while the service fails. Another one waits for its lease,
+// continues at the committed offset and finishes. When the first one wakes up, it
+// begins no request, and its error is ErrInUse.
+func TestSuspendedMachineStops(t *testing.T) {
+	t.Parallel()
+	content := data(large)
+	inBubble(t, nil, func(w *world) {
+		path := w.file(content)
+		first, second := w.machine("first"), w.machine("second")
+		w.fail(fakegcs.Fault{
+			Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: mib},
+		})
+		result := make(chan error)
+		go func() {
+			_, err := first.File(w.t.Context(), path, spec)
+			result <- err
+		}()
+		time.Sleep(time.Second / 2) // it waits before the query
+		first.net.suspend()
+		suspended := time.Now()
+		res, err := second.File(w.t.Context(), path, spec)
+		if err != nil || !res.Resumed || res.ResumedFrom != mib {
+			t.Fatalf("resumed from %d, %v", res.ResumedFrom, err)
+		}
+		if took := time.Since(suspended); took > leaseTTL+3*time.Second {
+			t.Errorf("took over after %v", took)
+		}
+		if second.held == 0 {
+			t.Error("no event that the lease is held")
+		}
+		w.wantObject("obj", content)
+		before := w.sessionRequests()
+		first.net.wake()
+		if err := <-result; !errors.Is(err, session.ErrInUse) {
+			t.Errorf("the first machine: %v", err)
+		}
+		if after := w.sessionRequests(); after != before {
+			t.Errorf("the first machine made %d requests:\n%s", after-before, w.trace())
+		}
+		if ids, err := second.store.List(w.t.Context()); err != nil || len(ids) > 0 {
+			t.Errorf("saved: %v, %v", ids, err)
+		}
+	})
+}
+
+// A machine that finds the lease renewed does not wait for it to run out.
+func TestLivingMachineKeepsItsUpload(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(large))
+		first, second := w.machine("first"), w.machine("second")
+		ctx, interrupt := context.WithCancel(w.t.Context())
+		w.fail(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, Times: 100},
+			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, Times: 100})
+		result := make(chan *upload.Result)
+		go func() {
+			res, _ := first.With(upload.CallOptions{RetryFor: time.Hour}).File(ctx, path, spec)
+			result <- res
+		}()
+		time.Sleep(time.Minute)
+		began := time.Now()
+		_, err := second.File(w.t.Context(), path, spec)
+		if !errors.Is(err, session.ErrInUse) || !strings.Contains(err.Error(), "first") {
+			t.Errorf("the second machine: %v", err)
+		}
+		if took := time.Since(began); took > leaseTTL {
+			t.Errorf("took %v", took)
+		}
+		interrupt()
+		if res := <-result; !res.Resumable {
+			t.Error("not resumable")
+		}
+		w.srv.ClearFaults()
+		if res, err := second.File(w.t.Context(), path, spec); err != nil || !res.Resumed {
+			t.Errorf("after it was released: %v", err)
+		}
+	})
+}
+
+// The source on another machine may be another file with the same bytes.
+func TestSharedSource(t *testing.T) {
+	t.Parallel()
+	content := data(large)
+	earlier := time.Now().Add(-time.Hour)
+	touched := func(content []byte) func(path string) error {
+		return func(path string) error {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				return err
+			}
+			return os.Chtimes(path, earlier, earlier)
+		}
+	}
+	for _, test := range []struct {
+		name          string
+		change        func(path string) error
+		first, second string // versions
+		want          error
+		reread        int64 // at most
+	}{
+		{name: "the same file", change: func(string) error { return nil }, reread: q},
+		{name: "a copy", change: touched(content), reread: 2*mib + q},
+		{name: "a copy of the same version", change: touched(content), first: "1", second: "1", reread: 2 * q},
+		{name: "another version", change: func(string) error { return nil }, first: "1", second: "2", want: session.ErrSourceChanged},
+		{name: "other bytes", change: touched(flipped(content, 1)), want: session.ErrSourceChanged, reread: 2*mib + q},
+		{name: "other bytes of the same version", change: touched(flipped(content, 2*mib+1)), first: "1", second: "1", want: session.ErrSourceChanged, reread: 2 * q},
+		{name: "another size", change: touched(content[1:]), want: session.ErrSourceChanged},
+		{name: "no file", change: os.Remove, want: fs.ErrNotExist},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				path := w.file(content)
+				w.fail(fakegcs.Fault{
+					Match: fakegcs.Match{Op: fakegcs.OpPut, From: 2 * mib, To: 2*mib + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
+				})
+				ctx, interrupt := context.WithCancel(w.t.Context())
+				first := w.machine("first", resumable, func(o *upload.Options) {
+					o.Observer = func(e upload.Event) {
+						if e.Kind == upload.Waiting {
+							interrupt()
+						}
+					}
+				})
+				res, err := first.With(upload.CallOptions{SourceVersion: test.first}).File(ctx, path, spec)
+				if err == nil || !res.Resumable {
+					t.Fatalf("not interrupted: %v", err)
+				}
+				if err := test.change(path); err != nil {
+					t.Fatal(err)
+				}
+				if test.want != fs.ErrNotExist {
+					w.letPass(path)
+				}
+				second := w.machine("second").With(upload.CallOptions{SourceVersion: test.second})
+				res, err = second.File(w.t.Context(), path, spec)
+				if !errors.Is(err, test.want) {
+					t.Fatalf("error %v, want %v", err, test.want)
+				}
+				if res.BytesReread > test.reread {
+					t.Errorf("read %d bytes again", res.BytesReread)
+				}
+				if test.want != nil {
+					w.wantNoObject("obj")
+					return
+				}
+				if res.ResumedFrom != 2*mib {
+					t.Errorf("resumed from %d", res.ResumedFrom)
+				}
+				w.wantObject("obj", content)
+			})
+		})
+	}
+}
