@@ -527,6 +527,8 @@ func (r Reply) strange(begun bool) bool {
 		return true
 	case r.Status == 200 || r.Status == 201 || r.Status == 308 || r.notModified():
 		return false
+	case r.Op == OpDelete && r.Status == 204:
+		return false
 	}
 	return r.Status >= 200 && r.Status < 400
 }

@@ -764,6 +764,13 @@ func TestRetryable(t *testing.T) {
 			t.Errorf("%s, %d: Retryable() = %v, want %v", c.op, c.code, r.Retryable(), c.want)
 		}
 	}
+	// The success of a delete is 204. Other requests have no such reply.
+	for op, want := range map[session.Op]bool{session.OpDelete: false, session.OpStat: true, session.OpInsert: true} {
+		r := status(204)
+		if r.Op, r.Reached = op, true; r.Retryable() != want {
+			t.Errorf("%s, 204 after the service answered: Retryable() = %v, want %v", op, r.Retryable(), want)
+		}
+	}
 }
 
 // TestOneErrRetriesExhausted checks that a program that uses both packages can
