@@ -22,19 +22,28 @@ const (
 var (
 	errRanOut   = errors.New("the lease of the upload ran out")
 	errReleased = errors.New("the lease of the upload was released")
+	errLate     = errors.New("the reply to the renewal took too long")
+
+	errConflicts = fmt.Errorf("%w: the object was written by another request each time", session.ErrRetriesExhausted)
 )
+
+// maxConflicts is how often a write is made that the service refuses because of another
+// write: that of another process, or one of this lease whose reply was lost.
+const maxConflicts = 16
 
 // lease is the lease of one upload.
 //
 // Every write has the precondition that the object has the generation of the write
 // before. The writes therefore fail once another process acquired the lease, and never
 // replace what it saved. The reply to a write may be lost. The object then has the
-// unique name of this lease, and the generation is taken from there.
+// unique name of this lease and the generation that the write replaced, and the new
+// generation is taken from there. An older write that arrives late replaced another
+// generation.
 type lease struct {
 	store *Store
 	id    string
 	name  string // unique
-	fence int64  // generation of the first write
+	after string // the lease before, if it was released
 
 	lost context.Context // ends when another process acquired the lease
 	lose context.CancelCauseFunc
@@ -50,7 +59,8 @@ type lease struct {
 	content    []byte // of the object
 
 	mu        sync.Mutex
-	backed    bool            // the object exists, as far as is known
+	fence     int64           // generation with which the lease was acquired
+	backed    bool            // the object exists: it was written, and no request to delete it was sent
 	renewed   moment          // when the last successful write was sent; valid if backed
 	valid     context.Context // ends when the lease runs out; replaced when it is renewed after that
 	invalid   context.CancelCauseFunc
@@ -95,14 +105,13 @@ func newLease(s *Store, id string) *lease {
 
 // acquire makes the first write.
 func (l *lease) acquire(ctx context.Context) error {
-	for {
-		r, began, err := l.store.insert(ctx, l.id, l.generation, l.store.leased(l.name), l.content)
+	for range maxConflicts {
+		r, began, err := l.store.insert(ctx, l.id, l.generation, l.metadata(), l.content)
 		switch {
 		case err != nil:
 			return err
 		case r.Object != nil:
-			l.generation, l.fence = r.Object.Generation, r.Object.Generation
-			l.extend(began)
+			l.written(r.Object.Generation, l.content, began)
 			return nil
 		case r.Status != 412:
 			return refusal(r)
@@ -111,12 +120,13 @@ func (l *lease) acquire(ctx context.Context) error {
 			return err
 		}
 	}
+	return errConflicts
 }
 
 // challenge looks who holds the lease. If it returns nil, the lease is free, and the
 // next write replaces what is there.
 func (l *lease) challenge(ctx context.Context) error {
-	for {
+	for range maxConflicts {
 		e, err := l.store.look(ctx, l.id)
 		if err != nil {
 			return err
@@ -124,7 +134,7 @@ func (l *lease) challenge(ctx context.Context) error {
 		if e.left > 0 && e.lease != l.name {
 			return &session.HeldError{Holder: e.holder, Renewal: e.generation, Left: e.left}
 		}
-		l.generation, l.content = e.generation, nil
+		l.generation, l.content, l.after = e.generation, nil, e.released
 		if e.generation == 0 {
 			return nil
 		}
@@ -134,13 +144,28 @@ func (l *lease) challenge(ctx context.Context) error {
 		}
 		return err
 	}
+	return errConflicts
+}
+
+// metadata returns the metadata of the object while the lease is held.
+func (l *lease) metadata() map[string]string {
+	m := l.store.leased(l.name)
+	if l.after != "" {
+		m[releasedKey] = l.after
+	}
+	return m
 }
 
 // Context returns a context that ends when another process acquired the lease.
 func (l *lease) Context() context.Context { return l.lost }
 
-// Fence returns the generation with which the lease was acquired.
-func (l *lease) Fence() int64 { return l.fence }
+// Fence returns the generation with which the lease was acquired, or acquired again after
+// Delete.
+func (l *lease) Fence() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fence
+}
 
 // SaveInterval returns half of the TTL.
 func (l *lease) SaveInterval() time.Duration { return l.part(saveAfter) }
@@ -150,22 +175,19 @@ func (l *lease) part(n time.Duration) time.Duration { return l.store.opts.TTL * 
 
 // Begin returns a context for one request.
 func (l *lease) Begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
-	for {
-		if err := l.ended(); err != nil {
-			return nil, nil, err
-		}
-		if valid, ok := l.current(); ok {
-			request, cancel := context.WithCancelCause(ctx)
-			stop := context.AfterFunc(valid, func() { cancel(context.Cause(valid)) })
-			return request, func() {
-				stop()
-				cancel(nil)
-			}, nil
-		}
-		if err := l.renew(ctx); err != nil {
-			return nil, nil, err
-		}
+	valid, err := l.current()
+	if err == nil && valid == nil {
+		valid, err = l.renew(ctx)
 	}
+	if err != nil {
+		return nil, nil, err
+	}
+	request, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(valid, func() { cancel(context.Cause(valid)) })
+	return request, func() {
+		stop()
+		cancel(nil)
+	}, nil
 }
 
 // ended returns why the lease can no longer be used, or nil.
@@ -179,11 +201,15 @@ func (l *lease) ended() error {
 	return nil
 }
 
-// current returns the context of the present validity, if the lease did not run out.
-func (l *lease) current() (context.Context, bool) {
+// current returns the context of the present validity. It is nil if the lease ran out.
+// There is an error if the lease can no longer be used.
+func (l *lease) current() (context.Context, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.valid, l.left(validFor) > 0
+	if err := l.ended(); err != nil || l.left(validFor) <= 0 {
+		return nil, err
+	}
+	return l.valid, nil
 }
 
 // left returns how long it is until n eighths of the TTL have passed since the last
@@ -195,10 +221,18 @@ func (l *lease) left(n time.Duration) time.Duration {
 	return l.part(n) - l.store.clock().since(l.renewed)
 }
 
-// extend notes a write that was sent at a moment and succeeded.
-func (l *lease) extend(sent moment) {
+// written notes a write that was sent at a moment and succeeded. The caller must own the
+// object.
+func (l *lease) written(generation int64, content []byte, sent moment) {
+	l.generation, l.content = generation, content
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.ended() != nil {
+		return
+	}
+	if !l.backed {
+		l.fence = generation
+	}
 	l.backed, l.renewed = true, sent
 	left := l.left(validFor)
 	if left <= 0 {
@@ -208,9 +242,9 @@ func (l *lease) extend(sent moment) {
 		l.valid, l.invalid = context.WithCancelCause(context.Background())
 	}
 	if l.expiry == nil {
-		l.expiry = time.AfterFunc(left, l.expire)
+		l.expiry = time.AfterFunc(l.nap(left), l.expire)
 	} else {
-		l.expiry.Reset(left)
+		l.expiry.Reset(l.nap(left))
 	}
 	select {
 	case l.listening <- struct{}{}:
@@ -222,14 +256,19 @@ func (l *lease) extend(sent moment) {
 func (l *lease) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if left := l.left(validFor); left > 0 {
-		l.expiry.Reset(left)
+	if left := l.left(validFor); left > 0 && l.ended() == nil {
+		l.expiry.Reset(l.nap(left))
 		return
 	}
 	l.invalid(errRanOut)
 }
 
-// unback notes that there is no object any more.
+// nap returns how long a timer may wait before it reads the clocks, for something that is
+// due after left: timers do not run while the machine is suspended.
+func (l *lease) nap(left time.Duration) time.Duration { return min(left, l.part(1)) }
+
+// unback notes that there may be no object any more, so that another process can acquire
+// the lease.
 func (l *lease) unback() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -239,16 +278,21 @@ func (l *lease) unback() {
 
 // taken notes that another process has the lease, and returns the error.
 func (l *lease) taken(e entry) error {
-	by := "another process"
-	if e.holder != "" {
-		by = e.holder
+	why := "another process acquired it"
+	switch {
+	case e.generation == 0:
+		why = "the object was deleted"
+	case e.holder != "":
+		why = e.holder + " acquired it"
 	}
-	l.lose(fmt.Errorf("%w: the lease ran out, and %s acquired it", session.ErrInUse, by))
+	err := fmt.Errorf("%w: the lease ran out, and %s", session.ErrInUse, why)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.backed = false
-	l.invalid(context.Cause(l.lost))
-	return context.Cause(l.lost)
+	if l.alive.Err() == nil {
+		l.lose(err)
+		l.invalid(err)
+	}
+	return err
 }
 
 // own waits until no other write is under way.
@@ -261,32 +305,37 @@ func (l *lease) own(ctx context.Context) (free func(), err error) {
 	}
 }
 
-// renew writes the object again if the lease ran out. It tries for at most one TTL.
-func (l *lease) renew(ctx context.Context) error {
-	limited, cancel := context.WithTimeoutCause(ctx, l.store.opts.TTL, errTimeout)
+// renew writes the object again if the lease ran out, and returns the context of its
+// validity. It tries for at most one TTL.
+func (l *lease) renew(ctx context.Context) (valid context.Context, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, l.store.opts.TTL, errTimeout)
 	defer cancel()
-	free, err := l.own(limited)
+	free, err := l.own(ctx)
 	if err == nil {
 		defer free()
-		if _, ok := l.current(); ok {
-			return nil
+		if valid, err = l.current(); valid == nil && err == nil {
+			if err = l.write(ctx, l.content); err == nil {
+				valid, err = l.current()
+			}
 		}
-		err = l.write(limited, l.content)
 	}
-	if err != nil && !errors.Is(err, session.ErrInUse) {
+	if valid == nil && err == nil {
+		err = errLate
+	}
+	if err != nil && l.ended() == nil {
 		err = fmt.Errorf("%w and cannot be renewed: %w", errRanOut, err)
 	}
-	return err
+	return valid, err
 }
 
 // write replaces the object, which renews the lease. The caller must own the object.
 func (l *lease) write(ctx context.Context, content []byte) error {
-	return l.replace(ctx, l.store.leased(l.name), content)
+	return l.replace(ctx, l.metadata(), content)
 }
 
 // replace replaces the object. The caller must own it.
 func (l *lease) replace(ctx context.Context, metadata map[string]string, content []byte) error {
-	for {
+	for range maxConflicts {
 		if err := context.Cause(l.lost); err != nil {
 			return err
 		}
@@ -295,8 +344,7 @@ func (l *lease) replace(ctx context.Context, metadata map[string]string, content
 		case err != nil:
 			return err
 		case r.Object != nil:
-			l.generation, l.content = r.Object.Generation, content
-			l.extend(began)
+			l.written(r.Object.Generation, content, began)
 			return nil
 		case r.Status != 412:
 			return refusal(r)
@@ -305,6 +353,7 @@ func (l *lease) replace(ctx context.Context, metadata map[string]string, content
 			return err
 		}
 	}
+	return errConflicts
 }
 
 // reconcile looks why a write was refused. It returns nil if that was because of an
@@ -312,14 +361,20 @@ func (l *lease) replace(ctx context.Context, metadata map[string]string, content
 // last one.
 func (l *lease) reconcile(ctx context.Context) (released bool, err error) {
 	e, err := l.store.look(ctx, l.id)
-	switch {
-	case err != nil:
+	if err != nil {
 		return false, err
-	case e.lease == l.name:
+	}
+	l.mu.Lock()
+	backed := l.backed
+	l.mu.Unlock()
+	switch {
+	case e.released == l.name: // also if another process has acquired it since
+		return true, nil
+	case e.lease == l.name && e.replaced == l.generation, e.generation == 0 && !backed:
 		l.generation = e.generation
 		return false, nil
-	case e.released == l.name:
-		return true, nil
+	case e.generation == l.generation:
+		return false, fmt.Errorf("%w: the service refused to replace generation %d of the object, which is the current one", session.ErrProtocol, e.generation)
 	}
 	return false, l.taken(e)
 }
@@ -346,8 +401,8 @@ func (l *lease) Save(ctx context.Context, t *session.Token) error {
 	return l.exclusive(ctx, "save", func(ctx context.Context) error { return l.write(ctx, content) })
 }
 
-// Delete deletes the upload, and the object with it. The next request or Save makes
-// another one.
+// Delete deletes the upload, and the object with it. Another process can then acquire the
+// lease. If it has not, the next Begin or Save acquires it again.
 func (l *lease) Delete(ctx context.Context) error {
 	return l.exclusive(ctx, "delete", l.remove)
 }
@@ -369,7 +424,12 @@ func (l *lease) exclusive(ctx context.Context, what string, f func(context.Conte
 
 // remove deletes the object. The caller must own it.
 func (l *lease) remove(ctx context.Context) error {
-	for l.generation != 0 {
+	l.unback()
+	for range maxConflicts {
+		if l.generation == 0 {
+			l.content = nil
+			return nil
+		}
 		r, err := l.store.remove(ctx, l.id, l.generation)
 		switch {
 		case err != nil:
@@ -384,17 +444,14 @@ func (l *lease) remove(ctx context.Context) error {
 			return refusal(r)
 		}
 	}
-	l.content = nil
-	l.unback()
-	return nil
+	return errConflicts
 }
 
 // Release saves last, if it is not nil, and ends the lease. Further calls do nothing.
 func (l *lease) Release(ctx context.Context, last *session.Token) error {
-	if l.alive.Err() != nil {
+	if !l.finish() {
 		return nil
 	}
-	l.end()
 	<-l.kept
 	defer l.forget()
 	free, err := l.own(ctx)
@@ -412,7 +469,9 @@ func (l *lease) Release(ctx context.Context, last *session.Token) error {
 		}
 	}
 	if len(content) == 0 {
-		err = l.remove(ctx)
+		if err = l.remove(ctx); errors.Is(err, session.ErrInUse) {
+			err = nil // the reply to an earlier request may have been lost
+		}
 	} else {
 		err = l.replace(ctx, map[string]string{releasedKey: l.name}, content)
 	}
@@ -422,14 +481,24 @@ func (l *lease) Release(ctx context.Context, last *session.Token) error {
 	return err
 }
 
-// forget ends what the lease has in memory.
-func (l *lease) forget() {
+// finish ends the requests under way and the renewals. It returns false if that was done
+// before.
+func (l *lease) finish() bool {
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.alive.Err() != nil {
+		return false
+	}
+	l.end()
+	l.invalid(errReleased)
 	if l.expiry != nil {
 		l.expiry.Stop()
 	}
-	l.invalid(errReleased)
-	l.mu.Unlock()
+	return true
+}
+
+// forget removes the lease from the Store.
+func (l *lease) forget() {
 	l.store.mu.Lock()
 	defer l.store.mu.Unlock()
 	if l.store.leases[l.id] == l {
@@ -472,7 +541,7 @@ func (l *lease) due() bool {
 		if backed && left <= 0 {
 			return true
 		}
-		timer := time.NewTimer(max(left, 0))
+		timer := time.NewTimer(max(l.nap(left), 0))
 		if !backed {
 			timer.Stop() // until it is written again
 		}

@@ -19,7 +19,8 @@ const (
 	leaseKey    = "gcsup-lease"    // the name of the lease, which is unique
 	holderKey   = "gcsup-holder"   // the process, for people
 	ttlKey      = "gcsup-lease-ms" // how long the lease lasts after the object was updated, in ms
-	releasedKey = "gcsup-released" // the name of the last lease, if it was released
+	releasedKey = "gcsup-released" // the name of the last lease, or of the one before this, if it was released
+	replacedKey = "gcsup-replaced" // the generation that this one replaced; 0 if there was none
 )
 
 // requestTimeout bounds one request. A lease would run out meanwhile.
@@ -30,7 +31,8 @@ const requestTimeout = 10 * time.Second
 type entry struct {
 	generation int64
 	lease      string // "" if the upload is not leased
-	released   string // the last lease, if it was released
+	released   string // the last lease, or the one before this, if it was released
+	replaced   int64  // the generation that this one replaced
 	holder     string
 	left       time.Duration // until the lease runs out, by the clock of the service; 0 if it did
 }
@@ -40,6 +42,10 @@ type entry struct {
 // have run out too early.
 func newEntry(o *session.Object, date time.Time) entry {
 	e := entry{generation: o.Generation, lease: o.Metadata[leaseKey], released: o.Metadata[releasedKey], holder: o.Metadata[holderKey]}
+	var err error
+	if e.replaced, err = strconv.ParseInt(o.Metadata[replacedKey], 10, 64); err != nil {
+		e.replaced = -1
+	}
 	ms, err := strconv.ParseInt(o.Metadata[ttlKey], 10, 64)
 	if e.lease == "" || err != nil {
 		return e
@@ -60,7 +66,7 @@ func (s *Store) spec(id string) session.Spec {
 
 // look reads the entry of an upload.
 func (s *Store) look(ctx context.Context, id string) (entry, error) {
-	r, err := s.repeat(ctx, func(ctx context.Context) session.Reply { return s.client.Stat(ctx, s.spec(id)) })
+	r, err := s.repeat(ctx, func(ctx context.Context) session.Reply { return described(s.client.Stat(ctx, s.spec(id))) })
 	switch {
 	case err != nil:
 		return entry{}, err
@@ -107,17 +113,23 @@ func (s *Store) insert(ctx context.Context, id string, generation int64, metadat
 	spec.ContentType = "application/octet-stream"
 	spec.CacheControl = "no-store"
 	spec.Metadata = metadata
+	metadata[replacedKey] = strconv.FormatInt(generation, 10)
 	crc := chunk.Update(0, content)
 	r, err = s.repeat(ctx, func(ctx context.Context) session.Reply {
 		began = s.clock()
 		var body io.Reader = bytes.NewReader(content)
-		r := s.client.Insert(ctx, spec, int64(len(content)), crc, body)
-		if r.Status == 200 && r.Object == nil {
-			r.Status, r.Err = 0, errNoObject // it may have been made
-		}
-		return r
+		return described(s.client.Insert(ctx, spec, int64(len(content)), crc, body))
 	})
 	return r, began, err
+}
+
+// described returns r, without its status if the object was not described: the reply was
+// cut, or is not from the service.
+func described(r session.Reply) session.Reply {
+	if r.Status == 200 && (r.Object == nil || r.Object.Generation == 0) {
+		r.Status, r.Object, r.Err = 0, nil, errNoObject
+	}
+	return r
 }
 
 var errNoObject = errors.New("the reply does not describe the object")
@@ -136,6 +148,8 @@ func (s *Store) repeat(ctx context.Context, exchange func(context.Context) sessi
 	for refreshed := false; ; {
 		r := s.once(ctx, exchange)
 		switch {
+		case r.Status >= 200 && r.Status < 300 && !r.Retryable():
+			return r, nil // even if ctx is done
 		case ctx.Err() != nil:
 			return r, context.Cause(ctx)
 		case r.Status == 401 && !refreshed:
