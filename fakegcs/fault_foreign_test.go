@@ -52,6 +52,9 @@ func TestEveryUploadReplyIsMarked(t *testing.T) {
 		{"POST", w.url + "/upload/storage/v1/b/nowhere-to-go/o?uploadType=resumable&name=x", nil, "", 404},
 		{"POST", w.url + "/upload/storage/v1/b/bkt/o?uploadType=media&name=x&ifGenerationMatch=7", nil, "", 412},
 		{"POST", w.url + "/upload/storage/v1/b/bkt/o?uploadType=media&name=x", nil, "", 200},
+		{"GET", w.url + "/storage/v1/b/bkt/o/x", nil, "", 200},
+		{"GET", w.url + "/storage/v1/b/bkt/o/x?alt=media", nil, "", 200},
+		{"GET", w.url + "/storage/v1/b/bkt/o/y?alt=media", nil, "", 404},
 	} {
 		var headers []string
 		if test.header != "" {

@@ -236,9 +236,10 @@ func (q *request) base() string {
 	return scheme + "://" + q.Host
 }
 
-// toUploadServer reports whether an upload server answers the request.
+// toUploadServer reports whether an upload server answers the request. They also answer
+// reads of an object, even with 404: https://github.com/firebase/firebase-tools/pull/3647
 func (q *request) toUploadServer() bool {
-	return q.isSession() || q.op == OpStart || q.op == OpInsert || q.query.Has("upload_id")
+	return q.isSession() || q.op == OpStart || q.op == OpInsert || q.op == OpGet || q.op == OpRead || q.query.Has("upload_id")
 }
 
 // isSession reports whether the request goes to a session URI.

@@ -298,6 +298,17 @@ func acquire(t *testing.T, s session.Store, id string) error {
 	return err
 }
 
+// An upload that is not there is no failure, which would be repeated.
+func TestLoadNothing(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		first := w.start("first")
+		began := time.Now()
+		if _, err := first.Load(t.Context(), "a"); !errors.Is(err, session.ErrNoToken) || time.Since(began) > 0 {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
 // An object that is deleted by another program ends the lease.
 func TestObjectDeleted(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
