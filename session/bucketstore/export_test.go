@@ -1,6 +1,10 @@
 package bucketstore
 
-import "time"
+import (
+	"time"
+
+	"gcsup/session"
+)
 
 // SetClock makes s read its clocks with f.
 func SetClock(s *Store, f func() (wall time.Time, monotonic time.Duration)) {
@@ -9,3 +13,12 @@ func SetClock(s *Store, f func() (wall time.Time, monotonic time.Duration)) {
 		return moment{wall: wall, monotonic: monotonic}
 	}
 }
+
+// Name returns the unique name of a lease.
+func Name(l session.Lease) string { return l.(*lease).name }
+
+// The keys of the metadata that show who has a lease.
+const (
+	LeaseKey  = leaseKey
+	HolderKey = holderKey
+)

@@ -297,6 +297,9 @@ func (l *lease) taken(e entry) error {
 
 // own waits until no other write is under way.
 func (l *lease) own(ctx context.Context) (free func(), err error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	select {
 	case l.writing <- struct{}{}:
 		return func() { <-l.writing }, nil

@@ -1,0 +1,777 @@
+package bucketstore_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
+	"gcsup/session"
+	"gcsup/session/bucketstore"
+)
+
+// Two clients and one lease, in every order of what can happen next: a client takes its
+// next step, the service executes a request, a client gets a reply, a reply is lost, a
+// request that its client gave up arrives after all, or time passes until something may
+// run out. A client whose request waits while time passes is suspended.
+//
+// A schedule is a list of these events. Each run is a bubble of virtual time with the
+// real code and its own service. The runs cover all schedules up to a length. A run ends
+// early if the clients and the service have seen the same events at the same times as in
+// an earlier run: two schedules that differ only in the order of independent events are
+// one.
+
+// modelTTL makes every wait a second, so that a schedule has the same effect each time.
+const modelTTL = 8 * time.Second
+
+// scenario is where the runs of two clients begin.
+type scenario struct {
+	name    string
+	prelude []string    // steps that A takes before, undisturbed
+	scripts [2][]string // the steps of A and B
+	setup   string      // events that happen first in each run
+	clock   string      // of the clients, see modelClocks
+	depth   [2]int      // how many events follow: in CI, otherwise
+}
+
+// The clocks of the clients are 30 s apart.
+var modelClocks = map[string]func(client int, elapsed time.Duration) (wall, monotonic time.Duration){
+	"apart": func(client int, elapsed time.Duration) (time.Duration, time.Duration) {
+		return elapsed + time.Duration(client)*30*time.Second, elapsed
+	},
+	// The monotonic clock of a suspended machine stands still.
+	"suspended": func(client int, elapsed time.Duration) (time.Duration, time.Duration) {
+		return elapsed - time.Duration(client)*30*time.Second, 0
+	},
+	// The wall clock is set back, again and again.
+	"set back": func(client int, elapsed time.Duration) (time.Duration, time.Duration) {
+		return time.Duration(client)*30*time.Second - elapsed, elapsed
+	},
+	// Both clocks are slow.
+	"slow": func(client int, elapsed time.Duration) (time.Duration, time.Duration) {
+		return elapsed*9/10 + time.Duration(client)*30*time.Second, elapsed * 9 / 10
+	},
+}
+
+var (
+	saves    = []string{"begin", "save", "begin", "release"}
+	deletes  = []string{"delete", "begin", "save", "release"}
+	takes    = []string{"acquire", "begin", "save", "release"}
+	takesAll = []string{"acquire", "begin", "delete", "release"}
+	holds    = []string{"acquire", "save"}
+
+	// A is suspended when it must renew its lease. B is about to acquire it.
+	expired = "+7.05s +3.05s +1s +1s B:acquire B1> B1< B2= B3="
+)
+
+var modelScenarios = []scenario{
+	{"both acquire", nil, [2][]string{takes, takes}, "", "apart", [2]int{9, 6}},
+	{"B acquires while A works", holds, [2][]string{saves, takes}, "", "apart", [2]int{8, 5}},
+	{"B acquires while A deletes", holds, [2][]string{deletes, takesAll}, "A:delete B:acquire", "apart", [2]int{8, 5}},
+	{"B acquires while A releases", holds, [2][]string{{"release"}, takes}, "A:release B:acquire", "apart", [2]int{8, 5}},
+	{"reply late", nil, [2][]string{takes, takes}, "A:acquire A1> +7.05s B:acquire B1> B1< B2=", "apart", [2]int{8, 5}},
+	{"A suspended", holds, [2][]string{saves, takes}, expired, "apart", [2]int{8, 5}},
+	{"the machine of A suspended", holds, [2][]string{saves, takes}, expired, "suspended", [2]int{8, 5}},
+	{"wall clocks set back", holds, [2][]string{saves, takes}, expired, "set back", [2]int{8, 5}},
+	{"slow clocks", holds, [2][]string{saves, takes}, expired, "slow", [2]int{8, 5}},
+}
+
+// No request begins, and nothing is saved, under a lease that another client has acquired.
+func TestInterleavings(t *testing.T) {
+	for _, s := range modelScenarios {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			e := &exploration{
+				scenario: s,
+				clocks:   modelClocks[s.clock],
+				begin:    strings.Fields(s.setup),
+				seen:     make(map[uint64]int),
+			}
+			e.limit = len(e.begin) + testsize.Full(s.depth[0], s.depth[1])
+			began := time.Now()
+			synctest.Test(t, e.explore)
+			t.Logf("%d runs with %d events of up to %d each, %d states, %d diverged, in %v", e.runs, e.events, e.limit, len(e.seen), e.diverged, time.Since(began).Round(time.Millisecond))
+		})
+	}
+}
+
+// exploration is the search through the schedules of a scenario.
+type exploration struct {
+	scenario
+	server   *fakegcs.Server
+	stores   [2]*bucketstore.Store
+	links    [2]link
+	token    *session.Token
+	start    time.Time // of the run
+	clocks   func(client int, elapsed time.Duration) (wall, monotonic time.Duration)
+	begin    []string       // of each schedule
+	limit    int            // length of a schedule
+	seen     map[uint64]int // states, with how many events may follow
+	todo     [][]string     // beginnings of schedules
+	runs     int
+	events   int
+	diverged int // runs in which an event of the prefix was not possible: timers that end at the same time may fire in any order
+}
+
+func (e *exploration) explore(t *testing.T) {
+	var err error
+	if e.server, err = fakegcs.New(&fakegcs.Options{CreateBuckets: true, KeepRequests: -1, NoMD5: true}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range e.stores {
+		transport := &e.links[i]
+		transport.c = &modelClient{m: &model{t: t, server: e.server, mode: connected}}
+		client, err := session.NewClient(&http.Client{Transport: transport}, "http://gcs.test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts := &bucketstore.Options{Unsealed: true, Holder: modelNames[i], TTL: modelTTL}
+		if e.stores[i], err = bucketstore.Open(t.Context(), client, "state", "", opts); err != nil {
+			t.Fatal(err)
+		}
+		bucketstore.SetClock(e.stores[i], func() (time.Time, time.Duration) {
+			elapsed := time.Since(e.start)
+			wall, monotonic := e.clocks(i, elapsed)
+			return e.start.Add(wall), monotonic
+		})
+		e.token = newToken(t, client, "a")
+	}
+	e.todo = [][]string{e.begin}
+	for len(e.todo) > 0 && !t.Failed() {
+		prefix := e.todo[len(e.todo)-1]
+		e.todo = e.todo[:len(e.todo)-1]
+		e.runs++
+		e.run(t, prefix)
+	}
+}
+
+var modelNames = [2]string{"A", "B"}
+
+// link is the network of a client, in one run after the other.
+type link struct{ c *modelClient }
+
+func (l *link) RoundTrip(req *http.Request) (*http.Response, error) { return l.c.RoundTrip(req) }
+
+// run makes the events of prefix, and then the first possible one each time.
+func (e *exploration) run(t *testing.T, prefix []string) {
+	m := e.newModel(t)
+	defer func() {
+		if t.Failed() {
+			t.Logf("schedule: %s", strings.Join(m.schedule, " "))
+		}
+	}()
+	for {
+		possible := m.possible()
+		m.check()
+		n := len(m.schedule)
+		if t.Failed() || n == e.limit || len(possible) == 0 {
+			break
+		}
+		next := possible[0]
+		if n < len(prefix) {
+			if next = prefix[n]; n >= len(e.begin) && !slices.Contains(possible, next) {
+				e.diverged++
+				m.kill()
+				return
+			}
+		} else {
+			left := e.limit - n
+			if e.seen[m.state()] >= left {
+				m.kill()
+				return
+			}
+			e.seen[m.state()] = left
+			for _, other := range possible[1:] {
+				e.todo = append(e.todo, append(append([]string(nil), m.schedule...), other))
+			}
+		}
+		e.events++
+		m.do(next)
+	}
+	m.finish()
+}
+
+// model is one run.
+type model struct {
+	t        *testing.T
+	server   *fakegcs.Server
+	id       string
+	token    *session.Token
+	clients  [2]*modelClient
+	start    time.Time
+	ctx      context.Context
+	cancel   context.CancelFunc
+	schedule []string
+	arrived  chan struct{} // a request arrived
+	losses   int
+	waits    int
+	seen     uint64 // hash of what the service executed
+
+	mu   sync.Mutex
+	mode modelMode
+
+	// What the service has.
+	object   modelObject
+	acquired int64           // generation with which the lease was acquired last
+	expires  time.Time       // of the lease
+	last     string          // the name of that lease
+	dead     map[string]bool // names of leases after which another was acquired
+}
+
+type modelMode int
+
+const (
+	scheduled modelMode = iota // requests wait for the schedule
+	connected                  // requests are executed at once
+	broken                     // requests fail
+)
+
+// modelObject is the object of the upload.
+type modelObject struct {
+	generation int64
+	lease      string
+	holder     string
+	content    string
+}
+
+// modelClient is a client, with its script.
+type modelClient struct {
+	m      *model
+	index  int
+	name   string
+	store  *bucketstore.Store
+	script []string
+
+	mu       sync.Mutex
+	calls    []*call
+	made     int // calls
+	busy     bool
+	tries    int
+	saves    int
+	deleted  bool // Delete was called
+	lease    session.Lease
+	request  context.Context // of the last Begin
+	end      func()
+	contents map[string]bool // that it may write
+	saw      uint64          // hash of what it saw
+}
+
+// call is a request of a client.
+type call struct {
+	number    int
+	method    string
+	request   *http.Request
+	body      []byte
+	abandoned bool
+	reply     *http.Response // nil until it is executed
+	done      chan *http.Response
+}
+
+func (e *exploration) newModel(t *testing.T) *model {
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // the Date of replies has whole seconds
+	e.start = time.Now()
+	m := &model{t: t, server: e.server, start: e.start, arrived: make(chan struct{}, 1), mode: connected, dead: make(map[string]bool)}
+	m.id = fmt.Sprint("run", e.runs)
+	token := *e.token
+	token.ID = m.id
+	m.token = &token
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	for i := range m.clients {
+		c := &modelClient{m: m, index: i, name: modelNames[i], script: e.scripts[i], store: e.stores[i]}
+		e.links[i].c, m.clients[i] = c, c
+	}
+	first := m.clients[0]
+	first.script = append(slices.Clone(e.prelude), first.script...)
+	for range e.prelude {
+		first.step()
+		synctest.Wait()
+	}
+	m.mode = scheduled
+	return m
+}
+
+// possible returns the events that can happen next.
+func (m *model) possible() []string {
+	synctest.Wait()
+	var events, faults []string
+	waiting := false // for time to pass
+	for _, c := range m.clients {
+		c.mu.Lock()
+		active := false
+		for _, x := range c.calls {
+			switch {
+			case x.abandoned && x.method != "GET" && x.reply == nil:
+				faults = append(faults, fmt.Sprintf("%s%d!", c.name, x.number))
+			case x.abandoned:
+			case x.method == "GET":
+				active = true
+				events = append(events, fmt.Sprintf("%s%d=", c.name, x.number))
+				if m.losses < 2 {
+					faults = append(faults, fmt.Sprintf("%s%dx", c.name, x.number))
+				}
+			case x.reply == nil:
+				active = true
+				events = append(events, fmt.Sprintf("%s%d>", c.name, x.number))
+			default:
+				active = true
+				events = append(events, fmt.Sprintf("%s%d<", c.name, x.number))
+				if m.losses < 2 {
+					faults = append(faults, fmt.Sprintf("%s%dx", c.name, x.number))
+				}
+			}
+		}
+		if !c.busy && len(c.script) > 0 {
+			events = append(events, c.name+":"+c.script[0])
+		}
+		waiting = waiting || c.busy && !active
+		c.mu.Unlock()
+	}
+	if m.waits < 4 {
+		future := false
+		if !m.expires.IsZero() {
+			for _, d := range []time.Duration{-modelTTL / 8, 0, time.Second} {
+				if d = time.Until(m.expires.Add(d + 50*time.Millisecond)); d > 0 && (!future || m.waits == 0) {
+					faults = append(faults, "+"+d.String())
+					future = true
+				}
+			}
+		}
+		if !future && waiting {
+			faults = append(faults, "+2s")
+		}
+	}
+	return append(events, faults...)
+}
+
+// do makes an event happen.
+func (m *model) do(event string) {
+	m.schedule = append(m.schedule, event)
+	if d, ok := strings.CutPrefix(event, "+"); ok {
+		m.waits++
+		m.pass(d)
+		return
+	}
+	c := m.clients[event[0]-'A']
+	if event[1] == ':' {
+		c.note(event)
+		c.step()
+		return
+	}
+	var number int
+	if _, err := fmt.Sscanf(event[1:len(event)-1], "%d", &number); err != nil {
+		m.t.Fatal(err)
+	}
+	c.mu.Lock()
+	var x *call
+	for _, y := range c.calls {
+		if y.number == number {
+			x = y
+		}
+	}
+	c.mu.Unlock()
+	if x == nil {
+		return
+	}
+	switch event[len(event)-1] {
+	case '=': // a request that changes nothing, and its reply
+		m.execute(c, x)
+		m.seen = hash(m.seen, event, m.now())
+		c.note(event + fmt.Sprint(m.seen))
+		c.remove(x)
+		x.done <- x.reply
+	case '>', '!':
+		m.seen = hash(m.seen, event, m.now())
+		m.execute(c, x)
+	case '<':
+		c.note(event)
+		c.remove(x)
+		x.done <- x.reply
+	case 'x':
+		m.losses++
+		c.note(event)
+		c.remove(x)
+		x.done <- nil
+	}
+}
+
+// pass lets time pass, until a request arrives.
+func (m *model) pass(text string) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	select {
+	case <-m.arrived:
+	default:
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-m.arrived:
+	}
+}
+
+func (m *model) now() time.Duration { return time.Since(m.start) }
+
+// state returns what everything that follows depends on.
+func (m *model) state() uint64 {
+	return hash(m.seen, fmt.Sprint(m.clients[0].saw, m.clients[1].saw, m.losses, m.waits), m.now())
+}
+
+func hash(before uint64, event string, at time.Duration) uint64 {
+	h := fnv.New64a()
+	fmt.Fprint(h, before, event, at)
+	return h.Sum64()
+}
+
+// RoundTrip makes a call that waits for the schedule.
+func (c *modelClient) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := req.Context().Err(); err != nil {
+		return nil, err
+	}
+	body := []byte{}
+	if req.Body != nil {
+		var err error
+		if body, err = io.ReadAll(req.Body); err != nil {
+			return nil, err
+		}
+		_ = req.Body.Close()
+	}
+	x := &call{method: req.Method, request: req, body: body, done: make(chan *http.Response, 1)}
+	c.m.mu.Lock()
+	mode := c.m.mode
+	c.m.mu.Unlock()
+	switch mode {
+	case broken:
+		return nil, errLost
+	case connected:
+		c.m.execute(c, x)
+		return x.reply, nil
+	}
+	c.mu.Lock()
+	c.made++
+	x.number = c.made
+	c.calls = append(c.calls, x)
+	c.mu.Unlock()
+	select {
+	case c.m.arrived <- struct{}{}:
+	default:
+	}
+	select {
+	case reply := <-x.done:
+		if reply == nil {
+			return nil, errLost
+		}
+		return reply, nil
+	case <-req.Context().Done():
+		c.mu.Lock()
+		x.abandoned = true
+		c.mu.Unlock()
+		return nil, req.Context().Err()
+	}
+}
+
+var errLost = errors.New("connection reset")
+
+func (c *modelClient) remove(x *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, y := range c.calls {
+		if y == x {
+			c.calls = append(c.calls[:i], c.calls[i+1:]...)
+			return
+		}
+	}
+}
+
+// note notes what the client sees.
+func (c *modelClient) note(event string) { c.saw = hash(c.saw, event, c.m.now()) }
+
+// execute lets the service execute a request.
+func (m *model) execute(c *modelClient, x *call) {
+	req := httptest.NewRequest(x.method, x.request.URL.String(), bytes.NewReader(x.body))
+	req.Header = x.request.Header
+	w := httptest.NewRecorder()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.server.ServeHTTP(w, req)
+	x.reply = w.Result()
+	x.reply.Request = x.request
+	m.changed(c, x)
+}
+
+// changed checks what a request of c did to the object. m.mu is held.
+func (m *model) changed(c *modelClient, x *call) {
+	was, now := m.object, modelObject{}
+	o, ok := m.server.Object("state", m.id+".gcsup")
+	if ok {
+		content, err := m.server.ReadObject("state", m.id+".gcsup")
+		if err != nil {
+			m.t.Error(err)
+		}
+		now = modelObject{o.Generation, o.Metadata[bucketstore.LeaseKey], o.Metadata[bucketstore.HolderKey], string(content)}
+	}
+	if now == was {
+		return
+	}
+	held := was.lease != "" && time.Now().Before(m.expires)
+	m.object, m.expires = now, time.Time{}
+	if now.lease != "" {
+		m.expires = o.Updated.Add(modelTTL)
+	}
+	if now.lease != was.lease && now.lease != "" {
+		if held {
+			m.t.Errorf("%s acquired the lease that %s has for %v", c.name, was.holder, time.Until(m.expires))
+		}
+		if now.generation <= m.acquired {
+			m.t.Errorf("%s acquired the lease with generation %d after %d", c.name, now.generation, m.acquired)
+		}
+		m.acquired = now.generation
+	}
+	if c.lease != nil && m.dead[bucketstore.Name(c.lease)] && !x.abandoned && !c.deleted && now.lease == bucketstore.Name(c.lease) {
+		m.t.Errorf("%s wrote the object, after another client acquired the lease", c.name)
+	}
+	if now.lease != "" && now.lease != m.last {
+		m.dead[m.last], m.last = true, now.lease
+	}
+	if now.lease != "" && now.holder != c.name {
+		m.t.Errorf("%s wrote a lease of %s", c.name, now.holder)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case now.lease != "" && was.lease != now.lease:
+		if was.content != now.content && !c.contents[now.content] && !x.abandoned {
+			m.t.Errorf("%s acquired the lease and changed the saved upload", c.name)
+		}
+	case c.contents != nil && !c.contents[now.content]:
+		m.t.Errorf("%s replaced what was saved last", c.name)
+	}
+}
+
+// check checks what holds at any time.
+func (m *model) check() {
+	for _, c := range m.clients {
+		c.mu.Lock()
+		lease, request := c.lease, c.request
+		c.mu.Unlock()
+		if lease == nil {
+			continue
+		}
+		name := bucketstore.Name(lease)
+		if lease.Context().Err() != nil && !m.dead[name] {
+			m.t.Errorf("%s lost its lease, and no other client acquired it", c.name)
+		}
+		if m.begins(lease) {
+			if m.object.lease != name {
+				m.t.Errorf("%s can begin a request, and the lease is that of %q", c.name, m.object.holder)
+			}
+			if lease.Fence() < m.acquired {
+				m.t.Errorf("%s can begin a request with the fencing number %d; the last is %d", c.name, lease.Fence(), m.acquired)
+			}
+		}
+		if request != nil && request.Err() == nil && m.object.lease != name {
+			m.t.Errorf("a request of %s is under way, and the lease is that of %q", c.name, m.object.holder)
+		}
+	}
+}
+
+// begins reports whether a request can begin now, without a renewal.
+func (m *model) begins(l session.Lease) bool {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, end, err := l.Begin(ctx)
+	if err == nil {
+		end()
+	}
+	return err == nil
+}
+
+// step takes the next step of the script.
+func (c *modelClient) step() {
+	what := c.script[0]
+	c.busy = true
+	c.saves++
+	token := c.token()
+	text, err := session.Encode(token)
+	if err != nil {
+		c.m.t.Fatal(err)
+	}
+	if c.lease != nil {
+		switch what {
+		case "save", "release":
+			c.contents[string(text)] = true
+		case "delete":
+			c.deleted = true
+			c.contents[""] = true
+		}
+	}
+	go func() {
+		lease := c.lease
+		var request context.Context
+		var end func()
+		var loaded string
+		var err error
+		switch what {
+		case "acquire":
+			if lease, err = c.store.Acquire(c.m.ctx, c.m.id); err == nil {
+				loaded = c.load(lease)
+			}
+		case "begin":
+			request, end, err = lease.Begin(c.m.ctx)
+		case "save":
+			err = lease.Save(c.m.ctx, token)
+		case "delete":
+			err = lease.Delete(c.m.ctx)
+		case "release":
+			err = lease.Release(c.m.ctx, token)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.busy = false
+		if request != nil {
+			c.request, c.end = request, end
+		}
+		switch {
+		case what == "acquire" && err != nil:
+			if c.tries++; c.tries == 3 {
+				c.script = nil
+			}
+			return
+		case what == "release":
+			c.m.mu.Lock()
+			if c.m.object.lease == bucketstore.Name(lease) && err == nil {
+				c.m.t.Errorf("%s released the lease, and still has it", c.name)
+			}
+			c.m.mu.Unlock()
+			c.lease, c.script = nil, nil
+			return
+		case what == "acquire":
+			c.lease = lease
+			c.contents = map[string]bool{loaded: true}
+		case what == "save" && err == nil:
+			c.contents = map[string]bool{string(text): true}
+		case what == "delete" && err == nil:
+			c.contents = map[string]bool{"": true}
+		}
+		if c.script = c.script[1:]; errors.Is(err, session.ErrInUse) {
+			c.script = []string{"release"}
+		}
+	}()
+}
+
+// load returns the content of the object when the lease was acquired.
+func (c *modelClient) load(l session.Lease) string {
+	t, err := l.Load(c.m.ctx)
+	if err != nil {
+		return ""
+	}
+	text, err := session.Encode(t)
+	if err != nil {
+		c.m.t.Error(err)
+	}
+	return string(text)
+}
+
+// token returns what a client saves.
+func (c *modelClient) token() *session.Token {
+	t := *c.m.token
+	t.Restarts, t.Committed, t.HighWater = c.index, int64(c.saves)<<18, t.Source.Size
+	return &t
+}
+
+// finish lets everything arrive, and checks that the lease can be acquired after that.
+func (m *model) finish() {
+	m.mu.Lock()
+	m.mode = connected
+	m.mu.Unlock()
+	for _, c := range m.clients {
+		c.mu.Lock()
+		calls := c.calls
+		c.calls = nil
+		c.mu.Unlock()
+		for _, x := range calls {
+			if x.abandoned {
+				continue
+			}
+			if x.reply == nil {
+				m.execute(c, x)
+			}
+			x.done <- x.reply
+		}
+	}
+	for range 60 {
+		synctest.Wait()
+		if !m.busy() {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	if m.busy() {
+		b := make([]byte, 1<<20)
+		m.t.Errorf("a client waits, although every request gets a reply\n%s", b[:runtime.Stack(b, true)])
+	}
+	m.check()
+	for _, c := range m.clients {
+		c.mu.Lock()
+		lease := c.lease
+		c.mu.Unlock()
+		if lease != nil {
+			_ = lease.Release(m.ctx, nil)
+		}
+	}
+	var err error
+	for range 12 {
+		var l session.Lease
+		if l, err = m.clients[1].store.Acquire(m.ctx, m.id); err == nil {
+			err = l.Release(m.ctx, nil)
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	if err != nil {
+		m.t.Errorf("the lease cannot be acquired: %v", err)
+	}
+	m.cancel()
+}
+
+func (m *model) busy() bool {
+	busy := false
+	for _, c := range m.clients {
+		c.mu.Lock()
+		busy = busy || c.busy
+		c.mu.Unlock()
+	}
+	return busy
+}
+
+// kill ends the run.
+func (m *model) kill() {
+	m.mu.Lock()
+	m.mode = broken
+	m.mu.Unlock()
+	m.cancel()
+	synctest.Wait()
+	for _, c := range m.clients {
+		c.mu.Lock()
+		lease := c.lease
+		c.mu.Unlock()
+		if lease != nil {
+			_ = lease.Release(m.ctx, nil)
+		}
+	}
+}
