@@ -71,22 +71,27 @@ var (
 	deletes  = []string{"delete", "begin", "save", "release"}
 	takes    = []string{"acquire", "begin", "save", "release"}
 	takesAll = []string{"acquire", "begin", "delete", "release"}
-	holds    = []string{"acquire", "save"}
+	holds    = []string{"acquire", "save", "begin"}
 
-	// A is suspended when it must renew its lease. B is about to acquire it.
-	expired = "+7.05s +3.05s +1s +1s B:acquire B1> B1< B2= B3="
+	// A is suspended when it must renew its lease. When that has just run out, B is
+	// about to acquire it.
+	expired = "+7.05s +3.05s +50ms B:acquire B1> B1< B2= B3="
+
+	// The first request of A arrives after B had the lease. A was suspended.
+	duplicated = "A:acquire +20s A2> A2< A:begin +20s +20s +50ms B:acquire B1> B1< B2= B3= B4> B4< B:leave B5>"
 )
 
 var modelScenarios = []scenario{
-	{"both acquire", nil, [2][]string{takes, takes}, "", "apart", [2]int{9, 6}},
-	{"B acquires while A works", holds, [2][]string{saves, takes}, "", "apart", [2]int{8, 5}},
-	{"B acquires while A deletes", holds, [2][]string{deletes, takesAll}, "A:delete B:acquire", "apart", [2]int{8, 5}},
-	{"B acquires while A releases", holds, [2][]string{{"release"}, takes}, "A:release B:acquire", "apart", [2]int{8, 5}},
-	{"reply late", nil, [2][]string{takes, takes}, "A:acquire A1> +7.05s B:acquire B1> B1< B2=", "apart", [2]int{8, 5}},
-	{"A suspended", holds, [2][]string{saves, takes}, expired, "apart", [2]int{8, 5}},
-	{"the machine of A suspended", holds, [2][]string{saves, takes}, expired, "suspended", [2]int{8, 5}},
-	{"wall clocks set back", holds, [2][]string{saves, takes}, expired, "set back", [2]int{8, 5}},
-	{"slow clocks", holds, [2][]string{saves, takes}, expired, "slow", [2]int{8, 5}},
+	{"both acquire", nil, [2][]string{takes, takes}, "", "apart", [2]int{8, 6}},
+	{"B acquires while A works", holds, [2][]string{saves, takes}, "", "apart", [2]int{7, 5}},
+	{"B acquires while A deletes", holds, [2][]string{deletes, takesAll}, "A:delete B:acquire", "apart", [2]int{6, 4}},
+	{"B acquires while A releases", holds, [2][]string{{"release"}, takes}, "A:release B:acquire", "apart", [2]int{6, 4}},
+	{"reply late", nil, [2][]string{takes, takes}, "A:acquire A1> +7.05s B:acquire B1> B1< B2=", "apart", [2]int{7, 5}},
+	{"A suspended", holds, [2][]string{saves, takes}, expired, "apart", [2]int{6, 4}},
+	{"the machine of A suspended", holds, [2][]string{saves, takes}, expired, "suspended", [2]int{6, 4}},
+	{"wall clocks set back", holds, [2][]string{saves, takes}, expired, "set back", [2]int{6, 4}},
+	{"slow clocks", holds, [2][]string{saves, takes}, expired, "slow", [2]int{6, 4}},
+	{"late duplicate", nil, [2][]string{takes, {"acquire", "leave"}}, duplicated, "apart", [2]int{8, 5}},
 }
 
 // No request begins, and nothing is saved, under a lease that another client has acquired.
@@ -100,7 +105,7 @@ func TestInterleavings(t *testing.T) {
 				begin:    strings.Fields(s.setup),
 				seen:     make(map[uint64]int),
 			}
-			e.limit = len(e.begin) + testsize.Full(s.depth[0], s.depth[1])
+			e.limit = len(e.begin) + testsize.FullOnce(s.depth[0], s.depth[1])
 			began := time.Now()
 			synctest.Test(t, e.explore)
 			t.Logf("%d runs with %d events of up to %d each, %d states, %d diverged, in %v", e.runs, e.events, e.limit, len(e.seen), e.diverged, time.Since(began).Round(time.Millisecond))
@@ -639,6 +644,8 @@ func (c *modelClient) step() {
 			err = lease.Delete(c.m.ctx)
 		case "release":
 			err = lease.Release(c.m.ctx, token)
+		case "leave":
+			err = lease.Release(c.m.ctx, nil)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -652,7 +659,7 @@ func (c *modelClient) step() {
 				c.script = nil
 			}
 			return
-		case what == "release":
+		case what == "release", what == "leave":
 			c.m.mu.Lock()
 			if c.m.object.lease == bucketstore.Name(lease) && err == nil {
 				c.m.t.Errorf("%s released the lease, and still has it", c.name)
