@@ -5,27 +5,84 @@ import (
 	"strings"
 )
 
-// Store saves Tokens. Implementations must
-//   - make Save atomic and durable: after a crash at any moment, Load returns
-//     the old Token or the new one; after Save has returned, it returns the
-//     new one;
-//   - keep the result of [Encode] secret;
-//   - return errors that wrap [ErrNoToken], [ErrCorruptToken], [ErrTokenVersion] and
-//     [ErrInUse] if they apply;
-//   - change nothing in Load and List, which callers use without the lock;
-//   - release a lock when the process that holds it dies.
+// Store saves Tokens, one for each upload. [ValidID] reports which IDs are valid.
 //
-// A Store may also implement [Quarantine] and [LockChecker]. A Store that machines share
-// must implement [Leaser].
+// The contract of a Store follows. Package storetest checks an implementation. A Store
+// that machines share must also implement [Leaser], whose contract is stricter.
 //
-// [ValidID] reports which IDs are valid.
+// # Callers
+//
+// Any goroutine may call any method at any time. Several processes may open the same
+// place, each with a Store of its own.
+//
+// Load and List need no lock and change nothing. They may be called while another
+// goroutine or process saves the upload: Load then returns the old Token or the new one.
+//
+// The caller of Save, Delete and [SetAside] must hold the lock of the upload. A Store that
+// is no Leaser need not check it. The goroutines of the process that holds the lock may
+// call them concurrently. The calls then have an effect as if they were made one after
+// the other, in any order. A caller that needs an order must not call them concurrently.
+//
+// # Locks
+//
+// A lock excludes every other call of Lock for that ID, in this process and in any
+// other. Lock does not wait. The upload need not be saved, and a lock does not save it.
+// Save and Delete keep the lock.
+//
+// The lock is held until unlock is called, or the process dies for any reason. Any
+// goroutine may call unlock. Further calls of unlock do nothing, even if the upload is
+// locked again.
+//
+// # Tokens
+//
+// Save neither changes the Token nor keeps a pointer into it after it returned. Each Load
+// returns a Token of its own, which the caller may change.
+//
+// What is stored must be the result of [Encode], which has the secret of the session:
+// only the user, or the program, may be able to read it. Errors must not contain it.
+// Load returns the result of [Decode], after it compared the ID: a Token with the ID of
+// another upload is damaged. It is not deleted or replaced until the holder of the lock
+// calls SetAside, Save or Delete.
+//
+// # Crashes
+//
+// Save is atomic and durable. If the process or the machine dies during Save, or Save
+// returns an error, Load returns the old Token or the new one. After Save returned nil,
+// it returns the new one. Delete is like Save: the upload is there or not. Nothing that
+// a crash left keeps the next process from locking, saving or deleting the upload.
+//
+// A context that is done, or ends, may end a call. That is an error like any other, and
+// must not wrap the errors below. A failed Lock holds nothing.
+//
+// A Store may have a method Close. The caller must not call other methods after it,
+// except for unlock: locks that are held are kept until then.
+//
+// # Errors
+//
+// The errors wrap
+//   - [ErrNoToken] if Load finds no upload, or the ID is not valid;
+//   - [ErrCorruptToken] or [ErrTokenVersion] if Decode returned it;
+//   - [ErrInUse] if another caller holds the lock.
+//
+// Other errors, such as those of a network, mean that the outcome is not known. Package
+// upload continues an upload whose Token cannot be saved, if it was saved before.
 type Store interface {
+	// Load returns the saved Token of an upload.
 	Load(ctx context.Context, id string) (*Token, error)
+
+	// Save saves a Token under its ID, in place of the one that is saved.
 	Save(ctx context.Context, t *Token) error
-	List(ctx context.Context) ([]string, error) // IDs, sorted
+
+	// List returns the IDs of all saved uploads, sorted by their bytes. Those that are
+	// damaged or of a newer program are included. Other entries of the place, such as
+	// locks, are not.
+	List(ctx context.Context) ([]string, error)
+
+	// Delete deletes a saved upload. It is no error if there is none.
 	Delete(ctx context.Context, id string) error
-	// Lock locks the upload for this process until unlock is called. It does
-	// not wait: if another process holds the lock, the error wraps ErrInUse.
+
+	// Lock locks an upload until unlock is called. It returns an error for an ID that is
+	// not valid.
 	Lock(ctx context.Context, id string) (unlock func(), err error)
 }
 
@@ -33,7 +90,8 @@ type Store interface {
 // so that a user can inspect them. A damaged Token has a secret.
 type Quarantine interface {
 	// SetAside renames a damaged Token, so that the next Load returns
-	// ErrNoToken. The caller must hold the lock.
+	// ErrNoToken, and List does not return its ID. It is no error if there is no
+	// Token. The caller must hold the lock.
 	SetAside(ctx context.Context, id string) error
 }
 
@@ -52,7 +110,7 @@ func SetAside(ctx context.Context, s Store, id string) error {
 // locked without a lock of its own.
 type LockChecker interface {
 	// Locked reports whether a process, which may be this one, holds the lock of
-	// an upload. It changes nothing.
+	// an upload. It changes nothing, and makes no call of Lock fail.
 	Locked(ctx context.Context, id string) (bool, error)
 }
 
