@@ -28,7 +28,8 @@
 // # Saved uploads
 //
 // A [Token] has all that another process needs to resume an upload. A [Store]
-// saves Tokens. [OpenDir] returns a Store in a directory.
+// saves Tokens. [OpenDir] returns a Store in a directory. Package storetest checks a
+// Store of your own.
 //
 // # Guarantees
 //   - The server's committed offset is authoritative: 0 <= Committed <= Sent <=

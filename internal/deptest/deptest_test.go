@@ -19,6 +19,7 @@ var allowed = map[string][]string{
 	"gcsup/chunk":                       {},
 	"gcsup/session":                     {"gcsup/backoff", "gcsup/chunk", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
 	"gcsup/session/bucketstore":         {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
+	"gcsup/session/storetest":           {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "github.com/gofrs/flock/...", "golang.org/x/sys/..."},
 	"gcsup/upload":                      {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"},
 	"gcsup/upload/gcs":                  {"*"},
 	"gcsup/upload/manifest":             {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/upload", "gcsup/upload/internal/runsort", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"},

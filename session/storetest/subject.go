@@ -1,0 +1,302 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/session"
+)
+
+// patience bounds one call. A Store that waits for a lock exceeds it.
+const patience = 30 * time.Second
+
+// subject is the place under test.
+type subject struct {
+	testing.TB
+	place Place
+}
+
+// start opens the place as a new process.
+func (s *subject) start() Process {
+	s.Helper()
+	return s.started(s.place.Open())
+}
+
+// startAhead opens the place as a process whose clock is ahead.
+func (s *subject) startAhead(ahead time.Duration) Process {
+	s.Helper()
+	return s.started(s.place.OpenAhead(ahead))
+}
+
+func (s *subject) started(p Process) Process {
+	s.Helper()
+	s.features(p)
+	return p
+}
+
+// brief returns a context for one call, which ends after d at the latest.
+func (s *subject) brief(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(s.Context(), d)
+	s.Cleanup(cancel)
+	return ctx
+}
+
+// ended returns a context that is done.
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// inUse fails the test unless err wraps ErrInUse.
+func (s *subject) inUse(err error, format string, args ...any) {
+	s.Helper()
+	if !errors.Is(err, session.ErrInUse) {
+		s.Errorf("%s: %v, want session.ErrInUse", fmt.Sprintf(format, args...), err)
+	}
+	s.secret(err)
+}
+
+// secret fails the test if err has the secret of a session.
+func (s *subject) secret(err error) {
+	s.Helper()
+	if err != nil && strings.Contains(err.Error(), uploadID) {
+		s.Errorf("the error has the secret of the session: %v", err)
+	}
+}
+
+// lock locks an upload. unlock may be called by the test or not.
+func (s *subject) lock(p Process, id string) (unlock func()) {
+	s.Helper()
+	unlock, err := p.Store.Lock(s.brief(patience), id)
+	if err != nil {
+		s.Fatalf("Lock of %s: %v", id, err)
+	}
+	s.Cleanup(unlock)
+	return unlock
+}
+
+// locked fails the test unless Lock reports at once that the upload is in use.
+func (s *subject) locked(p Process, id string) {
+	s.Helper()
+	unlock, err := p.Store.Lock(s.brief(patience), id)
+	if err == nil {
+		unlock()
+	}
+	s.inUse(err, "Lock of %s, which is locked", id)
+}
+
+// save saves a Token.
+func (s *subject) save(p Process, t *session.Token) {
+	s.Helper()
+	if err := p.Store.Save(s.brief(patience), t); err != nil {
+		s.Fatalf("Save of %s: %v", t.ID, err)
+	}
+}
+
+// remove deletes a saved upload.
+func (s *subject) remove(p Process, id string) {
+	s.Helper()
+	if err := p.Store.Delete(s.brief(patience), id); err != nil {
+		s.Fatalf("Delete of %s: %v", id, err)
+	}
+}
+
+// loader is a Store, or a Lease, whose Load needs no ID.
+type loader func(ctx context.Context) (*session.Token, error)
+
+func from(p Process, id string) loader {
+	return func(ctx context.Context) (*session.Token, error) { return p.Store.Load(ctx, id) }
+}
+
+// saved fails the test unless Load returns one of want. A nil Token stands for
+// ErrNoToken. It returns what was loaded.
+func (s *subject) saved(load loader, want ...*session.Token) *session.Token {
+	s.Helper()
+	got, err := load(s.brief(patience))
+	if errors.Is(err, session.ErrNoToken) {
+		got, err = nil, nil
+	}
+	if err != nil {
+		s.Fatalf("Load: %v", err)
+	}
+	for _, w := range want {
+		if s.same(got, w) {
+			return got
+		}
+	}
+	var names []string
+	for _, w := range want {
+		names = append(names, describe(w))
+	}
+	s.Fatalf("Load returned %s, want %s", describe(got), strings.Join(names, " or "))
+	return nil
+}
+
+// same reports whether two Tokens are equal, including the secret.
+func (s *subject) same(a, b *session.Token) bool {
+	s.Helper()
+	return a == nil && b == nil || a != nil && b != nil && bytes.Equal(s.encode(a), s.encode(b))
+}
+
+func (s *subject) encode(t *session.Token) []byte {
+	s.Helper()
+	data, err := session.Encode(t)
+	if err != nil {
+		s.Fatalf("encode a Token: %v", err)
+	}
+	return data
+}
+
+const describeLimit = 1500
+
+// describe returns a Token without its secret.
+func describe(t *session.Token) string {
+	if t == nil {
+		return "nothing"
+	}
+	text := fmt.Sprintf("%+v", *t)
+	if len(text) > describeLimit {
+		text = text[:describeLimit] + "…"
+	}
+	return text
+}
+
+// list fails the test unless List returns the IDs.
+func (s *subject) list(p Process, want ...string) {
+	s.Helper()
+	got, err := p.Store.List(s.brief(patience))
+	if err != nil || fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
+		s.Errorf("List returned %q, %v; want %q", got, err, want)
+	}
+}
+
+// put stores bytes in place of a saved upload.
+func (s *subject) put(id string, data []byte) {
+	s.Helper()
+	if err := s.place.Put(id, data); err != nil {
+		s.Fatalf("Put of %s: %v", id, err)
+	}
+}
+
+// held is a lease.
+type held struct {
+	session.Lease
+	s        *subject
+	released bool
+}
+
+func (s *subject) hold(l session.Lease) *held {
+	h := &held{Lease: l, s: s}
+	// Only what the lease has in memory ends.
+	s.Cleanup(func() {
+		if !h.released {
+			_ = h.Lease.Release(ended(), nil)
+		}
+	})
+	return h
+}
+
+// acquire acquires a lease.
+func (s *subject) acquire(p Process, id string) *held {
+	s.Helper()
+	l, err := session.Acquire(s.brief(patience), p.Store, id)
+	if err != nil {
+		s.Fatalf("Acquire of %s: %v", id, err)
+	}
+	return s.hold(l)
+}
+
+// refused fails the test unless Acquire returns a HeldError, which it returns.
+func (s *subject) refused(p Process, id string) *session.HeldError {
+	s.Helper()
+	l, err := session.Acquire(s.brief(patience), p.Store, id)
+	if err == nil {
+		s.hold(l)
+		s.Fatalf("Acquire of %s succeeded, but another process holds the lease", id)
+	}
+	return s.heldError(err)
+}
+
+func (s *subject) heldError(err error) *session.HeldError {
+	s.Helper()
+	s.inUse(err, "Acquire of a lease that is held")
+	e, ok := errors.AsType[*session.HeldError](err)
+	if !ok {
+		s.Fatalf("Acquire of a lease that is held: %T, want a *session.HeldError", err)
+	}
+	if e.Left <= 0 || e.Left > 2*s.place.TTL || e.Holder == "" {
+		s.Errorf("HeldError has the holder %q and Left %v, with a TTL of %v", e.Holder, e.Left, s.place.TTL)
+	}
+	return e
+}
+
+// release releases a lease.
+func (h *held) release(last *session.Token) {
+	h.s.Helper()
+	h.released = true
+	if err := h.Release(h.s.brief(patience), last); err != nil {
+		h.s.Fatalf("Release: %v", err)
+	}
+}
+
+// save saves a Token under the lease.
+func (h *held) save(t *session.Token) {
+	h.s.Helper()
+	if err := h.Save(h.s.brief(patience), t); err != nil {
+		h.s.Fatalf("Save under a lease: %v", err)
+	}
+}
+
+// begin fails the test unless a request may begin. It returns its context.
+func (h *held) begin() context.Context {
+	h.s.Helper()
+	request, end, err := h.Begin(h.s.Context())
+	if err != nil {
+		h.s.Fatalf("Begin: %v", err)
+	}
+	h.s.Cleanup(end)
+	return request
+}
+
+// mayBegin reports whether a request may begin.
+func (h *held) mayBegin(d time.Duration) bool {
+	_, end, err := h.Begin(h.s.brief(d))
+	if err == nil {
+		end()
+	}
+	return err == nil
+}
+
+// limit bounds how long after the death of its holder a lease can be acquired.
+func (s *subject) limit() time.Duration { return 2*s.place.TTL + 2*time.Second }
+
+// yield lets time pass in a bubble, where a loop that does not wait would stop it.
+func (s *subject) yield() { time.Sleep(500 * time.Microsecond) }
+
+// pause waits for a part of a TTL.
+func (s *subject) pause(parts time.Duration) { time.Sleep(s.place.TTL * parts / 16) }
+
+// takeOver acquires what a process held that is dead or paused. A lock must be free at
+// once, and a lease when it has run out.
+func (s *subject) takeOver(p Process, id string) *held {
+	s.Helper()
+	for began := time.Now(); ; s.pause(1) {
+		l, err := session.Acquire(s.brief(patience), p.Store, id)
+		if err == nil {
+			return s.hold(l)
+		}
+		if s.place.TTL == 0 {
+			s.Fatalf("Acquire of %s, whose holder is dead: %v", id, err)
+		}
+		s.heldError(err)
+		if d := time.Since(began); d > s.limit() {
+			s.Fatalf("the lease of %s has not run out after %v, with a TTL of %v", id, d, s.place.TTL)
+		}
+	}
+}

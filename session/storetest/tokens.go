@@ -1,0 +1,131 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// uploadID is the secret of the sessions.
+const uploadID = "storetest-secret"
+
+// opener answers the request that opens a session.
+type opener struct{}
+
+func (opener) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r, Body: io.NopCloser(strings.NewReader("")),
+		Header: http.Header{"Location": {r.URL.String() + "&upload_id=" + uploadID}, "X-Guploader-Uploadid": {"x"}},
+	}, nil
+}
+
+// sessionURI returns the URI of a session that does not exist.
+var sessionURI = sync.OnceValue(func() session.URI {
+	c, err := session.NewClient(&http.Client{Transport: opener{}}, "")
+	if err != nil {
+		panic(err)
+	}
+	r := c.Start(context.Background(), session.Spec{Bucket: "bucket", Object: "object"}, 1)
+	if r.URI.IsZero() {
+		panic(fmt.Sprintf("open a session: %d, %v", r.Status, r.Err))
+	}
+	return r.URI
+})
+
+// token returns a Token of version n.
+func token(id string, n int) *session.Token {
+	return &session.Token{
+		ID: id, Endpoint: session.DefaultEndpoint, Spec: session.Spec{Bucket: "bucket", Object: "object", Metadata: map[string]string{"key": "value"}},
+		Created: time.Date(2026, 11, 22, 10, 11, 12, 131415161, time.UTC), URI: sessionURI(),
+		SourcePath: "/data/disk.img", Source: chunk.Identity{Size: 1 << 40, ModTimeNS: 1, ChangeTimeNS: 2, Device: 3, Inode: 4},
+		Committed: int64(n) << 20, HighWater: int64(n) << 20, Checkpoints: []chunk.Checkpoint{{Offset: 1, CRC32C: 2}},
+	}
+}
+
+// long returns a Token that is longer than that of token.
+func long(id string, n int) *session.Token {
+	long := token(id, n)
+	for i := range 300 {
+		long.Checkpoints = append(long.Checkpoints, chunk.Checkpoint{Offset: int64(i+1) << 20, CRC32C: uint32(i)})
+	}
+	return long
+}
+
+// full returns Tokens that have a value in every field, in one or the other of them.
+func full(t testing.TB) []*session.Token {
+	t.Helper()
+	everything := token("everything", 1)
+	everything.Endpoint = "https://storage.example.com:8443"
+	key, err := session.NewEncryptionKey([]byte("0123456789abcdef0123456789abcdef"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := time.Date(2031, 2, 3, 4, 5, 6, 7000, time.UTC)
+	everything.Spec = session.Spec{
+		Bucket: "bucket", Object: "dir/ö \"x\" <&>\u2028'--.bin", ContentType: "text/plain", ContentEncoding: "br",
+		ContentDisposition: "inline", ContentLanguage: "de", CacheControl: "no-store", StorageClass: "NEARLINE",
+		Metadata: map[string]string{"a": "1", "ß": "\u2028"}, CustomTime: until, TemporaryHold: true, EventBasedHold: true,
+		Retention: &session.Retention{Mode: session.RetentionUnlocked, RetainUntil: until},
+		Contexts:  &session.ObjectContexts{Custom: map[string]session.ObjectCustomContextPayload{"key": {Value: "value"}}},
+		ACL:       []session.ACLRule{{Entity: "user-a@example.com", Role: session.RoleReader}}, EncryptionKey: key.WithoutSecret(), UserProject: "project",
+		MD5: []byte("0123456789abcdef"), CRC32C: new(uint32(0)), IfGenerationMatch: new(int64(0)), IfMetagenerationNotMatch: new(int64(7)), NoClobber: true,
+	}
+	everything.SourceVersion = "v1 \x7f ü"
+	everything.Source.Device = 1<<64 - 1
+	everything.Committed, everything.HighWater, everything.Restarts, everything.RejectedAt = 1<<39, 1<<39+5, 3, 1<<39+1
+	everything.Checkpoints = []chunk.Checkpoint{{Offset: 0}, {Offset: 1 << 39, CRC32C: 1<<32 - 1}}
+
+	bytes := token("bytes", 1)
+	bytes.SourcePath = "/data/\xff\xfe\n'\"\\ disk.img" // not UTF-8
+	bytes.Spec.PredefinedACL, bytes.Spec.KMSKeyName = "private", "projects/p/locations/l/keyRings/r/cryptoKeys/k"
+	bytes.Spec.IfGenerationNotMatch, bytes.Spec.IfMetagenerationMatch = new(int64(1<<62)), new(int64(5))
+	bytes.MovedTo, bytes.MovedFrom = "new-id", "old-id"
+
+	gzip := token("gzip", 1)
+	gzip.SourcePath, gzip.SourceIdentity = "", "row 17 \u0000 of a table"
+	gzip.Spec.Gzip = true
+	gzip.Gzip = &session.GzipState{Size: 1 << 30, Source: chunk.Checkpoint{Offset: 1 << 35, CRC32C: 99}}
+	return []*session.Token{everything, bytes, gzip, long("long", 3), token("zero", 0)}
+}
+
+// edited returns a saved Token with another value in the envelope.
+func edited(t testing.TB, data []byte, field string, value any) []byte {
+	t.Helper()
+	var envelope map[string]json.RawMessage
+	err := json.Unmarshal(data, &envelope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if envelope[field], err = json.Marshal(value); err != nil {
+		t.Fatal(err)
+	}
+	if data, err = json.Marshal(envelope); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// damages are what may have happened to the bytes of a saved upload.
+var damages = map[string]func(t testing.TB, data []byte) []byte{
+	"cut":              func(_ testing.TB, data []byte) []byte { return data[:len(data)/2] },
+	"zeros":            func(_ testing.TB, data []byte) []byte { return make([]byte, len(data)) },
+	"other text":       func(testing.TB, []byte) []byte { return []byte("not an upload") },
+	"twice":            func(_ testing.TB, data []byte) []byte { return slices.Concat(data, data) },
+	"of another ID":    func(t testing.TB, _ []byte) []byte { return (&subject{TB: t}).encode(token("another", 1)) },
+	"an older version": func(t testing.TB, data []byte) []byte { return edited(t, data, "v", 0) },
+	"a changed bit": func(_ testing.TB, data []byte) []byte {
+		data = slices.Clone(data)
+		data[len(data)/2] ^= 1
+		return data
+	},
+}
