@@ -27,8 +27,8 @@ const (
 // Delete must hold the lock of the upload. The methods of the zero Dir return an
 // error.
 type Dir struct {
-	root  *os.Root
-	saves idMutex // two goroutines may save one upload
+	root   *os.Root
+	writes idMutex // two goroutines may save or delete one upload
 }
 
 var (
@@ -143,6 +143,7 @@ func (d *Dir) SetAside(_ context.Context, id string) error {
 	if err := d.check(id); err != nil {
 		return err
 	}
+	defer d.writes.lock(id)()
 	disk := rootDisk{d.root}
 	err := disk.Rename(id+tokenSuffix, id+damagedSuffix)
 	if err == nil {
@@ -230,7 +231,7 @@ func (d *Dir) Save(_ context.Context, t *Token) error {
 	if err != nil {
 		return fmt.Errorf("save upload: %w", err)
 	}
-	defer d.saves.lock(t.ID)()
+	defer d.writes.lock(t.ID)()
 	if err := replace(rootDisk{d.root}, t.ID+tempSuffix, t.ID+tokenSuffix, data); err != nil {
 		return fmt.Errorf("save upload: %w", err)
 	}
@@ -327,6 +328,7 @@ func (d *Dir) Delete(_ context.Context, id string) error {
 	if err := d.check(id); err != nil {
 		return err
 	}
+	defer d.writes.lock(id)()
 	if err := remove(rootDisk{d.root}, id+tokenSuffix, id+tempSuffix); err != nil {
 		return fmt.Errorf("delete saved upload: %w", err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/session/storetest"
 )
 
 // The test binary is also the other process. If lockDirEnv is set, it locks an
@@ -27,6 +28,7 @@ import (
 const lockDirEnv, stressEnv = "SESSION_TEST_LOCK_DIR", "SESSION_TEST_STRESS"
 
 func TestMain(m *testing.M) {
+	storetest.Serve(func(path string) (session.Store, error) { return session.OpenDir(path) })
 	if dir := os.Getenv(lockDirEnv); dir != "" {
 		d, err := session.OpenDir(dir)
 		if err != nil {
