@@ -84,6 +84,9 @@ func (s *Store) read(ctx context.Context, id string, generation int64) ([]byte, 
 	var content []byte
 	r, err := s.repeat(ctx, func(ctx context.Context) (r session.Reply) {
 		content, r = s.client.Read(ctx, s.spec(id), generation)
+		if r.Status == 404 && !r.FromService {
+			r = s.confirmMissing(ctx, id, generation, r)
+		}
 		return r
 	})
 	switch {
@@ -95,6 +98,20 @@ func (s *Store) read(ctx context.Context, id string, generation int64) ([]byte, 
 		return nil, refusal(r)
 	}
 	return content, nil
+}
+
+// confirmMissing reads the metadata of an object whose content was not found. A download
+// that is refused has no JSON that shows that the reply is not that of a proxy, and
+// would be tried again.
+func (s *Store) confirmMissing(ctx context.Context, id string, generation int64, r session.Reply) session.Reply {
+	stat := s.client.Stat(ctx, s.spec(id))
+	switch {
+	case stat.Status == 404:
+		return stat
+	case stat.Object != nil && generation != 0 && stat.Object.Generation != generation:
+		r.FromService = true // it was replaced
+	}
+	return r
 }
 
 // leased returns the metadata of an object whose upload is leased.
