@@ -1,17 +1,14 @@
 package examples
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"testing"
 
 	"gcsup/fakegcs"
 	"gcsup/session"
+	"gcsup/session/storetest"
 	"gcsup/upload"
 )
 
@@ -79,76 +76,25 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// TestSQLiteLock checks the lock between two stores of one process, and that the
-// death of a process releases it.
-func TestSQLiteLock(t *testing.T) {
-	if dir := os.Getenv("HOLD_LOCK_IN"); dir != "" {
-		_, err := openSQLite(t, dir).Lock(t.Context(), "id")
-		fmt.Println("locked:", err)
-		io.Copy(io.Discard, os.Stdin) // until it is killed
-		return
-	}
-	dir := t.TempDir()
-	store := openSQLite(t, dir)
-	unlock, err := store.Lock(t.Context(), "id")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openSQLite(t, dir).Lock(t.Context(), "id"); !errors.Is(err, session.ErrInUse) {
-		t.Errorf("Lock = %v, want ErrInUse", err)
-	}
-	other, err := store.Lock(t.Context(), "other")
-	if err != nil {
-		t.Error("another upload is locked, too:", err)
-	} else {
-		other()
-	}
-	unlock()
-
-	cmd := exec.Command(os.Args[0], "-test.run=^TestSQLiteLock$")
-	cmd.Env = append(os.Environ(), "HOLD_LOCK_IN="+dir)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stdin.Close()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked: <nil>\n" {
-		t.Errorf("the other process printed %q, %v", line, err)
-	}
-	if _, err := store.Lock(t.Context(), "id"); !errors.Is(err, session.ErrInUse) {
-		t.Errorf("Lock = %v, want ErrInUse", err)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // it was killed
-	unlock, err = store.Lock(t.Context(), "id")
-	if err != nil {
-		t.Fatalf("Lock after the death of the holder = %v", err)
-	}
-	unlock()
+// TestMain makes the test binary a process with a SQLiteStore, for TestSQLiteContract.
+func TestMain(m *testing.M) {
+	storetest.Serve(func(dir string) (session.Store, error) { return OpenSQLite(context.Background(), dir) })
+	os.Exit(m.Run())
 }
 
-// TestSQLiteErrors checks the errors that the contract of session.Store names.
-func TestSQLiteErrors(t *testing.T) {
-	store := openSQLite(t, t.TempDir())
-	if _, err := store.Load(t.Context(), "none"); !errors.Is(err, session.ErrNoToken) {
-		t.Errorf("Load = %v, want ErrNoToken", err)
-	}
-	if _, err := store.db.Exec(`INSERT INTO uploads VALUES ('bad', 'bytes')`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Load(t.Context(), "bad"); !errors.Is(err, session.ErrCorruptToken) {
-		t.Errorf("Load = %v, want ErrCorruptToken", err)
-	}
-	if err := store.Delete(t.Context(), "none"); err != nil {
-		t.Errorf("Delete = %v, want nil", err)
-	}
+// TestSQLiteContract checks that SQLiteStore does what package session expects of a
+// Store, with processes that are killed.
+func TestSQLiteContract(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Place {
+		dir := t.TempDir()
+		store := openSQLite(t, dir)
+		return storetest.Place{
+			Open: func() storetest.Process { return storetest.Start(t, dir) },
+			Put: func(id string, data []byte) error {
+				_, err := store.db.Exec(`INSERT OR REPLACE INTO uploads VALUES (?, ?)`, id, data)
+				return err
+			},
+			Without: []storetest.Feature{storetest.LockChecks, storetest.Quarantine, storetest.Leases},
+		}
+	})
 }

@@ -66,7 +66,11 @@ func (s *SQLiteStore) Load(ctx context.Context, id string) (*session.Token, erro
 	if err != nil {
 		return nil, err
 	}
-	return session.Decode(data)
+	t, err := session.Decode(data)
+	if err == nil && t.ID != id {
+		err = fmt.Errorf("%w: the token of %s has the ID %s", session.ErrCorruptToken, id, t.ID)
+	}
+	return t, err
 }
 
 // Save implements session.Store.
@@ -107,6 +111,9 @@ func (s *SQLiteStore) Delete(ctx context.Context, id string) error {
 // A row with the name of the holder would stay. The empty file stays, too: removing
 // it could remove the lock of the next process.
 func (s *SQLiteStore) Lock(ctx context.Context, id string) (unlock func(), err error) {
+	if !session.ValidID(id) { // it is the name of a file
+		return nil, fmt.Errorf("%w: %q", session.ErrNoToken, id)
+	}
 	db, err := sql.Open("sqlite", dsn(filepath.Join(s.dir, "locks", id), "busy_timeout(0)"))
 	if err != nil {
 		return nil, err
