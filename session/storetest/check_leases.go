@@ -111,7 +111,8 @@ func leaseRace(s *subject) {
 		h := s.hold(l)
 		return func() {
 			h.released = true
-			if err := h.Release(s.brief(patience), nil); err != nil {
+			// A process that waited for too long has lost it.
+			if err := h.Release(s.brief(patience), nil); err != nil && !errors.Is(err, session.ErrInUse) {
 				s.Errorf("Release: %v", err)
 			}
 		}, nil

@@ -22,7 +22,7 @@ type Place struct {
 
 	// TTL is how long a lease lasts without renewal. It is required for a
 	// [session.Leaser], else it must be 0. With Run, a test of leases takes about
-	// 30 TTL of real time.
+	// 25 TTL of real time.
 	TTL time.Duration
 
 	// OpenAhead opens the place as a new process does whose clock is ahead of those of
@@ -80,7 +80,7 @@ func run(t *testing.T, open func(t *testing.T) Place, in func(*testing.T, func(*
 	t.Helper()
 	var without []Feature
 	in(t, func(t *testing.T) {
-		s := &subject{t, open(t)}
+		s := newSubject(t, open(t))
 		s.start()
 		if without = s.place.Without; slices.Contains(without, Leases) {
 			without = append(slices.Clip(without), Clocks)
@@ -94,7 +94,7 @@ func run(t *testing.T, open func(t *testing.T) Place, in func(*testing.T, func(*
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			in(t, func(t *testing.T) { c.run(&subject{t, open(t)}) })
+			in(t, func(t *testing.T) { c.run(newSubject(t, open(t))) })
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,31 @@ const patience = 30 * time.Second
 type subject struct {
 	testing.TB
 	place Place
+
+	mu   sync.Mutex
+	ends []func()
+}
+
+// newSubject returns the subject of one check.
+func newSubject(t testing.TB, place Place) *subject {
+	s := &subject{TB: t, place: place}
+	t.Cleanup(func() {
+		// At once: those of a dead process may wait.
+		var all sync.WaitGroup
+		defer all.Wait()
+		for _, end := range s.ends {
+			all.Go(end)
+		}
+	})
+	return s
+}
+
+// atEnd calls f when the check has ended, even if its process is dead: f ends what is
+// in the memory of this process.
+func (s *subject) atEnd(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ends = append(s.ends, f)
 }
 
 // start opens the place as a new process.
@@ -77,7 +103,7 @@ func (s *subject) lock(p Process, id string) (unlock func()) {
 	if err != nil {
 		s.Fatalf("Lock of %s: %v", id, err)
 	}
-	s.Cleanup(unlock)
+	s.atEnd(unlock)
 	return unlock
 }
 
@@ -193,8 +219,7 @@ type held struct {
 
 func (s *subject) hold(l session.Lease) *held {
 	h := &held{Lease: l, s: s}
-	// Only what the lease has in memory ends.
-	s.Cleanup(func() {
+	s.atEnd(func() {
 		if !h.released {
 			_ = h.Lease.Release(ended(), nil)
 		}
