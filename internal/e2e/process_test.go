@@ -161,6 +161,7 @@ type line struct {
 	BytesResent int64  `json:"bytes_resent"`
 	ResumedFrom int64  `json:"resumed_from"`
 	ID          string `json:"id"`
+	Destination string `json:"destination"`
 	Error       *struct {
 		Kind    string `json:"kind"`
 		Message string `json:"message"`

@@ -1,0 +1,232 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+)
+
+const stateBucket = "state"
+
+// stateObject returns the name of the object of a saved upload.
+func stateObject(id string) string { return "uploads/" + id + ".gcsup" }
+
+// leaseService is an emulator that records which process made a request, and which
+// process has the lease of an upload.
+type leaseService struct {
+	gcs *fakegcs.Server
+	ts  *httptest.Server
+
+	mu       sync.Mutex
+	requests int
+	ended    map[string]fakegcs.Request // by number, until they are in the log
+	log      []sharedRequest
+	leases   map[string][]leaseChange // by ID of the upload
+	holder   map[string]int           // by the name of a lease
+	sessions map[string]bool          // the secrets of the sessions
+	saved    [][]byte                 // what was saved
+}
+
+// sharedRequest is a request of a process.
+type sharedRequest struct {
+	fakegcs.Request
+	process    int
+	session    string // the secret of its session
+	generation int64  // of the object, after the last request of a session
+}
+
+// leaseChange is a change of the lease of an upload.
+type leaseChange struct {
+	time    time.Time
+	process int // 0 if it was released
+}
+
+func newLeaseService(t *testing.T) *leaseService {
+	s := &leaseService{
+		ended: map[string]fakegcs.Request{}, leases: map[string][]leaseChange{}, holder: map[string]int{}, sessions: map[string]bool{},
+	}
+	var err error
+	if s.gcs, err = fakegcs.New(&fakegcs.Options{CreateBuckets: true, NoMD5: true, KeepRequests: -1, OnRequest: s.note}); err != nil {
+		t.Fatal(err)
+	}
+	s.ts = httptest.NewUnstartedServer(s)
+	_ = s.ts.Listener.Close()
+	if s.ts.Listener, err = net.Listen("tcp", loopback()+":0"); err != nil {
+		t.Fatal(err)
+	}
+	s.ts.Start()
+	t.Cleanup(func() {
+		_ = s.gcs.Close()
+		s.ts.CloseClientConnections()
+		s.ts.Close()
+	})
+	return s
+}
+
+// shared returns the arguments of a process that uses the store.
+func (s *leaseService) shared(process int, key string, args []string) []string {
+	return append(args, "--state=gs://"+stateBucket+"/uploads", "--state-key-file="+key, "--state-lease="+sharedLease.String(),
+		"--endpoint="+s.ts.URL, fmt.Sprintf("--additional-headers=X-Process=%d", process))
+}
+
+// note keeps a finished request for ServeHTTP.
+func (s *leaseService) note(r fakegcs.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended[r.UserAgent] = r
+}
+
+var leaseName = regexp.MustCompile(`"gcsup-lease":"(\w+)"`)
+
+func (s *leaseService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := sharedRequest{session: r.URL.Query().Get("upload_id")}
+	q.process, _ = strconv.Atoi(r.Header.Get("X-Process"))
+	s.mu.Lock()
+	s.requests++
+	number := strconv.Itoa(s.requests)
+	s.mu.Unlock()
+	r.Header.Set("User-Agent", number)
+	if r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/b/"+stateBucket+"/") {
+		body, err := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), failingReader{err}))
+		s.mu.Lock()
+		s.saved = append(s.saved, body)
+		if m := leaseName.FindSubmatch(body); m != nil {
+			s.holder[string(m[1])] = q.process
+		}
+		s.mu.Unlock()
+	}
+	defer s.finish(w, q, number) // a fault may panic
+	s.gcs.ServeHTTP(w, r)
+}
+
+// failingReader ends with the error of a body.
+type failingReader struct{ err error }
+
+func (r failingReader) Read([]byte) (int, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	return 0, io.EOF
+}
+
+// finish logs a request.
+func (s *leaseService) finish(w http.ResponseWriter, q sharedRequest, number string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q.Request = s.ended[number]
+	delete(s.ended, number)
+	if u, err := url.Parse(w.Header().Get("Location")); err == nil && q.Op == fakegcs.OpStart {
+		q.session = u.Query().Get("upload_id")
+	}
+	if q.session != "" {
+		s.sessions[q.session] = true
+	}
+	switch o, ok := s.gcs.Object(q.Bucket, q.Object); {
+	case q.Bucket == stateBucket && (q.Op == fakegcs.OpInsert || q.Op == fakegcs.OpDelete):
+		id := strings.TrimSuffix(strings.TrimPrefix(q.Object, "uploads/"), ".gcsup")
+		change := leaseChange{time: time.Now()}
+		if ok {
+			change.time, change.process = o.Updated, s.holder[o.Metadata["gcsup-lease"]]
+		}
+		s.leases[id] = append(s.leases[id], change)
+	case q.Op == fakegcs.OpFinalize && ok:
+		q.generation = o.Generation
+	}
+	s.log = append(s.log, q)
+}
+
+// lastChange returns the index of the last change until a moment, or -1.
+func lastChange(changes []leaseChange, at time.Time) int {
+	last := -1
+	for i, c := range changes {
+		if !c.time.After(at) {
+			last = i
+		}
+	}
+	return last
+}
+
+// ownerAt returns the process that has the lease, or 0.
+func ownerAt(changes []leaseChange, at time.Time) int {
+	if i := lastChange(changes, at); i >= 0 {
+		return changes[i].process
+	}
+	return 0
+}
+
+// tells reports whether a text has the URI of a session.
+func (s *leaseService) tells(text string) bool {
+	if strings.Contains(text, "upload_id=") {
+		return true
+	}
+	for id := range s.sessions {
+		if strings.Contains(text, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// left returns how many objects are left in the state bucket. They have no upload.
+func (s *leaseService) left(t *testing.T) int {
+	t.Helper()
+	resp, err := http.Get(s.ts.URL + "/storage/v1/b/" + stateBucket + "/o")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var page struct {
+		Items []struct{ Name, Size string }
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range page.Items {
+		if o.Size != "0" {
+			t.Errorf("%s is left in the state bucket, with %s bytes", o.Name, o.Size)
+		}
+	}
+	return len(page.Items)
+}
+
+// story lists the changes of leases and the requests with a fault, for a failed test.
+func (s *leaseService) story(start time.Time) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	type event struct {
+		time time.Time
+		text string
+	}
+	var events []event
+	for id, changes := range s.leases {
+		for _, c := range changes {
+			events = append(events, event{c.time, fmt.Sprintf("%s has process %d", id, c.process)})
+		}
+	}
+	for _, q := range s.log {
+		events = append(events, event{q.Time, fmt.Sprintf("process %d: %s %s %s: %d %s %s (%d bytes, %v)", q.process, q.Op, q.Object, q.ContentRange, q.Status, q.Range, q.Fault, q.Received, q.Elapsed.Round(time.Millisecond))})
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return a.time.Compare(b.time) })
+	var b strings.Builder
+	for _, e := range events {
+		fmt.Fprintf(&b, "%v %s\n", e.time.Sub(start).Round(time.Millisecond), e.text)
+	}
+	return b.String()
+}

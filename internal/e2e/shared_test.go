@@ -1,0 +1,439 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"flag"
+	"fmt"
+	mathrand "math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
+)
+
+var (
+	sharedRuns = flag.Int("shared-runs", testsize.Full(3, 1), "how often processes share a store in a bucket")
+	sharedSeed = flag.Uint64("shared-seed", 0, "of the first run, the next one has the next; 0 takes a new one and prints it")
+)
+
+const (
+	sharedUploads   = 20
+	sharedProcesses = 4
+	sharedLease     = 2 * time.Second
+	// takeoverMargin is the longest time from the end of a lease to its takeover.
+	takeoverMargin = 3 * time.Second
+)
+
+// TestShared has several processes share a store in a bucket. They work on the same
+// uploads, and are killed and stopped at seeded moments, with faults of the service in
+// both buckets. It checks the objects, the requests and the leases.
+//
+//	go test ./internal/e2e -run Shared -shared-runs 100 -shared-seed 7 -v
+func TestShared(t *testing.T) {
+	t.Parallel()
+	first := *sharedSeed
+	if first == 0 {
+		first = uint64(time.Now().UnixNano())
+	}
+	var all sharedTotals
+	for i := range uint64(*sharedRuns) {
+		t.Run(fmt.Sprintf("seed %d", first+i), func(t *testing.T) {
+			newSharedRun(t, first+i).run(&all)
+		})
+	}
+	t.Log(&all)
+}
+
+// sharedTotals are the results of all runs.
+type sharedTotals struct {
+	runs, objects, wrong           int
+	processes, kills, stops, fault int
+	inUse                          int // uploads of a process that ended because another one works on them
+	takeovers, late                int // of a lease whose holder was killed or stopped
+	slowest                        time.Duration
+	sizes, again, committedAgain   int64 // bytes: of the objects, received twice, and sent again although they were committed
+	interrupted                    int   // data requests that were cut, refused or overtaken
+	straddling                     int   // requests that were under way when their process was stopped, and arrived when it continued
+	sessions, unused               int
+	empty                          int // objects in the state bucket with the lease of a killed process, and no upload
+}
+
+func (s *sharedTotals) String() string {
+	return fmt.Sprintf(`%d runs, %d processes, %d killed, %d stopped, %d requests with a fault
+%d objects, %d wrong; %d sessions, of which %d were not used
+%d takeovers, %d late; the last one %v after the end of the lease; %d uploads ended with in_use
+%d bytes; committed bytes sent again: %d; received twice: %d, in %d interrupted requests
+%d requests under way at a stop arrived after it; %d leases of killed processes without an upload`,
+		s.runs, s.processes, s.kills, s.stops, s.fault, s.objects, s.wrong, s.sessions, s.unused,
+		s.takeovers, s.late, s.slowest.Round(time.Millisecond), s.inUse,
+		s.sizes, s.committedAgain, s.again, s.interrupted, s.straddling, s.empty)
+}
+
+// sharedRun is one run.
+type sharedRun struct {
+	t       *testing.T
+	random  *mathrand.Rand
+	dir     string
+	service *leaseService
+	sources []sharedSource
+	// noClobber makes an object that exists one that is not uploaded again.
+	noClobber    bool
+	kills, stops int // that are not planned yet
+
+	slots     [sharedProcesses]*sharedProcess
+	pause     [sharedProcesses]time.Time // the next process starts then
+	processes []*sharedProcess
+}
+
+type sharedSource struct {
+	path, object string
+	content      []byte
+}
+
+// sharedProcess is a process of a run.
+type sharedProcess struct {
+	number int
+	child  *child
+	log    string // its log file
+	began  time.Time
+	act    time.Time // when it will be killed or stopped, or continues; zero if that is not planned
+	kill   bool
+	length time.Duration // of the next stop
+	stops  []span
+	killed time.Time
+	ended  time.Time // as noticed; zero while it runs
+}
+
+// span is a time in which a process is stopped. to is zero while it is.
+type span struct{ from, to time.Time }
+
+func newSharedRun(t *testing.T, seed uint64) *sharedRun {
+	random := seeded(t, seed)
+	r := &sharedRun{
+		t: t, random: random, dir: t.TempDir(), service: newLeaseService(t),
+		noClobber: random.IntN(2) == 0,
+		kills:     testsize.Full(4, 3) + random.IntN(3), stops: testsize.Full(4, 3) + random.IntN(3),
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	if err := os.WriteFile(filepath.Join(r.dir, "key"), key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range sharedUploads {
+		s := sharedSource{object: fmt.Sprintf("o%02d", i)}
+		s.path = filepath.Join(r.dir, s.object)
+		size := 2<<20 + random.Int64N(4<<20)
+		if random.IntN(testsize.Full(1, 8)) == 0 {
+			size = 9<<20 + random.Int64N(3<<20)
+		}
+		if random.IntN(8) == 0 {
+			size += random.Int64N(12 << 20)
+		}
+		s.content = source(t, s.path, size, random.Uint64())
+		r.sources = append(r.sources, s)
+	}
+	if err := r.service.gcs.AddFaults(r.faults()...); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// faults returns a plan for both buckets.
+func (r *sharedRun) faults() (plan []fakegcs.Fault) {
+	add := func(bucket string, ops []fakegcs.Op, most int) {
+		do := fakegcs.Action{Effect: fakegcs.EffectLoseReply}
+		switch r.random.IntN(6) {
+		case 0, 1:
+			do = fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, Early: r.random.IntN(2) == 0}
+		case 2:
+			do = fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429}
+		case 3:
+			do = fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 256 << 10 * r.random.Int64N(5)}
+		case 4:
+			do = fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: r.random.Int64N(1 << 20)}
+		}
+		if bucket == stateBucket && do.Effect == fakegcs.EffectStatusAfter {
+			do.Bytes = 0
+		}
+		plan = append(plan, fakegcs.Fault{Match: fakegcs.Match{Bucket: bucket, Op: ops[r.random.IntN(len(ops))]}, Skip: r.random.IntN(most), Do: do})
+	}
+	for range 20 {
+		add("data", []fakegcs.Op{fakegcs.OpStart, fakegcs.OpPut, fakegcs.OpPut, fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize}, 15)
+	}
+	for range 12 {
+		add(stateBucket, []fakegcs.Op{fakegcs.OpInsert, fakegcs.OpInsert, fakegcs.OpGet, fakegcs.OpRead, fakegcs.OpDelete, fakegcs.OpList, fakegcs.OpBucketGet}, 15)
+	}
+	return plan
+}
+
+func (r *sharedRun) run(all *sharedTotals) {
+	for deadline := time.Now().Add(2 * time.Minute); !r.done(); time.Sleep(5 * time.Millisecond) {
+		for i := range r.slots {
+			r.step(i)
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("not all uploads are finished after two minutes\n%s", r.story())
+		}
+	}
+	r.rest()
+	r.check(all)
+	if r.t.Failed() {
+		r.t.Logf("\n%s", r.story())
+	}
+}
+
+// done reports whether all objects exist.
+func (r *sharedRun) done() bool {
+	for _, s := range r.sources {
+		if _, ok := r.service.gcs.Object("data", s.object); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// step does what is due in a slot.
+func (r *sharedRun) step(i int) {
+	p, now := r.slots[i], time.Now()
+	switch {
+	case p == nil:
+		if now.After(r.pause[i]) {
+			r.slots[i] = r.start()
+		}
+	case !p.child.alive():
+		p.ended = now
+		r.slots[i], r.pause[i] = nil, now.Add(time.Duration(r.random.Int64N(int64(200*time.Millisecond))))
+	case !p.act.IsZero() && now.After(p.act):
+		r.disturb(p)
+	}
+}
+
+// start starts a process with some of the uploads.
+func (r *sharedRun) start() *sharedProcess {
+	args := []string{"resume", "--all"}
+	if r.random.IntN(3) > 0 {
+		args = []string{"cp", "--chunk-size=1MiB"}
+		if r.noClobber {
+			args = append(args, "--no-clobber")
+		}
+		var sources []string
+		for _, n := range r.random.Perm(sharedUploads) {
+			if _, ok := r.service.gcs.Object("data", r.sources[n].object); len(sources) < 6 && (!ok || r.noClobber) {
+				sources = append(sources, r.sources[n].path)
+			}
+		}
+		args = append(append(args, sources...), "gs://data")
+	} else {
+		args = append(args, "--chunk-size=1MiB")
+	}
+	p := r.begin(append(args, "--limit-rate=10MiB")...)
+	r.plan(p)
+	return p
+}
+
+// begin starts a process.
+func (r *sharedRun) begin(args ...string) *sharedProcess {
+	p := &sharedProcess{number: len(r.processes) + 1, began: time.Now()}
+	p.log = filepath.Join(r.dir, fmt.Sprintf("log%d", p.number))
+	args = append(args, "--json", "--log-file="+p.log, "--max-wait=200ms", "--retry-for=1m")
+	p.child = run(r.t, environment(), r.service.shared(p.number, filepath.Join(r.dir, "key"), args)...)
+	r.processes = append(r.processes, p)
+	return p
+}
+
+// plan chooses what happens to a process next.
+func (r *sharedRun) plan(p *sharedProcess) {
+	p.act = time.Time{}
+	if r.random.IntN(4) == 0 {
+		return
+	}
+	left := &r.stops
+	if p.kill = r.random.IntN(2) == 0; p.kill {
+		left = &r.kills
+	}
+	if *left == 0 {
+		return
+	}
+	*left--
+	p.act = time.Now().Add(time.Duration(r.random.Int64N(int64(2 * time.Second))))
+	// Most stops last longer than the lease.
+	p.length = sharedLease + time.Duration(r.random.Int64N(int64(sharedLease)))
+	if r.random.IntN(4) == 0 {
+		p.length = time.Duration(r.random.Int64N(int64(sharedLease)))
+	}
+}
+
+// disturb kills, stops or continues a process.
+func (r *sharedRun) disturb(p *sharedProcess) {
+	switch n := len(p.stops); {
+	case n > 0 && p.stops[n-1].to.IsZero():
+		p.stops[n-1].to = time.Now()
+		p.signal(syscall.SIGCONT)
+		r.plan(p)
+	case p.kill:
+		p.killed = time.Now()
+		p.child.kill()
+	default:
+		p.signal(syscall.SIGSTOP)
+		p.stops = append(p.stops, span{from: time.Now()})
+		p.act = time.Now().Add(p.length)
+	}
+}
+
+func (p *sharedProcess) signal(s syscall.Signal) { _ = p.child.cmd.Process.Signal(s) }
+
+// rest waits for the processes, and finishes what killed ones left in the store.
+func (r *sharedRun) rest() {
+	running := slices.DeleteFunc(slices.Clone(r.slots[:]), func(p *sharedProcess) bool { return p == nil })
+	for _, p := range running {
+		if n := len(p.stops); n > 0 && p.stops[n-1].to.IsZero() {
+			p.stops[n-1].to = time.Now()
+			p.signal(syscall.SIGCONT)
+		}
+	}
+	for _, p := range running {
+		r.wait(p)
+	}
+	for range 5 {
+		p := r.begin("resume", "--all")
+		if r.wait(p); p.child.code() == 0 {
+			break
+		}
+	}
+	if p := r.list(); p.code() != 0 || p.out.Len() > 0 || !strings.Contains(p.err.String(), "no saved uploads") {
+		r.t.Errorf("uploads are left in the store: %s", p.said())
+	}
+}
+
+// wait waits for the end of a process.
+func (r *sharedRun) wait(p *sharedProcess) {
+	select {
+	case <-p.child.done:
+		p.ended = time.Now()
+	case <-time.After(time.Minute):
+		p.signal(syscall.SIGQUIT)
+		r.t.Fatalf("process %d does not end\n%s\n%s", p.number, p.child.said(), r.story())
+	}
+}
+
+// list runs sessions list.
+func (r *sharedRun) list() *child {
+	c := run(r.t, environment(), r.service.shared(0, filepath.Join(r.dir, "key"), []string{"sessions", "list"})...)
+	<-c.done
+	return c
+}
+
+// story is what the processes did, for a failed test.
+func (r *sharedRun) story() string {
+	var b strings.Builder
+	start := r.processes[0].began
+	for _, p := range r.processes {
+		fmt.Fprintf(&b, "%d: %v %q", p.number, p.began.Sub(start).Round(time.Millisecond), p.child.cmd.Args[1:3])
+		for _, s := range p.stops {
+			fmt.Fprintf(&b, " stopped %v to %v", s.from.Sub(start).Round(time.Millisecond), s.to.Sub(start).Round(time.Millisecond))
+		}
+		if !p.killed.IsZero() {
+			fmt.Fprintf(&b, " killed %v", p.killed.Sub(start).Round(time.Millisecond))
+		}
+		if !p.child.alive() {
+			fmt.Fprintf(&b, " ended %v with %d", p.ended.Sub(start).Round(time.Millisecond), p.child.code())
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString(r.service.story(start))
+	return b.String()
+}
+
+// check checks everything after the last process.
+func (r *sharedRun) check(all *sharedTotals) {
+	s := r.service
+	all.empty += s.left(r.t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.SortStableFunc(s.log, func(a, b sharedRequest) int { return a.Time.Compare(b.Time) })
+	all.runs++
+	all.processes += len(r.processes)
+	for _, q := range s.log {
+		if q.Fault != "" {
+			all.fault++
+		}
+	}
+	for _, src := range r.sources {
+		got, err := s.gcs.ReadObject("data", src.object)
+		all.objects++
+		all.sizes += int64(len(src.content))
+		if err != nil || !bytes.Equal(got, src.content) {
+			all.wrong++
+			r.t.Errorf("%s: object has %d bytes (%v), want the %d bytes of the source", src.object, len(got), err, len(src.content))
+		}
+		r.checkSessions(src, all)
+	}
+	for _, body := range s.saved {
+		if s.tells(string(body)) {
+			r.t.Error("a session URI was saved in plain text")
+		}
+	}
+	for _, p := range r.processes {
+		if !p.killed.IsZero() {
+			all.kills++
+		}
+		all.stops += len(p.stops)
+		r.checkEnd(p, all)
+		r.checkSecrets(p)
+		r.checkWake(p, all)
+		r.checkTakeovers(p, all)
+	}
+	r.checkFence()
+}
+
+// checkEnd checks the exit code of a process.
+func (r *sharedRun) checkEnd(p *sharedProcess, all *sharedTotals) {
+	code, used := p.child.code(), 0
+	for _, l := range p.child.lines() {
+		if l.Type != "result" || l.Status != "failed" {
+			continue
+		}
+		if l.kind() != "in_use" {
+			r.t.Errorf("process %d: %s: %+v", p.number, l.Destination, l.Error)
+		}
+		used++
+	}
+	all.inUse += used
+	want := 0
+	if used > 0 {
+		want = 75
+	}
+	if code != want && (code != -1 || p.killed.IsZero()) {
+		r.t.Errorf("process %d ended with %d, want %d: %s", p.number, code, want, p.child.said())
+	}
+}
+
+// checkSecrets checks that no session URI is in what a process wrote.
+func (r *sharedRun) checkSecrets(p *sharedProcess) {
+	log, err := os.ReadFile(p.log)
+	if err != nil && !os.IsNotExist(err) {
+		r.t.Error(err)
+	}
+	for where, text := range map[string]string{"output": p.child.out.String(), "errors": p.child.err.String(), "log": string(log)} {
+		if r.service.tells(text) {
+			r.t.Errorf("process %d: a session URI is in its %s", p.number, where)
+		}
+	}
+}
+
+// process returns a process by its number.
+func (r *sharedRun) process(n int) *sharedProcess {
+	if n < 1 || n > len(r.processes) {
+		return nil
+	}
+	return r.processes[n-1]
+}
