@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,16 +18,16 @@ import (
 // if the one before was finished or not used.
 func (r *sharedRun) checkSessions(src sharedSource, all *sharedTotals) {
 	type history struct {
-		sent     int64         // bytes that the server received, for this object
-		cut      int64         // those of interrupted requests
-		told     map[int]int64 // by process: the committed offset that it knows
-		ended    map[int]time.Time
+		began    time.Time
+		sent     int64 // bytes that the server received, for this object
+		cut      int64 // those of interrupted requests
 		used     bool
 		finished bool
 	}
 	sessions := map[string]*history{}
 	var last *history
 	generations := map[int64]bool{}
+	acknowledged := r.acknowledged(src.object)
 	for _, q := range r.service.log {
 		if q.Bucket != "data" || q.Object != src.object {
 			continue
@@ -41,45 +42,78 @@ func (r *sharedRun) checkSessions(src sharedSource, all *sharedTotals) {
 				}
 				all.unused++
 			}
-			last = &history{told: map[int]int64{}}
+			last = &history{began: q.Time}
 			sessions[q.session] = last
 			all.sessions++
 			continue
 		}
 		h := sessions[q.session]
-		if h == nil {
+		if h == nil || q.Op != fakegcs.OpPut && q.Op != fakegcs.OpFinalize {
 			continue
 		}
-		if q.Op == fakegcs.OpPut || q.Op == fakegcs.OpFinalize {
-			h.used = true
-			from, to := q.span()
-			if told := h.told[q.process]; from < told && to > from {
-				all.committedAgain += told - from
-				r.t.Errorf("%s: process %d sent %s, and knew that %d bytes are committed", src.object, q.process, q.ContentRange, told)
-			}
-			h.sent += q.Received
-			if q.interrupted() {
-				h.cut += q.Received
-				all.interrupted++
-			}
-			if q.generation != 0 && !generations[q.generation] {
-				generations[q.generation] = true
-				h.finished = true
-				if again := h.sent - int64(len(src.content)); again > 0 {
-					all.again += again
-					if again > h.cut {
-						r.t.Errorf("%s: %d bytes were received twice, want at most the %d bytes of interrupted requests", src.object, again, h.cut)
-					}
+		h.used = true
+		from, to := q.span()
+		if known := r.known(q, h.began); from < known && to > from {
+			all.committedAgain += known - from
+			r.t.Errorf("%s: process %d sent %s, and knew that %d bytes are committed", src.object, q.process, q.ContentRange, known)
+		}
+		h.sent += q.Received
+		ack := acknowledgment{q.process, string(q.Op), to}
+		if q.Received == to-from && acknowledged[ack] > 0 {
+			acknowledged[ack]--
+		} else {
+			h.cut += q.Received
+			all.interrupted++
+		}
+		if q.generation != 0 && !generations[q.generation] {
+			generations[q.generation] = true
+			h.finished = true
+			if again := h.sent - int64(len(src.content)); again > 0 {
+				all.again += again
+				if again > h.cut {
+					r.t.Errorf("%s: %d bytes were received twice, want at most the %d bytes of interrupted requests", src.object, again, h.cut)
 				}
 			}
-		}
-		if committed, ok := q.committed(); ok {
-			h.told[q.process] = max(h.told[q.process], committed)
 		}
 	}
 	if len(generations) != 1 && r.noClobber || len(generations) == 0 {
 		r.t.Errorf("%s: %d objects were made, want 1", src.object, len(generations))
 	}
+}
+
+// acknowledgment is a data request whose reply a process received.
+type acknowledgment struct {
+	process int
+	op      string
+	to      int64
+}
+
+// acknowledged counts the data requests for an object whose replies were received.
+func (r *sharedRun) acknowledged(object string) map[acknowledgment]int {
+	all := map[acknowledgment]int{}
+	for _, p := range r.processes {
+		for _, x := range p.exchanges {
+			if r.objects[x.id] == object && x.answered() {
+				all[acknowledgment{p.number, x.op, x.sent}]++
+			}
+		}
+	}
+	return all
+}
+
+// known returns the committed offset that a process had received before it made a
+// request, for a session that began at a moment.
+func (r *sharedRun) known(q sharedRequest, began time.Time) (offset int64) {
+	p := r.process(q.process)
+	if p == nil {
+		return 0
+	}
+	for _, x := range p.exchanges {
+		if r.objects[x.id] == q.Object && x.answered() && x.began.After(began) && x.ended.Before(q.Time) {
+			offset = max(offset, x.held)
+		}
+	}
+	return offset
 }
 
 // checkWake checks that a process that was stopped begins no request for an upload that
@@ -88,7 +122,6 @@ func (r *sharedRun) checkWake(p *sharedProcess, all *sharedTotals) {
 	if !p.killed.IsZero() {
 		return // its log may be incomplete
 	}
-	exchanges := p.exchanges(r.t.Errorf)
 	for _, stop := range p.stops {
 		for id, changes := range r.service.leases {
 			taken := false
@@ -102,7 +135,7 @@ func (r *sharedRun) checkWake(p *sharedProcess, all *sharedTotals) {
 			// What began before the stop may arrive now.
 			middle := stop.from.Add(stop.to.Sub(stop.from) / 2)
 			straddling := 0
-			for _, x := range exchanges {
+			for _, x := range p.exchanges {
 				switch {
 				case x.id != id || x.ended.Before(stop.to):
 				case x.began.Before(middle):
@@ -112,7 +145,7 @@ func (r *sharedRun) checkWake(p *sharedProcess, all *sharedTotals) {
 				}
 			}
 			arrived, finished := 0, false
-			object := r.objectOf(id)
+			object := r.objects[id]
 			for _, q := range r.service.log {
 				if q.process != p.number || q.Bucket != "data" || q.Object != object || q.session == "" {
 					continue
@@ -139,42 +172,48 @@ func (r *sharedRun) checkWake(p *sharedProcess, all *sharedTotals) {
 type clientExchange struct {
 	op, id       string
 	began, ended time.Time
+	status       int
+	sent, held   int64 // end of what was sent; committed offset in the reply
 }
 
-var exchangeLine = regexp.MustCompile(`^time=(\S+) level=DEBUG msg=(\w+) id=(\w+) .* took=(\S+)\n$`)
+// answered reports whether the process received the reply of the service.
+func (x clientExchange) answered() bool { return x.status == 200 || x.status == 201 || x.status == 308 }
 
-func (p *sharedProcess) exchanges(errorf func(string, ...any)) (all []clientExchange) {
-	data, err := os.ReadFile(p.log)
-	if err != nil {
-		return nil // it ended before it made a request
-	}
-	for text := range strings.Lines(string(data)) {
-		m := exchangeLine.FindStringSubmatch(text)
-		if m == nil {
-			continue
-		}
-		x := clientExchange{op: m[2], id: m[3]}
-		x.ended, err = time.Parse(time.RFC3339Nano, m[1])
-		took, err2 := time.ParseDuration(m[4])
-		if err != nil || err2 != nil {
-			errorf("log of process %d: %q", p.number, text)
-		}
-		x.began = x.ended.Add(-took)
-		all = append(all, x)
-	}
-	return all
-}
+var exchangeLine = regexp.MustCompile(`^time=(\S+) level=DEBUG msg=(\w+) id=(\w+) offset=\d+ status=(\d+) .* sent=(\d+) held=(-?\d+) took=(\S+)\n$`)
 
-// objectOf returns the object of an upload.
-func (r *sharedRun) objectOf(id string) string {
+// readLogs reads what the processes logged and printed.
+func (r *sharedRun) readLogs() {
 	for _, p := range r.processes {
 		for _, l := range p.child.lines() {
-			if l.ID == id {
-				return strings.TrimPrefix(l.Destination, "gs://data/")
+			if object, ok := strings.CutPrefix(l.Destination, "gs://data/"); ok && l.ID != "" {
+				r.objects[l.ID] = object
 			}
 		}
+		data, err := os.ReadFile(p.log)
+		if err != nil && !os.IsNotExist(err) {
+			r.t.Error(err)
+		}
+		p.logged = string(data)
+		for text := range strings.Lines(p.logged) {
+			m := exchangeLine.FindStringSubmatch(text)
+			if m == nil {
+				continue
+			}
+			x := clientExchange{op: m[2], id: m[3]}
+			took, err := time.ParseDuration(m[7])
+			if err == nil {
+				x.ended, err = time.Parse(time.RFC3339Nano, m[1])
+			}
+			if err != nil {
+				r.t.Errorf("log of process %d: %q: %v", p.number, text, err)
+			}
+			x.status, _ = strconv.Atoi(m[4])
+			x.sent, _ = strconv.ParseInt(m[5], 10, 64)
+			x.held, _ = strconv.ParseInt(m[6], 10, 64)
+			x.began = x.ended.Add(-took)
+			p.exchanges = append(p.exchanges, x)
+		}
 	}
-	return ""
 }
 
 // checkTakeovers checks that the uploads of a process that was killed, or stopped for
@@ -192,7 +231,7 @@ func (r *sharedRun) checkTakeovers(p *sharedProcess, all *sharedTotals) {
 				continue
 			}
 			end := changes[i].time.Add(sharedLease)
-			limit := end.Add(takeoverMargin)
+			limit := end.Add(takeoverMargin + r.lag(end, end.Add(takeoverMargin)))
 			var taken time.Time
 			for _, c := range changes[i+1:] {
 				if c.process != 0 && c.process != p.number {
@@ -210,7 +249,7 @@ func (r *sharedRun) checkTakeovers(p *sharedProcess, all *sharedTotals) {
 			all.takeovers++
 			after := taken.Sub(end)
 			all.slowest = max(all.slowest, after)
-			if taken.IsZero() || after > takeoverMargin {
+			if taken.IsZero() || taken.After(limit) {
 				all.late++
 				r.t.Errorf("process %d waited for %s, whose holder %d was killed or stopped; it was taken %v after the end of the lease, want at most %v", waiting, id, p.number, after, takeoverMargin)
 			}
@@ -255,7 +294,7 @@ func (r *sharedRun) checkFence() {
 	const arrival = sharedLease / 8
 	ids := map[string]string{}
 	for id := range r.service.leases {
-		ids[r.objectOf(id)] = id
+		ids[r.objects[id]] = id
 	}
 	for _, q := range r.service.log {
 		p := r.process(q.process)
@@ -276,20 +315,4 @@ func (q *sharedRequest) span() (from, to int64) {
 		return from, to + 1
 	}
 	return 0, 0
-}
-
-// interrupted reports whether a data request did not end with the reply of the service
-// that it was committed.
-func (q *sharedRequest) interrupted() bool {
-	from, to := q.span()
-	return q.Received != to-from || q.Status != 200 && q.Status != 201 && q.Status != 308
-}
-
-// committed returns the committed offset in the reply.
-func (q *sharedRequest) committed() (int64, bool) {
-	var last int64
-	if _, err := fmt.Sscanf(q.Range, "bytes=0-%d", &last); err != nil || q.Status == 0 {
-		return 0, false
-	}
-	return last + 1, true
 }

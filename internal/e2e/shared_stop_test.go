@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"bytes"
 	"crypto/rand"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -109,4 +110,13 @@ func (s *leaseService) committed(process int) (offset int64) {
 		}
 	}
 	return offset
+}
+
+// committed returns the committed offset in a reply.
+func (q *sharedRequest) committed() (int64, bool) {
+	var last int64
+	if _, err := fmt.Sscanf(q.Range, "bytes=0-%d", &last); err != nil || q.Status == 0 {
+		return 0, false
+	}
+	return last + 1, true
 }

@@ -92,6 +92,8 @@ type sharedRun struct {
 	slots     [sharedProcesses]*sharedProcess
 	pause     [sharedProcesses]time.Time // the next process starts then
 	processes []*sharedProcess
+	objects   map[string]string // by the ID of the upload
+	lags      []span            // in which this process did not run
 }
 
 type sharedSource struct {
@@ -111,6 +113,9 @@ type sharedProcess struct {
 	stops  []span
 	killed time.Time
 	ended  time.Time // as noticed; zero while it runs
+
+	logged    string // its log file
+	exchanges []clientExchange
 }
 
 // span is a time in which a process is stopped. to is zero while it is.
@@ -119,7 +124,7 @@ type span struct{ from, to time.Time }
 func newSharedRun(t *testing.T, seed uint64) *sharedRun {
 	random := seeded(t, seed)
 	r := &sharedRun{
-		t: t, random: random, dir: t.TempDir(), service: newLeaseService(t),
+		t: t, random: random, dir: t.TempDir(), service: newLeaseService(t), objects: map[string]string{},
 		noClobber: random.IntN(2) == 0,
 		kills:     testsize.Full(4, 3) + random.IntN(3), stops: testsize.Full(4, 3) + random.IntN(3),
 	}
@@ -176,10 +181,15 @@ func (r *sharedRun) faults() (plan []fakegcs.Fault) {
 }
 
 func (r *sharedRun) run(all *sharedTotals) {
+	last := time.Now()
 	for deadline := time.Now().Add(2 * time.Minute); !r.done(); time.Sleep(5 * time.Millisecond) {
 		for i := range r.slots {
 			r.step(i)
 		}
+		if now := time.Now(); now.Sub(last) > 50*time.Millisecond {
+			r.lags = append(r.lags, span{last, now})
+		}
+		last = time.Now()
 		if time.Now().After(deadline) {
 			r.t.Fatalf("not all uploads are finished after two minutes\n%s", r.story())
 		}
@@ -189,6 +199,17 @@ func (r *sharedRun) run(all *sharedTotals) {
 	if r.t.Failed() {
 		r.t.Logf("\n%s", r.story())
 	}
+}
+
+// lag returns how long this process did not run between two moments, because the
+// machine is busy. The other processes may not have run either.
+func (r *sharedRun) lag(from, to time.Time) (sum time.Duration) {
+	for _, l := range r.lags {
+		if l.from.Before(to) && l.to.After(from) {
+			sum += l.to.Sub(l.from)
+		}
+	}
+	return sum
 }
 
 // done reports whether all objects exist.
@@ -357,6 +378,7 @@ func (r *sharedRun) story() string {
 func (r *sharedRun) check(all *sharedTotals) {
 	s := r.service
 	all.empty += s.left(r.t)
+	r.readLogs()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.SortStableFunc(s.log, func(a, b sharedRequest) int { return a.Time.Compare(b.Time) })
@@ -419,11 +441,7 @@ func (r *sharedRun) checkEnd(p *sharedProcess, all *sharedTotals) {
 
 // checkSecrets checks that no session URI is in what a process wrote.
 func (r *sharedRun) checkSecrets(p *sharedProcess) {
-	log, err := os.ReadFile(p.log)
-	if err != nil && !os.IsNotExist(err) {
-		r.t.Error(err)
-	}
-	for where, text := range map[string]string{"output": p.child.out.String(), "errors": p.child.err.String(), "log": string(log)} {
+	for where, text := range map[string]string{"output": p.child.out.String(), "errors": p.child.err.String(), "log": p.logged} {
 		if r.service.tells(text) {
 			r.t.Errorf("process %d: a session URI is in its %s", p.number, where)
 		}
