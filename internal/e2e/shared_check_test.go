@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,8 +59,8 @@ func (r *sharedRun) checkSessions(src sharedSource, all *sharedTotals) {
 			r.t.Errorf("%s: process %d sent %s, and knew that %d bytes are committed", src.object, q.process, q.ContentRange, known)
 		}
 		h.sent += q.Received
-		ack := acknowledgment{q.process, string(q.Op), to}
-		if q.Received == to-from && acknowledged[ack] > 0 {
+		ack := acknowledgment{q.process, string(q.Op), from, to}
+		if q.Received == to-from && q.succeeded() && acknowledged[ack] > 0 {
 			acknowledged[ack]--
 		} else {
 			h.cut += q.Received
@@ -83,9 +84,9 @@ func (r *sharedRun) checkSessions(src sharedSource, all *sharedTotals) {
 
 // acknowledgment is a data request whose reply a process received.
 type acknowledgment struct {
-	process int
-	op      string
-	to      int64
+	process  int
+	op       string
+	from, to int64
 }
 
 // acknowledged counts the data requests for an object whose replies were received.
@@ -94,7 +95,7 @@ func (r *sharedRun) acknowledged(object string) map[acknowledgment]int {
 	for _, p := range r.processes {
 		for _, x := range p.exchanges {
 			if r.objects[x.id] == object && x.answered() {
-				all[acknowledgment{p.number, x.op, x.sent}]++
+				all[acknowledgment{p.number, x.op, x.from, x.sent}]++
 			}
 		}
 	}
@@ -129,8 +130,9 @@ func (r *sharedRun) checkWake(p *sharedProcess, all *sharedTotals) {
 			for _, c := range changes {
 				taken = taken || c.process != 0 && c.process != p.number && c.time.After(stop.from) && c.time.Before(stop.to)
 			}
-			if held != p.number || !taken {
-				continue
+			began := func(x clientExchange) bool { return x.id == id && x.began.Before(stop.from) }
+			if held != p.number || !taken || !slices.ContainsFunc(p.exchanges, began) {
+				continue // it may not have known that it had the lease
 			}
 			// What began before the stop may arrive now.
 			middle := stop.from.Add(stop.to.Sub(stop.from) / 2)
@@ -173,13 +175,20 @@ type clientExchange struct {
 	op, id       string
 	began, ended time.Time
 	status       int
-	sent, held   int64 // end of what was sent; committed offset in the reply
+	// The committed offset before, the end of what was sent, and the committed offset
+	// in the reply.
+	from, sent, held int64
 }
 
 // answered reports whether the process received the reply of the service.
-func (x clientExchange) answered() bool { return x.status == 200 || x.status == 201 || x.status == 308 }
+func (x clientExchange) answered() bool { return success(x.status) }
 
-var exchangeLine = regexp.MustCompile(`^time=(\S+) level=DEBUG msg=(\w+) id=(\w+) offset=\d+ status=(\d+) .* sent=(\d+) held=(-?\d+) took=(\S+)\n$`)
+func success(status int) bool { return status == 200 || status == 201 || status == 308 }
+
+// succeeded reports whether the service replied that it took the bytes.
+func (q *sharedRequest) succeeded() bool { return success(q.Status) }
+
+var exchangeLine = regexp.MustCompile(`^time=(\S+) level=DEBUG msg=(\w+) id=(\w+) offset=(\d+) status=(\d+) .* sent=(\d+) held=(-?\d+) took=(\S+)\n$`)
 
 // readLogs reads what the processes logged and printed.
 func (r *sharedRun) readLogs() {
@@ -200,16 +209,17 @@ func (r *sharedRun) readLogs() {
 				continue
 			}
 			x := clientExchange{op: m[2], id: m[3]}
-			took, err := time.ParseDuration(m[7])
+			took, err := time.ParseDuration(m[8])
 			if err == nil {
 				x.ended, err = time.Parse(time.RFC3339Nano, m[1])
 			}
 			if err != nil {
 				r.t.Errorf("log of process %d: %q: %v", p.number, text, err)
 			}
-			x.status, _ = strconv.Atoi(m[4])
-			x.sent, _ = strconv.ParseInt(m[5], 10, 64)
-			x.held, _ = strconv.ParseInt(m[6], 10, 64)
+			x.from, _ = strconv.ParseInt(m[4], 10, 64)
+			x.status, _ = strconv.Atoi(m[5])
+			x.sent, _ = strconv.ParseInt(m[6], 10, 64)
+			x.held, _ = strconv.ParseInt(m[7], 10, 64)
 			x.began = x.ended.Add(-took)
 			p.exchanges = append(p.exchanges, x)
 		}
