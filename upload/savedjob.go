@@ -82,7 +82,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	j.update(func(r *Result) { r.ID = id })
+	j.identify(id, j.spec)
 	journal, token, damaged, err := j.openJournal(ctx, id)
 	if err != nil {
 		return err
@@ -114,6 +114,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 // lease.
 func (j *job) openJournal(ctx context.Context, id string) (*journal, *session.Token, error, error) {
 	journal, token, damaged, err := openJournal(ctx, j.u.opts.Store, id, func(held *session.HeldError) {
+		j.precondition.looked = false // the other process may make the object meanwhile
 		j.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder})
 	})
 	if err == nil {
