@@ -36,6 +36,8 @@ var exclusive = [][]string{
 	{"dir", "discard"},
 	{"no-state", "state-dir", "state"},
 	{"state-key-file", "state-unsealed"},
+	{"no-state", "state-key-file"}, {"no-state", "state-unsealed"},
+	{"state-dir", "state-key-file"}, {"state-dir", "state-unsealed"},
 	{"gzip", "content-encoding"},
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/session/bucketstore"
 	"gcsup/upload/manifest"
 	"gcsup/upload/tree"
 )
@@ -60,6 +61,7 @@ func failures() []failure {
 		{session.ErrProtocol, "contradiction", exitData, ""},
 		{session.ErrOptionsDiffer, "options", exitData, "give the options of the first run, or none; --restart discards what was sent"},
 		{session.ErrEncryptionKey, "encryption_key", exitConfig, "give the key of the first run with --encryption-key-file or " + encryptionKeyEnv},
+		{bucketstore.ErrSealed, "state_key", exitConfig, "give the key with which it was saved with --state-key-file; to delete it, run " + program() + " sessions rm ID"},
 		{session.ErrCorruptToken, "damaged", exitData, "to start over, upload the file again; to delete it, run " + program() + " sessions rm ID"},
 		{session.ErrTokenVersion, "newer_version", exitConfig, "use the newer program; to delete it, run " + program() + " sessions rm ID"},
 		{chunk.ErrNotRegular, "no_input", exitNoInput, ""},

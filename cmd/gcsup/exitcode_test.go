@@ -11,6 +11,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/session/bucketstore"
 )
 
 // TestExitCodes checks the exit code and the kind of each error.
@@ -49,6 +50,7 @@ func TestExitCodes(t *testing.T) {
 		{session.ErrInsecurePermissions, 78, "unsafe_state"},
 		{session.ErrURIMismatch, 78, "endpoint"},
 		{session.ErrTokenVersion, 78, "newer_version"},
+		{fmt.Errorf("saved uploads: %w", bucketstore.ErrSealed), 78, "state_key"},
 		{&session.Error{Kind: session.ErrCredentials, Err: &backoff.ProxyError{Code: 407}}, 77, "credentials"},
 		{kindError{errors.New("endpoint"), errConfig}, 78, "configuration"},
 		// The interruption counts, not an earlier failure.
