@@ -347,7 +347,7 @@ func (r *reporter) observe(e upload.Event) {
 	case upload.Held:
 		if f := r.file(t.destination); !f.held {
 			f.held = true
-			r.console.message("%s to %s: %s works on it, or died: waiting up to %s for its lease (saved upload %s)", t.source, t.destination, e.Cause, formatSpan(e.Delay), e.ID)
+			r.console.message("%s to %s: %s works on it, or died: waiting up to %s for its lease (saved upload %s)", t.source, t.destination, e.Cause, formatSpan(e.Delay+time.Second-1), e.ID)
 		}
 	case upload.Resumed:
 		r.console.message("resuming %s to %s: %s are stored (saved upload %s)", t.source, t.destination, storedText(shown(e).committed, shown(e).size), e.ID)
