@@ -202,7 +202,9 @@ func (s *Server) ReadObject(bucket, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	return io.ReadAll(r)
+	content := make([]byte, v.Size)
+	_, err = io.ReadFull(r, content)
+	return content, err
 }
 
 // ServeHTTP implements [http.Handler].
