@@ -24,6 +24,7 @@ func batchOf(calls ...string) []byte {
 
 // TestBatch sends calls as different clients write them.
 func TestBatch(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, &fakegcs.Options{RequireToken: true, Faults: []fakegcs.Fault{{
 		Match: fakegcs.Match{Op: fakegcs.OpGet, Object: "flaky"}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
 	}}})

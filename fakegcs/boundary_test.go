@@ -15,6 +15,7 @@ import (
 // TestBoundaries uploads in every way, with sizes around multiples of 256 KiB, to
 // every kind of server.
 func TestBoundaries(t *testing.T) {
+	t.Parallel()
 	ways := map[string]func(w *world, name string, p []byte) answer{
 		"one request": func(w *world, name string, p []byte) answer { return w.do("PUT", w.start(name), p) },
 		"chunks and tail": func(w *world, name string, p []byte) answer {

@@ -38,6 +38,7 @@ func equalJSON(t *testing.T, a any, b string) bool {
 // A bucket keeps its configuration: in the reply, in GET and list, and after a
 // restart of the server.
 func TestBucketKeepsItsConfiguration(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
 	const paid = "&userProject=p"

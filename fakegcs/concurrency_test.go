@@ -116,6 +116,7 @@ func TestAdoptFromSilentRequest(t *testing.T) {
 // A query returns the offset after all bytes that a vanished client has sent. Over
 // real sockets, some are still in the buffers when the query arrives.
 func TestQueryAfterVanishedClient(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	host := strings.TrimPrefix(w.url, "http://")
 	for round := range 5 {
@@ -146,6 +147,7 @@ func TestQueryAfterVanishedClient(t *testing.T) {
 // Several clients then send the same final request to one session, which makes one
 // object.
 func TestManyClients(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"memory", "directory"} {
 		t.Run(mode, func(t *testing.T) {
 			opts := &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: testsize.Full(64, 24), Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 9}}}}
@@ -273,6 +275,7 @@ func TestSessionEndsDuringPut(t *testing.T) {
 
 // Close does not wait for a client that requests an object and does not read it.
 func TestCloseEndsReads(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.insert("x", string(data(64*q)))
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))

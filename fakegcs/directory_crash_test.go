@@ -76,6 +76,7 @@ func age(t *testing.T, dir string) {
 // An upload that has made its object is finished, even if its own record does not
 // show it and the object was changed since.
 func TestKilledAfterFinalize(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(w *world){
 		"nothing":      func(*world) {},
 		"a week later": func(*world) {},
@@ -160,6 +161,7 @@ func TestBucketNamedLikeALeftover(t *testing.T) {
 
 // A multipart upload that has made its object is finished, even if its record remains.
 func TestKilledAfterComplete(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
 	_, after, _ := strings.Cut(w.do("POST", "/bkt/x?uploads", nil).body, "<UploadId>")

@@ -85,6 +85,7 @@ func emulate(t *testing.T, dir string) (url string, kill func()) {
 // A server that is killed at random moments of an upload loses no finished object and
 // no committed byte.
 func TestKilledServer(t *testing.T) {
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))

@@ -13,6 +13,7 @@ import (
 // An uploader that only queries the offset after each error finishes under any random
 // plan. The object is identical to the source, and committed bytes are never lost.
 func TestRandomFaults(t *testing.T) {
+	t.Parallel()
 	base := uint64(time.Now().UnixNano())
 	for i := range uint64(40) {
 		seed := base + i

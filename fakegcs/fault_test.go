@@ -78,6 +78,7 @@ func (w *world) committed(uri string) string {
 // TestEffects applies each effect to the second of three requests of an upload. It
 // checks the client's result and the next query, and finishes the upload.
 func TestEffects(t *testing.T) {
+	t.Parallel()
 	const size = 4 * q
 	for _, test := range []struct {
 		do     fakegcs.Action
@@ -163,6 +164,7 @@ func TestEffects(t *testing.T) {
 
 // TestEffectsOnReplies checks effects that change only the reply.
 func TestEffectsOnReplies(t *testing.T) {
+	t.Parallel()
 	on := func(op fakegcs.Op, do fakegcs.Action) *fakegcs.Options {
 		return &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Do: do}}}
 	}

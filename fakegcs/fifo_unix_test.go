@@ -17,6 +17,7 @@ import (
 // written. Otherwise a kill between the two could leave an active session whose bytes
 // are lost.
 func TestNoDeleteBetweenRecords(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
 	uri := w.start("x")

@@ -25,6 +25,7 @@ func secureBubble(t *testing.T, cert tls.Certificate, http2 bool, opts *fakegcs.
 // Each effect has the same result over HTTP/2 as over HTTP/1.1, except for the state of
 // the connection.
 func TestEffectsOverHTTP2(t *testing.T) {
+	t.Parallel()
 	cert, _, err := fakegcs.NewCertificate("pipe")
 	if err != nil {
 		t.Fatal(err)

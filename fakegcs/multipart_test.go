@@ -11,6 +11,7 @@ import (
 )
 
 func TestMultipartUpload(t *testing.T) {
+	t.Parallel()
 	const size = 5 << 20 // the minimum size of a part that is not the last
 	for _, mode := range []string{"memory", "directory", "no md5"} {
 		t.Run(mode, func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 // A composed object in a directory shares the files of its sources, even if those are
 // replaced or deleted. A file is removed with the last object that uses it.
 func TestComposedShares(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
 	blobs := func() int {

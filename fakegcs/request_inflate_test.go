@@ -26,6 +26,7 @@ func zipped(t *testing.T, p []byte) []byte {
 
 // A body that is compressed for the transfer is stored decompressed.
 func TestGzipInFlight(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	const inFlight = "Content-Encoding: gzip"
 	content := bytes.Repeat(data(3 * q)[:q+q/2], 2)

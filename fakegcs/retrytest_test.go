@@ -277,6 +277,7 @@ func TestRetryMethods(t *testing.T) {
 
 // TestControl uses the paths that control the server over HTTP.
 func TestControl(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, &fakegcs.Options{KeepRequests: 2})
 	for _, test := range []struct {
 		method, path, body string

@@ -10,6 +10,7 @@ import (
 
 // A foreign write of any size needs little memory, and Close ends it.
 func TestLargeForeignWrite(t *testing.T) {
+	t.Parallel()
 	large := func(n int64) *fakegcs.Options {
 		return &fakegcs.Options{NoMD5: true, Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectForeignWrite, Bytes: n}}}}
 	}

@@ -20,6 +20,7 @@ import (
 // TestTLS uploads with TLS and the generated authority, over HTTP/1.1 and HTTP/2, and
 // checks that a reset arrives as one.
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		t.Run(proto, func(t *testing.T) {
 			gcs, err := fakegcs.New(&fakegcs.Options{Faults: []fakegcs.Fault{
@@ -86,6 +87,7 @@ func TestTLS(t *testing.T) {
 // TestLink checks the link model in virtual time: a rate for each connection, one for
 // all connections, and a latency for each reply.
 func TestLink(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name    string
 		opts    fakegcs.Options
