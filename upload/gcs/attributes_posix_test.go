@@ -19,6 +19,7 @@ import (
 // in a session, and in one that is resumed after the file was read and its
 // permissions were changed.
 func TestPreservePOSIX(t *testing.T) {
+	t.Parallel()
 	w := newAttributeWorld(t)
 	accessed, modified := time.Unix(1_500_000_000, 5), time.Unix(1_600_000_000, 999_999_999)
 	want := map[string]string{

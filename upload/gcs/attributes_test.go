@@ -39,7 +39,6 @@ type attributeWorld struct {
 }
 
 func newAttributeWorld(t *testing.T) *attributeWorld {
-	clean(t)
 	w := &attributeWorld{t: t, dir: t.TempDir()}
 	w.srv, _ = emulator(t, nil)
 	ts := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -178,6 +177,7 @@ func (w *attributeWorld) ways() map[string]func(spec upload.Spec) (*upload.Resul
 // TestAttributes checks with the official client that every attribute reaches the
 // object, in each way to upload.
 func TestAttributes(t *testing.T) {
+	t.Parallel()
 	w := newAttributeWorld(t)
 	spec := upload.Spec{
 		Bucket: "bkt", CacheControl: "public, max-age=60", ContentDisposition: `attachment; filename="a b.txt"`, ContentEncoding: "identity",
@@ -237,6 +237,7 @@ func TestAttributes(t *testing.T) {
 // TestAccessAndContexts checks with the official client that ACL rules and contexts
 // reach the object, in each way to upload, and that the result has them.
 func TestAccessAndContexts(t *testing.T) {
+	t.Parallel()
 	w := newAttributeWorld(t)
 	for name, do := range w.ways() {
 		t.Run(name, func(t *testing.T) {
@@ -269,6 +270,7 @@ func TestAccessAndContexts(t *testing.T) {
 // TestExpectedChecksums checks that an upload with the expected checksums succeeds.
 // With others no object appears, no session stays open, and nothing is sent twice.
 func TestExpectedChecksums(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		set  func(s *upload.Spec, content []byte)
@@ -341,6 +343,7 @@ func TestExpectedChecksums(t *testing.T) {
 // TestNotMatch checks the preconditions that an object must not match: before
 // anything is sent, and at the service if the object appears meanwhile.
 func TestNotMatch(t *testing.T) {
+	t.Parallel()
 	for _, late := range []bool{false, true} {
 		for _, size := range []int{100, 9 << 20} {
 			t.Run(fmt.Sprintf("late %v, %d bytes", late, size), func(t *testing.T) {
@@ -427,6 +430,7 @@ func TestNotMatchAfterALostReply(t *testing.T) {
 // each way to upload, that every request that needs the key has it, and that no
 // other text has.
 func TestEncryptionKey(t *testing.T) {
+	t.Parallel()
 	w := newAttributeWorld(t)
 	raw := []byte("0123456789abcdef0123456789ABCDEF")
 	key, err := session.NewEncryptionKey(raw)
@@ -471,6 +475,7 @@ func TestEncryptionKey(t *testing.T) {
 // TestResumeNeedsTheKey checks that an encrypted upload is not resumed without its
 // key or with another one, that it is kept, and that nothing is sent.
 func TestResumeNeedsTheKey(t *testing.T) {
+	t.Parallel()
 	w := newAttributeWorld(t)
 	key, _ := session.NewEncryptionKey(bytes.Repeat([]byte{1}, 32))
 	other, _ := session.NewEncryptionKey(bytes.Repeat([]byte{2}, 32))
@@ -524,6 +529,7 @@ func (w *attributeWorld) savedFile() string {
 // TestStartOverKeepsTheEncryption checks that an upload that starts over because
 // its source changed is still encrypted.
 func TestStartOverKeepsTheEncryption(t *testing.T) {
+	t.Parallel()
 	w := newAttributeWorld(t)
 	key, _ := session.NewEncryptionKey(bytes.Repeat([]byte{1}, 32))
 	path, content := source(t, 9<<20)
@@ -545,6 +551,7 @@ func TestStartOverKeepsTheEncryption(t *testing.T) {
 // of another key and of no key: for --skip-identical, preconditions and after a
 // reply that was lost.
 func TestChecksOfEncryptedObjects(t *testing.T) {
+	t.Parallel()
 	key, _ := session.NewEncryptionKey(bytes.Repeat([]byte{1}, 32))
 	other, _ := session.NewEncryptionKey(bytes.Repeat([]byte{2}, 32))
 	for _, tt := range []struct {
@@ -611,6 +618,7 @@ func TestChecksOfEncryptedObjects(t *testing.T) {
 // TestOptionsAreKept checks that a later run with another value of a setting is
 // refused, and that the saved upload is kept.
 func TestOptionsAreKept(t *testing.T) {
+	t.Parallel()
 	w := newAttributeWorld(t)
 	path, _ := source(t, 9<<20)
 	spec := upload.Spec{Bucket: "bkt", Object: "o", CacheControl: "no-store"}
@@ -635,6 +643,7 @@ func TestOptionsAreKept(t *testing.T) {
 
 // TestDetectContentType checks when a content type is detected.
 func TestDetectContentType(t *testing.T) {
+	t.Parallel()
 	w := newAttributeWorld(t)
 	png := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 9<<20)...)
 	detect := upload.Options{DetectContentType: http.DetectContentType}
@@ -718,6 +727,7 @@ func TestDetectReadsNothingAfterAPrecondition(t *testing.T) {
 
 // TestQuotaProject checks that QuotaProject is sent without credentials, too.
 func TestQuotaProject(t *testing.T) {
+	t.Parallel()
 	w := newAttributeWorld(t)
 	c := newClient(t, &gcs.Options{Endpoint: w.url, Anonymous: true, QuotaProject: "billed"})
 	up := uploader(t, c, nil)

@@ -17,7 +17,6 @@ import (
 
 // TestClassify checks errors that the official library returns.
 func TestClassify(t *testing.T) {
-	clean(t)
 	srv, endpoint := emulator(t, nil)
 	c := newClient(t, &gcs.Options{Endpoint: endpoint, Anonymous: true})
 	sc, err := c.Storage(t.Context())

@@ -29,17 +29,25 @@ import (
 	"gcsup/upload/gcs"
 )
 
-// clean unsets the environment variables that this package reads.
-func clean(t *testing.T) {
-	t.Helper()
-	for _, name := range []string{
-		"STORAGE_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_QUOTA_PROJECT",
-		"GOOGLE_CLOUD_UNIVERSE_DOMAIN", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy",
-	} {
-		t.Setenv(name, "")
-	}
-	t.Setenv("HOME", t.TempDir())
-	t.Setenv("GCE_METADATA_HOST", "127.0.0.1:1") // no server listens there
+// TestMain runs the tests without the environment variables that this package reads.
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		home, err := os.MkdirTemp("", "gcs-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(home)
+		for _, name := range []string{
+			"STORAGE_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_QUOTA_PROJECT",
+			"GOOGLE_CLOUD_UNIVERSE_DOMAIN", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy",
+		} {
+			os.Unsetenv(name)
+		}
+		os.Setenv("HOME", home)
+		os.Setenv("GCE_METADATA_HOST", "127.0.0.1:1") // no server listens there
+		return m.Run()
+	}())
 }
 
 func emulator(t *testing.T, opts *fakegcs.Options) (*fakegcs.Server, string) {
@@ -104,7 +112,6 @@ func TestEndpoint(t *testing.T) {
 		{"emulator without a host", "http://", "", gcs.Options{}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			clean(t)
 			t.Setenv("STORAGE_EMULATOR_HOST", tt.emulator)
 			t.Setenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN", tt.universe)
 			tt.opts.Anonymous = true
@@ -127,7 +134,6 @@ func TestEndpoint(t *testing.T) {
 }
 
 func TestNoCredentials(t *testing.T) {
-	clean(t)
 	missing := filepath.Join(t.TempDir(), "missing.json")
 	broken := filepath.Join(t.TempDir(), "broken.json")
 	if err := os.WriteFile(broken, []byte(`{"private_key": "SECRET`), 0o600); err != nil {
@@ -192,7 +198,7 @@ func credentialsFile(t *testing.T, service *tokens) string {
 // TestTokenRejectedInMidUpload checks that one new token is fetched, and that the
 // upload continues at the committed offset.
 func TestTokenRejectedInMidUpload(t *testing.T) {
-	clean(t)
+	t.Parallel()
 	srv, url := emulator(t, &fakegcs.Options{RequireToken: true, Faults: []fakegcs.Fault{
 		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: fakegcs.Action{Effect: fakegcs.EffectRevoke}},
 	}})
@@ -232,7 +238,6 @@ func TestTokenService(t *testing.T) {
 		}, session.ErrCredentials},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			clean(t)
 			srv, url := emulator(t, &fakegcs.Options{RequireToken: true})
 			service := &tokens{srv: srv, fail: tt.fail}
 			c := newClient(t, &gcs.Options{Endpoint: url, CredentialsFile: credentialsFile(t, service)})
@@ -252,7 +257,7 @@ func TestTokenService(t *testing.T) {
 // TestHeaders checks the headers of every request, and that no request goes to
 // another host.
 func TestHeaders(t *testing.T) {
-	clean(t)
+	t.Parallel()
 	var mu sync.Mutex
 	var seen []http.Header
 	srv, _ := emulator(t, nil)
@@ -293,7 +298,6 @@ func TestHeaders(t *testing.T) {
 // TestEmulatorHasNoCredentials checks that with STORAGE_EMULATOR_HOST no
 // credentials are looked for or sent, even if an endpoint is given.
 func TestEmulatorHasNoCredentials(t *testing.T) {
-	clean(t)
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/does/not/exist")
 	srv, url := emulator(t, nil)
 	for _, endpoint := range []string{"", url} {
@@ -313,7 +317,6 @@ func TestEmulatorHasNoCredentials(t *testing.T) {
 // TestPlainHTTPCarriesNoCredentials checks that no credentials are sent over plain
 // HTTP, except to this machine if a credentials file is named.
 func TestPlainHTTPCarriesNoCredentials(t *testing.T) {
-	clean(t)
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/does/not/exist")
 	if _, err := gcs.New(t.Context(), &gcs.Options{Endpoint: "http://gcs.example:80"}); err != nil {
 		t.Errorf("another machine over http: %v, want no search for credentials", err)
@@ -327,7 +330,6 @@ func TestPlainHTTPCarriesNoCredentials(t *testing.T) {
 // bytes that this package writes, and that Stat returns the attributes of objects
 // that the library writes.
 func TestOfficialLibrary(t *testing.T) {
-	clean(t)
 	_, url := emulator(t, nil)
 	t.Setenv("STORAGE_EMULATOR_HOST", url)
 	official, err := storage.NewClient(t.Context())
@@ -417,7 +419,6 @@ func (c *requestCount) RoundTrip(req *http.Request) (*http.Response, error) {
 // TestStatRefusals checks that Stat of this package and of package session return
 // the same reply for an object that cannot be read.
 func TestStatRefusals(t *testing.T) {
-	clean(t)
 	srv, url := emulator(t, nil)
 	// On a reused connection net/http itself retries a GET that was reset.
 	once := gcs.NewTransport()
@@ -463,7 +464,6 @@ func TestStatRefusals(t *testing.T) {
 // TestCancelWhileTokenIsFetched checks that an upload can be cancelled while a
 // token service does not answer, and that concurrent uploads share one request.
 func TestCancelWhileTokenIsFetched(t *testing.T) {
-	clean(t)
 	srv, url := emulator(t, &fakegcs.Options{RequireToken: true})
 	silent := make(chan struct{})
 	var asked sync.WaitGroup
@@ -497,7 +497,7 @@ func TestCancelWhileTokenIsFetched(t *testing.T) {
 
 // TestOneHost checks that different spellings of a host are equal.
 func TestOneHost(t *testing.T) {
-	clean(t)
+	t.Parallel()
 	srv, url := emulator(t, nil)
 	c := newClient(t, &gcs.Options{Endpoint: strings.Replace(url, "127.0.0.1", "LocalHost", 1), Anonymous: true})
 	up := uploader(t, c, nil)
@@ -513,7 +513,6 @@ func TestOneHost(t *testing.T) {
 // TestConfiguration checks that contradictory options are refused, and that the
 // errors contain no secrets.
 func TestConfiguration(t *testing.T) {
-	clean(t)
 	for _, opts := range []gcs.Options{
 		{Endpoint: "https://me:SECRET@x"},
 		{Endpoint: "http://gcs.example", CredentialsFile: "/does/not/exist"},

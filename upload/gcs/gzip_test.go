@@ -15,6 +15,7 @@ import (
 // TestGzip checks with the official client that a compressed object has its
 // attributes and its content, in each way to upload.
 func TestGzip(t *testing.T) {
+	t.Parallel()
 	w := newAttributeWorld(t)
 	for name, do := range w.ways() {
 		t.Run(name, func(t *testing.T) {

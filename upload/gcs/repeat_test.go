@@ -15,7 +15,6 @@ import (
 // TestServerRepeatsTheToken checks that an error shows the message of a server or a
 // proxy without the credentials that the message repeats.
 func TestServerRepeatsTheToken(t *testing.T) {
-	clean(t)
 	srv, _ := emulator(t, &fakegcs.Options{})
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)

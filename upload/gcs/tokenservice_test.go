@@ -26,9 +26,9 @@ import (
 // TestTokenServiceThatIsNotFound checks that a host name that does not resolve is
 // retried, and that the error contains the token service's host.
 func TestTokenServiceThatIsNotFound(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"authorized_user", "service_account"} {
 		t.Run(kind, func(t *testing.T) {
-			clean(t)
 			_, endpoint := emulator(t, &fakegcs.Options{RequireToken: true})
 			file := filepath.Join(t.TempDir(), "credentials.json")
 			data, err := json.Marshal(map[string]string{
@@ -80,6 +80,7 @@ func resolves(t *testing.T, fail func(addr string) error) {
 // TestTokenServiceInTrouble checks that a failure of the token service is not
 // reported as bad credentials.
 func TestTokenServiceInTrouble(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		reply func(w http.ResponseWriter, r *http.Request)
 		want  error
@@ -95,7 +96,6 @@ func TestTokenServiceInTrouble(t *testing.T) {
 		"not its token": {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("welcome")) }, session.ErrCredentials},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clean(t)
 			_, endpoint := emulator(t, &fakegcs.Options{RequireToken: true})
 			service := httptest.NewServer(http.HandlerFunc(c.reply))
 			defer service.Close()

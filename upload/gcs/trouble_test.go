@@ -29,7 +29,6 @@ var hasty = backoff.Policy{Initial: time.Millisecond, Maximum: time.Millisecond}
 // TestRedirectsGetNoCredentials checks that no redirect is followed. A redirect to
 // plain HTTP on the same host would get the token and the header in clear text.
 func TestRedirectsGetNoCredentials(t *testing.T) {
-	clean(t)
 	srv, _ := emulator(t, nil)
 	service := &tokens{srv: srv}
 	var leaked atomic.Int64
@@ -92,7 +91,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 // TestShortHeaderValue checks that a header value that occurs in every reply does
 // not change the meaning of the reply, and is not shown.
 func TestShortHeaderValue(t *testing.T) {
-	clean(t)
+	t.Parallel()
 	for _, value := range []string{"0", "4", `"`, "error", "rateLimitExceeded", "hunter2"} {
 		srv, endpoint := emulator(t, &fakegcs.Options{Faults: []fakegcs.Fault{
 			{Match: fakegcs.Match{Op: fakegcs.OpStart}, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "rateLimitExceeded", Message: "slow down, 40 times"}},
@@ -120,7 +119,7 @@ func TestShortHeaderValue(t *testing.T) {
 // not end an upload whose session exists. At first contact a 407 is
 // ErrCredentials.
 func TestProxyInMidUpload(t *testing.T) {
-	clean(t)
+	t.Parallel()
 	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
 	if err != nil {
 		t.Fatal(err)
