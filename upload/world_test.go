@@ -138,6 +138,7 @@ func flipped(content []byte, offsets ...int64) []byte {
 
 // TestMain runs the tests, and then checks that none changed the shared bytes.
 func TestMain(m *testing.M) {
+	testsize.Overlap()
 	flag.Parse()
 	sum := chunk.Update(0, shared)
 	code := m.Run()

@@ -32,6 +32,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
 
 func TestMain(m *testing.M) {
+	testsize.Overlap()
 	testscript.Main(m, map[string]func(){"gcsup": main})
 }
 
@@ -59,6 +60,7 @@ func TestMain(m *testing.M) {
 // A script that begins with [!full] skip runs in .ci/run, and one with [short]
 // skip in all but go test -short. Each process takes about 20 ms.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	// If this process ignores SIGHUP, because nohup started it, so do the
 	// programs that it starts. They do not inherit a handler.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)

@@ -24,12 +24,14 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 )
 
 // program returns the path of the real gcsup, built once for all tests.
 var program string
 
 func TestMain(m *testing.M) {
+	testsize.Overlap()
 	flag.Parse()
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "e2e-")
