@@ -53,6 +53,7 @@ func sourceFile(t *testing.T, size int) (path string, content []byte) {
 // TestTwoRunsOverTwoRanges sends two ranges of one source at the same time, each
 // through a run of its own, while requests fail.
 func TestTwoRunsOverTwoRanges(t *testing.T) {
+	t.Parallel()
 	const size, half = 9*chunk.Granularity + 5, 4 * chunk.Granularity
 	path, data := sourceFile(t, size)
 	plan := &fakegcs.Options{Faults: []fakegcs.Fault{

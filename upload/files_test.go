@@ -187,6 +187,7 @@ func TestFilesOfLostBuckets(t *testing.T) {
 // TestFilesDeniedSometimes checks that denied objects do not end a bucket in which
 // others succeed.
 func TestFilesDeniedSometimes(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		jobs := w.jobs(100, 10)
 		for i := 10; i < 100; i++ {
@@ -351,6 +352,7 @@ func TestFilesRateLimit(t *testing.T) {
 
 // TestFilesMemory checks that the small files under way are within the budget.
 func TestFilesMemory(t *testing.T) {
+	t.Parallel()
 	var active, most atomic.Int64
 	inBubble(t, &fakegcs.Options{Latency: time.Second, OnRequest: func(fakegcs.Request) { active.Add(-1) }}, func(w *world) {
 		jobs := w.jobs(12, 1*mib)
@@ -441,6 +443,7 @@ func TestSkipString(t *testing.T) {
 
 // TestFilesJobs checks that Jobs limits small and large files together.
 func TestFilesJobs(t *testing.T) {
+	t.Parallel()
 	inBubble(t, &fakegcs.Options{Latency: time.Second}, func(w *world) {
 		large := w.jobs(2, 9*mib)
 		for i := range large {
@@ -625,6 +628,7 @@ func TestFilesResumeSameTime(t *testing.T) {
 // They were read again for as long as it lasted, and a tree of a million files was
 // walked without a break.
 func TestFilesCountsOnce(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		w.srv.AddFaults(status(503, fakegcs.Match{}))
 		var passes atomic.Int64

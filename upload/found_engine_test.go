@@ -19,6 +19,7 @@ import (
 // lost session has the options of the new session. It had those of the call.
 func TestTokenHasTheSessionsOptions(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
@@ -77,6 +78,7 @@ func writeOther(w *world, content string) string {
 // TestMetagenerationInsert checks that an insert with IfMetagenerationMatch is
 // not treated as idempotent: every new generation has metageneration 1.
 func TestMetagenerationInsert(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		client, err := session.NewClient(w.http, "http://gcs.test")
 		if err != nil {
@@ -167,6 +169,7 @@ func TestResumableWhenCancelledWhileComparing(t *testing.T) {
 // taken as the result of this upload.
 func TestOldTwinIsNotOurs(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
@@ -197,6 +200,7 @@ func TestOldTwinIsNotOurs(t *testing.T) {
 // upload that resumes. The next query succeeds.
 func TestOne400ToAQuery(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
@@ -213,6 +217,7 @@ func TestOne400ToAQuery(t *testing.T) {
 // service confirmed it. It believed a captive portal.
 func TestCancelBelievesStrangers(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	for _, do := range []fakegcs.Action{
 		{Effect: fakegcs.EffectStatus, Status: 200, Body: "<html>please log in</html>"},
 		{Effect: fakegcs.EffectStatus, Status: 404, Body: "<html>no backend</html>"},
@@ -233,6 +238,7 @@ func TestCancelBelievesStrangers(t *testing.T) {
 // bytes.
 func TestOne400ToAQueryUnmoved(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		w.srv.AddFaults(
@@ -265,6 +271,7 @@ func (h *stuckStore) Save(ctx context.Context, token *session.Token) error {
 // lock until its store answers.
 func TestAbandonedUploadKeepsItsLock(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
 		ctx, cancel := context.WithCancel(w.t.Context())
 		time.AfterFunc(3*time.Second, cancel)
@@ -288,6 +295,7 @@ func TestAbandonedUploadKeepsItsLock(t *testing.T) {
 // the service. It has no "error" around code and message.
 func TestTestBench404(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(1000)
 		w.srv.AddFaults(
@@ -319,6 +327,7 @@ func TestTestBench404(t *testing.T) {
 // NoClobber if a later run does not set it.
 func TestResumeByFileKeepsNoClobber(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)

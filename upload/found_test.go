@@ -24,6 +24,7 @@ import (
 // timeout was a deadline.
 func TestSmallFileOnSlowLink(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	inBubble(t, &fakegcs.Options{Rate: 66 << 10}, func(w *world) {
 		content := data(8 * mib)
 		res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
@@ -192,6 +193,7 @@ func (h *hungStore) Save(ctx context.Context, token *session.Token) error {
 // upload indefinitely.
 func TestStoreThatHangs(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
 		ctx, cancel := context.WithCancel(w.t.Context())
 		time.AfterFunc(3*time.Second, cancel)
@@ -251,6 +253,7 @@ func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
 // damage at the server.
 func TestEditedBeforeAFailure(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
@@ -274,6 +277,7 @@ func TestEditedBeforeAFailure(t *testing.T) {
 // not overflow. It came out as 256 KiB.
 func TestHugeChunkSize(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: mib}})
 		res, err := w.uploader(func(o *upload.Options) { o.ChunkSize = math.MaxInt64 }).File(w.t.Context(), w.file(data(9*mib)), spec)
@@ -287,6 +291,7 @@ func TestHugeChunkSize(t *testing.T) {
 // as not found even if there is a precondition, for small and for large files.
 func TestMissingBucketWithPrecondition(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	for _, size := range []int64{9 * mib, 100} {
 		inBubble(t, nil, func(w *world) {
 			five := int64(5)
@@ -316,6 +321,7 @@ func (a *appending) Lock(ctx context.Context, id string) (func(), error) {
 // uploaded completely or not at all. Its first part was uploaded.
 func TestAppendedWhileOpened(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	for _, size := range []int64{100, 9 * mib} {
 		inBubble(t, nil, func(w *world) {
 			content := []byte(strings.Repeat("x", int(size)))

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"net/http"
 	"os"
@@ -51,9 +50,9 @@ func (w *world) wantUnzipped(name string, content []byte, metadata bool) {
 		w.t.Errorf("%s: %v", name, err)
 		return
 	}
-	got, err := io.ReadAll(zr)
-	if err != nil || !bytes.Equal(got, content) {
-		w.t.Errorf("%s is %d bytes, %v, that are not the source's %d", name, len(got), err, len(content))
+	got := bytes.NewBuffer(make([]byte, 0, len(content)+bytes.MinRead))
+	if _, err := got.ReadFrom(zr); err != nil || !bytes.Equal(got.Bytes(), content) {
+		w.t.Errorf("%s is %d bytes, %v, that are not the source's %d", name, got.Len(), err, len(content))
 	}
 	if zr.Name != "" || !zr.ModTime.IsZero() {
 		w.t.Errorf("%s: the header has %q, %v", name, zr.Name, zr.ModTime)

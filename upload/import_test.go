@@ -222,6 +222,7 @@ func TestImportedTwiceInterrupted(t *testing.T) {
 // long as the server has not reported a checksum of what it holds.
 func TestImportedUnproven(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 		content := data(14 * mib)
 		up, id, path := w.importInterrupted(content)
@@ -245,6 +246,7 @@ func TestImportedUnproven(t *testing.T) {
 // TestImportRefused checks what Import refuses, and that it then saves
 // nothing.
 func TestImportRefused(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(14 * mib)
 		saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
@@ -286,6 +288,7 @@ func TestImportRefused(t *testing.T) {
 // RestartChanged.
 func TestImportedChangesMeanwhile(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
 		content := data(14 * mib)
 		saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
@@ -323,6 +326,7 @@ func TestImportedChangesMeanwhile(t *testing.T) {
 // compared with the copy, or ignored.
 func TestImportedChecksums(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	content := data(9*mib + 77)
 	size := int64(len(content))
 	sum := func(data []byte) chunk.Checkpoint {

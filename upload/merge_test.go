@@ -80,6 +80,7 @@ func randomNames(rng *rand.Rand, prefix string, n int) []string {
 
 // TestMergeProperty compares the merge of random jobs and listings with a map.
 func TestMergeProperty(t *testing.T) {
+	t.Parallel()
 	runs := testsize.Full(20_000, 4000)
 	if testing.Short() {
 		runs = 500

@@ -69,6 +69,7 @@ func TestBudget(t *testing.T) {
 // TestProgressRestoresTheBudget checks that an upload survives many failures
 // if each comes after some progress.
 func TestProgressRestoresTheBudget(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(30*q + 1)
 		for i := range int64(28) {
@@ -87,6 +88,7 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 // fails and every status query succeeds. See
 // https://github.com/googleapis/java-storage/issues/3040.
 func TestAnAnsweredQueryIsNoProgress(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
 		_, err := w.uploader().File(w.t.Context(), w.file(data(9*mib)), spec)
@@ -102,6 +104,7 @@ func TestAnAnsweredQueryIsNoProgress(t *testing.T) {
 // TestRetryFor checks that an upload retries for as long as RetryFor allows,
 // and starts no wait that would exceed it.
 func TestRetryFor(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
 		w.down(fakegcs.Action{Effect: fakegcs.EffectReset})
@@ -314,6 +317,7 @@ func (w *world) wantReports(n int, every time.Duration) {
 // TestObjectRateLimitHoldsNoOtherUpload checks that uploads to one name, which
 // the service slows down, do not close the gate for others.
 func TestObjectRateLimitHoldsNoOtherUpload(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Object: "hot"}, Times: -1, Do: fakegcs.Action{
 			Effect: fakegcs.EffectStatus, Status: 429, Reason: "rateLimitExceeded",
@@ -414,6 +418,7 @@ func TestThroughputWithRandomFailures(t *testing.T) {
 // and never replies.
 func TestBlackHole(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	for _, effect := range []fakegcs.Effect{fakegcs.EffectStall, fakegcs.EffectStallReply} {
 		t.Run(string(effect), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
@@ -489,6 +494,7 @@ func TestPolicyIsUsed(t *testing.T) {
 // TestInterrupt checks that a cancelled context ends a wait at once, and keeps
 // the session. Only the text says why.
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "50"}})
 		ctx, cancel := context.WithCancelCause(w.t.Context())

@@ -14,6 +14,7 @@ import (
 // and status, no matter whether the uploader or the service noticed it, and that
 // the early one has the object that exists.
 func TestPreconditionHasOneType(t *testing.T) {
+	t.Parallel()
 	late := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 412, Reason: "conditionNotMet"}}
 	onlyNew, five := spec, spec
 	onlyNew.IfGenerationMatch = new(int64)

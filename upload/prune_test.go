@@ -170,6 +170,7 @@ func (w *world) cancelSession(id string) {
 // TestPruneKeeps checks that an upload that Prune cannot decide about is kept and
 // reported, and that it does not end the iteration.
 func TestPruneKeeps(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		ctx := w.t.Context()
 		id := w.interrupt(w.file(data(large)), 2*mib, largeChunks).ID
@@ -208,6 +209,7 @@ func TestPruneKeeps(t *testing.T) {
 // TestPruneStops checks that a service that is down for the first upload is not
 // tried again for each of the others.
 func TestPruneStops(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		id := w.interrupt(w.file(data(large)), 2*mib, largeChunks).ID
 		for i := range 100 {

@@ -100,6 +100,7 @@ func TestResume(t *testing.T) {
 // TestResumeFinished checks that an upload is complete if the first process
 // sent the last byte and ended before the reply.
 func TestResumeFinished(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
@@ -378,6 +379,7 @@ func TestUselessTokens(t *testing.T) {
 // resumed if the service still has it: the clock of this machine may have jumped.
 func TestClockDoesNotDeleteTokens(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	for _, expired := range []bool{false, true} {
 		inBubble(t, nil, func(w *world) {
 			content := data(9 * mib)
@@ -479,6 +481,7 @@ func TestOtherOptionsKeepTheSession(t *testing.T) {
 // this call if the source changed.
 func TestOptionsOfANewSession(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	for _, changed := range []bool{false, true} {
 		inBubble(t, nil, func(w *world) {
 			path := w.file(data(9 * mib))
@@ -531,6 +534,7 @@ func TestOptionsOfANewSession(t *testing.T) {
 // TestSmallFilesNeedNoStore checks that a file which goes in one request works
 // with a store that can do nothing, and takes no lock.
 func TestSmallFilesNeedNoStore(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(1000)
 		path := w.file(content)
@@ -668,6 +672,7 @@ func TestLostLockEndsTheRequest(t *testing.T) {
 // has lost the session.
 func TestSessionLostBetweenRuns(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	for _, effect := range []fakegcs.Effect{fakegcs.EffectNotFound, fakegcs.EffectGone} {
 		t.Run(string(effect), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
@@ -691,6 +696,7 @@ func TestSessionLostBetweenRuns(t *testing.T) {
 // TestCancelled checks that Cancel cancels the session at the service and
 // deletes the Token.
 func TestCancelled(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
 		first := w.interrupt(path, 6*mib)
@@ -710,6 +716,7 @@ func TestCancelled(t *testing.T) {
 // TestInUse checks that an upload that another process holds is refused with
 // ErrInUse, and that the error names the process.
 func TestInUse(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
 		first := w.interrupt(path, 6*mib)

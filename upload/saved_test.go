@@ -47,6 +47,7 @@ func same(s string) string { return s }
 // TestSaved checks what Saved yields of usable uploads, and that those that cannot
 // be used are errors that do not end the iteration.
 func TestSaved(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		ctx := w.t.Context()
 		path := w.file(data(9 * mib))
@@ -114,6 +115,7 @@ func TestSaved(t *testing.T) {
 // TestSavedEnds checks the ends of an iteration: no store, a store that cannot be
 // listed, and a context that is done.
 func TestSavedEnds(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		w.interrupt(w.file(data(9*mib)), 5*mib)
 		for range w.uploader(func(o *upload.Options) { o.Store = nil }).Saved(w.t.Context()) {

@@ -37,6 +37,7 @@ func (w *world) mapped(path string) []byte {
 // page that was dirty before the upload began. Such a store changed no time of
 // the file, so that the object was a mixture of two versions.
 func TestStoreToADirtyPageBetweenRuns(t *testing.T) {
+	t.Parallel()
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 		path := w.file(data(9 * mib))
 		m := w.mapped(path)
@@ -56,6 +57,7 @@ func TestStoreToADirtyPageBetweenRuns(t *testing.T) {
 // TestStoreToADirtyPageWhileSending checks the same for a store during the
 // upload.
 func TestStoreToADirtyPageWhileSending(t *testing.T) {
+	t.Parallel()
 	inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
 		path := w.file(data(9 * mib))
 		m := w.mapped(path)
@@ -94,6 +96,7 @@ func (w *world) onTmpfs() {
 // the times of a racy file is noticed before the last request. The file here
 // is from the future.
 func TestStoreToARacyFileWhileSending(t *testing.T) {
+	t.Parallel()
 	inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
 		w.onTmpfs()
 		path := w.file(data(9 * mib))
@@ -125,6 +128,7 @@ func TestStoreToARacyFileWhileSending(t *testing.T) {
 // file on tmpfs.
 func TestStoreOnTmpfsBetweenRuns(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	for _, edit := range []bool{false, true} {
 		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 			w.onTmpfs()

@@ -48,6 +48,7 @@ func (w *world) realNow() time.Time {
 // show the next change.
 func TestFileFromTheFutureIsCompared(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(9*mib + 1)
 		path := w.file(content)
@@ -72,6 +73,7 @@ func TestFileFromTheFutureIsCompared(t *testing.T) {
 // TestFileFromTheNearFutureIsWaitedFor checks that an upload waits for a file
 // that is a little ahead, and reports it.
 func TestFileFromTheNearFutureIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
@@ -94,6 +96,7 @@ func TestFileFromTheNearFutureIsWaitedFor(t *testing.T) {
 // TestCancelledWhileSettling checks that the wait for the times of a file does
 // not delay a cancellation, and that nothing was started before.
 func TestCancelledWhileSettling(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
 		w.setModTime(path, w.realNow().Add(2500*time.Millisecond))
@@ -113,6 +116,7 @@ func TestCancelledWhileSettling(t *testing.T) {
 // for and not read twice.
 func TestSettlingAnOldFileCostsNothing(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	for _, size := range []int64{100, 9 * mib} {
 		inBubble(t, nil, func(w *world) {
 			path := w.file(data(size))
@@ -131,6 +135,7 @@ func TestSettlingAnOldFileCostsNothing(t *testing.T) {
 // TestSmallFileFromTheFutureIsReadTwice checks that a small file whose times
 // do not show the next change is read twice, without a wait.
 func TestSmallFileFromTheFutureIsReadTwice(t *testing.T) {
+	t.Parallel()
 	for _, ahead := range []time.Duration{time.Minute, time.Hour} {
 		inBubble(t, nil, func(w *world) {
 			content := data(100_000)
@@ -152,6 +157,7 @@ func TestSmallFileFromTheFutureIsReadTwice(t *testing.T) {
 // TestSkippedFileIsNotSettled checks that a source that is skipped is not
 // synced.
 func TestSkippedFileIsNotSettled(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
 		if _, err := w.uploader().File(w.t.Context(), path, spec); err != nil {

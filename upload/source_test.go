@@ -147,6 +147,7 @@ func TestReaderAtResume(t *testing.T) {
 // TestImportReaderAt checks that an upload with an identity can be continued from a
 // file on another machine.
 func TestImportReaderAt(t *testing.T) {
+	t.Parallel()
 	content := data(20 * mib)
 	inBubble(t, nil, func(w *world) {
 		first := w.interruptReaderAt(content, "report@7", 10*mib)
@@ -179,6 +180,7 @@ func (s streamFS) Open(name string) (fs.File, error) {
 
 // TestFS checks files of several file systems.
 func TestFS(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int64{0, 1, 9 * mib} {
 		content := data(size)
 		memory := fstest.MapFS{"d/f": {Data: content}}

@@ -23,6 +23,7 @@ func smallWindow(o *upload.Options) { o.Window = int(2 * q) }
 // TestReaderSizes checks streams of every length near the boundaries, and that
 // only the last request has the total.
 func TestReaderSizes(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int64{0, 1, q - 1, q, q + 1, 2*q - 1, 2 * q, 2*q + 1, 4 * q, 5*q + 7} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {

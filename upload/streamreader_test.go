@@ -153,6 +153,7 @@ func TestReaderReadsLittleBeforeTheSession(t *testing.T) {
 // TestReaderCanBeTriedAgain checks that a caller that seeks its reader back to
 // the start publishes all of it.
 func TestReaderCanBeTriedAgain(t *testing.T) {
+	t.Parallel()
 	refused := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}
 	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{refused}}, func(w *world) {
 		content := data(50 * q)

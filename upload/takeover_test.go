@@ -259,6 +259,7 @@ func TestTakeOverInPlace(t *testing.T) {
 // TestTakeOverRefused checks what TakeOver refuses, and that it then changes
 // nothing.
 func TestTakeOverRefused(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		ctx := w.t.Context()
 		content := data(9 * mib)

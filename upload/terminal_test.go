@@ -195,6 +195,7 @@ func TestEveryFileHasOneTerminalEvent(t *testing.T) {
 // TestExchanges checks what the hook gets for each request, that it gets it before
 // the terminal event, and that a slow hook delays nothing.
 func TestExchanges(t *testing.T) {
+	t.Parallel()
 	faults := []fakegcs.Fault{
 		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: mib}},
 		{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectReset}},

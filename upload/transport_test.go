@@ -13,6 +13,7 @@ import (
 // TestClientTimeoutIsNotUsed checks that the Timeout of a shared client ends no
 // request of an upload, and that the client keeps it.
 func TestClientTimeoutIsNotUsed(t *testing.T) {
+	t.Parallel()
 	inBubble(t, &fakegcs.Options{Latency: 40 * time.Second}, func(w *world) {
 		w.http.Timeout = 30 * time.Second
 		content := data(9 * mib)

@@ -77,6 +77,7 @@ func TestRefusals(t *testing.T) {
 // TestRunningHash checks that damage is noticed at the first reply after it. A
 // file is sent again in a new session; a stream cannot be.
 func TestRunningHash(t *testing.T) {
+	t.Parallel()
 	for _, stream := range []bool{false, true} {
 		inBubble(t, &fakegcs.Options{RunningHash: true}, func(w *world) {
 			content := data(12*q + 1)
@@ -101,6 +102,7 @@ func TestRunningHash(t *testing.T) {
 // TestRangeMD5 checks that a short prefix is compared after a failure if the
 // server reports only an MD5.
 func TestRangeMD5(t *testing.T) {
+	t.Parallel()
 	inBubble(t, &fakegcs.Options{}, func(w *world) {
 		content := data(12*q + 1)
 		w.srv.AddFaults(
@@ -119,6 +121,7 @@ func TestRangeMD5(t *testing.T) {
 // at the end costs a new session, and not the upload.
 func TestDamageAtTheEndStartsOver(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	for _, op := range []fakegcs.Op{fakegcs.OpPut, fakegcs.OpFinalize} {
 		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 			const size = 9 * mib
@@ -178,6 +181,7 @@ func TestAnswersOfALoadBalancerKeepTheSession(t *testing.T) {
 // session that is open, ends the run and keeps the saved upload. If the next run
 // meets the same, it starts a new session.
 func TestRejectedDataKeepsTheToken(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
@@ -201,6 +205,7 @@ func TestRejectedDataKeepsTheToken(t *testing.T) {
 // a request that was cut after it has replied to a query.
 func TestLateCommit(t *testing.T) {
 	skipShort(t)
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: 5 * mib, For: 3e9}})
@@ -328,6 +333,7 @@ func TestOwnSuccess(t *testing.T) {
 // TestBadInput checks that bad sources, names and options are refused without
 // a request.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		up := w.uploader()
 		if _, err := up.File(w.t.Context(), filepath.Join(w.dir, "missing"), spec); !errors.Is(err, os.ErrNotExist) {

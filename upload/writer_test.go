@@ -32,6 +32,7 @@ func writeAll(w io.Writer, content []byte, n int) error {
 // TestWriter checks the object and the result at the boundaries of requests and
 // windows.
 func TestWriter(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int64{0, 1, q - 1, q, q + 1, 2 * q, mib - 1, mib, mib + 1, 3*mib + 7} {
 		inBubble(t, nil, func(w *world) {
 			up := w.uploader(func(o *upload.Options) { o.Window = int(mib) })
@@ -286,6 +287,7 @@ func TestWriterFile(t *testing.T) {
 // TestWriterCopiesFile checks that a file needs no memory for its bytes through
 // io.Copy, which hides that it is an *os.File.
 func TestWriterCopiesFile(t *testing.T) {
+	t.Parallel()
 	content := data(5 * mib)
 	for name, open := range map[string]func(w *world) (io.Reader, error){
 		"os": func(w *world) (io.Reader, error) { return os.Open(w.file(content)) },
@@ -319,6 +321,7 @@ func TestWriterCopiesFile(t *testing.T) {
 // published, and that a session that is lost after the file was passed on is an
 // error.
 func TestWriterFileChanges(t *testing.T) {
+	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(5 * mib))
 		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
