@@ -53,6 +53,7 @@ func (b trapped) Read(p []byte) (int, error) {
 // byte, still creates the object with one session, and sends no committed byte
 // twice.
 func TestKilledAtRandomBytes(t *testing.T) {
+	t.Parallel()
 	const size, kills = 24<<20 + 12345, 6
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -20,6 +20,7 @@ var manDir = flag.String("man", "", "write the man pages to this directory")
 // TestManPages generates the man pages. It is a test because package main cannot
 // be imported, and because gcsup must not link the generator. make man calls it.
 func TestManPages(t *testing.T) {
+	t.Parallel()
 	dir := *manDir
 	if dir == "" {
 		dir = t.TempDir()

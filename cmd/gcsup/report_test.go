@@ -16,6 +16,7 @@ import (
 // TestBlockedReaderHoldsUpNothing checks that uploads finish even if the output is
 // not read, and that an interruption does not wait for a reader.
 func TestBlockedReaderHoldsUpNothing(t *testing.T) {
+	t.Parallel()
 	blocked := &gate{opened: make(chan struct{})}
 	defer close(blocked.opened)
 	r := newReporter(stdio{out: blocked, err: blocked}, outputFlags{json: true}, &pflag.FlagSet{})

@@ -23,6 +23,7 @@ import (
 // checks all its frames: one layout, the names, the number of files, a percentage
 // that never goes back, and nothing left at the end but messages and results.
 func TestProgramOnATerminal(t *testing.T) {
+	t.Parallel()
 	server := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{{
 		Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
 	}}})
