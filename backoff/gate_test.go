@@ -123,6 +123,9 @@ func (c *crowd) between(from, to time.Duration) (n int) {
 // TestGateInAnOutage checks the number of requests to a service that is down: at
 // most 1.2 for each operation in 32 s, and then one per longest wait.
 func TestGateInAnOutage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates many operations")
+	}
 	const n = 32
 	for _, takes := range []time.Duration{0, 100 * time.Millisecond, 2 * time.Second} {
 		for range 20 {
@@ -293,6 +296,9 @@ func throughput(t *testing.T, gate *backoff.Gate, workers int, takes time.Durati
 // chance. It is then measured again, up to three times, and the counts are added.
 func TestGateThroughput(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("simulates many operations")
+	}
 	for _, workers := range []int{2, 8, 32, 128} {
 		for _, takes := range []time.Duration{0, 100 * time.Millisecond, 5 * time.Second} {
 			var with, without int

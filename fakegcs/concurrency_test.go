@@ -148,6 +148,9 @@ func TestQueryAfterVanishedClient(t *testing.T) {
 // object.
 func TestManyClients(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB")
+	}
 	for _, mode := range []string{"memory", "directory"} {
 		t.Run(mode, func(t *testing.T) {
 			opts := &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: testsize.Full(64, 24), Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 9}}}}

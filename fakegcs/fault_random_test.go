@@ -14,6 +14,9 @@ import (
 // plan. The object is identical to the source, and committed bytes are never lost.
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB")
+	}
 	base := uint64(time.Now().UnixNano())
 	for i := range uint64(40) {
 		seed := base + i

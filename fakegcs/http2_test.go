@@ -26,6 +26,9 @@ func secureBubble(t *testing.T, cert tls.Certificate, http2 bool, opts *fakegcs.
 // the connection.
 func TestEffectsOverHTTP2(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB")
+	}
 	cert, _, err := fakegcs.NewCertificate("pipe")
 	if err != nil {
 		t.Fatal(err)

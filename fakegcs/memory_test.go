@@ -31,6 +31,9 @@ func (zeroReader) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 // An object's memory is freed with the object, no matter how it was made and removed.
 // A finished session still returns its object, but not its bytes.
 func TestDeletedObjectsHoldNoMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures memory")
+	}
 	const size = 64 << 20
 	w := newWorld(t, &fakegcs.Options{NoMD5: true})
 	send := func(method, target string, headers ...string) {
@@ -87,6 +90,9 @@ func TestDeletedObjectsHoldNoMemory(t *testing.T) {
 // The memory of a large object returns to the system when the object is deleted, even
 // if nothing else runs the garbage collector.
 func TestDeletedObjectsReturnMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures memory")
+	}
 	const size = 256 << 20
 	resident := func() int64 {
 		var m runtime.MemStats

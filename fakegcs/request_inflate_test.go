@@ -27,6 +27,9 @@ func zipped(t *testing.T, p []byte) []byte {
 // A body that is compressed for the transfer is stored decompressed.
 func TestGzipInFlight(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB")
+	}
 	w := newWorld(t, nil)
 	const inFlight = "Content-Encoding: gzip"
 	content := bytes.Repeat(data(3 * q)[:q+q/2], 2)

@@ -44,6 +44,7 @@ func TestBytesSizes(t *testing.T) {
 // and in a session, whose loss does not matter because they can be read again.
 func TestBytesSurvive(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	eachFault(t, testsize.Full(1, 2), []point{
 		{"one request", fakegcs.Match{Op: fakegcs.OpInsert}, objectFaults},
 		{"session", fakegcs.Match{Op: fakegcs.OpPut}, dataFaults},

@@ -14,6 +14,7 @@ import (
 // they ask for one, at most one chunk or window apart.
 func TestCommitEvery(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	const size = 12*mib + 5
 	for _, tt := range []struct {
 		name     string

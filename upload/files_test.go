@@ -205,6 +205,7 @@ func TestFilesDeniedSometimes(t *testing.T) {
 // succeed continues.
 func TestFilesInAnOutage(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		w.srv.AddFaults(status(503, fakegcs.Match{}))
 		jobs := w.jobs(300, 10)
@@ -326,6 +327,7 @@ func lookUp(t *testing.T, w *world, spec upload.Spec) *session.Object {
 // and that a change takes effect at once.
 func TestFilesRateLimit(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		limiter := rate.NewLimiter(32<<10, 32<<10)
 		up := w.uploader(func(o *upload.Options) { o.Limiter = limiter })
@@ -416,6 +418,7 @@ func TestFilesEnds(t *testing.T) {
 // TestFilesResume checks that a large file of a batch is resumed by another.
 func TestFilesResume(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
 		jobs := w.jobs(2, 12*mib)
 		ctx, cancel := context.WithTimeout(w.t.Context(), 8*time.Second)
@@ -578,6 +581,7 @@ func TestFilesRacySource(t *testing.T) {
 // taken for another option, and --if-source-changed=restart did not help.
 func TestFilesResumeSameTime(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
 		all := w.jobs(4, 12*mib)
 		opts := &upload.BatchOptions{Skip: upload.SkipSameTime}

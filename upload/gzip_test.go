@@ -154,6 +154,7 @@ func (w *world) interruptZipped(path string, at int64, with ...func(*upload.Opti
 // offset, and sends the rest only.
 func TestGzipResume(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := text(int64(testsize.FullOnce(12, 6)) * q)
 	for _, at := range []int64{0, q, 3*q + 5} {
 		for by, resume := range map[string]func(*world, *upload.Uploader, string, string) (*upload.Result, error){
@@ -229,6 +230,7 @@ func TestGzipOptionsDiffer(t *testing.T) {
 // program makes other bytes of the same file. The object is never a mixture.
 func TestGzipOtherCompressor(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := text(int64(testsize.FullOnce(12, 6)) * q)
 	for _, at := range []int64{0, q, 2*q + 5} {
 		for _, window := range []int64{1, 4} {
@@ -273,6 +275,7 @@ func TestGzipOtherCompressor(t *testing.T) {
 // finished, whatever this version of the program would make of the file.
 func TestGzipFinished(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	for _, level := range []int{0, 1} {
 		for name, lost := range map[string][]fakegcs.Fault{
 			"lost reply":              {{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}},
@@ -315,6 +318,7 @@ func TestGzipFinished(t *testing.T) {
 // sent, and one of which only the change time differs is compared.
 func TestGzipSourceChanged(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	for name, c := range map[string]struct {
 		change func(path string) error
 		level  int
@@ -370,6 +374,7 @@ func TestGzipSourceChanged(t *testing.T) {
 // before the last bytes are sent.
 func TestGzipSourceChangesWhileSending(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	for name, change := range map[string]func(path string) error{
 		"edited":    func(path string) error { return editQuietly(path, 100) },
 		"grown":     func(path string) error { return appendTo(path, "x") },
@@ -408,6 +413,7 @@ func TestGzipSourceChangesWhileSending(t *testing.T) {
 // resumes, also with a program that compresses differently.
 func TestGzipKilledAtEachRequest(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := text(int64(testsize.FullOnce(8, 4)) * q)
 	for _, level := range []int{0, 1} {
 		for n, done := 1, 0; done < 2; n++ {
@@ -471,6 +477,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // TestFileSurvives.
 func TestGzipSurvives(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := text(7*q + 12345)
 	eachFault(t, testsize.FullOnce(1, 3), []point{
 		{"start", fakegcs.Match{Op: fakegcs.OpStart}, nil},
@@ -493,6 +500,7 @@ func TestGzipSurvives(t *testing.T) {
 // TestGzipSkip checks which files a batch skips.
 func TestGzipSkip(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := text(3 * q)
 	old := time.Unix(900_000_000, 0) // before the time of a bubble
 	for name, c := range map[string]struct {
@@ -592,6 +600,7 @@ func one[T any](v T) iter.Seq[T] { return func(yield func(T) bool) { yield(v) } 
 // were compressed and sent.
 func TestGzipImport(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := text(12 * q)
 	for name, c := range map[string]struct {
 		copy  []byte

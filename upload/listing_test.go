@@ -84,6 +84,7 @@ func TestLookup(t *testing.T) {
 // TestLookupJumps checks that few jobs in a dense prefix need few requests.
 func TestLookupJumps(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		w.put(names("%04d", 0, 4500)...)
 		wanted := names("%03d5", 0, 10)
@@ -116,6 +117,7 @@ func TestLookupJumps(t *testing.T) {
 // with a page.
 func TestLookupReadsAhead(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		all := names("%04d", 0, 2000)
 		w.put(all...)
@@ -135,6 +137,7 @@ func TestLookupReadsAhead(t *testing.T) {
 
 func TestLookupRetries(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		all := names("%04d", 0, 2100)
 		w.put(all...)
@@ -165,6 +168,7 @@ func TestLookupRetries(t *testing.T) {
 // jobs continue.
 func TestLookupFails(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	for _, test := range []struct {
 		name  string
 		do    fakegcs.Action
@@ -212,6 +216,7 @@ func TestLookupFails(t *testing.T) {
 // TestLookupTokenExpires checks that a refused page token costs one request.
 func TestLookupTokenExpires(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		all := names("%04d", 0, 2100)
 		w.put(all...)
@@ -245,6 +250,7 @@ func TestLookupTokenExpires(t *testing.T) {
 // the request for the next page. A goroutine that is left fails the bubble.
 func TestLookupEnds(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	for _, stopAt := range []int{0, 999, 1000} {
 		inBubble(t, nil, func(w *world) {
 			all := names("%04d", 0, 1100)

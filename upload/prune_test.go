@@ -46,6 +46,7 @@ func byProxy(status int) fakegcs.Fault {
 // Each upload sent 2 MiB.
 func TestPrune(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	missingSource := upload.PruneOptions{MissingSource: true}
 	for _, tt := range []struct {
 		name    string

@@ -23,11 +23,9 @@ import (
 // one machine's whole copy, and that of the machine that reports success.
 func TestRelay(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	sizes := []int64{q, q + 1, 2 * q, 3*q - 1, 8 * q, 8*q + 1, 12*q + 5}
 	seeds := uint64(testsize.Full(60, 20))
-	if testing.Short() {
-		seeds = 6
-	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 1))

@@ -53,6 +53,7 @@ func TestShortStreams(t *testing.T) {
 // of its only request.
 func TestShortStreamSurvives(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	body := []fault{
 		{"cut at once", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 1}}},
 		{"cut in the middle", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q / 2}}},

@@ -62,6 +62,7 @@ func (w *world) interruptReaderAt(content []byte, identity string, at int64) *up
 // reads again only what a checkpoint does not cover.
 func TestReaderAtResume(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(20 * mib)
 	// The service reports no checksum of what it holds, which would be compared, too.
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {

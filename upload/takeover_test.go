@@ -69,6 +69,7 @@ const takeOverSteps = 4
 // left and what each later call does with it.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(large)
 	for steps := range takeOverSteps + 1 {
 		for _, by := range []string{"Resume the old ID", "Resume", "File", "TakeOver again", "TakeOver back", "Cancel", "Query", "File at the old path"} {

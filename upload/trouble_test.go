@@ -20,6 +20,7 @@ func truncate(path string, size int64) error { return os.Truncate(path, size) }
 // sentinel error, and leaves the destination as it was.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	status := func(code int, reason string) fakegcs.Action {
 		return fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Reason: reason}
 	}

@@ -91,6 +91,7 @@ func TestWriterAttributes(t *testing.T) {
 // without a Close that succeeds.
 func TestWriterNeverPublishes(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	errExport := errors.New("export failed")
 	for name, use := range map[string]func(w *upload.Writer, cancel func()) error{
 		"early return": func(w *upload.Writer, _ func()) error {
@@ -234,6 +235,7 @@ func TestWriterInvalid(t *testing.T) {
 // fs.FS, with faults, and with other writes after them.
 func TestWriterFile(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	sizes := []int64{0, 1, q, q + 1, 2 * q, 2*q + 1, 3*mib + 5}
 	for _, size := range sizes {
 		for _, from := range []int64{0, 1, q} {

@@ -21,6 +21,9 @@ var manDir = flag.String("man", "", "write the man pages to this directory")
 // be imported, and because gcsup must not link the generator. make man calls it.
 func TestManPages(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("renders all pages")
+	}
 	dir := *manDir
 	if dir == "" {
 		dir = t.TempDir()

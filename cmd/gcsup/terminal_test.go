@@ -24,6 +24,9 @@ import (
 // that never goes back, and nothing left at the end but messages and results.
 func TestProgramOnATerminal(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes three seconds")
+	}
 	server := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{{
 		Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Times: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
 	}}})

@@ -14,6 +14,9 @@ import (
 // TestGateModel compares the times of the requests of clients at a backoff.Gate
 // with those in the model.
 func TestGateModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates many clients")
+	}
 	for _, name := range []string{"exponential", "none"} {
 		policy, err := backoff.Named(name) // no jitter, so that the waits are equal
 		if err != nil {

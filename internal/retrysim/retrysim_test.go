@@ -313,6 +313,9 @@ func TestWriteJSON(t *testing.T) {
 }
 
 func TestWriteSVG(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates many clients")
+	}
 	for _, s := range retrysim.Scenarios() {
 		for _, change := range []func(*retrysim.Scenario){
 			func(s *retrysim.Scenario) { s.Clients, s.Capacity = s.Clients/50, max(s.Capacity/50, 1) },

@@ -238,6 +238,9 @@ func TestAttributes(t *testing.T) {
 // reach the object, in each way to upload, and that the result has them.
 func TestAccessAndContexts(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB")
+	}
 	w := newAttributeWorld(t)
 	for name, do := range w.ways() {
 		t.Run(name, func(t *testing.T) {
@@ -271,6 +274,9 @@ func TestAccessAndContexts(t *testing.T) {
 // With others no object appears, no session stays open, and nothing is sent twice.
 func TestExpectedChecksums(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB")
+	}
 	for _, tt := range []struct {
 		name string
 		set  func(s *upload.Spec, content []byte)
@@ -431,6 +437,9 @@ func TestNotMatchAfterALostReply(t *testing.T) {
 // other text has.
 func TestEncryptionKey(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB")
+	}
 	w := newAttributeWorld(t)
 	raw := []byte("0123456789abcdef0123456789ABCDEF")
 	key, err := session.NewEncryptionKey(raw)

@@ -16,6 +16,9 @@ import (
 // attributes and its content, in each way to upload.
 func TestGzip(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB")
+	}
 	w := newAttributeWorld(t)
 	for name, do := range w.ways() {
 		t.Run(name, func(t *testing.T) {
