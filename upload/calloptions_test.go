@@ -88,7 +88,7 @@ func TestConfirm(t *testing.T) {
 		for _, refuse := range []error{nil, exit} {
 			inBubble(t, nil, func(w *world) {
 				// The last request fails once, and the session is lost.
-				w.srv.AddFaults(
+				w.addFaults(
 					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
 					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
 				)

@@ -160,7 +160,7 @@ func TestFilesOfLostBuckets(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				if tt.fault != nil {
-					w.srv.AddFaults(*tt.fault)
+					w.addFaults(*tt.fault)
 				}
 				if err := w.srv.CreateBucket("other"); err != nil {
 					t.Fatal(err)
@@ -191,7 +191,7 @@ func TestFilesDeniedSometimes(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		jobs := w.jobs(100, 10)
 		for i := 10; i < 100; i++ {
-			w.srv.AddFaults(status(403, fakegcs.Match{Object: fmt.Sprint(i)}))
+			w.addFaults(status(403, fakegcs.Match{Object: fmt.Sprint(i)}))
 		}
 		got := files(w.t.Context(), w.uploader(), jobs, &upload.BatchOptions{Small: 1})
 		if ended(got, nil) != 10 || ended(got, upload.ErrNotTried) != 0 {
@@ -207,7 +207,7 @@ func TestFilesInAnOutage(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
-		w.srv.AddFaults(status(503, fakegcs.Match{}))
+		w.addFaults(status(503, fakegcs.Match{}))
 		jobs := w.jobs(300, 10)
 		start := time.Now()
 		got := files(w.t.Context(), w.uploader(), jobs, nil)
@@ -235,7 +235,7 @@ func TestFilesInAnOutage(t *testing.T) {
 
 		// One object that always fails ends nothing.
 		w.srv.ClearFaults()
-		w.srv.AddFaults(status(503, fakegcs.Match{Object: "7"}))
+		w.addFaults(status(503, fakegcs.Match{Object: "7"}))
 		got = files(w.t.Context(), w.uploader(), jobs, &upload.BatchOptions{Small: 2})
 		if ended(got, nil) != 299 {
 			t.Errorf("%d uploaded, want 299", ended(got, nil))
@@ -519,7 +519,7 @@ func TestFilesBesideALargeOne(t *testing.T) {
 	// used up its minute.
 	for _, chunkSize := range []int64{0, 8 * mib} {
 		inBubble(t, &fakegcs.Options{Rate: 1 << 20, Discard: true, NoMD5: true}, func(w *world) {
-			w.srv.AddFaults(status(503, fakegcs.Match{Op: fakegcs.OpInsert}))
+			w.addFaults(status(503, fakegcs.Match{Op: fakegcs.OpInsert}))
 			path := w.file(nil)
 			if err := os.Truncate(path, 128*mib); err != nil {
 				t.Fatal(err)
@@ -539,7 +539,7 @@ func TestFilesBesideALargeOne(t *testing.T) {
 // end the others.
 func TestFilesAndAHotObject(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Object: "0"}, Times: -1, Do: fakegcs.Action{
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Object: "0"}, Times: -1, Do: fakegcs.Action{
 			Effect: fakegcs.EffectStatus, Status: 429, Reason: "rateLimitExceeded",
 			Message: "The object bkt/0 exceeded the rate limit for object mutation operations (create, update, and delete).",
 		}})
@@ -634,7 +634,7 @@ func TestFilesResumeSameTime(t *testing.T) {
 func TestFilesCountsOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.srv.AddFaults(status(503, fakegcs.Match{}))
+		w.addFaults(status(503, fakegcs.Match{}))
 		var passes atomic.Int64
 		sizes := func(yield func(int64) bool) {
 			passes.Add(1)

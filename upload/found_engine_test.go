@@ -27,24 +27,14 @@ func TestTokenHasTheSessionsOptions(t *testing.T) {
 		first := spec
 		first.ContentType, first.IfGenerationMatch, first.NoClobber = "text/x-mine", &zero, true
 		// First run: interrupted.
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 2 * mib}})
-		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-		_, err := w.uploader().File(ctx, path, first)
-		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
-		}
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 2 * mib}})
+		w.timeOut(path, first)
 		// Second run, options not given; the session is lost, the next one is interrupted.
-		w.srv.AddFaults(
+		w.addFaults(
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 2 * mib}},
 		)
-		ctx, cancel = context.WithTimeout(w.t.Context(), time.Minute)
-		res, err := w.uploader().File(ctx, path, spec)
-		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
-		}
+		res := w.timeOut(path, spec)
 		token, err := w.store.Load(w.t.Context(), res.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -56,11 +46,11 @@ func TestTokenHasTheSessionsOptions(t *testing.T) {
 		if _, err := w.uploader(func(o *upload.Options) { o.Store = nil }).File(w.t.Context(), writeOther(w, "other"), spec); err != nil {
 			t.Fatal(err)
 		}
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
 		_, err = w.uploader().File(w.t.Context(), path, first)
 		t.Logf("third run with the first run's options: %v", err)
 		w.srv.ClearFaults()
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
 		_, err = w.uploader().Resume(w.t.Context(), res.ID)
 		t.Logf("resume: %v", err)
 		w.wantObject("obj", []byte("other"))
@@ -92,7 +82,7 @@ func TestMetagenerationInsert(t *testing.T) {
 		}
 		write("from before")
 		time.Sleep(time.Minute)
-		w.srv.AddFaults(
+		w.addFaults(
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Do: fakegcs.Action{Effect: fakegcs.EffectGoAway}},
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}})
 		one := int64(1)
@@ -124,7 +114,7 @@ func TestStranger412And499(t *testing.T) {
 				inBubble(t, nil, func(w *world) {
 					path := w.file(data(large))
 					w.interrupt(path, 2*mib, largeChunks)
-					w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>waf</html>"}})
+					w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>waf</html>"}})
 					_, err := w.uploader(largeChunks).File(w.t.Context(), path, spec)
 					ids, _ := w.store.List(w.t.Context())
 					if err != nil && len(ids) == 0 {
@@ -181,7 +171,7 @@ func TestOldTwinIsNotOurs(t *testing.T) {
 		time.Sleep(time.Hour)
 		s := spec
 		s.CacheControl = "no-store"
-		w.srv.AddFaults(
+		w.addFaults(
 			// the tail never arrives, and then the session is gone
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectGone}},
@@ -205,7 +195,7 @@ func TestOne400ToAQuery(t *testing.T) {
 		content := data(9 * mib)
 		path := w.file(content)
 		w.interrupt(path, 2*mib)
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400, Reason: "invalid"}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400, Reason: "invalid"}})
 		res, err := w.uploader().File(w.t.Context(), path, spec)
 		if err != nil {
 			t.Errorf("%+v %v\n%s", res, err, w.trace())
@@ -224,7 +214,7 @@ func TestCancelBelievesStrangers(t *testing.T) {
 	} {
 		inBubble(t, nil, func(w *world) {
 			up, id, _ := w.unfinished()
-			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Do: do})
+			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Do: do})
 			err := up.Cancel(w.t.Context(), id)
 			ids, _ := w.store.List(w.t.Context())
 			if last := w.srv.Requests(); err == nil && len(ids) == 0 && last[len(last)-1].Status != 499 {
@@ -241,7 +231,7 @@ func TestOne400ToAQueryUnmoved(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
-		w.srv.AddFaults(
+		w.addFaults(
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400, Reason: "invalid"}},
 		)
@@ -298,7 +288,7 @@ func TestTestBench404(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(1000)
-		w.srv.AddFaults(
+		w.addFaults(
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, ContentType: "application/json",
 				Body: `{"code":404,"message":"{\"error\": {\"errors\": [{\"domain\": \"global\", \"message\": \"Blob obj does not exist.\"}]}}"}`}},
@@ -312,7 +302,7 @@ func TestTestBench404(t *testing.T) {
 		content := data(9 * mib)
 		path := w.file(content)
 		w.interrupt(path, 2*mib)
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, ContentType: "application/json",
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, ContentType: "application/json",
 			Body: `{"code":404,"message":"{\"error\": {\"errors\": [{\"domain\": \"global\", \"message\": \"Upload x does not exist.\"}]}}"}`}})
 		for range 3 {
 			_, err := w.uploader().File(w.t.Context(), path, spec)
@@ -335,17 +325,10 @@ func TestResumeByFileKeepsNoClobber(t *testing.T) {
 		first := spec
 		first.IfGenerationMatch, first.NoClobber = &zero, true
 		stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 2 * mib}}
-		run := func(s upload.Spec) {
-			w.srv.AddFaults(stall)
-			ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-			defer cancel()
-			if _, err := w.uploader().File(ctx, path, s); !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatal(err)
-			}
-		}
-		run(first)
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
-		run(spec)
+		w.addFaults(stall)
+		w.timeOut(path, first)
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}, stall)
+		w.timeOut(path, spec)
 		if _, err := w.uploader().File(w.t.Context(), path, first); err != nil {
 			t.Errorf("third run, as the first: %v", err)
 		}
@@ -361,7 +344,7 @@ func TestStranger404AtTheGate(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
 			const n = 32
 			html := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>no backend</html>"}
-			w.srv.AddFaults(
+			w.addFaults(
 				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: html},
 				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: html})
 			w.briefly(n, 0)

@@ -71,7 +71,7 @@ func TestUnalignedCommit(t *testing.T) {
 func (w *world) unfinished() (up *upload.Uploader, id, path string) {
 	w.t.Helper()
 	path = w.file(data(large))
-	w.srv.AddFaults(
+	w.addFaults(
 		fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
 		fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
 	)
@@ -107,7 +107,7 @@ func TestCancelErrors(t *testing.T) {
 	} {
 		inBubble(t, nil, func(w *world) {
 			up, id, _ := w.unfinished()
-			w.srv.AddFaults(tt.fault)
+			w.addFaults(tt.fault)
 			if err := up.Cancel(w.t.Context(), id); !errors.Is(err, tt.want) {
 				t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
 			}
@@ -116,7 +116,7 @@ func TestCancelErrors(t *testing.T) {
 	}
 	inBubble(t, nil, func(w *world) {
 		up, id, _ := w.unfinished()
-		w.srv.AddFaults(cancelling(fakegcs.Action{Effect: fakegcs.EffectStall}, -1))
+		w.addFaults(cancelling(fakegcs.Action{Effect: fakegcs.EffectStall}, -1))
 		ctx, cancel := context.WithCancel(w.t.Context())
 		time.AfterFunc(time.Second, cancel)
 		if err := up.Cancel(ctx, id); !errors.Is(err, context.Canceled) {
@@ -125,7 +125,7 @@ func TestCancelErrors(t *testing.T) {
 	})
 	inBubble(t, nil, func(w *world) { // finished, and the reply lost
 		path := w.file(data(9 * mib))
-		w.srv.AddFaults(
+		w.addFaults(
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
 		)
@@ -146,7 +146,7 @@ func TestTokenSurvivesAnswersOfOthers(t *testing.T) {
 	for _, code := range []int{302, 307, 405, 407, 411, 414, 417, 421, 426, 431, 451} {
 		inBubble(t, nil, func(w *world) {
 			up, _, path := w.unfinished()
-			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>proxy</html>"}})
+			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>proxy</html>"}})
 			if _, err := up.File(w.t.Context(), path, spec); err != nil {
 				w.wantSaved(1)
 				if _, err := up.File(w.t.Context(), path, spec); err != nil {
@@ -237,7 +237,7 @@ func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
 		t.Run(apart.String(), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				const n = 32
-				w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
 				w.briefly(n, apart)
 				ops := w.srv.Stats().Ops
 				if data := ops[fakegcs.OpPut]; data > n+5 || ops[fakegcs.OpQuery] > 5 {
@@ -256,7 +256,7 @@ func TestEditedBeforeAFailure(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
 		up := w.uploader(func(o *upload.Options) {
 			o.Observer = func(e upload.Event) {
 				if e.Kind == upload.Waiting {
@@ -279,7 +279,7 @@ func TestHugeChunkSize(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: mib}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: mib}})
 		res, err := w.uploader(func(o *upload.Options) { o.ChunkSize = math.MaxInt64 }).File(w.t.Context(), w.file(data(9*mib)), spec)
 		if err != nil || res.Requests > 6 {
 			t.Errorf("%d requests, %v", res.Requests, err)

@@ -137,14 +137,10 @@ func zip(t *testing.T, content []byte) []byte {
 func (w *world) interruptZipped(path string, at int64, with ...func(*upload.Options)) *upload.Result {
 	w.t.Helper()
 	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: at, To: at + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}
-	if err := w.srv.AddFaults(stall); err != nil {
-		w.t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-	defer cancel()
-	res, err := w.uploader(with...).File(ctx, path, zipped)
-	if !errors.Is(err, context.DeadlineExceeded) || !res.Resumable {
-		w.t.Fatalf("interrupted upload: %v, %+v\n%s", err, res, w.trace())
+	w.addFaults(stall)
+	res := w.timeOut(path, zipped, with...)
+	if !res.Resumable {
+		w.t.Fatalf("interrupted upload: %+v\n%s", res, w.trace())
 	}
 	w.wantSaved(1)
 	return res
@@ -285,14 +281,8 @@ func TestGzipFinished(t *testing.T) {
 				inBubble(t, &fakegcs.Options{Faults: lost}, func(w *world) {
 					content := text(6 * q)
 					path := w.file(content)
-					if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}); err != nil {
-						t.Fatal(err)
-					}
-					ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-					defer cancel()
-					if _, err := w.uploader(zippedParts).File(ctx, path, zipped); !errors.Is(err, context.DeadlineExceeded) {
-						t.Fatalf("%v\n%s", err, w.trace())
-					}
+					w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}})
+					w.timeOut(path, zipped, zippedParts)
 					w.wantSaved(1)
 					w.wantUnzipped("obj", content, true)
 					before, _ := w.srv.Object("bkt", "obj")

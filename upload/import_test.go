@@ -61,9 +61,7 @@ func (w *world) importInterrupted(content []byte) (up *upload.Uploader, id, path
 		w.t.Fatal(err)
 	}
 	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 7 * mib}}
-	if err := w.srv.AddFaults(stall); err != nil {
-		w.t.Fatal(err)
-	}
+	w.addFaults(stall)
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	if _, err := up.Resume(ctx, id); !errors.Is(err, context.DeadlineExceeded) {
@@ -351,9 +349,7 @@ func TestImportedChecksums(t *testing.T) {
 			// The last reply gets lost, and the process with it.
 			lost := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}
 			down := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Skip: 1, Times: 100, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
-			if err := w.srv.AddFaults(lost, down); err != nil {
-				t.Fatal(err)
-			}
+			w.addFaults(lost, down)
 			ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
 			defer cancel()
 			if _, err := up.Resume(ctx, id); !errors.Is(err, context.DeadlineExceeded) {

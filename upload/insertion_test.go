@@ -61,9 +61,9 @@ func TestSmallFileReplacesNothingUnseen(t *testing.T) {
 						write([]byte("from before"))
 						time.Sleep(time.Minute)
 					}
-					w.srv.AddFaults(tt.fault)
+					w.addFaults(tt.fault)
 					if tt.hidden {
-						w.srv.AddFaults(forbidden)
+						w.addFaults(forbidden)
 					}
 					up := w.uploader(func(o *upload.Options) {
 						o.Observer = func(e upload.Event) {
@@ -101,7 +101,7 @@ func TestPeerThatClosesIdleConnections(t *testing.T) {
 	for _, after := range []time.Duration{time.Millisecond, 5 * time.Millisecond, 30 * time.Millisecond} {
 		inBubble(t, nil, func(w *world) {
 			content := data(9 * mib)
-			w.srv.AddFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectCloseAfter, For: after}})
+			w.addFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectCloseAfter, For: after}})
 			res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
 			if err != nil {
 				t.Fatalf("%v: %v\n%s", after, err, w.trace())

@@ -121,7 +121,7 @@ func TestLookupReadsAhead(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		all := names("%04d", 0, 2000)
 		w.put(all...)
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Second}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Second}})
 		start := time.Now()
 		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
 			if err != nil || job.Object == nil {
@@ -148,7 +148,7 @@ func TestLookupRetries(t *testing.T) {
 			{Effect: fakegcs.EffectStatus, Status: 401},
 			{Effect: fakegcs.EffectStall},
 		} {
-			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Do: do})
+			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Do: do})
 		}
 		n := 0
 		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
@@ -186,7 +186,7 @@ func TestLookupFails(t *testing.T) {
 				all := names("%04d", 0, 1050)
 				w.put(all...)
 				// The second page fails.
-				w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: test.times, Do: test.do})
+				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: test.times, Do: test.do})
 				n, failures, listed := 0, 0, 0
 				for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
 					if err != nil {
@@ -220,7 +220,7 @@ func TestLookupTokenExpires(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		all := names("%04d", 0, 2100)
 		w.put(all...)
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400}})
 		n := 0
 		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
 			if err != nil || job.Object == nil {
@@ -231,7 +231,7 @@ func TestLookupTokenExpires(t *testing.T) {
 		if n != len(all) || w.lists() != 4 {
 			t.Errorf("%d jobs, %d requests, want %d and 4", n, w.lists(), len(all))
 		}
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400}})
 		failures := 0
 		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
 			if err != nil {
@@ -255,7 +255,7 @@ func TestLookupEnds(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
 			all := names("%04d", 0, 1100)
 			w.put(all...)
-			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Minute}})
+			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Minute}})
 			start, n := time.Now(), 0
 			for range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all[:1000])) {
 				if n++; n > stopAt {
@@ -269,7 +269,7 @@ func TestLookupEnds(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
 			all := names("%04d", 0, 1100)
 			w.put(all...)
-			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Minute}})
+			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpList}, Skip: 1, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Minute}})
 			enough := errors.New("enough")
 			ctx, cancel := context.WithCancelCause(w.t.Context())
 			start, n := time.Now(), 0

@@ -22,9 +22,7 @@ import (
 // down makes every request fail from now on.
 func (w *world) down(do fakegcs.Action) {
 	w.t.Helper()
-	if err := w.srv.AddFaults(fakegcs.Fault{Times: -1, Do: do}); err != nil {
-		w.t.Fatal(err)
-	}
+	w.addFaults(fakegcs.Fault{Times: -1, Do: do})
 }
 
 // TestBudget checks that a short upload stops after five retries, about half a
@@ -34,8 +32,8 @@ func TestBudget(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, Message: "Backend Error"}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, Message: "Backend Error"}})
 		start := time.Now()
 		res, err := w.uploader().File(w.t.Context(), path, spec)
 		if !errors.Is(err, session.ErrRetriesExhausted) {
@@ -73,7 +71,7 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(30*q + 1)
 		for i := range int64(28) {
-			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: (i + 1) * q, To: (i+1)*q + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 1}})
+			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: (i + 1) * q, To: (i+1)*q + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 1}})
 		}
 		res, err := w.uploader(resumable).File(w.t.Context(), w.file(content), spec)
 		_ = res
@@ -90,7 +88,7 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 func TestAnAnsweredQueryIsNoProgress(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
 		_, err := w.uploader().File(w.t.Context(), w.file(data(9*mib)), spec)
 		if !errors.Is(err, session.ErrRetriesExhausted) {
 			t.Errorf("error = %v, want ErrRetriesExhausted", err)
@@ -132,7 +130,7 @@ func TestOutage(t *testing.T) {
 				content := data(9 * mib)
 				path := w.file(content)
 				const outage = 10 * time.Minute
-				w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 5 * mib}})
+				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 5 * mib}})
 				up := w.uploader(func(o *upload.Options) {
 					o.RetryFor = time.Hour
 					o.StallTimeout = 20 * time.Second
@@ -319,17 +317,10 @@ func (w *world) wantReports(n int, every time.Duration) {
 func TestObjectRateLimitHoldsNoOtherUpload(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Object: "hot"}, Times: -1, Do: fakegcs.Action{
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Object: "hot"}, Times: -1, Do: fakegcs.Action{
 			Effect: fakegcs.EffectStatus, Status: 429, Reason: "rateLimitExceeded",
 			Message: "The object bkt/hot exceeded the rate limit for object mutation operations (create, update, and delete). Please reduce your request rate. See https://cloud.google.com/storage/docs/gcs429.",
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Object: "other"}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}, fakegcs.Fault{Match: fakegcs.Match{Object: "other"}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
 		path := w.file(data(100))
 		up := w.uploader(withoutStore)
 		var wg sync.WaitGroup
@@ -423,7 +414,7 @@ func TestBlackHole(t *testing.T) {
 		t.Run(string(effect), func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				content := data(9 * mib)
-				w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: effect}})
+				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: effect}})
 				start := time.Now()
 				if _, err := w.uploader().File(w.t.Context(), w.file(content), spec); err != nil {
 					t.Fatal(err)
@@ -461,7 +452,7 @@ func TestCutsLowerTheBound(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		content := data(24 * mib)
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 0, To: 1}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 502}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 0, To: 1}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 502}})
 		res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, w.trace())
@@ -496,7 +487,7 @@ func TestPolicyIsUsed(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "50"}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "50"}})
 		ctx, cancel := context.WithCancelCause(w.t.Context())
 		why := errors.New("the user said so")
 		time.AfterFunc(10*time.Second, func() { cancel(why) })
@@ -532,7 +523,7 @@ func TestCauseOfASiblingIsNotOurs(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				content := data(large)
 				path := w.file(content)
-				w.srv.AddFaults(
+				w.addFaults(
 					fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}},
 					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
 				)

@@ -1,7 +1,6 @@
 package upload_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -18,16 +17,8 @@ import (
 // knowledge.
 func (w *world) finished(path string) (id string) {
 	w.t.Helper()
-	if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply}}); err != nil {
-		w.t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-	defer cancel()
-	res, err := w.uploader(largeChunks).File(ctx, path, spec)
-	if !errors.Is(err, context.DeadlineExceeded) {
-		w.t.Fatalf("interrupted upload: %v", err)
-	}
-	return res.ID
+	w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply}})
+	return w.timeOut(path, spec, largeChunks).ID
 }
 
 // answers is a plan in which the next queries get a status.
@@ -106,9 +97,7 @@ func TestPrune(t *testing.T) {
 						tt.prepare(w, id)
 					}
 					w.srv.ClearFaults()
-					if err := w.srv.AddFaults(tt.faults...); err != nil {
-						t.Fatal(err)
-					}
+					w.addFaults(tt.faults...)
 					opts := tt.opts
 					opts.DryRun = dry
 					n := 0
@@ -216,9 +205,7 @@ func TestPruneStops(t *testing.T) {
 		for i := range 100 {
 			w.plant(id, fmt.Sprint("z", i), nil)
 		}
-		if err := w.srv.AddFaults(answers(fakegcs.EffectReset, 0, 100)); err != nil {
-			t.Fatal(err)
-		}
+		w.addFaults(answers(fakegcs.EffectReset, 0, 100))
 		n, notTried := 0, 0
 		for p, err := range w.uploader().Prune(w.t.Context(), nil) {
 			n++

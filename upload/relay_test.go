@@ -78,9 +78,7 @@ func (r *relay) work(at int) bool {
 		{Effect: fakegcs.EffectStallBody, Bytes: 1 + rnd.Int64N(3*q)}, {Effect: fakegcs.EffectStallBody, Bytes: 1 + rnd.Int64N(3*q)},
 	}
 	for range 3 {
-		if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: ops[rnd.IntN(len(ops))]}, Skip: rnd.IntN(3), Do: dos[rnd.IntN(len(dos))]}); err != nil {
-			w.t.Fatal(err)
-		}
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: ops[rnd.IntN(len(ops))]}, Skip: rnd.IntN(3), Do: dos[rnd.IntN(len(dos))]})
 	}
 	up := w.uploader(func(o *upload.Options) {
 		o.Store, o.RestartChanged = r.stores[at], rnd.IntN(3) == 0

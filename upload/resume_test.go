@@ -20,19 +20,24 @@ import (
 	"gcsup/upload"
 )
 
+// timeOut uploads for a minute, which must not be enough.
+func (w *world) timeOut(path string, s upload.Spec, with ...func(*upload.Options)) *upload.Result {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	res, err := w.uploader(with...).File(ctx, path, s)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		w.t.Fatalf("error = %v, want DeadlineExceeded\n%s", err, w.trace())
+	}
+	return res
+}
+
 // interrupt uploads until the server is stuck at offset at, and then cancels.
 func (w *world) interrupt(path string, at int64, with ...func(*upload.Options)) *upload.Result {
 	w.t.Helper()
 	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: at, To: at + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: at}}
-	if err := w.srv.AddFaults(stall); err != nil {
-		w.t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-	defer cancel()
-	res, err := w.uploader(with...).File(ctx, path, spec)
-	if !errors.Is(err, context.DeadlineExceeded) {
-		w.t.Fatalf("interrupted upload: %v", err)
-	}
+	w.addFaults(stall)
+	res := w.timeOut(path, spec, with...)
 	if !res.Resumable || res.ID == "" {
 		w.t.Fatalf("interrupted upload is not resumable: %+v", res)
 	}
@@ -104,12 +109,8 @@ func TestResumeFinished(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply}})
-		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-		defer cancel()
-		if _, err := w.uploader().File(ctx, path, spec); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("error = %v", err)
-		}
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply}})
+		w.timeOut(path, spec)
 		w.wantObject("obj", content)
 		res, err := w.uploader().File(w.t.Context(), path, spec)
 		if err != nil {
@@ -444,14 +445,8 @@ func TestOtherOptionsKeepTheSession(t *testing.T) {
 				content := data(9 * mib)
 				path := w.file(content)
 				stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 6 * mib}}
-				if err := w.srv.AddFaults(stall); err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-				defer cancel()
-				if _, err := w.uploader().File(ctx, path, tt.first(spec)); !errors.Is(err, context.DeadlineExceeded) {
-					t.Fatal(err)
-				}
+				w.addFaults(stall)
+				w.timeOut(path, tt.first(spec))
 				res, err := w.uploader().File(w.t.Context(), path, tt.second(spec))
 				if tt.want != "" {
 					if !errors.Is(err, session.ErrOptionsDiffer) || !strings.Contains(err.Error(), tt.want) {
@@ -486,33 +481,27 @@ func TestOptionsOfANewSession(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
 			path := w.file(data(9 * mib))
 			stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 6 * mib}}
-			if err := w.srv.AddFaults(stall); err != nil {
-				t.Fatal(err)
-			}
+			w.addFaults(stall)
 			first := spec
 			first.ContentType = "text/first"
-			ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-			defer cancel()
-			if _, err := w.uploader().File(ctx, path, first); !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatal(err)
-			}
+			w.timeOut(path, first)
 			want := "text/first"
 			if changed {
 				want = "text/derived"
 				if err := appendTo(path, "x"); err != nil {
 					t.Fatal(err)
 				}
-			} else if err := w.srv.AddFaults(
-				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
-				// The session after that is interrupted, too, and resumed.
-				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 6 * mib}},
-			); err != nil {
-				t.Fatal(err)
+			} else {
+				w.addFaults(
+					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
+					// The session after that is interrupted, too, and resumed.
+					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 6 * mib}},
+				)
 			}
 			second := spec
 			second.DefaultContentType = "text/derived"
 			up := w.uploader(func(o *upload.Options) { o.RestartChanged, o.StallTimeout = true, time.Minute })
-			ctx, cancel = context.WithTimeout(w.t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
 			defer cancel()
 			_, err := up.File(ctx, path, second)
 			if !changed {
@@ -576,9 +565,7 @@ func TestFullStateDiskDoesNotEndAnUpload(t *testing.T) {
 			path := w.file(content)
 			store := &fullStore{Store: w.store, left: 1}
 			if ends {
-				if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 3 * mib, To: 3*mib + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}); err != nil {
-					t.Fatal(err)
-				}
+				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 3 * mib, To: 3*mib + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}})
 			}
 			ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 			defer cancel()
@@ -679,7 +666,7 @@ func TestSessionLostBetweenRuns(t *testing.T) {
 				content := data(9 * mib)
 				path := w.file(content)
 				w.interrupt(path, 6*mib)
-				w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: effect}})
+				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: effect}})
 				res, err := w.uploader().File(w.t.Context(), path, spec)
 				if err != nil {
 					t.Fatal(err)

@@ -398,7 +398,7 @@ func TestStreamsReturnMemory(t *testing.T) {
 			t.Run(fmt.Sprint(c.name, zipped), func(t *testing.T) {
 				inBubble(t, &fakegcs.Options{Discard: true, NoMD5: true, Latency: 20 * time.Millisecond}, func(w *world) {
 					up := w.uploader(func(o *upload.Options) { o.Memory = 8 * mib })
-					_ = w.srv.AddFaults(c.faults...)
+					w.addFaults(c.faults...)
 					ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 					defer cancel()
 					s := spec

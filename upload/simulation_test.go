@@ -169,9 +169,7 @@ func (s *simulation) run(t *testing.T, dir string) {
 	s.versions = [][]byte{s.content(s.size())}
 	s.path = s.w.file(s.versions[0])
 	plan := s.faults()
-	if err := s.w.srv.AddFaults(plan...); err != nil {
-		t.Fatal(err)
-	}
+	s.w.addFaults(plan...)
 	for _, f := range plan {
 		s.log("plan: %+v", f)
 	}

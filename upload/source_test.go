@@ -46,9 +46,7 @@ func TestReaderAt(t *testing.T) {
 func (w *world) interruptReaderAt(content []byte, identity string, at int64) *upload.Result {
 	w.t.Helper()
 	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: at, To: at + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: at}}
-	if err := w.srv.AddFaults(stall); err != nil {
-		w.t.Fatal(err)
-	}
+	w.addFaults(stall)
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	r, err := w.uploader().ReaderAt(ctx, bytes.NewReader(content), int64(len(content)), identity, spec)
@@ -124,9 +122,7 @@ func TestReaderAtResume(t *testing.T) {
 		other[0]++
 		up := w.uploader(zippedParts)
 		stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 4 * q, To: 5 * q}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: q}}
-		if err := w.srv.AddFaults(stall); err != nil {
-			t.Fatal(err)
-		}
+		w.addFaults(stall)
 		for i, c := range [][]byte{content, content, other} {
 			ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 			defer cancel()

@@ -135,9 +135,7 @@ func TestReaderReadsLittleBeforeTheSession(t *testing.T) {
 				if _, err := w.uploader().Reader(w.t.Context(), pieces(data(1)), upload.Spec{Bucket: "bkt", Object: "old"}); err != nil {
 					t.Fatal(err)
 				}
-				if err := w.srv.AddFaults(tt.faults...); err != nil {
-					t.Fatal(err)
-				}
+				w.addFaults(tt.faults...)
 				r := bytes.NewReader(data(5 * q))
 				if _, err := w.uploader().Reader(w.t.Context(), r, tt.spec); !errors.Is(err, tt.want) {
 					t.Errorf("error = %v, want %v", err, tt.want)

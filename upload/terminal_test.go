@@ -71,7 +71,7 @@ func TestEveryUploadHasOneTerminalEvent(t *testing.T) {
 	}
 	t.Run("resume", func(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
-			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
 			res, _ := w.uploader(largeChunks, quiet).File(w.t.Context(), w.file(data(large)), spec)
 			w.srv.ClearFaults()
 			res, err := w.uploader(largeChunks).Resume(context.WithValue(w.t.Context(), callKey{}, "resume"), res.ID)
@@ -80,7 +80,7 @@ func TestEveryUploadHasOneTerminalEvent(t *testing.T) {
 	})
 	t.Run("cancel", func(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
-			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
 			res, _ := w.uploader(largeChunks, quiet).File(w.t.Context(), w.file(data(large)), spec)
 			err := w.uploader(largeChunks).Cancel(context.WithValue(w.t.Context(), callKey{}, "cancel"), res.ID)
 			if e := w.wantTerminal("cancel", kinds(upload.Done), nil, err); e.ID != res.ID || e.Result.Object != nil {

@@ -82,7 +82,7 @@ func TestRunningHash(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		inBubble(t, &fakegcs.Options{RunningHash: true}, func(w *world) {
 			content := data(12*q + 1)
-			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}})
+			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}})
 			if stream {
 				_, err := w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec)
 				if !errors.Is(err, session.ErrChecksum) || strings.Count(w.trace(), "put ") != 2 {
@@ -106,7 +106,7 @@ func TestRangeMD5(t *testing.T) {
 	t.Parallel()
 	inBubble(t, &fakegcs.Options{}, func(w *world) {
 		content := data(12*q + 1)
-		w.srv.AddFaults(
+		w.addFaults(
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}},
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: 2 * q}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
 		)
@@ -127,7 +127,7 @@ func TestDamageAtTheEndStartsOver(t *testing.T) {
 		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
 			const size = 9 * mib
 			content := data(size)
-			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 100}})
+			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 100}})
 			res, err := w.uploader().File(w.t.Context(), w.file(content), spec)
 			if err != nil || res.BytesSent != 2*size || w.saw(upload.Restarted) != 1 {
 				t.Errorf("%s: %+v, %v\n%s", op, res, err, w.trace())
@@ -149,7 +149,7 @@ func TestAnswersOfALoadBalancerKeepTheSession(t *testing.T) {
 				content := data(large)
 				path := w.file(content)
 				html := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>no backend</html>"}
-				w.srv.AddFaults(
+				w.addFaults(
 					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}},
 					fakegcs.Fault{Match: fakegcs.Match{Op: op}, Skip: count(op == fakegcs.OpPut), Times: 2, Do: html},
 				)
@@ -164,7 +164,7 @@ func TestAnswersOfALoadBalancerKeepTheSession(t *testing.T) {
 			content := data(large)
 			path := w.file(content)
 			w.interrupt(path, 2*mib, largeChunks)
-			w.srv.AddFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>no backend</html>"}})
+			w.addFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code, Body: "<html>no backend</html>"}})
 			_, err := w.uploader(largeChunks).File(w.t.Context(), path, spec)
 			if !errors.Is(err, session.ErrRetriesExhausted) || !strings.Contains(err.Error(), fmt.Sprint(code)) || !strings.Contains(err.Error(), "is not from Cloud Storage") {
 				t.Errorf("%d always: %v", code, err)
@@ -188,7 +188,7 @@ func TestRejectedDataKeepsTheToken(t *testing.T) {
 		path := w.file(content)
 		w.interrupt(path, 2*mib)
 		refuse := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 400, Reason: "invalid"}}
-		w.srv.AddFaults(refuse)
+		w.addFaults(refuse)
 		res, err := w.uploader().File(w.t.Context(), path, spec)
 		if !errors.Is(err, session.ErrProtocol) || !res.Resumable {
 			t.Errorf("%+v, %v", res, err)
@@ -209,7 +209,7 @@ func TestLateCommit(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: 5 * mib, For: 3e9}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectLateCommit, Bytes: 5 * mib, For: 3e9}})
 		if _, err := w.uploader().File(w.t.Context(), w.file(content), spec); err != nil {
 			t.Fatalf("%v\n%s", err, w.trace())
 		}
@@ -287,7 +287,7 @@ func TestOwnSuccess(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				content := data(tt.size)
-				w.srv.AddFaults(
+				w.addFaults(
 					fakegcs.Fault{Match: fakegcs.Match{Op: tt.op}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
 					// The session is forgotten too: what is left is the object.
 					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
@@ -306,7 +306,7 @@ func TestOwnSuccess(t *testing.T) {
 	t.Run("someone else's", func(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
 			content, theirs := data(9*mib), data(9*mib + 1)[1:]
-			w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+			w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
 			up := w.uploader(func(o *upload.Options) {
 				observe := o.Observer
 				o.Observer = func(e upload.Event) {

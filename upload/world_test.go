@@ -88,6 +88,14 @@ func (w *world) uploader(with ...func(*upload.Options)) *upload.Uploader {
 	return up
 }
 
+// addFaults adds faults to the server's plan.
+func (w *world) addFaults(faults ...fakegcs.Fault) {
+	w.t.Helper()
+	if err := w.srv.AddFaults(faults...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // saw returns how many events of a kind there were.
 func (w *world) saw(kind upload.EventKind) (n int) {
 	w.mu.Lock()

@@ -194,7 +194,7 @@ func (w *world) wantNoSession() {
 // for memory, before the session is cancelled.
 func TestWriterFailsAtOnce(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		w.srv.AddFaults(
+		w.addFaults(
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}},
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Do: fakegcs.Action{Effect: fakegcs.EffectStall, For: time.Minute}},
 		)
@@ -251,7 +251,7 @@ func TestWriterFile(t *testing.T) {
 				}
 				inBubble(t, nil, func(w *world) {
 					if fault != nil {
-						w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: *fault})
+						w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: *fault})
 					}
 					f, err := os.Open(w.file(data(size)))
 					if err != nil {
@@ -326,7 +326,7 @@ func TestWriterFileChanges(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(5 * mib))
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
 		up := w.uploader(func(o *upload.Options) {
 			o.Observer = func(e upload.Event) {
 				if e.Kind == upload.Waiting {
@@ -361,7 +361,7 @@ func TestWriterFileChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Close()
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}})
 		if err := out.Close(); !errors.Is(err, session.ErrSessionLost) {
 			t.Errorf("error = %v, want ErrSessionLost", err)
 		}
@@ -410,7 +410,7 @@ func TestWriterFileAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
-				w.srv.AddFaults(faults...)
+				w.addFaults(faults...)
 				f, err := os.Open(w.file(content))
 				if err != nil {
 					t.Fatal(err)
@@ -449,7 +449,7 @@ func TestWriterFileAgain(t *testing.T) {
 // upload ends.
 func TestWriterInterrupted(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		w.srv.AddFaults(
+		w.addFaults(
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}},
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Do: fakegcs.Action{Effect: fakegcs.EffectStall, For: time.Minute}},
 		)
@@ -521,7 +521,7 @@ func TestWriterFileHangs(t *testing.T) {
 // output that is still copied, returns when the Writer is closed.
 func TestWriteDuringClose(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Minute}})
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Minute}})
 		out := w.uploader(func(o *upload.Options) { o.Window = int(q) }).NewWriter(w.t.Context(), spec)
 		defer out.Abort()
 		wrote := make(chan error, 1)
