@@ -1,4 +1,4 @@
-// Package testsize sizes the long tests.
+// Package testsize sizes the long tests, and sets how many run at a time.
 package testsize
 
 import "os"
