@@ -23,8 +23,9 @@ type Memory struct {
 //
 // Each stream gets an equal share, which shrinks when another stream starts and
 // grows when one is closed. A window ends when it has half of the share, or when
-// the budget is spent, but not before it has 1 MiB. While the number of streams
-// does not change, they use at most the budget, or 2 MiB each if that is more.
+// the budget is spent, but not before it has 1 MiB. A window that takes the place of
+// both, see [Stream], can have twice that. While the number of streams does not
+// change, they use at most the budget, or 2 MiB each if that is more.
 //
 // A stream keeps what it has read until the server has committed it. A stream that
 // was alone, and whose server does not answer, can therefore keep the whole
@@ -55,29 +56,45 @@ func (m *Memory) leave() {
 	m.streams--
 }
 
-// take returns a piece for a window of size bytes, or nil if the window ends.
-func (m *Memory) take(size, limit int64) *piece {
-	if !m.grant(size, limit) {
+// take returns a piece for a window of size bytes, or nil if the window ends. whole
+// is that of the window.
+func (m *Memory) take(size, limit int64, whole bool) *piece {
+	if !m.grant(size, limit, whole) {
 		return nil
 	}
 	return pieces.Get().(*piece)
 }
 
-func (m *Memory) grant(size, limit int64) bool {
+func (m *Memory) grant(size, limit int64, whole bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	next := size + Granularity
 	if next > limit {
 		return false
 	}
-	if m.budget > 0 && next > minWindow {
-		share := m.budget / int64(max(m.streams, 1))
-		if next > share/windows || m.used+Granularity > m.budget {
-			return false
-		}
+	least, share := m.share()
+	if !whole {
+		least, share = least/windows, share/windows
+	}
+	if m.budget > 0 && next > least && (next > share || m.used+Granularity > m.budget) {
+		return false
 	}
 	m.used += Granularity
 	return true
+}
+
+// share returns the bytes that a stream can always have, and its share of the
+// budget. m.mu is held.
+func (m *Memory) share() (least, share int64) {
+	return windows * minWindow, m.budget / int64(max(m.streams, 1))
+}
+
+// scarce reports whether one window of at most limit bytes can have all that the
+// windows of a stream can have.
+func (m *Memory) scarce(limit int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.budget > 0 && max(m.share()) <= limit
 }
 
 // put takes pieces back. The caller must not use them any more.

@@ -3,9 +3,12 @@ package chunk_test
 import (
 	"bytes"
 	"io"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
+	"time"
 
 	"gcsup/chunk"
 )
@@ -132,6 +135,86 @@ func TestSpentMemoryStopsNoStream(t *testing.T) {
 			}
 		}
 	})
+}
+
+// slow returns zeros, and takes time for each Read.
+type slow struct{ each atomic.Int64 } // a time.Duration
+
+func (s *slow) Read(p []byte) (int, error) {
+	time.Sleep(time.Duration(s.each.Load()))
+	return zeros{}.Read(p)
+}
+
+// TestFastReaderHasOneWindow checks that a stream has one window instead of two as
+// long as its reader is faster than the server, if the memory is short.
+func TestFastReaderHasOneWindow(t *testing.T) {
+	const reply = 20 * time.Millisecond
+	for _, tt := range []struct {
+		name    string
+		budget  int64
+		streams int
+		window  int
+		read    time.Duration // of each piece
+		want    []int64       // pieces of each part
+	}{
+		{"fast", 16 * mib, 4, 0, 0, []int64{7, 7, 14, 14, 14}},
+		{"fast, least memory", 1, 4, 0, 0, []int64{4, 4, 8, 8, 8}},
+		{"fast, enough memory", 64 * mib, 2, 0, 0, []int64{56, 56, 56, 56}},
+		{"fast, short window", 16 * mib, 4, 2 * mib, 0, []int64{7, 7, 7, 7}},
+		{"fast, no budget", 0, 4, 0, 0, []int64{64, 64, 64, 64}},
+		{"an eighth of the reply", 16 * mib, 4, 0, reply / 9 / 7, []int64{7, 7, 7, 7}},
+		{"slow", 16 * mib, 4, 0, reply, []int64{7, 7, 7, 7}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := chunk.NewMemory(tt.budget)
+				for range tt.streams - 1 {
+					other := endless(t, m, 0)
+					defer other.Close()
+					if _, _, err := other.Head(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				r := &slow{}
+				r.each.Store(int64(tt.read))
+				s, err := m.NewStream(r, tt.window)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got []int64
+				parts := func(n int) {
+					for range n {
+						got = append(got, next(t, s).Len()/q)
+						time.Sleep(reply)
+						s.Release()
+					}
+				}
+				if parts(len(tt.want)); !slices.Equal(got, tt.want) {
+					t.Errorf("the parts have %d pieces, want %d", got, tt.want)
+				}
+				// A reader that becomes slow is read ahead again.
+				whole := got[len(got)-1] > got[0]
+				r.each.Store(int64(reply))
+				got = nil
+				if parts(4); slices.Max(got[2:]) != tt.want[0] {
+					t.Errorf("the parts of a slow reader have %d pieces, want %d at the end", got, tt.want[0])
+				}
+				// Close returns while the stream waits for its only window.
+				r.each.Store(int64(tt.read))
+				parts(4)
+				if got[len(got)-1] > tt.want[0] != whole {
+					t.Errorf("the parts have %d pieces after the reader was slow", got)
+				}
+				next(t, s)
+				synctest.Wait()
+				s.Close()
+				s.Release()
+				if used, n := m.Used(); n != tt.streams-1 || used != int64(n)*q {
+					t.Errorf("%d bytes of %d streams are still in use", used, n)
+				}
+			})
+		})
+	}
 }
 
 // TestMemoryIsReturned checks that a stream returns its memory however it ends.

@@ -21,6 +21,10 @@ const (
 // flight, a goroutine reads the next one. The first Head or Next starts the
 // goroutine.
 //
+// If the memory is short, and the reader is much faster than the server, reading
+// ahead gains less than longer parts. A part then has the memory of two, and the
+// next one is read when it is released.
+//
 // Head, Next and Release must be called from one goroutine. Close may be called
 // from any. The zero value is a closed Stream.
 type Stream struct {
@@ -50,6 +54,7 @@ const windows = 2
 type window struct {
 	pieces []*piece
 	marks  []uint32 // CRC32C of the stream at the end of each full piece
+	whole  bool     // it takes the place of both windows
 }
 
 // filled is a part, or the error that ended the stream.
@@ -239,6 +244,9 @@ func (s *Stream) Release() {
 		s.end = io.EOF
 	} else {
 		s.free <- s.cur.window
+		if s.cur.whole {
+			s.free <- window{}
+		}
 	}
 	s.cur = nil
 }

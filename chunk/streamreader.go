@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"time"
 )
 
 // streamReader is the goroutine of a [Stream]. It reads, hashes and splits the
@@ -24,17 +25,22 @@ type streamReader struct {
 	held  [1]byte // the byte after a full window, read to know whether the stream continues
 	holds bool
 	err   error // returned by r with its latest bytes
+
+	full time.Time     // when the latest window was full
+	took time.Duration // to fill it
 }
 
 func (f *streamReader) run() {
+	f.full = time.Now()
 	for {
-		var w window
-		select {
-		case <-f.stop:
+		w, open := f.window()
+		if !open {
 			return
-		case w = <-f.free:
 		}
+		began := time.Now()
 		part, err := f.fill(w)
+		f.full = time.Now()
+		f.took = f.full.Sub(began)
 		select {
 		case <-f.stop: // no caller waits for the part
 			f.memory.put(part.pieces)
@@ -53,6 +59,33 @@ func (f *streamReader) run() {
 	}
 }
 
+// fastReader is how many times as long the reader must wait for the server as the
+// server waits for the reader, so that a window may be the only one.
+const fastReader = 8
+
+// window waits for a window to fill. open is false if the stream is closed.
+func (f *streamReader) window() (w window, open bool) {
+	if w, open = f.await(); !open {
+		return w, false
+	}
+	waited := time.Since(f.full)
+	w.whole = f.memory.scarce(f.limit) && waited > fastReader*f.took
+	if w.whole {
+		_, open = f.await()
+	}
+	return w, open
+}
+
+// await waits for one of the windows.
+func (f *streamReader) await() (w window, open bool) {
+	select {
+	case <-f.stop:
+		return w, false
+	case w = <-f.free:
+		return w, true
+	}
+}
+
 // fill reads the next part.
 func (f *streamReader) fill(w window) (Part, error) {
 	part := Part{begin: f.crc}
@@ -60,7 +93,7 @@ func (f *streamReader) fill(w window) (Part, error) {
 	var size int64
 	var err error
 	for err == nil {
-		b := f.memory.take(size, f.limit)
+		b := f.memory.take(size, f.limit, w.whole)
 		if b == nil {
 			break
 		}

@@ -68,8 +68,9 @@ type Options struct {
 	Window int
 
 	// Memory bounds the windows of all streams together, in bytes. Each stream
-	// gets an equal share, and its windows become shorter when others start. 0 is
-	// 128 MiB.
+	// gets an equal share, and its windows become shorter when others start. If the
+	// share is at most Window, and the source is much faster than the service, a
+	// stream has one window of that size instead of two. 0 is 128 MiB.
 	//
 	// A window can always have 1 MiB, so that no stream waits for another. The
 	// streams therefore use at most Memory, or 2 MiB each if that is more. Windows

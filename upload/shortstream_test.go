@@ -224,7 +224,8 @@ func (z *zeroReader) Read(p []byte) (int, error) {
 }
 
 // TestEarlyStreamShortensItsRequests checks that the requests of a stream become
-// shorter when other streams start.
+// shorter when other streams start: its share is 3.5 MiB, which one request has if
+// the service is slow.
 func TestEarlyStreamShortensItsRequests(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -253,8 +254,8 @@ func TestEarlyStreamShortensItsRequests(t *testing.T) {
 				sizes = append(sizes, r.Received/mib)
 			}
 		}
-		if len(sizes) < 10 || sizes[0] != 14 || sizes[1] != 14 || slices.Max(sizes[2:]) > 2 {
-			t.Errorf("the requests of the early stream carry %v MiB, want 14, 14, and then at most 2", sizes)
+		if len(sizes) < 10 || sizes[0] != 14 || sizes[1] != 14 || slices.Max(sizes[2:]) > 3 {
+			t.Errorf("the requests of the early stream carry %v MiB, want 14, 14, and then at most 3", sizes)
 		}
 	})
 }
