@@ -152,14 +152,14 @@ type Action struct {
 // The driver stops when its budget for State.Failures is spent. Decide does not
 // depend on their number.
 func Decide(s State, r Reply) (State, Action) {
-	s, a := s.decide(r)
+	a := s.decide(&r)
 	if a.Step == Query || a.Step == Check {
 		a.Fresh = s.reconnected
 	}
 	return s, a
 }
 
-func (s State) decide(r Reply) (State, Action) {
+func (s *State) decide(r *Reply) Action {
 	s.Sent = max(s.Sent, r.Sent)
 	if (r.Op == OpFinalize || r.Op == OpInsert) && !refused(r.Status) && !r.notModified() && !r.Unsent {
 		s.MayExist = true
@@ -195,7 +195,7 @@ func (s State) decide(r Reply) (State, Action) {
 		if s.suspect != family || r.Op != OpQuery {
 			s.suspect = family
 			if family == 400 {
-				s.doubt = r
+				s.doubt = *r
 				s.doubt.Sent = 0
 			}
 			return s.again(r)
@@ -231,16 +231,16 @@ func (s State) decide(r Reply) (State, Action) {
 		}
 		s.refreshed = true
 		if r.Op == OpInsert {
-			s.doubt = r
+			s.doubt = *r
 		}
-		return s, Action{Step: s.afterFailure(r)}
+		return Action{Step: s.afterFailure(r)}
 	}
 	return s.fail(r, permanent(r, status))
 }
 
 // destructive returns 404 or 400, the family of a status that would end the
 // session, or 0. One such answer is not enough to give up what is committed.
-func (r Reply) destructive() int {
+func (r *Reply) destructive() int {
 	switch {
 	case r.Op != OpPut && r.Op != OpQuery && r.Op != OpFinalize:
 		return 0
@@ -256,11 +256,11 @@ func (r Reply) destructive() int {
 func refused(status int) bool { return status >= 400 && status < 500 && status != 408 }
 
 // complete handles a reply of success.
-func (s State) complete(r Reply) (State, Action) {
+func (s *State) complete(r *Reply) Action {
 	switch {
 	case r.Op == OpStart && !r.URI.IsZero():
 		s.Committed, s.Sent, s.refreshed = 0, 0, false
-		return s, Action{Step: s.next()}
+		return Action{Step: s.next()}
 	case r.Op == OpStart:
 		return s.again(r)
 	case r.Object == nil:
@@ -272,12 +272,12 @@ func (s State) complete(r Reply) (State, Action) {
 		r.Err = fmt.Errorf("the object has %d bytes, the source %d", r.Object.Size, s.Size)
 		return s.fail(r, ErrUnexpectedData)
 	}
-	return s, Action{Step: Done, Object: r.Object}
+	return Action{Step: Done, Object: r.Object}
 }
 
 // corrupt handles bytes at the server that are not those of the source. A new
 // session sends them again.
-func (s State) corrupt(r Reply) (State, Action) {
+func (s *State) corrupt(r *Reply) Action {
 	if !s.Replayable || s.Restarts >= maxRestarts {
 		return s.fail(r, ErrChecksum)
 	}
@@ -286,7 +286,7 @@ func (s State) corrupt(r Reply) (State, Action) {
 
 // incomplete handles a 308: the session is open and the server holds r.Committed
 // bytes.
-func (s State) incomplete(r Reply) (State, Action) {
+func (s *State) incomplete(r *Reply) Action {
 	if r.Op == OpStart || r.Op == OpInsert {
 		if r.Redirect != "" {
 			return s.fail(r, ErrNotFound)
@@ -331,10 +331,10 @@ func (s State) incomplete(r Reply) (State, Action) {
 	}
 	s.suspect, s.doubt = 0, Reply{}
 	if r.Op == OpQuery || moved && s.next() == Send {
-		return s, Action{Step: s.next()}
+		return Action{Step: s.next()}
 	}
 	if r.Op == OpPut && s.next() == Finish {
-		return s, Action{Step: Finish}
+		return Action{Step: Finish}
 	}
 	// Data was sent and none of it was committed, or the last request did not
 	// finish the object.
@@ -342,20 +342,20 @@ func (s State) incomplete(r Reply) (State, Action) {
 }
 
 // rejected handles data that the service refused in a session that is open.
-func (s State) rejected() (State, Action) {
+func (s *State) rejected() Action {
 	r := s.doubt
 	s.suspect, s.doubt = 0, Reply{}
 	if s.Rejected && s.RejectedAt == s.Committed && s.Replayable && s.Restarts < maxRestarts {
-		return s.restart(r)
+		return s.restart(&r)
 	}
 	s.Rejected, s.RejectedAt = true, s.Committed
-	s, a := s.fail(r, ErrProtocol)
+	a := s.fail(&r, ErrProtocol)
 	a.Err.Open = true
-	return s, a
+	return a
 }
 
 // next returns the step if nothing is wrong.
-func (s State) next() Step {
+func (s *State) next() Step {
 	if s.Size >= 0 && s.Committed == s.Size && s.Size > 0 {
 		return Finish
 	}
@@ -363,24 +363,24 @@ func (s State) next() Step {
 }
 
 // again backs off, and then finds out what the server has.
-func (s State) again(r Reply) (State, Action) {
+func (s *State) again(r *Reply) Action {
 	if r.Op == OpInsert {
-		s.doubt = r
+		s.doubt = *r
 	}
 	if r.Reused && r.Status == 0 && !s.reconnected && r.carriesData() && verdict(r, true) == backoff.Transient && !errors.Is(r.Err, ErrStalled) {
 		// The connection was closed while it was idle, which is no failure of
 		// the service.
 		s.reconnected = true
-		return s, Action{Step: s.afterFailure(r)}
+		return Action{Step: s.afterFailure(r)}
 	}
 	s.Failures++
 	s.refreshed = false
-	return s, Action{Step: s.afterFailure(r), Wait: true, RetryAfter: r.RetryAfter, Err: r.fail(nil, s.Committed)}
+	return Action{Step: s.afterFailure(r), Wait: true, RetryAfter: r.RetryAfter, Err: r.fail(nil, s.Committed)}
 }
 
 // afterFailure returns the step after a request whose outcome is not known: the
 // same request if repeating it is harmless, otherwise a query.
-func (s State) afterFailure(r Reply) Step {
+func (s *State) afterFailure(r *Reply) Step {
 	switch {
 	case r.Op == OpInsert && s.Unconditional && s.MayExist:
 		return Check
@@ -395,7 +395,7 @@ func (s State) afterFailure(r Reply) Step {
 }
 
 // gone handles a bucket or a session that does not exist.
-func (s State) gone(r Reply) (State, Action) {
+func (s *State) gone(r *Reply) Action {
 	if r.Op == OpStart || r.Op == OpInsert {
 		return s.fail(r, ErrNotFound)
 	}
@@ -405,7 +405,7 @@ func (s State) gone(r Reply) (State, Action) {
 	return s.restart(r)
 }
 
-func (s State) restart(r Reply) (State, Action) {
+func (s *State) restart(r *Reply) Action {
 	if !s.Replayable || s.Restarts >= maxRestarts {
 		return s.fail(r, ErrSessionLost)
 	}
@@ -423,25 +423,25 @@ func (s State) restart(r Reply) (State, Action) {
 	if a.Wait = !confirmed || a.RetryAfter > 0; a.Wait {
 		s.Failures++
 	}
-	return s, a
+	return a
 }
 
 // check checks the destination before it accepts a refusal: a request whose reply
 // was lost may have made the object.
-func (s State) check(r Reply) (State, Action) {
-	s.doubt = r
+func (s *State) check(r *Reply) Action {
+	s.doubt = *r
 	if !s.MayExist {
 		return s.unmade()
 	}
-	return s, Action{Step: Check}
+	return Action{Step: Check}
 }
 
 // checked handles the reply to that check.
-func (s State) checked(r Reply) (State, Action) {
+func (s *State) checked(r *Reply) Action {
 	found := r.Status == 200 && r.Object != nil
 	switch {
 	case found && r.Ours && !r.Older:
-		return s, Action{Step: Done, Object: r.Object}
+		return Action{Step: Done, Object: r.Object}
 	case r.Status == 200 && !found, verdict(r, true) == backoff.Transient:
 		return s.again(r)
 	case r.Status >= 400 && r.Status != 401 && !r.FromService:
@@ -449,24 +449,24 @@ func (s State) checked(r Reply) (State, Action) {
 		return s.again(r)
 	case verdict(r, true) == backoff.Credentials && !s.refreshed:
 		s.refreshed = true
-		return s, Action{Step: Check}
+		return Action{Step: Check}
 	case !s.Unconditional:
 		return s.unmade() // no object, not ours, or no permission
 	case r.Status == 0:
 		return s.fail(r, permanent(r, 0))
 	case found && !r.Older:
-		return s.fail(s.doubt, ErrOutcomeUnknown)
+		return s.fail(&s.doubt, ErrOutcomeUnknown)
 	case found:
 		return s.insertGuarded(r.Object.Generation)
 	case r.Status != 404 && s.doubt.unmet():
-		return s.fail(s.doubt, ErrOutcomeUnknown) // no permission to read
+		return s.fail(&s.doubt, ErrOutcomeUnknown) // no permission to read
 	}
 	return s.insertGuarded(0)
 }
 
 // insertGuarded inserts the object again, with the precondition that the
 // destination has the given generation.
-func (s State) insertGuarded(generation int64) (State, Action) {
+func (s *State) insertGuarded(generation int64) Action {
 	a := Action{Step: Begin}
 	if s.doubt.unmet() {
 		// There was no wait yet.
@@ -474,31 +474,31 @@ func (s State) insertGuarded(generation int64) (State, Action) {
 		a.Wait, a.Err = true, s.doubt.fail(nil, 0)
 	}
 	s.guarded, s.guard, s.doubt = true, generation, Reply{}
-	return s, a
+	return a
 }
 
 // unmade accepts the refusal: no request of this upload made the object.
-func (s State) unmade() (State, Action) {
+func (s *State) unmade() Action {
 	r := s.doubt
 	s.doubt = Reply{}
 	if r.unmet() {
-		return s.fail(r, ErrPrecondition)
+		return s.fail(&r, ErrPrecondition)
 	}
-	return s.restart(r)
+	return s.restart(&r)
 }
 
-func (s State) fail(r Reply, kind error) (State, Action) {
-	return s, Action{Step: Fail, Err: r.fail(kind, s.Committed)}
+func (s *State) fail(r *Reply, kind error) Action {
+	return Action{Step: Fail, Err: r.fail(kind, s.Committed)}
 }
 
 // begun reports whether the service answered before the reply r: it opened a
 // session, or answered the driver for another reason.
-func (s State) begun(r Reply) bool { return r.Reached || !r.Op.begins() || s.Restarts > 0 }
+func (s *State) begun(r *Reply) bool { return r.Reached || !r.Op.begins() || s.Restarts > 0 }
 
 // verdict classifies a reply. begun reports whether the service answered before.
 // Then a request without a reply is always retried: the network may have changed,
 // but the destination did not.
-func verdict(r Reply, begun bool) backoff.Verdict {
+func verdict(r *Reply, begun bool) backoff.Verdict {
 	if r.strange(begun) {
 		return backoff.Transient
 	}
@@ -519,7 +519,7 @@ func verdict(r Reply, begun bool) backoff.Verdict {
 // strange reports whether a reply is not the service's, although the service
 // answered before. It is the login page of a captive portal, for example, or a
 // proxy that requires a password.
-func (r Reply) strange(begun bool) bool {
+func (r *Reply) strange(begun bool) bool {
 	switch {
 	case !begun || r.Op == OpCancel:
 		return false
@@ -544,7 +544,7 @@ func (op Op) begins() bool {
 }
 
 // permanent returns the sentinel error for a reply that is not retried.
-func permanent(r Reply, status int) error {
+func permanent(r *Reply, status int) error {
 	begins := r.Op.begins()
 	switch {
 	case errors.Is(r.Err, ErrCredentials):
@@ -579,24 +579,24 @@ func permanent(r Reply, status int) error {
 // not have the checksum that was sent with them. The service answers 400,
 // Google's test bench 412
 // (https://github.com/googleapis/storage-testbench).
-func (r Reply) damaged(status int) bool {
+func (r *Reply) damaged(status int) bool {
 	return (status == 400 || status == 412) && (r.Op == OpInsert || r.Op == OpFinalize) && mentionsHash(r.Message)
 }
 
 // unmet reports whether the service refused a precondition.
-func (r Reply) unmet() bool {
+func (r *Reply) unmet() bool {
 	return r.Status == 412 || r.Status == 410 && r.Inner == 412 || r.notModified()
 }
 
 // notModified reports whether the service refused one of the preconditions
 // IfGenerationNotMatch and IfMetagenerationNotMatch, for which it has another status.
 // https://cloud.google.com/storage/docs/json_api/v1/status-codes#304_Not_Modified
-func (r Reply) notModified() bool {
+func (r *Reply) notModified() bool {
 	return r.Status == 304 && r.FromService && (r.Op == OpInsert || r.Op == OpPut || r.Op == OpQuery || r.Op == OpFinalize)
 }
 
 // carriesData reports whether the request had object data.
-func (r Reply) carriesData() bool { return r.Op == OpPut || r.Op == OpFinalize || r.Op == OpInsert }
+func (r *Reply) carriesData() bool { return r.Op == OpPut || r.Op == OpFinalize || r.Op == OpInsert }
 
 // mentionsHash distinguishes a checksum that does not match from other bad requests.
 // The service gives both the same status and reason, and only its text differs.

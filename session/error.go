@@ -121,7 +121,7 @@ func (e *Error) Unwrap() []error {
 }
 
 // fail returns the error of a reply. The driver sets Attempts and Waits.
-func (r Reply) fail(kind error, offset int64) *Error {
+func (r *Reply) fail(kind error, offset int64) *Error {
 	err := r.Err
 	if err == nil && r.Redirect != "" {
 		err = redirectError(r.Redirect)

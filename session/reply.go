@@ -227,11 +227,11 @@ func oneLine(text string) string {
 
 // Refusal returns the error of a permanent failure. It wraps one of the
 // sentinel errors.
-func (r Reply) Refusal() *Error { return r.fail(permanent(r, r.Status), 0) }
+func (r Reply) Refusal() *Error { return r.fail(permanent(&r, r.Status), 0) }
 
 // Damaged reports whether the service refused the object because its bytes do not
 // have a checksum that was sent for them.
 func (r Reply) Damaged() bool { return r.damaged(r.Status) }
 
 // Retryable reports whether the same request may succeed after a wait.
-func (r Reply) Retryable() bool { return verdict(r, r.Reached || !r.Op.begins()) == backoff.Transient }
+func (r Reply) Retryable() bool { return verdict(&r, r.Reached || !r.Op.begins()) == backoff.Transient }
