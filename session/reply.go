@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"gcsup/backoff"
@@ -116,13 +117,7 @@ func parseReply(op Op, scrub func(string) string, resp *http.Response) Reply {
 			}
 			return r
 		}
-		body, err := readBody(resp)
-		if err == nil {
-			r.Object = parseObject(body)
-		}
-		if r.Object == nil && len(body) == 0 {
-			r.Object = objectFromHeaders(resp.Header)
-		}
+		r.Object = readReplyObject(resp)
 	default:
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, bodyLimit))
 		var reason, message string
@@ -138,13 +133,27 @@ func parseReply(op Op, scrub func(string) string, resp *http.Response) Reply {
 	return r
 }
 
-// readBody reads the body of a reply that describes an object. The length is
-// usually known, so that the buffer need not grow.
-func readBody(resp *http.Response) ([]byte, error) {
-	var b bytes.Buffer
-	b.Grow(int(min(max(resp.ContentLength, 0), 64<<10)) + bytes.MinRead)
-	_, err := b.ReadFrom(io.LimitReader(resp.Body, objectLimit))
-	return b.Bytes(), err
+// replyBodies are buffers for the bodies of replies that describe an object. They
+// have at most bodyLimit.
+var replyBodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// readReplyObject returns the object that a reply of success describes, or nil.
+func readReplyObject(resp *http.Response) *Object {
+	b := replyBodies.Get().(*bytes.Buffer)
+	defer func() {
+		if b.Cap() <= bodyLimit {
+			b.Reset()
+			replyBodies.Put(b)
+		}
+	}()
+	var o *Object
+	if _, err := b.ReadFrom(io.LimitReader(resp.Body, objectLimit)); err == nil {
+		o = parseObject(b.Bytes())
+	}
+	if o == nil && b.Len() == 0 {
+		o = objectFromHeaders(resp.Header)
+	}
+	return o
 }
 
 // target returns the scheme and host of a redirect's target. The rest of the
