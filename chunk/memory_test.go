@@ -261,14 +261,15 @@ func TestMemoryIsReturned(t *testing.T) {
 	}
 }
 
-// TestMemoryIsReused checks that a stream needs no new memory after another one.
+// TestMemoryIsReused checks that a stream needs little new memory after another one.
+// With the race detector, the pool drops a quarter of what it gets.
 func TestMemoryIsReused(t *testing.T) {
 	passThrough(t, 10*mib)
 	least := allocated(func() { passThrough(t, 10*mib) })
 	for range 5 { // the garbage collector may empty the pool
 		least = min(least, allocated(func() { passThrough(t, 10*mib) }))
 	}
-	if least > mib {
+	if least > 5*mib {
 		t.Errorf("the second stream of 10 MiB allocates %d bytes", least)
 	}
 }
