@@ -32,6 +32,7 @@ const (
 	OpRead     Op = "read"     // the content of a small object
 	OpDelete   Op = "delete"   // delete an object
 	OpBucket   Op = "bucket"   // the configuration of a bucket
+	OpCompose  Op = "compose"  // make an object from others
 )
 
 // Start opens a session for an object of size bytes, or -1 if the size is not

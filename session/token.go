@@ -50,6 +50,10 @@ type Token struct {
 	// of the compressed bytes, and Source is the file.
 	Gzip *GzipState
 
+	// Parts is set if the file is sent in parts, which have the sessions. URI is then
+	// zero, and Committed, HighWater and Checkpoints are not used.
+	Parts *Parts
+
 	// RejectedAt is 1 + the offset at which the service refused data in this
 	// session although the session existed; 0 if it never did.
 	RejectedAt int64
@@ -85,8 +89,13 @@ func (t *Token) ObjectSize() int64 {
 
 // Checkpoint returns the last checkpoint at or before offset.
 func (t *Token) Checkpoint(offset int64) chunk.Checkpoint {
+	return lastCheckpoint(t.Checkpoints, offset)
+}
+
+// lastCheckpoint returns the last checkpoint of a list at or before offset.
+func lastCheckpoint(list []chunk.Checkpoint, offset int64) chunk.Checkpoint {
 	var best chunk.Checkpoint
-	for _, c := range t.Checkpoints {
+	for _, c := range list {
 		if c.Offset <= offset && c.Offset >= best.Offset {
 			best = c
 		}
@@ -110,7 +119,7 @@ type savedToken struct {
 	Endpoint    string             `json:"endpoint"`
 	Spec        Spec               `json:"spec"`
 	Created     time.Time          `json:"created"`
-	SessionURI  string             `json:"session_uri"`
+	SessionURI  string             `json:"session_uri,omitempty"` // "" with parts
 	SourcePath  string             `json:"source_path"`
 	RawPath     []byte             `json:"source_path_raw,omitempty"` // the path, if it is not UTF-8, which JSON requires
 	Identity    string             `json:"source_identity,omitempty"`
@@ -124,6 +133,7 @@ type savedToken struct {
 	MovedTo     string             `json:"moved_to,omitempty"`
 	MovedFrom   string             `json:"moved_from,omitempty"`
 	Gzip        *GzipState         `json:"gzip,omitempty"`
+	Parts       *savedParts        `json:"parts,omitempty"`
 }
 
 // MarshalJSON always returns an error. Without the secret, a Token cannot be
@@ -146,7 +156,7 @@ func Encode(t *Token) ([]byte, error) {
 		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Created: t.Created, SessionURI: t.URI.reveal(),
 		SourcePath: t.SourcePath, Identity: t.SourceIdentity, Version: t.SourceVersion, Source: t.Source,
 		Committed: t.Committed, HighWater: t.HighWater, Checkpoints: t.Checkpoints, Restarts: t.Restarts, RejectedAt: t.RejectedAt,
-		MovedTo: t.MovedTo, MovedFrom: t.MovedFrom, Gzip: t.Gzip,
+		MovedTo: t.MovedTo, MovedFrom: t.MovedFrom, Gzip: t.Gzip, Parts: t.Parts.save(),
 	}
 	if !utf8.ValidString(t.SourcePath) {
 		s.RawPath = []byte(t.SourcePath)
@@ -192,7 +202,7 @@ func Decode(data []byte) (*Token, error) {
 		ID: s.ID, Endpoint: s.Endpoint, Spec: s.Spec, Created: s.Created, URI: newURI(s.SessionURI),
 		SourcePath: s.SourcePath, SourceIdentity: s.Identity, SourceVersion: s.Version, Source: s.Source,
 		Committed: s.Committed, HighWater: s.HighWater, Checkpoints: s.Checkpoints, Restarts: s.Restarts, RejectedAt: s.RejectedAt,
-		MovedTo: s.MovedTo, MovedFrom: s.MovedFrom, Gzip: s.Gzip,
+		MovedTo: s.MovedTo, MovedFrom: s.MovedFrom, Gzip: s.Gzip, Parts: s.Parts.restore(),
 	}
 	if len(s.RawPath) > 0 {
 		t.SourcePath = string(s.RawPath)
@@ -230,12 +240,14 @@ func (t *Token) sound() error {
 		return errors.New("invalid ID")
 	case t.Spec.Validate() != nil:
 		return errors.New("invalid destination")
-	case (t.SourcePath == "") == (t.SourceIdentity == "") || t.URI.IsZero() || t.Created.IsZero():
+	case (t.SourcePath == "") == (t.SourceIdentity == "") || t.URI.IsZero() != (t.Parts != nil) || t.Created.IsZero():
 		return errors.New("incomplete token")
 	case t.Committed < 0 || t.Committed > t.HighWater || t.HighWater > size || t.Restarts < 0 || t.RejectedAt < 0:
 		return errors.New("invalid offsets")
 	case t.Spec.Gzip != (t.Gzip != nil):
 		return errors.New("invalid compression")
+	case t.Gzip != nil && t.Parts != nil:
+		return errors.New("compressed parts")
 	case t.Gzip != nil && (t.Gzip.Size < 0 || t.Gzip.Source.Offset < 0 || t.Gzip.Source.Offset > t.Source.Size):
 		return errors.New("invalid offsets of the compressed source")
 	}
@@ -244,8 +256,18 @@ func (t *Token) sound() error {
 			return errors.New("invalid ID of a move")
 		}
 	}
+	if t.Parts != nil {
+		if err := t.Parts.sound(size); err != nil {
+			return err
+		}
+	}
+	return ascending(t.Checkpoints, size)
+}
+
+// ascending checks that the checkpoints of size bytes ascend.
+func ascending(checkpoints []chunk.Checkpoint, size int64) error {
 	last := int64(-1)
-	for _, c := range t.Checkpoints {
+	for _, c := range checkpoints {
 		if c.Offset <= last || c.Offset > size {
 			return errors.New("invalid checkpoints")
 		}
@@ -258,6 +280,18 @@ func (t *Token) sound() error {
 // the bucket of t. If not, the error wraps [ErrURIMismatch]. Call it before the
 // first request with the URI.
 func (c *Client) Adopt(t *Token) error {
-	_, err := c.adopt(t.URI.reveal(), t.Spec.Bucket)
-	return err
+	if t.Parts == nil {
+		_, err := c.adopt(t.URI.reveal(), t.Spec.Bucket)
+		return err
+	}
+	for i := range t.Parts.List {
+		uri := t.Parts.List[i].URI
+		if uri.IsZero() {
+			continue
+		}
+		if _, err := c.adopt(uri.reveal(), t.Spec.Bucket); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,70 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/url"
+	"strconv"
+
+	"gcsup/chunk"
+)
+
+// ComposeMax is the largest number of objects that one request composes.
+// https://cloud.google.com/storage/docs/composite-objects
+const ComposeMax = 32
+
+// Component is an object that becomes a part of another one.
+type Component struct {
+	Name       string
+	Generation int64
+}
+
+// composeRequest is the body of a compose.
+type composeRequest struct {
+	Kind          string            `json:"kind"`
+	SourceObjects []componentSource `json:"sourceObjects"`
+	Destination   resource          `json:"destination"`
+	DeleteSources bool              `json:"deleteSourceObjects,omitempty"`
+}
+
+type componentSource struct {
+	Name          string `json:"name"`
+	Generation    string `json:"generation"`
+	Preconditions struct {
+		IfGenerationMatch string `json:"ifGenerationMatch"`
+	} `json:"objectPreconditions"`
+}
+
+// Compose makes the object of spec from at most ComposeMax objects of its bucket, in
+// their order. Each must have the given generation. The service checks crc32c, which is
+// that of the whole, before it creates the object. If deleteSources is set, it deletes
+// the components, even if the bucket has soft delete.
+// https://cloud.google.com/storage/docs/json_api/v1/objects/compose
+func (c *Client) Compose(ctx context.Context, spec Spec, components []Component, crc32c uint32, deleteSources bool) Reply {
+	body := composeRequest{Kind: "storage#composeRequest", Destination: spec.resource(), DeleteSources: deleteSources}
+	body.Destination.CRC32C, body.Destination.Name = chunk.EncodeCRC32C(crc32c), ""
+	for _, component := range components {
+		generation := strconv.FormatInt(component.Generation, 10)
+		source := componentSource{Name: component.Name, Generation: generation}
+		source.Preconditions.IfGenerationMatch = generation
+		body.SourceObjects = append(body.SourceObjects, source)
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return unsent(OpCompose, err)
+	}
+	q := url.Values{}
+	spec.addConditions(q)
+	for key, value := range map[string]string{"destinationPredefinedAcl": spec.PredefinedACL, "kmsKeyName": spec.KMSKeyName, "userProject": spec.UserProject} {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+	req, err := c.request("POST", c.url(q, "storage", "v1", "b", url.PathEscape(spec.Bucket), "o", url.PathEscape(spec.Object), "compose"), bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return unsent(OpCompose, err)
+	}
+	req.Header.Set("Content-Type", "application/json; charset=UTF-8")
+	return c.exchange(ctx, OpCompose, URI{}, req)
+}

@@ -1,0 +1,149 @@
+package session
+
+import (
+	"errors"
+	"time"
+
+	"gcsup/chunk"
+)
+
+// Parts is what a Token has of a file that is sent in parts. Each part becomes a
+// temporary object, through a session of its own. The temporary objects are composed
+// at the end.
+type Parts struct {
+	// Size is the number of bytes of each part but the last: a multiple of
+	// chunk.Granularity.
+	Size int64
+
+	// Prefix begins the names of the temporary objects. It has the ID of the upload
+	// and is unique.
+	Prefix string
+
+	// Seen is the generation of the object at the destination when the upload began;
+	// 0 if there was none. The object is replaced only if it has this generation,
+	// unless Spec has a condition of its own.
+	Seen int64
+
+	// DeleteSources is set if the request that composes the parts deletes them.
+	DeleteSources bool
+
+	// Over is set if the object was made, or the upload was given up. What is left is to
+	// delete the temporary objects.
+	Over bool
+
+	List []Part // in the order of the file
+}
+
+// Part is one part of a file. Its offsets are those in the part.
+type Part struct {
+	URI         URI                // the session URI, a secret; zero before the session was started
+	Created     time.Time          // when the session was started
+	Committed   int64              // committed offset when the Token was saved
+	HighWater   int64              // end of the bytes that were ever sent in this session
+	Checkpoints []chunk.Checkpoint // CRC32C of prefixes of the part, ascending
+	Restarts    int                // earlier sessions of this part that were lost
+
+	Generation int64  // of the temporary object; 0 until it was made
+	CRC32C     uint32 // of its bytes, if Generation is not 0
+}
+
+// Checkpoint returns the last checkpoint at or before offset.
+func (p *Part) Checkpoint(offset int64) chunk.Checkpoint {
+	return lastCheckpoint(p.Checkpoints, offset)
+}
+
+// Range returns the bytes of part i in a file of size bytes.
+func (p *Parts) Range(i int, size int64) chunk.Range {
+	from := int64(i) * p.Size
+	return chunk.Range{From: from, To: min(from+p.Size, size)}
+}
+
+// Offsets returns how many bytes of all parts of a file of size bytes were acknowledged,
+// and how many are known to have been sent.
+func (p *Parts) Offsets(size int64) (committed, sent int64) {
+	for i := range p.List {
+		part := &p.List[i]
+		n := part.Committed
+		if part.Generation != 0 {
+			n = p.Range(i, size).Len()
+		}
+		committed, sent = committed+n, sent+max(n, part.Checkpoint(size).Offset)
+	}
+	return committed, sent
+}
+
+// sound checks the invariants of the parts of a file of size bytes.
+func (p *Parts) sound(size int64) error {
+	if p.Size <= 0 || p.Size%chunk.Granularity != 0 || p.Prefix == "" || p.Seen < 0 {
+		return errors.New("invalid parts")
+	}
+	if n := (size + p.Size - 1) / p.Size; int64(len(p.List)) != n {
+		return errors.New("invalid number of parts")
+	}
+	for i := range p.List {
+		part := &p.List[i]
+		n := p.Range(i, size).Len()
+		switch {
+		case part.Committed < 0 || part.Committed > part.HighWater || part.HighWater > n || part.Restarts < 0 || part.Generation < 0:
+			return errors.New("invalid offsets of a part")
+		case part.HighWater > 0 && part.Generation == 0 && part.URI.IsZero():
+			return errors.New("a part has no session")
+		}
+		if err := ascending(part.Checkpoints, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// savedParts is the saved form of Parts.
+type savedParts struct {
+	Size          int64       `json:"size"`
+	Prefix        string      `json:"prefix"`
+	Seen          int64       `json:"seen,omitempty"`
+	DeleteSources bool        `json:"delete_sources,omitempty"`
+	Over          bool        `json:"over,omitempty"`
+	List          []savedPart `json:"list"`
+}
+
+type savedPart struct {
+	SessionURI  string             `json:"session_uri,omitempty"`
+	Created     time.Time          `json:"created,omitzero"`
+	Committed   int64              `json:"committed,omitempty"`
+	HighWater   int64              `json:"high_water,omitempty"`
+	Checkpoints []chunk.Checkpoint `json:"checkpoints,omitempty"`
+	Restarts    int                `json:"restarts,omitempty"`
+	Generation  int64              `json:"generation,omitempty"`
+	CRC32C      uint32             `json:"crc32c,omitempty"`
+}
+
+// save returns the saved form.
+func (p *Parts) save() *savedParts {
+	if p == nil {
+		return nil
+	}
+	s := &savedParts{Size: p.Size, Prefix: p.Prefix, Seen: p.Seen, DeleteSources: p.DeleteSources, Over: p.Over}
+	for i := range p.List {
+		part := &p.List[i]
+		s.List = append(s.List, savedPart{
+			SessionURI: part.URI.reveal(), Created: part.Created, Committed: part.Committed, HighWater: part.HighWater,
+			Checkpoints: part.Checkpoints, Restarts: part.Restarts, Generation: part.Generation, CRC32C: part.CRC32C,
+		})
+	}
+	return s
+}
+
+// restore returns the Parts that were saved as s.
+func (s *savedParts) restore() *Parts {
+	if s == nil {
+		return nil
+	}
+	p := &Parts{Size: s.Size, Prefix: s.Prefix, Seen: s.Seen, DeleteSources: s.DeleteSources, Over: s.Over}
+	for _, part := range s.List {
+		p.List = append(p.List, Part{
+			URI: newURI(part.SessionURI), Created: part.Created, Committed: part.Committed, HighWater: part.HighWater,
+			Checkpoints: part.Checkpoints, Restarts: part.Restarts, Generation: part.Generation, CRC32C: part.CRC32C,
+		})
+	}
+	return p
+}
