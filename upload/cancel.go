@@ -38,7 +38,11 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 	j := u.newJob(ctx, token.Spec, u.newBudget())
 	j.identify(id, token.Spec)
 	j.transfer.wire.lease = journal.lease
-	err = j.cancel(ctx, token, journal.discard)
+	if token.Parts != nil {
+		err = j.cancelParts(ctx, token, journal)
+	} else {
+		err = j.cancel(ctx, token, journal.discard)
+	}
 	j.transfer.retry.close()
 	_, err = j.conclusion(ctx, j.snapshot(), err)
 	return err

@@ -55,10 +55,36 @@ func (x *exchanger) stat(ctx context.Context) session.Reply {
 	return x.plain(ctx, session.OpStat, func(ctx context.Context) session.Reply { return x.objects.Stat(ctx, x.spec) })
 }
 
+// statOf looks at an object of the upload, which may be a temporary one.
+func (x *exchanger) statOf(ctx context.Context, spec Spec) session.Reply {
+	return x.plain(ctx, session.OpStat, func(ctx context.Context) session.Reply { return x.client.Stat(ctx, spec) })
+}
+
 // look looks at the destination for an object of ours. Its reply has what the
 // decision table needs: the server's clock, and whether an error is its own.
 func (x *exchanger) look(ctx context.Context, fresh bool) session.Reply {
 	return x.plain(ctx, session.OpStat, func(ctx context.Context) session.Reply { return x.using(fresh).Stat(ctx, x.spec) })
+}
+
+// bucket reads the configuration of the bucket.
+func (x *exchanger) bucket(ctx context.Context) (b *session.Bucket, _ session.Reply) {
+	r := x.plain(ctx, session.OpBucket, func(ctx context.Context) (r session.Reply) {
+		b, r = x.client.Bucket(ctx, x.spec.Bucket, x.spec.UserProject)
+		return r
+	})
+	return b, r
+}
+
+// compose makes the object of spec from others.
+func (x *exchanger) compose(ctx context.Context, spec Spec, components []session.Component, crc32c uint32, deleteSources bool) session.Reply {
+	return x.plain(ctx, session.OpCompose, func(ctx context.Context) session.Reply {
+		return x.client.Compose(ctx, spec, components, crc32c, deleteSources)
+	})
+}
+
+// remove deletes an object with the preconditions of spec.
+func (x *exchanger) remove(ctx context.Context, spec Spec) session.Reply {
+	return x.plain(ctx, session.OpDelete, func(ctx context.Context) session.Reply { return x.client.Delete(ctx, spec) })
 }
 
 // insert makes the object with spec, which may have another precondition than

@@ -32,6 +32,9 @@ func (j *job) fresh(ctx context.Context) error {
 		if err := j.settleForNew(ctx); err != nil {
 			return err
 		}
+		if p, err := j.planParallel(ctx); p != nil || err != nil {
+			return p.upload(ctx, err)
+		}
 		return j.uploadNew(ctx, size)
 	}
 	// A single request: there is nothing to save, and nothing to resume. A file

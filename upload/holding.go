@@ -100,6 +100,9 @@ func (j *job) query(ctx context.Context, token *session.Token) (Holding, error) 
 	if err := j.adopt(token); err != nil {
 		return Holding{}, err
 	}
+	if token.Parts != nil {
+		return j.queryParts(ctx, token)
+	}
 	state := session.State{
 		Size: token.ObjectSize(), Committed: token.Committed, Sent: token.HighWater,
 		Replayable: true, Adopted: true, MayExist: token.HighWater == token.ObjectSize(),

@@ -28,11 +28,12 @@ type job struct {
 	events   *events
 	tally    tally
 
-	file         *fileContent   // nil for a stream
-	identity     string         // the caller's, of a source that is no file; "" if there is none
-	gzip         *gzipContent   // nil unless the file is compressed
-	journal      *journal       // nil if the upload is not saved
-	resumed      *session.Token // the Token being resumed; nil once the server reported how much it holds
+	file         *fileContent             // nil for a stream
+	identity     string                   // the caller's, of a source that is no file; "" if there is none
+	gzip         *gzipContent             // nil unless the file is compressed
+	parallel     atomic.Pointer[parallel] // nil unless the file is sent in parts
+	journal      *journal                 // nil if the upload is not saved
+	resumed      *session.Token           // the Token being resumed; nil once the server reported how much it holds
 	precondition precondition
 	listed       bool        // the job is one of a batch: an object that must not be replaced counts as skipped
 	timed        bool        // the batch writes modification times, see SkipSameTime
@@ -51,12 +52,24 @@ var uploads atomic.Int64
 // must end it with finish.
 func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 	j := &job{u: u, spec: spec, began: time.Now(), result: Result{Spec: spec, Size: -1}}
-	t := &transfer{sizer: newRequestSizer(u.opts.ChunkSize, u.opts.CommitEvery), record: unrecorded{}, tally: &j.tally, expect: u.expect.once()}
-	t.pos.size.Store(-1)
+	t := &transfer{expect: u.expect.once()}
 	j.transfer = t
-	j.events = newEvents(Event{Upload: uploads.Add(1), ctx: ctx}, &u.opts, t.pos.load, &t.pos.source)
+	j.events = newEvents(Event{Upload: uploads.Add(1), ctx: ctx}, &u.opts, j.position, &t.pos.source)
 	j.events.identify("", spec)
-	t.events = j.events
+	j.equip(t, spec, b)
+	j.precondition.t = t
+	if size := u.expect.size; size != nil {
+		j.expect(*size)
+	}
+	return j
+}
+
+// equip makes t a transfer of the job to the object of spec. It fails when b is
+// spent.
+func (j *job) equip(t *transfer, spec Spec, b *budget) {
+	u := j.u
+	t.sizer, t.record, t.tally, t.events = newRequestSizer(u.opts.ChunkSize, u.opts.CommitEvery), unrecorded{}, &j.tally, j.events
+	t.pos.size.Store(-1)
 	t.retry = newRetrier(u.opts.Policy, u.opts.Gate, b, j.events)
 	t.wire = &exchanger{
 		client: u.client, objects: u.opts.Objects, spec: spec,
@@ -72,11 +85,14 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 			reporting(j.events, func() (int64, int) { return t.pos.committed.Load(), t.retry.attempts }),
 		),
 	}
-	j.precondition.t = t
-	if size := u.expect.size; size != nil {
-		j.expect(*size)
+}
+
+// position returns the numbers that events carry.
+func (j *job) position() (size, sent, committed int64) {
+	if p := j.parallel.Load(); p != nil {
+		return p.position()
 	}
-	return j
+	return j.transfer.pos.load()
 }
 
 // expect sets how many bytes the source must have.

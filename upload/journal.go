@@ -3,6 +3,7 @@ package upload
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,6 +62,8 @@ type journal struct {
 
 	mu      sync.Mutex
 	token   *session.Token // saved, or about to be; replaced and never changed; nil before started
+	version int64          // of token; counts its changes
+	stored  int64          // the version that was saved last
 	last    *session.Token // saved when the lease is released; nil if there is nothing to save
 	state   saveState
 	covered int64     // the high-water mark that the store has of this session
@@ -187,6 +190,11 @@ func (j *journal) sending(ctx context.Context, committed, sent, to int64) error 
 // and the server by now makes the resume cheaper, and notices more.
 func (j *journal) ended(committed, sent int64) {
 	j.note(committed, sent, committed)
+	j.keep()
+}
+
+// keep makes the Token the last save.
+func (j *journal) keep() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.last = j.token
@@ -234,13 +242,65 @@ func (j *journal) newest(sent, to int64) (chunk.Checkpoint, bool) {
 	return j.file.sum.Nearest(min(j.file.sum.Offset(), sent))
 }
 
+// startedParts makes a new Token of an upload in parts. It is saved before the first
+// byte of the first part.
+func (j *journal) startedParts(parts session.Parts) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	token := j.draft
+	token.Created, token.Source, token.Parts = time.Now(), j.file.identity, &parts
+	j.token, j.covered = &token, 0
+}
+
+// part returns what the Token has of a part.
+func (j *journal) part(i int) session.Part {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.token.Parts.List[i]
+}
+
+// old reports whether the last save is long enough ago for one that is not necessary.
+func (j *journal) old(now time.Time) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return now.Sub(j.wrote) >= j.lease.SaveInterval()
+}
+
+// change replaces the Token by a changed copy, of an upload that has parts. It
+// returns the version.
+func (j *journal) change(f func(*session.Token)) int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	token := *j.token
+	parts := *token.Parts
+	parts.List = slices.Clone(parts.List)
+	token.Parts = &parts
+	f(&token)
+	j.token = &token
+	j.version++
+	return j.version
+}
+
+// saveVersion makes a version of the Token, or a later one, durable.
+func (j *journal) saveVersion(ctx context.Context, version int64) error {
+	j.saving.Lock()
+	j.mu.Lock()
+	done := j.state == saved && j.stored >= version
+	j.mu.Unlock()
+	j.saving.Unlock()
+	if done {
+		return nil // together with that of another part
+	}
+	return j.save(ctx)
+}
+
 // save writes the newest Token. It returns an error if the store has none, or
 // another process has the lease.
 func (j *journal) save(ctx context.Context) error {
 	j.saving.Lock()
 	defer j.saving.Unlock()
 	j.mu.Lock()
-	token := j.token
+	token, version := j.token, j.version
 	j.mu.Unlock()
 	err := j.lease.Save(ctx, token)
 
@@ -248,7 +308,7 @@ func (j *journal) save(ctx context.Context) error {
 	defer j.mu.Unlock()
 	switch {
 	case err == nil:
-		j.state, j.covered, j.wrote = saved, token.HighWater, time.Now()
+		j.state, j.covered, j.wrote, j.stored = saved, token.HighWater, time.Now(), version
 		return nil
 	case errors.Is(err, session.ErrInUse):
 		if j.lost == nil {

@@ -113,6 +113,9 @@ func (p *pruner) learn(err error) {
 // decide deletes an upload if it cannot be resumed. The caller holds its lease.
 func (p *pruner) decide(ctx context.Context, j *job, token *session.Token, lease session.Lease, pruned *Pruned) (err error) {
 	useless := pruned.lost()
+	if token.Parts != nil {
+		return p.decideParts(ctx, j, token, lease, pruned)
+	}
 	if pruned.State == SessionFinished {
 		if useless, err = j.holds(ctx, pruned.Object); err != nil {
 			return err

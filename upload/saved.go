@@ -99,9 +99,13 @@ func loadSaved(ctx context.Context, store session.Store, id string) (SavedUpload
 
 // Describe describes a Token, as [Uploader.Saved] does. InUse is false.
 func Describe(t *session.Token) SavedUpload {
+	committed, sent := t.Committed, sentOffset(t)
+	if t.Parts != nil {
+		committed, sent = t.Parts.Offsets(t.Source.Size)
+	}
 	return SavedUpload{
 		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Path: t.SourcePath, Identity: t.SourceIdentity, Size: t.ObjectSize(),
-		Committed: t.Committed, Sent: sentOffset(t),
+		Committed: committed, Sent: sent,
 		Started: t.Created, Expires: t.Expires(),
 	}
 }

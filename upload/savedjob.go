@@ -40,7 +40,12 @@ func (j *job) uploadSavable(ctx context.Context, id, path string) error {
 	j.keep(journal, token, path)
 	switch {
 	case token != nil && j.u.opts.Restart:
-		if j.u.client.Adopt(token) == nil {
+		switch adopted := j.u.client.Adopt(token) == nil; {
+		case adopted && token.Parts != nil:
+			if err := j.partsOf(token).abandon(ctx); err != nil {
+				return err
+			}
+		case adopted:
 			j.transfer.drop(ctx, token.URI)
 		}
 		return j.startOver(ctx, "discarded, as requested")
@@ -159,6 +164,9 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 	if err := j.settle(ctx); err != nil {
 		return err
 	}
+	if token.Parts != nil {
+		return j.resumeParts(ctx, token, saved)
+	}
 	// The options that were not given are those of the first run.
 	saved.NoClobber = saved.NoClobber || j.spec.NoClobber
 	j.setSpec(saved)
@@ -245,12 +253,15 @@ func (j *job) sameSource(ctx context.Context, token *session.Token) error {
 		if token.Source.Size != j.file.src.Size() {
 			return fmt.Errorf("%w: %q has %d bytes, the source of the saved upload %d", session.ErrSourceChanged, j.identity, j.file.src.Size(), token.Source.Size)
 		}
-		if token.Gzip != nil {
+		switch {
+		case token.Parts != nil:
+			return j.compareParts(ctx, token)
+		case token.Gzip != nil:
 			return nil // every checkpoint is compared
 		}
 		return j.file.compareLast(ctx, token.Checkpoints)
 	}
-	if version := j.u.expect.version; version != "" && token.SourceVersion != "" {
+	if version := j.u.expect.version; version != "" && token.SourceVersion != "" && token.Parts == nil {
 		return j.sameVersion(ctx, token, version)
 	}
 	was := token.Source
@@ -275,6 +286,9 @@ func (j *job) sameSource(ctx context.Context, token *session.Token) error {
 	case chunk.Same:
 		return nil
 	case chunk.ChangeTimeOnly:
+		if token.Parts != nil {
+			return j.compareParts(ctx, token)
+		}
 		// A chmod, or an edit after which the modification time was put back:
 		// the bytes decide, as far as their checksum is known. The service
 		// compares the rest at the end.

@@ -1,0 +1,447 @@
+package upload
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// errPartMissing means that a temporary object does not exist any more.
+var errPartMissing = errors.New("a temporary object is missing")
+
+// maxForeign bounds how often an object that another client put at the destination is
+// replaced.
+const maxForeign = 3
+
+// span is a temporary object, or several that were composed.
+type span struct {
+	session.Component
+	size   int64
+	crc32c uint32
+	parts  int64 // components, as the service counts them
+}
+
+// compose makes the object at the destination from the temporary objects, through a tree
+// of temporary objects if they are many.
+func (p *parallel) compose(ctx context.Context) (*session.Object, error) {
+	if err := p.confirm(ctx); err != nil {
+		return nil, err
+	}
+	var level []span
+	for _, c := range p.pieces {
+		level = append(level, span{session.Component{Name: c.name(), Generation: c.object}, c.rng.Len(), c.crc32c, 1})
+	}
+	for depth := 1; len(level) > session.ComposeMax; depth++ {
+		var above []span
+		for i := 0; i < len(level); i += session.ComposeMax {
+			group := level[i:min(i+session.ComposeMax, len(level))]
+			made, err := p.composeTemporary(ctx, fmt.Sprintf("%sc%d-%04d", p.parts.Prefix, depth, i/session.ComposeMax), group)
+			if err != nil {
+				return nil, err
+			}
+			above = append(above, made)
+		}
+		level = above
+	}
+	return p.composeLast(ctx, level)
+}
+
+// confirm checks what must hold before the object is there.
+func (p *parallel) confirm(ctx context.Context) error {
+	j := p.j
+	if err := j.transfer.expect.ended(ctx, p.size); err != nil {
+		return err
+	}
+	if err := p.unchanged(ctx); err != nil {
+		return j.transfer.sourceFailed(ctx, err)
+	}
+	return j.transfer.expected(p.crc32c())
+}
+
+// unchanged checks that the source is the file of which the parts were read.
+func (p *parallel) unchanged(ctx context.Context) error {
+	f := p.j.file
+	now, err := f.src.Identity()
+	if err != nil {
+		return err
+	}
+	change := f.identity.Compare(now)
+	if change == chunk.Same && f.racy {
+		change = chunk.ChangeTimeOnly
+	}
+	switch change {
+	case chunk.Same:
+		return nil
+	case chunk.ChangeTimeOnly:
+		return f.compare(ctx, chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()})
+	}
+	return fmt.Errorf("%w: its size or modification time is not what it was", session.ErrSourceChanged)
+}
+
+// join returns the span of a group.
+func join(name string, group []span) (whole span, components []session.Component) {
+	whole.Name = name
+	for _, s := range group {
+		whole.crc32c = chunk.Combine(whole.crc32c, s.crc32c, s.size)
+		whole.size, whole.parts = whole.size+s.size, whole.parts+s.parts
+		components = append(components, s.Component)
+	}
+	return whole, components
+}
+
+// composeTemporary composes a group to a temporary object. If it exists, an earlier
+// request made it.
+func (p *parallel) composeTemporary(ctx context.Context, name string, group []span) (span, error) {
+	whole, components := join(name, group)
+	spec := p.temporary(name)
+	o, err := p.request(ctx, spec, components, whole, false)
+	if err != nil {
+		return span{}, err
+	}
+	if o == nil {
+		return span{}, fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, spec.URL())
+	}
+	whole.Generation = o.Generation
+	return whole, nil
+}
+
+// composeLast makes the object at the destination. It replaces only the object that was
+// seen there, unless the caller has a condition.
+func (p *parallel) composeLast(ctx context.Context, level []span) (*session.Object, error) {
+	spec := p.j.spec
+	whole, components := join(spec.Object, level)
+	for range maxForeign {
+		if p.j.spec.IfGenerationMatch == nil {
+			spec.IfGenerationMatch = new(p.parts.Seen)
+		}
+		o, err := p.request(ctx, spec, components, whole, p.parts.DeleteSources)
+		if o != nil || err != nil {
+			return o, err
+		}
+		if p.j.spec.Conditional() {
+			return nil, p.failure(session.Reply{Op: session.OpCompose, Status: http.StatusPreconditionFailed, FromService: true}, session.ErrPrecondition, nil)
+		}
+		// Another client wrote the object meanwhile. As with any upload, the last one
+		// wins.
+		if ok, err := p.look(ctx); !ok || err != nil {
+			return nil, errors.Join(err, fmt.Errorf("%w: the object at %s cannot be read", session.ErrOutcomeUnknown, spec.URL()))
+		}
+	}
+	return nil, fmt.Errorf("%w: other clients keep writing %s", session.ErrOutcomeUnknown, spec.URL())
+}
+
+// request makes one object from others, until its outcome is known. The object is nil if
+// the precondition does not hold.
+func (p *parallel) request(ctx context.Context, spec Spec, components []session.Component, whole span, deleteSources bool) (*session.Object, error) {
+	t := p.j.transfer
+	for refreshed := false; ; {
+		r, err := t.retry.repeat(ctx, func(ctx context.Context) session.Reply {
+			return t.wire.compose(ctx, spec, components, whole.crc32c, deleteSources)
+		})
+		switch {
+		case err != nil:
+			return nil, t.stopped(ctx, err, nil)
+		case r.Status == http.StatusOK && r.Object != nil:
+			t.retry.succeeded()
+			return r.Object, nil
+		case r.Status == http.StatusUnauthorized && !refreshed:
+			refreshed = true
+			continue
+		case r.Status == http.StatusOK, r.Status == http.StatusPreconditionFailed, r.Status == http.StatusNotFound:
+			// An earlier request may have made it, and its reply was lost.
+			o, err := p.ours(ctx, spec, whole)
+			switch {
+			case o != nil || err != nil:
+				return o, err
+			case r.Status == http.StatusNotFound:
+				return nil, p.forgetMissing(ctx, r)
+			case r.Status == http.StatusPreconditionFailed:
+				return nil, p.forgetReplaced(ctx)
+			}
+		default:
+			return nil, t.retry.failure(r.Refusal(), nil)
+		}
+	}
+}
+
+// ours returns the object of spec if this upload made it.
+func (p *parallel) ours(ctx context.Context, spec Spec, whole span) (*session.Object, error) {
+	t := p.j.transfer
+	r, err := t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return t.wire.statOf(ctx, spec) })
+	if err != nil {
+		return nil, t.stopped(ctx, err, nil)
+	}
+	o := r.Object
+	if r.Status != http.StatusOK || o == nil || o.Size != whole.size || !o.HasCRC32C || o.CRC32C != whole.crc32c || o.ComponentCount != whole.parts {
+		return nil, nil
+	}
+	if spec.IfGenerationMatch != nil && o.Generation <= *spec.IfGenerationMatch {
+		return nil, nil // it was there before
+	}
+	return o, nil
+}
+
+// composed returns the object at the destination if an earlier call composed it.
+func (p *parallel) composed(ctx context.Context) (*session.Object, error) {
+	spec := p.j.spec
+	if spec.IfGenerationMatch == nil {
+		spec.IfGenerationMatch = new(p.parts.Seen)
+	}
+	return p.ours(ctx, spec, span{size: p.size, crc32c: p.crc32c(), parts: int64(len(p.pieces))})
+}
+
+// forgetMissing notes which temporary objects do not exist, so that they are sent again.
+// r is the reply that a component was not found.
+func (p *parallel) forgetMissing(ctx context.Context, r session.Reply) error {
+	t, missing := p.j.transfer, 0
+	for _, c := range p.pieces {
+		spec := p.temporary(c.name())
+		s, err := t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return t.wire.statOf(ctx, spec) })
+		switch {
+		case err != nil:
+			return t.stopped(ctx, err, nil)
+		case s.Status == http.StatusOK && s.Object != nil && s.Object.Generation == c.object:
+			continue
+		case s.Status == http.StatusOK:
+			return fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, spec.URL())
+		case s.Status != http.StatusNotFound:
+			return t.retry.failure(s.Refusal(), nil)
+		}
+		missing++
+		c.object, c.crc32c, c.saved = 0, 0, nil
+		c.prepare()
+	}
+	if missing == 0 {
+		refused := r.Refusal()
+		refused.Kind = session.ErrNotFound
+		return t.retry.failure(refused, nil)
+	}
+	return errPartMissing
+}
+
+// forgetReplaced looks whether a temporary object was replaced, which fails a
+// precondition, too.
+func (p *parallel) forgetReplaced(ctx context.Context) error {
+	err := p.forgetMissing(ctx, session.Reply{Op: session.OpCompose, Status: http.StatusNotFound, FromService: true})
+	if errors.Is(err, session.ErrNotFound) {
+		return nil // it is the destination's
+	}
+	return err
+}
+
+// failure returns the error of a reply.
+func (p *parallel) failure(r session.Reply, kind error, cause error) error {
+	refused := r.Refusal()
+	refused.Kind, refused.Offset = kind, p.size
+	return p.j.transfer.retry.failure(refused, cause)
+}
+
+// verifyComposed compares the finished object with the source.
+func (j *job) verifyComposed(object *session.Object, crc32c uint32) error {
+	o, err := verifyObject(*object, j.spec, j.file.src.Size(), crc32c)
+	if err != nil {
+		return j.transfer.retry.failure(&session.Error{Op: session.OpCompose, Status: 200, Kind: session.ErrUnexpectedData}, err)
+	}
+	j.update(func(r *Result) { r.Object = o })
+	j.events.progress()
+	return nil
+}
+
+// conclude deletes the temporary objects or keeps the saved upload, depending on err, with
+// which the upload ended.
+func (p *parallel) conclude(ctx context.Context, err error) error {
+	j := p.j
+	if n := p.resumed.Load(); n > 0 {
+		j.update(func(r *Result) { r.ResumedFrom = n })
+	}
+	switch {
+	case err == nil:
+		p.finish(ctx)
+		return nil
+	case j.journal != nil && !j.journal.saved():
+		return err // nothing was sent before the first save, or another process has the lease
+	case j.journal == nil || dead(err) || j.spec.NoClobber && errors.Is(err, session.ErrPrecondition):
+		// Nothing can resume it.
+		if p.abandon(ctx) == nil && j.journal.saved() {
+			return errors.Join(err, j.journal.discard())
+		}
+	}
+	if j.journal.saved() {
+		j.journal.keep()
+	}
+	return err
+}
+
+// finish deletes the temporary objects of a finished upload. Those that cannot be deleted
+// stay in the Token, and prune or the next call tries again.
+func (p *parallel) finish(ctx context.Context) {
+	j := p.j
+	if !p.parts.DeleteSources {
+		p.over(ctx)
+	}
+	left, err := p.remove(ctx)
+	if len(left) > 0 || err != nil {
+		p.warnOf(left, err)
+		if j.journal.saved() {
+			j.journal.keep()
+		}
+		return
+	}
+	if j.journal.saved() {
+		if err := j.journal.discard(); err != nil {
+			j.events.post(Event{Kind: Warning, Cause: err.Error()})
+		}
+	}
+}
+
+// over notes that what is left is to delete the temporary objects.
+func (p *parallel) over(ctx context.Context) {
+	if j := p.j.journal; j.saved() {
+		_ = j.saveVersion(ctx, j.change(func(t *session.Token) { t.Parts.Over = true })) // else a warning
+	}
+}
+
+// abandon cancels the sessions and deletes the temporary objects of an upload that cannot
+// be resumed. It warns of those that the service does not delete. The error is that of a
+// request that may succeed later.
+func (p *parallel) abandon(ctx context.Context) error {
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), dropTimeoutCancelled)
+		defer cancel()
+	}
+	p.over(ctx)
+	var mu sync.Mutex
+	var failed error
+	p.each(func(c *piece) {
+		if err := c.cancel(ctx); err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			failed = err
+		}
+	})
+	left, err := p.remove(ctx)
+	if len(left) > 0 {
+		p.warnOf(left, nil)
+	}
+	return cmp.Or(err, failed)
+}
+
+// cancel ends the session of a part that is not finished, as far as is known. If it is
+// finished, cancel notes its object. The error is that of a request that may succeed
+// later.
+func (c *piece) cancel(ctx context.Context) error {
+	uri := c.uri()
+	if c.object != 0 || uri.IsZero() {
+		return nil
+	}
+	t := c.transfer
+	r, err := t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return t.wire.cancel(ctx, uri) })
+	if err == nil && r.Object != nil {
+		c.object = r.Object.Generation
+	}
+	return err
+}
+
+// warnOf reports temporary objects that could not be deleted.
+func (p *parallel) warnOf(left []string, err error) {
+	text := fmt.Sprintf("%d temporary objects could not be deleted: gs://%s/%s*", len(left), p.j.spec.Bucket, p.parts.Prefix)
+	if err != nil {
+		text = fmt.Sprintf("temporary objects may be left: gs://%s/%s*: %v", p.j.spec.Bucket, p.parts.Prefix, err)
+	}
+	p.j.events.post(Event{Kind: Warning, Cause: text})
+}
+
+// remove deletes the temporary objects, each by its generation. It returns the names of
+// those that the service refuses to delete. The error is that of a request that may
+// succeed later.
+func (p *parallel) remove(ctx context.Context) (left []string, err error) {
+	var mu sync.Mutex
+	p.each(func(c *piece) {
+		if c.object == 0 {
+			return
+		}
+		refused, failed := p.delete(ctx, c.transfer, c.name(), c.object)
+		mu.Lock()
+		defer mu.Unlock()
+		if refused {
+			left = append(left, c.name())
+		}
+		err = cmp.Or(err, failed)
+	})
+	groups, failed := p.removeGroups(ctx)
+	return append(left, groups...), cmp.Or(err, failed)
+}
+
+// removeGroups deletes the temporary objects between the parts and the object.
+func (p *parallel) removeGroups(ctx context.Context) (left []string, err error) {
+	t := p.j.transfer
+	for n, depth := len(p.pieces), 1; n > session.ComposeMax; depth++ {
+		n = (n + session.ComposeMax - 1) / session.ComposeMax
+		for i := range n {
+			spec := p.temporary(fmt.Sprintf("%sc%d-%04d", p.parts.Prefix, depth, i))
+			r, err := t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return t.wire.statOf(ctx, spec) })
+			switch {
+			case err != nil:
+				return left, err
+			case r.Object == nil && r.Status != http.StatusNotFound:
+				left = append(left, spec.Object)
+			case r.Object != nil:
+				refused, err := p.delete(ctx, t, spec.Object, r.Object.Generation)
+				if err != nil {
+					return left, err
+				}
+				if refused {
+					left = append(left, spec.Object)
+				}
+			}
+		}
+	}
+	return left, nil
+}
+
+// delete deletes a generation of a temporary object. refused reports that the service does
+// not delete it.
+func (p *parallel) delete(ctx context.Context, t *transfer, name string, generation int64) (refused bool, err error) {
+	retry := newRetrier(p.j.u.opts.Policy, p.j.u.opts.Gate, p.j.transfer.retry.budget, p.j.events)
+	defer retry.close()
+	spec := p.temporary(name)
+	spec.IfGenerationMatch = &generation
+	r, err := retry.repeat(ctx, func(ctx context.Context) session.Reply { return t.wire.remove(ctx, spec) })
+	if err != nil {
+		return false, err
+	}
+	gone := r.Status >= 200 && r.Status < 300 || r.Status == http.StatusNotFound || r.Status == http.StatusPreconditionFailed
+	return !gone, nil
+}
+
+// each calls f for every part, for several at a time.
+func (p *parallel) each(f func(*piece)) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 8)
+	for _, c := range p.pieces {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			f(c)
+		})
+	}
+	wg.Wait()
+}
+
+// uri returns the session URI of a part, which is zero if it has none.
+func (c *piece) uri() session.URI {
+	switch j := c.p.j.journal; {
+	case j != nil:
+		return j.part(c.i).URI
+	case c.saved != nil:
+		return c.saved.URI
+	}
+	return c.session
+}

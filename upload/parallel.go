@@ -1,0 +1,497 @@
+package upload
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// parallel sends one file in parts over several connections. Each part becomes a
+// temporary object, through a run of its own, and the temporary objects are composed.
+// The parts and their sessions are in the Token, so that each continues at its own
+// committed offset.
+type parallel struct {
+	j       *job
+	size    int64
+	seen    int64         // see session.Parts
+	parts   session.Parts // without the list, which is in pieces
+	pieces  []*piece
+	writer  *checkpointWriter // nil if the upload is not saved
+	resumed atomic.Int64      // bytes that earlier calls had committed
+}
+
+// piece is one part of the file.
+type piece struct {
+	p        *parallel
+	i        int
+	rng      chunk.Range
+	transfer *transfer
+	content  *fileContent
+	saved    *session.Part // what an earlier call saved; nil if it did not, or the session was lost
+
+	session session.URI // of the last run of this call; zero if there was none
+	object  int64       // generation of the temporary object; 0 until it was made
+	crc32c  uint32
+}
+
+// planParallel returns how a file is sent in parts, or nil if it is not.
+func (j *job) planParallel(ctx context.Context) (*parallel, error) {
+	size := j.file.src.Size()
+	part := partSize(size, j.u.opts.Parallel, cmp.Or(j.u.opts.PartSize, minPart))
+	if part == 0 {
+		return nil, nil
+	}
+	if why := j.unsuitable(); why != "" {
+		j.sentAlone(why)
+		return nil, nil
+	}
+	p := &parallel{j: j, size: size, parts: session.Parts{Size: part, Prefix: temporaryPrefix(j.result.ID)}}
+	if err := j.precondition.check(ctx); err != nil {
+		return p, err
+	}
+	if j.precondition.unmet() != nil {
+		return nil, nil // a session shows whether the bucket is missing, too
+	}
+	if ok, err := p.look(ctx); !ok || err != nil {
+		return p.orNil(err), err
+	}
+	if why, err := p.lookAtBucket(ctx); why != "" || err != nil {
+		j.sentAlone(why)
+		return p.orNil(err), err
+	}
+	return p, nil
+}
+
+// sentAlone reports why a file is not sent in parts.
+func (j *job) sentAlone(why string) {
+	if why != "" {
+		j.events.post(Event{Kind: Warning, Cause: "the file is sent over one connection: " + why})
+	}
+}
+
+// lookAtBucket returns why temporary objects cannot be deleted from the bucket, or "". If
+// they can, and the bucket would keep them (soft delete), it chooses that the compose
+// deletes them.
+func (p *parallel) lookAtBucket(ctx context.Context) (why string, err error) {
+	t := p.j.transfer
+	var b *session.Bucket
+	_, err = t.retry.repeat(ctx, func(ctx context.Context) (r session.Reply) {
+		b, r = t.wire.bucket(ctx)
+		return r
+	})
+	switch {
+	case err != nil:
+		return "", t.stopped(ctx, err, nil)
+	case b == nil:
+		return "", nil // no permission: the deletes will show it
+	case b.Retention > 0:
+		return "the bucket has a retention policy, and temporary objects could not be deleted", nil
+	case b.DefaultEventBasedHold:
+		return "the bucket holds new objects, and temporary objects could not be deleted", nil
+	case b.SoftDelete > 0:
+		p.parts.DeleteSources = true
+		p.parts.Size = max(p.parts.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
+	}
+	return "", nil
+}
+
+// orNil returns p if there is an error to report with it.
+func (p *parallel) orNil(err error) *parallel {
+	if err == nil {
+		return nil
+	}
+	return p
+}
+
+// unsuitable returns why the object cannot be composed, or "".
+func (j *job) unsuitable() string {
+	s := j.spec
+	switch {
+	case !s.EncryptionKey.IsZero():
+		return "it has a customer-supplied encryption key"
+	case s.MD5 != nil:
+		return "a composed object has no MD5"
+	case s.IfGenerationNotMatch != nil || s.IfMetagenerationNotMatch != nil:
+		return "a compose has no not-match conditions"
+	}
+	return ""
+}
+
+// temporaryPrefix returns the prefix of the names of temporary objects.
+func temporaryPrefix(id string) string {
+	if id == "" {
+		id = "upload"
+	}
+	return "gcsup-parts/" + id + "-" + rand.Text() + "/"
+}
+
+// look notes which object is at the destination, because the compose must not replace
+// another one. ok is false if that is not known.
+func (p *parallel) look(ctx context.Context) (ok bool, err error) {
+	t := p.j.transfer
+	if g := p.j.spec.IfGenerationMatch; g != nil {
+		p.parts.Seen = *g
+		return true, nil
+	}
+	r, err := t.retry.repeat(ctx, t.wire.stat)
+	switch {
+	case err != nil:
+		return false, t.stopped(ctx, err, nil)
+	case r.Status == 200 && r.Object != nil:
+		p.parts.Seen = r.Object.Generation
+		return true, nil
+	}
+	return r.Status == 404, nil
+}
+
+// upload sends all parts and composes them. err is that of the plan.
+func (p *parallel) upload(ctx context.Context, err error) error {
+	if err != nil {
+		return err
+	}
+	p.parts.List = make([]session.Part, (p.size+p.parts.Size-1)/p.parts.Size)
+	p.split(nil)
+	if j := p.j.journal; j != nil {
+		j.file = p.j.file
+		j.startedParts(p.parts)
+	}
+	return p.send(ctx)
+}
+
+// resumeParts continues an upload in parts. spec is what it was started with.
+func (j *job) resumeParts(ctx context.Context, token *session.Token, spec Spec) error {
+	spec.NoClobber = spec.NoClobber || j.spec.NoClobber
+	j.setSpec(spec)
+	why := ""
+	if token.Parts.Over {
+		why = "it was over; the temporary objects that were left are deleted"
+	} else if err := j.sameSource(ctx, token); err != nil {
+		switch {
+		case !errors.Is(err, session.ErrSourceChanged):
+			return err
+		case !j.u.opts.RestartChanged:
+			return sourceError(err)
+		}
+		why = err.Error()
+	}
+	p := j.partsOf(token)
+	if why != "" {
+		if err := p.abandon(ctx); err != nil {
+			return err
+		}
+		j.parallel.Store(nil)
+		return j.startOver(ctx, why)
+	}
+	j.journal.file = j.file
+	return p.send(ctx)
+}
+
+// partsOf returns the parts of a saved upload.
+func (j *job) partsOf(token *session.Token) *parallel {
+	p := &parallel{j: j, size: token.Source.Size, parts: *token.Parts}
+	p.split(token.Parts.List)
+	return p
+}
+
+// compareParts compares all bytes that were sent, as far as their checksums are saved.
+func (j *job) compareParts(ctx context.Context, token *session.Token) error {
+	for i, part := range token.Parts.List {
+		rng := token.Parts.Range(i, token.Source.Size)
+		known := part.Checkpoints
+		if part.Generation != 0 {
+			known = []chunk.Checkpoint{{Offset: rng.Len(), CRC32C: part.CRC32C}}
+		}
+		if err := j.section(rng).compare(ctx, known...); err != nil {
+			return err
+		}
+	}
+	j.file.copied = false
+	return nil
+}
+
+// split makes the pieces. saved is what an earlier call saved of them.
+func (p *parallel) split(saved []session.Part) {
+	for i := range p.parts.List {
+		c := &piece{p: p, i: i, rng: p.parts.Range(i, p.size)}
+		if saved != nil {
+			part := saved[i]
+			c.object, c.crc32c = part.Generation, part.CRC32C
+			if !part.URI.IsZero() {
+				c.saved = &part
+			}
+		}
+		c.prepare()
+		p.pieces = append(p.pieces, c)
+	}
+	p.j.parallel.Store(p)
+}
+
+// section returns the content of a part of the file. Its identity is not that of the
+// file, which is compared at the end.
+func (j *job) section(rng chunk.Range) *fileContent {
+	src := chunk.FromReaderAt(io.NewSectionReader(j.file.src, rng.From, rng.Len()), rng.Len())
+	return &fileContent{src: src, identity: chunk.Identity{Size: src.Size()}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), settled: true, reread: j.reread}
+}
+
+// prepare makes the transfer of the piece.
+func (c *piece) prepare() {
+	p := c.p
+	j := p.j
+	t := &transfer{}
+	j.equip(t, p.temporary(c.name()), j.transfer.retry.budget)
+	if j.file != nil { // else the parts are not sent
+		c.content = j.section(c.rng)
+		t.content = c.content
+	}
+	t.wire.lease = j.transfer.wire.lease
+	t.pos.size.Store(c.rng.Len())
+	if j.journal != nil {
+		t.record = &pieceRecord{piece: c, journal: j.journal}
+	}
+	c.transfer = t
+	switch {
+	case c.object != 0:
+		t.pos.committed.Store(c.rng.Len())
+		t.pos.sent.Store(c.rng.Len())
+	case c.saved != nil:
+		t.pos.committed.Store(c.saved.Committed)
+		t.pos.sent.Store(c.saved.Committed)
+	}
+}
+
+// name returns the name of the temporary object.
+func (c *piece) name() string { return fmt.Sprintf("%s%04d", c.p.parts.Prefix, c.i) }
+
+// temporary returns the Spec of a temporary object. Its custom time lets a lifecycle
+// rule find it, and its class is that of the destination, as a compose requires.
+func (p *parallel) temporary(name string) Spec {
+	s := p.j.spec
+	return Spec{
+		Bucket: s.Bucket, Object: name, IfGenerationMatch: new(int64), CustomTime: p.j.began.UTC().Truncate(time.Second),
+		StorageClass: s.StorageClass, KMSKeyName: s.KMSKeyName, UserProject: s.UserProject,
+		ContentType: "application/octet-stream",
+	}
+}
+
+// position returns the sums over all parts.
+func (p *parallel) position() (size, sent, committed int64) {
+	for _, c := range p.pieces {
+		_, s, n := c.transfer.pos.load()
+		sent, committed = sent+max(s, n), committed+n
+	}
+	return p.size, sent, committed
+}
+
+// send sends the parts that are not finished, composes them, and deletes them.
+func (p *parallel) send(ctx context.Context) error {
+	j := p.j
+	if j.journal != nil {
+		p.writer = newCheckpointWriter(func() {
+			ctx, cancel := context.WithTimeout(j.journal.ctx, checkpointTimeout)
+			defer cancel()
+			_ = j.journal.save(ctx)
+		})
+	}
+	guarded, stop := j.journal.guard(ctx)
+	defer stop()
+	object, err := p.make(guarded)
+	if p.writer != nil {
+		p.writer.stop()
+	}
+	_, sent, committed := p.position()
+	j.transfer.pos.sent.Store(sent)
+	j.transfer.pos.committed.Store(committed)
+	if err == nil {
+		err = j.verifyComposed(object, p.crc32c())
+	}
+	return p.conclude(ctx, j.ended(ctx, err))
+}
+
+// make sends what is left and composes it.
+func (p *parallel) make(ctx context.Context) (*session.Object, error) {
+	if p.continues() {
+		p.j.update(func(r *Result) { r.Resumed = true })
+		p.j.events.post(Event{Kind: Resumed})
+	}
+	if p.finished() {
+		// An earlier call may have composed them.
+		if o, err := p.composed(ctx); o != nil || err != nil {
+			return o, err
+		}
+	}
+	for range maxMissing {
+		if err := p.sendAll(ctx); err != nil {
+			return nil, err
+		}
+		o, err := p.compose(ctx)
+		if !errors.Is(err, errPartMissing) {
+			return o, err
+		}
+	}
+	return nil, fmt.Errorf("%w: temporary objects disappear", session.ErrUnexpectedData)
+}
+
+// maxMissing bounds how often parts that disappeared are sent again.
+const maxMissing = 3
+
+// continues reports whether there are parts of an earlier call, and counts the bytes of
+// those that are finished.
+func (p *parallel) continues() (earlier bool) {
+	for _, c := range p.pieces {
+		if c.object != 0 {
+			p.resumed.Add(c.rng.Len())
+		}
+		earlier = earlier || c.object != 0 || c.saved != nil
+	}
+	return earlier
+}
+
+func (p *parallel) finished() bool {
+	for _, c := range p.pieces {
+		if c.object == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// sendAll sends the parts that are not finished. The error is that of the first part
+// that failed. The others are interrupted, and keep what they have.
+func (p *parallel) sendAll(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	todo := make(chan *piece, len(p.pieces))
+	for _, c := range p.pieces {
+		if c.object == 0 {
+			todo <- c
+		}
+	}
+	close(todo)
+	var workers sync.WaitGroup
+	var once sync.Once
+	var first error
+	for range p.j.u.opts.Parallel {
+		workers.Go(func() {
+			for c := range todo {
+				if ctx.Err() != nil {
+					return
+				}
+				if err := c.send(ctx); err != nil {
+					once.Do(func() {
+						first = err
+						cancel(errSibling)
+					})
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return first
+}
+
+// errSibling is the cause of the end of parts whose sibling failed.
+var errSibling = errors.New("another part failed")
+
+// send makes the temporary object of a part.
+func (c *piece) send(ctx context.Context) error {
+	t := c.transfer
+	defer t.retry.close()
+	r, action := c.newRun(session.State{Size: c.content.total()}), session.Action{Step: session.Begin}
+	if c.saved != nil {
+		r, action = c.resume(*c.saved), session.Action{Step: session.Query}
+	}
+	t.retry.stake(c.content.total())
+	for {
+		object, err := t.drive(ctx, r, action)
+		c.session = r.uri
+		if lost, ok := errors.AsType[*sessionLost](err); ok {
+			c.saved = nil
+			t.pos.sent.Store(0)
+			t.pos.committed.Store(0)
+			t.events.post(Event{Kind: Restarted, Cause: fmt.Sprintf("part %d: %s", c.i+1, lost.cause)})
+			r, action = c.newRun(lost.state), lost.next
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if r.resume != nil {
+			c.p.resumed.Add(c.rng.Len()) // an earlier call finished it
+		}
+		return c.made(ctx, object)
+	}
+}
+
+func (c *piece) newRun(s session.State) *run { return &run{transfer: c.transfer, state: s} }
+
+// resume returns a run that continues the session of an earlier call.
+func (c *piece) resume(saved session.Part) *run {
+	t, size := c.transfer, c.content.total()
+	r := c.newRun(session.State{
+		Size: size, Committed: saved.Committed, Sent: saved.HighWater, Restarts: saved.Restarts,
+		MayExist: saved.HighWater == size, Adopted: true,
+	})
+	r.uri, r.opened = saved.URI, saved.Created
+	c.content.sum = chunk.NewPrefixCRC(saved.Checkpoint(size))
+	r.resume = func(ctx context.Context, offset int64) error {
+		if err := c.content.seek(ctx, saved.Checkpoint(offset), offset); err != nil {
+			return t.sourceFailed(ctx, err)
+		}
+		t.pos.sent.Store(offset)
+		c.p.resumed.Add(offset)
+		return nil
+	}
+	return r
+}
+
+// made verifies the temporary object and notes it.
+func (c *piece) made(ctx context.Context, object *session.Object) error {
+	t := c.transfer
+	crc, err := c.content.whole(ctx)
+	if err != nil {
+		return t.sourceFailed(ctx, err)
+	}
+	o, err := verifyObject(*object, t.wire.spec, c.content.total(), crc)
+	if err == nil && o.Generation == 0 {
+		err = errors.New("the temporary object has no generation")
+	}
+	if err != nil {
+		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
+	}
+	c.object, c.crc32c = o.Generation, crc
+	t.pos.committed.Store(o.Size)
+	t.pos.sent.Store(o.Size)
+	c.note(ctx)
+	t.events.progress()
+	return nil
+}
+
+// note saves that the temporary object was made.
+func (c *piece) note(ctx context.Context) {
+	j := c.p.j.journal
+	if j == nil {
+		return
+	}
+	version := j.change(func(t *session.Token) {
+		t.Parts.List[c.i] = session.Part{Generation: c.object, CRC32C: c.crc32c, Restarts: t.Parts.List[c.i].Restarts}
+	})
+	_ = j.saveVersion(ctx, version) // a query of the session shows it, too
+}
+
+// crc32c returns the checksum of the whole.
+func (p *parallel) crc32c() (crc uint32) {
+	for _, c := range p.pieces {
+		crc = chunk.Combine(crc, c.crc32c, c.rng.Len())
+	}
+	return crc
+}

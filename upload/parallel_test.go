@@ -1,0 +1,289 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// byParts sends a file in parts of 512 KiB over 4 connections.
+func byParts(o *upload.Options) { o.Parallel, o.PartSize, o.ChunkSize = 4, 2*q, 2*q }
+
+// partsLarge is the size of a file that byParts sends in 6 parts.
+const partsLarge = 11*q + 1
+
+// temporaryObjects returns the names of the temporary objects.
+func (w *world) temporaryObjects() (names []string) {
+	w.t.Helper()
+	w.srv.ClearFaults()
+	client, err := session.NewClient(w.http, "http://gcs.test")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	page, r := client.List(w.t.Context(), session.ListQuery{Bucket: "bkt", Prefix: "gcsup-parts/"})
+	if page == nil {
+		w.t.Fatal(r.Status, r.Err)
+	}
+	for _, o := range page.Objects {
+		names = append(names, o.Name)
+	}
+	return names
+}
+
+// wantNoLeftovers fails if there are temporary objects.
+func (w *world) wantNoLeftovers() {
+	w.t.Helper()
+	for _, name := range w.temporaryObjects() {
+		w.t.Errorf("%s is left", name)
+	}
+}
+
+// A file is sent in parts, each byte once, and nothing is left.
+func TestParallel(t *testing.T) {
+	t.Parallel()
+	content := data(partsLarge)
+	inBubble(t, nil, func(w *world) {
+		res, err := w.uploader(byParts).File(w.t.Context(), w.file(content), spec)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, w.trace())
+		}
+		if res.BytesSent != partsLarge || res.BytesReread != 0 || res.Object.ComponentCount != 6 {
+			t.Errorf("%+v", res)
+		}
+		w.wantObject("obj", content)
+		w.wantSaved(0)
+		w.wantNoLeftovers()
+	})
+}
+
+// More than 32 parts are composed in a tree.
+func TestParallelTree(t *testing.T) {
+	t.Parallel()
+	content := data(70*q + 5)
+	inBubble(t, nil, func(w *world) {
+		res, err := w.uploader(func(o *upload.Options) { o.Parallel, o.PartSize, o.ChunkSize = 20, q, q }).File(w.t.Context(), w.file(content), spec)
+		if err != nil || res.Object.ComponentCount != 71 {
+			t.Fatalf("%v\n%s", err, w.trace())
+		}
+		w.wantObject("obj", content)
+		w.wantNoLeftovers()
+	})
+}
+
+// Each connection has a limit: eight take an eighth of the time of one.
+func TestParallelConnections(t *testing.T) {
+	t.Parallel()
+	content := data(16 * mib)
+	took := map[int]time.Duration{}
+	for _, n := range []int{1, 8} {
+		inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib / 2}, func(w *world) {
+			path := w.file(content)
+			began := time.Now()
+			if _, err := w.uploader(func(o *upload.Options) { o.Parallel, o.PartSize = n, q }).File(w.t.Context(), path, spec); err != nil {
+				t.Fatal(err)
+			}
+			took[n] = time.Since(began)
+			w.wantObject("obj", content)
+		})
+	}
+	if ratio := float64(took[8]) / float64(took[1]); ratio > 1.0/7 {
+		t.Errorf("one connection took %v, eight took %v: %.3f", took[1], took[8], ratio)
+	}
+}
+
+// An upload in parts is interrupted after any number of bytes. The next call, with other
+// options, sends what the service had not committed.
+func TestParallelResume(t *testing.T) {
+	t.Parallel()
+	content := data(partsLarge)
+	for stopAt := range int64(11) {
+		t.Run(fmt.Sprint(stopAt), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib, Latency: 10 * time.Millisecond}, func(w *world) {
+				path := w.file(content)
+				ctx, stop := context.WithCancel(w.t.Context())
+				up := w.uploader(byParts, func(o *upload.Options) {
+					o.Observer = func(e upload.Event) {
+						if e.Committed >= stopAt*q && e.Kind != upload.Started {
+							stop()
+						}
+					}
+				})
+				first, err := up.File(ctx, path, spec)
+				if err == nil {
+					w.wantObject("obj", content) // it was too fast
+					return
+				}
+				if !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				if !first.Resumable {
+					w.wantSaved(0)
+					w.wantNoLeftovers()
+					return
+				}
+				res, err := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize = 2, q }).File(w.t.Context(), path, spec)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				if !res.Resumed || res.ResumedFrom+res.BytesSent != partsLarge {
+					t.Errorf("resumed %v from %d, sent %d of %d", res.Resumed, res.ResumedFrom, res.BytesSent, partsLarge)
+				}
+				w.wantObject("obj", content)
+				w.wantSaved(0)
+				w.wantNoLeftovers()
+			})
+		})
+	}
+}
+
+// Every exchange of an upload in parts fails, before, during and after, at each position.
+func TestParallelFaults(t *testing.T) {
+	t.Parallel()
+	content := data(partsLarge)
+	for _, op := range []fakegcs.Op{fakegcs.OpStart, fakegcs.OpPut, fakegcs.OpFinalize, fakegcs.OpQuery, fakegcs.OpCompose, fakegcs.OpDelete, fakegcs.OpGet, fakegcs.OpBucketGet} {
+		for _, do := range []fakegcs.Action{
+			{Effect: fakegcs.EffectStatus, Status: 503}, {Effect: fakegcs.EffectStatus, Status: 429}, {Effect: fakegcs.EffectReset},
+			{Effect: fakegcs.EffectLoseReply}, {Effect: fakegcs.EffectCutReply}, {Effect: fakegcs.EffectStall},
+		} {
+			t.Run(fmt.Sprintf("%s %s %d", op, do.Effect, do.Status), func(t *testing.T) {
+				t.Parallel()
+				for skip := range testsize.FullOnce(3, 1) {
+					inBubble(t, nil, func(w *world) {
+						if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Skip: skip, Do: do}); err != nil {
+							t.Fatal(err)
+						}
+						res, err := w.uploader(byParts).File(w.t.Context(), w.file(content), spec)
+						if err != nil {
+							t.Fatalf("position %d: %v\n%s", skip, err, w.trace())
+						}
+						if res.BytesSent > partsLarge+4*q {
+							t.Errorf("position %d: sent %d bytes of %d", skip, res.BytesSent, partsLarge)
+						}
+						w.wantObject("obj", content)
+						w.wantSaved(0)
+						w.wantNoLeftovers()
+					})
+				}
+			})
+		}
+	}
+}
+
+// The service refuses to delete temporary objects: the object is right, and a warning
+// names what is left. Prune deletes it later.
+func TestParallelDeletesRefused(t *testing.T) {
+	t.Parallel()
+	content := data(partsLarge)
+	inBubble(t, nil, func(w *world) {
+		var warning atomic.Pointer[string]
+		up := w.uploader(byParts, func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.Warning {
+					warning.Store(&e.Cause)
+				}
+			}
+		})
+		if err := w.srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpDelete}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := up.File(w.t.Context(), w.file(content), spec); err != nil {
+			t.Fatal(err)
+		}
+		w.wantObject("obj", content)
+		if text := warning.Load(); text == nil || !strings.Contains(*text, "gs://bkt/gcsup-parts/") {
+			t.Errorf("no warning names what is left")
+		}
+		w.wantSaved(1)
+		if n := len(w.temporaryObjects()); n != 6 { // the faults are cleared
+			t.Errorf("%d temporary objects", n)
+		}
+		for pruned, err := range up.Prune(w.t.Context(), nil) {
+			if err != nil || !pruned.Deleted {
+				t.Errorf("prune: %+v, %v", pruned, err)
+			}
+		}
+		w.wantSaved(0)
+		w.wantNoLeftovers()
+	})
+}
+
+// Cancel ends all sessions and deletes the parts that are finished.
+func TestParallelCancel(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
+		ctx, stop := context.WithCancel(w.t.Context())
+		up := w.uploader(byParts, func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Committed >= 5*q {
+					stop()
+				}
+			}
+		})
+		res, err := up.File(ctx, w.file(data(partsLarge)), spec)
+		if !errors.Is(err, context.Canceled) || !res.Resumable {
+			t.Fatal(err)
+		}
+		held, err := w.uploader().Query(w.t.Context(), res.ID)
+		if err != nil || held.State != upload.SessionOpen || held.Stored < 4*q {
+			t.Errorf("the service holds %+v, %v", held, err)
+		}
+		if err := w.uploader().Cancel(w.t.Context(), res.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.wantSaved(0)
+		w.wantNoObject("obj")
+		w.wantNoLeftovers()
+	})
+}
+
+// A file that another client puts at the destination while the parts are sent is replaced,
+// as by any upload, unless there is a precondition.
+func TestParallelDestinationChanges(t *testing.T) {
+	t.Parallel()
+	content := data(partsLarge)
+	for _, test := range []struct {
+		name string
+		spec upload.Spec
+		want error
+	}{
+		{"no precondition", spec, nil},
+		{"no object may exist", upload.Spec{Bucket: "bkt", Object: "obj", IfGenerationMatch: new(int64)}, session.ErrPrecondition},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				var once atomic.Bool
+				up := w.uploader(byParts, func(o *upload.Options) {
+					o.Observer = func(e upload.Event) {}
+				}).With(upload.CallOptions{Confirm: func(ctx context.Context) error {
+					if once.CompareAndSwap(false, true) {
+						_, err := w.uploader(func(o *upload.Options) { o.Store = nil }).Bytes(ctx, []byte("other"), spec)
+						return err
+					}
+					return nil
+				}})
+				_, err := up.File(w.t.Context(), w.file(content), test.spec)
+				if !errors.Is(err, test.want) {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				if err == nil {
+					w.wantObject("obj", content)
+				} else {
+					w.wantObject("obj", []byte("other"))
+				}
+				w.wantSaved(0)
+				w.wantNoLeftovers()
+			})
+		})
+	}
+}

@@ -1,0 +1,105 @@
+package upload
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"gcsup/session"
+)
+
+// pieceRecord keeps in the Token what another process needs to resume one part.
+type pieceRecord struct {
+	piece   *piece
+	journal *journal
+
+	mu      sync.Mutex
+	covered int64     // the high-water mark that the store has of this session
+	checked time.Time // the last checkpoint
+}
+
+var _ record = (*pieceRecord)(nil)
+
+func (r *pieceRecord) started(uri session.URI, restarts int) {
+	r.mu.Lock()
+	r.covered = 0
+	r.mu.Unlock()
+	r.journal.change(func(t *session.Token) {
+		t.Parts.List[r.piece.i] = session.Part{URI: uri, Created: time.Now(), Restarts: restarts}
+	})
+}
+
+// sending makes the Token durable, with the request that is about to be made.
+func (r *pieceRecord) sending(ctx context.Context, committed, sent, to int64) error {
+	if r.journal.lease.SaveInterval() > 0 {
+		to = r.piece.content.total() // see journal.sending
+	}
+	version := r.note(committed, sent, to)
+	r.mu.Lock()
+	covered := r.journal.lease.SaveInterval() > 0 && to <= r.covered
+	r.mu.Unlock()
+	if covered {
+		return nil
+	}
+	err := r.journal.saveVersion(ctx, version)
+	if err == nil {
+		r.mu.Lock()
+		r.covered = to
+		r.mu.Unlock()
+	}
+	return err
+}
+
+// note updates the part, and returns the version of the Token.
+func (r *pieceRecord) note(committed, sent, to int64) int64 {
+	r.mu.Lock()
+	r.checked = time.Now()
+	r.mu.Unlock()
+	return r.change(func(part *session.Part) {
+		part.Committed = committed
+		part.HighWater = max(part.HighWater, to)
+		r.checkpoint(part, sent)
+	})
+}
+
+// change replaces the part by a changed copy.
+func (r *pieceRecord) change(f func(*session.Part)) int64 {
+	return r.journal.change(func(t *session.Token) {
+		part := t.Parts.List[r.piece.i]
+		f(&part)
+		t.Parts.List[r.piece.i] = part
+	})
+}
+
+// checkpoint adds the newest checksum of bytes that were sent, and removes those that no
+// resume can need.
+func (r *pieceRecord) checkpoint(part *session.Part, sent int64) {
+	sum := r.piece.content.sum
+	t := session.Token{Committed: part.Committed, Checkpoints: part.Checkpoints}
+	if c, ok := sum.Nearest(min(sum.Offset(), sent)); ok && c.Offset > 0 {
+		part.Checkpoints = withCheckpoint(t, c).Checkpoints
+		return
+	}
+	part.Checkpoints = pruned(t).Checkpoints
+}
+
+// handed saves a checkpoint if one is due.
+func (r *pieceRecord) handed(sent int64) {
+	r.mu.Lock()
+	now := time.Now()
+	part := r.journal.part(r.piece.i)
+	due := checkpointDue(sent, lastCheckpoint(&session.Token{Checkpoints: part.Checkpoints}), now.Sub(r.checked))
+	if due {
+		r.checked = now
+	}
+	r.mu.Unlock()
+	if !due {
+		return
+	}
+	r.change(func(part *session.Part) { r.checkpoint(part, sent) })
+	if r.journal.old(now) {
+		r.piece.p.writer.wake()
+	}
+}
+
+func (r *pieceRecord) sent() {}
