@@ -75,6 +75,7 @@ type sendFlags struct {
 	ifSourceChanged                 string
 	noGate                          bool
 	limitRate                       byteSize
+	parallel                        parallelFlag
 }
 
 // defaultStallRate is the default of --stall-rate in bytes per second.
@@ -88,6 +89,7 @@ func (f *sendFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.stallTimeout, "stall-timeout", 2*time.Minute, "cancel a request that lags `DURATION` behind --stall-rate; 0 disables this")
 	fs.Var(&f.stallRate, "stall-rate", "bytes per second that a request must transfer, such as 64KiB")
 	fs.Var(&f.chunkSize, "chunk-size", "bytes per request, such as 8MiB, for networks that cut long requests (default: 1GiB, then about one minute's worth)")
+	fs.Var(&f.parallel, "parallel", "send each large file in parts over `N` connections, or off")
 	fs.Var(&f.limitRate, "limit-rate", "bytes per second of all uploads together, such as 20MiB; SIGUSR2 switches the limit off and on")
 	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "`fail|restart` if a file changed since its upload started")
 }
@@ -102,6 +104,7 @@ func (f *sendFlags) options() (upload.Options, error) {
 		Policy:         backoff.Policy{Maximum: f.maxWait},
 		RetryFor:       f.retryFor,
 		ChunkSize:      int64(f.chunkSize),
+		Parallel:       int(f.parallel),
 		StallTimeout:   f.stallTimeout,
 		StallRate:      int64(f.stallRate),
 		RestartChanged: f.ifSourceChanged == "restart",
@@ -210,7 +213,7 @@ func savedCommand(program string, given *pflag.FlagSet, command, id string) stri
 			if local {
 				return
 			}
-		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "limit-rate", "if-source-changed":
+		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "parallel", "limit-rate", "if-source-changed":
 			if command != "resume" {
 				return
 			}
