@@ -18,7 +18,8 @@ import (
 )
 
 // tableStore is a session.Store in a table of a database, here a map. Processes that
-// share the table resume each other's uploads of a shared file system.
+// share the table resume each other's uploads of a shared file system. Package storetest
+// tests a store.
 type tableStore struct {
 	mu     sync.Mutex        // stands for a transaction
 	tokens map[string][]byte // CREATE TABLE uploads (id TEXT PRIMARY KEY, token BLOB)
@@ -38,7 +39,11 @@ func (s *tableStore) Load(_ context.Context, id string) (*session.Token, error) 
 	if !ok {
 		return nil, fmt.Errorf("%w: %s", session.ErrNoToken, id)
 	}
-	return session.Decode(data) // its errors wrap ErrCorruptToken and ErrTokenVersion
+	t, err := session.Decode(data) // its errors wrap ErrCorruptToken and ErrTokenVersion
+	if err == nil && t.ID != id {
+		err = fmt.Errorf("%w: it has the ID %s", session.ErrCorruptToken, t.ID)
+	}
+	return t, err
 }
 
 // Save is INSERT INTO uploads VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET token =
@@ -70,6 +75,9 @@ func (s *tableStore) Delete(_ context.Context, id string) error {
 }
 
 func (s *tableStore) Lock(_ context.Context, id string) (unlock func(), err error) {
+	if !session.ValidID(id) {
+		return nil, fmt.Errorf("%w: %q", session.ErrNoToken, id)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.locks[id] {
