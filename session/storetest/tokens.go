@@ -95,7 +95,20 @@ func full(t testing.TB) []*session.Token {
 	gzip.SourcePath, gzip.SourceIdentity = "", "row 17 \u0000 of a table"
 	gzip.Spec.Gzip = true
 	gzip.Gzip = &session.GzipState{Size: 1 << 30, Source: chunk.Checkpoint{Offset: 1 << 35, CRC32C: 99}}
-	return []*session.Token{everything, bytes, gzip, long("long", 3), token("zero", 0)}
+
+	parts := token("parts", 1)
+	parts.Source.Size, parts.URI = 3<<20+1, session.URI{}
+	parts.Committed, parts.HighWater, parts.Checkpoints = 0, 0, nil
+	parts.Parts = &session.Parts{
+		Size: 1 << 20, Prefix: "gcsup-parts/parts-X/", Seen: 1 << 60, DeleteSources: true, Over: true,
+		List: []session.Part{
+			{Generation: 1<<62 + 1, CRC32C: 1<<32 - 1, Restarts: 2},
+			{URI: sessionURI(), Created: until, Committed: 1 << 19, HighWater: 1 << 20, Checkpoints: []chunk.Checkpoint{{Offset: 1 << 19, CRC32C: 7}}, Restarts: 1},
+			{URI: sessionURI(), Created: until},
+			{},
+		},
+	}
+	return []*session.Token{everything, bytes, gzip, parts, long("long", 3), token("zero", 0)}
 }
 
 // edited returns a saved Token with another value in the envelope.
