@@ -32,8 +32,12 @@ func (j *job) fresh(ctx context.Context) error {
 		if err := j.settleForNew(ctx); err != nil {
 			return err
 		}
-		if p, err := j.planParallel(ctx); p != nil || err != nil {
-			return p.upload(ctx, err)
+		if parts := j.u.opts.Parallel; parts != nil {
+			if send, err := parts.engine.plan(ctx, j); err != nil {
+				return err
+			} else if send != nil {
+				return send(ctx)
+			}
 		}
 		return j.uploadNew(ctx, size)
 	}

@@ -101,7 +101,11 @@ func (j *job) query(ctx context.Context, token *session.Token) (Holding, error) 
 		return Holding{}, err
 	}
 	if token.Parts != nil {
-		return j.queryParts(ctx, token)
+		parts, err := j.u.partsOf(token)
+		if err != nil {
+			return Holding{}, err
+		}
+		return parts.query(ctx, j, token)
 	}
 	state := session.State{
 		Size: token.ObjectSize(), Committed: token.Committed, Sent: token.HighWater,

@@ -28,12 +28,12 @@ type job struct {
 	events   *events
 	tally    tally
 
-	file         *fileContent             // nil for a stream
-	identity     string                   // the caller's, of a source that is no file; "" if there is none
-	gzip         *gzipContent             // nil unless the file is compressed
-	parallel     atomic.Pointer[parallel] // nil unless the file is sent in parts
-	journal      *journal                 // nil if the upload is not saved
-	resumed      *session.Token           // the Token being resumed; nil once the server reported how much it holds
+	file         *fileContent                                         // nil for a stream
+	identity     string                                               // the caller's, of a source that is no file; "" if there is none
+	gzip         *gzipContent                                         // nil unless the file is compressed
+	positions    atomic.Pointer[func() (size, sent, committed int64)] // sums over the parts; nil unless the file is sent in parts
+	journal      *journal                                             // nil if the upload is not saved
+	resumed      *session.Token                                       // the Token being resumed; nil once the server reported how much it holds
 	precondition precondition
 	listed       bool        // the job is one of a batch: an object that must not be replaced counts as skipped
 	timed        bool        // the batch writes modification times, see SkipSameTime
@@ -89,8 +89,8 @@ func (j *job) equip(t *transfer, spec Spec, b *budget) {
 
 // position returns the numbers that events carry.
 func (j *job) position() (size, sent, committed int64) {
-	if p := j.parallel.Load(); p != nil {
-		return p.position()
+	if position := j.positions.Load(); position != nil {
+		return (*position)()
 	}
 	return j.transfer.pos.load()
 }

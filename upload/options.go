@@ -50,16 +50,9 @@ type Options struct {
 	// the first request, and then what takes about a minute.
 	ChunkSize int64
 
-	// Parallel is the number of connections over which one large file is sent. With 2
-	// or more, the file is sent in parts. Each becomes a temporary object below
-	// gcsup-parts/ in the bucket of the destination, and the service composes them.
-	// That needs the permission to delete objects. 0 and 1 are one connection. A file
-	// whose settings a compose does not support is sent over one, see the event Warning.
-	Parallel int
-
-	// PartSize is the least size of a part, in bytes, if Parallel is 2 or more. The
-	// parts are larger if the file would have more than 4 per connection. 0 is 8 MiB.
-	PartSize int64
+	// Parallel sends each large file in parts over several connections: see [InParts].
+	// nil is one connection. A saved upload in parts cannot be resumed without it.
+	Parallel *Parts
 
 	// CommitEvery bounds how much is sent before the service reports how much of
 	// it is durable. The zero value adds no bound: a request carries up to what
@@ -184,10 +177,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("chunk size %d: want a size that is not negative", o.ChunkSize)
 	case o.CommitEvery.Bytes < 0 || o.CommitEvery.Time < 0:
 		return o, fmt.Errorf("commit every %d bytes, %v: want values that are not negative", o.CommitEvery.Bytes, o.CommitEvery.Time)
-	case o.Parallel < 0 || o.Parallel > maxConnections:
-		return o, fmt.Errorf("parallel %d: want 0 to %d", o.Parallel, maxConnections)
-	case o.PartSize < 0:
-		return o, fmt.Errorf("part size %d: want a size that is not negative", o.PartSize)
+	case o.Parallel.check() != nil:
+		return o, o.Parallel.check()
 	case o.StallRate < 0:
 		return o, fmt.Errorf("stall rate %d: want a rate that is not negative", o.StallRate)
 	case o.Window < 0 || o.Window%chunk.Granularity != 0:

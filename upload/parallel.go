@@ -1,7 +1,6 @@
 package upload
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -43,10 +42,11 @@ type piece struct {
 	crc32c  uint32
 }
 
-// planParallel returns how a file is sent in parts, or nil if it is not.
-func (j *job) planParallel(ctx context.Context) (*parallel, error) {
-	size := j.file.src.Size()
-	part := partSize(size, j.u.opts.Parallel, cmp.Or(j.u.opts.PartSize, minPart))
+// planParallel returns the function that sends a file in parts, or nil if it is not sent
+// in parts.
+func planParallel(ctx context.Context, j *job) (func(context.Context) error, error) {
+	size, parts := j.file.src.Size(), j.u.opts.Parallel
+	part := partSize(size, parts.connections, parts.least)
 	if part == 0 {
 		return nil, nil
 	}
@@ -56,19 +56,19 @@ func (j *job) planParallel(ctx context.Context) (*parallel, error) {
 	}
 	p := &parallel{j: j, size: size, parts: session.Parts{Size: part, Prefix: temporaryPrefix(j.result.ID)}}
 	if err := j.precondition.check(ctx); err != nil {
-		return p, err
+		return nil, err
 	}
 	if j.precondition.unmet() != nil {
 		return nil, nil // a session shows whether the bucket is missing, too
 	}
 	if ok, err := p.look(ctx); !ok || err != nil {
-		return p.orNil(err), err
+		return nil, err
 	}
 	if why, err := p.lookAtBucket(ctx); why != "" || err != nil {
 		j.sentAlone(why)
-		return p.orNil(err), err
+		return nil, err
 	}
-	return p, nil
+	return p.upload, nil
 }
 
 // sentAlone reports why a file is not sent in parts.
@@ -102,14 +102,6 @@ func (p *parallel) lookAtBucket(ctx context.Context) (why string, err error) {
 		p.parts.Size = max(p.parts.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
 	}
 	return "", nil
-}
-
-// orNil returns p if there is an error to report with it.
-func (p *parallel) orNil(err error) *parallel {
-	if err == nil {
-		return nil
-	}
-	return p
 }
 
 // unsuitable returns why the object cannot be composed, or "".
@@ -153,11 +145,8 @@ func (p *parallel) look(ctx context.Context) (ok bool, err error) {
 	return r.Status == 404, nil
 }
 
-// upload sends all parts and composes them. err is that of the plan.
-func (p *parallel) upload(ctx context.Context, err error) error {
-	if err != nil {
-		return err
-	}
+// upload sends all parts and composes them.
+func (p *parallel) upload(ctx context.Context) error {
 	p.parts.List = make([]session.Part, (p.size+p.parts.Size-1)/p.parts.Size)
 	p.split(nil)
 	if j := p.j.journal; j != nil {
@@ -168,7 +157,7 @@ func (p *parallel) upload(ctx context.Context, err error) error {
 }
 
 // resumeParts continues an upload in parts. spec is what it was started with.
-func (j *job) resumeParts(ctx context.Context, token *session.Token, spec Spec) error {
+func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) error {
 	spec.NoClobber = spec.NoClobber || j.spec.NoClobber
 	j.setSpec(spec)
 	why := ""
@@ -183,20 +172,25 @@ func (j *job) resumeParts(ctx context.Context, token *session.Token, spec Spec) 
 		}
 		why = err.Error()
 	}
-	p := j.partsOf(token)
+	p := newParallel(j, token)
 	if why != "" {
 		if err := p.abandon(ctx); err != nil {
 			return err
 		}
-		j.parallel.Store(nil)
+		j.positions.Store(nil)
 		return j.startOver(ctx, why)
 	}
 	j.journal.file = j.file
 	return p.send(ctx)
 }
 
-// partsOf returns the parts of a saved upload.
-func (j *job) partsOf(token *session.Token) *parallel {
+// abandonParts ends the sessions of a saved upload and deletes its temporary objects.
+func abandonParts(ctx context.Context, j *job, token *session.Token) error {
+	return newParallel(j, token).abandon(ctx)
+}
+
+// newParallel returns the parts of a saved upload.
+func newParallel(j *job, token *session.Token) *parallel {
 	p := &parallel{j: j, size: token.Source.Size, parts: *token.Parts}
 	p.split(token.Parts.List)
 	return p
@@ -232,7 +226,8 @@ func (p *parallel) split(saved []session.Part) {
 		c.prepare()
 		p.pieces = append(p.pieces, c)
 	}
-	p.j.parallel.Store(p)
+	position := p.position
+	p.j.positions.Store(&position)
 }
 
 // section returns the content of a part of the file. Its identity is not that of the
@@ -379,7 +374,7 @@ func (p *parallel) sendAll(ctx context.Context) error {
 	var workers sync.WaitGroup
 	var once sync.Once
 	var first error
-	for range p.j.u.opts.Parallel {
+	for range max(p.j.u.opts.Parallel.connections, 1) {
 		workers.Go(func() {
 			for c := range todo {
 				if ctx.Err() != nil {

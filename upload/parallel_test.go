@@ -16,7 +16,7 @@ import (
 )
 
 // byParts sends a file in parts of 512 KiB over 4 connections.
-func byParts(o *upload.Options) { o.Parallel, o.PartSize, o.ChunkSize = 4, 2*q, 2*q }
+func byParts(o *upload.Options) { o.Parallel, o.ChunkSize = upload.InParts(4, 2*q), 2*q }
 
 // partsLarge is the size of a file that byParts sends in 6 parts.
 const partsLarge = 11*q + 1
@@ -70,7 +70,7 @@ func TestParallelTree(t *testing.T) {
 	t.Parallel()
 	content := data(70*q + 5)
 	inBubble(t, nil, func(w *world) {
-		res, err := w.uploader(func(o *upload.Options) { o.Parallel, o.PartSize, o.ChunkSize = 20, q, q }).File(w.t.Context(), w.file(content), spec)
+		res, err := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize = upload.InParts(20, q), q }).File(w.t.Context(), w.file(content), spec)
 		if err != nil || res.Object.ComponentCount != 71 {
 			t.Fatalf("%v\n%s", err, w.trace())
 		}
@@ -88,7 +88,7 @@ func TestParallelConnections(t *testing.T) {
 		inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib / 2}, func(w *world) {
 			path := w.file(content)
 			began := time.Now()
-			if _, err := w.uploader(func(o *upload.Options) { o.Parallel, o.PartSize = n, q }).File(w.t.Context(), path, spec); err != nil {
+			if _, err := w.uploader(func(o *upload.Options) { o.Parallel = upload.InParts(n, q) }).File(w.t.Context(), path, spec); err != nil {
 				t.Fatal(err)
 			}
 			took[n] = time.Since(began)
@@ -131,7 +131,7 @@ func TestParallelResume(t *testing.T) {
 					w.wantNoLeftovers()
 					return
 				}
-				res, err := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize = 2, q }).File(w.t.Context(), path, spec)
+				res, err := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize = upload.InParts(2, 0), q }).File(w.t.Context(), path, spec)
 				if err != nil {
 					t.Fatalf("%v\n%s", err, w.trace())
 				}
@@ -233,11 +233,11 @@ func TestParallelCancel(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || !res.Resumable {
 			t.Fatal(err)
 		}
-		held, err := w.uploader().Query(w.t.Context(), res.ID)
+		held, err := w.uploader(byParts).Query(w.t.Context(), res.ID)
 		if err != nil || held.State != upload.SessionOpen || held.Stored < 4*q {
 			t.Errorf("the service holds %+v, %v", held, err)
 		}
-		if err := w.uploader().Cancel(w.t.Context(), res.ID); err != nil {
+		if err := w.uploader(byParts).Cancel(w.t.Context(), res.ID); err != nil {
 			t.Fatal(err)
 		}
 		w.wantSaved(0)

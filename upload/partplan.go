@@ -13,7 +13,7 @@ const (
 	// maxParts bounds the parts of a file, and so the size of its Token.
 	maxParts = 1024
 
-	// maxConnections bounds Options.Parallel.
+	// maxConnections bounds the connections of InParts.
 	maxConnections = 256
 )
 

@@ -8,7 +8,7 @@ import (
 
 // queryParts asks what the service holds of the parts of a saved upload. An upload of
 // which it holds nothing is gone.
-func (j *job) queryParts(ctx context.Context, token *session.Token) (Holding, error) {
+func queryParts(ctx context.Context, j *job, token *session.Token) (Holding, error) {
 	whole := Holding{State: SessionGone}
 	for i, part := range token.Parts.List {
 		n := token.Parts.Range(i, token.Source.Size).Len()
@@ -42,7 +42,7 @@ func (j *job) cancelParts(ctx context.Context, token *session.Token, journal *jo
 	journal.events = j.events
 	journal.adopt(token)
 	j.journal = journal
-	if err := j.partsOf(token).abandon(ctx); err != nil {
+	if err := j.abandon(ctx, token); err != nil {
 		return err
 	}
 	return journal.discard()
@@ -60,7 +60,7 @@ func (p *pruner) decideParts(ctx context.Context, j *job, token *session.Token, 
 		pruned.Deleted = true
 		return nil
 	}
-	if err := j.partsOf(token).abandon(ctx); err != nil {
+	if err := j.abandon(ctx, token); err != nil {
 		return err
 	}
 	longer, cancel := lingering(ctx)

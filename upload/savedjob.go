@@ -40,13 +40,8 @@ func (j *job) uploadSavable(ctx context.Context, id, path string) error {
 	j.keep(journal, token, path)
 	switch {
 	case token != nil && j.u.opts.Restart:
-		switch adopted := j.u.client.Adopt(token) == nil; {
-		case adopted && token.Parts != nil:
-			if err := j.partsOf(token).abandon(ctx); err != nil {
-				return err
-			}
-		case adopted:
-			j.transfer.drop(ctx, token.URI)
+		if err := j.abandon(ctx, token); err != nil {
+			return err
 		}
 		return j.startOver(ctx, "discarded, as requested")
 	case token != nil:
@@ -65,6 +60,22 @@ func (j *job) uploadSavable(ctx context.Context, id, path string) error {
 		j.events.post(Event{Kind: Discarded, Cause: damaged.Error()})
 	}
 	return j.fresh(ctx)
+}
+
+// abandon ends a saved upload at the service.
+func (j *job) abandon(ctx context.Context, token *session.Token) error {
+	switch {
+	case j.u.client.Adopt(token) != nil:
+	case token.Parts == nil:
+		j.transfer.drop(ctx, token.URI)
+	default:
+		parts, err := j.u.partsOf(token)
+		if err != nil {
+			return err
+		}
+		return parts.abandon(ctx, j, token)
+	}
+	return nil
 }
 
 // savedIn reports whether a store has an upload of that ID, or had one that is
@@ -165,7 +176,11 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 		return err
 	}
 	if token.Parts != nil {
-		return j.resumeParts(ctx, token, saved)
+		parts, err := j.u.partsOf(token)
+		if err != nil {
+			return err
+		}
+		return parts.resume(ctx, j, token, saved)
 	}
 	// The options that were not given are those of the first run.
 	saved.NoClobber = saved.NoClobber || j.spec.NoClobber

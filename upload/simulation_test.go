@@ -193,7 +193,7 @@ func (s *simulation) run(t *testing.T, dir string) {
 		o.ChunkSize = []int64{0, q, q, 2 * q, 3 * q, 100 * q}[s.rnd.IntN(6)]
 		o.Window = int(q * (1 + s.rnd.Int64N(3)))
 		if s.parts {
-			o.Parallel, o.PartSize = 2+s.rnd.IntN(3), q*(1+s.rnd.Int64N(2))
+			o.Parallel = upload.InParts(2+s.rnd.IntN(3), q*(1+s.rnd.Int64N(2)))
 		}
 		if s.chance(30) {
 			o.RetryFor = s.duration(4 * 24 * time.Hour)

@@ -87,6 +87,9 @@ func (c *connection) dial(ctx context.Context, opts upload.Options) (err error) 
 	if err := c.connect(ctx); err != nil {
 		return err
 	}
+	if opts.Parallel == nil {
+		opts.Parallel = upload.InParts(1, 0) // for uploads that are saved
+	}
 	if c.uploader, err = c.client.Uploader(&opts); err != nil {
 		return kindError{err, errUsage}
 	}

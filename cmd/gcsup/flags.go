@@ -104,7 +104,7 @@ func (f *sendFlags) options() (upload.Options, error) {
 		Policy:         backoff.Policy{Maximum: f.maxWait},
 		RetryFor:       f.retryFor,
 		ChunkSize:      int64(f.chunkSize),
-		Parallel:       int(f.parallel),
+		Parallel:       upload.InParts(int(f.parallel), 0),
 		StallTimeout:   f.stallTimeout,
 		StallRate:      int64(f.stallRate),
 		RestartChanged: f.ifSourceChanged == "restart",

@@ -1,0 +1,64 @@
+package upload
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"gcsup/session"
+)
+
+// Parts sends large files in parts: see [InParts].
+type Parts struct {
+	connections int
+	least       int64
+	engine      partsEngine
+}
+
+// partsEngine are the functions of package parallel.go that the rest of the package
+// calls. They are values, so that a program that never calls InParts does not link what
+// they call.
+type partsEngine struct {
+	// plan returns the function that sends a new upload, or nil if the file is sent
+	// over one connection.
+	plan func(context.Context, *job) (func(context.Context) error, error)
+
+	// resume continues a saved upload, which was started with a Spec.
+	resume func(context.Context, *job, *session.Token, Spec) error
+
+	// abandon ends the sessions of a saved upload and deletes its temporary objects.
+	abandon func(context.Context, *job, *session.Token) error
+
+	// query asks what the service holds of a saved upload.
+	query func(context.Context, *job, *session.Token) (Holding, error)
+}
+
+// InParts sends each large file in parts over a number of connections. Each part becomes a
+// temporary object below gcsup-parts/ in the bucket of the destination, and the service
+// composes them. That needs the permission to delete objects. A file whose settings a
+// compose does not support is sent over one connection, see the event [Warning].
+//
+// least is the least size of a part, in bytes; 0 is 8 MiB. Parts are larger if the file
+// would have more than 4 for each connection. With 0 or 1 connections, new uploads are not
+// sent in parts, but saved ones continue.
+func InParts(connections int, least int64) *Parts {
+	return &Parts{connections: connections, least: cmp.Or(least, minPart), engine: partsEngine{
+		plan: planParallel, resume: resumeParts, abandon: abandonParts, query: queryParts,
+	}}
+}
+
+// check returns an error if the numbers are not valid.
+func (p *Parts) check() error {
+	if p != nil && (p.connections < 0 || p.connections > maxConnections || p.least < 0) {
+		return fmt.Errorf("parts of at least %d bytes over %d connections: want 0 to %d connections", p.least, p.connections, maxConnections)
+	}
+	return nil
+}
+
+// partsOf returns the engine for a saved upload in parts.
+func (u *Uploader) partsOf(token *session.Token) (partsEngine, error) {
+	if u.opts.Parallel == nil {
+		return partsEngine{}, fmt.Errorf("%w: upload %s is sent in parts, for which this program needs the option Parallel", session.ErrInvalid, token.ID)
+	}
+	return u.opts.Parallel.engine, nil
+}
