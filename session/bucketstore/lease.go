@@ -62,6 +62,7 @@ type lease struct {
 	fence     int64           // generation with which the lease was acquired
 	backed    bool            // the object exists: it was written, and no request to delete it was sent
 	renewed   moment          // when the last successful write was sent; valid if backed
+	saved     moment          // when the last save was sent, or the write with which the lease was acquired
 	valid     context.Context // ends when the lease runs out; replaced when it is renewed after that
 	invalid   context.CancelCauseFunc
 	expiry    *time.Timer
@@ -167,8 +168,13 @@ func (l *lease) Fence() int64 {
 	return l.fence
 }
 
-// SaveInterval returns half of the TTL.
-func (l *lease) SaveInterval() time.Duration { return l.part(saveAfter) }
+// SaveInterval returns half of the TTL. If the lease was renewed since the last save, it
+// is longer by the time between the two: each write puts off the next save.
+func (l *lease) SaveInterval() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.part(saveAfter) + l.renewed.since(l.saved)
+}
 
 // part returns n eighths of the TTL.
 func (l *lease) part(n time.Duration) time.Duration { return l.store.opts.TTL * n / 8 }
@@ -231,7 +237,7 @@ func (l *lease) written(generation int64, content []byte, sent moment) {
 		return
 	}
 	if !l.backed {
-		l.fence = generation
+		l.fence, l.saved = generation, sent
 	}
 	l.backed, l.renewed = true, sent
 	left := l.left(validFor)
@@ -401,7 +407,15 @@ func (l *lease) Save(ctx context.Context, t *session.Token) error {
 	if err != nil {
 		return err
 	}
-	return l.exclusive(ctx, "save", func(ctx context.Context) error { return l.write(ctx, content) })
+	return l.exclusive(ctx, "save", func(ctx context.Context) error {
+		err := l.write(ctx, content)
+		if err == nil {
+			l.mu.Lock()
+			l.saved = l.renewed
+			l.mu.Unlock()
+		}
+		return err
+	})
 }
 
 // Delete deletes the upload, and the object with it. Another process can then acquire the
