@@ -521,6 +521,8 @@ func (m *model) execute(c *modelClient, x *call) {
 
 // changed checks what a request of c did to the object. m.mu is held.
 func (m *model) changed(c *modelClient, x *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	was, now := m.object, modelObject{}
 	o, ok := m.server.Object("state", m.id+".gcsup")
 	if ok {
@@ -556,8 +558,6 @@ func (m *model) changed(c *modelClient, x *call) {
 	if now.lease != "" && now.holder != c.name {
 		m.t.Errorf("%s wrote a lease of %s", c.name, now.holder)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	switch {
 	case now.lease != "" && was.lease != now.lease:
 		if was.content != now.content && !c.contents[now.content] && !x.abandoned {
@@ -647,6 +647,9 @@ func (c *modelClient) step() {
 		case "leave":
 			err = lease.Release(c.m.ctx, nil)
 		}
+		c.m.mu.Lock()
+		holder := c.m.object.lease
+		c.m.mu.Unlock()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.busy = false
@@ -660,11 +663,9 @@ func (c *modelClient) step() {
 			}
 			return
 		case what == "release", what == "leave":
-			c.m.mu.Lock()
-			if c.m.object.lease == bucketstore.Name(lease) && err == nil {
+			if holder == bucketstore.Name(lease) && err == nil {
 				c.m.t.Errorf("%s released the lease, and still has it", c.name)
 			}
-			c.m.mu.Unlock()
 			c.lease, c.script = nil, nil
 			return
 		case what == "acquire":
