@@ -199,7 +199,9 @@ func (s *Store) once(ctx context.Context, exchange func(context.Context) session
 	return r
 }
 
-var errTimeout = errors.New("no reply in time")
+// errTimeout is the cause of a context. It wraps ErrStalled, so that it is transient
+// even before the service answered a request.
+var errTimeout = fmt.Errorf("%w: no reply in time", session.ErrStalled)
 
 // refusal returns the error of a reply.
 func refusal(r session.Reply) error {

@@ -123,3 +123,16 @@ func encoded(t *testing.T, token *session.Token) []byte {
 	}
 	return data
 }
+
+// A first request without a reply, as that of a process that was stopped meanwhile, is
+// repeated.
+func TestNoFirstReply(t *testing.T) {
+	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpBucketGet}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}
+	inBubble(t, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{stall}}, func(t *testing.T, w *world) {
+		began := time.Now()
+		w.start("first")
+		if d := time.Since(began); d < time.Second || d > 30*time.Second {
+			t.Errorf("opened after %v", d)
+		}
+	})
+}
