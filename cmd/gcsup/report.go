@@ -240,7 +240,7 @@ func (r *reporter) refuse(tasks []task, err error) error {
 			r.print("", newResultLine(r.lastID, t.source, t.destination, statusFailed, nil, err))
 		}
 	}
-	return withHint(err, "")
+	return withHint(err, r.endpoint)
 }
 
 // outputGrace is how long output may take after the command was interrupted.

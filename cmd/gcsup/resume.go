@@ -85,7 +85,7 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) (err erro
 		return r.refuse(named, err)
 	}
 	defer c.close()
-	c.warn = r.warn
+	c.warn, r.endpoint = r.warn, c.endpoint
 	if err := checkKeyTarget(key, c); err != nil {
 		return r.refuse(named, err)
 	}
