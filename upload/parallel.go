@@ -21,7 +21,6 @@ import (
 type parallel struct {
 	j       *job
 	size    int64
-	seen    int64         // see session.Parts
 	parts   session.Parts // without the list, which is in pieces
 	pieces  []*piece
 	writer  *checkpointWriter // nil if the upload is not saved

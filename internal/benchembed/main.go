@@ -345,5 +345,30 @@ func emulator(l link) (endpoint string, stop func(), err error) {
 		stop()
 		return "", nil, fmt.Errorf("the emulator: %w", err)
 	}
-	return strings.TrimSpace(line), stop, nil
+	endpoint = strings.TrimSpace(line)
+	if err := uniform(endpoint + "/storage/v1/b/bench"); err != nil {
+		stop()
+		return "", nil, fmt.Errorf("the emulator: %w", err)
+	}
+	return endpoint, stop, nil
+}
+
+// uniform gives a bucket uniform bucket-level access, as Google recommends. The replies
+// then have no ACL.
+// https://cloud.google.com/storage/docs/uniform-bucket-level-access
+func uniform(bucket string) error {
+	req, err := http.NewRequest("PATCH", bucket, strings.NewReader(`{"iamConfiguration":{"uniformBucketLevelAccess":{"enabled":true}}}`))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("PATCH %s: %s", bucket, resp.Status)
+	}
+	return nil
 }
