@@ -29,9 +29,12 @@ func checkpointDue(offset, last int64, since time.Duration) bool {
 }
 
 // lastCheckpoint returns the offset of the last checkpoint in t.
-func lastCheckpoint(t *session.Token) int64 {
-	if n := len(t.Checkpoints); n > 0 {
-		return t.Checkpoints[n-1].Offset
+func lastCheckpoint(t *session.Token) int64 { return lastOffset(t.Checkpoints) }
+
+// lastOffset returns the offset of the last one of a list of checkpoints.
+func lastOffset(list []chunk.Checkpoint) int64 {
+	if n := len(list); n > 0 {
+		return list[n-1].Offset
 	}
 	return 0
 }

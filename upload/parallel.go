@@ -61,6 +61,9 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 		return nil, nil // a session shows whether the bucket is missing, too
 	}
 	if ok, err := p.look(ctx); !ok || err != nil {
+		if err == nil {
+			j.sentAlone("the object at the destination cannot be read, and a compose must not replace another one")
+		}
 		return nil, err
 	}
 	if why, err := p.lookAtBucket(ctx); why != "" || err != nil {

@@ -88,7 +88,7 @@ func (r *pieceRecord) handed(sent int64) {
 	r.mu.Lock()
 	now := time.Now()
 	part := r.journal.part(r.piece.i)
-	due := checkpointDue(sent, lastCheckpoint(&session.Token{Checkpoints: part.Checkpoints}), now.Sub(r.checked))
+	due := checkpointDue(sent, lastOffset(part.Checkpoints), now.Sub(r.checked))
 	if due {
 		r.checked = now
 	}
