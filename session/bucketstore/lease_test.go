@@ -298,6 +298,28 @@ func acquire(t *testing.T, s session.Store, id string) error {
 	return err
 }
 
+// A save that waits for another write, which the network holds up, ends with its context.
+func TestSaveBehindAnotherWrite(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		first := w.start("first")
+		l, token := take(t, first, "a"), newToken(t, w.client, "a")
+		first.suspend()
+		saved := make(chan error)
+		go func() { saved <- l.Save(t.Context(), token) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		time.AfterFunc(5*time.Second, first.wake)
+		if err := l.Save(ctx, token); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if err := <-saved; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // An upload that is not there is no failure, which would be repeated.
 func TestLoadNothing(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
