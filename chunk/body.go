@@ -9,12 +9,14 @@ import (
 )
 
 const (
-	// bufferSize is the maximum size of one read from a source. It must be a
-	// multiple of Granularity, see Body.fill.
-	bufferSize = 1 << 20
-	// bodyBuffers is the number of buffers of a body: one to send from, one
-	// that is ready, and one to read into.
-	bodyBuffers = 3
+	// bufferSize is the maximum size of one read from a source. It must be a multiple
+	// of Granularity, see Body.fill. The buffers of several bodies fit into the cache
+	// of a processor: with 1 MiB, parts over 8 connections took 1.3 times the CPU time
+	// of one connection instead of 1.06 times.
+	bufferSize = 256 << 10
+	// bodyBuffers is the number of buffers of a body: one to send from, two
+	// that are ready, and one to read into.
+	bodyBuffers = 4
 )
 
 type buffer [bufferSize]byte

@@ -262,7 +262,7 @@ func TestBodyCloseWhileReading(t *testing.T) {
 	})
 }
 
-// TestBodyReadsAhead checks that a body reads ahead at most three buffers.
+// TestBodyReadsAhead checks that a body reads ahead at most four buffers.
 func TestBodyReadsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
@@ -272,7 +272,7 @@ func TestBodyReadsAhead(t *testing.T) {
 		}), 10*mib)
 		b := src.Body(chunk.Range{To: 10 * mib}, nil)
 		defer b.Close()
-		for _, want := range []int64{3 * mib, 4 * mib, 5 * mib} {
+		for _, want := range []int64{mib, 2 * mib, 3 * mib} {
 			synctest.Wait()
 			if got := asked.Load(); got != want {
 				t.Errorf("%d bytes read ahead, want %d", got, want)

@@ -30,7 +30,7 @@
 // called. Streams of one [Memory] share a budget.
 //
 // # Guarantees
-//   - Memory is bounded: three buffers of 1 MiB per [Body], two windows per
+//   - Memory is bounded: four buffers of 256 KiB per [Body], two windows per
 //     Stream, and four bytes per 256 KiB hashed since the last
 //     [PrefixCRC.Forget].
 //   - One goroutine per Body or Stream reads the source. It no longer reads when
