@@ -278,9 +278,26 @@ func (p *parallel) conclude(ctx context.Context, err error) error {
 	return err
 }
 
+// leased returns a context that ends when the lease is lost, so that its requests are not
+// tried again. Another process then does what is left.
+func (p *parallel) leased(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := func() bool { return true }
+	if lease := p.j.transfer.wire.lease; lease != nil {
+		lost := lease.Context()
+		stop = context.AfterFunc(lost, func() { cancel(context.Cause(lost)) })
+	}
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
 // finish deletes the temporary objects of a finished upload. Those that cannot be deleted
 // stay in the Token, and prune or the next call tries again.
 func (p *parallel) finish(ctx context.Context) {
+	ctx, stop := p.leased(ctx)
+	defer stop()
 	j := p.j
 	if !p.parts.DeleteSources {
 		p.over(ctx)
@@ -316,6 +333,8 @@ func (p *parallel) abandon(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), dropTimeoutCancelled)
 		defer cancel()
 	}
+	ctx, stop := p.leased(ctx)
+	defer stop()
 	p.over(ctx)
 	var mu sync.Mutex
 	var failed error
@@ -342,6 +361,7 @@ func (c *piece) cancel(ctx context.Context) error {
 		return nil
 	}
 	t := c.transfer
+	defer t.retry.close()
 	r, err := t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return t.wire.cancel(ctx, uri) })
 	if err == nil && r.Object != nil {
 		c.object = r.Object.Generation

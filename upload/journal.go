@@ -66,11 +66,11 @@ type journal struct {
 	stored  int64          // the version that was saved last
 	last    *session.Token // saved when the lease is released; nil if there is nothing to save
 	state   saveState
-	covered int64     // the high-water mark that the store has of this session
-	wrote   time.Time // the last save
-	checked time.Time // the last checkpoint
-	lost    error     // why a save showed that the lease is lost; nil if none did
-	abandon context.CancelCauseFunc
+	covered int64                   // the high-water mark that the store has of this session
+	wrote   time.Time               // the last save
+	checked time.Time               // the last checkpoint
+	lost    error                   // why a save showed that the lease is lost; nil if none did
+	abandon context.CancelCauseFunc // nil before guard
 }
 
 // saveState is what the store has of an upload.
@@ -313,7 +313,9 @@ func (j *journal) save(ctx context.Context) error {
 	case errors.Is(err, session.ErrInUse):
 		if j.lost == nil {
 			j.lost = err
-			j.abandon(err)
+			if j.abandon != nil {
+				j.abandon(err)
+			}
 		}
 		return err
 	case j.state == unsaved:

@@ -1,0 +1,163 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// fleeting is a store whose leases can be lost.
+type fleeting struct {
+	session.Store
+	lost context.Context
+	lose context.CancelCauseFunc
+	save bool // a save loses the lease
+}
+
+func (f *fleeting) Acquire(ctx context.Context, id string) (session.Lease, error) {
+	lease, err := session.Acquire(ctx, f.Store, id)
+	return &fleetingLease{lease, f}, err
+}
+
+type fleetingLease struct {
+	session.Lease
+	f *fleeting
+}
+
+var errTaken = fmt.Errorf("%w: taken", session.ErrInUse)
+
+func (l *fleetingLease) Context() context.Context { return l.f.lost }
+
+func (l *fleetingLease) Begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if err := context.Cause(l.f.lost); err != nil {
+		return nil, nil, err
+	}
+	return l.Lease.Begin(ctx)
+}
+
+func (l *fleetingLease) Save(ctx context.Context, t *session.Token) error {
+	if l.f.save {
+		l.f.lose(errTaken)
+	}
+	if err := context.Cause(l.f.lost); err != nil {
+		return err
+	}
+	return l.Lease.Save(ctx, t)
+}
+
+func (l *fleetingLease) Delete(ctx context.Context) error {
+	if err := context.Cause(l.f.lost); err != nil {
+		return err
+	}
+	return l.Lease.Delete(ctx)
+}
+
+func (l *fleetingLease) Release(ctx context.Context, last *session.Token) error {
+	if err := context.Cause(l.f.lost); err != nil {
+		_ = l.Lease.Release(ctx, nil)
+		return err
+	}
+	return l.Lease.Release(ctx, last)
+}
+
+func newFleeting(s session.Store) *fleeting {
+	f := &fleeting{Store: s}
+	f.lost, f.lose = context.WithCancelCause(context.Background())
+	return f
+}
+
+// roundTrip is an http.RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// interruptParts interrupts an upload in parts when about half is committed.
+func (w *world) interruptParts(path string) *upload.Result {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(w.t.Context())
+	defer stop()
+	res, err := w.uploader(byParts, func(o *upload.Options) {
+		o.Observer = func(e upload.Event) {
+			if e.Committed >= 5*q {
+				stop()
+			}
+		}
+	}).File(ctx, path, spec)
+	if !errors.Is(err, context.Canceled) || !res.Resumable {
+		w.t.Fatalf("%+v, %v", res, err)
+	}
+	return res
+}
+
+// The lease of an upload in parts is lost while it is canceled, or begun again: the
+// error says so at once, and the upload stays saved.
+func TestParallelLeaseLostWhileAbandoned(t *testing.T) {
+	t.Parallel()
+	for _, restart := range []bool{false, true} {
+		for _, saving := range []bool{false, true} {
+			t.Run(fmt.Sprintf("restart %v, in a save %v", restart, saving), func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
+					path := w.file(data(partsLarge))
+					res := w.interruptParts(path)
+					f := newFleeting(w.store)
+					f.save = saving
+					next := w.http.Transport
+					w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+						if req.Method == "DELETE" {
+							f.lose(errTaken)
+						}
+						return next.RoundTrip(req)
+					})}
+					up := w.uploader(byParts, func(o *upload.Options) { o.Store, o.Restart = f, restart })
+					began := time.Now()
+					var err error
+					if restart {
+						_, err = up.File(w.t.Context(), path, spec)
+					} else {
+						err = up.Cancel(w.t.Context(), res.ID)
+					}
+					if !errors.Is(err, session.ErrInUse) || time.Since(began) > time.Minute {
+						t.Errorf("%v after %v", err, time.Since(began))
+					}
+					w.wantSaved(1)
+				})
+			})
+		}
+	}
+}
+
+// The lease is lost after the compose: the upload is done, and does not wait for a lease
+// that it will not get.
+func TestParallelLeaseLostAfterCompose(t *testing.T) {
+	t.Parallel()
+	content := data(partsLarge)
+	inBubble(t, nil, func(w *world) {
+		f := newFleeting(w.store)
+		next := w.http.Transport
+		var composed atomic.Bool
+		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+			resp, err := next.RoundTrip(req)
+			if strings.HasSuffix(req.URL.Path, "/compose") {
+				composed.Store(true)
+				f.save = true // the save after it
+			}
+			return resp, err
+		})}
+		began := time.Now()
+		_, err := w.uploader(byParts, func(o *upload.Options) { o.Store = f }).File(w.t.Context(), w.file(content), spec)
+		if err != nil || !composed.Load() || time.Since(began) > time.Minute {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		w.wantObject("obj", content)
+	})
+}
