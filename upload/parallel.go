@@ -162,19 +162,26 @@ func (p *parallel) upload(ctx context.Context) error {
 func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) error {
 	spec.NoClobber = spec.NoClobber || j.spec.NoClobber
 	j.setSpec(spec)
-	why := ""
-	if token.Parts.Over {
-		why = "it was over; the temporary objects that were left are deleted"
-	} else if err := j.sameSource(ctx, token); err != nil {
+	over, why := token.Parts.Over, ""
+	if err := j.sameSource(ctx, token); err != nil {
 		switch {
 		case !errors.Is(err, session.ErrSourceChanged):
 			return err
-		case !j.u.opts.RestartChanged:
+		case !over && !j.u.opts.RestartChanged:
 			return sourceError(err)
 		}
 		why = err.Error()
 	}
 	p := newParallel(j, token)
+	if over && why == "" {
+		made, err := p.made(ctx)
+		if err != nil {
+			return err
+		}
+		if !made {
+			why = "it was over; the temporary objects that were left are deleted"
+		}
+	}
 	if why != "" {
 		if err := p.abandon(ctx); err != nil {
 			return err
@@ -188,7 +195,17 @@ func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) e
 
 // abandonParts ends the sessions of a saved upload and deletes its temporary objects.
 func abandonParts(ctx context.Context, j *job, token *session.Token) error {
+	defer j.positions.Store(nil)
 	return newParallel(j, token).abandon(ctx)
+}
+
+// made reports whether an earlier call made the object, and it is still there.
+func (p *parallel) made(ctx context.Context) (bool, error) {
+	if !p.finished() {
+		return false, nil
+	}
+	o, err := p.composed(ctx)
+	return o != nil, err
 }
 
 // newParallel returns the parts of a saved upload.

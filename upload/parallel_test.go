@@ -287,3 +287,56 @@ func TestParallelDestinationChanges(t *testing.T) {
 		})
 	}
 }
+
+// A process dies while it deletes temporary objects. The next call recognizes the object
+// and deletes the rest. It sent the file again.
+func TestParallelKilledInDeletes(t *testing.T) {
+	t.Parallel()
+	for _, edited := range []bool{false, true} {
+		t.Run(fmt.Sprint(edited), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				content := data(partsLarge)
+				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpDelete}, Skip: 2, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}})
+				path := w.file(content)
+				if _, err := w.uploader(byParts).File(w.t.Context(), path, spec); err != nil {
+					t.Fatal(err)
+				}
+				w.wantSaved(1)
+				if n := len(w.temporaryObjects()); n != 4 { // the faults are cleared
+					t.Errorf("%d temporary objects", n)
+				}
+				want := int64(0)
+				if edited {
+					content, want = flipped(content, 5), int64(partsLarge)
+					path = w.file(content)
+				}
+				res, err := w.uploader(byParts).File(w.t.Context(), path, spec)
+				if err != nil || res.BytesSent != want || res.Object == nil || res.Resumed == edited {
+					t.Errorf("%+v, %v", res, err)
+				}
+				w.wantObject("obj", content)
+				w.wantSaved(0)
+				w.wantNoLeftovers()
+			})
+		})
+	}
+}
+
+// Events have the numbers of the new upload after the saved one was discarded.
+func TestParallelRestartEvents(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
+		path := w.file(data(partsLarge))
+		w.interruptParts(path)
+		up := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize, o.Restart = upload.InParts(1, 0), 2*q, true })
+		if _, err := up.File(w.t.Context(), path, spec); err != nil {
+			t.Fatal(err)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if last := w.events[len(w.events)-1]; last.Committed != partsLarge {
+			t.Errorf("the last event has %d bytes committed of %d", last.Committed, last.Size)
+		}
+	})
+}
