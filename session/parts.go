@@ -42,6 +42,7 @@ type Part struct {
 	HighWater   int64              // end of the bytes that were ever sent in this session
 	Checkpoints []chunk.Checkpoint // CRC32C of prefixes of the part, ascending
 	Restarts    int                // earlier sessions of this part that were lost
+	RejectedAt  int64              // see Token
 
 	Generation int64  // of the temporary object; 0 until it was made
 	CRC32C     uint32 // of its bytes, if Generation is not 0
@@ -84,7 +85,7 @@ func (p *Parts) sound(size int64) error {
 		part := &p.List[i]
 		n := p.Range(i, size).Len()
 		switch {
-		case part.Committed < 0 || part.Committed > part.HighWater || part.HighWater > n || part.Restarts < 0 || part.Generation < 0:
+		case part.Committed < 0 || part.Committed > part.HighWater || part.HighWater > n || part.Restarts < 0 || part.RejectedAt < 0 || part.Generation < 0:
 			return errors.New("invalid offsets of a part")
 		case part.HighWater > 0 && part.Generation == 0 && part.URI.IsZero():
 			return errors.New("a part has no session")
@@ -113,6 +114,7 @@ type savedPart struct {
 	HighWater   int64              `json:"high_water,omitempty"`
 	Checkpoints []chunk.Checkpoint `json:"checkpoints,omitempty"`
 	Restarts    int                `json:"restarts,omitempty"`
+	RejectedAt  int64              `json:"rejected_at,omitempty"`
 	Generation  int64              `json:"generation,omitempty"`
 	CRC32C      uint32             `json:"crc32c,omitempty"`
 }
@@ -127,7 +129,7 @@ func (p *Parts) save() *savedParts {
 		part := &p.List[i]
 		s.List = append(s.List, savedPart{
 			SessionURI: part.URI.reveal(), Created: part.Created, Committed: part.Committed, HighWater: part.HighWater,
-			Checkpoints: part.Checkpoints, Restarts: part.Restarts, Generation: part.Generation, CRC32C: part.CRC32C,
+			Checkpoints: part.Checkpoints, Restarts: part.Restarts, RejectedAt: part.RejectedAt, Generation: part.Generation, CRC32C: part.CRC32C,
 		})
 	}
 	return s
@@ -142,7 +144,7 @@ func (s *savedParts) restore() *Parts {
 	for _, part := range s.List {
 		p.List = append(p.List, Part{
 			URI: newURI(part.SessionURI), Created: part.Created, Committed: part.Committed, HighWater: part.HighWater,
-			Checkpoints: part.Checkpoints, Restarts: part.Restarts, Generation: part.Generation, CRC32C: part.CRC32C,
+			Checkpoints: part.Checkpoints, Restarts: part.Restarts, RejectedAt: part.RejectedAt, Generation: part.Generation, CRC32C: part.CRC32C,
 		})
 	}
 	return p

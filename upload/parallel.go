@@ -437,13 +437,28 @@ func (c *piece) send(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			return err
+			return c.failed(err)
 		}
 		if r.resume != nil {
 			c.p.resumed.Add(c.rng.Len()) // an earlier call finished it
 		}
 		return c.made(ctx, object)
 	}
+}
+
+// failed returns the error with which a part failed, with what is committed of all parts.
+// It notes that the service refused data in a session that exists, so that the next call
+// does not try the same.
+func (c *piece) failed(err error) error {
+	e, ok := err.(*session.Error)
+	if !ok {
+		return err
+	}
+	if j := c.p.j.journal; j != nil && e.Open {
+		j.change(func(t *session.Token) { t.Parts.List[c.i].RejectedAt = e.Offset + 1 })
+	}
+	_, _, e.Offset = c.p.position()
+	return e
 }
 
 func (c *piece) newRun(s session.State) *run { return &run{transfer: c.transfer, state: s} }
@@ -454,6 +469,7 @@ func (c *piece) resume(saved session.Part) *run {
 	r := c.newRun(session.State{
 		Size: size, Committed: saved.Committed, Sent: saved.HighWater, Restarts: saved.Restarts,
 		MayExist: saved.HighWater == size, Adopted: true,
+		Rejected: saved.RejectedAt > 0, RejectedAt: saved.RejectedAt - 1,
 	})
 	r.uri, r.opened = saved.URI, saved.Created
 	c.content.sum = chunk.NewPrefixCRC(saved.Checkpoint(size))

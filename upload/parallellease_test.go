@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -159,5 +160,42 @@ func TestParallelLeaseLostAfterCompose(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		w.wantObject("obj", content)
+	})
+}
+
+// The service refuses the data of one session that exists, for ever. The call after the
+// next starts another session for that part. It was resumed for ever.
+func TestParallelRejectedData(t *testing.T) {
+	t.Parallel()
+	content := data(partsLarge)
+	inBubble(t, nil, func(w *world) {
+		next := w.http.Transport
+		var bad atomic.Pointer[string]
+		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+			if id := req.URL.Query().Get("upload_id"); req.Method == "PUT" && req.ContentLength > 0 {
+				bad.CompareAndSwap(nil, &id)
+				if *bad.Load() == id {
+					_ = req.Body.Close()
+					return &http.Response{
+						StatusCode: 400, Header: http.Header{"Content-Type": {"application/json"}}, Request: req,
+						Body: io.NopCloser(strings.NewReader(`{"error":{"code":400,"message":"no","errors":[{"reason":"invalid"}]}}`)),
+					}, nil
+				}
+			}
+			return next.RoundTrip(req)
+		})}
+		path := w.file(content)
+		for call := range 3 {
+			res, err := w.uploader(byParts).File(w.t.Context(), path, spec)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, session.ErrProtocol) || !res.Resumable || call == 2 {
+				t.Errorf("call %d: %+v, %v", call, res, err)
+			}
+		}
+		w.wantObject("obj", content)
+		w.wantSaved(0)
+		w.wantNoLeftovers()
 	})
 }

@@ -103,7 +103,7 @@ func full(t testing.TB) []*session.Token {
 		Size: 1 << 20, Prefix: "gcsup-parts/parts-X/", Seen: 1 << 60, DeleteSources: true, Over: true,
 		List: []session.Part{
 			{Generation: 1<<62 + 1, CRC32C: 1<<32 - 1, Restarts: 2},
-			{URI: sessionURI(), Created: until, Committed: 1 << 19, HighWater: 1 << 20, Checkpoints: []chunk.Checkpoint{{Offset: 1 << 19, CRC32C: 7}}, Restarts: 1},
+			{URI: sessionURI(), Created: until, Committed: 1 << 19, HighWater: 1 << 20, Checkpoints: []chunk.Checkpoint{{Offset: 1 << 19, CRC32C: 7}}, Restarts: 1, RejectedAt: 1<<19 + 1},
 			{URI: sessionURI(), Created: until},
 			{},
 		},
