@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"gcsup/chunk"
@@ -33,15 +34,11 @@ func (p *parallel) compose(ctx context.Context) (*session.Object, error) {
 	if err := p.confirm(ctx); err != nil {
 		return nil, err
 	}
-	var level []span
-	for _, c := range p.pieces {
-		level = append(level, span{session.Component{Name: c.name(), Generation: c.object}, c.rng.Len(), c.crc32c, 1})
-	}
+	level := p.spans()
 	for depth := 1; len(level) > session.ComposeMax; depth++ {
 		var above []span
-		for i := 0; i < len(level); i += session.ComposeMax {
-			group := level[i:min(i+session.ComposeMax, len(level))]
-			made, err := p.composeTemporary(ctx, fmt.Sprintf("%sc%d-%04d", p.parts.Prefix, depth, i/session.ComposeMax), group)
+		for _, group := range p.groups(level, depth) {
+			made, err := p.composeTemporary(ctx, group.name, group.spans)
 			if err != nil {
 				return nil, err
 			}
@@ -50,6 +47,33 @@ func (p *parallel) compose(ctx context.Context) (*session.Object, error) {
 		level = above
 	}
 	return p.composeLast(ctx, level)
+}
+
+// group are the spans that become one temporary object.
+type group struct {
+	name  string
+	spans []span
+}
+
+// spans returns the parts.
+func (p *parallel) spans() (level []span) {
+	for _, c := range p.pieces {
+		level = append(level, span{session.Component{Name: c.name(), Generation: c.object}, c.rng.Len(), c.crc32c, 1})
+	}
+	return level
+}
+
+// groups divides a level of the tree.
+func (p *parallel) groups(level []span, depth int) (groups []group) {
+	for spans := range slices.Chunk(level, session.ComposeMax) {
+		groups = append(groups, group{fmt.Sprintf("%sc%d-%04d", p.parts.Prefix, depth, len(groups)), spans})
+	}
+	return groups
+}
+
+// is reports whether an object has the bytes of s, and was composed as s is.
+func (s *span) is(o *session.Object) bool {
+	return o.Size == s.size && o.HasCRC32C && o.CRC32C == s.crc32c && o.ComponentCount == s.parts
 }
 
 // confirm checks what must hold before the object is there.
@@ -178,7 +202,7 @@ func (p *parallel) ours(ctx context.Context, spec Spec, whole span) (*session.Ob
 		return nil, t.stopped(ctx, err, nil)
 	}
 	o := r.Object
-	if r.Status != http.StatusOK || o == nil || o.Size != whole.size || !o.HasCRC32C || o.CRC32C != whole.crc32c || o.ComponentCount != whole.parts {
+	if r.Status != http.StatusOK || o == nil || !whole.is(o) {
 		return nil, nil
 	}
 	if spec.IfGenerationMatch != nil && o.Generation <= *spec.IfGenerationMatch {
@@ -399,29 +423,34 @@ func (p *parallel) remove(ctx context.Context) (left []string, err error) {
 	return append(left, groups...), cmp.Or(err, failed)
 }
 
-// removeGroups deletes the temporary objects between the parts and the object.
+// removeGroups deletes the temporary objects between the parts and the object. It leaves
+// those that another client may have made.
 func (p *parallel) removeGroups(ctx context.Context) (left []string, err error) {
 	t := p.j.transfer
-	for n, depth := len(p.pieces), 1; n > session.ComposeMax; depth++ {
-		n = (n + session.ComposeMax - 1) / session.ComposeMax
-		for i := range n {
-			spec := p.temporary(fmt.Sprintf("%sc%d-%04d", p.parts.Prefix, depth, i))
+	for level, depth := p.spans(), 1; len(level) > session.ComposeMax; depth++ {
+		var above []span
+		for _, group := range p.groups(level, depth) {
+			whole, _ := join(group.name, group.spans)
+			above = append(above, whole)
+			spec := p.temporary(whole.Name)
 			r, err := t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return t.wire.statOf(ctx, spec) })
 			switch {
 			case err != nil:
 				return left, err
-			case r.Object == nil && r.Status != http.StatusNotFound:
-				left = append(left, spec.Object)
-			case r.Object != nil:
-				refused, err := p.delete(ctx, t, spec.Object, r.Object.Generation)
+			case r.Status == http.StatusNotFound:
+			case r.Object == nil || !whole.is(r.Object):
+				left = append(left, whole.Name)
+			default:
+				refused, err := p.delete(ctx, t, whole.Name, r.Object.Generation)
 				if err != nil {
 					return left, err
 				}
 				if refused {
-					left = append(left, spec.Object)
+					left = append(left, whole.Name)
 				}
 			}
 		}
+		level = above
 	}
 	return left, nil
 }

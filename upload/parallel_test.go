@@ -340,3 +340,42 @@ func TestParallelRestartEvents(t *testing.T) {
 		}
 	})
 }
+
+// Another client writes an object with the name of one that joins parts. The upload fails,
+// and does not delete that object, but names it. It was deleted.
+func TestParallelForeignGroup(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		var foreign atomic.Pointer[string]
+		var warning atomic.Pointer[string]
+		up := w.uploader(func(o *upload.Options) {
+			o.Parallel, o.ChunkSize = upload.InParts(20, q), q
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.Warning {
+					warning.Store(&e.Cause)
+				}
+			}
+		}).With(upload.CallOptions{Confirm: func(ctx context.Context) error {
+			if foreign.Load() != nil {
+				return nil
+			}
+			part := w.temporaryObjects()[0]
+			name := part[:strings.LastIndex(part, "/")] + "/c1-0000"
+			foreign.Store(&name)
+			_, err := w.uploader(withoutStore).Bytes(ctx, []byte("foreign"), upload.Spec{Bucket: "bkt", Object: name})
+			return err
+		}})
+		_, err := up.File(w.t.Context(), w.file(data(40*q+5)), spec)
+		if !errors.Is(err, session.ErrUnexpectedData) {
+			t.Errorf("error = %v", err)
+		}
+		w.wantObject(*foreign.Load(), []byte("foreign"))
+		w.wantNoObject("obj")
+		if names := w.temporaryObjects(); len(names) != 1 {
+			t.Errorf("left are %q", names)
+		}
+		if text := warning.Load(); text == nil || !strings.Contains(*text, "gs://bkt/gcsup-parts/") {
+			t.Error("no warning names what is left")
+		}
+	})
+}
