@@ -284,6 +284,9 @@ func (c *Client) Adopt(t *Token) error {
 		_, err := c.adopt(t.URI.reveal(), t.Spec.Bucket)
 		return err
 	}
+	if t.Endpoint != c.Endpoint() { // the temporary objects are there, even if no part has a session
+		return fmt.Errorf("%w: the parts are at %s, the endpoint is %s", ErrURIMismatch, t.Endpoint, c.Endpoint())
+	}
 	for i := range t.Parts.List {
 		uri := t.Parts.List[i].URI
 		if uri.IsZero() {

@@ -379,3 +379,33 @@ func TestParallelForeignGroup(t *testing.T) {
 		}
 	})
 }
+
+// An upload in parts was begun at another endpoint. It is neither canceled nor deleted,
+// even if all its parts are finished, because its objects are not here.
+func TestParallelOtherEndpoint(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCompose}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}})
+		path := w.file(data(partsLarge))
+		res, err := w.uploader(byParts).File(w.t.Context(), path, spec)
+		if !errors.Is(err, session.ErrPermission) || !res.Resumable {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		other := func(o *upload.Options) { o.Endpoint = "http://other.test" }
+		if err := w.uploader(byParts, other).Cancel(w.t.Context(), res.ID); !errors.Is(err, session.ErrURIMismatch) {
+			t.Errorf("Cancel: %v", err)
+		}
+		w.wantSaved(1)
+		if _, err := w.uploader(byParts, other).Query(w.t.Context(), res.ID); !errors.Is(err, session.ErrURIMismatch) {
+			t.Errorf("Query: %v", err)
+		}
+		if n := len(w.temporaryObjects()); n != 6 { // the faults are cleared
+			t.Errorf("%d temporary objects", n)
+		}
+		if err := w.uploader(byParts).Cancel(w.t.Context(), res.ID); err != nil {
+			t.Error(err)
+		}
+		w.wantSaved(0)
+		w.wantNoLeftovers()
+	})
+}

@@ -2,6 +2,7 @@ package upload
 
 import (
 	"context"
+	"fmt"
 
 	"gcsup/session"
 )
@@ -39,6 +40,9 @@ func queryParts(ctx context.Context, j *job, token *session.Token) (Holding, err
 // cancelParts ends the sessions of a saved upload in parts, and deletes its temporary
 // objects.
 func (j *job) cancelParts(ctx context.Context, token *session.Token, journal *journal) error {
+	if err := j.adopt(token); err != nil {
+		return fmt.Errorf("cancel: %w", err)
+	}
 	journal.events = j.events
 	journal.adopt(token)
 	j.journal = journal
