@@ -238,8 +238,7 @@ func (p *parallel) forgetMissing(ctx context.Context, r session.Reply) error {
 			return t.retry.failure(s.Refusal(), nil)
 		}
 		missing++
-		c.object, c.crc32c, c.saved = 0, 0, nil
-		c.prepare()
+		c.forget()
 	}
 	if missing == 0 {
 		refused := r.Refusal()
@@ -281,9 +280,12 @@ func (j *job) verifyComposed(object *session.Object, crc32c uint32) error {
 // which the upload ended.
 func (p *parallel) conclude(ctx context.Context, err error) error {
 	j := p.j
-	if n := p.resumed.Load(); n > 0 {
-		j.update(func(r *Result) { r.ResumedFrom = n })
-	}
+	j.update(func(r *Result) {
+		for _, c := range p.pieces {
+			retry := c.transfer.retry
+			r.ResumedFrom, r.Retries, r.Waited = r.ResumedFrom+c.resumed, r.Retries+retry.retries, r.Waited+retry.waiter.Waited()
+		}
+	})
 	switch {
 	case err == nil:
 		p.finish(ctx)

@@ -113,7 +113,7 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 	if j.file != nil && err == nil {
 		res.Source = j.file.identity
 	}
-	res.Retries, res.Waited = t.retry.retries, t.retry.waiter.Waited()
+	res.Retries, res.Waited = res.Retries+t.retry.retries, res.Waited+t.retry.waiter.Waited() // and those of parts
 	res.Resumable = err != nil && j.journal.saved()
 	if res.Resumed || err != nil {
 		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",

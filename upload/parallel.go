@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"gcsup/chunk"
@@ -19,12 +18,11 @@ import (
 // The parts and their sessions are in the Token, so that each continues at its own
 // committed offset.
 type parallel struct {
-	j       *job
-	size    int64
-	parts   session.Parts // without the list, which is in pieces
-	pieces  []*piece
-	writer  *checkpointWriter // nil if the upload is not saved
-	resumed atomic.Int64      // bytes that earlier calls had committed
+	j      *job
+	size   int64
+	parts  session.Parts // without the list, which is in pieces
+	pieces []*piece
+	writer *checkpointWriter // nil if the upload is not saved
 }
 
 // piece is one part of the file.
@@ -39,6 +37,7 @@ type piece struct {
 	session session.URI // of the last run of this call; zero if there was none
 	object  int64       // generation of the temporary object; 0 until it was made
 	crc32c  uint32
+	resumed int64 // bytes that earlier calls had committed
 }
 
 // planParallel returns the function that sends a file in parts, or nil if it is not sent
@@ -282,6 +281,17 @@ func (c *piece) prepare() {
 	}
 }
 
+// forget makes the piece one that was not sent. Its transfer stays the same, which events
+// read.
+func (c *piece) forget() {
+	c.saved, c.object, c.crc32c, c.resumed = nil, 0, 0, 0
+	c.content = c.p.j.section(c.rng)
+	t := c.transfer
+	t.content = c.content
+	t.pos.sent.Store(0)
+	t.pos.committed.Store(0)
+}
+
 // name returns the name of the temporary object.
 func (c *piece) name() string { return fmt.Sprintf("%s%04d", c.p.parts.Prefix, c.i) }
 
@@ -362,7 +372,7 @@ const maxMissing = 3
 func (p *parallel) continues() (earlier bool) {
 	for _, c := range p.pieces {
 		if c.object != 0 {
-			p.resumed.Add(c.rng.Len())
+			c.resumed = c.rng.Len()
 		}
 		earlier = earlier || c.object != 0 || c.saved != nil
 	}
@@ -440,7 +450,7 @@ func (c *piece) send(ctx context.Context) error {
 			return c.failed(err)
 		}
 		if r.resume != nil {
-			c.p.resumed.Add(c.rng.Len()) // an earlier call finished it
+			c.resumed = c.rng.Len() // an earlier call finished it
 		}
 		return c.made(ctx, object)
 	}
@@ -478,7 +488,7 @@ func (c *piece) resume(saved session.Part) *run {
 			return t.sourceFailed(ctx, err)
 		}
 		t.pos.sent.Store(offset)
-		c.p.resumed.Add(offset)
+		c.resumed = offset
 		return nil
 	}
 	return r

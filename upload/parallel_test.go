@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -407,5 +409,51 @@ func TestParallelOtherEndpoint(t *testing.T) {
 		}
 		w.wantSaved(0)
 		w.wantNoLeftovers()
+	})
+}
+
+// A temporary object disappears before the compose. That part is sent again, and counted
+// as such.
+func TestParallelPartDisappears(t *testing.T) {
+	t.Parallel()
+	content := data(partsLarge)
+	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
+		var once atomic.Bool
+		up := w.uploader(byParts).With(upload.CallOptions{Confirm: func(ctx context.Context) error {
+			if !once.CompareAndSwap(false, true) {
+				return nil
+			}
+			req, err := http.NewRequestWithContext(ctx, "DELETE", "http://gcs.test/storage/v1/b/bkt/o/"+url.PathEscape(w.temporaryObjects()[1]), nil)
+			if err != nil {
+				return err
+			}
+			resp, err := w.http.Do(req)
+			if err == nil {
+				err = resp.Body.Close()
+			}
+			return err
+		}})
+		res, err := up.File(w.t.Context(), w.file(content), spec)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, w.trace())
+		}
+		if res.BytesSent != partsLarge+2*q || res.BytesResent != 2*q || res.BytesReread != 0 {
+			t.Errorf("sent %d, again %d, read again %d", res.BytesSent, res.BytesResent, res.BytesReread)
+		}
+		w.wantObject("obj", content)
+		w.wantSaved(0)
+		w.wantNoLeftovers()
+	})
+}
+
+// Waits of parts count in the Result.
+func TestParallelRetries(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		res, err := w.uploader(byParts).File(w.t.Context(), w.file(data(partsLarge)), spec)
+		if err != nil || res.Retries != 1 || res.Waited == 0 {
+			t.Errorf("%d retries, waited %v, %v", res.Retries, res.Waited, err)
+		}
 	})
 }
