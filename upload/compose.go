@@ -166,7 +166,7 @@ func (p *parallel) request(ctx context.Context, spec Spec, components []session.
 	t := p.j.transfer
 	for refreshed := false; ; {
 		r, err := t.retry.repeat(ctx, func(ctx context.Context) session.Reply {
-			return t.wire.compose(ctx, spec, components, whole.crc32c, deleteSources)
+			return described(t.wire.compose(ctx, spec, components, whole.crc32c, deleteSources))
 		})
 		switch {
 		case err != nil:
@@ -177,7 +177,7 @@ func (p *parallel) request(ctx context.Context, spec Spec, components []session.
 		case r.Status == http.StatusUnauthorized && !refreshed:
 			refreshed = true
 			continue
-		case r.Status == http.StatusOK, r.Status == http.StatusPreconditionFailed, r.Status == http.StatusNotFound:
+		case r.Status == http.StatusPreconditionFailed, r.Status == http.StatusNotFound:
 			// An earlier request may have made it, and its reply was lost.
 			o, err := p.ours(ctx, spec, whole)
 			switch {
@@ -185,19 +185,35 @@ func (p *parallel) request(ctx context.Context, spec Spec, components []session.
 				return o, err
 			case r.Status == http.StatusNotFound:
 				return nil, p.forgetMissing(ctx, r)
-			case r.Status == http.StatusPreconditionFailed:
-				return nil, p.forgetReplaced(ctx)
 			}
+			return nil, p.forgetReplaced(ctx)
 		default:
 			return nil, t.retry.failure(r.Refusal(), nil)
 		}
 	}
 }
 
+// stat looks at an object until the service answers.
+func (p *parallel) stat(ctx context.Context, spec Spec) (session.Reply, error) {
+	t := p.j.transfer
+	return t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return described(t.wire.statOf(ctx, spec)) })
+}
+
+// described returns r, without its status if it should describe an object and does not:
+// it was cut, or is not from the service.
+func described(r session.Reply) session.Reply {
+	if r.Status == http.StatusOK && r.Object == nil {
+		r.Status, r.Err = 0, errNoObject
+	}
+	return r
+}
+
+var errNoObject = errors.New("the reply does not describe the object")
+
 // ours returns the object of spec if this upload made it.
 func (p *parallel) ours(ctx context.Context, spec Spec, whole span) (*session.Object, error) {
 	t := p.j.transfer
-	r, err := t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return t.wire.statOf(ctx, spec) })
+	r, err := p.stat(ctx, spec)
 	if err != nil {
 		return nil, t.stopped(ctx, err, nil)
 	}
@@ -226,7 +242,7 @@ func (p *parallel) forgetMissing(ctx context.Context, r session.Reply) error {
 	t, missing := p.j.transfer, 0
 	for _, c := range p.pieces {
 		spec := p.temporary(c.name())
-		s, err := t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return t.wire.statOf(ctx, spec) })
+		s, err := p.stat(ctx, spec)
 		switch {
 		case err != nil:
 			return t.stopped(ctx, err, nil)
@@ -294,8 +310,11 @@ func (p *parallel) conclude(ctx context.Context, err error) error {
 		return err // nothing was sent before the first save, or another process has the lease
 	case j.journal == nil || dead(err) || j.spec.NoClobber && errors.Is(err, session.ErrPrecondition):
 		// Nothing can resume it.
-		if p.abandon(ctx) == nil && j.journal.saved() {
+		switch left := p.abandon(ctx); {
+		case j.journal.saved() && left == nil:
 			return errors.Join(err, j.journal.discard())
+		case !j.journal.saved() && left != nil:
+			p.warnOf(nil, left)
 		}
 	}
 	if j.journal.saved() {
@@ -350,13 +369,17 @@ func (p *parallel) over(ctx context.Context) {
 	}
 }
 
+// abandonTimeout bounds abandon once the upload was cancelled, so that what is left can be
+// reported before the call returns.
+const abandonTimeout = abandonAfter * 3 / 4
+
 // abandon cancels the sessions and deletes the temporary objects of an upload that cannot
 // be resumed. It warns of those that the service does not delete. The error is that of a
 // request that may succeed later.
 func (p *parallel) abandon(ctx context.Context) error {
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), dropTimeoutCancelled)
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
 		defer cancel()
 	}
 	ctx, stop := p.leased(ctx)
@@ -435,12 +458,12 @@ func (p *parallel) removeGroups(ctx context.Context) (left []string, err error) 
 			whole, _ := join(group.name, group.spans)
 			above = append(above, whole)
 			spec := p.temporary(whole.Name)
-			r, err := t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return t.wire.statOf(ctx, spec) })
+			r, err := p.stat(ctx, spec)
 			switch {
 			case err != nil:
 				return left, err
 			case r.Status == http.StatusNotFound:
-			case r.Object == nil || !whole.is(r.Object):
+			case r.Status != http.StatusOK || !whole.is(r.Object):
 				left = append(left, whole.Name)
 			default:
 				refused, err := p.delete(ctx, t, whole.Name, r.Object.Generation)

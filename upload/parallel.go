@@ -331,13 +331,18 @@ func (p *parallel) send(ctx context.Context) error {
 	if p.writer != nil {
 		p.writer.stop()
 	}
-	_, sent, committed := p.position()
-	j.transfer.pos.sent.Store(sent)
-	j.transfer.pos.committed.Store(committed)
+	p.account()
 	if err == nil {
 		err = j.verifyComposed(object, p.crc32c())
 	}
 	return p.conclude(ctx, j.ended(ctx, err))
+}
+
+// account notes in the transfer of the whole, which composes the parts, how far they are.
+func (p *parallel) account() {
+	_, sent, committed := p.position()
+	p.j.transfer.pos.sent.Store(sent)
+	p.j.transfer.pos.committed.Store(committed)
 }
 
 // make sends what is left and composes it.
@@ -346,6 +351,7 @@ func (p *parallel) make(ctx context.Context) (*session.Object, error) {
 		p.j.update(func(r *Result) { r.Resumed = true })
 		p.j.events.post(Event{Kind: Resumed})
 	}
+	p.account()
 	if p.finished() {
 		// An earlier call may have composed them.
 		if o, err := p.composed(ctx); o != nil || err != nil {
@@ -356,6 +362,7 @@ func (p *parallel) make(ctx context.Context) (*session.Object, error) {
 		if err := p.sendAll(ctx); err != nil {
 			return nil, err
 		}
+		p.account()
 		o, err := p.compose(ctx)
 		if !errors.Is(err, errPartMissing) {
 			return o, err
@@ -420,6 +427,9 @@ func (p *parallel) sendAll(ctx context.Context) error {
 		})
 	}
 	workers.Wait()
+	if first == nil && ctx.Err() != nil {
+		return context.Cause(ctx) // before a part began
+	}
 	return first
 }
 

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -455,5 +458,110 @@ func TestParallelRetries(t *testing.T) {
 		if err != nil || res.Retries != 1 || res.Waited == 0 {
 			t.Errorf("%d retries, waited %v, %v", res.Retries, res.Waited, err)
 		}
+	})
+}
+
+// Without a store, and with a service that is away in the end, nothing remembers the
+// temporary objects: a warning names them.
+func TestParallelLeftWithoutStore(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
+		ctx, stop := context.WithCancel(w.t.Context())
+		defer stop()
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpDelete}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		_, err := w.uploader(byParts, withoutStore, func(o *upload.Options) {
+			observe := o.Observer
+			o.Observer = func(e upload.Event) {
+				observe(e)
+				if e.Committed >= 5*q {
+					stop()
+				}
+			}
+		}).File(ctx, w.file(data(partsLarge)), spec)
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if len(w.temporaryObjects()) == 0 {
+			t.Fatal("nothing is left")
+		}
+		if w.saw(upload.Warning) != 1 {
+			t.Errorf("no warning names what is left")
+		}
+	})
+}
+
+// Something between answers as a server that knows nothing of Cloud Storage. The upload
+// ends, and is saved. It asked without a pause, for ever.
+func TestParallelStrangeReplies(t *testing.T) {
+	t.Parallel()
+	content := data(partsLarge)
+	inBubble(t, nil, func(w *world) {
+		next, transport := w.http.Transport, w.http.Transport
+		var composes atomic.Int64
+		transport = roundTrip(func(req *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(req.URL.Path, "/compose") {
+				composes.Add(1)
+			}
+			if n := composes.Load(); n > 0 && n < 1000 {
+				return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/html"}}, Request: req, Body: io.NopCloser(strings.NewReader("<html>"))}, nil
+			}
+			return next.RoundTrip(req)
+		})
+		w.http = &http.Client{Transport: transport}
+		res, err := w.uploader(byParts).File(w.t.Context(), w.file(content), spec)
+		if n := composes.Load(); n > 100 {
+			t.Errorf("%d requests to compose", n)
+		}
+		if !errors.Is(err, session.ErrRetriesExhausted) || !res.Resumable {
+			t.Errorf("%+v, %v", res, err)
+		}
+		w.wantSaved(1)
+		w.http = &http.Client{Transport: next}
+		if res, err := w.uploader(byParts).File(w.t.Context(), res.Path, spec); err != nil || res.BytesSent != 0 {
+			t.Errorf("%+v, %v", res, err)
+		}
+		w.wantObject("obj", content)
+		w.wantNoLeftovers()
+	})
+}
+
+// The source gets shorter while its parts are sent.
+func TestParallelTruncatedSource(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
+		path := w.file(data(partsLarge))
+		var once sync.Once
+		_, err := w.uploader(byParts, func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Committed >= 2*q {
+					once.Do(func() {
+						if err := os.Truncate(path, 3*q); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			}
+		}).File(w.t.Context(), path, spec)
+		if !errors.Is(err, session.ErrSourceChanged) {
+			t.Errorf("error = %v", err)
+		}
+		w.wantNoObject("obj")
+	})
+}
+
+// An upload that is interrupted before the compose says that all is committed.
+func TestParallelInterruptedBeforeCompose(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		ctx, stop := context.WithCancel(w.t.Context())
+		defer stop()
+		_, err := w.uploader(byParts).With(upload.CallOptions{Confirm: func(context.Context) error {
+			stop()
+			return nil
+		}}).File(ctx, w.file(data(partsLarge)), spec)
+		if e, ok := errors.AsType[*upload.InterruptedError](err); !ok || e.Committed != partsLarge || !e.Resumable {
+			t.Errorf("%+v", err)
+		}
+		w.wantNoObject("obj")
 	})
 }
