@@ -171,7 +171,9 @@ func newSessionsRm(std stdio) *cobra.Command {
 		Use:   "rm ID...",
 		Short: "Delete saved uploads",
 		Long: `rm deletes saved uploads, without a request about them. The service drops their bytes a
-week after the upload started; they cost nothing. See cancel.`,
+week after the upload started; they cost nothing. The temporary objects of an upload
+that is sent in parts (--parallel) stay, and are billed: rm prints their prefix, and
+cancel deletes them.`,
 		Args:              atLeast(1, "the ID of a saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
@@ -184,6 +186,9 @@ week after the upload started; they cost nothing. See cancel.`,
 			c.warn = func(text string) { con.message("%s", text) }
 			return forEach(std, c.endpoint, asJSON, ids, func(id string) error {
 				token, err := forget(cmd.Context(), c.saved, id)
+				if err == nil && token != nil && token.Parts != nil {
+					con.message("warning: the temporary objects of %s stay, and are billed: gs://%s/%s*", id, printable(token.Spec.Bucket), token.Parts.Prefix)
+				}
 				switch {
 				case err != nil:
 					return err
@@ -193,6 +198,8 @@ week after the upload started; they cost nothing. See cancel.`,
 					return printAction(std.out, actionDeleted, reasonRequested, upload.Describe(token), false, nil)
 				case token == nil:
 					con.message("deleted the saved upload %s, which could not be used", id)
+				case token.Parts != nil:
+					con.message("deleted %s: %s were stored", uploadText(upload.Describe(token)), storedText(upload.Describe(token).Committed, token.ObjectSize()))
 				default:
 					con.message("deleted %s: %s were stored; the service drops them in %s", uploadText(upload.Describe(token)),
 						storedText(token.Committed, token.ObjectSize()), formatSpan(time.Until(token.Expires())))
@@ -248,9 +255,9 @@ func newSessionsCancel(std stdio) *cobra.Command {
 				return err
 			}
 			defer c.close()
-			var finished sync.Map // IDs of uploads whose object exists
+			var warnings sync.Map // of uploads, by ID
 			return forEach(std, c.endpoint, asJSON, ids, func(id string) error {
-				return cancelUpload(cmd.Context(), std, asJSON, &target, c, &finished, id)
+				return cancelUpload(cmd.Context(), std, asJSON, &target, c, &warnings, id)
 			})
 		},
 	}
@@ -260,8 +267,8 @@ func newSessionsCancel(std stdio) *cobra.Command {
 }
 
 // cancelUpload cancels a saved upload at the service, deletes it and prints what it
-// did. finished gets the IDs of uploads that were finished already.
-func cancelUpload(ctx context.Context, std stdio, asJSON bool, target *targetFlags, c *connection, finished *sync.Map, id string) error {
+// did. warnings gets the warning about each upload, by ID.
+func cancelUpload(ctx context.Context, std stdio, asJSON bool, target *targetFlags, c *connection, warnings *sync.Map, id string) error {
 	con := newConsole(std.err, false)
 	token, err := c.saved.Load(ctx, id)
 	switch {
@@ -282,7 +289,7 @@ func cancelUpload(ctx context.Context, std stdio, asJSON bool, target *targetFla
 	if c.uploader == nil {
 		observer := func(e upload.Event) {
 			if e.Kind == upload.Warning {
-				finished.Store(e.ID, nil)
+				warnings.Store(e.ID, e.Cause)
 			}
 		}
 		if err := c.dial(ctx, upload.Options{Observer: observer}); err != nil {
@@ -292,7 +299,11 @@ func cancelUpload(ctx context.Context, std stdio, asJSON bool, target *targetFla
 	if err := c.uploader.Cancel(ctx, id); err != nil {
 		return err
 	}
-	_, exists := finished.Load(id)
+	warning, exists := warnings.Load(id)
+	if token.Parts != nil && exists { // it is about temporary objects
+		con.message("%s: warning: %v", id, warning)
+		exists = false
+	}
 	switch {
 	case asJSON && exists:
 		return printAction(std.out, actionDeleted, reasonFinished, upload.Describe(token), false, nil)
@@ -301,7 +312,7 @@ func cancelUpload(ctx context.Context, std stdio, asJSON bool, target *targetFla
 	case exists:
 		con.message("deleted %s: the upload was finished already, and the object exists", uploadText(upload.Describe(token)))
 	default:
-		con.message("cancelled %s: %s were stored", uploadText(upload.Describe(token)), storedText(token.Committed, token.ObjectSize()))
+		con.message("cancelled %s: %s were stored", uploadText(upload.Describe(token)), storedText(upload.Describe(token).Committed, token.ObjectSize()))
 	}
 	return nil
 }

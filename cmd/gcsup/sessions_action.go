@@ -19,6 +19,7 @@ const (
 	reasonRequested     = "requested"
 	reasonGone          = "gone"     // the service holds nothing of it
 	reasonFinished      = "finished" // the object exists
+	reasonOver          = "over"     // only temporary objects were left
 	reasonMissingSource = "missing_source"
 	reasonOpen          = "open" // the service holds it
 	reasonInUse         = "in_use"

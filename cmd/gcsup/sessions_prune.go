@@ -114,7 +114,11 @@ func (p *pruner) connect(ctx context.Context) (err error) {
 	}
 	here := func(s upload.SavedUpload) bool { return s.Endpoint == p.c.endpoint }
 	if slices.ContainsFunc(saved, here) {
-		return p.c.dial(ctx, upload.Options{})
+		return p.c.dial(ctx, upload.Options{Observer: func(e upload.Event) {
+			if e.Kind == upload.Warning {
+				p.console.message("%s: warning: %s", e.ID, e.Cause)
+			}
+		}})
 	}
 	p.c.uploader, err = p.c.offline(p.c.endpoint)
 	return err
@@ -139,8 +143,11 @@ func outcomeOf(u upload.Pruned, err error) (action, reason string) {
 		action = actionDeleted
 		reason = reasonGone
 	}
-	if u.State == upload.SessionFinished {
+	switch {
+	case u.State == upload.SessionFinished:
 		reason = reasonFinished
+	case u.State == upload.SessionOpen && u.Deleted: // of temporary objects
+		reason = reasonOver
 	}
 	return action, reason
 }
@@ -166,6 +173,8 @@ func (p *pruner) explain(u upload.Pruned, reason string, err error) {
 		if !p.dryRun {
 			why += fmt.Sprintf("; %s were stored", storedText(u.Stored, u.Size))
 		}
+	case reasonOver:
+		why = "its object was made, or it was given up; only temporary objects were left"
 	case reasonFinished:
 		why = "the upload was finished already, and the object exists"
 	}

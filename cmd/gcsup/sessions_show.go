@@ -114,6 +114,7 @@ func (d *details) ask(ctx context.Context, target *targetFlags, c *connection) e
 // print prints the details for people.
 func (d *details) print(w io.Writer, resume string, now time.Time) error {
 	t, size := d.token, d.token.ObjectSize()
+	saved := upload.Describe(t)
 	var service, next string
 	switch {
 	case d.inUse != nil:
@@ -143,12 +144,12 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range [][2]string{
 		{"ID", t.ID},
-		{"source", printable(upload.Describe(t).Source())},
+		{"source", printable(saved.Source())},
 		{"", source},
 		{"destination", printable(t.Spec.URL())},
 		{"endpoint", printable(endpointText(t.Endpoint))},
 		{"service", service},
-		{"last saved", fmt.Sprintf("%s committed, %s sent", storedText(t.Committed, size), bytesText(upload.Describe(t).Sent))},
+		{"last saved", fmt.Sprintf("%s committed, %s sent", storedText(saved.Committed, size), bytesText(saved.Sent))},
 		{"started", fmt.Sprintf("%s (%s ago)", t.Created.Local().Format("2006-01-02 15:04:05"), formatSpan(now.Sub(t.Created)))},
 		{"expires in", formatSpan(t.Expires().Sub(now))},
 		{"next", next},
