@@ -32,17 +32,17 @@ func (f *stateFlags) addDir(fs *pflag.FlagSet) {
 func (f *stateFlags) addBucket(fs *pflag.FlagSet) {
 	fs.StringVar(&f.url, "state", "", "keep saved uploads in a bucket that machines share, `gs://BUCKET/PREFIX`, instead of a directory")
 	fs.StringVar(&f.keyFile, "state-key-file", "", "seal the uploads of --state with the key in `FILE`: 32 bytes, or the output of age-keygen")
-	fs.BoolVar(&f.unsealed, "state-unsealed", false, "do not seal the uploads of --state: whoever can read the bucket can write to their sessions")
-	fs.DurationVar(&f.lease, "state-lease", 2*time.Minute, "after a crash, another machine may continue an upload of --state in `DURATION`, 2s to 1h")
+	fs.BoolVar(&f.unsealed, "state-unsealed", false, "do not seal the uploads of --state: any reader of the bucket can write to their sessions")
+	fs.DurationVar(&f.lease, "state-lease", 2*time.Minute, "after a crash, another machine waits up to this `DURATION` before it resumes an upload of --state, 2s to 1h")
 }
 
 // check refuses contradictory flags.
 func (f *stateFlags) check() error {
 	switch {
 	case f.url == "" && f.keyFile != "":
-		return usagef("--state-key-file: it seals uploads in a bucket, which --state names")
+		return usagef("--state-key-file needs --state")
 	case f.url == "" && f.unsealed:
-		return usagef("--state-unsealed: there is no --state")
+		return usagef("--state-unsealed needs --state")
 	case f.url == "":
 		return nil
 	case f.dir != "":
