@@ -41,8 +41,8 @@ type Lease interface {
 	// caller must call end after the request. No other process can acquire the lease
 	// while the context has not ended, by the clock of this process or of any other.
 	//
-	// If the lease ran out, Begin renews it, and waits as long as it is valid in
-	// general. An error that does not wrap ErrInUse is transient.
+	// If the lease ran out, Begin renews it, and tries for at most the duration of a
+	// lease. An error that does not wrap ErrInUse is transient.
 	Begin(ctx context.Context) (request context.Context, end context.CancelFunc, err error)
 
 	// SaveInterval is the least time between two saves that are not necessary,

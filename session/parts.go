@@ -27,7 +27,7 @@ type Parts struct {
 	// DeleteSources is set if the request that composes the parts deletes them.
 	DeleteSources bool
 
-	// Over is set if the object was made, or the upload was given up. What is left is to
+	// Over is set if the object was made, or the upload was abandoned. What is left is to
 	// delete the temporary objects.
 	Over bool
 

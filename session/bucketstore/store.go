@@ -36,8 +36,8 @@ type Options struct {
 	// suitable.
 	AEAD cipher.AEAD
 
-	// Unsealed saves the session URIs in plain text. Whoever can read the bucket can
-	// then write to the sessions.
+	// Unsealed saves the session URIs in plain text. Any reader of the bucket can then
+	// write to the sessions.
 	Unsealed bool
 
 	// TTL is how long a lease lasts without renewal. A process that dies holds its
