@@ -296,6 +296,9 @@ func cancelUpload(ctx context.Context, std stdio, asJSON bool, target *targetFla
 			return err
 		}
 	}
+	if c.saved.held(ctx, id) {
+		con.message("%s: another process works on it, or died: waiting for its lease", id)
+	}
 	if err := c.uploader.Cancel(ctx, id); err != nil {
 		return err
 	}
