@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed compat live reliability walk simulate kill kill-tree shared outage fuzz
+.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed compat live reliability walk simulate kill kill-tree kill-parts shared outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -102,6 +102,11 @@ TREE_FILES = 50000
 TREE_KILLS = 20
 kill-tree:
 	$(FIRE) ./internal/e2e -run ManifestSurvivesKills -tree-files $(TREE_FILES) -tree-kills $(TREE_KILLS) -kill-seed $(SEED)
+
+# SIGKILL at seeded points, to the upload of a file in parts.
+PART_KILLS = 300
+kill-parts:
+	$(FIRE) ./internal/e2e -run PartsKilled -part-kills $(PART_KILLS) -kill-seed $(SEED)
 
 # Processes that share a store in a bucket, with SIGKILL, SIGSTOP and faults.
 SHARED_RUNS = 100
