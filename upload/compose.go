@@ -308,7 +308,7 @@ func (p *parallel) conclude(ctx context.Context, err error) error {
 		return nil
 	case j.journal != nil && !j.journal.saved():
 		return err // nothing was sent before the first save, or another process has the lease
-	case j.journal == nil || dead(err) || j.spec.NoClobber && errors.Is(err, session.ErrPrecondition):
+	case j.journal == nil || dead(err) && !errors.Is(err, session.ErrSessionLost) || j.spec.NoClobber && errors.Is(err, session.ErrPrecondition):
 		// Nothing can resume it.
 		switch left := p.abandon(ctx); {
 		case j.journal.saved() && left == nil:

@@ -468,14 +468,19 @@ func (c *piece) send(ctx context.Context) error {
 
 // failed returns the error with which a part failed, with what is committed of all parts.
 // It notes that the service refused data in a session that exists, so that the next call
-// does not try the same.
+// does not try the same. A part that lost too many sessions is one that was not sent, and
+// the others keep what they have.
 func (c *piece) failed(err error) error {
 	e, ok := err.(*session.Error)
 	if !ok {
 		return err
 	}
-	if j := c.p.j.journal; j != nil && e.Open {
+	switch j := c.p.j.journal; {
+	case j == nil:
+	case e.Open:
 		j.change(func(t *session.Token) { t.Parts.List[c.i].RejectedAt = e.Offset + 1 })
+	case errors.Is(e, session.ErrSessionLost):
+		j.change(func(t *session.Token) { t.Parts.List[c.i] = session.Part{} })
 	}
 	_, _, e.Offset = c.p.position()
 	return e

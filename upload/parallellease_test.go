@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -193,6 +194,56 @@ func TestParallelRejectedData(t *testing.T) {
 			if !errors.Is(err, session.ErrProtocol) || !res.Resumable || call == 2 {
 				t.Errorf("call %d: %+v, %v", call, res, err)
 			}
+		}
+		w.wantObject("obj", content)
+		w.wantSaved(0)
+		w.wantNoLeftovers()
+	})
+}
+
+// The sessions of one part are lost again and again: the upload fails, and the next call
+// sends only that part. All parts were deleted.
+func TestParallelSessionsLost(t *testing.T) {
+	t.Parallel()
+	content := data(partsLarge)
+	inBubble(t, nil, func(w *world) {
+		next := w.http.Transport
+		var mu sync.Mutex
+		bad := map[string]bool{}
+		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+			mu.Lock()
+			lost := req.Method == "PUT" && bad[req.URL.Query().Get("upload_id")]
+			mu.Unlock()
+			if lost {
+				if req.Body != nil {
+					_ = req.Body.Close()
+				}
+				return &http.Response{
+					StatusCode: 410, Header: http.Header{"Content-Type": {"application/json"}}, Request: req,
+					Body: io.NopCloser(strings.NewReader(`{"error":{"code":410,"message":"gone","errors":[{"reason":"gone"}]}}`)),
+				}, nil
+			}
+			resp, err := next.RoundTrip(req)
+			if err == nil && req.Method == "POST" && strings.HasSuffix(req.URL.Query().Get("name"), "/0001") {
+				at, err := resp.Location()
+				if err != nil {
+					return nil, err
+				}
+				mu.Lock()
+				bad[at.Query().Get("upload_id")] = true
+				mu.Unlock()
+			}
+			return resp, err
+		})}
+		path := w.file(content)
+		res, err := w.uploader(byParts, func(o *upload.Options) { o.Parallel = upload.InParts(2, 2*q) }).File(w.t.Context(), path, spec)
+		if !errors.Is(err, session.ErrSessionLost) || !res.Resumable {
+			w.t.Fatalf("%+v, %v\n%s", res, err, w.trace())
+		}
+		w.http = &http.Client{Transport: next}
+		res, err = w.uploader(byParts).File(w.t.Context(), path, spec)
+		if err != nil || res.ResumedFrom == 0 || res.ResumedFrom+res.BytesSent != partsLarge {
+			t.Errorf("%+v, %v", res, err)
 		}
 		w.wantObject("obj", content)
 		w.wantSaved(0)
