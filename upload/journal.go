@@ -284,14 +284,19 @@ func (j *journal) change(f func(*session.Token)) int64 {
 // saveVersion makes a version of the Token, or a later one, durable.
 func (j *journal) saveVersion(ctx context.Context, version int64) error {
 	j.saving.Lock()
-	j.mu.Lock()
-	done := j.state == saved && j.stored >= version
-	j.mu.Unlock()
+	done := j.has(version)
 	j.saving.Unlock()
 	if done {
 		return nil // together with that of another part
 	}
 	return j.save(ctx)
+}
+
+// has reports whether the store has a version of the Token, or a later one.
+func (j *journal) has(version int64) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.state == saved && j.stored >= version
 }
 
 // save writes the newest Token. It returns an error if the store has none, or

@@ -59,11 +59,11 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 	if j.precondition.unmet() != nil {
 		return nil, nil // a session shows whether the bucket is missing, too
 	}
-	if ok, err := p.look(ctx); !ok || err != nil {
-		if err == nil {
-			j.sentAlone("the object at the destination cannot be read, and a compose must not replace another one")
-		}
+	if ok, err := p.look(ctx); err != nil {
 		return nil, err
+	} else if !ok {
+		j.sentAlone("the object at the destination cannot be looked up")
+		return nil, nil
 	}
 	if why, err := p.lookAtBucket(ctx); why != "" || err != nil {
 		j.sentAlone(why)

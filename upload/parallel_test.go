@@ -565,3 +565,49 @@ func TestParallelInterruptedBeforeCompose(t *testing.T) {
 		w.wantNoObject("obj")
 	})
 }
+
+// A process dies after the compose, before it notes that. Prune recognizes the object and
+// deletes the temporary objects, if the compose did not delete them.
+func TestParallelPruneComposed(t *testing.T) {
+	t.Parallel()
+	for _, softDelete := range []bool{false, true} {
+		t.Run(fmt.Sprint(softDelete), func(t *testing.T) {
+			t.Parallel()
+			content := data(partsLarge)
+			inBubble(t, nil, func(w *world) {
+				next, dead := w.http.Transport, errors.New("dead")
+				ctx, die := context.WithCancelCause(w.t.Context())
+				defer die(nil)
+				p := &process{Store: w.store}
+				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+					if softDelete && strings.HasSuffix(req.URL.Path, "/b/bkt") {
+						return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Request: req, Body: io.NopCloser(strings.NewReader(`{"name":"bkt","softDeletePolicy":{"retentionDurationSeconds":"604800"}}`))}, nil
+					}
+					resp, err := next.RoundTrip(req)
+					if strings.HasSuffix(req.URL.Path, "/compose") {
+						p.dead.Store(true)
+						die(dead)
+					}
+					return resp, err
+				})}
+				if _, err := w.uploader(byParts, func(o *upload.Options) { o.Store = p }).File(ctx, w.file(content), spec); !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				w.http = &http.Client{Transport: next}
+				w.wantSaved(1)
+				n := 0
+				for pruned, err := range w.uploader(byParts).Prune(w.t.Context(), nil) {
+					if n++; err != nil || !pruned.Deleted || pruned.State != upload.SessionFinished || pruned.Object == nil {
+						t.Errorf("%+v, %v", pruned, err)
+					}
+				}
+				if n != 1 {
+					t.Errorf("%d uploads", n)
+				}
+				w.wantObject("obj", content)
+				w.wantSaved(0)
+				w.wantNoLeftovers()
+			})
+		})
+	}
+}

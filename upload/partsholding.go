@@ -10,6 +10,12 @@ import (
 // queryParts asks what the service holds of the parts of a saved upload. An upload of
 // which it holds nothing is gone.
 func queryParts(ctx context.Context, j *job, token *session.Token) (Holding, error) {
+	if p := newParallel(j, token); p.finished() {
+		// An earlier call may have composed them.
+		if o, err := p.composed(ctx); o != nil || err != nil {
+			return Holding{State: SessionFinished, Object: o}, err
+		}
+	}
 	whole := Holding{State: SessionGone}
 	for i, part := range token.Parts.List {
 		n := token.Parts.Range(i, token.Source.Size).Len()
@@ -55,7 +61,7 @@ func (j *job) cancelParts(ctx context.Context, token *session.Token, journal *jo
 // decideParts deletes an upload in parts if it cannot be resumed, with its temporary
 // objects.
 func (p *pruner) decideParts(ctx context.Context, j *job, token *session.Token, lease session.Lease, pruned *Pruned) error {
-	useless := token.Parts.Over || pruned.lost()
+	useless := token.Parts.Over || pruned.lost() || pruned.State == SessionFinished
 	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && missing(token.SourcePath)
 	if !useless && !pruned.SourceMissing {
 		return nil

@@ -42,7 +42,7 @@ func (r *pieceRecord) sending(ctx context.Context, committed, sent, to int64) er
 		return nil
 	}
 	err := r.journal.saveVersion(ctx, version)
-	if err == nil {
+	if err == nil && r.journal.has(version) {
 		r.mu.Lock()
 		r.covered = to
 		r.mu.Unlock()
