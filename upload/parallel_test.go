@@ -496,9 +496,9 @@ func TestParallelStrangeReplies(t *testing.T) {
 	t.Parallel()
 	content := data(partsLarge)
 	inBubble(t, nil, func(w *world) {
-		next, transport := w.http.Transport, w.http.Transport
+		next := w.http.Transport
 		var composes atomic.Int64
-		transport = roundTrip(func(req *http.Request) (*http.Response, error) {
+		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
 			if strings.HasSuffix(req.URL.Path, "/compose") {
 				composes.Add(1)
 			}
@@ -506,8 +506,7 @@ func TestParallelStrangeReplies(t *testing.T) {
 				return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/html"}}, Request: req, Body: io.NopCloser(strings.NewReader("<html>"))}, nil
 			}
 			return next.RoundTrip(req)
-		})
-		w.http = &http.Client{Transport: transport}
+		})}
 		res, err := w.uploader(byParts).File(w.t.Context(), w.file(content), spec)
 		if n := composes.Load(); n > 100 {
 			t.Errorf("%d requests to compose", n)
