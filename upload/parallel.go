@@ -540,7 +540,9 @@ func (c *piece) note(ctx context.Context) {
 	version := j.change(func(t *session.Token) {
 		t.Parts.List[c.i] = session.Part{Generation: c.object, CRC32C: c.crc32c, Restarts: t.Parts.List[c.i].Restarts}
 	})
-	_ = j.saveVersion(ctx, version) // a query of the session shows it, too
+	if j.old(time.Now()) { // a query of the session shows it, too
+		_ = j.saveVersion(ctx, version)
+	}
 }
 
 // crc32c returns the checksum of the whole.
