@@ -364,6 +364,7 @@ func (p *parallel) sendAll(ctx context.Context) error {
 				if err := c.send(ctx); err != nil {
 					once.Do(func() {
 						first = err
+						p.j.transfer.retry.failing = c.transfer.retry.failing // for the rest of a batch
 						cancel(errSibling)
 					})
 					return

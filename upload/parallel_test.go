@@ -610,3 +610,15 @@ func TestParallelPruneComposed(t *testing.T) {
 		})
 	}
 }
+
+// A batch of files in parts ends in an outage as any other does: the rest is not tried.
+func TestParallelBatchInAnOutage(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		got := files(w.t.Context(), w.uploader(byParts), w.jobs(6, 3*q), &upload.BatchOptions{Large: 1})
+		if ended(got, session.ErrRetriesExhausted) != 6 || ended(got, upload.ErrNotTried) < 4 {
+			t.Errorf("%d failed, %d not tried", ended(got, session.ErrRetriesExhausted), ended(got, upload.ErrNotTried))
+		}
+	})
+}
