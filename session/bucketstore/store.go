@@ -158,9 +158,18 @@ func (s *Store) judge(b *session.Bucket) error {
 		s.warnings = append(s.warnings, fmt.Sprintf("the bucket %s has versioning: it keeps, and bills, every saved version of an upload with its session URI", s.bucket))
 	}
 	if b.SoftDelete > 0 {
-		s.warnings = append(s.warnings, fmt.Sprintf("the bucket %s has soft delete: it keeps, and bills, every saved version of an upload with its session URI for %v", s.bucket, b.SoftDelete))
+		s.warnings = append(s.warnings, fmt.Sprintf("the bucket %s has soft delete: it keeps, and bills, every saved version of an upload with its session URI for %s", s.bucket, days(b.SoftDelete)))
 	}
 	return nil
+}
+
+// days formats a time that is usually some days.
+func days(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d%day != 0 || d < 2*day {
+		return d.String()
+	}
+	return fmt.Sprintf("%d days", d/day)
 }
 
 // Load reads a saved upload. It takes no lease and changes nothing. The error wraps
