@@ -15,6 +15,9 @@ import (
 // are killed, and with handles in one process, for pointers and the race detector.
 func TestDirContract(t *testing.T) {
 	t.Run("processes", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("starts a process for each handle")
+		}
 		storetest.Run(t, func(t *testing.T) storetest.Place {
 			path := foreignDir(t)
 			return dirPlace(path, func() storetest.Process { return storetest.Start(t, path) })

@@ -33,6 +33,10 @@ var program string
 func TestMain(m *testing.M) {
 	testsize.Overlap()
 	flag.Parse()
+	if testing.Short() {
+		fmt.Println("left out: tests with the real program, which take many seconds")
+		return
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "e2e-")
 		if err != nil {

@@ -106,6 +106,9 @@ func TestInterleavings(t *testing.T) {
 				seen:     make(map[uint64]int),
 			}
 			e.limit = len(e.begin) + testsize.FullOnce(s.depth[0], s.depth[1])
+			if testing.Short() {
+				e.limit -= 2
+			}
 			began := time.Now()
 			synctest.Test(t, e.explore)
 			t.Logf("%d runs with %d events of up to %d each, %d states, %d diverged, in %v", e.runs, e.events, e.limit, len(e.seen), e.diverged, time.Since(began).Round(time.Millisecond))
