@@ -66,6 +66,9 @@ func (r *sharedRun) checkSessions(src sharedSource, all *sharedTotals) {
 			h.cut += q.Received
 			all.interrupted++
 		}
+		if q.Op == fakegcs.OpFinalize && q.Status == 412 {
+			h.finished = true // another process made the object, which must not be replaced
+		}
 		if q.generation != 0 && !generations[q.generation] {
 			generations[q.generation] = true
 			h.finished = true
