@@ -80,30 +80,11 @@ func (p *parallel) confirm(ctx context.Context) error {
 	if err := j.transfer.expect.ended(ctx, p.size); err != nil {
 		return err
 	}
-	if err := p.unchanged(ctx); err != nil {
+	whole := func() chunk.Checkpoint { return chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()} }
+	if err := j.file.unchangedFrom(ctx, whole); err != nil {
 		return j.transfer.sourceFailed(ctx, err)
 	}
 	return j.transfer.expected(p.crc32c())
-}
-
-// unchanged checks that the source is the file of which the parts were read.
-func (p *parallel) unchanged(ctx context.Context) error {
-	f := p.j.file
-	now, err := f.src.Identity()
-	if err != nil {
-		return err
-	}
-	change := f.identity.Compare(now)
-	if change == chunk.Same && f.racy {
-		change = chunk.ChangeTimeOnly
-	}
-	switch change {
-	case chunk.Same:
-		return nil
-	case chunk.ChangeTimeOnly:
-		return f.compare(ctx, chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()})
-	}
-	return fmt.Errorf("%w: its size or modification time is not what it was", session.ErrSourceChanged)
 }
 
 // join returns the span of a group.

@@ -165,6 +165,16 @@ func (f *fileContent) remember(id chunk.Identity) {
 // if the file is racy, or if only the change time differs: a chmod changes that,
 // and also an edit after which the modification time was put back.
 func (f *fileContent) unchanged(ctx context.Context) error {
+	return f.unchangedFrom(ctx, func() chunk.Checkpoint {
+		// Of a file that is being compressed, sum is still written to.
+		hashed, _ := f.sum.Nearest(f.sum.Offset())
+		return hashed
+	})
+}
+
+// unchangedFrom is unchanged for bytes whose checksum hashed returns. It is called after
+// the identity was read.
+func (f *fileContent) unchangedFrom(ctx context.Context, hashed func() chunk.Checkpoint) error {
 	now, err := f.src.Identity()
 	if err != nil {
 		return err
@@ -177,9 +187,7 @@ func (f *fileContent) unchanged(ctx context.Context) error {
 	case chunk.Same:
 		return nil
 	case chunk.ChangeTimeOnly:
-		// Of a file that is being compressed, sum is still written to.
-		hashed, _ := f.sum.Nearest(f.sum.Offset())
-		if err := f.compare(ctx, hashed); err != nil {
+		if err := f.compare(ctx, hashed()); err != nil {
 			return err
 		}
 		f.remember(now)

@@ -491,7 +491,7 @@ func TestParallelLeftWithoutStore(t *testing.T) {
 }
 
 // Something between answers as a server that knows nothing of Cloud Storage. The upload
-// ends, and is saved. It asked without a pause, for ever.
+// ends, and is saved. Without that, it asked indefinitely without a pause.
 func TestParallelStrangeReplies(t *testing.T) {
 	t.Parallel()
 	content := data(partsLarge)

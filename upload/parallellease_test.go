@@ -164,8 +164,8 @@ func TestParallelLeaseLostAfterCompose(t *testing.T) {
 	})
 }
 
-// The service refuses the data of one session that exists, for ever. The call after the
-// next starts another session for that part. It was resumed for ever.
+// The service refuses the data of one existing session at every try. The call after the
+// next starts another session for that part. Before that, it was resumed at every call.
 func TestParallelRejectedData(t *testing.T) {
 	t.Parallel()
 	content := data(partsLarge)

@@ -214,7 +214,7 @@ func (p *parallel) delete(ctx context.Context, t *transfer, name string, generat
 	return !gone, nil
 }
 
-// each calls f for every part, for several at a time.
+// each calls f for every part, with up to 8 calls at a time.
 func (p *parallel) each(f func(*piece)) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 8)

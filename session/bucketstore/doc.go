@@ -40,7 +40,7 @@
 //
 // The service allows about one write per second to an object, and bills each. A lease
 // takes one write when it is acquired and one when it is released. While the upload
-// runs, there is one save per TTL/2, or one renewal per 5/8 TTL if nothing is to be
+// runs, there is one save per TTL/2, or one renewal per 5/8 TTL if nothing must be
 // saved. With the default TTL that is at most one write per minute, or 0.0003 USD per
 // hour and upload. docs/shared-state.md has the details.
 //
