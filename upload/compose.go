@@ -197,7 +197,12 @@ func (p *parallel) ours(ctx context.Context, spec Spec, whole span) (*session.Ob
 		return nil, t.stopped(ctx, err, nil)
 	}
 	o := r.Object
-	if r.Status != http.StatusOK || o == nil || !whole.is(o) {
+	switch {
+	case r.Status == http.StatusNotFound:
+		return nil, nil
+	case r.Status != http.StatusOK:
+		return nil, t.retry.failure(r.Refusal(), nil) // it may be there
+	case !whole.is(o):
 		return nil, nil
 	}
 	if spec.IfGenerationMatch != nil && o.Generation <= *spec.IfGenerationMatch {
