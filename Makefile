@@ -82,9 +82,11 @@ reliability: walk
 	$(FIRE) ./upload
 	$(FIRE) ./internal/e2e
 
-# Every sequence of replies, against the decision table.
+# Every sequence of replies, against the decision table, and every pair of mishaps of
+# an upload in parts.
 walk:
 	GCSUP_TEST_FULL=1 $(FIRE) ./session -run EveryState
+	GCSUP_TEST_FULL=1 $(FIRE) ./upload -run ParallelWalk
 
 # Faults, crashes and outages in virtual time. One seed again, with its story:
 # go test ./upload -run Simulation -seed 17 -v

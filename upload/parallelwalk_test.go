@@ -1,0 +1,302 @@
+package upload_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// mishap is what happens to one request.
+type mishap string
+
+const (
+	lostRequest mishap = "lost request" // the service does not see it
+	lostReply   mishap = "lost reply"   // the service did what it asks for
+	refused     mishap = "503"          // the service did nothing
+	late503     mishap = "late 503"     // the service did what it asks for
+	killBefore  mishap = "kill before"  // the process is killed, and the service does not see the request
+	killAfter   mishap = "kill after"   // the process is killed, and the service did what it asks for
+	unknown     mishap = "unknown host" // the service does not see it, and the call may fail
+	written     mishap = "written"      // before it, another client writes the destination
+)
+
+var mishaps = []mishap{lostRequest, lostReply, refused, late503, killBefore, killAfter, unknown, written}
+
+// partsWalk sends one file in parts, in as many calls as it takes. Mishaps happen to
+// some of its requests, which are counted over all calls.
+type partsWalk struct {
+	t        *testing.T
+	net      http.RoundTripper
+	srv      *fakegcs.Server
+	store    *memoryStore
+	mishaps  map[int]mishap
+	kill     func() // kills the process that is running
+	requests []string
+
+	killed      bool // the process of the last call was killed
+	mayFail     bool // the last call may fail
+	composed    bool // the object was made
+	overwritten bool // then another client replaced it
+
+	mu sync.Mutex // one request at a time
+}
+
+// TestParallelWalk sends a file in parts with every mishap at every request, and with
+// every pair of mishaps at every pair of requests. Afterwards the object is right, the
+// service has received each byte once, and nothing is left.
+func TestParallelWalk(t *testing.T) {
+	t.Parallel()
+	content := data(2*q + 1)
+	var uploads atomic.Int64
+	t.Cleanup(func() { t.Logf("%d uploads", uploads.Load()) })
+	last := walkParts(t, content, nil)
+	for first := range last {
+		for _, m := range mishaps {
+			t.Run(fmt.Sprintf("%s at %d", m, first), func(t *testing.T) {
+				t.Parallel()
+				uploads.Add(1)
+				requests := walkParts(t, content, map[int]mishap{first: m})
+				for second := first + 1; second < requests; second++ {
+					for i, n := range mishaps {
+						if (first+second+i)%testsize.FullOnce(1, 40) == 0 {
+							uploads.Add(1)
+							walkParts(t, content, map[int]mishap{first: m, second: n})
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// walkParts returns the number of requests.
+func walkParts(t *testing.T, content []byte, mishaps map[int]mishap) (requests int) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, client, stop := upload.ServeBucket(t, &fakegcs.Options{NoMD5: true})
+		defer stop()
+		w := &partsWalk{t: t, net: client.Transport, srv: srv, store: newMemoryStore(), mishaps: mishaps}
+		w.run(content)
+		requests = len(w.requests)
+		if t.Failed() {
+			t.Fatalf("%v:\n%s", mishaps, strings.Join(w.requests, "\n"))
+		}
+	})
+	return requests
+}
+
+// run calls until the object is there.
+func (w *partsWalk) run(content []byte) {
+	for again := true; again; {
+		w.killed, w.mayFail = false, false
+		err := w.call(content)
+		if err != nil && !w.killed && !w.mayFail {
+			w.t.Error(err)
+			return
+		}
+		again = w.killed || err != nil
+	}
+	if got := w.object("obj"); !bytes.Equal(got, content) && !(w.overwritten && string(got) == foreign) {
+		w.t.Errorf("the object has %d bytes, and differs from the source", len(got))
+	}
+	// An object that another client replaced after the compose is uploaded again by a
+	// process that does not know of the compose.
+	if received := w.received(); received != int64(len(content)) && !w.overwritten {
+		w.t.Errorf("the service received %d bytes of parts, want %d", received, len(content))
+	}
+	if n := len(w.store.tokens); n != 0 {
+		w.t.Errorf("%d uploads are saved", n)
+	}
+	if page, _ := w.client().List(w.t.Context(), session.ListQuery{Bucket: "bkt", Prefix: "gcsup-parts/"}); page == nil || len(page.Objects) != 0 {
+		w.t.Errorf("left: %+v", page)
+	}
+}
+
+// call uploads in a process of its own.
+func (w *partsWalk) call(content []byte) error {
+	ctx, kill := context.WithCancel(w.t.Context())
+	defer kill()
+	store := &process{Store: w.store}
+	w.kill = func() {
+		w.killed = true
+		store.dead.Store(true)
+		kill()
+	}
+	client := &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+		return w.roundTrip(store, req)
+	})}
+	up, err := upload.New(client, &upload.Options{Endpoint: "http://gcs.test", Store: store, ChunkSize: q, Parallel: upload.InParts(2, q)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, err = up.ReaderAt(ctx, bytes.NewReader(content), int64(len(content)), "v1", spec)
+	return err
+}
+
+func (w *partsWalk) roundTrip(p *process, req *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p.dead.Load() {
+		return nil, errDead
+	}
+	n := len(w.requests)
+	m := w.mishaps[n]
+	w.requests = append(w.requests, fmt.Sprintf("%3d %s %s %s %s", n, req.Method, req.URL.Path, req.Header.Get("Content-Range"), m))
+	switch m {
+	case lostRequest, refused, killBefore, unknown:
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+	case written:
+		w.writeDestination()
+		w.overwritten = w.composed
+	}
+	switch m {
+	case lostRequest:
+		return nil, errReset
+	case refused:
+		return unavailable(req), nil
+	case killBefore:
+		w.kill()
+		return nil, errDead
+	case unknown:
+		w.mayFail = true
+		return nil, &net.DNSError{Err: "no such host", Name: req.URL.Hostname(), IsNotFound: true}
+	}
+	r, err := w.net.RoundTrip(req)
+	w.composed = w.composed || strings.HasSuffix(req.URL.Path, "/compose") && err == nil && r.StatusCode == http.StatusOK
+	if err != nil || m == "" || m == written {
+		return r, err
+	}
+	_, _ = io.Copy(io.Discard, r.Body)
+	_ = r.Body.Close()
+	switch m {
+	case late503:
+		return unavailable(req), nil
+	case killAfter:
+		w.kill()
+		return nil, errDead
+	}
+	return nil, errReset
+}
+
+var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+
+func unavailable(req *http.Request) *http.Response {
+	return &http.Response{
+		Status: "503 Service Unavailable", StatusCode: 503, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"X-Guploader-Uploadid": {"x"}}, Body: http.NoBody, Request: req,
+	}
+}
+
+func (w *partsWalk) client() *session.Client {
+	client, err := session.NewClient(&http.Client{Transport: w.net}, "http://gcs.test")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return client
+}
+
+// foreign is what another client writes.
+const foreign = "foreign"
+
+// writeDestination replaces the object as another client does.
+func (w *partsWalk) writeDestination() {
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, "http://gcs.test/upload/storage/v1/b/bkt/o?uploadType=media&name=obj", strings.NewReader(foreign))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r, err := w.net.RoundTrip(req)
+	if err != nil || r.StatusCode != http.StatusOK {
+		w.t.Fatal(r, err)
+	}
+	_ = r.Body.Close()
+}
+
+// object returns the bytes of an object.
+func (w *partsWalk) object(name string) []byte {
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://gcs.test/storage/v1/b/bkt/o/"+name+"?alt=media", nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r, err := w.net.RoundTrip(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return b
+}
+
+// received returns how many bytes of parts the service has received.
+func (w *partsWalk) received() (n int64) {
+	for _, r := range w.srv.Requests() {
+		if r.Op == fakegcs.OpPut || r.Op == fakegcs.OpFinalize {
+			n += r.Received
+		}
+	}
+	return n
+}
+
+// memoryStore keeps the saved form of Tokens.
+type memoryStore struct {
+	mu     sync.Mutex
+	tokens map[string][]byte
+}
+
+func newMemoryStore() *memoryStore { return &memoryStore{tokens: map[string][]byte{}} }
+
+func (s *memoryStore) Load(_ context.Context, id string) (*session.Token, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.tokens[id]
+	if !ok {
+		return nil, session.ErrNoToken
+	}
+	return session.Decode(b)
+}
+
+func (s *memoryStore) Save(_ context.Context, t *session.Token) error {
+	b, err := session.Encode(t)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tokens[t.ID] = b
+	return nil
+}
+
+func (s *memoryStore) List(context.Context) (ids []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.tokens {
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+func (s *memoryStore) Delete(_ context.Context, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tokens, id)
+	return nil
+}
+
+func (s *memoryStore) Lock(context.Context, string) (func(), error) { return func() {}, nil }
