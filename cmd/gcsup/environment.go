@@ -41,6 +41,14 @@ var exclusive = [][]string{
 	{"gzip", "content-encoding"},
 }
 
+// needs are flags that are an error without another one. Their variables count only if
+// that one is set.
+var needs = map[string]string{
+	"state-key-file": "state",
+	"state-unsealed": "state",
+	"state-lease":    "state",
+}
+
 // setFromEnv sets the flags of cmd that are not on the command line to the values
 // of their environment variables. An empty variable counts as not set. Errors do
 // not contain the values of flags that can be secret.
@@ -53,9 +61,13 @@ func setFromEnv(cmd *cobra.Command) error {
 			return slices.Contains(group, name) && slices.ContainsFunc(group, func(other string) bool { return given[other] })
 		})
 	}
+	useless := func(name string) bool {
+		other, ok := needs[name]
+		return ok && !given[other] && (os.Getenv(envName(other)) == "" || overridden(other))
+	}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		value := os.Getenv(envName(f.Name))
-		if err != nil || value == "" || f.Hidden || slices.Contains(noEnv, f.Name) || overridden(f.Name) {
+		if err != nil || value == "" || f.Hidden || slices.Contains(noEnv, f.Name) || overridden(f.Name) || useless(f.Name) {
 			return
 		}
 		if f.NoOptDefVal != "" && f.Value.Type() != "bool" {

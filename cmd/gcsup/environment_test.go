@@ -23,6 +23,9 @@ func TestEnvironmentBadValues(t *testing.T) {
 			}
 			checked++
 			t.Run(cmd.CommandPath()+" --"+f.Name, func(t *testing.T) {
+				if other, ok := needs[f.Name]; ok {
+					t.Setenv(envName(other), "gs://b/p")
+				}
 				t.Setenv(envName(f.Name), bad)
 				again, _ := newRoot(fresh())
 				same, _, err := again.Find(strings.Fields(cmd.CommandPath())[1:])
@@ -59,6 +62,8 @@ func TestEnvironment(t *testing.T) {
 		{map[string]string{"GCSUP_SKIP_IDENTICAL": "mtime"}, []string{"--no-clobber"}, "skip-identical", ""},
 		{map[string]string{"GCSUP_STATE": "gs://b", "GCSUP_STATE_KEY_FILE": "k"}, nil, "state-key-file", "k"},
 		{map[string]string{"GCSUP_STATE": "gs://b", "GCSUP_STATE_KEY_FILE": "k"}, []string{"--state-dir=d"}, "state-key-file", ""},
+		{map[string]string{"GCSUP_STATE_KEY_FILE": "k"}, nil, "state-key-file", ""},
+		{map[string]string{"GCSUP_STATE_KEY_FILE": "k"}, []string{"--state=gs://b"}, "state-key-file", "k"},
 		{map[string]string{"GCSUP_STATE": "gs://b", "GCSUP_STATE_UNSEALED": "1"}, []string{"--no-state"}, "state-unsealed", "false"},
 		{map[string]string{"GCSUP_EMULATOR": "em"}, nil, "emulator", "em"},
 		{map[string]string{"GCSUP_EMULATOR": "em"}, []string{"--endpoint=h"}, "emulator", ""},

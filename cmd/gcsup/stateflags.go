@@ -24,6 +24,8 @@ type stateFlags struct {
 	lease    time.Duration
 }
 
+const defaultLease = 2 * time.Minute
+
 func (f *stateFlags) addDir(fs *pflag.FlagSet) {
 	fs.StringVar(&f.dir, "state-dir", "", "keep saved uploads in `DIR` (default: $"+stateDirEnv+", else the user's state directory)")
 }
@@ -33,7 +35,7 @@ func (f *stateFlags) addBucket(fs *pflag.FlagSet) {
 	fs.StringVar(&f.url, "state", "", "keep saved uploads in a bucket that machines share, `gs://BUCKET/PREFIX`, instead of a directory")
 	fs.StringVar(&f.keyFile, "state-key-file", "", "seal the uploads of --state with the key in `FILE`: 32 bytes, or the output of age-keygen")
 	fs.BoolVar(&f.unsealed, "state-unsealed", false, "do not seal the uploads of --state: any reader of the bucket can write to their sessions")
-	fs.DurationVar(&f.lease, "state-lease", 2*time.Minute, "after a crash, another machine waits up to this `DURATION` before it resumes an upload of --state, 2s to 1h")
+	fs.DurationVar(&f.lease, "state-lease", defaultLease, "after a crash, another machine waits up to this `DURATION` before it resumes an upload of --state, 2s to 1h")
 }
 
 // check refuses contradictory flags.
@@ -43,6 +45,8 @@ func (f *stateFlags) check() error {
 		return usagef("--state-key-file needs --state")
 	case f.url == "" && f.unsealed:
 		return usagef("--state-unsealed needs --state")
+	case f.url == "" && f.lease != 0 && f.lease != defaultLease:
+		return usagef("--state-lease needs --state")
 	case f.url == "":
 		return nil
 	case f.dir != "":
