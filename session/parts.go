@@ -45,8 +45,11 @@ type Part struct {
 	RejectedAt  int64              // see Token
 
 	Generation int64  // of the temporary object; 0 until it was made
-	CRC32C     uint32 // of its bytes, if Generation is not 0
+	CRC32C     uint32 // of its bytes, if it is finished
 }
+
+// Finished reports whether the service has all bytes of the part.
+func (p *Part) Finished() bool { return p.Generation != 0 }
 
 // Checkpoint returns the last checkpoint at or before offset.
 func (p *Part) Checkpoint(offset int64) chunk.Checkpoint {
@@ -65,7 +68,7 @@ func (p *Parts) Offsets(size int64) (committed, sent int64) {
 	for i := range p.List {
 		part := &p.List[i]
 		n := part.Committed
-		if part.Generation != 0 {
+		if part.Finished() {
 			n = p.Range(i, size).Len()
 		}
 		committed, sent = committed+n, sent+max(n, part.Checkpoint(size).Offset)
@@ -87,7 +90,7 @@ func (p *Parts) sound(size int64) error {
 		switch {
 		case part.Committed < 0 || part.Committed > part.HighWater || part.HighWater > n || part.Restarts < 0 || part.RejectedAt < 0 || part.Generation < 0:
 			return errors.New("invalid offsets of a part")
-		case part.HighWater > 0 && part.Generation == 0 && part.URI.IsZero():
+		case part.HighWater > 0 && !part.Finished() && part.URI.IsZero():
 			return errors.New("a part has no session")
 		}
 		if err := ascending(part.Checkpoints, n); err != nil {

@@ -2,17 +2,16 @@ package upload
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
 )
-
-// errPartMissing means that a temporary object does not exist any more.
-var errPartMissing = errors.New("a temporary object is missing")
 
 // maxForeign bounds how often an object that another client put at the destination is
 // replaced.
@@ -26,12 +25,80 @@ type span struct {
 	parts  int64 // components, as the service counts them
 }
 
-// compose makes the object at the destination from the temporary objects, through a tree
-// of temporary objects if they are many.
-func (p *parallel) compose(ctx context.Context) (*session.Object, error) {
-	if err := p.confirm(ctx); err != nil {
-		return nil, err
+// composer makes each part a temporary object, through a session of its own, and composes
+// the temporary objects.
+type composer struct{ *parallel }
+
+var _ joiner = (*composer)(nil)
+
+// plan looks whether the bucket lets temporary objects be deleted.
+func (p *composer) plan(ctx context.Context) (why string, err error) {
+	p.parts.Prefix = temporaryPrefix(p.j.result.ID)
+	return p.lookAtBucket(ctx)
+}
+
+// lookAtBucket returns why temporary objects cannot be deleted from the bucket, or "". If
+// they can, and the bucket would keep them (soft delete), it chooses that the compose
+// deletes them.
+func (p *composer) lookAtBucket(ctx context.Context) (why string, err error) {
+	t := p.j.transfer
+	var b *session.Bucket
+	_, err = t.retry.repeat(ctx, func(ctx context.Context) (r session.Reply) {
+		b, r = t.wire.bucket(ctx)
+		return r
+	})
+	switch {
+	case err != nil:
+		return "", t.stopped(ctx, err, nil)
+	case b == nil:
+		return "", nil // no permission: the deletes will show it
+	case b.Retention > 0:
+		return "the bucket has a retention policy, and temporary objects could not be deleted", nil
+	case b.DefaultEventBasedHold:
+		return "the bucket holds new objects, and temporary objects could not be deleted", nil
+	case b.SoftDelete > 0:
+		p.parts.DeleteSources = true
+		p.parts.Size = max(p.parts.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
 	}
+	return "", nil
+}
+
+// unsuitable returns why the object cannot be composed, or "".
+func (p *composer) unsuitable() string {
+	s := p.j.spec
+	switch {
+	case !s.EncryptionKey.IsZero():
+		return "it has a customer-supplied encryption key"
+	case s.MD5 != nil:
+		return "a composed object has no MD5"
+	case s.IfGenerationNotMatch != nil || s.IfMetagenerationNotMatch != nil:
+		return "a compose has no not-match conditions"
+	}
+	return ""
+}
+
+// temporaryPrefix returns the prefix of the names of temporary objects.
+func temporaryPrefix(id string) string {
+	if id == "" {
+		id = "upload"
+	}
+	return "gcsup-parts/" + id + "-" + rand.Text() + "/"
+}
+
+// temporary returns the Spec of a temporary object. Its custom time lets a lifecycle
+// rule find it, and its class is that of the destination, as a compose requires.
+func (p *composer) temporary(name string) Spec {
+	s := p.j.spec
+	return Spec{
+		Bucket: s.Bucket, Object: name, IfGenerationMatch: new(int64), CustomTime: p.j.began.UTC().Truncate(time.Second),
+		StorageClass: s.StorageClass, KMSKeyName: s.KMSKeyName, UserProject: s.UserProject,
+		ContentType: "application/octet-stream",
+	}
+}
+
+// join makes the object at the destination from the temporary objects, through a tree
+// of temporary objects if they are many.
+func (p *composer) join(ctx context.Context) (*session.Object, error) {
 	level := p.spans()
 	for depth := 1; len(level) > session.ComposeMax; depth++ {
 		var above []span
@@ -54,15 +121,15 @@ type group struct {
 }
 
 // spans returns the parts.
-func (p *parallel) spans() (level []span) {
+func (p *composer) spans() (level []span) {
 	for _, c := range p.pieces {
-		level = append(level, span{session.Component{Name: c.name(), Generation: c.object}, c.rng.Len(), c.crc32c, 1})
+		level = append(level, span{session.Component{Name: p.name(c), Generation: c.done.Generation}, c.rng.Len(), c.done.CRC32C, 1})
 	}
 	return level
 }
 
 // groups divides a level of the tree.
-func (p *parallel) groups(level []span, depth int) (groups []group) {
+func (p *composer) groups(level []span, depth int) (groups []group) {
 	for spans := range slices.Chunk(level, session.ComposeMax) {
 		groups = append(groups, group{fmt.Sprintf("%sc%d-%04d", p.parts.Prefix, depth, len(groups)), spans})
 	}
@@ -74,21 +141,8 @@ func (s *span) is(o *session.Object) bool {
 	return o.Size == s.size && o.HasCRC32C && o.CRC32C == s.crc32c && o.ComponentCount == s.parts
 }
 
-// confirm checks what must hold before the object is there.
-func (p *parallel) confirm(ctx context.Context) error {
-	j := p.j
-	if err := j.transfer.expect.ended(ctx, p.size); err != nil {
-		return err
-	}
-	whole := func() chunk.Checkpoint { return chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()} }
-	if err := j.file.unchangedFrom(ctx, whole); err != nil {
-		return j.transfer.sourceFailed(ctx, err)
-	}
-	return j.transfer.expected(p.crc32c())
-}
-
 // join returns the span of a group.
-func join(name string, group []span) (whole span, components []session.Component) {
+func total(name string, group []span) (whole span, components []session.Component) {
 	whole.Name = name
 	for _, s := range group {
 		whole.crc32c = chunk.Combine(whole.crc32c, s.crc32c, s.size)
@@ -100,8 +154,8 @@ func join(name string, group []span) (whole span, components []session.Component
 
 // composeTemporary composes a group to a temporary object. If it exists, an earlier
 // request made it.
-func (p *parallel) composeTemporary(ctx context.Context, name string, group []span) (span, error) {
-	whole, components := join(name, group)
+func (p *composer) composeTemporary(ctx context.Context, name string, group []span) (span, error) {
+	whole, components := total(name, group)
 	spec := p.temporary(name)
 	o, err := p.request(ctx, spec, components, whole, false)
 	if err != nil {
@@ -116,9 +170,9 @@ func (p *parallel) composeTemporary(ctx context.Context, name string, group []sp
 
 // composeLast makes the object at the destination. It replaces only the object that was
 // seen there, unless the caller has a condition.
-func (p *parallel) composeLast(ctx context.Context, level []span) (*session.Object, error) {
+func (p *composer) composeLast(ctx context.Context, level []span) (*session.Object, error) {
 	spec := p.j.spec
-	whole, components := join(spec.Object, level)
+	whole, components := total(spec.Object, level)
 	for range maxForeign {
 		if p.j.spec.IfGenerationMatch == nil {
 			spec.IfGenerationMatch = new(p.parts.Seen)
@@ -128,7 +182,7 @@ func (p *parallel) composeLast(ctx context.Context, level []span) (*session.Obje
 			return o, err
 		}
 		if p.j.spec.Conditional() {
-			return nil, p.failure(session.Reply{Op: session.OpCompose, Status: http.StatusPreconditionFailed, FromService: true}, session.ErrPrecondition, nil)
+			return nil, p.failure(session.Reply{Op: session.OpCompose, Status: http.StatusPreconditionFailed, FromService: true}, session.ErrPrecondition)
 		}
 		// Another client wrote the object meanwhile. As with any upload, the last one
 		// wins.
@@ -141,7 +195,7 @@ func (p *parallel) composeLast(ctx context.Context, level []span) (*session.Obje
 
 // request makes one object from others, until its outcome is known. The object is nil if
 // the precondition does not hold.
-func (p *parallel) request(ctx context.Context, spec Spec, components []session.Component, whole span, deleteSources bool) (*session.Object, error) {
+func (p *composer) request(ctx context.Context, spec Spec, components []session.Component, whole span, deleteSources bool) (*session.Object, error) {
 	t := p.j.transfer
 	for refreshed := false; ; {
 		r, err := t.retry.repeat(ctx, func(ctx context.Context) session.Reply {
@@ -172,12 +226,6 @@ func (p *parallel) request(ctx context.Context, spec Spec, components []session.
 	}
 }
 
-// stat looks at an object until the service answers.
-func (p *parallel) stat(ctx context.Context, spec Spec) (session.Reply, error) {
-	t := p.j.transfer
-	return t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return described(t.wire.statOf(ctx, spec)) })
-}
-
 // described returns r, without its status if it should describe an object and does not:
 // it was cut, or is not from the service.
 func described(r session.Reply) session.Reply {
@@ -190,7 +238,7 @@ func described(r session.Reply) session.Reply {
 var errNoObject = errors.New("the reply does not describe the object")
 
 // ours returns the object of spec if this upload made it.
-func (p *parallel) ours(ctx context.Context, spec Spec, whole span) (*session.Object, error) {
+func (p *composer) ours(ctx context.Context, spec Spec, whole span) (*session.Object, error) {
 	t := p.j.transfer
 	r, err := p.stat(ctx, spec)
 	if err != nil {
@@ -211,8 +259,8 @@ func (p *parallel) ours(ctx context.Context, spec Spec, whole span) (*session.Ob
 	return o, nil
 }
 
-// composed returns the object at the destination if an earlier call composed it.
-func (p *parallel) composed(ctx context.Context) (*session.Object, error) {
+// joined returns the object at the destination if an earlier request composed it.
+func (p *composer) joined(ctx context.Context) (*session.Object, error) {
 	spec := p.j.spec
 	if spec.IfGenerationMatch == nil {
 		spec.IfGenerationMatch = new(p.parts.Seen)
@@ -222,15 +270,15 @@ func (p *parallel) composed(ctx context.Context) (*session.Object, error) {
 
 // forgetMissing notes which temporary objects do not exist, so that they are sent again.
 // r is the reply that a component was not found.
-func (p *parallel) forgetMissing(ctx context.Context, r session.Reply) error {
+func (p *composer) forgetMissing(ctx context.Context, r session.Reply) error {
 	t, missing := p.j.transfer, 0
 	for _, c := range p.pieces {
-		spec := p.temporary(c.name())
+		spec := p.temporary(p.name(c))
 		s, err := p.stat(ctx, spec)
 		switch {
 		case err != nil:
 			return t.stopped(ctx, err, nil)
-		case s.Status == http.StatusOK && s.Object != nil && s.Object.Generation == c.object:
+		case s.Status == http.StatusOK && s.Object != nil && s.Object.Generation == c.done.Generation:
 			continue
 		case s.Status == http.StatusOK:
 			return fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, spec.URL())
@@ -250,7 +298,7 @@ func (p *parallel) forgetMissing(ctx context.Context, r session.Reply) error {
 
 // forgetReplaced looks whether a temporary object was replaced, which fails a
 // precondition, too.
-func (p *parallel) forgetReplaced(ctx context.Context) error {
+func (p *composer) forgetReplaced(ctx context.Context) error {
 	err := p.forgetMissing(ctx, session.Reply{Op: session.OpCompose, Status: http.StatusNotFound, FromService: true})
 	if errors.Is(err, session.ErrNotFound) {
 		return nil // it is the destination's
@@ -258,20 +306,31 @@ func (p *parallel) forgetReplaced(ctx context.Context) error {
 	return err
 }
 
-// failure returns the error of a reply.
-func (p *parallel) failure(r session.Reply, kind error, cause error) error {
-	refused := r.Refusal()
-	refused.Kind, refused.Offset = kind, p.size
-	return p.j.transfer.retry.failure(refused, cause)
-}
-
-// verifyComposed compares the finished object with the source.
-func (j *job) verifyComposed(object *session.Object, crc32c uint32) error {
-	o, err := verifyObject(*object, j.spec, j.file.src.Size(), crc32c)
-	if err != nil {
-		return j.transfer.retry.failure(&session.Error{Op: session.OpCompose, Status: 200, Kind: session.ErrUnexpectedData}, err)
+// query asks for the committed offset of each part.
+func (p *composer) query(ctx context.Context, token *session.Token) (Holding, error) {
+	whole := Holding{State: SessionGone}
+	for i, part := range token.Parts.List {
+		n := token.Parts.Range(i, token.Source.Size).Len()
+		switch {
+		case part.Finished():
+			whole.State, whole.Stored = SessionOpen, whole.Stored+n
+			continue
+		case part.URI.IsZero():
+			continue
+		}
+		alone := *token
+		alone.Parts, alone.URI, alone.Created = nil, part.URI, part.Created
+		alone.Source.Size, alone.Committed, alone.HighWater = n, part.Committed, part.HighWater
+		held, err := p.j.query(ctx, &alone)
+		if err != nil {
+			return Holding{}, err
+		}
+		switch held.State {
+		case SessionOpen:
+			whole.State, whole.Stored = SessionOpen, whole.Stored+held.Stored
+		case SessionFinished:
+			whole.State, whole.Stored = SessionOpen, whole.Stored+n
+		}
 	}
-	j.update(func(r *Result) { r.Object = o })
-	j.events.progress()
-	return nil
+	return whole, nil
 }

@@ -26,7 +26,7 @@ type partsEngine struct {
 	// resume continues a saved upload, which was started with a Spec.
 	resume func(context.Context, *job, *session.Token, Spec) error
 
-	// abandon ends the sessions of a saved upload and deletes its temporary objects.
+	// abandon removes from the service what it has of a saved upload.
 	abandon func(context.Context, *job, *session.Token) error
 
 	// query asks what the service holds of a saved upload.

@@ -2,28 +2,70 @@ package upload
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
 )
 
-// parallel sends one file in parts over several connections. Each part becomes a
-// temporary object, through a run of its own, and the temporary objects are composed.
-// The parts and their sessions are in the Token, so that each continues at its own
-// committed offset.
+// parallel sends one file in parts over several connections. It has what does not depend
+// on how the parts become one object: their list, the workers, the order of the steps and
+// the resume. The parts are in the Token, so that each continues where it was.
 type parallel struct {
 	j      *job
 	size   int64
 	parts  session.Parts // without the list, which is in pieces
 	pieces []*piece
+	joiner joiner
 	writer *checkpointWriter // nil if the upload is not saved
 }
+
+// joiner is a way to send parts and to make one object of them. It has the state that
+// only this way has.
+type joiner interface {
+	// unsuitable returns why an object with the settings of the job cannot be made in
+	// this way, or "".
+	unsuitable() (why string)
+
+	// plan prepares a new upload. It returns why the service cannot do it in this way, or
+	// "".
+	plan(ctx context.Context) (why string, err error)
+
+	// spec returns what the requests of a part are about.
+	spec(c *piece) Spec
+
+	// record returns where the run of a part keeps its state.
+	record(c *piece) record
+
+	// send sends a part. It calls finished when the service has all of it.
+	send(ctx context.Context, c *piece) error
+
+	// join makes the object from the parts, which are all finished. The error is
+	// errPartMissing if some are not any more.
+	join(ctx context.Context) (*session.Object, error)
+
+	// joined returns the object at the destination if an earlier request made it of
+	// the parts, which are all finished. Otherwise the object is nil.
+	joined(ctx context.Context) (*session.Object, error)
+
+	// clean removes from the service what is not the object. joined reports that the
+	// object was made. Otherwise what is under way is ended, too. left describes what
+	// the service refuses to remove, and is "" if there is none. The error is that of a
+	// request that may succeed later.
+	clean(ctx context.Context, joined bool) (left string, err error)
+
+	// leftovers describes what may be left if clean failed.
+	leftovers() string
+
+	// query asks what the service holds of the parts of a saved upload.
+	query(ctx context.Context, token *session.Token) (Holding, error)
+}
+
+// errPartMissing means that the service does not have a part any more.
+var errPartMissing = errors.New("a part is missing")
 
 // planParallel returns the function that sends a file in parts, or nil if it is not sent
 // in parts.
@@ -33,11 +75,12 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 	if part == 0 {
 		return nil, nil
 	}
-	if why := j.unsuitable(); why != "" {
+	p := &parallel{j: j, size: size, parts: session.Parts{Size: part}}
+	p.joiner = &composer{p}
+	if why := p.joiner.unsuitable(); why != "" {
 		j.sentAlone(why)
 		return nil, nil
 	}
-	p := &parallel{j: j, size: size, parts: session.Parts{Size: part, Prefix: temporaryPrefix(j.result.ID)}}
 	if err := j.precondition.check(ctx); err != nil {
 		return nil, err
 	}
@@ -50,7 +93,7 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 		j.sentAlone("the object at the destination cannot be looked up")
 		return nil, nil
 	}
-	if why, err := p.lookAtBucket(ctx); why != "" || err != nil {
+	if why, err := p.joiner.plan(ctx); why != "" || err != nil {
 		j.sentAlone(why)
 		return nil, err
 	}
@@ -64,56 +107,8 @@ func (j *job) sentAlone(why string) {
 	}
 }
 
-// lookAtBucket returns why temporary objects cannot be deleted from the bucket, or "". If
-// they can, and the bucket would keep them (soft delete), it chooses that the compose
-// deletes them.
-func (p *parallel) lookAtBucket(ctx context.Context) (why string, err error) {
-	t := p.j.transfer
-	var b *session.Bucket
-	_, err = t.retry.repeat(ctx, func(ctx context.Context) (r session.Reply) {
-		b, r = t.wire.bucket(ctx)
-		return r
-	})
-	switch {
-	case err != nil:
-		return "", t.stopped(ctx, err, nil)
-	case b == nil:
-		return "", nil // no permission: the deletes will show it
-	case b.Retention > 0:
-		return "the bucket has a retention policy, and temporary objects could not be deleted", nil
-	case b.DefaultEventBasedHold:
-		return "the bucket holds new objects, and temporary objects could not be deleted", nil
-	case b.SoftDelete > 0:
-		p.parts.DeleteSources = true
-		p.parts.Size = max(p.parts.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
-	}
-	return "", nil
-}
-
-// unsuitable returns why the object cannot be composed, or "".
-func (j *job) unsuitable() string {
-	s := j.spec
-	switch {
-	case !s.EncryptionKey.IsZero():
-		return "it has a customer-supplied encryption key"
-	case s.MD5 != nil:
-		return "a composed object has no MD5"
-	case s.IfGenerationNotMatch != nil || s.IfMetagenerationNotMatch != nil:
-		return "a compose has no not-match conditions"
-	}
-	return ""
-}
-
-// temporaryPrefix returns the prefix of the names of temporary objects.
-func temporaryPrefix(id string) string {
-	if id == "" {
-		id = "upload"
-	}
-	return "gcsup-parts/" + id + "-" + rand.Text() + "/"
-}
-
-// look notes which object is at the destination, because the compose must not replace
-// another one. ok is false if that is not known.
+// look notes which object is at the destination, because a request whose reply was
+// lost may have made another one. ok is false if that is not known.
 func (p *parallel) look(ctx context.Context) (ok bool, err error) {
 	t := p.j.transfer
 	if g := p.j.spec.IfGenerationMatch; g != nil {
@@ -131,7 +126,7 @@ func (p *parallel) look(ctx context.Context) (ok bool, err error) {
 	return r.Status == 404, nil
 }
 
-// upload sends all parts and composes them.
+// upload sends all parts and makes the object of them.
 func (p *parallel) upload(ctx context.Context) error {
 	p.parts.List = make([]session.Part, (p.size+p.parts.Size-1)/p.parts.Size)
 	p.split(nil)
@@ -163,7 +158,7 @@ func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) e
 			return err
 		}
 		if !made {
-			why = "it was over; the temporary objects that were left are deleted"
+			why = "it was over; what was left of it is removed"
 		}
 	}
 	if why != "" {
@@ -177,7 +172,7 @@ func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) e
 	return p.send(ctx)
 }
 
-// abandonParts ends the sessions of a saved upload and deletes its temporary objects.
+// abandonParts removes from the service what it has of a saved upload.
 func abandonParts(ctx context.Context, j *job, token *session.Token) error {
 	defer j.positions.Store(nil)
 	return newParallel(j, token).abandon(ctx)
@@ -188,13 +183,14 @@ func (p *parallel) made(ctx context.Context) (bool, error) {
 	if !p.finished() {
 		return false, nil
 	}
-	o, err := p.composed(ctx)
+	o, err := p.joiner.joined(ctx)
 	return o != nil, err
 }
 
 // newParallel returns the parts of a saved upload.
 func newParallel(j *job, token *session.Token) *parallel {
 	p := &parallel{j: j, size: token.Source.Size, parts: *token.Parts}
+	p.joiner = &composer{p}
 	p.split(token.Parts.List)
 	return p
 }
@@ -204,7 +200,7 @@ func (j *job) compareParts(ctx context.Context, token *session.Token) error {
 	for i, part := range token.Parts.List {
 		rng := token.Parts.Range(i, token.Source.Size)
 		known := part.Checkpoints
-		if part.Generation != 0 {
+		if part.Finished() {
 			known = []chunk.Checkpoint{{Offset: rng.Len(), CRC32C: part.CRC32C}}
 		}
 		if err := j.section(rng).compare(ctx, known...); err != nil {
@@ -220,9 +216,10 @@ func (p *parallel) split(saved []session.Part) {
 	for i := range p.parts.List {
 		c := &piece{p: p, i: i, rng: p.parts.Range(i, p.size)}
 		if saved != nil {
-			part := saved[i]
-			c.object, c.crc32c = part.Generation, part.CRC32C
-			if !part.URI.IsZero() {
+			switch part := saved[i]; {
+			case part.Finished():
+				c.done = part
+			case !part.URI.IsZero():
 				c.saved = &part
 			}
 		}
@@ -240,17 +237,6 @@ func (j *job) section(rng chunk.Range) *fileContent {
 	return &fileContent{src: src, identity: chunk.Identity{Size: src.Size()}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), settled: true, reread: j.reread}
 }
 
-// temporary returns the Spec of a temporary object. Its custom time lets a lifecycle
-// rule find it, and its class is that of the destination, as a compose requires.
-func (p *parallel) temporary(name string) Spec {
-	s := p.j.spec
-	return Spec{
-		Bucket: s.Bucket, Object: name, IfGenerationMatch: new(int64), CustomTime: p.j.began.UTC().Truncate(time.Second),
-		StorageClass: s.StorageClass, KMSKeyName: s.KMSKeyName, UserProject: s.UserProject,
-		ContentType: "application/octet-stream",
-	}
-}
-
 // position returns the sums over all parts.
 func (p *parallel) position() (size, sent, committed int64) {
 	for _, c := range p.pieces {
@@ -260,7 +246,7 @@ func (p *parallel) position() (size, sent, committed int64) {
 	return p.size, sent, committed
 }
 
-// send sends the parts that are not finished, composes them, and deletes them.
+// send sends the parts that are not finished, makes the object, and removes what is left.
 func (p *parallel) send(ctx context.Context) error {
 	j := p.j
 	if j.journal != nil {
@@ -278,19 +264,19 @@ func (p *parallel) send(ctx context.Context) error {
 	}
 	p.account()
 	if err == nil {
-		err = j.verifyComposed(object, p.crc32c())
+		err = p.verify(object)
 	}
 	return p.conclude(ctx, j.ended(ctx, err))
 }
 
-// account notes in the transfer of the whole, which composes the parts, how far they are.
+// account notes in the transfer of the whole, which joins the parts, how far they are.
 func (p *parallel) account() {
 	_, sent, committed := p.position()
 	p.j.transfer.pos.sent.Store(sent)
 	p.j.transfer.pos.committed.Store(committed)
 }
 
-// make sends what is left and composes it.
+// make sends what is left and makes the object.
 func (p *parallel) make(ctx context.Context) (*session.Object, error) {
 	if p.continues() {
 		p.j.update(func(r *Result) { r.Resumed = true })
@@ -298,8 +284,8 @@ func (p *parallel) make(ctx context.Context) (*session.Object, error) {
 	}
 	p.account()
 	if p.finished() {
-		// An earlier call may have composed them.
-		if o, err := p.composed(ctx); o != nil || err != nil {
+		// An earlier call may have made the object.
+		if o, err := p.joiner.joined(ctx); o != nil || err != nil {
 			return o, err
 		}
 	}
@@ -308,12 +294,15 @@ func (p *parallel) make(ctx context.Context) (*session.Object, error) {
 			return nil, err
 		}
 		p.account()
-		o, err := p.compose(ctx)
+		if err := p.confirm(ctx); err != nil {
+			return nil, err
+		}
+		o, err := p.joiner.join(ctx)
 		if !errors.Is(err, errPartMissing) {
 			return o, err
 		}
 	}
-	return nil, fmt.Errorf("%w: temporary objects disappear", session.ErrUnexpectedData)
+	return nil, fmt.Errorf("%w: parts disappear", session.ErrUnexpectedData)
 }
 
 // maxMissing bounds how often parts that disappeared are sent again.
@@ -323,17 +312,17 @@ const maxMissing = 3
 // those that are finished.
 func (p *parallel) continues() (earlier bool) {
 	for _, c := range p.pieces {
-		if c.object != 0 {
+		if c.done.Finished() {
 			c.resumed = c.rng.Len()
 		}
-		earlier = earlier || c.object != 0 || c.saved != nil
+		earlier = earlier || c.done.Finished() || c.saved != nil
 	}
 	return earlier
 }
 
 func (p *parallel) finished() bool {
 	for _, c := range p.pieces {
-		if c.object == 0 {
+		if !c.done.Finished() {
 			return false
 		}
 	}
@@ -347,7 +336,7 @@ func (p *parallel) sendAll(ctx context.Context) error {
 	defer cancel(nil)
 	todo := make(chan *piece, len(p.pieces))
 	for _, c := range p.pieces {
-		if c.object == 0 {
+		if !c.done.Finished() {
 			todo <- c
 		}
 	}
@@ -361,7 +350,7 @@ func (p *parallel) sendAll(ctx context.Context) error {
 				if ctx.Err() != nil {
 					return
 				}
-				if err := c.send(ctx); err != nil {
+				if err := p.joiner.send(ctx, c); err != nil {
 					once.Do(func() {
 						first = err
 						p.j.transfer.retry.failing = c.transfer.retry.failing // for the rest of a batch
@@ -385,7 +374,45 @@ var errSibling = errors.New("another part failed")
 // crc32c returns the checksum of the whole.
 func (p *parallel) crc32c() (crc uint32) {
 	for _, c := range p.pieces {
-		crc = chunk.Combine(crc, c.crc32c, c.rng.Len())
+		crc = chunk.Combine(crc, c.done.CRC32C, c.rng.Len())
 	}
 	return crc
+}
+
+// confirm checks what must hold before the object is there.
+func (p *parallel) confirm(ctx context.Context) error {
+	j := p.j
+	if err := j.transfer.expect.ended(ctx, p.size); err != nil {
+		return err
+	}
+	whole := func() chunk.Checkpoint { return chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()} }
+	if err := j.file.unchangedFrom(ctx, whole); err != nil {
+		return j.transfer.sourceFailed(ctx, err)
+	}
+	return j.transfer.expected(p.crc32c())
+}
+
+// stat looks at an object until the service answers.
+func (p *parallel) stat(ctx context.Context, spec Spec) (session.Reply, error) {
+	t := p.j.transfer
+	return t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return described(t.wire.statOf(ctx, spec)) })
+}
+
+// failure returns the error of a reply about the whole.
+func (p *parallel) failure(r session.Reply, kind error) error {
+	refused := r.Refusal()
+	refused.Kind, refused.Offset = kind, p.size
+	return p.j.transfer.retry.failure(refused, nil)
+}
+
+// verify compares the finished object with the source.
+func (p *parallel) verify(object *session.Object) error {
+	j := p.j
+	o, err := verifyObject(*object, j.spec, p.size, p.crc32c())
+	if err != nil {
+		return j.transfer.retry.failure(&session.Error{Op: session.OpCompose, Status: 200, Kind: session.ErrUnexpectedData}, err)
+	}
+	j.update(func(r *Result) { r.Object = o })
+	j.events.progress()
+	return nil
 }

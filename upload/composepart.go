@@ -1,0 +1,156 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// name returns the name of the temporary object of a part.
+func (p *composer) name(c *piece) string { return fmt.Sprintf("%s%04d", p.parts.Prefix, c.i) }
+
+// spec returns the Spec of the temporary object of a part.
+func (p *composer) spec(c *piece) Spec { return p.temporary(p.name(c)) }
+
+// record returns a record of the session of a part.
+func (p *composer) record(c *piece) record { return &pieceRecord{piece: c, journal: p.j.journal} }
+
+// send makes the temporary object of a part.
+func (p *composer) send(ctx context.Context, c *piece) error {
+	t := c.transfer
+	defer t.retry.close()
+	r, action := c.newRun(session.State{Size: c.content.total()}), session.Action{Step: session.Begin}
+	if c.saved != nil {
+		r, action = c.resume(*c.saved), session.Action{Step: session.Query}
+	}
+	t.retry.stake(c.content.total())
+	for {
+		object, err := t.drive(ctx, r, action)
+		c.session = r.uri
+		if lost, ok := errors.AsType[*sessionLost](err); ok {
+			c.saved = nil
+			t.pos.sent.Store(0)
+			t.pos.committed.Store(0)
+			t.events.post(Event{Kind: Restarted, Cause: fmt.Sprintf("part %d: %s", c.i+1, lost.cause)})
+			r, action = c.newRun(lost.state), lost.next
+			continue
+		}
+		if err != nil {
+			return c.failed(err)
+		}
+		if r.resume != nil {
+			c.resumed = c.rng.Len() // an earlier call finished it
+		}
+		return c.made(ctx, object)
+	}
+}
+
+// failed returns the error with which a part failed, with what is committed of all parts.
+// It notes that the service refused data in a session that exists, so that the next call
+// does not try the same. A part that lost too many sessions is one that was not sent, and
+// the others keep what they have.
+func (c *piece) failed(err error) error {
+	e, ok := err.(*session.Error)
+	if !ok {
+		return err
+	}
+	switch j := c.p.j.journal; {
+	case j == nil:
+	case e.Open:
+		j.change(func(t *session.Token) { t.Parts.List[c.i].RejectedAt = e.Offset + 1 })
+	case errors.Is(e, session.ErrSessionLost):
+		j.change(func(t *session.Token) { t.Parts.List[c.i] = session.Part{} })
+	}
+	_, _, e.Offset = c.p.position()
+	return e
+}
+
+func (c *piece) newRun(s session.State) *run { return &run{transfer: c.transfer, state: s} }
+
+// resume returns a run that continues the session of an earlier call.
+func (c *piece) resume(saved session.Part) *run {
+	t, size := c.transfer, c.content.total()
+	r := c.newRun(session.State{
+		Size: size, Committed: saved.Committed, Sent: saved.HighWater, Restarts: saved.Restarts,
+		MayExist: saved.HighWater == size, Adopted: true,
+		Rejected: saved.RejectedAt > 0, RejectedAt: saved.RejectedAt - 1,
+	})
+	r.uri, r.opened = saved.URI, saved.Created
+	c.content.sum = chunk.NewPrefixCRC(saved.Checkpoint(size))
+	r.resume = func(ctx context.Context, offset int64) error {
+		if err := c.content.seek(ctx, saved.Checkpoint(offset), offset); err != nil {
+			return t.sourceFailed(ctx, err)
+		}
+		t.pos.sent.Store(offset)
+		c.resumed = offset
+		return nil
+	}
+	return r
+}
+
+// made verifies the temporary object and notes it.
+func (c *piece) made(ctx context.Context, object *session.Object) error {
+	t := c.transfer
+	crc, err := c.content.whole(ctx)
+	if err != nil {
+		return t.sourceFailed(ctx, err)
+	}
+	o, err := verifyObject(*object, t.wire.spec, c.content.total(), crc)
+	if err == nil && o.Generation == 0 {
+		err = errors.New("the temporary object has no generation")
+	}
+	if err != nil {
+		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
+	}
+	c.finished(session.Part{Generation: o.Generation, CRC32C: crc})
+	c.note(ctx)
+	return nil
+}
+
+// note saves that the temporary object was made.
+func (c *piece) note(ctx context.Context) {
+	j := c.p.j.journal
+	if j == nil {
+		return
+	}
+	version := j.change(func(t *session.Token) {
+		done := c.done
+		done.Restarts = t.Parts.List[c.i].Restarts
+		t.Parts.List[c.i] = done
+	})
+	if j.old(time.Now()) { // a query of the session shows it, too
+		_ = j.saveVersion(ctx, version)
+	}
+}
+
+// cancel ends the session of a part that is not finished, as far as is known. If it is
+// finished, cancel notes its object. The error is that of a request that may succeed
+// later.
+func (c *piece) cancel(ctx context.Context) error {
+	uri := c.uri()
+	if c.done.Finished() || uri.IsZero() {
+		return nil
+	}
+	t := c.transfer
+	defer t.retry.close()
+	r, err := t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return t.wire.cancel(ctx, uri) })
+	if err == nil && r.Object != nil {
+		c.done = session.Part{Generation: r.Object.Generation}
+	}
+	return err
+}
+
+// uri returns the session URI of a part, which is zero if it has none.
+func (c *piece) uri() session.URI {
+	switch j := c.p.j.journal; {
+	case j != nil:
+		return j.part(c.i).URI
+	case c.saved != nil:
+		return c.saved.URI
+	}
+	return c.session
+}
