@@ -155,6 +155,14 @@ func (c *Client) url(query url.Values, elem ...string) string {
 
 // exchange sends one request and parses the reply.
 func (c *Client) exchange(ctx context.Context, op Op, uri URI, req *http.Request) Reply {
+	return c.roundTrip(ctx, op, uri, req, func(scrub func(string) string, resp *http.Response) Reply {
+		return parseReply(op, scrub, resp)
+	})
+}
+
+// roundTrip sends one request. parse gets the reply, and a function that removes the
+// secrets of the request from a text.
+func (c *Client) roundTrip(ctx context.Context, op Op, uri URI, req *http.Request, parse func(scrub func(string) string, resp *http.Response) Reply) Reply {
 	reused := false
 	scrub := scrubber(uri, req.Header)
 	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -171,7 +179,7 @@ func (c *Client) exchange(ctx context.Context, op Op, uri URI, req *http.Request
 		_, _ = io.CopyN(io.Discard, resp.Body, bodyLimit)
 		_ = resp.Body.Close()
 	}()
-	return parseReply(op, scrub, resp)
+	return parse(scrub, resp)
 }
 
 // transportError returns the cause of ctx if ctx is done, and otherwise err

@@ -527,7 +527,7 @@ func (r *Reply) strange(begun bool) bool {
 		return true
 	case r.Status == 200 || r.Status == 201 || r.Status == 308 || r.notModified():
 		return false
-	case r.Op == OpDelete && r.Status == 204:
+	case (r.Op == OpDelete || r.Op == OpAbort) && r.Status == 204:
 		return false
 	}
 	return r.Status >= 200 && r.Status < 400
@@ -537,7 +537,7 @@ func (r *Reply) strange(begun bool) bool {
 // that the service or the bucket does not exist.
 func (op Op) begins() bool {
 	switch op {
-	case OpStart, OpInsert, OpStat, OpList, OpRead, OpDelete, OpBucket:
+	case OpStart, OpInsert, OpStat, OpList, OpRead, OpDelete, OpBucket, OpMultipartStart:
 		return true
 	}
 	return false
@@ -580,7 +580,8 @@ func permanent(r *Reply, status int) error {
 // Google's test bench 412
 // (https://github.com/googleapis/storage-testbench).
 func (r *Reply) damaged(status int) bool {
-	return (status == 400 || status == 412) && (r.Op == OpInsert || r.Op == OpFinalize) && mentionsHash(r.Message)
+	return (status == 400 || status == 412) && (r.Op == OpInsert || r.Op == OpFinalize || r.Op == OpPart) &&
+		(mentionsHash(r.Message) || r.Reason == "BadDigest" || r.Reason == "CrcMismatch")
 }
 
 // unmet reports whether the service refused a precondition.

@@ -33,6 +33,12 @@ const (
 	OpDelete   Op = "delete"   // delete an object
 	OpBucket   Op = "bucket"   // the configuration of a bucket
 	OpCompose  Op = "compose"  // make an object from others
+
+	OpMultipartStart Op = "multipart-start" // open a multipart upload
+	OpPart           Op = "part"            // one part of a multipart upload
+	OpParts          Op = "parts"           // list the parts that the service has
+	OpComplete       Op = "complete"        // make an object from the parts
+	OpAbort          Op = "abort"           // end a multipart upload and drop its parts
 )
 
 // Start opens a session for an object of size bytes, or -1 if the size is not

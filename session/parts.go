@@ -7,21 +7,26 @@ import (
 	"gcsup/chunk"
 )
 
-// Parts is what a Token has of a file that is sent in parts. Each part becomes a
-// temporary object, through a session of its own. The temporary objects are composed
-// at the end.
+// Parts is what a Token has of a file that is sent in parts. There are two ways. Either
+// each part becomes a temporary object, through a session of its own, and the temporary
+// objects are composed at the end. Or the parts are those of one multipart upload.
 type Parts struct {
 	// Size is the number of bytes of each part but the last: a multiple of
 	// chunk.Granularity.
 	Size int64
 
 	// Prefix begins the names of the temporary objects. It has the ID of the upload
-	// and is unique.
+	// and is unique. It is "" if there is a multipart upload.
 	Prefix string
 
+	// Upload names the multipart upload, and is a secret. It is zero if there are
+	// temporary objects.
+	Upload URI
+
 	// Seen is the generation of the object at the destination when the upload began;
-	// 0 if there was none. The object is replaced only if it has this generation,
-	// unless Spec has a condition of its own.
+	// 0 if there was none. A compose replaces the object only if it has this
+	// generation, unless Spec has a condition of its own. An object of an earlier
+	// request of this upload has a greater one.
 	Seen int64
 
 	// DeleteSources is set if the request that composes the parts deletes them.
@@ -34,7 +39,8 @@ type Parts struct {
 	List []Part // in the order of the file
 }
 
-// Part is one part of a file. Its offsets are those in the part.
+// Part is one part of a file. Its offsets are those in the part. A part of a multipart
+// upload has nothing until it is finished, and then ETag and CRC32C.
 type Part struct {
 	URI         URI                // the session URI, a secret; zero before the session was started
 	Created     time.Time          // when the session was started
@@ -45,11 +51,12 @@ type Part struct {
 	RejectedAt  int64              // see Token
 
 	Generation int64  // of the temporary object; 0 until it was made
+	ETag       string // of the part of a multipart upload; "" until the service had all of it
 	CRC32C     uint32 // of its bytes, if it is finished
 }
 
 // Finished reports whether the service has all bytes of the part.
-func (p *Part) Finished() bool { return p.Generation != 0 }
+func (p *Part) Finished() bool { return p.Generation != 0 || p.ETag != "" }
 
 // Checkpoint returns the last checkpoint at or before offset.
 func (p *Part) Checkpoint(offset int64) chunk.Checkpoint {
@@ -78,7 +85,8 @@ func (p *Parts) Offsets(size int64) (committed, sent int64) {
 
 // sound checks the invariants of the parts of a file of size bytes.
 func (p *Parts) sound(size int64) error {
-	if p.Size <= 0 || p.Size%chunk.Granularity != 0 || p.Prefix == "" || p.Seen < 0 {
+	multipart := !p.Upload.IsZero()
+	if p.Size <= 0 || p.Size%chunk.Granularity != 0 || (p.Prefix == "") != multipart || p.Seen < 0 || multipart && p.DeleteSources {
 		return errors.New("invalid parts")
 	}
 	if n := (size + p.Size - 1) / p.Size; int64(len(p.List)) != n {
@@ -92,6 +100,9 @@ func (p *Parts) sound(size int64) error {
 			return errors.New("invalid offsets of a part")
 		case part.HighWater > 0 && !part.Finished() && part.URI.IsZero():
 			return errors.New("a part has no session")
+		case !multipart && part.ETag != "", part.ETag != "" && validETag(part.ETag) != nil,
+			multipart && (part.Generation != 0 || part.HighWater > 0 || !part.URI.IsZero()):
+			return errors.New("a part is joined in another way")
 		}
 		if err := ascending(part.Checkpoints, n); err != nil {
 			return err
@@ -103,7 +114,8 @@ func (p *Parts) sound(size int64) error {
 // savedParts is the saved form of Parts.
 type savedParts struct {
 	Size          int64       `json:"size"`
-	Prefix        string      `json:"prefix"`
+	Prefix        string      `json:"prefix,omitempty"`
+	UploadURI     string      `json:"upload_uri,omitempty"`
 	Seen          int64       `json:"seen,omitempty"`
 	DeleteSources bool        `json:"delete_sources,omitempty"`
 	Over          bool        `json:"over,omitempty"`
@@ -119,6 +131,7 @@ type savedPart struct {
 	Restarts    int                `json:"restarts,omitempty"`
 	RejectedAt  int64              `json:"rejected_at,omitempty"`
 	Generation  int64              `json:"generation,omitempty"`
+	ETag        string             `json:"etag,omitempty"`
 	CRC32C      uint32             `json:"crc32c,omitempty"`
 }
 
@@ -127,12 +140,12 @@ func (p *Parts) save() *savedParts {
 	if p == nil {
 		return nil
 	}
-	s := &savedParts{Size: p.Size, Prefix: p.Prefix, Seen: p.Seen, DeleteSources: p.DeleteSources, Over: p.Over}
+	s := &savedParts{Size: p.Size, Prefix: p.Prefix, UploadURI: p.Upload.reveal(), Seen: p.Seen, DeleteSources: p.DeleteSources, Over: p.Over}
 	for i := range p.List {
 		part := &p.List[i]
 		s.List = append(s.List, savedPart{
 			SessionURI: part.URI.reveal(), Created: part.Created, Committed: part.Committed, HighWater: part.HighWater,
-			Checkpoints: part.Checkpoints, Restarts: part.Restarts, RejectedAt: part.RejectedAt, Generation: part.Generation, CRC32C: part.CRC32C,
+			Checkpoints: part.Checkpoints, Restarts: part.Restarts, RejectedAt: part.RejectedAt, Generation: part.Generation, ETag: part.ETag, CRC32C: part.CRC32C,
 		})
 	}
 	return s
@@ -143,11 +156,11 @@ func (s *savedParts) restore() *Parts {
 	if s == nil {
 		return nil
 	}
-	p := &Parts{Size: s.Size, Prefix: s.Prefix, Seen: s.Seen, DeleteSources: s.DeleteSources, Over: s.Over}
+	p := &Parts{Size: s.Size, Prefix: s.Prefix, Upload: newURI(s.UploadURI), Seen: s.Seen, DeleteSources: s.DeleteSources, Over: s.Over}
 	for _, part := range s.List {
 		p.List = append(p.List, Part{
 			URI: newURI(part.SessionURI), Created: part.Created, Committed: part.Committed, HighWater: part.HighWater,
-			Checkpoints: part.Checkpoints, Restarts: part.Restarts, RejectedAt: part.RejectedAt, Generation: part.Generation, CRC32C: part.CRC32C,
+			Checkpoints: part.Checkpoints, Restarts: part.Restarts, RejectedAt: part.RejectedAt, Generation: part.Generation, ETag: part.ETag, CRC32C: part.CRC32C,
 		})
 	}
 	return p

@@ -27,14 +27,14 @@ type Reply struct {
 	Status int   // HTTP status; 308 even if it arrived as 200 with the override header; 0 if no reply arrived
 	Err    error // if Status is 0, why no reply arrived; otherwise what is wrong with the reply
 
-	Sent      int64 // put, finalize: end of the object bytes passed to the network; insert: their number
+	Sent      int64 // put, finalize: end of the object bytes passed to the network; insert, part: their number
 	Committed int64 // 308: the committed offset; -1 without a Range header
 
 	RunningCRC32C *uint32  // 308: CRC32C of the committed bytes; nil if the reply does not have it
 	RangeMD5      [16]byte // 308: MD5 of the committed bytes, if HasRangeMD5
 	HasRangeMD5   bool
 
-	URI    URI     // start: the session URI
+	URI    URI     // start, multipart-start: the session URI, or the multipart upload
 	Object *Object // 200, 201: the object; nil if the reply does not describe it
 
 	// Set by the driver.
@@ -75,14 +75,9 @@ func (r Reply) Canceled() bool {
 // query can ask for the missing data. It requires no particular error body,
 // because the upload server also sends text and HTML.
 func parseReply(op Op, scrub func(string) string, resp *http.Response) Reply {
-	r := Reply{Op: op, Status: resp.StatusCode, Committed: -1}
+	r := newReply(op, resp)
 	if resp.StatusCode == 200 && resp.Header.Get("X-Http-Status-Code-Override") == "308" {
 		r.Status = 308
-	}
-	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
-	r.RetryAfter, _ = backoff.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
-	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
-		r.Redirect = target(resp)
 	}
 	switch {
 	case r.Status == 308:
@@ -129,6 +124,17 @@ func parseReply(op Op, scrub func(string) string, resp *http.Response) Reply {
 		if r.Status != 410 {
 			r.Inner = 0
 		}
+	}
+	return r
+}
+
+// newReply returns what every response has.
+func newReply(op Op, resp *http.Response) Reply {
+	r := Reply{Op: op, Status: resp.StatusCode, Committed: -1}
+	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
+	r.RetryAfter, _ = backoff.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
+	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
+		r.Redirect = target(resp)
 	}
 	return r
 }

@@ -287,6 +287,9 @@ func (c *Client) Adopt(t *Token) error {
 	if t.Endpoint != c.Endpoint() { // the temporary objects are there, even if no part has a session
 		return fmt.Errorf("%w: the parts are at %s, the endpoint is %s", ErrURIMismatch, t.Endpoint, c.Endpoint())
 	}
+	if !t.Parts.Upload.IsZero() {
+		return c.adoptMultipart(t.Parts.Upload, t.Spec)
+	}
 	for i := range t.Parts.List {
 		uri := t.Parts.List[i].URI
 		if uri.IsZero() {

@@ -2,7 +2,9 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,7 +22,8 @@ import (
 //	client, err := gcs.New(ctx, &gcs.Options{Transport: transport})
 //
 // The tracing transport sees upload_id=redacted in the URL, and a reply without
-// the headers that have the secret. It does not see an encryption key. base gets the complete request, and the
+// the headers that have the secret. Of a multipart upload it sees no body of a reply, because
+// some have the upload ID. It does not see an encryption key. base gets the complete request, and the
 // caller the complete reply. A header that the tracing transport adds, such as
 // Traceparent, is kept. A nil base means http.DefaultTransport.
 //
@@ -47,9 +50,19 @@ type traced struct {
 // tracing transport. The context of the request has it.
 type veiled struct {
 	url    *url.URL
-	key    []string    // the header of the request that has the encryption key
-	header http.Header // of the reply
+	key    []string      // the header of the request that has the encryption key
+	header http.Header   // of the reply
+	body   io.ReadCloser // of the reply; nil if the tracing transport sees it
 }
+
+// hiddenBody is the body of a reply that the tracing transport does not see. It gets the
+// end of another one instead.
+type hiddenBody struct {
+	io.ReadCloser
+	shown io.Closer
+}
+
+func (b hiddenBody) Close() error { return errors.Join(b.ReadCloser.Close(), b.shown.Close()) }
 
 type veiledKey struct{}
 
@@ -66,7 +79,12 @@ func (t *traced) RoundTrip(req *http.Request) (*http.Response, error) {
 		for key, values := range v.header {
 			resp.Header[key] = values
 		}
+		if v.body != nil {
+			resp.Body = hiddenBody{v.body, resp.Body}
+		}
 		resp.Request = req
+	} else if v.body != nil {
+		_ = v.body.Close()
 	}
 	return resp, err
 }
@@ -78,15 +96,18 @@ func (t *traced) CloseIdleConnections() {
 	}
 }
 
-// withoutUploadID returns u with a redacted upload_id. The other bytes of the
+// withoutUploadID returns u with a redacted upload_id or uploadId. The other bytes of the
 // URL do not change.
 func withoutUploadID(u *url.URL) *url.URL {
 	out := *u
 	pairs := strings.Split(u.RawQuery, "&")
 	for i, pair := range pairs {
 		key, _, _ := strings.Cut(pair, "=")
-		if name, err := url.QueryUnescape(key); err != nil || strings.EqualFold(name, "upload_id") {
+		switch name, err := url.QueryUnescape(key); {
+		case err != nil, strings.EqualFold(name, "upload_id"):
 			pairs[i] = "upload_id=redacted"
+		case strings.EqualFold(name, "uploadId"):
+			pairs[i] = "uploadId=redacted"
 		}
 	}
 	out.RawQuery = strings.Join(pairs, "&")
@@ -127,6 +148,9 @@ func (u unveiled) RoundTrip(req *http.Request) (*http.Response, error) {
 			v.header[key] = values
 			shown.Header.Del(key)
 		}
+	}
+	if q := v.url.Query(); q.Has("uploads") || q.Has("uploadId") {
+		v.body, shown.Body = resp.Body, http.NoBody
 	}
 	return &shown, nil
 }

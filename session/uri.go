@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,7 +13,8 @@ const redacted = "[session URI redacted]"
 
 // URI is a session URI. Any client that has it can write to the session without
 // credentials
-// (https://cloud.google.com/storage/docs/resumable-uploads#session-uris). A URI
+// (https://cloud.google.com/storage/docs/resumable-uploads#session-uris). It may also
+// name a multipart upload, which is treated in the same way. A URI
 // redacts itself when printed, logged or marshaled. Only [Encode] writes it.
 type URI struct {
 	// p is a pointer, because fmt prints unexported fields of an enclosing
@@ -57,7 +59,8 @@ func (u URI) uploadID() string {
 	if err != nil {
 		return ""
 	}
-	return p.Query().Get("upload_id")
+	q := p.Query()
+	return cmp.Or(q.Get("upload_id"), q.Get("uploadId"))
 }
 
 // scrub removes the secret from a text of the server or a transport.

@@ -108,7 +108,15 @@ func full(t testing.TB) []*session.Token {
 			{},
 		},
 	}
-	return []*session.Token{everything, bytes, gzip, parts, long("long", 3), token("zero", 0)}
+
+	multipart := token("multipart", 1)
+	multipart.Source.Size, multipart.URI = 11<<20, session.URI{}
+	multipart.Committed, multipart.HighWater, multipart.Checkpoints = 0, 0, nil
+	multipart.Parts = &session.Parts{
+		Size: 5 << 20, Upload: sessionURI(), Seen: 5, Over: true,
+		List: []session.Part{{ETag: `"39a59594290b0f9a30662a56d695b71d"`, CRC32C: 1<<32 - 1}, {}, {}},
+	}
+	return []*session.Token{everything, bytes, gzip, parts, multipart, long("long", 3), token("zero", 0)}
 }
 
 // edited returns a saved Token with another value in the envelope.

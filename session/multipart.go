@@ -1,0 +1,322 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Limits of a multipart upload of the XML API.
+// https://cloud.google.com/storage/quotas#requests
+const (
+	MultipartMinPart  = 5 << 20 // least size of a part that is not the last
+	MultipartMaxPart  = 5 << 30
+	MultipartMaxParts = 10_000
+)
+
+// NotMultipart returns why the XML API cannot make the object of s with a multipart
+// upload, or "" if it can. Metadata are headers there: keys are in lower case, and values
+// are ASCII. There are no preconditions, and the object has no MD5.
+// https://cloud.google.com/storage/docs/xml-api/post-object-multipart
+func (s Spec) NotMultipart() (why string) {
+	switch {
+	case s.Conditional():
+		return "a multipart upload has no preconditions"
+	case s.MD5 != nil:
+		return "an object of a multipart upload has no MD5"
+	case s.TemporaryHold || s.EventBasedHold:
+		return "a multipart upload sets no hold"
+	case s.Retention != nil:
+		return "a multipart upload sets no retention"
+	case s.Contexts != nil:
+		return "a multipart upload sets no contexts"
+	case len(s.ACL) > 0 || s.PredefinedACL != "":
+		return "a multipart upload sets no ACL"
+	case !s.EncryptionKey.IsZero():
+		return "it has a customer-supplied encryption key"
+	case s.Gzip:
+		return "it is compressed"
+	}
+	for key, value := range s.Metadata {
+		if key != strings.ToLower(key) || strings.ContainsFunc(key, notToken) || !isHeaderValue(value) {
+			return fmt.Sprintf("a multipart upload cannot have the custom metadata %q", key)
+		}
+	}
+	for _, value := range []string{s.contentType(), s.ContentEncoding, s.ContentDisposition, s.ContentLanguage, s.CacheControl, s.StorageClass} {
+		if !isHeaderValue(value) {
+			return fmt.Sprintf("a multipart upload cannot have the attribute %q", value)
+		}
+	}
+	return ""
+}
+
+// isHeaderValue reports whether a value arrives unchanged in a header.
+func isHeaderValue(value string) bool {
+	return strings.TrimSpace(value) == value && !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// UploadedPart is a part of a multipart upload that the service has.
+type UploadedPart struct {
+	Number int // from 1
+	ETag   string
+	Size   int64
+}
+
+// StartMultipart opens a multipart upload for the object of spec. Reply.URI names it: like
+// a session URI, it is a secret. An upload that is not completed stays, and its parts are
+// billed, until AbortMultipart.
+// https://cloud.google.com/storage/docs/xml-api/post-object-multipart
+func (c *Client) StartMultipart(ctx context.Context, spec Spec) Reply {
+	if why := spec.NotMultipart(); why != "" {
+		return unsent(OpMultipartStart, fmt.Errorf("%w: %s", ErrInvalid, why))
+	}
+	req, err := c.xmlRequest("POST", c.multipartURL(spec, "")+"?uploads", spec, nil, 0)
+	if err != nil {
+		return unsent(OpMultipartStart, err)
+	}
+	for name, value := range map[string]string{
+		"Content-Type": spec.contentType(), "Content-Encoding": spec.ContentEncoding, "Content-Disposition": spec.ContentDisposition,
+		"Content-Language": spec.ContentLanguage, "Cache-Control": spec.CacheControl, "X-Goog-Storage-Class": spec.StorageClass,
+		"X-Goog-Encryption-Kms-Key-Name": spec.KMSKeyName, "X-Goog-Custom-Time": timeText(spec.CustomTime),
+	} {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+	for key, value := range spec.Metadata {
+		req.Header.Set("X-Goog-Meta-"+key, value)
+	}
+	var started struct {
+		XMLName  xml.Name `xml:"InitiateMultipartUploadResult"`
+		UploadID string   `xml:"UploadId"`
+	}
+	r := c.exchangeXML(ctx, OpMultipartStart, URI{}, req, func(resp *http.Response) error { return readXML(resp.Body, &started) })
+	if r.Status != http.StatusOK {
+		return r
+	}
+	if started.UploadID == "" || len(started.UploadID) > messageLimit*4 {
+		r.Status, r.Err = 0, errors.New("the reply has no upload ID")
+		return r
+	}
+	r.URI = newURI(c.multipartURL(spec, started.UploadID))
+	return r
+}
+
+// PutPart sends a part of size bytes, which it reads from body, with a number from 1. The
+// service refuses bytes that do not have crc32c. It replaces a part that has the same
+// number. The ETag is "" if the reply has none; the reply shows why.
+// https://cloud.google.com/storage/docs/xml-api/put-object-multipart
+func (c *Client) PutPart(ctx context.Context, spec Spec, uri URI, number int, size int64, crc32c uint32, body io.Reader) (etag string, r Reply) {
+	detachable := &detachableBody{r: body}
+	req, err := c.xmlRequest("PUT", uri.reveal()+"&partNumber="+strconv.Itoa(number), spec, detachable, size)
+	if err != nil {
+		return "", unsent(OpPart, err)
+	}
+	req.Header.Set("X-Goog-Hash", "crc32c="+crcText(&crc32c))
+	r = c.exchangeXML(ctx, OpPart, uri, req, func(resp *http.Response) error {
+		if crc, ok := hashHeader(resp.Header, "X-Goog-Hash"); ok && crc != crc32c {
+			return fmt.Errorf("the reply describes other bytes: %w", ErrChecksum)
+		}
+		etag = resp.Header.Get("ETag")
+		return validETag(etag)
+	})
+	n := detachable.stop()
+	r.Sent = min(n, size)
+	r.Unsent = r.Status == 0 && n == 0
+	if r.Status != http.StatusOK {
+		etag = ""
+	}
+	return etag, r
+}
+
+// validETag returns an error for an ETag that cannot be that of a part.
+func validETag(etag string) error {
+	if etag == "" || len(etag) > 256 || !isHeaderValue(etag) {
+		return errors.New("the reply has no ETag of a part")
+	}
+	return nil
+}
+
+// ListParts returns the parts that the service has, with numbers greater than after,
+// in their order. more reports that there are others after them. The parts are not known
+// unless the status of the reply is 200.
+// https://cloud.google.com/storage/docs/xml-api/get-object-multipart
+func (c *Client) ListParts(ctx context.Context, spec Spec, uri URI, after int) (parts []UploadedPart, more bool, r Reply) {
+	target := uri.reveal()
+	if after > 0 {
+		target += "&part-number-marker=" + strconv.Itoa(after)
+	}
+	req, err := c.xmlRequest("GET", target, spec, nil, 0)
+	if err != nil {
+		return nil, false, unsent(OpParts, err)
+	}
+	r = c.exchangeXML(ctx, OpParts, uri, req, func(resp *http.Response) error {
+		parts, more, err = readParts(resp.Body, after)
+		return err
+	})
+	return parts, more, r
+}
+
+// readParts reads a page of parts. Their numbers ascend.
+func readParts(body io.Reader, after int) (parts []UploadedPart, more bool, err error) {
+	var page struct {
+		XMLName     xml.Name `xml:"ListPartsResult"`
+		IsTruncated bool
+		Part        []struct {
+			PartNumber int
+			ETag       string
+			Size       int64
+		}
+	}
+	if err := readXML(body, &page); err != nil {
+		return nil, false, err
+	}
+	for _, p := range page.Part {
+		if p.PartNumber <= after || p.PartNumber > MultipartMaxParts || p.Size < 0 || validETag(p.ETag) != nil {
+			return nil, false, errors.New("the list of parts is not valid")
+		}
+		after = p.PartNumber
+		parts = append(parts, UploadedPart{p.PartNumber, p.ETag, p.Size})
+	}
+	return parts, page.IsTruncated && len(parts) > 0, nil
+}
+
+// CompleteMultipart makes the object from parts, in the order of their numbers. The object
+// of the reply has what it describes: the generation and the CRC32C, which may be missing.
+// There are no preconditions. If the reply is lost, the object may exist, and the upload
+// does not any more. https://cloud.google.com/storage/docs/xml-api/post-object-complete
+func (c *Client) CompleteMultipart(ctx context.Context, spec Spec, uri URI, parts []UploadedPart) Reply {
+	type part struct {
+		PartNumber int
+		ETag       string
+	}
+	body := struct {
+		XMLName xml.Name `xml:"CompleteMultipartUpload"`
+		Part    []part
+	}{}
+	size := int64(0)
+	for _, p := range parts {
+		body.Part = append(body.Part, part{p.Number, p.ETag})
+		size += p.Size
+	}
+	data, err := xml.Marshal(body)
+	if err != nil {
+		return unsent(OpComplete, err)
+	}
+	req, err := c.xmlRequest("POST", uri.reveal(), spec, bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return unsent(OpComplete, err)
+	}
+	req.Header.Set("Content-Type", "application/xml")
+	var object *Object
+	r := c.exchangeXML(ctx, OpComplete, uri, req, func(resp *http.Response) error {
+		var made struct {
+			XMLName xml.Name `xml:"CompleteMultipartUploadResult"`
+		}
+		if err := readXML(resp.Body, &made); err != nil {
+			return err // among them an Error that came after the status
+		}
+		object = &Object{Bucket: spec.Bucket, Name: spec.Object, Size: size}
+		object.Generation, _ = strconv.ParseInt(resp.Header.Get("X-Goog-Generation"), 10, 64)
+		object.CRC32C, object.HasCRC32C = hashHeader(resp.Header, "X-Goog-Hash")
+		return nil
+	})
+	if r.Status == http.StatusOK {
+		r.Object = object
+	}
+	return r
+}
+
+// AbortMultipart ends a multipart upload, and the service drops its parts. Status 204
+// means success, see also [Reply.NoUpload].
+// https://cloud.google.com/storage/docs/xml-api/delete-multipart
+func (c *Client) AbortMultipart(ctx context.Context, spec Spec, uri URI) Reply {
+	req, err := c.xmlRequest("DELETE", uri.reveal(), spec, nil, 0)
+	if err != nil {
+		return unsent(OpAbort, err)
+	}
+	return c.exchangeXML(ctx, OpAbort, uri, req, func(*http.Response) error { return nil })
+}
+
+// NoUpload reports whether the service answered that a multipart upload does not exist: it
+// was completed or aborted.
+func (r Reply) NoUpload() bool {
+	return r.Status == http.StatusNotFound && r.FromService && r.Reason == "NoSuchUpload"
+}
+
+// multipartURL returns the URL of the object of spec in the XML API, with an upload ID if
+// there is one.
+func (c *Client) multipartURL(spec Spec, id string) string {
+	var q url.Values
+	if id != "" {
+		q = url.Values{"uploadId": {id}}
+	}
+	return c.url(q, url.PathEscape(spec.Bucket), url.PathEscape(spec.Object))
+}
+
+// adoptMultipart checks the URI of a multipart upload from a store, as adopt does.
+func (c *Client) adoptMultipart(uri URI, spec Spec) error {
+	u, err := url.Parse(uri.reveal())
+	if err != nil || u.Query().Get("uploadId") == "" || uri.reveal() != c.multipartURL(spec, u.Query().Get("uploadId")) {
+		return fmt.Errorf("%w: not a multipart upload of %s at %s", ErrURIMismatch, spec.URL(), c.Endpoint())
+	}
+	return nil
+}
+
+// xmlRequest returns a request to the XML API.
+func (c *Client) xmlRequest(method, target string, spec Spec, body io.Reader, length int64) (*http.Request, error) {
+	req, err := c.request(method, target, body, length)
+	if err == nil && spec.UserProject != "" {
+		req.Header.Set("X-Goog-User-Project", spec.UserProject)
+	}
+	return req, err
+}
+
+// exchangeXML makes an exchange with the XML API. read reads a reply of success. If it
+// fails, the outcome is not known, and the reply counts as lost.
+func (c *Client) exchangeXML(ctx context.Context, op Op, uri URI, req *http.Request, read func(*http.Response) error) Reply {
+	return c.roundTrip(ctx, op, uri, req, func(scrub func(string) string, resp *http.Response) Reply {
+		r := newReply(op, resp)
+		switch {
+		case r.Status == http.StatusNoContent && op == OpAbort:
+		case r.Status != http.StatusOK || op == OpAbort:
+			r.readXMLError(scrub, resp)
+		default:
+			if err := read(resp); err != nil {
+				r.Status, r.Err = 0, transportError(ctx, scrub, err)
+			}
+		}
+		return r
+	})
+}
+
+// readXMLError reads the error of the XML API from the body of a reply.
+// https://cloud.google.com/storage/docs/xml-api/reference-status
+func (r *Reply) readXMLError(scrub func(string) string, resp *http.Response) {
+	var e struct {
+		XMLName       xml.Name `xml:"Error"`
+		Code, Message string
+	}
+	isError := readXML(resp.Body, &e) == nil && e.Code != ""
+	r.FromService = isError || resp.Header.Get("X-Guploader-Uploadid") != ""
+	r.Reason, r.Message = oneLine(scrub(e.Code)), oneLine(scrub(e.Message))
+}
+
+// readXML reads a reply of the XML API, of at most objectLimit bytes.
+func readXML(body io.Reader, v any) error {
+	text, err := io.ReadAll(io.LimitReader(body, objectLimit))
+	if err != nil {
+		return err
+	}
+	if err := xml.Unmarshal(text, v); err != nil {
+		return fmt.Errorf("the reply is not the XML of the service: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,248 @@
+package session_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/session"
+)
+
+// uploadPath is the path of the multipart upload of the tests.
+const uploadPath = "/bucket/dir%2Fo%20bject?uploadId=" + secret
+
+var multipartSpec = session.Spec{
+	Bucket: "bucket", Object: "dir/o bject", ContentType: "text/plain", ContentDisposition: "inline", CacheControl: "no-store",
+	StorageClass: "NEARLINE", Metadata: map[string]string{"owner": "Ann"}, CustomTime: time.Unix(1e9, 0), UserProject: "payer",
+	KMSKeyName: "projects/p/locations/l/keyRings/r/cryptoKeys/k",
+}
+
+const started = "<?xml version='1.0'?><InitiateMultipartUploadResult xmlns='http://s3.amazonaws.com/doc/2006-03-01/'><Bucket>bucket</Bucket><Key>dir/o bject</Key><UploadId>" + secret + "</UploadId></InitiateMultipartUploadResult>"
+
+// xmlReply returns the bytes of a reply.
+func xmlReply(status int, header, body string) string {
+	return fmt.Sprintf("HTTP/1.1 %d x\nContent-Type: application/xml\n%sContent-Length: %d\n\n%s", status, header, len(body), body)
+}
+
+// upload returns the URI of a multipart upload at w, whose next replies are those that
+// newWire got after the first.
+func (w *wire) upload(t *testing.T) session.URI {
+	t.Helper()
+	r := w.client().StartMultipart(t.Context(), multipartSpec)
+	if r.Status != 200 || r.URI.IsZero() {
+		t.Fatalf("start: %+v", r)
+	}
+	return r.URI
+}
+
+// Each exchange of a multipart upload has the documented method, URL, headers and body.
+func TestMultipartRequests(t *testing.T) {
+	t.Parallel()
+	w := newWire(t, xmlReply(200, "", started),
+		xmlReply(200, "ETag: \"abc\"\nX-Goog-Hash: crc32c=AAAAAQ==\n", ""),
+		xmlReply(200, "", "<ListPartsResult><IsTruncated>true</IsTruncated><Part><PartNumber>3</PartNumber><ETag>\"abc\"</ETag><Size>5</Size></Part></ListPartsResult>"),
+		xmlReply(200, "X-Goog-Generation: 7\nX-Goog-Hash: crc32c=AAAAAQ==\n", "<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>"),
+		xmlReply(204, "", ""))
+	c := w.client()
+	uri := w.upload(t)
+	etag, r := c.PutPart(t.Context(), multipartSpec, uri, 3, 5, 1, strings.NewReader("bytes"))
+	if etag != `"abc"` || r.Status != 200 || r.Sent != 5 || r.Err != nil {
+		t.Errorf("part: %q, %+v", etag, r)
+	}
+	parts, more, r := c.ListParts(t.Context(), multipartSpec, uri, 2)
+	if want := (session.UploadedPart{Number: 3, ETag: `"abc"`, Size: 5}); r.Status != 200 || !more || len(parts) != 1 || parts[0] != want {
+		t.Errorf("parts: %+v, %v, %+v", parts, more, r)
+	}
+	r = c.CompleteMultipart(t.Context(), multipartSpec, uri, parts)
+	if o := r.Object; r.Status != 200 || o == nil || o.Generation != 7 || o.Size != 5 || !o.HasCRC32C || o.CRC32C != 1 {
+		t.Errorf("complete: %+v", r)
+	}
+	if r := c.AbortMultipart(t.Context(), multipartSpec, uri); r.Status != 204 || r.Err != nil || r.Retryable() {
+		t.Errorf("abort: %+v", r)
+	}
+	want := []string{
+		"POST /bucket/dir%2Fo%20bject?uploads HTTP/1.1", "PUT " + uploadPath + "&partNumber=3 HTTP/1.1", "GET " + uploadPath + "&part-number-marker=2 HTTP/1.1",
+		"POST " + uploadPath + " HTTP/1.1", "DELETE " + uploadPath + " HTTP/1.1",
+	}
+	for i, request := range w.got() {
+		if !strings.HasPrefix(request, want[i]) || !strings.Contains(request, "\nX-Goog-User-Project: payer\n") {
+			t.Errorf("request %d:\n%s\nwant %s", i, request, want[i])
+		}
+	}
+	for i, headers := range map[int][]string{
+		0: {
+			"Content-Type: text/plain", "Content-Disposition: inline", "Cache-Control: no-store", "X-Goog-Storage-Class: NEARLINE",
+			"X-Goog-Meta-Owner: Ann", "X-Goog-Custom-Time: 2001-09-09T01:46:40Z", "X-Goog-Encryption-Kms-Key-Name: projects/p/locations/l/keyRings/r/cryptoKeys/k",
+		},
+		1: {"X-Goog-Hash: crc32c=AAAAAQ==", "Content-Length: 5"},
+		3: {"<CompleteMultipartUpload><Part><PartNumber>3</PartNumber><ETag>&#34;abc&#34;</ETag></Part></CompleteMultipartUpload>"},
+	} {
+		for _, header := range headers {
+			if !strings.Contains(w.got()[i], "\n"+header) {
+				t.Errorf("request %d has no %s:\n%s", i, header, w.got()[i])
+			}
+		}
+	}
+}
+
+// A reply that is not the service's counts as lost, and so does one that is cut or has an
+// error after its status.
+func TestMultipartLostReplies(t *testing.T) {
+	t.Parallel()
+	const portal = "<html>log in</html>"
+	for _, body := range []string{"", portal, "<Error><Code>InternalError</Code></Error>", started[:len(started)-9]} {
+		w := newWire(t, xmlReply(200, "", started), xmlReply(200, "", body))
+		uri, c := w.upload(t), w.client()
+		_, part := c.PutPart(t.Context(), multipartSpec, uri, 1, 5, 1, strings.NewReader("bytes"))
+		_, _, list := c.ListParts(t.Context(), multipartSpec, uri, 0)
+		for op, r := range map[string]session.Reply{"start": c.StartMultipart(t.Context(), multipartSpec), "part": part, "parts": list, "complete": c.CompleteMultipart(t.Context(), multipartSpec, uri, nil)} {
+			if r.Status != 0 || r.Err == nil || !r.URI.IsZero() || r.Object != nil {
+				t.Errorf("%q: %s: %+v, want no reply", body, op, r)
+			}
+		}
+	}
+	for _, reply := range []string{
+		xmlReply(200, "ETag: \"abc\"\nX-Goog-Hash: crc32c=AAAAAg==\n", ""), // of other bytes
+		xmlReply(200, "ETag: "+strings.Repeat("x", 300)+"\n", ""),
+	} {
+		w := newWire(t, xmlReply(200, "", started), reply)
+		if etag, r := w.client().PutPart(t.Context(), multipartSpec, w.upload(t), 1, 5, 1, strings.NewReader("bytes")); etag != "" || r.Status != 0 {
+			t.Errorf("%s: %q, %+v", reply, etag, r)
+		}
+	}
+	for _, part := range []string{
+		"<PartNumber>0</PartNumber><ETag>x</ETag><Size>5</Size>", "<PartNumber>1</PartNumber><ETag>x</ETag><Size>-5</Size>",
+		"<PartNumber>1</PartNumber><Size>5</Size>", "<PartNumber>10001</PartNumber><ETag>x</ETag><Size>5</Size>",
+		"<PartNumber>1</PartNumber><ETag>x</ETag><Size>5</Size></Part><Part><PartNumber>1</PartNumber><ETag>x</ETag><Size>5</Size>",
+	} {
+		w := newWire(t, xmlReply(200, "", started), xmlReply(200, "", "<ListPartsResult><Part>"+part+"</Part></ListPartsResult>"))
+		if _, _, r := w.client().ListParts(t.Context(), multipartSpec, w.upload(t), 0); r.Status != 0 || r.Err == nil {
+			t.Errorf("%s: %+v", part, r)
+		}
+	}
+}
+
+// Errors of the XML API have a reason, a message and a sender.
+func TestMultipartErrors(t *testing.T) {
+	t.Parallel()
+	const body = "<?xml version='1.0'?><Error><Code>%s</Code><Message>about %s</Message></Error>"
+	for _, test := range []struct {
+		status      int
+		code        string
+		gone, again bool
+		damaged     bool
+	}{
+		{404, "NoSuchUpload", true, false, false},
+		{404, "NoSuchBucket", false, false, false},
+		{400, "BadDigest", false, false, true},
+		{403, "AccessDenied", false, false, false},
+		{503, "SlowDown", false, true, false},
+	} {
+		w := newWire(t, xmlReply(200, "", started), xmlReply(test.status, "", fmt.Sprintf(body, test.code, secret)))
+		_, r := w.client().PutPart(t.Context(), multipartSpec, w.upload(t), 1, 5, 1, strings.NewReader("bytes"))
+		if r.Status != test.status || r.Reason != test.code || !r.FromService || r.NoUpload() != test.gone || r.Retryable() != test.again || r.Damaged() != test.damaged {
+			t.Errorf("%s: %+v", test.code, r)
+		}
+		if r.Message != "about [redacted]" {
+			t.Errorf("%s: message %q", test.code, r.Message)
+		}
+	}
+	w := newWire(t, xmlReply(200, "", started), xmlReply(404, "", "<html>no such page</html>"))
+	if r := w.client().AbortMultipart(t.Context(), multipartSpec, w.upload(t)); r.FromService || r.NoUpload() {
+		t.Errorf("a proxy's 404: %+v", r)
+	}
+}
+
+// The upload ID is redacted, in errors and for a tracing transport, which sees no body
+// that has it.
+func TestMultipartSecret(t *testing.T) {
+	t.Parallel()
+	w := newWire(t, xmlReply(200, "", started))
+	tracing := &recorder{}
+	c := newClient(t, &http.Client{Transport: session.Traced(func(next http.RoundTripper) http.RoundTripper {
+		tracing.next = roundTrip(func(r *http.Request) (*http.Response, error) {
+			resp, err := next.RoundTrip(r)
+			if err != nil {
+				return nil, err
+			}
+			body, err := io.ReadAll(resp.Body)
+			if err != nil || hasSecret(string(body)) {
+				t.Errorf("the tracing transport read %q, %v", body, err)
+			}
+			return resp, nil
+		})
+		return tracing
+	}, nil)}, w.endpoint())
+	uri := c.StartMultipart(t.Context(), multipartSpec).URI
+	if uri.IsZero() || hasSecret(fmt.Sprintf("%v %+v %#v", uri, uri, uri)) {
+		t.Errorf("the upload is %v", uri)
+	}
+	c.AbortMultipart(t.Context(), multipartSpec, uri)
+	for _, text := range tracing.seen {
+		if hasSecret(text) {
+			t.Errorf("the tracing transport saw %s", text)
+		}
+	}
+	failing := newClient(t, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		return nil, fmt.Errorf("%s: failed", r.URL)
+	})}, w.endpoint())
+	if r := failing.AbortMultipart(t.Context(), multipartSpec, uri); r.Err == nil || hasSecret(chain(r.Err)) {
+		t.Errorf("error = %v", r.Err)
+	}
+}
+
+// A multipart upload from a store must be of the endpoint and the object.
+func TestMultipartAdopt(t *testing.T) {
+	t.Parallel()
+	w := newWire(t, xmlReply(200, "", started))
+	token := &session.Token{Endpoint: w.endpoint(), Spec: multipartSpec, Parts: &session.Parts{Upload: w.upload(t)}}
+	if err := w.client().Adopt(token); err != nil {
+		t.Error(err)
+	}
+	other := *token
+	other.Spec.Object = "other"
+	if err := w.client().Adopt(&other); !errors.Is(err, session.ErrURIMismatch) {
+		t.Errorf("another object: %v", err)
+	}
+	other = *token
+	other.Endpoint = session.DefaultEndpoint // planted
+	if err := newClient(t, nil, session.DefaultEndpoint).Adopt(&other); !errors.Is(err, session.ErrURIMismatch) {
+		t.Errorf("another host: %v", err)
+	}
+}
+
+// What a header cannot have, and what the XML API does not know, needs another way.
+func TestNotMultipart(t *testing.T) {
+	t.Parallel()
+	if why := multipartSpec.NotMultipart(); why != "" {
+		t.Error(why)
+	}
+	for name, change := range map[string]func(*session.Spec){
+		"precondition":      func(s *session.Spec) { s.IfGenerationMatch = new(int64) },
+		"metageneration":    func(s *session.Spec) { s.IfMetagenerationNotMatch = new(int64) },
+		"MD5":               func(s *session.Spec) { s.MD5 = make([]byte, 16) },
+		"hold":              func(s *session.Spec) { s.EventBasedHold = true },
+		"retention":         func(s *session.Spec) { s.Retention = &session.Retention{} },
+		"contexts":          func(s *session.Spec) { s.Contexts = &session.ObjectContexts{} },
+		"ACL":               func(s *session.Spec) { s.PredefinedACL = "private" },
+		"upper case key":    func(s *session.Spec) { s.Metadata = map[string]string{"Owner": "x"} },
+		"key with a space":  func(s *session.Spec) { s.Metadata = map[string]string{"a b": "x"} },
+		"value not ASCII":   func(s *session.Spec) { s.Metadata = map[string]string{"a": "ä"} },
+		"value with spaces": func(s *session.Spec) { s.Metadata = map[string]string{"a": " x"} },
+		"attribute":         func(s *session.Spec) { s.ContentDisposition = "attachment; filename=ä" },
+		"gzip":              func(s *session.Spec) { s.Gzip = true },
+	} {
+		s := multipartSpec
+		change(&s)
+		if s.NotMultipart() == "" {
+			t.Errorf("%s: can be made", name)
+		}
+		if r := newClient(t, nil, "http://127.0.0.1:1").StartMultipart(t.Context(), s); !errors.Is(r.Err, session.ErrInvalid) {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
