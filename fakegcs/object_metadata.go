@@ -54,6 +54,7 @@ func newXMLObject(q *request, now time.Time) (*Object, checksums, *apiError) {
 	if o.StorageClass, refused = storageClass(o.StorageClass); refused != nil {
 		return nil, checksums{}, refused
 	}
+	o.KMSKeyName = h.Get("X-Goog-Encryption-Kms-Key-Name")
 	if v := h.Get("X-Goog-Custom-Time"); v != "" {
 		t, err := time.Parse(time.RFC3339, v)
 		if err != nil {

@@ -18,6 +18,9 @@ func (j *job) validate() error {
 	if err := j.spec.Validate(); err != nil {
 		return err
 	}
+	if err := j.u.opts.Parallel.allows(j.spec); err != nil {
+		return err
+	}
 	key, err := j.encryptionKey(j.spec.EncryptionKey)
 	j.spec.EncryptionKey = key
 	j.transfer.wire.spec.EncryptionKey = key

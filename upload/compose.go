@@ -37,6 +37,9 @@ func (p *composer) plan(ctx context.Context) (why string, err error) {
 	return p.lookAtBucket(ctx)
 }
 
+// begin does nothing: each part has a session of its own, and saves it.
+func (p *composer) begin(context.Context) error { return nil }
+
 // lookAtBucket returns why temporary objects cannot be deleted from the bucket, or "". If
 // they can, and the bucket would keep them (soft delete), it chooses that the compose
 // deletes them.

@@ -87,6 +87,38 @@ func (x *exchanger) remove(ctx context.Context, spec Spec) session.Reply {
 	return x.plain(ctx, session.OpDelete, func(ctx context.Context) session.Reply { return x.client.Delete(ctx, spec) })
 }
 
+func (x *exchanger) startMultipart(ctx context.Context) session.Reply {
+	return x.plain(ctx, session.OpMultipartStart, func(ctx context.Context) session.Reply { return x.client.StartMultipart(ctx, x.spec) })
+}
+
+// part sends a part of a multipart upload, with a number from 1.
+func (x *exchanger) part(ctx context.Context, uri session.URI, number int, size int64, crc32c uint32, body io.Reader) (etag string, _ session.Reply) {
+	r := x.do(ctx, exchange{op: session.OpPart, body: body, do: func(ctx context.Context, body io.Reader) (r session.Reply) {
+		etag, r = x.client.PutPart(ctx, x.spec, uri, number, size, crc32c, body)
+		return r
+	}})
+	return etag, r
+}
+
+// parts lists the parts of a multipart upload with greater numbers than after.
+func (x *exchanger) parts(ctx context.Context, uri session.URI, after int) (parts []session.UploadedPart, more bool, _ session.Reply) {
+	r := x.plain(ctx, session.OpParts, func(ctx context.Context) (r session.Reply) {
+		parts, more, r = x.client.ListParts(ctx, x.spec, uri, after)
+		return r
+	})
+	return parts, more, r
+}
+
+func (x *exchanger) complete(ctx context.Context, uri session.URI, parts []session.UploadedPart) session.Reply {
+	return x.plain(ctx, session.OpComplete, func(ctx context.Context) session.Reply {
+		return x.client.CompleteMultipart(ctx, x.spec, uri, parts)
+	})
+}
+
+func (x *exchanger) abort(ctx context.Context, uri session.URI) session.Reply {
+	return x.plain(ctx, session.OpAbort, func(ctx context.Context) session.Reply { return x.client.AbortMultipart(ctx, x.spec, uri) })
+}
+
 // insert makes the object with spec, which may have another precondition than
 // the upload's.
 func (x *exchanger) insert(ctx context.Context, spec Spec, size int64, crc32c uint32, body io.Reader) session.Reply {

@@ -12,8 +12,27 @@ import (
 type Parts struct {
 	connections int
 	least       int64
+	way         JoinBy
 	engine      partsEngine
 }
+
+// JoinBy is a way to make one object of the parts of a file.
+type JoinBy int
+
+// The ways to make one object of parts.
+const (
+	// ByEither is ByMultipart if the object can be made in that way and the service
+	// allows it, and otherwise ByCompose.
+	ByEither JoinBy = iota
+
+	// ByCompose makes each part a temporary object below gcsup-parts/ in the bucket of the
+	// destination, and composes them. That needs the permission to delete objects.
+	ByCompose
+
+	// ByMultipart uses a multipart upload of the XML API. It has no preconditions: with
+	// one, the error is [session.ErrInvalid]. Parts have at least 5 MiB.
+	ByMultipart
+)
 
 // partsEngine are the functions of package parallel.go that the rest of the package
 // calls. They are values, so that a program that never calls InParts does not link what
@@ -33,10 +52,8 @@ type partsEngine struct {
 	query func(context.Context, *job, *session.Token) (Holding, error)
 }
 
-// InParts sends each large file in parts over a number of connections. Each part becomes a
-// temporary object below gcsup-parts/ in the bucket of the destination, and the service
-// composes them. That needs the permission to delete objects. A file whose settings a
-// compose does not support is sent over one connection, see the event [Warning].
+// InParts sends each large file in parts over a number of connections, see [Parts.By]. A
+// file whose settings no way supports is sent over one connection, see the event [Warning].
 //
 // least is the least size of a part, in bytes; 0 is 8 MiB. Parts are larger if the file
 // would have more than 4 for each connection. With 0 or 1 connections, new uploads are not
@@ -47,10 +64,29 @@ func InParts(connections int, least int64) *Parts {
 	}}
 }
 
+// By returns p with a way to join the parts of new uploads. A saved upload continues by the
+// way it began with.
+func (p *Parts) By(way JoinBy) *Parts {
+	by := *p
+	by.way = way
+	return &by
+}
+
 // check returns an error if the numbers are not valid.
 func (p *Parts) check() error {
 	if p != nil && (p.connections < 0 || p.connections > maxConnections || p.least < 0) {
 		return fmt.Errorf("parts of at least %d bytes over %d connections: want 0 to %d connections", p.least, p.connections, maxConnections)
+	}
+	if p != nil && (p.way < ByEither || p.way > ByMultipart) {
+		return fmt.Errorf("parts joined by %d: want ByEither, ByCompose or ByMultipart", p.way)
+	}
+	return nil
+}
+
+// allows returns an error if an object with a precondition cannot be made.
+func (p *Parts) allows(s Spec) error {
+	if p != nil && p.connections > 1 && p.way == ByMultipart && s.Conditional() {
+		return fmt.Errorf("%w: a multipart upload has no preconditions: join the parts by compose", session.ErrInvalid)
 	}
 	return nil
 }

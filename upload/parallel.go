@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 
 	"gcsup/chunk"
@@ -15,12 +16,13 @@ import (
 // on how the parts become one object: their list, the workers, the order of the steps and
 // the resume. The parts are in the Token, so that each continues where it was.
 type parallel struct {
-	j      *job
-	size   int64
-	parts  session.Parts // without the list, which is in pieces
-	pieces []*piece
-	joiner joiner
-	writer *checkpointWriter // nil if the upload is not saved
+	j       *job
+	size    int64
+	parts   session.Parts // without the list, which is in pieces
+	pieces  []*piece
+	joiner  joiner
+	adopted bool              // an earlier call saved the upload
+	writer  *checkpointWriter // nil if the upload is not saved
 }
 
 // joiner is a way to send parts and to make one object of them. It has the state that
@@ -39,6 +41,10 @@ type joiner interface {
 
 	// record returns where the run of a part keeps its state.
 	record(c *piece) record
+
+	// begin is called before parts are sent. It makes the Token durable if necessary, and
+	// finds out which parts the service has.
+	begin(ctx context.Context) error
 
 	// send sends a part. It calls finished when the service has all of it.
 	send(ctx context.Context, c *piece) error
@@ -75,9 +81,9 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 	if part == 0 {
 		return nil, nil
 	}
-	p := &parallel{j: j, size: size, parts: session.Parts{Size: part}}
-	p.joiner = &composer{p}
-	if why := p.joiner.unsuitable(); why != "" {
+	p := &parallel{j: j, size: size}
+	suitable, why := p.suitable()
+	if len(suitable) == 0 {
 		j.sentAlone(why)
 		return nil, nil
 	}
@@ -93,11 +99,48 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 		j.sentAlone("the object at the destination cannot be looked up")
 		return nil, nil
 	}
-	if why, err := p.joiner.plan(ctx); why != "" || err != nil {
-		j.sentAlone(why)
-		return nil, err
+	seen := p.parts.Seen
+	for _, p.joiner = range suitable {
+		p.parts = session.Parts{Size: part, Seen: seen}
+		refused, err := p.joiner.plan(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if refused == "" {
+			return p.upload, nil
+		}
+		why = reasons(why, refused)
 	}
-	return p.upload, nil
+	j.sentAlone(why)
+	return nil, nil
+}
+
+// suitable returns the ways in which the object can be made, the preferred one first, and
+// why it cannot be made in the others.
+func (p *parallel) suitable() (ways []joiner, why string) {
+	all := []joiner{&multipart{parallel: p}, &composer{p}}
+	switch p.j.u.opts.Parallel.way {
+	case ByMultipart:
+		all = all[:1]
+	case ByCompose:
+		all = all[1:]
+	}
+	for _, way := range all {
+		if not := way.unsuitable(); not != "" {
+			why = reasons(why, not)
+			continue
+		}
+		ways = append(ways, way)
+	}
+	return ways, why
+}
+
+// reasons joins two reasons, of which the first may be "".
+func reasons(first, second string) string {
+	if first == "" || first == second {
+		return second
+	}
+	return first + "; " + second
 }
 
 // sentAlone reports why a file is not sent in parts.
@@ -189,8 +232,11 @@ func (p *parallel) made(ctx context.Context) (bool, error) {
 
 // newParallel returns the parts of a saved upload.
 func newParallel(j *job, token *session.Token) *parallel {
-	p := &parallel{j: j, size: token.Source.Size, parts: *token.Parts}
+	p := &parallel{j: j, size: token.Source.Size, parts: *token.Parts, adopted: true}
 	p.joiner = &composer{p}
+	if !token.Parts.Upload.IsZero() {
+		p.joiner = &multipart{parallel: p}
+	}
 	p.split(token.Parts.List)
 	return p
 }
@@ -289,20 +335,32 @@ func (p *parallel) make(ctx context.Context) (*session.Object, error) {
 			return o, err
 		}
 	}
+	var err error
 	for range maxMissing {
-		if err := p.sendAll(ctx); err != nil {
-			return nil, err
-		}
-		p.account()
-		if err := p.confirm(ctx); err != nil {
-			return nil, err
-		}
-		o, err := p.joiner.join(ctx)
-		if !errors.Is(err, errPartMissing) {
+		var o *session.Object
+		if o, err = p.makeOnce(ctx); !errors.Is(err, errPartMissing) {
 			return o, err
 		}
 	}
+	if errors.Is(err, errUploadGone) {
+		return nil, fmt.Errorf("%w: %w", session.ErrSessionLost, err)
+	}
 	return nil, fmt.Errorf("%w: parts disappear", session.ErrUnexpectedData)
+}
+
+// makeOnce is make until a part is missing.
+func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
+	if err := p.joiner.begin(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.sendAll(ctx); err != nil {
+		return nil, err
+	}
+	p.account()
+	if err := p.confirm(ctx); err != nil {
+		return nil, err
+	}
+	return p.joiner.join(ctx)
 }
 
 // maxMissing bounds how often parts that disappeared are sent again.
@@ -311,6 +369,7 @@ const maxMissing = 3
 // continues reports whether there are parts of an earlier call, and counts the bytes of
 // those that are finished.
 func (p *parallel) continues() (earlier bool) {
+	earlier = p.adopted && !p.parts.Upload.IsZero()
 	for _, c := range p.pieces {
 		if c.done.Finished() {
 			c.resumed = c.rng.Len()
@@ -392,6 +451,21 @@ func (p *parallel) confirm(ctx context.Context) error {
 	return j.transfer.expected(p.crc32c())
 }
 
+// ask makes a request about the whole until the service answers, once more with other
+// credentials if it does not accept them.
+func (p *parallel) ask(ctx context.Context, exchange func(context.Context) session.Reply) (session.Reply, error) {
+	t := p.j.transfer
+	for refreshed := false; ; refreshed = true {
+		r, err := t.retry.repeat(ctx, exchange)
+		if err != nil {
+			return r, t.stopped(ctx, err, nil)
+		}
+		if r.Status != http.StatusUnauthorized || refreshed {
+			return r, nil
+		}
+	}
+}
+
 // stat looks at an object until the service answers.
 func (p *parallel) stat(ctx context.Context, spec Spec) (session.Reply, error) {
 	t := p.j.transfer
@@ -407,10 +481,13 @@ func (p *parallel) failure(r session.Reply, kind error) error {
 
 // verify compares the finished object with the source.
 func (p *parallel) verify(object *session.Object) error {
-	j := p.j
+	j, op := p.j, session.OpCompose
+	if !p.parts.Upload.IsZero() {
+		op = session.OpComplete
+	}
 	o, err := verifyObject(*object, j.spec, p.size, p.crc32c())
 	if err != nil {
-		return j.transfer.retry.failure(&session.Error{Op: session.OpCompose, Status: 200, Kind: session.ErrUnexpectedData}, err)
+		return j.transfer.retry.failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
 	}
 	j.update(func(r *Result) { r.Object = o })
 	j.events.progress()

@@ -20,8 +20,13 @@ import (
 	"gcsup/upload"
 )
 
+// composed sends files in parts that are temporary objects.
+func composed(connections int, least int64) *upload.Parts {
+	return upload.InParts(connections, least).By(upload.ByCompose)
+}
+
 // byParts sends a file in parts of 512 KiB over 4 connections.
-func byParts(o *upload.Options) { o.Parallel, o.ChunkSize = upload.InParts(4, 2*q), 2*q }
+func byParts(o *upload.Options) { o.Parallel, o.ChunkSize = composed(4, 2*q), 2*q }
 
 // partsLarge is the size of a file that byParts sends in 6 parts.
 const partsLarge = 11*q + 1
@@ -75,7 +80,7 @@ func TestParallelTree(t *testing.T) {
 	t.Parallel()
 	content := data(70*q + 5)
 	inBubble(t, nil, func(w *world) {
-		res, err := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize = upload.InParts(20, q), q }).File(w.t.Context(), w.file(content), spec)
+		res, err := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize = composed(20, q), q }).File(w.t.Context(), w.file(content), spec)
 		if err != nil || res.Object.ComponentCount != 71 {
 			t.Fatalf("%v\n%s", err, w.trace())
 		}
@@ -93,7 +98,7 @@ func TestParallelConnections(t *testing.T) {
 		inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib / 2}, func(w *world) {
 			path := w.file(content)
 			began := time.Now()
-			if _, err := w.uploader(func(o *upload.Options) { o.Parallel = upload.InParts(n, q) }).File(w.t.Context(), path, spec); err != nil {
+			if _, err := w.uploader(func(o *upload.Options) { o.Parallel = composed(n, q) }).File(w.t.Context(), path, spec); err != nil {
 				t.Fatal(err)
 			}
 			took[n] = time.Since(began)
@@ -136,7 +141,7 @@ func TestParallelResume(t *testing.T) {
 					w.wantNoLeftovers()
 					return
 				}
-				res, err := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize = upload.InParts(2, 0), q }).File(w.t.Context(), path, spec)
+				res, err := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize = composed(2, 0), q }).File(w.t.Context(), path, spec)
 				if err != nil {
 					t.Fatalf("%v\n%s", err, w.trace())
 				}
@@ -334,7 +339,7 @@ func TestParallelRestartEvents(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
 		path := w.file(data(partsLarge))
 		w.interruptParts(path)
-		up := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize, o.Restart = upload.InParts(1, 0), 2*q, true })
+		up := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize, o.Restart = composed(1, 0), 2*q, true })
 		if _, err := up.File(w.t.Context(), path, spec); err != nil {
 			t.Fatal(err)
 		}
@@ -354,7 +359,7 @@ func TestParallelForeignGroup(t *testing.T) {
 		var foreign atomic.Pointer[string]
 		var warning atomic.Pointer[string]
 		up := w.uploader(func(o *upload.Options) {
-			o.Parallel, o.ChunkSize = upload.InParts(20, q), q
+			o.Parallel, o.ChunkSize = composed(20, q), q
 			o.Observer = func(e upload.Event) {
 				if e.Kind == upload.Warning {
 					warning.Store(&e.Cause)

@@ -236,7 +236,7 @@ func TestParallelSessionsLost(t *testing.T) {
 			return resp, err
 		})}
 		path := w.file(content)
-		res, err := w.uploader(byParts, func(o *upload.Options) { o.Parallel = upload.InParts(2, 2*q) }).File(w.t.Context(), path, spec)
+		res, err := w.uploader(byParts, func(o *upload.Options) { o.Parallel = composed(2, 2*q) }).File(w.t.Context(), path, spec)
 		if !errors.Is(err, session.ErrSessionLost) || !res.Resumable {
 			w.t.Fatalf("%+v, %v\n%s", res, err, w.trace())
 		}

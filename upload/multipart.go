@@ -1,0 +1,347 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// multipart makes the parts of a file those of one multipart upload of the XML API. The
+// service has no other trace of it, so that nothing need be deleted.
+type multipart struct {
+	*parallel
+	fresh bool // nothing was sent since the upload was started
+
+	mu   sync.Mutex
+	held map[int]session.UploadedPart // what the service had when it was asked, by number
+}
+
+var _ joiner = (*multipart)(nil)
+
+// errUploadGone means that the service does not have the multipart upload any more.
+var errUploadGone = fmt.Errorf("%w: the multipart upload does not exist any more", errPartMissing)
+
+// unsuitable returns why the object cannot be made by a multipart upload, or "".
+func (p *multipart) unsuitable() string { return p.j.spec.NotMultipart() }
+
+// plan starts the upload, with parts of which one for each connection fits in memory.
+func (p *multipart) plan(ctx context.Context) (why string, err error) {
+	p.parts.Size = multipartSize(p.size, p.parts.Size, p.j.u.memory.Budget()/int64(p.j.u.opts.Parallel.connections))
+	if p.parts.Size >= p.size {
+		return "a part of a multipart upload has at least 5 MiB", nil
+	}
+	refused, err := p.start(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case refused == nil:
+		return "", nil
+	case p.j.u.opts.Parallel.way == ByMultipart:
+		return "", p.j.transfer.retry.failure(refused, nil)
+	}
+	return "multipart uploads are refused: " + refused.Cause(), nil
+}
+
+// multipartSize returns the size of the parts of a file. want is the size that suits the
+// connections, and share the memory for a part; 0 is no limit.
+func multipartSize(size, want, share int64) int64 {
+	if share > 0 {
+		want = min(want, chunk.Floor(share))
+	}
+	return max(want, session.MultipartMinPart, chunk.Ceil((size+session.MultipartMaxParts-1)/session.MultipartMaxParts))
+}
+
+// start starts an upload. refused is the error if the service does not.
+func (p *multipart) start(ctx context.Context) (refused *session.Error, err error) {
+	r, err := p.ask(ctx, func(ctx context.Context) session.Reply {
+		// Wait for the reply even if the upload is cancelled, because no other call knows
+		// what was started.
+		longer, cancel := outliving(ctx, abandonTimeout)
+		defer cancel()
+		return p.j.transfer.wire.startMultipart(longer)
+	})
+	switch {
+	case err != nil && !r.URI.IsZero():
+		p.parts.Upload = r.URI
+		p.abandonNew(ctx)
+		return nil, err
+	case err != nil:
+		return nil, err
+	case !r.URI.IsZero():
+		p.parts.Upload, p.fresh, p.held = r.URI, true, nil
+		p.j.events.post(Event{Kind: Started})
+		return nil, nil
+	}
+	refused = r.Refusal()
+	if r.Status == http.StatusNotFound && r.FromService {
+		refused.Kind = session.ErrNotFound
+	}
+	return refused, nil
+}
+
+// spec returns the Spec of the object. The requests of a part concern it.
+func (p *multipart) spec(*piece) Spec { return p.j.spec }
+
+// record returns a record that keeps nothing: a part is in the Token when it is finished.
+func (p *multipart) record(*piece) record { return unrecorded{} }
+
+// begin saves an upload that was started, or asks which parts the service has. A part that
+// it does not have as the Token says is sent again. An upload that is gone is started again.
+func (p *multipart) begin(ctx context.Context) error {
+	if p.fresh {
+		return p.saveNew(ctx)
+	}
+	held, err := p.list(ctx)
+	switch {
+	case errors.Is(err, errUploadGone):
+		return p.restart(ctx)
+	case err != nil:
+		return err
+	}
+	p.mu.Lock()
+	p.held = held
+	p.mu.Unlock()
+	var other []*piece
+	for _, c := range p.pieces {
+		if c.done.Finished() && !c.is(held[c.i+1]) {
+			other = append(other, c)
+		}
+	}
+	p.forget(other)
+	return nil
+}
+
+// saveNew saves an upload before its first part is sent. If that fails, the upload is
+// aborted, because no other call could do so.
+func (p *multipart) saveNew(ctx context.Context) error {
+	p.fresh = false
+	j := p.j.journal
+	if j == nil {
+		return nil
+	}
+	err := j.saveVersion(ctx, j.change(func(t *session.Token) { t.Parts.Upload = p.parts.Upload }))
+	if err != nil {
+		p.abandonNew(ctx)
+	}
+	return err
+}
+
+// abandonNew aborts an upload that was not saved.
+func (p *multipart) abandonNew(ctx context.Context) {
+	if left := p.abandon(ctx); left != nil {
+		p.warn(p.leftovers() + ": " + left.Error())
+	}
+}
+
+// restart starts another upload after the service lost this one.
+func (p *multipart) restart(ctx context.Context) error {
+	p.forget(p.pieces)
+	p.j.events.post(Event{Kind: Restarted, Cause: "the multipart upload does not exist any more"})
+	refused, err := p.start(ctx)
+	if refused != nil {
+		err = p.j.transfer.retry.failure(refused, nil)
+	}
+	if err != nil {
+		return err
+	}
+	return p.saveNew(ctx)
+}
+
+// forget makes parts ones that were not sent.
+func (p *multipart) forget(parts []*piece) {
+	for _, c := range parts {
+		c.forget()
+	}
+	if j := p.j.journal; j != nil {
+		j.change(func(t *session.Token) {
+			for _, c := range parts {
+				t.Parts.List[c.i] = session.Part{}
+			}
+		})
+	}
+}
+
+// is reports whether the service has the part as it was sent.
+func (c *piece) is(held session.UploadedPart) bool {
+	return held.Size == c.rng.Len() && strings.Trim(held.ETag, `"`) == strings.Trim(c.done.ETag, `"`)
+}
+
+// join completes the upload, after it compared what the service has of each part with what
+// was sent. An earlier request may have completed it, and its reply was lost.
+func (p *multipart) join(ctx context.Context) (*session.Object, error) {
+	if j := p.j.journal; j != nil {
+		// Another process can recognize the object only by the checksums of all parts.
+		if err := j.saveVersion(ctx, j.change(func(*session.Token) {})); err != nil {
+			return nil, err
+		}
+	}
+	parts, err := p.compare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := p.j.transfer
+	for refreshed := false; ; {
+		r := t.wire.complete(ctx, p.parts.Upload, parts)
+		if ctx.Err() != nil {
+			return nil, t.interrupted(ctx, r.Err)
+		}
+		switch {
+		case r.Status == http.StatusOK && r.Object != nil:
+			t.retry.succeeded()
+			return p.describe(ctx, r.Object)
+		case r.Status == http.StatusUnauthorized && !refreshed:
+			refreshed = true
+			continue
+		case r.NoUpload():
+		case r.Status == http.StatusBadRequest && r.Reason == "InvalidPart":
+			return nil, errPartMissing
+		case !r.Retryable():
+			return nil, t.retry.failure(r.Refusal(), nil)
+		}
+		if r.NoUpload() {
+			if o, err := p.joined(ctx); o != nil || err != nil {
+				return o, err
+			}
+		}
+		if err := t.retry.Wait(ctx, failureOf(r), r.RetryAfter); err != nil {
+			return nil, t.stopped(ctx, err, r.Err)
+		}
+		if o, err := p.joined(ctx); o != nil || err != nil {
+			return o, err
+		}
+		if r.NoUpload() {
+			return nil, errUploadGone
+		}
+	}
+}
+
+// failureOf returns the error of a reply after which the request is repeated.
+func failureOf(r session.Reply) *session.Error {
+	return &session.Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Err: r.Err, FromService: r.FromService}
+}
+
+// compare returns the parts as the service has them, if they are those that were sent. A
+// part that is not is sent again.
+func (p *multipart) compare(ctx context.Context) (parts []session.UploadedPart, err error) {
+	held, err := p.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range p.pieces {
+		part := held[c.i+1]
+		if !c.is(part) {
+			err = errPartMissing // and begin forgets it
+		}
+		parts = append(parts, part)
+		delete(held, c.i+1)
+	}
+	if err == nil && len(held) > 0 {
+		return nil, fmt.Errorf("%w: the multipart upload has %d parts that were not sent", session.ErrUnexpectedData, len(held))
+	}
+	return parts, err
+}
+
+// list returns the parts that the service has, by number. The error is errUploadGone if
+// two answers agree that it does not have the upload.
+func (p *multipart) list(ctx context.Context) (map[int]session.UploadedPart, error) {
+	held := map[int]session.UploadedPart{}
+	for after, denied := 0, false; ; {
+		var parts []session.UploadedPart
+		var more bool
+		r, err := p.ask(ctx, func(ctx context.Context) (r session.Reply) {
+			parts, more, r = p.j.transfer.wire.parts(ctx, p.parts.Upload, after)
+			return r
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case r.NoUpload() && denied:
+			return nil, errUploadGone
+		case r.NoUpload():
+			denied = true
+			if err := p.j.transfer.retry.Wait(ctx, failureOf(r), r.RetryAfter); err != nil {
+				return nil, p.j.transfer.stopped(ctx, err, nil)
+			}
+			continue
+		case r.Status != http.StatusOK:
+			return nil, p.j.transfer.retry.failure(r.Refusal(), nil)
+		}
+		for _, part := range parts {
+			held[part.Number] = part
+			after = part.Number
+		}
+		if !more {
+			return held, nil
+		}
+	}
+}
+
+// describe returns the metadata of the object that was made, as far as it can be read. The
+// object exists in any case.
+func (p *multipart) describe(ctx context.Context, made *session.Object) (*session.Object, error) {
+	r, err := p.stat(ctx, p.j.spec)
+	if o := r.Object; err == nil && o != nil && (o.Generation == made.Generation || made.Generation == 0 && p.is(o)) {
+		return o, nil
+	}
+	return made, nil
+}
+
+// is reports whether an object has the bytes of the file, and may be that of a multipart
+// upload that completed since this one began. Such an object has no MD5.
+func (p *multipart) is(o *session.Object) bool {
+	return o.Size == p.size && o.HasCRC32C && o.CRC32C == p.crc32c() && o.MD5 == nil && o.Generation > p.parts.Seen
+}
+
+// joined returns the object at the destination if an earlier request completed the upload.
+func (p *multipart) joined(ctx context.Context) (*session.Object, error) {
+	r, err := p.stat(ctx, p.j.spec)
+	switch {
+	case err != nil:
+		return nil, p.j.transfer.stopped(ctx, err, nil)
+	case r.Status == http.StatusOK && r.Object != nil && p.is(r.Object):
+		return r.Object, nil
+	}
+	return nil, nil
+}
+
+// clean aborts the upload, unless it was completed.
+func (p *multipart) clean(ctx context.Context, joined bool) (left string, err error) {
+	if joined || p.parts.Upload.IsZero() {
+		return "", nil
+	}
+	r, err := p.ask(ctx, func(ctx context.Context) session.Reply { return p.j.transfer.wire.abort(ctx, p.parts.Upload) })
+	switch {
+	case err != nil:
+		return "", err
+	case r.Status == http.StatusNoContent, r.Status == http.StatusNotFound && r.FromService:
+		return "", nil
+	}
+	return fmt.Sprintf("the multipart upload to %s could not be aborted: %s", p.j.spec.URL(), r.Refusal().Cause()), nil
+}
+
+// leftovers names the multipart upload.
+func (p *multipart) leftovers() string { return "a multipart upload may be left: " + p.j.spec.URL() }
+
+// query asks which parts the service has.
+func (p *multipart) query(ctx context.Context, token *session.Token) (Holding, error) {
+	held, err := p.list(ctx)
+	switch {
+	case errors.Is(err, errUploadGone):
+		return Holding{State: SessionGone}, nil
+	case err != nil:
+		return Holding{}, err
+	}
+	whole := Holding{State: SessionOpen}
+	for _, c := range p.pieces {
+		if part, ok := held[c.i+1]; ok && part.Size == c.rng.Len() {
+			whole.Stored += part.Size
+		}
+	}
+	return whole, nil
+}

@@ -1,0 +1,154 @@
+package upload
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"gcsup/session"
+)
+
+// send sends a part, unless the service has it: an earlier process, or an earlier request
+// whose reply was lost, may have sent it.
+func (p *multipart) send(ctx context.Context, c *piece) error {
+	t := c.transfer
+	defer t.retry.close()
+	t.retry.stake(c.rng.Len())
+	body, err := readPart(ctx, c.content.src, p.j.u.memory)
+	if err != nil {
+		return t.sourceFailed(ctx, err)
+	}
+	defer body.free()
+	if body.data == nil {
+		t.tally.reread.Add(c.rng.Len())
+	}
+	if has, err := p.has(ctx, c, body); err != nil {
+		return err
+	} else if has {
+		c.resumed = c.rng.Len()
+		return nil
+	}
+	for refreshed, damaged := false, 0; ; {
+		etag, r, err := p.put(ctx, c, body)
+		switch {
+		case err != nil:
+			return t.sourceFailed(ctx, err)
+		case etag != "":
+			p.sent(c, etag, body.crc32c)
+			return nil
+		case ctx.Err() != nil:
+			return t.interrupted(ctx, r.Err)
+		case r.NoUpload():
+			return errPartMissing // begin asks again whether it is gone
+		case r.Status == http.StatusUnauthorized && !refreshed:
+			refreshed = true
+			continue
+		case r.Damaged() && damaged < maxMissing:
+			damaged++
+			if err := body.unchanged(ctx); err != nil {
+				return t.sourceFailed(ctx, err)
+			}
+		case !r.Retryable():
+			return p.refused(c, r)
+		}
+		if err := t.retry.Wait(ctx, failureOf(r), r.RetryAfter); err != nil {
+			return t.stopped(ctx, err, r.Err)
+		}
+		if r.Unsent || r.Damaged() {
+			continue
+		}
+		if err := p.lookFor(ctx, c); err != nil {
+			return err
+		}
+		if has, err := p.has(ctx, c, body); has || err != nil {
+			return err
+		}
+	}
+}
+
+// put makes the request that carries a part. Its error is the source's.
+func (p *multipart) put(ctx context.Context, c *piece, body *partBody) (etag string, r session.Reply, err error) {
+	t := c.transfer
+	t.pos.sent.Store(0)
+	reader, finish := body.open()
+	etag, r = t.wire.part(ctx, p.parts.Upload, c.i+1, c.rng.Len(), body.crc32c, &meter{r: reader, t: t})
+	t.tally.count(&t.pos, 0, r.Sent)
+	if err := finish(); err != nil {
+		return "", r, err
+	}
+	return etag, r, nil
+}
+
+// lookFor asks whether the service has a part whose request failed.
+func (p *multipart) lookFor(ctx context.Context, c *piece) error {
+	t := c.transfer
+	var parts []session.UploadedPart
+	r, err := t.retry.repeat(ctx, func(ctx context.Context) (r session.Reply) {
+		parts, _, r = t.wire.parts(ctx, p.parts.Upload, c.i)
+		return r
+	})
+	switch {
+	case err != nil:
+		return t.stopped(ctx, err, nil)
+	case r.NoUpload():
+		return errPartMissing
+	case r.Status != http.StatusOK:
+		return nil // it is sent again
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held == nil {
+		p.held = map[int]session.UploadedPart{}
+	}
+	delete(p.held, c.i+1)
+	for _, part := range parts {
+		if part.Number == c.i+1 {
+			p.held[c.i+1] = part
+		}
+	}
+	return nil
+}
+
+// has reports whether the service has a part with the same bytes, by the MD5 that is its
+// ETag, and notes that.
+func (p *multipart) has(ctx context.Context, c *piece, body *partBody) (bool, error) {
+	p.mu.Lock()
+	held := p.held[c.i+1]
+	p.mu.Unlock()
+	if held.Size != c.rng.Len() {
+		return false, nil
+	}
+	same, err := body.is(held.ETag)
+	if err != nil {
+		return false, c.transfer.sourceFailed(ctx, err)
+	}
+	if same {
+		p.sent(c, held.ETag, body.crc32c)
+	}
+	return same, nil
+}
+
+// sent notes that the service has a part. It is saved while other parts are sent: a process
+// that does not know of it finds it in the list of the service.
+func (p *multipart) sent(c *piece, etag string, crc32c uint32) {
+	t := c.transfer
+	done := session.Part{ETag: etag, CRC32C: crc32c}
+	c.finished(done)
+	t.retry.succeeded()
+	t.retry.progressed()
+	t.retry.budget.progressed()
+	if j := p.j.journal; j != nil {
+		j.change(func(t *session.Token) { t.Parts.List[c.i] = done })
+		if j.old(time.Now()) {
+			p.writer.wake()
+		}
+	}
+}
+
+// refused returns the error of a reply to a part, with what is committed of all parts.
+func (p *multipart) refused(c *piece, r session.Reply) error {
+	e := r.Refusal()
+	_, _, e.Offset = p.position()
+	return c.transfer.retry.failure(e, fmt.Errorf("part %d", c.i+1))
+}

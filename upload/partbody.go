@@ -1,0 +1,90 @@
+package upload
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// partBody has the bytes of a part of a multipart upload, whose checksum must be known
+// before they are sent. They are in memory. If the budget is spent they are read once more
+// for each request.
+type partBody struct {
+	src    *chunk.Source // the part
+	data   []byte        // nil if the bytes are not in memory
+	crc32c uint32
+	free   func()
+}
+
+// readPart reads a part of a file, and hashes it.
+func readPart(ctx context.Context, src *chunk.Source, memory *chunk.Memory) (*partBody, error) {
+	b := &partBody{src: src, free: memory.Reserve(src.Size())}
+	if b.free == nil {
+		b.free = func() {}
+		sum, err := src.Hash(ctx, chunk.Checkpoint{}, src.Size())
+		b.crc32c = sum.CRC32C
+		return b, err
+	}
+	b.data = make([]byte, src.Size())
+	for at := 0; at < len(b.data); {
+		if ctx.Err() != nil {
+			b.free()
+			return nil, context.Cause(ctx)
+		}
+		p := b.data[at:min(at+rereadStep, len(b.data))]
+		if err := src.ReadFull(p, int64(at)); err != nil {
+			b.free()
+			return nil, err
+		}
+		b.crc32c = chunk.Update(b.crc32c, p)
+		at += len(p)
+	}
+	return b, nil
+}
+
+// open returns a reader of the bytes. finish ends the reading; its error is the source's.
+func (b *partBody) open() (body io.Reader, finish func() error) {
+	if b.data != nil {
+		return bytes.NewReader(b.data), func() error { return nil }
+	}
+	whole := b.src.Body(chunk.Range{To: b.src.Size()}, nil)
+	return whole, func() error {
+		_ = whole.Close()
+		return whole.Err()
+	}
+}
+
+// is reports whether a part that the service has, with an ETag that is an MD5, has these
+// bytes.
+func (b *partBody) is(etag string) (bool, error) {
+	want, err := hex.DecodeString(strings.Trim(etag, `"`))
+	if err != nil || len(want) != md5.Size {
+		return false, nil
+	}
+	body, finish := b.open()
+	sum, err := md5Of(body, b.src.Size())
+	if finished := finish(); finished != nil {
+		return false, finished
+	}
+	return err == nil && bytes.Equal(sum[:], want), nil
+}
+
+// unchanged returns an error if the source does not have the bytes any more. The service
+// refused them.
+func (b *partBody) unchanged(ctx context.Context) error {
+	if b.data != nil {
+		return nil
+	}
+	sum, err := b.src.Hash(ctx, chunk.Checkpoint{}, b.src.Size())
+	if err == nil && sum.CRC32C != b.crc32c {
+		err = fmt.Errorf("%w: a part changed while it was sent", session.ErrSourceChanged)
+	}
+	return err
+}
