@@ -1,11 +1,18 @@
 package upload_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"gcsup/chunk"
 	"io"
+	"net/http"
+	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,7 +150,9 @@ func TestMultipartConnections(t *testing.T) {
 		inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 20 * mib}, func(w *world) {
 			path := w.file(content)
 			began := time.Now()
-			if _, err := w.uploader(func(o *upload.Options) { o.Parallel = upload.InParts(n, session.MultipartMinPart).By(upload.ByMultipart) }).File(w.t.Context(), path, spec); err != nil {
+			if _, err := w.uploader(func(o *upload.Options) {
+				o.Parallel = upload.InParts(n, session.MultipartMinPart).By(upload.ByMultipart)
+			}).File(w.t.Context(), path, spec); err != nil {
 				t.Fatal(err)
 			}
 			took[n] = time.Since(began)
@@ -226,5 +235,412 @@ func TestMultipartResume(t *testing.T) {
 				w.wantNoUploads()
 			})
 		})
+	}
+}
+
+// interruptMultipart interrupts an upload of path after its first parts, and returns its
+// ID.
+func (w *world) interruptMultipart(path string) string {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(w.t.Context())
+	defer stop()
+	res, err := w.uploader(byMultipart, func(o *upload.Options) {
+		o.Observer = func(e upload.Event) {
+			if e.Committed > 0 {
+				stop()
+			}
+		}
+	}).File(ctx, path, spec)
+	if !errors.Is(err, context.Canceled) || !res.Resumable {
+		w.t.Fatalf("%+v, %v", res, err)
+	}
+	if n := w.multipartUploads(); n != 1 {
+		w.t.Fatalf("%d multipart uploads", n)
+	}
+	return res.ID
+}
+
+// slowly makes a connection take two seconds for a part.
+var slowly = &fakegcs.Options{Rate: 5 * mib / 2}
+
+// Cancel, prune and a restart abort the upload, and no other one.
+func TestMultipartAborted(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(t *testing.T, w *world, path, id string) (object bool){
+		"cancel": func(t *testing.T, w *world, _, id string) bool {
+			if err := w.uploader(byMultipart).Cancel(w.t.Context(), id); err != nil {
+				t.Error(err)
+			}
+			return false
+		},
+		"prune": func(t *testing.T, w *world, path, _ string) bool {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			for pruned, err := range w.uploader(byMultipart).Prune(w.t.Context(), &upload.PruneOptions{MissingSource: true}) {
+				if err != nil || !pruned.Deleted {
+					t.Errorf("%+v, %v", pruned, err)
+				}
+			}
+			return false
+		},
+		"restart": func(t *testing.T, w *world, path, _ string) bool {
+			_, err := w.uploader(byMultipart, func(o *upload.Options) { o.Restart = true }).File(w.t.Context(), path, spec)
+			if err != nil {
+				t.Error(err)
+			}
+			return true
+		},
+		"changed source": func(t *testing.T, w *world, path, _ string) bool {
+			if err := editQuietly(path, 5); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
+				t.Errorf("error = %v", err)
+			}
+			_, err := w.uploader(byMultipart, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec)
+			if err != nil {
+				t.Error(err)
+			}
+			return true
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, slowly, func(w *world) {
+				foreign, err := session.NewClient(w.http, "http://gcs.test")
+				if err != nil {
+					t.Fatal(err)
+				}
+				other := foreign.StartMultipart(w.t.Context(), spec)
+				if other.URI.IsZero() {
+					t.Fatalf("%+v", other)
+				}
+				content := data(multipartLarge)
+				path := w.file(content)
+				ctx, stop := context.WithCancel(w.t.Context())
+				defer stop()
+				res, err := w.uploader(byMultipart, func(o *upload.Options) {
+					o.Observer = func(e upload.Event) {
+						if e.Committed > 0 {
+							stop()
+						}
+					}
+				}).File(ctx, path, spec)
+				if !errors.Is(err, context.Canceled) || !res.Resumable || w.multipartUploads() != 2 {
+					t.Fatalf("%+v, %v", res, err)
+				}
+				if object := end(t, w, path, res.ID); object {
+					if name == "changed source" {
+						content = flipped(content, 5)
+					}
+					w.wantObject("obj", content)
+				} else {
+					w.wantNoObject("obj")
+				}
+				w.wantSaved(0)
+				if n := w.multipartUploads(); n != 1 {
+					t.Errorf("%d multipart uploads, want only that of the other client", n)
+				}
+			})
+		})
+	}
+}
+
+// The service loses the upload, before or after a part, or a client aborts it. It is
+// started again, a few times.
+func TestMultipartGone(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	gone := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Reason: "noUpload"}
+	for _, test := range []struct {
+		op          fakegcs.Op
+		skip, times int
+		err         error
+	}{
+		{fakegcs.OpPartsPut, 1, 1, nil}, // the list has it: it is not gone
+		{fakegcs.OpPartsList, 0, 2, nil},
+		{fakegcs.OpPartsComplete, 0, 1, nil},
+		{fakegcs.OpPartsList, 0, -1, session.ErrSessionLost},
+	} {
+		t.Run(fmt.Sprintf("%s %d", test.op, test.times), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: test.op}, Skip: test.skip, Times: test.times, Do: gone})
+				_, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec)
+				if !errors.Is(err, test.err) {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				if test.err == nil {
+					w.wantObject("obj", content)
+					w.wantSaved(0)
+				} else {
+					w.wantNoObject("obj")
+				}
+			})
+		})
+	}
+	t.Run("aborted", func(t *testing.T) {
+		t.Parallel()
+		inBubble(t, slowly, func(w *world) {
+			path := w.file(content)
+			id := w.interruptMultipart(path)
+			w.abortAll()
+			if held, err := w.uploader(byMultipart).Query(w.t.Context(), id); err != nil || held.State != upload.SessionGone {
+				t.Errorf("the service holds %+v, %v", held, err)
+			}
+			if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); err != nil {
+				t.Fatalf("%v\n%s", err, w.trace())
+			}
+			if w.saw(upload.Restarted) != 1 {
+				t.Error("no event reports that the upload was started again")
+			}
+			w.wantObject("obj", content)
+			w.wantSaved(0)
+			w.wantNoUploads()
+		})
+	})
+}
+
+// abortAll aborts the multipart uploads to bkt/obj.
+func (w *world) abortAll() {
+	w.t.Helper()
+	resp, err := w.http.Get("http://gcs.test/bkt?uploads")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var list struct {
+		Upload []struct {
+			UploadID string `xml:"UploadId"`
+		}
+	}
+	if err := xml.NewDecoder(resp.Body).Decode(&list); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, u := range list.Upload {
+		req, err := http.NewRequest("DELETE", "http://gcs.test/bkt/obj?uploadId="+u.UploadID, nil)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		resp, err := w.http.Do(req)
+		if err != nil || resp.StatusCode != 204 {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// Another client replaces a part, or adds one. The part is sent again, and never joined. A
+// part that was not sent ends the upload.
+func TestMultipartForeignPart(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	for _, test := range []struct {
+		number int
+		err    error
+	}{{1, nil}, {2, nil}, {3, nil}, {9, session.ErrUnexpectedData}} {
+		t.Run(fmt.Sprint(test.number), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				var once atomic.Bool
+				up := w.uploader(byMultipart).With(upload.CallOptions{Confirm: func(ctx context.Context) error {
+					if once.CompareAndSwap(false, true) {
+						w.putForeign(test.number)
+					}
+					return nil
+				}})
+				_, err := up.File(w.t.Context(), w.file(content), spec)
+				if !errors.Is(err, test.err) {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				if test.err == nil {
+					w.wantObject("obj", content)
+				} else {
+					w.wantNoObject("obj")
+				}
+				w.wantSaved(0)
+				w.wantNoUploads()
+			})
+		})
+	}
+}
+
+// putForeign sends other bytes with the number of a part, of the size that it has.
+func (w *world) putForeign(number int) {
+	w.t.Helper()
+	ids, err := w.store.List(context.Background())
+	if err != nil || len(ids) != 1 {
+		w.t.Fatal(ids, err)
+	}
+	token, err := w.store.Load(context.Background(), ids[0])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	client, err := session.NewClient(w.http, "http://gcs.test")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	other := make([]byte, 7)
+	if number <= len(token.Parts.List) {
+		other = make([]byte, token.Parts.Range(number-1, multipartLarge).Len())
+	}
+	if _, r := client.PutPart(context.Background(), spec, token.Parts.Upload, number, int64(len(other)), chunk.Update(0, other), bytes.NewReader(other)); r.Status != 200 {
+		w.t.Fatalf("%+v", r)
+	}
+}
+
+// A part of an interrupted request has other bytes than the source, but the right size. It
+// is sent again.
+func TestMultipartResumeForeignPart(t *testing.T) {
+	t.Parallel()
+	inBubble(t, slowly, func(w *world) {
+		content := data(multipartLarge)
+		path := w.file(content)
+		w.interruptMultipart(path)
+		for n := range 3 {
+			w.putForeign(n + 1)
+		}
+		res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
+		if err != nil || res.BytesSent != multipartLarge || res.ResumedFrom != 0 {
+			t.Errorf("%+v, %v\n%s", res, err, w.trace())
+		}
+		w.wantObject("obj", content)
+		w.wantNoUploads()
+	})
+}
+
+// A part is damaged on the way. It is sent again, a few times, and never becomes part of an
+// object.
+func TestMultipartDamaged(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	for times, want := range map[int]error{1: nil, 3: nil, -1: session.ErrChecksum} {
+		t.Run(fmt.Sprint(times), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsPut}, Times: times, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}})
+				_, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec)
+				if !errors.Is(err, want) {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				if want == nil {
+					w.wantObject("obj", content)
+				} else {
+					w.wantNoObject("obj")
+				}
+				w.wantSaved(0)
+				w.wantNoUploads()
+			})
+		})
+	}
+}
+
+// Without memory for the parts each is read twice, and the service checks it all the same.
+func TestMultipartMemory(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	little := func(o *upload.Options) { byMultipart(o); o.Memory = mib }
+	inBubble(t, nil, func(w *world) {
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsPut}, Do: fakegcs.Action{Effect: fakegcs.EffectReset}})
+		res, err := w.uploader(little).File(w.t.Context(), w.file(content), spec)
+		if err != nil || res.BytesReread != multipartLarge-1 { // the last part has one byte
+			t.Errorf("%+v, %v", res, err)
+		}
+		w.wantObject("obj", content)
+		w.wantNoUploads()
+	})
+	// The source changes between the two.
+	inBubble(t, nil, func(w *world) {
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+		path := w.file(content)
+		var once sync.Once
+		_, err := w.uploader(little, func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.Waiting {
+					once.Do(func() {
+						for _, at := range []int64{1, 2 * session.MultipartMinPart} {
+							if err := editQuietly(path, at); err != nil {
+								t.Error(err)
+							}
+						}
+					})
+				}
+			}
+		}).File(w.t.Context(), path, spec)
+		if !errors.Is(err, session.ErrSourceChanged) {
+			t.Errorf("%v\n%s", err, w.trace())
+		}
+		w.wantNoObject("obj")
+	})
+}
+
+// The store does not save the upload before the first part. It is aborted.
+func TestMultipartUnsaved(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		_, err := w.uploader(byMultipart, func(o *upload.Options) { o.Store = unsaving{w.store} }).File(w.t.Context(), w.file(data(multipartLarge)), spec)
+		if !errors.Is(err, errUnsaving) {
+			t.Errorf("error = %v", err)
+		}
+		for _, r := range w.srv.Requests() {
+			if r.Op == fakegcs.OpPartsPut {
+				t.Error("a part was sent")
+			}
+		}
+		w.wantNoUploads()
+	})
+}
+
+var errUnsaving = errors.New("the disk is full")
+
+type unsaving struct{ session.Store }
+
+func (unsaving) Save(context.Context, *session.Token) error { return errUnsaving }
+
+// A process dies at any request: nothing more of it arrives, and nothing is saved. The next
+// one makes the object, sends no finished part again, and leaves nothing.
+func TestMultipartKilled(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	for at := range 9 {
+		for _, effect := range []fakegcs.Effect{fakegcs.EffectReset, fakegcs.EffectLoseReply} {
+			t.Run(fmt.Sprintf("%d %s", at, effect), func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, &fakegcs.Options{}, func(w *world) {
+					w.addFaults(fakegcs.Fault{Skip: at, Do: fakegcs.Action{Effect: effect}})
+					path := w.file(content)
+					p := &process{Store: w.store}
+					ctx, die := context.WithCancel(w.t.Context())
+					defer die()
+					first, err := w.uploader(byMultipart, func(o *upload.Options) {
+						o.Store = p
+						o.Observer = func(e upload.Event) {
+							if e.Kind == upload.Waiting {
+								p.dead.Store(true)
+								die()
+							}
+						}
+					}).File(ctx, path, spec)
+					stored := int64(0)
+					if err == nil {
+						w.wantObject("obj", content) // net/http repeats a GET
+					} else if held, err := w.uploader(byMultipart).Query(w.t.Context(), first.ID); err == nil {
+						stored = held.Stored
+					}
+					res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
+					if err != nil {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					if res.Resumed && (res.ResumedFrom < stored || res.BytesSent > multipartLarge-stored+1) {
+						t.Errorf("resumed from %d, sent %d bytes, the service had %d\n%s", res.ResumedFrom, res.BytesSent, stored, w.trace())
+					}
+					w.wantObject("obj", content)
+					w.wantSaved(0)
+					if at > 1 { // a start whose reply was lost leaves an upload without parts
+						w.wantNoUploads()
+					}
+				})
+			})
+		}
 	}
 }
