@@ -70,10 +70,15 @@ type GzipState struct {
 }
 
 // Expires returns when the service drops the session, for display: a week after
-// it was started. Do not
+// it was started. It is zero for a multipart upload, which the service keeps. Do not
 // delete a Token because of it: the local clock may be wrong, and the service
 // decides.
-func (t *Token) Expires() time.Time { return t.Created.Add(lifetime) }
+func (t *Token) Expires() time.Time {
+	if t.Parts != nil && !t.Parts.Upload.IsZero() {
+		return time.Time{}
+	}
+	return t.Created.Add(lifetime)
+}
 
 // ObjectSize returns the size of the object, or -1 if it is not known, because the
 // end of the source was not compressed yet.

@@ -26,7 +26,7 @@ type SavedUpload struct {
 	Sent      int64 // offset up to which bytes are known to have been sent; the service may hold more than it acknowledged
 
 	Started time.Time // when the session was started
-	Expires time.Time // when the service drops the session, by the clock of this machine
+	Expires time.Time // when the service drops the session, by the clock of this machine; zero if it keeps it
 
 	// InUse reports that a process, which may be this one, works on the upload.
 	// It is false if the store is no [session.LockChecker].

@@ -187,6 +187,8 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 		return upload.Options{}, usagef("--no-state and --state exclude each other")
 	case f.noState && f.target.emulator.on && f.target.emulator.dir == "":
 		return upload.Options{}, usagef("--no-state: the emulator keeps its objects in the state directory; name another directory with --emulator=DIR")
+	case f.send.parallelBy == "multipart" && (f.batch.noClobber || given.Changed("if-generation-match")):
+		return upload.Options{}, usagef("--parallel-by=multipart: a multipart upload has no precondition such as --no-clobber or --if-generation-match; use --parallel-by=compose")
 	case f.generation < 0:
 		return upload.Options{}, usagef("--if-generation-match %d: a generation is not negative", f.generation)
 	}

@@ -76,6 +76,7 @@ type sendFlags struct {
 	noGate                          bool
 	limitRate                       byteSize
 	parallel                        parallelFlag
+	parallelBy                      string
 }
 
 // defaultStallRate is the default of --stall-rate in bytes per second.
@@ -90,6 +91,7 @@ func (f *sendFlags) add(fs *pflag.FlagSet) {
 	fs.Var(&f.stallRate, "stall-rate", "bytes per second that a request must transfer, such as 64KiB")
 	fs.Var(&f.chunkSize, "chunk-size", "bytes per request, such as 8MiB, for networks that cut long requests (default: 1GiB, then about one minute's worth)")
 	fs.Var(&f.parallel, "parallel", "send each large file in parts over `N` connections, or off")
+	fs.StringVar(&f.parallelBy, "parallel-by", "", "`multipart|compose`: how parts become one object (default: multipart, or compose if there is a precondition)")
 	fs.Var(&f.limitRate, "limit-rate", "bytes per second of all uploads together, such as 20MiB; SIGUSR2 switches the limit off and on")
 	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "`fail|restart` if a file changed since its upload started")
 }
@@ -109,7 +111,11 @@ func (f *sendFlags) options() (upload.Options, error) {
 		StallRate:      int64(f.stallRate),
 		RestartChanged: f.ifSourceChanged == "restart",
 	}
+	way, known := joinBy[f.parallelBy]
+	o.Parallel = o.Parallel.By(way)
 	switch {
+	case !known:
+		return o, usagef("--parallel-by %s: want multipart or compose", f.parallelBy)
 	case f.ifSourceChanged != "fail" && f.ifSourceChanged != "restart":
 		return o, usagef("--if-source-changed %s: want fail or restart", f.ifSourceChanged)
 	case f.retryFor < 0:
@@ -213,7 +219,7 @@ func savedCommand(program string, given *pflag.FlagSet, command, id string) stri
 			if local {
 				return
 			}
-		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "parallel", "limit-rate", "if-source-changed":
+		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "parallel", "parallel-by", "limit-rate", "if-source-changed":
 			if command != "resume" {
 				return
 			}

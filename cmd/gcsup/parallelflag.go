@@ -3,7 +3,12 @@ package main
 import (
 	"fmt"
 	"strconv"
+
+	"gcsup/upload"
 )
+
+// joinBy has the values of --parallel-by.
+var joinBy = map[string]upload.JoinBy{"": upload.ByEither, "multipart": upload.ByMultipart, "compose": upload.ByCompose}
 
 // maxParallel is the largest value of --parallel.
 const maxParallel = 256

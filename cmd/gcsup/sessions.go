@@ -88,7 +88,7 @@ func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error
 	rows := [][4]string{{"ID", "STORED", "AGE", "EXPIRES IN"}}
 	for _, u := range saved {
 		rows = append(rows, [4]string{u.ID, storedShare(u.Committed, u.Size),
-			formatSpan(now.Sub(u.Started)), formatSpan(u.Expires.Sub(now))})
+			formatSpan(now.Sub(u.Started)), formatExpiry(u.Expires, now)})
 	}
 	var widths [3]int
 	for _, row := range rows {
@@ -133,25 +133,33 @@ func formatSpan(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", d/day, d%day/time.Hour)
 }
 
+// formatExpiry formats the time until the service drops a session, if it does.
+func formatExpiry(expires, now time.Time) string {
+	if expires.IsZero() {
+		return "never"
+	}
+	return formatSpan(expires.Sub(now))
+}
+
 // sessionLine is a saved upload in JSON, without its session URI.
 type sessionLine struct {
-	V           int       `json:"v"`
-	Type        string    `json:"type"`
-	ID          string    `json:"id"`
-	Source      string    `json:"source"`
-	Destination string    `json:"destination"`
-	Endpoint    string    `json:"endpoint"`
-	Committed   int64     `json:"committed"`
-	Sent        int64     `json:"sent"`
-	Size        *int64    `json:"size"`
-	Created     time.Time `json:"created"`
-	Expires     time.Time `json:"expires"`
+	V           int        `json:"v"`
+	Type        string     `json:"type"`
+	ID          string     `json:"id"`
+	Source      string     `json:"source"`
+	Destination string     `json:"destination"`
+	Endpoint    string     `json:"endpoint"`
+	Committed   int64      `json:"committed"`
+	Sent        int64      `json:"sent"`
+	Size        *int64     `json:"size"`
+	Created     time.Time  `json:"created"`
+	Expires     *time.Time `json:"expires"` // null if never
 }
 
 func newSessionLine(s upload.SavedUpload) sessionLine {
 	return sessionLine{
 		V: 1, Type: "session", ID: s.ID, Source: s.Source(), Destination: s.Spec.URL(), Endpoint: s.Endpoint,
-		Committed: s.Committed, Sent: s.Sent, Size: known(s.Size, s.Size >= 0), Created: s.Started.UTC(), Expires: s.Expires.UTC(),
+		Committed: s.Committed, Sent: s.Sent, Size: known(s.Size, s.Size >= 0), Created: s.Started.UTC(), Expires: known(s.Expires.UTC(), !s.Expires.IsZero()),
 	}
 }
 
@@ -187,7 +195,8 @@ cancel deletes them.`,
 			return forEach(std, c.endpoint, asJSON, ids, func(id string) error {
 				token, err := forget(cmd.Context(), c.saved, id)
 				if err == nil && token != nil && token.Parts != nil {
-					con.message("warning: the temporary objects of %s stay, and are billed: gs://%s/%s*", id, printable(token.Spec.Bucket), token.Parts.Prefix)
+					what, where := partsText(token)
+					con.message("warning: %s stay, and are billed: %s", what, where)
 				}
 				switch {
 				case err != nil:
@@ -211,6 +220,14 @@ cancel deletes them.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON Lines, one for each upload")
 	target.addSaving(cmd.Flags())
 	return cmd
+}
+
+// partsText names what the service has of an upload in parts.
+func partsText(t *session.Token) (what, where string) {
+	if t.Parts.Upload.IsZero() {
+		return "the temporary objects of " + t.ID, fmt.Sprintf("gs://%s/%s*", printable(t.Spec.Bucket), t.Parts.Prefix)
+	}
+	return "the parts of " + t.ID, "multipart upload to " + printable(t.Spec.URL())
 }
 
 // aboutUpload returns the message of an error that concerns a saved upload.

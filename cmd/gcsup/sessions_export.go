@@ -123,9 +123,13 @@ that were sent, before it sends anything.`,
 			if _, err := fmt.Fprintln(std.out, id); err != nil {
 				return fmt.Errorf("standard output: %w", err)
 			}
+			expires := "does not expire"
+			if !token.Expires().IsZero() {
+				expires = "expires in " + formatSpan(time.Until(token.Expires()))
+			}
 			con := newConsole(std.err, false)
-			con.message("saved %s to %s, started at %s, expires in %s\nto resume: %s", source, token.Spec.URL(),
-				endpointText(token.Endpoint), formatSpan(time.Until(token.Expires())), resumeCommand(program(), cmd.Flags(), id))
+			con.message("saved %s to %s, started at %s, %s\nto resume: %s", source, token.Spec.URL(),
+				endpointText(token.Endpoint), expires, resumeCommand(program(), cmd.Flags(), id))
 			if token.Endpoint != c.endpoint {
 				con.message("the endpoint in use is %s: %v", endpointText(c.endpoint), target.endpointMismatch(c, token.Endpoint))
 			}
