@@ -84,7 +84,7 @@ func redact(u *url.URL) string {
 			name = plain
 		}
 		switch strings.ToLower(name) {
-		case "upload_id", "access_token", "key", "signature", "x-goog-signature", "x-amz-signature":
+		case "upload_id", "uploadid", "access_token", "key", "signature", "x-goog-signature", "x-amz-signature":
 			if given {
 				params[i] = name + "=REDACTED"
 			}

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"gcsup/chunk"
-	"io"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,19 +37,51 @@ func (w *world) wantNoUploads() {
 }
 
 // multipartUploads returns the number of multipart uploads.
-func (w *world) multipartUploads() int {
+func (w *world) multipartUploads() int { return len(w.uploadIDs()) }
+
+// uploadIDs returns the IDs of the multipart uploads.
+func (w *world) uploadIDs() (ids []string) {
 	w.t.Helper()
 	w.srv.ClearFaults()
-	resp, err := w.http.Get("http://gcs.test/bkt?uploads")
+	var list struct {
+		XMLName xml.Name `xml:"ListMultipartUploadsResult"`
+		Upload  []struct {
+			UploadID string `xml:"UploadId"`
+		}
+	}
+	w.getXML("/bkt?uploads", &list)
+	for _, u := range list.Upload {
+		ids = append(ids, u.UploadID)
+	}
+	return ids
+}
+
+// wantNoParts fails if a multipart upload to bkt/obj has a part. One without parts may be
+// left of a process that died before it knew of it.
+func (w *world) wantNoParts() {
+	w.t.Helper()
+	for _, id := range w.uploadIDs() {
+		var list struct {
+			XMLName xml.Name `xml:"ListPartsResult"`
+			Part    []struct{ PartNumber int }
+		}
+		w.getXML("/bkt/obj?uploadId="+id, &list)
+		if len(list.Part) > 0 {
+			w.t.Errorf("a multipart upload with %d parts is left", len(list.Part))
+		}
+	}
+}
+
+func (w *world) getXML(path string, v any) {
+	w.t.Helper()
+	resp, err := w.http.Get("http://gcs.test" + path)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || !strings.Contains(string(body), "<ListMultipartUploadsResult") {
-		w.t.Fatalf("%s %v", body, err)
+	if err := xml.NewDecoder(resp.Body).Decode(v); err != nil {
+		w.t.Fatal(err)
 	}
-	return strings.Count(string(body), "<Upload>")
 }
 
 // A file is sent by a multipart upload, each byte once, and nothing is left. That is the
@@ -405,21 +435,8 @@ func TestMultipartGone(t *testing.T) {
 // abortAll aborts the multipart uploads to bkt/obj.
 func (w *world) abortAll() {
 	w.t.Helper()
-	resp, err := w.http.Get("http://gcs.test/bkt?uploads")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var list struct {
-		Upload []struct {
-			UploadID string `xml:"UploadId"`
-		}
-	}
-	if err := xml.NewDecoder(resp.Body).Decode(&list); err != nil {
-		w.t.Fatal(err)
-	}
-	for _, u := range list.Upload {
-		req, err := http.NewRequest("DELETE", "http://gcs.test/bkt/obj?uploadId="+u.UploadID, nil)
+	for _, id := range w.uploadIDs() {
+		req, err := http.NewRequest("DELETE", "http://gcs.test/bkt/obj?uploadId="+id, nil)
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -92,6 +92,10 @@ func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome
 		s := &simulation{rnd: rand.New(rand.NewPCG(seed, 1)), levels: rand.New(rand.NewPCG(seed, 2)), logf: logf, out: &out, spec: spec}
 		s.spec.Gzip = seed%3 == 0
 		s.parts = seed%4 == 1 && !s.spec.Gzip
+		s.by = upload.ByCompose
+		if s.parts && seed%16 == 5 {
+			s.by = upload.ByMultipart
+		}
 		s.run(t, dir)
 		if t.Failed() {
 			t.Logf("seed %d\n%s", seed, s.w.trace())
@@ -110,7 +114,8 @@ type simulation struct {
 	spec     upload.Spec
 	levels   *rand.Rand // of the compressor, if spec.Gzip
 	parts    bool       // the file is sent in parts
-	edited   bool       // so that the modification time does not tell
+	by       upload.JoinBy
+	edited   bool // so that the modification time does not tell
 }
 
 func (s *simulation) log(format string, args ...any) {
@@ -123,6 +128,9 @@ func (s *simulation) chance(percent int) bool { return s.rnd.IntN(100) < percent
 
 // size is one at a boundary, or any.
 func (s *simulation) size() int64 {
+	if s.by == upload.ByMultipart {
+		return session.MultipartMinPart + s.rnd.Int64N(2*session.MultipartMinPart)
+	}
 	edges := []int64{0, 1, q - 1, q, q + 1, 2*q - 1, 2 * q, 2*q + 1, 5 * q}
 	if s.chance(40) {
 		return edges[s.rnd.IntN(len(edges))]
@@ -145,6 +153,12 @@ func (s *simulation) faults() []fakegcs.Fault {
 	ops := []fakegcs.Op{fakegcs.OpStart, fakegcs.OpPut, fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize, fakegcs.OpInsert, fakegcs.OpGet, ""}
 	if s.parts {
 		ops = append(ops, fakegcs.OpCompose, fakegcs.OpCompose, fakegcs.OpDelete, fakegcs.OpDelete)
+	}
+	if s.by == upload.ByMultipart {
+		ops = []fakegcs.Op{
+			fakegcs.OpPartsStart, fakegcs.OpPartsPut, fakegcs.OpPartsPut, fakegcs.OpPartsPut, fakegcs.OpPartsList, fakegcs.OpPartsList,
+			fakegcs.OpPartsComplete, fakegcs.OpPartsComplete, fakegcs.OpPartsAbort, fakegcs.OpGet, "",
+		}
 	}
 	var plan []fakegcs.Fault
 	for range s.rnd.IntN(9) {
@@ -193,7 +207,7 @@ func (s *simulation) run(t *testing.T, dir string) {
 		o.ChunkSize = []int64{0, q, q, 2 * q, 3 * q, 100 * q}[s.rnd.IntN(6)]
 		o.Window = int(q * (1 + s.rnd.Int64N(3)))
 		if s.parts {
-			o.Parallel = upload.InParts(2+s.rnd.IntN(3), q*(1+s.rnd.Int64N(2)))
+			o.Parallel = upload.InParts(2+s.rnd.IntN(3), q*(1+s.rnd.Int64N(2))).By(s.by)
 		}
 		if s.chance(30) {
 			o.RetryFor = s.duration(4 * 24 * time.Hour)
@@ -291,6 +305,7 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		if !warned.Load() {
 			s.w.wantSaved(0)
 			s.w.wantNoLeftovers()
+			s.w.wantNoParts()
 		}
 		return true
 	}
