@@ -304,7 +304,11 @@ func (p *multipart) joined(ctx context.Context) (*session.Object, error) {
 	switch {
 	case err != nil:
 		return nil, p.j.transfer.stopped(ctx, err, nil)
-	case r.Status == http.StatusOK && r.Object != nil && p.is(r.Object):
+	case r.Status == http.StatusNotFound:
+		return nil, nil
+	case r.Status != http.StatusOK:
+		return nil, p.j.transfer.retry.failure(r.Refusal(), nil) // it may be there
+	case p.is(r.Object):
 		return r.Object, nil
 	}
 	return nil, nil
