@@ -31,15 +31,17 @@ const (
 	killBefore  mishap = "kill before"  // the process is killed, and the service does not see the request
 	killAfter   mishap = "kill after"   // the process is killed, and the service did what it asks for
 	unknown     mishap = "unknown host" // the service does not see it, and the call may fail
+	denied      mishap = "403"          // of any request but DELETE, and the call may fail
 	written     mishap = "written"      // before it, another client writes the destination
 )
 
-var mishaps = []mishap{lostRequest, lostReply, refused, late503, killBefore, killAfter, unknown, written}
+var mishaps = []mishap{lostRequest, lostReply, refused, late503, killBefore, killAfter, unknown, denied, written}
 
 // partsWalk sends one file in parts, in as many calls as it takes. Mishaps happen to
 // some of its requests, which are counted over all calls.
 type partsWalk struct {
 	t        *testing.T
+	way      upload.JoinBy
 	net      http.RoundTripper
 	srv      *fakegcs.Server
 	store    *memoryStore
@@ -56,39 +58,50 @@ type partsWalk struct {
 }
 
 // TestParallelWalk sends a file in parts with every mishap at every request, and with
-// every pair of mishaps at every pair of requests. Afterwards the object is right, the
-// service has received each byte once, and nothing is left.
+// every pair of mishaps at every pair of requests: by multipart, which needs large parts,
+// with every third pair. Afterwards the object is right, and nothing is left. By compose,
+// the service has received each byte once.
 func TestParallelWalk(t *testing.T) {
 	t.Parallel()
-	content := data(2*q + 1)
-	var uploads atomic.Int64
-	t.Cleanup(func() { t.Logf("%d uploads", uploads.Load()) })
-	last := walkParts(t, content, nil)
-	for first := range last {
-		for _, m := range mishaps {
-			t.Run(fmt.Sprintf("%s at %d", m, first), func(t *testing.T) {
-				t.Parallel()
-				uploads.Add(1)
-				requests := walkParts(t, content, map[int]mishap{first: m})
-				for second := first + 1; second < requests; second++ {
-					for i, n := range mishaps {
-						if (first+second+i)%testsize.FullOnce(1, 40) == 0 {
-							uploads.Add(1)
-							walkParts(t, content, map[int]mishap{first: m, second: n})
+	for _, c := range []struct {
+		way     upload.JoinBy
+		content []byte
+		every   int // one pair of this many
+	}{
+		{upload.ByCompose, data(2*q + 1), testsize.FullOnce(1, 40)},
+		{upload.ByMultipart, data(session.MultipartMinPart + 1), testsize.FullOnce(3, 40)},
+	} {
+		var uploads atomic.Int64
+		t.Cleanup(func() { t.Logf("way %d: %d uploads", c.way, uploads.Load()) })
+		walk := func(t *testing.T, mishaps map[int]mishap) (requests int) {
+			uploads.Add(1)
+			return walkParts(t, c.way, c.content, mishaps)
+		}
+		last := walk(t, nil)
+		for first := range last {
+			for _, m := range mishaps {
+				t.Run(fmt.Sprintf("way %d/%s at %d", c.way, m, first), func(t *testing.T) {
+					t.Parallel()
+					requests := walk(t, map[int]mishap{first: m})
+					for second := first + 1; second < requests; second++ {
+						for i, n := range mishaps {
+							if (first+second+i)%c.every == 0 {
+								walk(t, map[int]mishap{first: m, second: n})
+							}
 						}
 					}
-				}
-			})
+				})
+			}
 		}
 	}
 }
 
 // walkParts returns the number of requests.
-func walkParts(t *testing.T, content []byte, mishaps map[int]mishap) (requests int) {
+func walkParts(t *testing.T, way upload.JoinBy, content []byte, mishaps map[int]mishap) (requests int) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, client, stop := upload.ServeBucket(t, &fakegcs.Options{NoMD5: true})
 		defer stop()
-		w := &partsWalk{t: t, net: client.Transport, srv: srv, store: newMemoryStore(), mishaps: mishaps}
+		w := &partsWalk{t: t, way: way, net: client.Transport, srv: srv, store: newMemoryStore(), mishaps: mishaps}
 		w.run(content)
 		requests = len(w.requests)
 		if t.Failed() {
@@ -100,6 +113,7 @@ func walkParts(t *testing.T, content []byte, mishaps map[int]mishap) (requests i
 
 // run calls until the object is there.
 func (w *partsWalk) run(content []byte) {
+	cut := int64(0) // calls that failed, and cut a request with data
 	for again := true; again; {
 		w.killed, w.mayFail = false, false
 		err := w.call(content)
@@ -108,21 +122,28 @@ func (w *partsWalk) run(content []byte) {
 			return
 		}
 		again = w.killed || err != nil
+		if err != nil && !w.killed {
+			cut++
+		}
 	}
 	if got := w.object("obj"); !bytes.Equal(got, content) && !(w.overwritten && string(got) == foreign) {
 		w.t.Errorf("the object has %d bytes, and differs from the source", len(got))
 	}
 	// An object that another client replaced after the compose is uploaded again by a
 	// process that does not know of the compose.
-	if received := w.received(); received != int64(len(content)) && !w.overwritten {
-		w.t.Errorf("the service received %d bytes of parts, want %d", received, len(content))
+	most := int64(len(content)) + cut*q
+	if w.way == upload.ByMultipart { // a part whose reply was lost is sent again
+		most += int64(len(w.mishaps)) * session.MultipartMinPart
+	}
+	if received := w.received(); (received < int64(len(content)) || received > most) && !w.overwritten {
+		w.t.Errorf("the service received %d bytes of parts, want %d to %d", received, len(content), most)
 	}
 	if n := len(w.store.tokens); n != 0 {
 		w.t.Errorf("%d uploads are saved", n)
 	}
-	if page, _ := w.client().List(w.t.Context(), session.ListQuery{Bucket: "bkt", Prefix: "gcsup-parts/"}); page == nil || len(page.Objects) != 0 {
-		w.t.Errorf("left: %+v", page)
-	}
+	world := &world{t: w.t, srv: w.srv, http: &http.Client{Transport: w.net}}
+	world.wantNoParts()
+	world.wantNoLeftovers()
 }
 
 // call uploads in a process of its own.
@@ -138,7 +159,7 @@ func (w *partsWalk) call(content []byte) error {
 	client := &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
 		return w.roundTrip(store, req)
 	})}
-	up, err := upload.New(client, &upload.Options{Endpoint: "http://gcs.test", Store: store, ChunkSize: q, Parallel: upload.InParts(2, q)})
+	up, err := upload.New(client, &upload.Options{Endpoint: "http://gcs.test", Store: store, ChunkSize: q, Parallel: upload.InParts(2, q).By(w.way)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -154,9 +175,12 @@ func (w *partsWalk) roundTrip(p *process, req *http.Request) (*http.Response, er
 	}
 	n := len(w.requests)
 	m := w.mishaps[n]
+	if m == denied && req.Method == http.MethodDelete {
+		m = "" // the service keeps what cannot be deleted
+	}
 	w.requests = append(w.requests, fmt.Sprintf("%3d %s %s %s %s", n, req.Method, req.URL.Path, req.Header.Get("Content-Range"), m))
 	switch m {
-	case lostRequest, refused, killBefore, unknown:
+	case lostRequest, refused, killBefore, unknown, denied:
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
@@ -168,7 +192,10 @@ func (w *partsWalk) roundTrip(p *process, req *http.Request) (*http.Response, er
 	case lostRequest:
 		return nil, errReset
 	case refused:
-		return unavailable(req), nil
+		return reply(req, http.StatusServiceUnavailable), nil
+	case denied:
+		w.mayFail = true
+		return reply(req, http.StatusForbidden), nil
 	case killBefore:
 		w.kill()
 		return nil, errDead
@@ -177,7 +204,7 @@ func (w *partsWalk) roundTrip(p *process, req *http.Request) (*http.Response, er
 		return nil, &net.DNSError{Err: "no such host", Name: req.URL.Hostname(), IsNotFound: true}
 	}
 	r, err := w.net.RoundTrip(req)
-	w.composed = w.composed || strings.HasSuffix(req.URL.Path, "/compose") && err == nil && r.StatusCode == http.StatusOK
+	w.composed = w.composed || w.joins(req) && err == nil && r.StatusCode == http.StatusOK
 	if err != nil || m == "" || m == written {
 		return r, err
 	}
@@ -185,7 +212,7 @@ func (w *partsWalk) roundTrip(p *process, req *http.Request) (*http.Response, er
 	_ = r.Body.Close()
 	switch m {
 	case late503:
-		return unavailable(req), nil
+		return reply(req, http.StatusServiceUnavailable), nil
 	case killAfter:
 		w.kill()
 		return nil, errDead
@@ -193,21 +220,22 @@ func (w *partsWalk) roundTrip(p *process, req *http.Request) (*http.Response, er
 	return nil, errReset
 }
 
-var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
-
-func unavailable(req *http.Request) *http.Response {
-	return &http.Response{
-		Status: "503 Service Unavailable", StatusCode: 503, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"X-Guploader-Uploadid": {"x"}}, Body: http.NoBody, Request: req,
+// joins reports whether a request makes the object.
+func (w *partsWalk) joins(req *http.Request) bool {
+	if w.way == upload.ByMultipart {
+		return req.Method == http.MethodPost && req.URL.Query().Has("uploadId")
 	}
+	return strings.HasSuffix(req.URL.Path, "/compose")
 }
 
-func (w *partsWalk) client() *session.Client {
-	client, err := session.NewClient(&http.Client{Transport: w.net}, "http://gcs.test")
-	if err != nil {
-		w.t.Fatal(err)
+var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+
+// reply is one of the service, without a body.
+func reply(req *http.Request, status int) *http.Response {
+	return &http.Response{
+		Status: http.StatusText(status), StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"X-Guploader-Uploadid": {"x"}}, Body: http.NoBody, Request: req,
 	}
-	return client
 }
 
 // foreign is what another client writes.
@@ -247,7 +275,7 @@ func (w *partsWalk) object(name string) []byte {
 // received returns how many bytes of parts the service has received.
 func (w *partsWalk) received() (n int64) {
 	for _, r := range w.srv.Requests() {
-		if r.Op == fakegcs.OpPut || r.Op == fakegcs.OpFinalize {
+		if r.Op == fakegcs.OpPut || r.Op == fakegcs.OpFinalize || r.Op == fakegcs.OpPartsPut {
 			n += r.Received
 		}
 	}
