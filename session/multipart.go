@@ -307,6 +307,9 @@ func (r *Reply) readXMLError(scrub func(string) string, resp *http.Response) {
 	isError := readXML(resp.Body, &e) == nil && e.Code != ""
 	r.FromService = isError || resp.Header.Get("X-Guploader-Uploadid") != ""
 	r.Reason, r.Message = oneLine(scrub(e.Code)), oneLine(scrub(e.Message))
+	if r.Reason == "SlowDown" {
+		r.Reason = "rateLimitExceeded" // as the JSON API names it
+	}
 }
 
 // readXML reads a reply of the XML API, of at most objectLimit bytes.

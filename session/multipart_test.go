@@ -131,20 +131,21 @@ func TestMultipartErrors(t *testing.T) {
 	t.Parallel()
 	const body = "<?xml version='1.0'?><Error><Code>%s</Code><Message>about %s</Message></Error>"
 	for _, test := range []struct {
-		status      int
-		code        string
-		gone, again bool
-		damaged     bool
+		status       int
+		code, reason string
+		gone, again  bool
+		damaged      bool
 	}{
-		{404, "NoSuchUpload", true, false, false},
-		{404, "NoSuchBucket", false, false, false},
-		{400, "BadDigest", false, false, true},
-		{403, "AccessDenied", false, false, false},
-		{503, "SlowDown", false, true, false},
+		{404, "NoSuchUpload", "NoSuchUpload", true, false, false},
+		{404, "NoSuchBucket", "NoSuchBucket", false, false, false},
+		{400, "BadDigest", "BadDigest", false, false, true},
+		{403, "AccessDenied", "AccessDenied", false, false, false},
+		{403, "SlowDown", "rateLimitExceeded", false, true, false},
+		{503, "InternalError", "InternalError", false, true, false},
 	} {
 		w := newWire(t, xmlReply(200, "", started), xmlReply(test.status, "", fmt.Sprintf(body, test.code, secret)))
 		_, r := w.client().PutPart(t.Context(), multipartSpec, w.upload(t), 1, 5, 1, strings.NewReader("bytes"))
-		if r.Status != test.status || r.Reason != test.code || !r.FromService || r.NoUpload() != test.gone || r.Retryable() != test.again || r.Damaged() != test.damaged {
+		if r.Status != test.status || r.Reason != test.reason || !r.FromService || r.NoUpload() != test.gone || r.Retryable() != test.again || r.Damaged() != test.damaged {
 			t.Errorf("%s: %+v", test.code, r)
 		}
 		if r.Message != "about [redacted]" {
