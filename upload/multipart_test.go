@@ -661,3 +661,32 @@ func TestMultipartKilled(t *testing.T) {
 		}
 	}
 }
+
+// An object with the same bytes that was at the destination before is not taken for the one
+// that a failed request made. Nor is one that another client wrote meanwhile.
+func TestMultipartOldObject(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	for _, do := range []fakegcs.Action{{Effect: fakegcs.EffectStatus, Status: 503}, {Effect: fakegcs.EffectLoseReply}} {
+		t.Run(string(do.Effect), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				path := w.file(content)
+				old := spec
+				old.Metadata = map[string]string{"old": "yes"}
+				if _, err := w.uploader(byMultipart).File(w.t.Context(), path, old); err != nil {
+					t.Fatal(err)
+				}
+				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsComplete}, Do: do})
+				res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
+				if err != nil || res.BytesSent != multipartLarge || res.Object.Metadata["old"] != "" {
+					t.Errorf("%+v, %v\n%s", res, err, w.trace())
+				}
+				if o, _ := w.srv.Object("bkt", "obj"); o.Metadata["old"] != "" || o.Generation != res.Object.Generation {
+					t.Errorf("the object is %+v", o)
+				}
+				w.wantNoUploads()
+			})
+		})
+	}
+}

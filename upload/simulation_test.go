@@ -115,6 +115,7 @@ type simulation struct {
 	levels   *rand.Rand // of the compressor, if spec.Gzip
 	parts    bool       // the file is sent in parts
 	by       upload.JoinBy
+	md5      bool // the ETag of a part is its MD5
 	edited   bool // so that the modification time does not tell
 }
 
@@ -185,6 +186,7 @@ func (s *simulation) run(t *testing.T, dir string) {
 	}
 	s.w = newWorld(t, dir, opts)
 	defer s.w.close()
+	s.md5 = !opts.NoMD5
 	s.versions = [][]byte{s.content(s.size())}
 	s.path = s.w.file(s.versions[0])
 	plan := s.faults()
@@ -435,7 +437,9 @@ func (s *simulation) judge(t *testing.T) {
 	// In the order in which they came in: one that a dead process left behind
 	// may end after those of the next.
 	slices.SortStableFunc(requests, func(a, b fakegcs.Request) int { return a.Time.Compare(b.Time) })
-	offsets := map[string]int64{} // committed, by object
+	offsets := map[string]int64{}   // committed, by object
+	parts := map[string]time.Time{} // when the server had a part of a multipart upload, by its number
+	var listed time.Time            // the last list of parts that a client got
 	for _, r := range requests {
 		committed := offsets[r.Object]
 		s.out.Requests++
@@ -443,6 +447,20 @@ func (s *simulation) judge(t *testing.T) {
 			s.out.Faults++
 		}
 		switch r.Op {
+		case fakegcs.OpPartsStart:
+			clear(parts)
+		case fakegcs.OpPartsList:
+			if r.Status == 200 && r.Fault == "" {
+				listed = r.Time
+			}
+		case fakegcs.OpPartsPut:
+			_, number, _ := strings.Cut(r.Path, "partNumber=")
+			if had, ok := parts[number]; ok && had.Before(listed) && s.md5 {
+				t.Errorf("part %s was sent again", number)
+			}
+			if r.Status == 200 {
+				parts[number] = r.Time.Add(r.Elapsed)
+			}
 		case fakegcs.OpStart:
 			committed = 0
 		case fakegcs.OpPut, fakegcs.OpFinalize:
