@@ -386,12 +386,14 @@ func TestMultipartGone(t *testing.T) {
 	for _, test := range []struct {
 		op          fakegcs.Op
 		skip, times int
+		restarts    int
 		err         error
 	}{
-		{fakegcs.OpPartsPut, 1, 1, nil}, // the list has it: it is not gone
-		{fakegcs.OpPartsList, 0, 2, nil},
-		{fakegcs.OpPartsComplete, 0, 1, nil},
-		{fakegcs.OpPartsList, 0, -1, session.ErrSessionLost},
+		{fakegcs.OpPartsPut, 1, 1, 0, nil},      // the list has it: it is not gone
+		{fakegcs.OpPartsComplete, 0, 1, 0, nil}, // as well
+		{fakegcs.OpPartsList, 0, 1, 0, nil},     // a second answer is another one
+		{fakegcs.OpPartsList, 0, 4, 1, nil}, // two before the object is made, and two before it is given up
+		{fakegcs.OpPartsList, 0, -1, 2, session.ErrSessionLost},
 	} {
 		t.Run(fmt.Sprintf("%s %d", test.op, test.times), func(t *testing.T) {
 			t.Parallel()
@@ -400,6 +402,9 @@ func TestMultipartGone(t *testing.T) {
 				_, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec)
 				if !errors.Is(err, test.err) {
 					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				if n := w.saw(upload.Restarted); n != test.restarts {
+					t.Errorf("started again %d times, want %d\n%s", n, test.restarts, w.trace())
 				}
 				if test.err == nil {
 					w.wantObject("obj", content)
