@@ -59,7 +59,8 @@
 //   - No byte of a source that changed since the session began is sent. A stream
 //     whose reader fails never becomes a truncated object.
 //   - Memory per upload is constant: a few MiB for a file, the file itself up
-//     to 8 MiB. All streams, and files that are compressed, share [Options.Memory].
+//     to 8 MiB. All streams, files that are compressed, and the parts of multipart
+//     uploads share [Options.Memory].
 //
 // # Errors
 //

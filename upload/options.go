@@ -77,7 +77,8 @@ type Options struct {
 	// stream has one window of that size instead of two. 0 is 128 MiB.
 	//
 	// A window can always have 1 MiB, so that no stream waits for another. The
-	// streams therefore use at most Memory, or 2 MiB each if that is more. Windows
+	// streams therefore use at most Memory, or 2 MiB each if that is more. The parts of
+	// multipart uploads, see [ByMultipart], use what streams leave. Windows
 	// that were filled while there were fewer streams are kept until the server has
 	// committed them: streams that the service does not answer can keep all of
 	// Memory, and each further stream then uses up to 2 MiB beyond it.
