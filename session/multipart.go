@@ -288,6 +288,9 @@ func (c *Client) exchangeXML(ctx context.Context, op Op, uri URI, req *http.Requ
 		case r.Status == http.StatusNoContent && op == OpAbort:
 		case r.Status != http.StatusOK || op == OpAbort:
 			r.readXMLError(scrub, resp)
+			if op != OpMultipartStart && r.strangeError() {
+				r.Status, r.Err = 0, fmt.Errorf("%s: %w", resp.Status, strangerError{})
+			}
 		default:
 			if err := read(resp); err != nil {
 				r.Status, r.Err = 0, transportError(ctx, scrub, err)
@@ -295,6 +298,12 @@ func (c *Client) exchangeXML(ctx context.Context, op Op, uri URI, req *http.Requ
 		}
 		return r
 	})
+}
+
+// strangeError reports whether a reply that would end an upload is not the service's, but
+// that of a proxy.
+func (r *Reply) strangeError() bool {
+	return refused(r.Status) && r.Status != http.StatusUnauthorized && r.Status != http.StatusTooManyRequests && !r.FromService
 }
 
 // readXMLError reads the error of the XML API from the body of a reply.

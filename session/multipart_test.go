@@ -153,7 +153,7 @@ func TestMultipartErrors(t *testing.T) {
 		}
 	}
 	w := newWire(t, xmlReply(200, "", started), xmlReply(404, "", "<html>no such page</html>"))
-	if r := w.client().AbortMultipart(t.Context(), multipartSpec, w.upload(t)); r.FromService || r.NoUpload() {
+	if r := w.client().AbortMultipart(t.Context(), multipartSpec, w.upload(t)); r.FromService || r.NoUpload() || !r.Retryable() {
 		t.Errorf("a proxy's 404: %+v", r)
 	}
 }

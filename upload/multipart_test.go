@@ -9,6 +9,7 @@ import (
 	"gcsup/chunk"
 	"net/http"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -694,4 +695,103 @@ func TestMultipartOldObject(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A proxy answers in place of the service. Its refusals are not believed.
+func TestMultipartProxy(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	for _, op := range []fakegcs.Op{fakegcs.OpPartsPut, fakegcs.OpPartsList, fakegcs.OpPartsComplete} {
+		for _, status := range []int{200, 204, 302, 400, 403, 404, 407} {
+			t.Run(fmt.Sprint(op, status), func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, nil, func(w *world) {
+					do := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status, Body: "<html>log in</html>", ContentType: "text/html"}
+					if status == 302 {
+						do.Location = "http://portal.test/"
+					}
+					w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Times: 2, Do: do})
+					_, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec)
+					if err != nil {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					w.wantObject("obj", content)
+					w.wantSaved(0)
+					w.wantNoUploads()
+				})
+			})
+		}
+	}
+}
+
+// The lease of the upload is lost. It is not aborted, because another process continues
+// it.
+func TestMultipartLeaseLost(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	for _, op := range []string{"PUT", "GET", "POST"} { // a part, the list, the completion
+		t.Run(op, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				f, path, plain := newFleeting(w.store), w.file(content), w.http
+				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+					if req.Method == op && req.URL.Query().Has("uploadId") {
+						f.lose(errTaken)
+					}
+					return plain.Transport.RoundTrip(req)
+				})}
+				_, err := w.uploader(byMultipart, func(o *upload.Options) { o.Store = f }).File(w.t.Context(), path, spec)
+				w.http = plain
+				if !errors.Is(err, session.ErrInUse) && op != "POST" {
+					t.Errorf("error = %v", err)
+				}
+				for _, r := range w.srv.Requests() {
+					if r.Op == fakegcs.OpPartsAbort {
+						t.Error("the upload was aborted")
+					}
+				}
+				w.wantSaved(1)
+				if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); err != nil {
+					t.Fatal(err)
+				}
+				w.wantObject("obj", content)
+				w.wantSaved(0)
+				w.wantNoUploads()
+			})
+		})
+	}
+}
+
+// Two machines that share nothing upload different files to one object at a time. The
+// object is one of them.
+func TestMultipartTwoMachines(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 20 * mib, Latency: 10 * time.Millisecond}, func(w *world) {
+		one := data(multipartLarge)
+		two := flipped(one, 1, session.MultipartMinPart, 2*session.MultipartMinPart)
+		var both sync.WaitGroup
+		for i, content := range [][]byte{one, two} {
+			path := filepath.Join(w.dir, fmt.Sprint("source", i))
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w.letPass(path)
+			store, err := session.OpenDir(filepath.Join(w.dir, fmt.Sprint("state", i)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			both.Go(func() {
+				if _, err := w.uploader(byMultipart, func(o *upload.Options) { o.Store = store }).File(w.t.Context(), path, spec); err != nil {
+					t.Errorf("%d: %v", i, err)
+				}
+			})
+		}
+		both.Wait()
+		got, err := w.srv.ReadObject("bkt", "obj")
+		if err != nil || !bytes.Equal(got, one) && !bytes.Equal(got, two) {
+			t.Errorf("the object has %d bytes of neither file, %v", len(got), err)
+		}
+		w.wantNoUploads()
+	})
 }
