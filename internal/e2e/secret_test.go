@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -134,8 +135,10 @@ func (s *scene) look() {
 
 func (s *scene) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	if id := r.URL.Query().Get("upload_id"); id != "" {
-		s.uploads[id] = true
+	for _, name := range []string{"upload_id", "uploadId"} {
+		if id := r.URL.Query().Get(name); id != "" {
+			s.uploads[id] = true
+		}
 	}
 	if strings.HasPrefix(r.Header.Get("Authorization"), "Bearer "+bearer) {
 		s.seen[bearer] = true
@@ -298,6 +301,7 @@ func TestSecrets(t *testing.T) {
 	status := func(code int) fakegcs.Action { return fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code} }
 	effect := func(e fakegcs.Effect) fakegcs.Action { return fakegcs.Action{Effect: e} }
 	isPut := func(r *http.Request) bool { return r.Method == http.MethodPut }
+	multipart := []string{"--parallel=2", "--parallel-by=multipart"}
 	for i, tt := range []struct {
 		name string
 		do   func(s *scene) *child
@@ -378,6 +382,37 @@ func TestSecrets(t *testing.T) {
 				return isPut(r)
 			}
 			return s.cp()
+		}, 75, "retries_exhausted"},
+		{"a multipart upload", func(s *scene) *child { return s.cp(multipart...) }, 0, "ok"},
+		{"a multipart upload, reset", func(s *scene) *child {
+			return s.against(plan(fakegcs.OpPartsPut, 1, effect(fakegcs.EffectReset)), multipart...)
+		}, 75, "retries_exhausted"},
+		{"a multipart upload, 503", func(s *scene) *child {
+			return s.against(plan(fakegcs.OpPartsComplete, 0, status(503)), multipart...)
+		}, 75, "retries_exhausted"},
+		{"a multipart upload, 404", func(s *scene) *child {
+			return s.against(plan(fakegcs.OpPartsList, 0, fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Reason: "noUpload"}), multipart...)
+		}, 69, "session_gone"},
+		{"a multipart upload, a service that echoes the URL as XML", func(s *scene) *child {
+			s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+				if isPut(r) {
+					w.WriteHeader(http.StatusForbidden)
+					var text strings.Builder
+					_ = xml.EscapeText(&text, fmt.Appendf(nil, "%q %s", r.Header, r.URL))
+					fmt.Fprintf(w, "<Error><Code>AccessDenied</Code><Message>%s</Message></Error>", &text)
+				}
+				return isPut(r)
+			}
+			return s.cp(multipart...)
+		}, 77, "permission"},
+		{"a multipart upload, a redirect to another host", func(s *scene) *child {
+			s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+				if isPut(r) {
+					http.Redirect(w, r, "http://"+s.elsewhere.Addr().String()+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+				}
+				return isPut(r)
+			}
+			return s.cp(multipart...)
 		}, 75, "retries_exhausted"},
 		{"SIGINT", func(s *scene) *child { return s.signalled(syscall.SIGINT) }, 75, "interrupted"},
 		{"a crash dump", func(s *scene) *child { return s.signalled(syscall.SIGQUIT) }, 2, ""},
