@@ -247,3 +247,37 @@ func TestNotMultipart(t *testing.T) {
 		}
 	}
 }
+
+// FuzzMultipart checks that any body gives either what the exchange needs, or no reply.
+func FuzzMultipart(f *testing.F) {
+	f.Add(started)
+	f.Add("<ListPartsResult><IsTruncated>true</IsTruncated><Part><PartNumber>3</PartNumber><ETag>\"abc\"</ETag><Size>5</Size></Part></ListPartsResult>")
+	f.Add("<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>")
+	f.Add("<Error><Code>NoSuchUpload</Code><Message>x</Message></Error>")
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, status := range []int{200, 404} {
+			c := newClient(t, &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+				return response(status, nil, body), nil
+			})}, "")
+			r := c.StartMultipart(t.Context(), multipartSpec)
+			if (r.Status == 200) == (r.URI.IsZero()) {
+				t.Errorf("start: %+v", r)
+			}
+			uri := freshURI(t)
+			parts, more, r := c.ListParts(t.Context(), multipartSpec, uri, 0)
+			if r.Status != 200 && r.Err == nil && !r.FromService || more && len(parts) == 0 {
+				t.Errorf("parts: %v, %+v", parts, r)
+			}
+			last := 0
+			for _, p := range parts {
+				if p.Number <= last || p.Size < 0 || p.ETag == "" {
+					t.Errorf("part %+v after %d", p, last)
+				}
+				last = p.Number
+			}
+			if r := c.CompleteMultipart(t.Context(), multipartSpec, uri, parts); (r.Status == 200) == (r.Object == nil) {
+				t.Errorf("complete: %+v", r)
+			}
+		}
+	})
+}
