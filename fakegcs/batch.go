@@ -99,7 +99,8 @@ func (s *Server) call(outer *request, part io.Reader) (*reply, fault) {
 // and batches, may not.
 func (q *request) batchable() bool {
 	switch q.op {
-	case OpGet, OpList, OpDelete, OpPatch, OpCompose, OpRewrite, OpRestore, OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete, OpBucketLayout:
+	case OpGet, OpList, OpDelete, OpPatch, OpCompose, OpRewrite, OpRestore, OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete, OpBucketLayout,
+		OpBucketPermissions, OpNotificationInsert, OpNotificationGet, OpNotificationList, OpNotificationDelete:
 		return !q.xml
 	}
 	return false

@@ -58,9 +58,15 @@ type softDeletePolicy struct {
 	EffectiveTime            time.Time `json:"effectiveTime"`
 }
 
+// bucketRecord is what the directory keeps of a bucket.
+type bucketRecord struct {
+	bucketResource
+	Notifications []notification `json:"notifications,omitempty"`
+}
+
 // bucket is a bucket with its objects. [store.mu] guards all of it.
 type bucket struct {
-	bucketResource
+	bucketRecord
 	names   []string // sorted; those with a generation of any kind
 	objects map[string]*generations
 	expires time.Time // when the first soft-deleted generation expires; zero if there is none
@@ -91,11 +97,11 @@ func (v *version) with(o *Object) *version {
 
 func newBucket(name string, now time.Time) *bucket {
 	b := &bucket{
-		bucketResource: bucketResource{
+		bucketRecord: bucketRecord{bucketResource: bucketResource{
 			Kind: "storage#bucket", ID: name, Name: name, ProjectNumber: "0",
 			Location: "US", LocationType: "multi-region", StorageClass: "STANDARD",
 			Metageneration: 1, TimeCreated: now, Updated: now,
-		},
+		}},
 		objects: map[string]*generations{},
 	}
 	b.sign()

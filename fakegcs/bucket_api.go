@@ -34,6 +34,8 @@ func (a bucketAPI) answer(q *request) *reply {
 		res, err = a.patch(q)
 	case OpBucketLayout:
 		return a.layout(q)
+	case OpBucketPermissions:
+		return a.permissions(q)
 	case OpBucketDelete:
 		if err = a.delete(q); err == nil {
 			return newReply(http.StatusNoContent)
@@ -205,4 +207,26 @@ func (a bucketAPI) layout(q *request) *reply {
 	}
 	res.Kind, res.Bucket, res.Location, res.LocationType = "storage#storageLayout", b.Name, b.Location, b.LocationType
 	return jsonReply(http.StatusOK, res)
+}
+
+// permissions returns which of the permissions that q names the caller has: all of
+// them, because the server has no access control.
+// https://cloud.google.com/storage/docs/json_api/v1/buckets/testIamPermissions
+func (a bucketAPI) permissions(q *request) *reply {
+	if err := a.hasBucket(q.bucket); err != nil {
+		return err.reply(q.xml)
+	}
+	asked := q.query["permissions"]
+	if len(asked) == 0 {
+		return refuse(http.StatusBadRequest, "required", "Required parameter: permissions").reply(q.xml)
+	}
+	for _, name := range asked {
+		if !strings.HasPrefix(name, "storage.") || strings.Contains(name, "*") {
+			return invalid("Invalid permission: '%s'.", name).reply(q.xml)
+		}
+	}
+	return jsonReply(http.StatusOK, struct {
+		Kind        string   `json:"kind"`
+		Permissions []string `json:"permissions"`
+	}{"storage#testIamPermissionsResponse", asked})
 }

@@ -75,7 +75,7 @@ func (l *loader) loadBuckets() error {
 	}
 	for _, name := range names {
 		b := newBucket(name, l.store.now())
-		switch err := l.LoadBucket(name, &b.bucketResource); {
+		switch err := l.LoadBucket(name, &b.bucketRecord); {
 		case errors.Is(err, fs.ErrNotExist):
 			// The server was killed while it created or deleted the bucket. The
 			// remaining files must not appear in a new bucket of that name.

@@ -49,7 +49,7 @@
 //
 // # Limits
 //
-// Access control lists, IAM, notifications, HMAC keys, listing by matchGlob and
+// Access control lists, IAM policies, HMAC keys, listing by matchGlob and
 // filter, and gRPC are not implemented. A signed URL works, but its signature is not
 // checked. Objects with an encryption key are not encrypted. The page
 // docs/emulator.md lists the known differences from the service, the paths that

@@ -38,6 +38,13 @@ const (
 	OpBucketDelete = faultplan.OpBucketDelete
 	OpBucketLayout = faultplan.OpBucketLayout
 
+	OpBucketPermissions = faultplan.OpBucketPermissions // which permissions the caller has
+
+	OpNotificationInsert = faultplan.OpNotificationInsert // notifications of changes to Pub/Sub
+	OpNotificationGet    = faultplan.OpNotificationGet
+	OpNotificationList   = faultplan.OpNotificationList
+	OpNotificationDelete = faultplan.OpNotificationDelete
+
 	OpBatch = faultplan.OpBatch // several calls in one request; each also counts by itself
 
 	OpControl = faultplan.OpControl // fakegcs's own paths; faults never apply

@@ -32,8 +32,15 @@ func schemaOf(q *request) schema {
 			"hierarchicalNamespace iamConfiguration id ipFilter kind labels lifecycle location locationType logging metageneration name " +
 			"objectRetention owner projectNumber retentionPolicy rpo satisfiesPZI satisfiesPZS selfLink softDeletePolicy softDeleteTime " +
 			"storageClass timeCreated updated versioning website"
+		notification = "custom_attributes etag event_types id kind object_name_prefix payload_format selfLink topic"
 	)
 	switch q.op {
+	case OpBucketPermissions:
+		return names("kind permissions", nil)
+	case OpNotificationList:
+		return names("items kind", map[string]schema{"items": names(notification, nil)})
+	case OpNotificationInsert, OpNotificationGet:
+		return names(notification, nil)
 	case OpList:
 		return names("items kind nextPageToken prefixes", map[string]schema{"items": names(object, nil)})
 	case OpBucketList:

@@ -91,6 +91,13 @@ func (q *request) parseJSON(path string, upload bool) {
 	switch {
 	case len(segs) == 3 && segs[2] == "storageLayout" && !upload:
 		q.op = byMethod(q.Method, map[string]Op{"GET": OpBucketLayout})
+	case len(segs) == 4 && segs[2] == "iam" && segs[3] == "testPermissions" && !upload:
+		q.object, q.op = "", byMethod(q.Method, map[string]Op{"GET": OpBucketPermissions})
+	case len(segs) == 3 && segs[2] == "notificationConfigs" && !upload:
+		q.op = byMethod(q.Method, map[string]Op{"GET": OpNotificationList, "POST": OpNotificationInsert})
+	case len(segs) == 4 && segs[2] == "notificationConfigs" && !upload:
+		q.object, q.rest = "", segs[3:]
+		q.op = byMethod(q.Method, map[string]Op{"GET": OpNotificationGet, "DELETE": OpNotificationDelete})
 	case len(segs) > 2 && segs[2] != "o":
 		q.rest = segs[2:]
 	case len(segs) == 1:

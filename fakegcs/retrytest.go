@@ -46,6 +46,10 @@ var retryMethods = map[Op]string{
 	OpBucketList: "storage.buckets.list", OpBucketPatch: "storage.buckets.patch", OpBucketDelete: "storage.buckets.delete",
 	OpBucketLayout: "storage.buckets.getStorageLayout",
 	OpRestore:      "storage.objects.restore",
+
+	OpBucketPermissions:  "storage.buckets.testIamPermissions",
+	OpNotificationInsert: "storage.notifications.insert", OpNotificationGet: "storage.notifications.get",
+	OpNotificationList: "storage.notifications.list", OpNotificationDelete: "storage.notifications.delete",
 }
 
 // The methods that share an operation with one of retryMethods.

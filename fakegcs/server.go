@@ -366,8 +366,10 @@ func (s *Server) operate(q *request) *reply {
 		return objects.restore(q)
 	case OpPartsStart, OpPartsPut, OpPartsComplete, OpPartsAbort, OpPartsList, OpPartsUploads:
 		return s.multiparts.answer(q)
-	case OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete, OpBucketLayout:
+	case OpBucketInsert, OpBucketGet, OpBucketList, OpBucketPatch, OpBucketDelete, OpBucketLayout, OpBucketPermissions:
 		return bucketAPI{s.store}.answer(q)
+	case OpNotificationInsert, OpNotificationGet, OpNotificationList, OpNotificationDelete:
+		return notificationAPI{s.store}.answer(q)
 	case OpBatch:
 		return s.batch(q)
 	}

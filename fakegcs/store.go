@@ -104,7 +104,7 @@ func (s *store) billed(q *request) *apiError {
 	return nil
 }
 
-func (s *store) saveBucket(b *bucket) error { return s.disk.SaveBucket(b.Name, b.bucketResource) }
+func (s *store) saveBucket(b *bucket) error { return s.disk.SaveBucket(b.Name, b.bucketRecord) }
 
 // saveObject writes the record of a generation to the directory, if there is one.
 func (s *store) saveObject(v *version) error {

@@ -26,7 +26,7 @@ func (l *text) Write(p []byte) (int, error) {
 func TestUnimplementedIsRefusedAndLoggedOnce(t *testing.T) {
 	for _, test := range []struct{ method, target, header, named string }{
 		{"GET", "/storage/v1/b/bkt/iam", "", "GET /storage/v1/b/*/iam"},
-		{"GET", "/storage/v1/b/bkt/iam/testPermissions?permissions=x", "", "GET /storage/v1/b/*/iam/testPermissions"},
+		{"GET", "/storage/v1/b/bkt/o/a/iam/testPermissions?permissions=x", "", "GET /storage/v1/b/*/o/*/iam/testPermissions"},
 		{"GET", "/storage/v1/b/bkt/acl/allUsers", "", "GET /storage/v1/b/*/acl/*"},
 		{"PUT", "/b/bkt/o/a%2Fsecret/acl/allUsers", "", "PUT /b/*/o/*/acl/*"},
 		{"POST", "/storage/v1/b/bkt/lockRetentionPolicy", "", "POST /storage/v1/b/*/lockRetentionPolicy"},

@@ -40,6 +40,21 @@ func bucketCases() []Case {
 				{Method: "GET", Path: "/storage/v1/b/no-such-bucket-for-conformance/storageLayout", Status: 404},
 			},
 		}, {
+			Name: "bucket-permissions", Fact: "A bucket reports which of the named permissions the caller has.", Source: buckets + "/testIamPermissions", Bucket: `{}`, None: true,
+			Steps: []Step{
+				bucket("GET", "/iam/testPermissions?permissions=storage.objects.delete&permissions=storage.objects.get", 200).match(text("kind", "storage#testIamPermissionsResponse"), field("permissions", `\[[^]]*"storage\.objects\.delete"`)),
+				bucket("GET", "/iam/testPermissions", 400),
+				bucket("GET", "/iam/testPermissions?permissions=nonsense", 400).match(reason("invalid")),
+				{Method: "GET", Path: "/storage/v1/b/no-such-bucket-for-conformance/iam/testPermissions?permissions=storage.objects.delete", Status: 404},
+			},
+		}, {
+			Name: "bucket-notifications", Fact: "A bucket without notifications lists none.", Source: docs + "json_api/v1/notifications/list", Bucket: `{}`, None: true,
+			Steps: []Step{
+				bucket("GET", "/notificationConfigs", 200).match(text("kind", "storage#notifications"), absent("items")),
+				bucket("GET", "/notificationConfigs/1", 404).match(reason("notFound")),
+				sendJSON("POST", bucketPath+"/notificationConfigs", `{"payload_format":"NONE"}`, 400),
+			},
+		}, {
 			Name: "bucket-list", Fact: "The buckets of a project are listed, by prefix.", Source: buckets + "/list", Bucket: `{}`, None: true,
 			Steps: []Step{
 				{Method: "GET", Path: "/storage/v1/b?project={project}&prefix={bucket}", Status: 200, Match: []string{text("kind", "storage#buckets"), text("name", "{bucket}"), absent("nextPageToken")}},

@@ -187,7 +187,8 @@ var ops = map[Op]bool{
 	"": true, OpStart: true, OpPut: true, OpFinalize: true, OpQuery: true, OpCancel: true, OpInsert: true, OpGet: true, OpRead: true,
 	OpList: true, OpDelete: true, OpPatch: true, OpCompose: true, OpRewrite: true, OpRestore: true, OpPartsStart: true, OpPartsPut: true,
 	OpPartsComplete: true, OpPartsAbort: true, OpPartsList: true, OpPartsUploads: true, OpBucketInsert: true, OpBucketGet: true,
-	OpBucketList: true, OpBucketPatch: true, OpBucketDelete: true, OpBucketLayout: true, OpBatch: true,
+	OpBucketList: true, OpBucketPatch: true, OpBucketDelete: true, OpBucketLayout: true, OpBucketPermissions: true,
+	OpNotificationInsert: true, OpNotificationGet: true, OpNotificationList: true, OpNotificationDelete: true, OpBatch: true,
 }
 
 // Validate reports what is wrong with f, if anything.

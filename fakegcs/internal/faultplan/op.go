@@ -36,6 +36,13 @@ const (
 	OpBucketDelete Op = "bucket-delete"
 	OpBucketLayout Op = "bucket-layout"
 
+	OpBucketPermissions Op = "bucket-permissions"
+
+	OpNotificationInsert Op = "notification-insert"
+	OpNotificationGet    Op = "notification-get"
+	OpNotificationList   Op = "notification-list"
+	OpNotificationDelete Op = "notification-delete"
+
 	OpBatch Op = "batch"
 
 	OpControl Op = "control"
