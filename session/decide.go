@@ -537,7 +537,7 @@ func (r *Reply) strange(begun bool) bool {
 // that the service or the bucket does not exist.
 func (op Op) begins() bool {
 	switch op {
-	case OpStart, OpInsert, OpStat, OpList, OpRead, OpDelete, OpBucket, OpMultipartStart:
+	case OpStart, OpInsert, OpStat, OpList, OpRead, OpDelete, OpBucket, OpNotifications, OpPermissions, OpMultipartStart:
 		return true
 	}
 	return false

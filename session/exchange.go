@@ -34,6 +34,9 @@ const (
 	OpBucket   Op = "bucket"   // the configuration of a bucket
 	OpCompose  Op = "compose"  // make an object from others
 
+	OpNotifications Op = "notifications" // the notifications of a bucket
+	OpPermissions   Op = "permissions"   // what the caller may do in a bucket
+
 	OpMultipartStart Op = "multipart-start" // open a multipart upload
 	OpPart           Op = "part"            // one part of a multipart upload
 	OpParts          Op = "parts"           // list the parts that the service has

@@ -35,10 +35,21 @@ func (c *Client) Read(ctx context.Context, spec Spec, generation int64) ([]byte,
 	return content, r
 }
 
-// Delete deletes an object with the preconditions of spec. Status 204 means success.
+// Delete deletes an object with the preconditions of spec. Status 204 means success. A
+// bucket with versioning keeps the object as a noncurrent version.
 // https://cloud.google.com/storage/docs/json_api/v1/objects/delete
 func (c *Client) Delete(ctx context.Context, spec Spec) Reply {
-	q := url.Values{}
+	return c.delete(ctx, spec, url.Values{})
+}
+
+// DeleteGeneration deletes one generation of an object, with the preconditions of spec. A
+// bucket with versioning does not keep it.
+// https://cloud.google.com/storage/docs/deleting-objects#delete-noncurrent
+func (c *Client) DeleteGeneration(ctx context.Context, spec Spec, generation int64) Reply {
+	return c.delete(ctx, spec, url.Values{"generation": {strconv.FormatInt(generation, 10)}})
+}
+
+func (c *Client) delete(ctx context.Context, spec Spec, q url.Values) Reply {
 	spec.addConditions(q)
 	return c.onObject(ctx, OpDelete, "DELETE", spec, EncryptionKey{}, q)
 }

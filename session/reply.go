@@ -61,8 +61,7 @@ type Reply struct {
 
 	location URI         // start: the Location header, not checked
 	page     *ObjectPage // list: the page
-	content  *[]byte     // read: the content of the object; a pointer, so that a Reply is comparable
-	bucket   *Bucket     // bucket: its configuration
+	content  *[]byte     // read: the content of the object; bucket, notifications, permissions: the body; a pointer, so that a Reply is comparable
 }
 
 // Canceled reports whether the reply to a Cancel means that the session does
@@ -106,9 +105,11 @@ func parseReply(op Op, scrub func(string) string, resp *http.Response) Reply {
 				r.Status = 0
 			}
 			return r
-		case OpBucket:
-			if r.bucket, r.Err = readBucket(resp.Body); r.Err != nil {
-				r.Status = 0
+		case OpBucket, OpNotifications, OpPermissions:
+			if body, err := io.ReadAll(io.LimitReader(resp.Body, objectLimit)); err != nil {
+				r.Status, r.Err = 0, err
+			} else {
+				r.content = &body
 			}
 			return r
 		}

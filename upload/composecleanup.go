@@ -101,14 +101,14 @@ func (p *composer) removeGroups(ctx context.Context) (left []string, err error) 
 	return left, nil
 }
 
-// delete deletes a generation of a temporary object. refused reports that the service does
-// not delete it.
+// delete deletes a generation of a temporary object. A bucket with versioning does not
+// keep it. refused reports that the service does not delete it.
 func (p *composer) delete(ctx context.Context, t *transfer, name string, generation int64) (refused bool, err error) {
 	retry := newRetrier(p.j.u.opts.Policy, p.j.u.opts.Gate, p.j.transfer.retry.budget, p.j.events)
 	defer retry.close()
 	spec := p.temporary(name)
-	spec.IfGenerationMatch = &generation
-	r, err := retry.repeat(ctx, func(ctx context.Context) session.Reply { return t.wire.remove(ctx, spec) })
+	spec.IfGenerationMatch = nil
+	r, err := retry.repeat(ctx, func(ctx context.Context) session.Reply { return t.wire.remove(ctx, spec, generation) })
 	if err != nil {
 		return false, err
 	}

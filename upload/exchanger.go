@@ -82,9 +82,11 @@ func (x *exchanger) compose(ctx context.Context, spec Spec, components []session
 	})
 }
 
-// remove deletes an object with the preconditions of spec.
-func (x *exchanger) remove(ctx context.Context, spec Spec) session.Reply {
-	return x.plain(ctx, session.OpDelete, func(ctx context.Context) session.Reply { return x.client.Delete(ctx, spec) })
+// remove deletes one generation of an object.
+func (x *exchanger) remove(ctx context.Context, spec Spec, generation int64) session.Reply {
+	return x.plain(ctx, session.OpDelete, func(ctx context.Context) session.Reply {
+		return x.client.DeleteGeneration(ctx, spec, generation)
+	})
 }
 
 func (x *exchanger) startMultipart(ctx context.Context) session.Reply {

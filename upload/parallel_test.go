@@ -627,3 +627,41 @@ func TestParallelBatchInAnOutage(t *testing.T) {
 		}
 	})
 }
+
+// A bucket with versioning keeps no noncurrent versions of temporary objects.
+func TestParallelVersioning(t *testing.T) {
+	t.Parallel()
+	content := data(partsLarge)
+	inBubble(t, nil, func(w *world) {
+		w.patchBucket(`{"versioning":{"enabled":true}}`)
+		if _, err := w.uploader(byParts).File(w.t.Context(), w.file(content), spec); err != nil {
+			t.Fatal(err)
+		}
+		w.wantObject("obj", content)
+		if list := w.request("GET", "/storage/v1/b/bkt/o?versions=true&prefix=gcsup-parts/", ""); strings.Contains(list, `"items"`) {
+			t.Errorf("versions are left: %s", list)
+		}
+	})
+}
+
+// patchBucket changes the configuration of the bucket.
+func (w *world) patchBucket(body string) { w.t.Helper(); w.request("PATCH", "/storage/v1/b/bkt", body) }
+
+// request makes a request and returns the body of its reply.
+func (w *world) request(method, path, body string) string {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), method, "http://gcs.test"+path, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	resp, err := w.http.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != 200 {
+		w.t.Fatal(resp.StatusCode, string(text), err)
+	}
+	return string(text)
+}
