@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -31,40 +32,34 @@ type composer struct{ *parallel }
 
 var _ joiner = (*composer)(nil)
 
-// plan looks whether the bucket lets temporary objects be deleted.
+// plan looks whether the bucket lets temporary objects be deleted, and what they cost. If
+// it would keep them (soft delete), plan chooses that the compose deletes them.
 func (p *composer) plan(ctx context.Context) (why string, err error) {
+	if why := p.j.u.needless(); why != "" {
+		return why, nil
+	}
 	p.parts.Prefix = temporaryPrefix(p.j.result.ID)
-	return p.lookAtBucket(ctx)
+	err = p.askBucket(ctx, func(f *bucketFacts) {
+		why = f.forbidden()
+		costs := f.costs(p.j.spec.StorageClass)
+		switch {
+		case why != "":
+		case p.j.u.opts.Parallel.auto:
+			why = cmp.Or(f.unknown(), costs)
+		case costs != "" && !f.warned[costs]:
+			f.warned[costs] = true
+			p.warn(costs)
+		}
+		if f.config != nil && f.config.SoftDelete > 0 {
+			p.parts.DeleteSources = true
+			p.parts.Size = max(p.parts.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
+		}
+	})
+	return cmp.Or(why, p.j.u.needless()), err // the replies show how near the service is
 }
 
 // begin does nothing: each part has a session of its own, and saves it.
 func (p *composer) begin(context.Context) error { return nil }
-
-// lookAtBucket returns why temporary objects cannot be deleted from the bucket, or "". If
-// they can, and the bucket would keep them (soft delete), it chooses that the compose
-// deletes them.
-func (p *composer) lookAtBucket(ctx context.Context) (why string, err error) {
-	t := p.j.transfer
-	var b *session.Bucket
-	_, err = t.retry.repeat(ctx, func(ctx context.Context) (r session.Reply) {
-		b, r = t.wire.bucket(ctx)
-		return r
-	})
-	switch {
-	case err != nil:
-		return "", t.stopped(ctx, err, nil)
-	case b == nil:
-		return "", nil // no permission: the deletes will show it
-	case b.Retention > 0:
-		return "the bucket has a retention policy, and temporary objects could not be deleted", nil
-	case b.DefaultEventBasedHold:
-		return "the bucket holds new objects, and temporary objects could not be deleted", nil
-	case b.SoftDelete > 0:
-		p.parts.DeleteSources = true
-		p.parts.Size = max(p.parts.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
-	}
-	return "", nil
-}
 
 // unsuitable returns why the object cannot be composed, or "".
 func (p *composer) unsuitable() string {

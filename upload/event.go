@@ -29,6 +29,9 @@ const (
 
 	Held // another process holds the lease of the saved upload, and may have died; the lease ends in Delay
 
+	PartDone  // the service has all of a part, see Part
+	Undivided // AutoParts sends the file over one connection; Cause is why
+
 	kindCount // not a kind
 )
 
@@ -36,6 +39,7 @@ var eventNames = [kindCount]string{
 	Started: "started", Resumed: "resumed", Restarted: "restarted", Discarded: "discarded", Progress: "progress",
 	Verifying: "verifying", Waiting: "waiting", Warning: "warning", Settling: "settling",
 	Done: "done", Interrupted: "interrupted", Failed: "failed", Held: "held",
+	PartDone: "part done", Undivided: "undivided",
 }
 
 // String returns the name of k in lower case, such as "waiting".
@@ -65,6 +69,8 @@ type Event struct {
 	Path      string // of the source; "" for a stream
 	Spec      Spec
 	Source    *SourceOffsets // of a file that is compressed; nil for any other source
+	Parts     *PartsProgress // of a file that is sent in parts; nil of any other
+	Part      int            // the part that the event is about, from 1; 0 if it is about the whole file
 	Size      int64          // of the object, -1 while it is not known
 	Sent      int64          // offset up to which bytes were handed to the network
 	Committed int64          // offset up to which the server holds them durably
@@ -72,7 +78,7 @@ type Event struct {
 	ToCompare int64          // Verifying: offset at which that ends
 	Delay     time.Duration  // Waiting, Held: how long
 	Retry     int            // Waiting: how many failures in a row this is, from 1
-	Cause     string         // Waiting, Restarted, Discarded, Warning: why, for people; Held: the process
+	Cause     string         // Waiting, Restarted, Discarded, Undivided, Warning: why, for people; Held: the process
 	Err       error          // Interrupted, Failed: what the call returns
 	Result    *Result        // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
 
@@ -110,4 +116,11 @@ type SourceOffsets struct {
 	Size      int64 // of the file
 	Sent      int64 // offset up to which the compressed bytes were handed to the network
 	Committed int64 // offset up to which the server holds the compressed bytes
+}
+
+// PartsProgress are the numbers of an [Event] of a file that is sent in parts.
+type PartsProgress struct {
+	Count       int // of parts
+	Done        int // those that the service has
+	Connections int // that send parts
 }

@@ -25,9 +25,10 @@ type events struct {
 	observe    func(Event)    // nil if there is no observer
 	hook       func(Exchange) // nil if there is none
 	position   func() (size, sent, committed int64)
-	compressed *sourceOffsets // nil if no source is compressed
-	wake       chan struct{}  // holds at most one
-	done       chan struct{}  // closed when the goroutine has ended
+	parts      func() *PartsProgress // nil if no file is sent in parts
+	compressed *sourceOffsets        // nil if no source is compressed
+	wake       chan struct{}         // holds at most one
+	done       chan struct{}         // closed when the goroutine has ended
 
 	frequent atomic.Int64 // the kind of the merged event that is due, or none
 	urgent   atomic.Bool  // deliver it without regard to progressEvery
@@ -51,14 +52,14 @@ type comparison struct{ compared, toCompare atomic.Int64 }
 
 const none = -1 // no kind of event
 
-// newEvents starts the goroutine. common is what every event has. compressed is nil
-// if no source is compressed. The caller must call close.
-func newEvents(common Event, o *Options, position func() (size, sent, committed int64), compressed *sourceOffsets) *events {
+// newEvents starts the goroutine. common is what every event has. parts is nil if no
+// file is sent in parts, and compressed if no source is compressed. The caller must call close.
+func newEvents(common Event, o *Options, position func() (size, sent, committed int64), parts func() *PartsProgress, compressed *sourceOffsets) *events {
 	if o.Observer == nil && o.Exchange == nil {
 		return nil
 	}
 	e := &events{
-		observe: o.Observer, hook: o.Exchange, position: position, compressed: compressed, common: common,
+		observe: o.Observer, hook: o.Exchange, position: position, parts: parts, compressed: compressed, common: common,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		last: none,
 	}
@@ -170,6 +171,9 @@ func (e *events) complete(v Event) Event {
 	v.Upload, v.ID, v.Path, v.Spec = c.Upload, c.ID, c.Path, c.Spec
 	v.Size, v.Sent, v.Committed = e.position()
 	v.Source = e.compressed.of(v.Sent, v.Committed)
+	if e.parts != nil {
+		v.Parts = e.parts()
+	}
 	return v
 }
 

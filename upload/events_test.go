@@ -15,7 +15,7 @@ func eventsTo(hold func(Event)) (*events, *[]Event) {
 	e := newEvents(Event{Upload: 7}, &Options{Observer: func(v Event) {
 		seen = append(seen, v)
 		hold(v)
-	}}, func() (int64, int64, int64) { return 100, 20, 10 }, nil)
+	}}, func() (int64, int64, int64) { return 100, 20, 10 }, nil, nil)
 	e.identify("id", Spec{Bucket: "bkt", Object: "obj"})
 	return e, &seen
 }
@@ -170,7 +170,7 @@ func TestEventsEndWithTheTerminalOne(t *testing.T) {
 
 // TestNoObserverNoGoroutine checks that nil events take every call.
 func TestNoObserverNoGoroutine(t *testing.T) {
-	e := newEvents(Event{}, &Options{}, nil, nil)
+	e := newEvents(Event{}, &Options{}, nil, nil, nil)
 	if e != nil {
 		t.Fatal("there are events without an observer")
 	}

@@ -75,6 +75,24 @@ func (x *exchanger) bucket(ctx context.Context) (b *session.Bucket, _ session.Re
 	return b, r
 }
 
+// permissions asks which of some permissions the caller has for the bucket.
+func (x *exchanger) permissions(ctx context.Context, names ...string) (has []string, ok bool, _ session.Reply) {
+	r := x.plain(ctx, session.OpPermissions, func(ctx context.Context) (r session.Reply) {
+		has, ok, r = x.client.Permissions(ctx, x.spec.Bucket, x.spec.UserProject, names...)
+		return r
+	})
+	return has, ok, r
+}
+
+// notifications lists the notifications of the bucket.
+func (x *exchanger) notifications(ctx context.Context) (list []session.Notification, ok bool, _ session.Reply) {
+	r := x.plain(ctx, session.OpNotifications, func(ctx context.Context) (r session.Reply) {
+		list, ok, r = x.client.Notifications(ctx, x.spec.Bucket, x.spec.UserProject)
+		return r
+	})
+	return list, ok, r
+}
+
 // compose makes the object of spec from others.
 func (x *exchanger) compose(ctx context.Context, spec Spec, components []session.Component, crc32c uint32, deleteSources bool) session.Reply {
 	return x.plain(ctx, session.OpCompose, func(ctx context.Context) session.Reply {

@@ -61,3 +61,10 @@ func ServeBucket(t *testing.T, opts *fakegcs.Options) (srv *fakegcs.Server, clie
 		time.Sleep(time.Second) // virtual: net/http lingers half a second over a connection that it cuts
 	}
 }
+
+// AutoPartsFrom returns AutoParts with another least size of a file and of its parts.
+func AutoPartsFrom(most int, from, least int64) *Parts {
+	p := AutoParts(most)
+	p.from, p.least = from, least
+	return p
+}

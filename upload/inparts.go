@@ -8,11 +8,13 @@ import (
 	"gcsup/session"
 )
 
-// Parts sends large files in parts: see [InParts].
+// Parts sends large files in parts: see [InParts] and [AutoParts].
 type Parts struct {
 	connections int
 	least       int64
 	way         JoinBy
+	auto        bool  // connections is the most, see AutoParts
+	from        int64 // auto: the least size of a file that is divided
 	engine      partsEngine
 }
 
@@ -57,7 +59,7 @@ type partsEngine struct {
 //
 // least is the least size of a part, in bytes; 0 is 8 MiB. Parts are larger if the file
 // would have more than 4 for each connection. With 0 or 1 connections, new uploads are not
-// sent in parts, but saved ones continue.
+// sent in parts, but saved ones continue. The files of a batch have these connections each.
 func InParts(connections int, least int64) *Parts {
 	return &Parts{connections: connections, least: cmp.Or(least, minPart), engine: partsEngine{
 		plan: planParallel, resume: resumeParts, abandon: abandonParts, query: queryParts,

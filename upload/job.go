@@ -28,12 +28,12 @@ type job struct {
 	events   *events
 	tally    tally
 
-	file         *fileContent                                         // nil for a stream
-	identity     string                                               // the caller's, of a source that is no file; "" if there is none
-	gzip         *gzipContent                                         // nil unless the file is compressed
-	positions    atomic.Pointer[func() (size, sent, committed int64)] // sums over the parts; nil unless the file is sent in parts
-	journal      *journal                                             // nil if the upload is not saved
-	resumed      *session.Token                                       // the Token being resumed; nil once the server reported how much it holds
+	file         *fileContent              // nil for a stream
+	identity     string                    // the caller's, of a source that is no file; "" if there is none
+	gzip         *gzipContent              // nil unless the file is compressed
+	parts        atomic.Pointer[partsView] // nil unless the file is sent in parts
+	journal      *journal                  // nil if the upload is not saved
+	resumed      *session.Token            // the Token being resumed; nil once the server reported how much it holds
 	precondition precondition
 	listed       bool        // the job is one of a batch: an object that must not be replaced counts as skipped
 	timed        bool        // the batch writes modification times, see SkipSameTime
@@ -54,7 +54,7 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 	j := &job{u: u, spec: spec, began: time.Now(), result: Result{Spec: spec, Size: -1}}
 	t := &transfer{expect: u.expect.once()}
 	j.transfer = t
-	j.events = newEvents(Event{Upload: uploads.Add(1), ctx: ctx}, &u.opts, j.position, &t.pos.source)
+	j.events = newEvents(Event{Upload: uploads.Add(1), ctx: ctx}, &u.opts, j.position, j.partsProgress, &t.pos.source)
 	j.events.identify("", spec)
 	j.equip(t, spec, b)
 	j.precondition.t = t
@@ -82,6 +82,7 @@ func (j *job) equip(t *transfer, spec Spec, b *budget) {
 			logging(u.opts.Logger, func() []slog.Attr {
 				return []slog.Attr{slog.String("id", j.result.ID), slog.Int64("offset", t.pos.committed.Load())}
 			}),
+			timing(&u.parts.fastest),
 			reporting(j.events, func() (int64, int) { return t.pos.committed.Load(), t.retry.attempts }),
 		),
 	}
@@ -89,10 +90,24 @@ func (j *job) equip(t *transfer, spec Spec, b *budget) {
 
 // position returns the numbers that events carry.
 func (j *job) position() (size, sent, committed int64) {
-	if position := j.positions.Load(); position != nil {
-		return (*position)()
+	if parts := j.parts.Load(); parts != nil {
+		return parts.position()
 	}
 	return j.transfer.pos.load()
+}
+
+// partsView shows how far a file in parts is.
+type partsView struct {
+	position func() (size, sent, committed int64) // sums over the parts
+	progress func() *PartsProgress
+}
+
+// partsProgress returns what events carry of a file in parts; nil of any other.
+func (j *job) partsProgress() *PartsProgress {
+	if parts := j.parts.Load(); parts != nil {
+		return parts.progress()
+	}
+	return nil
 }
 
 // expect sets how many bytes the source must have.

@@ -32,9 +32,16 @@ func (p *multipart) unsuitable() string { return p.j.spec.NotMultipart() }
 
 // plan starts the upload, with parts of which one for each connection fits in memory.
 func (p *multipart) plan(ctx context.Context) (why string, err error) {
-	p.parts.Size = multipartSize(p.size, p.parts.Size, p.j.u.memory.Budget()/int64(p.j.u.opts.Parallel.connections))
+	share := p.j.u.memory.Budget() / int64(p.j.u.opts.Parallel.connections)
+	if p.j.u.opts.Parallel.auto {
+		share = autoLeast // some parts are read twice, rather than all be short
+	}
+	p.parts.Size = multipartSize(p.size, p.parts.Size, share)
 	if p.parts.Size >= p.size {
 		return "a part of a multipart upload has at least 5 MiB", nil
+	}
+	if why, err := p.needless(ctx); why != "" || err != nil {
+		return why, err
 	}
 	refused, err := p.start(ctx)
 	switch {

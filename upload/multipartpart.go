@@ -29,6 +29,7 @@ func (p *multipart) send(ctx context.Context, c *piece) error {
 		c.resumed = c.rng.Len()
 		return nil
 	}
+	t.events.post(Event{Kind: Started, Part: t.part})
 	for refreshed, damaged := false, 0; ; {
 		etag, r, err := p.put(ctx, c, body)
 		switch {

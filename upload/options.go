@@ -50,8 +50,8 @@ type Options struct {
 	// the first request, and then what takes about a minute.
 	ChunkSize int64
 
-	// Parallel sends each large file in parts over several connections: see [InParts].
-	// nil is one connection. A saved upload in parts cannot be resumed without it.
+	// Parallel sends large files in parts over several connections: see [InParts] and
+	// [AutoParts]. nil is one connection. A saved upload in parts cannot be resumed without it.
 	Parallel *Parts
 
 	// CommitEvery bounds how much is sent before the service reports how much of

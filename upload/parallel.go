@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -23,6 +24,8 @@ type parallel struct {
 	joiner  joiner
 	adopted bool              // an earlier call saved the upload
 	writer  *checkpointWriter // nil if the upload is not saved
+	share   atomic.Pointer[share]
+	done    atomic.Int32 // parts that are finished
 }
 
 // joiner is a way to send parts and to make one object of them. It has the state that
@@ -77,13 +80,17 @@ var errPartMissing = errors.New("a part is missing")
 // in parts.
 func planParallel(ctx context.Context, j *job) (func(context.Context) error, error) {
 	size, parts := j.file.src.Size(), j.u.opts.Parallel
-	part := partSize(size, parts.connections, parts.least)
+	part := parts.partSize(size)
 	if part == 0 {
 		return nil, nil
 	}
 	p := &parallel{j: j, size: size}
 	suitable, why := p.suitable()
 	if len(suitable) == 0 {
+		j.sentAlone(why)
+		return nil, nil
+	}
+	if why := j.u.needless(); why != "" {
 		j.sentAlone(why)
 		return nil, nil
 	}
@@ -97,6 +104,10 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 		return nil, err
 	} else if !ok {
 		j.sentAlone("the object at the destination cannot be looked up")
+		return nil, nil
+	}
+	if why := j.u.needless(); why != "" { // the reply shows how near the service is
+		j.sentAlone(why)
 		return nil, nil
 	}
 	seen := p.parts.Seen
@@ -113,6 +124,21 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 	}
 	j.sentAlone(why)
 	return nil, nil
+}
+
+// needless returns why several connections would not be faster, or "", after it made sure
+// that enough replies show how near the service is: the first one took the time to connect.
+func (p *parallel) needless(ctx context.Context) (why string, err error) {
+	u := p.j.u
+	for range nearReplies {
+		if !u.opts.Parallel.auto || u.parts.fastest.replies.Load() >= nearReplies || u.needless() != "" {
+			break
+		}
+		if _, err := p.stat(ctx, p.j.spec); err != nil {
+			return "", p.j.transfer.stopped(ctx, err, nil)
+		}
+	}
+	return u.needless(), nil
 }
 
 // suitable returns the ways in which the object can be made, the preferred one first, and
@@ -143,11 +169,14 @@ func reasons(first, second string) string {
 	return first + "; " + second
 }
 
-// sentAlone reports why a file is not sent in parts.
+// sentAlone reports why a file is not sent in parts. If parts were asked for, it is a
+// warning.
 func (j *job) sentAlone(why string) {
-	if why != "" {
-		j.events.post(Event{Kind: Warning, Cause: "the file is sent over one connection: " + why})
+	if j.u.opts.Parallel.auto {
+		j.events.post(Event{Kind: Undivided, Cause: why})
+		return
 	}
+	j.events.post(Event{Kind: Warning, Cause: "the file is sent over one connection: " + why})
 }
 
 // look notes which object is at the destination, because a request whose reply was
@@ -208,7 +237,7 @@ func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) e
 		if err := p.abandon(ctx); err != nil {
 			return err
 		}
-		j.positions.Store(nil)
+		j.parts.Store(nil)
 		return j.startOver(ctx, why)
 	}
 	j.journal.file = j.file
@@ -217,7 +246,7 @@ func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) e
 
 // abandonParts removes from the service what it has of a saved upload.
 func abandonParts(ctx context.Context, j *job, token *session.Token) error {
-	defer j.positions.Store(nil)
+	defer j.parts.Store(nil)
 	return newParallel(j, token).abandon(ctx)
 }
 
@@ -265,6 +294,7 @@ func (p *parallel) split(saved []session.Part) {
 			switch part := saved[i]; {
 			case part.Finished():
 				c.done = part
+				p.done.Add(1)
 			case !part.URI.IsZero():
 				c.saved = &part
 			}
@@ -272,8 +302,7 @@ func (p *parallel) split(saved []session.Part) {
 		c.prepare()
 		p.pieces = append(p.pieces, c)
 	}
-	position := p.position
-	p.j.positions.Store(&position)
+	p.j.parts.Store(&partsView{p.position, p.progress})
 }
 
 // section returns the content of a part of the file. Its identity is not that of the
@@ -290,6 +319,15 @@ func (p *parallel) position() (size, sent, committed int64) {
 		sent, committed = sent+max(s, n), committed+n
 	}
 	return p.size, sent, committed
+}
+
+// progress returns what events carry of the parts.
+func (p *parallel) progress() *PartsProgress {
+	v := &PartsProgress{Count: len(p.pieces), Done: int(p.done.Load())}
+	if share := p.share.Load(); share != nil {
+		v.Connections = share.using()
+	}
+	return v
 }
 
 // send sends the parts that are not finished, makes the object, and removes what is left.
@@ -400,16 +438,21 @@ func (p *parallel) sendAll(ctx context.Context) error {
 		}
 	}
 	close(todo)
+	all := p.j.u.connections()
+	share := all.enter()
+	p.share.Store(share)
+	defer p.report(all, share)
 	var workers sync.WaitGroup
 	var once sync.Once
 	var first error
-	for range max(p.j.u.opts.Parallel.connections, 1) {
+	for range min(max(p.j.u.opts.Parallel.connections, 1), len(todo)) {
 		workers.Go(func() {
 			for c := range todo {
-				if ctx.Err() != nil {
+				err := p.sendOne(ctx, share, c)
+				if ctx.Err() != nil && err == nil {
 					return
 				}
-				if err := p.joiner.send(ctx, c); err != nil {
+				if err != nil {
 					once.Do(func() {
 						first = err
 						p.j.transfer.retry.failing = c.transfer.retry.failing // for the rest of a batch
@@ -425,6 +468,31 @@ func (p *parallel) sendAll(ctx context.Context) error {
 		return context.Cause(ctx) // before a part began
 	}
 	return first
+}
+
+// sendOne sends a part when it is its turn. If ctx is done before, it does nothing.
+func (p *parallel) sendOne(ctx context.Context, s *share, c *piece) error {
+	lane := s.acquire(ctx)
+	if lane == nil {
+		return nil
+	}
+	defer s.release(lane)
+	if ctx.Err() != nil {
+		return nil
+	}
+	c.transfer.lane = lane
+	defer func() { c.transfer.lane = nil }()
+	return p.joiner.send(ctx, c)
+}
+
+// report ends the share of the file in the connections, and notes what they reached.
+func (p *parallel) report(all *connections, s *share) {
+	connections, rate, one := s.reached()
+	s.leave()
+	p.j.u.learned(all)
+	p.j.update(func(r *Result) {
+		r.Parts = &PartsResult{Count: len(p.pieces), Connections: connections, Rate: int64(rate), RateOfOne: int64(one)}
+	})
 }
 
 // errSibling is the cause of the end of parts whose sibling failed.

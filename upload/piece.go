@@ -30,6 +30,7 @@ func (c *piece) prepare() {
 		t.content = c.content
 	}
 	t.wire.lease = j.transfer.wire.lease
+	t.part, t.retry.part = c.i+1, c.i+1
 	t.pos.size.Store(c.rng.Len())
 	if j.journal != nil {
 		t.record = p.joiner.record(c)
@@ -48,6 +49,9 @@ func (c *piece) prepare() {
 // forget makes the piece one that was not sent. Its transfer stays the same, which events
 // read.
 func (c *piece) forget() {
+	if c.done.Finished() {
+		c.p.done.Add(-1)
+	}
 	c.saved, c.done, c.resumed = nil, session.Part{}, 0
 	c.content = c.p.j.section(c.rng)
 	t := c.transfer
@@ -62,5 +66,6 @@ func (c *piece) finished(done session.Part) {
 	c.done = done
 	t.pos.committed.Store(n)
 	t.pos.sent.Store(n)
-	t.events.progress()
+	c.p.done.Add(1)
+	t.events.post(Event{Kind: PartDone, Part: t.part})
 }

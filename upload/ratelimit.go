@@ -3,6 +3,8 @@ package upload
 import (
 	"context"
 	"io"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/time/rate"
 
@@ -29,7 +31,16 @@ func limiting(limiter *sharedLimiter) link {
 // each would have reserved its tokens at the old rate when the rate changes.
 type sharedLimiter struct {
 	*rate.Limiter
-	turn chan struct{} // holds one while a reader waits
+	turn   chan struct{} // holds one while a reader waits
+	waited atomic.Int64  // nanoseconds of all waits
+}
+
+// held returns how long readers had to wait, in all.
+func (l *sharedLimiter) held() time.Duration {
+	if l == nil {
+		return 0
+	}
+	return time.Duration(l.waited.Load())
 }
 
 // newSharedLimiter returns nil if limiter is nil.
@@ -37,11 +48,14 @@ func newSharedLimiter(limiter *rate.Limiter) *sharedLimiter {
 	if limiter == nil {
 		return nil
 	}
-	return &sharedLimiter{limiter, make(chan struct{}, 1)}
+	return &sharedLimiter{Limiter: limiter, turn: make(chan struct{}, 1)}
 }
 
 // wait waits for n tokens. It returns an error only if ctx is done.
 func (l *sharedLimiter) wait(ctx context.Context, n int) error {
+	if began := time.Now(); l.Limit() != rate.Inf {
+		defer func() { l.waited.Add(int64(time.Since(began))) }()
+	}
 	for n > 0 && l.Limit() != rate.Inf {
 		select {
 		case l.turn <- struct{}{}:

@@ -23,6 +23,8 @@ type Result struct {
 	Skipped     Skip           // the rule of a batch by which the file was not uploaded; Object is what exists, if it was seen
 	Planned     bool           // the file would have been uploaded, see [BatchOptions].DryRun
 
+	Parts *PartsResult // nil unless this call sent the file in parts
+
 	BytesSent   int64 // object bytes handed to the network, repeats included
 	BytesResent int64 // those of them that this call had handed over before
 	BytesReread int64 // bytes of the source that were read again only for their checksum
@@ -30,4 +32,13 @@ type Result struct {
 	Retries     int   // requests repeated, or replaced by a query, after a failure
 	Waited      time.Duration
 	Elapsed     time.Duration
+}
+
+// PartsResult is how fast the connections of a file in parts were. With [AutoParts], the
+// rates are those of all files that were sent at that time.
+type PartsResult struct {
+	Count       int   // of parts
+	Connections int   // that were worth it, of those at a time
+	Rate        int64 // bytes per second that they reached; 0 if it is not known
+	RateOfOne   int64 // bytes per second of a single connection: alone with AutoParts, else the mean; 0 if it is not known
 }

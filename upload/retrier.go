@@ -16,6 +16,7 @@ type retrier struct {
 	budget  *budget
 	staked  int64 // what this upload has added to the budget
 	events  *events
+	part    int // see transfer
 	retries int
 
 	// These are since the last progress.
@@ -51,7 +52,7 @@ func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter tim
 			}
 		}
 		r.history = append(r.history, session.Wait{Delay: p.Delay, Cause: why})
-		r.events.post(Event{Kind: Waiting, Delay: p.Delay, Retry: p.Failures, Cause: why})
+		r.events.post(Event{Kind: Waiting, Delay: p.Delay, Retry: p.Failures, Cause: why, Part: r.part})
 		return nil
 	}
 	err := r.waiter.Wait(ctx, backoff.Failure{RetryAfter: retryAfter, Alone: concernsOne(cause)})

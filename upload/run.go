@@ -70,7 +70,7 @@ func (r *run) start(ctx context.Context) (session.Reply, error) {
 		return reply, err
 	}
 	r.record.started(r.uri, r.state.Restarts)
-	r.events.post(Event{Kind: Started})
+	r.events.post(Event{Kind: Started, Part: r.part})
 	return reply, nil
 }
 
@@ -278,6 +278,9 @@ const flowing = 16 << 20
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
 	sent := m.t.pos.sent.Add(int64(n))
+	if m.t.lane != nil {
+		m.t.lane.moved.Add(int64(n))
+	}
 	if m.record != nil {
 		m.record.handed(sent)
 	}

@@ -21,6 +21,8 @@ type transfer struct {
 	tally   *tally
 	expect  expectation
 	pos     position
+	part    int   // the number of the part, from 1; 0 if it is no part of a file
+	lane    *lane // of the part; nil if it has none
 }
 
 // conversation is a way to make the object: in a single request ([insertion]) or

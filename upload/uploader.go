@@ -28,6 +28,7 @@ type Uploader struct {
 	memory  *chunk.Memory  // of streams
 	expect  expectation    // of each source, see With
 	invalid error          // of the options of With
+	parts   *partsShared
 
 	compressor compressor
 }
@@ -55,7 +56,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if o.Objects == nil {
 		o.Objects = client
 	}
-	return &Uploader{client: client, opts: o, limiter: newSharedLimiter(o.Limiter), memory: chunk.NewMemory(o.Memory)}, nil
+	return &Uploader{client: client, opts: o, limiter: newSharedLimiter(o.Limiter), memory: chunk.NewMemory(o.Memory), parts: &partsShared{}}, nil
 }
 
 // File uploads the file at path. If an upload of the same file to the same

@@ -1,0 +1,180 @@
+package upload
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+const (
+	// autoFrom is the least size of a file that AutoParts sends in parts. That of a
+	// smaller one takes seconds on any link that has room for more connections.
+	autoFrom = 150 << 20
+
+	// autoLeast is the least size of a part of AutoParts. A smaller one is sent in less
+	// time than its requests take on a long link.
+	autoLeast = 16 << 20
+
+	// autoConnections is how many connections AutoParts uses at most, if its caller does
+	// not choose.
+	autoConnections = 32
+
+	// connectionMemory is the part of Options.Memory that allows one connection. Its
+	// buffers take a quarter of it.
+	connectionMemory = 4 << 20
+
+	// near is the time until a reply below which the service is so near that a single
+	// connection is fast enough.
+	near = 3 * time.Millisecond
+
+	// nearReplies is how many replies show that.
+	nearReplies = 3
+
+	// slowLimit is a rate limit in bytes per second that a single connection reaches.
+	slowLimit = 16 << 20
+
+	// sufficesFor is how long it is believed that more connections are useless.
+	sufficesFor = 10 * time.Minute
+)
+
+// AutoParts sends a file in parts, as [InParts] does, if several connections may be faster
+// than one, and chooses their number. It sends a file over one connection if
+//
+//   - it has less than 150 MiB,
+//   - the service answers within 3 ms, or a rate limit of at most 16 MiB/s is set,
+//   - an earlier file of the last ten minutes was not faster over several connections,
+//   - its settings, those of the bucket or the permissions do not suit temporary objects,
+//     or cannot be read.
+//
+// The event [Undivided] has the reason. Otherwise it begins with one connection, and adds
+// more as long as the total rate rises. All files of an Uploader share the connections.
+// most bounds them; 0 is 32. Each needs about 1 MiB of memory, and all together at most
+// a quarter of [Options].Memory.
+func AutoParts(most int) *Parts {
+	p := InParts(cmp.Or(most, autoConnections), autoLeast)
+	p.auto, p.from = true, autoFrom
+	return p
+}
+
+// partSize returns the size of the parts of a file, or 0 if it is not divided.
+func (p *Parts) partSize(size int64) int64 {
+	if !p.auto {
+		return partSize(size, p.connections, p.least)
+	}
+	if size < p.from || p.connections < 2 {
+		return 0
+	}
+	// One compose, or more if the parts would be very large.
+	part := chunk.Ceil(max(size/(autoConnections*partsPerConnection), min(size/session.ComposeMax, largePart), p.least))
+	if part >= size {
+		return 0
+	}
+	return part
+}
+
+// largePart is the size of a part beyond which more parts are better than one compose.
+const largePart = 64 << 20
+
+// partsShared is what the files that an Uploader sends in parts share.
+type partsShared struct {
+	fastest fastest
+
+	mu       sync.Mutex
+	auto     *connections // nil before it is needed
+	suffices time.Time    // when a file was last sent for which one connection was enough
+	buckets  map[string]*bucketFacts
+}
+
+// connections returns the connections of a file: those that all files share, or its own.
+func (u *Uploader) connections() *connections {
+	parts, s := u.opts.Parallel, u.parts
+	if !parts.auto {
+		return &connections{fixed: max(parts.connections, 1)}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.auto == nil {
+		most := max(min(parts.connections, int(u.opts.Memory/connectionMemory)), 1)
+		s.auto = &connections{
+			limiter: u.limiter, failing: u.opts.Gate.Closed, tuned: true, tuner: newTuner(most),
+			every: func() time.Duration { return min(max(tuneEvery, 4*s.fastest.get()), time.Second) },
+		}
+	}
+	return s.auto
+}
+
+// tuneEvery is the least length of an interval that a tuner judges. An interval has some
+// round trips.
+const tuneEvery = 100 * time.Millisecond
+
+// needless returns why several connections would not be faster, as far as is known, or "".
+func (u *Uploader) needless() string {
+	if !u.opts.Parallel.auto {
+		return ""
+	}
+	c, s := u.connections(), u.parts
+	c.mu.Lock()
+	suffices := c.tuner.suffices()
+	c.mu.Unlock()
+	s.mu.Lock()
+	recent := !s.suffices.IsZero() && time.Since(s.suffices) < sufficesFor
+	s.mu.Unlock()
+	fastest := s.fastest.get()
+	switch {
+	case suffices && recent:
+		return "more connections did not raise the rate of an earlier file"
+	case u.limiter != nil && float64(u.limiter.Limit()) <= slowLimit:
+		return "one connection reaches the rate limit"
+	case fastest > 0 && fastest < near:
+		return fmt.Sprintf("the service answers within %v, so that one connection is fast enough", fastest.Round(10*time.Microsecond))
+	}
+	return ""
+}
+
+// learned notes after a file what its connections showed.
+func (u *Uploader) learned(c *connections) {
+	c.mu.Lock()
+	suffices := c.tuned && c.tuner.suffices()
+	c.mu.Unlock()
+	if suffices {
+		u.parts.mu.Lock()
+		u.parts.suffices = time.Now()
+		u.parts.mu.Unlock()
+	}
+}
+
+// fastest is the shortest time until a reply of the service, in nanoseconds; 0 before
+// there is one.
+type fastest struct{ ns, replies atomic.Int64 }
+
+func (f *fastest) get() time.Duration { return time.Duration(f.ns.Load()) }
+
+func (f *fastest) note(d time.Duration) {
+	defer f.replies.Add(1)
+	for {
+		was := f.ns.Load()
+		if was > 0 && was <= int64(d) || f.ns.CompareAndSwap(was, max(int64(d), 1)) {
+			return
+		}
+	}
+}
+
+// timing notes how long the service takes to answer requests that carry no data.
+func timing(f *fastest) link {
+	return func(next doer) doer {
+		return func(ctx context.Context, x exchange) session.Reply {
+			began := time.Now()
+			r := next(ctx, x)
+			if x.body == nil && (r.Status >= 200 && r.Status < 300 || r.Status == 404) {
+				f.note(time.Since(began))
+			}
+			return r
+		}
+	}
+}

@@ -1,0 +1,381 @@
+package upload_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// auto sends files of 1 MiB and more in parts, if that may be faster.
+func auto(o *upload.Options) { o.Parallel = upload.AutoPartsFrom(0, mib, mib) }
+
+// distant is a service with a limit for each connection.
+func distant(perSecond int64) *fakegcs.Options {
+	return &fakegcs.Options{NoMD5: true, Rate: perSecond, Latency: 10 * time.Millisecond}
+}
+
+// undivided returns why files were sent over one connection.
+func (w *world) undivided() (why []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.events {
+		if e.Kind == upload.Undivided {
+			why = append(why, e.Cause)
+		}
+	}
+	return why
+}
+
+// Each connection has a limit: the upload gets to many connections, and its Result has what
+// one reached and what all of them reached.
+func TestAutoParts(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	const each = 4 * mib
+	content := random(160 * mib)
+	inBubble(t, distant(each), func(w *world) {
+		path := w.file(content)
+		began := time.Now()
+		res, err := w.uploader(auto).File(w.t.Context(), path, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took, alone := time.Since(began), time.Duration(int64(len(content))/each)*time.Second; took > alone/5 {
+			t.Errorf("took %v; one connection takes %v", took, alone)
+		}
+		p := res.Parts
+		if p == nil || p.Count != 32 || p.Connections < 8 || p.RateOfOne < each*8/10 || p.RateOfOne > each*12/10 || p.Rate < 7*each {
+			t.Errorf("%+v", p)
+		}
+		w.mu.Lock()
+		most, done := 0, 0
+		for _, e := range w.events {
+			if e.Parts != nil {
+				most = max(most, e.Parts.Connections)
+			}
+			if e.Kind == upload.PartDone {
+				if done++; e.Part < 1 || e.Part > 32 || e.Parts.Done < done {
+					t.Errorf("part %d: %+v after %d parts", e.Part, e.Parts, done)
+				}
+			}
+		}
+		w.mu.Unlock()
+		if most < 16 || done != 32 {
+			t.Errorf("%d connections at most, %d parts done", most, done)
+		}
+		w.wantObject("obj", content)
+		w.wantNoLeftovers()
+	})
+}
+
+// The link has a limit for all connections together: few are used, and the next file is
+// sent over one.
+func TestAutoPartsUseless(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := random(64 * mib)
+	inBubble(t, &fakegcs.Options{NoMD5: true, TotalRate: 4 * mib, Latency: 10 * time.Millisecond}, func(w *world) {
+		up := w.uploader(auto)
+		res, err := up.File(w.t.Context(), w.file(content), spec)
+		if err != nil || res.Parts == nil || res.Parts.Connections > 2 {
+			t.Fatalf("%+v, %v", res.Parts, err)
+		}
+		res, err = up.File(w.t.Context(), w.file(content[:8*mib+1]), spec)
+		if err != nil || res.Parts != nil || !slices.Equal(w.undivided(), []string{"more connections did not raise the rate of an earlier file"}) {
+			t.Errorf("%+v, %q, %v", res.Parts, w.undivided(), err)
+		}
+		time.Sleep(11 * time.Minute) // the network may have changed
+		if res, err = up.File(w.t.Context(), w.file(content[:8*mib+2]), spec); err != nil || res.Parts == nil {
+			t.Errorf("%+v, %v", res.Parts, err)
+		}
+	})
+}
+
+// All files of an Uploader share the connections.
+func TestAutoPartsShared(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, distant(4*mib), func(w *world) {
+		next := w.http.Transport
+		var mu sync.Mutex
+		sending, most := 0, 0
+		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+			if req.Method == "PUT" {
+				mu.Lock()
+				sending++
+				most = max(most, sending)
+				mu.Unlock()
+				defer func() {
+					mu.Lock()
+					defer mu.Unlock()
+					sending--
+				}()
+			}
+			return next.RoundTrip(req)
+		})}
+		up := w.uploader(func(o *upload.Options) { o.Parallel = upload.AutoPartsFrom(6, mib, mib) })
+		for _, err := range up.Files(w.t.Context(), slices.Values(w.jobs(4, 24*mib)), nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if most != 6 {
+			t.Errorf("%d connections at most", most)
+		}
+		for _, e := range w.events {
+			if p := e.Parts; p != nil && e.Kind == upload.Progress && p.Connections == 0 && e.Sent < e.Size {
+				t.Errorf("%s had no connection", e.Spec.URL())
+			}
+		}
+	})
+}
+
+// What the bucket, the service or the options have against parts, and how many requests it
+// takes to find out.
+func TestAutoPartsUndivided(t *testing.T) {
+	t.Parallel()
+	content := data(9 * mib)
+	class := spec
+	class.StorageClass = "ARCHIVE"
+	const denied = `{"kind":"storage#testIamPermissionsResponse"}`
+	reply := func(op fakegcs.Op, status int, body string) []fakegcs.Fault {
+		do := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status}
+		if body != "" {
+			do.Body, do.ContentType = body, "application/json"
+		}
+		return []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Times: -1, Do: do}}
+	}
+	for _, test := range []struct {
+		name     string
+		bucket   string // a patch
+		notify   string // a notification
+		spec     upload.Spec
+		with     func(*upload.Options)
+		faults   []fakegcs.Fault
+		near     bool
+		want     string // "" if it is divided
+		requests int    // before the upload
+	}{
+		{name: "nothing", spec: spec, requests: 4},
+		{name: "versioning", bucket: `{"versioning":{"enabled":true}}`, spec: spec, requests: 4},
+		{name: "soft delete", bucket: `{"softDeletePolicy":{"retentionDurationSeconds":"604800"}}`, spec: spec, requests: 4},
+		{name: "retention", bucket: `{"retentionPolicy":{"retentionPeriod":"100"}}`, spec: spec, want: "the bucket has a retention policy", requests: 4},
+		{name: "hold", bucket: `{"defaultEventBasedHold":true}`, spec: spec, want: "the bucket holds new objects", requests: 4},
+		{name: "class of the bucket", bucket: `{"storageClass":"NEARLINE"}`, spec: spec, want: "temporary objects of the storage class NEARLINE are billed for 30 days", requests: 4},
+		{name: "class of the object", spec: class, want: "temporary objects of the storage class ARCHIVE are billed for 365 days", requests: 4},
+		{name: "notifications", notify: `{"topic":"t","payload_format":"NONE"}`, spec: spec, want: "the bucket sends Pub/Sub notifications", requests: 4},
+		{name: "notifications of others", notify: `{"topic":"t","payload_format":"NONE","object_name_prefix":"logs/"}`, spec: spec, requests: 4},
+		{name: "no permission to delete", faults: reply(fakegcs.OpBucketPermissions, 200, denied), spec: spec, want: "the permission storage.objects.delete is missing", requests: 4},
+		{name: "no permission to read the bucket", faults: reply(fakegcs.OpBucketGet, 403, ""), spec: spec, want: "the settings of the bucket cannot be read (storage.buckets.get)", requests: 2},
+		{name: "an emulator without permissions", faults: reply(fakegcs.OpBucketPermissions, 400, ""), spec: spec, want: "the permissions for the bucket cannot be read", requests: 3},
+		{name: "an emulator without notifications", faults: reply(fakegcs.OpNotificationList, 404, ""), spec: spec, want: "the notifications of the bucket cannot be read", requests: 4},
+		{name: "near", near: true, spec: spec, want: "so that one connection is fast enough", requests: 1},
+		{name: "a rate limit", with: func(o *upload.Options) { o.Limiter = rate.NewLimiter(1<<20, 1<<20) }, spec: spec, want: "one connection reaches the rate limit"},
+		{name: "MD5", spec: upload.Spec{Bucket: "bkt", Object: "obj", MD5: make([]byte, 16)}, want: "a composed object has no MD5"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			opts := distant(0)
+			opts.Faults, opts.NoMD5 = test.faults, false
+			if test.near {
+				opts.Latency = 0
+			}
+			inBubble(t, opts, func(w *world) {
+				if test.bucket != "" {
+					w.patchBucket(test.bucket)
+				}
+				if test.notify != "" {
+					w.request("POST", "/storage/v1/b/bkt/notificationConfigs", test.notify)
+				}
+				before := 0
+				up := w.uploader(auto, func(o *upload.Options) {
+					o.Parallel = o.Parallel.By(upload.ByCompose)
+					if test.with != nil {
+						test.with(o)
+					}
+					o.Exchange = func(x upload.Exchange) {
+						if x.Op == session.OpStat || x.Op == session.OpBucket || x.Op == session.OpPermissions || x.Op == session.OpNotifications {
+							before++
+						}
+					}
+				})
+				next := test.spec
+				next.Object = "next"
+				res, err := up.File(w.t.Context(), w.file(content), test.spec)
+				if test.spec.MD5 == nil && err != nil {
+					t.Fatal(err)
+				}
+				why := w.undivided()
+				if divided := res.Parts != nil; divided != (test.want == "") || !divided && (len(why) != 1 || !strings.Contains(why[0], test.want)) {
+					t.Errorf("%+v, %q", res.Parts, why)
+				}
+				if before != test.requests {
+					t.Errorf("%d requests before the upload, want %d", before, test.requests)
+				}
+				if n := w.saw(upload.Warning); n > 0 {
+					t.Errorf("%d warnings", n)
+				}
+				// The next file of the bucket needs no look at it.
+				before = 0
+				if _, err := up.File(w.t.Context(), w.file(content[:9*mib-1]), next); test.spec.MD5 == nil && err != nil {
+					t.Fatal(err)
+				}
+				if before > 1 {
+					t.Errorf("%d requests before the next upload", before)
+				}
+			})
+		})
+	}
+}
+
+// A number of connections is used in spite of what it costs, which is a warning for each
+// bucket.
+func TestPartsCost(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ bucket, notify, want string }{
+		{bucket: `{"storageClass":"COLDLINE"}`, want: "COLDLINE are billed for 90 days"},
+		{notify: `{"topic":"t","payload_format":"NONE"}`, want: "Pub/Sub notifications"},
+	} {
+		t.Run(test.want, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				if test.bucket != "" {
+					w.patchBucket(test.bucket)
+				} else {
+					w.request("POST", "/storage/v1/b/bkt/notificationConfigs", test.notify)
+				}
+				up := w.uploader(byParts)
+				for i := range 3 {
+					res, err := up.File(w.t.Context(), w.file(data(partsLarge-int64(i))), spec)
+					if err != nil || res.Parts == nil || res.Parts.Count != 6 {
+						t.Fatalf("%+v, %v", res.Parts, err)
+					}
+				}
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				var causes []string
+				for _, e := range w.events {
+					if e.Kind == upload.Warning {
+						causes = append(causes, e.Cause)
+					}
+				}
+				if len(causes) != 1 || !strings.Contains(causes[0], test.want) {
+					t.Errorf("%q", causes)
+				}
+			})
+		})
+	}
+}
+
+// The look at the bucket fails once. It is repeated, for the first file and for the others
+// that wait for it.
+func TestPartsBucketFailsOnce(t *testing.T) {
+	t.Parallel()
+	for _, op := range []fakegcs.Op{fakegcs.OpBucketGet, fakegcs.OpBucketPermissions, fakegcs.OpNotificationList} {
+		t.Run(string(op), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+				asked := map[string]int{}
+				got := files(w.t.Context(), w.uploader(byParts, func(o *upload.Options) {
+					o.Exchange = func(x upload.Exchange) {
+						w.mu.Lock()
+						defer w.mu.Unlock()
+						asked[string(x.Op)]++
+					}
+				}), w.jobs(3, partsLarge), nil)
+				if ended(got, nil) != 3 {
+					t.Errorf("%d succeeded", ended(got, nil))
+				}
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				want := map[fakegcs.Op]string{fakegcs.OpBucketGet: "bucket", fakegcs.OpBucketPermissions: "permissions", fakegcs.OpNotificationList: "notifications"}
+				for o, name := range want {
+					n := 1
+					if o == op {
+						n = 2
+					}
+					if asked[name] != n {
+						t.Errorf("%d requests %s, want %d", asked[name], name, n)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A rate limit holds the bytes back: few connections are used, and the limit is reached.
+func TestAutoPartsRateLimit(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := random(128 * mib)
+	inBubble(t, distant(16*mib), func(w *world) {
+		began := time.Now()
+		res, err := w.uploader(auto, func(o *upload.Options) { o.Limiter = rate.NewLimiter(24<<20, 64<<10) }).File(w.t.Context(), w.file(content), spec)
+		if err != nil || res.Parts == nil {
+			t.Fatal(res.Parts, err)
+		}
+		if took := time.Since(began); took > 7*time.Second {
+			t.Errorf("took %v", took)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		most := 0
+		for _, e := range w.events {
+			if e.Parts != nil {
+				most = max(most, e.Parts.Connections)
+			}
+		}
+		if most > 4 {
+			t.Errorf("%d connections", most)
+		}
+	})
+}
+
+// A multipart upload makes no temporary objects, so that nothing of the bucket is against it
+// and it is not asked.
+func TestAutoPartsByMultipart(t *testing.T) {
+	t.Parallel()
+	content := data(12 * mib)
+	inBubble(t, distant(0), func(w *world) {
+		w.patchBucket(`{"storageClass":"NEARLINE"}`)
+		w.request("POST", "/storage/v1/b/bkt/notificationConfigs", `{"topic":"t","payload_format":"NONE"}`)
+		asked := 0
+		res, err := w.uploader(auto, func(o *upload.Options) {
+			o.Exchange = func(x upload.Exchange) {
+				if x.Op == session.OpBucket || x.Op == session.OpPermissions || x.Op == session.OpNotifications {
+					asked++
+				}
+			}
+		}).File(w.t.Context(), w.file(content), spec)
+		if err != nil || res.Parts == nil || asked != 0 || w.saw(upload.Warning) != 0 {
+			t.Errorf("%+v, %d requests about the bucket, %v", res.Parts, asked, err)
+		}
+		w.wantObject("obj", content)
+	})
+}
+
+// The service is near: no multipart upload is started.
+func TestAutoPartsNear(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		started := false
+		res, err := w.uploader(auto, func(o *upload.Options) {
+			o.Exchange = func(x upload.Exchange) { started = started || x.Op == session.OpMultipartStart }
+		}).File(w.t.Context(), w.file(data(12*mib)), spec)
+		if err != nil || res.Parts != nil || started || len(w.undivided()) != 1 {
+			t.Errorf("%+v, started %v, %q, %v", res.Parts, started, w.undivided(), err)
+		}
+	})
+}
