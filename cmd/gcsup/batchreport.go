@@ -364,6 +364,7 @@ func (r *reporter) startProgress(files int) {
 		return
 	}
 	r.display = newDisplay(files)
+	r.display.parts = r.flags.verbose
 	r.progress = startProgress(r.console, r.display, !r.flags.verbose) // the log would push the frame around
 }
 

@@ -17,6 +17,7 @@ const maxRows = 8
 type display struct {
 	mu      sync.Mutex
 	single  bool // the run is one file
+	parts   bool // show the parts of files
 	began   bool // there was an event
 	active  []*transfer
 	rows    []*transfer // those on the terminal, each in its row until it ends
@@ -193,8 +194,9 @@ type transfer struct {
 	compared        int64 // offset up to which the source was compared
 	toCompare       int64 // offset up to which it will be; 0 if it is not compared
 	samples         samples
-	settling        bool // see upload.Settling
-	held            bool // see upload.Held
+	settling        bool                  // see upload.Settling
+	parts           *upload.PartsProgress // nil if the file is not sent in parts
+	held            bool                  // see upload.Held
 
 	until   time.Time // end of the wait; zero if the upload does not wait
 	cause   cause     // of the wait
@@ -221,7 +223,7 @@ func (t *transfer) note(e upload.Event, now time.Time) {
 		// What was sent beyond the committed offset is sent again in any case.
 		t.lost, t.lostUntil, t.highest = max(t.highest-is.committed, 0), now.Add(lostNotice), is.sent
 	}
-	t.size, t.sent, t.committed = is.size, is.sent, is.committed
+	t.size, t.sent, t.committed, t.parts = is.size, is.sent, is.committed, e.Parts
 	t.highest = max(t.highest, is.sent)
 	t.compared, t.toCompare = e.Compared, e.ToCompare
 	t.until, t.settling, t.held = time.Time{}, e.Kind == upload.Settling, false

@@ -83,14 +83,14 @@ type sendFlags struct {
 const defaultStallRate = 64 << 10
 
 func (f *sendFlags) add(fs *pflag.FlagSet) {
-	f.stallRate = defaultStallRate
+	f.stallRate, f.parallel = defaultStallRate, parallelAuto
 	fs.DurationVar(&f.retryFor, "retry-for", 0, "retry for `DURATION` without progress (default: by size, from half a minute to hours)")
 	fs.DurationVar(&f.maxWait, "max-wait", 32*time.Second, "wait at most `DURATION` before a retry, less than 1m")
 	fs.BoolVar(&f.noGate, "no-gate", false, "retry even while other uploads of this run fail too")
 	fs.DurationVar(&f.stallTimeout, "stall-timeout", 2*time.Minute, "cancel a request that lags `DURATION` behind --stall-rate; 0 disables this")
 	fs.Var(&f.stallRate, "stall-rate", "bytes per second that a request must transfer, such as 64KiB")
 	fs.Var(&f.chunkSize, "chunk-size", "bytes per request, such as 8MiB, for networks that cut long requests (default: 1GiB, then about one minute's worth)")
-	fs.Var(&f.parallel, "parallel", "send each large file in parts over `N` connections, or off")
+	fs.Var(&f.parallel, "parallel", "send large files in parts over `N` connections, auto, or off")
 	fs.StringVar(&f.parallelBy, "parallel-by", "", "`multipart|compose`: how parts become one object (default: multipart, or compose if there is a precondition)")
 	fs.Var(&f.limitRate, "limit-rate", "bytes per second of all uploads together, such as 20MiB; SIGUSR2 switches the limit off and on")
 	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "`fail|restart` if a file changed since its upload started")
@@ -106,7 +106,7 @@ func (f *sendFlags) options() (upload.Options, error) {
 		Policy:         backoff.Policy{Maximum: f.maxWait},
 		RetryFor:       f.retryFor,
 		ChunkSize:      int64(f.chunkSize),
-		Parallel:       upload.InParts(int(f.parallel), 0),
+		Parallel:       f.parallel.parts(),
 		StallTimeout:   f.stallTimeout,
 		StallRate:      int64(f.stallRate),
 		RestartChanged: f.ifSourceChanged == "restart",

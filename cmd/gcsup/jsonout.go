@@ -35,7 +35,16 @@ type resultLine struct {
 	ElapsedMS   int64      `json:"elapsed_ms"`
 	File        *int       `json:"file"` // the same in all lines of a file
 	ID          *string    `json:"id"`
+	Parallel    *partsLine `json:"parallel"`
 	Error       *errorLine `json:"error"`
+}
+
+// partsLine is how fast the connections of a file in parts were.
+type partsLine struct {
+	Parts          int    `json:"parts"`
+	Connections    int    `json:"connections"`
+	BytesPerS      *int64 `json:"bytes_per_s"`
+	BytesPerSOfOne *int64 `json:"bytes_per_s_of_one"`
 }
 
 type errorLine struct {
@@ -60,6 +69,12 @@ type eventLine struct {
 	SourceSize      *int64 `json:"source_size,omitempty"`
 	SourceSent      *int64 `json:"source_sent,omitempty"`
 	SourceCommitted *int64 `json:"source_committed,omitempty"`
+
+	// Of a file in parts.
+	Part        int `json:"part,omitempty"` // the number of the part; none if the event is about the whole file
+	Parts       int `json:"parts,omitempty"`
+	PartsDone   int `json:"parts_done,omitempty"`
+	Connections int `json:"connections,omitempty"`
 
 	Compared  int64  `json:"compared,omitempty"`
 	ToCompare int64  `json:"to_compare,omitempty"`
@@ -107,6 +122,9 @@ func newResultLine(file int, source, destination, status string, res *upload.Res
 		l.BytesSent, l.BytesResent, l.ResumedFrom = res.BytesSent, res.BytesResent, res.ResumedFrom
 		l.Requests, l.Retries = res.Requests, res.Retries
 		l.WaitedMS, l.ElapsedMS = res.Waited.Milliseconds(), res.Elapsed.Milliseconds()
+		if p := res.Parts; p != nil {
+			l.Parallel = &partsLine{p.Count, p.Connections, known(p.Rate, p.Rate > 0), known(p.RateOfOne, p.RateOfOne > 0)}
+		}
 		if o := res.Object; o != nil {
 			l.Generation = new(generationText(o))
 			l.ObjectSize = &o.Size
@@ -145,6 +163,9 @@ func newEventLine(file int, source, destination string, e upload.Event) eventLin
 	if s := e.Source; s != nil {
 		l.SourceSize, l.SourceSent, l.SourceCommitted = &s.Size, &s.Sent, &s.Committed
 	}
+	if p := e.Parts; p != nil {
+		l.Part, l.Parts, l.PartsDone, l.Connections = e.Part, p.Count, p.Done, p.Connections
+	}
 	return l
 }
 
@@ -168,6 +189,10 @@ func eventType(k upload.EventKind) string {
 		return "settling"
 	case upload.Held:
 		return "held"
+	case upload.PartDone:
+		return "part"
+	case upload.Undivided:
+		return "undivided"
 	default:
 		return "warning"
 	}

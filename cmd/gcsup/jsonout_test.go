@@ -18,7 +18,7 @@ import (
 // resultFields are the fields of a result line, which are a contract.
 var resultFields = []string{
 	"v", "type", "file", "status", "source", "destination", "generation", "size", "object_size", "crc32c", "bytes_sent", "bytes_resent", "resumed_from",
-	"requests", "retries", "waited_ms", "elapsed_ms", "id", "error",
+	"requests", "retries", "waited_ms", "elapsed_ms", "id", "parallel", "error",
 }
 
 func line(t *testing.T, v any) (text string, fields map[string]any) {

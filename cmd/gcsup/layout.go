@@ -243,6 +243,9 @@ func (d *display) plainLine(now time.Time) string {
 		if n, ok := t.percent(); ok && t.size > 0 {
 			text += fmt.Sprintf("%d%%  ", n)
 		}
+		if d.parts {
+			text += t.partsText()
+		}
 		state, _ := t.state(now, false)
 		return strings.TrimRight(text+sentText(t.highest, t.committed, t.size)+"  "+strings.Join(strings.Fields(state), " "), " ")
 	}
@@ -273,6 +276,14 @@ func (d *display) plainLine(now time.Time) string {
 		}
 	}
 	return strings.TrimRight(text, " ")
+}
+
+// partsText returns how many parts of a file are stored, or "" if it has none.
+func (t *transfer) partsText() string {
+	if t.parts == nil {
+		return ""
+	}
+	return fmt.Sprintf("parts %d/%d, %s  ", t.parts.Done, t.parts.Count, plural(t.parts.Connections, "connection", "connections"))
 }
 
 func bytesText(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }

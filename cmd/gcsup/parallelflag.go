@@ -13,27 +13,47 @@ var joinBy = map[string]upload.JoinBy{"": upload.ByEither, "multipart": upload.B
 // maxParallel is the largest value of --parallel.
 const maxParallel = 256
 
-// parallelFlag is --parallel: a number of connections, or 0 for off.
+// parallelFlag is --parallel: a number of connections, or one of the constants.
 type parallelFlag int
+
+const (
+	parallelOff  parallelFlag = 0
+	parallelAuto parallelFlag = -1
+)
 
 func (p *parallelFlag) Type() string { return "" }
 
 func (p *parallelFlag) String() string {
-	if *p == 0 {
+	switch *p {
+	case parallelOff:
 		return "off"
+	case parallelAuto:
+		return "auto"
 	}
 	return strconv.Itoa(int(*p))
 }
 
 func (p *parallelFlag) Set(text string) error {
-	if text == "off" {
-		*p = 0
+	switch text {
+	case "off":
+		*p = parallelOff
+		return nil
+	case "auto":
+		*p = parallelAuto
 		return nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > maxParallel {
-		return fmt.Errorf("want a number of connections from 1 to %d, or off", maxParallel)
+		return fmt.Errorf("want a number of connections from 1 to %d, auto, or off", maxParallel)
 	}
 	*p = parallelFlag(n)
 	return nil
+}
+
+// parts returns the library's option.
+func (p parallelFlag) parts() *upload.Parts {
+	if p == parallelAuto {
+		return upload.AutoParts(0)
+	}
+	return upload.InParts(int(p), 0)
 }

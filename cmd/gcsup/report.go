@@ -357,6 +357,19 @@ func (r *reporter) observe(e upload.Event) {
 		r.console.message("%s: not resuming: %s", t.source, e.Cause)
 	case upload.Warning:
 		r.console.message("%s: warning: %s", t.source, e.Cause)
+	case upload.Undivided:
+		r.detail("%s: sent over one connection: %s", t.source, e.Cause)
+	case upload.PartDone:
+		r.detail("%s: part %d is stored, %d of %d, %s", t.source, e.Part, e.Parts.Done, e.Parts.Count, plural(e.Parts.Connections, "connection", "connections"))
+	}
+}
+
+// detail prints a message with --verbose, and otherwise only to the log file.
+func (r *reporter) detail(format string, args ...any) {
+	if r.flags.verbose {
+		r.console.message(format, args...)
+	} else {
+		r.console.logInfo(printable(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -536,6 +549,12 @@ func summary(t task, res *upload.Result) string {
 	}
 	if res.Retries > 0 {
 		text += fmt.Sprintf("  retries %d, waited %s, re-sent %d bytes", res.Retries, res.Waited.Round(time.Millisecond), res.BytesResent)
+	}
+	if p := res.Parts; p != nil && p.Rate > 0 {
+		text += fmt.Sprintf("  %s: %s", plural(p.Connections, "connection", "connections"), rateText(float64(p.Rate)))
+		if p.RateOfOne > 0 && p.Connections > 1 {
+			text += fmt.Sprintf(" (one: %s)", rateText(float64(p.RateOfOne)))
+		}
 	}
 	return text
 }

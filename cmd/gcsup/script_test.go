@@ -90,6 +90,7 @@ func TestScripts(t *testing.T) {
 			"text":          scriptText,
 			"emulator":      scriptEmulator,
 			"bucket":        scriptBucket,
+			"notify":        scriptNotify,
 			"stop-emulator": scriptStopEmulator,
 			"exits":         scriptExits,
 			"same-object":   scriptSameObject,
@@ -295,12 +296,26 @@ func scriptEmulator(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func scriptBucket(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) == 1, "bucket NAME")
-	resp, err := http.Post(ts.Getenv("STORAGE_EMULATOR_HOST")+"/storage/v1/b", "application/json", strings.NewReader(`{"name":"`+args[0]+`"}`))
+	usage(ts, neg, len(args) == 1 || len(args) == 2, "bucket NAME [FIELDS]")
+	body := `{"name":"` + args[0] + `"`
+	for _, fields := range args[1:] {
+		body += "," + fields
+	}
+	post(ts, "/storage/v1/b", body+"}")
+}
+
+// scriptNotify makes a bucket publish notifications.
+func scriptNotify(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, len(args) == 1, "notify BUCKET")
+	post(ts, "/storage/v1/b/"+args[0]+"/notificationConfigs", `{"topic":"t","payload_format":"NONE"}`)
+}
+
+func post(ts *testscript.TestScript, path, body string) {
+	resp, err := http.Post(ts.Getenv("STORAGE_EMULATOR_HOST")+path, "application/json", strings.NewReader(body))
 	ts.Check(err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		ts.Fatalf("bucket %s: status %d", args[0], resp.StatusCode)
+		ts.Fatalf("POST %s: status %d", path, resp.StatusCode)
 	}
 }
 
