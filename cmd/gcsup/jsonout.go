@@ -33,9 +33,9 @@ type resultLine struct {
 	Retries     int        `json:"retries"`
 	WaitedMS    int64      `json:"waited_ms"`
 	ElapsedMS   int64      `json:"elapsed_ms"`
+	Parallel    *partsLine `json:"parallel"`
 	File        *int       `json:"file"` // the same in all lines of a file
 	ID          *string    `json:"id"`
-	Parallel    *partsLine `json:"parallel"`
 	Error       *errorLine `json:"error"`
 }
 
