@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +46,7 @@ const (
 	docRetry        = "https://cloud.google.com/storage/docs/retry-strategy"
 	docIdempotency  = docRetry + "#idempotency"
 	docPrecondition = "https://cloud.google.com/storage/docs/request-preconditions"
+	docCompose      = "https://cloud.google.com/storage/docs/composing-objects"
 	docValidation   = "https://cloud.google.com/storage/docs/data-validation"
 )
 
@@ -269,6 +271,20 @@ there.`,
 			Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: q}}),
 		run: func(s *scribe) { s.upload(random(5*q), upload.Spec{}, inParts) },
 	},
+	{
+		name: "20-parts-by-compose",
+		about: `A file in two parts, for an object that must not exist yet. The client looks at the destination
+and at the bucket first. Each part becomes a temporary object through a session of its own, with its
+CRC32C. The compose has that of the whole file, and the precondition. It also deletes the parts,
+because the bucket has soft delete and would keep them otherwise. The last requests make sure that
+nothing is left.`,
+		url:  docCompose,
+		opts: fakegcs.Options{Latency: 10 * time.Millisecond},
+		run: func(s *scribe) {
+			s.unrecorded(func() { s.w.patchBucket(`{"softDeletePolicy":{"retentionDurationSeconds":"604800"}}`) })
+			s.upload(random(3*q+1000), upload.Spec{IfGenerationMatch: new(int64)}, func(o *upload.Options) { o.Parallel = upload.AutoPartsFrom(0, q, 2*q) }, inParts)
+		},
+	},
 }
 
 // inParts makes a file of some hundred KiB go in several requests.
@@ -357,6 +373,7 @@ type scribe struct {
 	plain   *http.Client // of which nothing is written down
 	waiting func()       // if not nil, called during the first wait
 
+	settling    atomic.Bool
 	mu          sync.Mutex
 	lines       []line
 	ids         []string // upload ids, in the order in which they were seen
@@ -458,6 +475,14 @@ func (s *scribe) write(content []byte) {
 	}
 }
 
+// unrecorded calls f, whose requests are not written down.
+func (s *scribe) unrecorded(f func()) {
+	recording := s.w.http
+	s.w.http = s.plain
+	f()
+	s.w.http = recording
+}
+
 func (s *scribe) note(text string) { s.add(line{note: text}) }
 
 func (s *scribe) add(l line) {
@@ -468,7 +493,10 @@ func (s *scribe) add(l line) {
 
 // RoundTrip makes one exchange and writes it down.
 func (s *scribe) RoundTrip(req *http.Request) (*http.Response, error) {
-	synctest.Wait() // for the events of what happened before
+	if s.settling.CompareAndSwap(false, true) { // else another request waits
+		synctest.Wait() // for the events of what happened before
+		s.settling.Store(false)
+	}
 	x := &recorded{req: req}
 	if req.Body != nil && req.Body != http.NoBody {
 		own := *req
@@ -537,6 +565,7 @@ func (s *scribe) text() string {
 	lines := slices.DeleteFunc(slices.Clone(s.lines), func(l line) bool {
 		return l.event != nil && l.event.Kind != upload.Waiting && l.event.Kind != upload.Restarted
 	})
+	sortDeletes(lines)
 	for i, l := range lines {
 		switch {
 		case l.exchange != nil:
@@ -554,6 +583,22 @@ func (s *scribe) text() string {
 		}
 	}
 	return text
+}
+
+// sortDeletes sorts requests that delete temporary objects, which are made together.
+func sortDeletes(lines []line) {
+	deletes := func(l line) bool {
+		return l.exchange != nil && l.exchange.req.Method == "DELETE" && strings.Contains(l.exchange.req.URL.Path, "/o/gcsup-parts/")
+	}
+	first := slices.IndexFunc(lines, deletes)
+	if first < 0 {
+		return
+	}
+	end := first
+	for end < len(lines) && deletes(lines[end]) {
+		end++
+	}
+	slices.SortFunc(lines[first:end], func(a, b line) int { return cmp.Compare(a.exchange.req.URL.Path, b.exchange.req.URL.Path) })
 }
 
 // ending reports whether a note is how an upload ended.
@@ -594,7 +639,7 @@ func (s *scribe) writeRequest(b *strings.Builder, x *recorded) {
 		if at := strings.Index(head, "{"); at >= 0 {
 			var meta json.RawMessage
 			if json.NewDecoder(strings.NewReader(head[at:])).Decode(&meta) == nil {
-				fmt.Fprintf(b, "> %s\n", meta)
+				fmt.Fprintf(b, "> %s\n", s.scrub(string(meta)))
 			}
 		}
 	}
@@ -671,6 +716,9 @@ func summary(body []byte) string {
 		return strings.Join(strings.Fields(string(body)), " ")
 	}
 	out, _ := json.Marshal(object)
+	if string(out) == "{}" { // it is about a bucket
+		return strings.Join(strings.Fields(string(body)), " ")
+	}
 	return string(out)
 }
 
@@ -716,8 +764,18 @@ func step(x, next *recorded, restarted bool) string {
 	rng := next.req.Header.Get("Content-Range")
 	var from int64
 	switch _, err := fmt.Sscanf(rng, "bytes %d-", &from); {
+	case strings.HasSuffix(next.req.URL.Path, "/b/bkt"):
+		words = "look at the bucket"
+	case strings.HasSuffix(next.req.URL.Path, "/testPermissions"):
+		words = "ask for the permission to delete"
+	case strings.HasSuffix(next.req.URL.Path, "/notificationConfigs"):
+		words = "list the notifications"
+	case strings.HasSuffix(next.req.URL.Path, "/compose"):
+		words = "compose the parts"
 	case next.req.Method == "GET":
 		words = "look at the destination"
+	case next.req.Method == "DELETE" && strings.Contains(next.req.URL.Path, "/o/gcsup-parts/"):
+		words = "delete a temporary object"
 	case next.req.Method == "DELETE":
 		words = "cancel the session"
 	case next.req.URL.Query().Get("uploadType") == "multipart" && x.req.Method == "POST":
@@ -777,10 +835,15 @@ func (s *scribe) target(u *url.URL) string {
 	return fmt.Sprintf("(session %d)", n+1)
 }
 
+// temporary is the prefix of temporary objects, which has the ID of the upload and is
+// random.
+var temporary = regexp.MustCompile(`gcsup-parts(/|%2F)[0-9a-f]+-[A-Z2-7]+`)
+
 var generation = regexp.MustCompile(`\b\d{15,}\b`)
 
 // scrub replaces generations, which come from the clock, by their order.
 func (s *scribe) scrub(text string) string {
+	text = temporary.ReplaceAllString(text, "gcsup-parts$1(upload)")
 	return generation.ReplaceAllStringFunc(text, func(g string) string {
 		n := slices.Index(s.generations, g)
 		if n < 0 {
