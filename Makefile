@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed compat live reliability walk simulate kill kill-tree kill-parts shared outage fuzz
+.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel compat live reliability walk simulate kill kill-tree kill-parts shared outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -57,6 +57,13 @@ bench-many:
 # ratios. EMBED='-only small -rounds 15' changes what is measured.
 bench-embed:
 	go run ./internal/benchembed $(EMBED)
+
+# bench-parallel uploads 1 GiB over one connection, in parts, and with gcloud where it
+# is installed, over loopback and with 20 MiB/s for each connection, kills each, and
+# prints the ratios. PARALLEL='-rounds 1 -size 268435456' changes what is uploaded.
+bench-parallel:
+	go build -o bin/gcsup ./cmd/gcsup
+	go run ./internal/benchparallel -gcsup bin/gcsup $(PARALLEL)
 
 # compat uploads to the emulator with other programs, kills them, and runs them
 # again: the official library, and of gcloud, gsutil, rclone and Node.js those that are

@@ -36,6 +36,7 @@ var allowed = map[string][]string{
 	"gcsup/fakegcs/internal/disk":       {"gcsup/fakegcs/internal/blob"},
 	"gcsup/internal/benchembed":         {"*"},
 	"gcsup/internal/benchmany":          {},
+	"gcsup/internal/benchparallel":      {},
 	"gcsup/internal/deptest":            {},
 	"gcsup/internal/dist":               {},
 	"gcsup/internal/retrysim":           {"gcsup/backoff"},
