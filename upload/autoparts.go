@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,11 @@ const (
 	// nearReplies is how many replies show that.
 	nearReplies = 3
 
+	// proof is how many bytes show whether the single connection to a near service is
+	// fast, and fast is the rate in bytes per second that it must reach.
+	proof = 8 << 20
+	fast  = 64 << 20
+
 	// slowLimit is a rate limit in bytes per second that a single connection reaches.
 	slowLimit = 16 << 20
 
@@ -47,7 +53,8 @@ const (
 // than one, and chooses their number. It sends a file over one connection if
 //
 //   - it has less than 150 MiB,
-//   - the service answers within 3 ms, or a rate limit of at most 16 MiB/s is set,
+//   - the service answers within 3 ms, and the first 8 MiB are sent at 64 MiB/s or more,
+//   - a rate limit of at most 16 MiB/s is set,
 //   - an earlier file of the last ten minutes was not faster over several connections,
 //   - its settings, those of the bucket or the permissions do not suit temporary objects,
 //     or cannot be read.
@@ -84,6 +91,7 @@ const largePart = 64 << 20
 // partsShared is what the files that an Uploader sends in parts share.
 type partsShared struct {
 	fastest fastest
+	proven  atomic.Int64 // rate of a single connection to a near service; 0 before it is known
 
 	mu       sync.Mutex
 	auto     *connections // nil before it is needed
@@ -125,16 +133,65 @@ func (u *Uploader) needless() string {
 	s.mu.Lock()
 	recent := !s.suffices.IsZero() && time.Since(s.suffices) < sufficesFor
 	s.mu.Unlock()
-	fastest := s.fastest.get()
+	fastest, rate := s.fastest.get(), s.proven.Load()
 	switch {
 	case suffices && recent:
 		return "more connections did not raise the rate of an earlier file"
 	case u.limiter != nil && float64(u.limiter.Limit()) <= slowLimit:
 		return "one connection reaches the rate limit"
-	case fastest > 0 && fastest < near:
+	case fastest > 0 && fastest < near && (rate == 0 || rate >= fast):
 		return fmt.Sprintf("the service answers within %v, so that one connection is fast enough", fastest.Round(10*time.Microsecond))
 	}
 	return ""
+}
+
+// unproven reports whether a single connection is believed to be fast enough only because
+// the service is near.
+func (u *Uploader) unproven() bool {
+	fastest := u.parts.fastest.get()
+	return u.opts.Parallel.auto && fastest > 0 && fastest < near && u.parts.proven.Load() == 0
+}
+
+// slowConnection is the error of a first request that shows that a single connection is
+// slow, although the service is near.
+type slowConnection struct{ rate int64 }
+
+func (e *slowConnection) Error() string {
+	return fmt.Sprintf("one connection reaches only %.1f MiB/s, so that the file is sent in parts", float64(e.rate)/(1<<20))
+}
+
+// prove judges the first request of a file that is sent over one connection because the
+// service is near. why is the reason.
+func (j *job) prove(why string) {
+	j.transfer.prove = func(n int64, took time.Duration) error {
+		rate := int64(math.MaxInt64)
+		if took > 0 && n >= proof/2 { // less shows no rate
+			rate = int64(float64(n) / took.Seconds())
+		}
+		if j.u.parts.proven.Store(rate); rate < fast {
+			return &slowConnection{rate}
+		}
+		j.sentAlone(why)
+		return nil
+	}
+}
+
+// divide starts over in parts after the first request showed that one connection is slow.
+// The saved upload is deleted before its session, which a crash in between leaves to expire.
+func (j *job) divide(ctx context.Context, c conversation, slow *slowConnection) error {
+	j.events.post(Event{Kind: Discarded, Cause: slow.Error()})
+	if j.journal != nil {
+		if err := j.journal.discard(); err != nil {
+			return err
+		}
+		j.transfer.record = unrecorded{}
+	}
+	if r, ok := c.(*run); ok {
+		j.transfer.drop(ctx, r.uri)
+	}
+	j.unresume()
+	j.file.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
+	return j.fresh(ctx)
 }
 
 // learned notes after a file what its connections showed.

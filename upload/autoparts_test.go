@@ -1,6 +1,9 @@
 package upload_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -41,11 +44,11 @@ func TestAutoParts(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	const each = 4 * mib
-	content := random(160 * mib)
+	content := random(96 * mib)
 	inBubble(t, distant(each), func(w *world) {
 		path := w.file(content)
 		began := time.Now()
-		res, err := w.uploader(auto).File(w.t.Context(), path, spec)
+		res, err := w.uploader(auto, func(o *upload.Options) { o.Parallel = o.Parallel.By(upload.ByCompose) }).File(w.t.Context(), path, spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +85,7 @@ func TestAutoParts(t *testing.T) {
 func TestAutoPartsUseless(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	content := random(64 * mib)
+	content := random(40 * mib)
 	inBubble(t, &fakegcs.Options{NoMD5: true, TotalRate: 4 * mib, Latency: 10 * time.Millisecond}, func(w *world) {
 		up := w.uploader(auto)
 		res, err := up.File(w.t.Context(), w.file(content), spec)
@@ -319,14 +322,14 @@ func TestPartsBucketFailsOnce(t *testing.T) {
 func TestAutoPartsRateLimit(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	content := random(128 * mib)
+	content := random(64 * mib)
 	inBubble(t, distant(16*mib), func(w *world) {
 		began := time.Now()
 		res, err := w.uploader(auto, func(o *upload.Options) { o.Limiter = rate.NewLimiter(24<<20, 64<<10) }).File(w.t.Context(), w.file(content), spec)
 		if err != nil || res.Parts == nil {
 			t.Fatal(res.Parts, err)
 		}
-		if took := time.Since(began); took > 7*time.Second {
+		if took := time.Since(began); took > 4*time.Second {
 			t.Errorf("took %v", took)
 		}
 		w.mu.Lock()
@@ -378,4 +381,68 @@ func TestAutoPartsNear(t *testing.T) {
 			t.Errorf("%+v, started %v, %q, %v", res.Parts, started, w.undivided(), err)
 		}
 	})
+}
+
+// The service is near, but limits each connection. The first request shows that, and the
+// file is sent in parts. The next file is at once.
+func TestAutoPartsNearButSlow(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	const each, wasted = 4 * mib, 8 * mib
+	content := random(40 * mib)
+	for name, store := range map[string]func(*upload.Options){"saved": func(*upload.Options) {}, "not saved": withoutStore} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, &fakegcs.Options{NoMD5: true, Rate: each}, func(w *world) {
+				up := w.uploader(auto, store)
+				began := time.Now()
+				res, err := up.File(w.t.Context(), w.file(content), spec)
+				if err != nil || res.Parts == nil || res.BytesSent != int64(len(content))+wasted || res.BytesResent != wasted {
+					t.Fatalf("%+v: %+v, %v", res, res.Parts, err)
+				}
+				if took, alone := time.Since(began), time.Duration(int64(len(content))/each)*time.Second; took > alone*2/3 {
+					t.Errorf("took %v; one connection takes %v", took, alone)
+				}
+				if w.saw(upload.Discarded) != 1 || w.saw(upload.Undivided) != 0 {
+					t.Errorf("%d discarded, %d undivided", w.saw(upload.Discarded), w.saw(upload.Undivided))
+				}
+				w.wantObject("obj", content)
+				w.wantSaved(0)
+				w.wantNoLeftovers()
+				w.wantNoUploads()
+				res, err = up.File(w.t.Context(), w.file(content[1:]), spec)
+				if err != nil || res.Parts == nil || res.BytesSent != int64(len(content))-1 || res.BytesResent != 0 {
+					t.Errorf("%+v: %+v, %v", res, res.Parts, err)
+				}
+			})
+		})
+	}
+}
+
+// An upload that was divided after its first request is interrupted at any time. The next
+// call continues it, or starts over.
+func TestAutoPartsNearButSlowInterrupted(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := data(20 * mib)
+	for _, after := range []time.Duration{1900, 2000, 2001, 2100, 2600, 3000} {
+		t.Run(fmt.Sprint(after), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 4 * mib}, func(w *world) {
+				path := w.file(content)
+				ctx, cancel := context.WithTimeout(w.t.Context(), after*time.Millisecond)
+				defer cancel()
+				if _, err := w.uploader(auto).File(ctx, path, spec); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatal(err)
+				}
+				if _, err := w.uploader(auto).File(w.t.Context(), path, spec); err != nil {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				w.wantObject("obj", content)
+				w.wantSaved(0)
+				w.wantNoLeftovers()
+				w.wantNoUploads()
+			})
+		})
+	}
 }

@@ -395,6 +395,9 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 		if differs, ok := errors.AsType[*copyDiffers](err); ok && j.u.opts.RestartChanged {
 			return j.discardCopy(ctx, differs)
 		}
+		if slow, ok := errors.AsType[*slowConnection](err); ok {
+			return j.divide(ctx, c, slow)
+		}
 		if other, ok := errors.AsType[*otherCompressor](err); ok {
 			return j.compressAgain(ctx, c, other)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -91,7 +92,7 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 		return nil, nil
 	}
 	if why := j.u.needless(); why != "" {
-		j.sentAlone(why)
+		j.needless(why)
 		return nil, nil
 	}
 	if err := j.precondition.check(ctx); err != nil {
@@ -107,7 +108,7 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 		return nil, nil
 	}
 	if why := j.u.needless(); why != "" { // the reply shows how near the service is
-		j.sentAlone(why)
+		j.needless(why)
 		return nil, nil
 	}
 	seen := p.parts.Seen
@@ -122,8 +123,18 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 		}
 		why = reasons(why, refused)
 	}
-	j.sentAlone(why)
+	j.needless(why)
 	return nil, nil
+}
+
+// needless reports why a file is sent over one connection, unless its first request decides
+// that.
+func (j *job) needless(why string) {
+	if near := j.u.needless(); near != "" && strings.HasSuffix(why, near) && j.u.unproven() {
+		j.prove(why)
+		return
+	}
+	j.sentAlone(why)
 }
 
 // needless returns why several connections would not be faster, or "", after it made sure

@@ -32,6 +32,7 @@ func (c *piece) prepare() {
 	t.wire.lease = j.transfer.wire.lease
 	t.part, t.retry.part = c.i+1, c.i+1
 	t.pos.size.Store(c.rng.Len())
+	t.pos.handed = min(max(j.transfer.pos.handed-c.rng.From, 0), c.rng.Len()) // in one request before, see divide
 	if j.journal != nil {
 		t.record = p.joiner.record(c)
 	}

@@ -82,7 +82,11 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 	if err := r.precondition.unmet(); err != nil {
 		return session.Reply{}, err
 	}
-	p, err := r.content.part(ctx, r.state.Committed, r.sizer.size())
+	size := r.sizer.size()
+	if r.prove != nil {
+		size = min(size, proof)
+	}
+	p, err := r.content.part(ctx, r.state.Committed, size)
 	if err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)
 	}
@@ -119,6 +123,12 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 	case p.last:
 	case reply.Status == 308 && reply.Committed >= p.To:
 		r.sizer.passed(p.Len(), took)
+		if prove := r.prove; prove != nil {
+			r.prove = nil
+			if err := prove(p.Len(), took); err != nil {
+				return reply, err
+			}
+		}
 	case reply.Status != 308 && reply.Sent > p.From:
 		r.cut = chunk.Range{From: p.From, To: reply.Sent}
 	}
