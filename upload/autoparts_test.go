@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -369,10 +370,11 @@ func TestAutoPartsByMultipart(t *testing.T) {
 	})
 }
 
-// The service is near: no multipart upload is started.
+// The service is near: no multipart upload is started, even if the first reply is late.
 func TestAutoPartsNear(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: 20 * time.Millisecond}})
 		started := false
 		res, err := w.uploader(auto, func(o *upload.Options) {
 			o.Exchange = func(x upload.Exchange) { started = started || x.Op == session.OpMultipartStart }
@@ -394,7 +396,14 @@ func TestAutoPartsNearButSlow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, &fakegcs.Options{NoMD5: true, Rate: each}, func(w *world) {
-				up := w.uploader(auto, store)
+				var cancelled atomic.Int64
+				up := w.uploader(auto, store, func(o *upload.Options) {
+					o.Exchange = func(x upload.Exchange) {
+						if x.Op == session.OpCancel {
+							cancelled.Add(1)
+						}
+					}
+				})
 				began := time.Now()
 				res, err := up.File(w.t.Context(), w.file(content), spec)
 				if err != nil || res.Parts == nil || res.BytesSent != int64(len(content))+wasted || res.BytesResent != wasted {
@@ -402,6 +411,9 @@ func TestAutoPartsNearButSlow(t *testing.T) {
 				}
 				if took, alone := time.Since(began), time.Duration(int64(len(content))/each)*time.Second; took > alone*2/3 {
 					t.Errorf("took %v; one connection takes %v", took, alone)
+				}
+				if n := cancelled.Load(); n != 1 {
+					t.Errorf("%d sessions were cancelled", n)
 				}
 				if w.saw(upload.Discarded) != 1 || w.saw(upload.Undivided) != 0 {
 					t.Errorf("%d discarded, %d undivided", w.saw(upload.Discarded), w.saw(upload.Undivided))
@@ -445,4 +457,20 @@ func TestAutoPartsNearButSlowInterrupted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The first request shows that a connection is slow, but the bucket does not suit parts: the
+// file is sent over one connection from its beginning.
+func TestAutoPartsNearButSlowAndUnsuitable(t *testing.T) {
+	t.Parallel()
+	content := data(12 * mib)
+	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 16 * mib}, func(w *world) {
+		w.patchBucket(`{"storageClass":"NEARLINE"}`)
+		res, err := w.uploader(auto).File(w.t.Context(), w.file(content), upload.Spec{Bucket: "bkt", Object: "obj", IfGenerationMatch: new(int64)})
+		if err != nil || res.Parts != nil || res.BytesSent != 20*mib || res.BytesResent != 8*mib || len(w.undivided()) != 1 {
+			t.Errorf("%+v, %q, %v", res, w.undivided(), err)
+		}
+		w.wantObject("obj", content)
+		w.wantSaved(0)
+	})
 }
