@@ -195,17 +195,17 @@ func (p *multipart) join(ctx context.Context) (*session.Object, error) {
 	t := p.j.transfer
 	for refreshed := false; ; {
 		r := t.wire.complete(ctx, p.parts.Upload, parts)
-		if ctx.Err() != nil {
-			return nil, t.interrupted(ctx, r.Err)
-		}
 		switch {
 		case r.Status == http.StatusOK && r.Object != nil:
 			t.retry.succeeded()
 			return p.describe(ctx, r.Object)
+		case ctx.Err() != nil:
+			return nil, t.interrupted(ctx, r.Err)
 		case r.Status == http.StatusUnauthorized && !refreshed:
 			refreshed = true
 			continue
 		case r.NoUpload():
+		case r.Status == http.StatusConflict: // the service still works on an earlier request
 		case r.Status == http.StatusBadRequest && r.Reason == "InvalidPart":
 			return nil, errPartMissing
 		case !r.Retryable():
@@ -292,6 +292,8 @@ func (p *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 // describe returns the metadata of the object that was made, as far as it can be read. The
 // object exists in any case.
 func (p *multipart) describe(ctx context.Context, made *session.Object) (*session.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
 	r, err := p.stat(ctx, p.j.spec)
 	if o := r.Object; err == nil && o != nil && (o.Generation == made.Generation || made.Generation == 0 && p.is(o)) {
 		return o, nil
