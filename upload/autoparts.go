@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -121,8 +122,8 @@ func (u *Uploader) connections() *connections {
 // round trips.
 const tuneEvery = 100 * time.Millisecond
 
-// needless returns why several connections would not be faster, as far as is known, or "".
-func (u *Uploader) needless() string {
+// whyOne returns why several connections would not be faster, as far as is known, or "".
+func (u *Uploader) whyOne() string {
 	if !u.opts.Parallel.auto {
 		return ""
 	}
@@ -133,23 +134,30 @@ func (u *Uploader) needless() string {
 	s.mu.Lock()
 	recent := !s.suffices.IsZero() && time.Since(s.suffices) < sufficesFor
 	s.mu.Unlock()
-	fastest, rate := s.fastest.get(), s.proven.Load()
 	switch {
 	case suffices && recent:
 		return "more connections did not raise the rate of an earlier file"
 	case u.limiter != nil && float64(u.limiter.Limit()) <= slowLimit:
 		return "one connection reaches the rate limit"
-	case fastest > 0 && fastest < near && (rate == 0 || rate >= fast):
-		return fmt.Sprintf("the service answers within %v, so that one connection is fast enough", fastest.Round(10*time.Microsecond))
 	}
-	return ""
+	return s.whyNear()
 }
 
-// unproven reports whether a single connection is believed to be fast enough only because
-// the service is near.
-func (u *Uploader) unproven() bool {
-	fastest := u.parts.fastest.get()
-	return u.opts.Parallel.auto && fastest > 0 && fastest < near && u.parts.proven.Load() == 0
+// whyNear returns that the service is near and does not limit each connection, as far as is
+// known, or "".
+func (s *partsShared) whyNear() string {
+	fastest, rate := s.fastest.get(), s.proven.Load()
+	if fastest == 0 || fastest >= near || rate > 0 && rate < fast {
+		return ""
+	}
+	return fmt.Sprintf("the service answers within %v, so that one connection is fast enough", fastest.Round(10*time.Microsecond))
+}
+
+// unproven reports whether why says that the service is near, and it is not known whether it
+// limits each connection.
+func (s *partsShared) unproven(why string) bool {
+	near := s.whyNear()
+	return near != "" && strings.HasSuffix(why, near) && s.proven.Load() == 0
 }
 
 // slowConnection is the error of a first request that shows that a single connection is
@@ -163,9 +171,12 @@ func (e *slowConnection) Error() string {
 // prove judges the first request of a file that is sent over one connection because the
 // service is near. why is the reason.
 func (j *job) prove(why string) {
+	limiter := j.u.limiter
+	held := limiter.held()
 	j.transfer.prove = func(n int64, took time.Duration) error {
 		rate := int64(math.MaxInt64)
-		if took > 0 && n >= proof/2 { // less shows no rate
+		limited := limiter.held()-held >= took/10
+		if took > 0 && n >= proof/2 && !limited { // else it shows no rate
 			rate = int64(float64(n) / took.Seconds())
 		}
 		if j.u.parts.proven.Store(rate); rate < fast {

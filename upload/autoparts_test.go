@@ -431,6 +431,23 @@ func TestAutoPartsNearButSlow(t *testing.T) {
 	}
 }
 
+// A rate limit is no reason to believe that the service limits each connection.
+func TestAutoPartsNearWithRateLimit(t *testing.T) {
+	t.Parallel()
+	content := data(12 * mib)
+	for _, limit := range []rate.Limit{8 << 20, 20 << 20} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				res, err := w.uploader(auto, func(o *upload.Options) { o.Limiter = rate.NewLimiter(limit, 64<<10) }).File(w.t.Context(), w.file(content), spec)
+				if err != nil || res.Parts != nil || res.BytesSent != 12*mib || len(w.undivided()) != 1 || w.saw(upload.Discarded) != 0 {
+					t.Errorf("%+v, %q, %v", res, w.undivided(), err)
+				}
+			})
+		})
+	}
+}
+
 // An upload that was divided after its first request is interrupted at any time. The next
 // call continues it, or starts over.
 func TestAutoPartsNearButSlowInterrupted(t *testing.T) {

@@ -35,7 +35,7 @@ var _ joiner = (*composer)(nil)
 // plan looks whether the bucket lets temporary objects be deleted, and what they cost. If
 // it would keep them (soft delete), plan chooses that the compose deletes them.
 func (p *composer) plan(ctx context.Context) (why string, err error) {
-	if why := p.j.u.needless(); why != "" {
+	if why := p.j.u.whyOne(); why != "" {
 		return why, nil
 	}
 	p.parts.Prefix = temporaryPrefix(p.j.result.ID)
@@ -55,7 +55,7 @@ func (p *composer) plan(ctx context.Context) (why string, err error) {
 			p.parts.Size = max(p.parts.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
 		}
 	})
-	return cmp.Or(why, p.j.u.needless()), err // the replies show how near the service is
+	return cmp.Or(why, p.j.u.whyOne()), err // the replies show how near the service is
 }
 
 // begin does nothing: each part has a session of its own, and saves it.

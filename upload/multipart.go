@@ -40,7 +40,7 @@ func (p *multipart) plan(ctx context.Context) (why string, err error) {
 	if p.parts.Size >= p.size {
 		return "a part of a multipart upload has at least 5 MiB", nil
 	}
-	if why, err := p.needless(ctx); why != "" || err != nil {
+	if why, err := p.whyOne(ctx); why != "" || err != nil {
 		return why, err
 	}
 	refused, err := p.start(ctx)

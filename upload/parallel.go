@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -91,8 +90,8 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 		j.sentAlone(why)
 		return nil, nil
 	}
-	if why := j.u.needless(); why != "" {
-		j.needless(why)
+	if why := j.u.whyOne(); why != "" {
+		j.leaveWhole(why)
 		return nil, nil
 	}
 	if err := j.precondition.check(ctx); err != nil {
@@ -107,8 +106,8 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 		j.sentAlone("the object at the destination cannot be looked up")
 		return nil, nil
 	}
-	if why := j.u.needless(); why != "" { // the reply shows how near the service is
-		j.needless(why)
+	if why := j.u.whyOne(); why != "" { // the reply shows how near the service is
+		j.leaveWhole(why)
 		return nil, nil
 	}
 	seen := p.parts.Seen
@@ -123,33 +122,33 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 		}
 		why = reasons(why, refused)
 	}
-	j.needless(why)
+	j.leaveWhole(why)
 	return nil, nil
 }
 
-// needless reports why a file is sent over one connection, unless its first request decides
+// leaveWhole reports why a file is sent over one connection, unless its first request decides
 // that.
-func (j *job) needless(why string) {
-	if near := j.u.needless(); near != "" && strings.HasSuffix(why, near) && j.u.unproven() {
+func (j *job) leaveWhole(why string) {
+	if j.u.opts.Parallel.auto && j.u.parts.unproven(why) {
 		j.prove(why)
 		return
 	}
 	j.sentAlone(why)
 }
 
-// needless returns why several connections would not be faster, or "", after it made sure
+// whyOne returns why several connections would not be faster, or "", after it made sure
 // that enough replies show how near the service is: the first one took the time to connect.
-func (p *parallel) needless(ctx context.Context) (why string, err error) {
+func (p *parallel) whyOne(ctx context.Context) (why string, err error) {
 	u := p.j.u
 	for range nearReplies {
-		if !u.opts.Parallel.auto || u.parts.fastest.replies.Load() >= nearReplies || u.needless() != "" {
+		if !u.opts.Parallel.auto || u.parts.fastest.replies.Load() >= nearReplies || u.whyOne() != "" {
 			break
 		}
 		if _, err := p.stat(ctx, p.j.spec); err != nil {
 			return "", p.j.transfer.stopped(ctx, err, nil)
 		}
 	}
-	return u.needless(), nil
+	return u.whyOne(), nil
 }
 
 // suitable returns the ways in which the object can be made, the preferred one first, and
