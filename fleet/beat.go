@@ -1,0 +1,230 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/time/rate"
+)
+
+// The keys of the workers bucket begin with these. All workers read the conditions, and
+// status reads the details.
+const (
+	conditionPrefix = "condition."
+	detailPrefix    = "detail."
+)
+
+// WorkerStatus is what a worker reports of itself.
+type WorkerStatus struct {
+	V         int            `json:"v"`
+	Name      string         `json:"name"`
+	Host      string         `json:"host"`
+	PID       int            `json:"pid"`
+	Started   time.Time      `json:"started"`
+	Condition string         `json:"condition"` // idle, sending, troubled, or waiting for the gate
+	Rate      int64          `json:"bytes_per_s"`
+	Active    []ActiveUpload `json:"active"`
+}
+
+// ActiveUpload is a task that a worker has.
+type ActiveUpload struct {
+	Task        string `json:"task"`
+	Destination string `json:"destination"` // the first one of a group
+	Files       int    `json:"files"`
+	Committed   int64  `json:"committed"` // bytes of a file that are durable; of a group, those of finished files
+	Size        int64  `json:"size"`
+}
+
+// beatInterval returns the time between two beats of each worker. A beat reads the
+// conditions of all workers, so that its cost grows with their number.
+func beatInterval(workers int) time.Duration {
+	return min(max(time.Duration(workers)*20*time.Millisecond, 2*time.Second), workerTTL/2)
+}
+
+// keepBeating tells the fleet about this worker, and follows what it says. last are the
+// settings at the start of the worker, if they are known.
+func (w *Worker) keepBeating(ctx context.Context, last settings, known bool) {
+	for {
+		w.mu.Lock()
+		interval := beatInterval(len(w.crowd))
+		w.mu.Unlock()
+		pause(ctx, interval)
+		if ctx.Err() != nil {
+			return
+		}
+		if s, ok := w.beat(ctx); ok {
+			if known && s.canceled != last.canceled {
+				w.endTasks(errCanceled, func(*delivery) bool { return true })
+			}
+			last, known = s, true
+		}
+	}
+}
+
+// beat publishes the condition of this worker, and reads those of the others and the
+// settings. It returns the settings, and false if NATS is not reached: the worker goes on
+// as before.
+func (w *Worker) beat(ctx context.Context) (settings, bool) {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	var s settings
+	others := crowd{}
+	err := w.q.restored(ctx, func() (err error) {
+		if err := w.publish(ctx); err != nil {
+			return err
+		}
+		if s, err = w.q.settings(ctx); err != nil {
+			return err
+		}
+		return w.q.conditions(ctx, others)
+	})
+	if err != nil {
+		w.log.Warn("the fleet is not reached", "err", err)
+		return s, false
+	}
+	w.follow(others, s)
+	return s, true
+}
+
+// condition returns what the others should know of this worker. w.mu is held.
+func (w *Worker) condition() condition {
+	switch {
+	case w.held:
+		return waiting
+	case len(w.active) == 0:
+		return idle
+	case w.health.trouble():
+		return inTrouble
+	}
+	return sending
+}
+
+// publish writes the keys of this worker.
+func (w *Worker) publish(ctx context.Context) error {
+	detail, err := json.Marshal(w.Status())
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	cond := w.condition()
+	w.mu.Unlock()
+	kv := w.q.open.Load().workers
+	if _, err := kv.PutString(ctx, conditionPrefix+w.opts.Name, string(cond)); err != nil {
+		return err
+	}
+	_, err = kv.Put(ctx, detailPrefix+w.opts.Name, detail)
+	return err
+}
+
+// Status returns what this worker reports of itself.
+func (w *Worker) Status() WorkerStatus {
+	host, _ := os.Hostname()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := WorkerStatus{
+		V: 1, Name: w.opts.Name, Host: host, PID: os.Getpid(), Started: w.totals.started, Condition: string(w.condition()),
+		Rate: w.totals.rate(time.Now()), Active: []ActiveUpload{},
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.active)) {
+		d := w.active[id]
+		s.Active = append(s.Active, ActiveUpload{
+			Task: id, Destination: d.task.spec(d.task.Files[0]).URL(), Files: len(d.task.Files),
+			Committed: d.execution.committed.Load(), Size: d.task.Bytes(),
+		})
+	}
+	return s
+}
+
+// conditions reads the conditions of all live workers into c.
+func (q *Queue) conditions(ctx context.Context, c crowd) error {
+	return eachOf(ctx, q.open.Load().workers, conditionPrefix+"*", func(e jetstream.KeyValueEntry) error {
+		c[strings.TrimPrefix(e.Key(), conditionPrefix)] = condition(e.Value())
+		return nil
+	})
+}
+
+// follow adapts this worker to the others and to the settings of the fleet.
+func (w *Worker) follow(others crowd, s settings) {
+	w.limitRate(others.share(float64(s.rate), w.opts.Name))
+	w.mu.Lock()
+	if len(w.active) == 0 && !w.held {
+		w.health.answered() // what failed before says nothing of the next task
+	}
+	others[w.opts.Name] = w.condition()
+	held := !others.admits(w.opts.Name, time.Now())
+	closes := held && !w.held
+	if held != w.held || s.drain != w.drain {
+		close(w.changed)
+		w.changed = make(chan struct{})
+	}
+	w.crowd, w.held, w.drain = others, held, s.drain
+	w.mu.Unlock()
+	if closes {
+		w.log.Warn("the service has trouble, and other workers try it")
+		w.endTasks(errGate, func(d *delivery) bool { return !d.probe })
+	}
+}
+
+// limitRate sets the rate limit: that of this worker, or its share of the fleet's. 0 is no
+// limit.
+func (w *Worker) limitRate(share float64) {
+	limit := rate.Inf
+	if w.opts.Rate > 0 {
+		limit = rate.Limit(w.opts.Rate)
+	}
+	if share > 0 {
+		limit = min(limit, rate.Limit(share))
+	}
+	if w.limiter.Limit() != limit {
+		w.limiter.SetLimit(limit)
+	}
+}
+
+// endTasks ends those active tasks that which names.
+func (w *Worker) endTasks(cause error, which func(*delivery) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, d := range w.active {
+		if which(d) {
+			d.end(cause)
+		}
+	}
+}
+
+// handOverDelay returns when the next worker may get a task that ended with cause.
+func (w *Worker) handOverDelay(cause error) time.Duration {
+	if errors.Is(cause, errGate) {
+		return gateEpoch / 6
+	}
+	return 0
+}
+
+func (w *Worker) enter(d *delivery) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.active[d.id] = d
+}
+
+func (w *Worker) exit(d *delivery) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.active[d.id] == d {
+		delete(w.active, d.id)
+	}
+}
+
+// leave deletes the keys of this worker, so that the others need not wait for its end.
+func (w *Worker) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
+	defer cancel()
+	for _, prefix := range []string{conditionPrefix, detailPrefix} {
+		_ = w.q.open.Load().workers.Purge(ctx, prefix+w.opts.Name)
+	}
+}

@@ -1,0 +1,98 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// The keys of the control bucket.
+const (
+	rateKey   = "rate"   // bytes per second of all workers together; 0 is no limit
+	drainKey  = "drain"  // true: workers take no tasks
+	cancelKey = "cancel" // its value changes when all uploads are canceled
+)
+
+// SetRate limits the object data of all workers together, in bytes per second. 0 is no
+// limit.
+func (q *Queue) SetRate(ctx context.Context, bytesPerSecond int64) error {
+	if bytesPerSecond < 0 {
+		return fmt.Errorf("rate %d is negative", bytesPerSecond)
+	}
+	return q.set(ctx, rateKey, bytesPerSecond)
+}
+
+// SetDrain makes the workers finish what they have and take nothing new, or continue.
+func (q *Queue) SetDrain(ctx context.Context, on bool) error { return q.set(ctx, drainKey, on) }
+
+// Cancel empties the queue, and makes the workers cancel their uploads at the service. The
+// records and the dead letters are deleted. It returns the number of tasks that were in
+// the queue.
+func (q *Queue) Cancel(ctx context.Context) (uint64, error) {
+	p := q.open.Load()
+	info, err := p.stream.Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := p.stream.Purge(ctx); err != nil {
+		return 0, err
+	}
+	// A counter, so that each call changes the value.
+	n := int64(0)
+	if e, err := p.control.Get(ctx, cancelKey); err == nil {
+		n, _ = strconv.ParseInt(string(e.Value()), 10, 64)
+	}
+	if err := q.set(ctx, cancelKey, n+1); err != nil {
+		return 0, err
+	}
+	for _, of := range []string{"records", "failed"} {
+		s, err := q.js.Stream(ctx, "KV_"+q.bucket(of))
+		if err == nil {
+			err = s.Purge(ctx)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("bucket %s: %w", q.bucket(of), err)
+		}
+	}
+	return info.State.Msgs, nil
+}
+
+func (q *Queue) set(ctx context.Context, key string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	_, err = q.open.Load().control.Put(ctx, key, data)
+	return err
+}
+
+// settings are what the control bucket has.
+type settings struct {
+	rate     int64
+	drain    bool
+	canceled string
+}
+
+// settings reads the control bucket.
+func (q *Queue) settings(ctx context.Context) (settings, error) {
+	var s settings
+	for key, use := range map[string]func([]byte){
+		rateKey:   func(v []byte) { _ = json.Unmarshal(v, &s.rate) },
+		drainKey:  func(v []byte) { _ = json.Unmarshal(v, &s.drain) },
+		cancelKey: func(v []byte) { s.canceled = string(v) },
+	} {
+		e, err := q.open.Load().control.Get(ctx, key)
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			continue
+		}
+		if err != nil {
+			return s, err
+		}
+		use(e.Value())
+	}
+	return s, nil
+}

@@ -1,0 +1,81 @@
+package fleet
+
+import (
+	"cmp"
+	"hash/fnv"
+	"slices"
+	"time"
+)
+
+// condition is what the other workers know of a worker.
+type condition string
+
+const (
+	idle      condition = "idle"     // it has no task
+	sending   condition = "sending"  // it has tasks, and the service answers
+	inTrouble condition = "troubled" // it has tasks, and its requests fail
+	waiting   condition = "waiting"  // it takes no tasks until the gate admits it
+)
+
+// crowd is what a worker knows of all workers of the fleet, itself included, by name.
+type crowd map[string]condition
+
+// share returns the part of a rate, in bytes per second, that a worker may use: the
+// workers that have tasks share it equally.
+func (c crowd) share(rate float64, name string) float64 {
+	busy := 1 // name, which has a task or is about to
+	for other, cond := range c {
+		if other != name && (cond == sending || cond == inTrouble) {
+			busy++
+		}
+	}
+	return rate / float64(busy)
+}
+
+// gateEpoch is how long the gate admits the same workers. A worker that cannot reach the
+// service for reasons of its own must not be the only one that tries.
+const gateEpoch = 30 * time.Second
+
+// admits reports whether a worker may take tasks. As long as at most one worker is in
+// trouble, all may: its own retries wait. If more are, the service has trouble, and as
+// many of the others may try it as there are workers that it answers, at least one. After
+// an outage their number therefore doubles each time the workers hear of each other.
+//
+// The order in which workers are admitted depends on their names and the time only, so
+// that all workers agree on it.
+func (c crowd) admits(name string, now time.Time) bool {
+	var answered int
+	var queue []string
+	trouble := 0
+	for other, cond := range c {
+		switch {
+		case other == name:
+			queue = append(queue, other)
+		case cond == sending:
+			answered++
+		case cond == inTrouble, cond == waiting:
+			queue = append(queue, other)
+		}
+		if cond == inTrouble || cond == waiting {
+			trouble++
+		}
+	}
+	if trouble < 2 || c[name] == sending {
+		return true
+	}
+	epoch := now.UnixNano() / int64(gateEpoch)
+	slices.SortFunc(queue, func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(a, epoch), rank(b, epoch)), cmp.Compare(a, b))
+	})
+	return slices.Index(queue, name) < max(1, answered)
+}
+
+// rank orders the workers within an epoch.
+func rank(name string, epoch int64) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	for i := range 8 {
+		_, _ = h.Write([]byte{byte(epoch >> (8 * i))})
+	}
+	return h.Sum32()
+}

@@ -1,0 +1,282 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gcsup/backoff"
+	"gcsup/session"
+)
+
+// delivery is one task that the queue gave to this worker.
+type delivery struct {
+	w     *Worker
+	msg   jetstream.Msg
+	id    string
+	first bool // no worker had it before
+	ctx   context.Context
+	end   context.CancelCauseFunc
+	claim *claim
+	probe bool // it was taken while the service had trouble, to try it
+
+	task      *Task
+	execution *execution
+}
+
+// newDelivery returns a delivery of msg. ctx ends when the worker does.
+func (w *Worker) newDelivery(ctx context.Context, msg jetstream.Msg) *delivery {
+	d := &delivery{w: w, msg: msg, id: idOf(msg.Subject())}
+	if meta, err := msg.Metadata(); err == nil {
+		d.first = meta.NumDelivered == 1
+	}
+	d.ctx, d.end = context.WithCancelCause(ctx)
+	d.claim = &claim{wait: w.q.AckWait(), end: d.end, beat: time.Now()}
+	d.probe = w.health.trouble()
+	return d
+}
+
+// run uploads the files, and settles the message.
+func (d *delivery) run() {
+	defer d.end(nil)
+	var err error
+	d.task, err = decodeTask(d.msg.Data())
+	if err == nil && d.task.ID() != d.id {
+		err = errors.New("task: the subject is not that of the files")
+	}
+	log := d.w.log.With("task", d.id)
+	switch {
+	case errors.Is(err, ErrTaskVersion):
+		log.Warn("task is left for a newer worker", "err", err)
+		_ = d.msg.NakWithDelay(time.Minute)
+		return
+	case err != nil:
+		log.Error("task cannot be read", "err", err)
+		d.settle(log, func(ctx context.Context) error {
+			return d.w.q.putLetter(ctx, d.id, Letter{Kind: "invalid", Reason: err.Error(), Tries: 1})
+		})
+		return
+	}
+	log = log.With("destination", d.task.Name())
+	log.Info("task begins", "files", len(d.task.Files), "bytes", d.task.Bytes(), "first", d.first)
+	d.execution = &execution{w: d.w, task: d.task, first: d.first}
+	d.w.enter(d)
+	stop := d.keepClaim()
+	outcomes := d.execution.run(withClaim(d.ctx, d.claim))
+	d.conclude(log, outcomes)
+	stop()
+	d.w.exit(d)
+}
+
+// keepClaim sends heartbeats until the function that it returns is called.
+func (d *delivery) keepClaim() (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(d.claim.wait / 3)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+			}
+			if !d.claim.renew(time.Now()) {
+				return
+			}
+			_ = d.msg.InProgress()
+		}
+	}()
+	return func() { close(done) }
+}
+
+// tally is what the outcomes of a task's files are together.
+type tally struct {
+	finished []File
+	bytes    int64 // of these
+	skipped  int
+	failed   []outcome // those that count, and those that are hopeless
+	counted  bool      // a failure counts
+	verdict  verdict   // handedOver, held or unreached if that ended a file; else finished or failed
+}
+
+// sum adds up outcomes. answered reports whether the service answered anything, and
+// files is how many files the task has.
+func sum(outcomes []outcome, answered bool, files int) tally {
+	var t tally
+	if len(outcomes) < files {
+		t.verdict = handedOver
+	}
+	for _, o := range outcomes {
+		switch v := judge(o.err, answered); v {
+		case finished:
+			t.finished, t.bytes = append(t.finished, o.file), t.bytes+o.file.Size
+			if o.skipped {
+				t.skipped++
+			}
+		case hopeless:
+			t.failed = append(t.failed, o)
+		case failed:
+			t.failed, t.counted = append(t.failed, o), true
+		default:
+			if t.verdict == finished || v == handedOver {
+				t.verdict = v
+			}
+		}
+	}
+	if t.verdict == finished && t.counted {
+		t.verdict = failed
+	}
+	return t
+}
+
+// conclude decides what happens to the message, and writes the record of the task.
+func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
+	t := sum(outcomes, d.claim.answered.Load(), len(d.task.Files))
+	cause := context.Cause(d.ctx)
+	switch {
+	case errors.Is(cause, errClaimLost):
+		log.Warn("task was lost", "err", cause)
+		return
+	case errors.Is(cause, errCanceled):
+		d.cancel(log)
+		return
+	case t.verdict == handedOver:
+		log.Info("task is handed over", "cause", cause)
+		d.back(log, d.w.handOverDelay(cause))
+		return
+	case t.verdict == held:
+		log.Info("another worker has the upload")
+		d.back(log, d.claim.wait/3)
+		return
+	case t.verdict == unreached:
+		log.Warn("the service is not reached", "err", outcomes[0].err)
+		d.back(log, backoff.Policy{}.Wait(3, rand.Float64(), 0))
+		return
+	}
+	d.tidy(t)
+	if t.verdict == failed && d.again(log, t) {
+		return
+	}
+	d.settle(log, func(ctx context.Context) error { return d.finish(ctx, log, t) })
+}
+
+// again records a failed delivery, and returns the message to the queue. It returns false
+// if the task failed too often.
+func (d *delivery) again(log *slog.Logger, t tally) bool {
+	last := t.failed[len(t.failed)-1]
+	ctx, cancel := d.settling()
+	defer cancel()
+	r, _, err := d.w.q.record(ctx, d.id)
+	if err != nil {
+		log.Warn("record cannot be read", "err", err) // the delivery does not count
+	}
+	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0
+	r.Attempts = r.Attempts.after(d.execution.committed.Load(), kindOf(last.err), last.err.Error())
+	log.Warn("task failed", "failures", r.Attempts.Failures, "files", len(t.failed), "kind", r.Attempts.Kind, "err", last.err)
+	d.w.totals.failures.Add(1)
+	if r.Attempts.Failures >= d.w.opts.Tries {
+		return false
+	}
+	if err := d.w.q.restored(ctx, func() error { return d.w.q.setRecord(ctx, d.id, r) }); err != nil {
+		log.Warn("record cannot be written", "err", err)
+	}
+	d.back(log, backoff.Policy{}.Wait(r.Attempts.Failures-1, rand.Float64(), 0))
+	return true
+}
+
+// finish writes the dead letters and the record of a task that leaves the queue.
+func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error {
+	q := d.w.q
+	before, _, err := q.record(ctx, d.id)
+	if err != nil {
+		return err
+	}
+	for _, o := range t.failed {
+		one := d.task.one(o.file)
+		log.Error("file failed", "path", o.file.Path, "object", o.file.Object, "kind", kindOf(o.err), "err", o.err)
+		if err := q.putLetter(ctx, one.ID(), Letter{Task: one, Kind: kindOf(o.err), Reason: o.err.Error(), Tries: before.Attempts.Failures + 1}); err != nil {
+			return err
+		}
+	}
+	r := record{State: stateDone, Files: len(t.finished), Bytes: t.bytes, Skipped: t.skipped, Attempts: before.Attempts}
+	slices.SortFunc(t.finished, func(a, b File) int { return cmp.Compare(a.Object, b.Object) })
+	if len(t.failed) == 0 {
+		r.Fingerprint = fingerprint(t.finished)
+	}
+	if err := q.dropLetters(ctx, d.task, t.finished); err != nil {
+		return err
+	}
+	d.w.totals.finished(len(t.finished), len(t.failed), t.bytes)
+	log.Info("task is finished", "files", len(t.finished), "skipped", t.skipped, "failed", len(t.failed))
+	return q.setRecord(ctx, d.id, r)
+}
+
+// settleTimeout bounds what a delivery writes at its end.
+const settleTimeout = 10 * time.Second
+
+// settling returns a context for what a delivery writes at its end.
+func (d *delivery) settling() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(d.ctx), settleTimeout)
+}
+
+// settle calls write, and acknowledges the message after it. If either fails, the task is
+// delivered again, and its files are found to be finished.
+func (d *delivery) settle(log *slog.Logger, write func(context.Context) error) {
+	ctx, cancel := d.settling()
+	defer cancel()
+	if err := d.w.q.restored(ctx, func() error { return write(ctx) }); err != nil {
+		log.Warn("record cannot be written", "err", err)
+		return
+	}
+	if err := d.msg.DoubleAck(ctx); err != nil {
+		log.Warn("task cannot be acknowledged", "err", err)
+	}
+}
+
+// back returns the message to the queue.
+func (d *delivery) back(log *slog.Logger, delay time.Duration) {
+	err := d.msg.NakWithDelay(delay)
+	if delay == 0 {
+		err = d.msg.Nak()
+	}
+	if err != nil {
+		log.Warn("task cannot be returned", "err", err)
+	}
+}
+
+// tidy deletes what is saved of an upload whose object another delivery made.
+func (d *delivery) tidy(t tally) {
+	if t.skipped == 0 || len(d.task.Files) > 1 {
+		return
+	}
+	d.discard()
+}
+
+// discard cancels what is saved of the one file of a task.
+func (d *delivery) discard() {
+	ctx, cancel := d.settling()
+	defer cancel()
+	f := d.task.Files[0]
+	id, err := d.w.large.ID(f.Path, d.task.spec(f))
+	if err == nil {
+		err = d.w.large.Cancel(ctx, id)
+	}
+	if err != nil && !errors.Is(err, session.ErrNoToken) {
+		d.w.log.Warn("saved upload cannot be deleted", "path", f.Path, "err", err)
+	}
+}
+
+// cancel ends a task that was canceled. Its message was deleted.
+func (d *delivery) cancel(log *slog.Logger) {
+	log.Info("task is canceled")
+	if len(d.task.Files) == 1 {
+		d.discard()
+	}
+	_ = d.msg.Term()
+}

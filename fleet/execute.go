@@ -1,0 +1,159 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"gcsup/session"
+	"gcsup/session/bucketstore"
+	"gcsup/upload"
+)
+
+// outcome is how the upload of one file of a task ended.
+type outcome struct {
+	file    File // with the size, time and generation of what was uploaded
+	skipped bool
+	err     error
+}
+
+// execution uploads the files of one delivered task.
+type execution struct {
+	w    *Worker
+	task *Task
+
+	// first is true for the first delivery of a task. Otherwise a file may be finished, so
+	// that its destination is looked at before it is sent.
+	first bool
+
+	committed atomic.Int64 // bytes of the current file that are durable; of a group, those of finished files
+}
+
+// run uploads the files of the task, and returns an outcome for each one that was tried or
+// refused. Files that are missing were not reached before ctx ended.
+func (x *execution) run(ctx context.Context) []outcome {
+	todo := x.task.Files
+	var all []outcome
+	for pass := 0; len(todo) > 0; pass++ {
+		outcomes, again := x.pass(ctx, todo, pass)
+		all = append(all, outcomes...)
+		if todo = again; ctx.Err() != nil {
+			break
+		}
+	}
+	return all
+}
+
+// pass uploads files once. It returns the files to try once more: the service refused
+// them because an object appeared meanwhile, which may be ours, or their saved upload has
+// settings that another submit gave.
+func (x *execution) pass(ctx context.Context, files []File, pass int) (done []outcome, again []File) {
+	of := make(map[string]File, len(files))
+	for _, f := range files {
+		of[f.Object] = f
+	}
+	u, opts := x.uploader(pass), &upload.BatchOptions{Skip: upload.SkipIdentical}
+	blind := x.first && pass == 0
+	if !blind && len(files) > 8 {
+		s := x.task.Settings
+		opts.Listing = &upload.Listing{Bucket: s.Bucket, Prefix: commonPrefix(files), UserProject: s.UserProject}
+	}
+	for res, err := range u.Files(ctx, x.jobs(files, blind), opts) {
+		f := of[res.Spec.Object]
+		refused, _ := errors.AsType[*session.Error](err)
+		if pass == 0 && (errors.Is(err, session.ErrOptionsDiffer) || errors.Is(err, session.ErrPrecondition) && !refused.Early) {
+			again = append(again, f)
+			continue
+		}
+		if err == nil {
+			f = uploaded(f, res)
+			if len(x.task.Files) > 1 {
+				x.committed.Add(f.Size)
+			}
+		}
+		done = append(done, outcome{file: f, skipped: res.Skipped != upload.SkipNothing, err: err})
+	}
+	return done, again
+}
+
+// uploaded returns a file as it was uploaded, and the generation of its object.
+func uploaded(f File, res *upload.Result) File {
+	if res.Object != nil {
+		f.Generation = res.Object.Generation
+	}
+	if res.Source.ModTimeNS != 0 {
+		f.Size, f.ModTimeNS = res.Source.Size, res.Source.ModTimeNS
+	}
+	return f
+}
+
+// jobs yields the jobs of files. blind means that a file whose object did not exist when
+// it was submitted is sent without another look: the precondition decides.
+func (x *execution) jobs(files []File, blind bool) func(yield func(upload.Job) bool) {
+	return func(yield func(upload.Job) bool) {
+		for _, f := range files {
+			job := upload.Job{Path: f.Path, Spec: x.task.spec(f), Size: f.Size, Listed: blind && f.Generation == 0}
+			job.Spec.DefaultContentType = x.w.contentType(f)
+			if !yield(job) {
+				return
+			}
+		}
+	}
+}
+
+// uploader returns the Uploader of a pass. Small files of a group save nothing, and need
+// no store.
+func (x *execution) uploader(pass int) *upload.Uploader {
+	if len(x.task.Files) > 1 {
+		return x.w.small
+	}
+	u := x.w.large
+	if pass > 0 {
+		u = x.w.restart
+	}
+	call := upload.CallOptions{Observer: x.observe}
+	if x.w.opts.TrustTimes {
+		call.SourceVersion = sourceVersion(x.task.Files[0].Path)
+	}
+	return u.With(call)
+}
+
+// observe follows the one file of a task.
+func (x *execution) observe(e upload.Event) {
+	x.w.totals.observe(e)
+	if e.Kind != upload.Held {
+		x.committed.Store(e.Committed)
+	}
+}
+
+// commonPrefix returns the longest prefix of the names of files, which are sorted.
+func commonPrefix(files []File) string {
+	first, last := files[0].Object, files[len(files)-1].Object
+	n := 0
+	for n < min(len(first), len(last)) && first[n] == last[n] {
+		n++
+	}
+	return strings.ToValidUTF8(first[:n], "")
+}
+
+// sourceVersion names the content of a file by its size and its modification time, so
+// that machines on which it has other inodes and change times agree. "" if there is no
+// such file, which the upload reports.
+func sourceVersion(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatInt(info.Size(), 10) + "-" + strconv.FormatInt(info.ModTime().UnixNano(), 10)
+}
+
+// taskStore is the lease store for uploads of one file. A batch lists the saved uploads to
+// find small files that were large once; for a batch of one file that would cost
+// a listing each.
+type taskStore struct{ *bucketstore.Store }
+
+// List returns no uploads.
+func (taskStore) List(context.Context) ([]string, error) { return nil, nil }

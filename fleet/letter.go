@@ -1,0 +1,142 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Letter is a dead letter: a file that is not tried any more until it is retried or
+// submitted again.
+type Letter struct {
+	V      int       `json:"v"`
+	Task   *Task     `json:"task,omitempty"` // of the one file; nil if the message was damaged
+	Kind   string    `json:"kind"`           // of the error, as in the JSON lines of gcsup
+	Reason string    `json:"reason"`         // for people
+	Tries  int       `json:"tries"`          // deliveries that failed
+	Time   time.Time `json:"time"`
+}
+
+// reasonLimit bounds the reason of a dead letter.
+const reasonLimit = 1 << 10
+
+// putLetter adds a dead letter.
+func (q *Queue) putLetter(ctx context.Context, id string, l Letter) error {
+	l.V, l.Time = 1, time.Now().UTC().Truncate(time.Millisecond)
+	if len(l.Reason) > reasonLimit {
+		l.Reason = l.Reason[:reasonLimit] + "…"
+	}
+	data, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	_, err = q.open.Load().failed.Put(ctx, id, data)
+	return err
+}
+
+// dropLetters deletes the dead letters of files, if there are any.
+func (q *Queue) dropLetters(ctx context.Context, t *Task, files []File) error {
+	kv := q.open.Load().failed
+	status, err := kv.Status(ctx)
+	if err != nil || status.Values() == 0 {
+		return err
+	}
+	for _, f := range files {
+		id := t.one(f).ID()
+		if _, err := kv.Get(ctx, id); errors.Is(err, jetstream.ErrKeyNotFound) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		if err := kv.Purge(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each calls f for each key of a bucket, in the order in which they were written, until
+// it returns an error.
+func each(ctx context.Context, kv jetstream.KeyValue, f func(jetstream.KeyValueEntry) error) error {
+	return eachOf(ctx, kv, jetstream.AllKeys, f)
+}
+
+// eachOf is each for the keys that match a pattern.
+func eachOf(ctx context.Context, kv jetstream.KeyValue, pattern string, f func(jetstream.KeyValueEntry) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w, err := kv.Watch(ctx, pattern, jetstream.IgnoreDeletes())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = w.Stop() }()
+	for {
+		select {
+		case e, ok := <-w.Updates():
+			if !ok || e == nil { // nil: all that was there has been delivered
+				return ctx.Err()
+			}
+			if err := f(e); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Failed calls f for each dead letter.
+func (q *Queue) Failed(ctx context.Context, f func(id string, l Letter) error) error {
+	return each(ctx, q.open.Load().failed, func(e jetstream.KeyValueEntry) error {
+		var l Letter
+		if err := json.Unmarshal(e.Value(), &l); err != nil {
+			l = Letter{Kind: "damaged", Reason: "the dead letter cannot be read: " + err.Error()}
+		}
+		return f(e.Key(), l)
+	})
+}
+
+// RetryFailed puts the files of all dead letters back into the queue, and returns how
+// many. Letters without a file are deleted.
+func (q *Queue) RetryFailed(ctx context.Context) (int, error) {
+	n := 0
+	err := q.Failed(ctx, func(id string, l Letter) error {
+		if l.Task != nil {
+			added, err := q.enqueue(ctx, l.Task)
+			if err != nil {
+				return err
+			}
+			if added {
+				n++
+			}
+		}
+		return q.open.Load().failed.Purge(ctx, id)
+	})
+	return n, err
+}
+
+// enqueue adds a task to the queue, and reports false if it was there already. It writes
+// the record of the task after the message: a crash in between leaves a task without a
+// record, which the worker writes.
+func (q *Queue) enqueue(ctx context.Context, t *Task) (bool, error) {
+	id := t.ID()
+	before, revision, err := q.record(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	err = q.publish(ctx, t)
+	if errors.Is(err, errQueued) {
+		if before.State == "" {
+			err = q.putRecord(ctx, id, record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes()}, revision)
+			return false, err
+		}
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, q.putRecord(ctx, id, record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes()}, revision)
+}

@@ -1,0 +1,233 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Limits of [QueueOptions].AckWait. A lease lasts at least 2 s, and ends a second before
+// a message is delivered again.
+const (
+	DefaultAckWait = time.Minute
+	MinAckWait     = 3 * time.Second
+	MaxAckWait     = time.Hour
+)
+
+// QueueOptions configure a Queue. The zero value uses the defaults.
+type QueueOptions struct {
+	// Fleet names the queue, so that fleets can share a server. "" is "default".
+	Fleet string
+
+	// AckWait is how long a worker may be silent before another one gets its uploads.
+	// It is fixed when the queue is created. 0 is that of the queue, or one minute.
+	AckWait time.Duration
+
+	// Replicas is how many servers of a cluster keep the queue, if it is created. 0 is 1.
+	Replicas int
+}
+
+var fleetName = regexp.MustCompile(`^[a-z0-9_-]{1,32}$`)
+
+// Queue is the queue of a fleet in NATS JetStream: a stream of tasks, of which each
+// subject has at most one, and key-value buckets with what became of them. It is safe for
+// concurrent use.
+type Queue struct {
+	js   jetstream.JetStream
+	opts QueueOptions
+
+	open atomic.Pointer[parts]
+}
+
+// parts are what JetStream has of a queue.
+type parts struct {
+	stream   jetstream.Stream
+	consumer jetstream.Consumer // of all workers
+	ackWait  time.Duration
+	records  jetstream.KeyValue // by task
+	failed   jetstream.KeyValue // dead letters, by task of one file
+	workers  jetstream.KeyValue // live workers
+	control  jetstream.KeyValue // settings of the fleet
+}
+
+// OpenQueue opens the queue of a fleet, and creates what is missing of it.
+func OpenQueue(ctx context.Context, nc *nats.Conn, opts QueueOptions) (*Queue, error) {
+	if opts.Fleet == "" {
+		opts.Fleet = "default"
+	}
+	switch {
+	case !fleetName.MatchString(opts.Fleet):
+		return nil, fmt.Errorf("fleet name %q: want 1 to 32 of a-z, 0-9, - and _", opts.Fleet)
+	case opts.AckWait != 0 && (opts.AckWait < MinAckWait || opts.AckWait > MaxAckWait):
+		return nil, fmt.Errorf("ack wait %v: want %v to %v", opts.AckWait, MinAckWait, MaxAckWait)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	q := &Queue{js: js, opts: opts}
+	if err := q.ensure(ctx); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// AckWait returns how long a worker may be silent before another one gets its uploads.
+func (q *Queue) AckWait() time.Duration { return q.open.Load().ackWait }
+
+// stream returns the name of the stream of tasks.
+func (q *Queue) stream() string { return "gcsup-" + q.opts.Fleet }
+
+// subject returns the subject of a task.
+func (q *Queue) subject(id string) string { return "gcsup." + q.opts.Fleet + ".task." + id }
+
+// idOf returns the ID of the task of a subject.
+func idOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
+
+// bucket returns the name of a key-value bucket.
+func (q *Queue) bucket(of string) string { return "gcsup-" + q.opts.Fleet + "-" + of }
+
+// workerTTL is how long a worker that is not heard of counts as live.
+const workerTTL = 30 * time.Second
+
+// ensure opens the stream, its consumer and the buckets, and creates those that are
+// missing: the first time, and after JetStream was wiped.
+func (q *Queue) ensure(ctx context.Context) error {
+	stream, err := q.js.Stream(ctx, q.stream())
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		stream, err = q.js.CreateStream(ctx, q.streamConfig())
+	}
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", q.stream(), err)
+	}
+	consumer, err := stream.Consumer(ctx, "workers")
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		consumer, err = stream.CreateConsumer(ctx, q.consumerConfig())
+	}
+	if err != nil {
+		return fmt.Errorf("consumer of stream %s: %w", q.stream(), err)
+	}
+	ackWait := consumer.CachedInfo().Config.AckWait
+	if q.opts.AckWait != 0 && q.opts.AckWait != ackWait {
+		return fmt.Errorf("the fleet %s has the ack wait %v, which cannot be changed to %v", q.opts.Fleet, ackWait, q.opts.AckWait)
+	}
+	p := &parts{stream: stream, consumer: consumer, ackWait: ackWait}
+	for _, b := range []struct {
+		of string
+		kv *jetstream.KeyValue
+	}{{"records", &p.records}, {"failed", &p.failed}, {"workers", &p.workers}, {"control", &p.control}} {
+		*b.kv, err = q.js.KeyValue(ctx, q.bucket(b.of))
+		if errors.Is(err, jetstream.ErrBucketNotFound) {
+			*b.kv, err = q.js.CreateKeyValue(ctx, q.bucketConfig(b.of))
+		}
+		if err != nil {
+			return fmt.Errorf("bucket %s: %w", q.bucket(b.of), err)
+		}
+	}
+	q.open.Store(p)
+	return nil
+}
+
+func (q *Queue) streamConfig() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:        q.stream(),
+		Description: "uploads that are waiting, or that a worker has",
+		Subjects:    []string{q.subject("*")},
+		Retention:   jetstream.WorkQueuePolicy,
+		Storage:     jetstream.FileStorage,
+		Replicas:    max(q.opts.Replicas, 1),
+		MaxMsgSize:  maxMessage,
+
+		// A task that is in the queue is not added again.
+		MaxMsgsPerSubject:    1,
+		Discard:              jetstream.DiscardNew,
+		DiscardNewPerSubject: true,
+	}
+}
+
+func (q *Queue) consumerConfig() jetstream.ConsumerConfig {
+	ackWait := q.opts.AckWait
+	if ackWait == 0 {
+		ackWait = DefaultAckWait
+	}
+	return jetstream.ConsumerConfig{
+		Durable:   "workers",
+		AckPolicy: jetstream.AckExplicitPolicy,
+		AckWait:   ackWait,
+		// Deliveries that end with a machine must not count. Workers count failures.
+		MaxDeliver:    -1,
+		MaxAckPending: -1,   // as many as the workers take
+		MaxWaiting:    8192, // workers
+	}
+}
+
+func (q *Queue) bucketConfig(of string) jetstream.KeyValueConfig {
+	c := jetstream.KeyValueConfig{Bucket: q.bucket(of), Replicas: max(q.opts.Replicas, 1)}
+	if of == "workers" {
+		c.TTL, c.Storage = workerTTL, jetstream.MemoryStorage
+	}
+	return c
+}
+
+// errQueued means that the task is in the queue already.
+var errQueued = errors.New("the task is in the queue")
+
+// publish adds a task to the queue. If it is there already, the error is errQueued.
+func (q *Queue) publish(ctx context.Context, t *Task) error {
+	data, err := t.encode()
+	if err != nil {
+		return err
+	}
+	_, err = q.js.Publish(ctx, q.subject(t.ID()), data)
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok && strings.Contains(api.Description, "maximum messages per subject") {
+		return errQueued
+	}
+	return err
+}
+
+// next waits for a task. The message is nil if none came within a time.
+func (q *Queue) next(ctx context.Context, wait time.Duration) (jetstream.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	msg, err := q.open.Load().consumer.Next(jetstream.FetchContext(ctx))
+	switch {
+	case err == nil:
+		return msg, nil
+	case errors.Is(err, nats.ErrTimeout), errors.Is(err, jetstream.ErrNoMessages), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return nil, nil
+	}
+	return nil, err
+}
+
+// gone reports whether an error means that JetStream was wiped.
+func gone(err error) bool {
+	for _, e := range []error{
+		jetstream.ErrStreamNotFound, jetstream.ErrConsumerNotFound, jetstream.ErrConsumerDeleted, jetstream.ErrConsumerDoesNotExist,
+		jetstream.ErrNoStreamResponse, jetstream.ErrBucketNotFound, nats.ErrNoResponders,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// restored calls f, and calls it once more if JetStream was wiped and could be set up
+// again.
+func (q *Queue) restored(ctx context.Context, f func() error) error {
+	err := f()
+	if err == nil || !gone(err) {
+		return err
+	}
+	if ensureErr := q.ensure(ctx); ensureErr != nil {
+		return errors.Join(err, ensureErr)
+	}
+	return f()
+}

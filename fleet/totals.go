@@ -1,0 +1,80 @@
+package fleet
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gcsup/upload"
+)
+
+// totals counts what a worker did.
+type totals struct {
+	started  time.Time
+	files    atomic.Int64 // whose objects are right
+	letters  atomic.Int64 // dead letters
+	bytes    atomic.Int64 // of the files
+	failures atomic.Int64 // deliveries that failed
+
+	mu      sync.Mutex
+	sent    int64           // object bytes that were handed to the network
+	uploads map[int64]int64 // the sent offsets of the uploads under way
+	since   time.Time       // when sentThen was measured
+	then    int64           // sent at that time
+	recent  int64           // bytes per second before
+}
+
+// finished counts the files of a task that left the queue.
+func (t *totals) finished(files, letters int, bytes int64) {
+	t.files.Add(int64(files))
+	t.letters.Add(int64(letters))
+	t.bytes.Add(bytes)
+}
+
+// observe counts the bytes of an upload as they are sent.
+func (t *totals) observe(e upload.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.uploads == nil {
+		t.uploads = map[int64]int64{}
+	}
+	before, known := t.uploads[e.Upload]
+	switch {
+	case e.Kind.Terminal():
+		delete(t.uploads, e.Upload)
+		if !known && e.Result != nil {
+			t.sent += e.Result.BytesSent
+		}
+	case e.Kind == upload.Resumed, e.Kind == upload.Restarted:
+		t.uploads[e.Upload] = e.Sent
+	case e.Kind == upload.Progress:
+		if known && e.Sent > before || !known {
+			t.sent += e.Sent - before
+		}
+		t.uploads[e.Upload] = e.Sent
+	}
+}
+
+// rateWindow is the least time over which a rate is measured.
+const rateWindow = time.Second
+
+// rate returns the bytes per second that were sent recently.
+func (t *totals) rate(now time.Time) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.since.IsZero() {
+		t.since = now
+	}
+	if d := now.Sub(t.since); d >= rateWindow {
+		t.recent = int64(float64(t.sent-t.then) / d.Seconds())
+		t.since, t.then = now, t.sent
+	}
+	return t.recent
+}
+
+// sentBytes returns the object bytes that were handed to the network.
+func (t *totals) sentBytes() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sent
+}

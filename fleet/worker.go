@@ -1,0 +1,303 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"crypto/cipher"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/time/rate"
+
+	"gcsup/backoff"
+	"gcsup/session"
+	"gcsup/session/bucketstore"
+	"gcsup/upload"
+)
+
+// WorkerOptions configure a Worker. StateBucket, and AEAD or Unsealed, are required.
+type WorkerOptions struct {
+	// Name names the worker: letters, digits, - and _. No two live workers have the
+	// same one.
+	Name string
+
+	// Jobs is how many tasks the worker has at a time. 0 is 4.
+	Jobs int
+
+	// Tries is how many deliveries of a task may fail in a row without newly committed
+	// bytes. Then the files that fail are dead letters. 0 is 5.
+	Tries int
+
+	// Upload are the options of the uploads. Its Store, Limiter, Gate and Observer are the
+	// worker's.
+	Upload upload.Options
+
+	// Rate limits the object data of this worker, in bytes per second. The limit of the
+	// fleet applies too. 0 is no limit.
+	Rate int64
+
+	// TrustTimes means that a file with the size and modification time of a saved upload
+	// is its source, even if its inode and its change time differ, as on a shared volume
+	// that each machine mounts in its own way. Otherwise the bytes that were sent are
+	// compared first.
+	TrustTimes bool
+
+	// StateBucket and StatePrefix are where the uploads are saved: see bucketstore.Open.
+	// They are sealed with AEAD, or Unsealed.
+	StateBucket, StatePrefix string
+	AEAD                     cipher.AEAD
+	Unsealed                 bool
+
+	// ContentType returns the content type of a file by its name, or "".
+	ContentType func(path string) string
+
+	// UntilEmpty ends Run when the queue is empty.
+	UntilEmpty bool
+
+	// Logger gets a line for each task and each failure. nil logs nothing.
+	Logger *slog.Logger
+}
+
+// rateBurst is the number of bytes that a rate limit lets pass at a time.
+const rateBurst = 64 << 10
+
+// Worker takes tasks from a queue and uploads their files.
+type Worker struct {
+	q       *Queue
+	opts    WorkerOptions
+	log     *slog.Logger
+	store   *bucketstore.Store
+	health  *health
+	limiter *rate.Limiter
+
+	small   *upload.Uploader // of groups: it saves nothing
+	large   *upload.Uploader // of tasks with one file
+	restart *upload.Uploader // likewise, and discards what is saved
+
+	totals totals
+
+	mu      sync.Mutex
+	active  map[string]*delivery // by task
+	crowd   crowd
+	held    bool          // the gate does not admit this worker
+	drain   bool          // the fleet takes no tasks
+	changed chan struct{} // closed when held or drain change
+}
+
+var workerName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// Causes of tasks that end early.
+var (
+	errLeaving  = errors.New("the worker is stopped, and hands over its uploads")
+	errGate     = errors.New("the service has trouble, and other workers try it")
+	errCanceled = errors.New("the uploads of the fleet were canceled")
+)
+
+// NewWorker returns a worker. hc adds the credentials.
+func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOptions) (*Worker, error) {
+	opts.Jobs, opts.Tries = cmp.Or(opts.Jobs, 4), cmp.Or(opts.Tries, 5)
+	switch {
+	case !workerName.MatchString(opts.Name):
+		return nil, fmt.Errorf("worker name %q: want 1 to 64 of a-z, A-Z, 0-9, - and _", opts.Name)
+	case opts.Jobs < 0 || opts.Tries < 0 || opts.Rate < 0:
+		return nil, errors.New("worker: the jobs, tries and rate must not be negative")
+	}
+	w := &Worker{
+		q: q, opts: opts, log: opts.Logger, health: new(health), limiter: rate.NewLimiter(rate.Inf, rateBurst),
+		active: map[string]*delivery{}, changed: make(chan struct{}),
+	}
+	if w.log == nil {
+		w.log = slog.New(slog.DiscardHandler)
+	}
+	w.log = w.log.With("worker", opts.Name)
+	w.totals.started = time.Now()
+	w.limitRate(0)
+	guarded := *hc
+	guarded.Transport = &guard{base: cmp.Or[http.RoundTripper](hc.Transport, http.DefaultTransport), health: w.health}
+	if err := w.openStore(ctx, &guarded); err != nil {
+		return nil, err
+	}
+	return w, w.newUploaders(&guarded)
+}
+
+// leaseMargin is how much a lease is shorter than AckWait: the next holder of a message
+// finds the lease at its end.
+const leaseMargin = time.Second
+
+// openStore opens the saved uploads. A lease ends before its message is delivered again.
+func (w *Worker) openStore(ctx context.Context, hc *http.Client) error {
+	client, err := session.NewClient(hc, w.opts.Upload.Endpoint)
+	if err != nil {
+		return err
+	}
+	w.store, err = bucketstore.Open(ctx, client, w.opts.StateBucket, w.opts.StatePrefix, &bucketstore.Options{
+		AEAD: w.opts.AEAD, Unsealed: w.opts.Unsealed, TTL: w.q.AckWait() - leaseMargin, Holder: w.opts.Name,
+	})
+	return err
+}
+
+// newUploaders makes the Uploaders, which share a gate and the rate limit.
+func (w *Worker) newUploaders(hc *http.Client) (err error) {
+	o := w.opts.Upload
+	o.Gate, o.Limiter, o.Observer = new(backoff.Gate), w.limiter, w.totals.observe
+	o.Store = nil
+	if w.small, err = upload.New(hc, &o); err != nil {
+		return err
+	}
+	o.Store = taskStore{w.store}
+	if w.large, err = upload.New(hc, &o); err != nil {
+		return err
+	}
+	o.Restart = true
+	w.restart, err = upload.New(hc, &o)
+	return err
+}
+
+// Warnings returns what the user of the state bucket should know.
+func (w *Worker) Warnings() []string { return w.store.Warnings() }
+
+// Run takes tasks until ctx is done, or the queue is empty and UntilEmpty is set. Then it
+// hands over its uploads at once: it releases their leases and returns their messages.
+func (w *Worker) Run(ctx context.Context) error {
+	tasks, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	var running sync.WaitGroup
+	beats, stopBeats := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBeats()
+	begin, known := w.beat(ctx)
+	running.Go(func() { w.keepBeating(beats, begin, known) })
+
+	var deliveries sync.WaitGroup
+	slots := make(chan struct{}, w.opts.Jobs)
+	err := w.take(ctx, slots, func(msg jetstream.Msg) {
+		d := w.newDelivery(tasks, msg)
+		deliveries.Go(func() {
+			defer func() { <-slots }()
+			d.run()
+		})
+	})
+	end(errLeaving)
+	deliveries.Wait()
+	stopBeats()
+	running.Wait()
+	w.leave()
+	return err
+}
+
+// idleWait is how long one request for a task waits at the server.
+const idleWait = 20 * time.Second
+
+// emptyWait is how long a worker with UntilEmpty waits for a task before it looks whether
+// there are any.
+const emptyWait = time.Second
+
+// take passes each task to start, when there is a slot for it.
+func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetstream.Msg)) error {
+	wait := idleWait
+	if w.opts.UntilEmpty {
+		wait = emptyWait
+	}
+	failures := 0
+	for {
+		if !w.admitted(ctx) {
+			return nil
+		}
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		msg, err := w.q.next(ctx, wait)
+		if msg != nil {
+			failures = 0
+			if w.closed() || ctx.Err() != nil {
+				_ = msg.NakWithDelay(time.Second)
+				<-slots
+				continue
+			}
+			start(msg)
+			continue
+		}
+		<-slots
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			failures = 0
+			if w.opts.UntilEmpty && w.empty(ctx) {
+				return nil
+			}
+			continue
+		case gone(err):
+			w.log.Warn("the queue is gone, and is created again", "err", err)
+			err = w.q.ensure(ctx)
+		}
+		if err != nil {
+			w.log.Warn("no task could be taken", "err", err)
+			pause(ctx, backoff.Policy{}.Wait(failures, 0.5, 0))
+			failures++
+		}
+	}
+}
+
+// empty reports whether there are no tasks, of this or any other worker.
+func (w *Worker) empty(ctx context.Context) bool {
+	info, err := w.q.open.Load().stream.Info(ctx)
+	return err == nil && info.State.Msgs == 0
+}
+
+// closed reports whether this worker may take no tasks.
+func (w *Worker) closed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.held || w.drain
+}
+
+// admitted waits until this worker may take tasks. It returns false if ctx is done.
+func (w *Worker) admitted(ctx context.Context) bool {
+	for {
+		w.mu.Lock()
+		closed, changed := w.held || w.drain, w.changed
+		w.mu.Unlock()
+		if !closed {
+			return ctx.Err() == nil
+		}
+		if w.opts.UntilEmpty && w.empty(ctx) {
+			return false
+		}
+		timer := time.NewTimer(idleWait)
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return false
+		}
+	}
+}
+
+// contentType returns the default content type of a file.
+func (w *Worker) contentType(f File) string {
+	if w.opts.ContentType == nil {
+		return ""
+	}
+	return w.opts.ContentType(f.Path)
+}
+
+// pause waits for d, or until ctx is done.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,233 @@
+package fleet_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"gcsup/backoff"
+	"gcsup/fakegcs"
+	"gcsup/fleet"
+	"gcsup/fleet/natsserver"
+	"gcsup/upload"
+	"gcsup/upload/tree"
+)
+
+const (
+	bucket      = "data-bucket"
+	stateBucket = "state-bucket"
+)
+
+// world is a NATS server, an emulator of Cloud Storage and a tree of files.
+type world struct {
+	t       *testing.T
+	gcs     *fakegcs.TestServer
+	nats    *natsserver.Server
+	natsDir string
+	tree    string
+	aead    cipher.AEAD
+	ackWait time.Duration
+
+	generations generations
+}
+
+func newWorld(t *testing.T, opts *fakegcs.Options) *world {
+	t.Helper()
+	if opts == nil {
+		opts = &fakegcs.Options{}
+	}
+	opts.CreateBuckets = true
+	w := &world{t: t, natsDir: t.TempDir(), tree: t.TempDir(), ackWait: fleet.MinAckWait}
+	w.generations.seen = map[string]map[int64]bool{}
+	ready := make(chan struct{})
+	opts.OnRequest = func(r fakegcs.Request) {
+		<-ready
+		if r.Bucket == bucket && r.Object != "" {
+			w.generations.note(w.gcs.Server, r.Object)
+		}
+	}
+	w.gcs = fakegcs.NewServer(t, opts)
+	close(ready)
+	block, err := aes.NewCipher(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.aead, err = cipher.NewGCM(block); err != nil {
+		t.Fatal(err)
+	}
+	w.startNATS()
+	t.Cleanup(func() { w.nats.Close() })
+	return w
+}
+
+func (w *world) startNATS() {
+	w.t.Helper()
+	var err error
+	if w.nats, err = natsserver.Start(natsserver.Options{Dir: w.natsDir}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// connect returns a connection to NATS.
+func (w *world) connect() *nats.Conn {
+	w.t.Helper()
+	nc, err := w.nats.Connect()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(nc.Close)
+	return nc
+}
+
+// queue opens the queue.
+func (w *world) queue() *fleet.Queue {
+	w.t.Helper()
+	q, err := fleet.OpenQueue(w.t.Context(), w.connect(), fleet.QueueOptions{AckWait: w.ackWait})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return q
+}
+
+// write makes a file of the tree.
+func (w *world) write(name string, size int, seed uint64) {
+	w.t.Helper()
+	path := filepath.Join(w.tree, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content(size, seed), 0o666); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func content(size int, seed uint64) []byte {
+	data := make([]byte, size)
+	r := rand.New(rand.NewPCG(seed, uint64(size)))
+	for i := range data {
+		data[i] = byte(r.Uint32())
+	}
+	return data
+}
+
+// submit submits the tree.
+func (w *world) submit(q *fleet.Queue) fleet.Submitted {
+	w.t.Helper()
+	up, err := upload.New(w.gcs.Client(), &upload.Options{Endpoint: w.gcs.URL})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	spec := upload.Spec{Bucket: bucket, Object: "tree/"}
+	t, err := tree.New([]tree.Source{{Path: w.tree}}, spec, &tree.Options{Sorted: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	done, err := fleet.Submit(w.t.Context(), q, fleet.Submission{
+		Jobs: t.Walk(w.t.Context()), Listing: upload.Listing{Bucket: bucket, Prefix: "tree/"}, Settings: upload.Spec{Bucket: bucket},
+		Uploader: up, Report: func(job upload.Job, err error) { w.t.Errorf("submit %s: %v", job.Path, err) },
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return done
+}
+
+// worker returns a worker with short waits.
+func (w *world) worker(q *fleet.Queue, name string, change func(*fleet.WorkerOptions)) *fleet.Worker {
+	w.t.Helper()
+	opts := fleet.WorkerOptions{
+		Name: name, StateBucket: stateBucket, StatePrefix: "uploads", AEAD: w.aead, UntilEmpty: true,
+		Upload: upload.Options{Endpoint: w.gcs.URL, Policy: backoff.Policy{Initial: time.Millisecond, Maximum: 10 * time.Millisecond, Jitter: backoff.FullJitter}},
+	}
+	if testing.Verbose() {
+		opts.Logger = slog.New(slog.NewTextHandler(w.t.Output(), nil))
+	}
+	if change != nil {
+		change(&opts)
+	}
+	worker, err := fleet.NewWorker(w.t.Context(), q, w.gcs.Client(), opts)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return worker
+}
+
+// run runs a worker until the queue is empty.
+func (w *world) run(ctx context.Context, worker *fleet.Worker) {
+	w.t.Helper()
+	if err := worker.Run(ctx); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// check compares all objects with the files, and requires that each was made once.
+func (w *world) check() {
+	w.t.Helper()
+	files := 0
+	err := filepath.WalkDir(w.tree, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		files++
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(w.tree, path)
+		name := "tree/" + filepath.ToSlash(rel)
+		got, err := w.gcs.ReadObject(bucket, name)
+		switch made := w.made(name); {
+		case err != nil:
+			w.t.Errorf("%s is missing: %v", name, err)
+		case !bytes.Equal(got, data):
+			w.t.Errorf("%s is wrong", name)
+		case made != 1:
+			w.t.Errorf("%s was made %d times", name, made)
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if files == 0 {
+		w.t.Error("the tree is empty")
+	}
+}
+
+// generations records which generations of each object were seen after a request.
+type generations struct {
+	mu   sync.Mutex
+	seen map[string]map[int64]bool
+}
+
+// note records the generation that an object has after a request.
+func (g *generations) note(s *fakegcs.Server, name string) {
+	o, ok := s.Object(bucket, name)
+	if !ok {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.seen[name] == nil {
+		g.seen[name] = map[int64]bool{}
+	}
+	g.seen[name][o.Generation] = true
+}
+
+// made returns how often an object was made.
+func (w *world) made(name string) int {
+	w.generations.note(w.gcs.Server, name)
+	w.generations.mu.Lock()
+	defer w.generations.mu.Unlock()
+	return len(w.generations.seen[name])
+}
