@@ -206,18 +206,21 @@ func (w *Worker) handOverDelay(cause error) time.Duration {
 	return 0
 }
 
-func (w *Worker) enter(d *delivery) {
+// enter adds a delivery to the active ones. It returns false if its task is one of them.
+func (w *Worker) enter(d *delivery) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.active[d.id] != nil {
+		return false
+	}
 	w.active[d.id] = d
+	return true
 }
 
 func (w *Worker) exit(d *delivery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.active[d.id] == d {
-		delete(w.active, d.id)
-	}
+	delete(w.active, d.id)
 }
 
 // leave deletes the keys of this worker, so that the others need not wait for its end.

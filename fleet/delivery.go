@@ -64,14 +64,19 @@ func (d *delivery) run() {
 		return
 	}
 	log = log.With("destination", d.task.Name())
-	log.Info("task begins", "files", len(d.task.Files), "bytes", d.task.Bytes(), "first", d.first)
 	d.execution = &execution{w: d.w, task: d.task, first: d.first}
-	d.w.enter(d)
+	if !d.w.enter(d) {
+		// JetStream was wiped, and the task submitted again.
+		log.Info("this worker has the task already")
+		d.back(log, d.claim.wait/3)
+		return
+	}
+	defer d.w.exit(d)
+	log.Info("task begins", "files", len(d.task.Files), "bytes", d.task.Bytes(), "first", d.first)
 	stop := d.keepClaim()
 	outcomes := d.execution.run(withClaim(d.ctx, d.claim))
 	d.conclude(log, outcomes)
 	stop()
-	d.w.exit(d)
 }
 
 // keepClaim sends heartbeats until the function that it returns is called.
@@ -241,11 +246,11 @@ func (d *delivery) settle(log *slog.Logger, write func(context.Context) error) {
 
 // back returns the message to the queue.
 func (d *delivery) back(log *slog.Logger, delay time.Duration) {
-	err := d.msg.NakWithDelay(delay)
-	if delay == 0 {
-		err = d.msg.Nak()
+	nak := d.msg.Nak
+	if delay > 0 {
+		nak = func() error { return d.msg.NakWithDelay(delay) }
 	}
-	if err != nil {
+	if err := nak(); err != nil {
 		log.Warn("task cannot be returned", "err", err)
 	}
 }

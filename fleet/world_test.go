@@ -5,15 +5,19 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/backoff"
 	"gcsup/fakegcs"
@@ -39,6 +43,7 @@ type world struct {
 	ackWait time.Duration
 
 	generations generations
+	onRequest   atomic.Pointer[func(fakegcs.Request)] // called after each request
 }
 
 func newWorld(t *testing.T, opts *fakegcs.Options) *world {
@@ -54,6 +59,9 @@ func newWorld(t *testing.T, opts *fakegcs.Options) *world {
 		<-ready
 		if r.Bucket == bucket && r.Object != "" {
 			w.generations.note(w.gcs.Server, r.Object)
+		}
+		if f := w.onRequest.Load(); f != nil {
+			(*f)(r)
 		}
 	}
 	w.gcs = fakegcs.NewServer(t, opts)
@@ -145,6 +153,11 @@ func (w *world) submit(q *fleet.Queue) fleet.Submitted {
 // worker returns a worker with short waits.
 func (w *world) worker(q *fleet.Queue, name string, change func(*fleet.WorkerOptions)) *fleet.Worker {
 	w.t.Helper()
+	return w.workerOf(q, w.gcs.Client(), name, change)
+}
+
+func (w *world) workerOf(q *fleet.Queue, hc *http.Client, name string, change func(*fleet.WorkerOptions)) *fleet.Worker {
+	w.t.Helper()
 	opts := fleet.WorkerOptions{
 		Name: name, StateBucket: stateBucket, StatePrefix: "uploads", AEAD: w.aead, UntilEmpty: true,
 		Upload: upload.Options{Endpoint: w.gcs.URL, Policy: backoff.Policy{Initial: time.Millisecond, Maximum: 10 * time.Millisecond, Jitter: backoff.FullJitter}},
@@ -155,11 +168,60 @@ func (w *world) worker(q *fleet.Queue, name string, change func(*fleet.WorkerOpt
 	if change != nil {
 		change(&opts)
 	}
-	worker, err := fleet.NewWorker(w.t.Context(), q, w.gcs.Client(), opts)
+	worker, err := fleet.NewWorker(w.t.Context(), q, hc, opts)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return worker
+}
+
+// victim is a worker that can be killed: from then on it reaches neither NATS nor the
+// service.
+type victim struct {
+	*fleet.Worker
+	kill func()
+	done chan struct{} // closed when Run has returned
+}
+
+// start starts a worker that can be killed.
+func (w *world) start(name string, change func(*fleet.WorkerOptions)) *victim {
+	w.t.Helper()
+	nc := w.connect()
+	q, err := fleet.OpenQueue(w.t.Context(), nc, fleet.QueueOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	network, cut := context.WithCancel(context.Background())
+	hc := *w.gcs.Client()
+	hc.Transport = severable{base: hc.Transport, network: network}
+	v := &victim{Worker: w.workerOf(q, &hc, name, change), done: make(chan struct{})}
+	ctx, stop := context.WithCancel(context.Background())
+	v.kill = func() {
+		cut()
+		nc.Close()
+		stop()
+	}
+	go func() {
+		defer close(v.done)
+		_ = v.Run(ctx)
+	}()
+	w.t.Cleanup(func() {
+		v.kill()
+		<-v.done
+	})
+	return v
+}
+
+// severable is a transport that ends with a network.
+type severable struct {
+	base    http.RoundTripper
+	network context.Context
+}
+
+func (s severable) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	context.AfterFunc(s.network, func() { cancel(errors.New("network is gone")) })
+	return s.base.RoundTrip(req.WithContext(ctx))
 }
 
 // run runs a worker until the queue is empty.
@@ -230,4 +292,22 @@ func (w *world) made(name string) int {
 	w.generations.mu.Lock()
 	defer w.generations.mu.Unlock()
 	return len(w.generations.seen[name])
+}
+
+// wipe deletes everything that JetStream has, as after the loss of its disk.
+func (w *world) wipe() {
+	w.t.Helper()
+	js, err := jetstream.New(w.connect())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var names []string
+	for name := range js.StreamNames(w.t.Context()).Name() {
+		names = append(names, name)
+	}
+	for _, name := range names {
+		if err := js.DeleteStream(w.t.Context(), name); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 }

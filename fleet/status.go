@@ -1,0 +1,164 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Status is the state of a fleet.
+type Status struct {
+	V     int    `json:"v"`
+	Fleet string `json:"fleet"`
+
+	// Files and bytes, as the records show them. A file is done, active, waiting or failed.
+	Done    Count `json:"done"` // the objects are right
+	Active  Count `json:"active"`
+	Waiting Count `json:"waiting"`
+	Failed  int   `json:"failed"`  // dead letters
+	Skipped int   `json:"skipped"` // of those that are done: the object was there already
+	Retried int   `json:"retried"` // tasks of which a delivery has failed
+
+	Tasks    uint64           `json:"tasks"` // in the queue
+	Workers  []WorkerStatus   `json:"workers"`
+	Failures []FailureSummary `json:"failures"` // the dead letters by kind, the most frequent first
+
+	Rate      int64  `json:"bytes_per_s"`
+	ETA       *int64 `json:"eta_s"`       // seconds until all is done at this rate; null if nothing is sent
+	RateLimit int64  `json:"limit_per_s"` // of all workers together; 0 is no limit
+	Draining  bool   `json:"draining"`
+	QueueDisk uint64 `json:"queue_bytes"` // of messages, records and dead letters at the server
+}
+
+// Count counts files and their bytes.
+type Count struct {
+	Files int   `json:"files"`
+	Bytes int64 `json:"bytes"`
+}
+
+// FailureSummary describes the dead letters of one kind.
+type FailureSummary struct {
+	Kind    string `json:"kind"`
+	Files   int    `json:"files"`
+	Example string `json:"example"` // the destination of one of them
+	Reason  string `json:"reason"`  // and why it failed
+}
+
+// Status reads the state of the fleet. It reads every record once, and keeps none.
+func (q *Queue) Status(ctx context.Context) (*Status, error) {
+	p := q.open.Load()
+	s := &Status{V: 1, Fleet: q.opts.Fleet, Workers: []WorkerStatus{}, Failures: []FailureSummary{}}
+	info, err := p.stream.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.Tasks, s.QueueDisk = info.State.Msgs, info.State.Bytes
+	for _, kv := range []jetstream.KeyValue{p.records, p.failed} {
+		if status, err := kv.Status(ctx); err == nil {
+			s.QueueDisk += status.Bytes()
+		}
+	}
+	set, err := q.settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.RateLimit, s.Draining = set.rate, set.drain
+	active := map[string]ActiveUpload{}
+	if err := q.readWorkers(ctx, s, active); err != nil {
+		return nil, err
+	}
+	if err := q.readRecords(ctx, s, active); err != nil {
+		return nil, err
+	}
+	if err := q.readFailed(ctx, s); err != nil {
+		return nil, err
+	}
+	s.estimate(active)
+	return s, nil
+}
+
+// readWorkers adds the live workers, and collects what they do by task.
+func (q *Queue) readWorkers(ctx context.Context, s *Status, active map[string]ActiveUpload) error {
+	err := eachOf(ctx, q.open.Load().workers, detailPrefix+"*", func(e jetstream.KeyValueEntry) error {
+		var w WorkerStatus
+		if json.Unmarshal(e.Value(), &w) != nil {
+			return nil // of another version
+		}
+		s.Workers = append(s.Workers, w)
+		s.Rate += w.Rate
+		for _, a := range w.Active {
+			active[a.Task] = a
+		}
+		return nil
+	})
+	slices.SortFunc(s.Workers, func(a, b WorkerStatus) int { return strings.Compare(a.Name, b.Name) })
+	return err
+}
+
+// readRecords adds up the records.
+func (q *Queue) readRecords(ctx context.Context, s *Status, active map[string]ActiveUpload) error {
+	return each(ctx, q.open.Load().records, func(e jetstream.KeyValueEntry) error {
+		var r record
+		if json.Unmarshal(e.Value(), &r) != nil {
+			return nil
+		}
+		count := &s.Waiting
+		_, isActive := active[e.Key()]
+		switch {
+		case r.State == stateDone:
+			count = &s.Done
+			s.Skipped += r.Skipped
+		case isActive:
+			count = &s.Active
+		}
+		if r.Attempts.Total > 0 {
+			s.Retried++
+		}
+		count.Files += r.Files
+		count.Bytes += r.Bytes
+		return nil
+	})
+}
+
+// readFailed counts the dead letters.
+func (q *Queue) readFailed(ctx context.Context, s *Status) error {
+	byKind := map[string]*FailureSummary{}
+	err := q.Failed(ctx, func(_ string, l Letter) error {
+		s.Failed++
+		f := byKind[l.Kind]
+		if f == nil {
+			f = &FailureSummary{Kind: l.Kind, Reason: l.Reason}
+			if l.Task != nil && len(l.Task.Files) > 0 {
+				f.Example = l.Task.spec(l.Task.Files[0]).URL()
+			}
+			byKind[l.Kind] = f
+		}
+		f.Files++
+		return nil
+	})
+	for _, f := range byKind {
+		s.Failures = append(s.Failures, *f)
+	}
+	slices.SortFunc(s.Failures, func(a, b FailureSummary) int {
+		if a.Files != b.Files {
+			return b.Files - a.Files
+		}
+		return strings.Compare(a.Kind, b.Kind)
+	})
+	return err
+}
+
+// estimate computes the time that is left.
+func (s *Status) estimate(active map[string]ActiveUpload) {
+	left := s.Waiting.Bytes + s.Active.Bytes
+	for _, a := range active {
+		left -= min(a.Committed, a.Size)
+	}
+	if s.Rate > 0 {
+		seconds := max(left, 0) / s.Rate
+		s.ETA = &seconds
+	}
+}
