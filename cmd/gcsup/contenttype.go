@@ -1,86 +1,12 @@
 package main
 
-import (
-	"path"
-	"path/filepath"
-	"strings"
-)
+import "gcsup/internal/contenttype"
 
-// contentType returns the type for a name's extension, or "". The table is
-// fixed, because the system's table differs between machines: an upload must
-// make the same object if another machine resumes it. If it has no type, the
-// upload finds one in the first bytes.
+// contentType returns the type for a name's extension, or "": that of the source, or of
+// the object if the source is standard input.
 func contentType(source, object string) string {
-	ext := filepath.Ext(source)
 	if source == stdinName {
-		ext = path.Ext(object)
+		return contenttype.Of(object)
 	}
-	return contentTypes[strings.ToLower(ext)]
-}
-
-// contentTypes maps extensions to types registered at
-// https://www.iana.org/assignments/media-types/media-types.xhtml.
-// Text types have no charset, because it is not known.
-var contentTypes = map[string]string{
-	".7z":      "application/x-7z-compressed",
-	".aac":     "audio/aac",
-	".avi":     "video/x-msvideo",
-	".avif":    "image/avif",
-	".avro":    "application/avro",
-	".bmp":     "image/bmp",
-	".bz2":     "application/x-bzip2",
-	".css":     "text/css",
-	".csv":     "text/csv",
-	".docx":    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-	".flac":    "audio/flac",
-	".gif":     "image/gif",
-	".gz":      "application/gzip",
-	".htm":     "text/html",
-	".html":    "text/html",
-	".ico":     "image/vnd.microsoft.icon",
-	".jar":     "application/java-archive",
-	".jpeg":    "image/jpeg",
-	".jpg":     "image/jpeg",
-	".js":      "text/javascript",
-	".json":    "application/json",
-	".jsonl":   "application/jsonl",
-	".log":     "text/plain",
-	".m4a":     "audio/mp4",
-	".md":      "text/markdown",
-	".mjs":     "text/javascript",
-	".mkv":     "video/matroska",
-	".mov":     "video/quicktime",
-	".mp3":     "audio/mpeg",
-	".mp4":     "video/mp4",
-	".oga":     "audio/ogg",
-	".ogg":     "audio/ogg",
-	".ogv":     "video/ogg",
-	".otf":     "font/otf",
-	".parquet": "application/vnd.apache.parquet",
-	".pdf":     "application/pdf",
-	".png":     "image/png",
-	".pptx":    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-	".rtf":     "application/rtf",
-	".svg":     "image/svg+xml",
-	".tar":     "application/x-tar",
-	".tgz":     "application/gzip",
-	".tif":     "image/tiff",
-	".tiff":    "image/tiff",
-	".toml":    "application/toml",
-	".tsv":     "text/tab-separated-values",
-	".ttf":     "font/ttf",
-	".txt":     "text/plain",
-	".wasm":    "application/wasm",
-	".wav":     "audio/wav",
-	".webm":    "video/webm",
-	".webp":    "image/webp",
-	".woff":    "font/woff",
-	".woff2":   "font/woff2",
-	".xlsx":    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-	".xml":     "application/xml",
-	".xz":      "application/x-xz",
-	".yaml":    "application/yaml",
-	".yml":     "application/yaml",
-	".zip":     "application/zip",
-	".zst":     "application/zstd",
+	return contenttype.Of(source)
 }

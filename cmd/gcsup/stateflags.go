@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gcsup/internal/statekey"
 	"gcsup/session"
 	"gcsup/session/bucketstore"
 	"gcsup/upload/gcs"
@@ -77,7 +77,7 @@ func (f *stateFlags) options(project string) (*bucketstore.Options, error) {
 		return opts, nil
 	}
 	var err error
-	if opts.AEAD, err = readStateKey(f.keyFile); err != nil {
+	if opts.AEAD, err = statekey.Read(f.keyFile); err != nil {
 		return nil, kindError{fmt.Errorf("--state-key-file: %w", err), errSource}
 	}
 	return opts, nil
@@ -125,5 +125,3 @@ func (f *stateFlags) openDir() (openStore, error) {
 	}
 	return store, nil
 }
-
-var errStateKey = errors.New("want 32 bytes, such as those of head -c 32 /dev/urandom, or the output of age-keygen")

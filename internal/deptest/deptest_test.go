@@ -37,9 +37,11 @@ var allowed = map[string][]string{
 	"gcsup/internal/benchembed":         {"*"},
 	"gcsup/internal/benchmany":          {},
 	"gcsup/internal/benchparallel":      {},
+	"gcsup/internal/contenttype":        {},
 	"gcsup/internal/deptest":            {},
 	"gcsup/internal/dist":               {},
 	"gcsup/internal/retrysim":           {"gcsup/backoff"},
+	"gcsup/internal/statekey":           {"filippo.io/...", "golang.org/x/crypto/...", "golang.org/x/sys/..."},
 	"gcsup/internal/testsize":           {},
 	"gcsup/internal/e2e":                {}, // tests only
 	"gcsup/internal/compat/live":        {"*"},

@@ -1,4 +1,5 @@
-package main
+// Package statekey reads the key that seals saved uploads in a bucket.
+package statekey
 
 import (
 	"bytes"
@@ -6,6 +7,7 @@ import (
 	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,13 +16,13 @@ import (
 	"filippo.io/age"
 )
 
-// stateKeyLimit is larger than any file of a key.
-const stateKeyLimit = 64 << 10
+// limit is larger than any file of a key.
+const limit = 64 << 10
 
-// readStateKey returns the AEAD that seals saved uploads, AES-256-GCM, for the key in a
+// Read returns the AEAD that seals saved uploads, AES-256-GCM, for the key in a
 // file. The file has 32 bytes, or the text of an age identity.
 // https://pkg.go.dev/filippo.io/age#ParseIdentities
-func readStateKey(path string) (cipher.AEAD, error) {
+func Read(path string) (cipher.AEAD, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -33,11 +35,11 @@ func readStateKey(path string) (cipher.AEAD, error) {
 	if runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("others can read %s (mode %04o): chmod 600 it", path, info.Mode().Perm())
 	}
-	data, err := io.ReadAll(io.LimitReader(f, stateKeyLimit))
+	data, err := io.ReadAll(io.LimitReader(f, limit))
 	if err != nil {
 		return nil, err
 	}
-	secret, err := stateSecret(data)
+	secret, err := parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -52,19 +54,21 @@ func readStateKey(path string) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// stateSecret returns the secret in the content of a key file. Its error has nothing of
+// parse returns the secret in the content of a key file. Its error has nothing of
 // the content.
-func stateSecret(data []byte) ([]byte, error) {
+func parse(data []byte) ([]byte, error) {
 	if len(data) == 32 {
 		return data, nil
 	}
 	identities, err := age.ParseIdentities(bytes.NewReader(data))
 	if err != nil || len(identities) != 1 {
-		return nil, errStateKey
+		return nil, errKey
 	}
 	identity, ok := identities[0].(fmt.Stringer)
 	if !ok {
-		return nil, errStateKey
+		return nil, errKey
 	}
 	return []byte(identity.String()), nil
 }
+
+var errKey = errors.New("want 32 bytes, such as those of head -c 32 /dev/urandom, or the output of age-keygen")
