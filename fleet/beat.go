@@ -28,7 +28,7 @@ type WorkerStatus struct {
 	Host      string         `json:"host"`
 	PID       int            `json:"pid"`
 	Started   time.Time      `json:"started"`
-	Condition string         `json:"condition"` // idle, sending, troubled, or waiting for the gate
+	Condition string         `json:"condition"` // idle, sending, troubled, waiting for the gate, or silent
 	Rate      int64          `json:"bytes_per_s"`
 	Active    []ActiveUpload `json:"active"`
 }

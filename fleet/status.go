@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -82,21 +83,37 @@ func (q *Queue) Status(ctx context.Context) (*Status, error) {
 
 // readWorkers adds the live workers, and collects what they do by task.
 func (q *Queue) readWorkers(ctx context.Context, s *Status, active map[string]ActiveUpload) error {
+	var heard []time.Time // by the server's clock
+	var last time.Time
 	err := eachOf(ctx, q.open.Load().workers, detailPrefix+"*", func(e jetstream.KeyValueEntry) error {
 		var w WorkerStatus
 		if json.Unmarshal(e.Value(), &w) != nil {
 			return nil // of another version
 		}
-		s.Workers = append(s.Workers, w)
+		s.Workers, heard = append(s.Workers, w), append(heard, e.Created())
+		if e.Created().After(last) {
+			last = e.Created()
+		}
+		return nil
+	})
+	for i := range s.Workers {
+		w := &s.Workers[i]
+		if last.Sub(heard[i]) > 3*beatInterval(len(s.Workers)) {
+			w.Condition, w.Rate = silent, 0
+			continue
+		}
 		s.Rate += w.Rate
 		for _, a := range w.Active {
 			active[a.Task] = a
 		}
-		return nil
-	})
+	}
 	slices.SortFunc(s.Workers, func(a, b WorkerStatus) int { return strings.Compare(a.Name, b.Name) })
 	return err
 }
+
+// silent is the condition of a worker that missed three beats: it has probably died, and
+// its tasks are delivered again.
+const silent = "silent"
 
 // readRecords adds up the records.
 func (q *Queue) readRecords(ctx context.Context, s *Status, active map[string]ActiveUpload) error {

@@ -71,3 +71,10 @@ func (t *totals) rate(now time.Time) int64 {
 	}
 	return t.recent
 }
+
+// sentBytes returns the object bytes that were handed to the network.
+func (t *totals) sentBytes() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sent
+}

@@ -234,6 +234,8 @@ func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetst
 				return nil
 			}
 			continue
+		case w.q.js.Conn().IsClosed():
+			return fmt.Errorf("NATS: %w", err)
 		case gone(err):
 			w.log.Warn("the queue is gone, and is created again", "err", err)
 			err = w.q.ensure(ctx)

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// onQueue returns a command that does one thing to the queue.
+func onQueue(std stdio, use, short, long string, args cobra.PositionalArgs, do func(ctx context.Context, l *link, args []string) error) *cobra.Command {
+	nats := &natsFlags{}
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := nats.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer l.close()
+			return do(cmd.Context(), l, args)
+		},
+	}
+	nats.add(cmd.Flags())
+	return cmd
+}
+
+func newRetry(std stdio) *cobra.Command {
+	var failed bool
+	cmd := onQueue(std, "retry --failed", "Put the files that failed back into the queue",
+		"retry puts the files that are not tried any more back into the queue. If an object was\nreplaced by another program meanwhile, submit the tree again instead.",
+		cobra.NoArgs, func(ctx context.Context, l *link, _ []string) error {
+			if !failed {
+				return usagef("retry: want --failed")
+			}
+			n, err := l.RetryFailed(ctx)
+			fmt.Fprintf(std.out, "%d files are in the queue again\n", n)
+			return err
+		})
+	cmd.Flags().BoolVar(&failed, "failed", false, "all files that failed")
+	return cmd
+}
+
+func newCancel(std stdio) *cobra.Command {
+	return onQueue(std, "cancel", "Empty the queue, and cancel the uploads of the workers",
+		"cancel empties the queue. The workers cancel their uploads at the service. Uploads that no\nworker has stay saved: gcsup sessions list --state shows them. Objects are not deleted.",
+		cobra.NoArgs, func(ctx context.Context, l *link, _ []string) error {
+			n, err := l.Cancel(ctx)
+			if err == nil {
+				fmt.Fprintf(std.out, "%d tasks were canceled\n", n)
+			}
+			return err
+		})
+}
+
+func newDrain(std stdio) *cobra.Command {
+	var off bool
+	cmd := onQueue(std, "drain [--off]", "Let the workers finish what they have, and take nothing new",
+		"drain lets the workers finish what they have. They stay, and take nothing new until\ndrain --off.",
+		cobra.NoArgs, func(ctx context.Context, l *link, _ []string) error { return l.SetDrain(ctx, !off) })
+	cmd.Flags().BoolVar(&off, "off", false, "let the workers continue")
+	return cmd
+}
+
+func newLimit(std stdio) *cobra.Command {
+	return onQueue(std, "limit RATE|off", "Limit the bytes per second of all workers together",
+		"limit sets the bytes per second of all workers together, such as 100MiB. The workers that\nhave uploads share it equally, some seconds later.",
+		cobra.ExactArgs(1), func(ctx context.Context, l *link, args []string) error {
+			var rate byteSize
+			if args[0] != "off" {
+				if err := rate.Set(args[0]); err != nil || rate == 0 {
+					return usagef("limit %s: want a size such as 100MiB, or off", args[0])
+				}
+			}
+			return l.SetRate(ctx, int64(rate))
+		})
+}

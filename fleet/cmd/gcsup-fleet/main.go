@@ -1,0 +1,142 @@
+// Command gcsup-fleet lets many machines upload one tree together. See fleet/README.md, or
+// run gcsup-fleet help.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], stdio{os.Stdout, os.Stderr}))
+}
+
+// stdio holds the standard streams of a command. Results go to out, messages for people
+// go to err.
+type stdio struct{ out, err io.Writer }
+
+// signalDebounce is the time after the first signal in which another one is ignored:
+// some programs send a signal to the process and to its group.
+const signalDebounce = 500 * time.Millisecond
+
+// run executes one command line and returns its exit code. The first SIGINT, SIGTERM or
+// SIGHUP cancels the command and waits for it; a second one returns immediately.
+func run(args []string, std stdio) int {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	defer signal.Stop(signals)
+	done := make(chan int, 1)
+	go func() { done <- execute(ctx, args, std) }()
+	var first time.Time
+	for {
+		select {
+		case code := <-done:
+			return code
+		case s := <-signals:
+			switch {
+			case first.IsZero():
+				first = time.Now()
+				cancel(kindError{fmt.Errorf("stopped by signal: %v", s), context.Canceled})
+			case time.Since(first) > signalDebounce:
+				return exitSignal
+			}
+		}
+	}
+}
+
+// execute runs the command and returns its exit code.
+func execute(ctx context.Context, args []string, std stdio) int {
+	root := newRoot(std)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if code, ok := errors.AsType[exitCode](err); ok {
+		return int(code)
+	}
+	text := err.Error()
+	if cmd != nil && exitCodeOf(err) == exitUsage {
+		text += "; see gcsup-fleet help " + strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), "gcsup-fleet"))
+	}
+	std.message("%s", strings.TrimSpace(text))
+	return exitCodeOf(err)
+}
+
+// message prints one line for people.
+func (s stdio) message(format string, args ...any) {
+	fmt.Fprintf(s.err, "gcsup-fleet: "+format+"\n", args...)
+}
+
+func newRoot(std stdio) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "gcsup-fleet",
+		Short: "Upload one tree to Cloud Storage with many machines",
+		Long: `gcsup-fleet uploads a tree with many machines that see the same files and may be taken
+away at any time. For most uploads gcsup cp --shard is enough: see docs/many-machines.md.
+
+  gcsup-fleet submit -r /data gs://my-bucket/ --nats tls://nats:4222
+  gcsup-fleet work --state gs://my-state/uploads --state-key-file state.key --nats tls://nats:4222
+
+Without --nats, the queue is in a directory of this machine: gcsup-fleet up runs a server
+and workers on it.
+
+A flag can also be set by its environment variable: GCSUP_STATE is the value of --state
+unless that is given.
+
+Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 local I/O;
+75 temporary, run again; 77 permission; 78 configuration.`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Args:              cobra.NoArgs,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return setFromEnv(cmd.LocalFlags()) },
+	}
+	root.SetOut(std.out)
+	root.SetErr(std.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return kindError{err, errUsage} })
+	root.AddCommand(newSubmit(std), newWork(std), newUp(std), newStatus(std), newRetry(std), newCancel(std), newDrain(std), newLimit(std))
+	for _, c := range root.Commands() {
+		args := c.Args
+		c.Args = func(cmd *cobra.Command, a []string) error {
+			if err := args(cmd, a); err != nil {
+				return kindError{err, errUsage}
+			}
+			return nil
+		}
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	return root
+}
+
+// setFromEnv sets the flags that are not on the command line to the values of their
+// environment variables: GCSUP_STATE_KEY_FILE for --state-key-file.
+func setFromEnv(flags *pflag.FlagSet) error {
+	var err error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "GCSUP_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value := os.Getenv(name)
+		if err != nil || value == "" || f.Changed || f.Name == "help" {
+			return
+		}
+		if setErr := flags.Set(f.Name, value); setErr != nil {
+			err = usagef("%s: %v", name, setErr)
+		}
+	})
+	return err
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/pflag"
+
+	"gcsup/fleet"
+	"gcsup/fleet/natsserver"
+)
+
+// natsFlags select the queue: a NATS server, or a directory of this machine.
+type natsFlags struct {
+	url, creds, ca, cert, key string
+	dir, fleet                string
+	replicas                  int
+	ackWait                   time.Duration
+}
+
+func (f *natsFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.url, "nats", "", "`URL` of the NATS servers, such as tls://nats-1:4222,tls://nats-2:4222 (default: a queue in --fleet-dir)")
+	fs.StringVar(&f.creds, "nats-creds", "", "credentials `FILE` for NATS")
+	fs.StringVar(&f.ca, "nats-ca", "", "`FILE` with the certificate authorities of the NATS servers")
+	fs.StringVar(&f.cert, "nats-cert", "", "`FILE` with the certificate of this client for NATS")
+	fs.StringVar(&f.key, "nats-key", "", "`FILE` with its key")
+	fs.StringVar(&f.fleet, "fleet", "default", "`NAME` of the fleet, so that several can share a server")
+	fs.StringVar(&f.dir, "fleet-dir", "", "keep the queue in `DIR`, without --nats (default: \"fleet\" in the state directory)")
+	f.replicas = 1
+}
+
+// addCreation adds the flags of commands that may create the queue.
+func (f *natsFlags) addCreation(fs *pflag.FlagSet) {
+	fs.DurationVar(&f.ackWait, "ack-wait", 0, fmt.Sprintf("another worker gets the uploads of one that is silent for `DURATION`, %v to %v; fixed when the queue is created (default: %v)", fleet.MinAckWait, fleet.MaxAckWait, fleet.DefaultAckWait))
+	fs.IntVar(&f.replicas, "nats-replicas", 1, "servers of a cluster that keep the queue, if it is created")
+}
+
+// link is an open queue.
+type link struct {
+	*fleet.Queue
+	conn     *nats.Conn
+	endpoint string // of the emulator of gcsup-fleet up; "" if there is none
+	close    func()
+}
+
+// open opens the queue: at a server, at that of a gcsup-fleet up on this machine, or in a
+// server inside this process, which opens no port.
+func (f *natsFlags) open(ctx context.Context) (*link, error) {
+	if (f.cert == "") != (f.key == "") {
+		return nil, usagef("--nats-cert and --nats-key need each other")
+	}
+	l := &link{close: func() {}}
+	var err error
+	if f.url != "" {
+		l.conn, err = f.dial(f.url, "")
+	} else {
+		err = f.openDir(l)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("NATS: %w", err)
+	}
+	stop := l.close
+	l.close = func() {
+		l.conn.Close()
+		stop()
+	}
+	l.Queue, err = fleet.OpenQueue(ctx, l.conn, fleet.QueueOptions{Fleet: f.fleet, AckWait: f.ackWait, Replicas: f.replicas})
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// dial connects to a server.
+func (f *natsFlags) dial(url, token string) (*nats.Conn, error) {
+	opts := []nats.Option{nats.Name("gcsup-fleet"), nats.MaxReconnects(-1)}
+	if token != "" {
+		opts = append(opts, nats.Token(token))
+	}
+	if f.creds != "" {
+		opts = append(opts, nats.UserCredentials(f.creds))
+	}
+	if f.ca != "" {
+		opts = append(opts, nats.RootCAs(f.ca))
+	}
+	if f.cert != "" {
+		opts = append(opts, nats.ClientCert(f.cert, f.key))
+	}
+	return nats.Connect(url, opts...)
+}
+
+// openDir connects to the server that has the directory, or starts one.
+func (f *natsFlags) openDir(l *link) error {
+	dir, err := f.directory()
+	if err != nil {
+		return err
+	}
+	lock, err := lockDir(dir)
+	if errors.Is(err, errLocked) {
+		at, err := readAddress(dir)
+		if err != nil {
+			return err
+		}
+		l.endpoint = at.Endpoint
+		l.conn, err = f.dial(at.URL, at.Token)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "nats")})
+	if err != nil {
+		_ = lock.Unlock()
+		return err
+	}
+	l.close = func() {
+		server.Close()
+		_ = lock.Unlock()
+	}
+	if l.conn, err = server.Connect(); err != nil {
+		l.close()
+	}
+	return err
+}
+
+// directory returns the directory of the queue, which it creates.
+func (f *natsFlags) directory() (string, error) {
+	dir := f.dir
+	if dir == "" {
+		state, err := stateDir()
+		if err != nil {
+			return "", kindError{fmt.Errorf("no default for --fleet-dir: %w", err), errConfig}
+		}
+		dir = filepath.Join(state, "fleet")
+	}
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// stateDir returns the state directory of gcsup.
+func stateDir() (string, error) {
+	if dir := os.Getenv("GCSUP_STATE_DIR"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "gcsup"), nil
+	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, ".local", "state", "gcsup"), err
+}
+
+var errLocked = errors.New("another process has the queue")
+
+// lockDir takes the lock of a directory with a queue.
+func lockDir(dir string) (*flock.Flock, error) {
+	lock := flock.New(filepath.Join(dir, "lock"))
+	ok, err := lock.TryLock()
+	if err == nil && !ok {
+		err = errLocked
+	}
+	return lock, err
+}
+
+// address is where the server of gcsup-fleet up listens. The token is secret.
+type address struct {
+	URL      string `json:"url"`
+	Token    string `json:"token"`
+	Endpoint string `json:"endpoint,omitempty"` // of the emulator
+}
+
+// addressFile is the file with the address, which only the user can read.
+const addressFile = "server.json"
+
+// readAddress reads the address of the server that has a directory.
+func readAddress(dir string) (address, error) {
+	var a address
+	data, err := os.ReadFile(filepath.Join(dir, addressFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return a, kindError{fmt.Errorf("another command uses the queue in %s and opens no port: wait for it, or use gcsup-fleet up", dir), context.Canceled}
+	}
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(data, &a); err != nil {
+		return a, fmt.Errorf("%s: %w", filepath.Join(dir, addressFile), err)
+	}
+	return a, nil
+}
+
+// writeAddress writes the address, and returns a function that removes it.
+func writeAddress(dir string, a address) (remove func(), err error) {
+	data, err := json.Marshal(a)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, addressFile)
+	_ = os.Remove(path) // a file that a killed process left may have another mode
+	return func() { _ = os.Remove(path) }, os.WriteFile(path, data, 0o600)
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"crypto/cipher"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/pflag"
+
+	"gcsup/backoff"
+	"gcsup/internal/statekey"
+	"gcsup/session"
+	"gcsup/upload"
+	"gcsup/upload/gcs"
+)
+
+// serviceFlags select Cloud Storage or an emulator.
+type serviceFlags struct{ endpoint, billing string }
+
+func (f *serviceFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.endpoint, "endpoint", "", "send to this `HOST[:PORT]` or URL (default: STORAGE_EMULATOR_HOST, else storage.googleapis.com)")
+	fs.StringVar(&f.billing, "billing-project", "", "`PROJECT` that is billed for the requests, and whose quota they use")
+}
+
+// connect finds the endpoint and the credentials. emulator is the address of an emulator
+// that replaces the default endpoint, or "".
+func (f *serviceFlags) connect(ctx context.Context, emulator string) (*gcs.Client, error) {
+	o := &gcs.Options{Endpoint: f.endpoint, QuotaProject: f.billing}
+	if f.endpoint == "" && emulator != "" {
+		o.Endpoint, o.Anonymous = emulator, true
+	}
+	client, err := gcs.New(ctx, o)
+	if err != nil && !errors.Is(err, session.ErrCredentials) {
+		err = kindError{err, errConfig}
+	}
+	return client, err
+}
+
+// stateFlags select where uploads are saved.
+type stateFlags struct {
+	url, keyFile string
+	unsealed     bool
+}
+
+func (f *stateFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.url, "state", "", "save uploads in a bucket that all workers share, `gs://BUCKET/PREFIX`")
+	fs.StringVar(&f.keyFile, "state-key-file", "", "seal the saved uploads with the key in `FILE`: 32 bytes, or the output of age-keygen")
+	fs.BoolVar(&f.unsealed, "state-unsealed", false, "do not seal the saved uploads: any reader of the bucket can write to their sessions")
+}
+
+// check refuses contradictory flags.
+func (f *stateFlags) check() error {
+	switch {
+	case f.url == "":
+		return usagef("give the bucket in which uploads are saved with --state=gs://BUCKET/PREFIX")
+	case f.keyFile != "" && f.unsealed:
+		return usagef("--state-key-file and --state-unsealed exclude each other")
+	case f.keyFile == "" && !f.unsealed:
+		return usagef("--state: saved uploads have secrets: give the key that seals them with --state-key-file=FILE, or --state-unsealed")
+	}
+	_, _, err := splitURL("--state", f.url)
+	return err
+}
+
+// aead returns what seals the saved uploads, nil if nothing does.
+func (f *stateFlags) aead() (cipher.AEAD, error) {
+	if f.keyFile == "" {
+		return nil, nil
+	}
+	aead, err := statekey.Read(f.keyFile)
+	if err != nil {
+		return nil, kindError{fmt.Errorf("--state-key-file: %w", err), errSource}
+	}
+	return aead, nil
+}
+
+// splitURL splits gs://BUCKET/OBJECT, the value of a flag or an argument.
+func splitURL(of, url string) (bucket, object string, err error) {
+	rest, ok := strings.CutPrefix(url, "gs://")
+	bucket, object, _ = strings.Cut(rest, "/")
+	if !ok || bucket == "" {
+		return "", "", usagef("%s %s: want gs://BUCKET/PREFIX", of, url)
+	}
+	return bucket, object, nil
+}
+
+// sendFlags control requests and retries, as those of gcsup cp.
+type sendFlags struct {
+	retryFor, maxWait, stallTimeout time.Duration
+	chunkSize, limitRate            byteSize
+	ifSourceChanged                 string
+}
+
+func (f *sendFlags) add(fs *pflag.FlagSet) {
+	fs.DurationVar(&f.retryFor, "retry-for", 0, "retry for `DURATION` without progress before the delivery fails (default: by size, from half a minute to hours)")
+	fs.DurationVar(&f.maxWait, "max-wait", 32*time.Second, "wait at most `DURATION` before a retry, less than 1m")
+	fs.DurationVar(&f.stallTimeout, "stall-timeout", 2*time.Minute, "cancel a request that lags `DURATION` behind 64 KiB/s; 0 disables this")
+	fs.Var(&f.chunkSize, "chunk-size", "bytes per request, such as 8MiB, for networks that cut long requests (default: 1GiB, then about one minute's worth)")
+	fs.Var(&f.limitRate, "limit-rate", "bytes per second of this worker, such as 20MiB; gcsup-fleet limit sets that of the fleet")
+	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "`fail|restart` if a file changed since its upload started")
+}
+
+// options returns the library's options for these flags.
+func (f *sendFlags) options() (upload.Options, error) {
+	o := upload.Options{
+		Policy: backoff.Policy{Maximum: f.maxWait}, RetryFor: f.retryFor, ChunkSize: int64(f.chunkSize),
+		StallTimeout: f.stallTimeout, RestartChanged: f.ifSourceChanged == "restart",
+	}
+	switch {
+	case f.ifSourceChanged != "fail" && f.ifSourceChanged != "restart":
+		return o, usagef("--if-source-changed %s: want fail or restart", f.ifSourceChanged)
+	case f.retryFor < 0 || f.stallTimeout < 0:
+		return o, usagef("--retry-for and --stall-timeout must not be negative")
+	case f.maxWait <= 0 || f.maxWait >= backoff.Limit:
+		return o, usagef("--max-wait %v: want more than 0 and less than %v", f.maxWait, backoff.Limit)
+	}
+	if f.stallTimeout == 0 {
+		o.StallTimeout = -1
+	}
+	return o, nil
+}
+
+// byteSize is the value of a flag such as 8MiB. Units are those of IEC 80000-13: MiB is
+// 2^20 bytes, MB is 10^6 bytes.
+type byteSize int64
+
+func (b *byteSize) Type() string { return "SIZE" }
+
+func (b *byteSize) String() string {
+	if *b == 0 {
+		return "" // pflag then shows no default
+	}
+	return fmt.Sprint(int64(*b))
+}
+
+func (b *byteSize) Set(text string) error {
+	n, err := humanize.ParseBytes(text)
+	if err != nil || n > 1<<62 {
+		return errors.New("want a size such as 8MiB")
+	}
+	*b = byteSize(n)
+	return nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"gcsup/fleet"
+)
+
+func newStatus(std stdio) *cobra.Command {
+	nats := &natsFlags{}
+	var asJSON, failed bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Print what the fleet does",
+		Long:  "status prints how much is done, active, waiting and failed, and what each worker does.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := nats.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer l.close()
+			if failed {
+				return printFailed(cmd, std.out, l.Queue, asJSON)
+			}
+			s, err := l.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(std.out).Encode(s)
+			}
+			return printStatus(std.out, s)
+		},
+	}
+	nats.add(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON; with --failed, one for each file")
+	cmd.Flags().BoolVar(&failed, "failed", false, "print the files that failed, with their reasons")
+	return cmd
+}
+
+// printStatus prints the totals and the workers as tables.
+func printStatus(out io.Writer, s *fleet.Status) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row := func(name string, c fleet.Count, note string) {
+		fmt.Fprintf(w, "%s\t%d files\t%s\t%s\n", name, c.Files, humanize.IBytes(uint64(c.Bytes)), note)
+	}
+	row("done", s.Done, fmt.Sprintf("%d of them were there already", s.Skipped))
+	row("active", s.Active, "")
+	row("waiting", s.Waiting, fmt.Sprintf("%d tasks have been retried", s.Retried))
+	fmt.Fprintf(w, "failed\t%d files\t\t\n", s.Failed)
+	for _, f := range s.Failures {
+		fmt.Fprintf(w, "  %s\t%d files\t\t%s: %s\n", f.Kind, f.Files, f.Example, f.Reason)
+	}
+	eta, limit := "unknown", "none"
+	if s.ETA != nil {
+		eta = (time.Duration(*s.ETA) * time.Second).String()
+	}
+	if s.RateLimit > 0 {
+		limit = humanize.IBytes(uint64(s.RateLimit)) + "/s"
+	}
+	fmt.Fprintf(w, "rate\t%s/s\t\ttime left %s, limit %s\n", humanize.IBytes(uint64(s.Rate)), eta, limit)
+	if s.Draining {
+		fmt.Fprintf(w, "draining\t\t\tthe workers take nothing new: see drain --off\n")
+	}
+	fmt.Fprintf(w, "\nworker\tstate\trate\tupload\n")
+	for _, worker := range s.Workers {
+		fmt.Fprintf(w, "%s\t%s\t%s/s\t\n", worker.Name, worker.Condition, humanize.IBytes(uint64(worker.Rate)))
+		for _, a := range worker.Active {
+			more := ""
+			if a.Files > 1 {
+				more = fmt.Sprintf(" and %d more", a.Files-1)
+			}
+			fmt.Fprintf(w, "\t\t%s of %s\t%s%s\n", humanize.IBytes(uint64(a.Committed)), humanize.IBytes(uint64(a.Size)), a.Destination, more)
+		}
+	}
+	return w.Flush()
+}
+
+// failedLine is a dead letter for scripts.
+type failedLine struct {
+	V           int       `json:"v"`
+	Type        string    `json:"type"`
+	Source      string    `json:"source"`
+	Destination string    `json:"destination"`
+	Kind        string    `json:"kind"`
+	Reason      string    `json:"reason"`
+	Tries       int       `json:"tries"`
+	Time        time.Time `json:"time"`
+}
+
+// printFailed prints each dead letter.
+func printFailed(cmd *cobra.Command, out io.Writer, q *fleet.Queue, asJSON bool) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	return q.Failed(cmd.Context(), func(_ string, l fleet.Letter) error {
+		line := failedLine{V: 1, Type: "failed", Kind: l.Kind, Reason: l.Reason, Tries: l.Tries, Time: l.Time}
+		if l.Task != nil && len(l.Task.Files) > 0 {
+			f := l.Task.Files[0]
+			line.Source, line.Destination = f.Path, "gs://"+l.Task.Settings.Bucket+"/"+f.Object
+		}
+		if asJSON {
+			return enc.Encode(line)
+		}
+		_, err := fmt.Fprintf(out, "%s: %s (%s, %d tries)\n", line.Source, line.Reason, line.Kind, line.Tries)
+		return err
+	})
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gcsup/fleet"
+	"gcsup/session"
+	"gcsup/upload"
+	"gcsup/upload/gcs"
+	"gcsup/upload/manifest"
+	"gcsup/upload/tree"
+)
+
+// submitFlags choose the files and the settings of their objects. The flags of gcsup cp
+// have the same meaning.
+type submitFlags struct {
+	recursive        bool
+	filesFrom        string
+	null             bool
+	include, exclude []string
+	ignoreSymlinks   bool
+	manifest         string
+	objects          objectFlags
+	json             bool
+}
+
+func (f *submitFlags) add(fs *pflag.FlagSet) {
+	fs.BoolVarP(&f.recursive, "recursive", "r", false, "submit the files in directories, and in those below them")
+	fs.StringVar(&f.filesFrom, "files-from", "", "submit the files whose paths are in `FILE`, one per line; - is standard input")
+	fs.BoolVarP(&f.null, "null", "0", false, "paths of --files-from end in a NUL byte, not in a newline")
+	fs.StringArrayVar(&f.include, "include", nil, "submit only files that match this `PATTERN`, such as '**/*.csv'; repeat the flag for more")
+	fs.StringArrayVar(&f.exclude, "exclude", nil, "leave out files and directories that match this `PATTERN`; repeat the flag for more")
+	fs.BoolVar(&f.ignoreSymlinks, "ignore-symlinks", false, "leave out symbolic links without an error")
+	fs.StringVar(&f.manifest, "manifest", "", "leave out the files that `FILE`, the manifest of a gcsup cp, has as finished")
+	f.objects.add(fs)
+	fs.BoolVar(&f.json, "json", false, "print the totals as JSON")
+}
+
+func newSubmit(std stdio) *cobra.Command {
+	f, nats, service := &submitFlags{}, &natsFlags{}, &serviceFlags{}
+	cmd := &cobra.Command{
+		Use:   "submit [-r] SOURCE... gs://BUCKET[/PREFIX]",
+		Short: "Put a tree into the queue",
+		Long: `submit puts files into the queue, and uploads nothing. The workers must see each file at
+the same path. If the same tree is submitted again, what is in the queue is not added, and
+what is finished is left out.`,
+		Example: `  gcsup-fleet submit -r /data/. gs://my-bucket/data --nats tls://nats:4222
+  find /data -name '*.csv' -print0 | gcsup-fleet submit -0 --files-from - gs://my-bucket/`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			if err := f.check(args); err != nil {
+				return err
+			}
+			l, err := nats.open(ctx)
+			if err != nil {
+				return err
+			}
+			defer l.close()
+			client, err := service.connect(ctx, l.endpoint)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			return f.submit(ctx, std, l.Queue, client, args)
+		},
+	}
+	f.add(cmd.Flags())
+	nats.add(cmd.Flags())
+	nats.addCreation(cmd.Flags())
+	service.add(cmd.Flags())
+	return cmd
+}
+
+// check refuses flags that contradict each other or the arguments.
+func (f *submitFlags) check(args []string) error {
+	switch {
+	case f.filesFrom != "" && (len(args) != 1 || f.recursive):
+		return usagef("--files-from takes the place of SOURCE and -r: give only the destination")
+	case f.filesFrom == "" && len(args) < 2:
+		return usagef("want at least one SOURCE and then gs://BUCKET[/PREFIX], or --files-from")
+	case f.null && f.filesFrom == "":
+		return usagef("--null needs --files-from")
+	}
+	_, _, err := splitURL("destination", args[len(args)-1])
+	return err
+}
+
+// submit puts the files into the queue.
+func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, client *gcs.Client, args []string) error {
+	settings, err := f.objects.spec()
+	if err != nil {
+		return err
+	}
+	bucket, prefix, err := splitURL("destination", args[len(args)-1])
+	if err != nil {
+		return err
+	}
+	if prefix != "" && !strings.HasSuffix(prefix, "/") {
+		prefix += "/"
+	}
+	settings.Bucket = bucket
+	spec := upload.Spec{Bucket: bucket, Object: prefix}
+	named := spec
+	named.Object += "x"
+	if err := named.Validate(); err != nil {
+		return err
+	}
+	jobs, closeJobs, err := f.jobs(ctx, args[:len(args)-1], spec)
+	if err != nil {
+		return err
+	}
+	defer closeJobs()
+	up, err := client.Uploader(nil)
+	if err != nil {
+		return err
+	}
+	var first error
+	done, err := fleet.Submit(ctx, q, fleet.Submission{
+		Jobs: jobs, Settings: settings, Uploader: up,
+		Listing: upload.Listing{Bucket: bucket, Prefix: prefix, UserProject: settings.UserProject},
+		Report: func(job upload.Job, err error) {
+			if job.Path == "" {
+				std.message("warning: each destination is looked up, because the bucket cannot be listed: %v", err)
+				return
+			}
+			std.message("%s: %v", job.Path, err)
+			if first == nil {
+				first = err
+			}
+		},
+	})
+	if printErr := f.print(std, done); err == nil {
+		err = printErr
+	}
+	if err == nil && first != nil {
+		return exitCode(exitNoInput)
+	}
+	return err
+}
+
+// jobs returns the files, sorted by object.
+func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.Spec) (jobs iter.Seq[upload.Job], done func(), err error) {
+	opts := &tree.Options{Sorted: true, Include: f.include, Exclude: f.exclude, IgnoreSymlinks: f.ignoreSymlinks}
+	done = func() {}
+	if f.filesFrom != "" {
+		var in io.Reader = os.Stdin
+		if f.filesFrom != "-" {
+			file, err := os.Open(f.filesFrom)
+			if err != nil {
+				return nil, done, kindError{fmt.Errorf("--files-from: %w", err), errSource}
+			}
+			in, done = file, func() { _ = file.Close() }
+		}
+		sep := byte('\n')
+		if f.null {
+			sep = 0
+		}
+		jobs, err = tree.List(ctx, in, sep, spec, opts)
+	} else {
+		for _, source := range sources {
+			info, err := os.Stat(source)
+			if err != nil {
+				return nil, done, kindError{err, errSource}
+			}
+			if info.IsDir() && !f.recursive {
+				return nil, done, usagef("%s is a directory; to submit the files in it, add -r", source)
+			}
+		}
+		var t *tree.Tree
+		if t, err = tree.New(tree.Sources(sources...), spec, opts); err == nil {
+			jobs = t.Walk(ctx)
+		}
+	}
+	if err != nil || f.manifest == "" {
+		return jobs, done, err
+	}
+	return f.unfinished(ctx, jobs, done)
+}
+
+// unfinished leaves out the jobs that the manifest has as finished.
+func (f *submitFlags) unfinished(ctx context.Context, jobs iter.Seq[upload.Job], done func()) (iter.Seq[upload.Job], func(), error) {
+	if _, err := os.Stat(f.manifest); err != nil {
+		return nil, done, kindError{fmt.Errorf("--manifest: %w", err), errSource} // Open would create it
+	}
+	m, err := manifest.Open(f.manifest)
+	if err != nil {
+		return nil, done, err
+	}
+	rest := func(yield func(upload.Job) bool) {
+		for job, err := range m.Skip(ctx, jobs) {
+			if err != nil {
+				job = upload.Job{Path: f.manifest, Err: err}
+			}
+			if !yield(job) {
+				return
+			}
+		}
+	}
+	return rest, func() {
+		_ = m.Close()
+		done()
+	}, nil
+}
+
+// print prints the totals.
+func (f *submitFlags) print(std stdio, s fleet.Submitted) error {
+	if f.json {
+		return json.NewEncoder(std.out).Encode(struct {
+			V        int    `json:"v"`
+			Type     string `json:"type"`
+			Files    int64  `json:"files"`
+			Bytes    int64  `json:"bytes"`
+			Queued   int64  `json:"queued_before"`
+			Finished int64  `json:"finished_before"`
+			Failed   int64  `json:"failed"`
+		}{1, "submitted", s.Files, s.Bytes, s.Queued, s.Finished, s.Failed})
+	}
+	_, err := fmt.Fprintf(std.out, "submitted %d files, %s; %d in the queue before, %d finished before, %d refused\n",
+		s.Files, humanize.IBytes(uint64(s.Bytes)), s.Queued, s.Finished, s.Failed)
+	return err
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gcsup/fakegcs"
+	"gcsup/fleet/natsserver"
+)
+
+// upFlags configure a fleet on one machine.
+type upFlags struct {
+	work     workFlags
+	workers  int
+	emulator bool
+}
+
+func newUp(std stdio) *cobra.Command {
+	f := &upFlags{}
+	cmd := &cobra.Command{
+		Use:   "up [--workers N]",
+		Short: "Run a server and workers on this machine",
+		Long: `up runs a NATS server on 127.0.0.1 with a random token, and workers, as processes on this
+machine. The other commands find the server by --fleet-dir. A worker that dies is started
+again. With --emulator nothing leaves the machine.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.Flags(), std) },
+	}
+	f.work.add(cmd.Flags())
+	cmd.Flags().IntVar(&f.workers, "workers", 3, "number of workers")
+	cmd.Flags().BoolVar(&f.emulator, "emulator", false, "run an emulator of Cloud Storage, which keeps objects in --fleet-dir")
+	return cmd
+}
+
+// state returns the flags of the saved uploads: on one machine the key can be made.
+func (f *upFlags) state(dir string) (stateFlags, error) {
+	s := f.work.state
+	if s.url == "" && f.emulator {
+		s.url = "gs://gcsup-state/uploads"
+	}
+	if s.keyFile != "" || s.unsealed {
+		return s, nil
+	}
+	s.keyFile = filepath.Join(dir, "state.key")
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	file, err := os.OpenFile(s.keyFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	_, err = file.Write(key)
+	return s, errors.Join(err, file.Close())
+}
+
+func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err error) {
+	n := &f.work.nats
+	switch {
+	case n.url != "":
+		return usagef("up runs a NATS server: with --nats, start gcsup-fleet work on each machine")
+	case f.workers < 1:
+		return usagef("--workers %d: want 1 or more", f.workers)
+	}
+	dir, err := n.directory()
+	if err != nil {
+		return err
+	}
+	if f.work.state, err = f.state(dir); err != nil {
+		return err
+	}
+	if _, err := f.work.options(std); err != nil {
+		return err
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return kindError{fmt.Errorf("%s: %w", dir, err), context.Canceled}
+	}
+	defer func() { _ = lock.Unlock() }()
+	var token [32]byte
+	_, _ = rand.Read(token[:])
+	a := address{Token: hex.EncodeToString(token[:])}
+	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "nats"), Port: -1, Token: a.Token})
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	a.URL = server.URL()
+	if f.emulator {
+		stop, endpoint, err := startEmulator(filepath.Join(dir, "emulator"))
+		if err != nil {
+			return err
+		}
+		defer stop()
+		a.Endpoint = endpoint
+		std.message("the emulator is at %s, and keeps its objects in %s", endpoint, filepath.Join(dir, "emulator"))
+	}
+	remove, err := writeAddress(dir, a)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	std.message("%d workers run; stop them with Ctrl-C, and see gcsup-fleet status", f.workers)
+	return f.supervise(ctx, dir, given, std)
+}
+
+// startEmulator serves an emulator on a free port of 127.0.0.1.
+func startEmulator(dir string) (stop func(), endpoint string, err error) {
+	gcs, err := fakegcs.New(&fakegcs.Options{Dir: dir, CreateBuckets: true})
+	if err != nil {
+		return nil, "", err
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		_ = gcs.Close()
+		return nil, "", err
+	}
+	s := &http.Server{Handler: gcs, ReadHeaderTimeout: time.Minute}
+	go func() { _ = s.Serve(ln) }()
+	return func() {
+		_ = s.Close()
+		_ = gcs.Close()
+	}, "http://" + ln.Addr().String(), nil
+}
+
+// restartDelay is the time before a worker that died is started again.
+const restartDelay = 2 * time.Second
+
+// supervise runs the workers until ctx is done, or until they end because the queue is
+// empty. It returns the exit code of the first one that cannot work at all.
+func (f *upFlags) supervise(ctx context.Context, dir string, given *pflag.FlagSet, std stdio) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	args := f.arguments(dir, given)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var workers sync.WaitGroup
+	for i := range f.workers {
+		workers.Go(func() {
+			for run := 0; ctx.Err() == nil; run++ {
+				code, err := runWorker(ctx, self, append(args, fmt.Sprintf("--name=worker-%d-%d", i+1, run)), std)
+				switch {
+				case ctx.Err() != nil:
+				case err != nil:
+					stop(err)
+				case code == exitOK:
+					return
+				case code > 0 && code != exitIO && code != exitTemporary:
+					stop(exitCode(code)) // every other worker fails in the same way
+				default:
+					std.message("worker %d ended with %d, and is started again", i+1, code)
+					sleep(ctx, restartDelay)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// arguments returns the command line of a worker: the flags that were given. Secrets are
+// in files and in the environment.
+func (f *upFlags) arguments(dir string, given *pflag.FlagSet) []string {
+	args := []string{"work", "--fleet-dir=" + dir, "--state=" + f.work.state.url}
+	if f.work.state.keyFile != "" {
+		args = append(args, "--state-key-file="+f.work.state.keyFile)
+	}
+	given.Visit(func(flag *pflag.Flag) {
+		switch flag.Name {
+		case "workers", "emulator", "fleet-dir", "state", "state-key-file", "name":
+		default:
+			args = append(args, "--"+flag.Name+"="+flag.Value.String())
+		}
+	})
+	return args
+}
+
+// runWorker runs one worker process. When ctx is done it gets SIGTERM, and hands over its
+// uploads. The code is -1 if a signal ended it.
+func runWorker(ctx context.Context, self string, args []string, std stdio) (code int, err error) {
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Stderr = std.err
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 30 * time.Second
+	endWithParent(cmd)
+	err = cmd.Run()
+	if _, ok := errors.AsType[*exec.ExitError](err); ok || err == nil {
+		return cmd.ProcessState.ExitCode(), nil
+	}
+	return 0, err
+}
+
+// sleep waits for d, or until ctx is done.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

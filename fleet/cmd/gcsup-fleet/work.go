@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gcsup/fleet"
+	"gcsup/internal/contenttype"
+)
+
+// workFlags configure a worker.
+type workFlags struct {
+	nats    natsFlags
+	service serviceFlags
+	state   stateFlags
+	send    sendFlags
+
+	name       string
+	jobs       int
+	tries      int
+	trustTimes bool
+	untilEmpty bool
+	listen     string
+	log        string
+}
+
+func (f *workFlags) add(fs *pflag.FlagSet) {
+	f.nats.add(fs)
+	f.nats.addCreation(fs)
+	f.service.add(fs)
+	f.state.add(fs)
+	f.send.add(fs)
+	fs.IntVar(&f.jobs, "jobs", 4, "upload `N` large files, or groups of small ones, at a time")
+	fs.IntVar(&f.tries, "tries", 5, "a file that fails `N` times in a row without newly committed bytes is not tried any more")
+	fs.BoolVar(&f.trustTimes, "trust-times", false, "a file with the size and modification time of a saved upload is its source, even if its inode differs; otherwise the bytes that were sent are read again")
+	fs.BoolVar(&f.untilEmpty, "until-empty", false, "end when the queue is empty")
+	fs.StringVar(&f.log, "log", "text", "write a line for each task to standard error, as `text|json|off`")
+}
+
+func newWork(std stdio) *cobra.Command {
+	f := &workFlags{}
+	cmd := &cobra.Command{
+		Use:   "work --state gs://BUCKET/PREFIX --state-key-file FILE",
+		Short: "Take uploads from the queue",
+		Long: `work takes uploads from the queue until it is stopped. SIGTERM hands its uploads over at
+once: another worker continues at the committed offset. A worker that dies is replaced
+after --ack-wait.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), std) },
+	}
+	f.add(cmd.Flags())
+	cmd.Flags().StringVar(&f.name, "name", "", "`NAME` of this worker (default: host, process and a random number)")
+	cmd.Flags().StringVar(&f.listen, "listen", "", "serve /metrics and /healthz on this `HOST:PORT`")
+	return cmd
+}
+
+func (f *workFlags) run(ctx context.Context, std stdio) error {
+	opts, err := f.options(std)
+	if err != nil {
+		return err
+	}
+	l, err := f.nats.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	client, err := f.service.connect(ctx, l.endpoint)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	opts.Upload.Endpoint = client.Endpoint()
+	w, err := fleet.NewWorker(ctx, l.Queue, client.HTTP(), opts)
+	if err != nil {
+		return err
+	}
+	for _, text := range w.Warnings() {
+		std.message("warning: %s", text)
+	}
+	if f.listen != "" {
+		stop, err := serve(f.listen, w.Handler(), opts.Logger)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	return w.Run(ctx)
+}
+
+// options returns the options of the worker.
+func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
+	if err := f.state.check(); err != nil {
+		return o, err
+	}
+	if f.jobs < 1 || f.tries < 1 {
+		return o, usagef("--jobs and --tries must be 1 or more")
+	}
+	o = fleet.WorkerOptions{
+		Name: f.name, Jobs: f.jobs, Tries: f.tries, Rate: int64(f.send.limitRate), TrustTimes: f.trustTimes,
+		UntilEmpty: f.untilEmpty, Unsealed: f.state.unsealed, ContentType: contenttype.Of,
+	}
+	if o.Name == "" {
+		o.Name = workerName()
+	}
+	if o.Upload, err = f.send.options(); err != nil {
+		return o, err
+	}
+	o.Upload.DetectContentType = http.DetectContentType
+	switch f.log {
+	case "text":
+		o.Logger = slog.New(slog.NewTextHandler(std.err, nil))
+	case "json":
+		o.Logger = slog.New(slog.NewJSONHandler(std.err, nil))
+	case "off":
+	default:
+		return o, usagef("--log %s: want text, json or off", f.log)
+	}
+	if o.StateBucket, o.StatePrefix, err = splitURL("--state", f.state.url); err != nil {
+		return o, err
+	}
+	o.AEAD, err = f.state.aead()
+	return o, err
+}
+
+// workerName returns a name that no other worker has.
+func workerName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "worker"
+	}
+	host = regexp.MustCompile(`[^a-zA-Z0-9_-]`).ReplaceAllString(host, "-")
+	return fmt.Sprintf("%.40s-%d-%06x", host, os.Getpid(), rand.Uint32()>>8)
+}
+
+// serve serves h until the function that it returns is called.
+func serve(addr string, h http.Handler, log *slog.Logger) (stop func(), err error) {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.Serve(ln) }()
+	if log != nil {
+		log.Info("serving metrics and health", "addr", ln.Addr().String())
+	}
+	return func() { _ = s.Close() }, nil
+}

@@ -1,0 +1,52 @@
+package fleet
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Handler serves the metrics of a worker at /metrics, and its health at /healthz: status
+// 200 while it reaches the queue, otherwise 503.
+func (w *Worker) Handler() http.Handler {
+	registry := prometheus.NewRegistry()
+	counter := func(name, help string, value func() int64) {
+		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Namespace: "gcsup_fleet", Name: name, Help: help,
+		}, func() float64 { return float64(value()) }))
+	}
+	gauge := func(name, help string, value func() float64) {
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "gcsup_fleet", Name: name, Help: help,
+		}, value))
+	}
+	counter("files_total", "Files whose objects this worker made, or found to be right.", w.totals.files.Load)
+	counter("file_bytes_total", "Bytes of these files.", w.totals.bytes.Load)
+	counter("sent_bytes_total", "Object bytes that were handed to the network.", w.totals.sentBytes)
+	counter("failed_files_total", "Files that became dead letters.", w.totals.letters.Load)
+	counter("failed_deliveries_total", "Deliveries that failed and count.", w.totals.failures.Load)
+	gauge("active_tasks", "Tasks that this worker has.", func() float64 {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return float64(len(w.active))
+	})
+	gauge("held", "1 while the service has trouble and other workers try it, otherwise 0.", func() float64 {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.held {
+			return 1
+		}
+		return 0
+	})
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) {
+		if !w.q.js.Conn().IsConnected() {
+			http.Error(rw, "NATS is not reached", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = rw.Write([]byte("ok\n"))
+	})
+	return mux
+}
