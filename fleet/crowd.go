@@ -3,7 +3,6 @@ package fleet
 import (
 	"cmp"
 	"hash/fnv"
-	"slices"
 	"time"
 )
 
@@ -38,36 +37,29 @@ const gateEpoch = 30 * time.Second
 
 // admits reports whether a worker may take tasks. As long as at most one worker is in
 // trouble, all may: its own retries wait. If more are, the service has trouble, and as
-// many of the others may try it as there are workers that it answers, at least one. After
-// an outage their number therefore doubles each time the workers hear of each other.
+// many of the others may try it as there are workers that it answers, at least one. This
+// includes workers that have no task yet. After an outage the number of workers that may
+// send therefore doubles each time they hear of each other.
 //
 // The order in which workers are admitted depends on their names and the time only, so
 // that all workers agree on it.
 func (c crowd) admits(name string, now time.Time) bool {
-	var answered int
-	var queue []string
-	trouble := 0
+	epoch := now.UnixNano() / int64(gateEpoch)
+	own := rank(name, epoch)
+	var answered, trouble, before int
 	for other, cond := range c {
-		switch {
-		case other == name:
-			queue = append(queue, other)
-		case cond == sending:
+		if cond == sending {
 			answered++
-		case cond == inTrouble, cond == waiting:
-			queue = append(queue, other)
+			continue
 		}
-		if cond == inTrouble || cond == waiting {
+		if cond != idle {
 			trouble++
 		}
+		if cmp.Or(cmp.Compare(rank(other, epoch), own), cmp.Compare(other, name)) < 0 {
+			before++
+		}
 	}
-	if trouble < 2 || c[name] == sending {
-		return true
-	}
-	epoch := now.UnixNano() / int64(gateEpoch)
-	slices.SortFunc(queue, func(a, b string) int {
-		return cmp.Or(cmp.Compare(rank(a, epoch), rank(b, epoch)), cmp.Compare(a, b))
-	})
-	return slices.Index(queue, name) < max(1, answered)
+	return trouble < 2 || c[name] == sending || before < max(1, answered)
 }
 
 // rank orders the workers within an epoch.

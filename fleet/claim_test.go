@@ -1,0 +1,108 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// answer is a transport that answers everything with a status, and counts.
+type answer struct{ status, requests int }
+
+func (a *answer) RoundTrip(req *http.Request) (*http.Response, error) {
+	a.requests++
+	return &http.Response{StatusCode: a.status, Body: io.NopCloser(strings.NewReader("")), Request: req}, nil
+}
+
+// send makes one request under a claim.
+func send(t *testing.T, g *guard, ctx context.Context) error {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://service/x", strings.NewReader("data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := g.RoundTrip(req)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	return err
+}
+
+// TestSuspendedWorker checks that a worker which was suspended for as long as a claim
+// lasts makes no more requests, even if its heartbeat is the first to run when it is back.
+func TestSuspendedWorker(t *testing.T) {
+	for _, beatFirst := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			service := &answer{status: 200}
+			g := &guard{base: service, health: new(health)}
+			ctx, end := context.WithCancelCause(t.Context())
+			c := &claim{wait: time.Minute, end: end, beat: time.Now()}
+			ctx = withClaim(ctx, c)
+			for range 5 {
+				time.Sleep(20 * time.Second)
+				if !c.renew(time.Now()) {
+					t.Fatal("a claim ran out beside heartbeats")
+				}
+				if err := send(t, g, ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Minute) // suspended
+			if beatFirst && c.renew(time.Now()) {
+				t.Error("a heartbeat brought back a claim that had run out")
+			}
+			if err := send(t, g, ctx); !errors.Is(err, errClaimLost) {
+				t.Errorf("request after the claim: %v, want errClaimLost", err)
+			}
+			if service.requests != 5 {
+				t.Errorf("the service got %d requests, want 5", service.requests)
+			}
+			if !errors.Is(context.Cause(ctx), errClaimLost) {
+				t.Error("the task continues")
+			}
+		})
+	}
+}
+
+// TestElapsed checks that a clock which stops during a suspension hides nothing.
+func TestElapsed(t *testing.T) {
+	then := time.Now()
+	later := then.Add(time.Second) // by the monotonic clock, too
+	if got := elapsed(then, later); got != time.Second {
+		t.Errorf("elapsed %v, want 1s", got)
+	}
+	if got := elapsed(then, then.Round(0).Add(time.Hour)); got != time.Hour {
+		t.Errorf("elapsed %v by the wall clock, want 1h", got)
+	}
+	if got := elapsed(then.Round(0).Add(time.Hour), later); got > 0 {
+		t.Errorf("elapsed %v, want none: the wall clock was set back", got)
+	}
+}
+
+// TestHealth checks what counts as an answer of the service.
+func TestHealth(t *testing.T) {
+	h := new(health)
+	ctx, end := context.WithCancelCause(t.Context())
+	c := &claim{wait: time.Hour, end: end, beat: time.Now()}
+	for i, status := range []int{503, 429, 500, 408} {
+		if err := send(t, &guard{base: &answer{status: status}, health: h}, withClaim(ctx, c)); err != nil {
+			t.Fatal(err)
+		}
+		if h.trouble() || c.answered.Load() {
+			t.Errorf("after %d failures: trouble %v, answered %v", i+1, h.trouble(), c.answered.Load())
+		}
+	}
+	_ = send(t, &guard{base: &answer{status: 503}, health: h}, ctx)
+	if !h.trouble() {
+		t.Error("no trouble after five failures")
+	}
+	_ = send(t, &guard{base: &answer{status: 412}, health: h}, withClaim(ctx, c))
+	if h.trouble() || !c.answered.Load() {
+		t.Errorf("after an answer: trouble %v, answered %v", h.trouble(), c.answered.Load())
+	}
+}

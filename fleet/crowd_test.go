@@ -1,0 +1,125 @@
+package fleet
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// crowdOf returns a crowd with so many workers of each condition.
+func crowdOf(counts map[condition]int) crowd {
+	c := crowd{}
+	for cond, n := range counts {
+		for i := range n {
+			c[fmt.Sprintf("%s-%d", cond, i)] = cond
+		}
+	}
+	return c
+}
+
+// admitted returns how many workers of a condition may take tasks.
+func admitted(c crowd, cond condition, now time.Time) (n int) {
+	for name, is := range c {
+		if is == cond && c.admits(name, now) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestGate(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	for name, c := range map[string]struct {
+		counts map[condition]int
+		of     condition
+		want   int
+	}{
+		"all is well":                    {map[condition]int{sending: 9, idle: 3}, idle, 3},
+		"one in trouble":                 {map[condition]int{sending: 9, inTrouble: 1}, inTrouble, 1},
+		"one in trouble alone":           {map[condition]int{inTrouble: 1}, inTrouble, 1},
+		"one in trouble, others idle":    {map[condition]int{inTrouble: 1, idle: 5}, idle, 5},
+		"most are answered":              {map[condition]int{sending: 9, inTrouble: 3}, inTrouble, 3},
+		"outage":                         {map[condition]int{inTrouble: 1000}, inTrouble, 1},
+		"outage, others wait":            {map[condition]int{inTrouble: 1, waiting: 999}, waiting, 1}, // or the one in trouble
+		"one is answered":                {map[condition]int{sending: 1, waiting: 999}, waiting, 1},
+		"some are answered":              {map[condition]int{sending: 64, waiting: 936}, waiting, 64},
+		"workers are never held forever": {map[condition]int{waiting: 3}, waiting, 1},
+		"those that are answered go on":  {map[condition]int{sending: 2, waiting: 900}, sending, 2},
+	} {
+		got := admitted(crowdOf(c.counts), c.of, now)
+		if name == "outage, others wait" {
+			got += admitted(crowdOf(c.counts), inTrouble, now)
+		}
+		if got != c.want {
+			t.Errorf("%s: %d of those %s are admitted, want %d", name, got, c.of, c.want)
+		}
+	}
+}
+
+// TestGateHoldsNewWorkers checks that workers which start in an outage do not all try
+// the service.
+func TestGateHoldsNewWorkers(t *testing.T) {
+	c := crowdOf(map[condition]int{inTrouble: 10, idle: 100})
+	now := time.Unix(1e9, 0)
+	if n := admitted(c, idle, now) + admitted(c, inTrouble, now); n != 1 {
+		t.Errorf("%d of 110 workers are admitted, want 1", n)
+	}
+}
+
+// TestGateTakesTurns checks that every worker is admitted at some time of an outage: one
+// whose own network is broken must not keep the others waiting.
+func TestGateTakesTurns(t *testing.T) {
+	c := crowdOf(map[condition]int{waiting: 20})
+	turns := map[string]int{}
+	for epoch := range 1000 {
+		now := time.Unix(0, int64(epoch)*int64(gateEpoch))
+		for name := range c {
+			if c.admits(name, now) {
+				turns[name]++
+			}
+		}
+	}
+	for name := range c {
+		if turns[name] < 10 {
+			t.Errorf("%s was admitted in %d of 1000 epochs", name, turns[name])
+		}
+	}
+}
+
+// TestGateOpens checks that the number of workers that the service answers doubles.
+func TestGateOpens(t *testing.T) {
+	c := crowdOf(map[condition]int{waiting: 1000})
+	now := time.Unix(1e9, 0)
+	steps := 0
+	for before := 0; before < 1000; steps++ {
+		var let []string
+		for name, is := range c {
+			if is == waiting && c.admits(name, now) {
+				let = append(let, name)
+			}
+		}
+		if len(let) > max(1, before) {
+			t.Fatalf("step %d: %d workers are admitted beside %d that are answered", steps, len(let), before)
+		}
+		for _, name := range let {
+			c[name] = sending
+		}
+		if before += len(let); steps > 20 {
+			t.Fatalf("after %d steps %d of 1000 workers are admitted", steps, before)
+		}
+	}
+	t.Logf("1000 workers are admitted in %d steps", steps)
+}
+
+func TestShare(t *testing.T) {
+	c := crowdOf(map[condition]int{sending: 3, idle: 5, waiting: 2, inTrouble: 1})
+	if got := c.share(100, "sending-0"); got != 25 {
+		t.Errorf("one of 4 workers that have uploads gets %v of 100, want 25", got)
+	}
+	if got := c.share(100, "idle-0"); got != 20 {
+		t.Errorf("a worker that is about to begin gets %v of 100, want 20", got)
+	}
+	if got := (crowd{}).share(100, "new"); got != 100 {
+		t.Errorf("a worker alone gets %v of 100", got)
+	}
+}

@@ -1,0 +1,80 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+func TestJudge(t *testing.T) {
+	exhausted := &session.Error{Kind: session.ErrRetriesExhausted}
+	for _, c := range []struct {
+		err      error
+		answered bool
+		want     verdict
+	}{
+		{nil, true, finished},
+		{fmt.Errorf("x: %w", context.Canceled), true, handedOver},
+		{&session.HeldError{}, true, held},
+		{exhausted, true, failed},
+		{exhausted, false, unreached},
+		{&session.Error{Kind: session.ErrPrecondition}, true, hopeless},
+		{&session.Error{Kind: session.ErrInvalid}, true, hopeless},
+		{session.ErrSourceChanged, true, hopeless},
+		{fmt.Errorf("%w: %w", upload.ErrNotTried, session.ErrNotFound), true, failed},
+		{&fs.PathError{Err: fs.ErrNotExist}, false, failed}, // the volume may be missing on this machine only
+		{errors.New("disk"), true, failed},
+	} {
+		if got := judge(c.err, c.answered); got != c.want {
+			t.Errorf("judge(%v, %v) = %v, want %v", c.err, c.answered, got, c.want)
+		}
+	}
+}
+
+// TestAttempts checks that only deliveries without progress add up.
+func TestAttempts(t *testing.T) {
+	var a attempts
+	for i, c := range []struct {
+		committed int64
+		want      int
+	}{{0, 1}, {0, 2}, {100, 1}, {100, 2}, {50, 3}, {101, 1}, {101, 2}} {
+		if a = a.after(c.committed, "kind", "reason"); a.Failures != c.want || a.Total != i+1 {
+			t.Errorf("delivery %d with %d bytes: %+v, want %d failures in a row", i, c.committed, a, c.want)
+		}
+	}
+}
+
+func TestSum(t *testing.T) {
+	ok := outcome{file: File{Size: 5}}
+	skipped := outcome{file: File{Size: 5}, skipped: true}
+	bad := outcome{err: errors.New("disk")}
+	changed := outcome{err: session.ErrSourceChanged}
+	stopped := outcome{err: context.Canceled}
+	busy := outcome{err: &session.HeldError{}}
+	for name, c := range map[string]struct {
+		outcomes              []outcome
+		files                 int
+		verdict               verdict
+		bytes                 int64
+		failed, done, skipped int
+	}{
+		"all right":           {[]outcome{ok, skipped}, 2, finished, 10, 0, 2, 1},
+		"one not reached":     {[]outcome{ok}, 2, handedOver, 5, 0, 1, 0},
+		"one stopped":         {[]outcome{bad, stopped, ok}, 3, handedOver, 5, 1, 1, 0},
+		"one failed":          {[]outcome{ok, bad}, 2, failed, 5, 1, 1, 0},
+		"one hopeless":        {[]outcome{ok, changed}, 2, finished, 5, 1, 1, 0},
+		"hopeless and failed": {[]outcome{changed, bad}, 2, failed, 0, 2, 0, 0},
+		"held":                {[]outcome{busy}, 1, held, 0, 0, 0, 0},
+		"stopped after held":  {[]outcome{busy, stopped}, 2, handedOver, 0, 0, 0, 0},
+	} {
+		got := sum(c.outcomes, true, c.files)
+		if got.verdict != c.verdict || got.bytes != c.bytes || len(got.failed) != c.failed || len(got.finished) != c.done || got.skipped != c.skipped {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
