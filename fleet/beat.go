@@ -30,6 +30,7 @@ type WorkerStatus struct {
 	Started   time.Time      `json:"started"`
 	Condition string         `json:"condition"` // idle, sending, troubled, waiting for the gate, or silent
 	Rate      int64          `json:"bytes_per_s"`
+	RateLimit int64          `json:"limit_per_s"` // of this worker; 0 is no limit
 	Active    []ActiveUpload `json:"active"`
 }
 
@@ -126,11 +127,15 @@ func (w *Worker) publish(ctx context.Context) error {
 // Status returns what this worker reports of itself.
 func (w *Worker) Status() WorkerStatus {
 	host, _ := os.Hostname()
+	limit := int64(0)
+	if l := w.limiter.Limit(); l != rate.Inf {
+		limit = int64(l)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := WorkerStatus{
 		V: 1, Name: w.opts.Name, Host: host, PID: os.Getpid(), Started: w.totals.started, Condition: string(w.condition()),
-		Rate: w.totals.rate(time.Now()), Active: []ActiveUpload{},
+		Rate: w.totals.rate(time.Now()), RateLimit: limit, Active: []ActiveUpload{},
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.active)) {
 		d := w.active[id]
@@ -152,7 +157,6 @@ func (q *Queue) conditions(ctx context.Context, c crowd) error {
 
 // follow adapts this worker to the others and to the settings of the fleet.
 func (w *Worker) follow(others crowd, s settings) {
-	w.limitRate(others.share(float64(s.rate), w.opts.Name))
 	w.mu.Lock()
 	if len(w.active) == 0 && !w.held {
 		w.health.answered() // what failed before says nothing of the next task
@@ -166,6 +170,7 @@ func (w *Worker) follow(others crowd, s settings) {
 	}
 	w.crowd, w.held, w.drain = others, held, s.drain
 	w.mu.Unlock()
+	w.limitRate(others.share(float64(s.rate), w.opts.Name))
 	if closes {
 		w.log.Warn("the service has trouble, and other workers try it")
 		w.endTasks(errGate, func(d *delivery) bool { return !d.probe })

@@ -20,15 +20,16 @@ const (
 type crowd map[string]condition
 
 // share returns the part of a rate, in bytes per second, that a worker may use: the
-// workers that have tasks share it equally.
+// workers that have tasks share it equally. One that has none yet gets the part that it
+// would have if all had tasks, because many may begin before they hear of each other.
 func (c crowd) share(rate float64, name string) float64 {
-	busy := 1 // name, which has a task or is about to
+	busy := 0
 	for other, cond := range c {
-		if other != name && (cond == sending || cond == inTrouble) {
+		if other == name || cond == sending || cond == inTrouble || c[name] == idle {
 			busy++
 		}
 	}
-	return rate / float64(busy)
+	return rate / float64(max(busy, 1))
 }
 
 // gateEpoch is how long the gate admits the same workers. A worker that cannot reach the

@@ -116,8 +116,8 @@ func TestShare(t *testing.T) {
 	if got := c.share(100, "sending-0"); got != 25 {
 		t.Errorf("one of 4 workers that have uploads gets %v of 100, want 25", got)
 	}
-	if got := c.share(100, "idle-0"); got != 20 {
-		t.Errorf("a worker that is about to begin gets %v of 100, want 20", got)
+	if got := c.share(110, "idle-0"); got != 10 {
+		t.Errorf("one of 11 workers, which has nothing yet, gets %v of 110, want 10", got)
 	}
 	if got := (crowd{}).share(100, "new"); got != 100 {
 		t.Errorf("a worker alone gets %v of 100", got)

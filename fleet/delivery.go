@@ -161,7 +161,7 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 		return
 	case t.verdict == unreached:
 		log.Warn("the service is not reached", "err", outcomes[0].err)
-		d.back(log, backoff.Policy{}.Wait(3, rand.Float64(), 0))
+		d.back(log, backoff.Policy{}.Wait(1, rand.Float64(), 0))
 		return
 	}
 	d.tidy(t)

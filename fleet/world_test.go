@@ -128,13 +128,22 @@ func content(size int, seed uint64) []byte {
 	return data
 }
 
-// submit submits the tree.
-func (w *world) submit(q *fleet.Queue) fleet.Submitted {
+// spec is an object of the bucket.
+func spec(name string) upload.Spec { return upload.Spec{Bucket: bucket, Object: name} }
+
+// uploader returns an Uploader without a store.
+func (w *world) uploader() *upload.Uploader {
 	w.t.Helper()
 	up, err := upload.New(w.gcs.Client(), &upload.Options{Endpoint: w.gcs.URL})
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	return up
+}
+
+// submit submits the tree.
+func (w *world) submit(q *fleet.Queue) fleet.Submitted {
+	w.t.Helper()
 	spec := upload.Spec{Bucket: bucket, Object: "tree/"}
 	t, err := tree.New([]tree.Source{{Path: w.tree}}, spec, &tree.Options{Sorted: true})
 	if err != nil {
@@ -142,7 +151,7 @@ func (w *world) submit(q *fleet.Queue) fleet.Submitted {
 	}
 	done, err := fleet.Submit(w.t.Context(), q, fleet.Submission{
 		Jobs: t.Walk(w.t.Context()), Listing: upload.Listing{Bucket: bucket, Prefix: "tree/"}, Settings: upload.Spec{Bucket: bucket},
-		Uploader: up, Report: func(job upload.Job, err error) { w.t.Errorf("submit %s: %v", job.Path, err) },
+		Uploader: w.uploader(), Report: func(job upload.Job, err error) { w.t.Errorf("submit %s: %v", job.Path, err) },
 	})
 	if err != nil {
 		w.t.Fatal(err)
