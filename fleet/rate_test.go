@@ -80,8 +80,12 @@ func TestFleetRate(t *testing.T) {
 	// The workers hear of each other before they begin.
 	go func() {
 		for ready := 0; ready < 4 && t.Context().Err() == nil; pause(t.Context(), 100*time.Millisecond) {
+			s, err := q.Status(t.Context())
+			if err != nil {
+				return
+			}
 			ready = 0
-			for _, worker := range w.status(q).Workers {
+			for _, worker := range s.Workers {
 				if worker.RateLimit == limit/4 {
 					ready++
 				}

@@ -16,7 +16,6 @@ import (
 	"gcsup/fleet"
 	"gcsup/session"
 	"gcsup/upload"
-	"gcsup/upload/gcs"
 	"gcsup/upload/manifest"
 	"gcsup/upload/tree"
 )
@@ -59,9 +58,12 @@ what is finished is left out.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			if err := f.check(args); err != nil {
+			// Check the sources first: a typo must not require credentials or a server.
+			s, done, err := f.submission(ctx, args)
+			if err != nil {
 				return err
 			}
+			defer done()
 			l, err := nats.open(ctx)
 			if err != nil {
 				return err
@@ -72,7 +74,10 @@ what is finished is left out.`,
 				return err
 			}
 			defer client.Close()
-			return f.submit(ctx, std, l.Queue, client, args)
+			if s.Uploader, err = client.Uploader(nil); err != nil {
+				return err
+			}
+			return f.submit(ctx, std, l.Queue, s)
 		},
 	}
 	f.add(cmd.Flags())
@@ -96,54 +101,47 @@ func (f *submitFlags) check(args []string) error {
 	return err
 }
 
-// submit puts the files into the queue.
-func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, client *gcs.Client, args []string) error {
-	settings, err := f.objects.spec()
-	if err != nil {
-		return err
+// submission returns what the arguments and flags name. The caller must call done.
+func (f *submitFlags) submission(ctx context.Context, args []string) (s fleet.Submission, done func(), err error) {
+	if err := f.check(args); err != nil {
+		return s, nil, err
+	}
+	if s.Settings, err = f.objects.spec(); err != nil {
+		return s, nil, err
 	}
 	bucket, prefix, err := splitURL("destination", args[len(args)-1])
 	if err != nil {
-		return err
+		return s, nil, err
 	}
 	if prefix != "" && !strings.HasSuffix(prefix, "/") {
 		prefix += "/"
 	}
-	settings.Bucket = bucket
-	spec := upload.Spec{Bucket: bucket, Object: prefix}
-	named := spec
-	named.Object += "x"
+	named := upload.Spec{Bucket: bucket, Object: prefix + "x"}
 	if err := named.Validate(); err != nil {
-		return err
+		return s, nil, err
 	}
-	jobs, closeJobs, err := f.jobs(ctx, args[:len(args)-1], spec)
-	if err != nil {
-		return err
+	s.Settings.Bucket = bucket
+	s.Listing = upload.Listing{Bucket: bucket, Prefix: prefix, UserProject: s.Settings.UserProject}
+	s.Jobs, done, err = f.jobs(ctx, args[:len(args)-1], upload.Spec{Bucket: bucket, Object: prefix})
+	return s, done, err
+}
+
+// submit puts the files into the queue.
+func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s fleet.Submission) error {
+	refused := false
+	s.Report = func(job upload.Job, err error) {
+		if job.Path == "" {
+			std.message("warning: each destination is looked up, because the bucket cannot be listed: %v", err)
+			return
+		}
+		std.message("%s: %v", job.Path, err)
+		refused = true
 	}
-	defer closeJobs()
-	up, err := client.Uploader(nil)
-	if err != nil {
-		return err
-	}
-	var first error
-	done, err := fleet.Submit(ctx, q, fleet.Submission{
-		Jobs: jobs, Settings: settings, Uploader: up,
-		Listing: upload.Listing{Bucket: bucket, Prefix: prefix, UserProject: settings.UserProject},
-		Report: func(job upload.Job, err error) {
-			if job.Path == "" {
-				std.message("warning: each destination is looked up, because the bucket cannot be listed: %v", err)
-				return
-			}
-			std.message("%s: %v", job.Path, err)
-			if first == nil {
-				first = err
-			}
-		},
-	})
+	done, err := fleet.Submit(ctx, q, s)
 	if printErr := f.print(std, done); err == nil {
 		err = printErr
 	}
-	if err == nil && first != nil {
+	if err == nil && refused {
 		return exitCode(exitNoInput)
 	}
 	return err

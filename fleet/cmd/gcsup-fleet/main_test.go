@@ -1,0 +1,288 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/fleet"
+)
+
+// TestMain runs the command if the environment asks for it, so that tests can start it as
+// a process.
+func TestMain(m *testing.M) {
+	if os.Getenv("GCSUP_FLEET_TEST_MAIN") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// world is a directory with a tree and a queue, and a fake service.
+type world struct {
+	t    *testing.T
+	gcs  *fakegcs.TestServer
+	dir  string
+	tree string
+
+	mu   sync.Mutex
+	puts []put
+}
+
+// put is a request with data.
+type put struct {
+	object string
+	time   time.Time
+}
+
+func newWorld(t *testing.T, opts fakegcs.Options) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir(), tree: t.TempDir()}
+	opts.CreateBuckets = true
+	opts.OnRequest = func(r fakegcs.Request) {
+		if r.Op == fakegcs.OpPut {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.puts = append(w.puts, put{r.Object, r.Time})
+		}
+	}
+	w.gcs = fakegcs.NewServer(t, &opts)
+	return w
+}
+
+// write makes a file of the tree.
+func (w *world) write(name string, size int) []byte {
+	w.t.Helper()
+	data := make([]byte, size)
+	r := rand.NewChaCha8([32]byte([]byte(fmt.Sprintf("%-32s", name))))
+	_, _ = r.Read(data)
+	if err := os.WriteFile(filepath.Join(w.tree, name), data, 0o666); err != nil {
+		w.t.Fatal(err)
+	}
+	return data
+}
+
+// command returns the command as a process of its own.
+func (w *world) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "GCSUP_FLEET_TEST_MAIN=1", "GCSUP_FLEET_DIR="+w.dir, "STORAGE_EMULATOR_HOST="+w.gcs.URL)
+	cmd.Stderr = w.t.Output()
+	return cmd
+}
+
+// output runs the command and returns what it prints.
+func (w *world) output(args ...string) []byte {
+	w.t.Helper()
+	out, err := w.command(args...).Output()
+	if err != nil {
+		w.t.Fatalf("gcsup-fleet %s: %v", strings.Join(args, " "), err)
+	}
+	return out
+}
+
+// up starts a server and workers, and stops them when the test ends.
+func (w *world) up(args ...string) *exec.Cmd {
+	w.t.Helper()
+	cmd := w.command(append([]string{"up", "--state=gs://state-bucket/uploads", "--ack-wait=4s", "--chunk-size=256KiB"}, args...)...)
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			w.t.Errorf("up: %v", err)
+		}
+	})
+	return cmd
+}
+
+// status reads the status of the fleet.
+func (w *world) status() *fleet.Status {
+	w.t.Helper()
+	s := new(fleet.Status)
+	if err := json.Unmarshal(w.output("status", "--json"), s); err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// await waits until the status of the fleet is as it should be.
+func (w *world) await(what string, is func(*fleet.Status) bool) *fleet.Status {
+	w.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		if _, err := os.Stat(filepath.Join(w.dir, addressFile)); err == nil {
+			if s := w.status(); is(s) {
+				return s
+			} else if time.Now().After(deadline) {
+				w.t.Fatalf("not %s: %+v", what, s)
+			}
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not %s: no server", what)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// check compares the objects with the files.
+func (w *world) check(files map[string][]byte) {
+	w.t.Helper()
+	for name, want := range files {
+		if got, err := w.gcs.ReadObject("my-bucket", "tree/"+name); err != nil || !bytes.Equal(got, want) {
+			w.t.Errorf("%s is not the file: %v", name, err)
+		}
+	}
+}
+
+// TestUp uploads a tree with three workers, of which one is killed, and another one sleeps
+// through its lease.
+func TestUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakegcs.Options{Rate: 2 << 20})
+	files := map[string][]byte{}
+	for i := range 3 {
+		name := fmt.Sprintf("large-%d", i)
+		files[name] = w.write(name, 12<<20)
+	}
+	for i := range 20 {
+		name := fmt.Sprintf("small-%02d", i)
+		files[name] = w.write(name, 100*i)
+	}
+	w.up("--workers=3", "--jobs=1")
+	w.await("three workers", func(s *fleet.Status) bool { return len(s.Workers) == 3 })
+	var submitted struct{ Files int }
+	out := w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree", "--json")
+	if err := json.Unmarshal(out, &submitted); err != nil || submitted.Files != len(files) {
+		t.Errorf("submit: %s, %v", out, err)
+	}
+	s := w.await("three active workers", func(s *fleet.Status) bool {
+		n := 0
+		for _, worker := range s.Workers {
+			if len(worker.Active) == 1 && worker.Active[0].Committed > 1<<20 {
+				n++
+			}
+		}
+		return n == 3
+	})
+	dead, asleep := s.Workers[0], s.Workers[1]
+	send(t, dead.PID, syscall.SIGKILL)
+	send(t, asleep.PID, syscall.SIGSTOP)
+	object := strings.TrimPrefix(asleep.Active[0].Destination, "gs://my-bucket/")
+	w.await("done", func(s *fleet.Status) bool { return s.Done.Files == len(files) })
+	before := w.count(object)
+	send(t, asleep.PID, syscall.SIGCONT)
+	w.await("awake", func(s *fleet.Status) bool {
+		for _, worker := range s.Workers {
+			if worker.Name == asleep.Name && len(worker.Active) == 0 {
+				return true
+			}
+		}
+		return false
+	})
+	if after := w.count(object); after != before {
+		t.Errorf("the worker that slept sent %d more requests for %s", after-before, object)
+	}
+	w.check(files)
+	if got := w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree"); !strings.Contains(string(got), "23 finished before") {
+		t.Errorf("second submit: %s", got)
+	}
+}
+
+// count returns the number of requests with data for an object.
+func (w *world) count(object string) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.puts {
+		if p.object == object {
+			n++
+		}
+	}
+	return n
+}
+
+func send(t *testing.T, pid int, s syscall.Signal) {
+	t.Helper()
+	p, err := os.FindProcess(pid)
+	if err == nil {
+		err = p.Signal(s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOneProcess submits a tree and uploads it without a server: no port is opened.
+func TestOneProcess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakegcs.Options{})
+	files := map[string][]byte{"a.txt": w.write("a.txt", 1000), "large": w.write("large", 9<<20)}
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, make([]byte, 32), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree", "--cache-control=no-store")
+	w.output("work", "--until-empty", "--state=gs://state-bucket/uploads", "--state-key-file="+key)
+	w.check(files)
+	o, _ := w.gcs.Object("my-bucket", "tree/a.txt")
+	if o.CacheControl != "no-store" || o.ContentType != "text/plain" {
+		t.Errorf("the settings of the object are %q and %q", o.CacheControl, o.ContentType)
+	}
+	if s := w.status(); s.Done.Files != 2 || s.Tasks != 0 {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// TestUsage checks the exit codes of wrong command lines.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for line, want := range map[string]int{
+		"unknown":                         exitUsage,
+		"submit":                          exitUsage,
+		"submit x":                        exitUsage,
+		"submit x b":                      exitUsage,
+		"submit --files-from f x gs://bb": exitUsage,
+		"submit missing gs://my-bucket":   exitNoInput,
+		"work":                            exitUsage,
+		"work --state gs://b/x":           exitUsage,
+		"work --state b --state-unsealed": exitUsage,
+		"work --state gs://b/x --state-unsealed --jobs 0":        exitUsage,
+		"work --state gs://b/x --state-unsealed --max-wait 2m":   exitUsage,
+		"work --state gs://b/x --state-unsealed --log x":         exitUsage,
+		"work --state gs://b/x --state-key-file " + dir + "/key": exitNoInput,
+		"up --nats nats://x": exitUsage,
+		"up --workers 0":     exitUsage,
+		"retry":              exitUsage,
+		"status x":           exitUsage,
+		"status --nats-cert x --nats nats://127.0.0.1:1": exitUsage,
+		"status --nats nats://127.0.0.1:1":               exitTemporary,
+		"limit":                                          exitUsage,
+		"limit fast":                                     exitUsage,
+		"drain --off=x":                                  exitUsage,
+		"help":                                           exitOK,
+		"limit off":                                      exitOK,
+	} {
+		var out, errs bytes.Buffer
+		args := strings.Fields(line)
+		if want != exitOK || line == "limit off" {
+			args = append(args, "--fleet-dir="+filepath.Join(dir, strings.Fields(line)[0]))
+		}
+		if got := execute(t.Context(), args, stdio{&out, &errs}); got != want {
+			t.Errorf("%s: exit code %d, want %d: %s", line, got, want, errs.String())
+		} else if want != exitOK && !strings.HasPrefix(errs.String(), "gcsup-fleet: ") {
+			t.Errorf("%s: message %q", line, errs.String())
+		}
+	}
+}
