@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/time/rate"
+
+	"gcsup/internal/crowd"
 )
 
 // The keys of the workers bucket begin with these. All workers read the conditions, and
@@ -43,18 +45,12 @@ type ActiveUpload struct {
 	Size        int64  `json:"size"`
 }
 
-// beatInterval returns the time between two beats of each worker. A beat reads the
-// conditions of all workers, so that its cost grows with their number.
-func beatInterval(workers int) time.Duration {
-	return min(max(time.Duration(workers)*20*time.Millisecond, 2*time.Second), workerTTL/2)
-}
-
 // keepBeating tells the fleet about this worker, and follows what it says. last are the
 // settings at the start of the worker, if they are known.
 func (w *Worker) keepBeating(ctx context.Context, last settings, known bool) {
 	for {
 		w.mu.Lock()
-		interval := beatInterval(len(w.crowd))
+		interval := crowd.Interval(len(w.others))
 		w.mu.Unlock()
 		pause(ctx, interval)
 		if ctx.Err() != nil {
@@ -76,7 +72,7 @@ func (w *Worker) beat(ctx context.Context) (settings, bool) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	var s settings
-	others := crowd{}
+	others := crowd.Crowd{}
 	err := w.q.restored(ctx, func() (err error) {
 		if err := w.publish(ctx); err != nil {
 			return err
@@ -95,16 +91,16 @@ func (w *Worker) beat(ctx context.Context) (settings, bool) {
 }
 
 // condition returns what the others should know of this worker. w.mu is held.
-func (w *Worker) condition() condition {
+func (w *Worker) condition() crowd.Condition {
 	switch {
 	case w.held:
-		return waiting
+		return crowd.Waiting
 	case len(w.active) == 0:
-		return idle
+		return crowd.Idle
 	case w.health.trouble():
-		return inTrouble
+		return crowd.Troubled
 	}
-	return sending
+	return crowd.Sending
 }
 
 // publish writes the keys of this worker.
@@ -148,29 +144,29 @@ func (w *Worker) Status() WorkerStatus {
 }
 
 // conditions reads the conditions of all live workers into c.
-func (q *Queue) conditions(ctx context.Context, c crowd) error {
+func (q *Queue) conditions(ctx context.Context, c crowd.Crowd) error {
 	return eachOf(ctx, q.open.Load().workers, conditionPrefix+"*", func(e jetstream.KeyValueEntry) error {
-		c[strings.TrimPrefix(e.Key(), conditionPrefix)] = condition(e.Value())
+		c[strings.TrimPrefix(e.Key(), conditionPrefix)] = crowd.Condition(e.Value())
 		return nil
 	})
 }
 
 // follow adapts this worker to the others and to the settings of the fleet.
-func (w *Worker) follow(others crowd, s settings) {
+func (w *Worker) follow(others crowd.Crowd, s settings) {
 	w.mu.Lock()
 	if len(w.active) == 0 && !w.held {
 		w.health.answered() // what failed before says nothing of the next task
 	}
 	others[w.opts.Name] = w.condition()
-	held := !others.admits(w.opts.Name, time.Now())
+	held := !others.Admits(w.opts.Name, time.Now())
 	closes := held && !w.held
 	if held != w.held || s.drain != w.drain {
 		close(w.changed)
 		w.changed = make(chan struct{})
 	}
-	w.crowd, w.held, w.drain = others, held, s.drain
+	w.others, w.held, w.drain = others, held, s.drain
 	w.mu.Unlock()
-	w.limitRate(others.share(float64(s.rate), w.opts.Name))
+	w.limitRate(others.Share(float64(s.rate), w.opts.Name))
 	if closes {
 		w.log.Warn("the service has trouble, and other workers try it")
 		w.endTasks(errGate, func(d *delivery) bool { return !d.probe })
@@ -206,7 +202,7 @@ func (w *Worker) endTasks(cause error, which func(*delivery) bool) {
 // handOverDelay returns when the next worker may get a task that ended with cause.
 func (w *Worker) handOverDelay(cause error) time.Duration {
 	if errors.Is(cause, errGate) {
-		return gateEpoch / 6
+		return crowd.Epoch / 6
 	}
 	return 0
 }

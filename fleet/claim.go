@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"gcsup/internal/crowd"
 )
 
 // errClaimLost is the cause of uploads that end because their worker was suspended for so
@@ -97,10 +99,6 @@ func troubled(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= 500
 }
 
-// troubleRow is how many requests in a row must fail before a worker counts as in
-// trouble, as for [backoff.Gate].
-const troubleRow = 5
-
 // health is what the requests of a worker show of the service.
 type health struct {
 	row atomic.Int64 // failures since the last answer
@@ -108,4 +106,4 @@ type health struct {
 
 func (h *health) answered()     { h.row.Store(0) }
 func (h *health) failed()       { h.row.Add(1) }
-func (h *health) trouble() bool { return h.row.Load() >= troubleRow }
+func (h *health) trouble() bool { return h.row.Load() >= crowd.TroubleRow }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gcsup/internal/crowd"
 )
 
 // Limits of [QueueOptions].AckWait. A lease lasts at least 2 s, and ends a second before
@@ -95,7 +97,7 @@ func idOf(subject string) string { return subject[strings.LastIndexByte(subject,
 func (q *Queue) bucket(of string) string { return "gcsup-" + q.opts.Fleet + "-" + of }
 
 // workerTTL is how long a worker that is not heard of counts as live.
-const workerTTL = 30 * time.Second
+const workerTTL = 2 * crowd.MaxInterval
 
 // ensure opens the stream, its consumer and the buckets, and creates those that are
 // missing: the first time, and after JetStream was wiped.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gcsup/internal/crowd"
 )
 
 // Status is the state of a fleet.
@@ -98,7 +100,7 @@ func (q *Queue) readWorkers(ctx context.Context, s *Status, active map[string]Ac
 	})
 	for i := range s.Workers {
 		w := &s.Workers[i]
-		if last.Sub(heard[i]) > 3*beatInterval(len(s.Workers)) {
+		if last.Sub(heard[i]) > 3*crowd.Interval(len(s.Workers)) {
 			w.Condition, w.Rate = silent, 0
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"gcsup/backoff"
+	"gcsup/internal/crowd"
 	"gcsup/session"
 	"gcsup/session/bucketstore"
 	"gcsup/upload"
@@ -84,7 +85,7 @@ type Worker struct {
 
 	mu      sync.Mutex
 	active  map[string]*delivery // by task
-	crowd   crowd
+	others  crowd.Crowd
 	held    bool          // the gate does not admit this worker
 	drain   bool          // the fleet takes no tasks
 	changed chan struct{} // closed when held or drain change

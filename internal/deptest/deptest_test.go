@@ -38,9 +38,10 @@ var allowed = map[string][]string{
 	"gcsup/internal/benchmany":          {},
 	"gcsup/internal/benchparallel":      {},
 	"gcsup/internal/contenttype":        {},
+	"gcsup/internal/crowd":              {},
 	"gcsup/internal/deptest":            {},
 	"gcsup/internal/dist":               {},
-	"gcsup/internal/retrysim":           {"gcsup/backoff"},
+	"gcsup/internal/retrysim":           {"gcsup/backoff", "gcsup/internal/crowd"},
 	"gcsup/internal/statekey":           {"filippo.io/...", "golang.org/x/crypto/...", "golang.org/x/sys/..."},
 	"gcsup/internal/testsize":           {},
 	"gcsup/internal/e2e":                {}, // tests only

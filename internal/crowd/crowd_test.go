@@ -1,4 +1,4 @@
-package fleet
+package crowd
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 )
 
 // crowdOf returns a crowd with so many workers of each condition.
-func crowdOf(counts map[condition]int) crowd {
-	c := crowd{}
+func crowdOf(counts map[Condition]int) Crowd {
+	c := Crowd{}
 	for cond, n := range counts {
 		for i := range n {
 			c[fmt.Sprintf("%s-%d", cond, i)] = cond
@@ -18,9 +18,9 @@ func crowdOf(counts map[condition]int) crowd {
 }
 
 // admitted returns how many workers of a condition may take tasks.
-func admitted(c crowd, cond condition, now time.Time) (n int) {
+func admitted(c Crowd, cond Condition, now time.Time) (n int) {
 	for name, is := range c {
-		if is == cond && c.admits(name, now) {
+		if is == cond && c.Admits(name, now) {
 			n++
 		}
 	}
@@ -30,25 +30,25 @@ func admitted(c crowd, cond condition, now time.Time) (n int) {
 func TestGate(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	for name, c := range map[string]struct {
-		counts map[condition]int
-		of     condition
+		counts map[Condition]int
+		of     Condition
 		want   int
 	}{
-		"all is well":                    {map[condition]int{sending: 9, idle: 3}, idle, 3},
-		"one in trouble":                 {map[condition]int{sending: 9, inTrouble: 1}, inTrouble, 1},
-		"one in trouble alone":           {map[condition]int{inTrouble: 1}, inTrouble, 1},
-		"one in trouble, others idle":    {map[condition]int{inTrouble: 1, idle: 5}, idle, 5},
-		"most are answered":              {map[condition]int{sending: 9, inTrouble: 3}, inTrouble, 3},
-		"outage":                         {map[condition]int{inTrouble: 1000}, inTrouble, 1},
-		"outage, others wait":            {map[condition]int{inTrouble: 1, waiting: 999}, waiting, 1}, // or the one in trouble
-		"one is answered":                {map[condition]int{sending: 1, waiting: 999}, waiting, 1},
-		"some are answered":              {map[condition]int{sending: 64, waiting: 936}, waiting, 64},
-		"workers are never held forever": {map[condition]int{waiting: 3}, waiting, 1},
-		"those that are answered go on":  {map[condition]int{sending: 2, waiting: 900}, sending, 2},
+		"all is well":                    {map[Condition]int{Sending: 9, Idle: 3}, Idle, 3},
+		"one in trouble":                 {map[Condition]int{Sending: 9, Troubled: 1}, Troubled, 1},
+		"one in trouble alone":           {map[Condition]int{Troubled: 1}, Troubled, 1},
+		"one in trouble, others idle":    {map[Condition]int{Troubled: 1, Idle: 5}, Idle, 5},
+		"most are answered":              {map[Condition]int{Sending: 9, Troubled: 3}, Troubled, 3},
+		"outage":                         {map[Condition]int{Troubled: 1000}, Troubled, 1},
+		"outage, others wait":            {map[Condition]int{Troubled: 1, Waiting: 999}, Waiting, 1}, // or the one in trouble
+		"one is answered":                {map[Condition]int{Sending: 1, Waiting: 999}, Waiting, 1},
+		"some are answered":              {map[Condition]int{Sending: 64, Waiting: 936}, Waiting, 64},
+		"workers are never held forever": {map[Condition]int{Waiting: 3}, Waiting, 1},
+		"those that are answered go on":  {map[Condition]int{Sending: 2, Waiting: 900}, Sending, 2},
 	} {
 		got := admitted(crowdOf(c.counts), c.of, now)
 		if name == "outage, others wait" {
-			got += admitted(crowdOf(c.counts), inTrouble, now)
+			got += admitted(crowdOf(c.counts), Troubled, now)
 		}
 		if got != c.want {
 			t.Errorf("%s: %d of those %s are admitted, want %d", name, got, c.of, c.want)
@@ -59,9 +59,9 @@ func TestGate(t *testing.T) {
 // TestGateHoldsNewWorkers checks that workers which start in an outage do not all try
 // the service.
 func TestGateHoldsNewWorkers(t *testing.T) {
-	c := crowdOf(map[condition]int{inTrouble: 10, idle: 100})
+	c := crowdOf(map[Condition]int{Troubled: 10, Idle: 100})
 	now := time.Unix(1e9, 0)
-	if n := admitted(c, idle, now) + admitted(c, inTrouble, now); n != 1 {
+	if n := admitted(c, Idle, now) + admitted(c, Troubled, now); n != 1 {
 		t.Errorf("%d of 110 workers are admitted, want 1", n)
 	}
 }
@@ -69,12 +69,12 @@ func TestGateHoldsNewWorkers(t *testing.T) {
 // TestGateTakesTurns checks that every worker is admitted at some time of an outage: one
 // whose own network is broken must not keep the others waiting.
 func TestGateTakesTurns(t *testing.T) {
-	c := crowdOf(map[condition]int{waiting: 20})
+	c := crowdOf(map[Condition]int{Waiting: 20})
 	turns := map[string]int{}
 	for epoch := range 1000 {
-		now := time.Unix(0, int64(epoch)*int64(gateEpoch))
+		now := time.Unix(0, int64(epoch)*int64(Epoch))
 		for name := range c {
-			if c.admits(name, now) {
+			if c.Admits(name, now) {
 				turns[name]++
 			}
 		}
@@ -88,13 +88,13 @@ func TestGateTakesTurns(t *testing.T) {
 
 // TestGateOpens checks that the number of workers that the service answers doubles.
 func TestGateOpens(t *testing.T) {
-	c := crowdOf(map[condition]int{waiting: 1000})
+	c := crowdOf(map[Condition]int{Waiting: 1000})
 	now := time.Unix(1e9, 0)
 	steps := 0
 	for before := 0; before < 1000; steps++ {
 		var let []string
 		for name, is := range c {
-			if is == waiting && c.admits(name, now) {
+			if is == Waiting && c.Admits(name, now) {
 				let = append(let, name)
 			}
 		}
@@ -102,7 +102,7 @@ func TestGateOpens(t *testing.T) {
 			t.Fatalf("step %d: %d workers are admitted beside %d that are answered", steps, len(let), before)
 		}
 		for _, name := range let {
-			c[name] = sending
+			c[name] = Sending
 		}
 		if before += len(let); steps > 20 {
 			t.Fatalf("after %d steps %d of 1000 workers are admitted", steps, before)
@@ -112,14 +112,14 @@ func TestGateOpens(t *testing.T) {
 }
 
 func TestShare(t *testing.T) {
-	c := crowdOf(map[condition]int{sending: 3, idle: 5, waiting: 2, inTrouble: 1})
-	if got := c.share(100, "sending-0"); got != 25 {
+	c := crowdOf(map[Condition]int{Sending: 3, Idle: 5, Waiting: 2, Troubled: 1})
+	if got := c.Share(100, "sending-0"); got != 25 {
 		t.Errorf("one of 4 workers that have uploads gets %v of 100, want 25", got)
 	}
-	if got := c.share(110, "idle-0"); got != 10 {
+	if got := c.Share(110, "idle-0"); got != 10 {
 		t.Errorf("one of 11 workers, which has nothing yet, gets %v of 110, want 10", got)
 	}
-	if got := (crowd{}).share(100, "new"); got != 100 {
+	if got := (Crowd{}).Share(100, "new"); got != 100 {
 		t.Errorf("a worker alone gets %v of 100", got)
 	}
 }
