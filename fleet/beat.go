@@ -30,7 +30,7 @@ type WorkerStatus struct {
 	Host      string         `json:"host"`
 	PID       int            `json:"pid"`
 	Started   time.Time      `json:"started"`
-	Condition string         `json:"condition"` // idle, sending, troubled, waiting for the gate, or silent
+	Condition string         `json:"condition"` // idle, ready, sending, troubled, waiting for the gate, or silent
 	Rate      int64          `json:"bytes_per_s"`
 	RateLimit int64          `json:"limit_per_s"` // of this worker; 0 is no limit
 	Active    []ActiveUpload `json:"active"`
@@ -95,6 +95,8 @@ func (w *Worker) condition() crowd.Condition {
 	switch {
 	case w.held:
 		return crowd.Waiting
+	case len(w.active) == 0 && w.health.recent():
+		return crowd.Ready
 	case len(w.active) == 0:
 		return crowd.Idle
 	case w.health.trouble():
@@ -155,7 +157,7 @@ func (q *Queue) conditions(ctx context.Context, c crowd.Crowd) error {
 func (w *Worker) follow(others crowd.Crowd, s settings) {
 	w.mu.Lock()
 	if len(w.active) == 0 && !w.held {
-		w.health.answered() // what failed before says nothing of the next task
+		w.health.forget()
 	}
 	others[w.opts.Name] = w.condition()
 	held := !others.Admits(w.opts.Name, time.Now())

@@ -101,9 +101,22 @@ func troubled(status int) bool {
 
 // health is what the requests of a worker show of the service.
 type health struct {
-	row atomic.Int64 // failures since the last answer
+	row  atomic.Int64 // failures since the last answer
+	last atomic.Int64 // ns since 1970; when the service answered last
 }
 
-func (h *health) answered()     { h.row.Store(0) }
+func (h *health) answered() {
+	h.row.Store(0)
+	h.last.Store(time.Now().UnixNano())
+}
+
+// forget forgets the failures, which say nothing of the next task.
+func (h *health) forget() { h.row.Store(0) }
+
+// recent reports whether the service answered within an epoch of the gate.
+func (h *health) recent() bool {
+	return time.Since(time.Unix(0, h.last.Load())) < crowd.Epoch
+}
+
 func (h *health) failed()       { h.row.Add(1) }
 func (h *health) trouble() bool { return h.row.Load() >= crowd.TroubleRow }

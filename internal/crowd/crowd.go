@@ -4,7 +4,6 @@ package crowd
 
 import (
 	"cmp"
-	"hash/fnv"
 	"time"
 )
 
@@ -12,7 +11,8 @@ import (
 type Condition string
 
 const (
-	Idle     Condition = "idle"     // it has no task
+	Idle     Condition = "idle"     // it has no task, and does not know whether the service answers
+	Ready    Condition = "ready"    // it has no task, and the service answered it within an Epoch
 	Sending  Condition = "sending"  // it has tasks, and the service answers
 	Troubled Condition = "troubled" // it has tasks, and its requests fail
 	Waiting  Condition = "waiting"  // it takes no tasks until the gate admits it
@@ -27,15 +27,16 @@ type Crowd map[string]Condition
 func (c Crowd) Share(rate float64, name string) float64 {
 	busy := 0
 	for other, cond := range c {
-		if other == name || cond == Sending || cond == Troubled || c[name] == Idle {
+		if other == name || cond == Sending || cond == Troubled || c[name] == Idle || c[name] == Ready {
 			busy++
 		}
 	}
 	return rate / float64(max(busy, 1))
 }
 
-// Epoch is how long the gate admits the same workers. A worker that cannot reach the
-// service for reasons of its own must not be the only one that tries.
+// Epoch is how long the gate admits the same workers, and how long an answer of the service
+// counts. A worker that cannot reach the service for reasons of its own must not be the only
+// one that tries.
 const Epoch = 30 * time.Second
 
 // Admits reports whether a worker may take tasks. As long as at most one worker is in
@@ -47,32 +48,40 @@ const Epoch = 30 * time.Second
 // The order in which workers are admitted depends on their names and the time only, so
 // that all workers agree on it.
 func (c Crowd) Admits(name string, now time.Time) bool {
-	epoch := now.UnixNano() / int64(Epoch)
-	own := rank(name, epoch)
-	var answered, trouble, before int
-	for other, cond := range c {
-		if cond == Sending {
+	var answered, trouble int
+	for _, cond := range c {
+		switch cond {
+		case Sending, Ready:
 			answered++
-			continue
-		}
-		if cond != Idle {
+		case Troubled, Waiting:
 			trouble++
 		}
-		if cmp.Or(cmp.Compare(rank(other, epoch), own), cmp.Compare(other, name)) < 0 {
+	}
+	if trouble < 2 || c[name] == Sending || c[name] == Ready {
+		return true
+	}
+	epoch := now.UnixNano() / int64(Epoch)
+	own := rank(name, epoch)
+	before := 0
+	for other, cond := range c {
+		if cond != Sending && cond != Ready && cmp.Or(cmp.Compare(rank(other, epoch), own), cmp.Compare(other, name)) < 0 {
 			before++
 		}
 	}
-	return trouble < 2 || c[name] == Sending || before < max(1, answered)
+	return before < max(1, answered)
 }
 
-// rank orders the workers within an epoch.
+// rank orders the workers within an epoch. It is the FNV-1a hash of both, which a beat of
+// each worker computes for all.
 func rank(name string, epoch int64) uint32 {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(name))
-	for i := range 8 {
-		_, _ = h.Write([]byte{byte(epoch >> (8 * i))})
+	h := uint32(2166136261)
+	for i := range len(name) {
+		h = (h ^ uint32(name[i])) * 16777619
 	}
-	return h.Sum32()
+	for shift := 0; shift < 64; shift += 8 {
+		h = (h ^ uint32(byte(epoch>>shift))) * 16777619
+	}
+	return h
 }
 
 // MaxInterval is the longest time between two beats of a worker.

@@ -34,17 +34,19 @@ func TestGate(t *testing.T) {
 		of     Condition
 		want   int
 	}{
-		"all is well":                    {map[Condition]int{Sending: 9, Idle: 3}, Idle, 3},
-		"one in trouble":                 {map[Condition]int{Sending: 9, Troubled: 1}, Troubled, 1},
-		"one in trouble alone":           {map[Condition]int{Troubled: 1}, Troubled, 1},
-		"one in trouble, others idle":    {map[Condition]int{Troubled: 1, Idle: 5}, Idle, 5},
-		"most are answered":              {map[Condition]int{Sending: 9, Troubled: 3}, Troubled, 3},
-		"outage":                         {map[Condition]int{Troubled: 1000}, Troubled, 1},
-		"outage, others wait":            {map[Condition]int{Troubled: 1, Waiting: 999}, Waiting, 1}, // or the one in trouble
-		"one is answered":                {map[Condition]int{Sending: 1, Waiting: 999}, Waiting, 1},
-		"some are answered":              {map[Condition]int{Sending: 64, Waiting: 936}, Waiting, 64},
-		"workers are never held forever": {map[Condition]int{Waiting: 3}, Waiting, 1},
-		"those that are answered go on":  {map[Condition]int{Sending: 2, Waiting: 900}, Sending, 2},
+		"all is well":                       {map[Condition]int{Sending: 9, Idle: 3}, Idle, 3},
+		"those that are ready are not held": {map[Condition]int{Ready: 2, Waiting: 900}, Ready, 2},
+		"workers that are ready count":      {map[Condition]int{Ready: 3, Sending: 5, Waiting: 900}, Waiting, 8},
+		"one in trouble":                    {map[Condition]int{Sending: 9, Troubled: 1}, Troubled, 1},
+		"one in trouble alone":              {map[Condition]int{Troubled: 1}, Troubled, 1},
+		"one in trouble, others idle":       {map[Condition]int{Troubled: 1, Idle: 5}, Idle, 5},
+		"most are answered":                 {map[Condition]int{Sending: 9, Troubled: 3}, Troubled, 3},
+		"outage":                            {map[Condition]int{Troubled: 1000}, Troubled, 1},
+		"outage, others wait":               {map[Condition]int{Troubled: 1, Waiting: 999}, Waiting, 1}, // or the one in trouble
+		"one is answered":                   {map[Condition]int{Sending: 1, Waiting: 999}, Waiting, 1},
+		"some are answered":                 {map[Condition]int{Sending: 64, Waiting: 936}, Waiting, 64},
+		"workers are never held forever":    {map[Condition]int{Waiting: 3}, Waiting, 1},
+		"those that are answered go on":     {map[Condition]int{Sending: 2, Waiting: 900}, Sending, 2},
 	} {
 		got := admitted(crowdOf(c.counts), c.of, now)
 		if name == "outage, others wait" {

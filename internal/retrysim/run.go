@@ -21,7 +21,7 @@ const (
 
 // A Result is the result of one policy.
 type Result struct {
-	Policy   string // with the suffix "+gate" if clients shared gates
+	Policy   string // with the suffix "+gate" if clients shared gates, "+fleet" if groups heard of each other too
 	Requests int64
 	Wasted   int64         // requests that were not served
 	Peak     int64         // most requests in a second in which the server was up
@@ -61,6 +61,13 @@ func Run(ctx context.Context, s Scenario, policies []string, seed uint64) ([]Res
 			gated.gates = make([]gate, (s.Clients+s.group-1)/s.group)
 			runs = append(runs, gated)
 		}
+		if s.fleet {
+			all := newRun(s, name, policy, seed)
+			all.result.Policy += "+fleet"
+			all.gates = make([]gate, (s.Clients+s.group-1)/s.group)
+			all.fleet = newFleet(s.Clients, s.group)
+			runs = append(runs, all)
+		}
 	}
 
 	// Runs share no data. One per processor runs at a time, which also bounds
@@ -88,6 +95,7 @@ type run struct {
 	limit    int    // of events, maxEvents
 	tries    uint32 // retries in a row before a client stops; 0 if it never stops
 	gates    []gate // nil if clients do not share gates
+	fleet    *fleet // nil if the groups do not hear of each other
 	random   *rand.Rand
 	server   *server
 	wheel    *wheel
@@ -115,6 +123,9 @@ func (r *run) play(ctx context.Context) error {
 	r.wheel = new(wheel)
 	defer func() { r.wheel = nil }()
 	r.begin()
+	if r.fleet != nil {
+		r.beginBeats()
+	}
 	for events := 0; ; events++ {
 		if events == r.limit {
 			r.result.CutOff = true
@@ -160,6 +171,10 @@ func (r *run) begin() {
 
 // event makes the requests of e.
 func (r *run) event(e event) {
+	if e.beat {
+		r.beat(e)
+		return
+	}
 	now, g := e.at, r.gateOf(e)
 	switch {
 	case e.count == 0:
@@ -171,9 +186,15 @@ func (r *run) event(e event) {
 		r.admit(g, now)
 		return
 	}
+	if r.fleet != nil && r.hold(e) {
+		return
+	}
 	e.passed = false
 	served := r.server.admit(e.at, int64(e.count))
 	r.count(e, served)
+	if r.fleet != nil {
+		r.answered(e, served > 0) // the events of gates have one client each
+	}
 	if served > 0 {
 		r.served(e, uint32(served))
 	}

@@ -11,6 +11,7 @@ type event struct {
 	left     uint16 // parts that are not served yet
 	passed   bool   // the gate has admitted this retry
 	retrying bool   // the gate counts this retry as under way
+	beat     bool   // no request: the worker of that number hears of the others
 }
 
 // wheel is a queue of events by time. Its events are less than a turn apart: a
