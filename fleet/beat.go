@@ -80,7 +80,7 @@ func (w *Worker) beat(ctx context.Context) (settings, bool) {
 		if s, err = w.q.settings(ctx); err != nil {
 			return err
 		}
-		return w.q.conditions(ctx, others)
+		return conditions(ctx, w.q.open.Load().workers, others)
 	})
 	if err != nil {
 		w.log.Warn("the fleet is not reached", "err", err)
@@ -146,8 +146,8 @@ func (w *Worker) Status() WorkerStatus {
 }
 
 // conditions reads the conditions of all live workers into c.
-func (q *Queue) conditions(ctx context.Context, c crowd.Crowd) error {
-	return eachOf(ctx, q.open.Load().workers, conditionPrefix+"*", func(e jetstream.KeyValueEntry) error {
+func conditions(ctx context.Context, workers jetstream.KeyValue, c crowd.Crowd) error {
+	return eachOf(ctx, workers, conditionPrefix+"*", func(e jetstream.KeyValueEntry) error {
 		c[strings.TrimPrefix(e.Key(), conditionPrefix)] = crowd.Condition(e.Value())
 		return nil
 	})

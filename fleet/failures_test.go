@@ -179,7 +179,7 @@ func TestCancel(t *testing.T) {
 	}
 	q := w.queue()
 	w.submit(q)
-	w.afterPuts("tree/0", 1, func() {
+	w.afterPuts("", 1, func() {
 		go func() {
 			if n, err := q.Cancel(context.WithoutCancel(t.Context())); err != nil || n != 8 {
 				t.Errorf("cancel: %d tasks, %v", n, err)

@@ -28,15 +28,27 @@ type QueueOptions struct {
 	// Fleet names the queue, so that fleets can share a server. "" is "default".
 	Fleet string
 
-	// AckWait is how long a worker may be silent before another one gets its uploads.
-	// It is fixed when the queue is created. 0 is that of the queue, or one minute.
+	// AckWait is how long a worker may be silent before another one gets its uploads. 0
+	// is that of the queue, or one minute. It can be changed while there are no workers.
 	AckWait time.Duration
+
+	// MustExist means that the queue is not created.
+	MustExist bool
 
 	// Replicas is how many servers of a cluster keep the queue, if it is created. 0 is 1.
 	Replicas int
 }
 
 var fleetName = regexp.MustCompile(`^[a-z0-9_-]{1,32}$`)
+
+// Errors of OpenQueue.
+var (
+	// ErrNoQueue means that there is no queue of that name.
+	ErrNoQueue = errors.New("there is no such fleet: nothing was submitted, and no worker runs")
+
+	// ErrAckWait means that the queue has another ack wait, and workers that rely on it.
+	ErrAckWait = errors.New("the ack wait cannot be changed while there are workers")
+)
 
 // Queue is the queue of a fleet in NATS JetStream: a stream of tasks, of which each
 // subject has at most one, and key-value buckets with what became of them. It is safe for
@@ -104,6 +116,9 @@ const workerTTL = 2 * crowd.MaxInterval
 func (q *Queue) ensure(ctx context.Context) error {
 	stream, err := q.js.Stream(ctx, q.stream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if q.opts.MustExist {
+			return fmt.Errorf("%w: %s", ErrNoQueue, q.opts.Fleet)
+		}
 		stream, err = q.js.CreateStream(ctx, q.streamConfig())
 	}
 	if err != nil {
@@ -116,11 +131,7 @@ func (q *Queue) ensure(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("consumer of stream %s: %w", q.stream(), err)
 	}
-	ackWait := consumer.CachedInfo().Config.AckWait
-	if q.opts.AckWait != 0 && q.opts.AckWait != ackWait {
-		return fmt.Errorf("the fleet %s has the ack wait %v, which cannot be changed to %v", q.opts.Fleet, ackWait, q.opts.AckWait)
-	}
-	p := &parts{stream: stream, consumer: consumer, ackWait: ackWait}
+	p := &parts{stream: stream, consumer: consumer, ackWait: consumer.CachedInfo().Config.AckWait}
 	for _, b := range []struct {
 		of string
 		kv *jetstream.KeyValue
@@ -133,7 +144,31 @@ func (q *Queue) ensure(ctx context.Context) error {
 			return fmt.Errorf("bucket %s: %w", q.bucket(b.of), err)
 		}
 	}
+	if err := q.setAckWait(ctx, p); err != nil {
+		return err
+	}
 	q.open.Store(p)
+	return nil
+}
+
+// setAckWait changes the ack wait to that of the options. The leases of workers depend on
+// it, so that there must be none.
+func (q *Queue) setAckWait(ctx context.Context, p *parts) error {
+	if q.opts.AckWait == 0 || q.opts.AckWait == p.ackWait {
+		return nil
+	}
+	others := crowd.Crowd{}
+	if err := conditions(ctx, p.workers, others); err != nil {
+		return err
+	}
+	if len(others) > 0 {
+		return fmt.Errorf("%w: that of the fleet %s is %v, not %v", ErrAckWait, q.opts.Fleet, p.ackWait, q.opts.AckWait)
+	}
+	consumer, err := p.stream.UpdateConsumer(ctx, q.consumerConfig())
+	if err != nil {
+		return fmt.Errorf("consumer of stream %s: %w", q.stream(), err)
+	}
+	p.consumer, p.ackWait = consumer, q.opts.AckWait
 	return nil
 }
 
@@ -221,15 +256,31 @@ func gone(err error) bool {
 	return false
 }
 
-// restored calls f, and calls it once more if JetStream was wiped and could be set up
-// again.
+// slow reports whether an error means that a server did not answer in time, as while a
+// cluster elects a leader.
+func slow(err error) bool {
+	return errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders)
+}
+
+const (
+	patience  = 30 * time.Second       // with servers that do not answer
+	retryWait = 200 * time.Millisecond // between two tries
+)
+
+// restored calls f until it succeeds, while servers do not answer in time. If JetStream was
+// wiped, it is set up again. f must be a change that can be repeated.
 func (q *Queue) restored(ctx context.Context, f func() error) error {
-	err := f()
-	if err == nil || !gone(err) {
-		return err
+	began := time.Now()
+	for {
+		err := f()
+		if err == nil || ctx.Err() != nil || !gone(err) && !slow(err) || time.Since(began) > patience {
+			return err
+		}
+		if gone(err) {
+			if ensureErr := q.ensure(ctx); ensureErr != nil && !slow(ensureErr) {
+				return errors.Join(err, ensureErr)
+			}
+		}
+		pause(ctx, retryWait)
 	}
-	if ensureErr := q.ensure(ctx); ensureErr != nil {
-		return errors.Join(err, ensureErr)
-	}
-	return f()
 }

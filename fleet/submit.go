@@ -124,26 +124,35 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 	for _, f := range group {
 		t.Files = append(t.Files, f.file)
 	}
-	files := int64(len(t.Files))
-	var added bool
-	before, _, err := s.q.record(ctx, t.ID())
-	if err == nil && before.State == stateDone && before.Fingerprint == fingerprint(t.Files) {
-		s.count(func(c *Submitted) { c.Finished += files })
-		return nil
-	}
-	err = s.q.restored(ctx, func() error {
-		added, err = s.q.enqueue(ctx, t)
-		return err
+	finished, added := false, false
+	err := s.q.restored(ctx, func() error {
+		before, _, err := s.q.record(ctx, t.ID())
+		if err != nil {
+			return err
+		}
+		if finished = before.State == stateDone && before.Fingerprint == fingerprint(t.Files); finished {
+			return nil
+		}
+		if added, err = s.q.enqueue(ctx, t); err != nil || !added {
+			return err
+		}
+		return s.q.dropLetters(ctx, t, t.Files)
 	})
 	if err != nil {
 		return fmt.Errorf("submit %s: %w", t.Name(), err)
 	}
-	if !added {
-		s.count(func(c *Submitted) { c.Queued += files })
-		return nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch files := int64(len(t.Files)); {
+	case finished:
+		s.done.Finished += files
+	case added:
+		s.done.Files += files
+		s.done.Bytes += t.Bytes()
+	default:
+		s.done.Queued += files
 	}
-	s.count(func(c *Submitted) { c.Files, c.Bytes = c.Files+files, c.Bytes+t.Bytes() })
-	return s.q.dropLetters(ctx, t, t.Files)
+	return nil
 }
 
 // lookUp sets the generations of files whose destination was not listed. A dry run of an
@@ -182,14 +191,10 @@ func (s *submitter) lookUp(ctx context.Context, group []listed) error {
 	return nil
 }
 
-func (s *submitter) count(change func(*Submitted)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change(&s.done)
-}
-
 func (s *submitter) fail(job upload.Job, err error) {
-	s.count(func(c *Submitted) { c.Failed++ })
+	s.mu.Lock()
+	s.done.Failed++
+	s.mu.Unlock()
 	s.report(job, err)
 }
 

@@ -16,11 +16,12 @@ import (
 // chunked makes a worker learn a durable offset after each MiB.
 func chunked(o *fleet.WorkerOptions) { o.Upload.ChunkSize = 1 << 20 }
 
-// afterPuts calls f once, when n requests with data for an object have been answered.
+// afterPuts calls f once, when n requests with data for an object, or for any if it is "",
+// have been answered.
 func (w *world) afterPuts(object string, n int32, f func()) {
 	var puts atomic.Int32
 	hook := func(r fakegcs.Request) {
-		if r.Op == fakegcs.OpPut && r.Object == object && puts.Add(1) == n {
+		if r.Op == fakegcs.OpPut && (object == "" || r.Object == object) && puts.Add(1) == n {
 			f()
 		}
 	}

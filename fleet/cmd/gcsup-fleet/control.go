@@ -7,18 +7,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// onQueue returns a command that does one thing to the queue.
-func onQueue(std stdio, use, short, long string, args cobra.PositionalArgs, do func(ctx context.Context, l *link, args []string) error) *cobra.Command {
+// onQueue returns a command without arguments that does one thing to the queue.
+func onQueue(use, short, long string, do func(ctx context.Context, l *link) error) *cobra.Command {
 	nats := &natsFlags{}
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: args,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := nats.open(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer l.close()
-			return do(cmd.Context(), l, args)
+			return do(cmd.Context(), l)
 		},
 	}
 	nats.add(cmd.Flags())
@@ -27,24 +27,27 @@ func onQueue(std stdio, use, short, long string, args cobra.PositionalArgs, do f
 
 func newRetry(std stdio) *cobra.Command {
 	var failed bool
-	cmd := onQueue(std, "retry --failed", "Put the files that failed back into the queue",
+	cmd := onQueue("retry --failed", "Put the files that failed back into the queue",
 		"retry puts the files that are not tried any more back into the queue. If an object was\nreplaced by another program meanwhile, submit the tree again instead.",
-		cobra.NoArgs, func(ctx context.Context, l *link, _ []string) error {
-			if !failed {
-				return usagef("retry: want --failed")
-			}
+		func(ctx context.Context, l *link) error {
 			n, err := l.RetryFailed(ctx)
 			fmt.Fprintf(std.out, "%d files are in the queue again\n", n)
 			return err
 		})
 	cmd.Flags().BoolVar(&failed, "failed", false, "all files that failed")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if !failed {
+			return usagef("retry: want --failed")
+		}
+		return cobra.NoArgs(cmd, args)
+	}
 	return cmd
 }
 
 func newCancel(std stdio) *cobra.Command {
-	return onQueue(std, "cancel", "Empty the queue, and cancel the uploads of the workers",
+	return onQueue("cancel", "Empty the queue, and cancel the uploads of the workers",
 		"cancel empties the queue. The workers cancel their uploads at the service. Uploads that no\nworker has stay saved: gcsup sessions list --state shows them. Objects are not deleted.",
-		cobra.NoArgs, func(ctx context.Context, l *link, _ []string) error {
+		func(ctx context.Context, l *link) error {
 			n, err := l.Cancel(ctx)
 			if err == nil {
 				fmt.Fprintf(std.out, "%d tasks were canceled\n", n)
@@ -53,25 +56,28 @@ func newCancel(std stdio) *cobra.Command {
 		})
 }
 
-func newDrain(std stdio) *cobra.Command {
+func newDrain() *cobra.Command {
 	var off bool
-	cmd := onQueue(std, "drain [--off]", "Let the workers finish what they have, and take nothing new",
+	cmd := onQueue("drain [--off]", "Let the workers finish what they have, and take nothing new",
 		"drain lets the workers finish what they have. They stay, and take nothing new until\ndrain --off.",
-		cobra.NoArgs, func(ctx context.Context, l *link, _ []string) error { return l.SetDrain(ctx, !off) })
+		func(ctx context.Context, l *link) error { return l.SetDrain(ctx, !off) })
 	cmd.Flags().BoolVar(&off, "off", false, "let the workers continue")
 	return cmd
 }
 
-func newLimit(std stdio) *cobra.Command {
-	return onQueue(std, "limit RATE|off", "Limit the bytes per second of all workers together",
+func newLimit() *cobra.Command {
+	var rate byteSize
+	cmd := onQueue("limit RATE|off", "Limit the bytes per second of all workers together",
 		"limit sets the bytes per second of all workers together, such as 100MiB. The workers that\nhave uploads share it equally, some seconds later.",
-		cobra.ExactArgs(1), func(ctx context.Context, l *link, args []string) error {
-			var rate byteSize
-			if args[0] != "off" {
-				if err := rate.Set(args[0]); err != nil || rate == 0 {
-					return usagef("limit %s: want a size such as 100MiB, or off", args[0])
-				}
-			}
-			return l.SetRate(ctx, int64(rate))
-		})
+		func(ctx context.Context, l *link) error { return l.SetRate(ctx, int64(rate)) })
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 1 && args[0] == "off" {
+			return nil
+		}
+		if len(args) != 1 || rate.Set(args[0]) != nil || rate == 0 {
+			return usagef("limit: want a size such as 100MiB, or off")
+		}
+		return nil
+	}
+	return cmd
 }

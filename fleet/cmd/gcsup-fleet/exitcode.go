@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"gcsup/fleet"
 	"gcsup/session"
 	"gcsup/upload/manifest"
 	"gcsup/upload/tree"
@@ -63,6 +64,8 @@ func exitCodeOf(err error) int {
 		{errSource, exitNoInput},
 		{fs.ErrNotExist, exitNoInput},
 		{errConfig, exitConfig},
+		{fleet.ErrAckWait, exitConfig},
+		{fleet.ErrNoQueue, exitUnavailable},
 		{context.Canceled, exitTemporary},
 		{session.ErrInUse, exitTemporary},
 		{manifest.ErrLocked, exitTemporary},

@@ -272,11 +272,11 @@ func TestUsage(t *testing.T) {
 		"limit fast":                                     exitUsage,
 		"drain --off=x":                                  exitUsage,
 		"help":                                           exitOK,
-		"limit off":                                      exitOK,
+		"limit off":                                      exitUnavailable,
 	} {
 		var out, errs bytes.Buffer
 		args := strings.Fields(line)
-		if want != exitOK || line == "limit off" {
+		if want != exitOK {
 			args = append(args, "--fleet-dir="+filepath.Join(dir, strings.Fields(line)[0]))
 		}
 		if got := execute(t.Context(), args, stdio{&out, &errs}); got != want {

@@ -24,6 +24,7 @@ type natsFlags struct {
 	dir, fleet                string
 	replicas                  int
 	ackWait                   time.Duration
+	creates                   bool // the command may create the queue
 }
 
 func (f *natsFlags) add(fs *pflag.FlagSet) {
@@ -39,7 +40,8 @@ func (f *natsFlags) add(fs *pflag.FlagSet) {
 
 // addCreation adds the flags of commands that may create the queue.
 func (f *natsFlags) addCreation(fs *pflag.FlagSet) {
-	fs.DurationVar(&f.ackWait, "ack-wait", 0, fmt.Sprintf("another worker gets the uploads of one that is silent for `DURATION`, %v to %v; fixed when the queue is created (default: %v)", fleet.MinAckWait, fleet.MaxAckWait, fleet.DefaultAckWait))
+	f.creates = true
+	fs.DurationVar(&f.ackWait, "ack-wait", 0, fmt.Sprintf("another worker gets the uploads of one that is silent for `DURATION`, %v to %v; it can be changed while there are no workers (default: that of the queue, or %v)", fleet.MinAckWait, fleet.MaxAckWait, fleet.DefaultAckWait))
 	fs.IntVar(&f.replicas, "nats-replicas", 1, "servers of a cluster that keep the queue, if it is created")
 }
 
@@ -72,12 +74,16 @@ func (f *natsFlags) open(ctx context.Context) (*link, error) {
 		l.conn.Close()
 		stop()
 	}
-	l.Queue, err = fleet.OpenQueue(ctx, l.conn, fleet.QueueOptions{Fleet: f.fleet, AckWait: f.ackWait, Replicas: f.replicas})
+	l.Queue, err = fleet.OpenQueue(ctx, l.conn, f.queueOptions())
 	if err != nil {
 		l.close()
 		return nil, err
 	}
 	return l, nil
+}
+
+func (f *natsFlags) queueOptions() fleet.QueueOptions {
+	return fleet.QueueOptions{Fleet: f.fleet, AckWait: f.ackWait, Replicas: f.replicas, MustExist: !f.creates}
 }
 
 // dial connects to a server.

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/fakegcs"
+	"gcsup/fleet"
 	"gcsup/fleet/natsserver"
 )
 
@@ -101,6 +102,9 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 		return err
 	}
 	defer server.Close()
+	if err := createQueue(ctx, server, n.queueOptions()); err != nil {
+		return err
+	}
 	a.URL = server.URL()
 	if f.emulator {
 		stop, endpoint, err := startEmulator(filepath.Join(dir, "emulator"))
@@ -118,6 +122,17 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	defer remove()
 	std.message("%d workers run; stop them with Ctrl-C, and see gcsup-fleet status", f.workers)
 	return f.supervise(ctx, dir, given, std)
+}
+
+// createQueue creates the queue, before another command can with another ack wait.
+func createQueue(ctx context.Context, server *natsserver.Server, opts fleet.QueueOptions) error {
+	nc, err := server.Connect()
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	_, err = fleet.OpenQueue(ctx, nc, opts)
+	return err
 }
 
 // startEmulator serves an emulator on a free port of 127.0.0.1.
