@@ -209,10 +209,10 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 			return err
 		}
 	}
-	r := record{State: stateDone, Files: len(t.finished), Bytes: t.bytes, Skipped: t.skipped, Attempts: before.Attempts}
 	slices.SortFunc(t.finished, func(a, b File) int { return cmp.Compare(a.Object, b.Object) })
-	if len(t.failed) == 0 {
-		r.Fingerprint = fingerprint(t.finished)
+	r := record{
+		State: stateDone, Files: len(t.finished), Bytes: t.bytes, Skipped: t.skipped,
+		Fingerprint: fingerprint(t.finished), Attempts: before.Attempts,
 	}
 	if err := q.dropLetters(ctx, d.task, t.finished); err != nil {
 		return err

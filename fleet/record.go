@@ -18,8 +18,8 @@ type record struct {
 	Bytes   int64 `json:"bytes"`             // of those files
 	Skipped int   `json:"skipped,omitempty"` // done: those whose object was there already
 
-	// Fingerprint is that of the files and the objects made of them. "" if a file
-	// failed.
+	// Fingerprint is that of the files that are done and of their objects. If others
+	// failed, no later submit has the same.
 	Fingerprint string `json:"fingerprint,omitempty"`
 
 	Attempts attempts `json:"attempts,omitzero"`

@@ -155,7 +155,7 @@ func TestWiped(t *testing.T) {
 	}()
 	<-wiped
 	w.wipe()
-	w.submit(w.queue())
+	w.submit(q)
 	w.run(t.Context(), w.worker(w.queue(), "second", chunked))
 	stop()
 	<-done

@@ -228,6 +228,9 @@ type severable struct {
 }
 
 func (s severable) RoundTrip(req *http.Request) (*http.Response, error) {
+	if s.network.Err() != nil {
+		return nil, errors.New("network is gone")
+	}
 	ctx, cancel := context.WithCancelCause(req.Context())
 	context.AfterFunc(s.network, func() { cancel(errors.New("network is gone")) })
 	return s.base.RoundTrip(req.WithContext(ctx))
