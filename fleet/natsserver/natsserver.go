@@ -15,7 +15,7 @@ type Options struct {
 	// Dir keeps the queue. One server at a time uses it.
 	Dir string
 
-	// Addr is the port of 127.0.0.1 to listen on; -1 is a free one. 0 listens on no port:
+	// Port is the port of 127.0.0.1 to listen on; -1 is a free one. 0 listens on no port:
 	// only this process can connect.
 	Port int
 
