@@ -45,7 +45,7 @@ type ActiveUpload struct {
 	Size        int64  `json:"size"`
 }
 
-// keepBeating tells the fleet about this worker, and follows what it says. last are the
+// keepBeating publishes the condition of this worker, and follows those of the others. last are the
 // settings at the start of the worker, if they are known.
 func (w *Worker) keepBeating(ctx context.Context, last settings, known bool) {
 	for {
@@ -66,7 +66,7 @@ func (w *Worker) keepBeating(ctx context.Context, last settings, known bool) {
 }
 
 // beat publishes the condition of this worker, and reads those of the others and the
-// settings. It returns the settings, and false if NATS is not reached: the worker goes on
+// settings. It returns the settings, and false if NATS is not reached: the worker continues
 // as before.
 func (w *Worker) beat(ctx context.Context) (settings, bool) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)

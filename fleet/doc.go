@@ -6,7 +6,7 @@
 // NATS JetStream. A [Worker] takes messages and uploads their files. Another worker
 // continues the upload of one that died, at the committed offset.
 //
-// The queue only says which file belongs to which object. Who works on an upload, and how
+// The queue only names files and objects. Who works on an upload, and how
 // far it is, is in the saved upload in a bucket (package bucketstore), and the bucket
 // decides which objects exist. The queue can therefore be lost at any time: submitting
 // the same tree restores it.

@@ -46,7 +46,7 @@ func groups(files iter.Seq[listed]) iter.Seq[[]listed] {
 		}
 		for f := range files {
 			if f.file.Size > smallFile {
-				// The group goes on after it: the number of files between two names
+				// The group continues after it: the number of files between two names
 				// with a hash of 0 does not depend on large files.
 				if !yield([]listed{f}) {
 					return

@@ -18,7 +18,7 @@ const (
 	finished   verdict = iota // the object is right
 	handedOver                // the upload was interrupted; another delivery continues
 	held                      // another worker has it
-	unreached                 // the service answered nothing; it says nothing about the file
+	unreached                 // the service answered no request; the file may be right
 	failed                    // it counts: after some failures without progress the file is a dead letter
 	hopeless                  // the file is a dead letter at once
 )

@@ -51,7 +51,7 @@ var (
 )
 
 // Queue is the queue of a fleet in NATS JetStream: a stream of tasks, of which each
-// subject has at most one, and key-value buckets with what became of them. It is safe for
+// subject has at most one, and key-value buckets with their outcomes. It is safe for
 // concurrent use.
 type Queue struct {
 	js   jetstream.JetStream

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// record is what became of a task, for status and for later submits. It decides
+// record is the outcome of a task, for status and for later submits. It decides
 // nothing about an upload: the bucket does.
 type record struct {
 	V     int   `json:"v"`

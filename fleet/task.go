@@ -32,7 +32,7 @@ const (
 // ErrTaskVersion means that a newer program submitted a task. It is left in the queue.
 var ErrTaskVersion = errors.New("task was submitted by a newer version of this program")
 
-// A Task says: upload these files to these objects, with these settings. It is the
+// A Task describes which files to upload to which objects, with which settings. It is the
 // message of the queue, and has no secret. Who works on a file, and how far it is, is
 // in the saved upload of the lease store.
 type Task struct {

@@ -87,8 +87,8 @@ func rank(name string, epoch int64) uint32 {
 // MaxInterval is the longest time between two beats of a worker.
 const MaxInterval = 15 * time.Second
 
-// Interval returns the time between two beats of each worker: with each it tells the others
-// its condition, and reads theirs, so that the cost of a beat grows with their number.
+// Interval returns the time between two beats of each worker: with each it publishes
+// its condition, and reads those of the others, so that the cost of a beat grows with their number.
 func Interval(workers int) time.Duration {
 	return min(max(time.Duration(workers)*20*time.Millisecond, 2*time.Second), MaxInterval)
 }
