@@ -1,0 +1,173 @@
+//go:build linux
+
+package fire_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"gcsup/fakegcs"
+)
+
+// smallFile is the size up to which a file is sent in one request.
+const smallFile = 1 << 20
+
+// lateArrival is how long after the end of a cut or a stop requests arrive that were under
+// way when it began.
+const lateArrival = 2 * time.Second
+
+// check compares the objects with the files, and adds up the requests.
+func (f *fire) check(all *totals) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.fleets++
+	all.events += len(f.kinds)
+	if all.byKind == nil {
+		all.byKind = map[kind]int{}
+	}
+	for _, k := range f.kinds {
+		all.byKind[k]++
+	}
+	f.checkObjects(all)
+	requests := map[string][]fakegcs.Request{}
+	for _, r := range f.emulator.requests() {
+		if r.Bucket == "data" && r.Object != "" {
+			requests[r.Object] = append(requests[r.Object], r)
+		}
+	}
+	for name, data := range f.files {
+		if len(data) > smallFile {
+			f.checkLarge(name, int64(len(data)), requests[name], all)
+		} else {
+			f.checkSmall(name, requests[name], all)
+		}
+	}
+}
+
+// checkObjects looks for objects that are lost, wrong or doubled, and for saved uploads
+// that no worker needs any more.
+func (f *fire) checkObjects(all *totals) {
+	versions, err := f.emulator.versions("data")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	made := map[string]int{}
+	for _, v := range versions {
+		made[v.Name]++
+		if f.files[v.Name] == nil {
+			f.t.Errorf("there is an object %s, and no such file", v.Name)
+		}
+	}
+	for name, data := range f.files {
+		all.objects++
+		all.bytes += int64(len(data))
+		switch made[name] {
+		case 0:
+			all.lost++
+			f.t.Errorf("%s is lost", name)
+			continue
+		case 1:
+		default:
+			all.doubled++
+			f.t.Errorf("%s was made %d times", name, made[name])
+		}
+		if got, err := f.emulator.object("data", name); err != nil || !bytes.Equal(got, data) {
+			all.wrong++
+			f.t.Errorf("%s is wrong (%v)", name, err)
+		}
+	}
+	saved, err := f.emulator.versions("state")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	all.left += len(saved)
+	if len(saved) > 0 {
+		f.t.Errorf("%d saved uploads are left: %v", len(saved), saved)
+	}
+}
+
+// checkLarge adds up the bytes of a file that is sent in many requests. No request may
+// begin below the offset that the service has reported to be committed, except those
+// that were under way.
+func (f *fire) checkLarge(name string, size int64, requests []fakegcs.Request, all *totals) {
+	var received, interrupted, late int64
+	for i, q := range requests {
+		if q.Op != fakegcs.OpPut && q.Op != fakegcs.OpFinalize {
+			continue
+		}
+		received += q.Received
+		if !succeeded(q.Status) {
+			interrupted += q.Received
+		}
+		var from, to int64
+		if n, _ := fmt.Sscanf(q.ContentRange, "bytes %d-%d/", &from, &to); n != 2 {
+			continue
+		}
+		if known := committed(requests[:i], q.Time, size); from < known {
+			again := min(q.Received, known-from)
+			all.committed += again
+			if f.arrivedLate(q.Time) {
+				late += again
+			} else if again > 0 {
+				f.t.Errorf("%s: a request began at %d, and the service had reported %d as committed: %s %v status %d, %d bytes received", name, from, known, q.Time.UTC().Format("15:04:05.000"), q.Elapsed, q.Status, q.Received)
+			}
+		}
+	}
+	all.late += late
+	if again := received - size; again > 0 {
+		all.again += again
+		if again > interrupted+late {
+			f.t.Errorf("%s: %d bytes were received twice, want at most the %d of interrupted requests", name, again, interrupted+late)
+		}
+	}
+}
+
+// checkSmall counts how often a file was sent that goes in one request.
+func (f *fire) checkSmall(name string, requests []fakegcs.Request, all *totals) {
+	sent, made := 0, 0
+	for _, q := range requests {
+		if q.Op != fakegcs.OpInsert {
+			continue
+		}
+		sent++
+		if succeeded(q.Status) {
+			made++
+		}
+	}
+	all.smallAgain += max(0, sent-1)
+	if made > 1 {
+		f.t.Errorf("%s: %d requests made the object", name, made)
+	}
+}
+
+func succeeded(status int) bool {
+	return status == http.StatusOK || status == http.StatusCreated || status == http.StatusPermanentRedirect
+}
+
+// committed returns the greatest offset that a reply before a moment reported.
+func committed(requests []fakegcs.Request, before time.Time, size int64) (offset int64) {
+	for _, q := range requests {
+		if !q.Time.Add(q.Elapsed).Before(before) || !succeeded(q.Status) {
+			continue
+		}
+		var last int64
+		switch n, _ := fmt.Sscanf(q.Range, "bytes=0-%d", &last); {
+		case n == 1:
+			offset = max(offset, last+1)
+		case q.Op == fakegcs.OpFinalize:
+			offset = size
+		}
+	}
+	return offset
+}
+
+// arrivedLate reports whether a request that began at a moment may have been under way
+// at a cut or a stop.
+func (f *fire) arrivedLate(at time.Time) bool {
+	return slices.ContainsFunc(f.mended, func(m time.Time) bool {
+		return at.After(m.Add(-100*time.Millisecond)) && at.Before(m.Add(lateArrival))
+	})
+}

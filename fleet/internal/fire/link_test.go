@@ -1,0 +1,136 @@
+//go:build linux
+
+package fire_test
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// link is a network link from one worker to one server. While it is cut nothing passes,
+// in either direction, and neither side is told.
+type link struct {
+	to string
+	ln net.Listener
+
+	mu    sync.Mutex
+	whole chan struct{} // closed while the link is not cut
+	pairs map[net.Conn]net.Conn
+}
+
+func newLink(t *testing.T, host, to string) *link {
+	t.Helper()
+	ln, err := net.Listen("tcp", host+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &link{to: to, ln: ln, whole: make(chan struct{}), pairs: map[net.Conn]net.Conn{}}
+	close(l.whole)
+	go l.serve()
+	t.Cleanup(func() {
+		_ = ln.Close()
+		l.mend()
+		l.reset()
+	})
+	return l
+}
+
+func (l *link) addr() string { return l.ln.Addr().String() }
+
+func (l *link) serve() {
+	for {
+		c, err := l.ln.Accept()
+		if err != nil {
+			return
+		}
+		go l.connect(c)
+	}
+}
+
+func (l *link) connect(c net.Conn) {
+	<-l.passable()
+	up, err := net.Dial("tcp", l.to)
+	if err != nil {
+		abort(c)
+		return
+	}
+	l.mu.Lock()
+	l.pairs[c] = up
+	l.mu.Unlock()
+	var both sync.WaitGroup
+	both.Go(func() { l.copy(up, c) })
+	both.Go(func() { l.copy(c, up) })
+	both.Wait()
+	l.mu.Lock()
+	delete(l.pairs, c)
+	l.mu.Unlock()
+}
+
+// copy moves bytes in one direction until the connection ends. The end passes the link
+// like data.
+func (l *link) copy(to, from net.Conn) {
+	buffer := make([]byte, 16<<10)
+	for {
+		n, err := from.Read(buffer)
+		<-l.passable()
+		if n > 0 {
+			if _, err := to.Write(buffer[:n]); err != nil {
+				abort(from)
+				return
+			}
+		}
+		if err == io.EOF {
+			_ = to.(*net.TCPConn).CloseWrite()
+			return
+		}
+		if err != nil {
+			abort(to)
+			return
+		}
+	}
+}
+
+// abort resets a connection.
+func abort(c net.Conn) {
+	_ = c.(*net.TCPConn).SetLinger(0)
+	_ = c.Close()
+}
+
+func (l *link) passable() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.whole
+}
+
+// cut lets nothing pass until mend.
+func (l *link) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.whole:
+		l.whole = make(chan struct{})
+	default:
+	}
+}
+
+func (l *link) mend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.whole:
+	default:
+		close(l.whole)
+	}
+}
+
+// reset ends the connections, as a router does that has forgotten them.
+func (l *link) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c, up := range l.pairs {
+		abort(c)
+		abort(up)
+	}
+}
