@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
+	"syscall"
 
 	"github.com/nats-io/nats.go"
 
@@ -73,6 +76,9 @@ func exitCodeOf(err error) int {
 		{nats.ErrNoServers, exitTemporary},
 		{nats.ErrTimeout, exitTemporary},
 		{context.DeadlineExceeded, exitTemporary},
+		{os.ErrDeadlineExceeded, exitTemporary}, // of a connection to NATS
+		{syscall.ECONNRESET, exitTemporary},
+		{io.EOF, exitTemporary},
 		{nats.ErrAuthorization, exitPermission},
 		{nats.ErrPermissionViolation, exitPermission},
 		{session.ErrNotFound, exitUnavailable},
