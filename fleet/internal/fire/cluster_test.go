@@ -24,6 +24,7 @@ type cluster struct {
 // node is one of the servers.
 type node struct {
 	name, host, dir string
+	config          string
 	process         *process
 }
 
@@ -37,32 +38,45 @@ func (n *node) addr() string { return n.host + ":" + clientPort }
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{t: t, dir: t.TempDir()}
+	c := newCluster(t)
 	var routes []string
-	for i := range 3 {
-		n := &node{name: fmt.Sprintf("n%d", i+1), host: loopback()}
-		n.dir = filepath.Join(c.dir, n.name)
-		c.nodes = append(c.nodes, n)
+	for _, n := range c.nodes {
 		routes = append(routes, fmt.Sprintf("nats-route://%s:%s", n.host, clusterPort))
 	}
 	for _, n := range c.nodes {
 		// Clients use the addresses that they were given, which are those of the links.
-		config := fmt.Sprintf(`
+		n.config = fmt.Sprintf(`
 server_name: %s
 listen: "%s:%s"
 http: "%s:%s"
 jetstream { store_dir: %q, sync_interval: always, max_memory_store: 64MB, max_file_store: 1GB }
 cluster { name: fire, listen: "%s:%s", no_advertise: true, routes: [%s] }
 `, n.name, n.host, clientPort, n.host, monitorPort, n.dir, n.host, clusterPort, strings.Join(routes, ", "))
-		if err := os.WriteFile(n.dir+".conf", []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
+	c.startAll()
+	return c
+}
+
+// newCluster returns servers without a configuration.
+func newCluster(t *testing.T) *cluster {
+	c := &cluster{t: t, dir: t.TempDir()}
+	for i := range 3 {
+		name := fmt.Sprintf("n%d", i+1)
+		c.nodes = append(c.nodes, &node{name: name, host: loopback(), dir: filepath.Join(c.dir, name)})
+	}
+	return c
+}
+
+// startAll starts the servers.
+func (c *cluster) startAll() {
+	c.t.Helper()
 	for _, n := range c.nodes {
+		if err := os.WriteFile(n.dir+".conf", []byte(n.config), 0o600); err != nil {
+			c.t.Fatal(err)
+		}
 		c.start(n)
 	}
 	c.ready()
-	return c
 }
 
 func (c *cluster) start(n *node) {

@@ -115,7 +115,7 @@ func newFire(t *testing.T, seed uint64) *fire {
 	if *clocks {
 		clock = func() int { return f.random.IntN(31) - 15 }
 	}
-	f.addWorkers(workers, clock, "--jobs", "2", "--max-wait", "2s")
+	f.addWorkers(workers, clock, "--jobs", "2", "--max-wait", "2s", "--chunk-size", "1MiB")
 	if *clocks {
 		f.slots[0].clock, f.slots[1].clock = -15, 15
 	}
@@ -147,18 +147,14 @@ func (f *fire) add(k kind) {
 	pause := time.Duration(f.random.Int64N(int64(3 * time.Second)))
 	switch k {
 	case kill:
-		next(0, machine+"SIGKILL", func() { s.worker.kill() })
+		next(0, machine+"SIGKILL", s.kill)
 		next(pause, machine+"next worker", func() {
-			if !s.worker.alive() {
-				s.stopped = false
+			if s.down {
 				f.begin(s)
 			}
 		})
 	case stop:
-		next(0, machine+"SIGSTOP", func() {
-			s.stopped = true
-			s.worker.signal(syscall.SIGSTOP)
-		})
+		next(0, machine+"SIGSTOP", func() { s.worker.signal(syscall.SIGSTOP) })
 		next(ackWait+pause, machine+"SIGCONT", func() { f.resume(s) })
 	case cut:
 		reset := f.random.IntN(2) == 0
@@ -190,7 +186,6 @@ func (f *fire) add(k kind) {
 }
 
 func (f *fire) resume(s *slot) {
-	s.stopped = false
 	s.worker.signal(syscall.SIGCONT)
 	f.mended = append(f.mended, time.Now())
 }
@@ -207,7 +202,10 @@ func (f *fire) run(all *totals) {
 		f.begin(s)
 	}
 	for _, e := range f.events {
-		time.Sleep(time.Until(f.started.Add(e.at)))
+		await(time.Until(f.started.Add(e.at)), func() bool {
+			f.supervise()
+			return false
+		})
 		f.tell(e.text)
 		e.do()
 	}

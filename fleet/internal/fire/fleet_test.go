@@ -31,15 +31,15 @@ type fleet struct {
 
 // slot is a machine on which one worker runs at a time.
 type slot struct {
-	number  int
-	clock   int // seconds by which it is wrong
-	gcs     *link
-	nats    []*link
-	args    []string
-	worker  *process
-	runs    int
-	ended   []*process // that were killed, or ended
-	stopped bool
+	number int
+	clock  int // seconds by which it is wrong
+	gcs    *link
+	nats   []*link
+	args   []string
+	worker *process
+	runs   int
+	ended  []*process // that were killed, or ended
+	down   bool       // the test killed the worker, and starts the next one
 }
 
 // newFleet starts the servers. rate is that of each connection to the emulator.
@@ -99,6 +99,7 @@ func (f *fleet) begin(s *slot) {
 		s.ended = append(s.ended, s.worker)
 	}
 	s.runs++
+	s.down = false
 	var urls []string
 	for _, l := range s.nats {
 		urls = append(urls, "nats://"+l.addr())
@@ -106,7 +107,7 @@ func (f *fleet) begin(s *slot) {
 	args := append([]string{
 		"work", "--nats", strings.Join(urls, ","), "--nats-replicas", "3", "--ack-wait", ackWait.String(),
 		"--state", "gs://state/uploads", "--state-key-file", f.key(),
-		"--name", fmt.Sprintf("m%d-%d", s.number, s.runs), "--chunk-size", "1MiB",
+		"--name", fmt.Sprintf("m%d-%d", s.number, s.runs),
 	}, s.args...)
 	env := []string{
 		fmt.Sprintf("%s=%d", clockVariable, s.clock),
@@ -115,6 +116,26 @@ func (f *fleet) begin(s *slot) {
 		"STORAGE_EMULATOR_HOST=http://gcs.test", "http_proxy=http://" + s.gcs.addr(),
 	}
 	s.worker = start(f.t, env, gcsupFleet, args...)
+}
+
+// kill kills a worker.
+func (s *slot) kill() {
+	s.down = true
+	s.worker.kill()
+}
+
+// supervise starts the workers again that ended with exit code 75, as one does that
+// starts while the servers elect a leader.
+func (f *fleet) supervise() {
+	for _, s := range f.slots {
+		if s.down || s.worker == nil || s.worker.alive() {
+			continue
+		}
+		if code := s.worker.code(); code != 75 {
+			f.t.Errorf("worker m%d-%d ended with %d", s.number, s.runs, code)
+		}
+		f.begin(s)
+	}
 }
 
 // cut cuts all links of a machine.
@@ -187,13 +208,17 @@ func (f *fleet) uploaded() bool {
 // rest waits until everything is uploaded and the queue is empty, and ends the workers.
 func (f *fleet) rest(limit time.Duration) {
 	f.t.Helper()
-	if !await(limit, f.uploaded) {
+	if !await(limit, func() bool {
+		f.supervise()
+		return f.uploaded()
+	}) {
 		f.t.Errorf("not everything is uploaded %v after the last event", limit)
 		return
 	}
 	var tasks, failed int
 	var err error
 	if !await(time.Minute, func() bool {
+		f.supervise()
 		tasks, failed, err = f.queued()
 		return err == nil && tasks == 0
 	}) {

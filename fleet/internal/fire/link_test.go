@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -14,6 +15,7 @@ import (
 type link struct {
 	to string
 	ln net.Listener
+	up atomic.Int64 // bytes to the server
 
 	mu    sync.Mutex
 	whole chan struct{} // closed while the link is not cut
@@ -60,8 +62,8 @@ func (l *link) connect(c net.Conn) {
 	l.pairs[c] = up
 	l.mu.Unlock()
 	var both sync.WaitGroup
-	both.Go(func() { l.copy(up, c) })
-	both.Go(func() { l.copy(c, up) })
+	both.Go(func() { l.copy(up, c, &l.up) })
+	both.Go(func() { l.copy(c, up, new(atomic.Int64)) })
 	both.Wait()
 	l.mu.Lock()
 	delete(l.pairs, c)
@@ -70,12 +72,13 @@ func (l *link) connect(c net.Conn) {
 
 // copy moves bytes in one direction until the connection ends. The end passes the link
 // like data.
-func (l *link) copy(to, from net.Conn) {
+func (l *link) copy(to, from net.Conn, passed *atomic.Int64) {
 	buffer := make([]byte, 16<<10)
 	for {
 		n, err := from.Read(buffer)
 		<-l.passable()
 		if n > 0 {
+			passed.Add(int64(n))
 			if _, err := to.Write(buffer[:n]); err != nil {
 				abort(from)
 				return

@@ -1,0 +1,167 @@
+package deploy_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// program builds gcsup-fleet.
+func program(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "gcsup-fleet")
+	cmd := exec.Command("go", "build", "-o", path, "./cmd/gcsup-fleet")
+	cmd.Dir = ".."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// TestKubernetes decodes each manifest into the type of its kind. A field that the type
+// does not have is an error. The secrets and config maps must be those of the README, and
+// the flags must be those of the program.
+func TestKubernetes(t *testing.T) {
+	data, err := os.ReadFile("kubernetes.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gcsupFleet := program(t)
+	kinds := map[string]int{}
+	for _, doc := range bytes.Split(data, []byte("\n---\n")) {
+		var head struct{ APIVersion, Kind string }
+		if err := yaml.Unmarshal(doc, &head); err != nil {
+			t.Fatal(err)
+		}
+		var into any
+		var pod *corev1.PodTemplateSpec
+		switch head.APIVersion + " " + head.Kind {
+		case "v1 Service":
+			into = new(corev1.Service)
+		case "v1 ServiceAccount":
+			into = new(corev1.ServiceAccount)
+		case "policy/v1 PodDisruptionBudget":
+			into = new(policyv1.PodDisruptionBudget)
+		case "apps/v1 StatefulSet":
+			s := new(appsv1.StatefulSet)
+			into, pod = s, &s.Spec.Template
+		case "apps/v1 Deployment":
+			d := new(appsv1.Deployment)
+			into, pod = d, &d.Spec.Template
+		case "batch/v1 Job":
+			j := new(batchv1.Job)
+			into, pod = j, &j.Spec.Template
+		default:
+			t.Fatalf("unknown kind %+v", head)
+		}
+		if err := yaml.UnmarshalStrict(doc, into); err != nil {
+			t.Errorf("%s: %v", head.Kind, err)
+			continue
+		}
+		kinds[head.Kind]++
+		if pod == nil {
+			continue
+		}
+		checkVolumes(t, &pod.Spec, string(readme))
+		if c := pod.Spec.Containers[0]; c.Command[0] == "gcsup-fleet" {
+			checkFlags(t, gcsupFleet, c.Args)
+		}
+	}
+	if kinds["StatefulSet"] != 1 || kinds["Deployment"] != 1 || kinds["Job"] != 1 {
+		t.Errorf("the manifests are %v", kinds)
+	}
+}
+
+// checkVolumes checks that each mount has a volume, each volume is mounted, and that the
+// README makes what the volumes name.
+func checkVolumes(t *testing.T, spec *corev1.PodSpec, readme string) {
+	t.Helper()
+	mounted := map[string]bool{}
+	for _, m := range spec.Containers[0].VolumeMounts {
+		mounted[m.Name] = true
+	}
+	names := map[string]bool{"data": true} // a claim of the stateful set
+	for _, v := range spec.Volumes {
+		names[v.Name] = true
+		if !mounted[v.Name] {
+			t.Errorf("the volume %s is not mounted", v.Name)
+		}
+		var made string
+		switch {
+		case v.Secret != nil:
+			made = "create secret generic " + v.Secret.SecretName
+		case v.ConfigMap != nil:
+			made = "create configmap " + v.ConfigMap.Name
+		}
+		if !strings.Contains(readme, made) {
+			t.Errorf("README.md does not have %q", made)
+		}
+	}
+	for name := range mounted {
+		if !names[name] {
+			t.Errorf("there is no volume %s", name)
+		}
+	}
+}
+
+// checkFlags checks that a command has these flags.
+func checkFlags(t *testing.T, program string, args []string) {
+	t.Helper()
+	help, err := exec.Command(program, args[0], "--help").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s --help: %v\n%s", args[0], err, help)
+	}
+	for _, arg := range args[1:] {
+		name, _, _ := strings.Cut(arg, "=")
+		if !strings.HasPrefix(name, "-") {
+			continue
+		}
+		if !regexp.MustCompile(regexp.QuoteMeta(name) + `[ ,]`).Match(help) {
+			t.Errorf("%s has no flag %s", args[0], name)
+		}
+	}
+}
+
+// TestSystemd checks the flags of the unit, and lets systemd check it where it is
+// installed.
+func TestSystemd(t *testing.T) {
+	const unit = "gcsup-fleet@.service"
+	data, err := os.ReadFile(unit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`(?m)^ExecStart=(/\S+) (.*)$`).FindSubmatch(data)
+	if m == nil {
+		t.Fatal("the unit has no ExecStart")
+	}
+	gcsupFleet := program(t)
+	checkFlags(t, gcsupFleet, strings.Fields(string(m[2])))
+
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Log("systemd is not installed, and has not checked the unit")
+		return
+	}
+	// The unit names a program that must exist, and an instance.
+	dir := t.TempDir()
+	path := filepath.Join(dir, "gcsup-fleet@1.service")
+	if err := os.WriteFile(path, bytes.ReplaceAll(data, m[1], []byte(gcsupFleet)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("systemd-analyze", "verify", "--man=no", path).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("systemd-analyze: %v\n%s", err, out)
+	}
+}

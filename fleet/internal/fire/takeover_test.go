@@ -1,0 +1,74 @@
+//go:build linux
+
+package fire_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+)
+
+// TestTakeover kills a worker in the middle of a request with one large file. Another
+// worker continues at the exact committed offset, in time.
+func TestTakeover(t *testing.T) {
+	const (
+		size        = 16 << 20
+		granularity = 256 << 10 // the service commits multiples of it
+		limit       = ackWait + 3*time.Second
+	)
+	f := newFleet(t, "2MiB")
+	f.write("large", size, 1)
+	f.submit()
+	f.addWorkers(2, func() int { return 0 })
+	for _, s := range f.slots {
+		f.begin(s)
+	}
+	sent := func(s *slot) bool { return s.gcs.up.Load() > size/3 }
+	if !await(time.Minute, func() bool { return sent(f.slots[0]) || sent(f.slots[1]) }) {
+		f.logs()
+		t.Fatal("no worker sends the file")
+	}
+	first, second := f.slots[0], f.slots[1]
+	if !sent(first) {
+		first, second = second, first
+	}
+	killed := time.Now()
+	first.kill()
+	if !await(time.Minute, f.uploaded) {
+		f.logs()
+		t.Fatal("the file is not uploaded")
+	}
+	f.end(second)
+	if got, err := f.emulator.object("data", "large"); err != nil || !bytes.Equal(got, f.files["large"]) {
+		t.Errorf("the object is wrong (%v)", err)
+	}
+
+	var data []fakegcs.Request // requests with data
+	var received int64
+	for _, r := range f.emulator.requests() {
+		if r.Op == fakegcs.OpPut || r.Op == fakegcs.OpFinalize {
+			data = append(data, r)
+			received += r.Received
+		}
+	}
+	if len(data) < 2 {
+		t.Fatalf("%d requests with data", len(data))
+	}
+	cut, next := data[0], data[1]
+	committed := cut.Received - cut.Received%granularity
+	var from int64
+	if _, err := fmt.Sscanf(next.ContentRange, "bytes %d-", &from); err != nil || from != committed {
+		t.Errorf("the second worker sent %q (%v), want it to begin at %d", next.ContentRange, err, committed)
+	}
+	if want := size + cut.Received - committed; received != want {
+		t.Errorf("%d bytes were received, want %d", received, want)
+	}
+	took := next.Time.Sub(killed)
+	if took > limit {
+		t.Errorf("the upload continued after %v, want at most %v", took, limit)
+	}
+	t.Logf("killed at offset %d, continued there after %v", committed, took.Round(time.Millisecond))
+}
