@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"regexp"
@@ -124,10 +125,7 @@ func (q *Queue) ensure(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", q.stream(), err)
 	}
-	consumer, err := stream.Consumer(ctx, "workers")
-	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		consumer, err = stream.CreateConsumer(ctx, q.consumerConfig())
-	}
+	consumer, err := q.openConsumer(ctx, stream)
 	if err != nil {
 		return fmt.Errorf("consumer of stream %s: %w", q.stream(), err)
 	}
@@ -164,13 +162,45 @@ func (q *Queue) setAckWait(ctx context.Context, p *parts) error {
 	if len(others) > 0 {
 		return fmt.Errorf("%w: that of the fleet %s is %v, not %v", ErrAckWait, q.opts.Fleet, p.ackWait, q.opts.AckWait)
 	}
-	consumer, err := p.stream.UpdateConsumer(ctx, q.consumerConfig())
+	consumer, err := p.stream.UpdateConsumer(ctx, q.consumerConfig(p.consumer.CachedInfo().Name))
 	if err != nil {
 		return fmt.Errorf("consumer of stream %s: %w", q.stream(), err)
 	}
 	p.consumer, p.ackWait = consumer, q.opts.AckWait
 	return nil
 }
+
+// consumerPrefix begins the name of the consumer.
+const consumerPrefix = "workers-"
+
+// openConsumer opens the consumer of the stream, and creates it if there is none. Its
+// name is another one each time: the subject of an acknowledgment has the name and a
+// sequence number, and one for a task from before JetStream was wiped would otherwise
+// remove whichever task has that number then.
+func (q *Queue) openConsumer(ctx context.Context, stream jetstream.Stream) (jetstream.Consumer, error) {
+	for {
+		names, found := stream.ConsumerNames(ctx), ""
+		for name := range names.Name() {
+			if strings.HasPrefix(name, consumerPrefix) {
+				found = name
+			}
+		}
+		if err := names.Err(); err != nil {
+			return nil, err
+		}
+		if found != "" {
+			return stream.Consumer(ctx, found)
+		}
+		consumer, err := stream.CreateConsumer(ctx, q.consumerConfig(consumerPrefix+rand.Text()[:8]))
+		if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == errCodeOneConsumer && ctx.Err() == nil {
+			continue // another process created it
+		}
+		return consumer, err
+	}
+}
+
+// errCodeOneConsumer means that the stream, a work queue, has its one consumer.
+const errCodeOneConsumer = 10099
 
 func (q *Queue) streamConfig() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
@@ -189,13 +219,13 @@ func (q *Queue) streamConfig() jetstream.StreamConfig {
 	}
 }
 
-func (q *Queue) consumerConfig() jetstream.ConsumerConfig {
+func (q *Queue) consumerConfig(name string) jetstream.ConsumerConfig {
 	ackWait := q.opts.AckWait
 	if ackWait == 0 {
 		ackWait = DefaultAckWait
 	}
 	return jetstream.ConsumerConfig{
-		Durable:   "workers",
+		Durable:   name,
 		AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait:   ackWait,
 		// Deliveries that end with a machine must not count. Workers count failures.

@@ -74,6 +74,7 @@ func TestDeployedNATS(t *testing.T) {
 	if out, err := command(t, gcsupFleet, as("operator", "status")...); err != nil || !strings.Contains(out, "21 files") {
 		t.Errorf("status: %v %s", err, out)
 	}
+	f.write("new", 1000, 1)
 	for _, forbidden := range [][]string{submit, {"cancel"}, {"drain"}, {"limit", "1MiB"}} {
 		if _, err := command(t, gcsupFleet, as("worker", forbidden...)...); err == nil {
 			t.Errorf("a worker may %s", forbidden[0])

@@ -1,0 +1,54 @@
+package fleet_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// TestLateAcknowledgment loses JetStream, and then acknowledges a task from before. The
+// task that has its sequence number now stays in the queue.
+func TestLateAcknowledgment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("a", 2<<20, 1)
+	take := func() jetstream.Msg {
+		t.Helper()
+		w.submit(w.queue())
+		js, err := jetstream.New(w.connect())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream, err := js.Stream(t.Context(), "gcsup-default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range stream.ConsumerNames(t.Context()).Name() {
+			consumer, err := stream.Consumer(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			msg, err := consumer.Next(jetstream.FetchMaxWait(5 * time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return msg
+		}
+		t.Fatal("the stream has no consumer")
+		return nil
+	}
+	late := take()
+	w.wipe()
+	take()
+	if err := late.DoubleAck(t.Context()); err == nil {
+		t.Error("the acknowledgment of a task that is gone succeeds")
+	}
+	s, err := w.queue().Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Tasks != 1 {
+		t.Errorf("%d tasks are in the queue, want the one that was submitted last", s.Tasks)
+	}
+}
