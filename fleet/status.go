@@ -50,6 +50,19 @@ type FailureSummary struct {
 	Reason  string `json:"reason"`  // and why it failed
 }
 
+// Tasks returns the number of tasks that wait, or that a worker has.
+func (q *Queue) Tasks(ctx context.Context) (uint64, error) {
+	var tasks uint64
+	err := q.restored(ctx, func() error {
+		info, err := q.open.Load().stream.Info(ctx)
+		if err == nil {
+			tasks = info.State.Msgs
+		}
+		return err
+	})
+	return tasks, err
+}
+
 // Status reads the state of the fleet. It reads every record once, and keeps none.
 func (q *Queue) Status(ctx context.Context) (*Status, error) {
 	p := q.open.Load()

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -15,11 +17,11 @@ import (
 
 func newStatus(std stdio) *cobra.Command {
 	nats := &natsFlags{}
-	var asJSON, failed bool
+	var asJSON, failed, wait bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Print what the fleet does",
-		Long:  "status prints how much is done, active, waiting and failed, and what each worker does.",
+		Long:  "status prints how much is done, active, waiting and failed, and what each worker does. With\n--wait the exit code is 65 if files failed.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := nats.open(cmd.Context())
@@ -27,6 +29,11 @@ func newStatus(std stdio) *cobra.Command {
 				return err
 			}
 			defer l.close()
+			if wait {
+				if err := awaitEmpty(cmd.Context(), l.Queue); err != nil {
+					return err
+				}
+			}
 			if failed {
 				return printFailed(cmd, std.out, l.Queue, asJSON)
 			}
@@ -35,15 +42,39 @@ func newStatus(std stdio) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return json.NewEncoder(std.out).Encode(s)
+				err = json.NewEncoder(std.out).Encode(s)
+			} else {
+				err = printStatus(std.out, s)
 			}
-			return printStatus(std.out, s)
+			if err == nil && wait && s.Failed > 0 {
+				err = exitCode(exitData)
+			}
+			return err
 		},
 	}
 	nats.add(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON; with --failed, one for each file")
 	cmd.Flags().BoolVar(&failed, "failed", false, "print the files that failed, with their reasons")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the queue is empty")
 	return cmd
+}
+
+// awaitEmpty waits until there are no tasks.
+func awaitEmpty(ctx context.Context, q *fleet.Queue) error {
+	for {
+		ask, cancel := context.WithTimeout(ctx, 10*time.Second)
+		tasks, err := q.Tasks(ask)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil && tasks == 0:
+			return nil
+		case err != nil && !errors.Is(err, context.DeadlineExceeded):
+			return err
+		}
+		sleep(ctx, time.Second)
+	}
 }
 
 // printStatus prints the totals and the workers as tables.

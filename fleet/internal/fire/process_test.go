@@ -28,11 +28,17 @@ type process struct {
 // start starts a program. It is killed at the end of the test.
 func start(t *testing.T, env []string, program string, args ...string) *process {
 	t.Helper()
+	// A test that is killed leaves nothing behind.
+	return startIn(t, "", &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}, env, program, args...)
+}
+
+// startIn starts a program in a directory.
+func startIn(t *testing.T, dir string, attr *syscall.SysProcAttr, env []string, program string, args ...string) *process {
+	t.Helper()
 	p := &process{cmd: exec.Command(program, args...), done: make(chan struct{})}
+	p.cmd.Dir, p.cmd.SysProcAttr = dir, attr
 	p.cmd.Env = append(environment(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = lockedWriter{p, &p.out}, lockedWriter{p, &p.err}
-	// A test that is killed leaves nothing behind.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,93 @@
+//go:build linux
+
+package fire_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestReadme runs the two commands with which README.md begins: three workers finish a
+// tree while one of them is killed.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(readme), 2)
+	if len(blocks) != 2 || strings.Count(blocks[0][1], "\n") != 1 || strings.Count(blocks[1][1], "\n") != 1 {
+		t.Fatalf("README.md does not begin with two commands: %q", blocks)
+	}
+	f := &fleet{t: t, dir: t.TempDir(), files: map[string][]byte{}}
+	// The tree is in ~/photos.
+	home := f.tree()
+	for i := range 4 {
+		f.write(fmt.Sprintf("photos/large-%d", i), 7<<20+i, uint64(i))
+	}
+	for i := range 30 {
+		f.write(fmt.Sprintf("photos/small/%d", i), 1000, uint64(i))
+	}
+	env := []string{"HOME=" + home}
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} {
+		value, err := exec.Command("go", "env", name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		env = append(env, name+"="+strings.TrimSpace(string(value)))
+	}
+
+	up := shell(t, env, blocks[0][1])
+	if !await(2*time.Minute, func() bool { return strings.Contains(up.stderr(), "3 workers run") || !up.alive() }) || !up.alive() {
+		t.Fatalf("the first command: %s", up.stderr())
+	}
+	second := shell(t, env, blocks[1][1])
+	select {
+	case <-second.done:
+	case <-time.After(2 * time.Minute):
+		t.Error("the second command does not end")
+		_ = syscall.Kill(-second.cmd.Process.Pid, syscall.SIGKILL)
+	}
+	if second.code() != 0 {
+		t.Errorf("the second command ended with %d", second.code())
+	}
+	if !strings.Contains(up.stderr(), "ended with -1, and is started again") {
+		t.Error("no worker was killed")
+	}
+	m := regexp.MustCompile(`the emulator is at (http://\S+),`).FindStringSubmatch(up.stderr())
+	if m == nil {
+		t.Fatalf("the first command names no emulator: %s", up.stderr())
+	}
+	e := &emulator{t: t, addr: strings.TrimPrefix(m[1], "http://")}
+	for name, data := range f.files {
+		if got, err := e.object("my-bucket", name); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%s is wrong (%v)", name, err)
+		}
+	}
+	// Ctrl-C ends everything.
+	_ = syscall.Kill(-up.cmd.Process.Pid, syscall.SIGINT)
+	select {
+	case <-up.done:
+	case <-time.After(time.Minute):
+		t.Error("the first command does not end")
+	}
+	if t.Failed() {
+		t.Logf("first:\n%s\nsecond:\n%s%s", up.stderr(), second.stdout(), second.stderr())
+	}
+}
+
+// shell runs a line of a shell in the directory of README.md, in a process group of its
+// own, as a terminal does.
+func shell(t *testing.T, env []string, line string) *process {
+	t.Helper()
+	p := startIn(t, "../..", &syscall.SysProcAttr{Setpgid: true}, env, "bash", "-c", line)
+	t.Cleanup(func() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) })
+	return p
+}

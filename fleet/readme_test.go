@@ -1,0 +1,129 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gcsup/fleet/natsserver"
+)
+
+func readme(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestReadmeQueue checks what README.md says of the stream, the consumer and the buckets
+// of a queue that was just created.
+func TestReadmeQueue(t *testing.T) {
+	t.Parallel()
+	text := readme(t)
+	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	nc, err := server.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	q, err := OpenQueue(t.Context(), nc, QueueOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := q.open.Load()
+	s, c := p.stream.CachedInfo().Config, p.consumer.CachedInfo().Config
+	w := bucketOf(t, q, "workers")
+	for _, row := range []string{
+		fmt.Sprintf("| `%s` | retention `%s`, storage `%s`, max messages per subject `%d`, discard `%s` per subject `%v`, max message size `%d` |",
+			s.Name, strings.ToLower(s.Retention.String()), strings.ToLower(s.Storage.String()), s.MaxMsgsPerSubject, strings.TrimPrefix(strings.ToLower(s.Discard.String()), "discard"), s.DiscardNewPerSubject, s.MaxMsgSize),
+		fmt.Sprintf("| `%sRANDOM` | ack policy `%s`, max deliver `%d`, max ack pending `%d`, max waiting `%d`, default ack wait `%v` |",
+			consumerPrefix, strings.TrimPrefix(strings.ToLower(c.AckPolicy.String()), "ack"), c.MaxDeliver, c.MaxAckPending, c.MaxWaiting, c.AckWait),
+		fmt.Sprintf("| `%s` | TTL `%v`, storage `%s` |", strings.TrimPrefix(w.Name, "KV_"), w.MaxAge, strings.ToLower(w.Storage.String())),
+		fmt.Sprintf("| stream `%s` | `%s` |", s.Name, strings.Replace(s.Subjects[0], "*", "ID", 1)),
+	} {
+		if !strings.Contains(text, row) {
+			t.Errorf("README.md does not have the row\n%s", row)
+		}
+	}
+	// Each bucket is in the first table.
+	for name := range q.js.KeyValueStoreNames(t.Context()).Name() {
+		if !strings.Contains(text, "| bucket `"+strings.TrimPrefix(name, "KV_")+"` |") {
+			t.Errorf("README.md does not have the bucket %s", name)
+		}
+	}
+}
+
+// bucketOf returns the configuration of the stream of a bucket.
+func bucketOf(t *testing.T, q *Queue, of string) jetstream.StreamConfig {
+	t.Helper()
+	s, err := q.js.Stream(context.Background(), "KV_"+q.bucket(of))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.CachedInfo().Config
+}
+
+// TestReadmeMessage decodes the message in README.md, and checks that the table has all
+// fields of a file.
+func TestReadmeMessage(t *testing.T) {
+	t.Parallel()
+	m := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(readme(t))
+	if m == nil {
+		t.Fatal("README.md has no message")
+	}
+	task, err := decodeTask([]byte(m[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := task.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range regexp.MustCompile(`"(\w+)":`).FindAllStringSubmatch(string(data), -1) {
+		if !strings.Contains(m[1], `"`+field[1]+`":`) {
+			t.Errorf("the message in README.md does not have the field %s", field[1])
+		}
+	}
+}
+
+// TestReadmeMetrics checks the table of metrics.
+func TestReadmeMetrics(t *testing.T) {
+	t.Parallel()
+	var listed []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `(gcsup_fleet_\\w+)` \\| (.*) \\|$").FindAllStringSubmatch(readme(t), -1) {
+		listed = append(listed, m[1]+" "+m[2])
+	}
+	w := new(Worker)
+	w.totals.started = time.Now()
+	recorder := httptest.NewRecorder()
+	w.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	body, err := io.ReadAll(recorder.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served []string
+	for _, m := range regexp.MustCompile(`(?m)^# HELP (\S+) (.*)$`).FindAllStringSubmatch(string(body), -1) {
+		served = append(served, m[1]+" "+m[2])
+	}
+	slices.Sort(listed)
+	slices.Sort(served)
+	if !slices.Equal(listed, served) || len(served) == 0 {
+		t.Errorf("README.md has the metrics\n%s\nand a worker serves\n%s", strings.Join(listed, "\n"), strings.Join(served, "\n"))
+	}
+}
