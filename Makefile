@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel compat live reliability walk simulate kill kill-tree kill-parts shared outage fuzz
+.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel compat live reliability walk simulate kill kill-tree kill-parts shared fleet-fire fleet-million outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -121,6 +121,18 @@ kill-parts:
 SHARED_RUNS = 100
 shared:
 	GCSUP_TEST_FULL=1 $(FIRE) ./internal/e2e -run 'TestShared$$' -shared-runs $(SHARED_RUNS) -shared-seed $(SEED)
+
+# Fleets of processes, with three NATS servers each: workers are killed, stopped and cut
+# off, and have wrong clocks; servers are killed and wiped. The first run on a machine
+# builds a standard library with a wrong clock, which takes some minutes.
+FLEETS = 100
+fleet-fire:
+	cd fleet && $(FIRE) ./internal/fire -run 'TestFire$$' -fire-seeds $(FLEETS) -fire-seed $(SEED) -fire-clocks -parallel 3
+
+# The memory of a submit of many files, and of the server that gets them.
+SUBMIT_FILES = 1000000
+fleet-million:
+	cd fleet && $(FIRE) ./internal/fire -run 'TestMillion$$' -fire-files $(SUBMIT_FILES)
 
 # The service is away, in real time.
 OUTAGE = 10m

@@ -2,6 +2,8 @@ package deploy_test
 
 import (
 	"bytes"
+	"crypto/x509"
+	"encoding/pem"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -164,4 +166,44 @@ func TestSystemd(t *testing.T) {
 	if out, err := exec.Command("systemd-analyze", "verify", "--man=no", path).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("systemd-analyze: %v\n%s", err, out)
 	}
+}
+
+// TestCertificates checks that the certificates of certs.sh are those of the servers in
+// kubernetes.yaml and nats.conf, and of the users in nats.conf.
+func TestCertificates(t *testing.T) {
+	dir := t.TempDir()
+	if out, err := exec.Command("sh", "certs.sh", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var text []byte
+	for _, name := range []string{"kubernetes.yaml", "nats.conf"} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, data...)
+	}
+	check := func(name string, hosts [][][]byte) {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join(dir, name+".crt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		block, _ := pem.Decode(data)
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(hosts) == 0 {
+			t.Errorf("no names for %s", name)
+		}
+		for _, h := range hosts {
+			if err := cert.VerifyHostname(string(h[1])); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	check("server", regexp.MustCompile(`(?:tls|nats-route)://([^:]+):`).FindAllSubmatch(text, -1))
+	check("worker", regexp.MustCompile(`user: "(worker[^"]*)"`).FindAllSubmatch(text, -1))
+	check("operator", regexp.MustCompile(`user: "(operator[^"]*)"`).FindAllSubmatch(text, -1))
 }

@@ -1,0 +1,73 @@
+//go:build linux
+
+package fire_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+var submitFiles = flag.Int("fire-files", 20_000, "how many small files TestMillion submits")
+
+// TestMillion submits many small files, and measures the memory of the command and of the
+// server. That of the command does not depend on their number.
+func TestMillion(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := startEmulator(t, "")
+	n := newCluster(t).nodes[0]
+	conf := fmt.Sprintf("server_name: n1\nlisten: %q\njetstream { store_dir: %q, max_memory_store: 64MB, max_file_store: 8GB }\n", n.addr(), n.dir)
+	if err := os.WriteFile(n.dir+".conf", []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, nil, natsServer, "-c", n.dir+".conf")
+	// Links, because a million files of their own fill a disk. A file can have 65,000.
+	const perDirectory = 20_000
+	var original string
+	for i := range *submitFiles {
+		d := filepath.Join(dir, "tree", strconv.Itoa(i/perDirectory))
+		path := filepath.Join(d, fmt.Sprintf("%07d", i))
+		var err error
+		if i%perDirectory > 0 {
+			err = os.Link(original, path)
+		} else if err = os.MkdirAll(d, 0o700); err == nil {
+			original = path
+			err = os.WriteFile(path, make([]byte, 1000), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	submit := start(t, nil, gcsupFleet, "submit", "-r", filepath.Join(dir, "tree"), "gs://data/", "--nats", "nats://"+n.addr(), "--endpoint", e.url())
+	var peak int64
+	for submit.alive() {
+		peak = max(peak, memory(submit, "VmHWM"))
+		time.Sleep(20 * time.Millisecond)
+	}
+	if want := fmt.Sprintf("submitted %d files", *submitFiles); submit.code() != 0 || !strings.Contains(submit.stdout(), want) {
+		t.Fatalf("submit ended with %d: %s%s", submit.code(), submit.stdout(), submit.stderr())
+	}
+	t.Logf("%d files in %v; peak memory: submit %d MiB, server %d MiB", *submitFiles, time.Since(began).Round(time.Millisecond), peak>>20, memory(server, "VmHWM")>>20)
+	if limit := int64(256 << 20); peak > limit {
+		t.Errorf("submit needed %d MiB, want at most %d", peak>>20, limit>>20)
+	}
+}
+
+// memory returns a value of the status of a process in bytes, 0 if it has ended.
+func memory(p *process, value string) int64 {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	for line := range strings.Lines(string(data)) {
+		var kib int64
+		if n, _ := fmt.Sscanf(line, value+": %d kB", &kib); n == 1 {
+			return kib << 10
+		}
+	}
+	return 0
+}
