@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"syscall"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/fleet"
 	"gcsup/session"
@@ -76,6 +78,8 @@ func exitCodeOf(err error) int {
 		{nats.ErrNoServers, exitTemporary},
 		{nats.ErrTimeout, exitTemporary},
 		{context.DeadlineExceeded, exitTemporary},
+		{nats.ErrNoResponders, exitTemporary},
+		{jetstream.ErrNoStreamResponse, exitTemporary},
 		{os.ErrDeadlineExceeded, exitTemporary}, // of a connection to NATS
 		{syscall.ECONNRESET, exitTemporary},
 		{io.EOF, exitTemporary},
@@ -91,6 +95,9 @@ func exitCodeOf(err error) int {
 		if errors.Is(err, f.is) {
 			return f.code
 		}
+	}
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.Code == http.StatusServiceUnavailable {
+		return exitTemporary // the servers elect a leader
 	}
 	return exitIO
 }

@@ -17,6 +17,7 @@ import (
 //
 //	go test ./internal/fire -run Fire -fire-seeds 100 -fire-seed 7 -fire-clocks -v
 func TestFire(t *testing.T) {
+	t.Parallel()
 	first := *firstSeed
 	if first == 0 {
 		first = uint64(time.Now().UnixNano())

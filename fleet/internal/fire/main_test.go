@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"gcsup/internal/testsize"
 )
 
 // The programs, built once for all tests.
@@ -21,11 +23,12 @@ var gcsup, gcsupFleet, natsServer string
 var (
 	seeds     = flag.Int("fire-seeds", 1, "how many fleets to set on fire")
 	firstSeed = flag.Uint64("fire-seed", 0, "of the first fleet, the next one has the next; 0 takes a new one and prints it")
-	// A standard library of its own takes a minute or two to build.
+	// A standard library of its own takes minutes to build.
 	clocks = flag.Bool("fire-clocks", false, "give each worker a clock that is wrong by up to 15 s")
 )
 
 func TestMain(m *testing.M) {
+	testsize.Overlap()
 	flag.Parse()
 	if testing.Short() {
 		fmt.Println("left out: tests with real processes, which take many seconds")

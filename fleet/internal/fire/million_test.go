@@ -13,9 +13,12 @@ import (
 	"time"
 )
 
-var submitFiles = flag.Int("fire-files", 20_000, "how many small files TestMillion submits")
+var (
+	submitFiles = flag.Int("fire-files", 20_000, "how many files TestMillion submits")
+	submitSize  = flag.Int64("fire-file-size", 1000, "their size in bytes; above 1 MiB each has a message of its own")
+)
 
-// TestMillion submits many small files, and measures the memory of the command and of the
+// TestMillion submits many files, and measures the memory of the command and of the
 // server. That of the command does not depend on their number.
 func TestMillion(t *testing.T) {
 	t.Parallel()
@@ -38,7 +41,9 @@ func TestMillion(t *testing.T) {
 			err = os.Link(original, path)
 		} else if err = os.MkdirAll(d, 0o700); err == nil {
 			original = path
-			err = os.WriteFile(path, make([]byte, 1000), 0o600)
+			if err = os.WriteFile(path, nil, 0o600); err == nil {
+				err = os.Truncate(path, *submitSize)
+			}
 		}
 		if err != nil {
 			t.Fatal(err)

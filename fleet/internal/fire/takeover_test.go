@@ -14,6 +14,7 @@ import (
 // TestTakeover kills a worker in the middle of a request with one large file. Another
 // worker continues at the exact committed offset, in time.
 func TestTakeover(t *testing.T) {
+	t.Parallel()
 	const (
 		size        = 16 << 20
 		granularity = 256 << 10 // the service commits multiples of it
