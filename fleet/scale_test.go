@@ -26,7 +26,7 @@ func TestScaling(t *testing.T) {
 // measure returns the time from the first to the last request of an upload.
 func measure(t *testing.T, workers int) time.Duration {
 	w := newWorld(t, &fakegcs.Options{NoMD5: true})
-	for i := range 96 {
+	for i := range 64 {
 		w.write(fmt.Sprintf("%03d", i), 1<<20+1000, uint64(i))
 	}
 	q := w.queue()

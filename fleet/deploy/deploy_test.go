@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,16 +19,26 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// program builds gcsup-fleet.
-func program(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "gcsup-fleet")
-	cmd := exec.Command("go", "build", "-o", path, "./cmd/gcsup-fleet")
-	cmd.Dir = ".."
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return path
+// gcsupFleet is the program, built once for all tests.
+var gcsupFleet string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "deploy-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		gcsupFleet = filepath.Join(dir, "gcsup-fleet")
+		cmd := exec.Command("go", "build", "-o", gcsupFleet, "./cmd/gcsup-fleet")
+		cmd.Dir = ".."
+		if out, err := cmd.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
 }
 
 // TestKubernetes decodes each manifest into the type of its kind. A field that the type
@@ -42,7 +53,6 @@ func TestKubernetes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gcsupFleet := program(t)
 	kinds := map[string]int{}
 	for _, doc := range bytes.Split(data, []byte("\n---\n")) {
 		var head struct{ APIVersion, Kind string }
@@ -80,7 +90,7 @@ func TestKubernetes(t *testing.T) {
 		}
 		checkVolumes(t, &pod.Spec, string(readme))
 		if c := pod.Spec.Containers[0]; c.Command[0] == "gcsup-fleet" {
-			checkFlags(t, gcsupFleet, c.Args)
+			checkFlags(t, c.Args)
 		}
 	}
 	if kinds["StatefulSet"] != 1 || kinds["Deployment"] != 1 || kinds["Job"] != 1 {
@@ -121,9 +131,9 @@ func checkVolumes(t *testing.T, spec *corev1.PodSpec, readme string) {
 }
 
 // checkFlags checks that a command has these flags.
-func checkFlags(t *testing.T, program string, args []string) {
+func checkFlags(t *testing.T, args []string) {
 	t.Helper()
-	help, err := exec.Command(program, args[0], "--help").CombinedOutput()
+	help, err := exec.Command(gcsupFleet, args[0], "--help").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s --help: %v\n%s", args[0], err, help)
 	}
@@ -150,8 +160,7 @@ func TestSystemd(t *testing.T) {
 	if m == nil {
 		t.Fatal("the unit has no ExecStart")
 	}
-	gcsupFleet := program(t)
-	checkFlags(t, gcsupFleet, strings.Fields(string(m[2])))
+	checkFlags(t, strings.Fields(string(m[2])))
 
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Log("systemd is not installed, and has not checked the unit")
