@@ -24,19 +24,22 @@ func TestLateAcknowledgment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var names []string
 		for name := range stream.ConsumerNames(t.Context()).Name() {
-			consumer, err := stream.Consumer(t.Context(), name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			msg, err := consumer.Next(jetstream.FetchMaxWait(5 * time.Second))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return msg
+			names = append(names, name)
 		}
-		t.Fatal("the stream has no consumer")
-		return nil
+		if len(names) != 1 {
+			t.Fatalf("the stream has the consumers %q, want one", names)
+		}
+		consumer, err := stream.Consumer(t.Context(), names[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		msg, err := consumer.Next(jetstream.FetchMaxWait(5 * time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return msg
 	}
 	late := take()
 	w.wipe()

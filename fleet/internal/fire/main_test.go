@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -84,7 +83,11 @@ const clockVariable = "FIRE_CLOCK"
 // wrongClock makes a file for go build -overlay. With it, time.Now of a program is wrong
 // by clockVariable. No code of the program has to know.
 func wrongClock(dir string) (string, error) {
-	original := filepath.Join(runtime.GOROOT(), "src", "time", "time.go")
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", err
+	}
+	original := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
 	data, err := os.ReadFile(original)
 	if err != nil {
 		return "", err
