@@ -115,6 +115,9 @@ const workerTTL = 2 * crowd.MaxInterval
 // ensure opens the stream, its consumer and the buckets, and creates those that are
 // missing: the first time, and after JetStream was wiped.
 func (q *Queue) ensure(ctx context.Context) error {
+	if q.open.Load() != nil {
+		pause(ctx, recreateDelay)
+	}
 	stream, err := q.js.Stream(ctx, q.stream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if q.opts.MustExist {
@@ -148,6 +151,11 @@ func (q *Queue) ensure(ctx context.Context) error {
 	q.open.Store(p)
 	return nil
 }
+
+// recreateDelay is the time before a stream is created again: a server forgets the name of
+// one that is deleted before it removes its directory, and would remove that of the new
+// one, too.
+const recreateDelay = time.Second
 
 // setAckWait changes the ack wait to that of the options. The leases of workers depend on
 // it, so that there must be none.
@@ -252,12 +260,25 @@ func (q *Queue) publish(ctx context.Context, t *Task) error {
 	if err != nil {
 		return err
 	}
-	_, err = q.js.Publish(ctx, q.subject(t.ID()), data)
-	if api, ok := errors.AsType[*jetstream.APIError](err); ok && strings.Contains(api.Description, "maximum messages per subject") {
-		return errQueued
+	for try := 1; ; try++ {
+		_, err = q.js.Publish(ctx, q.subject(t.ID()), data)
+		api, ok := errors.AsType[*jetstream.APIError](err)
+		switch {
+		case ok && strings.Contains(api.Description, "maximum messages per subject"):
+			if try > 1 {
+				return nil // the reply to an earlier try was lost
+			}
+			return errQueued
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && try < publishTries:
+			continue
+		}
+		return err
 	}
-	return err
 }
+
+// publishTries is how often a task is published that is not acknowledged within 5 s, the
+// timeout of a request: the election of a leader takes longer at times.
+const publishTries = 3
 
 // next waits for a task. The message is nil if none came within a time.
 func (q *Queue) next(ctx context.Context, wait time.Duration) (jetstream.Msg, error) {

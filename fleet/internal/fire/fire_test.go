@@ -109,8 +109,8 @@ func newFire(t *testing.T, seed uint64) *fire {
 		}
 		f.write(fmt.Sprintf("large/%02d", i), size, f.random.Uint64())
 	}
-	for i := range 150 {
-		f.write(fmt.Sprintf("small/%03d", i), f.random.IntN(64<<10), f.random.Uint64())
+	for i := range 600 {
+		f.write(fmt.Sprintf("small/%03d", i), f.random.IntN(32<<10), f.random.Uint64())
 	}
 	clock := func() int { return 0 }
 	if *clocks {
