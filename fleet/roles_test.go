@@ -15,7 +15,7 @@ import (
 // The NATS permissions to publish of README.md. Each role may subscribe to _INBOX.>.
 var (
 	reads = append([]string{
-		"$JS.API.STREAM.INFO.gcsup-default", "$JS.API.CONSUMER.INFO.gcsup-default.workers",
+		"$JS.API.STREAM.INFO.gcsup-default", "$JS.API.CONSUMER.NAMES.gcsup-default", "$JS.API.CONSUMER.INFO.gcsup-default.*",
 	}, ofBuckets(
 		"$JS.API.STREAM.INFO.KV_%", "$JS.API.DIRECT.GET.KV_%.>", "$JS.API.CONSUMER.CREATE.KV_%.>", "$JS.API.CONSUMER.DELETE.KV_%.>",
 	)...)
@@ -23,7 +23,7 @@ var (
 		"gcsup.default.task.*", "$KV.gcsup-default-records.*", "$KV.gcsup-default-failed.*",
 	}, reads...)
 	works = append([]string{
-		"$JS.API.CONSUMER.MSG.NEXT.gcsup-default.workers", "$JS.ACK.gcsup-default.workers.>",
+		"$JS.API.CONSUMER.MSG.NEXT.gcsup-default.*", "$JS.ACK.gcsup-default.>",
 		"$KV.gcsup-default-records.*", "$KV.gcsup-default-failed.*", "$KV.gcsup-default-workers.>",
 	}, reads...)
 )
