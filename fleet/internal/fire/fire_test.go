@@ -175,14 +175,20 @@ func (f *fire) add(k kind) {
 		})
 	case wipe:
 		next(0, "NATS wiped", f.cluster.wipe)
-		next(0, "tree submitted again", f.submit)
+		next(0, "tree submitted again", func() {
+			f.revive() // submit looks at the bucket
+			f.submit()
+		})
 	case restart:
 		next(0, "emulator: SIGKILL", f.emulator.kill)
-		next(pause/2, "emulator: started again", func() {
-			if !f.emulator.process.alive() {
-				f.emulator.start()
-			}
-		})
+		next(pause/2, "emulator: started again", f.revive)
+	}
+}
+
+// revive starts the emulator if it was killed.
+func (f *fire) revive() {
+	if !f.emulator.process.alive() {
+		f.emulator.start()
 	}
 }
 
