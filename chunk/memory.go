@@ -108,21 +108,5 @@ func (m *Memory) put(list []*piece) {
 	m.used -= int64(len(list)) * Granularity
 }
 
-// Reserve takes bytes of the budget for a use other than a stream, if it has them. The
-// caller must call release, which gives them back. It is nil if the budget is spent.
-func (m *Memory) Reserve(bytes int64) (release func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.budget > 0 && m.used+bytes > m.budget {
-		return nil
-	}
-	m.used += bytes
-	return sync.OnceFunc(func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.used -= bytes
-	})
-}
-
 // Budget returns the bytes of the budget; 0 is no limit.
 func (m *Memory) Budget() int64 { return m.budget }

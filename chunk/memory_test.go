@@ -273,26 +273,3 @@ func TestMemoryIsReused(t *testing.T) {
 		t.Errorf("the second stream of 10 MiB allocates %d bytes", least)
 	}
 }
-
-// TestMemoryReserve checks that what is reserved counts as used, once, and that no more
-// than the budget is given.
-func TestMemoryReserve(t *testing.T) {
-	m := chunk.NewMemory(8 * mib)
-	if m.Budget() != 7*mib {
-		t.Fatalf("a budget of %d bytes", m.Budget())
-	}
-	first := m.Reserve(5 * mib)
-	if first == nil || m.Reserve(3*mib) != nil {
-		t.Fatal("3 MiB were given beyond the budget, or the first 5 were not")
-	}
-	second := m.Reserve(2 * mib)
-	first()
-	first()
-	if used, _ := m.Used(); second == nil || used != 2*mib {
-		t.Errorf("%d bytes are in use, want 2 MiB", used)
-	}
-	second()
-	if release := (&chunk.Memory{}).Reserve(1 << 40); release == nil {
-		t.Error("a Memory without a limit has one")
-	}
-}

@@ -18,41 +18,43 @@ import (
 // for each request.
 type partBody struct {
 	src    *chunk.Source // the part
-	data   []byte        // nil if the bytes are not in memory
+	data   *chunk.Buffer // nil if the bytes are not in memory
 	crc32c uint32
-	free   func()
 }
 
 // readPart reads a part of a file, and hashes it.
 func readPart(ctx context.Context, src *chunk.Source, memory *chunk.Memory) (*partBody, error) {
-	b := &partBody{src: src, free: memory.Reserve(src.Size())}
-	if b.free == nil {
-		b.free = func() {}
+	b := &partBody{src: src, data: memory.NewBuffer(src.Size())}
+	if b.data == nil {
 		sum, err := src.Hash(ctx, chunk.Checkpoint{}, src.Size())
 		b.crc32c = sum.CRC32C
 		return b, err
 	}
-	b.data = make([]byte, src.Size())
-	for at := 0; at < len(b.data); {
-		if ctx.Err() != nil {
-			b.free()
-			return nil, context.Cause(ctx)
+	for at, p := range b.data.Pieces() {
+		err := context.Cause(ctx)
+		if err == nil {
+			err = src.ReadFull(p, at)
 		}
-		p := b.data[at:min(at+rereadStep, len(b.data))]
-		if err := src.ReadFull(p, int64(at)); err != nil {
+		if err != nil {
 			b.free()
 			return nil, err
 		}
 		b.crc32c = chunk.Update(b.crc32c, p)
-		at += len(p)
 	}
 	return b, nil
+}
+
+// free gives back the memory.
+func (b *partBody) free() {
+	if b.data != nil {
+		b.data.Free()
+	}
 }
 
 // open returns a reader of the bytes. finish ends the reading; its error is the source's.
 func (b *partBody) open() (body io.Reader, finish func() error) {
 	if b.data != nil {
-		return bytes.NewReader(b.data), func() error { return nil }
+		return b.data.Reader(), func() error { return nil }
 	}
 	whole := b.src.Body(chunk.Range{To: b.src.Size()}, nil)
 	return whole, func() error {
