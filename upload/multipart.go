@@ -49,7 +49,7 @@ func (p *multipart) plan(ctx context.Context) (why string, err error) {
 		return "", err
 	case refused == nil:
 		return "", nil
-	case p.j.u.opts.Parallel.way == ByMultipart:
+	case p.j.u.opts.Parallel.way == ByMultipart, errors.Is(refused, session.ErrNotFound):
 		return "", p.j.transfer.retry.failure(refused, nil)
 	}
 	return "multipart uploads are refused: " + refused.Cause(), nil
