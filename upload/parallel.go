@@ -401,7 +401,12 @@ func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
 	if err := p.joiner.begin(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.sendAll(ctx); err != nil {
+	before := p.done.Load()
+	err := p.sendAll(ctx)
+	if p.done.Load() > before {
+		p.j.transfer.retry.progressed() // since the failures of requests about the whole
+	}
+	if err != nil {
 		return nil, err
 	}
 	p.account()

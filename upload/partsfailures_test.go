@@ -4,7 +4,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"gcsup/fakegcs"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -28,6 +30,33 @@ func TestPartsMissingBucket(t *testing.T) {
 					t.Errorf("%q\n%s", w.undivided(), w.trace())
 				}
 				w.wantSaved(0)
+			})
+		})
+	}
+}
+
+// A request at the beginning and one at the end fail, and parts are sent in between for
+// longer than an upload retries without progress.
+func TestPartsProgressRestoresTheBudget(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		with        func(*upload.Options)
+		first, last fakegcs.Op
+		size        int64
+	}{
+		{byMultipart, fakegcs.OpPartsStart, fakegcs.OpPartsComplete, multipartLarge},
+		{byParts, fakegcs.OpGet, fakegcs.OpCompose, partsLarge},
+	} {
+		t.Run(string(test.last), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, &fakegcs.Options{NoMD5: true, Rate: test.size / 120}, func(w *world) {
+				failed := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}
+				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: test.first}, Do: failed}, fakegcs.Fault{Match: fakegcs.Match{Op: test.last}, Do: failed})
+				content := data(test.size)
+				if _, err := w.uploader(test.with, func(o *upload.Options) { o.RetryFor = 20 * time.Second }).File(w.t.Context(), w.file(content), spec); err != nil {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				w.wantObject("obj", content)
 			})
 		})
 	}
