@@ -204,8 +204,11 @@ func (p *parallel) look(ctx context.Context) (ok bool, err error) {
 	case r.Status == 200 && r.Object != nil:
 		p.parts.Seen = r.Object.Generation
 		return true, nil
+	case r.Status == 404:
+		p.parts.Seen = 0
+		return true, nil
 	}
-	return r.Status == 404, nil
+	return false, nil
 }
 
 // upload sends all parts and makes the object of them.

@@ -1,8 +1,11 @@
 package upload_test
 
 import (
+	"context"
 	"errors"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,4 +63,36 @@ func TestPartsProgressRestoresTheBudget(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Another client deletes the object at the destination while the parts are sent.
+func TestParallelDestinationDeleted(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		if _, err := w.uploader().Bytes(w.t.Context(), []byte("old"), spec); err != nil {
+			t.Fatal(err)
+		}
+		var once atomic.Bool
+		up := w.uploader(byParts).With(upload.CallOptions{Confirm: func(context.Context) error {
+			if once.CompareAndSwap(false, true) {
+				req, err := http.NewRequest("DELETE", "http://gcs.test/storage/v1/b/bkt/o/obj", nil)
+				if err != nil {
+					return err
+				}
+				resp, err := w.http.Do(req)
+				if err != nil {
+					return err
+				}
+				return resp.Body.Close()
+			}
+			return nil
+		}})
+		content := data(partsLarge)
+		if _, err := up.File(w.t.Context(), w.file(content), spec); err != nil {
+			t.Fatalf("%v\n%s", err, w.trace())
+		}
+		w.wantObject("obj", content)
+		w.wantSaved(0)
+		w.wantNoLeftovers()
+	})
 }
