@@ -40,8 +40,7 @@ func (p *multipart) send(ctx context.Context, c *piece) error {
 			return nil
 		case ctx.Err() != nil:
 			return t.interrupted(ctx, r.Err)
-		case r.NoUpload():
-			return errPartMissing // begin asks again whether it is gone
+		case r.NoUpload(): // lookFor asks whether it is gone
 		case r.Status == http.StatusUnauthorized && !refreshed:
 			refreshed = true
 			continue

@@ -96,3 +96,21 @@ func TestParallelDestinationDeleted(t *testing.T) {
 		w.wantNoLeftovers()
 	})
 }
+
+// Requests for parts are answered as if there was no upload, again and again. The list shows
+// that there is one: nothing is interrupted or given up.
+func TestMultipartPartsFindNoUpload(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsPut}, Times: 6, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Reason: "noUpload"}})
+		content := data(multipartLarge)
+		if _, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec); err != nil {
+			t.Fatalf("%v\n%s", err, w.trace())
+		}
+		if n := w.saw(upload.Restarted); n != 0 {
+			t.Errorf("started again %d times", n)
+		}
+		w.wantObject("obj", content)
+		w.wantNoUploads()
+	})
+}
