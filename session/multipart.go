@@ -185,7 +185,10 @@ func readParts(body io.Reader, after int) (parts []UploadedPart, more bool, err 
 		after = p.PartNumber
 		parts = append(parts, UploadedPart{p.PartNumber, p.ETag, p.Size})
 	}
-	return parts, page.IsTruncated && len(parts) > 0, nil
+	if page.IsTruncated && len(parts) == 0 {
+		return nil, false, errors.New("the list of parts is truncated, and has none")
+	}
+	return parts, page.IsTruncated, nil
 }
 
 // CompleteMultipart makes the object from parts, in the order of their numbers. The object

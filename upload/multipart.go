@@ -104,7 +104,7 @@ func (p *multipart) begin(ctx context.Context) error {
 	if p.fresh {
 		return p.saveNew(ctx)
 	}
-	held, err := p.list(ctx)
+	held, err := p.confirmed(ctx)
 	switch {
 	case errors.Is(err, errUploadGone):
 		return p.restart(ctx)
@@ -236,7 +236,7 @@ func failureOf(r session.Reply) *session.Error {
 // compare returns the parts as the service has them, if they are those that were sent. A
 // part that is not is sent again.
 func (p *multipart) compare(ctx context.Context) (parts []session.UploadedPart, err error) {
-	held, err := p.list(ctx)
+	held, err := p.confirmed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -253,6 +253,48 @@ func (p *multipart) compare(ctx context.Context) (parts []session.UploadedPart, 
 	}
 	return parts, err
 }
+
+// confirmed returns the parts that the service has. It asks twice before a part that was
+// sent counts as missing, or one as present that was not.
+func (p *multipart) confirmed(ctx context.Context) (map[int]session.UploadedPart, error) {
+	held, err := p.list(ctx)
+	if err != nil || p.agrees(held) {
+		return held, err
+	}
+	t := p.j.transfer
+	if err := t.retry.Wait(ctx, &session.Error{Op: session.OpParts, Err: errPartsDiffer, FromService: true}, 0); err != nil {
+		return nil, t.stopped(ctx, err, nil)
+	}
+	again, err := p.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range p.pieces {
+		if part := held[c.i+1]; c.done.Finished() && c.is(part) {
+			again[c.i+1] = part
+		}
+	}
+	return again, nil
+}
+
+// agrees reports whether the service has each part that is finished, and none that the file
+// does not have.
+func (p *multipart) agrees(held map[int]session.UploadedPart) bool {
+	for _, c := range p.pieces {
+		if c.done.Finished() && !c.is(held[c.i+1]) {
+			return false
+		}
+	}
+	for number := range held {
+		if number > len(p.pieces) {
+			return false
+		}
+	}
+	return true
+}
+
+// errPartsDiffer is the cause of a second request for the list of parts.
+var errPartsDiffer = errors.New("the list of parts is not that of the parts that were sent")
 
 // list returns the parts that the service has, by number. The error is errUploadGone if
 // two answers agree that it does not have the upload.
@@ -279,6 +321,7 @@ func (p *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 		case r.Status != http.StatusOK:
 			return nil, p.j.transfer.retry.failure(r.Refusal(), nil)
 		}
+		denied = false
 		for _, part := range parts {
 			held[part.Number] = part
 			after = part.Number

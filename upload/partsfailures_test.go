@@ -3,6 +3,7 @@ package upload_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -113,4 +114,41 @@ func TestMultipartPartsFindNoUpload(t *testing.T) {
 		w.wantObject("obj", content)
 		w.wantNoUploads()
 	})
+}
+
+// One list of the parts is wrong. A second answer is asked for before anything is sent again
+// or given up.
+func TestMultipartWrongList(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	for name, parts := range map[string]string{
+		"no parts":      "",
+		"truncated":     "<IsTruncated>true</IsTruncated>",
+		"other parts":   `<Part><PartNumber>1</PartNumber><ETag>"x"</ETag><Size>5242880</Size></Part>`,
+		"too many":      `<Part><PartNumber>9</PartNumber><ETag>"x"</ETag><Size>5</Size></Part>`,
+		"another title": "</ListPartsResult><ListPartsResult>",
+	} {
+		for _, skip := range []int{0, 1} { // that of the resume, and that before the completion
+			t.Run(fmt.Sprint(name, skip), func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, slowly, func(w *world) {
+					path := w.file(content)
+					w.interruptMultipart(path)
+					w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsList}, Skip: skip, Do: fakegcs.Action{
+						Effect: fakegcs.EffectStatus, Status: 200, ContentType: "application/xml", Body: "<ListPartsResult>" + parts + "</ListPartsResult>",
+					}})
+					res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
+					if err != nil {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					if !res.Resumed || res.ResumedFrom == 0 || res.ResumedFrom+res.BytesSent != multipartLarge {
+						t.Errorf("resumed from %d, sent %d of %d\n%s", res.ResumedFrom, res.BytesSent, multipartLarge, w.trace())
+					}
+					w.wantObject("obj", content)
+					w.wantSaved(0)
+					w.wantNoUploads()
+				})
+			})
+		}
+	}
 }

@@ -127,9 +127,10 @@ func (r *retrier) failure(e *session.Error, more error) error {
 }
 
 // concernsOne reports whether a failure concerns one upload and is no sign that
-// the service fails: its session was lost, or its object was changed too often.
+// the service fails: its session or its parts were lost, or its object was changed too
+// often.
 func concernsOne(err *session.Error) bool {
-	return (err.Status == 404 || err.Status == 410) && err.FromService || backoff.ObjectRateLimit(err.Status, err.Reason, err.Message)
+	return (err.Status == 404 || err.Status == 410) && err.FromService || err.Err == errPartsDiffer || backoff.ObjectRateLimit(err.Status, err.Reason, err.Message)
 }
 
 // shortCause describes a failure in a few words, for a progress line.
