@@ -59,7 +59,7 @@ func (p *composer) plan(ctx context.Context) (why string, err error) {
 }
 
 // begin does nothing: each part has a session of its own, and saves it.
-func (p *composer) begin(context.Context) error { return nil }
+func (p *composer) begin(context.Context) (*session.Object, error) { return nil, nil }
 
 // unsuitable returns why the object cannot be composed, or "".
 func (p *composer) unsuitable() string {

@@ -99,17 +99,23 @@ func (p *multipart) spec(*piece) Spec { return p.j.spec }
 func (p *multipart) record(*piece) record { return unrecorded{} }
 
 // begin saves an upload that was started, or asks which parts the service has. A part that
-// it does not have as the Token says is sent again. An upload that is gone is started again.
-func (p *multipart) begin(ctx context.Context) error {
+// it does not have as the Token says is sent again. An upload that is gone is started again, unless it was completed.
+func (p *multipart) begin(ctx context.Context) (made *session.Object, err error) {
 	if p.fresh {
-		return p.saveNew(ctx)
+		return nil, p.saveNew(ctx)
 	}
 	held, err := p.confirmed(ctx)
 	switch {
 	case errors.Is(err, errUploadGone):
-		return p.restart(ctx)
+		if p.finished() {
+			// The service may have completed it since the destination was looked at.
+			if o, err := p.joined(ctx); o != nil || err != nil {
+				return o, err
+			}
+		}
+		return nil, p.restart(ctx)
 	case err != nil:
-		return err
+		return nil, err
 	}
 	p.mu.Lock()
 	p.held = held
@@ -121,7 +127,7 @@ func (p *multipart) begin(ctx context.Context) error {
 		}
 	}
 	p.forget(other)
-	return nil
+	return nil, nil
 }
 
 // saveNew saves an upload before its first part is sent. If that fails, the upload is

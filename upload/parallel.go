@@ -46,8 +46,9 @@ type joiner interface {
 	record(c *piece) record
 
 	// begin is called before parts are sent. It makes the Token durable if necessary, and
-	// finds out which parts the service has.
-	begin(ctx context.Context) error
+	// finds out which parts the service has. It returns the object if an earlier request
+	// turns out to have made it.
+	begin(ctx context.Context) (*session.Object, error)
 
 	// send sends a part. It calls finished when the service has all of it.
 	send(ctx context.Context, c *piece) error
@@ -401,8 +402,8 @@ func (p *parallel) make(ctx context.Context) (*session.Object, error) {
 
 // makeOnce is make until a part is missing.
 func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
-	if err := p.joiner.begin(ctx); err != nil {
-		return nil, err
+	if o, err := p.joiner.begin(ctx); o != nil || err != nil {
+		return o, err
 	}
 	before := p.done.Load()
 	err := p.sendAll(ctx)
