@@ -32,7 +32,7 @@ type lane struct {
 	moved    atomic.Int64 // bytes that were handed to the network
 	reported int64        // of these, those of earlier intervals
 	quiet    int          // intervals since some were
-	began    time.Time
+	before   pace         // of its share, when it began
 }
 
 // share are the connections of one file.
@@ -40,17 +40,15 @@ type share struct {
 	of      *connections
 	held    int             // lanes
 	waiting []chan struct{} // workers that wait for a lane
-	most    int             // lanes at a time, so far
-	moved   int64           // by lanes that ended
-	sending time.Duration   // in which they did
-	began   time.Time
+	pace    pace
+	since   time.Time // when pace was last brought up to date
 }
 
 // enter returns the share of another file. The caller must call leave.
 func (c *connections) enter() *share {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &share{of: c, began: time.Now()}
+	s := &share{of: c, since: time.Now()}
 	c.shares = append(c.shares, s)
 	if c.tuned && c.stop == nil {
 		c.tuner.resume()
@@ -99,9 +97,15 @@ func (c *connections) admit() {
 		}
 		close(next.waiting[0])
 		next.waiting = next.waiting[1:]
-		next.held++
-		next.most = max(next.most, next.held)
+		next.hold(+1)
 	}
+}
+
+// hold changes the number of lanes. s.of.mu is held.
+func (s *share) hold(more int) {
+	now := time.Now()
+	s.pace.pass(s.held, now.Sub(s.since))
+	s.since, s.held = now, s.held+more
 }
 
 // acquire waits for a lane. The caller must release it. It returns nil if ctx is done.
@@ -122,19 +126,19 @@ func (s *share) acquire(ctx context.Context) *lane {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 		return nil
 	}
-	l := &lane{began: time.Now()}
+	l := &lane{before: slices.Clone(s.pace)}
 	c.lanes = append(c.lanes, l)
 	return l
 }
 
-// release ends the use of a lane.
-func (s *share) release(l *lane) {
+// release ends the use of a lane. stored is how many bytes the service has of what was sent.
+func (s *share) release(l *lane, stored int64) {
 	c := s.of
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.held--
+	s.hold(-1)
+	s.pace.store(l.before, stored)
 	n := l.moved.Load()
-	s.moved, s.sending = s.moved+n, s.sending+time.Since(l.began)
 	c.moved += n - l.reported
 	if n > l.reported {
 		c.busy++
@@ -199,20 +203,7 @@ const quietFor = 10
 
 // reached describes what the connections of a file reached.
 func (s *share) reached() (connections int, rate, one float64) {
-	c := s.of
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.tuned {
-		last, single := c.tuner.rates()
-		if last.connections > 0 && single > 0 {
-			return last.connections, last.rate, single
-		}
-	}
-	if took := time.Since(s.began).Seconds(); took > 0 {
-		rate = float64(s.moved) / took
-	}
-	if s.sending > 0 {
-		one = float64(s.moved) / s.sending.Seconds()
-	}
-	return s.most, rate, one
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	return s.pace.reached()
 }

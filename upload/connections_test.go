@@ -27,22 +27,22 @@ func TestConnectionsAreShared(t *testing.T) {
 	if second.using() != 1 || first.using() != 3 {
 		t.Errorf("%d and %d connections", first.using(), second.using())
 	}
-	first.release(lanes[0])
+	first.release(lanes[0], 0)
 	select {
 	case <-more:
 		t.Error("a connection beyond the level")
 	default:
 	}
-	first.release(lanes[1])
+	first.release(lanes[1], 0)
 	l := <-more
 	own.moved.Add(1)
-	second.release(own)
+	second.release(own, 0)
 	second.leave()
 	for _, l := range []*lane{lanes[2], l} {
-		first.release(l)
+		first.release(l, 0)
 	}
-	if first.using() != 0 || first.most != 3 {
-		t.Errorf("%d connections, %d at most", first.using(), first.most)
+	if first.using() != 0 || len(first.pace) != 4 {
+		t.Errorf("%d connections, %d at most", first.using(), len(first.pace)-1)
 	}
 	first.leave()
 	if len(c.shares) != 0 || len(c.lanes) != 0 {

@@ -495,7 +495,7 @@ func (p *parallel) sendOne(ctx context.Context, s *share, c *piece) error {
 	if lane == nil {
 		return nil
 	}
-	defer s.release(lane)
+	defer func() { s.release(lane, c.stored()) }()
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -204,3 +204,39 @@ func TestMultipartCompletedMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// The rates are those at which the service took the bytes, and not those at which the buffers
+// on the way did, which take 2 MiB of each request at once.
+func TestPartsRates(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	const each = 4 * mib
+	content := random(96 * mib)
+	for name, parts := range map[string]*upload.Parts{"auto": upload.AutoPartsFrom(0, mib, mib), "fixed": upload.InParts(8, 0)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, distant(each), func(w *world) {
+				plain := w.http.Transport
+				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+					if req.Method == "PUT" {
+						full := make([]byte, 2*mib)
+						n, _ := io.ReadFull(req.Body, full)
+						req.Body = struct {
+							io.Reader
+							io.Closer
+						}{io.MultiReader(bytes.NewReader(full[:n]), req.Body), req.Body}
+					}
+					return plain.RoundTrip(req)
+				})}
+				res, err := w.uploader(func(o *upload.Options) { o.Parallel = parts }).File(w.t.Context(), w.file(content), spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := res.Parts
+				if p.Connections < 4 || p.RateOfOne > each || p.RateOfOne < each*7/10 || p.Rate > int64(p.Connections)*each || p.Rate < int64(p.Connections)*each*7/10 {
+					t.Errorf("%+v", p)
+				}
+			})
+		})
+	}
+}

@@ -61,6 +61,14 @@ func (c *piece) forget() {
 	t.pos.committed.Store(0)
 }
 
+// stored returns how many bytes of the part this call sent, if it is finished.
+func (c *piece) stored() int64 {
+	if !c.done.Finished() {
+		return 0
+	}
+	return c.rng.Len() - c.resumed
+}
+
 // finished notes that the service has all of the part. done is what the Token has of it.
 func (c *piece) finished(done session.Part) {
 	t, n := c.transfer, c.rng.Len()

@@ -34,11 +34,12 @@ type Result struct {
 	Elapsed     time.Duration
 }
 
-// PartsResult is how fast the connections of a file in parts were. With [AutoParts], the
-// rates are those of all files that were sent at that time.
+// PartsResult is how fast the connections of a file in parts were. The rates are those of
+// bytes of finished parts, from the moment at which a part got a connection until the
+// service had it.
 type PartsResult struct {
 	Count       int   // of parts
-	Connections int   // that were worth it, of those at a time
+	Connections int   // at a time: the number that carried the most bytes
 	Rate        int64 // bytes per second that they reached; 0 if it is not known
-	RateOfOne   int64 // bytes per second of a single connection: alone with AutoParts, else the mean; 0 if it is not known
+	RateOfOne   int64 // bytes per second of each connection, the mean of the whole time; 0 if it is not known
 }

@@ -72,18 +72,6 @@ func (t *tuner) resume() {
 	}
 }
 
-// rates returns the last level that was worth its connections, and the rate of a single
-// connection. They are zero if they were not measured.
-func (t *tuner) rates() (reached step, one float64) {
-	if len(t.steps) == 0 {
-		return step{}, 0
-	}
-	if first := t.steps[0]; first.connections == 1 {
-		one = first.rate
-	}
-	return t.steps[len(t.steps)-1], one
-}
-
 // suffices reports whether a single connection is as good as several.
 func (t *tuner) suffices() bool {
 	n := len(t.steps)

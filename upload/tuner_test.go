@@ -68,8 +68,8 @@ func TestTunerRaises(t *testing.T) {
 		if level := n.pass(4*(5+2*opening), nil); level != 32 {
 			t.Errorf("opening takes %d intervals: %d connections after %d s", opening, level, 5+2*opening)
 		}
-		if reached, one := n.tuner.rates(); one != 20*mibps || reached.connections < 16 {
-			t.Errorf("reached %+v, one %v", reached, one)
+		if s := n.tuner.steps; s[0] != (step{1, 20 * mibps}) || s[len(s)-1].connections < 16 {
+			t.Errorf("reached %+v", s)
 		}
 		if n.pass(1000, nil) != 32 {
 			t.Errorf("it did not stay at 32 connections")

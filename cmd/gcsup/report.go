@@ -553,7 +553,7 @@ func summary(t task, res *upload.Result) string {
 	if p := res.Parts; p != nil && p.Rate > 0 {
 		text += fmt.Sprintf("  %s: %s", plural(p.Connections, "connection", "connections"), rateText(float64(p.Rate)))
 		if p.RateOfOne > 0 && p.Connections > 1 {
-			text += fmt.Sprintf(" (one: %s)", rateText(float64(p.RateOfOne)))
+			text += fmt.Sprintf(" (%s each)", rateText(float64(p.RateOfOne)))
 		}
 	}
 	return text
