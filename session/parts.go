@@ -89,7 +89,7 @@ func (p *Parts) sound(size int64) error {
 	if p.Size <= 0 || p.Size%chunk.Granularity != 0 || (p.Prefix == "") != multipart || p.Seen < 0 || multipart && p.DeleteSources {
 		return errors.New("invalid parts")
 	}
-	if n := (size + p.Size - 1) / p.Size; int64(len(p.List)) != n {
+	if n := (size + p.Size - 1) / p.Size; p.Size > size || int64(len(p.List)) != n {
 		return errors.New("invalid number of parts")
 	}
 	for i := range p.List {

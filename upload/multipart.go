@@ -61,7 +61,7 @@ func multipartSize(size, want, share int64) int64 {
 	if share > 0 {
 		want = min(want, chunk.Floor(share))
 	}
-	return max(want, session.MultipartMinPart, chunk.Ceil((size+session.MultipartMaxParts-1)/session.MultipartMaxParts))
+	return max(min(want, session.MultipartMaxPart), session.MultipartMinPart, chunk.Ceil((size+session.MultipartMaxParts-1)/session.MultipartMaxParts))
 }
 
 // start starts an upload. refused is the error if the service does not.

@@ -21,7 +21,7 @@ const (
 // number of connections: a multiple of chunk.Granularity, but at least least. It
 // returns 0 if the file would be a single part.
 func partSize(size int64, connections int, least int64) int64 {
-	if connections < 2 {
+	if connections < 2 || least >= size {
 		return 0
 	}
 	n := min(int64(connections)*partsPerConnection, maxParts)
