@@ -58,11 +58,20 @@ func (w *Worker) keepBeating(ctx context.Context, last settings, known bool) {
 		}
 		if s, ok := w.beat(ctx); ok {
 			if known && s.canceled != last.canceled {
-				w.endTasks(errCanceled, func(*delivery) bool { return true })
+				w.cancel(s.canceled)
 			}
 			last, known = s, true
 		}
 	}
+}
+
+// cancel ends the tasks that were in the queue when c was made.
+func (w *Worker) cancel(c cancellation) {
+	consumer := w.q.open.Load().consumer.CachedInfo().Name
+	w.endTasks(errCanceled, func(d *delivery) bool {
+		// The sequence number of a task from before JetStream was wiped does not count.
+		return d.consumer != consumer || d.sequence <= c.Sequence
+	})
 }
 
 // beat publishes the condition of this worker, and reads those of the others and the

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -14,8 +13,15 @@ import (
 const (
 	rateKey   = "rate"   // bytes per second of all workers together; 0 is no limit
 	drainKey  = "drain"  // true: workers take no tasks
-	cancelKey = "cancel" // its value changes when all uploads are canceled
+	cancelKey = "cancel" // a cancellation; it changes when uploads are canceled
 )
+
+// cancellation is the last cancellation of tasks. A task that was submitted after it is
+// not canceled, even if a worker has that task before it hears of the cancellation.
+type cancellation struct {
+	Count    int64  `json:"count"`    // of all cancellations
+	Sequence uint64 `json:"sequence"` // of the last message that was canceled
+}
 
 // SetRate limits the object data of all workers together, in bytes per second. 0 is no
 // limit.
@@ -31,22 +37,23 @@ func (q *Queue) SetDrain(ctx context.Context, on bool) error { return q.set(ctx,
 
 // Cancel empties the queue, and makes the workers cancel their uploads at the service. The
 // records and the dead letters are deleted. It returns the number of tasks that were in
-// the queue.
+// the queue. Tasks that are submitted meanwhile stay.
 func (q *Queue) Cancel(ctx context.Context) (uint64, error) {
 	p := q.open.Load()
 	info, err := p.stream.Info(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if err := p.stream.Purge(ctx); err != nil {
+	c := cancellation{Sequence: info.State.LastSeq}
+	if err := p.stream.Purge(ctx, jetstream.WithPurgeSequence(c.Sequence+1)); err != nil {
 		return 0, err
 	}
-	// A counter, so that each call changes the value.
-	n := int64(0)
-	if e, err := p.control.Get(ctx, cancelKey); err == nil {
-		n, _ = strconv.ParseInt(string(e.Value()), 10, 64)
+	before, err := q.settings(ctx)
+	if err != nil {
+		return 0, err
 	}
-	if err := q.set(ctx, cancelKey, n+1); err != nil {
+	c.Count = before.canceled.Count + 1 // so that each call changes the value
+	if err := q.set(ctx, cancelKey, c); err != nil {
 		return 0, err
 	}
 	for _, of := range []string{"records", "failed"} {
@@ -74,7 +81,7 @@ func (q *Queue) set(ctx context.Context, key string, value any) error {
 type settings struct {
 	rate     int64
 	drain    bool
-	canceled string
+	canceled cancellation
 }
 
 // settings reads the control bucket.
@@ -83,7 +90,7 @@ func (q *Queue) settings(ctx context.Context) (settings, error) {
 	for key, use := range map[string]func([]byte){
 		rateKey:   func(v []byte) { _ = json.Unmarshal(v, &s.rate) },
 		drainKey:  func(v []byte) { _ = json.Unmarshal(v, &s.drain) },
-		cancelKey: func(v []byte) { s.canceled = string(v) },
+		cancelKey: func(v []byte) { _ = json.Unmarshal(v, &s.canceled) },
 	} {
 		e, err := q.open.Load().control.Get(ctx, key)
 		if errors.Is(err, jetstream.ErrKeyNotFound) {

@@ -26,6 +26,9 @@ type delivery struct {
 	claim *claim
 	probe bool // it was taken while the service had trouble, to try it
 
+	consumer string // of the queue
+	sequence uint64 // of the message in the queue
+
 	task      *Task
 	execution *execution
 }
@@ -34,7 +37,7 @@ type delivery struct {
 func (w *Worker) newDelivery(ctx context.Context, msg jetstream.Msg) *delivery {
 	d := &delivery{w: w, msg: msg, id: idOf(msg.Subject())}
 	if meta, err := msg.Metadata(); err == nil {
-		d.first = meta.NumDelivered == 1
+		d.first, d.consumer, d.sequence = meta.NumDelivered == 1, meta.Consumer, meta.Sequence.Stream
 	}
 	d.ctx, d.end = context.WithCancelCause(ctx)
 	d.claim = &claim{wait: w.q.AckWait(), end: d.end, beat: time.Now()}
