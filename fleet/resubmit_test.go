@@ -1,7 +1,10 @@
 package fleet_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"gcsup/fakegcs"
 	"gcsup/fleet"
@@ -30,4 +33,26 @@ func TestSubmitAfterCancel(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 	w.check()
+}
+
+// TestOtherFileOfSameSizeAndTime submits another directory to the same destination, in which
+// a file has the same size and modification time, but other bytes.
+func TestOtherFileOfSameSizeAndTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	released := time.Unix(1e9, 0)
+	for seed := range uint64(2) {
+		w.tree = t.TempDir()
+		w.write("a", 1000, seed)
+		if err := os.Chtimes(filepath.Join(w.tree, "a"), released, released); err != nil {
+			t.Fatal(err)
+		}
+		q := w.queue()
+		w.submit(q)
+		w.run(t.Context(), w.worker(q, "a", nil))
+	}
+	got, err := w.gcs.ReadObject(bucket, "tree/a")
+	if err != nil || string(got) != string(content(1000, 1)) {
+		t.Errorf("the object is not the second file: %v", err)
+	}
 }

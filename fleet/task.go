@@ -119,7 +119,8 @@ func (t *Task) spec(f File) upload.Spec {
 func fingerprint(files []File) string {
 	h := sha256.New()
 	for _, f := range files {
-		fmt.Fprintf(h, "%s\n%d %d %d\n", f.Object, f.Size, f.ModTimeNS, f.Generation)
+		// Another file may have the same size and time, as in an archive.
+		fmt.Fprintf(h, "%s\n%q %d %d %d\n", f.Object, f.Path, f.Size, f.ModTimeNS, f.Generation)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }

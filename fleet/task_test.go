@@ -117,6 +117,7 @@ func TestFingerprint(t *testing.T) {
 	a := sampleTask().Files
 	for i, change := range []func([]File){
 		func(f []File) { f[1].Object += "x" },
+		func(f []File) { f[1].Path += "x" },
 		func(f []File) { f[1].Size++ },
 		func(f []File) { f[1].ModTimeNS++ },
 		func(f []File) { f[1].Generation++ },
