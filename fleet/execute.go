@@ -48,8 +48,8 @@ func (x *execution) run(ctx context.Context) []outcome {
 }
 
 // pass uploads files once. It returns the files to try once more: the service refused
-// them because an object appeared meanwhile, which may be ours, or their saved upload has
-// settings that another submit gave.
+// them because an object appeared meanwhile, which may be ours, or their saved upload is of
+// an earlier submit, with other settings or of what the file was then.
 func (x *execution) pass(ctx context.Context, files []File, pass int) (done []outcome, again []File) {
 	of := make(map[string]File, len(files))
 	for _, f := range files {
@@ -65,7 +65,7 @@ func (x *execution) pass(ctx context.Context, files []File, pass int) (done []ou
 	}
 	for res, err := range u.Files(ctx, x.jobs(files, blind), opts) {
 		f := of[res.Spec.Object]
-		if pass == 0 && (errors.Is(err, session.ErrOptionsDiffer) || errors.Is(err, session.ErrPrecondition)) {
+		if pass == 0 && (errors.Is(err, session.ErrOptionsDiffer) || errors.Is(err, session.ErrPrecondition) || errors.Is(err, session.ErrSourceChanged) && asSubmitted(f)) {
 			again = append(again, f)
 			continue
 		}
@@ -78,6 +78,13 @@ func (x *execution) pass(ctx context.Context, files []File, pass int) (done []ou
 		done = append(done, outcome{file: f, skipped: res.Skipped != upload.SkipNothing, err: err})
 	}
 	return done, again
+}
+
+// asSubmitted reports whether a file is the one that was submitted, as far as its size and
+// its modification time show.
+func asSubmitted(f File) bool {
+	info, err := os.Stat(f.Path)
+	return err == nil && info.Size() == f.Size && info.ModTime().UnixNano() == f.ModTimeNS
 }
 
 // uploaded returns a file as it was uploaded, and the generation of its object.

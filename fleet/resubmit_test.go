@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -55,4 +56,28 @@ func TestOtherFileOfSameSizeAndTime(t *testing.T) {
 	if err != nil || string(got) != string(content(1000, 1)) {
 		t.Errorf("the object is not the second file: %v", err)
 	}
+}
+
+// TestSubmitChangedFile changes a file whose upload is saved, and submits it again. The
+// upload starts over.
+func TestSubmitChangedFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, &fakegcs.Options{Rate: 16 << 20})
+	w.write("large", 12<<20, 1)
+	q := w.queue()
+	w.submit(q)
+	ctx, stop := context.WithCancel(t.Context())
+	w.afterPuts("tree/large", 4, stop)
+	w.run(ctx, w.worker(q, "a", chunked))
+	w.write("large", 10<<20, 2)
+	w.run(t.Context(), w.worker(q, "b", chunked))
+	if got := w.letters(q); got["tree/large"] != "source_changed" {
+		t.Errorf("dead letters %v, want the file that changed after its submit", got)
+	}
+	w.submit(q)
+	w.run(t.Context(), w.worker(q, "c", chunked))
+	if got := w.letters(q); len(got) != 0 {
+		t.Errorf("dead letters after the file was submitted again: %v", got)
+	}
+	w.check()
 }
