@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"gcsup/backoff"
 	"gcsup/session"
@@ -205,19 +206,28 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 	if err != nil {
 		return err
 	}
+	writes, each := errgroup.WithContext(ctx)
+	writes.SetLimit(letterJobs)
 	for _, o := range t.failed {
 		one := d.task.one(o.file)
 		log.Error("file failed", "path", o.file.Path, "object", o.file.Object, "kind", kindOf(o.err), "err", o.err)
-		if err := q.putLetter(ctx, one.ID(), Letter{Task: one, Kind: kindOf(o.err), Reason: o.err.Error(), Tries: before.Attempts.Failures + 1}); err != nil {
-			return err
-		}
+		writes.Go(func() error {
+			return q.putLetter(each, one.ID(), Letter{Task: one, Kind: kindOf(o.err), Reason: o.err.Error(), Tries: before.Attempts.Failures + 1})
+		})
+	}
+	if err := writes.Wait(); err != nil {
+		return err
 	}
 	slices.SortFunc(t.finished, func(a, b File) int { return cmp.Compare(a.Object, b.Object) })
 	r := record{
 		State: stateDone, Files: len(t.finished), Bytes: t.bytes, Skipped: t.skipped,
 		Fingerprint: fingerprint(t.finished), Attempts: before.Attempts,
 	}
-	if err := q.dropLetters(ctx, d.task, t.finished); err != nil {
+	letters, err := q.letters(ctx, d.task, t.finished)
+	if err != nil {
+		return err
+	}
+	if err := q.dropLetters(ctx, letters); err != nil {
 		return err
 	}
 	d.w.totals.finished(len(t.finished), len(t.failed), t.bytes)

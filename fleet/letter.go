@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 )
 
 // Letter is a dead letter: a file that is not tried any more until it is retried or
@@ -37,21 +39,44 @@ func (q *Queue) putLetter(ctx context.Context, id string, l Letter) error {
 	return err
 }
 
-// dropLetters deletes the dead letters of files, if there are any.
-func (q *Queue) dropLetters(ctx context.Context, t *Task, files []File) error {
+// letterJobs is how many dead letters of a task are read or written at a time.
+const letterJobs = 16
+
+// letters returns the revisions of the dead letters of files, by key.
+func (q *Queue) letters(ctx context.Context, t *Task, files []File) (map[string]uint64, error) {
 	kv := q.open.Load().failed
 	status, err := kv.Status(ctx)
 	if err != nil || status.Values() == 0 {
-		return err
+		return nil, err
 	}
+	var mu sync.Mutex
+	found := map[string]uint64{}
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(letterJobs)
 	for _, f := range files {
-		id := t.one(f).ID()
-		if _, err := kv.Get(ctx, id); errors.Is(err, jetstream.ErrKeyNotFound) {
-			continue
-		} else if err != nil {
-			return err
-		}
-		if err := kv.Purge(ctx, id); err != nil {
+		reads.Go(func() error {
+			e, err := kv.Get(ctx, t.one(f).ID())
+			if errors.Is(err, jetstream.ErrKeyNotFound) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			found[e.Key()] = e.Revision()
+			return nil
+		})
+	}
+	return found, reads.Wait()
+}
+
+// dropLetters deletes dead letters that have these revisions. One that was written
+// meanwhile is of a later failure, and stays.
+func (q *Queue) dropLetters(ctx context.Context, revisions map[string]uint64) error {
+	kv := q.open.Load().failed
+	for id, revision := range revisions {
+		if err := kv.Purge(ctx, id, jetstream.LastRevision(revision)); err != nil && !wrongRevision(err) {
 			return err
 		}
 	}
@@ -91,20 +116,25 @@ func eachOf(ctx context.Context, kv jetstream.KeyValue, pattern string, f func(j
 // Failed calls f for each dead letter.
 func (q *Queue) Failed(ctx context.Context, f func(id string, l Letter) error) error {
 	return each(ctx, q.open.Load().failed, func(e jetstream.KeyValueEntry) error {
-		var l Letter
-		if err := json.Unmarshal(e.Value(), &l); err != nil {
-			l = Letter{Kind: "damaged", Reason: "the dead letter cannot be read: " + err.Error()}
-		}
-		return f(e.Key(), l)
+		return f(e.Key(), letterOf(e))
 	})
+}
+
+// letterOf returns the dead letter of an entry.
+func letterOf(e jetstream.KeyValueEntry) Letter {
+	var l Letter
+	if err := json.Unmarshal(e.Value(), &l); err != nil {
+		return Letter{Kind: "damaged", Reason: "the dead letter cannot be read: " + err.Error()}
+	}
+	return l
 }
 
 // RetryFailed puts the files of all dead letters back into the queue, and returns how
 // many. Letters without a file are deleted.
 func (q *Queue) RetryFailed(ctx context.Context) (int, error) {
 	n := 0
-	err := q.Failed(ctx, func(id string, l Letter) error {
-		if l.Task != nil {
+	err := each(ctx, q.open.Load().failed, func(e jetstream.KeyValueEntry) error {
+		if l := letterOf(e); l.Task != nil {
 			added, err := q.enqueue(ctx, l.Task)
 			if err != nil {
 				return err
@@ -113,7 +143,7 @@ func (q *Queue) RetryFailed(ctx context.Context) (int, error) {
 				n++
 			}
 		}
-		return q.open.Load().failed.Purge(ctx, id)
+		return q.dropLetters(ctx, map[string]uint64{e.Key(): e.Revision()})
 	})
 	return n, err
 }

@@ -125,7 +125,15 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 		t.Files = append(t.Files, f.file)
 	}
 	finished, added := false, false
-	err := s.q.restored(ctx, func() error {
+	var letters map[string]uint64 // before a worker can have the task
+	err := s.q.restored(ctx, func() (err error) {
+		letters, err = s.q.letters(ctx, t, t.Files)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("submit %s: %w", t.Name(), err)
+	}
+	err = s.q.restored(ctx, func() error {
 		before, _, err := s.q.record(ctx, t.ID())
 		if err != nil {
 			return err
@@ -136,7 +144,7 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 		if added, err = s.q.enqueue(ctx, t); err != nil || !added {
 			return err
 		}
-		return s.q.dropLetters(ctx, t, t.Files)
+		return s.q.dropLetters(ctx, letters)
 	})
 	if err != nil {
 		return fmt.Errorf("submit %s: %w", t.Name(), err)

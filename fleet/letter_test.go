@@ -1,0 +1,56 @@
+package fleet
+
+import (
+	"testing"
+
+	"gcsup/fleet/natsserver"
+)
+
+// TestLaterLetterStays fails a file again while a submit, or a retry, deletes the dead letter
+// of its earlier failure. The later one stays.
+func TestLaterLetterStays(t *testing.T) {
+	t.Parallel()
+	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	nc, err := server.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	ctx := t.Context()
+	q, err := OpenQueue(ctx, nc, QueueOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := sampleTask()
+	again, other := task.one(task.Files[0]), task.one(task.Files[1])
+	fail := func(one *Task, reason string) {
+		t.Helper()
+		if err := q.putLetter(ctx, one.ID(), Letter{Task: one, Kind: "precondition", Reason: reason}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fail(again, "first")
+	fail(other, "first")
+	before, err := q.letters(ctx, task, task.Files)
+	if err != nil || len(before) != 2 {
+		t.Fatalf("letters %v, %v, want 2", before, err)
+	}
+	fail(again, "second")
+	if err := q.dropLetters(ctx, before); err != nil {
+		t.Fatal(err)
+	}
+	left := map[string]string{}
+	if err := q.Failed(ctx, func(id string, l Letter) error {
+		left[id] = l.Reason
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(left) != 1 || left[again.ID()] != "second" {
+		t.Errorf("dead letters %v, want the second one of %s", left, again.ID())
+	}
+}
