@@ -47,6 +47,9 @@ var (
 	// ErrNoQueue means that there is no queue of that name.
 	ErrNoQueue = errors.New("there is no such fleet: nothing was submitted, and no worker runs")
 
+	// ErrOptions means that options are invalid, here or for NewWorker.
+	ErrOptions = errors.New("invalid option")
+
 	// ErrAckWait means that the queue has another ack wait, and workers that rely on it.
 	ErrAckWait = errors.New("the ack wait cannot be changed while there are workers")
 )
@@ -79,9 +82,9 @@ func OpenQueue(ctx context.Context, nc *nats.Conn, opts QueueOptions) (*Queue, e
 	}
 	switch {
 	case !fleetName.MatchString(opts.Fleet):
-		return nil, fmt.Errorf("fleet name %q: want 1 to 32 of a-z, 0-9, - and _", opts.Fleet)
+		return nil, fmt.Errorf("%w: fleet name %q: want 1 to 32 of a-z, 0-9, - and _", ErrOptions, opts.Fleet)
 	case opts.AckWait != 0 && (opts.AckWait < MinAckWait || opts.AckWait > MaxAckWait):
-		return nil, fmt.Errorf("ack wait %v: want %v to %v", opts.AckWait, MinAckWait, MaxAckWait)
+		return nil, fmt.Errorf("%w: ack wait %v: want %v to %v", ErrOptions, opts.AckWait, MinAckWait, MaxAckWait)
 	}
 	js, err := jetstream.New(nc)
 	if err != nil {

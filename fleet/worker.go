@@ -105,9 +105,9 @@ func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOption
 	opts.Jobs, opts.Tries = cmp.Or(opts.Jobs, 4), cmp.Or(opts.Tries, 5)
 	switch {
 	case !workerName.MatchString(opts.Name):
-		return nil, fmt.Errorf("worker name %q: want 1 to 64 of a-z, A-Z, 0-9, - and _", opts.Name)
+		return nil, fmt.Errorf("%w: worker name %q: want 1 to 64 of a-z, A-Z, 0-9, - and _", ErrOptions, opts.Name)
 	case opts.Jobs < 0 || opts.Tries < 0 || opts.Rate < 0:
-		return nil, errors.New("worker: the jobs, tries and rate must not be negative")
+		return nil, fmt.Errorf("%w: the jobs, tries and rate must not be negative", ErrOptions)
 	}
 	w := &Worker{
 		q: q, opts: opts, log: opts.Logger, health: new(health), limiter: rate.NewLimiter(rate.Inf, rateBurst),

@@ -66,6 +66,7 @@ func exitCodeOf(err error) int {
 		{errUsage, exitUsage},
 		{tree.ErrUsage, exitUsage},
 		{tree.ErrCollision, exitUsage},
+		{fleet.ErrOptions, exitUsage},
 		{errSource, exitNoInput},
 		{fs.ErrNotExist, exitNoInput},
 		{errConfig, exitConfig},

@@ -273,6 +273,9 @@ func TestUsage(t *testing.T) {
 		"drain --off=x":                                  exitUsage,
 		"help":                                           exitOK,
 		"limit off":                                      exitUnavailable,
+		"status --fleet X":                               exitUsage,
+		"status --nats nats://127.0.0.1:x":               exitUsage,
+		"submit --ack-wait 1s main.go gs://my-bucket": exitUsage,
 	} {
 		var out, errs bytes.Buffer
 		args := strings.Fields(line)
@@ -283,6 +286,27 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d: %s", line, got, want, errs.String())
 		} else if want != exitOK && !strings.HasPrefix(errs.String(), "gcsup-fleet: ") {
 			t.Errorf("%s: message %q", line, errs.String())
+		}
+	}
+}
+
+// TestUnknownCommand checks the exit code if there is no such command.
+func TestUnknownCommand(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	if got := execute(t.Context(), []string{"unknown"}, stdio{&out, &errs}); got != exitUsage {
+		t.Errorf("exit code %d, want %d: %s", got, exitUsage, errs.String())
+	}
+}
+
+// TestServersInErrors checks that an error names the NATS servers, without their passwords.
+func TestServersInErrors(t *testing.T) {
+	t.Parallel()
+	for _, servers := range []string{"nats://me:secret@127.0.0.1:1", "127.0.0.1:1,nats://secret@127.0.0.1:1", "nats://me:secret@127.0.0.1:1:x"} {
+		var out, errs bytes.Buffer
+		execute(t.Context(), []string{"status", "--nats", servers}, stdio{&out, &errs})
+		if text := errs.String(); strings.Contains(text, "secret") || !strings.Contains(text, "--nats") && !strings.Contains(text, "127.0.0.1:1") {
+			t.Errorf("--nats %s: message %q", servers, text)
 		}
 	}
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -67,7 +69,7 @@ func (f *natsFlags) open(ctx context.Context) (*link, error) {
 		err = f.openDir(l)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("NATS: %w", err)
+		return nil, err
 	}
 	stop := l.close
 	l.close = func() {
@@ -86,8 +88,12 @@ func (f *natsFlags) queueOptions() fleet.QueueOptions {
 	return fleet.QueueOptions{Fleet: f.fleet, AckWait: f.ackWait, Replicas: f.replicas, MustExist: !f.creates}
 }
 
-// dial connects to a server.
-func (f *natsFlags) dial(url, token string) (*nats.Conn, error) {
+// dial connects to servers.
+func (f *natsFlags) dial(urls, token string) (*nats.Conn, error) {
+	servers, err := withoutPasswords(urls)
+	if err != nil {
+		return nil, err
+	}
 	opts := []nats.Option{nats.Name("gcsup-fleet"), nats.MaxReconnects(-1)}
 	if token != "" {
 		opts = append(opts, nats.Token(token))
@@ -101,7 +107,28 @@ func (f *natsFlags) dial(url, token string) (*nats.Conn, error) {
 	if f.cert != "" {
 		opts = append(opts, nats.ClientCert(f.cert, f.key))
 	}
-	return nats.Connect(url, opts...)
+	nc, err := nats.Connect(urls, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to NATS at %s: %w", servers, err)
+	}
+	return nc, nil
+}
+
+// withoutPasswords returns the URLs of servers as messages show them.
+func withoutPasswords(urls string) (string, error) {
+	var servers []string
+	for text := range strings.SplitSeq(urls, ",") {
+		if text = strings.TrimSpace(text); !strings.Contains(text, "://") {
+			text = "nats://" + text
+		}
+		u, err := url.Parse(text)
+		if err != nil || u.Host == "" {
+			// The error of url.Parse has the password.
+			return "", usagef("--nats: want URLs such as tls://nats-1:4222,tls://nats-2:4222")
+		}
+		servers = append(servers, u.Scheme+"://"+u.Host)
+	}
+	return strings.Join(servers, ","), nil
 }
 
 // openDir connects to the server that has the directory, or starts one.
@@ -123,6 +150,7 @@ func (f *natsFlags) openDir(l *link) error {
 	if err != nil {
 		return err
 	}
+	_ = os.Remove(filepath.Join(dir, addressFile)) // a gcsup-fleet up that was killed left it
 	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "nats")})
 	if err != nil {
 		_ = lock.Unlock()

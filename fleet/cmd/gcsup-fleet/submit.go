@@ -134,7 +134,11 @@ func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s f
 			std.message("warning: each destination is looked up, because the bucket cannot be listed: %v", err)
 			return
 		}
-		std.message("%s: %v", job.Path, err)
+		text := err.Error()
+		if !strings.HasPrefix(text, job.Path+": ") {
+			text = job.Path + ": " + text
+		}
+		std.message("%s", text)
 		refused = true
 	}
 	done, err := fleet.Submit(ctx, q, s)

@@ -54,7 +54,7 @@ func (f *upFlags) state(dir string) (stateFlags, error) {
 	if s.url == "" && f.emulator {
 		s.url = "gs://gcsup-state/uploads"
 	}
-	if s.keyFile != "" || s.unsealed {
+	if s.url == "" || s.keyFile != "" || s.unsealed {
 		return s, nil
 	}
 	s.keyFile = filepath.Join(dir, "state.key")
@@ -68,7 +68,10 @@ func (f *upFlags) state(dir string) (stateFlags, error) {
 		return s, err
 	}
 	_, err = file.Write(key)
-	return s, errors.Join(err, file.Close())
+	if err = errors.Join(err, file.Close()); err != nil {
+		_ = os.Remove(s.keyFile)
+	}
+	return s, err
 }
 
 func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err error) {
@@ -90,9 +93,13 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 		return err
 	}
 	lock, err := lockDir(dir)
-	if err != nil {
-		return kindError{fmt.Errorf("%s: %w", dir, err), context.Canceled}
+	if errors.Is(err, errLocked) {
+		return kindError{fmt.Errorf("%w in %s: stop it, or give another --fleet-dir", err, dir), context.Canceled}
 	}
+	if err != nil {
+		return err
+	}
+	_ = os.Remove(filepath.Join(dir, addressFile)) // a gcsup-fleet up that was killed left it
 	defer func() { _ = lock.Unlock() }()
 	var token [32]byte
 	_, _ = rand.Read(token[:])
