@@ -135,7 +135,7 @@ func (q *Queue) RetryFailed(ctx context.Context) (int, error) {
 	n := 0
 	err := each(ctx, q.open.Load().failed, func(e jetstream.KeyValueEntry) error {
 		if l := letterOf(e); l.Task != nil {
-			added, err := q.enqueue(ctx, l.Task)
+			added, _, err := q.enqueue(ctx, l.Task)
 			if err != nil {
 				return err
 			}
@@ -148,25 +148,34 @@ func (q *Queue) RetryFailed(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// enqueue adds a task to the queue, and reports false if it was there already. It writes
-// the record of the task after the message: a crash in between leaves a task without a
-// record, which the worker writes.
-func (q *Queue) enqueue(ctx context.Context, t *Task) (bool, error) {
+// enqueue adds a task to the queue, and reports false if it was there already. Then changed
+// is the number of its files that differ from those in the queue. It writes the record of
+// the task after the message: a crash in between leaves a task without a record, which the
+// worker writes.
+func (q *Queue) enqueue(ctx context.Context, t *Task) (added bool, changed int, err error) {
 	id := t.ID()
-	before, revision, err := q.record(ctx, id)
-	if err != nil {
-		return false, err
-	}
-	err = q.publish(ctx, t)
-	if errors.Is(err, errQueued) {
-		if before.State == "" {
-			err = q.putRecord(ctx, id, record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes()}, revision)
-			return false, err
+	for {
+		before, revision, err := q.record(ctx, id)
+		if err != nil {
+			return false, 0, err
 		}
-		return false, nil
+		r := record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes()}
+		if err = q.publish(ctx, t); err == nil {
+			return true, 0, q.putRecord(ctx, id, r, revision)
+		}
+		if !errors.Is(err, errQueued) {
+			return false, 0, err
+		}
+		queued, err := q.open.Load().stream.GetLastMsgForSubject(ctx, q.subject(id))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue // a worker has finished it meanwhile
+		}
+		if err == nil && before.State == "" {
+			err = q.putRecord(ctx, id, r, revision)
+		}
+		if err != nil {
+			return false, 0, err
+		}
+		return false, t.changed(queued.Data), nil
 	}
-	if err != nil {
-		return false, err
-	}
-	return true, q.putRecord(ctx, id, record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes()}, revision)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,4 +81,38 @@ func TestSubmitChangedFile(t *testing.T) {
 		t.Errorf("dead letters after the file was submitted again: %v", got)
 	}
 	w.check()
+}
+
+// TestSubmitWhileFileChanges submits a tree again, in which a file changed after a worker had
+// uploaded it with its group. The submit reports it, as the task is still in the queue, and a
+// later submit uploads it.
+func TestSubmitWhileFileChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for _, name := range []string{"a", "b", "c"} {
+		w.write(name, 1000, 1)
+	}
+	q := w.queue()
+	w.submit(q)
+	if got := w.submit(q); got.Queued != 3 || got.Changed != 0 {
+		t.Errorf("submit of the same files: %+v", got)
+	}
+	var last atomic.Bool
+	hook := func(r fakegcs.Request) {
+		if r.Op == fakegcs.OpInsert && r.Object == "tree/c" && !last.Swap(true) {
+			w.write("a", 1001, 2)
+			if got := w.submit(q); got.Queued != 3 || got.Changed != 1 {
+				t.Errorf("submit of a changed file that is in the queue: %+v", got)
+			}
+		}
+	}
+	w.onRequest.Store(&hook)
+	w.run(t.Context(), w.worker(q, "a", func(o *fleet.WorkerOptions) { o.Jobs = 1 }))
+	if got := w.submit(q); got.Files != 3 {
+		t.Errorf("submit of a changed file: %+v", got)
+	}
+	w.run(t.Context(), w.worker(q, "b", nil))
+	if got, err := w.gcs.ReadObject(bucket, "tree/a"); string(got) != string(content(1001, 2)) {
+		t.Errorf("the object is not the changed file: %v", err)
+	}
 }

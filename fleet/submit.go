@@ -39,6 +39,7 @@ type Submission struct {
 type Submitted struct {
 	Files, Bytes int64 // that were put into the queue
 	Queued       int64 // files that were in the queue already
+	Changed      int64 // of those, files that differ from what is in the queue: a worker may have read them before
 	Finished     int64 // files whose object was made of them by this fleet, as its records show
 	Failed       int64 // files that were reported
 }
@@ -124,7 +125,7 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 	for _, f := range group {
 		t.Files = append(t.Files, f.file)
 	}
-	finished, added := false, false
+	finished, added, changed := false, false, 0
 	var letters map[string]uint64 // before a worker can have the task
 	err := s.q.restored(ctx, func() (err error) {
 		letters, err = s.q.letters(ctx, t, t.Files)
@@ -141,7 +142,7 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 		if finished = before.State == stateDone && before.Fingerprint == fingerprint(t.Files); finished {
 			return nil
 		}
-		if added, err = s.q.enqueue(ctx, t); err != nil || !added {
+		if added, changed, err = s.q.enqueue(ctx, t); err != nil || !added {
 			return err
 		}
 		return s.q.dropLetters(ctx, letters)
@@ -159,6 +160,7 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 		s.done.Bytes += t.Bytes()
 	default:
 		s.done.Queued += files
+		s.done.Changed += int64(changed)
 	}
 	return nil
 }

@@ -114,6 +114,27 @@ func (t *Task) spec(f File) upload.Spec {
 	return s
 }
 
+// changed returns how many files of a task differ from those of a message that makes the
+// same objects. Generations do not count: a worker may have made some of the objects.
+func (t *Task) changed(message []byte) int {
+	earlier, err := decodeTask(message)
+	if err != nil || len(earlier.Files) != len(t.Files) {
+		return len(t.Files)
+	}
+	before, errBefore := json.Marshal(earlier.Settings)
+	now, err := json.Marshal(t.Settings)
+	if err != nil || errBefore != nil || !bytes.Equal(before, now) {
+		return len(t.Files)
+	}
+	n := 0
+	for i, f := range t.Files {
+		if f.Generation = earlier.Files[i].Generation; f != earlier.Files[i] {
+			n++
+		}
+	}
+	return n
+}
+
 // fingerprint returns a digest of the files and of the generations of their objects.
 // If it is equal later, the objects are those that were made of these files.
 func fingerprint(files []File) string {

@@ -52,7 +52,8 @@ func newSubmit(std stdio) *cobra.Command {
 		Short: "Put a tree into the queue",
 		Long: `submit puts files into the queue, and uploads nothing. The workers must see each file at
 the same path. If the same tree is submitted again, what is in the queue is not added, and
-what is finished is left out.`,
+what is finished is left out. If a file that is in the queue has changed since, the exit
+code is 75: submit the tree once more when the queue is empty.`,
 		Example: `  gcsup-fleet submit -r /data/. gs://my-bucket/data --nats tls://nats:4222
   find /data -name '*.csv' -print0 | gcsup-fleet submit -0 --files-from - gs://my-bucket/`,
 		Args: cobra.MinimumNArgs(1),
@@ -145,8 +146,14 @@ func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s f
 	if printErr := f.print(std, done); err == nil {
 		err = printErr
 	}
-	if err == nil && refused {
+	if done.Changed > 0 {
+		std.message("%d files, or the settings of their objects, differ from those in the queue: submit again when gcsup-fleet status --wait has returned", done.Changed)
+	}
+	switch {
+	case err == nil && refused:
 		return exitCode(exitNoInput)
+	case err == nil && done.Changed > 0:
+		return exitCode(exitTemporary)
 	}
 	return err
 }
@@ -224,9 +231,10 @@ func (f *submitFlags) print(std stdio, s fleet.Submitted) error {
 			Files    int64  `json:"files"`
 			Bytes    int64  `json:"bytes"`
 			Queued   int64  `json:"queued_before"`
+			Changed  int64  `json:"changed"` // of those
 			Finished int64  `json:"finished_before"`
 			Failed   int64  `json:"failed"`
-		}{1, "submitted", s.Files, s.Bytes, s.Queued, s.Finished, s.Failed})
+		}{1, "submitted", s.Files, s.Bytes, s.Queued, s.Changed, s.Finished, s.Failed})
 	}
 	_, err := fmt.Fprintf(std.out, "submitted %d files, %s; %d in the queue before, %d finished before, %d refused\n",
 		s.Files, humanize.IBytes(uint64(s.Bytes)), s.Queued, s.Finished, s.Failed)
