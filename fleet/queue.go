@@ -50,6 +50,9 @@ var (
 	// ErrOptions means that options are invalid, here or for NewWorker.
 	ErrOptions = errors.New("invalid option")
 
+	// ErrQueueLost means that the queue is another one than when Queue.Tasks was called first.
+	ErrQueueLost = errors.New("the queue was lost: submit the tree again")
+
 	// ErrAckWait means that the queue has another ack wait, and workers that rely on it.
 	ErrAckWait = errors.New("the ack wait cannot be changed while there are workers")
 )
@@ -61,7 +64,8 @@ type Queue struct {
 	js   jetstream.JetStream
 	opts QueueOptions
 
-	open atomic.Pointer[parts]
+	open  atomic.Pointer[parts]
+	since atomic.Pointer[time.Time] // when the stream that Tasks found first was created
 }
 
 // parts are what JetStream has of a queue.

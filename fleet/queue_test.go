@@ -1,10 +1,13 @@
 package fleet_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gcsup/fleet"
 )
 
 // TestLateAcknowledgment loses JetStream, and then acknowledges a task from before. The
@@ -53,5 +56,23 @@ func TestLateAcknowledgment(t *testing.T) {
 	}
 	if s.Tasks != 1 {
 		t.Errorf("%d tasks are in the queue, want the one that was submitted last", s.Tasks)
+	}
+}
+
+// TestTasksOfLostQueue loses JetStream while a command waits until the queue is empty. That
+// the queue which a worker creates again is empty does not end the wait with success.
+func TestTasksOfLostQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("a", 1000, 1)
+	q := w.queue()
+	w.submit(q)
+	if n, err := q.Tasks(t.Context()); n != 1 || err != nil {
+		t.Fatalf("%d tasks, %v, want 1", n, err)
+	}
+	w.wipe()
+	w.queue()
+	if n, err := q.Tasks(t.Context()); !errors.Is(err, fleet.ErrQueueLost) {
+		t.Errorf("%d tasks, %v, want ErrQueueLost", n, err)
 	}
 }

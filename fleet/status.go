@@ -50,15 +50,22 @@ type FailureSummary struct {
 	Reason  string `json:"reason"`  // and why it failed
 }
 
-// Tasks returns the number of tasks that wait, or that a worker has.
+// Tasks returns the number of tasks that wait, or that a worker has. The error is
+// ErrQueueLost if JetStream was wiped since the first call: that the queue is empty then does
+// not mean that its tasks are finished.
 func (q *Queue) Tasks(ctx context.Context) (uint64, error) {
 	var tasks uint64
 	err := q.restored(ctx, func() error {
 		info, err := q.open.Load().stream.Info(ctx)
-		if err == nil {
-			tasks = info.State.Msgs
+		if err != nil {
+			return err
 		}
-		return err
+		q.since.CompareAndSwap(nil, &info.Created)
+		if !q.since.Load().Equal(info.Created) {
+			return ErrQueueLost
+		}
+		tasks = info.State.Msgs
+		return nil
 	})
 	return tasks, err
 }

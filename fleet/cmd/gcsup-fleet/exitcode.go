@@ -72,6 +72,7 @@ func exitCodeOf(err error) int {
 		{errConfig, exitConfig},
 		{fleet.ErrAckWait, exitConfig},
 		{fleet.ErrNoQueue, exitUnavailable},
+		{fleet.ErrQueueLost, exitTemporary},
 		{context.Canceled, exitTemporary},
 		{session.ErrInUse, exitTemporary},
 		{manifest.ErrLocked, exitTemporary},
