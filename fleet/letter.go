@@ -1,12 +1,14 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 )
@@ -101,7 +103,10 @@ func eachOf(ctx context.Context, kv jetstream.KeyValue, pattern string, f func(j
 	for {
 		select {
 		case e, ok := <-w.Updates():
-			if !ok || e == nil { // nil: all that was there has been delivered
+			if !ok {
+				return cmp.Or(ctx.Err(), nats.ErrConnectionClosed)
+			}
+			if e == nil { // all that was there has been delivered
 				return ctx.Err()
 			}
 			if err := f(e); err != nil {
