@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -10,6 +11,9 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fleet"
+	"gcsup/session"
+	"gcsup/upload"
+	"gcsup/upload/tree"
 )
 
 // TestSubmitAfterCancel submits a tree again right after it was canceled, before the worker
@@ -114,5 +118,28 @@ func TestSubmitWhileFileChanges(t *testing.T) {
 	w.run(t.Context(), w.worker(q, "b", nil))
 	if got, err := w.gcs.ReadObject(bucket, "tree/a"); string(got) != string(content(1001, 2)) {
 		t.Errorf("the object is not the changed file: %v", err)
+	}
+}
+
+// TestSubmitToMissingBucket submits a tree to a bucket that does not exist. Nothing is put
+// into the queue.
+func TestSubmitToMissingBucket(t *testing.T) {
+	t.Parallel()
+	missing := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404}
+	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Bucket: bucket}, Times: -1, Do: missing}}})
+	w.write("a", 1000, 1)
+	tree, err := tree.New([]tree.Source{{Path: w.tree}}, spec("tree/"), &tree.Options{Sorted: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := w.queue()
+	done, err := fleet.Submit(t.Context(), q, fleet.Submission{
+		Jobs: tree.Walk(t.Context()), Listing: upload.Listing{Bucket: bucket, Prefix: "tree/"}, Uploader: w.uploader(),
+	})
+	if !errors.Is(err, session.ErrNotFound) || done.Files != 0 {
+		t.Errorf("submit: %+v, %v, want ErrNotFound", done, err)
+	}
+	if s := w.status(q); s.Tasks != 0 {
+		t.Errorf("%d tasks are in the queue", s.Tasks)
 	}
 }

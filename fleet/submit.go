@@ -31,7 +31,7 @@ type Submission struct {
 
 	// Report, if not nil, is called for each file that cannot be submitted, and, with
 	// an empty Path, for a listing that failed: then the destinations are looked up one by
-	// one. Calls do not overlap.
+	// one. If the bucket does not exist, Submit fails. Calls do not overlap.
 	Report func(job upload.Job, err error)
 }
 
@@ -59,15 +59,19 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 		tasks.Go(func() error { return sub.add(each, group) })
 	}
 	err := tasks.Wait()
-	if err == nil && ctx.Err() != nil {
+	switch {
+	case err == nil && ctx.Err() != nil:
 		err = context.Cause(ctx)
+	case err == nil && sub.missing != nil:
+		err = fmt.Errorf("submit to bucket %s: %w", s.Listing.Bucket, sub.missing)
 	}
 	return sub.done, err
 }
 
 type submitter struct {
 	Submission
-	q *Queue
+	q       *Queue
+	missing error // of the bucket that does not exist
 
 	mu   sync.Mutex
 	done Submitted
@@ -78,6 +82,10 @@ func (s *submitter) files(ctx context.Context) iter.Seq[listed] {
 	return func(yield func(listed) bool) {
 		for job, err := range s.Uploader.Lookup(ctx, s.Listing, s.Jobs) {
 			if ctx.Err() != nil {
+				return
+			}
+			if errors.Is(err, session.ErrNotFound) {
+				s.missing = err
 				return
 			}
 			if err != nil {
