@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"gcsup/session"
@@ -15,6 +16,7 @@ type bucketFacts struct {
 	asking chan struct{} // holds one while a file asks
 
 	known    bool
+	missing  bool            // the service does not find the bucket
 	config   *session.Bucket // nil if it may not be read
 	listed   bool            // whether notified is known
 	notified bool            // a temporary object causes messages
@@ -57,7 +59,7 @@ func (p *composer) askBucket(ctx context.Context, use func(*bucketFacts)) error 
 		if err := f.ask(ctx, j.transfer, p.parts.Prefix, j.u.opts.Parallel.auto); err != nil {
 			return j.transfer.stopped(ctx, err, nil)
 		}
-		f.known = true
+		f.known = !f.missing // it may be created
 	}
 	use(f)
 	return nil
@@ -72,6 +74,7 @@ func (f *bucketFacts) ask(ctx context.Context, t *transfer, prefix string, enoug
 	}
 	if err := repeat(func(ctx context.Context) (r session.Reply) {
 		f.config, r = t.wire.bucket(ctx)
+		f.missing = r.Status == http.StatusNotFound && r.FromService
 		return r
 	}); err != nil || enough && f.config == nil {
 		return err
@@ -112,6 +115,8 @@ func (f *bucketFacts) forbidden() string {
 // unknown returns what the service does not tell, or "".
 func (f *bucketFacts) unknown() string {
 	switch {
+	case f.missing:
+		return "the bucket is not found"
 	case f.config == nil:
 		return "the settings of the bucket cannot be read (storage.buckets.get)"
 	case !f.asked:

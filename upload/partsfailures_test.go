@@ -240,3 +240,26 @@ func TestPartsRates(t *testing.T) {
 		})
 	}
 }
+
+// Temporary objects need a look at the bucket. If it does not exist, that is the reason, until
+// it is created.
+func TestPartsBucketCreatedLater(t *testing.T) {
+	t.Parallel()
+	inBubble(t, distant(0), func(w *world) {
+		to := upload.Spec{Bucket: "missing", Object: "obj"}
+		up := w.uploader(func(o *upload.Options) { o.Parallel = upload.AutoPartsFrom(0, mib, mib).By(upload.ByCompose) })
+		path := w.file(data(multipartLarge))
+		if _, err := up.File(w.t.Context(), path, to); !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("error = %v", err)
+		}
+		if why := w.undivided(); len(why) != 1 || why[0] != "the bucket is not found" {
+			t.Errorf("%q", why)
+		}
+		if err := w.srv.CreateBucket("missing"); err != nil {
+			t.Fatal(err)
+		}
+		if res, err := up.File(w.t.Context(), path, to); err != nil || res.Parts == nil {
+			t.Errorf("%+v, %v", res.Parts, err)
+		}
+	})
+}
