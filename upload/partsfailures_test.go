@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -262,4 +264,60 @@ func TestPartsBucketCreatedLater(t *testing.T) {
 			t.Errorf("%+v, %v", res.Parts, err)
 		}
 	})
+}
+
+// The source changes while its parts are sent, from memory or read again for each request.
+// There is no object, and the next call makes one of what the file has by then.
+func TestPartsSourceChanges(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	changes := map[string]func(path string) error{
+		"shrinks": func(path string) error { return os.Truncate(path, 7*mib) },
+		"grows":   func(path string) error { return os.WriteFile(path, data(multipartLarge+mib), 0o600) },
+		"edited": func(path string) error {
+			return os.WriteFile(path, flipped(content, 1, session.MultipartMinPart, multipartLarge-1), 0o600)
+		},
+	}
+	for name, change := range changes {
+		for way, with := range map[string]func(*upload.Options){
+			"multipart":             byMultipart,
+			"multipart, read again": func(o *upload.Options) { byMultipart(o); o.Memory = mib },
+			"compose":               func(o *upload.Options) { o.Parallel = composed(2, 4*mib) },
+		} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, slowly, func(w *world) {
+					path := w.file(content)
+					var once sync.Once
+					_, err := w.uploader(with, func(o *upload.Options) {
+						o.Observer = func(e upload.Event) {
+							if e.Sent > mib {
+								once.Do(func() {
+									if err := change(path); err != nil {
+										t.Error(err)
+									}
+									w.letPass(path)
+								})
+							}
+						}
+					}).File(w.t.Context(), path, spec)
+					if !errors.Is(err, session.ErrSourceChanged) {
+						t.Errorf("error = %v\n%s", err, w.trace())
+					}
+					w.wantNoObject("obj")
+					if _, err := w.uploader(with, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec); err != nil {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					now, err := os.ReadFile(path)
+					if err != nil {
+						t.Fatal(err)
+					}
+					w.wantObject("obj", now)
+					w.wantSaved(0)
+					w.wantNoUploads()
+					w.wantNoLeftovers()
+				})
+			})
+		}
+	}
 }
