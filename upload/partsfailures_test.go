@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -316,6 +317,72 @@ func TestPartsSourceChanges(t *testing.T) {
 					w.wantSaved(0)
 					w.wantNoUploads()
 					w.wantNoLeftovers()
+				})
+			})
+		}
+	}
+}
+
+// An upload in parts continues with a copy of its source, after Import or TakeOver. The parts
+// that are finished are compared with the copy, and not sent again.
+func TestPartsOfACopy(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	for _, imported := range []bool{false, true} {
+		for name, test := range map[string]struct {
+			copied []byte
+			err    error
+		}{
+			"same":                       {content, nil},
+			"other bytes that were sent": {flipped(content, 1, session.MultipartMinPart), session.ErrSourceChanged},
+			"other bytes that were not":  {flipped(content, multipartLarge-1), nil},
+		} {
+			t.Run(fmt.Sprint(name, imported), func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 5 * mib / 2, Latency: 100 * time.Millisecond}, func(w *world) {
+					path, other := w.file(content), filepath.Join(w.dir, "copy")
+					id := w.interruptMultipart(path)
+					if err := os.WriteFile(other, test.copied, 0o600); err != nil {
+						t.Fatal(err)
+					}
+					w.letPass(other)
+					token, err := w.store.Load(w.t.Context(), id)
+					if err != nil {
+						t.Fatal(err)
+					}
+					done := int64(0)
+					for i, part := range token.Parts.List {
+						if part.Finished() {
+							done += token.Parts.Range(i, multipartLarge).Len()
+						}
+					}
+					up := w.uploader(byMultipart)
+					if imported {
+						if err := w.store.Delete(w.t.Context(), id); err != nil {
+							t.Fatal(err)
+						}
+						id, err = up.Import(w.t.Context(), token, other)
+					} else {
+						id, err = up.TakeOver(w.t.Context(), id, other)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					res, err := up.Resume(w.t.Context(), id)
+					if !errors.Is(err, test.err) {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					if test.err != nil {
+						w.wantNoObject("obj")
+						w.wantSaved(1)
+						return
+					}
+					if done == 0 || res.BytesSent > multipartLarge-done {
+						t.Errorf("sent %d bytes, %d of %d were there", res.BytesSent, done, multipartLarge)
+					}
+					w.wantObject("obj", test.copied)
+					w.wantSaved(0)
+					w.wantNoUploads()
 				})
 			})
 		}
