@@ -225,6 +225,7 @@ func (p *multipart) join(ctx context.Context) (*session.Object, error) {
 		if err := t.retry.Wait(ctx, failureOf(r), r.RetryAfter); err != nil {
 			return nil, t.stopped(ctx, err, r.Err)
 		}
+		refreshed = false // these credentials may expire, too
 		if o, err := p.joined(ctx); o != nil || err != nil {
 			return o, err
 		}

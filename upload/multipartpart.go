@@ -55,6 +55,7 @@ func (p *multipart) send(ctx context.Context, c *piece) error {
 		if err := t.retry.Wait(ctx, failureOf(r), r.RetryAfter); err != nil {
 			return t.stopped(ctx, err, r.Err)
 		}
+		refreshed = false // these credentials may expire, too
 		if r.Unsent || r.Damaged() {
 			continue
 		}

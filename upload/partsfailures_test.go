@@ -388,3 +388,36 @@ func TestPartsOfACopy(t *testing.T) {
 		}
 	}
 }
+
+// The credentials expire twice while one request is retried.
+func TestMultipartCredentialsExpireTwice(t *testing.T) {
+	t.Parallel()
+	content := data(multipartLarge)
+	for name, match := range map[string]func(*http.Request) bool{
+		"a part":         func(req *http.Request) bool { return req.URL.Query().Get("partNumber") == "1" },
+		"the completion": func(req *http.Request) bool { return req.Method == "POST" && req.URL.Query().Has("uploadId") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				plain, statuses := w.http.Transport, []int{401, 503, 401}
+				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+					if match(req) && len(statuses) > 0 {
+						status := statuses[0]
+						statuses = statuses[1:]
+						if req.Body != nil {
+							_ = req.Body.Close()
+						}
+						return reply(req, status), nil
+					}
+					return plain.RoundTrip(req)
+				})}
+				if _, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec); err != nil {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				w.wantObject("obj", content)
+				w.wantNoUploads()
+			})
+		})
+	}
+}
