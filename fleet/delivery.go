@@ -223,6 +223,12 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		State: stateDone, Files: len(t.finished), Bytes: t.bytes, Skipped: t.skipped,
 		Fingerprint: fingerprint(t.finished), Attempts: before.Attempts,
 	}
+	r.Split = len(d.task.Files) > 1 && len(t.failed) > 0
+	if before.Split {
+		if err := q.dropRecords(ctx, d.task, t.finished); err != nil {
+			return err
+		}
+	}
 	letters, err := q.letters(ctx, d.task, t.finished)
 	if err != nil {
 		return err

@@ -88,6 +88,9 @@ func TestDeadLetters(t *testing.T) {
 	}
 	w.run(t.Context(), w.worker(q, "c", two))
 	w.check()
+	if s := w.status(q); s.Done.Files != 13 || s.Waiting.Files != 0 {
+		t.Errorf("status after the tree was submitted again: %+v, want 13 files", s)
+	}
 }
 
 // TestReplaced changes an object after the submit. The worker does not replace it.

@@ -164,7 +164,7 @@ func (q *Queue) enqueue(ctx context.Context, t *Task) (added bool, changed int, 
 		if err != nil {
 			return false, 0, err
 		}
-		r := record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes()}
+		r := record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes(), Split: before.Split}
 		if err = q.publish(ctx, t); err == nil {
 			return true, 0, q.putRecord(ctx, id, r, revision)
 		}

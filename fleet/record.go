@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 )
 
 // record is the outcome of a task, for status and for later submits. It decides
@@ -21,6 +22,10 @@ type record struct {
 	// Fingerprint is that of the files that are done and of their objects. If others
 	// failed, no later submit has the same.
 	Fingerprint string `json:"fingerprint,omitempty"`
+
+	// Split means that files of a group became dead letters. Those that were retried have
+	// records of their own.
+	Split bool `json:"split,omitempty"`
 
 	Attempts attempts `json:"attempts,omitzero"`
 }
@@ -102,6 +107,23 @@ func (q *Queue) setRecord(ctx context.Context, id string, r record) error {
 	}
 	_, err = q.open.Load().records.Put(ctx, id, data)
 	return err
+}
+
+// dropRecords deletes the records of files of a group that were retried alone, so that status
+// does not count them twice.
+func (q *Queue) dropRecords(ctx context.Context, group *Task, files []File) error {
+	drops, ctx := errgroup.WithContext(ctx)
+	drops.SetLimit(letterJobs)
+	for _, f := range files {
+		drops.Go(func() error {
+			id := group.one(f).ID()
+			if r, _, err := q.record(ctx, id); err != nil || r.State != stateDone {
+				return err
+			}
+			return q.open.Load().records.Purge(ctx, id)
+		})
+	}
+	return drops.Wait()
 }
 
 // wrongRevision reports whether a key was written meanwhile.
