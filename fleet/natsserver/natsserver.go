@@ -4,6 +4,7 @@ package natsserver
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -36,6 +37,10 @@ const readyTimeout = time.Minute
 func Start(o Options) (*Server, error) {
 	if o.Port != 0 && o.Token == "" {
 		return nil, errors.New("a NATS server with a port needs a token")
+	}
+	// The server would not report why it cannot use the directory.
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("NATS server: %w", err)
 	}
 	s, err := server.NewServer(&server.Options{
 		ServerName: "gcsup-fleet",

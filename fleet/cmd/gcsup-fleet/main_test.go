@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -308,5 +309,21 @@ func TestServersInErrors(t *testing.T) {
 		if text := errs.String(); strings.Contains(text, "secret") || !strings.Contains(text, "--nats") && !strings.Contains(text, "127.0.0.1:1") {
 			t.Errorf("--nats %s: message %q", servers, text)
 		}
+	}
+}
+
+// TestUnusableDirectory opens a queue in a directory that cannot be one. The error names it.
+func TestUnusableDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "nats"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var out, errs bytes.Buffer
+	got := execute(ctx, []string{"status", "--fleet-dir", dir}, stdio{&out, &errs})
+	if got != exitIO || ctx.Err() != nil || !strings.Contains(errs.String(), filepath.Join(dir, "nats")) {
+		t.Errorf("exit code %d, want %d: %s", got, exitIO, errs.String())
 	}
 }
