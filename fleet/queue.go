@@ -45,7 +45,7 @@ var fleetName = regexp.MustCompile(`^[a-z0-9_-]{1,32}$`)
 // Errors of OpenQueue.
 var (
 	// ErrNoQueue means that there is no queue of that name.
-	ErrNoQueue = errors.New("there is no such fleet: nothing was submitted, and no worker runs")
+	ErrNoQueue = errors.New("there is no such fleet, because nothing was submitted and no worker runs")
 
 	// ErrOptions means that options are invalid, here or for NewWorker.
 	ErrOptions = errors.New("invalid option")
@@ -128,7 +128,7 @@ func (q *Queue) ensure(ctx context.Context) error {
 	stream, err := q.js.Stream(ctx, q.stream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if q.opts.MustExist {
-			return fmt.Errorf("%w: %s", ErrNoQueue, q.opts.Fleet)
+			return fmt.Errorf("fleet %s: %w", q.opts.Fleet, ErrNoQueue)
 		}
 		stream, err = q.js.CreateStream(ctx, q.streamConfig())
 	}
