@@ -20,7 +20,7 @@ var (
 		"$JS.API.STREAM.INFO.KV_%", "$JS.API.DIRECT.GET.KV_%.>", "$JS.API.CONSUMER.CREATE.KV_%.>", "$JS.API.CONSUMER.DELETE.KV_%.>",
 	)...)
 	submits = append([]string{
-		"gcsup.default.task.*", "$KV.gcsup-default-records.*", "$KV.gcsup-default-failed.*",
+		"gcsup.default.task.*", "$JS.API.STREAM.MSG.GET.gcsup-default", "$KV.gcsup-default-records.*", "$KV.gcsup-default-failed.*",
 	}, reads...)
 	works = append([]string{
 		"$JS.API.CONSUMER.MSG.NEXT.gcsup-default.*", "$JS.ACK.gcsup-default.>",
@@ -78,6 +78,9 @@ func TestRoles(t *testing.T) {
 	w.write("large", 9<<20, 2)
 	w.write("b", 1000, 3)
 	w.submit(as("submit"))
+	if got := w.submit(as("submit")); got.Queued != 3 {
+		t.Errorf("second submit: %+v, want that 3 files were queued before", got)
+	}
 	w.run(t.Context(), w.worker(as("work"), "a", nil))
 	w.check()
 	if s := w.status(as("status")); s.Done.Files != 3 || s.Failed != 0 {
