@@ -184,6 +184,13 @@ func (w *Worker) follow(others crowd.Crowd, s settings) {
 	}
 }
 
+// alone reports whether this worker knows of no other.
+func (w *Worker) alone() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.others) < 2
+}
+
 // limitRate sets the rate limit: that of this worker, or its share of the fleet's. 0 is no
 // limit.
 func (w *Worker) limitRate(share float64) {

@@ -186,7 +186,9 @@ func (d *delivery) again(log *slog.Logger, t tally) bool {
 		log.Warn("record cannot be read", "err", err) // the delivery does not count
 	}
 	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0
-	r.Attempts = r.Attempts.after(d.execution.committed.Load(), kindOf(last.err), last.err.Error())
+	r.Attempts = r.Attempts.after(failure{
+		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(), worker: d.w.opts.Name, alone: d.w.alone(),
+	})
 	log.Warn("task failed", "failures", r.Attempts.Failures, "files", len(t.failed), "kind", r.Attempts.Kind, "err", last.err)
 	d.w.totals.failures.Add(1)
 	if r.Attempts.Failures >= d.w.opts.Tries {

@@ -41,6 +41,9 @@ func judge(err error, answered bool) verdict {
 	return failed
 }
 
+// kindNoInput is the class of a source that is missing.
+const kindNoInput = "no_input"
+
 // kinds are the classes of errors, as in the JSON lines of gcsup. The first match
 // counts.
 var kinds = []struct {
@@ -57,8 +60,8 @@ var kinds = []struct {
 	{bucketstore.ErrSealed, "state_key"},
 	{session.ErrCorruptToken, "damaged"},
 	{session.ErrTokenVersion, "newer_version"},
-	{chunk.ErrNotRegular, "no_input"},
-	{fs.ErrNotExist, "no_input"},
+	{chunk.ErrNotRegular, kindNoInput},
+	{fs.ErrNotExist, kindNoInput},
 	{session.ErrNotFound, "not_found"},
 	{session.ErrSessionLost, "session_gone"},
 	{session.ErrCanceled, "cancelled"},

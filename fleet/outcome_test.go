@@ -43,8 +43,32 @@ func TestAttempts(t *testing.T) {
 		committed int64
 		want      int
 	}{{0, 1}, {0, 2}, {100, 1}, {100, 2}, {50, 3}, {101, 1}, {101, 2}} {
-		if a = a.after(c.committed, "kind", "reason"); a.Failures != c.want || a.Total != i+1 {
+		if a = a.after(failure{committed: c.committed, kind: "kind", reason: "reason"}); a.Failures != c.want || a.Total != i+1 {
 			t.Errorf("delivery %d with %d bytes: %+v, want %d failures in a row", i, c.committed, a, c.want)
+		}
+	}
+}
+
+// TestAttemptsOfOneMachine checks that a source which only one machine misses does not
+// become a dead letter.
+func TestAttemptsOfOneMachine(t *testing.T) {
+	var a attempts
+	for i, c := range []struct {
+		kind, worker string
+		alone        bool
+		want         int
+	}{
+		{kindNoInput, "a", false, 1},
+		{kindNoInput, "a", false, 1}, // the same machine
+		{kindNoInput, "b", false, 2},
+		{kindNoInput, "b", false, 2},
+		{kindNoInput, "b", true, 3}, // there is no other machine
+		{"permission", "b", false, 4},
+		{kindNoInput, "b", false, 5}, // another error came before
+	} {
+		a = a.after(failure{kind: c.kind, worker: c.worker, alone: c.alone})
+		if a.Failures != c.want || a.Total != i+1 {
+			t.Errorf("delivery %d: %+v, want %d failures in a row", i, a, c.want)
 		}
 	}
 }

@@ -45,19 +45,34 @@ type attempts struct {
 	Committed int64  `json:"committed"`          // the greatest number of committed bytes
 	Kind      string `json:"kind,omitempty"`     // of the last error
 	Reason    string `json:"reason,omitempty"`   // the last error, for people
+	Worker    string `json:"worker,omitempty"`   // of the last delivery
 	Progress  bool   `json:"progress,omitempty"` // the last delivery committed new bytes
 }
 
-// after returns the attempts after one more delivery that failed, when committed bytes of
-// the task were durable. A delivery that committed new bytes is the first one of a new row.
-func (a attempts) after(committed int64, kind, reason string) attempts {
-	a.Progress = committed > a.Committed
+// failure is a delivery that failed.
+type failure struct {
+	committed    int64 // bytes of the task that are durable
+	kind, reason string
+	worker       string
+	alone        bool // there are no other workers
+}
+
+// after returns the attempts after one more delivery that failed. A delivery that
+// committed new bytes is the first one of a new row.
+//
+// A source that is missing may be missing on one machine only, which then fails so fast
+// that it gets most deliveries. They do not count until another worker misses it, too.
+func (a attempts) after(f failure) attempts {
+	again := f.kind == kindNoInput && a.Kind == kindNoInput && f.worker == a.Worker && !f.alone
+	a.Progress = f.committed > a.Committed
 	if a.Progress {
-		a.Committed, a.Failures = committed, 0
+		a.Committed, a.Failures = f.committed, 0
 	}
-	a.Failures++
+	if !again || a.Failures == 0 {
+		a.Failures++
+	}
 	a.Total++
-	a.Kind, a.Reason = kind, reason
+	a.Kind, a.Reason, a.Worker = f.kind, f.reason, f.worker
 	return a
 }
 
