@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module for a time, 60s or what is given, or only
+# Runs every fuzz target of all modules for a time, 60s or what is given, or only
 # those that are named:
 #
 #	bash internal/e2e/fuzz.sh 5s
@@ -18,7 +18,7 @@ only=${2:-Fuzz[A-Za-z0-9_]+}
 # https://github.com/golang/go/issues/75804.
 fuzz() {
 	local out status=0
-	out=$(go test "$1" -run '^$' -fuzz "^$2\$" -fuzztime "$time" </dev/null 2>&1) || status=$?
+	out=$(cd "$1" && go test . -run '^$' -fuzz "^$2\$" -fuzztime "$time" </dev/null 2>&1) || status=$?
 	printf '%s %s\n' "$1" "$2"
 	if [ $status = 0 ] || grep -q '^ *context deadline exceeded$' <<<"$out" && ! grep -q 'Failing input' <<<"$out"; then
 		tail -n 4 <<<"$out"
