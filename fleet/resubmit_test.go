@@ -101,9 +101,9 @@ func TestSubmitWhileFileChanges(t *testing.T) {
 	if got := w.submit(q); got.Queued != 3 || got.Changed != 0 {
 		t.Errorf("submit of the same files: %+v", got)
 	}
-	var last atomic.Bool
+	var inserts atomic.Int64
 	hook := func(r fakegcs.Request) {
-		if r.Op == fakegcs.OpInsert && r.Object == "tree/c" && !last.Swap(true) {
+		if r.Op == fakegcs.OpInsert && inserts.Add(1) == 3 { // all files were read, in any order
 			w.write("a", 1001, 2)
 			if got := w.submit(q); got.Queued != 3 || got.Changed != 1 {
 				t.Errorf("submit of a changed file that is in the queue: %+v", got)
