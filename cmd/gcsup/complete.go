@@ -68,6 +68,8 @@ func flagCompletion(f *pflag.Flag) cobra.CompletionFunc {
 		return choices(v.values...)
 	case *classFlag:
 		return choices(storageClasses...)
+	case *parallelFlag:
+		return choices(parallelAuto.String(), parallelOff.String())
 	}
 	name, _ := pflag.UnquoteUsage(f)
 	switch {

@@ -23,14 +23,14 @@ const (
 
 func (p *parallelFlag) Type() string { return "" }
 
-func (p *parallelFlag) String() string {
-	switch *p {
+func (p parallelFlag) String() string {
+	switch p {
 	case parallelOff:
 		return "off"
 	case parallelAuto:
 		return "auto"
 	}
-	return strconv.Itoa(int(*p))
+	return strconv.Itoa(int(p))
 }
 
 func (p *parallelFlag) Set(text string) error {
