@@ -89,7 +89,7 @@ reliability: walk
 	$(FIRE) ./upload
 	$(FIRE) ./internal/e2e
 
-# Every sequence of replies, against the decision table, and every pair of mishaps of
+# Every sequence of replies, against the decision table, and pairs of mishaps of
 # an upload in parts.
 walk:
 	GCSUP_TEST_FULL=1 $(FIRE) ./session -run EveryState

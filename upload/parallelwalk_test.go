@@ -42,6 +42,7 @@ var mishaps = []mishap{lostRequest, lostReply, refused, late503, killBefore, kil
 type partsWalk struct {
 	t        *testing.T
 	way      upload.JoinBy
+	size     int64 // of a part
 	net      http.RoundTripper
 	srv      *fakegcs.Server
 	store    *memoryStore
@@ -58,9 +59,9 @@ type partsWalk struct {
 }
 
 // TestParallelWalk sends a file in parts with every mishap at every request, and with
-// every pair of mishaps at every pair of requests: by multipart, which needs large parts,
-// with every third pair. Afterwards the object is right, and nothing is left. By compose,
-// the service has received each byte once.
+// pairs of mishaps at every pair of requests: by compose every second pair, by multipart,
+// which needs large parts, every fifth. Afterwards the object is right, the service has received each byte
+// once, and nothing is left.
 func TestParallelWalk(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -68,8 +69,8 @@ func TestParallelWalk(t *testing.T) {
 		content []byte
 		every   int // one pair of this many
 	}{
-		{upload.ByCompose, data(2*q + 1), testsize.FullOnce(1, 40)},
-		{upload.ByMultipart, data(session.MultipartMinPart + 1), testsize.FullOnce(3, 40)},
+		{upload.ByCompose, data(2*q + 1), testsize.FullOnce(2, 60)},
+		{upload.ByMultipart, data(session.MultipartMinPart + 1), testsize.FullOnce(5, 60)},
 	} {
 		var uploads atomic.Int64
 		t.Cleanup(func() { t.Logf("way %d: %d uploads", c.way, uploads.Load()) })
@@ -99,9 +100,14 @@ func TestParallelWalk(t *testing.T) {
 // walkParts returns the number of requests.
 func walkParts(t *testing.T, way upload.JoinBy, content []byte, mishaps map[int]mishap) (requests int) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, client, stop := upload.ServeBucket(t, &fakegcs.Options{NoMD5: true})
+		// The ETag of a part of a multipart upload is its MD5.
+		srv, client, stop := upload.ServeBucket(t, &fakegcs.Options{NoMD5: way == upload.ByCompose})
 		defer stop()
-		w := &partsWalk{t: t, way: way, net: client.Transport, srv: srv, store: newMemoryStore(), mishaps: mishaps}
+		size := int64(q)
+		if way == upload.ByMultipart {
+			size = session.MultipartMinPart
+		}
+		w := &partsWalk{t: t, way: way, size: size, net: client.Transport, srv: srv, store: newMemoryStore(), mishaps: mishaps}
 		w.run(content)
 		requests = len(w.requests)
 		if t.Failed() {
@@ -131,10 +137,7 @@ func (w *partsWalk) run(content []byte) {
 	}
 	// An object that another client replaced after the compose is uploaded again by a
 	// process that does not know of the compose.
-	most := int64(len(content)) + cut*q
-	if w.way == upload.ByMultipart { // a part whose reply was lost is sent again
-		most += int64(len(w.mishaps)) * session.MultipartMinPart
-	}
+	most := int64(len(content)) + cut*w.size
 	if received := w.received(); (received < int64(len(content)) || received > most) && !w.overwritten {
 		w.t.Errorf("the service received %d bytes of parts, want %d to %d", received, len(content), most)
 	}
