@@ -29,7 +29,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "run only this seed of the simulation, and print what happened")
-	seedsFlag = flag.Uint64("seeds", uint64(testsize.Full(200, 60)), "how many seeds the simulation runs")
+	seedsFlag = flag.Uint64("seeds", uint64(testsize.FullOnce(200, 60)), "how many seeds the simulation runs")
 )
 
 // TestSimulation runs uploads with everything against them, many times, each
