@@ -167,7 +167,7 @@ func committed(requests []fakegcs.Request, before time.Time, size int64) (offset
 // held reports whether a request was under way when a cut or a stop ended: another worker
 // may have sent the same bytes meanwhile.
 func (f *fire) held(q fakegcs.Request) bool {
-	return slices.ContainsFunc(f.mended, func(m time.Time) bool {
+	return slices.ContainsFunc(f.restored, func(m time.Time) bool {
 		return q.Time.Before(m) && q.Time.Add(q.Elapsed).After(m)
 	})
 }
@@ -175,7 +175,7 @@ func (f *fire) held(q fakegcs.Request) bool {
 // arrivedLate reports whether a request that began at a moment may have been under way
 // at a cut or a stop.
 func (f *fire) arrivedLate(at time.Time) bool {
-	return slices.ContainsFunc(f.mended, func(m time.Time) bool {
+	return slices.ContainsFunc(f.restored, func(m time.Time) bool {
 		return at.After(m.Add(-100*time.Millisecond)) && at.Before(m.Add(lateArrival))
 	})
 }

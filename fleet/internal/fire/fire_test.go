@@ -91,12 +91,12 @@ type event struct {
 // fire is one fleet.
 type fire struct {
 	*fleet
-	random  *rand.Rand
-	events  []event
-	kinds   []kind
-	story   []string
-	started time.Time
-	mended  []time.Time // when requests could arrive that were under way long before
+	random   *rand.Rand
+	events   []event
+	kinds    []kind
+	story    []string
+	started  time.Time
+	restored []time.Time // when requests could arrive that were under way long before
 }
 
 func newFire(t *testing.T, seed uint64) *fire {
@@ -160,7 +160,7 @@ func (f *fire) add(k kind) {
 	case cut:
 		reset := f.random.IntN(2) == 0
 		next(0, machine+"links cut", s.cut)
-		next(cutLength, fmt.Sprintf("%slinks mended, reset %v", machine, reset), func() { f.mend(s, reset) })
+		next(cutLength, fmt.Sprintf("%slinks restored, reset %v", machine, reset), func() { f.restore(s, reset) })
 	case leader:
 		var n *node
 		next(0, "stream leader: SIGKILL", func() {
@@ -194,12 +194,12 @@ func (f *fire) revive() {
 
 func (f *fire) resume(s *slot) {
 	s.worker.signal(syscall.SIGCONT)
-	f.mended = append(f.mended, time.Now())
+	f.restored = append(f.restored, time.Now())
 }
 
-func (f *fire) mend(s *slot, reset bool) {
-	s.mend(reset)
-	f.mended = append(f.mended, time.Now())
+func (f *fire) restore(s *slot, reset bool) {
+	s.restore(reset)
+	f.restored = append(f.restored, time.Now())
 }
 
 func (f *fire) run(all *totals) {

@@ -145,13 +145,13 @@ func (s *slot) cut() {
 	}
 }
 
-// mend mends them. With reset, the connections end.
-func (s *slot) mend(reset bool) {
+// restore lets them pass again. With reset, the connections end.
+func (s *slot) restore(reset bool) {
 	for _, l := range append(s.nats, s.gcs) {
 		if reset {
 			l.reset()
 		}
-		l.mend()
+		l.restore()
 	}
 }
 

@@ -33,7 +33,7 @@ func newLink(t *testing.T, host, to string) *link {
 	go l.serve()
 	t.Cleanup(func() {
 		_ = ln.Close()
-		l.mend()
+		l.restore()
 		l.reset()
 	})
 	return l
@@ -107,7 +107,7 @@ func (l *link) passable() <-chan struct{} {
 	return l.whole
 }
 
-// cut lets nothing pass until mend.
+// cut lets nothing pass until restore.
 func (l *link) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +118,7 @@ func (l *link) cut() {
 	}
 }
 
-func (l *link) mend() {
+func (l *link) restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
