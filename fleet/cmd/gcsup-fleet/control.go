@@ -8,12 +8,12 @@ import (
 )
 
 // onQueue returns a command without arguments that does one thing to the queue.
-func onQueue(use, short, long string, do func(ctx context.Context, l *link) error) *cobra.Command {
+func onQueue(std stdio, use, short, long string, do func(ctx context.Context, l *link) error) *cobra.Command {
 	nats := &natsFlags{}
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := nats.open(cmd.Context())
+			l, err := nats.open(cmd.Context(), std)
 			if err != nil {
 				return err
 			}
@@ -27,7 +27,7 @@ func onQueue(use, short, long string, do func(ctx context.Context, l *link) erro
 
 func newRetry(std stdio) *cobra.Command {
 	var failed bool
-	cmd := onQueue("retry --failed", "Put the files that failed back into the queue",
+	cmd := onQueue(std, "retry --failed", "Put the files that failed back into the queue",
 		"retry puts the files that are not tried any more back into the queue. If an object was\nreplaced by another program meanwhile, submit the tree again instead.",
 		func(ctx context.Context, l *link) error {
 			n, err := l.RetryFailed(ctx)
@@ -45,7 +45,7 @@ func newRetry(std stdio) *cobra.Command {
 }
 
 func newCancel(std stdio) *cobra.Command {
-	return onQueue("cancel", "Empty the queue, and cancel the uploads of the workers",
+	return onQueue(std, "cancel", "Empty the queue, and cancel the uploads of the workers",
 		"cancel empties the queue. The workers cancel their uploads at the service. Uploads that no\nworker has stay saved: gcsup sessions list --state shows them. Objects are not deleted.",
 		func(ctx context.Context, l *link) error {
 			n, err := l.Cancel(ctx)
@@ -56,18 +56,18 @@ func newCancel(std stdio) *cobra.Command {
 		})
 }
 
-func newDrain() *cobra.Command {
+func newDrain(std stdio) *cobra.Command {
 	var off bool
-	cmd := onQueue("drain [--off]", "Let the workers finish what they have, and take nothing new",
+	cmd := onQueue(std, "drain [--off]", "Let the workers finish what they have, and take nothing new",
 		"drain lets the workers finish what they have. They stay, and take nothing new until\ndrain --off.",
 		func(ctx context.Context, l *link) error { return l.SetDrain(ctx, !off) })
 	cmd.Flags().BoolVar(&off, "off", false, "let the workers continue")
 	return cmd
 }
 
-func newLimit() *cobra.Command {
+func newLimit(std stdio) *cobra.Command {
 	var rate byteSize
-	cmd := onQueue("limit RATE|off", "Limit the bytes per second of all workers together",
+	cmd := onQueue(std, "limit RATE|off", "Limit the bytes per second of all workers together",
 		"limit sets the bytes per second of all workers together, such as 100MiB. The workers that\nhave uploads share it equally, some seconds later.",
 		func(ctx context.Context, l *link) error { return l.SetRate(ctx, int64(rate)) })
 	cmd.Args = func(_ *cobra.Command, args []string) error {

@@ -74,6 +74,7 @@ func exitCodeOf(err error) int {
 		{fleet.ErrNoQueue, exitUnavailable},
 		{fleet.ErrQueueLost, exitTemporary},
 		{context.Canceled, exitTemporary},
+		{errLocked, exitTemporary},
 		{session.ErrInUse, exitTemporary},
 		{manifest.ErrLocked, exitTemporary},
 		{session.ErrRetriesExhausted, exitTemporary},

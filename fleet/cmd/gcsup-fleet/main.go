@@ -110,7 +110,7 @@ Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 l
 	root.SetOut(std.out)
 	root.SetErr(std.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return kindError{err, errUsage} })
-	root.AddCommand(newSubmit(std), newWork(std), newUp(std), newStatus(std), newRetry(std), newCancel(std), newDrain(), newLimit())
+	root.AddCommand(newSubmit(std), newWork(std), newUp(std), newStatus(std), newRetry(std), newCancel(std), newDrain(std), newLimit(std))
 	for _, c := range append(root.Commands(), root) {
 		args := c.Args
 		c.Args = func(cmd *cobra.Command, a []string) error {

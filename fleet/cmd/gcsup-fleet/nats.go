@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/pflag"
 
+	"gcsup/backoff"
 	"gcsup/fleet"
 	"gcsup/fleet/natsserver"
 )
@@ -56,11 +57,35 @@ type link struct {
 }
 
 // open opens the queue: at a server, at that of a gcsup-fleet up on this machine, or in a
-// server inside this process, which opens no port.
-func (f *natsFlags) open(ctx context.Context) (*link, error) {
+// server inside this process, which opens no port. It retries what a server may cure that
+// still starts or elects a leader.
+func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 	if (f.cert == "") != (f.key == "") {
 		return nil, usagef("--nats-cert and --nats-key need each other")
 	}
+	l, err := backoff.Retry(ctx, backoff.Policy{}, f.tryOpen, &backoff.Options{
+		Classify: func(err error) backoff.Verdict {
+			if exitCodeOf(err) == exitTemporary && !errors.Is(err, errLocked) {
+				return backoff.Transient
+			}
+			return backoff.Classify(err)
+		},
+		Observe: func(a backoff.Attempt) {
+			if a.Wait > 0 {
+				std.message("%v; next attempt in %v", a.Err, a.Wait.Round(100*time.Millisecond))
+			}
+		},
+	})
+	if ctx.Err() != nil && err != nil {
+		return nil, context.Cause(ctx)
+	}
+	if failed, ok := errors.AsType[*backoff.Error](err); ok {
+		return nil, failed.Err
+	}
+	return l, err
+}
+
+func (f *natsFlags) tryOpen(ctx context.Context) (*link, error) {
 	l := &link{close: func() {}}
 	var err error
 	if f.url != "" {
@@ -218,7 +243,7 @@ func readAddress(dir string) (address, error) {
 	var a address
 	data, err := os.ReadFile(filepath.Join(dir, addressFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return a, kindError{fmt.Errorf("another command uses the queue in %s and opens no port: wait for it, or use gcsup-fleet up", dir), context.Canceled}
+		return a, kindError{fmt.Errorf("another command uses the queue in %s and opens no port: wait for it, or use gcsup-fleet up", dir), errLocked}
 	}
 	if err != nil {
 		return a, err

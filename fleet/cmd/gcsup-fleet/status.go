@@ -24,7 +24,7 @@ func newStatus(std stdio) *cobra.Command {
 		Long:  "status prints how much is done, active, waiting and failed, and what each worker does. With\n--wait the exit code is 65 if files failed, and 75 if NATS lost the queue meanwhile.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := nats.open(cmd.Context())
+			l, err := nats.open(cmd.Context(), std)
 			if err != nil {
 				return err
 			}

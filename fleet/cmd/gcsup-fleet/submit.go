@@ -65,7 +65,7 @@ code is 75: submit the tree once more when the queue is empty.`,
 				return err
 			}
 			defer done()
-			l, err := nats.open(ctx)
+			l, err := nats.open(ctx, std)
 			if err != nil {
 				return err
 			}

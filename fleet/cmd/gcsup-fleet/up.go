@@ -94,7 +94,7 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	}
 	lock, err := lockDir(dir)
 	if errors.Is(err, errLocked) {
-		return kindError{fmt.Errorf("%w in %s: stop it, or give another --fleet-dir", err, dir), context.Canceled}
+		return fmt.Errorf("%w in %s: stop it, or give another --fleet-dir", err, dir)
 	}
 	if err != nil {
 		return err

@@ -69,7 +69,7 @@ func (f *workFlags) run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
-	l, err := f.nats.open(ctx)
+	l, err := f.nats.open(ctx, std)
 	if err != nil {
 		return err
 	}
