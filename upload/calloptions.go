@@ -12,10 +12,6 @@ import (
 	"gcsup/session"
 )
 
-// ErrTruncated is wrapped by the error of an upload whose source ended before
-// [CallOptions].Size bytes.
-var ErrTruncated = errors.New("source is shorter than expected")
-
 // CallOptions are options of single calls, see [Uploader.With]. A field that is
 // zero keeps what the Uploader has.
 type CallOptions struct {

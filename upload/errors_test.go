@@ -10,28 +10,12 @@ import (
 	"testing"
 )
 
-// TestErrorTable checks that the table in the package documentation has every
-// sentinel and every error type of this package and of package session once, and
-// that it agrees with the table of session about what is resumable.
+// TestErrorTable checks that the table at the sentinels has every sentinel and every
+// error type of this package and of package session once, and that it agrees with
+// the table of session about what is resumable.
 func TestErrorTable(t *testing.T) {
-	const resumableAt = "resumable"
-	listed := map[string]string{} // the error and whether it is resumable
-	column := 0
-	for line := range strings.Lines(packageDoc(t, "doc.go")) {
-		row, indented := strings.CutPrefix(line, "\t")
-		switch name, _, _ := strings.Cut(row, " "); {
-		case !indented:
-		case name == "error":
-			column = strings.Index(row, resumableAt)
-		case column > 0:
-			if _, twice := listed[name]; twice {
-				t.Errorf("the table has %s twice", name)
-			}
-			listed[name] = strings.Fields(row[column:])[0]
-		}
-	}
+	own, listed := errorsOf(t, ".")
 	foreign := []string{"chunk.ErrRead", "chunk.ErrNotRegular", "*fs.PathError", "fs.ErrExist"}
-	own, _ := errorsOf(t, ".")
 	sessions, resumable := errorsOf(t, "../session")
 	want := slices.Concat(own, foreign)
 	for _, name := range sessions {
@@ -56,16 +40,6 @@ func TestErrorTable(t *testing.T) {
 	if len(resumable) == 0 || len(want) < 20 {
 		t.Errorf("found %d errors, and %d rows in the table of session", len(want), len(resumable))
 	}
-}
-
-// packageDoc returns the documentation of the package in a file.
-func packageDoc(t *testing.T, path string) string {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.PackageClauseOnly)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file.Doc.Text()
 }
 
 // errorsOf returns the exported sentinels of a package, and its exported error
@@ -110,11 +84,16 @@ func errorsOf(t *testing.T, dir string) (names []string, resumable map[string]st
 				column := 0
 				for line := range strings.Lines(d.Doc.Text()) {
 					row, indented := strings.CutPrefix(line, "\t")
+					name, _, _ := strings.Cut(row, " ")
 					switch {
-					case indented && strings.HasPrefix(row, "sentinel"):
+					case !indented || row == "\n":
+					case column == 0:
 						column = strings.Index(row, "resumable")
-					case indented && column > 0 && strings.HasPrefix(row, "Err"):
-						resumable[strings.Fields(row)[0]] = strings.Fields(row[column:])[0]
+					default:
+						if _, twice := resumable[name]; twice {
+							t.Errorf("the table in %s has %s twice", path, name)
+						}
+						resumable[name] = strings.Fields(row[column:])[0]
 					}
 				}
 			}

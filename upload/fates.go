@@ -10,12 +10,6 @@ import (
 	"gcsup/session"
 )
 
-// ErrNotTried is wrapped by the error of a file of a batch that was not uploaded
-// because of what happened to others: its bucket does not exist, the credentials
-// are not accepted, or the service could not be reached. Such an error also wraps
-// the sentinel error of that reason.
-var ErrNotTried = errors.New("not tried")
-
 // maxDenied is the number of denied uploads after which a bucket in which none
 // succeeded is not tried any more. One object may have permissions of its own.
 const maxDenied = 3
