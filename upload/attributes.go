@@ -18,7 +18,7 @@ func (j *job) validate() error {
 	if err := j.spec.Validate(); err != nil {
 		return err
 	}
-	if err := j.u.opts.Parallel.allows(j.spec); err != nil {
+	if err := j.u.opts.Parallel.checkSpec(j.spec); err != nil {
 		return err
 	}
 	key, err := j.encryptionKey(j.spec.EncryptionKey)

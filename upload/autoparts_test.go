@@ -19,15 +19,15 @@ import (
 	"gcsup/upload"
 )
 
-// auto sends files of 1 MiB and more in parts, if that may be faster.
+// auto uses AutoParts for files of 1 MiB and more, with parts of 1 MiB and more.
 func auto(o *upload.Options) { o.Parallel = upload.AutoPartsFrom(0, mib, mib) }
 
-// distant is a service with a limit for each connection.
+// distant returns options of a service that answers after 10 ms and limits each connection.
 func distant(perSecond int64) *fakegcs.Options {
 	return &fakegcs.Options{NoMD5: true, Rate: perSecond, Latency: 10 * time.Millisecond}
 }
 
-// undivided returns why files were sent over one connection.
+// undivided returns the reasons for which files were sent over one connection.
 func (w *world) undivided() (why []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,8 +39,8 @@ func (w *world) undivided() (why []string) {
 	return why
 }
 
-// Each connection has a limit: the upload gets to many connections, and its Result has what
-// one reached and what all of them reached.
+// If the service limits each connection, the upload uses many, and its Result has the rate of one
+// and of all of them.
 func TestAutoParts(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -81,8 +81,7 @@ func TestAutoParts(t *testing.T) {
 	})
 }
 
-// The link has a limit for all connections together: few are used, and the next file is
-// sent over one.
+// If the link limits all connections together, few are used, and the next file is sent over one.
 func TestAutoPartsUseless(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -145,8 +144,8 @@ func TestAutoPartsShared(t *testing.T) {
 	})
 }
 
-// What the bucket, the service or the options have against parts, and how many requests it
-// takes to find out.
+// TestAutoPartsUndivided checks which settings of the bucket, the service and the options keep a
+// file undivided, and how many requests that takes.
 func TestAutoPartsUndivided(t *testing.T) {
 	t.Parallel()
 	content := data(9 * mib)
@@ -230,7 +229,7 @@ func TestAutoPartsUndivided(t *testing.T) {
 				if n := w.saw(upload.Warning); n > 0 {
 					t.Errorf("%d warnings", n)
 				}
-				// The next file of the bucket needs no look at it.
+				// The next file does not ask about the bucket again.
 				before = 0
 				if _, err := up.File(w.t.Context(), w.file(content[:9*mib-1]), next); test.spec.MD5 == nil && err != nil {
 					t.Fatal(err)
@@ -243,8 +242,7 @@ func TestAutoPartsUndivided(t *testing.T) {
 	}
 }
 
-// A number of connections is used in spite of what it costs, which is a warning for each
-// bucket.
+// InParts divides a file even if temporary objects are costly, with one warning for each bucket.
 func TestPartsCost(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ bucket, notify, want string }{
@@ -282,8 +280,8 @@ func TestPartsCost(t *testing.T) {
 	}
 }
 
-// The look at the bucket fails once. It is repeated, for the first file and for the others
-// that wait for it.
+// A request about the bucket fails once and is repeated, for the first file and those that wait
+// for it.
 func TestPartsBucketFailsOnce(t *testing.T) {
 	t.Parallel()
 	for _, op := range []fakegcs.Op{fakegcs.OpBucketGet, fakegcs.OpBucketPermissions, fakegcs.OpNotificationList} {
@@ -319,7 +317,7 @@ func TestPartsBucketFailsOnce(t *testing.T) {
 	}
 }
 
-// A rate limit holds the bytes back: few connections are used, and the limit is reached.
+// With a rate limit, few connections are used, and the limit is reached.
 func TestAutoPartsRateLimit(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -347,8 +345,8 @@ func TestAutoPartsRateLimit(t *testing.T) {
 	})
 }
 
-// A multipart upload makes no temporary objects, so that nothing of the bucket is against it
-// and it is not asked.
+// A multipart upload makes no temporary objects. No setting of the bucket prevents it, and no
+// request asks about them.
 func TestAutoPartsByMultipart(t *testing.T) {
 	t.Parallel()
 	content := data(12 * mib)
@@ -370,7 +368,7 @@ func TestAutoPartsByMultipart(t *testing.T) {
 	})
 }
 
-// The service is near: no multipart upload is started, even if the first reply is late.
+// No multipart upload is started if the service is near, even if its first reply is late.
 func TestAutoPartsNear(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
@@ -385,8 +383,8 @@ func TestAutoPartsNear(t *testing.T) {
 	})
 }
 
-// The service is near, but limits each connection. The first request shows that, and the
-// file is sent in parts. The next file is at once.
+// The service is near but limits each connection. The first request shows that, and the file is
+// sent in parts. The next file is divided at once.
 func TestAutoPartsNearButSlow(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -431,7 +429,7 @@ func TestAutoPartsNearButSlow(t *testing.T) {
 	}
 }
 
-// A rate limit is no reason to believe that the service limits each connection.
+// A low rate of the first request does not divide the file if a rate limit is the cause.
 func TestAutoPartsNearWithRateLimit(t *testing.T) {
 	t.Parallel()
 	content := data(12 * mib)
@@ -448,8 +446,8 @@ func TestAutoPartsNearWithRateLimit(t *testing.T) {
 	}
 }
 
-// An upload that was divided after its first request is interrupted at any time. The next
-// call continues it, or starts over.
+// An upload is interrupted around the moment at which its first request divides it. The next call
+// resumes it or starts over.
 func TestAutoPartsNearButSlowInterrupted(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -476,8 +474,8 @@ func TestAutoPartsNearButSlowInterrupted(t *testing.T) {
 	}
 }
 
-// The first request shows that a connection is slow, but the bucket does not suit parts: the
-// file is sent over one connection from its beginning.
+// The first request shows that a connection is slow, but the bucket does not suit parts. The file
+// is sent over one connection from byte 0.
 func TestAutoPartsNearButSlowAndUnsuitable(t *testing.T) {
 	t.Parallel()
 	content := data(12 * mib)

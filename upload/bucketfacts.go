@@ -10,25 +10,25 @@ import (
 	"gcsup/session"
 )
 
-// bucketFacts are what a bucket allows to do with temporary objects. They are asked once
+// bucketFacts records what a bucket allows with temporary objects. The service is asked once
 // for all files of an Uploader.
 type bucketFacts struct {
-	asking chan struct{} // holds one while a file asks
+	asking chan struct{} // holds a value while a file asks
 
-	known    bool
-	missing  bool            // the service does not find the bucket
+	known    bool            // the service was asked
+	missing  bool            // the bucket does not exist
 	config   *session.Bucket // nil if it may not be read
-	listed   bool            // whether notified is known
-	notified bool            // a temporary object causes messages
-	asked    bool            // whether deletes is known
-	deletes  bool            // the caller may delete objects
-	warned   map[string]bool
+	listed   bool            // notified is known
+	notified bool            // temporary objects cause Pub/Sub messages
+	asked    bool            // deletes is known
+	deletes  bool            // the caller has permissionDelete
+	warned   map[string]bool // warnings that were posted
 }
 
-// permissionDelete is necessary to delete temporary objects.
+// permissionDelete is the permission to delete temporary objects.
 const permissionDelete = "storage.objects.delete"
 
-// facts returns the facts of a bucket, without asking.
+// facts returns the facts of a bucket, as far as they are known.
 func (s *partsShared) facts(bucket, userProject string) *bucketFacts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,8 +44,8 @@ func (s *partsShared) facts(bucket, userProject string) *bucketFacts {
 	return f
 }
 
-// askBucket calls use with the facts of the bucket of the destination, which it asks for if
-// they are not known. A request that fails is not remembered.
+// askBucket calls use with the facts of the bucket of the destination. It asks the service
+// if they are not known. If that fails, the next file asks again.
 func (p *composer) askBucket(ctx context.Context, use func(*bucketFacts)) error {
 	j := p.j
 	f := j.u.parts.facts(j.spec.Bucket, j.spec.UserProject)
@@ -59,15 +59,15 @@ func (p *composer) askBucket(ctx context.Context, use func(*bucketFacts)) error 
 		if err := f.ask(ctx, j.transfer, p.parts.Prefix, j.u.opts.Parallel.auto); err != nil {
 			return j.transfer.stopped(ctx, err, nil)
 		}
-		f.known = !f.missing // it may be created
+		f.known = !f.missing // a missing bucket may be created
 	}
 	use(f)
 	return nil
 }
 
-// ask makes the requests. If enough is set, it ends with the first one whose answer is not
-// given.
-func (f *bucketFacts) ask(ctx context.Context, t *transfer, prefix string, enough bool) error {
+// ask makes the requests, at most three. If needAll is set, it stops after the first one that
+// the service does not allow. prefix is that of the temporary objects.
+func (f *bucketFacts) ask(ctx context.Context, t *transfer, prefix string, needAll bool) error {
 	repeat := func(exchange func(context.Context) session.Reply) error {
 		_, err := t.retry.repeat(ctx, exchange)
 		return err
@@ -76,19 +76,19 @@ func (f *bucketFacts) ask(ctx context.Context, t *transfer, prefix string, enoug
 		f.config, r = t.wire.bucket(ctx)
 		f.missing = r.Status == http.StatusNotFound && r.FromService
 		return r
-	}); err != nil || enough && f.config == nil {
+	}); err != nil || needAll && f.config == nil {
 		return err
 	}
 	var may []string
 	if err := repeat(func(ctx context.Context) (r session.Reply) {
 		may, f.asked, r = t.wire.permissions(ctx, permissionDelete)
 		return r
-	}); err != nil || enough && !f.asked {
+	}); err != nil || needAll && !f.asked {
 		return err
 	}
 	f.deletes = slices.Contains(may, permissionDelete)
 	if f.config == nil {
-		return nil // the notifications need the same permission
+		return nil // reading the notifications needs the same permission
 	}
 	var list []session.Notification
 	err := repeat(func(ctx context.Context) (r session.Reply) {
@@ -112,7 +112,7 @@ func (f *bucketFacts) forbidden() string {
 	return ""
 }
 
-// unknown returns what the service does not tell, or "".
+// unknown returns which of the facts cannot be read, or "".
 func (f *bucketFacts) unknown() string {
 	switch {
 	case f.missing:
@@ -127,8 +127,8 @@ func (f *bucketFacts) unknown() string {
 	return ""
 }
 
-// costs returns what temporary objects cost besides their requests, or "". class is that of
-// the destination; "" is the one of the bucket.
+// costs returns what temporary objects cost besides their requests, or "". class is the
+// storage class of the object; "" is the default of the bucket.
 func (f *bucketFacts) costs(class string) string {
 	if f.config != nil {
 		class = cmp.Or(class, f.config.StorageClass)
@@ -142,6 +142,6 @@ func (f *bucketFacts) costs(class string) string {
 	return ""
 }
 
-// minimumDays are the storage classes that bill an object for at least so many days.
+// minimumDays has the minimum storage duration of a storage class, in days.
 // https://cloud.google.com/storage/docs/storage-classes
 var minimumDays = map[string]int{"NEARLINE": 30, "COLDLINE": 90, "ARCHIVE": 365}

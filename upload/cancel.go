@@ -57,7 +57,7 @@ func (j *job) cancel(ctx context.Context, token *session.Token, discard func() e
 			// Nothing can be sent to such a session, so there is nothing to keep.
 			return errors.Join(fmt.Errorf("cancel: %w", err), discard())
 		}
-		return fmt.Errorf("cancel: upload %s was begun at %s: %w", token.ID, token.Endpoint, err)
+		return fmt.Errorf("cancel: upload %s was started at %s: %w", token.ID, token.Endpoint, err)
 	}
 	for refreshed := false; ; refreshed = true {
 		r, err := j.transfer.retry.repeat(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.cancel(ctx, token.URI) })

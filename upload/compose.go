@@ -14,28 +14,29 @@ import (
 	"gcsup/session"
 )
 
-// maxForeign bounds how often an object that another client put at the destination is
-// replaced.
+// maxForeign bounds how often the last compose is tried if other clients keep replacing the
+// object at the destination.
 const maxForeign = 3
 
-// span is a temporary object, or several that were composed.
+// span is a temporary object: of one part, or composed from several.
 type span struct {
 	session.Component
 	size   int64
 	crc32c uint32
-	parts  int64 // components, as the service counts them
+	parts  int64 // how many it was composed from, as in Object.ComponentCount
 }
 
-// composer makes each part a temporary object, through a session of its own, and composes
-// the temporary objects.
+// composer is the joiner for ByCompose. It uploads each part as a temporary object, through a
+// session of its own, and composes these objects.
 type composer struct{ *parallel }
 
 var _ joiner = (*composer)(nil)
 
-// plan looks whether the bucket lets temporary objects be deleted, and what they cost. If
-// it would keep them (soft delete), plan chooses that the compose deletes them.
+// plan checks whether the bucket allows temporary objects to be deleted, and what they cost. If
+// the bucket has soft delete, the compose request itself will delete them, because then the
+// bucket keeps no copies.
 func (p *composer) plan(ctx context.Context) (why string, err error) {
-	if why := p.j.u.whyOne(); why != "" {
+	if why := p.j.u.whyUndivided(); why != "" {
 		return why, nil
 	}
 	p.parts.Prefix = temporaryPrefix(p.j.result.ID)
@@ -55,10 +56,10 @@ func (p *composer) plan(ctx context.Context) (why string, err error) {
 			p.parts.Size = max(p.parts.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
 		}
 	})
-	return cmp.Or(why, p.j.u.whyOne()), err // the replies show how near the service is
+	return cmp.Or(why, p.j.u.whyUndivided()), err // the replies show how near the service is
 }
 
-// begin does nothing: each part has a session of its own, and saves it.
+// begin does nothing: each part has its own session, which its record saves.
 func (p *composer) begin(context.Context) (*session.Object, error) { return nil, nil }
 
 // unsuitable returns why the object cannot be composed, or "".
@@ -75,7 +76,8 @@ func (p *composer) unsuitable() string {
 	return ""
 }
 
-// temporaryPrefix returns the prefix of the names of temporary objects.
+// temporaryPrefix returns a new prefix for the names of temporary objects. id is that of the
+// upload, or "" if it is not saved.
 func temporaryPrefix(id string) string {
 	if id == "" {
 		id = "upload"
@@ -83,8 +85,8 @@ func temporaryPrefix(id string) string {
 	return "gcsup-parts/" + id + "-" + rand.Text() + "/"
 }
 
-// temporary returns the Spec of a temporary object. Its custom time lets a lifecycle
-// rule find it, and its class is that of the destination, as a compose requires.
+// temporary returns the Spec of a temporary object. Its custom time is for lifecycle rules. Its
+// storage class is that of the object, as a compose requires.
 func (p *composer) temporary(name string) Spec {
 	s := p.j.spec
 	return Spec{
@@ -94,8 +96,8 @@ func (p *composer) temporary(name string) Spec {
 	}
 }
 
-// join makes the object at the destination from the temporary objects, through a tree
-// of temporary objects if they are many.
+// join composes the object at the destination from the temporary objects. If they are more than
+// one request allows, it composes them in groups first.
 func (p *composer) join(ctx context.Context) (*session.Object, error) {
 	level := p.spans()
 	for depth := 1; len(level) > session.ComposeMax; depth++ {
@@ -112,13 +114,13 @@ func (p *composer) join(ctx context.Context) (*session.Object, error) {
 	return p.composeLast(ctx, level)
 }
 
-// group are the spans that become one temporary object.
+// group is a list of spans that are composed into one temporary object.
 type group struct {
 	name  string
 	spans []span
 }
 
-// spans returns the parts.
+// spans returns the temporary objects of the parts.
 func (p *composer) spans() (level []span) {
 	for _, c := range p.pieces {
 		level = append(level, span{session.Component{Name: p.name(c), Generation: c.done.Generation}, c.rng.Len(), c.done.CRC32C, 1})
@@ -126,7 +128,7 @@ func (p *composer) spans() (level []span) {
 	return level
 }
 
-// groups divides a level of the tree.
+// groups divides a level of the tree into groups. depth is from 1, next to the parts.
 func (p *composer) groups(level []span, depth int) (groups []group) {
 	for spans := range slices.Chunk(level, session.ComposeMax) {
 		groups = append(groups, group{fmt.Sprintf("%sc%d-%04d", p.parts.Prefix, depth, len(groups)), spans})
@@ -134,12 +136,12 @@ func (p *composer) groups(level []span, depth int) (groups []group) {
 	return groups
 }
 
-// is reports whether an object has the bytes of s, and was composed as s is.
-func (s *span) is(o *session.Object) bool {
+// matches reports whether o has the bytes of s, composed from as many parts.
+func (s *span) matches(o *session.Object) bool {
 	return o.Size == s.size && o.HasCRC32C && o.CRC32C == s.crc32c && o.ComponentCount == s.parts
 }
 
-// join returns the span of a group.
+// total returns the span that a group is composed into, and its components.
 func total(name string, group []span) (whole span, components []session.Component) {
 	whole.Name = name
 	for _, s := range group {
@@ -150,8 +152,7 @@ func total(name string, group []span) (whole span, components []session.Componen
 	return whole, components
 }
 
-// composeTemporary composes a group to a temporary object. If it exists, an earlier
-// request made it.
+// composeTemporary composes a group into a temporary object, unless an earlier request did.
 func (p *composer) composeTemporary(ctx context.Context, name string, group []span) (span, error) {
 	whole, components := total(name, group)
 	spec := p.temporary(name)
@@ -166,8 +167,8 @@ func (p *composer) composeTemporary(ctx context.Context, name string, group []sp
 	return whole, nil
 }
 
-// composeLast makes the object at the destination. It replaces only the object that was
-// seen there, unless the caller has a condition.
+// composeLast composes the object at the destination. Its precondition is that of the caller,
+// or otherwise that the object there is the one that was seen.
 func (p *composer) composeLast(ctx context.Context, level []span) (*session.Object, error) {
 	spec := p.j.spec
 	whole, components := total(spec.Object, level)
@@ -182,17 +183,17 @@ func (p *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 		if p.j.spec.Conditional() {
 			return nil, p.failure(session.Reply{Op: session.OpCompose, Status: http.StatusPreconditionFailed, FromService: true}, session.ErrPrecondition)
 		}
-		// Another client wrote the object meanwhile. As with any upload, the last one
-		// wins.
-		if ok, err := p.look(ctx); !ok || err != nil {
+		// Another client wrote the object meanwhile. It is replaced, as by any upload
+		// without a precondition.
+		if ok, err := p.noteDestination(ctx); !ok || err != nil {
 			return nil, errors.Join(err, fmt.Errorf("%w: the object at %s cannot be read", session.ErrOutcomeUnknown, spec.URL()))
 		}
 	}
 	return nil, fmt.Errorf("%w: other clients keep writing %s", session.ErrOutcomeUnknown, spec.URL())
 }
 
-// request makes one object from others, until its outcome is known. The object is nil if
-// the precondition does not hold.
+// request composes one object from others, and repeats the request until its outcome is known.
+// The object is nil if the precondition fails.
 func (p *composer) request(ctx context.Context, spec Spec, components []session.Component, whole span, deleteSources bool) (*session.Object, error) {
 	t := p.j.transfer
 	for refreshed := false; ; {
@@ -224,8 +225,8 @@ func (p *composer) request(ctx context.Context, spec Spec, components []session.
 	}
 }
 
-// described returns r, without its status if it should describe an object and does not:
-// it was cut, or is not from the service.
+// described returns r as a lost reply if it should describe an object and does not: it was cut,
+// or is not from the service.
 func described(r session.Reply) session.Reply {
 	if r.Status == http.StatusOK && r.Object == nil {
 		r.Status, r.Err = 0, errNoObject
@@ -247,12 +248,12 @@ func (p *composer) ours(ctx context.Context, spec Spec, whole span) (*session.Ob
 	case r.Status == http.StatusNotFound:
 		return nil, nil
 	case r.Status != http.StatusOK:
-		return nil, t.retry.failure(r.Refusal(), nil) // it may be there
-	case !whole.is(o):
+		return nil, t.retry.failure(r.Refusal(), nil) // the object may exist
+	case !whole.matches(o):
 		return nil, nil
 	}
 	if spec.IfGenerationMatch != nil && o.Generation <= *spec.IfGenerationMatch {
-		return nil, nil // it was there before
+		return nil, nil // it is older than this upload
 	}
 	return o, nil
 }
@@ -266,8 +267,8 @@ func (p *composer) joined(ctx context.Context) (*session.Object, error) {
 	return p.ours(ctx, spec, span{size: p.size, crc32c: p.crc32c(), parts: int64(len(p.pieces))})
 }
 
-// forgetMissing notes which temporary objects do not exist, so that they are sent again.
-// r is the reply that a component was not found.
+// forgetMissing resets the parts whose temporary objects do not exist, and returns
+// errPartMissing. If all exist, the error is that of r, the reply that a component was not found.
 func (p *composer) forgetMissing(ctx context.Context, r session.Reply) error {
 	t, missing := p.j.transfer, 0
 	for _, c := range p.pieces {
@@ -294,17 +295,17 @@ func (p *composer) forgetMissing(ctx context.Context, r session.Reply) error {
 	return errPartMissing
 }
 
-// forgetReplaced looks whether a temporary object was replaced, which fails a
-// precondition, too.
+// forgetReplaced is called after a precondition failed. It returns nil if all temporary objects
+// are as they were made: then the precondition is the one on the destination.
 func (p *composer) forgetReplaced(ctx context.Context) error {
 	err := p.forgetMissing(ctx, session.Reply{Op: session.OpCompose, Status: http.StatusNotFound, FromService: true})
 	if errors.Is(err, session.ErrNotFound) {
-		return nil // it is the destination's
+		return nil
 	}
 	return err
 }
 
-// query asks for the committed offset of each part.
+// query asks the service for the committed offset of each part.
 func (p *composer) query(ctx context.Context, token *session.Token) (Holding, error) {
 	whole := Holding{State: SessionGone}
 	for i, part := range token.Parts.List {

@@ -14,7 +14,7 @@ import (
 // sessions of the parts that are not finished.
 func (p *composer) clean(ctx context.Context, joined bool) (left string, err error) {
 	if joined && !p.parts.DeleteSources {
-		p.over(ctx)
+		p.markOver(ctx)
 	}
 	var failed error
 	if !joined {
@@ -27,7 +27,7 @@ func (p *composer) clean(ctx context.Context, joined bool) (left string, err err
 	return left, cmp.Or(err, failed)
 }
 
-// leftovers names the temporary objects.
+// leftovers describes the temporary objects that may be left.
 func (p *composer) leftovers() string { return "temporary objects may be left: " + p.pattern() }
 
 // pattern returns a pattern of the names of the temporary objects.
@@ -35,7 +35,7 @@ func (p *composer) pattern() string {
 	return fmt.Sprintf("gs://%s/%s*", p.j.spec.Bucket, p.parts.Prefix)
 }
 
-// cancelAll ends the sessions of the parts that are not finished.
+// cancelAll cancels the sessions of the parts that are not finished.
 func (p *composer) cancelAll(ctx context.Context) (failed error) {
 	var mu sync.Mutex
 	p.each(func(c *piece) {
@@ -69,7 +69,7 @@ func (p *composer) remove(ctx context.Context) (left []string, err error) {
 	return append(left, groups...), cmp.Or(err, failed)
 }
 
-// removeGroups deletes the temporary objects between the parts and the object. It leaves
+// removeGroups deletes the temporary objects that groups of parts were composed into. It leaves
 // those that another client may have made.
 func (p *composer) removeGroups(ctx context.Context) (left []string, err error) {
 	t := p.j.transfer
@@ -84,7 +84,7 @@ func (p *composer) removeGroups(ctx context.Context) (left []string, err error) 
 			case err != nil:
 				return left, err
 			case r.Status == http.StatusNotFound:
-			case r.Status != http.StatusOK || !whole.is(r.Object):
+			case r.Status != http.StatusOK || !whole.matches(r.Object):
 				left = append(left, whole.Name)
 			default:
 				refused, err := p.delete(ctx, t, whole.Name, r.Object.Generation)
@@ -101,8 +101,8 @@ func (p *composer) removeGroups(ctx context.Context) (left []string, err error) 
 	return left, nil
 }
 
-// delete deletes a generation of a temporary object. A bucket with versioning does not
-// keep it. refused reports that the service does not delete it.
+// delete deletes a temporary object by its generation, so that a bucket with versioning does not
+// keep it as a noncurrent version. refused reports that the service refuses to delete it.
 func (p *composer) delete(ctx context.Context, t *transfer, name string, generation int64) (refused bool, err error) {
 	retry := newRetrier(p.j.u.opts.Policy, p.j.u.opts.Gate, p.j.transfer.retry.budget, p.j.events)
 	defer retry.close()
@@ -116,7 +116,7 @@ func (p *composer) delete(ctx context.Context, t *transfer, name string, generat
 	return !gone, nil
 }
 
-// each calls f for every part, with up to 8 calls at a time.
+// each calls f for every part, up to 8 at a time.
 func (p *composer) each(f func(*piece)) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 8)

@@ -62,9 +62,10 @@ func ServeBucket(t *testing.T, opts *fakegcs.Options) (srv *fakegcs.Server, clie
 	}
 }
 
-// AutoPartsFrom returns AutoParts with another least size of a file and of its parts.
-func AutoPartsFrom(most int, from, least int64) *Parts {
-	p := AutoParts(most)
-	p.from, p.least = from, least
+// AutoPartsFrom returns AutoParts with other minimum sizes of a file and of its parts, in
+// bytes.
+func AutoPartsFrom(connections int, minFile, minPart int64) *Parts {
+	p := AutoParts(connections)
+	p.minFile, p.minPart = minFile, minPart
 	return p
 }

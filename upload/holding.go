@@ -18,8 +18,8 @@ const (
 	SessionUnknown  SessionState = iota // the service was not asked, or did not answer
 	SessionOpen                         // the upload can be resumed
 	SessionFinished                     // the object was created
-	SessionGone                         // the service does not know it any more
-	SessionCanceled                     // a client canceled it
+	SessionGone                         // the service does not have the session any more
+	SessionCanceled                     // a client canceled the session
 )
 
 var sessionStates = [...]string{
@@ -34,27 +34,27 @@ func (s SessionState) String() string {
 	return sessionStates[s]
 }
 
-// Holding is what the service holds of a saved upload.
+// Holding is what the service has of a saved upload.
 type Holding struct {
 	State  SessionState
-	Stored int64           // bytes that are durable at the service, if the session is open
-	Object *session.Object // the object that the session created, if it is finished
+	Stored int64           // SessionOpen: bytes that are durable at the service
+	Object *session.Object // SessionFinished: the object that the upload created; otherwise nil
 }
 
-// lost reports whether the service holds nothing.
+// lost reports whether the service has nothing of the upload.
 func (h Holding) lost() bool { return h.State == SessionGone || h.State == SessionCanceled }
 
-// Query asks the service what it holds of the saved upload with an ID, see
-// [Uploader.Saved]. It changes nothing there, and does not read the source.
+// Query asks the service what it has of the saved upload with an ID, see
+// [Uploader.Saved]. It changes nothing at the service and does not read the source.
 //
-// A session counts as gone or canceled only by the answers with which an upload
-// would start over: two answers of the service itself that agree, or its own
-// status 499. If no such answer arrives, Query retries as an upload does, and then
-// fails.
+// A session counts as gone only after two answers of the service agree, and as canceled
+// only after its status 499: the answers after which an upload would start over. Query
+// retries failed requests as an upload does.
 //
-// A session must not have two requests at a time. If a process works on the upload,
-// the error wraps [session.ErrInUse]; [SavedUpload.Committed] is what that process
-// last saved.
+// A session must not have two requests at a time. If another process works on the
+// upload, the error wraps [session.ErrInUse]. [SavedUpload.Committed] has what that
+// process last saved. The error wraps [session.ErrNoToken] if there is no such upload,
+// and [session.ErrURIMismatch] if it was started at another endpoint.
 func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 	if u.invalid != nil {
 		return Holding{}, u.invalid
@@ -72,30 +72,30 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 	return j.query(ctx, token)
 }
 
-// inspection returns a job that asks about a saved upload, whose lease the caller
-// holds. The caller must end it with inspected.
+// inspection returns a job that queries a saved upload, whose lease the caller holds. The
+// caller must call inspected afterwards.
 func (u *Uploader) inspection(ctx context.Context, token *session.Token, lease session.Lease, b *budget) *job {
 	j := u.newJob(ctx, token.Spec, b)
 	j.transfer.wire.lease = lease
 	spec := token.Spec
 	if with, err := j.unlock(spec, session.EncryptionKey{}); err == nil {
-		spec = with // else without the key: the service may answer nevertheless
+		spec = with // otherwise query without the key: the service may answer nevertheless
 	}
 	j.identify(token.ID, spec)
-	j.events.unnumber() // it is no upload, and has no terminal event
+	j.events.unnumber() // an inspection has no terminal event
 	return j
 }
 
+// inspected ends an inspection.
 func (j *job) inspected(ctx context.Context) {
 	j.transfer.retry.close()
 	j.events.close(ctx, nil)
 }
 
-// queryTimeout bounds one request that sends no data. The stall watch allows more.
+// queryTimeout bounds a request that sends no data. The stall watch would allow more time.
 const queryTimeout = 30 * time.Second
 
-// query asks what the service holds of token. The caller must hold the lock of the
-// upload.
+// query asks the service what it has of token. The caller must hold the lease of the upload.
 func (j *job) query(ctx context.Context, token *session.Token) (Holding, error) {
 	if err := j.adopt(token); err != nil {
 		return Holding{}, err
@@ -157,21 +157,21 @@ func (j *job) adopt(token *session.Token) error {
 	client := j.u.client
 	if err := client.Adopt(token); err != nil {
 		if token.Endpoint != client.Endpoint() {
-			return fmt.Errorf("upload %s was begun at %s: %w", token.ID, token.Endpoint, session.ErrURIMismatch)
+			return fmt.Errorf("upload %s was started at %s: %w", token.ID, token.Endpoint, session.ErrURIMismatch)
 		}
 		return err
 	}
 	return nil
 }
 
-// bounded makes one request that sends no data.
+// bounded makes one request that sends no data, with queryTimeout.
 func (j *job) bounded(ctx context.Context, do func(context.Context) session.Reply) session.Reply {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	return do(ctx)
 }
 
-// holds reports whether o, which a session created, is at the destination.
+// holds reports whether o, which a session created, is still at the destination.
 func (j *job) holds(ctx context.Context, o *session.Object) (bool, error) {
 	r, err := j.transfer.retry.repeat(ctx, func(ctx context.Context) session.Reply { return j.bounded(ctx, j.transfer.wire.stat) })
 	switch {

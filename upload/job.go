@@ -82,7 +82,7 @@ func (j *job) equip(t *transfer, spec Spec, b *budget) {
 			logging(u.opts.Logger, func() []slog.Attr {
 				return []slog.Attr{slog.String("id", j.result.ID), slog.Int64("offset", t.pos.committed.Load())}
 			}),
-			timing(&u.parts.fastest),
+			timing(&u.parts.fastestReply),
 			reporting(j.events, func() (int64, int) { return t.pos.committed.Load(), t.retry.attempts }),
 		),
 	}
@@ -396,7 +396,7 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 			return j.discardCopy(ctx, differs)
 		}
 		if slow, ok := errors.AsType[*slowConnection](err); ok {
-			return j.divide(ctx, c, slow)
+			return j.restartInParts(ctx, c, slow)
 		}
 		if other, ok := errors.AsType[*otherCompressor](err); ok {
 			return j.compressAgain(ctx, c, other)

@@ -8,13 +8,13 @@ import (
 	"gcsup/session"
 )
 
-// leasePoll is how often acquire looks whether the holder of a lease is alive.
+// leasePoll is how often acquire checks whether the holder of a lease is alive.
 const leasePoll = 10 * time.Second
 
-// acquire returns the lease of a saved upload. If the process that holds it may have
-// died, acquire waits until the lease runs out, or until the holder renews it: then
-// the holder is alive, and the error wraps [session.ErrInUse]. acquire calls waiting,
-// if it is not nil, before each wait.
+// acquire returns the lease of a saved upload. If another process holds it and may have
+// died, acquire waits until the lease expires. If the holder renews it meanwhile, it is
+// alive, and the error wraps [session.ErrInUse]. acquire calls waiting, if it is not nil,
+// before each wait.
 func acquire(ctx context.Context, store session.Store, id string, waiting func(*session.HeldError)) (session.Lease, error) {
 	var first *session.HeldError
 	for {
@@ -50,16 +50,15 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// release releases a lease under which nothing is left to save. If that fails, the
-// lease runs out.
+// release releases a lease without saving anything. If that fails, the lease expires.
 func release(ctx context.Context, lease session.Lease) {
 	ctx, cancel := lingering(ctx)
 	defer cancel()
 	_ = lease.Release(ctx, nil)
 }
 
-// leasing makes an exchange only while the lease of the upload is valid. lease
-// returns nil if the upload is not saved.
+// leasing returns a link that makes an exchange only while the lease of the upload is
+// valid. lease returns nil if the upload is not saved.
 func leasing(lease func() session.Lease) link {
 	return func(next doer) doer {
 		return func(ctx context.Context, x exchange) session.Reply {

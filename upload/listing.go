@@ -59,7 +59,7 @@ func (u *Uploader) lookup(ctx context.Context, l Listing, b *budget, jobs iter.S
 	return func(yield func(Job, error) bool) {
 		lister := u.newLister(ctx, l, b)
 		defer lister.close(ctx)
-		m := &merge{prefix: l.Prefix}
+		m := &listMerge{prefix: l.Prefix}
 		pages := newPager(ctx, session.ListQuery{Bucket: l.Bucket, Prefix: l.Prefix, UserProject: l.UserProject}, lister.page)
 		for job, err := range m.mergeJobs(l.Bucket, jobs, pages) {
 			if ctx.Err() != nil {

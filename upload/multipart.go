@@ -12,14 +12,14 @@ import (
 	"gcsup/session"
 )
 
-// multipart makes the parts of a file those of one multipart upload of the XML API. The
-// service has no other trace of it, so that nothing need be deleted.
+// multipart is the joiner for ByMultipart. It sends the parts of a file as those of one multipart
+// upload of the XML API. It makes no temporary objects that must be deleted.
 type multipart struct {
 	*parallel
-	fresh bool // nothing was sent since the upload was started
+	fresh bool // the upload was just started: it is not saved, and no part was sent
 
 	mu   sync.Mutex
-	held map[int]session.UploadedPart // what the service had when it was asked, by number
+	held map[int]session.UploadedPart // the parts that the service had when it was asked, by number
 }
 
 var _ joiner = (*multipart)(nil)
@@ -27,20 +27,21 @@ var _ joiner = (*multipart)(nil)
 // errUploadGone means that the service does not have the multipart upload any more.
 var errUploadGone = fmt.Errorf("%w: the multipart upload does not exist any more", errPartMissing)
 
-// unsuitable returns why the object cannot be made by a multipart upload, or "".
+// unsuitable returns why a multipart upload does not support the settings of the object, or "".
 func (p *multipart) unsuitable() string { return p.j.spec.NotMultipart() }
 
-// plan starts the upload, with parts of which one for each connection fits in memory.
+// plan starts the upload. With InParts, the parts are small enough for one of each connection
+// to fit in memory.
 func (p *multipart) plan(ctx context.Context) (why string, err error) {
-	share := p.j.u.memory.Budget() / int64(p.j.u.opts.Parallel.connections)
+	memory := p.j.u.memory.Budget() / int64(p.j.u.opts.Parallel.connections)
 	if p.j.u.opts.Parallel.auto {
-		share = autoLeast // some parts are read twice, rather than all be short
+		memory = autoMinPart // reading some parts twice is better than making all of them short
 	}
-	p.parts.Size = multipartSize(p.size, p.parts.Size, share)
+	p.parts.Size = multipartSize(p.size, p.parts.Size, memory)
 	if p.parts.Size >= p.size {
 		return "a part of a multipart upload has at least 5 MiB", nil
 	}
-	if why, err := p.whyOne(ctx); why != "" || err != nil {
+	if why, err := p.whyUndivided(ctx); why != "" || err != nil {
 		return why, err
 	}
 	refused, err := p.start(ctx)
@@ -55,20 +56,20 @@ func (p *multipart) plan(ctx context.Context) (why string, err error) {
 	return "multipart uploads are refused: " + refused.Cause(), nil
 }
 
-// multipartSize returns the size of the parts of a file. want is the size that suits the
-// connections, and share the memory for a part; 0 is no limit.
-func multipartSize(size, want, share int64) int64 {
-	if share > 0 {
-		want = min(want, chunk.Floor(share))
+// multipartSize returns the size of the parts of a file of size bytes, within the limits of the
+// service. want is the size that suits the connections. memory is for one part; 0 is no limit.
+func multipartSize(size, want, memory int64) int64 {
+	if memory > 0 {
+		want = min(want, chunk.Floor(memory))
 	}
 	return max(min(want, session.MultipartMaxPart), session.MultipartMinPart, chunk.Ceil((size+session.MultipartMaxParts-1)/session.MultipartMaxParts))
 }
 
-// start starts an upload. refused is the error if the service does not.
+// start starts the multipart upload. refused is the error if the service does not allow it.
 func (p *multipart) start(ctx context.Context) (refused *session.Error, err error) {
 	r, err := p.ask(ctx, func(ctx context.Context) session.Reply {
-		// Wait for the reply even if the upload is cancelled, because no other call knows
-		// what was started.
+		// Wait for the reply even if the upload is cancelled: only the reply has the ID
+		// with which the multipart upload can be aborted.
 		longer, cancel := outliving(ctx, abandonTimeout)
 		defer cancel()
 		return p.j.transfer.wire.startMultipart(longer)
@@ -92,14 +93,15 @@ func (p *multipart) start(ctx context.Context) (refused *session.Error, err erro
 	return refused, nil
 }
 
-// spec returns the Spec of the object. The requests of a part concern it.
+// spec returns the Spec of the object, which the requests of a part name.
 func (p *multipart) spec(*piece) Spec { return p.j.spec }
 
-// record returns a record that keeps nothing: a part is in the Token when it is finished.
+// record returns a record that keeps nothing: sent puts a finished part into the Token.
 func (p *multipart) record(*piece) record { return unrecorded{} }
 
-// begin saves an upload that was started, or asks which parts the service has. A part that
-// it does not have as the Token says is sent again. An upload that is gone is started again, unless it was completed.
+// begin saves an upload that was just started. Otherwise it asks which parts the service has,
+// and resets those that differ from the Token, so that they are sent again. If the upload does
+// not exist any more, begin returns the object that it made, or starts another upload.
 func (p *multipart) begin(ctx context.Context) (made *session.Object, err error) {
 	if p.fresh {
 		return nil, p.saveNew(ctx)
@@ -108,7 +110,7 @@ func (p *multipart) begin(ctx context.Context) (made *session.Object, err error)
 	switch {
 	case errors.Is(err, errUploadGone):
 		if p.finished() {
-			// The service may have completed it since the destination was looked at.
+			// An earlier request may have completed it since make looked at the destination.
 			if o, err := p.joined(ctx); o != nil || err != nil {
 				return o, err
 			}
@@ -122,7 +124,7 @@ func (p *multipart) begin(ctx context.Context) (made *session.Object, err error)
 	p.mu.Unlock()
 	var other []*piece
 	for _, c := range p.pieces {
-		if c.done.Finished() && !c.is(held[c.i+1]) {
+		if c.done.Finished() && !c.matches(held[c.i+1]) {
 			other = append(other, c)
 		}
 	}
@@ -130,8 +132,8 @@ func (p *multipart) begin(ctx context.Context) (made *session.Object, err error)
 	return nil, nil
 }
 
-// saveNew saves an upload before its first part is sent. If that fails, the upload is
-// aborted, because no other call could do so.
+// saveNew saves an upload before its first part is sent. If that fails, it aborts the upload,
+// because no later call could.
 func (p *multipart) saveNew(ctx context.Context) error {
 	p.fresh = false
 	j := p.j.journal
@@ -145,14 +147,14 @@ func (p *multipart) saveNew(ctx context.Context) error {
 	return err
 }
 
-// abandonNew aborts an upload that was not saved.
+// abandonNew aborts an upload that is not saved, and warns if it may be left.
 func (p *multipart) abandonNew(ctx context.Context) {
 	if left := p.abandon(ctx); left != nil {
 		p.warn(p.leftovers() + ": " + left.Error())
 	}
 }
 
-// restart starts another upload after the service lost this one.
+// restart starts another multipart upload after this one disappeared.
 func (p *multipart) restart(ctx context.Context) error {
 	p.forget(p.pieces)
 	p.j.events.post(Event{Kind: Restarted, Cause: "the multipart upload does not exist any more"})
@@ -166,7 +168,7 @@ func (p *multipart) restart(ctx context.Context) error {
 	return p.saveNew(ctx)
 }
 
-// forget makes parts ones that were not sent.
+// forget resets parts to ones that were not sent.
 func (p *multipart) forget(parts []*piece) {
 	for _, c := range parts {
 		c.forget()
@@ -180,16 +182,16 @@ func (p *multipart) forget(parts []*piece) {
 	}
 }
 
-// is reports whether the service has the part as it was sent.
-func (c *piece) is(held session.UploadedPart) bool {
+// matches reports whether held is the part as it was sent, by its size and ETag.
+func (c *piece) matches(held session.UploadedPart) bool {
 	return held.Size == c.rng.Len() && strings.Trim(held.ETag, `"`) == strings.Trim(c.done.ETag, `"`)
 }
 
-// join completes the upload, after it compared what the service has of each part with what
-// was sent. An earlier request may have completed it, and its reply was lost.
+// join checks that the service has the parts that were sent, and completes the upload. If a reply
+// is lost, join looks for the object that the request may have made.
 func (p *multipart) join(ctx context.Context) (*session.Object, error) {
 	if j := p.j.journal; j != nil {
-		// Another process can recognize the object only by the checksums of all parts.
+		// A later process needs the checksums of all parts to recognize the object.
 		if err := j.saveVersion(ctx, j.change(func(*session.Token) {})); err != nil {
 			return nil, err
 		}
@@ -235,13 +237,13 @@ func (p *multipart) join(ctx context.Context) (*session.Object, error) {
 	}
 }
 
-// failureOf returns the error of a reply after which the request is repeated.
+// failureOf returns the error for a reply after which the request will be repeated.
 func failureOf(r session.Reply) *session.Error {
 	return &session.Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Err: r.Err, FromService: r.FromService}
 }
 
-// compare returns the parts as the service has them, if they are those that were sent. A
-// part that is not is sent again.
+// compare returns the parts that the service has, if they are those that were sent. If one
+// differs, the error is errPartMissing.
 func (p *multipart) compare(ctx context.Context) (parts []session.UploadedPart, err error) {
 	held, err := p.confirmed(ctx)
 	if err != nil {
@@ -249,8 +251,8 @@ func (p *multipart) compare(ctx context.Context) (parts []session.UploadedPart, 
 	}
 	for _, c := range p.pieces {
 		part := held[c.i+1]
-		if !c.is(part) {
-			err = errPartMissing // and begin forgets it
+		if !c.matches(part) {
+			err = errPartMissing // begin then resets it
 		}
 		parts = append(parts, part)
 		delete(held, c.i+1)
@@ -261,8 +263,8 @@ func (p *multipart) compare(ctx context.Context) (parts []session.UploadedPart, 
 	return parts, err
 }
 
-// confirmed returns the parts that the service has. It asks twice before a part that was
-// sent counts as missing, or one as present that was not.
+// confirmed returns the parts that the service has. If they differ from those that were sent, it
+// asks twice.
 func (p *multipart) confirmed(ctx context.Context) (map[int]session.UploadedPart, error) {
 	held, err := p.list(ctx)
 	if err != nil || p.agrees(held) {
@@ -277,18 +279,18 @@ func (p *multipart) confirmed(ctx context.Context) (map[int]session.UploadedPart
 		return nil, err
 	}
 	for _, c := range p.pieces {
-		if part := held[c.i+1]; c.done.Finished() && c.is(part) {
+		if part := held[c.i+1]; c.done.Finished() && c.matches(part) {
 			again[c.i+1] = part
 		}
 	}
 	return again, nil
 }
 
-// agrees reports whether the service has each part that is finished, and none that the file
-// does not have.
+// agrees reports whether held has every finished part as it was sent, and no part with a number
+// that the file does not have.
 func (p *multipart) agrees(held map[int]session.UploadedPart) bool {
 	for _, c := range p.pieces {
-		if c.done.Finished() && !c.is(held[c.i+1]) {
+		if c.done.Finished() && !c.matches(held[c.i+1]) {
 			return false
 		}
 	}
@@ -301,7 +303,7 @@ func (p *multipart) agrees(held map[int]session.UploadedPart) bool {
 }
 
 // errPartsDiffer is the cause of a second request for the list of parts.
-var errPartsDiffer = errors.New("the list of parts is not that of the parts that were sent")
+var errPartsDiffer = errors.New("the list of parts differs from the parts that were sent")
 
 // list returns the parts that the service has, by number. The error is errUploadGone if
 // two answers agree that it does not have the upload.
@@ -339,21 +341,21 @@ func (p *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 	}
 }
 
-// describe returns the metadata of the object that was made, as far as it can be read. The
-// object exists in any case.
+// describe returns the metadata of the object that was just made. If it cannot be read, describe
+// returns made, which has only what the reply to the completion describes.
 func (p *multipart) describe(ctx context.Context, made *session.Object) (*session.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	r, err := p.stat(ctx, p.j.spec)
-	if o := r.Object; err == nil && o != nil && (o.Generation == made.Generation || made.Generation == 0 && p.is(o)) {
+	if o := r.Object; err == nil && o != nil && (o.Generation == made.Generation || made.Generation == 0 && p.matches(o)) {
 		return o, nil
 	}
 	return made, nil
 }
 
-// is reports whether an object has the bytes of the file, and may be that of a multipart
-// upload that completed since this one began. Such an object has no MD5.
-func (p *multipart) is(o *session.Object) bool {
+// matches reports whether o has the bytes of the file and may have been made by this upload: it is
+// newer than the object seen before, and has no MD5, as every object of a multipart upload.
+func (p *multipart) matches(o *session.Object) bool {
 	return o.Size == p.size && o.HasCRC32C && o.CRC32C == p.crc32c() && o.MD5 == nil && o.Generation > p.parts.Seen
 }
 
@@ -366,8 +368,8 @@ func (p *multipart) joined(ctx context.Context) (*session.Object, error) {
 	case r.Status == http.StatusNotFound:
 		return nil, nil
 	case r.Status != http.StatusOK:
-		return nil, p.j.transfer.retry.failure(r.Refusal(), nil) // it may be there
-	case p.is(r.Object):
+		return nil, p.j.transfer.retry.failure(r.Refusal(), nil) // the object may exist
+	case p.matches(r.Object):
 		return r.Object, nil
 	}
 	return nil, nil
@@ -388,10 +390,10 @@ func (p *multipart) clean(ctx context.Context, joined bool) (left string, err er
 	return fmt.Sprintf("the multipart upload to %s could not be aborted: %s", p.j.spec.URL(), r.Refusal().Cause()), nil
 }
 
-// leftovers names the multipart upload.
+// leftovers describes the multipart upload that may be left.
 func (p *multipart) leftovers() string { return "a multipart upload may be left: " + p.j.spec.URL() }
 
-// query asks which parts the service has.
+// query asks the service which parts it has.
 func (p *multipart) query(ctx context.Context, token *session.Token) (Holding, error) {
 	held, err := p.list(ctx)
 	switch {

@@ -6,7 +6,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"gcsup/chunk"
 	"io"
 	"net/http"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
 	"gcsup/session"
@@ -86,8 +86,8 @@ func (w *world) getXML(path string, v any) {
 	}
 }
 
-// A file is sent by a multipart upload, each byte once, and nothing is left. That is the
-// way of a file without a precondition.
+// A file is sent by a multipart upload, each byte once, and nothing is left. ByEither does so for a
+// file without a precondition.
 func TestMultipart(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
@@ -121,7 +121,7 @@ func TestMultipart(t *testing.T) {
 	}
 }
 
-// What a multipart upload does not have is sent in another way, or refused.
+// A file whose settings a multipart upload does not support is sent in another way, or refused.
 func TestMultipartUnsuitable(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
@@ -172,7 +172,7 @@ func TestMultipartUnsuitable(t *testing.T) {
 	}
 }
 
-// Each connection has a limit: eight take an eighth of the time of one.
+// If the link limits each connection, eight take about an eighth of the time of one.
 func TestMultipartConnections(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -196,7 +196,7 @@ func TestMultipartConnections(t *testing.T) {
 	}
 }
 
-// Every exchange of a multipart upload fails, before, during and after, at each position.
+// Each request of a multipart upload fails once, in each of several ways.
 func TestMultipartFaults(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
@@ -230,8 +230,8 @@ func TestMultipartFaults(t *testing.T) {
 	}
 }
 
-// A multipart upload is interrupted. The next call continues each part that is finished, and
-// those that the service has but the Token does not.
+// A multipart upload is interrupted. The next call does not send again the parts that the service
+// has, even if the Token does not have them.
 func TestMultipartResume(t *testing.T) {
 	t.Parallel()
 	const size = 4*session.MultipartMinPart + 1
@@ -295,7 +295,7 @@ func (w *world) interruptMultipart(path string) string {
 // slowly makes a connection take two seconds for a part.
 var slowly = &fakegcs.Options{Rate: 5 * mib / 2}
 
-// Cancel, prune and a restart abort the upload, and no other one.
+// Cancel, Prune and a restart abort the upload, and no upload of another client.
 func TestMultipartAborted(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, w *world, path, id string) (object bool){
@@ -379,8 +379,8 @@ func TestMultipartAborted(t *testing.T) {
 	}
 }
 
-// The service loses the upload, before or after a part, or a client aborts it. It is
-// started again, a few times.
+// The service loses the multipart upload before or after a part, or another client aborts it. It is
+// started again a few times.
 func TestMultipartGone(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
@@ -454,8 +454,8 @@ func (w *world) abortAll() {
 	}
 }
 
-// Another client replaces a part, or adds one. The part is sent again, and never joined. A
-// part that was not sent ends the upload.
+// Another client replaces a part, or adds one. A replaced part is sent again, and an additional one
+// ends the upload.
 func TestMultipartForeignPart(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
@@ -513,8 +513,8 @@ func (w *world) putForeign(number int) {
 	}
 }
 
-// A part of an interrupted request has other bytes than the source, but the right size. It
-// is sent again.
+// The service has parts that the Token does not have, of the right size but with other bytes. They
+// are sent again.
 func TestMultipartResumeForeignPart(t *testing.T) {
 	t.Parallel()
 	inBubble(t, slowly, func(w *world) {
@@ -533,8 +533,7 @@ func TestMultipartResumeForeignPart(t *testing.T) {
 	})
 }
 
-// A part is damaged on the way. It is sent again, a few times, and never becomes part of an
-// object.
+// A part that is damaged on the way is sent again a few times, and never becomes part of an object.
 func TestMultipartDamaged(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
@@ -559,7 +558,7 @@ func TestMultipartDamaged(t *testing.T) {
 	}
 }
 
-// Without memory for the parts each is read twice, and the service checks it all the same.
+// Without memory for the parts, each is read twice, and the service still checks it.
 func TestMultipartMemory(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
@@ -573,7 +572,7 @@ func TestMultipartMemory(t *testing.T) {
 		w.wantObject("obj", content)
 		w.wantNoUploads()
 	})
-	// The source changes between the two.
+	// The source changes between the two reads.
 	inBubble(t, nil, func(w *world) {
 		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
 		path := w.file(content)
@@ -598,7 +597,7 @@ func TestMultipartMemory(t *testing.T) {
 	})
 }
 
-// The store does not save the upload before the first part. It is aborted.
+// If the store cannot save the upload before the first part, the upload is aborted.
 func TestMultipartUnsaved(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
@@ -621,8 +620,8 @@ type unsaving struct{ session.Store }
 
 func (unsaving) Save(context.Context, *session.Token) error { return errUnsaving }
 
-// A process dies at any request: nothing more of it arrives, and nothing is saved. The next
-// one makes the object, sends no finished part again, and leaves nothing.
+// A process dies at any request. The next one makes the object, sends no finished part again, and
+// leaves nothing.
 func TestMultipartKilled(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
@@ -669,8 +668,8 @@ func TestMultipartKilled(t *testing.T) {
 	}
 }
 
-// An object with the same bytes that was at the destination before is not taken for the one
-// that a failed request made. Nor is one that another client wrote meanwhile.
+// An older object with the same bytes at the destination is not mistaken for the one that a failed
+// request may have made.
 func TestMultipartOldObject(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
@@ -698,7 +697,7 @@ func TestMultipartOldObject(t *testing.T) {
 	}
 }
 
-// A proxy answers in place of the service. Its refusals are not believed.
+// Refusals of a proxy, in place of the service, are retried.
 func TestMultipartProxy(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
@@ -725,8 +724,7 @@ func TestMultipartProxy(t *testing.T) {
 	}
 }
 
-// The lease of the upload is lost. It is not aborted, because another process continues
-// it.
+// An upload whose lease is lost is not aborted, because another process continues it.
 func TestMultipartLeaseLost(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
@@ -763,8 +761,8 @@ func TestMultipartLeaseLost(t *testing.T) {
 	}
 }
 
-// Two machines that share nothing upload different files to one object at a time. The
-// object is one of them.
+// Two machines without a common store upload different files to one object at the same time. The
+// object has the bytes of one of them.
 func TestMultipartTwoMachines(t *testing.T) {
 	t.Parallel()
 	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 20 * mib, Latency: 10 * time.Millisecond}, func(w *world) {
@@ -797,8 +795,8 @@ func TestMultipartTwoMachines(t *testing.T) {
 	})
 }
 
-// The object exists when the completion is answered. Neither a call that is cancelled at that
-// moment nor a service that is away after it changes that.
+// The object exists when the service answers the completion. The call succeeds even if it is
+// cancelled at that moment, or the service fails afterwards.
 func TestMultipartCompleted(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
@@ -837,7 +835,7 @@ func TestMultipartCompleted(t *testing.T) {
 	}
 }
 
-// The service still works on a completion whose request broke off.
+// The service answers 409 while it still works on an earlier completion. The upload waits for it.
 func TestMultipartSlowCompletion(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)

@@ -13,206 +13,70 @@ import (
 	"gcsup/session"
 )
 
-// parallel sends one file in parts over several connections. It has what does not depend
-// on how the parts become one object: their list, the workers, the order of the steps and
-// the resume. The parts are in the Token, so that each continues where it was.
+// parallel sends one file in parts over several connections. It does what does not depend on
+// how the parts become one object: it divides the file, runs the workers and orders the steps.
+// The joiner does the rest. The Token has the state of each part, so that each can be resumed.
 type parallel struct {
 	j       *job
 	size    int64
-	parts   session.Parts // without the list, which is in pieces
+	parts   session.Parts // the List is used only by its length: see pieces
 	pieces  []*piece
 	joiner  joiner
-	adopted bool              // an earlier call saved the upload
+	adopted bool              // the upload was saved by an earlier call
 	writer  *checkpointWriter // nil if the upload is not saved
 	share   atomic.Pointer[share]
 	done    atomic.Int32 // parts that are finished
 }
 
-// joiner is a way to send parts and to make one object of them. It has the state that
-// only this way has.
+// joiner sends parts and makes one object from them: a composer or a multipart.
 type joiner interface {
-	// unsuitable returns why an object with the settings of the job cannot be made in
-	// this way, or "".
+	// unsuitable returns why the joiner cannot make an object with the settings of the
+	// job, or "".
 	unsuitable() (why string)
 
-	// plan prepares a new upload. It returns why the service cannot do it in this way, or
-	// "".
+	// plan prepares a new upload. why is the reason if the bucket or the service does not
+	// allow it, or "".
 	plan(ctx context.Context) (why string, err error)
 
-	// spec returns what the requests of a part are about.
+	// spec returns the Spec for the requests of a part.
 	spec(c *piece) Spec
 
-	// record returns where the run of a part keeps its state.
+	// record returns the record that keeps the state of a part.
 	record(c *piece) record
 
-	// begin is called before parts are sent. It makes the Token durable if necessary, and
-	// finds out which parts the service has. It returns the object if an earlier request
-	// turns out to have made it.
+	// begin is called before parts are sent. It saves the Token if necessary, and finds
+	// out which parts the service has. It returns the object if an earlier request made
+	// it, and otherwise nil.
 	begin(ctx context.Context) (*session.Object, error)
 
-	// send sends a part. It calls finished when the service has all of it.
+	// send sends a part, and calls its method finished when the service has all of it.
 	send(ctx context.Context, c *piece) error
 
-	// join makes the object from the parts, which are all finished. The error is
-	// errPartMissing if some are not any more.
+	// join makes the object from the parts, which must all be finished. The error wraps
+	// errPartMissing if the service does not have some of them any more.
 	join(ctx context.Context) (*session.Object, error)
 
-	// joined returns the object at the destination if an earlier request made it of
-	// the parts, which are all finished. Otherwise the object is nil.
+	// joined returns the object at the destination if an earlier request made it from the
+	// parts, which must all be finished. Otherwise the object is nil.
 	joined(ctx context.Context) (*session.Object, error)
 
-	// clean removes from the service what is not the object. joined reports that the
-	// object was made. Otherwise what is under way is ended, too. left describes what
-	// the service refuses to remove, and is "" if there is none. The error is that of a
-	// request that may succeed later.
+	// clean removes everything but the object from the service. If the object was not
+	// made, which joined reports, clean also cancels what is under way. left describes
+	// what the service refuses to remove, or is "". The error is that of a request that
+	// may succeed later.
 	clean(ctx context.Context, joined bool) (left string, err error)
 
-	// leftovers describes what may be left if clean failed.
+	// leftovers describes what may be left at the service if clean failed.
 	leftovers() string
 
-	// query asks what the service holds of the parts of a saved upload.
+	// query asks the service what it has of the parts of a saved upload.
 	query(ctx context.Context, token *session.Token) (Holding, error)
 }
 
 // errPartMissing means that the service does not have a part any more.
 var errPartMissing = errors.New("a part is missing")
 
-// planParallel returns the function that sends a file in parts, or nil if it is not sent
-// in parts.
-func planParallel(ctx context.Context, j *job) (func(context.Context) error, error) {
-	size, parts := j.file.src.Size(), j.u.opts.Parallel
-	part := parts.partSize(size)
-	if part == 0 {
-		return nil, nil
-	}
-	p := &parallel{j: j, size: size}
-	suitable, why := p.suitable()
-	if len(suitable) == 0 {
-		j.sentAlone(why)
-		return nil, nil
-	}
-	if why := j.u.whyOne(); why != "" {
-		j.leaveWhole(why)
-		return nil, nil
-	}
-	if err := j.precondition.check(ctx); err != nil {
-		return nil, err
-	}
-	if j.precondition.unmet() != nil {
-		return nil, nil // a session shows whether the bucket is missing, too
-	}
-	if ok, err := p.look(ctx); err != nil {
-		return nil, err
-	} else if !ok {
-		j.sentAlone("the object at the destination cannot be looked up")
-		return nil, nil
-	}
-	if why := j.u.whyOne(); why != "" { // the reply shows how near the service is
-		j.leaveWhole(why)
-		return nil, nil
-	}
-	seen := p.parts.Seen
-	for _, p.joiner = range suitable {
-		p.parts = session.Parts{Size: part, Seen: seen}
-		refused, err := p.joiner.plan(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if refused == "" {
-			return p.upload, nil
-		}
-		why = reasons(why, refused)
-	}
-	j.leaveWhole(why)
-	return nil, nil
-}
-
-// leaveWhole reports why a file is sent over one connection, unless its first request decides
-// that.
-func (j *job) leaveWhole(why string) {
-	if j.u.opts.Parallel.auto && j.u.parts.unproven(why) {
-		j.prove(why)
-		return
-	}
-	j.sentAlone(why)
-}
-
-// whyOne returns why several connections would not be faster, or "", after it made sure
-// that enough replies show how near the service is: the first one took the time to connect.
-func (p *parallel) whyOne(ctx context.Context) (why string, err error) {
-	u := p.j.u
-	for range nearReplies {
-		if !u.opts.Parallel.auto || u.parts.fastest.replies.Load() >= nearReplies || u.whyOne() != "" {
-			break
-		}
-		if _, err := p.stat(ctx, p.j.spec); err != nil {
-			return "", p.j.transfer.stopped(ctx, err, nil)
-		}
-	}
-	return u.whyOne(), nil
-}
-
-// suitable returns the ways in which the object can be made, the preferred one first, and
-// why it cannot be made in the others.
-func (p *parallel) suitable() (ways []joiner, why string) {
-	all := []joiner{&multipart{parallel: p}, &composer{p}}
-	switch p.j.u.opts.Parallel.way {
-	case ByMultipart:
-		all = all[:1]
-	case ByCompose:
-		all = all[1:]
-	}
-	for _, way := range all {
-		if not := way.unsuitable(); not != "" {
-			why = reasons(why, not)
-			continue
-		}
-		ways = append(ways, way)
-	}
-	return ways, why
-}
-
-// reasons joins two reasons, of which the first may be "".
-func reasons(first, second string) string {
-	if first == "" || first == second {
-		return second
-	}
-	return first + "; " + second
-}
-
-// sentAlone reports why a file is not sent in parts. If parts were asked for, it is a
-// warning.
-func (j *job) sentAlone(why string) {
-	if j.u.opts.Parallel.auto {
-		j.events.post(Event{Kind: Undivided, Cause: why})
-		return
-	}
-	j.events.post(Event{Kind: Warning, Cause: "the file is sent over one connection: " + why})
-}
-
-// look notes which object is at the destination, because a request whose reply was
-// lost may have made another one. ok is false if that is not known.
-func (p *parallel) look(ctx context.Context) (ok bool, err error) {
-	t := p.j.transfer
-	if g := p.j.spec.IfGenerationMatch; g != nil {
-		p.parts.Seen = *g
-		return true, nil
-	}
-	r, err := t.retry.repeat(ctx, t.wire.stat)
-	switch {
-	case err != nil:
-		return false, t.stopped(ctx, err, nil)
-	case r.Status == 200 && r.Object != nil:
-		p.parts.Seen = r.Object.Generation
-		return true, nil
-	case r.Status == 404:
-		p.parts.Seen = 0
-		return true, nil
-	}
-	return false, nil
-}
-
-// upload sends all parts and makes the object of them.
+// upload sends all parts of a new upload and makes the object from them.
 func (p *parallel) upload(ctx context.Context) error {
 	p.parts.List = make([]session.Part, (p.size+p.parts.Size-1)/p.parts.Size)
 	p.split(nil)
@@ -223,84 +87,7 @@ func (p *parallel) upload(ctx context.Context) error {
 	return p.send(ctx)
 }
 
-// resumeParts continues an upload in parts. spec is what it was started with.
-func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) error {
-	spec.NoClobber = spec.NoClobber || j.spec.NoClobber
-	j.setSpec(spec)
-	over, why := token.Parts.Over, ""
-	if err := j.sameSource(ctx, token); err != nil {
-		switch {
-		case !errors.Is(err, session.ErrSourceChanged):
-			return err
-		case !over && !j.u.opts.RestartChanged:
-			return sourceError(err)
-		}
-		why = err.Error()
-	}
-	p := newParallel(j, token)
-	if over && why == "" {
-		made, err := p.made(ctx)
-		if err != nil {
-			return err
-		}
-		if !made {
-			why = "it was over; what was left of it is removed"
-		}
-	}
-	if why != "" {
-		if err := p.abandon(ctx); err != nil {
-			return err
-		}
-		j.parts.Store(nil)
-		return j.startOver(ctx, why)
-	}
-	j.journal.file = j.file
-	return p.send(ctx)
-}
-
-// abandonParts removes from the service what it has of a saved upload.
-func abandonParts(ctx context.Context, j *job, token *session.Token) error {
-	defer j.parts.Store(nil)
-	return newParallel(j, token).abandon(ctx)
-}
-
-// made reports whether an earlier call made the object, and it is still there.
-func (p *parallel) made(ctx context.Context) (bool, error) {
-	if !p.finished() {
-		return false, nil
-	}
-	o, err := p.joiner.joined(ctx)
-	return o != nil, err
-}
-
-// newParallel returns the parts of a saved upload.
-func newParallel(j *job, token *session.Token) *parallel {
-	p := &parallel{j: j, size: token.Source.Size, parts: *token.Parts, adopted: true}
-	p.joiner = &composer{p}
-	if !token.Parts.Upload.IsZero() {
-		p.joiner = &multipart{parallel: p}
-	}
-	p.split(token.Parts.List)
-	return p
-}
-
-// compareParts compares all bytes that were sent, as far as their checksums are saved.
-func (j *job) compareParts(ctx context.Context, token *session.Token) error {
-	for i, part := range token.Parts.List {
-		rng := token.Parts.Range(i, token.Source.Size)
-		known := part.Checkpoints
-		if part.Finished() {
-			known = []chunk.Checkpoint{{Offset: rng.Len(), CRC32C: part.CRC32C}}
-		}
-		if err := j.section(rng).compare(ctx, known...); err != nil {
-			return err
-		}
-	}
-	j.file.copied = false
-	return nil
-}
-
-// split makes the pieces. saved is what an earlier call saved of them.
+// split makes the pieces. saved is their state from an earlier call, or nil.
 func (p *parallel) split(saved []session.Part) {
 	for i := range p.parts.List {
 		c := &piece{p: p, i: i, rng: p.parts.Range(i, p.size)}
@@ -319,8 +106,8 @@ func (p *parallel) split(saved []session.Part) {
 	p.j.parts.Store(&partsView{p.position, p.progress})
 }
 
-// section returns the content of a part of the file. Its identity is not that of the
-// file, which is compared at the end.
+// section returns the content of a part of the file. It does not detect that the file
+// changed: confirm does, for the whole file.
 func (j *job) section(rng chunk.Range) *fileContent {
 	src := chunk.FromReaderAt(io.NewSectionReader(j.file.src, rng.From, rng.Len()), rng.Len())
 	return &fileContent{src: src, identity: chunk.Identity{Size: src.Size()}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), settled: true, reread: j.reread}
@@ -335,16 +122,16 @@ func (p *parallel) position() (size, sent, committed int64) {
 	return p.size, sent, committed
 }
 
-// progress returns what events carry of the parts.
+// progress returns the progress of the parts, for events.
 func (p *parallel) progress() *PartsProgress {
 	v := &PartsProgress{Count: len(p.pieces), Done: int(p.done.Load())}
 	if share := p.share.Load(); share != nil {
-		v.Connections = share.using()
+		v.Connections = share.slots()
 	}
 	return v
 }
 
-// send sends the parts that are not finished, makes the object, and removes what is left.
+// send sends the parts that are not finished, makes the object, and cleans up.
 func (p *parallel) send(ctx context.Context) error {
 	j := p.j
 	if j.journal != nil {
@@ -360,27 +147,28 @@ func (p *parallel) send(ctx context.Context) error {
 	if p.writer != nil {
 		p.writer.stop()
 	}
-	p.account()
+	p.updatePosition()
 	if err == nil {
 		err = p.verify(object)
 	}
 	return p.conclude(ctx, j.ended(ctx, err))
 }
 
-// account notes in the transfer of the whole, which joins the parts, how far they are.
-func (p *parallel) account() {
+// updatePosition copies the sums over all parts to the transfer of the whole file.
+func (p *parallel) updatePosition() {
 	_, sent, committed := p.position()
 	p.j.transfer.pos.sent.Store(sent)
 	p.j.transfer.pos.committed.Store(committed)
 }
 
-// make sends what is left and makes the object.
+// make sends the parts that are not finished and makes the object. If parts disappear from
+// the service, it sends them again.
 func (p *parallel) make(ctx context.Context) (*session.Object, error) {
-	if p.continues() {
+	if p.countResumed() {
 		p.j.update(func(r *Result) { r.Resumed = true })
 		p.j.events.post(Event{Kind: Resumed})
 	}
-	p.account()
+	p.updatePosition()
 	if p.finished() {
 		// An earlier call may have made the object.
 		if o, err := p.joiner.joined(ctx); o != nil || err != nil {
@@ -400,7 +188,8 @@ func (p *parallel) make(ctx context.Context) (*session.Object, error) {
 	return nil, fmt.Errorf("%w: parts disappear", session.ErrUnexpectedData)
 }
 
-// makeOnce is make until a part is missing.
+// makeOnce does the work of make once. The error wraps errPartMissing if the service does not
+// have some part any more.
 func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
 	if o, err := p.joiner.begin(ctx); o != nil || err != nil {
 		return o, err
@@ -408,24 +197,25 @@ func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
 	before := p.done.Load()
 	err := p.sendAll(ctx)
 	if p.done.Load() > before {
-		p.j.transfer.retry.progressed() // since the failures of requests about the whole
+		p.j.transfer.retry.progressed() // the retries of requests about the whole start over
 	}
 	if err != nil {
 		return nil, err
 	}
-	p.account()
+	p.updatePosition()
 	if err := p.confirm(ctx); err != nil {
 		return nil, err
 	}
 	return p.joiner.join(ctx)
 }
 
-// maxMissing bounds how often parts that disappeared are sent again.
+// maxMissing bounds the tries to make an object whose parts disappear, and the requests for a
+// part that arrives damaged.
 const maxMissing = 3
 
-// continues reports whether there are parts of an earlier call, and counts the bytes of
-// those that are finished.
-func (p *parallel) continues() (earlier bool) {
+// countResumed notes the bytes of parts that an earlier call finished. It reports whether the
+// service may have anything from an earlier call.
+func (p *parallel) countResumed() (earlier bool) {
 	earlier = p.adopted && !p.parts.Upload.IsZero()
 	for _, c := range p.pieces {
 		if c.done.Finished() {
@@ -436,6 +226,7 @@ func (p *parallel) continues() (earlier bool) {
 	return earlier
 }
 
+// finished reports whether the service has all parts.
 func (p *parallel) finished() bool {
 	for _, c := range p.pieces {
 		if !c.done.Finished() {
@@ -445,8 +236,8 @@ func (p *parallel) finished() bool {
 	return true
 }
 
-// sendAll sends the parts that are not finished. The error is that of the first part
-// that failed. The others are interrupted, and keep what they have.
+// sendAll sends the parts that are not finished. If one fails, the others are interrupted and
+// can be resumed, and the error is that of the first.
 func (p *parallel) sendAll(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -457,10 +248,10 @@ func (p *parallel) sendAll(ctx context.Context) error {
 		}
 	}
 	close(todo)
-	all := p.j.u.connections()
-	share := all.enter()
+	pool := p.j.u.connections()
+	share := pool.join()
 	p.share.Store(share)
-	defer p.report(all, share)
+	defer p.report(pool, share)
 	var workers sync.WaitGroup
 	var once sync.Once
 	var first error
@@ -474,7 +265,7 @@ func (p *parallel) sendAll(ctx context.Context) error {
 				if err != nil {
 					once.Do(func() {
 						first = err
-						p.j.transfer.retry.failing = c.transfer.retry.failing // for the rest of a batch
+						p.j.transfer.retry.failing = c.transfer.retry.failing // for the other files of a batch
 						cancel(errSibling)
 					})
 					return
@@ -484,40 +275,40 @@ func (p *parallel) sendAll(ctx context.Context) error {
 	}
 	workers.Wait()
 	if first == nil && ctx.Err() != nil {
-		return context.Cause(ctx) // before a part began
+		return context.Cause(ctx) // no part was being sent
 	}
 	return first
 }
 
-// sendOne sends a part when it is its turn. If ctx is done before, it does nothing.
+// sendOne waits for a slot and sends a part. If ctx is done before, it does nothing.
 func (p *parallel) sendOne(ctx context.Context, s *share, c *piece) error {
-	lane := s.acquire(ctx)
-	if lane == nil {
+	slot := s.acquire(ctx)
+	if slot == nil {
 		return nil
 	}
-	defer func() { s.release(lane, c.stored()) }()
+	defer func() { s.release(slot, c.stored()) }()
 	if ctx.Err() != nil {
 		return nil
 	}
-	c.transfer.lane = lane
-	defer func() { c.transfer.lane = nil }()
+	c.transfer.slot = slot
+	defer func() { c.transfer.slot = nil }()
 	return p.joiner.send(ctx, c)
 }
 
-// report ends the share of the file in the connections, and notes what they reached.
-func (p *parallel) report(all *connections, s *share) {
-	connections, rate, one := s.reached()
+// report ends the share of the file in the pool, and adds its rates to the Result.
+func (p *parallel) report(pool *connPool, s *share) {
+	connections, rate, each := s.measured()
 	s.leave()
-	p.j.u.learned(all)
+	p.j.u.noteTuner(pool)
 	p.j.update(func(r *Result) {
-		r.Parts = &PartsResult{Count: len(p.pieces), Connections: connections, Rate: int64(rate), RateOfOne: int64(one)}
+		r.Parts = &PartsResult{Count: len(p.pieces), Connections: connections, Rate: int64(rate), RateOfOne: int64(each)}
 	})
 }
 
-// errSibling is the cause of the end of parts whose sibling failed.
+// errSibling is the cause of the interruption of parts when another one failed.
 var errSibling = errors.New("another part failed")
 
-// crc32c returns the checksum of the whole.
+// crc32c returns the checksum of the whole file, from those of its parts.
 func (p *parallel) crc32c() (crc uint32) {
 	for _, c := range p.pieces {
 		crc = chunk.Combine(crc, c.done.CRC32C, c.rng.Len())
@@ -525,7 +316,8 @@ func (p *parallel) crc32c() (crc uint32) {
 	return crc
 }
 
-// confirm checks what must hold before the object is there.
+// confirm checks, before the object is made, that the source did not change and that the
+// expectations of the caller hold.
 func (p *parallel) confirm(ctx context.Context) error {
 	j := p.j
 	if err := j.transfer.expect.ended(ctx, p.size); err != nil {
@@ -538,8 +330,8 @@ func (p *parallel) confirm(ctx context.Context) error {
 	return j.transfer.expected(p.crc32c())
 }
 
-// ask makes a request about the whole until the service answers, once more with other
-// credentials if it does not accept them.
+// ask repeats a request about the whole until the service answers. If the service rejects the
+// credentials, ask repeats it once with new ones.
 func (p *parallel) ask(ctx context.Context, exchange func(context.Context) session.Reply) (session.Reply, error) {
 	t := p.j.transfer
 	for refreshed := false; ; refreshed = true {
@@ -553,13 +345,13 @@ func (p *parallel) ask(ctx context.Context, exchange func(context.Context) sessi
 	}
 }
 
-// stat looks at an object until the service answers.
+// stat repeats a request for the metadata of an object until the service answers.
 func (p *parallel) stat(ctx context.Context, spec Spec) (session.Reply, error) {
 	t := p.j.transfer
 	return t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return described(t.wire.statOf(ctx, spec)) })
 }
 
-// failure returns the error of a reply about the whole.
+// failure returns the error for a reply about the whole, of the given kind.
 func (p *parallel) failure(r session.Reply, kind error) error {
 	refused := r.Refusal()
 	refused.Kind, refused.Offset = kind, p.size

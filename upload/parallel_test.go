@@ -20,9 +20,9 @@ import (
 	"gcsup/upload"
 )
 
-// composed sends files in parts that are temporary objects.
-func composed(connections int, least int64) *upload.Parts {
-	return upload.InParts(connections, least).By(upload.ByCompose)
+// composed sends files in parts by compose.
+func composed(connections int, minPart int64) *upload.Parts {
+	return upload.InParts(connections, minPart).By(upload.ByCompose)
 }
 
 // byParts sends a file in parts of 512 KiB over 4 connections.
@@ -89,7 +89,7 @@ func TestParallelTree(t *testing.T) {
 	})
 }
 
-// Each connection has a limit: eight take an eighth of the time of one.
+// If the link limits each connection, eight take about an eighth of the time of one.
 func TestParallelConnections(t *testing.T) {
 	t.Parallel()
 	content := data(16 * mib)
@@ -110,8 +110,8 @@ func TestParallelConnections(t *testing.T) {
 	}
 }
 
-// An upload in parts is interrupted after any number of bytes. The next call, with other
-// options, sends what the service had not committed.
+// An upload in parts is interrupted at different offsets. The next call, with other options,
+// sends only what the service has not committed.
 func TestParallelResume(t *testing.T) {
 	t.Parallel()
 	content := data(partsLarge)
@@ -130,7 +130,7 @@ func TestParallelResume(t *testing.T) {
 				})
 				first, err := up.File(ctx, path, spec)
 				if err == nil {
-					w.wantObject("obj", content) // it was too fast
+					w.wantObject("obj", content) // it finished before the interruption
 					return
 				}
 				if !errors.Is(err, context.Canceled) {
@@ -156,7 +156,7 @@ func TestParallelResume(t *testing.T) {
 	}
 }
 
-// Every exchange of an upload in parts fails, before, during and after, at each position.
+// Each request of an upload in parts fails once, in each of several ways.
 func TestParallelFaults(t *testing.T) {
 	t.Parallel()
 	content := data(partsLarge)
@@ -189,8 +189,8 @@ func TestParallelFaults(t *testing.T) {
 	}
 }
 
-// The service refuses to delete temporary objects: the object is right, and a warning
-// names what is left. Prune deletes it later.
+// The service refuses to delete the temporary objects. The upload succeeds, a warning names what
+// is left, and Prune deletes it later.
 func TestParallelDeletesRefused(t *testing.T) {
 	t.Parallel()
 	content := data(partsLarge)
@@ -256,8 +256,8 @@ func TestParallelCancel(t *testing.T) {
 	})
 }
 
-// A file that another client puts at the destination while the parts are sent is replaced,
-// as by any upload, unless there is a precondition.
+// An object that another client writes at the destination while the parts are sent is replaced,
+// unless the upload has a precondition.
 func TestParallelDestinationChanges(t *testing.T) {
 	t.Parallel()
 	content := data(partsLarge)
@@ -298,8 +298,8 @@ func TestParallelDestinationChanges(t *testing.T) {
 	}
 }
 
-// A process dies while it deletes temporary objects. The next call recognizes the object
-// and deletes the rest. It sent the file again.
+// A process dies while it deletes temporary objects. The next call recognizes the object and
+// deletes the rest. An earlier version sent the file again.
 func TestParallelKilledInDeletes(t *testing.T) {
 	t.Parallel()
 	for _, edited := range []bool{false, true} {
@@ -333,7 +333,7 @@ func TestParallelKilledInDeletes(t *testing.T) {
 	}
 }
 
-// Events have the numbers of the new upload after the saved one was discarded.
+// Events have the offsets of the new upload after the saved one was discarded.
 func TestParallelRestartEvents(t *testing.T) {
 	t.Parallel()
 	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
@@ -351,8 +351,8 @@ func TestParallelRestartEvents(t *testing.T) {
 	})
 }
 
-// Another client writes an object with the name of one that joins parts. The upload fails,
-// and does not delete that object, but names it. It was deleted.
+// Another client writes an object with the name of a composed temporary object. The upload fails,
+// and names that object in a warning instead of deleting it, as an earlier version did.
 func TestParallelForeignGroup(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
@@ -390,8 +390,8 @@ func TestParallelForeignGroup(t *testing.T) {
 	})
 }
 
-// An upload in parts was begun at another endpoint. It is neither canceled nor deleted,
-// even if all its parts are finished, because its objects are not here.
+// An upload in parts that was started at another endpoint is neither canceled nor deleted, even if
+// all its parts are finished.
 func TestParallelOtherEndpoint(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
@@ -420,8 +420,7 @@ func TestParallelOtherEndpoint(t *testing.T) {
 	})
 }
 
-// A temporary object disappears before the compose. That part is sent again, and counted
-// as such.
+// A temporary object disappears before the compose. Its part is sent again, and counts as resent.
 func TestParallelPartDisappears(t *testing.T) {
 	t.Parallel()
 	content := data(partsLarge)
@@ -446,7 +445,7 @@ func TestParallelPartDisappears(t *testing.T) {
 			t.Fatalf("%v\n%s", err, w.trace())
 		}
 		if res.BytesSent != partsLarge+2*q || res.BytesResent != 2*q || res.BytesReread != 0 {
-			t.Errorf("sent %d, again %d, read again %d", res.BytesSent, res.BytesResent, res.BytesReread)
+			t.Errorf("sent %d bytes, resent %d, reread %d", res.BytesSent, res.BytesResent, res.BytesReread)
 		}
 		w.wantObject("obj", content)
 		w.wantSaved(0)
@@ -454,7 +453,7 @@ func TestParallelPartDisappears(t *testing.T) {
 	})
 }
 
-// Waits of parts count in the Result.
+// The Result includes the retries and waits of the parts.
 func TestParallelRetries(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
@@ -466,8 +465,8 @@ func TestParallelRetries(t *testing.T) {
 	})
 }
 
-// Without a store, and with a service that is away in the end, nothing remembers the
-// temporary objects: a warning names them.
+// Without a store, an interrupted upload cannot be resumed. If the service also fails to delete the
+// temporary objects, a warning names them.
 func TestParallelLeftWithoutStore(t *testing.T) {
 	t.Parallel()
 	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
@@ -495,8 +494,8 @@ func TestParallelLeftWithoutStore(t *testing.T) {
 	})
 }
 
-// Something between answers as a server that knows nothing of Cloud Storage. The upload
-// ends, and is saved. Without that, it asked indefinitely without a pause.
+// A proxy answers every request to compose with HTML. The upload fails after its retries and stays
+// saved. An earlier version repeated the request indefinitely without a pause.
 func TestParallelStrangeReplies(t *testing.T) {
 	t.Parallel()
 	content := data(partsLarge)
@@ -529,7 +528,7 @@ func TestParallelStrangeReplies(t *testing.T) {
 	})
 }
 
-// The source gets shorter while its parts are sent.
+// The upload fails if the source gets shorter while its parts are sent.
 func TestParallelTruncatedSource(t *testing.T) {
 	t.Parallel()
 	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
@@ -553,7 +552,7 @@ func TestParallelTruncatedSource(t *testing.T) {
 	})
 }
 
-// An upload that is interrupted before the compose says that all is committed.
+// The error of an upload that is interrupted before the compose reports all bytes as committed.
 func TestParallelInterruptedBeforeCompose(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
@@ -570,8 +569,8 @@ func TestParallelInterruptedBeforeCompose(t *testing.T) {
 	})
 }
 
-// A process dies after the compose, before it notes that. Prune recognizes the object and
-// deletes the temporary objects, if the compose did not delete them.
+// A process dies after the compose, before it saves that. Prune recognizes the object, and deletes
+// the temporary objects unless the compose did.
 func TestParallelPruneComposed(t *testing.T) {
 	t.Parallel()
 	for _, softDelete := range []bool{false, true} {
@@ -616,7 +615,8 @@ func TestParallelPruneComposed(t *testing.T) {
 	}
 }
 
-// A batch of files in parts ends in an outage as any other does: the rest is not tried.
+// In an outage, a batch of files in parts ends as any other does: the remaining files are not
+// tried.
 func TestParallelBatchInAnOutage(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {

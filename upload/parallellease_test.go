@@ -17,12 +17,12 @@ import (
 	"gcsup/upload"
 )
 
-// fleeting is a store whose leases can be lost.
+// fleeting is a store whose leases a test can take away.
 type fleeting struct {
 	session.Store
 	lost context.Context
 	lose context.CancelCauseFunc
-	save bool // a save loses the lease
+	save bool // the next save loses the lease
 }
 
 func (f *fleeting) Acquire(ctx context.Context, id string) (session.Lease, error) {
@@ -82,7 +82,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// interruptParts interrupts an upload in parts when about half is committed.
+// interruptParts starts an upload in parts and interrupts it when about half is committed.
 func (w *world) interruptParts(path string) *upload.Result {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(w.t.Context())
@@ -100,8 +100,8 @@ func (w *world) interruptParts(path string) *upload.Result {
 	return res
 }
 
-// The lease of an upload in parts is lost while it is canceled, or begun again: the
-// error says so at once, and the upload stays saved.
+// The lease of an upload in parts is lost while the upload is canceled or restarted. The call fails
+// at once with ErrInUse, and the upload stays saved.
 func TestParallelLeaseLostWhileAbandoned(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
@@ -138,8 +138,7 @@ func TestParallelLeaseLostWhileAbandoned(t *testing.T) {
 	}
 }
 
-// The lease is lost after the compose: the upload is done, and does not wait for a lease
-// that it will not get.
+// The lease is lost after the compose. The upload succeeds, and does not wait for the lease.
 func TestParallelLeaseLostAfterCompose(t *testing.T) {
 	t.Parallel()
 	content := data(partsLarge)
@@ -164,8 +163,8 @@ func TestParallelLeaseLostAfterCompose(t *testing.T) {
 	})
 }
 
-// The service refuses the data of one existing session at every try. The call after the
-// next starts another session for that part. Before that, it was resumed at every call.
+// The service always refuses the data of one session. At most two calls fail, and the next one
+// starts another session for that part. An earlier version resumed the session in every call.
 func TestParallelRejectedData(t *testing.T) {
 	t.Parallel()
 	content := data(partsLarge)
@@ -201,8 +200,8 @@ func TestParallelRejectedData(t *testing.T) {
 	})
 }
 
-// The sessions of one part are lost again and again: the upload fails, and the next call
-// sends only that part. All parts were deleted.
+// The sessions of one part are lost again and again. The upload fails, and the next call sends only
+// that part. An earlier version had deleted all parts.
 func TestParallelSessionsLost(t *testing.T) {
 	t.Parallel()
 	content := data(partsLarge)

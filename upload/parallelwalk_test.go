@@ -31,7 +31,7 @@ const (
 	killBefore  mishap = "kill before"  // the process is killed, and the service does not see the request
 	killAfter   mishap = "kill after"   // the process is killed, and the service did what it asks for
 	unknown     mishap = "unknown host" // the service does not see it, and the call may fail
-	denied      mishap = "403"          // of any request but DELETE, and the call may fail
+	denied      mishap = "403"          // the service refuses it, unless it is a DELETE, and the call may fail
 	written     mishap = "written"      // before it, another client writes the destination
 )
 
@@ -51,17 +51,17 @@ type partsWalk struct {
 	requests []string
 
 	killed      bool // the process of the last call was killed
-	mayFail     bool // the last call may fail
+	mayFail     bool // an error of the last call is allowed
 	composed    bool // the object was made
-	overwritten bool // then another client replaced it
+	overwritten bool // another client then replaced the object
 
 	mu sync.Mutex // one request at a time
 }
 
-// TestParallelWalk sends a file in parts with every mishap at every request, and with
-// pairs of mishaps at every pair of requests: by compose every second pair, by multipart,
-// which needs large parts, every fifth. Afterwards the object is right, the service has received each byte
-// once, and nothing is left.
+// TestParallelWalk sends a file in parts with every mishap at every request, and with pairs of
+// mishaps at pairs of requests: every second pair by compose, and every fifth by multipart, whose
+// parts are large. Afterwards the object is right, the service has received each byte once, and
+// nothing is left.
 func TestParallelWalk(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -97,7 +97,7 @@ func TestParallelWalk(t *testing.T) {
 	}
 }
 
-// walkParts returns the number of requests.
+// walkParts sends a file with the mishaps, and returns the number of requests.
 func walkParts(t *testing.T, way upload.JoinBy, content []byte, mishaps map[int]mishap) (requests int) {
 	synctest.Test(t, func(t *testing.T) {
 		// The ETag of a part of a multipart upload is its MD5.
@@ -119,7 +119,7 @@ func walkParts(t *testing.T, way upload.JoinBy, content []byte, mishaps map[int]
 
 // run calls until the object is there.
 func (w *partsWalk) run(content []byte) {
-	cut := int64(0) // calls that failed, and cut a request with data
+	cut := int64(0) // calls that failed and may have cut a request with data
 	for again := true; again; {
 		w.killed, w.mayFail = false, false
 		err := w.call(content)
@@ -149,7 +149,7 @@ func (w *partsWalk) run(content []byte) {
 	world.wantNoLeftovers()
 }
 
-// call uploads in a process of its own.
+// call uploads the file in a new process.
 func (w *partsWalk) call(content []byte) error {
 	ctx, kill := context.WithCancel(w.t.Context())
 	defer kill()
@@ -233,7 +233,7 @@ func (w *partsWalk) joins(req *http.Request) bool {
 
 var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 
-// reply is one of the service, without a body.
+// reply returns a reply of the service without a body.
 func reply(req *http.Request, status int) *http.Response {
 	return &http.Response{
 		Status: http.StatusText(status), StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

@@ -13,16 +13,16 @@ import (
 	"gcsup/session"
 )
 
-// partBody has the bytes of a part of a multipart upload, whose checksum must be known
-// before they are sent. They are in memory. If the budget is spent they are read once more
-// for each request.
+// partBody has the bytes of a part of a multipart upload. Their checksum must be known before
+// they are sent. They are kept in memory, or read again for each request if the memory budget is
+// spent.
 type partBody struct {
 	src    *chunk.Source // the part
 	data   *chunk.Buffer // nil if the bytes are not in memory
 	crc32c uint32
 }
 
-// readPart reads a part of a file, and hashes it.
+// readPart reads and hashes a part of a file. The caller must call free.
 func readPart(ctx context.Context, src *chunk.Source, memory *chunk.Memory) (*partBody, error) {
 	b := &partBody{src: src, data: memory.NewBuffer(src.Size())}
 	if b.data == nil {
@@ -44,14 +44,15 @@ func readPart(ctx context.Context, src *chunk.Source, memory *chunk.Memory) (*pa
 	return b, nil
 }
 
-// free gives back the memory.
+// free returns the memory to the budget.
 func (b *partBody) free() {
 	if b.data != nil {
 		b.data.Free()
 	}
 }
 
-// open returns a reader of the bytes. finish ends the reading; its error is the source's.
+// open returns a reader of the bytes. The caller must call finish after reading; it returns the
+// error of the source, if any.
 func (b *partBody) open() (body io.Reader, finish func() error) {
 	if b.data != nil {
 		return b.data.Reader(), func() error { return nil }
@@ -63,9 +64,8 @@ func (b *partBody) open() (body io.Reader, finish func() error) {
 	}
 }
 
-// is reports whether a part that the service has, with an ETag that is an MD5, has these
-// bytes.
-func (b *partBody) is(etag string) (bool, error) {
+// hasETag reports whether etag is the MD5 of the bytes. It is false if etag is not an MD5.
+func (b *partBody) hasETag(etag string) (bool, error) {
 	want, err := hex.DecodeString(strings.Trim(etag, `"`))
 	if err != nil || len(want) != md5.Size {
 		return false, nil
@@ -78,8 +78,8 @@ func (b *partBody) is(etag string) (bool, error) {
 	return err == nil && bytes.Equal(sum[:], want), nil
 }
 
-// unchanged returns an error if the source does not have the bytes any more. The service
-// refused them.
+// unchanged is called after the service refused bytes that do not have the checksum. It returns an
+// error if the source changed since it was hashed.
 func (b *partBody) unchanged(ctx context.Context) error {
 	if b.data != nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"gcsup/session"
 )
 
-// conclude removes what is left at the service, or keeps the saved upload, depending on err with
-// which the upload ended.
+// conclude ends an upload with err. It cleans up after success, abandons an upload that cannot be
+// resumed, and otherwise keeps the saved upload.
 func (p *parallel) conclude(ctx context.Context, err error) error {
 	j := p.j
 	j.update(func(r *Result) {
@@ -22,7 +22,7 @@ func (p *parallel) conclude(ctx context.Context, err error) error {
 		p.finish(ctx)
 		return nil
 	case j.journal != nil && !j.journal.saved():
-		return err // nothing was sent before the first save, or another process has the lease
+		return err // nothing was sent yet, or another process has the lease
 	case j.journal == nil || dead(err) && !errors.Is(err, session.ErrSessionLost) || j.spec.NoClobber && errors.Is(err, session.ErrPrecondition):
 		// Nothing can resume it.
 		switch left := p.abandon(ctx); {
@@ -38,8 +38,7 @@ func (p *parallel) conclude(ctx context.Context, err error) error {
 	return err
 }
 
-// leased returns a context that ends when the lease is lost, so that its requests are not
-// tried again. Another process then does what is left.
+// leased returns a context that ends when the lease is lost. Another process then does the rest.
 func (p *parallel) leased(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := func() bool { return true }
@@ -53,8 +52,8 @@ func (p *parallel) leased(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
-// finish removes what is left of a finished upload. What cannot be removed stays in the
-// Token, and prune or the next call tries again.
+// finish cleans up after a finished upload and deletes its Token. If something cannot be removed
+// from the service, the Token stays, so that Prune or the next call tries again.
 func (p *parallel) finish(ctx context.Context) {
 	ctx, stop := p.leased(ctx)
 	defer stop()
@@ -77,20 +76,19 @@ func (p *parallel) finish(ctx context.Context) {
 	}
 }
 
-// over notes that what is left is to remove what is not the object.
-func (p *parallel) over(ctx context.Context) {
+// markOver records in the Token that the upload has ended and only the cleanup is left.
+func (p *parallel) markOver(ctx context.Context) {
 	if j := p.j.journal; j.saved() {
-		_ = j.saveVersion(ctx, j.change(func(t *session.Token) { t.Parts.Over = true })) // else a warning
+		_ = j.saveVersion(ctx, j.change(func(t *session.Token) { t.Parts.Over = true })) // a failure is a warning
 	}
 }
 
-// abandonTimeout bounds abandon once the upload was cancelled, so that what is left can be
-// reported before the call returns.
+// abandonTimeout bounds abandon after the upload was cancelled, so that it can report what is
+// left before the call returns.
 const abandonTimeout = abandonAfter * 3 / 4
 
-// abandon removes from the service what it has of an upload that cannot be resumed. It
-// warns of what the service does not remove. The error is that of a request that may
-// succeed later.
+// abandon removes what the service has of an upload that cannot be resumed, and warns of what the
+// service refuses to remove. The error is that of a request that may succeed later.
 func (p *parallel) abandon(ctx context.Context) error {
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
@@ -99,7 +97,7 @@ func (p *parallel) abandon(ctx context.Context) error {
 	}
 	ctx, stop := p.leased(ctx)
 	defer stop()
-	p.over(ctx)
+	p.markOver(ctx)
 	left, err := p.joiner.clean(ctx, false)
 	if left != "" {
 		p.warn(left)

@@ -20,7 +20,7 @@ import (
 	"gcsup/upload"
 )
 
-// The bucket does not exist: the call fails at once, and reports nothing about parts.
+// If the bucket does not exist, the call fails at once and reports nothing about parts.
 func TestPartsMissingBucket(t *testing.T) {
 	t.Parallel()
 	for name, parts := range map[string]*upload.Parts{
@@ -44,8 +44,8 @@ func TestPartsMissingBucket(t *testing.T) {
 	}
 }
 
-// A request at the beginning and one at the end fail, and parts are sent in between for
-// longer than an upload retries without progress.
+// A request at the beginning and one at the end fail. The time to send the parts in between is
+// longer than an upload retries without progress, and does not count as such.
 func TestPartsProgressRestoresTheBudget(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -103,8 +103,8 @@ func TestParallelDestinationDeleted(t *testing.T) {
 	})
 }
 
-// Requests for parts are answered as if there was no upload, again and again. The list shows
-// that there is one: nothing is interrupted or given up.
+// The service answers requests for parts again and again as if the multipart upload did not exist.
+// Its list shows that it does, so that the upload continues.
 func TestMultipartPartsFindNoUpload(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
@@ -121,8 +121,8 @@ func TestMultipartPartsFindNoUpload(t *testing.T) {
 	})
 }
 
-// One list of the parts is wrong. A second answer is asked for before anything is sent again
-// or given up.
+// One list of the parts is wrong. The upload asks for a second one before it sends a part again or
+// fails.
 func TestMultipartWrongList(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
@@ -158,12 +158,12 @@ func TestMultipartWrongList(t *testing.T) {
 	}
 }
 
-// The service works on a completion for so long that the next call begins before the object
-// is there, and finds the upload gone. It recognizes the object.
+// The service works on a completion for so long that the next call begins before the object exists.
+// That call finds the multipart upload gone, and recognizes the object.
 func TestMultipartCompletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
-	for position := range 3 { // the list at which the completion takes effect
+	for position := range 3 { // the list request at which the completion takes effect
 		t.Run(fmt.Sprint(position), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
@@ -208,8 +208,8 @@ func TestMultipartCompletedMeanwhile(t *testing.T) {
 	}
 }
 
-// The rates are those at which the service took the bytes, and not those at which the buffers
-// on the way did, which take 2 MiB of each request at once.
+// The rates are those at which the service received the bytes, and not those at which buffers on
+// the way did, which take 2 MiB of each request at once.
 func TestPartsRates(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -244,8 +244,8 @@ func TestPartsRates(t *testing.T) {
 	}
 }
 
-// Temporary objects need a look at the bucket. If it does not exist, that is the reason, until
-// it is created.
+// A bucket that does not exist is the reason for one connection until it is created, because the
+// facts of a missing bucket are not kept.
 func TestPartsBucketCreatedLater(t *testing.T) {
 	t.Parallel()
 	inBubble(t, distant(0), func(w *world) {
@@ -267,8 +267,8 @@ func TestPartsBucketCreatedLater(t *testing.T) {
 	})
 }
 
-// The source changes while its parts are sent, from memory or read again for each request.
-// There is no object, and the next call makes one of what the file has by then.
+// The source changes while its parts are sent, from memory or reread for each request. The upload
+// fails without an object, and the next call uploads the changed file.
 func TestPartsSourceChanges(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
@@ -323,8 +323,8 @@ func TestPartsSourceChanges(t *testing.T) {
 	}
 }
 
-// An upload in parts continues with a copy of its source, after Import or TakeOver. The parts
-// that are finished are compared with the copy, and not sent again.
+// An upload in parts continues with a copy of its source after Import or TakeOver. The finished
+// parts are compared with the copy, and not sent again.
 func TestPartsOfACopy(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)

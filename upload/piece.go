@@ -5,17 +5,17 @@ import (
 	"gcsup/session"
 )
 
-// piece is one part of the file.
+// piece is a part of the file in this call. A session.Part is its state in the Token.
 type piece struct {
 	p        *parallel
-	i        int
+	i        int // from 0
 	rng      chunk.Range
 	transfer *transfer
 	content  *fileContent
-	saved    *session.Part // what an earlier call saved; nil if it did not, or the session was lost
+	saved    *session.Part // the unfinished state that an earlier call saved; nil if there is none, or its session was lost
 
-	session session.URI  // of the last run of this call; zero if there was none
-	done    session.Part // what the Token has of a part that is finished; zero until it is
+	session session.URI  // of the last run in this call; zero if there was none
+	done    session.Part // the state of the part once it is finished; zero until then
 	resumed int64        // bytes that earlier calls had committed
 }
 
@@ -25,14 +25,14 @@ func (c *piece) prepare() {
 	j := p.j
 	t := &transfer{}
 	j.equip(t, p.joiner.spec(c), j.transfer.retry.budget)
-	if j.file != nil { // else the parts are not sent
+	if j.file != nil { // otherwise the parts are not sent
 		c.content = j.section(c.rng)
 		t.content = c.content
 	}
 	t.wire.lease = j.transfer.wire.lease
 	t.part, t.retry.part = c.i+1, c.i+1
 	t.pos.size.Store(c.rng.Len())
-	t.pos.handed = min(max(j.transfer.pos.handed-c.rng.From, 0), c.rng.Len()) // in one request before, see divide
+	t.pos.handed = min(max(j.transfer.pos.handed-c.rng.From, 0), c.rng.Len()) // already sent over one connection, see restartInParts
 	if j.journal != nil {
 		t.record = p.joiner.record(c)
 	}
@@ -47,8 +47,8 @@ func (c *piece) prepare() {
 	}
 }
 
-// forget makes the piece one that was not sent. Its transfer stays the same, which events
-// read.
+// forget resets the piece to one that was not sent. It keeps the transfer, because events read
+// it.
 func (c *piece) forget() {
 	if c.done.Finished() {
 		c.p.done.Add(-1)
@@ -61,7 +61,7 @@ func (c *piece) forget() {
 	t.pos.committed.Store(0)
 }
 
-// stored returns how many bytes of the part this call sent, if it is finished.
+// stored returns how many bytes of a finished part this call sent, or 0 if it is not finished.
 func (c *piece) stored() int64 {
 	if !c.done.Finished() {
 		return 0
@@ -69,7 +69,7 @@ func (c *piece) stored() int64 {
 	return c.rng.Len() - c.resumed
 }
 
-// finished notes that the service has all of the part. done is what the Token has of it.
+// finished records that the service has all of the part. done is its state for the Token.
 func (c *piece) finished(done session.Part) {
 	t, n := c.transfer, c.rng.Len()
 	c.done = done

@@ -14,8 +14,8 @@ type pieceRecord struct {
 	journal *journal
 
 	mu      sync.Mutex
-	covered int64     // the high-water mark that the store has of this session
-	checked time.Time // the last checkpoint
+	covered int64     // the high-water mark of this session in the store
+	checked time.Time // when a checkpoint was last added
 }
 
 var _ record = (*pieceRecord)(nil)
@@ -29,7 +29,7 @@ func (r *pieceRecord) started(uri session.URI, restarts int) {
 	})
 }
 
-// sending makes the Token durable, with the request that is about to be made.
+// sending saves the Token with the range of the next request, unless the store has it.
 func (r *pieceRecord) sending(ctx context.Context, committed, sent, to int64) error {
 	if r.journal.lease.SaveInterval() > 0 {
 		to = r.piece.content.total() // see journal.sending
@@ -50,7 +50,7 @@ func (r *pieceRecord) sending(ctx context.Context, committed, sent, to int64) er
 	return err
 }
 
-// note updates the part, and returns the version of the Token.
+// note updates the part in the Token, and returns the version of the Token.
 func (r *pieceRecord) note(committed, sent, to int64) int64 {
 	r.mu.Lock()
 	r.checked = time.Now()
@@ -62,7 +62,8 @@ func (r *pieceRecord) note(committed, sent, to int64) int64 {
 	})
 }
 
-// change replaces the part by a changed copy.
+// change replaces the part in the Token by a changed copy, and returns the version of the
+// Token.
 func (r *pieceRecord) change(f func(*session.Part)) int64 {
 	return r.journal.change(func(t *session.Token) {
 		part := t.Parts.List[r.piece.i]
@@ -71,7 +72,7 @@ func (r *pieceRecord) change(f func(*session.Part)) int64 {
 	})
 }
 
-// checkpoint adds the newest checksum of bytes that were sent, and removes those that no
+// checkpoint adds the newest checkpoint of bytes that were sent, and removes those that no
 // resume can need.
 func (r *pieceRecord) checkpoint(part *session.Part, sent int64) {
 	sum := r.piece.content.sum
@@ -83,7 +84,7 @@ func (r *pieceRecord) checkpoint(part *session.Part, sent int64) {
 	part.Checkpoints = pruned(t).Checkpoints
 }
 
-// handed saves a checkpoint if one is due.
+// handed adds a checkpoint if one is due, and saves it in the background.
 func (r *pieceRecord) handed(sent int64) {
 	r.mu.Lock()
 	now := time.Now()

@@ -80,7 +80,7 @@ type pruner struct {
 func (p *pruner) prune(ctx context.Context, saved SavedUpload) (Pruned, error) {
 	pruned := Pruned{SavedUpload: saved}
 	if endpoint := p.u.client.Endpoint(); saved.Endpoint != endpoint {
-		return pruned, fmt.Errorf("upload %s was begun at %s: %w", saved.ID, saved.Endpoint, session.ErrURIMismatch)
+		return pruned, fmt.Errorf("upload %s was started at %s: %w", saved.ID, saved.Endpoint, session.ErrURIMismatch)
 	}
 	if p.end != nil {
 		return pruned, p.end

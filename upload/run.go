@@ -83,8 +83,8 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 		return session.Reply{}, err
 	}
 	size := r.sizer.size()
-	if r.prove != nil {
-		size = min(size, proof)
+	if r.checkRate != nil {
+		size = min(size, firstBytes)
 	}
 	p, err := r.content.part(ctx, r.state.Committed, size)
 	if err != nil {
@@ -123,9 +123,9 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 	case p.last:
 	case reply.Status == 308 && reply.Committed >= p.To:
 		r.sizer.passed(p.Len(), took)
-		if prove := r.prove; prove != nil {
-			r.prove = nil
-			if err := prove(p.Len(), took); err != nil {
+		if checkRate := r.checkRate; checkRate != nil {
+			r.checkRate = nil
+			if err := checkRate(p.Len(), took); err != nil {
 				return reply, err
 			}
 		}
@@ -288,8 +288,8 @@ const flowing = 16 << 20
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
 	sent := m.t.pos.sent.Add(int64(n))
-	if m.t.lane != nil {
-		m.t.lane.moved.Add(int64(n))
+	if m.t.slot != nil {
+		m.t.slot.moved.Add(int64(n))
 	}
 	if m.record != nil {
 		m.record.handed(sent)

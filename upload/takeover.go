@@ -76,7 +76,7 @@ func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string,
 // known to agree, and with the ID that it then has.
 func (u *Uploader) withSource(t *session.Token, path string) (*session.Token, error) {
 	if t.Endpoint != u.client.Endpoint() {
-		return nil, fmt.Errorf("the upload was begun at %s: %w", t.Endpoint, session.ErrURIMismatch)
+		return nil, fmt.Errorf("the upload was started at %s: %w", t.Endpoint, session.ErrURIMismatch)
 	}
 	if err := u.client.Adopt(t); err != nil {
 		return nil, err

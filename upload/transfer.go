@@ -22,9 +22,9 @@ type transfer struct {
 	expect  expectation
 	pos     position
 	part    int   // the number of the part, from 1; 0 if it is no part of a file
-	lane    *lane // of the part; nil if it has none
+	slot    *slot // of the part; nil if it has none
 
-	prove func(n int64, took time.Duration) error // judges the first request, of n bytes; nil if it is not to be judged
+	checkRate func(n int64, took time.Duration) error // judges the first request, of n bytes; nil if it is not to be judged
 }
 
 // conversation is a way to make the object: in a single request ([insertion]) or

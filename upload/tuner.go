@@ -5,107 +5,111 @@ import (
 	"time"
 )
 
-// tuner chooses over how many connections parts are sent: more as long as the total rate
-// rises with them. It has no clock. It gets what the connections did in each interval.
+// tuner chooses the number of connections over which parts are sent. It tries more connections
+// as long as the total rate rises with them. It has no clock: observe gets what the connections
+// did in each interval.
 type tuner struct {
-	most  int    // connections that it may choose
+	limit int    // maximum of level
 	level int    // connections to use
-	steps []step // levels that were worth their connections, ascending
-	trial bool   // level is compared with the last step
+	steps []step // levels whose gain was worth their connections, ascending
+	trial bool   // level is being compared with the last step
 
-	wider  float64 // factor of the next trial
-	opened int     // intervals since level was set
-	seen   int     // of these, those with enough connections that sent
-	mean   float64 // rate of those that count
-	moved  int64   // in those
-	hold   int     // intervals until the next trial
-	pause  int     // length of the last hold
+	growth   float64 // factor by which the next trial raises level
+	elapsed  int     // intervals since level was set
+	usable   int     // of these, those in which enough connections sent
+	mean     float64 // rate over the usable intervals except the first
+	moved    int64   // bytes in the same intervals
+	hold     int     // intervals until the next trial
+	lastHold int     // length of the last hold after a rejected trial
 
-	useless bool // a trial failed since the last one that succeeded
+	rejected bool // the last trial that ended was rejected
 }
 
-// step is a number of connections, and the bytes per second that they reached.
+// step is a number of connections and the rate that they reached together, in bytes per second.
 type step struct {
 	connections int
 	rate        float64
 }
 
-// interval is what all connections did in a time.
+// interval is what all connections did in a period of time.
 type interval struct {
 	took    time.Duration
-	moved   int64 // bytes
-	sending int   // connections that move some
-	files   int   // that are sent; each has a connection at least
+	moved   int64 // bytes handed to the network
+	sending int   // connections that moved bytes
+	files   int   // files being sent; each has at least one connection
 	limited bool  // a rate limit held bytes back
-	refused bool  // the service fails, or asks for fewer requests
+	failing bool  // the service fails, or asks for fewer requests
 }
 
 const (
-	// enough is how many connections at least send in parts. While one waits for a
-	// reply, the other one sends.
-	enough = 2
+	// minLevel is the minimum level after the first measurement. While one connection
+	// waits for a reply, the other one sends.
+	minLevel = 2
 
-	// firstRaise is the second level. The first one is a single connection, so that its
-	// rate is known.
+	// firstRaise is the second level. The first level is a single connection, whose rate is
+	// what the others are compared with.
 	firstRaise = 4
 
-	// patience is how many intervals a trial gets to show a gain: new connections need
-	// some round trips to reach their rate.
-	patience = 8
+	// trialIntervals is how many usable intervals a trial has to show a gain. New connections
+	// need some round trips to reach their rate.
+	trialIntervals = 8
 
-	// certain is how many bytes show a rate: a connection moves 256 KiB at a time.
-	certain = 4 << 20
+	// certainBytes is how many bytes are needed to measure a rate, because a connection moves
+	// 256 KiB at a time.
+	certainBytes = 4 << 20
 
-	// openPatience is how many intervals connections get to send at all.
-	openPatience = 40
+	// openIntervals is after how many intervals a trial is rejected if too few of its
+	// connections send.
+	openIntervals = 40
 
-	// Lengths of a hold in intervals. It doubles with each trial that fails.
+	// Lengths of a hold in intervals. It doubles with each rejected trial.
 	firstHold, longestHold = 40, 240
 )
 
-func newTuner(most int) tuner { return tuner{most: most, level: 1, trial: true, wider: 2} }
+func newTuner(limit int) tuner { return tuner{limit: limit, level: 1, trial: true, growth: 2} }
 
-// resume continues with what earlier files showed.
+// resume returns to the last step, so that the next file starts with what earlier files
+// showed.
 func (t *tuner) resume() {
 	if len(t.steps) > 0 {
-		t.settle(patience)
+		t.settle(trialIntervals)
 	}
 }
 
-// suffices reports whether a single connection is as good as several.
-func (t *tuner) suffices() bool {
+// oneSuffices reports whether more than minLevel connections were found to be no gain.
+func (t *tuner) oneSuffices() bool {
 	n := len(t.steps)
-	return t.useless && n > 0 && t.steps[n-1].connections <= enough
+	return t.rejected && n > 0 && t.steps[n-1].connections <= minLevel
 }
 
-// observe judges an interval.
+// observe evaluates an interval and may change the level.
 func (t *tuner) observe(iv interval) {
-	if iv.limited || iv.refused {
-		// The rate says nothing, and more connections would not help.
-		t.settle(max(t.pause, firstHold))
-		t.level = max(t.level, min(enough, t.most))
+	if iv.limited || iv.failing {
+		// The rate means nothing, and more connections would not help.
+		t.settle(max(t.lastHold, firstHold))
+		t.level = max(t.level, min(minLevel, t.limit))
 		return
 	}
-	if t.level < iv.files { // what fewer connections reached is not known
-		*t = tuner{most: t.most, level: iv.files, trial: true, wider: t.wider}
+	if t.level < iv.files { // start over: the rate of fewer connections cannot be measured
+		*t = tuner{limit: t.limit, level: iv.files, trial: true, growth: t.growth}
 		return
 	}
-	t.opened++
+	t.elapsed++
 	if 4*iv.sending < 3*t.level {
-		// Some are being opened or between two parts, or there are not enough parts.
-		if t.trial && t.opened > openPatience && len(t.steps) > 0 {
+		// Some are being elapsed or between two parts, or there are not minLevel parts.
+		if t.trial && t.elapsed > openIntervals && len(t.steps) > 0 {
 			t.reject()
 		}
 		return
 	}
-	if t.seen++; t.seen == 1 {
-		return // the first bytes only fill buffers
+	if t.usable++; t.usable == 1 {
+		return // its bytes only fill buffers
 	}
 	rate := float64(iv.moved) / iv.took.Seconds()
-	counted := t.seen - 1
+	counted := t.usable - 1
 	t.moved += iv.moved
 	if !t.trial {
-		t.mean += (rate - t.mean) / float64(min(counted, patience))
+		t.mean += (rate - t.mean) / float64(min(counted, trialIntervals))
 		if t.hold--; t.hold <= 0 {
 			t.note(t.mean)
 			t.raise()
@@ -115,27 +119,28 @@ func (t *tuner) observe(iv interval) {
 	t.mean += (rate - t.mean) / float64(counted)
 	switch {
 	case len(t.steps) == 0:
-		if counted >= 2 && t.moved >= certain/2 || counted >= patience {
+		if counted >= 2 && t.moved >= certainBytes/2 || counted >= trialIntervals {
 			t.note(t.mean)
 			t.raise()
 		}
-	case iv.moved >= certain && rate >= t.worth(2):
+	case iv.moved >= certainBytes && rate >= t.worth(2):
 		t.accept(rate)
-	case counted >= 2 && t.moved >= certain && t.mean >= t.worth(4), counted >= patience && t.mean >= t.worth(4):
+	case counted >= 2 && t.moved >= certainBytes && t.mean >= t.worth(4), counted >= trialIntervals && t.mean >= t.worth(4):
 		t.accept(t.mean)
-	case counted >= patience:
+	case counted >= trialIntervals:
 		t.reject()
 	}
 }
 
-// worth returns the rate that level must reach: that of the last step, and one nth of
-// what the additional connections would add if nothing limited them.
+// worth returns the rate that level must reach to be accepted: that of the last step, plus
+// one nth of what the additional connections could add.
 func (t *tuner) worth(n float64) float64 {
 	last := t.steps[len(t.steps)-1]
 	return last.gain(t.level, n)
 }
 
-// gain returns the rate of s with one nth of what more connections could add.
+// gain returns the rate of s plus one nth of what additional connections would add if nothing
+// limited them.
 func (s step) gain(connections int, n float64) float64 {
 	return s.rate * (1 + (float64(connections)/float64(s.connections)-1)/n)
 }
@@ -149,44 +154,46 @@ func (t *tuner) note(rate float64) {
 	t.steps = append(t.steps, step{t.level, rate})
 }
 
+// accept ends a trial that showed a gain, and begins the next one.
 func (t *tuner) accept(rate float64) {
 	t.note(rate)
-	t.useless, t.pause = false, 0
+	t.rejected, t.lastHold = false, 0
 	t.raise()
 }
 
-// reject ends a trial that showed no gain. Lower steps may turn out to have been none.
+// reject ends a trial that showed no gain. It also removes steps that are no gain at the
+// rate that the trial measured.
 func (t *tuner) reject() {
 	n := len(t.steps)
 	for n > 1 && t.mean < t.steps[n-2].gain(t.steps[n-1].connections, 4) {
 		n--
 	}
 	t.steps = t.steps[:n]
-	t.useless, t.wider = true, 1.5
-	t.pause = min(max(2*t.pause, firstHold), longestHold)
-	t.settle(t.pause)
+	t.rejected, t.growth = true, 1.5
+	t.lastHold = min(max(2*t.lastHold, firstHold), longestHold)
+	t.settle(t.lastHold)
 }
 
-// settle stays at the last step for some intervals.
+// settle returns to the last step and holds for some intervals.
 func (t *tuner) settle(intervals int) {
 	if n := len(t.steps); n > 0 {
-		t.level = max(t.steps[n-1].connections, min(enough, t.most))
+		t.level = max(t.steps[n-1].connections, min(minLevel, t.limit))
 		t.trial, t.hold = false, intervals
 	}
-	t.opened, t.seen, t.mean, t.moved = 0, 0, 0, 0
+	t.elapsed, t.usable, t.mean, t.moved = 0, 0, 0, 0
 }
 
-// raise begins the next trial, if there may be more connections.
+// raise begins the next trial, or holds if level is at its limit.
 func (t *tuner) raise() {
-	next := int(math.Ceil(float64(t.level) * t.wider))
+	next := int(math.Ceil(float64(t.level) * t.growth))
 	if t.level == 1 {
 		next = firstRaise
 	}
-	next = min(next, t.most)
+	next = min(next, t.limit)
 	if next <= t.level {
 		t.settle(longestHold)
 		return
 	}
 	t.level, t.trial = next, true
-	t.opened, t.seen, t.mean, t.moved = 0, 0, 0, 0
+	t.elapsed, t.usable, t.mean, t.moved = 0, 0, 0, 0
 }

@@ -12,20 +12,21 @@ type network struct {
 	tuner   tuner
 	rate    func(connections int) float64 // bytes per second
 	opening int                           // intervals until a new connection sends
-	noise   float64                       // of the rate, in both directions
+	noise   float64                       // random change of the rate in each interval: 0.1 is up to 10 % up or down
 	random  *rand.Rand
 
 	at, sending int
-	pending     []int // the interval at which each connection that is opened sends
+	pending     []int // for each connection being opened, the interval from which it sends
 }
 
 const tick = 250 * time.Millisecond
 
-func newNetwork(t *testing.T, most int, rate func(int) float64) *network {
-	return &network{t: t, tuner: newTuner(most), rate: rate, random: rand.New(rand.NewPCG(1, 2))}
+func newNetwork(t *testing.T, limit int, rate func(int) float64) *network {
+	return &network{t: t, tuner: newTuner(limit), rate: rate, random: rand.New(rand.NewPCG(1, 2))}
 }
 
-// pass lets intervals pass, and returns the level after them.
+// pass simulates intervals, each modified by change if it is not nil. It returns the level
+// after them.
 func (n *network) pass(intervals int, change func(*interval)) int {
 	for range intervals {
 		n.at++
@@ -42,8 +43,8 @@ func (n *network) pass(intervals int, change func(*interval)) int {
 			change(&iv)
 		}
 		n.tuner.observe(iv)
-		if n.tuner.level < 1 || n.tuner.level > n.tuner.most {
-			n.t.Fatalf("level %d of %d", n.tuner.level, n.tuner.most)
+		if n.tuner.level < 1 || n.tuner.level > n.tuner.limit {
+			n.t.Fatalf("level %d of %d", n.tuner.level, n.tuner.limit)
 		}
 	}
 	return n.tuner.level
@@ -51,15 +52,17 @@ func (n *network) pass(intervals int, change func(*interval)) int {
 
 const mibps = float64(1 << 20)
 
-// each is a link that limits each connection.
+// each returns the rate of a link that limits each connection to 20 MiB/s.
 func each(connections int) float64 { return 20 * mibps * float64(connections) }
 
-// shared is a link that limits all connections together to a multiple of what one reaches.
+// sharedLink returns a link that also limits all connections together, to a multiple of the
+// rate of one.
 func sharedLink(multiple float64) func(int) float64 {
 	return func(connections int) float64 { return min(each(connections), multiple*20*mibps) }
 }
 
-// Each connection has a limit: the tuner gets to the most in seconds.
+// TestTunerRaises checks that the tuner reaches its limit within seconds if the link limits only
+// each connection.
 func TestTunerRaises(t *testing.T) {
 	t.Parallel()
 	for _, opening := range []int{0, 2, 4} {
@@ -69,35 +72,36 @@ func TestTunerRaises(t *testing.T) {
 			t.Errorf("opening takes %d intervals: %d connections after %d s", opening, level, 5+2*opening)
 		}
 		if s := n.tuner.steps; s[0] != (step{1, 20 * mibps}) || s[len(s)-1].connections < 16 {
-			t.Errorf("reached %+v", s)
+			t.Errorf("steps %+v", s)
 		}
 		if n.pass(1000, nil) != 32 {
-			t.Errorf("it did not stay at 32 connections")
+			t.Error("the tuner did not stay at 32 connections")
 		}
 	}
 }
 
-// One connection fills the link: two remain, and trials get rare.
+// TestTunerSuffices checks that two connections remain, and trials become rare, if one
+// connection fills the link.
 func TestTunerSuffices(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 32, sharedLink(1))
 	n.pass(40, nil)
-	if n.tuner.level != enough || !n.tuner.suffices() {
-		t.Errorf("%d connections, suffices %v", n.tuner.level, n.tuner.suffices())
+	if n.tuner.level != minLevel || !n.tuner.oneSuffices() {
+		t.Errorf("%d connections, one suffices: %v", n.tuner.level, n.tuner.oneSuffices())
 	}
 	more := 0
 	for range 4 * 600 {
-		if n.pass(1, nil) > enough {
+		if n.pass(1, nil) > minLevel {
 			more++
 		}
 	}
 	if more == 0 || more > 4*60 {
-		t.Errorf("more than %d connections in %d of 2400 intervals", enough, more)
+		t.Errorf("more than %d connections in %d of 2400 intervals", minLevel, more)
 	}
 }
 
-// The link has room for some connections. The tuner uses about as many, whatever noise
-// there is.
+// TestTunerFindsTheBottleneck checks that the tuner uses about as many connections as the link
+// has room for, even if the rate is noisy.
 func TestTunerFindsTheBottleneck(t *testing.T) {
 	t.Parallel()
 	for _, multiple := range []float64{4, 8, 12} {
@@ -118,8 +122,8 @@ func TestTunerFindsTheBottleneck(t *testing.T) {
 	}
 }
 
-// A link gets slower for all connections together. The next trial shows that most of the
-// connections are useless.
+// TestTunerLowers checks that the tuner uses fewer connections after the link got slower for all
+// of them together.
 func TestTunerLowers(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 48, sharedLink(16))
@@ -132,43 +136,44 @@ func TestTunerLowers(t *testing.T) {
 	}
 }
 
-// While a rate limit holds bytes back, or the service fails, the tuner neither adds
-// connections nor learns that they are useless.
+// TestTunerHolds checks that the tuner adds no connections, and does not conclude that they are
+// no gain, while a rate limit holds bytes back or the service fails.
 func TestTunerHolds(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*interval){
 		"limited": func(iv *interval) { iv.limited, iv.moved = true, int64(mibps) },
-		"refused": func(iv *interval) { iv.refused, iv.moved, iv.sending = true, 0, 0 },
+		"failing": func(iv *interval) { iv.failing, iv.moved, iv.sending = true, 0, 0 },
 	} {
 		n := newNetwork(t, 32, each)
 		n.pass(7, nil)
 		before := n.tuner.level
-		if after := n.pass(400, change); after > before || after < enough || n.tuner.suffices() {
-			t.Errorf("%s: from %d to %d connections, suffices %v", name, before, after, n.tuner.suffices())
+		if after := n.pass(400, change); after > before || after < minLevel || n.tuner.oneSuffices() {
+			t.Errorf("%s: from %d to %d connections, one suffices: %v", name, before, after, n.tuner.oneSuffices())
 		}
 		if n.pass(200, nil) != 32 {
-			t.Errorf("%s: it did not continue", name)
+			t.Errorf("%s: the tuner did not resume", name)
 		}
 	}
 	// From the beginning.
 	n := newNetwork(t, 32, each)
-	if after := n.pass(400, func(iv *interval) { iv.limited = true }); after != enough {
+	if after := n.pass(400, func(iv *interval) { iv.limited = true }); after != minLevel {
 		t.Errorf("limited from the beginning: %d connections", after)
 	}
 }
 
-// Fewer parts are left than connections: that is no reason to lower their number.
+// TestTunerFewParts checks that the tuner keeps the number of connections if fewer parts are
+// left.
 func TestTunerFewParts(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 32, each)
 	n.pass(40, nil)
 	n.pass(500, func(iv *interval) { iv.sending, iv.moved = 3, iv.moved/10 })
-	if n.tuner.level < 16 || n.tuner.suffices() {
+	if n.tuner.level < 16 || n.tuner.oneSuffices() {
 		t.Errorf("%d connections", n.tuner.level)
 	}
 }
 
-// The next file of a run begins with what the last one showed.
+// TestTunerResumes checks that the next file starts with the connections of the last one.
 func TestTunerResumes(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 16, each)

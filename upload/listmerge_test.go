@@ -15,13 +15,13 @@ import (
 	"gcsup/session"
 )
 
-// slicePages is the listing of sorted names, in pages of size names.
+// slicePages is a listing of sorted names, in pages of size names.
 type slicePages struct {
 	names    []string
 	size     int
 	at       int
 	requests int
-	fail     int // the request that fails; 0 if none does
+	fail     int // the number of the request that fails, from 1; 0 if none does
 	closed   bool
 }
 
@@ -64,8 +64,8 @@ func jobsOf(names ...string) iter.Seq[Job] {
 	}
 }
 
-// randomNames returns n names with the prefix in random order. Few letters make
-// equal names and names that are the beginning of others.
+// randomNames returns n random names with the prefix. They have few different letters,
+// so that some are equal and some are prefixes of others.
 func randomNames(rng *rand.Rand, prefix string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -115,7 +115,7 @@ func TestMergeProperty(t *testing.T) {
 		if rng.IntN(4) == 0 {
 			pages.fail = 1 + rng.IntN(10)
 		}
-		m := &merge{prefix: prefix}
+		m := &listMerge{prefix: prefix}
 		i, failed := 0, false
 		for job, err := range m.mergeJobs("bkt", jobsOf(wanted...), pages) {
 			if err != nil {
@@ -162,7 +162,7 @@ func TestMergeUnsortedListing(t *testing.T) {
 		{"before the start", [2][]string{{"o/a"}, nil}, "----------"},
 	} {
 		pages := &fixedPages{test.pages}
-		m := &merge{prefix: "p/"}
+		m := &listMerge{prefix: "p/"}
 		var got strings.Builder
 		for job, err := range m.mergeJobs("bkt", jobsOf("p/a", "p/b", "p/c", "p/d", "p/e", "p/f", "p/g", "p/h", "p/i", "p/j"), pages) {
 			switch {
@@ -209,7 +209,7 @@ func TestMergePassesJobs(t *testing.T) {
 		other,
 		{Spec: Spec{Bucket: "bkt", Object: "p/c"}},
 	}
-	m := &merge{prefix: "p/"}
+	m := &listMerge{prefix: "p/"}
 	var got []Job
 	for job, err := range m.mergeJobs("bkt", slices.Values(jobs), &slicePages{names: []string{"p/a", "p/b", "p/c"}, size: 10}) {
 		if err != nil {
@@ -304,7 +304,7 @@ func TestMergeTenMillion(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			pages := &generatedPages{count: count, step: test.listStep}
 			jobs, listed, exist, peak := 0, 0, 0, uint64(0)
-			for job, err := range (&merge{prefix: generatedPrefix}).mergeJobs("bkt", generatedJobs(count*test.listStep, test.jobStep), pages) {
+			for job, err := range (&listMerge{prefix: generatedPrefix}).mergeJobs("bkt", generatedJobs(count*test.listStep, test.jobStep), pages) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -338,7 +338,7 @@ func BenchmarkMerge(b *testing.B) {
 	b.ReportAllocs()
 	n := 0
 	b.ResetTimer()
-	for job, err := range (&merge{prefix: generatedPrefix}).mergeJobs("bkt", generatedJobs(b.N, 1), pages) {
+	for job, err := range (&listMerge{prefix: generatedPrefix}).mergeJobs("bkt", generatedJobs(b.N, 1), pages) {
 		if err != nil || job.Object == nil {
 			b.Fatal(fmt.Sprint(job, err))
 		}

@@ -9,8 +9,8 @@ import (
 	"gcsup/session"
 )
 
-// send sends a part, unless the service has it: an earlier process, or an earlier request
-// whose reply was lost, may have sent it.
+// send sends a part, unless the service has it already from an earlier process or from a request
+// whose reply was lost.
 func (p *multipart) send(ctx context.Context, c *piece) error {
 	t := c.transfer
 	defer t.retry.close()
@@ -40,7 +40,7 @@ func (p *multipart) send(ctx context.Context, c *piece) error {
 			return nil
 		case ctx.Err() != nil:
 			return t.interrupted(ctx, r.Err)
-		case r.NoUpload(): // lookFor asks whether it is gone
+		case r.NoUpload(): // lookFor asks whether the multipart upload exists
 		case r.Status == http.StatusUnauthorized && !refreshed:
 			refreshed = true
 			continue
@@ -68,7 +68,7 @@ func (p *multipart) send(ctx context.Context, c *piece) error {
 	}
 }
 
-// put makes the request that carries a part. Its error is the source's.
+// put makes the request that carries a part. The error is one of reading the source.
 func (p *multipart) put(ctx context.Context, c *piece, body *partBody) (etag string, r session.Reply, err error) {
 	t := c.transfer
 	t.pos.sent.Store(0)
@@ -81,7 +81,7 @@ func (p *multipart) put(ctx context.Context, c *piece, body *partBody) (etag str
 	return etag, r, nil
 }
 
-// lookFor asks whether the service has a part whose request failed.
+// lookFor asks the service for a part whose request failed, and updates held.
 func (p *multipart) lookFor(ctx context.Context, c *piece) error {
 	t := c.transfer
 	var parts []session.UploadedPart
@@ -95,7 +95,7 @@ func (p *multipart) lookFor(ctx context.Context, c *piece) error {
 	case r.NoUpload():
 		return errPartMissing
 	case r.Status != http.StatusOK:
-		return nil // it is sent again
+		return nil // send the part again
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,8 +111,8 @@ func (p *multipart) lookFor(ctx context.Context, c *piece) error {
 	return nil
 }
 
-// has reports whether the service has a part with the same bytes, by the MD5 that is its
-// ETag, and notes that.
+// has reports whether held has the part with the same bytes, by the MD5 in its ETag. If so, it
+// records the part as finished.
 func (p *multipart) has(ctx context.Context, c *piece, body *partBody) (bool, error) {
 	p.mu.Lock()
 	held := p.held[c.i+1]
@@ -120,7 +120,7 @@ func (p *multipart) has(ctx context.Context, c *piece, body *partBody) (bool, er
 	if held.Size != c.rng.Len() {
 		return false, nil
 	}
-	same, err := body.is(held.ETag)
+	same, err := body.hasETag(held.ETag)
 	if err != nil {
 		return false, c.transfer.sourceFailed(ctx, err)
 	}
@@ -130,8 +130,8 @@ func (p *multipart) has(ctx context.Context, c *piece, body *partBody) (bool, er
 	return same, nil
 }
 
-// sent notes that the service has a part. It is saved while other parts are sent: a process
-// that does not know of it finds it in the list of the service.
+// sent records that the service has a part. The Token is saved in the background, because a
+// process that resumes the upload also finds the part in the list of the service.
 func (p *multipart) sent(c *piece, etag string, crc32c uint32) {
 	t := c.transfer
 	done := session.Part{ETag: etag, CRC32C: crc32c}
@@ -147,7 +147,8 @@ func (p *multipart) sent(c *piece, etag string, crc32c uint32) {
 	}
 }
 
-// refused returns the error of a reply to a part, with what is committed of all parts.
+// refused returns the error for a reply to a part, with the committed bytes of all parts as its
+// offset.
 func (p *multipart) refused(c *piece, r session.Reply) error {
 	e := r.Refusal()
 	_, _, e.Offset = p.position()

@@ -19,7 +19,7 @@ func (p *composer) spec(c *piece) Spec { return p.temporary(p.name(c)) }
 // record returns a record of the session of a part.
 func (p *composer) record(c *piece) record { return &pieceRecord{piece: c, journal: p.j.journal} }
 
-// send makes the temporary object of a part.
+// send uploads the temporary object of a part through a session.
 func (p *composer) send(ctx context.Context, c *piece) error {
 	t := c.transfer
 	defer t.retry.close()
@@ -49,10 +49,10 @@ func (p *composer) send(ctx context.Context, c *piece) error {
 	}
 }
 
-// failed returns the error with which a part failed, with what is committed of all parts.
-// It notes that the service refused data in a session that exists, so that the next call
-// does not try the same. A part that lost too many sessions is one that was not sent, and
-// the others keep what they have.
+// failed returns the error of a part, with the committed bytes of all parts as its offset. It
+// records in the Token if the service refused data in an open session, so that the next call
+// does not send the same again. If a part lost too many sessions, it is reset in the Token and
+// the other parts stay as they are.
 func (c *piece) failed(err error) error {
 	e, ok := err.(*session.Error)
 	if !ok {
@@ -69,6 +69,7 @@ func (c *piece) failed(err error) error {
 	return e
 }
 
+// newRun returns a run that sends the part, starting from a session state.
 func (c *piece) newRun(s session.State) *run { return &run{transfer: c.transfer, state: s} }
 
 // resume returns a run that continues the session of an earlier call.
@@ -92,7 +93,7 @@ func (c *piece) resume(saved session.Part) *run {
 	return r
 }
 
-// made verifies the temporary object and notes it.
+// made verifies the temporary object and records that the part is finished.
 func (c *piece) made(ctx context.Context, object *session.Object) error {
 	t := c.transfer
 	crc, err := c.content.whole(ctx)
@@ -111,7 +112,8 @@ func (c *piece) made(ctx context.Context, object *session.Object) error {
 	return nil
 }
 
-// note saves that the temporary object was made.
+// note updates the Token after the temporary object was made, and saves it if the last save is
+// old.
 func (c *piece) note(ctx context.Context) {
 	j := c.p.j.journal
 	if j == nil {
@@ -122,14 +124,13 @@ func (c *piece) note(ctx context.Context) {
 		done.Restarts = t.Parts.List[c.i].Restarts
 		t.Parts.List[c.i] = done
 	})
-	if j.old(time.Now()) { // a query of the session shows it, too
+	if j.old(time.Now()) { // otherwise a resume learns it from the session
 		_ = j.saveVersion(ctx, version)
 	}
 }
 
-// cancel ends the session of a part that is not finished, as far as is known. If it is
-// finished, cancel notes its object. The error is that of a request that may succeed
-// later.
+// cancel cancels the session of an unfinished part. If the session turns out to be finished,
+// cancel records its object instead. The error is that of a request that may succeed later.
 func (c *piece) cancel(ctx context.Context) error {
 	uri := c.uri()
 	if c.done.Finished() || uri.IsZero() {
@@ -144,7 +145,7 @@ func (c *piece) cancel(ctx context.Context) error {
 	return err
 }
 
-// uri returns the session URI of a part, which is zero if it has none.
+// uri returns the session URI of the part, or zero if it has none.
 func (c *piece) uri() session.URI {
 	switch j := c.p.j.journal; {
 	case j != nil:

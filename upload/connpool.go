@@ -1,0 +1,212 @@
+package upload
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// connPool hands out slots, each of which lets a worker send one part over one connection.
+// A tuned pool is shared by all files of an Uploader, and its tuner chooses the number of
+// slots. Otherwise each file has its own pool with a fixed number of slots.
+type connPool struct {
+	limiter *sharedLimiter       // nil if there is no limit
+	failing func() bool          // reports whether the service fails
+	every   func() time.Duration // length of an interval
+
+	mu     sync.Mutex
+	tuned  bool
+	tuner  tuner
+	fixed  int // number of slots if tuned is false
+	shares []*share
+	slots  []*slot       // in use
+	stop   chan struct{} // closed to stop observe; nil if it does not run
+	moved  int64         // bytes of slots that were released in this interval
+	busy   int           // how many of these moved bytes in it
+}
+
+// slot is the permission to send one part over one connection.
+type slot struct {
+	moved    atomic.Int64 // bytes that were handed to the network
+	reported int64        // bytes that were counted in earlier intervals
+	quiet    int          // intervals in a row without bytes
+	before   connRates    // rates of its share when the slot was acquired
+}
+
+// share is the part of a pool that one file uses.
+type share struct {
+	pool    *connPool
+	held    int             // slots
+	waiting []chan struct{} // each closed when its worker gets a slot
+	rates   connRates
+	since   time.Time // when held last changed
+}
+
+// join returns a share for another file. The caller must call leave.
+func (c *connPool) join() *share {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &share{pool: c, since: time.Now()}
+	c.shares = append(c.shares, s)
+	if c.tuned && c.stop == nil {
+		c.tuner.resume()
+		c.stop = make(chan struct{})
+		go c.observe(c.stop, c.every())
+	}
+	return s
+}
+
+// leave removes the share of a file from the pool. No slot of it may be in use.
+func (s *share) leave() {
+	c := s.pool
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shares = slices.DeleteFunc(c.shares, func(other *share) bool { return other == s })
+	if len(c.shares) == 0 && c.stop != nil {
+		close(c.stop)
+		c.stop = nil
+	}
+	c.grant()
+}
+
+// limit returns the number of slots. c.mu is held.
+func (c *connPool) limit() int {
+	if c.tuned {
+		return c.tuner.level
+	}
+	return c.fixed
+}
+
+// grant gives free slots to waiting workers, first to the file that has the fewest. A file
+// without a slot gets one even if none is free, so that no file waits for a part of another
+// one. c.mu is held.
+func (c *connPool) grant() {
+	for {
+		var next *share
+		held := 0
+		for _, s := range c.shares {
+			held += s.held
+			if len(s.waiting) > 0 && (next == nil || s.held < next.held) {
+				next = s
+			}
+		}
+		if next == nil || next.held > 0 && held >= c.limit() {
+			return
+		}
+		close(next.waiting[0])
+		next.waiting = next.waiting[1:]
+		next.addHeld(+1)
+	}
+}
+
+// addHeld adds n to the number of slots of the file. s.pool.mu is held.
+func (s *share) addHeld(n int) {
+	now := time.Now()
+	s.rates.addTime(s.held, now.Sub(s.since))
+	s.since, s.held = now, s.held+n
+}
+
+// acquire waits for a slot, which the caller must release. It returns nil if ctx is done
+// before.
+func (s *share) acquire(ctx context.Context) *slot {
+	c := s.pool
+	ready := make(chan struct{})
+	c.mu.Lock()
+	s.waiting = append(s.waiting, ready)
+	c.grant()
+	c.mu.Unlock()
+	select {
+	case <-ready:
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(s.waiting, ready); i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+		return nil
+	}
+	l := &slot{before: slices.Clone(s.rates)}
+	c.slots = append(c.slots, l)
+	return l
+}
+
+// release gives a slot back. stored is how many of the bytes sent through it are durable at
+// the service.
+func (s *share) release(l *slot, stored int64) {
+	c := s.pool
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.addHeld(-1)
+	s.rates.addStored(l.before, stored)
+	n := l.moved.Load()
+	c.moved += n - l.reported
+	if n > l.reported {
+		c.busy++
+	}
+	c.slots = slices.DeleteFunc(c.slots, func(other *slot) bool { return other == l })
+	c.grant()
+}
+
+// slots returns the number of slots of the file.
+func (s *share) slots() int {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	return s.held
+}
+
+// observe calls tune after every interval, until stop is closed.
+func (c *connPool) observe(stop <-chan struct{}, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	last, held := time.Now(), c.limiter.held()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		now, waited := time.Now(), c.limiter.held()
+		iv := interval{took: now.Sub(last), failing: c.failing()}
+		iv.limited = waited-held >= iv.took/10
+		last, held = now, waited
+		c.tune(iv)
+	}
+}
+
+// tune passes an interval to the tuner, with the bytes that the slots moved, and grants slots
+// up to its new limit.
+func (c *connPool) tune(iv interval) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	iv.moved, iv.sending = c.moved, c.busy
+	c.moved, c.busy = 0, 0
+	for _, l := range c.slots {
+		n := l.moved.Load()
+		l.quiet++
+		if n > l.reported {
+			l.quiet = 0
+			iv.moved += n - l.reported
+			l.reported = n
+		}
+		if n > 0 && l.quiet < quietFor {
+			iv.sending++
+		}
+	}
+	iv.files = len(c.shares)
+	iv.sending = min(iv.sending, max(len(c.slots), 1)) // a released slot and its successor count once
+	c.tuner.observe(iv)
+	c.grant()
+}
+
+// quietFor is after how many intervals without bytes a slot no longer counts as sending. On
+// a slow link it moves 256 KiB only every few intervals.
+const quietFor = 10
+
+// measured returns the connections and rates of a file, see [connRates.measured].
+func (s *share) measured() (connections int, rate, each float64) {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	return s.rates.measured()
+}

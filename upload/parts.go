@@ -1,0 +1,109 @@
+package upload
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"gcsup/session"
+)
+
+// Parts sends large files in parts: see [InParts] and [AutoParts].
+type Parts struct {
+	connections int   // at a time; a maximum if auto is set
+	minPart     int64 // bytes
+	way         JoinBy
+	auto        bool  // see AutoParts
+	minFile     int64 // auto: smaller files, in bytes, are sent over one connection
+	engine      partsEngine
+}
+
+// JoinBy is a way to make one object of the parts of a file.
+type JoinBy int
+
+// The ways to make one object of parts.
+const (
+	// ByEither uses ByMultipart if it supports the settings of the object and the
+	// service allows it, and otherwise ByCompose. It is the default.
+	ByEither JoinBy = iota
+
+	// ByCompose uploads each part as a temporary object below gcsup-parts/ in the
+	// bucket of the destination, and composes them. It needs the permission to delete
+	// objects.
+	ByCompose
+
+	// ByMultipart uses a multipart upload of the XML API. It does not support
+	// preconditions: an upload with one fails with [session.ErrInvalid]. Parts have at
+	// least 5 MiB.
+	ByMultipart
+)
+
+// partsEngine has the functions through which the rest of the package sends files in parts.
+// They are fields, so that a program that never calls InParts or AutoParts does not link
+// this code.
+type partsEngine struct {
+	// plan returns the function that sends a new upload in parts, or nil if the file
+	// must be sent over one connection.
+	plan func(context.Context, *job) (func(context.Context) error, error)
+
+	// resume continues a saved upload that was started with the Spec.
+	resume func(context.Context, *job, *session.Token, Spec) error
+
+	// abandon removes what the service has of a saved upload.
+	abandon func(context.Context, *job, *session.Token) error
+
+	// query asks the service what it has of a saved upload.
+	query func(context.Context, *job, *session.Token) (Holding, error)
+}
+
+// InParts sends each file that is larger than minPart in parts, over the given number of
+// connections, at most 256. [Parts.By] chooses how the parts become one object. A file that
+// cannot be sent in that way is sent over one connection, and the event [Warning] has the
+// reason.
+//
+// minPart is the minimum size of a part in bytes; 0 is 8 MiB. Parts are larger if the file
+// would have more than 4 for each connection, and smaller in a multipart upload whose parts
+// would not fit in [Options].Memory. With 0 or 1 connections, new uploads are not
+// sent in parts, but saved ones are resumed. Each file of a batch has its own connections.
+//
+// [New] returns an error if a number is out of range.
+func InParts(connections int, minPart int64) *Parts {
+	return &Parts{connections: connections, minPart: cmp.Or(minPart, defaultMinPart), engine: partsEngine{
+		plan: planParallel, resume: resumeParts, abandon: abandonParts, query: queryParts,
+	}}
+}
+
+// By returns a copy of p that joins the parts of new uploads in the given way. A saved
+// upload keeps the way with which it was started.
+func (p *Parts) By(way JoinBy) *Parts {
+	by := *p
+	by.way = way
+	return &by
+}
+
+// check returns an error if a field of p is out of range.
+func (p *Parts) check() error {
+	if p != nil && (p.connections < 0 || p.connections > maxConnections || p.minPart < 0) {
+		return fmt.Errorf("parts of at least %d bytes over %d connections: want a size that is not negative and 0 to %d connections", p.minPart, p.connections, maxConnections)
+	}
+	if p != nil && (p.way < ByEither || p.way > ByMultipart) {
+		return fmt.Errorf("parts joined by %d: want ByEither, ByCompose or ByMultipart", p.way)
+	}
+	return nil
+}
+
+// checkSpec returns an error if s has a precondition, which p does not support.
+func (p *Parts) checkSpec(s Spec) error {
+	if p != nil && p.connections > 1 && p.way == ByMultipart && s.Conditional() {
+		return fmt.Errorf("%w: a multipart upload does not support preconditions: join the parts by compose", session.ErrInvalid)
+	}
+	return nil
+}
+
+// partsOf returns the functions for a saved upload in parts.
+func (u *Uploader) partsOf(token *session.Token) (partsEngine, error) {
+	if u.opts.Parallel == nil {
+		return partsEngine{}, fmt.Errorf("%w: upload %s is in parts: set the option Parallel to continue it", session.ErrInvalid, token.ID)
+	}
+	return u.opts.Parallel.engine, nil
+}

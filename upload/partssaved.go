@@ -1,0 +1,137 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// resumeParts continues a saved upload in parts. spec is the Spec with which it was started.
+func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) error {
+	spec.NoClobber = spec.NoClobber || j.spec.NoClobber
+	j.setSpec(spec)
+	over, why := token.Parts.Over, ""
+	if err := j.sameSource(ctx, token); err != nil {
+		switch {
+		case !errors.Is(err, session.ErrSourceChanged):
+			return err
+		case !over && !j.u.opts.RestartChanged:
+			return sourceError(err)
+		}
+		why = err.Error()
+	}
+	p := newParallel(j, token)
+	if over && why == "" {
+		made, err := p.made(ctx)
+		if err != nil {
+			return err
+		}
+		if !made {
+			why = "it had ended, and only its cleanup was left"
+		}
+	}
+	if why != "" {
+		if err := p.abandon(ctx); err != nil {
+			return err
+		}
+		j.parts.Store(nil)
+		return j.startOver(ctx, why)
+	}
+	j.journal.file = j.file
+	return p.send(ctx)
+}
+
+// abandonParts removes what the service has of a saved upload.
+func abandonParts(ctx context.Context, j *job, token *session.Token) error {
+	defer j.parts.Store(nil)
+	return newParallel(j, token).abandon(ctx)
+}
+
+// made reports whether an earlier call made the object and it is still at the destination.
+func (p *parallel) made(ctx context.Context) (bool, error) {
+	if !p.finished() {
+		return false, nil
+	}
+	o, err := p.joiner.joined(ctx)
+	return o != nil, err
+}
+
+// newParallel returns a parallel for a saved upload.
+func newParallel(j *job, token *session.Token) *parallel {
+	p := &parallel{j: j, size: token.Source.Size, parts: *token.Parts, adopted: true}
+	p.joiner = &composer{p}
+	if !token.Parts.Upload.IsZero() {
+		p.joiner = &multipart{parallel: p}
+	}
+	p.split(token.Parts.List)
+	return p
+}
+
+// compareParts compares the source with the saved checksums of all parts.
+func (j *job) compareParts(ctx context.Context, token *session.Token) error {
+	for i, part := range token.Parts.List {
+		rng := token.Parts.Range(i, token.Source.Size)
+		known := part.Checkpoints
+		if part.Finished() {
+			known = []chunk.Checkpoint{{Offset: rng.Len(), CRC32C: part.CRC32C}}
+		}
+		if err := j.section(rng).compare(ctx, known...); err != nil {
+			return err
+		}
+	}
+	j.file.copied = false
+	return nil
+}
+
+// queryParts asks the service what it has of a saved upload in parts. If it has nothing, the state
+// is SessionGone.
+func queryParts(ctx context.Context, j *job, token *session.Token) (Holding, error) {
+	p := newParallel(j, token)
+	if p.finished() {
+		// An earlier call may have made the object.
+		if o, err := p.joiner.joined(ctx); o != nil || err != nil {
+			return Holding{State: SessionFinished, Object: o}, err
+		}
+	}
+	return p.joiner.query(ctx, token)
+}
+
+// cancelParts removes what the service has of a saved upload in parts, and deletes the saved
+// upload.
+func (j *job) cancelParts(ctx context.Context, token *session.Token, journal *journal) error {
+	if err := j.adopt(token); err != nil {
+		return fmt.Errorf("cancel: %w", err)
+	}
+	journal.events = j.events
+	journal.adopt(token)
+	j.journal = journal
+	if err := j.abandon(ctx, token); err != nil {
+		return err
+	}
+	return journal.discard()
+}
+
+// decideParts prunes a saved upload in parts. If it cannot be resumed, decideParts removes what the
+// service has of it and deletes the saved upload.
+func (p *pruner) decideParts(ctx context.Context, j *job, token *session.Token, lease session.Lease, pruned *Pruned) error {
+	useless := token.Parts.Over || pruned.lost() || pruned.State == SessionFinished
+	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && missing(token.SourcePath)
+	if !useless && !pruned.SourceMissing {
+		return nil
+	}
+	if p.opts.DryRun {
+		pruned.Deleted = true
+		return nil
+	}
+	if err := j.abandon(ctx, token); err != nil {
+		return err
+	}
+	longer, cancel := lingering(ctx)
+	defer cancel()
+	err := lease.Delete(longer)
+	pruned.Deleted = err == nil
+	return err
+}
