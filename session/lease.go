@@ -10,96 +10,95 @@ import (
 // Lease is the exclusive right to work on one upload. [Acquire] returns one for
 // any [Store].
 //
-// The lock of a Store on one machine ends with its process, and is a lease that
-// does not run out. A Store that machines share cannot know whether a process
-// still runs. Its leases run out unless the holder renews them, which the Lease
-// does in the background until Release. There are two ways to lose one:
-//   - It runs out, for example because the store cannot be reached. Begin then
-//     renews it before the next request. The upload continues.
-//   - Another process acquired it after that. This is final: Context ends, and
-//     the errors of Begin, Save and Delete wrap [ErrInUse].
+// The lock of a Store on one machine ends with its process. As a lease, it never
+// expires. A Store that several machines share cannot know whether a process
+// still runs. Its leases expire unless the Lease renews them, which it
+// does in the background until Release. A lease can be lost in two steps:
+//   - It expires, for example because the store cannot be reached. Begin then
+//     renews it before the next request, and the upload continues.
+//   - Another process acquires it after it has expired. This is final: Context ends,
+//     and the errors of Begin, Save and Delete wrap [ErrInUse].
 //
-// All methods but Release may be called concurrently. Release is called once, and no
-// other call may be under way then, or follow, except of Context and Fence.
+// All methods except Release may be called concurrently. Release must be called once,
+// when no other method is running. Only Context and Fence may be called after it.
 //
-// Tokens and crashes are those of [Store]. The lease itself is lost in a crash: another
-// process can acquire it when it has run out.
+// What survives a crash is as for [Store]. The lease does not: another process can
+// acquire it when it has expired.
 type Lease interface {
-	// Context ends when the lease is lost to another process, as soon as the Store
-	// notices it, even if no method is called. Its cause wraps ErrInUse. It does not
-	// end when the lease runs out, or with Release.
+	// Context ends when the Store notices that another process acquired the lease, even
+	// if no method is called. Its cause wraps ErrInUse. It does not end when the lease
+	// only expires, or with Release.
 	Context() context.Context
 
-	// Fence returns the fencing number: each lease of an upload has a greater
-	// one than those before, even if the upload was deleted since. It is positive,
-	// and does not change. It is 0 if the Store is no Leaser.
+	// Fence returns the fencing number. Each lease of an upload has a greater one than
+	// all earlier leases, even if the upload was deleted since. It is positive, or 0 if
+	// the Store is not a Leaser. It changes only if the lease is acquired again after
+	// Delete.
 	Fence() int64
 
-	// Begin must be called immediately before each request to the service. The
-	// lease was valid when it returned nil. The request must use the context that
-	// it returns, which is one of ctx, and ends when the lease runs out. The
-	// caller must call end after the request. No other process can acquire the lease
-	// while the context has not ended, by the clock of this process or of any other.
+	// Begin must be called immediately before each request to the service. If it returns
+	// no error, the lease is valid. The request must use the returned context, which is
+	// derived from ctx and also ends when the lease expires. The caller must call end
+	// after the request. No other process can acquire the lease before the context has
+	// ended, however much the clocks of the processes differ.
 	//
-	// If the lease ran out, Begin renews it, and tries for at most the duration of a
+	// If the lease has expired, Begin renews it. It tries for at most the duration of a
 	// lease. An error that does not wrap ErrInUse is transient.
 	Begin(ctx context.Context) (request context.Context, end context.CancelFunc, err error)
 
-	// SaveInterval is the least time between two saves that are not necessary,
+	// SaveInterval is the minimum time between saves that only make a resume shorter,
 	// because each save costs time and money. It is 0 for a Store on one machine.
 	SaveInterval() time.Duration
 
-	// Load, Save and Delete are the methods of the Store for this upload. Load returns
-	// what was saved last. Save returns an error for a Token of another ID.
+	// Load, Save and Delete do the same as those of the Store, for this upload. Load
+	// returns what was last saved. Save returns an error for a Token with another ID.
 	//
-	// Save and Delete fail if another process acquired the lease, and then change
-	// nothing: the check and the change are one step. If the lease only ran out, they
-	// succeed and renew it.
+	// If another process acquired the lease, Save and Delete fail and change nothing:
+	// the check and the change are one step. If the lease only expired, they succeed,
+	// and Save renews it.
 	//
-	// The lease may be a part of what is saved, and then ends with Delete. The next
-	// Begin or Save renews it. Both fail, as after any loss, if another process
-	// acquired the lease before.
+	// The lease may be stored with the upload. Then it ends with Delete, and the next
+	// Begin or Save acquires it again, unless another process did before.
 	Load(ctx context.Context) (*Token, error)
 	Save(ctx context.Context, t *Token) error
 	Delete(ctx context.Context) error
 
-	// Release saves last, unless it is nil, and ends the lease in the same step. Other
-	// processes can then acquire it. If there is an error, they can when it has
-	// run out. The error wraps ErrInUse if the lease was lost, and nothing is saved.
+	// Release saves last, unless it is nil, and ends the lease in the same step, so that
+	// other processes can acquire it. If Release fails, they can when it has expired. If
+	// the lease was lost, the error wraps ErrInUse and nothing is saved.
 	Release(ctx context.Context, last *Token) error
 }
 
 // Leaser is implemented by a [Store] whose locks are leases. The contract of Store holds,
 // with these differences:
-//   - Lock acquires a lease too, renews it, and releases it with unlock. A lock that is
-//     held can be lost in the same way.
-//   - Save and Delete of the Store use the lease or the lock that this Store holds for the
-//     upload. The error wraps ErrInUse if there is none, or it was lost. They never
+//   - Lock acquires a lease, renews it, and releases it with unlock. A lock can be lost
+//     in the same way as a lease.
+//   - Save and Delete of the Store use the lease or lock that this Store holds of the
+//     upload. If there is none, or it was lost, the error wraps ErrInUse. They never
 //     replace what the next holder saved.
 //   - Delete may end a lease or a lock, see Lease.
-//   - A process that dies keeps its leases until they run out. So does a call of Acquire
-//     or Lock that fails with another error than ErrInUse, if its request reached the
-//     place.
+//   - The leases of a process that dies remain until they expire. So does the lease of a
+//     call of Acquire or Lock that fails although its request succeeded.
 //
-// The clocks of the processes and of the place may differ by any amount, and a process
-// may be suspended at any time.
+// The clocks of the processes and of the shared storage may differ by any amount, and a
+// process may be suspended at any time.
 type Leaser interface {
 	Store
 
-	// Acquire returns the lease of an upload. It does not wait: if another caller, in
-	// this process or another one, holds the lease, the error is a *[HeldError].
+	// Acquire acquires the lease of an upload. It does not wait: if another caller, in this
+	// or another process, holds the lease, the error is a *[HeldError].
 	Acquire(ctx context.Context, id string) (Lease, error)
 }
 
-// HeldError is the error of [Leaser] for an upload whose lease another process
-// holds. It wraps [ErrInUse].
+// HeldError is the error of [Leaser] if another caller holds the lease of the upload. It wraps
+// [ErrInUse].
 type HeldError struct {
 	Holder  string        // the process, for people
 	Renewal int64         // changes if and only if the holder renews the lease
-	Left    time.Duration // until the lease runs out, if the holder does not renew it; at least 1 ns
+	Left    time.Duration // until the lease expires, unless the holder renews it; at least 1 ns
 }
 
-// Error returns the holder, and when its lease runs out.
+// Error returns the holder and when its lease expires.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("%v by %s, whose lease ends in %v unless it is renewed", ErrInUse, e.Holder, max(e.Left.Round(time.Second), time.Second))
 }
@@ -107,8 +106,8 @@ func (e *HeldError) Error() string {
 // Unwrap returns ErrInUse.
 func (e *HeldError) Unwrap() error { return ErrInUse }
 
-// Acquire returns the lease of an upload. If s is no [Leaser], it is the lock of
-// s. The caller must release the lease.
+// Acquire acquires the lease of an upload. If s is not a [Leaser], that is its lock, which
+// never expires. The caller must call Release.
 func Acquire(ctx context.Context, s Store, id string) (Lease, error) {
 	if l, ok := s.(Leaser); ok {
 		return l.Acquire(ctx, id)
@@ -120,7 +119,7 @@ func Acquire(ctx context.Context, s Store, id string) (Lease, error) {
 	return &lockLease{store: s, id: id, unlock: sync.OnceFunc(unlock)}, nil
 }
 
-// lockLease is the lock of a Store that is no Leaser.
+// lockLease is the lock of a Store that is not a Leaser, as a Lease.
 type lockLease struct {
 	store  Store
 	id     string

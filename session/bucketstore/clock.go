@@ -2,7 +2,7 @@ package bucketstore
 
 import "time"
 
-// moment is a time on both clocks of this machine.
+// moment is a reading of both clocks of this machine.
 type moment struct {
 	wall      time.Time     // without a monotonic reading
 	monotonic time.Duration // since the process started
@@ -16,7 +16,7 @@ func now() moment {
 	return moment{wall: t.Round(0), monotonic: t.Sub(start)}
 }
 
-// since returns the time from earlier to m by the clock that shows more: the monotonic
+// since returns the time from earlier to m, by the clock on which it is longer. The monotonic
 // clock may stop while the machine is suspended, and the wall clock may be set back.
 func (m moment) since(earlier moment) time.Duration {
 	return max(m.wall.Sub(earlier.wall), m.monotonic-earlier.monotonic)

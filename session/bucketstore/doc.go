@@ -1,10 +1,8 @@
-// Package bucketstore saves uploads in a bucket, so that several machines can see
-// them: an upload that one machine began is resumed by another, at the committed
-// offset, when the first one dies.
+// Package bucketstore saves uploads in a bucket, so that several machines can share
+// them. If a machine dies, another one resumes its uploads at the committed offset.
 //
-// The two calls are [Open], which returns a [session.Store] for the option Store of
-// package upload, and [Store.Warnings], whose texts a program should show to its
-// user:
+// [Open] returns a [session.Store] for the option Store of package upload. A program
+// should also show the texts of [Store.Warnings] to its user:
 //
 //	store, err := bucketstore.Open(ctx, client, "my-state", "uploads", &bucketstore.Options{AEAD: aead})
 //	if err != nil {
@@ -14,32 +12,33 @@
 //
 // # Leases
 //
-// Each upload is one object. A process that works on the upload holds a lease, which
-// is in the metadata of the object: who holds it, and for how long. A lease is
+// Each upload is one object. A process that works on the upload holds a lease. The
+// metadata of the object records its holder and duration. A lease is
 // acquired, renewed and released by replacing the object with the precondition
-// ifGenerationMatch, so that of two processes one succeeds. The generation is the
-// fencing number. https://cloud.google.com/storage/docs/request-preconditions
+// ifGenerationMatch. If two processes do so at the same time, only one succeeds. The
+// generation is the fencing number.
+// https://cloud.google.com/storage/docs/request-preconditions
 //
-// The holder renews its lease in the background. It begins no request after 7/8 of
-// [Options.TTL] since it sent the last successful renewal, by its monotonic or its wall
-// clock, whichever shows more: a suspended machine stops one of them. Another process
-// may acquire the lease when TTL has passed since the service stored the renewal. It
-// compares two times of the service, the time of the object and the Date of the reply,
-// and never its own clock. The clocks of the machines therefore need not agree.
+// The holder renews its lease in the background. It begins no request later than 7/8 of
+// [Options.TTL] after it sent the last successful renewal. It measures this with its
+// monotonic and its wall clock and uses the longer time, because one of them stops
+// while the machine is suspended. Another process may acquire the lease TTL after the
+// service stored the renewal. It compares two times of the service, the update time of
+// the object and the Date of the reply. The clocks of the machines need not agree.
 //
 // # Guarantees
-//   - A request that begins, begins before another process acquired the lease. A
+//   - Once another process has acquired the lease, the holder begins no request. A
 //     request that is under way when the holder is suspended cannot be stopped. Its
 //     bytes are those of the source, and the service orders the requests of a session.
 //   - A crash between any two requests loses nothing: the object has the upload as
-//     it was saved last.
+//     it was last saved.
 //   - An error of the service, such as status 429 for too many writes to one object, is
-//     retried and ends no upload.
+//     retried for [Options.RetryFor].
 //
 // # Cost
 //
-// The service allows about one write per second to an object, and bills each. A lease
-// takes one write when it is acquired and one when it is released. While the upload
+// The service allows about one write per second to an object, and bills each. Acquiring
+// a lease takes one write, and releasing it another. While the upload
 // runs, there is one save per TTL/2, or one renewal per 5/8 TTL if nothing must be
 // saved. With the default TTL that is at most one write per minute, or 0.0003 USD per
 // hour and upload. docs/shared-state.md has the details.
@@ -47,6 +46,6 @@
 // # Secrets
 //
 // A saved upload has the URI of its session, which is a bearer secret. It is sealed
-// with [Options.AEAD]. In a bucket with versioning or soft delete, replaced objects are
-// kept, and with them the URIs of earlier sessions: [Store.Warnings].
+// with [Options.AEAD]. A bucket with versioning or soft delete keeps replaced objects,
+// and with them the URIs of earlier sessions. [Store.Warnings] reports that.
 package bucketstore

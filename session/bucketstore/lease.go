@@ -12,38 +12,39 @@ import (
 	"gcsup/session"
 )
 
-// The life of a lease, in parts of its TTL since the last write was sent.
+// Times since the last write was sent, in eighths of the TTL.
 const (
-	saveAfter  = 4 // /8: the least time between saves that are not necessary
-	renewAfter = 5 // /8: the lease is renewed if nothing was saved
-	validFor   = 7 // /8: no request begins after it. The rest is for clocks that run at another speed
+	saveAfter  = 4 // minimum time between saves that are not necessary
+	renewAfter = 5 // the lease is renewed if nothing was saved
+	validFor   = 7 // no request begins later; the last eighth allows for clocks of different speed
 )
 
 var (
-	errRanOut   = errors.New("the lease of the upload ran out")
+	errExpired  = errors.New("the lease of the upload expired")
 	errReleased = errors.New("the lease of the upload was released")
 	errLate     = errors.New("the reply to the renewal took too long")
 
-	errConflicts = fmt.Errorf("%w: the object was written by another request each time", session.ErrRetriesExhausted)
+	errConflicts = fmt.Errorf("%w: another request replaced the object each time", session.ErrRetriesExhausted)
 )
 
-// maxConflicts is how often a write is made that the service refuses because of another
-// write: that of another process, or one of this lease whose reply was lost.
+// maxConflicts is how often a write is tried that the service refuses because of another
+// write, by another process or by this lease with a lost reply.
 const maxConflicts = 16
 
 // lease is the lease of one upload.
 //
-// Every write has the precondition that the object has the generation of the write
-// before. The writes therefore fail once another process acquired the lease, and never
-// replace what it saved. The reply to a write may be lost. The object then has the
-// unique name of this lease and the generation that the write replaced, and the new
-// generation is taken from there. An older write that arrives late replaced another
-// generation.
+// The precondition of every write is that the object has the generation of the previous
+// write. Once another process has acquired the lease, writes therefore fail and never
+// replace what it saved.
+//
+// If the reply to a write is lost, reconcile finds out whether it succeeded: then the
+// object has the unique name of this lease, and the generation that the write replaced.
+// A duplicate of an older write, which arrives late, replaced another generation.
 type lease struct {
 	store *Store
 	id    string
 	name  string // unique
-	after string // the lease before, if it was released
+	after string // name of the previous lease if it was released, or ""
 
 	lost context.Context // ends when another process acquired the lease
 	lose context.CancelCauseFunc
@@ -52,27 +53,28 @@ type lease struct {
 	end   context.CancelFunc
 	kept  chan struct{} // closed when keep returns
 
-	// writing holds a token while an object is written. The fields below belong to
-	// its owner.
+	// writing holds a value while the object is written, see own. The owner may use the
+	// fields below.
 	writing    chan struct{}
-	generation int64  // of the object; 0 if there is none
-	content    []byte // of the object
+	generation int64  // of the object; 0 if it does not exist
+	content    []byte // of the object; empty if the upload is not saved
 
 	mu        sync.Mutex
-	fence     int64           // generation with which the lease was acquired
-	backed    bool            // the object exists: it was written, and no request to delete it was sent
-	renewed   moment          // when the last successful write was sent; valid if backed
-	saved     moment          // when the last save was sent, or the write with which the lease was acquired
-	valid     context.Context // ends when the lease runs out; replaced when it is renewed after that
+	fence     int64           // generation of the write that acquired the lease
+	backed    bool            // the object was written, and no request to delete it was sent since
+	renewed   moment          // when the last successful write was sent; valid if backed is set
+	saved     moment          // when the last save was sent, or the write that acquired the lease
+	valid     context.Context // ends when the lease expires; replaced by a later renewal
 	invalid   context.CancelCauseFunc
 	expiry    *time.Timer
-	listening chan struct{} // tells keep that the lease was renewed
+	listening chan struct{} // receives a value when the lease is renewed, for keep
 }
 
 var _ session.Lease = (*lease)(nil)
 
-// Acquire returns the lease of an upload. The error is a *[session.HeldError] if another
-// process holds it.
+// Acquire acquires the lease of an upload, which need not be saved yet, and renews it in the
+// background. If another process holds it, the error is a *[session.HeldError]. For an ID
+// that is not valid it wraps [session.ErrNoToken].
 func (s *Store) Acquire(ctx context.Context, id string) (session.Lease, error) {
 	if !session.ValidID(id) {
 		return nil, fmt.Errorf("%w: %q", session.ErrNoToken, id)
@@ -92,6 +94,7 @@ func (s *Store) Acquire(ctx context.Context, id string) (session.Lease, error) {
 	return l, nil
 }
 
+// newLease returns a lease that is not acquired.
 func newLease(s *Store, id string) *lease {
 	l := &lease{
 		store: s, id: id, name: rand.Text(),
@@ -100,11 +103,11 @@ func newLease(s *Store, id string) *lease {
 	l.lost, l.lose = context.WithCancelCause(context.Background())
 	l.alive, l.end = context.WithCancel(context.Background())
 	l.valid, l.invalid = context.WithCancelCause(context.Background())
-	l.invalid(errRanOut)
+	l.invalid(errExpired)
 	return l
 }
 
-// acquire makes the first write.
+// acquire makes the first write, unless another process holds the lease.
 func (l *lease) acquire(ctx context.Context) error {
 	for range maxConflicts {
 		r, began, err := l.store.insert(ctx, l.id, l.generation, l.metadata(), l.content)
@@ -124,8 +127,8 @@ func (l *lease) acquire(ctx context.Context) error {
 	return errConflicts
 }
 
-// challenge looks who holds the lease. If it returns nil, the lease is free, and the
-// next write replaces what is there.
+// challenge returns a *session.HeldError if another process holds the lease. Otherwise it
+// prepares the next write to replace the present object.
 func (l *lease) challenge(ctx context.Context) error {
 	for range maxConflicts {
 		e, err := l.store.look(ctx, l.id)
@@ -157,7 +160,7 @@ func (l *lease) metadata() map[string]string {
 	return m
 }
 
-// Context returns a context that ends when another process acquired the lease.
+// Context returns a context that ends when the lease notices that another process acquired it.
 func (l *lease) Context() context.Context { return l.lost }
 
 // Fence returns the generation with which the lease was acquired, or acquired again after
@@ -168,8 +171,8 @@ func (l *lease) Fence() int64 {
 	return l.fence
 }
 
-// SaveInterval returns half of the TTL. If the lease was renewed since the last save, it
-// is longer by the time between the two: each write puts off the next save.
+// SaveInterval returns half of the TTL, plus the time from the last save to the last renewal:
+// every write delays the next save.
 func (l *lease) SaveInterval() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,7 +182,7 @@ func (l *lease) SaveInterval() time.Duration {
 // part returns n eighths of the TTL.
 func (l *lease) part(n time.Duration) time.Duration { return l.store.opts.TTL * n / 8 }
 
-// Begin returns a context for one request.
+// Begin returns a context for one request. It renews the lease if it has expired.
 func (l *lease) Begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	valid, err := l.current()
 	if err == nil && valid == nil {
@@ -207,8 +210,8 @@ func (l *lease) ended() error {
 	return nil
 }
 
-// current returns the context of the present validity. It is nil if the lease ran out.
-// There is an error if the lease can no longer be used.
+// current returns the context that ends when the lease expires, or nil if it has expired. The
+// error is that of ended.
 func (l *lease) current() (context.Context, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,8 +221,8 @@ func (l *lease) current() (context.Context, error) {
 	return l.valid, nil
 }
 
-// left returns how long it is until n eighths of the TTL have passed since the last
-// renewal. l.mu is held.
+// left returns the time until n eighths of the TTL after the last renewal, or 0 if there is no
+// object. l.mu is held.
 func (l *lease) left(n time.Duration) time.Duration {
 	if !l.backed {
 		return 0
@@ -227,8 +230,7 @@ func (l *lease) left(n time.Duration) time.Duration {
 	return l.part(n) - l.store.clock().since(l.renewed)
 }
 
-// written notes a write that was sent at a moment and succeeded. The caller must own the
-// object.
+// written records a successful write and when it was sent. The caller must own the object.
 func (l *lease) written(generation int64, content []byte, sent moment) {
 	l.generation, l.content = generation, content
 	l.mu.Lock()
@@ -258,7 +260,7 @@ func (l *lease) written(generation int64, content []byte, sent moment) {
 	}
 }
 
-// expire ends the requests under way if the lease ran out.
+// expire ends the requests under way if the lease has expired.
 func (l *lease) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -266,23 +268,22 @@ func (l *lease) expire() {
 		l.expiry.Reset(l.nap(left))
 		return
 	}
-	l.invalid(errRanOut)
+	l.invalid(errExpired)
 }
 
-// nap returns how long a timer may wait before it reads the clocks, for something that is
-// due after left: timers do not run while the machine is suspended.
+// nap returns how long to wait before reading the clocks again, if something is due after left.
+// It is short, because timers do not run while the machine is suspended.
 func (l *lease) nap(left time.Duration) time.Duration { return min(left, l.part(1)) }
 
-// unback notes that there may be no object any more, so that another process can acquire
-// the lease.
+// unback records that the object may be deleted. Another process can then acquire the lease.
 func (l *lease) unback() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.backed = false
-	l.invalid(errRanOut)
+	l.invalid(errExpired)
 }
 
-// taken notes that another process has the lease, and returns the error.
+// taken records that the lease is lost, as e shows, and returns the error.
 func (l *lease) taken(e entry) error {
 	why := "another process acquired it"
 	switch {
@@ -291,7 +292,7 @@ func (l *lease) taken(e entry) error {
 	case e.holder != "":
 		why = e.holder + " acquired it"
 	}
-	err := fmt.Errorf("%w: the lease ran out, and %s", session.ErrInUse, why)
+	err := fmt.Errorf("%w: the lease expired, and %s", session.ErrInUse, why)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.alive.Err() == nil {
@@ -301,7 +302,7 @@ func (l *lease) taken(e entry) error {
 	return err
 }
 
-// own waits until no other write is under way.
+// own waits until no other write of the lease is under way. The caller must call free.
 func (l *lease) own(ctx context.Context) (free func(), err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -314,8 +315,8 @@ func (l *lease) own(ctx context.Context) (free func(), err error) {
 	}
 }
 
-// renew writes the object again if the lease ran out, and returns the context of its
-// validity. It tries for at most one TTL.
+// renew writes the object again if the lease has expired, and returns the context of current.
+// It tries for at most one TTL.
 func (l *lease) renew(ctx context.Context) (valid context.Context, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.store.opts.TTL, errTimeout)
 	defer cancel()
@@ -332,7 +333,7 @@ func (l *lease) renew(ctx context.Context) (valid context.Context, err error) {
 		err = errLate
 	}
 	if err != nil && l.ended() == nil {
-		err = fmt.Errorf("%w and cannot be renewed: %w", errRanOut, err)
+		err = fmt.Errorf("%w and cannot be renewed: %w", errExpired, err)
 	}
 	return valid, err
 }
@@ -365,9 +366,9 @@ func (l *lease) replace(ctx context.Context, metadata map[string]string, content
 	return errConflicts
 }
 
-// reconcile looks why a write was refused. It returns nil if that was because of an
-// earlier write of this lease whose reply was lost. released reports that this was the
-// last one.
+// reconcile finds out why a write was refused. The error is nil if the reason was an earlier
+// write of this lease with a lost reply: then the caller must write again, unless released
+// reports that this was the write of Release. The caller must own the object.
 func (l *lease) reconcile(ctx context.Context) (released bool, err error) {
 	e, err := l.store.look(ctx, l.id)
 	if err != nil {
@@ -377,7 +378,7 @@ func (l *lease) reconcile(ctx context.Context) (released bool, err error) {
 	backed := l.backed
 	l.mu.Unlock()
 	switch {
-	case e.released == l.name: // also if another process has acquired it since
+	case e.released == l.name: // even if another process has acquired it since
 		return true, nil
 	case e.lease == l.name && e.replaced == l.generation, e.generation == 0 && !backed:
 		l.generation = e.generation
@@ -388,7 +389,8 @@ func (l *lease) reconcile(ctx context.Context) (released bool, err error) {
 	return false, l.taken(e)
 }
 
-// Load returns the upload as it was saved last.
+// Load returns the upload as it was last saved. The error wraps [session.ErrNoToken] if it was
+// not saved.
 func (l *lease) Load(ctx context.Context) (*session.Token, error) {
 	free, err := l.own(ctx)
 	if err != nil {
@@ -398,7 +400,7 @@ func (l *lease) Load(ctx context.Context) (*session.Token, error) {
 	return l.store.decode(l.id, l.content)
 }
 
-// Save saves the upload, which renews the lease.
+// Save saves the upload and thereby renews the lease.
 func (l *lease) Save(ctx context.Context, t *session.Token) error {
 	if t.ID != l.id {
 		return fmt.Errorf("%w: the lease is that of upload %s, not %s", session.ErrInvalid, l.id, t.ID)
@@ -418,13 +420,13 @@ func (l *lease) Save(ctx context.Context, t *session.Token) error {
 	})
 }
 
-// Delete deletes the upload, and the object with it. Another process can then acquire the
-// lease. If it has not, the next Begin or Save acquires it again.
+// Delete deletes the object of the upload. Another process can then acquire the lease. If none
+// did, the next Begin or Save acquires it again, with a greater fencing number.
 func (l *lease) Delete(ctx context.Context) error {
 	return l.exclusive(ctx, "delete", l.remove)
 }
 
-// exclusive calls f, which writes the object.
+// exclusive calls f, which writes the object, as its owner. what names f in errors.
 func (l *lease) exclusive(ctx context.Context, what string, f func(context.Context) error) error {
 	free, err := l.own(ctx)
 	if err == nil {
@@ -487,7 +489,7 @@ func (l *lease) Release(ctx context.Context, last *session.Token) error {
 	}
 	if len(content) == 0 {
 		if err = l.remove(ctx); errors.Is(err, session.ErrInUse) {
-			err = nil // the reply to an earlier request may have been lost
+			err = nil // an earlier request, whose reply was lost, may have deleted it
 		}
 	} else {
 		err = l.replace(ctx, map[string]string{releasedKey: l.name}, content)
@@ -498,8 +500,7 @@ func (l *lease) Release(ctx context.Context, last *session.Token) error {
 	return err
 }
 
-// finish ends the requests under way and the renewals. It returns false if that was done
-// before.
+// finish ends the requests under way and the renewals. It returns false if an earlier call did.
 func (l *lease) finish() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -548,8 +549,7 @@ func (l *lease) keep() {
 	}
 }
 
-// due waits until the lease must be renewed. It returns false if that is no longer
-// necessary.
+// due waits until the lease must be renewed. It returns false if the lease is released or lost.
 func (l *lease) due() bool {
 	for {
 		l.mu.Lock()
@@ -560,7 +560,7 @@ func (l *lease) due() bool {
 		}
 		timer := time.NewTimer(max(l.nap(left), 0))
 		if !backed {
-			timer.Stop() // until it is written again
+			timer.Stop() // wait until the object is written again
 		}
 		select {
 		case <-timer.C:

@@ -30,7 +30,7 @@ func begin(l session.Lease) error {
 	return err
 }
 
-// A request whose lease is released ends before another process can acquire it.
+// Release ends the requests under way before another process can acquire the lease.
 func TestReleaseEndsRequests(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first := w.start("first")
@@ -53,8 +53,8 @@ func TestReleaseEndsRequests(t *testing.T) {
 	})
 }
 
-// Another process can acquire the lease as soon as the object is deleted, which is before
-// the reply to Delete arrives.
+// No request begins while Delete is under way: another process can acquire the lease as soon as
+// the object is deleted, which is before the reply arrives.
 func TestNoRequestDuringDelete(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first, second := w.start("first"), w.start("second")
@@ -93,9 +93,8 @@ func TestNoRequestDuringDelete(t *testing.T) {
 	})
 }
 
-// The lease continues after a Delete of which the outcome is not known, and after one that
-// succeeded. In the meantime another process may have held it: its fencing number is
-// smaller.
+// Begin acquires the lease again after a Delete that succeeded or whose outcome is not known. The
+// fencing number is then greater than that of another process that held it meanwhile.
 func TestBeginAfterDelete(t *testing.T) {
 	for _, lost := range []bool{true, false} {
 		inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
@@ -128,8 +127,8 @@ func TestBeginAfterDelete(t *testing.T) {
 	}
 }
 
-// The first write of a lease arrives once more, after another process had the lease and
-// deleted the upload. The suspended holder does not take it for one of its own.
+// A duplicate of the first write of a lease arrives after another process had the lease and deleted
+// the upload. The suspended holder does not mistake the object for its own.
 func TestLateDuplicate(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		d := &duplicator{RoundTripper: w.transport}
@@ -150,7 +149,7 @@ func TestLateDuplicate(t *testing.T) {
 	})
 }
 
-// duplicator keeps a copy of the first request that makes an object.
+// duplicator copies the first request that makes an object.
 type duplicator struct {
 	http.RoundTripper
 	mu   sync.Mutex
@@ -202,7 +201,7 @@ func TestReleaseReplyLost(t *testing.T) {
 			)
 			released := make(chan error)
 			go func() { released <- l.Release(t.Context(), last) }()
-			time.Sleep(500 * time.Millisecond) // it waits at least a second
+			time.Sleep(500 * time.Millisecond) // Release waits at least a second before it asks
 			take(t, second, "a")
 			if err := <-released; err != nil {
 				t.Error(err)
@@ -214,7 +213,7 @@ func TestReleaseReplyLost(t *testing.T) {
 	}
 }
 
-// A reply of which the end is missing is no refusal.
+// A reply whose end is missing counts as lost, and not as a refusal.
 func TestCutReplies(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first, second := w.start("first"), w.start("second")
@@ -229,8 +228,8 @@ func TestCutReplies(t *testing.T) {
 	})
 }
 
-// A suspended machine stops its monotonic clock. The requests that were under way end
-// soon after it continues, and the lease is renewed.
+// The monotonic clock stops while the machine is suspended. Soon after it resumes, the requests
+// that were under way end, and the lease is renewed.
 func TestSuspendedMachine(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first := w.start("first")
@@ -267,8 +266,8 @@ func TestSuspendedMachine(t *testing.T) {
 	})
 }
 
-// A service that refuses every write, although the generation is that of the object, ends
-// nothing and is not asked all the time.
+// If the service refuses every write although the generation is right, the lease is not lost, and
+// the number of requests is limited.
 func TestRefusedWithoutReason(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		var requests []fakegcs.Request
@@ -298,7 +297,7 @@ func acquire(t *testing.T, s session.Store, id string) error {
 	return err
 }
 
-// A save that waits for another write, which the network holds up, ends with its context.
+// A save that waits for another write, which the network delays, ends with its context.
 func TestSaveBehindAnotherWrite(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first := w.start("first")
@@ -320,7 +319,7 @@ func TestSaveBehindAnotherWrite(t *testing.T) {
 	})
 }
 
-// An upload that is not there is no failure, which would be repeated.
+// Load of an upload that does not exist fails at once, without retries.
 func TestLoadNothing(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first := w.start("first")
@@ -331,7 +330,7 @@ func TestLoadNothing(t *testing.T) {
 	})
 }
 
-// An object that is deleted by another program ends the lease.
+// The lease is lost if another program deletes its object.
 func TestObjectDeleted(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		l := take(t, w.start("first"), "a")
@@ -345,8 +344,8 @@ func TestObjectDeleted(t *testing.T) {
 	})
 }
 
-// One process cannot hold two leases of an upload. It can acquire it again when the first
-// one ran out, and its Store then uses the second.
+// One process cannot hold two leases of an upload. When the first one has expired, it can acquire
+// another, which its Store then uses.
 func TestTwiceInOneProcess(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first := w.start("first")

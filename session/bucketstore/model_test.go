@@ -23,28 +23,28 @@ import (
 	"gcsup/session/bucketstore"
 )
 
-// Two clients and one lease, in every order of what can happen next: a client takes its
-// next step, the service executes a request, a client gets a reply, a reply is lost, a
-// request that its client gave up arrives after all, or time passes until something may
-// run out. A client whose request waits while time passes is suspended.
+// This file is a model check of two clients that compete for one lease. At each step one of
+// these events happens: a client takes its next step, the service executes a request, a client
+// gets a reply, a reply is lost, a request that its client canceled arrives after all, or time
+// passes until something may expire. A client whose request waits while time passes is suspended.
 //
-// A schedule is a list of these events. Each run is a bubble of virtual time with the
-// real code and its own service. The runs cover all schedules up to a length. A run ends
-// early if the clients and the service have seen the same events at the same times as in
-// an earlier run: two schedules that differ only in the order of independent events are
-// one.
+// A schedule is a list of these events. Each run executes the real code in virtual time. The
+// runs cover all schedules up to a length. A run ends early if the clients and the service have
+// seen the same events at the same times as in an earlier run, so that schedules that differ
+// only in the order of independent events are explored once.
 
-// modelTTL makes every wait a second, so that a schedule has the same effect each time.
+// modelTTL is so short that every wait is one second, and a schedule has the same effect each
+// time.
 const modelTTL = 8 * time.Second
 
-// scenario is where the runs of two clients begin.
+// scenario is the initial state and the scripts of the clients.
 type scenario struct {
 	name    string
-	prelude []string    // steps that A takes before, undisturbed
+	prelude []string    // steps that A takes first, without faults
 	scripts [2][]string // the steps of A and B
 	setup   string      // events that happen first in each run
 	clock   string      // of the clients, see modelClocks
-	depth   [2]int      // how many events follow: in CI, otherwise
+	depth   [2]int      // how many events follow setup: in CI, and otherwise
 }
 
 // The clocks of the clients are 30 s apart.
@@ -73,7 +73,7 @@ var (
 	takesAll = []string{"acquire", "begin", "delete", "release"}
 	holds    = []string{"acquire", "save", "begin"}
 
-	// A is suspended when it must renew its lease. When that has just run out, B is
+	// A is suspended when it must renew its lease. When the lease has just expired, B is
 	// about to acquire it.
 	expired = "+7.05s +3.05s +50ms B:acquire B1> B1< B2= B3="
 
@@ -94,7 +94,8 @@ var modelScenarios = []scenario{
 	{"late duplicate", nil, [2][]string{takes, {"acquire", "leave"}}, duplicated, "apart", [2]int{8, 5}},
 }
 
-// No request begins, and nothing is saved, under a lease that another client has acquired.
+// TestInterleavings checks that no request begins, and nothing is saved, under a lease after
+// another client has acquired it.
 func TestInterleavings(t *testing.T) {
 	for _, s := range modelScenarios {
 		t.Run(s.name, func(t *testing.T) {
@@ -131,7 +132,7 @@ type exploration struct {
 	todo     [][]string     // beginnings of schedules
 	runs     int
 	events   int
-	diverged int // runs in which an event of the prefix was not possible: timers that end at the same time may fire in any order
+	diverged int // runs in which an event of the prefix was not possible, because timers with the same deadline may fire in any order
 }
 
 func (e *exploration) explore(t *testing.T) {
@@ -168,12 +169,13 @@ func (e *exploration) explore(t *testing.T) {
 
 var modelNames = [2]string{"A", "B"}
 
-// link is the network of a client, in one run after the other.
+// link is the network of a client, for all runs.
 type link struct{ c *modelClient }
 
 func (l *link) RoundTrip(req *http.Request) (*http.Response, error) { return l.c.RoundTrip(req) }
 
-// run makes the events of prefix, and then the first possible one each time.
+// run executes the events of prefix, and then the first possible event each time. It adds the
+// other possible events to todo.
 func (e *exploration) run(t *testing.T, prefix []string) {
 	m := e.newModel(t)
 	defer func() {

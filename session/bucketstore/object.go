@@ -17,29 +17,28 @@ import (
 // Keys of the metadata of an object whose upload is leased.
 const (
 	leaseKey    = "gcsup-lease"    // the name of the lease, which is unique
-	holderKey   = "gcsup-holder"   // the process, for people
-	ttlKey      = "gcsup-lease-ms" // how long the lease lasts after the object was updated, in ms
-	releasedKey = "gcsup-released" // the name of the last lease, or of the one before this, if it was released
+	holderKey   = "gcsup-holder"   // the holder, for people
+	ttlKey      = "gcsup-lease-ms" // duration of the lease after the update of the object, in ms
+	releasedKey = "gcsup-released" // the name of the previous lease, if it was released
 	replacedKey = "gcsup-replaced" // the generation that this one replaced; 0 if there was none
 )
 
-// requestTimeout bounds one request. A lease would run out meanwhile.
+// requestTimeout bounds one request, so that a retry can still renew the lease in time.
 const requestTimeout = 10 * time.Second
 
-// entry is what the object of an upload shows of its lease. The zero entry is that of an
-// object that does not exist.
+// entry is the lease as the metadata of the object describes it. The zero entry means that the
+// object does not exist.
 type entry struct {
 	generation int64
 	lease      string // "" if the upload is not leased
-	released   string // the last lease, or the one before this, if it was released
-	replaced   int64  // the generation that this one replaced
+	released   string // the previous lease, if it was released
+	replaced   int64  // the generation that this one replaced; -1 if it is not known
 	holder     string
-	left       time.Duration // until the lease runs out, by the clock of the service; 0 if it did
+	left       time.Duration // until the lease expires, by the clock of the service; 0 if it has
 }
 
-// newEntry returns the entry of an object. date is the time at which the service sent
-// it, in whole seconds: it is never later than the exact time, so that no lease seems to
-// have run out too early.
+// newEntry returns the entry of an object. date is the Date of the reply that described it. It is
+// in whole seconds and never later than the exact time, so that no lease expires too early.
 func newEntry(o *session.Object, date time.Time) entry {
 	e := entry{generation: o.Generation, lease: o.Metadata[leaseKey], released: o.Metadata[releasedKey], holder: o.Metadata[holderKey]}
 	var err error
@@ -59,7 +58,7 @@ func newEntry(o *session.Object, date time.Time) entry {
 	return e
 }
 
-// spec is the object of an upload.
+// spec returns the Spec of the object of an upload.
 func (s *Store) spec(id string) session.Spec {
 	return session.Spec{Bucket: s.bucket, Object: s.prefix + id + objectSuffix, UserProject: s.opts.UserProject}
 }
@@ -100,30 +99,28 @@ func (s *Store) read(ctx context.Context, id string, generation int64) ([]byte, 
 	return content, nil
 }
 
-// confirmMissing reads the metadata of an object whose content was not found. A download
-// that is refused has no JSON that shows that the reply is not that of a proxy, and
-// would be tried again.
+// confirmMissing reads the metadata of an object after a download returned 404. The refusal of a
+// download has no JSON that distinguishes it from the reply of a proxy, and would be retried.
 func (s *Store) confirmMissing(ctx context.Context, id string, generation int64, r session.Reply) session.Reply {
 	stat := s.client.Stat(ctx, s.spec(id))
 	switch {
 	case stat.Status == 404:
 		return stat
 	case stat.Object != nil && generation != 0 && stat.Object.Generation != generation:
-		r.FromService = true // it was replaced
+		r.FromService = true // the object was replaced
 	}
 	return r
 }
 
-// leased returns the metadata of an object whose upload is leased.
+// leased returns the metadata of an object whose lease has the given name.
 func (s *Store) leased(name string) map[string]string {
 	return map[string]string{
 		leaseKey: name, holderKey: s.opts.Holder, ttlKey: strconv.FormatInt(s.opts.TTL.Milliseconds(), 10),
 	}
 }
 
-// insert replaces the object of an upload if it has the given generation; 0 means that
-// there must be none. The reply of a request that was refused has the status 412. began
-// is when the request was sent.
+// insert replaces the object of an upload if it has the given generation; 0 means that it must
+// not exist. Otherwise the reply has the status 412. began is when the last request was sent.
 func (s *Store) insert(ctx context.Context, id string, generation int64, metadata map[string]string, content []byte) (r session.Reply, began moment, err error) {
 	spec := s.spec(id)
 	spec.IfGenerationMatch = &generation
@@ -140,8 +137,8 @@ func (s *Store) insert(ctx context.Context, id string, generation int64, metadat
 	return r, began, err
 }
 
-// described returns r, without its status if the object was not described: the reply was
-// cut, or is not from the service.
+// described returns r as a lost reply if it should describe an object and does not: it was cut, or
+// is not from the service.
 func described(r session.Reply) session.Reply {
 	if r.Status == 200 && (r.Object == nil || r.Object.Generation == 0) {
 		r.Status, r.Object, r.Err = 0, nil, errNoObject
@@ -158,7 +155,7 @@ func (s *Store) remove(ctx context.Context, id string, generation int64) (sessio
 	return s.repeat(ctx, func(ctx context.Context) session.Reply { return s.client.Delete(ctx, spec) })
 }
 
-// repeat makes an exchange again until its reply is no transient failure.
+// repeat makes an exchange until its reply is not a transient failure, for at most RetryFor.
 func (s *Store) repeat(ctx context.Context, exchange func(context.Context) session.Reply) (session.Reply, error) {
 	waiter := backoff.Waiter{Policy: s.policy, Budget: backoff.Budget{For: s.opts.RetryFor}}
 	defer waiter.Close()
@@ -172,7 +169,7 @@ func (s *Store) repeat(ctx context.Context, exchange func(context.Context) sessi
 		case r.Status == 401 && !refreshed:
 			refreshed = true // the HTTP client refreshes the credentials
 			continue
-		case r.Status >= 300 && !r.FromService && r.Reached: // of a proxy
+		case r.Status >= 300 && !r.FromService && r.Reached: // a proxy answered: retry
 		case r.Status == 0 && !r.Retryable():
 			return r, refusal(r)
 		case !r.Retryable():
@@ -187,7 +184,7 @@ func (s *Store) repeat(ctx context.Context, exchange func(context.Context) sessi
 	}
 }
 
-// once makes an exchange, for a limited time.
+// once makes an exchange with a time limit.
 func (s *Store) once(ctx context.Context, exchange func(context.Context) session.Reply) session.Reply {
 	ctx, cancel := context.WithTimeoutCause(ctx, min(requestTimeout, s.opts.TTL), errTimeout)
 	defer cancel()
@@ -199,11 +196,11 @@ func (s *Store) once(ctx context.Context, exchange func(context.Context) session
 	return r
 }
 
-// errTimeout is the cause of a context. It wraps ErrStalled, so that it is transient
-// even before the service answered a request.
+// errTimeout is the cause of contexts that time out. It wraps ErrStalled, so that the failure is
+// transient even if the service never answered before.
 var errTimeout = fmt.Errorf("%w: no reply in time", session.ErrStalled)
 
-// refusal returns the error of a reply.
+// refusal returns the error for a reply that reports a failure.
 func refusal(r session.Reply) error {
 	err := r.Refusal()
 	if r.Status == 404 {
@@ -212,5 +209,5 @@ func refusal(r session.Reply) error {
 	return err
 }
 
-// url returns the URL of an object, for error messages.
+// url returns the gs:// URL of an object, for error messages.
 func url(bucket, object string) string { return "gs://" + bucket + "/" + object }

@@ -8,10 +8,10 @@ import (
 	"gcsup/session"
 )
 
-// sealedHeader begins a sealed upload. The nonce and the sealed bytes follow.
+// sealedHeader is the first line of a sealed upload. The nonce and the sealed bytes follow.
 const sealedHeader = "gcsup sealed 1\n"
 
-// encode returns the bytes that are stored for a Token.
+// encode returns the content of the object for a Token.
 func (s *Store) encode(t *session.Token) ([]byte, error) {
 	plain, err := session.Encode(t)
 	if err != nil || s.opts.AEAD == nil {
@@ -25,7 +25,7 @@ func (s *Store) encode(t *session.Token) ([]byte, error) {
 	return s.opts.AEAD.Seal(out, nonce, plain, []byte(t.ID)), nil
 }
 
-// decode returns the Token whose bytes encode returned.
+// decode returns the Token of an upload from the content of its object.
 func (s *Store) decode(id string, content []byte) (*session.Token, error) {
 	if len(content) == 0 {
 		return nil, fmt.Errorf("%w: %s", session.ErrNoToken, id)
@@ -44,8 +44,8 @@ func (s *Store) decode(id string, content []byte) (*session.Token, error) {
 	return t, nil
 }
 
-// unseal returns the plain bytes. A Store with a key refuses those that are not sealed,
-// because anyone who can write to the bucket could have put them there.
+// unseal returns the plain bytes. A Store with a key refuses content that is not sealed, because
+// any writer of the bucket could have forged it.
 func (s *Store) unseal(id string, content []byte) ([]byte, error) {
 	sealed, ok := bytes.CutPrefix(content, []byte(sealedHeader))
 	switch {

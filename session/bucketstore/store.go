@@ -21,37 +21,37 @@ const (
 	maxTTL          = time.Hour
 	defaultRetryFor = 10 * time.Minute
 
-	// objectSuffix ends the name of the object of an upload.
+	// objectSuffix is the end of the name of each object.
 	objectSuffix = ".gcsup"
 )
 
-// ErrSealed means that a saved upload is not sealed with the key of the Store. It was
-// sealed with another one, is not sealed, or was changed.
+// ErrSealed means that a saved upload cannot be unsealed with the key of the Store: it was sealed
+// with another key, is not sealed, or was modified. A Store without a key returns it for any
+// sealed upload.
 var ErrSealed = errors.New("cannot unseal the saved upload: it is not sealed with this key")
 
 // Options configure a [Store]. AEAD or Unsealed is required.
 type Options struct {
-	// AEAD seals the saved uploads. All programs that share the bucket need the same
-	// key. A nonce is random, so that one of AES-GCM or XChaCha20-Poly1305 is
-	// suitable.
+	// AEAD seals the saved uploads. All programs that share them need the same key. Nonces
+	// are random and have AEAD.NonceSize bytes: AES-GCM and XChaCha20-Poly1305 are suitable.
 	AEAD cipher.AEAD
 
 	// Unsealed saves the session URIs in plain text. Any reader of the bucket can then
 	// write to the sessions.
 	Unsealed bool
 
-	// TTL is how long a lease lasts without renewal. A process that dies holds its
-	// uploads for so long. 0 is 2 minutes; the minimum is 2 s and the maximum 1 h.
+	// TTL is how long a lease lasts after its last renewal. When a process dies, others must
+	// wait that long for its uploads. 0 is 2 minutes. The minimum is 2 s, the maximum 1 h.
 	TTL time.Duration
 
-	// RetryFor is how long a request of the Store is retried. 0 is 10 minutes.
+	// RetryFor is how long a failed request of the Store is retried. 0 is 10 minutes.
 	RetryFor time.Duration
 
-	// Holder names this process, for the error of another one. "" is "process N on
+	// Holder names this process in the errors of other processes. "" is "process N on
 	// HOST".
 	Holder string
 
-	// UserProject is the project that is billed, for requester-pays buckets.
+	// UserProject is the project that is billed for requests, for requester-pays buckets.
 	UserProject string
 }
 
@@ -66,7 +66,7 @@ type Store struct {
 	reached        atomic.Bool // the service answered a request
 
 	mu     sync.Mutex
-	leases map[string]*lease // by ID; those that Store.Lock and Acquire returned
+	leases map[string]*lease // held by this Store, by ID
 }
 
 var (
@@ -74,11 +74,12 @@ var (
 	_ session.LockChecker = (*Store)(nil)
 )
 
-// Open opens the store in the objects of bucket whose names begin with prefix and a
-// slash. It reads the configuration of the bucket, for which the permission
-// storage.buckets.get is necessary; without it, there is a warning. The errors are those
-// of package session: [session.ErrNotFound] if there is no such bucket,
-// [session.ErrInvalid] if its objects cannot be replaced and deleted.
+// Open opens the store in bucket. The names of its objects begin with prefix and a slash, or have
+// no prefix if it is "". opts must have AEAD or Unsealed.
+//
+// It reads the configuration of the bucket with the permission storage.buckets.get. Without that,
+// there is a warning. The error wraps [session.ErrNotFound] if the bucket does not exist, and
+// [session.ErrInvalid] if its objects cannot be replaced and deleted or opts is not valid.
 func Open(ctx context.Context, client *session.Client, bucket, prefix string, opts *Options) (*Store, error) {
 	s, err := newStore(client, bucket, prefix, opts)
 	if err == nil {
@@ -108,7 +109,7 @@ func newStore(client *session.Client, bucket, prefix string, opts *Options) (*St
 		host, _ := os.Hostname()
 		s.opts.Holder = fmt.Sprintf("process %d on %s", os.Getpid(), host)
 	}
-	// A lease must be renewed before it runs out, also after a few failures.
+	// A lease must be renewed before it expires, even after a few failures.
 	s.policy.Maximum = min(max(s.opts.TTL/8, time.Second), 32*time.Second)
 	switch {
 	case s.opts.TTL < minTTL || s.opts.TTL > maxTTL:
@@ -123,8 +124,9 @@ func newStore(client *session.Client, bucket, prefix string, opts *Options) (*St
 	return s, s.spec("id").Validate()
 }
 
-// Warnings returns what a user of the bucket should know, each in one sentence: that it
-// keeps replaced objects, and with them the URIs of earlier sessions.
+// Warnings returns one sentence for each setting by which the bucket keeps replaced objects, and
+// with them the URIs of earlier sessions, or one that the settings cannot be read. It is empty if
+// there is nothing to report.
 func (s *Store) Warnings() []string { return s.warnings }
 
 // inspect reads the configuration of the bucket.
@@ -146,7 +148,7 @@ func (s *Store) inspect(ctx context.Context) error {
 	return refusal(r)
 }
 
-// judge checks that objects can be replaced and deleted, and makes the warnings.
+// judge returns an error if objects cannot be replaced and deleted, and sets the warnings.
 func (s *Store) judge(b *session.Bucket) error {
 	switch {
 	case b.Retention > 0:
@@ -163,7 +165,7 @@ func (s *Store) judge(b *session.Bucket) error {
 	return nil
 }
 
-// days formats a time that is usually some days.
+// days formats a duration in days, if it is at least two whole days.
 func days(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d%day != 0 || d < 2*day {
@@ -172,8 +174,8 @@ func days(d time.Duration) string {
 	return fmt.Sprintf("%d days", d/day)
 }
 
-// Load reads a saved upload. It takes no lease and changes nothing. The error wraps
-// ErrSealed if it cannot be unsealed.
+// Load reads a saved upload. It needs no lease and changes nothing. The error wraps
+// [session.ErrNoToken] if there is none, and [ErrSealed] if it cannot be unsealed.
 func (s *Store) Load(ctx context.Context, id string) (*session.Token, error) {
 	if !session.ValidID(id) {
 		return nil, fmt.Errorf("%w: %q", session.ErrNoToken, id)
@@ -214,7 +216,7 @@ func (s *Store) List(ctx context.Context) ([]string, error) {
 	}
 }
 
-// Locked reports whether a process, which may be this one, holds the lease of an upload.
+// Locked reports whether any process, including this one, holds the lease of an upload.
 func (s *Store) Locked(ctx context.Context, id string) (bool, error) {
 	if !session.ValidID(id) {
 		return false, nil
@@ -226,7 +228,7 @@ func (s *Store) Locked(ctx context.Context, id string) (bool, error) {
 	return e.left > 0, nil
 }
 
-// Lock acquires the lease of an upload, and renews it until unlock is called.
+// Lock acquires the lease of an upload, as Acquire does, and holds it until unlock is called.
 func (s *Store) Lock(ctx context.Context, id string) (unlock func(), err error) {
 	l, err := s.Acquire(ctx, id)
 	if err != nil {
@@ -239,10 +241,10 @@ func (s *Store) Lock(ctx context.Context, id string) (unlock func(), err error) 
 	}), nil
 }
 
-// unlockTimeout bounds the release of a lease, which runs out otherwise.
+// unlockTimeout bounds the release of a lease. If it fails, the lease expires.
 const unlockTimeout = 10 * time.Second
 
-// Save saves an upload whose lease this Store holds.
+// Save saves an upload whose lease this Store holds. Otherwise the error wraps [session.ErrInUse].
 func (s *Store) Save(ctx context.Context, t *session.Token) error {
 	l, err := s.held(t.ID)
 	if err != nil {
@@ -251,8 +253,8 @@ func (s *Store) Save(ctx context.Context, t *session.Token) error {
 	return l.Save(ctx, t)
 }
 
-// Delete deletes a saved upload whose lease this Store holds. It is no error if there is
-// none.
+// Delete deletes a saved upload whose lease this Store holds. Otherwise the error wraps
+// [session.ErrInUse]. If the upload is not saved, Delete returns nil.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	l, err := s.held(id)
 	if err != nil {
@@ -261,7 +263,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	return l.Delete(ctx)
 }
 
-// held returns the lease of an upload that this Store holds.
+// held returns the lease that this Store holds of an upload.
 func (s *Store) held(id string) (*lease, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

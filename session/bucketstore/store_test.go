@@ -65,9 +65,8 @@ func TestSharedByProcesses(t *testing.T) {
 	}
 }
 
-// A process that dies holds the lease for one TTL. Another one that acquires it then
-// continues with what was saved. If the first one was only suspended, it begins no
-// request and saves nothing.
+// The lease of a process that dies expires after one TTL. The next process to acquire it finds what
+// was saved. If the first one was only suspended, it begins no request and saves nothing.
 func TestTakeoverAfterTTL(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first, second := w.start("first"), w.start("second")
@@ -124,8 +123,7 @@ func encoded(t *testing.T, token *session.Token) []byte {
 	return data
 }
 
-// A first request without a reply, as that of a process that was stopped meanwhile, is
-// repeated.
+// The first request is repeated if it has no reply.
 func TestNoFirstReply(t *testing.T) {
 	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpBucketGet}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}
 	inBubble(t, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{stall}}, func(t *testing.T, w *world) {

@@ -29,8 +29,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// bucketPlace returns a prefix in a new bucket, beside objects that are no saved
-// uploads.
+// bucketPlace returns a place in a new bucket that also has objects which are not saved uploads.
 func bucketPlace(t *testing.T, seal cipher.AEAD) storetest.Place {
 	t.Helper()
 	server, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
@@ -96,13 +95,13 @@ func newClient(t *testing.T, transport http.RoundTripper) *session.Client {
 	return client
 }
 
-// line is the network of a process that can be cut or held.
+// line is the network of a process, which a test can cut or pause.
 type line struct {
 	http.RoundTripper
 	cut chan struct{} // closed when the process is dead
 
 	mu   sync.Mutex
-	held chan struct{} // nil, or closed when the process continues
+	held chan struct{} // closed when the process resumes; nil if it is not paused
 }
 
 var errCut = errors.New("the process is dead")

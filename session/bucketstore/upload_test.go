@@ -72,8 +72,8 @@ func (w *world) finished(t *testing.T, want []byte) (stateRequests int) {
 	return stateRequests
 }
 
-// In steady state, the store makes at most one request per minute, however many requests
-// the upload makes.
+// While an upload runs, the store makes at most one request per minute, however many requests the
+// upload makes.
 func TestOverhead(t *testing.T) {
 	for _, chunkSize := range []int64{0, 256 << 10} {
 		t.Run(fmt.Sprint("chunks of ", chunkSize), func(t *testing.T) {
@@ -89,8 +89,8 @@ func TestOverhead(t *testing.T) {
 				}
 				took := time.Since(began)
 				n := w.finished(t, content)
-				// Six requests are for the configuration of the bucket, to see that there is
-				// nothing, to acquire the lease, to save the session, and to delete it.
+				// Six requests read the configuration of the bucket, find that nothing is saved,
+				// acquire the lease, save the session, and delete the object.
 				t.Logf("%d requests, %d of them to the state, in %v", res.Requests, n, took)
 				if minutes := int(took / time.Minute); minutes < 29 || n > minutes+6 {
 					t.Errorf("%d requests to the state in %v", n, took)
@@ -100,8 +100,8 @@ func TestOverhead(t *testing.T) {
 	}
 }
 
-// Minutes of 429 or 503 end nothing, in the bucket of the state or in that of the data,
-// at the beginning or later.
+// Minutes of 429 or 503 from the bucket of the state or of the data, at the start or later, do not
+// end the upload.
 func TestOutages(t *testing.T) {
 	for _, status := range []int{429, 503} {
 		for _, bucket := range []string{"state", "data"} {
@@ -136,8 +136,8 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// The reply to each request of the store is lost once. An upload is interrupted and
-// continued by another process, and sends each byte once except for what was in flight.
+// One reply to the store is lost, at every position. An upload that is interrupted and continued by
+// another process sends each byte once, except for those in flight.
 func TestEachReplyLost(t *testing.T) {
 	dir := t.TempDir()
 	var path string

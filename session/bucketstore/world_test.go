@@ -56,7 +56,7 @@ func (w *world) newClient(transport http.RoundTripper) *session.Client {
 	return client
 }
 
-// process is a handle to the store, as a process has one.
+// process is a simulated process with its own Store and network.
 type process struct {
 	*bucketstore.Store
 	*network
@@ -66,7 +66,7 @@ type process struct {
 type network struct {
 	http.RoundTripper
 	mu   sync.Mutex
-	open chan struct{} // nil if the process runs, else closed when it continues
+	open chan struct{} // closed when the process resumes; nil if it is not suspended
 }
 
 // RoundTrip waits while the process is suspended.
@@ -80,14 +80,14 @@ func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 	return n.RoundTripper.RoundTrip(req)
 }
 
-// suspend holds every request of the process.
+// suspend delays every request of the process until wake.
 func (n *network) suspend() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.open = make(chan struct{})
 }
 
-// wake lets the requests go.
+// wake sends the delayed requests.
 func (n *network) wake() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
