@@ -5,15 +5,16 @@ import (
 	"iter"
 )
 
-// Buffer is memory for a number of bytes that is known, see [Memory.NewBuffer].
+// Buffer is memory of a fixed size from a [Memory], see [Memory.NewBuffer].
 type Buffer struct {
 	memory *Memory
 	pieces []*piece
 	size   int64
 }
 
-// NewBuffer returns a Buffer for size bytes, or nil if the budget is spent. Its bytes are
-// not zero, because the memory was used before. The caller must call [Buffer.Free].
+// NewBuffer returns a Buffer for size bytes, or nil if they do not fit in the budget. It never
+// waits. The Buffer counts as a multiple of [Granularity] bytes, and its content is
+// undefined, because memory is reused. The caller must call [Buffer.Free].
 func (m *Memory) NewBuffer(size int64) *Buffer {
 	n := (size + Granularity - 1) / Granularity
 	m.mu.Lock()
@@ -32,7 +33,8 @@ func (m *Memory) NewBuffer(size int64) *Buffer {
 	return b
 }
 
-// Pieces returns the memory in order, with the offset of each piece.
+// Pieces returns the memory in order, in slices of up to [Granularity] bytes, each with its
+// offset in the Buffer. The caller fills the Buffer through these slices.
 func (b *Buffer) Pieces() iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
 		for i, p := range b.pieces {
@@ -44,10 +46,11 @@ func (b *Buffer) Pieces() iter.Seq2[int64, []byte] {
 	}
 }
 
-// Reader returns a reader of the bytes.
+// Reader returns a new reader of the whole Buffer.
 func (b *Buffer) Reader() io.Reader { return &partReader{b.pieces, 0, b.size} }
 
-// Free gives the memory back. Neither the Buffer nor a reader of it may be used any more.
+// Free returns the memory to the budget. The Buffer, its slices and its readers must not be
+// used afterwards.
 func (b *Buffer) Free() {
 	b.memory.put(b.pieces)
 	b.pieces, b.size = nil, 0

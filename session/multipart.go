@@ -13,17 +13,17 @@ import (
 	"strings"
 )
 
-// Limits of a multipart upload of the XML API.
+// Limits of a multipart upload of the XML API. Sizes are in bytes.
 // https://cloud.google.com/storage/quotas#requests
 const (
-	MultipartMinPart  = 5 << 20 // least size of a part that is not the last
-	MultipartMaxPart  = 5 << 30
-	MultipartMaxParts = 10_000
+	MultipartMinPart  = 5 << 20 // minimum size of a part, except for the last one
+	MultipartMaxPart  = 5 << 30 // maximum size of a part
+	MultipartMaxParts = 10_000  // maximum number of parts, and the greatest part number
 )
 
-// NotMultipart returns why the XML API cannot make the object of s with a multipart
-// upload, or "" if it can. Metadata are headers there: keys are in lower case, and values
-// are ASCII. There are no preconditions, and the object has no MD5.
+// NotMultipart returns why a multipart upload of the XML API does not support s, or "" if it
+// does. It has no preconditions, and its object has no MD5. Metadata is sent in headers, where
+// keys are in lower case and values are ASCII.
 // https://cloud.google.com/storage/docs/xml-api/post-object-multipart
 func (s Spec) NotMultipart() (why string) {
 	switch {
@@ -57,21 +57,23 @@ func (s Spec) NotMultipart() (why string) {
 	return ""
 }
 
-// isHeaderValue reports whether a value arrives unchanged in a header.
+// isHeaderValue reports whether a header transmits value unchanged.
 func isHeaderValue(value string) bool {
 	return strings.TrimSpace(value) == value && !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// UploadedPart is a part of a multipart upload that the service has.
+// UploadedPart is a part of a multipart upload, as the service has it.
 type UploadedPart struct {
-	Number int // from 1
-	ETag   string
-	Size   int64
+	Number int    // from 1
+	ETag   string // as in the reply, with its quotes if there are any
+	Size   int64  // bytes
 }
 
-// StartMultipart opens a multipart upload for the object of spec. Reply.URI names it: like
-// a session URI, it is a secret. An upload that is not completed stays, and its parts are
-// billed, until AbortMultipart.
+// StartMultipart starts a multipart upload for the object of spec. If it succeeds, with status
+// 200, Reply.URI identifies the upload, and is as secret as a session URI. If
+// [Spec.NotMultipart] returns a reason, no request is made, and Reply.Err wraps [ErrInvalid].
+//
+// The service keeps the upload, and bills its parts, until CompleteMultipart or AbortMultipart.
 // https://cloud.google.com/storage/docs/xml-api/post-object-multipart
 func (c *Client) StartMultipart(ctx context.Context, spec Spec) Reply {
 	if why := spec.NotMultipart(); why != "" {
@@ -109,9 +111,9 @@ func (c *Client) StartMultipart(ctx context.Context, spec Spec) Reply {
 	return r
 }
 
-// PutPart sends a part of size bytes, which it reads from body, with a number from 1. The
-// service refuses bytes that do not have crc32c. It replaces a part that has the same
-// number. The ETag is "" if the reply has none; the reply shows why.
+// PutPart sends size bytes from body as the part with a number from 1. It replaces an earlier
+// part with the same number. The service refuses bytes whose checksum is not crc32c. etag is ""
+// unless the status of the reply is 200.
 // https://cloud.google.com/storage/docs/xml-api/put-object-multipart
 func (c *Client) PutPart(ctx context.Context, spec Spec, uri URI, number int, size int64, crc32c uint32, body io.Reader) (etag string, r Reply) {
 	detachable := &detachableBody{r: body}
@@ -122,7 +124,7 @@ func (c *Client) PutPart(ctx context.Context, spec Spec, uri URI, number int, si
 	req.Header.Set("X-Goog-Hash", "crc32c="+crcText(&crc32c))
 	r = c.exchangeXML(ctx, OpPart, uri, req, func(resp *http.Response) error {
 		if crc, ok := hashHeader(resp.Header, "X-Goog-Hash"); ok && crc != crc32c {
-			return fmt.Errorf("the reply describes other bytes: %w", ErrChecksum)
+			return fmt.Errorf("the checksum in the reply is that of other bytes: %w", ErrChecksum)
 		}
 		etag = resp.Header.Get("ETag")
 		return validETag(etag)
@@ -136,17 +138,17 @@ func (c *Client) PutPart(ctx context.Context, spec Spec, uri URI, number int, si
 	return etag, r
 }
 
-// validETag returns an error for an ETag that cannot be that of a part.
+// validETag returns an error if etag cannot be that of a part.
 func validETag(etag string) error {
 	if etag == "" || len(etag) > 256 || !isHeaderValue(etag) {
-		return errors.New("the reply has no ETag of a part")
+		return errors.New("the reply has no valid ETag of a part")
 	}
 	return nil
 }
 
-// ListParts returns the parts that the service has, with numbers greater than after,
-// in their order. more reports that there are others after them. The parts are not known
-// unless the status of the reply is 200.
+// ListParts returns one page of the parts that the service has, whose numbers are greater than
+// after, in ascending order. more reports that there are further pages. parts is valid only if
+// the status of the reply is 200.
 // https://cloud.google.com/storage/docs/xml-api/get-object-multipart
 func (c *Client) ListParts(ctx context.Context, spec Spec, uri URI, after int) (parts []UploadedPart, more bool, r Reply) {
 	target := uri.reveal()
@@ -164,7 +166,7 @@ func (c *Client) ListParts(ctx context.Context, spec Spec, uri URI, after int) (
 	return parts, more, r
 }
 
-// readParts reads a page of parts. Their numbers ascend.
+// readParts reads a page of parts. It returns an error unless their numbers ascend from after.
 func readParts(body io.Reader, after int) (parts []UploadedPart, more bool, err error) {
 	var page struct {
 		XMLName     xml.Name `xml:"ListPartsResult"`
@@ -186,15 +188,16 @@ func readParts(body io.Reader, after int) (parts []UploadedPart, more bool, err 
 		parts = append(parts, UploadedPart{p.PartNumber, p.ETag, p.Size})
 	}
 	if page.IsTruncated && len(parts) == 0 {
-		return nil, false, errors.New("the list of parts is truncated, and has none")
+		return nil, false, errors.New("the list of parts is truncated but empty")
 	}
 	return parts, page.IsTruncated, nil
 }
 
-// CompleteMultipart makes the object from parts, in the order of their numbers. The object
-// of the reply has what it describes: the generation and the CRC32C, which may be missing.
-// There are no preconditions. If the reply is lost, the object may exist, and the upload
-// does not any more. https://cloud.google.com/storage/docs/xml-api/post-object-complete
+// CompleteMultipart makes the object from parts, which must be in the order of their numbers. It
+// has no preconditions. If the status of the reply is 200, its Object has the bucket, the name,
+// the size, and as far as the reply has them the generation and the CRC32C. If the reply is lost,
+// the object may exist and the upload be gone.
+// https://cloud.google.com/storage/docs/xml-api/post-object-complete
 func (c *Client) CompleteMultipart(ctx context.Context, spec Spec, uri URI, parts []UploadedPart) Reply {
 	type part struct {
 		PartNumber int
@@ -224,7 +227,7 @@ func (c *Client) CompleteMultipart(ctx context.Context, spec Spec, uri URI, part
 			XMLName xml.Name `xml:"CompleteMultipartUploadResult"`
 		}
 		if err := readXML(resp.Body, &made); err != nil {
-			return err // among them an Error that came after the status
+			return err // the body may also be an error that came after the status
 		}
 		object = &Object{Bucket: spec.Bucket, Name: spec.Object, Size: size}
 		object.Generation, _ = strconv.ParseInt(resp.Header.Get("X-Goog-Generation"), 10, 64)
@@ -237,8 +240,8 @@ func (c *Client) CompleteMultipart(ctx context.Context, spec Spec, uri URI, part
 	return r
 }
 
-// AbortMultipart ends a multipart upload, and the service drops its parts. Status 204
-// means success, see also [Reply.NoUpload].
+// AbortMultipart aborts a multipart upload, and the service deletes its parts. The status is 204
+// if it succeeds. If the upload does not exist, see [Reply.NoUpload].
 // https://cloud.google.com/storage/docs/xml-api/delete-multipart
 func (c *Client) AbortMultipart(ctx context.Context, spec Spec, uri URI) Reply {
 	req, err := c.xmlRequest("DELETE", uri.reveal(), spec, nil, 0)
@@ -248,14 +251,14 @@ func (c *Client) AbortMultipart(ctx context.Context, spec Spec, uri URI) Reply {
 	return c.exchangeXML(ctx, OpAbort, uri, req, func(*http.Response) error { return nil })
 }
 
-// NoUpload reports whether the service answered that a multipart upload does not exist: it
-// was completed or aborted.
+// NoUpload reports whether the service answered that the multipart upload does not exist, because
+// it was completed or aborted.
 func (r Reply) NoUpload() bool {
 	return r.Status == http.StatusNotFound && r.FromService && r.Reason == "NoSuchUpload"
 }
 
-// multipartURL returns the URL of the object of spec in the XML API, with an upload ID if
-// there is one.
+// multipartURL returns the URL of the object of spec in the XML API, with the upload ID unless it
+// is "".
 func (c *Client) multipartURL(spec Spec, id string) string {
 	var q url.Values
 	if id != "" {
@@ -264,7 +267,8 @@ func (c *Client) multipartURL(spec Spec, id string) string {
 	return c.url(q, url.PathEscape(spec.Bucket), url.PathEscape(spec.Object))
 }
 
-// adoptMultipart checks the URI of a multipart upload from a store, as adopt does.
+// adoptMultipart checks the URI of a multipart upload from a saved Token, as adopt does for a
+// session URI.
 func (c *Client) adoptMultipart(uri URI, spec Spec) error {
 	u, err := url.Parse(uri.reveal())
 	if err != nil || u.Query().Get("uploadId") == "" || uri.reveal() != c.multipartURL(spec, u.Query().Get("uploadId")) {
@@ -282,8 +286,8 @@ func (c *Client) xmlRequest(method, target string, spec Spec, body io.Reader, le
 	return req, err
 }
 
-// exchangeXML makes an exchange with the XML API. read reads a reply of success. If it
-// fails, the outcome is not known, and the reply counts as lost.
+// exchangeXML makes an exchange with the XML API. read reads the reply if it reports success. If
+// read fails, the outcome is not known, and the reply counts as lost.
 func (c *Client) exchangeXML(ctx context.Context, op Op, uri URI, req *http.Request, read func(*http.Response) error) Reply {
 	return c.roundTrip(ctx, op, uri, req, func(scrub func(string) string, resp *http.Response) Reply {
 		r := newReply(op, resp)
@@ -303,13 +307,13 @@ func (c *Client) exchangeXML(ctx context.Context, op Op, uri URI, req *http.Requ
 	})
 }
 
-// strangeError reports whether a reply that would end an upload is not the service's, but
-// that of a proxy.
+// strangeError reports whether a reply that would end an upload comes from a proxy and not from
+// the service.
 func (r *Reply) strangeError() bool {
 	return refused(r.Status) && r.Status != http.StatusUnauthorized && r.Status != http.StatusTooManyRequests && !r.FromService
 }
 
-// readXMLError reads the error of the XML API from the body of a reply.
+// readXMLError sets r from the XML error in the body of a reply.
 // https://cloud.google.com/storage/docs/xml-api/reference-status
 func (r *Reply) readXMLError(scrub func(string) string, resp *http.Response) {
 	var e struct {
@@ -331,7 +335,7 @@ func readXML(body io.Reader, v any) error {
 		return err
 	}
 	if err := xml.Unmarshal(text, v); err != nil {
-		return fmt.Errorf("the reply is not the XML of the service: %w", err)
+		return fmt.Errorf("the reply is not XML of the service: %w", err)
 	}
 	return nil
 }

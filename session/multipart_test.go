@@ -28,8 +28,7 @@ func xmlReply(status int, header, body string) string {
 	return fmt.Sprintf("HTTP/1.1 %d x\nContent-Type: application/xml\n%sContent-Length: %d\n\n%s", status, header, len(body), body)
 }
 
-// upload returns the URI of a multipart upload at w, whose next replies are those that
-// newWire got after the first.
+// upload starts a multipart upload with the first reply of w, and returns its URI.
 func (w *wire) upload(t *testing.T) session.URI {
 	t.Helper()
 	r := w.client().StartMultipart(t.Context(), multipartSpec)
@@ -89,8 +88,8 @@ func TestMultipartRequests(t *testing.T) {
 	}
 }
 
-// A reply that is not the service's counts as lost, and so does one that is cut or has an
-// error after its status.
+// A reply that is not from the service, that is cut, or that has an error after its status counts
+// as lost.
 func TestMultipartLostReplies(t *testing.T) {
 	t.Parallel()
 	const portal = "<html>log in</html>"
@@ -126,7 +125,8 @@ func TestMultipartLostReplies(t *testing.T) {
 	}
 }
 
-// Errors of the XML API have a reason, a message and a sender.
+// A Reply has the reason and the message of an error of the XML API, and whether the service sent
+// it.
 func TestMultipartErrors(t *testing.T) {
 	t.Parallel()
 	const body = "<?xml version='1.0'?><Error><Code>%s</Code><Message>about %s</Message></Error>"
@@ -158,8 +158,8 @@ func TestMultipartErrors(t *testing.T) {
 	}
 }
 
-// The upload ID is redacted, in errors and for a tracing transport, which sees no body
-// that has it.
+// The upload ID is redacted in errors and for a tracing transport, which does not see bodies that
+// have it.
 func TestMultipartSecret(t *testing.T) {
 	t.Parallel()
 	w := newWire(t, xmlReply(200, "", started))
@@ -196,7 +196,7 @@ func TestMultipartSecret(t *testing.T) {
 	}
 }
 
-// A multipart upload from a store must be of the endpoint and the object.
+// A saved multipart upload must belong to the endpoint and the object.
 func TestMultipartAdopt(t *testing.T) {
 	t.Parallel()
 	w := newWire(t, xmlReply(200, "", started))
@@ -216,7 +216,7 @@ func TestMultipartAdopt(t *testing.T) {
 	}
 }
 
-// What a header cannot have, and what the XML API does not know, needs another way.
+// NotMultipart rejects what a header cannot have and what the XML API does not support.
 func TestNotMultipart(t *testing.T) {
 	t.Parallel()
 	if why := multipartSpec.NotMultipart(); why != "" {
@@ -248,7 +248,8 @@ func TestNotMultipart(t *testing.T) {
 	}
 }
 
-// FuzzMultipart checks that any body gives either what the exchange needs, or no reply.
+// FuzzMultipart checks that each exchange reads a complete result from any body, or counts the
+// reply as lost.
 func FuzzMultipart(f *testing.F) {
 	f.Add(started)
 	f.Add("<ListPartsResult><IsTruncated>true</IsTruncated><Part><PartNumber>3</PartNumber><ETag>\"abc\"</ETag><Size>5</Size></Part></ListPartsResult>")
