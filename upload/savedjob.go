@@ -58,6 +58,10 @@ func (j *job) uploadSavable(ctx context.Context, id, path string) error {
 		return j.resume(ctx, token)
 	case damaged != nil:
 		j.events.post(Event{Kind: Discarded, Cause: damaged.Error()})
+	default:
+		if done, err := j.madeByHolder(ctx, want); done || err != nil {
+			return err
+		}
 	}
 	return j.fresh(ctx)
 }
@@ -130,7 +134,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 // lease.
 func (j *job) openJournal(ctx context.Context, id string) (*journal, *session.Token, error, error) {
 	journal, token, damaged, err := openJournal(ctx, j.u.opts.Store, id, func(held *session.HeldError) {
-		j.precondition.looked = false // the other process may make the object meanwhile
+		j.waitForHolder(ctx)
 		j.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder})
 	})
 	if err == nil {

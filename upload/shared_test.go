@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -189,6 +190,115 @@ func TestLivingMachineKeepsItsUpload(t *testing.T) {
 		w.srv.ClearFaults()
 		if res, err := second.File(w.t.Context(), path, spec); err != nil || !res.Resumed {
 			t.Errorf("after it was released: %v", err)
+		}
+	})
+}
+
+// A machine that waited for the lease of another one sends nothing if that one made
+// the object meanwhile. It sends its own bytes if the object is another one.
+func TestHolderFinishes(t *testing.T) {
+	t.Parallel()
+	content := data(large)
+	for _, test := range []struct {
+		name    string
+		want    upload.Spec // of the second machine, without the destination
+		restart bool
+		during  func(w *world) // is called while the second machine waits, before the first one finishes
+		after   func(w *world) // is called when the first one has finished
+		sends   bool
+		err     error
+	}{
+		{name: "the same object"},
+		{name: "the same settings", want: upload.Spec{ContentType: "text/plain", Metadata: map[string]string{"k": "v"}}},
+		{name: "another content type", want: upload.Spec{ContentType: "text/html"}, sends: true},
+		{name: "other metadata", want: upload.Spec{Metadata: map[string]string{"k": "w"}}, sends: true},
+		{name: "an ACL", want: upload.Spec{PredefinedACL: "private"}, sends: true}, // the object does not show it
+		{name: "restart", restart: true, sends: true},
+		{name: "other bytes", after: func(w *world) {
+			other := filepath.Join(w.dir, "other")
+			if err := os.WriteFile(other, flipped(content, 1), 0o600); err != nil {
+				w.t.Error(err)
+			}
+			if _, err := w.uploader(func(o *upload.Options) { o.Store = nil }).File(w.t.Context(), other, upload.Spec{Bucket: "bkt", Object: "obj", ContentType: "text/plain"}); err != nil {
+				w.t.Error(err)
+			}
+		}, sends: true},
+		{name: "no permission to look", during: func(w *world) {
+			w.fail(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet, Object: "obj"}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}, Times: 9})
+		}, sends: true},
+		{name: "only a new object", want: upload.Spec{IfGenerationMatch: new(int64)}, err: session.ErrPrecondition},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				path := w.file(content)
+				first, second := w.machine("first"), w.machine("second", func(o *upload.Options) { o.Restart = test.restart })
+				w.fail(fakegcs.Fault{
+					Match: fakegcs.Match{Op: fakegcs.OpFinalize, Object: "obj"},
+					Do:    fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "5"},
+				})
+				result := make(chan error)
+				go func() {
+					theirs := spec
+					theirs.ContentType, theirs.Metadata = "text/plain", map[string]string{"k": "v"}
+					_, err := first.File(w.t.Context(), path, theirs)
+					if test.after != nil {
+						test.after(w)
+					}
+					result <- err
+				}()
+				time.Sleep(time.Second) // it waits before the query
+				if test.during != nil {
+					test.during(w)
+				}
+				test.want.Bucket, test.want.Object = spec.Bucket, spec.Object
+				res, err := second.File(w.t.Context(), path, test.want)
+				if second.held == 0 {
+					t.Error("the second machine did not wait")
+				}
+				if err := <-result; err != nil {
+					t.Errorf("the first machine: %v", err)
+				}
+				if !errors.Is(err, test.err) {
+					t.Fatalf("error %v, want %v", err, test.err)
+				}
+				if sent := res.BytesSent > 0; sent != test.sends {
+					t.Errorf("sent %d bytes:\n%s", res.BytesSent, w.trace())
+				}
+				if test.err != nil {
+					return
+				}
+				now, _ := w.srv.Object("bkt", "obj")
+				if res.Object == nil || res.Object.Generation != now.Generation || res.Skipped != upload.SkipNothing || res.Size != large {
+					t.Errorf("result %+v, want that of generation %d", res, now.Generation)
+				}
+			})
+		})
+	}
+}
+
+// An object that was there before is not the one of the other machine.
+func TestHolderMakesNothing(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(large))
+		first, second := w.machine("first"), w.machine("second")
+		before, err := first.File(w.t.Context(), path, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := first.ID(path, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease, err := first.store.Acquire(w.t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Second, func() { _ = lease.Release(w.t.Context(), nil) })
+		res, err := second.File(w.t.Context(), path, spec)
+		if err != nil || second.held == 0 || res.BytesSent != large || res.Object.Generation == before.Object.Generation {
+			t.Errorf("sent %d bytes, waited %d times, %v", res.BytesSent, second.held, err)
 		}
 	})
 }

@@ -1,0 +1,72 @@
+package upload
+
+import (
+	"context"
+	"strings"
+
+	"gcsup/session"
+)
+
+// unseen is the generation of an object that could not be looked at.
+const unseen = -1
+
+// waitForHolder notes that the job waits until another process no longer holds the
+// lease of its upload. That process may make the object meanwhile.
+func (j *job) waitForHolder(ctx context.Context) {
+	if !j.waited {
+		j.waited, j.before = true, unseen
+		if o, ok := j.lookOnce(ctx); ok && o == nil {
+			j.before = 0
+		} else if ok {
+			j.before = o.Generation
+		}
+	}
+	j.precondition.looked = false
+}
+
+// lookOnce returns the object at the destination, or nil if there is none. ok is
+// false if that is not known.
+func (j *job) lookOnce(ctx context.Context) (o *session.Object, ok bool) {
+	r := j.bounded(ctx, j.transfer.wire.stat)
+	return r.Object, r.Status == 200 && r.Object != nil || r.Status == 404
+}
+
+// madeByHolder reports whether the job is done, because an object appeared at the
+// destination while it waited for the lease, with the bytes of the source and the
+// options in want. An upload with preconditions is not done: they decide, because of two
+// processes that want to create an object only one may succeed.
+func (j *job) madeByHolder(ctx context.Context, want Spec) (bool, error) {
+	if !j.waited || j.before == unseen || j.u.opts.Restart {
+		return false, nil
+	}
+	o, ok := j.lookOnce(ctx)
+	if !ok || o == nil || o.Generation == j.before || madeWith(o, want).Conflict(want) != "" || sourceSize(want.Gzip, o) != j.file.src.Size() {
+		return false, nil
+	}
+	if same, err := j.sameBytes(ctx, o); err != nil || !same {
+		return false, err
+	}
+	j.update(func(r *Result) { r.Object = o })
+	j.transfer.pos.size.Store(o.Size)
+	return true, nil
+}
+
+// madeWith returns the options with which an object was made, as far as they are
+// compared with want and the object shows them. It shows neither an ACL nor
+// preconditions.
+func madeWith(o *session.Object, want Spec) Spec {
+	kms, _, _ := strings.Cut(o.KMSKeyName, "/cryptoKeyVersions/")
+	made := Spec{
+		ContentType: o.ContentType, ContentEncoding: o.ContentEncoding, ContentDisposition: o.ContentDisposition,
+		ContentLanguage: o.ContentLanguage, CacheControl: o.CacheControl, StorageClass: o.StorageClass, Metadata: o.Metadata,
+		CustomTime: o.CustomTime, TemporaryHold: o.TemporaryHold, EventBasedHold: o.EventBasedHold, Retention: o.Retention,
+		Contexts: o.Contexts, KMSKeyName: kms, MD5: o.MD5, Gzip: o.Gzip, UserProject: want.UserProject,
+	}
+	if o.CustomerKeySHA256 == want.EncryptionKey.SHA256() {
+		made.EncryptionKey = want.EncryptionKey
+	}
+	if o.HasCRC32C {
+		made.CRC32C = &o.CRC32C
+	}
+	return made
+}
