@@ -365,10 +365,13 @@ func TestPartsOfACopy(t *testing.T) {
 					} else {
 						id, err = up.TakeOver(w.t.Context(), id, other)
 					}
-					if err != nil {
+					var res *upload.Result
+					switch {
+					case err == nil:
+						res, err = up.Resume(w.t.Context(), id)
+					case imported:
 						t.Fatal(err)
 					}
-					res, err := up.Resume(w.t.Context(), id)
 					if !errors.Is(err, test.err) {
 						t.Fatalf("%v\n%s", err, w.trace())
 					}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -166,25 +167,37 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, id string) 
 		return t
 	}
 	if f.source != "" {
-		if id, t.err = takeOver(ctx, c, id, f.source); t.err == nil {
-			t.saved, t.source = id, absolute(f.source)
-		}
+		t.source = absolute(f.source)
+		t.err = checkCopy(token, f.source)
+		t.do = func(ctx context.Context) (*upload.Result, error) { return takeOver(ctx, c, id, t.source) }
 	}
 	return t
 }
 
-// takeOver gives a saved upload another source and returns the ID that it has then.
-func takeOver(ctx context.Context, c *connection, id, source string) (string, error) {
-	// TakeOver makes no request, so it needs no credentials.
-	up, err := c.offline(c.endpoint)
+// checkCopy checks what can be seen of a copy of the source of a saved upload without
+// credentials, and before its bytes are compared.
+func checkCopy(token *session.Token, path string) error {
+	src, err := chunk.Open(path)
 	if err != nil {
-		return "", err
+		return sourceError(err, path)
 	}
-	newID, err := up.TakeOver(ctx, id, source)
-	if errors.Is(err, fs.ErrExist) {
-		return "", kindError{err, errUsage}
+	defer src.Close()
+	if src.Size() != token.Source.Size {
+		return fmt.Errorf("%w: %s has %d bytes, the source of the upload %d", session.ErrSourceChanged, path, src.Size(), token.Source.Size)
 	}
-	return newID, sourceError(err, source)
+	return nil
+}
+
+// takeOver gives a saved upload another source, and resumes it.
+func takeOver(ctx context.Context, c *connection, id, source string) (*upload.Result, error) {
+	id, err := c.uploader.TakeOver(ctx, id, source)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil, kindError{err, errUsage}
+	case err != nil:
+		return nil, err
+	}
+	return c.uploader.Resume(ctx, id)
 }
 
 // unusableUpload is a saved upload that cannot be used: it is damaged, other users
