@@ -93,14 +93,14 @@ type Leaser interface {
 // HeldError is the error of [Leaser] if another caller holds the lease of the upload. It wraps
 // [ErrInUse].
 type HeldError struct {
-	Holder  string        // the process, for people
+	Holder  string        // the process, for people; another machine wrote it
 	Renewal int64         // changes if and only if the holder renews the lease
 	Left    time.Duration // until the lease expires, unless the holder renews it; at least 1 ns
 }
 
-// Error returns the holder and when its lease expires.
+// Error returns the holder, without control characters, and when its lease expires.
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("%v by %s, whose lease ends in %v unless it is renewed", ErrInUse, e.Holder, max(e.Left.Round(time.Second), time.Second))
+	return fmt.Sprintf("%v by %s, whose lease ends in %v unless it is renewed", ErrInUse, oneLine(e.Holder), max(e.Left.Round(time.Second), time.Second))
 }
 
 // Unwrap returns ErrInUse.

@@ -2,7 +2,10 @@ package session_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
+	"time"
+	"unicode"
 
 	"gcsup/session"
 )
@@ -43,4 +46,13 @@ func TestLeaseOfLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	unlock()
+}
+
+// TestHeldErrorIsPrintable checks that the name of a holder, which another machine
+// wrote, cannot control a terminal.
+func TestHeldErrorIsPrintable(t *testing.T) {
+	err := &session.HeldError{Holder: "a\x1b[2J\r\n\u009b2J\u202eb\xff", Left: time.Second}
+	if text := err.Error(); strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || !strings.Contains(text, "by a [2J") {
+		t.Errorf("%q", text)
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -51,7 +50,7 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 		if !held {
 			holder := "another process"
 			if text, err := d.root.ReadFile(name); err == nil && len(text) > 0 && len(text) < 300 {
-				holder = strings.TrimSpace(string(text))
+				holder = oneLine(string(text))
 			}
 			return nil, fmt.Errorf("%w by %s", ErrInUse, holder)
 		}

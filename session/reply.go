@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"gcsup/backoff"
 )
@@ -229,7 +230,7 @@ func parseError(contentType string, body []byte) (reason, message string, code i
 // for use in an error message.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return ' '
 		}
 		return r

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"gcsup/backoff"
 	"gcsup/chunk"
@@ -40,7 +42,7 @@ type entry struct {
 // newEntry returns the entry of an object. date is the Date of the reply that described it. It is
 // in whole seconds and never later than the exact time, so that no lease expires too early.
 func newEntry(o *session.Object, date time.Time) entry {
-	e := entry{generation: o.Generation, lease: o.Metadata[leaseKey], released: o.Metadata[releasedKey], holder: o.Metadata[holderKey]}
+	e := entry{generation: o.Generation, lease: o.Metadata[leaseKey], released: o.Metadata[releasedKey], holder: printable(o.Metadata[holderKey])}
 	var err error
 	if e.replaced, err = strconv.ParseInt(o.Metadata[replacedKey], 10, 64); err != nil {
 		e.replaced = -1
@@ -56,6 +58,17 @@ func newEntry(o *session.Object, date time.Time) entry {
 	}
 	e.left = max(e.left, 0)
 	return e
+}
+
+// printable replaces control characters in the name of a holder. Every program that
+// can write to the bucket can choose it.
+func printable(holder string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, holder)
 }
 
 // spec returns the Spec of the object of an upload.

@@ -3,6 +3,7 @@ package bucketstore_test
 import (
 	"bytes"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -63,6 +64,36 @@ func TestSharedByProcesses(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The name of a holder, which any program with access to the bucket can write, has no
+// control characters.
+func TestHolderIsPrintable(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		first, second := w.start("first"), w.start("second")
+		l := take(t, first, "a")
+		first.suspend()
+		time.Sleep(time.Hour)
+		body := "--x\r\nContent-Type: application/json\r\n\r\n" +
+			`{"name": "uploads/a.gcsup", "metadata": {"gcsup-lease": "n", "gcsup-lease-ms": "60000", "gcsup-holder": "a\u001b[2J\n\u009b\u202eb"}}` +
+			"\r\n--x\r\nContent-Type: text/plain\r\n\r\n\r\n--x--\r\n"
+		hc := &http.Client{Transport: w.transport}
+		resp, err := hc.Post("http://gcs.test/upload/storage/v1/b/state/o?uploadType=multipart", "multipart/related; boundary=x", strings.NewReader(body))
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatal(resp, err)
+		}
+		_ = resp.Body.Close()
+		const want = "a?[2J???b"
+		_, err = second.Acquire(t.Context(), "a")
+		if held, ok := errors.AsType[*session.HeldError](err); !ok || held.Holder != want {
+			t.Errorf("acquire: %#v", err)
+		}
+		first.wake()
+		synctest.Wait()
+		if _, _, err := l.Begin(t.Context()); !errors.Is(err, session.ErrInUse) || !strings.Contains(err.Error(), want+" acquired it") {
+			t.Errorf("begin: %q", err)
+		}
+	})
 }
 
 // The lease of a process that dies expires after one TTL. The next process to acquire it finds what
