@@ -186,7 +186,7 @@ func (d *delivery) again(log *slog.Logger, t tally) bool {
 		log.Warn("record cannot be read", "err", err) // the delivery does not count
 	}
 	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0
-	r.Attempts = r.Attempts.after(failure{
+	r.Attempts = r.Attempts.after(failedDelivery{
 		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(), worker: d.w.opts.Name, alone: d.w.alone(),
 	})
 	log.Warn("task failed", "failures", r.Attempts.Failures, "files", len(t.failed), "kind", r.Attempts.Kind, "err", last.err)

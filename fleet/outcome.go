@@ -5,9 +5,8 @@ import (
 	"errors"
 	"io/fs"
 
-	"gcsup/chunk"
+	"gcsup/internal/failure"
 	"gcsup/session"
-	"gcsup/session/bucketstore"
 	"gcsup/upload"
 )
 
@@ -44,43 +43,15 @@ func judge(err error, answered bool) verdict {
 // kindNoInput is the class of a source that is missing.
 const kindNoInput = "no_input"
 
-// kinds are the classes of errors, as in the JSON lines of gcsup. The first match
-// counts.
-var kinds = []struct {
-	is   error
-	kind string
-}{
-	{session.ErrInUse, "in_use"},
-	{session.ErrRetriesExhausted, "retries_exhausted"},
-	{session.ErrSourceChanged, "source_changed"},
-	{session.ErrChecksum, "checksum"},
-	{session.ErrUnexpectedData, "foreign_writer"},
-	{session.ErrProtocol, "contradiction"},
-	{session.ErrOptionsDiffer, "options"},
-	{bucketstore.ErrSealed, "state_key"},
-	{session.ErrCorruptToken, "damaged"},
-	{session.ErrTokenVersion, "newer_version"},
-	{chunk.ErrNotRegular, kindNoInput},
-	{fs.ErrNotExist, kindNoInput},
-	{session.ErrNotFound, "not_found"},
-	{session.ErrSessionLost, "session_gone"},
-	{session.ErrCanceled, "cancelled"},
-	{session.ErrQuota, "quota"},
-	{session.ErrOutcomeUnknown, "outcome_unknown"},
-	{session.ErrPrecondition, "precondition"},
-	{session.ErrCredentials, "credentials"},
-	{session.ErrPermission, "permission"},
-	{session.ErrURIMismatch, "endpoint"},
-	{session.ErrInvalid, "invalid"},
-	{upload.ErrNotTried, "not_tried"},
-}
-
-// kindOf returns the class of an error.
+// kindOf returns the class of an error, as in the JSON lines of gcsup.
 func kindOf(err error) string {
-	for _, k := range kinds {
-		if errors.Is(err, k.is) {
-			return k.kind
-		}
+	kind := failure.Classify(err).Kind
+	switch {
+	case kind != failure.LocalIO:
+	case errors.Is(err, fs.ErrNotExist):
+		kind = kindNoInput
+	case errors.Is(err, upload.ErrNotTried):
+		kind = "not_tried"
 	}
-	return "local_io"
+	return kind
 }

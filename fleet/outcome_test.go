@@ -43,7 +43,7 @@ func TestAttempts(t *testing.T) {
 		committed int64
 		want      int
 	}{{0, 1}, {0, 2}, {100, 1}, {100, 2}, {50, 3}, {101, 1}, {101, 2}} {
-		if a = a.after(failure{committed: c.committed, kind: "kind", reason: "reason"}); a.Failures != c.want || a.Total != i+1 {
+		if a = a.after(failedDelivery{committed: c.committed, kind: "kind", reason: "reason"}); a.Failures != c.want || a.Total != i+1 {
 			t.Errorf("delivery %d with %d bytes: %+v, want %d failures in a row", i, c.committed, a, c.want)
 		}
 	}
@@ -66,7 +66,7 @@ func TestAttemptsOfOneMachine(t *testing.T) {
 		{"permission", "b", false, 4},
 		{kindNoInput, "b", false, 5}, // another error came before
 	} {
-		a = a.after(failure{kind: c.kind, worker: c.worker, alone: c.alone})
+		a = a.after(failedDelivery{kind: c.kind, worker: c.worker, alone: c.alone})
 		if a.Failures != c.want || a.Total != i+1 {
 			t.Errorf("delivery %d: %+v, want %d failures in a row", i, a, c.want)
 		}

@@ -49,8 +49,8 @@ type attempts struct {
 	Progress  bool   `json:"progress,omitempty"` // the last delivery committed new bytes
 }
 
-// failure is a delivery that failed.
-type failure struct {
+// failedDelivery describes a delivery that failed.
+type failedDelivery struct {
 	committed    int64 // bytes of the task that are durable
 	kind, reason string
 	worker       string
@@ -62,7 +62,7 @@ type failure struct {
 //
 // A source that is missing may be missing on one machine only, which then fails so fast
 // that it gets most deliveries. They do not count until another worker misses it, too.
-func (a attempts) after(f failure) attempts {
+func (a attempts) after(f failedDelivery) attempts {
 	again := f.kind == kindNoInput && a.Kind == kindNoInput && f.worker == a.Worker && !f.alone
 	a.Progress = f.committed > a.Committed
 	if a.Progress {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/failure"
 	"gcsup/session"
 )
 
@@ -23,7 +24,7 @@ type asker struct {
 func (c *connection) asker() (*asker, error) {
 	client, err := session.NewClient(c.client.HTTP(), c.endpoint)
 	if err != nil {
-		return nil, kindError{err, errConfig}
+		return nil, failure.WithKind(err, failure.ErrConfig)
 	}
 	return &asker{client: client}, nil
 }

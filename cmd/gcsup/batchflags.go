@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gcsup/internal/failure"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -48,15 +49,15 @@ func (f *sourceFlags) list() bool { return f.filesFrom != "" || f.fromStdin }
 func (f *sourceFlags) check(sources []string) error {
 	switch {
 	case f.filesFrom != "" && f.fromStdin:
-		return usagef("--files-from and -I exclude each other")
+		return failure.Usagef("--files-from and -I exclude each other")
 	case f.list() && len(sources) > 0:
-		return usagef("give SOURCE arguments, --files-from or -I, not two of them")
+		return failure.Usagef("give SOURCE arguments, --files-from or -I, not two of them")
 	case f.list() && f.recursive:
-		return usagef("--files-from and -I name files, so -r has no effect: remove it")
+		return failure.Usagef("--files-from and -I name files, so -r has no effect: remove it")
 	case f.null && !f.list():
-		return usagef("--null needs --files-from or -I")
+		return failure.Usagef("--null needs --files-from or -I")
 	case !f.list() && len(sources) == 0:
-		return usagef("cp: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
+		return failure.Usagef("cp: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
 	}
 	return nil
 }
@@ -115,7 +116,7 @@ func (f *sourceFlags) parseShard() (tree.Shard, error) {
 	}
 	shard, err := tree.ParseShard(f.shard, os.Getenv)
 	if err != nil {
-		return shard, kindError{fmt.Errorf("--shard %s: %w", f.shard, err), errUsage}
+		return shard, failure.WithKind(fmt.Errorf("--shard %s: %w", f.shard, err), failure.ErrUsage)
 	}
 	return shard, nil
 }
@@ -131,7 +132,7 @@ func (f *sourceFlags) chooseList(ctx context.Context, std stdio, s *selection, s
 	} else {
 		file, err := os.Open(f.filesFrom)
 		if err != nil {
-			return kindError{fmt.Errorf("--files-from: %w", err), errSource}
+			return failure.WithKind(fmt.Errorf("--files-from: %w", err), failure.ErrSource)
 		}
 		in, s.close = file, func() { _ = file.Close() }
 	}
@@ -149,7 +150,7 @@ func (f *sourceFlags) chooseList(ctx context.Context, std stdio, s *selection, s
 func (f *sourceFlags) chooseSources(ctx context.Context, s *selection, args []string, spec session.Spec, opts *tree.Options) error {
 	into := spec.Object == "" || strings.HasSuffix(spec.Object, "/")
 	if len(args) > 1 && !into && !f.recursive {
-		return usagef("%d sources cannot become one object %s; end the destination with \"/\"", len(args), spec.URL())
+		return failure.Usagef("%d sources cannot become one object %s; end the destination with \"/\"", len(args), spec.URL())
 	}
 	into = into || len(args) > 1
 	var usable []tree.Source
@@ -205,11 +206,11 @@ func (f *sourceFlags) chooseSources(ctx context.Context, s *selection, args []st
 func checkArgument(arg, bucket string) error {
 	switch {
 	case arg == "":
-		return usagef("SOURCE is an empty string")
+		return failure.Usagef("SOURCE is an empty string")
 	case strings.HasPrefix(arg, "gs://"):
-		return usagef("source %q: gcsup uploads files; it does not download or copy objects", arg)
+		return failure.Usagef("source %q: gcsup uploads files; it does not download or copy objects", arg)
 	case arg == stdinName:
-		return usagef("standard input has no name; upload it alone, and name the object: %s cp - gs://%s/NAME", program(), bucket)
+		return failure.Usagef("standard input has no name; upload it alone, and name the object: %s cp - gs://%s/NAME", program(), bucket)
 	}
 	return nil
 }

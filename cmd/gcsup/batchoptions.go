@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gcsup/internal/failure"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -52,17 +53,17 @@ func (s *skipFlag) Set(text string) error {
 func (f *batchFlags) check(stream bool) error {
 	switch {
 	case f.noClobber && f.skipIdentical != "":
-		return usagef("--no-clobber and --skip-identical exclude each other")
+		return failure.Usagef("--no-clobber and --skip-identical exclude each other")
 	case f.jobs < 0:
-		return usagef("--jobs %d: want a number that is not negative", f.jobs)
+		return failure.Usagef("--jobs %d: want a number that is not negative", f.jobs)
 	case stream && f.skipIdentical != "":
-		return usagef("--skip-identical: standard input has no size and no checksum before it is read")
+		return failure.Usagef("--skip-identical: standard input has no size and no checksum before it is read")
 	case stream && f.manifest != "":
-		return usagef("--manifest: standard input has no identity to record")
+		return failure.Usagef("--manifest: standard input has no identity to record")
 	case f.dryRun && f.manifest != "":
-		return usagef("--dry-run and --manifest exclude each other")
+		return failure.Usagef("--dry-run and --manifest exclude each other")
 	case stream && f.dryRun:
-		return usagef("--dry-run: standard input can only be uploaded")
+		return failure.Usagef("--dry-run: standard input can only be uploaded")
 	}
 	return nil
 }

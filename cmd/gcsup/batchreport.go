@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
 	"gcsup/upload"
 )
 
@@ -73,7 +75,7 @@ func (t *runTotals) add(source, status string, res *upload.Result, err error) {
 		return
 	}
 	// 75 if the same command can finish anything, else the first failure's code.
-	if code := classify(err).code; t.code == exitOK || code == exitTemporary {
+	if code := failure.Classify(err).Code; t.code == exitcode.OK || code == exitcode.Temporary {
 		t.code = code
 	}
 }
@@ -192,14 +194,14 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 	}
 	totals.finished = progress.finished()
 	if err := progress.close(); err != nil {
-		totals.code = classify(err).code
+		totals.code = failure.Classify(err).Code
 		r.console.fail(withHint(err, "").Error())
 	}
 	if totals.uploaded > 0 && c.emulator != nil {
 		r.console.message("%s", c.emulator.location())
 	}
-	if ctx.Err() != nil && totals.code != exitTemporary {
-		totals.code = classify(context.Cause(ctx)).code
+	if ctx.Err() != nil && totals.code != exitcode.Temporary {
+		totals.code = failure.Classify(context.Cause(ctx)).Code
 	}
 	code := totals.code // the sources that are not started below do not change it
 	if chosen.trees {
@@ -214,8 +216,8 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 	if err := r.flush(); err != nil {
 		return err
 	}
-	if code != exitOK {
-		return exitCode(code)
+	if code != exitcode.OK {
+		return exitcode.Printed(code)
 	}
 	return nil
 }
@@ -233,7 +235,7 @@ func (r *reporter) summarize(ctx context.Context, t *runTotals) {
 	if ctx.Err() != nil {
 		text += fmt.Sprintf("; %v, the rest was not started", context.Cause(ctx))
 	}
-	if t.code == exitOK {
+	if t.code == exitcode.OK {
 		r.console.message("%s", text)
 		return
 	}
@@ -246,7 +248,7 @@ func (r *reporter) summarize(ctx context.Context, t *runTotals) {
 			r.console.fail(fmt.Sprintf("failed: and %d more", more))
 		}
 	}
-	if t.code == exitTemporary || t.notTried > 0 {
+	if t.code == exitcode.Temporary || t.notTried > 0 {
 		r.console.fail("to continue: " + r.continueCommand())
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"gcsup/internal/failure"
 	"gcsup/session"
 )
 
@@ -17,7 +18,7 @@ func checkBucketName(name string) error {
 	if rule == "" {
 		return nil
 	}
-	return kindError{fmt.Errorf("bucket name %q: %s", name, rule), session.ErrInvalid}
+	return failure.WithKind(fmt.Errorf("bucket name %q: %s", name, rule), session.ErrInvalid)
 }
 
 // bucketNameRule returns the rule that a bucket name breaks, or "".

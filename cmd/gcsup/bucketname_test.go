@@ -3,6 +3,9 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
 )
 
 func TestBucketNames(t *testing.T) {
@@ -23,7 +26,7 @@ func TestBucketNames(t *testing.T) {
 		"192.168.5.4": "IP address",
 	} {
 		err := checkBucketName(name)
-		if err == nil || !strings.Contains(err.Error(), want) || classify(err).code != exitUsage {
+		if err == nil || !strings.Contains(err.Error(), want) || failure.Classify(err).Code != exitcode.Usage {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}

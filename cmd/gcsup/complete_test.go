@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gcsup/internal/exitcode"
 )
 
 // complete returns what the shell is offered for a command line.
@@ -13,7 +15,7 @@ func complete(t *testing.T, args ...string) string {
 	t.Helper()
 	var out strings.Builder
 	code := execute(t.Context(), append([]string{"__complete"}, args...), stdio{strings.NewReader(""), &out, io.Discard})
-	if code != exitOK {
+	if code != exitcode.OK {
 		t.Fatalf("__complete %q: exit code %d", args, code)
 	}
 	return out.String()

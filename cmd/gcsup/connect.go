@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"gcsup/internal/failure"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
@@ -34,7 +35,7 @@ func (f *targetFlags) check() (http.Header, error) {
 		return nil, err
 	}
 	if f.emulator.on && f.endpoint != "" {
-		return nil, usagef("--emulator and --endpoint exclude each other")
+		return nil, failure.Usagef("--emulator and --endpoint exclude each other")
 	}
 	return f.headers.header()
 }
@@ -72,7 +73,7 @@ func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err 
 	anonymous.Anonymous = true
 	client, err := gcs.New(ctx, &anonymous)
 	if err != nil {
-		return nil, kindError{err, errConfig}
+		return nil, failure.WithKind(err, failure.ErrConfig)
 	}
 	c.endpoint = client.Endpoint()
 	return c, client.Close()
@@ -91,7 +92,7 @@ func (c *connection) dial(ctx context.Context, opts upload.Options) (err error) 
 		opts.Parallel = upload.InParts(1, 0) // for uploads that are saved
 	}
 	if c.uploader, err = c.client.Uploader(&opts); err != nil {
-		return kindError{err, errUsage}
+		return failure.WithKind(err, failure.ErrUsage)
 	}
 	return nil
 }
@@ -109,7 +110,7 @@ func (c *connection) connect(ctx context.Context) error {
 	case errors.Is(err, session.ErrCredentials):
 		return err
 	}
-	return kindError{err, errConfig}
+	return failure.WithKind(err, failure.ErrConfig)
 }
 
 // offline returns an Uploader for calls that make no request to the service, and
@@ -136,7 +137,7 @@ func (f *targetFlags) endpointMismatch(c *connection, endpoint string) error {
 		text = fmt.Sprintf("it was started at %s, not at %s: if that is an emulator, set STORAGE_EMULATOR_HOST=%[3]s; if you trust it with your credentials, give --endpoint=%[3]s",
 			endpoint, endpointText(c.endpoint), shellQuote(endpoint))
 	}
-	return kindError{errors.New(text), session.ErrURIMismatch}
+	return failure.WithKind(errors.New(text), session.ErrURIMismatch)
 }
 
 func (c *connection) close() {

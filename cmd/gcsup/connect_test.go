@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
 	"gcsup/session"
 )
 
@@ -19,7 +21,7 @@ func TestEndpointMismatch(t *testing.T) {
 		{"https://storage.example", "it was started at https://storage.example, not at https://storage.googleapis.com: if that is an emulator, set STORAGE_EMULATOR_HOST=https://storage.example; if you trust it with your credentials, give --endpoint=https://storage.example"},
 	} {
 		err := f.endpointMismatch(c, test.endpoint)
-		if err.Error() != test.want || !errors.Is(err, session.ErrURIMismatch) || classify(err).code != exitConfig {
+		if err.Error() != test.want || !errors.Is(err, session.ErrURIMismatch) || failure.Classify(err).Code != exitcode.Config {
 			t.Errorf("endpointMismatch(%s) = %v, want %s", test.endpoint, err, test.want)
 		}
 	}

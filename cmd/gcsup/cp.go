@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/chunk"
+	"gcsup/internal/failure"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -101,7 +102,7 @@ func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upl
 	t := task{source: stdinName, destination: destination}
 	bucket, object, err := parseDestination(destination)
 	if err == nil && (object == "" || strings.HasSuffix(object, "/")) {
-		err = usagef("standard input has no name; name the object: %s/NAME", strings.TrimSuffix(destination, "/"))
+		err = failure.Usagef("standard input has no name; name the object: %s/NAME", strings.TrimSuffix(destination, "/"))
 	}
 	if err != nil {
 		return r.refuse([]task{t}, err)
@@ -180,17 +181,17 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 	stream := len(sources) == 1 && sources[0] == stdinName
 	switch {
 	case f.batch.noClobber && given.Changed("if-generation-match"):
-		return upload.Options{}, usagef("--no-clobber and --if-generation-match exclude each other")
+		return upload.Options{}, failure.Usagef("--no-clobber and --if-generation-match exclude each other")
 	case f.noState && given.Changed("state-dir"):
-		return upload.Options{}, usagef("--no-state and --state-dir exclude each other")
+		return upload.Options{}, failure.Usagef("--no-state and --state-dir exclude each other")
 	case f.noState && given.Changed("state"):
-		return upload.Options{}, usagef("--no-state and --state exclude each other")
+		return upload.Options{}, failure.Usagef("--no-state and --state exclude each other")
 	case f.noState && f.target.emulator.on && f.target.emulator.dir == "":
-		return upload.Options{}, usagef("--no-state: the emulator keeps its objects in the state directory; name another directory with --emulator=DIR")
+		return upload.Options{}, failure.Usagef("--no-state: the emulator keeps its objects in the state directory; name another directory with --emulator=DIR")
 	case f.send.parallelBy == "multipart" && (f.batch.noClobber || given.Changed("if-generation-match")):
-		return upload.Options{}, usagef("--parallel-by=multipart: a multipart upload has no precondition such as --no-clobber or --if-generation-match; use --parallel-by=compose")
+		return upload.Options{}, failure.Usagef("--parallel-by=multipart: a multipart upload has no precondition such as --no-clobber or --if-generation-match; use --parallel-by=compose")
 	case f.generation < 0:
-		return upload.Options{}, usagef("--if-generation-match %d: a generation is not negative", f.generation)
+		return upload.Options{}, failure.Usagef("--if-generation-match %d: a generation is not negative", f.generation)
 	}
 	if err := f.sources.check(sources); err != nil {
 		return upload.Options{}, err
@@ -226,7 +227,7 @@ func (f *cpFlags) batchOptions(chosen *selection) *upload.BatchOptions {
 // the upload would create an empty object.
 func checkStdin(in io.Reader) error {
 	if f, ok := in.(*os.File); ok && closedAtStart(f) {
-		return kindError{errors.New("standard input is closed: redirect it with < FILE, or with < " + os.DevNull + " for an empty object"), errSource}
+		return failure.WithKind(errors.New("standard input is closed: redirect it with < FILE, or with < "+os.DevNull+" for an empty object"), failure.ErrSource)
 	}
 	return nil
 }
@@ -277,7 +278,7 @@ func checkSource(path string, spec session.Spec) error {
 	default:
 		what = mode.Type().String()
 	}
-	return kindError{fmt.Errorf("%s: %w: %s", path, chunk.ErrNotRegular, what), errSource}
+	return failure.WithKind(fmt.Errorf("%s: %w: %s", path, chunk.ErrNotRegular, what), failure.ErrSource)
 }
 
 // streamHint returns the command that uploads a source as a stream.

@@ -1,6 +1,10 @@
 package main
 
-import "strings"
+import (
+	"strings"
+
+	"gcsup/internal/failure"
+)
 
 const stdinName = "-"
 
@@ -9,11 +13,11 @@ const stdinName = "-"
 func parseDestination(raw string) (bucket, object string, err error) {
 	rest, ok := strings.CutPrefix(raw, "gs://")
 	if !ok {
-		return "", "", usagef("destination %q: want gs://BUCKET/OBJECT", raw)
+		return "", "", failure.Usagef("destination %q: want gs://BUCKET/OBJECT", raw)
 	}
 	bucket, object, _ = strings.Cut(rest, "/")
 	if bucket == "" {
-		return "", "", usagef("destination %q has no bucket: want gs://BUCKET/OBJECT", raw)
+		return "", "", failure.Usagef("destination %q has no bucket: want gs://BUCKET/OBJECT", raw)
 	}
 	return bucket, object, checkBucketName(bucket)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
 	"gcsup/session"
 	"gcsup/upload/tree"
 )
@@ -52,22 +54,22 @@ func TestChoose(t *testing.T) {
 		{sourceFlags{recursive: true, exclude: []string{"sub"}}, []string{"dir"}, "gs://bkt", "dir/a.bin=dir/a.bin", nil},
 		{sourceFlags{fromStdin: true}, nil, "gs://bkt/x", "b=x/b dir/a.bin=x/dir/a.bin", nil},
 
-		{sourceFlags{}, []string{"a", "b"}, "gs://bkt/x", "", errUsage},
+		{sourceFlags{}, []string{"a", "b"}, "gs://bkt/x", "", failure.ErrUsage},
 		{sourceFlags{}, []string{"dir/a.bin", "e/a.bin"}, "gs://bkt/x/", "", tree.ErrCollision},
 		{sourceFlags{}, []string{"a", "a"}, "gs://bkt", "", tree.ErrCollision},
-		{sourceFlags{}, []string{""}, "gs://bkt/x", "", errUsage},
-		{sourceFlags{}, []string{"-", "a"}, "gs://bkt/x/", "", errUsage},
-		{sourceFlags{}, []string{"a"}, "bkt/x", "", errUsage},
-		{sourceFlags{}, []string{"gs://bkt/a"}, "gs://bkt/b", "", errUsage},
-		{sourceFlags{}, []string{"a"}, "s3://bkt/x", "", errUsage},
-		{sourceFlags{}, []string{"a"}, "gs:/bkt/x", "", errUsage},
-		{sourceFlags{}, []string{"a"}, "gs://", "", errUsage},
-		{sourceFlags{}, []string{"a"}, "gs:///x", "", errUsage},
+		{sourceFlags{}, []string{""}, "gs://bkt/x", "", failure.ErrUsage},
+		{sourceFlags{}, []string{"-", "a"}, "gs://bkt/x/", "", failure.ErrUsage},
+		{sourceFlags{}, []string{"a"}, "bkt/x", "", failure.ErrUsage},
+		{sourceFlags{}, []string{"gs://bkt/a"}, "gs://bkt/b", "", failure.ErrUsage},
+		{sourceFlags{}, []string{"a"}, "s3://bkt/x", "", failure.ErrUsage},
+		{sourceFlags{}, []string{"a"}, "gs:/bkt/x", "", failure.ErrUsage},
+		{sourceFlags{}, []string{"a"}, "gs://", "", failure.ErrUsage},
+		{sourceFlags{}, []string{"a"}, "gs:///x", "", failure.ErrUsage},
 		{sourceFlags{}, []string{"a"}, "gs://b/x", "", session.ErrInvalid},
 		{sourceFlags{}, []string{"a"}, "gs://b kt/x", "", session.ErrInvalid},
 		{sourceFlags{}, []string{"a"}, "gs://bkt/" + long + "y", "", session.ErrInvalid},
 		{sourceFlags{}, []string{"a"}, "gs://bkt/\xff", "", session.ErrInvalid},
-		{sourceFlags{recursive: true, shard: "3/3"}, []string{"dir"}, "gs://bkt", "", errUsage},
+		{sourceFlags{recursive: true, shard: "3/3"}, []string{"dir"}, "gs://bkt", "", failure.ErrUsage},
 		{sourceFlags{recursive: true, include: []string{"["}}, []string{"dir"}, "gs://bkt", "", tree.ErrUsage},
 	} {
 		name := fmt.Sprintf("%+v %q to %.20q", c.flags, c.sources, c.destination)
@@ -77,8 +79,8 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%s: error %v, want %v", name, err, c.err)
 		}
 		if err != nil {
-			if classify(err).code != exitUsage {
-				t.Errorf("%s: exit code %d, want %d", name, classify(err).code, exitUsage)
+			if failure.Classify(err).Code != exitcode.Usage {
+				t.Errorf("%s: exit code %d, want %d", name, failure.Classify(err).Code, exitcode.Usage)
 			}
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 
 	"gcsup/chunk"
+	"gcsup/internal/failure"
 	"gcsup/session"
 )
 
@@ -13,7 +14,7 @@ import (
 // Without the user's help, every later run fails in the same way. A source that
 // cannot be read for another reason may be readable the next time.
 func notResumable(err error) bool {
-	noSource := errors.Is(err, errSource) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, chunk.ErrNotRegular))
+	noSource := errors.Is(err, failure.ErrSource) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, chunk.ErrNotRegular))
 	return noSource || errors.Is(err, session.ErrSourceChanged) ||
 		errors.Is(err, session.ErrCorruptToken) || errors.Is(err, session.ErrTokenVersion)
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
 	"gcsup/upload"
 )
 
@@ -111,9 +113,9 @@ func TestDocumentedExitCodes(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| (\\d+) \\| (?:`([a-z_]+)`)? ?\\|").FindAllStringSubmatch(sections(t)["Exit codes"], -1) {
 		have = append(have, m[1]+" "+m[2])
 	}
-	want = append(want, fmt.Sprint(exitOK, " "), fmt.Sprint(exitSignal, " "))
-	for _, f := range failures() {
-		want = append(want, strconv.Itoa(f.code)+" "+f.kind)
+	want = append(want, fmt.Sprint(exitcode.OK, " "), fmt.Sprint(exitcode.Signal, " "))
+	for _, f := range failure.Classes {
+		want = append(want, strconv.Itoa(f.Code)+" "+f.Kind)
 	}
 	slices.Sort(have)
 	slices.Sort(want)

@@ -17,6 +17,8 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
@@ -117,8 +119,8 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 			line.ElapsedMS = time.Since(begun).Milliseconds()
 			if err != nil {
 				line.Status, line.Message, line.Error = statusFailed, withHint(err, d.c.endpoint).Error(), newErrorLine(err)
-				if d.code == exitOK {
-					d.code = classify(err).code
+				if d.code == exitcode.OK {
+					d.code = failure.Classify(err).Code
 				}
 			}
 			usable = err == nil || !check.need
@@ -127,8 +129,8 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 			return fmt.Errorf("standard output: %w", err)
 		}
 	}
-	if d.code != exitOK {
-		return exitCode(d.code)
+	if d.code != exitcode.OK {
+		return exitcode.Printed(d.code)
 	}
 	return nil
 }
@@ -151,12 +153,12 @@ func (d *doctor) checkEndpoint(ctx context.Context, line *checkLine) error {
 	options.Anonymous = true
 	client, err := gcs.New(ctx, &options)
 	if err != nil {
-		return kindError{err, errConfig}
+		return failure.WithKind(err, failure.ErrConfig)
 	}
 	defer client.Close()
 	wire, err := session.NewClient(client.HTTP(), d.c.endpoint)
 	if err != nil {
-		return kindError{err, errConfig}
+		return failure.WithKind(err, failure.ErrConfig)
 	}
 	a := &asker{client: wire, budget: backoff.Budget{Tries: doctorTries}}
 	d.reply, err = a.repeat(ctx, func(ctx context.Context) session.Reply {
@@ -200,7 +202,7 @@ func (d *doctor) checkClock(_ context.Context, line *checkLine) error {
 		text = fmt.Sprintf("the clock is %s %s the server's", formatSpan(skew.Abs()), direction)
 	}
 	if skew.Abs() > maxSkew {
-		return kindError{errors.New(text + "; set it (timedatectl set-ntp true): a token that is signed at a wrong time is refused"), errConfig}
+		return failure.WithKind(errors.New(text+"; set it (timedatectl set-ntp true): a token that is signed at a wrong time is refused"), failure.ErrConfig)
 	}
 	line.Message = text
 	return nil
@@ -277,7 +279,7 @@ func (d *doctor) checkThroughput(ctx context.Context, line *checkLine) error {
 		elapsed := time.Since(start)
 		switch {
 		case reply.Status != 308 && offset == 0 && elapsed >= askTimeout:
-			return kindError{fmt.Errorf("less than %s/s: check the network", bytesText(int64(float64(size)/elapsed.Seconds()))), session.ErrRetriesExhausted}
+			return failure.WithKind(fmt.Errorf("less than %s/s: check the network", bytesText(int64(float64(size)/elapsed.Seconds()))), session.ErrRetriesExhausted)
 		case reply.Status != 308 && offset == 0:
 			return exhausted(ctx, nil, reply)
 		}
@@ -297,7 +299,7 @@ func (d *doctor) checkThroughput(ctx context.Context, line *checkLine) error {
 	}
 	text := fmt.Sprintf("%s/s (%s in %v); %s", bytesText(int64(best)), bytesText(offset), time.Since(begun).Round(10*time.Millisecond), cancelled)
 	if best < defaultStallRate {
-		return kindError{fmt.Errorf("%s; uploads this slow are taken for stalled: give a lower --stall-rate, such as 8KiB", text), session.ErrRetriesExhausted}
+		return failure.WithKind(fmt.Errorf("%s; uploads this slow are taken for stalled: give a lower --stall-rate, such as 8KiB", text), session.ErrRetriesExhausted)
 	}
 	line.Message = text
 	return nil

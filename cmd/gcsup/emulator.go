@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/failure"
 	"gcsup/session"
 )
 
@@ -112,18 +113,18 @@ func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Option
 	}
 	switch {
 	case f.dir != "" && f.discard:
-		return opts, usagef("--dir and --discard exclude each other")
+		return opts, failure.Usagef("--dir and --discard exclude each other")
 	case f.randomFaults == 0 && (given.Changed("fault-seed") || given.Changed("fault-span")):
-		return opts, usagef("--fault-seed and --fault-span need --random-faults")
+		return opts, failure.Usagef("--fault-seed and --fault-span need --random-faults")
 	case given.Changed("http2") && !f.tls:
-		return opts, usagef("--http2 needs --tls")
+		return opts, failure.Usagef("--http2 needs --tls")
 	case f.randomFaults < 0:
-		return opts, usagef("--random-faults %d: want a number that isn't negative", f.randomFaults)
+		return opts, failure.Usagef("--random-faults %d: want a number that isn't negative", f.randomFaults)
 	case f.latency < 0:
-		return opts, usagef("--latency %v: want a duration that isn't negative", f.latency)
+		return opts, failure.Usagef("--latency %v: want a duration that isn't negative", f.latency)
 	}
 	if _, _, err := net.SplitHostPort(f.addr); err != nil {
-		return opts, usagef("--addr %q: want HOST:PORT; port 0 takes a free one", f.addr)
+		return opts, failure.Usagef("--addr %q: want HOST:PORT; port 0 takes a free one", f.addr)
 	}
 	switch f.log {
 	case "":
@@ -133,7 +134,7 @@ func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Option
 		opts.OnRequest = requestLog(std.err, requestJSON)
 		opts.Logger = slog.New(slog.NewJSONHandler(std.err, nil))
 	default:
-		return opts, usagef("--log %q: want text or json", f.log)
+		return opts, failure.Usagef("--log %q: want text or json", f.log)
 	}
 	if f.faults != "" {
 		plan, err := readFaults(f.faults)
@@ -192,12 +193,12 @@ func requestJSON(r fakegcs.Request) string {
 func readFaults(path string) ([]fakegcs.Fault, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, kindError{err, errSource}
+		return nil, failure.WithKind(err, failure.ErrSource)
 	}
 	defer f.Close()
 	plan, err := fakegcs.ParseFaults(f)
 	if err != nil {
-		return nil, usagef("%s: %w", path, err)
+		return nil, failure.Usagef("%s: %w", path, err)
 	}
 	return plan, nil
 }
@@ -288,7 +289,7 @@ func newEmulated(opts fakegcs.Options) (*emulated, error) {
 	server, err := fakegcs.New(&opts)
 	if err != nil {
 		if errors.Is(err, fakegcs.ErrInUse) {
-			return nil, kindError{fmt.Errorf("emulator: another process uses %s; wait for it, or give another directory", opts.Dir), session.ErrInUse}
+			return nil, failure.WithKind(fmt.Errorf("emulator: another process uses %s; wait for it, or give another directory", opts.Dir), session.ErrInUse)
 		}
 		return nil, fmt.Errorf("emulator: %w", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gcsup/internal/failure"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -80,7 +82,7 @@ func setFromEnv(cmd *cobra.Command) error {
 			}
 		}
 		if setErr := cmd.Flags().Set(f.Name, value); setErr != nil {
-			err = usagef("%s %q: %s; see %s", envName(f.Name), value, wanted(f, setErr), help(cmd))
+			err = failure.Usagef("%s %q: %s; see %s", envName(f.Name), value, wanted(f, setErr), help(cmd))
 		}
 		f.Annotations = map[string][]string{fromEnv: nil}
 	})
@@ -111,7 +113,7 @@ func wordsFromEnv(flags *pflag.FlagSet) (words []string) {
 // explainEnv adds to a usage error which of the flags in it came from the
 // environment.
 func explainEnv(cmd *cobra.Command, err error) error {
-	if cmd == nil || !errors.Is(err, errUsage) {
+	if cmd == nil || !errors.Is(err, failure.ErrUsage) {
 		return err
 	}
 	text := err.Error()
@@ -124,7 +126,7 @@ func explainEnv(cmd *cobra.Command, err error) error {
 	if len(variables) == 0 {
 		return err
 	}
-	return kindError{fmt.Errorf("%w (%s)", err, strings.Join(variables, ", ")), errUsage}
+	return failure.WithKind(fmt.Errorf("%w (%s)", err, strings.Join(variables, ", ")), failure.ErrUsage)
 }
 
 // mentions reports whether text has flag as a whole word.

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
+
 	"github.com/spf13/pflag"
 )
 
@@ -34,7 +37,7 @@ func TestEnvironmentBadValues(t *testing.T) {
 				}
 				err = setFromEnv(same)
 				want := envName(f.Name) + ` "` + bad + `": want `
-				if err == nil || classify(err).code != exitUsage || !strings.HasPrefix(err.Error(), want) {
+				if err == nil || failure.Classify(err).Code != exitcode.Usage || !strings.HasPrefix(err.Error(), want) {
 					t.Errorf("error %v, want %s...", err, want)
 				}
 			})

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"gcsup/backoff"
+	"gcsup/internal/failure"
 	"gcsup/upload"
 )
 
@@ -115,17 +116,17 @@ func (f *sendFlags) options() (upload.Options, error) {
 	o.Parallel = o.Parallel.By(way)
 	switch {
 	case !known:
-		return o, usagef("--parallel-by %s: want multipart or compose", f.parallelBy)
+		return o, failure.Usagef("--parallel-by %s: want multipart or compose", f.parallelBy)
 	case f.ifSourceChanged != "fail" && f.ifSourceChanged != "restart":
-		return o, usagef("--if-source-changed %s: want fail or restart", f.ifSourceChanged)
+		return o, failure.Usagef("--if-source-changed %s: want fail or restart", f.ifSourceChanged)
 	case f.retryFor < 0:
-		return o, usagef("--retry-for %v is negative", f.retryFor)
+		return o, failure.Usagef("--retry-for %v is negative", f.retryFor)
 	case f.maxWait <= 0 || f.maxWait >= backoff.Limit:
-		return o, usagef("--max-wait %v: want more than 0 and less than %v", f.maxWait, backoff.Limit)
+		return o, failure.Usagef("--max-wait %v: want more than 0 and less than %v", f.maxWait, backoff.Limit)
 	case f.stallTimeout < 0:
-		return o, usagef("--stall-timeout %v is negative; 0 disables it", f.stallTimeout)
+		return o, failure.Usagef("--stall-timeout %v is negative; 0 disables it", f.stallTimeout)
 	case f.stallRate == 0:
-		return o, usagef("--stall-rate 0: want a rate; to disable the check, give --stall-timeout 0")
+		return o, failure.Usagef("--stall-rate 0: want a rate; to disable the check, give --stall-timeout 0")
 	}
 	if f.limitRate > 0 {
 		o.Limiter = rate.NewLimiter(rate.Limit(f.limitRate), rateBurst)

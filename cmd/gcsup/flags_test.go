@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
 	"gcsup/upload"
 )
 
@@ -68,7 +70,7 @@ func TestSendOptions(t *testing.T) {
 		"--max-wait=1m", "--max-wait=0", "--max-wait=-1s", "--retry-for=-1s", "--stall-timeout=-1s", "--stall-rate=0", "--if-source-changed=maybe",
 	} {
 		f, _ := parsed(t, arg)
-		if _, err := f.send.options(); err == nil || classify(err).code != exitUsage {
+		if _, err := f.send.options(); err == nil || failure.Classify(err).Code != exitcode.Usage {
 			t.Errorf("%s: error %v, want a usage error", arg, err)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"gcsup/internal/failure"
 )
 
 func TestHeaders(t *testing.T) {
@@ -36,7 +38,7 @@ func TestRefusedHeadersAreNotEchoed(t *testing.T) {
 		`"X-A=hunter2`, "X-A=1\nX-B=hunter2", "Content-Range=hunter2", "host=hunter2", "",
 	} {
 		_, err := headerFlag{given}.header()
-		if !errors.Is(err, errUsage) {
+		if !errors.Is(err, failure.ErrUsage) {
 			t.Errorf("%q: error %v, want a usage error", given, err)
 			continue
 		}

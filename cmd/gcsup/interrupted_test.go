@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/failure"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -52,7 +53,7 @@ func TestEventAfterResult(t *testing.T) {
 	var out strings.Builder
 	r := newReporter(stdio{out: &out, err: &strings.Builder{}}, outputFlags{json: true}, newCp(stdio{}).Flags())
 	r.begin(task{source: "s", destination: "gs://b/o"})
-	r.end(nil, errSource)
+	r.end(nil, failure.ErrSource)
 	r.observe(upload.Event{Kind: upload.Progress})
 	_ = r.flush()
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")

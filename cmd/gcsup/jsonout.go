@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"gcsup/chunk"
+	"gcsup/internal/failure"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -141,7 +142,7 @@ func newResultLine(file int, source, destination, status string, res *upload.Res
 }
 
 func newErrorLine(err error) *errorLine {
-	l := &errorLine{Kind: classify(err).kind, Message: err.Error()}
+	l := &errorLine{Kind: failure.Classify(err).Kind, Message: err.Error()}
 	// An interruption may wrap an earlier failure, which did not cause it. An early
 	// 412 is no reply.
 	if e, ok := errors.AsType[*session.Error](err); ok && !e.Early && !errors.Is(err, context.Canceled) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/failure"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -57,7 +58,7 @@ func TestResultLineOfFailure(t *testing.T) {
 		kind   string
 		status any
 	}{
-		{nil, usagef("no"), "usage", nil},
+		{nil, failure.Usagef("no"), "usage", nil},
 		{&upload.Result{Size: -1}, errors.New("disk"), "local_io", nil},
 		{&upload.Result{Size: 5, ID: "abc"}, &session.Error{Op: session.OpStart, Status: 404, Kind: session.ErrNotFound}, "not_found", 404.0},
 		{&upload.Result{Size: 5}, fmt.Errorf("%w (before that: %w)", context.Canceled, &session.Error{Status: 503}), "interrupted", nil},

@@ -13,6 +13,9 @@ import (
 	"syscall"
 	"time"
 
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
+
 	"github.com/spf13/cobra"
 )
 
@@ -55,9 +58,9 @@ func run(args []string, std stdio) int {
 			switch {
 			case first.IsZero():
 				first = time.Now()
-				cancel(kindError{fmt.Errorf("stopped by signal: %v", s), context.Canceled})
+				cancel(failure.WithKind(fmt.Errorf("stopped by signal: %v", s), context.Canceled))
 			case time.Since(first) > signalDebounce:
-				return exitSignal
+				return exitcode.Signal
 			}
 		}
 	}
@@ -80,17 +83,17 @@ func execute(ctx context.Context, args []string, std stdio) int {
 		err = fmt.Errorf("standard output: %w", out.err)
 	}
 	if err == nil {
-		return exitOK
+		return exitcode.OK
 	}
-	if code, ok := errors.AsType[exitCode](err); ok {
+	if code, ok := errors.AsType[exitcode.Printed](err); ok {
 		return int(code)
 	}
-	if !*started && !errors.Is(err, errUsage) { // an error of cobra
-		err = usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), help(root))
+	if !*started && !errors.Is(err, failure.ErrUsage) { // an error of cobra
+		err = failure.Usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), help(root))
 	}
 	err = explainEnv(cmd, err)
 	newConsole(std.err, false).fail(err.Error())
-	return classify(err).code
+	return failure.Classify(err).Code
 }
 
 // output records the first write error, because cobra drops the errors of help
@@ -107,11 +110,6 @@ func (o *output) Write(p []byte) (int, error) {
 	}
 	return n, err
 }
-
-// exitCode is the error of a command that has already printed what went wrong.
-type exitCode int
-
-func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // newRoot returns the tree of commands. started becomes true when the command
 // line is parsed and the command starts.

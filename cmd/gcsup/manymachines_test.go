@@ -16,6 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"gcsup/internal/exitcode"
 	"gcsup/upload/tree"
 )
 
@@ -195,7 +196,7 @@ func checkShards(t *testing.T, args []string, count int, variables func(task int
 // the page, and none for which a retry can help.
 func checkFinal(t *testing.T, codes []int) {
 	t.Helper()
-	if want := []int{exitUsage, exitData, exitNoInput, exitUnavailable, exitExists, exitPermission, exitConfig}; !slices.Equal(codes, want) {
+	if want := []int{exitcode.Usage, exitcode.Data, exitcode.NoInput, exitcode.Unavailable, exitcode.Exists, exitcode.Permission, exitcode.Config}; !slices.Equal(codes, want) {
 		t.Errorf("the exit codes that are not retried are %v, want %v", codes, want)
 	}
 }

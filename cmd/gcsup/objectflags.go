@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gcsup/internal/failure"
 	"gcsup/session"
 )
 
@@ -134,19 +135,19 @@ func (f *objectFlags) spec(stream bool) (session.Spec, error) {
 	mode, until := f.retentionMode.value, f.retainUntil.Time
 	switch {
 	case f.contentType != "" && !validType(f.contentType):
-		return s, usagef("--content-type %q: want TYPE/SUBTYPE, such as text/csv", f.contentType)
+		return s, failure.Usagef("--content-type %q: want TYPE/SUBTYPE, such as text/csv", f.contentType)
 	case f.contentLanguage != "" && (!languageTags.MatchString(f.contentLanguage) || len(f.contentLanguage) > 100):
-		return s, usagef("--content-language %q: want a language tag such as en or pt-BR", f.contentLanguage)
+		return s, failure.Usagef("--content-language %q: want a language tag such as en or pt-BR", f.contentLanguage)
 	case f.kmsKey != "" && !kmsKeyName.MatchString(f.kmsKey):
-		return s, usagef("--kms-key %q: want projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY", f.kmsKey)
+		return s, failure.Usagef("--kms-key %q: want projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY", f.kmsKey)
 	case (mode == "") != until.IsZero():
-		return s, usagef("--retention-mode and --retain-until need each other")
+		return s, failure.Usagef("--retention-mode and --retain-until need each other")
 	case mode != "" && !until.After(time.Now()):
-		return s, usagef("--retain-until %s: want a time in the future", &f.retainUntil)
+		return s, failure.Usagef("--retain-until %s: want a time in the future", &f.retainUntil)
 	case len(f.gzip) > 0 && f.contentEncoding != "":
-		return s, usagef("--gzip and --content-encoding exclude each other: the encoding of what is compressed is gzip")
+		return s, failure.Usagef("--gzip and --content-encoding exclude each other: the encoding of what is compressed is gzip")
 	case stream && f.preservePOSIX:
-		return s, usagef("--preserve-posix: standard input is not a file and has no attributes")
+		return s, failure.Usagef("--preserve-posix: standard input is not a file and has no attributes")
 	}
 	if mode != "" {
 		s.Retention = &session.Retention{Mode: mode, RetainUntil: until}
@@ -155,12 +156,12 @@ func (f *objectFlags) spec(stream bool) (session.Spec, error) {
 		key, value, ok := strings.Cut(pair, "=")
 		switch {
 		case !ok || key == "":
-			return s, usagef("--metadata %q: want KEY=VALUE", pair)
+			return s, failure.Usagef("--metadata %q: want KEY=VALUE", pair)
 		case s.Metadata == nil:
 			s.Metadata = map[string]string{}
 		}
 		if _, twice := s.Metadata[key]; twice {
-			return s, usagef("--metadata: the key %q is given twice", key)
+			return s, failure.Usagef("--metadata: the key %q is given twice", key)
 		}
 		s.Metadata[key] = value
 	}
@@ -169,7 +170,7 @@ func (f *objectFlags) spec(stream bool) (session.Spec, error) {
 		return s, err
 	}
 	if s.KMSKeyName != "" && !s.EncryptionKey.IsZero() {
-		return s, usagef("--kms-key and %s exclude each other", f.key.name())
+		return s, failure.Usagef("--kms-key and %s exclude each other", f.key.name())
 	}
 	// Names that are always valid: only the attributes are checked here.
 	named := s

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gcsup/internal/exitcode"
 )
 
 // page is what a report shows besides what its recorder has.
@@ -180,9 +182,9 @@ type literal string
 
 func outcome(t *runTotals, code int) string {
 	switch {
-	case code == exitOK && t.files() == 1:
+	case code == exitcode.OK && t.files() == 1:
 		return "1 file, done"
-	case code == exitOK:
+	case code == exitcode.OK:
 		return fmt.Sprintf("%d files, done", t.files())
 	case t.interrupted > 0:
 		return "interrupted"

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"gcsup/internal/exitcode"
 	"gcsup/upload"
 )
 
@@ -58,7 +59,7 @@ func examplePage(t *testing.T) string {
 	totals.add(hostile, statusFailed, failed, errors.New("permission denied"))
 	p.end(2, task{source: hostile, destination: "gs://demo/" + hostile}, statusFailed, failed, errors.New("permission denied"), at(25))
 	path := filepath.Join(t.TempDir(), "report.html")
-	if err := p.write(path, page{command: "gcsup cp " + hostile, totals: totals, elapsed: 25 * time.Second, code: exitPermission}); err != nil {
+	if err := p.write(path, page{command: "gcsup cp " + hostile, totals: totals, elapsed: 25 * time.Second, code: exitcode.Permission}); err != nil {
 		t.Fatal(err)
 	}
 	return path

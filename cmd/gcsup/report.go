@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/chunk"
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -111,10 +113,10 @@ func (r *reporter) logger() *slog.Logger {
 // the report, and waits until the output is written. It returns the error of the
 // command.
 func (r *reporter) close(err error) error {
-	code := exitOK
+	code := exitcode.OK
 	if err != nil {
-		code = classify(err).code
-		if own, ok := errors.AsType[exitCode](err); ok {
+		code = failure.Classify(err).Code
+		if own, ok := errors.AsType[exitcode.Printed](err); ok {
 			code = int(own)
 		} else {
 			r.console.logError(err.Error()) // the caller prints it
@@ -126,7 +128,7 @@ func (r *reporter) close(err error) error {
 		if perr := r.pages.write(r.flags.report, page); perr != nil {
 			perr = fmt.Errorf("--report: %w", perr)
 			if err == nil {
-				err, code = perr, classify(perr).code
+				err, code = perr, failure.Classify(perr).Code
 			} else {
 				r.console.fail(perr.Error())
 			}
@@ -169,7 +171,7 @@ func (r *reporter) use(c *connection) {
 func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 	r.use(c)
 	defer context.AfterFunc(ctx, r.stopWaiting)()
-	code, done, stored := exitOK, 0, false
+	code, done, stored := exitcode.OK, 0, false
 	r.mu.Lock()
 	r.startProgress(len(tasks))
 	if r.display != nil && len(tasks) > 1 {
@@ -194,8 +196,8 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		}
 		err = sourceError(err, t.source)
 		r.end(res, err)
-		if err != nil && !t.skipped(err) && code == exitOK {
-			code = classify(err).code
+		if err != nil && !t.skipped(err) && code == exitcode.OK {
+			code = failure.Classify(err).Code
 		}
 		stored = stored || err == nil
 		done++
@@ -205,8 +207,8 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		r.console.message("%s", c.emulator.location())
 	}
 	if done < len(tasks) {
-		if code == exitOK {
-			code = classify(context.Cause(ctx)).code
+		if code == exitcode.OK {
+			code = failure.Classify(context.Cause(ctx)).Code
 		}
 		r.reportNotStarted(ctx, tasks[done:], len(tasks))
 	}
@@ -214,8 +216,8 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 	if err := r.flush(); err != nil {
 		return err
 	}
-	if code != exitOK {
-		return exitCode(code)
+	if code != exitcode.OK {
+		return exitcode.Printed(code)
 	}
 	return nil
 }
@@ -473,7 +475,7 @@ func (r *reporter) explain(t task, res *upload.Result, err error) {
 		}
 	}
 	text := inSizes(withHint(err, r.endpoint).Error(), err, size, file)
-	if !errors.Is(err, errSource) && !errors.Is(err, session.ErrNoToken) && !strings.HasPrefix(text, t.source+":") {
+	if !errors.Is(err, failure.ErrSource) && !errors.Is(err, session.ErrNoToken) && !strings.HasPrefix(text, t.source+":") {
 		what := t.source
 		if t.destination != "" {
 			what += " to " + t.destination
@@ -493,7 +495,7 @@ func (r *reporter) explainResume(t task, res *upload.Result, err error) {
 	switch {
 	case t.saved != "" && notResumable(err):
 		r.explainDiscard(t, err)
-	case errors.Is(err, session.ErrSourceChanged), errors.Is(err, errSource): // resuming as it is fails again
+	case errors.Is(err, session.ErrSourceChanged), errors.Is(err, failure.ErrSource): // resuming as it is fails again
 	case res != nil && res.Resumable && r.resumable(res.ID):
 		var same []string
 		if r.given.Changed("additional-headers") {
@@ -507,9 +509,9 @@ func (r *reporter) explainResume(t task, res *upload.Result, err error) {
 			also = " (with the same " + strings.Join(same, " and ") + ")"
 		}
 		r.console.fail("to resume: " + resumeCommand(program(), r.given, res.ID) + also)
-	case classify(err).code == exitTemporary && t.source == stdinName:
+	case failure.Classify(err).Code == exitcode.Temporary && t.source == stdinName:
 		r.console.fail("a stream cannot be resumed: run the same command again with the whole input")
-	case classify(err).code == exitTemporary && !errors.Is(err, session.ErrInUse):
+	case failure.Classify(err).Code == exitcode.Temporary && !errors.Is(err, session.ErrInUse):
 		r.console.fail("to continue: run the same command again")
 	}
 }

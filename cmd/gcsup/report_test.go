@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gcsup/internal/exitcode"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -39,7 +40,7 @@ func TestBlockedReaderHoldsUpNothing(t *testing.T) {
 	go func() { done <- r.run(ctx, &connection{}, tasks) }()
 	<-finished // or the test times out
 	cancel()
-	if err := <-done; err != nil && !errors.As(err, new(exitCode)) {
+	if err := <-done; err != nil && !errors.As(err, new(exitcode.Printed)) {
 		t.Error(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/chunk"
+	"gcsup/internal/failure"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -40,10 +41,10 @@ the checksums of the bytes that were sent, before anything is sent.`,
   gcsup resume --all`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.all && len(args) > 0 {
-				return usagef("give IDs or --all, not both; see %s", help(cmd))
+				return failure.Usagef("give IDs or --all, not both; see %s", help(cmd))
 			}
 			if f.source != "" && len(args) != 1 {
-				return usagef("--source needs the ID of one upload; see %s", help(cmd))
+				return failure.Usagef("--source needs the ID of one upload; see %s", help(cmd))
 			}
 			return nil
 		},
@@ -147,7 +148,7 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 	case len(ids) == 0 && len(unusable) == 0:
 		r.console.message("nothing to resume")
 	case len(ids) > 1 && !f.all:
-		return nil, nil, usagef("%d uploads are saved; name one, or give --all:%s", len(ids), here.String())
+		return nil, nil, failure.Usagef("%d uploads are saved; name one, or give --all:%s", len(ids), here.String())
 	}
 	return ids, unusable, nil
 }
@@ -193,7 +194,7 @@ func takeOver(ctx context.Context, c *connection, id, source string) (*upload.Re
 	id, err := c.uploader.TakeOver(ctx, id, source)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return nil, kindError{err, errUsage}
+		return nil, failure.WithKind(err, failure.ErrUsage)
 	case err != nil:
 		return nil, err
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -66,7 +68,7 @@ show asks it. Saved uploads that cannot be used are reported, not changed.`,
 			for _, u := range unusable {
 				con.fail(aboutUpload(u.id, withHint(u.err, "")))
 			}
-			return exitCode(classify(unusable[0].err).code)
+			return exitcode.Printed(failure.Classify(unusable[0].err).Code)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON Lines")
@@ -341,7 +343,7 @@ func cancelUpload(ctx context.Context, std stdio, asJSON bool, target *targetFla
 // first failure. endpoint is for hints. With asJSON, a failure has a line on standard
 // output, too.
 func forEach(std stdio, endpoint string, asJSON bool, ids []string, do func(id string) error) error {
-	code := exitOK
+	code := exitcode.OK
 	for _, id := range ids {
 		err := do(id)
 		if err == nil {
@@ -353,12 +355,12 @@ func forEach(std stdio, endpoint string, asJSON bool, ids []string, do func(id s
 				return err
 			}
 		}
-		if code == exitOK {
-			code = classify(err).code
+		if code == exitcode.OK {
+			code = failure.Classify(err).Code
 		}
 	}
-	if code != exitOK {
-		return exitCode(code)
+	if code != exitcode.OK {
+		return exitcode.Printed(code)
 	}
 	return nil
 }

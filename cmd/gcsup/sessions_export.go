@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"gcsup/internal/failure"
 	"gcsup/session"
 )
 
@@ -65,7 +66,7 @@ Resume the upload on one machine only, and delete it on the other: sessions rm.`
 func writeSecret(w io.Writer, data []byte) error {
 	if f, ok := w.(*os.File); ok {
 		if term.IsTerminal(int(f.Fd())) {
-			return usagef("an export is a secret, with which anyone can write to the upload: write it to a file or a pipe, not to a terminal")
+			return failure.Usagef("an export is a secret, with which anyone can write to the upload: write it to a file or a pipe, not to a terminal")
 		}
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 			if err := f.Chmod(0o600); err != nil {
@@ -115,7 +116,7 @@ that were sent, before it sends anything.`,
 			}
 			id, err := up.Import(cmd.Context(), token, source)
 			if errors.Is(err, fs.ErrExist) {
-				return kindError{err, errUsage}
+				return failure.WithKind(err, failure.ErrUsage)
 			}
 			if err != nil {
 				return sourceError(err, source)
@@ -160,7 +161,7 @@ func unusualOptions(s session.Spec) string {
 
 func readExport(r io.Reader) (*session.Token, error) {
 	if f, ok := r.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return nil, usagef("standard input is a terminal: want the output of gcsup sessions export")
+		return nil, failure.Usagef("standard input is a terminal: want the output of gcsup sessions export")
 	}
 	data, err := io.ReadAll(io.LimitReader(r, exportLimit))
 	if err != nil {

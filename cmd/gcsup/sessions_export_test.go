@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/exitcode"
 )
 
 // exportedToken returns an export of an upload of 20 bytes.
@@ -49,14 +51,14 @@ func TestImportUntrusted(t *testing.T) {
 		want     string // standard error
 		not      string
 	}{
-		{"as usual", real, plain, []string{source}, exitOK, source + " to gs://evil-bucket/o, started at " + real, "warning"},
-		{"a directory", real, plain, []string{"."}, exitNoInput, "a directory", "cp does not"},
-		{"its file", real, plain, nil, exitUsage, "want SOURCE", ""},
-		{"a shell's words", "http://x;reboot", plain, []string{source}, exitOK, "if you trust it with your credentials, give --endpoint='http://x;reboot'", "=http"},
-		{"escapes", real, map[string]any{"bucket": "evil-bucket", "object": "a\x1b[2J\u202eb"}, []string{source}, exitOK, "a?[2J?b", "\x1b"},
-		{"a public object", real, map[string]any{"bucket": "evil-bucket", "object": "o", "predefined_acl": "publicRead"}, []string{source}, exitOK, `warning: it has object settings that you did not give: {"bucket":"evil-bucket","object":"o","predefined_acl":"publicRead"}`, ""},
-		{"another bucket's session", real, map[string]any{"bucket": "own-bucket", "object": "o"}, []string{source}, exitConfig, "not an upload path of bucket", ""},
-		{"no URL", "http://\n x", plain, []string{source}, exitIO, "endpoint", ""},
+		{"as usual", real, plain, []string{source}, exitcode.OK, source + " to gs://evil-bucket/o, started at " + real, "warning"},
+		{"a directory", real, plain, []string{"."}, exitcode.NoInput, "a directory", "cp does not"},
+		{"its file", real, plain, nil, exitcode.Usage, "want SOURCE", ""},
+		{"a shell's words", "http://x;reboot", plain, []string{source}, exitcode.OK, "if you trust it with your credentials, give --endpoint='http://x;reboot'", "=http"},
+		{"escapes", real, map[string]any{"bucket": "evil-bucket", "object": "a\x1b[2J\u202eb"}, []string{source}, exitcode.OK, "a?[2J?b", "\x1b"},
+		{"a public object", real, map[string]any{"bucket": "evil-bucket", "object": "o", "predefined_acl": "publicRead"}, []string{source}, exitcode.OK, `warning: it has object settings that you did not give: {"bucket":"evil-bucket","object":"o","predefined_acl":"publicRead"}`, ""},
+		{"another bucket's session", real, map[string]any{"bucket": "own-bucket", "object": "o"}, []string{source}, exitcode.Config, "not an upload path of bucket", ""},
+		{"no URL", "http://\n x", plain, []string{source}, exitcode.IO, "endpoint", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(stateDirEnv, filepath.Join(t.TempDir(), "state"))

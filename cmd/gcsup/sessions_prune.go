@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -62,7 +64,7 @@ func (p *pruner) run(ctx context.Context) (err error) {
 	if err := p.connect(ctx); err != nil {
 		return withHint(err, p.c.endpoint)
 	}
-	code, all, pruned := exitOK, 0, 0
+	code, all, pruned := exitcode.OK, 0, 0
 	for u, err := range p.c.uploader.Prune(ctx, &upload.PruneOptions{MissingSource: p.missingSource, DryRun: p.dryRun}) {
 		switch {
 		case ctx.Err() != nil:
@@ -77,8 +79,8 @@ func (p *pruner) run(ctx context.Context) (err error) {
 		action, reason := outcomeOf(u, err)
 		if reason == reasonError {
 			p.console.fail(aboutUpload(u.ID, withHint(err, p.c.endpoint)))
-			if code == exitOK {
-				code = classify(err).code
+			if code == exitcode.OK {
+				code = failure.Classify(err).Code
 			}
 		}
 		if !p.json {
@@ -99,8 +101,8 @@ func (p *pruner) run(ctx context.Context) (err error) {
 		}
 		p.console.message("%d of %d saved uploads %s", pruned, all, verb)
 	}
-	if code != exitOK {
-		return exitCode(code)
+	if code != exitcode.OK {
+		return exitcode.Printed(code)
 	}
 	return nil
 }

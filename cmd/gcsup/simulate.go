@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/backoff"
+	"gcsup/internal/failure"
 	"gcsup/internal/retrysim"
 )
 
@@ -27,7 +28,7 @@ func newSimulate(std stdio) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := retrysim.Lookup(scenario)
 			if err != nil {
-				return usagef("%w", err)
+				return failure.Usagef("%w", err)
 			}
 			flags := cmd.Flags()
 			if flags.Changed("clients") {
@@ -50,7 +51,7 @@ func newSimulate(std stdio) *cobra.Command {
 			case ctx.Err() != nil:
 				return err
 			case err != nil:
-				return usagef("%w", err)
+				return failure.Usagef("%w", err)
 			}
 			if svg != "" {
 				var chart bytes.Buffer

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gcsup/internal/exitcode"
 )
 
 // simulate runs the command in this process.
@@ -22,7 +24,7 @@ func TestSimulate(t *testing.T) {
 	chart := filepath.Join(t.TempDir(), "chart.svg")
 	args := []string{"--clients", "50", "--capacity", "10", "--outage", "20s", "--policy", "exponential,bidmanager", "--json", "--svg", chart}
 	code, out, messages := simulate(t, args...)
-	if code != exitOK || messages != "" {
+	if code != exitcode.OK || messages != "" {
 		t.Fatalf("exit code %d, %s", code, messages)
 	}
 	var names []string
@@ -56,7 +58,7 @@ func TestSimulate(t *testing.T) {
 // TestSimulateTable checks the table that gcsup simulate prints.
 func TestSimulateTable(t *testing.T) {
 	code, out, _ := simulate(t, "--scenario", "gate", "--policy", "full")
-	if code != exitOK || !strings.Contains(out, "100 clients, 10 requests/s") || !strings.Contains(out, "full") {
+	if code != exitcode.OK || !strings.Contains(out, "100 clients, 10 requests/s") || !strings.Contains(out, "full") {
 		t.Errorf("exit code %d, table\n%s", code, out)
 	}
 }
@@ -68,14 +70,14 @@ func TestSimulateBadInput(t *testing.T) {
 		code int
 		want string
 	}{
-		{"--policy fibonacci", exitUsage, "choose one of none"},
-		{"--scenario stampede", exitUsage, "choose one of herd"},
-		{"--clients 0", exitUsage, "0 clients: want 1 to 1000000"},
-		{"--clients many", exitUsage, "want a whole number"},
-		{"--capacity -1", exitUsage, "capacity of -1"},
-		{"--outage 13h", exitUsage, "outage of 13h0m0s: want 0 to 12h0m0s"},
-		{"herd", exitUsage, ""},
-		{"--clients 5 --svg /nowhere/chart.svg", exitIO, "/nowhere/chart.svg"},
+		{"--policy fibonacci", exitcode.Usage, "choose one of none"},
+		{"--scenario stampede", exitcode.Usage, "choose one of herd"},
+		{"--clients 0", exitcode.Usage, "0 clients: want 1 to 1000000"},
+		{"--clients many", exitcode.Usage, "want a whole number"},
+		{"--capacity -1", exitcode.Usage, "capacity of -1"},
+		{"--outage 13h", exitcode.Usage, "outage of 13h0m0s: want 0 to 12h0m0s"},
+		{"herd", exitcode.Usage, ""},
+		{"--clients 5 --svg /nowhere/chart.svg", exitcode.IO, "/nowhere/chart.svg"},
 	}
 	for _, test := range tests {
 		code, out, messages := simulate(t, strings.Fields(test.args)...)

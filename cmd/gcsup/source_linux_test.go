@@ -10,6 +10,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
 	"gcsup/session"
 )
 
@@ -39,7 +41,7 @@ func TestUnreadableSource(t *testing.T) {
 		result <- sourceError(checkSource(path, session.Spec{Bucket: "bkt", Object: "obj"}), path)
 	}()
 	err := <-result
-	if !errors.Is(err, fs.ErrPermission) || classify(err).code != exitNoInput {
-		t.Errorf("checkSource = %v, want a permission error with exit code %d", err, exitNoInput)
+	if !errors.Is(err, fs.ErrPermission) || failure.Classify(err).Code != exitcode.NoInput {
+		t.Errorf("checkSource = %v, want a permission error with exit code %d", err, exitcode.NoInput)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"gcsup/internal/failure"
 )
 
 const stateDirEnv = "GCSUP_STATE_DIR"
@@ -35,7 +37,7 @@ func stateDir(flag string) (string, error) {
 
 func appDir(dir string, err error) (string, error) {
 	if err != nil {
-		return "", kindError{fmt.Errorf("no default for the state directory; use --state-dir to name one: %w", err), errConfig}
+		return "", failure.WithKind(fmt.Errorf("no default for the state directory; use --state-dir to name one: %w", err), failure.ErrConfig)
 	}
 	return filepath.Join(dir, "gcsup"), nil
 }

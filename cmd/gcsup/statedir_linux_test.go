@@ -1,6 +1,11 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
+)
 
 func TestStateDirXDG(t *testing.T) {
 	t.Setenv("GCSUP_STATE_DIR", "")
@@ -18,7 +23,7 @@ func TestStateDirXDG(t *testing.T) {
 	}
 	t.Setenv("HOME", "")
 	t.Setenv("XDG_STATE_HOME", "")
-	if got, err := stateDir(""); err == nil || classify(err).code != exitConfig {
+	if got, err := stateDir(""); err == nil || failure.Classify(err).Code != exitcode.Config {
 		t.Errorf("stateDir without a home = %q, %v, want a configuration error", got, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gcsup/internal/failure"
 	"gcsup/internal/statekey"
 	"gcsup/session"
 	"gcsup/session/bucketstore"
@@ -42,19 +43,19 @@ func (f *stateFlags) addBucket(fs *pflag.FlagSet) {
 func (f *stateFlags) check() error {
 	switch {
 	case f.url == "" && f.keyFile != "":
-		return usagef("--state-key-file needs --state")
+		return failure.Usagef("--state-key-file needs --state")
 	case f.url == "" && f.unsealed:
-		return usagef("--state-unsealed needs --state")
+		return failure.Usagef("--state-unsealed needs --state")
 	case f.url == "" && f.lease != 0 && f.lease != defaultLease:
-		return usagef("--state-lease needs --state")
+		return failure.Usagef("--state-lease needs --state")
 	case f.url == "":
 		return nil
 	case f.dir != "":
-		return usagef("--state and --state-dir exclude each other")
+		return failure.Usagef("--state and --state-dir exclude each other")
 	case f.keyFile != "" && f.unsealed:
-		return usagef("--state-key-file and --state-unsealed exclude each other")
+		return failure.Usagef("--state-key-file and --state-unsealed exclude each other")
 	case f.keyFile == "" && !f.unsealed:
-		return usagef("--state: saved uploads have secrets: give the key that seals them with --state-key-file=FILE, or --state-unsealed")
+		return failure.Usagef("--state: saved uploads have secrets: give the key that seals them with --state-key-file=FILE, or --state-unsealed")
 	}
 	_, _, err := f.bucket()
 	return err
@@ -65,7 +66,7 @@ func (f *stateFlags) bucket() (bucket, prefix string, err error) {
 	rest, ok := strings.CutPrefix(f.url, "gs://")
 	bucket, prefix, _ = strings.Cut(rest, "/")
 	if !ok || bucket == "" {
-		return "", "", usagef("--state %s: want gs://BUCKET/PREFIX", f.url)
+		return "", "", failure.Usagef("--state %s: want gs://BUCKET/PREFIX", f.url)
 	}
 	return bucket, prefix, nil
 }
@@ -78,7 +79,7 @@ func (f *stateFlags) options(project string) (*bucketstore.Options, error) {
 	}
 	var err error
 	if opts.AEAD, err = statekey.Read(f.keyFile); err != nil {
-		return nil, kindError{fmt.Errorf("--state-key-file: %w", err), errSource}
+		return nil, failure.WithKind(fmt.Errorf("--state-key-file: %w", err), failure.ErrSource)
 	}
 	return opts, nil
 }
@@ -96,7 +97,7 @@ func (f *stateFlags) openState(ctx context.Context, client *gcs.Client, project 
 	}
 	requests, err := session.NewClient(client.HTTP(), client.Endpoint())
 	if err != nil {
-		return nil, kindError{err, errConfig}
+		return nil, failure.WithKind(err, failure.ErrConfig)
 	}
 	store, err := bucketstore.Open(ctx, requests, bucket, prefix, opts)
 	if err != nil {

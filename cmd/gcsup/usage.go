@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"gcsup/internal/failure"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -14,15 +16,15 @@ import (
 func flagError(cmd *cobra.Command, err error) error {
 	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		f := value.GetFlag()
-		return usagef("--%s %q: %s; see %s", f.Name, value.GetValue(), wanted(f, value), help(cmd))
+		return failure.Usagef("--%s %q: %s; see %s", f.Name, value.GetValue(), wanted(f, value), help(cmd))
 	}
 	if none, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		f := none.GetFlag()
-		return usagef("--%s has no value: %s; see %s", f.Name, wanted(f, nil), help(cmd))
+		return failure.Usagef("--%s has no value: %s; see %s", f.Name, wanted(f, nil), help(cmd))
 	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
-		return usagef("%w; see %s", err, help(cmd))
+		return failure.Usagef("%w; see %s", err, help(cmd))
 	}
 	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
 		// The flag may be valid; the command before it is unknown.
@@ -30,17 +32,17 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	name := unknown.GetSpecifiedName()
 	if unknown.GetSpecifiedShortnames() != "" {
-		return usagef("unknown flag -%s; see %s", name, help(cmd))
+		return failure.Usagef("unknown flag -%s; see %s", name, help(cmd))
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	if near := nearest(name, names); near != "" {
-		return usagef("unknown flag --%s, did you mean --%s? See %s", name, near, help(cmd))
+		return failure.Usagef("unknown flag --%s, did you mean --%s? See %s", name, near, help(cmd))
 	}
 	if c := withFlag(cmd, name); c != nil {
-		return usagef("unknown flag --%s here: flags come after the command, as in %s --%s", name, commandLine(c), name)
+		return failure.Usagef("unknown flag --%s here: flags come after the command, as in %s --%s", name, commandLine(c), name)
 	}
-	return usagef("unknown flag --%s; see %s", name, help(cmd))
+	return failure.Usagef("unknown flag --%s; see %s", name, help(cmd))
 }
 
 // wanted describes the values that a flag accepts. err is the error of its Set,
@@ -94,24 +96,24 @@ var elsewhere = map[string]string{
 func unknownCommand(cmd *cobra.Command, name string) error {
 	none := fmt.Sprintf("unknown command %q", strings.TrimSpace(commandName(cmd)+" "+name))
 	if other, ok := elsewhere[name]; ok && !cmd.HasParent() {
-		return usagef("gcsup uploads only; %s", other)
+		return failure.Usagef("gcsup uploads only; %s", other)
 	}
 	var names []string
 	for _, c := range cmd.Commands() {
 		if slices.Contains(c.SuggestFor, name) {
-			return usagef("%s, did you mean %s? See %s", none, commandLine(c), help(cmd))
+			return failure.Usagef("%s, did you mean %s? See %s", none, commandLine(c), help(cmd))
 		}
 		names = append(names, c.Name())
 	}
 	if !cmd.HasParent() {
 		if c := below(cmd, name); c != nil {
-			return usagef("%s, did you mean %s? See %s", none, commandLine(c), help(cmd))
+			return failure.Usagef("%s, did you mean %s? See %s", none, commandLine(c), help(cmd))
 		}
 	}
 	if near := nearest(name, names); near != "" {
-		return usagef("%s, did you mean %s %s? See %s", none, commandLine(cmd), near, help(cmd))
+		return failure.Usagef("%s, did you mean %s %s? See %s", none, commandLine(cmd), near, help(cmd))
 	}
-	return usagef("%s; see %s", none, help(cmd))
+	return failure.Usagef("%s; see %s", none, help(cmd))
 }
 
 // below returns the command below a subcommand of cmd that has the name or is
@@ -140,7 +142,7 @@ func noCommand(cmd *cobra.Command, args []string) error {
 func atLeast(n int, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < n {
-			return usagef("%s: want %s; see %s", commandName(cmd), want, help(cmd))
+			return failure.Usagef("%s: want %s; see %s", commandName(cmd), want, help(cmd))
 		}
 		return nil
 	}
@@ -151,7 +153,7 @@ func atLeast(n int, want string) cobra.PositionalArgs {
 func exactlyOne(want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usagef("%s: want %s; see %s", commandName(cmd), want, help(cmd))
+			return failure.Usagef("%s: want %s; see %s", commandName(cmd), want, help(cmd))
 		}
 		return nil
 	}
@@ -160,7 +162,7 @@ func exactlyOne(want string) cobra.PositionalArgs {
 // noArgs is the Args of a command without arguments.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("%s: want no arguments, got %q; see %s", commandName(cmd), args[0], help(cmd))
+		return failure.Usagef("%s: want no arguments, got %q; see %s", commandName(cmd), args[0], help(cmd))
 	}
 	return nil
 }

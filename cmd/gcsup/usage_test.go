@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/exitcode"
+
 	"github.com/spf13/pflag"
 )
 
@@ -26,8 +28,8 @@ func TestBadFlagValues(t *testing.T) {
 			code := execute(t.Context(), append(words, "--"+f.Name+"="+bad), std)
 			text := messages.String()
 			want := `gcsup: --` + f.Name + ` "` + bad + `": want `
-			if code != exitUsage || !strings.HasPrefix(text, want) || strings.Contains(text, "strconv") || strings.Count(text, "\n") != 1 {
-				t.Errorf("%s: exit code %d, %q; want %d, %q...", cmd.CommandPath(), code, text, exitUsage, want)
+			if code != exitcode.Usage || !strings.HasPrefix(text, want) || strings.Contains(text, "strconv") || strings.Count(text, "\n") != 1 {
+				t.Errorf("%s: exit code %d, %q; want %d, %q...", cmd.CommandPath(), code, text, exitcode.Usage, want)
 			}
 		})
 	}

@@ -11,13 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/chunk"
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
-
-// errDiffers is the kind of a file that is not what its object is.
-var errDiffers = errors.New("differs")
 
 // The statuses of a verifyLine, besides statusFailed.
 const (
@@ -103,7 +102,7 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 				return err
 			}
 		}
-		return exitCode(v.code)
+		return exitcode.Printed(v.code)
 	}
 	if v.c, err = v.target.open(ctx, false); err != nil {
 		return err
@@ -124,11 +123,11 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 func (v *verifier) check(sources []string) error {
 	switch {
 	case len(sources) == 0 && !v.sources.list():
-		return usagef("verify: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
+		return failure.Usagef("verify: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
 	case len(sources) == 1 && sources[0] == stdinName:
-		return usagef("verify: standard input cannot be compared; write it to a file")
+		return failure.Usagef("verify: standard input cannot be compared; write it to a file")
 	case v.jobs < 0:
-		return usagef("--jobs %d: want a number that is not negative", v.jobs)
+		return failure.Usagef("--jobs %d: want a number that is not negative", v.jobs)
 	}
 	if err := v.sources.check(sources); err != nil {
 		return err
@@ -169,8 +168,8 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 		return context.Cause(ctx)
 	}
 	v.console.message("%s", v.totals())
-	if v.code != exitOK {
-		return exitCode(v.code)
+	if v.code != exitcode.OK {
+		return exitcode.Printed(v.code)
 	}
 	return nil
 }
@@ -256,7 +255,7 @@ func difference(destination string, size int64, object *session.Object, encrypte
 	default:
 		text = fmt.Sprintf("%s has the same size, but another CRC32C (%s)", destination, chunk.EncodeCRC32C(object.CRC32C))
 	}
-	return kindError{errors.New(text), errDiffers}
+	return failure.WithKind(errors.New(text), failure.ErrDiffers)
 }
 
 // verifyLine is the comparison of one file in JSON.
@@ -278,16 +277,16 @@ func (v *verifier) report(source, destination string, res *upload.Result, object
 	err = sourceError(err, source)
 	status := statusSame
 	switch {
-	case errors.Is(err, errDiffers) && object == nil:
+	case errors.Is(err, failure.ErrDiffers) && object == nil:
 		status = statusMissing
-	case errors.Is(err, errDiffers):
+	case errors.Is(err, failure.ErrDiffers):
 		status = statusDiffers
 	case err != nil:
 		status = statusFailed
 	}
 	v.counts[status]++
 	if err != nil {
-		v.failed(classify(err).code)
+		v.failed(failure.Classify(err).Code)
 	}
 	if v.json {
 		line := verifyLine{V: 1, Type: "verify", Status: status, Source: source, Destination: destination}
@@ -336,8 +335,8 @@ func (v *verifier) endpoint() string {
 // same command may compare more, else that of the first failure.
 func (v *verifier) failed(code int) {
 	switch {
-	case v.code == exitData && v.counts[statusDiffers]+v.counts[statusMissing] > 0 && code != exitData:
-	case v.code == exitOK, code == exitData, code == exitTemporary:
+	case v.code == exitcode.Data && v.counts[statusDiffers]+v.counts[statusMissing] > 0 && code != exitcode.Data:
+	case v.code == exitcode.OK, code == exitcode.Data, code == exitcode.Temporary:
 		v.code = code
 	}
 }

@@ -41,6 +41,9 @@ var allowed = map[string][]string{
 	"gcsup/internal/crowd":              {},
 	"gcsup/internal/deptest":            {},
 	"gcsup/internal/dist":               {},
+	"gcsup/internal/exitcode":           {},
+	"gcsup/internal/failure":            {"gcsup/backoff", "gcsup/chunk", "gcsup/internal/exitcode", "gcsup/session", "gcsup/session/bucketstore", "gcsup/upload", "gcsup/upload/manifest", "gcsup/upload/tree", "gcsup/upload/internal/runsort", "github.com/bmatcuk/doublestar/v4", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"},
+	"gcsup/internal/hint":               {"*"},
 	"gcsup/internal/retrysim":           {"gcsup/backoff", "gcsup/internal/crowd"},
 	"gcsup/internal/statekey":           {"filippo.io/...", "golang.org/x/crypto/...", "golang.org/x/sys/..."},
 	"gcsup/internal/testsize":           {},
@@ -50,7 +53,7 @@ var allowed = map[string][]string{
 }
 
 // Only these packages may import packages above the libraries.
-var tops = []string{"gcsup/upload/gcs", "gcsup/cmd/gcsup", "gcsup/internal/compat/live"}
+var tops = []string{"gcsup/upload/gcs", "gcsup/cmd/gcsup", "gcsup/internal/hint", "gcsup/internal/compat/live"}
 
 // TestImportArrows checks that each package links only what the table allows.
 func TestImportArrows(t *testing.T) {

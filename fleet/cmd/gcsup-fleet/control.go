@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"gcsup/internal/failure"
+
 	"github.com/spf13/cobra"
 )
 
@@ -37,7 +39,7 @@ func newRetry(std stdio) *cobra.Command {
 	cmd.Flags().BoolVar(&failed, "failed", false, "all files that failed")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if !failed {
-			return usagef("retry: want --failed")
+			return failure.Usagef("retry: want --failed")
 		}
 		return cobra.NoArgs(cmd, args)
 	}
@@ -75,7 +77,7 @@ func newLimit(std stdio) *cobra.Command {
 			return nil
 		}
 		if len(args) != 1 || rate.Set(args[0]) != nil || rate == 0 {
-			return usagef("limit: want a size such as 100MiB, or off")
+			return failure.Usagef("limit: want a size such as 100MiB, or off")
 		}
 		return nil
 	}

@@ -3,8 +3,14 @@ package main
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"syscall"
 	"testing"
+
+	"gcsup/internal/exitcode"
+	"gcsup/session"
+	"gcsup/session/bucketstore"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -16,11 +22,31 @@ func TestExitCodeOfNATS(t *testing.T) {
 		nats.ErrNoServers, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, os.ErrDeadlineExceeded, io.EOF,
 		&jetstream.APIError{Code: 503, ErrorCode: 10008, Description: "JetStream system temporarily unavailable"},
 	} {
-		if code := exitCodeOf(fmt.Errorf("NATS: %w", err)); code != exitTemporary {
-			t.Errorf("%v: exit code %d, want %d", err, code, exitTemporary)
+		if code := exitCodeOf(fmt.Errorf("NATS: %w", err)); code != exitcode.Temporary {
+			t.Errorf("%v: exit code %d, want %d", err, code, exitcode.Temporary)
 		}
 	}
-	if code := exitCodeOf(&jetstream.APIError{Code: 500}); code != exitIO {
-		t.Errorf("an internal error of JetStream: exit code %d, want %d", code, exitIO)
+	if code := exitCodeOf(&jetstream.APIError{Code: 500}); code != exitcode.IO {
+		t.Errorf("an internal error of JetStream: exit code %d, want %d", code, exitcode.IO)
+	}
+}
+
+// TestExitCodeOfUploads checks that an error that gcsup knows has the exit code of gcsup,
+// even if it has another cause.
+func TestExitCodeOfUploads(t *testing.T) {
+	noKey := &fs.PathError{Op: "open", Path: "key.json", Err: syscall.ENOENT}
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{noKey, exitcode.NoInput},
+		{&session.Error{Kind: session.ErrCredentials, Err: noKey}, exitcode.Permission},
+		{&session.Error{Kind: session.ErrNotFound, Err: io.EOF}, exitcode.Unavailable},
+		{bucketstore.ErrSealed, exitcode.Config},
+		{session.ErrPrecondition, exitcode.Exists},
+	} {
+		if got := exitCodeOf(c.err); got != c.want {
+			t.Errorf("%v: exit code %d, want %d", c.err, got, c.want)
+		}
 	}
 }

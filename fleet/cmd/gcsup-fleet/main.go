@@ -13,6 +13,10 @@ import (
 	"syscall"
 	"time"
 
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
+	"gcsup/internal/hint"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -51,9 +55,9 @@ func run(args []string, std stdio) int {
 			switch {
 			case first.IsZero():
 				first = time.Now()
-				cancel(kindError{fmt.Errorf("stopped by signal: %v", s), context.Canceled})
+				cancel(failure.WithKind(fmt.Errorf("stopped by signal: %v", s), context.Canceled))
 			case time.Since(first) > signalDebounce:
-				return exitSignal
+				return exitcode.Signal
 			}
 		}
 	}
@@ -65,13 +69,13 @@ func execute(ctx context.Context, args []string, std stdio) int {
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return exitOK
+		return exitcode.OK
 	}
-	if code, ok := errors.AsType[exitCode](err); ok {
+	if code, ok := errors.AsType[exitcode.Printed](err); ok {
 		return int(code)
 	}
-	text := err.Error()
-	if cmd != nil && exitCodeOf(err) == exitUsage {
+	text := hint.Add(err, "", "gcsup").Error()
+	if cmd != nil && exitCodeOf(err) == exitcode.Usage {
 		text += "; see gcsup-fleet help " + strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), "gcsup-fleet"))
 	}
 	std.message("%s", strings.TrimSpace(text))
@@ -109,13 +113,13 @@ Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 l
 	}
 	root.SetOut(std.out)
 	root.SetErr(std.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return kindError{err, errUsage} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return failure.WithKind(err, failure.ErrUsage) })
 	root.AddCommand(newSubmit(std), newWork(std), newUp(std), newStatus(std), newRetry(std), newCancel(std), newDrain(std), newLimit(std))
 	for _, c := range append(root.Commands(), root) {
 		args := c.Args
 		c.Args = func(cmd *cobra.Command, a []string) error {
 			if err := args(cmd, a); err != nil {
-				return kindError{err, errUsage}
+				return failure.WithKind(err, failure.ErrUsage)
 			}
 			return nil
 		}
@@ -135,7 +139,7 @@ func setFromEnv(flags *pflag.FlagSet) error {
 			return
 		}
 		if setErr := flags.Set(f.Name, value); setErr != nil {
-			err = usagef("%s: %v", name, setErr)
+			err = failure.Usagef("%s: %v", name, setErr)
 		}
 	})
 	return err

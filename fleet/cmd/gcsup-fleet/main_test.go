@@ -19,6 +19,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fleet"
+	"gcsup/internal/exitcode"
 )
 
 // TestMain runs the command if the environment asks for it, so that tests can start it as
@@ -250,42 +251,42 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for line, want := range map[string]int{
-		"unknown":                         exitUsage,
-		"submit":                          exitUsage,
-		"submit x":                        exitUsage,
-		"submit x b":                      exitUsage,
-		"submit --files-from f x gs://bb": exitUsage,
-		"submit missing gs://my-bucket":   exitNoInput,
-		"work":                            exitUsage,
-		"work --state gs://b/x":           exitUsage,
-		"work --state b --state-unsealed": exitUsage,
-		"work --state gs://b/x --state-unsealed --jobs 0":        exitUsage,
-		"work --state gs://b/x --state-unsealed --max-wait 2m":   exitUsage,
-		"work --state gs://b/x --state-unsealed --log x":         exitUsage,
-		"work --state gs://b/x --state-key-file " + dir + "/key": exitNoInput,
-		"up --nats nats://x": exitUsage,
-		"up --workers 0":     exitUsage,
-		"retry":              exitUsage,
-		"status x":           exitUsage,
-		"status --nats-cert x --nats nats://127.0.0.1:1": exitUsage,
-		"status --nats nats://127.0.0.1:1":               exitTemporary,
-		"limit":                                          exitUsage,
-		"limit fast":                                     exitUsage,
-		"drain --off=x":                                  exitUsage,
-		"help":                                           exitOK,
-		"limit off":                                      exitUnavailable,
-		"status --fleet X":                               exitUsage,
-		"status --nats nats://127.0.0.1:x":               exitUsage,
-		"submit --ack-wait 1s main.go gs://my-bucket": exitUsage,
+		"unknown":                         exitcode.Usage,
+		"submit":                          exitcode.Usage,
+		"submit x":                        exitcode.Usage,
+		"submit x b":                      exitcode.Usage,
+		"submit --files-from f x gs://bb": exitcode.Usage,
+		"submit missing gs://my-bucket":   exitcode.NoInput,
+		"work":                            exitcode.Usage,
+		"work --state gs://b/x":           exitcode.Usage,
+		"work --state b --state-unsealed": exitcode.Usage,
+		"work --state gs://b/x --state-unsealed --jobs 0":        exitcode.Usage,
+		"work --state gs://b/x --state-unsealed --max-wait 2m":   exitcode.Usage,
+		"work --state gs://b/x --state-unsealed --log x":         exitcode.Usage,
+		"work --state gs://b/x --state-key-file " + dir + "/key": exitcode.NoInput,
+		"up --nats nats://x": exitcode.Usage,
+		"up --workers 0":     exitcode.Usage,
+		"retry":              exitcode.Usage,
+		"status x":           exitcode.Usage,
+		"status --nats-cert x --nats nats://127.0.0.1:1": exitcode.Usage,
+		"status --nats nats://127.0.0.1:1":               exitcode.Temporary,
+		"limit":                                          exitcode.Usage,
+		"limit fast":                                     exitcode.Usage,
+		"drain --off=x":                                  exitcode.Usage,
+		"help":                                           exitcode.OK,
+		"limit off":                                      exitcode.Unavailable,
+		"status --fleet X":                               exitcode.Usage,
+		"status --nats nats://127.0.0.1:x":               exitcode.Usage,
+		"submit --ack-wait 1s main.go gs://my-bucket": exitcode.Usage,
 	} {
 		var out, errs bytes.Buffer
 		args := strings.Fields(line)
-		if want != exitOK {
+		if want != exitcode.OK {
 			args = append(args, "--fleet-dir="+filepath.Join(dir, strings.Fields(line)[0]))
 		}
 		if got := execute(t.Context(), args, stdio{&out, &errs}); got != want {
 			t.Errorf("%s: exit code %d, want %d: %s", line, got, want, errs.String())
-		} else if want != exitOK && !strings.HasPrefix(errs.String(), "gcsup-fleet: ") {
+		} else if want != exitcode.OK && !strings.HasPrefix(errs.String(), "gcsup-fleet: ") {
 			t.Errorf("%s: message %q", line, errs.String())
 		}
 	}
@@ -295,8 +296,8 @@ func TestUsage(t *testing.T) {
 func TestUnknownCommand(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
-	if got := execute(t.Context(), []string{"unknown"}, stdio{&out, &errs}); got != exitUsage {
-		t.Errorf("exit code %d, want %d: %s", got, exitUsage, errs.String())
+	if got := execute(t.Context(), []string{"unknown"}, stdio{&out, &errs}); got != exitcode.Usage {
+		t.Errorf("exit code %d, want %d: %s", got, exitcode.Usage, errs.String())
 	}
 }
 
@@ -312,6 +313,16 @@ func TestServersInErrors(t *testing.T) {
 	}
 }
 
+// TestHint checks that an error comes with what to do about it.
+func TestHint(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	execute(t.Context(), []string{"submit", "--manifest=main.go", "main.go", "gs://my-bucket"}, stdio{&out, &errs})
+	if text := errs.String(); !strings.Contains(text, "; name another file") {
+		t.Errorf("message %q", text)
+	}
+}
+
 // TestUnusableDirectory opens a queue in a directory that cannot be one. The error names it.
 func TestUnusableDirectory(t *testing.T) {
 	t.Parallel()
@@ -323,7 +334,7 @@ func TestUnusableDirectory(t *testing.T) {
 	defer cancel()
 	var out, errs bytes.Buffer
 	got := execute(ctx, []string{"status", "--fleet-dir", dir}, stdio{&out, &errs})
-	if got != exitIO || ctx.Err() != nil || !strings.Contains(errs.String(), filepath.Join(dir, "nats")) {
-		t.Errorf("exit code %d, want %d: %s", got, exitIO, errs.String())
+	if got != exitcode.IO || ctx.Err() != nil || !strings.Contains(errs.String(), filepath.Join(dir, "nats")) {
+		t.Errorf("exit code %d, want %d: %s", got, exitcode.IO, errs.String())
 	}
 }

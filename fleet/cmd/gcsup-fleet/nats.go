@@ -19,6 +19,8 @@ import (
 	"gcsup/backoff"
 	"gcsup/fleet"
 	"gcsup/fleet/natsserver"
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
 )
 
 // natsFlags select the queue: a NATS server, or a directory of this machine.
@@ -61,11 +63,11 @@ type link struct {
 // still starts or elects a leader.
 func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 	if (f.cert == "") != (f.key == "") {
-		return nil, usagef("--nats-cert and --nats-key need each other")
+		return nil, failure.Usagef("--nats-cert and --nats-key need each other")
 	}
 	l, err := backoff.Retry(ctx, backoff.Policy{}, f.tryOpen, &backoff.Options{
 		Classify: func(err error) backoff.Verdict {
-			if exitCodeOf(err) == exitTemporary && !errors.Is(err, errLocked) {
+			if exitCodeOf(err) == exitcode.Temporary && !errors.Is(err, errLocked) {
 				return backoff.Transient
 			}
 			return backoff.Classify(err)
@@ -149,7 +151,7 @@ func withoutPasswords(urls string) (string, error) {
 		u, err := url.Parse(text)
 		if err != nil || u.Host == "" {
 			// The error of url.Parse has the password.
-			return "", usagef("--nats: want URLs such as tls://nats-1:4222,tls://nats-2:4222")
+			return "", failure.Usagef("--nats: want URLs such as tls://nats-1:4222,tls://nats-2:4222")
 		}
 		servers = append(servers, u.Scheme+"://"+u.Host)
 	}
@@ -197,7 +199,7 @@ func (f *natsFlags) directory() (string, error) {
 	if dir == "" {
 		state, err := stateDir()
 		if err != nil {
-			return "", kindError{fmt.Errorf("no default for --fleet-dir: %w", err), errConfig}
+			return "", failure.WithKind(fmt.Errorf("no default for --fleet-dir: %w", err), failure.ErrConfig)
 		}
 		dir = filepath.Join(state, "fleet")
 	}
@@ -243,7 +245,7 @@ func readAddress(dir string) (address, error) {
 	var a address
 	data, err := os.ReadFile(filepath.Join(dir, addressFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return a, kindError{fmt.Errorf("another command uses the queue in %s and opens no port: wait for it, or use gcsup-fleet up", dir), errLocked}
+		return a, failure.WithKind(fmt.Errorf("another command uses the queue in %s and opens no port: wait for it, or use gcsup-fleet up", dir), errLocked)
 	}
 	if err != nil {
 		return a, err

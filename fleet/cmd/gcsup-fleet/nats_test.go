@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gcsup/fleet/natsserver"
+	"gcsup/internal/exitcode"
 )
 
 // TestServerStartsLater starts a command before its server.
@@ -56,9 +57,9 @@ func TestOpenPermanent(t *testing.T) {
 	}
 	t.Cleanup(server.Close)
 	for url, want := range map[string]int{
-		server.URL():             exitPermission,
-		"nats://:4222/\x7f":      exitUsage,
-		"nats://host.invalid:42": exitIO,
+		server.URL():             exitcode.Permission,
+		"nats://:4222/\x7f":      exitcode.Usage,
+		"nats://host.invalid:42": exitcode.IO,
 	} {
 		messages := &onMessage{}
 		f := &natsFlags{url: url, fleet: "default"}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gcsup/internal/failure"
 	"gcsup/session"
 )
 
@@ -37,18 +38,18 @@ func (f *objectFlags) spec() (session.Spec, error) {
 	s := f.settings
 	s.StorageClass = strings.ToUpper(s.StorageClass)
 	if s.PredefinedACL != "" && !slices.Contains(session.PredefinedACLs(), s.PredefinedACL) {
-		return s, usagef("--predefined-acl %s: want one of %s", s.PredefinedACL, strings.Join(session.PredefinedACLs(), ", "))
+		return s, failure.Usagef("--predefined-acl %s: want one of %s", s.PredefinedACL, strings.Join(session.PredefinedACLs(), ", "))
 	}
 	for _, pair := range f.metadata {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return s, usagef("--metadata %q: want KEY=VALUE", pair)
+			return s, failure.Usagef("--metadata %q: want KEY=VALUE", pair)
 		}
 		if s.Metadata == nil {
 			s.Metadata = map[string]string{}
 		}
 		if _, twice := s.Metadata[key]; twice {
-			return s, usagef("--metadata: the key %q is given twice", key)
+			return s, failure.Usagef("--metadata: the key %q is given twice", key)
 		}
 		s.Metadata[key] = value
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
+	"gcsup/internal/failure"
 	"gcsup/internal/statekey"
 	"gcsup/session"
 	"gcsup/upload"
@@ -35,7 +36,7 @@ func (f *serviceFlags) connect(ctx context.Context, emulator string) (*gcs.Clien
 	}
 	client, err := gcs.New(ctx, o)
 	if err != nil && !errors.Is(err, session.ErrCredentials) {
-		err = kindError{err, errConfig}
+		err = failure.WithKind(err, failure.ErrConfig)
 	}
 	return client, err
 }
@@ -56,11 +57,11 @@ func (f *stateFlags) add(fs *pflag.FlagSet) {
 func (f *stateFlags) check() error {
 	switch {
 	case f.url == "":
-		return usagef("give the bucket in which uploads are saved with --state=gs://BUCKET/PREFIX")
+		return failure.Usagef("give the bucket in which uploads are saved with --state=gs://BUCKET/PREFIX")
 	case f.keyFile != "" && f.unsealed:
-		return usagef("--state-key-file and --state-unsealed exclude each other")
+		return failure.Usagef("--state-key-file and --state-unsealed exclude each other")
 	case f.keyFile == "" && !f.unsealed:
-		return usagef("--state: saved uploads have secrets: give the key that seals them with --state-key-file=FILE, or --state-unsealed")
+		return failure.Usagef("--state: saved uploads have secrets: give the key that seals them with --state-key-file=FILE, or --state-unsealed")
 	}
 	_, _, err := splitURL("--state", f.url)
 	return err
@@ -73,7 +74,7 @@ func (f *stateFlags) aead() (cipher.AEAD, error) {
 	}
 	aead, err := statekey.Read(f.keyFile)
 	if err != nil {
-		return nil, kindError{fmt.Errorf("--state-key-file: %w", err), errSource}
+		return nil, failure.WithKind(fmt.Errorf("--state-key-file: %w", err), failure.ErrSource)
 	}
 	return aead, nil
 }
@@ -83,7 +84,7 @@ func splitURL(of, url string) (bucket, object string, err error) {
 	rest, ok := strings.CutPrefix(url, "gs://")
 	bucket, object, _ = strings.Cut(rest, "/")
 	if !ok || bucket == "" {
-		return "", "", usagef("%s %s: want gs://BUCKET/PREFIX", of, url)
+		return "", "", failure.Usagef("%s %s: want gs://BUCKET/PREFIX", of, url)
 	}
 	return bucket, object, nil
 }
@@ -112,11 +113,11 @@ func (f *sendFlags) options() (upload.Options, error) {
 	}
 	switch {
 	case f.ifSourceChanged != "fail" && f.ifSourceChanged != "restart":
-		return o, usagef("--if-source-changed %s: want fail or restart", f.ifSourceChanged)
+		return o, failure.Usagef("--if-source-changed %s: want fail or restart", f.ifSourceChanged)
 	case f.retryFor < 0 || f.stallTimeout < 0:
-		return o, usagef("--retry-for and --stall-timeout must not be negative")
+		return o, failure.Usagef("--retry-for and --stall-timeout must not be negative")
 	case f.maxWait <= 0 || f.maxWait >= backoff.Limit:
-		return o, usagef("--max-wait %v: want more than 0 and less than %v", f.maxWait, backoff.Limit)
+		return o, failure.Usagef("--max-wait %v: want more than 0 and less than %v", f.maxWait, backoff.Limit)
 	}
 	if f.stallTimeout == 0 {
 		o.StallTimeout = -1

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/fleet"
+	"gcsup/internal/exitcode"
 )
 
 func newStatus(std stdio) *cobra.Command {
@@ -47,7 +48,7 @@ func newStatus(std stdio) *cobra.Command {
 				err = printStatus(std.out, s)
 			}
 			if err == nil && wait && s.Failed > 0 {
-				err = exitCode(exitData)
+				err = exitcode.Printed(exitcode.Data)
 			}
 			return err
 		},

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/fleet"
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/manifest"
@@ -92,11 +94,11 @@ code is 75: submit the tree once more when the queue is empty.`,
 func (f *submitFlags) check(args []string) error {
 	switch {
 	case f.filesFrom != "" && (len(args) != 1 || f.recursive):
-		return usagef("--files-from takes the place of SOURCE and -r: give only the destination")
+		return failure.Usagef("--files-from takes the place of SOURCE and -r: give only the destination")
 	case f.filesFrom == "" && len(args) < 2:
-		return usagef("want at least one SOURCE and then gs://BUCKET[/PREFIX], or --files-from")
+		return failure.Usagef("want at least one SOURCE and then gs://BUCKET[/PREFIX], or --files-from")
 	case f.null && f.filesFrom == "":
-		return usagef("--null needs --files-from")
+		return failure.Usagef("--null needs --files-from")
 	}
 	_, _, err := splitURL("destination", args[len(args)-1])
 	return err
@@ -151,9 +153,9 @@ func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s f
 	}
 	switch {
 	case err == nil && refused:
-		return exitCode(exitNoInput)
+		return exitcode.Printed(exitcode.NoInput)
 	case err == nil && done.Changed > 0:
-		return exitCode(exitTemporary)
+		return exitcode.Printed(exitcode.Temporary)
 	}
 	return err
 }
@@ -167,7 +169,7 @@ func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.S
 		if f.filesFrom != "-" {
 			file, err := os.Open(f.filesFrom)
 			if err != nil {
-				return nil, done, kindError{fmt.Errorf("--files-from: %w", err), errSource}
+				return nil, done, failure.WithKind(fmt.Errorf("--files-from: %w", err), failure.ErrSource)
 			}
 			in, done = file, func() { _ = file.Close() }
 		}
@@ -180,10 +182,10 @@ func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.S
 		for _, source := range sources {
 			info, err := os.Stat(source)
 			if err != nil {
-				return nil, done, kindError{err, errSource}
+				return nil, done, failure.WithKind(err, failure.ErrSource)
 			}
 			if info.IsDir() && !f.recursive {
-				return nil, done, usagef("%s is a directory; to submit the files in it, add -r", source)
+				return nil, done, failure.Usagef("%s is a directory; to submit the files in it, add -r", source)
 			}
 		}
 		var t *tree.Tree
@@ -200,7 +202,7 @@ func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.S
 // unfinished leaves out the jobs that the manifest has as finished.
 func (f *submitFlags) unfinished(ctx context.Context, jobs iter.Seq[upload.Job], done func()) (iter.Seq[upload.Job], func(), error) {
 	if _, err := os.Stat(f.manifest); err != nil {
-		return nil, done, kindError{fmt.Errorf("--manifest: %w", err), errSource} // Open would create it
+		return nil, done, failure.WithKind(fmt.Errorf("--manifest: %w", err), failure.ErrSource) // Open would create it
 	}
 	m, err := manifest.Open(f.manifest)
 	if err != nil {

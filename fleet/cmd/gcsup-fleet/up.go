@@ -22,6 +22,8 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fleet"
 	"gcsup/fleet/natsserver"
+	"gcsup/internal/exitcode"
+	"gcsup/internal/failure"
 )
 
 // upFlags configure a fleet on one machine.
@@ -78,9 +80,9 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	n := &f.work.nats
 	switch {
 	case n.url != "":
-		return usagef("up runs a NATS server: with --nats, start gcsup-fleet work on each machine")
+		return failure.Usagef("up runs a NATS server: with --nats, start gcsup-fleet work on each machine")
 	case f.workers < 1:
-		return usagef("--workers %d: want 1 or more", f.workers)
+		return failure.Usagef("--workers %d: want 1 or more", f.workers)
 	}
 	dir, err := n.directory()
 	if err != nil {
@@ -183,10 +185,10 @@ func (f *upFlags) supervise(ctx context.Context, dir string, given *pflag.FlagSe
 				case ctx.Err() != nil:
 				case err != nil:
 					stop(err)
-				case code == exitOK:
+				case code == exitcode.OK:
 					return
-				case code > 0 && code != exitIO && code != exitTemporary:
-					stop(exitCode(code)) // every other worker fails in the same way
+				case code > 0 && code != exitcode.IO && code != exitcode.Temporary:
+					stop(exitcode.Printed(code)) // every other worker fails in the same way
 				default:
 					std.message("worker %d ended with %d, and is started again", i+1, code)
 					sleep(ctx, restartDelay)

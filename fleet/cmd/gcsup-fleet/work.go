@@ -16,6 +16,7 @@ import (
 
 	"gcsup/fleet"
 	"gcsup/internal/contenttype"
+	"gcsup/internal/failure"
 )
 
 // workFlags configure a worker.
@@ -103,7 +104,7 @@ func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
 		return o, err
 	}
 	if f.jobs < 1 || f.tries < 1 {
-		return o, usagef("--jobs and --tries must be 1 or more")
+		return o, failure.Usagef("--jobs and --tries must be 1 or more")
 	}
 	o = fleet.WorkerOptions{
 		Name: f.name, Jobs: f.jobs, Tries: f.tries, Rate: int64(f.send.limitRate), TrustTimes: f.trustTimes,
@@ -123,7 +124,7 @@ func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
 		o.Logger = slog.New(slog.NewJSONHandler(std.err, nil))
 	case "off":
 	default:
-		return o, usagef("--log %s: want text, json or off", f.log)
+		return o, failure.Usagef("--log %s: want text, json or off", f.log)
 	}
 	if o.StateBucket, o.StatePrefix, err = splitURL("--state", f.state.url); err != nil {
 		return o, err

@@ -1,4 +1,4 @@
-package main
+package hint
 
 import (
 	"crypto/tls"
@@ -16,7 +16,7 @@ import (
 	"gcsup/upload/gcs"
 )
 
-func TestHints(t *testing.T) {
+func TestAdd(t *testing.T) {
 	full := &fs.PathError{Op: "write", Path: "state/x.tmp", Err: syscall.ENOSPC}
 	for _, c := range []struct {
 		err  error
@@ -25,19 +25,22 @@ func TestHints(t *testing.T) {
 		{full, "write state/x.tmp: no space left on device; free some disk space, and run the command again"},
 		{&session.Error{Op: "start", Kind: session.ErrNotFound, Status: 404, Message: "No bucket."}, "start: destination not found: 404 Not Found: No bucket; create the bucket, or correct its name or the endpoint"},
 		{session.ErrSessionLost, "session lost"},
+		{session.ErrNoToken, session.ErrNoToken.Error() + "; see gcsup sessions list"},
+		{&session.Error{Op: "start", Kind: session.ErrNotFound, Err: &net.DNSError{Err: "no such host", Name: "nowhere.invalid"}},
+			"start: destination not found: lookup nowhere.invalid: no such host; the host name in the endpoint does not resolve: correct it (--endpoint, STORAGE_EMULATOR_HOST), or check this machine's network"},
 		{&session.Error{Op: "start", Kind: session.ErrCredentials, Err: &backoff.ProxyError{Proxy: "http://p:3128", Code: 407, Status: "407 Proxy Authentication Required"}},
 			"start: credentials rejected: proxy http://p:3128 answered CONNECT with 407 Proxy Authentication Required; the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"},
 		{&session.Error{Op: "start", Kind: session.ErrCredentials, Status: 407},
 			"start: credentials rejected: 407 Proxy Authentication Required; the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"},
 	} {
-		got := withHint(c.err, "")
+		got := Add(c.err, "", "gcsup")
 		if got.Error() != c.want || !errors.Is(got, c.err) {
-			t.Errorf("withHint(%v) = %v, want %s", c.err, got, c.want)
+			t.Errorf("Add(%v) = %v, want %s", c.err, got, c.want)
 		}
 	}
 }
 
-func TestNetworkHints(t *testing.T) {
+func TestOfNetwork(t *testing.T) {
 	none := &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "nowhere.invalid", IsNotFound: true}}
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	reset := &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
@@ -59,9 +62,9 @@ func TestNetworkHints(t *testing.T) {
 		{session.Error{Kind: session.ErrNotFound, Status: 404}, ""},
 		{session.Error{Kind: session.ErrRetriesExhausted, Status: 503}, ""},
 	} {
-		got := networkHint(fmt.Errorf("while testing: %w", &c.err), "https://h")
+		got := ofNetwork(fmt.Errorf("while testing: %w", &c.err), "https://h")
 		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
-			t.Errorf("networkHint(%v) = %q, want %q", &c.err, got, c.want)
+			t.Errorf("ofNetwork(%v) = %q, want %q", &c.err, got, c.want)
 		}
 	}
 }

@@ -1,6 +1,8 @@
-package main
+// Package hint tells the users of gcsup and gcsup-fleet what to do about an error.
+package hint
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -10,15 +12,16 @@ import (
 	"syscall"
 
 	"gcsup/backoff"
+	"gcsup/internal/failure"
 	"gcsup/session"
 	"gcsup/upload/gcs"
 )
 
-// withHint adds to err what the user can do about it. endpoint is the endpoint
-// in use, or "".
-func withHint(err error, endpoint string) error {
-	hint := classify(err).hint
-	if network := networkHint(err, endpointText(endpoint)); network != "" {
+// Add adds to err what the user can do about it. endpoint is the endpoint in use,
+// as messages show it, or "". gcsup has the words that run gcsup.
+func Add(err error, endpoint, gcsup string) error {
+	hint := strings.ReplaceAll(failure.Classify(err).Hint, "{gcsup}", gcsup)
+	if network := ofNetwork(err, cmp.Or(endpoint, "the endpoint")); network != "" {
 		hint = network
 	}
 	if _, refused := errors.AsType[*session.Error](err); !refused && errors.Is(err, session.ErrCredentials) {
@@ -43,9 +46,9 @@ type hinted struct {
 func (h hinted) Error() string { return strings.TrimSuffix(h.error.Error(), ".") + "; " + h.hint }
 func (h hinted) Unwrap() error { return h.error }
 
-// networkHint returns what to do if the endpoint was not reached, or "" for
+// ofNetwork returns what to do if the endpoint was not reached, or "" for
 // another error.
-func networkHint(err error, endpoint string) string {
+func ofNetwork(err error, endpoint string) string {
 	e, ok := errors.AsType[*session.Error](err)
 	redirect := ok && e.Status >= 300 && e.Status < 400
 	if ok && (e.Status == http.StatusProxyAuthRequired || backoff.ProxyStatus(e.Err) == http.StatusProxyAuthRequired) {

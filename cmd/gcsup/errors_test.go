@@ -1,0 +1,42 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+	"testing"
+
+	"gcsup/chunk"
+	"gcsup/internal/failure"
+)
+
+// TestSourceErrors checks which file system errors are those of the source.
+func TestSourceErrors(t *testing.T) {
+	missing := &fs.PathError{Op: "open", Path: "a.bin", Err: syscall.ENOENT}
+	full := &fs.PathError{Op: "write", Path: "state/x.tmp", Err: syscall.ENOSPC}
+	for _, c := range []struct {
+		err  error
+		kind string
+	}{
+		{missing, "no_input"},
+		{fmt.Errorf("open: %w", missing), "no_input"},
+		{full, "local_io"},
+		{fmt.Errorf("%w: %w", chunk.ErrRead, missing), "local_io"},
+	} {
+		if got := failure.Classify(sourceError(c.err, "a.bin")).Kind; got != c.kind {
+			t.Errorf("sourceError(%v) is of kind %s, want %s", c.err, got, c.kind)
+		}
+	}
+}
+
+// TestSourceErrorNamesThePathOnce checks that the message has the path once.
+func TestSourceErrorNamesThePathOnce(t *testing.T) {
+	err := sourceError(&fs.PathError{Op: "stat", Path: "a.bin", Err: syscall.ENOENT}, "a.bin")
+	if got, want := err.Error(), "a.bin: no such file or directory"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v does not wrap fs.ErrNotExist", err)
+	}
+}
