@@ -8,19 +8,19 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
-	"time"
 
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/signals"
 
 	"github.com/spf13/cobra"
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(signals.Run(func(ctx context.Context) int {
+		return execute(ctx, os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr})
+	}))
 }
 
 // stdio holds the standard streams of a command. Results go to out, messages for
@@ -30,47 +30,7 @@ type stdio struct {
 	out, err io.Writer
 }
 
-// run executes one command line and returns its exit code. The first SIGINT,
-// SIGTERM or SIGHUP cancels the command and waits for it; a second one returns
-// immediately. A SIGHUP that was ignored at the start, as by nohup, stays ignored.
-func run(args []string, std stdio) int {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(signals, syscall.SIGHUP)
-	}
-	defer signal.Stop(signals)
-
-	// If a reader of the output exits, the write fails with an error. SIGPIPE
-	// would end the upload.
-	signal.Ignore(syscall.SIGPIPE)
-
-	done := make(chan int, 1)
-	go func() { done <- execute(ctx, args, std) }()
-	var first time.Time
-	for {
-		select {
-		case code := <-done:
-			return code
-		case s := <-signals:
-			switch {
-			case first.IsZero():
-				first = time.Now()
-				cancel(failure.WithKind(fmt.Errorf("stopped by signal: %v", s), context.Canceled))
-			case time.Since(first) > signalDebounce:
-				return exitcode.Signal
-			}
-		}
-	}
-}
-
-// signalDebounce is the time after the first signal in which another one is
-// ignored: some programs send a signal to the process and to its group.
-const signalDebounce = 500 * time.Millisecond
-
-// execute runs the command and returns its exit code. It prints an error that the
+// execute runs one command line and returns its exit code. It prints an error that the
 // command has not printed.
 func execute(ctx context.Context, args []string, std stdio) int {
 	root, started := newRoot(std)

@@ -45,6 +45,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/failure":            {"gcsup/backoff", "gcsup/chunk", "gcsup/internal/exitcode", "gcsup/session", "gcsup/session/bucketstore", "gcsup/upload", "gcsup/upload/manifest", "gcsup/upload/tree", "gcsup/upload/internal/runsort", "github.com/bmatcuk/doublestar/v4", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"},
 	"gcsup/internal/hint":               {"*"},
 	"gcsup/internal/retrysim":           {"gcsup/backoff", "gcsup/internal/crowd"},
+	"gcsup/internal/signals":            {"gcsup/internal/exitcode", "gcsup/internal/failure", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucketstore", "gcsup/upload", "gcsup/upload/manifest", "gcsup/upload/tree", "gcsup/upload/internal/runsort", "github.com/bmatcuk/doublestar/v4", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"},
 	"gcsup/internal/statekey":           {"filippo.io/...", "golang.org/x/crypto/...", "golang.org/x/sys/..."},
 	"gcsup/internal/testsize":           {},
 	"gcsup/internal/e2e":                {}, // tests only

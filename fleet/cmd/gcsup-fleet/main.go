@@ -8,62 +8,28 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
-	"time"
 
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
 	"gcsup/internal/hint"
+	"gcsup/internal/signals"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], stdio{os.Stdout, os.Stderr}))
+	os.Exit(signals.Run(func(ctx context.Context) int {
+		return execute(ctx, os.Args[1:], stdio{os.Stdout, os.Stderr})
+	}))
 }
 
 // stdio holds the standard streams of a command. Results go to out, messages for people
 // go to err.
 type stdio struct{ out, err io.Writer }
 
-// signalDebounce is the time after the first signal in which another one is ignored:
-// some programs send a signal to the process and to its group.
-const signalDebounce = 500 * time.Millisecond
-
-// run executes one command line and returns its exit code. The first SIGINT, SIGTERM or
-// SIGHUP cancels the command and waits for it; a second one returns immediately.
-func run(args []string, std stdio) int {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(signals, syscall.SIGHUP)
-	}
-	defer signal.Stop(signals)
-	done := make(chan int, 1)
-	go func() { done <- execute(ctx, args, std) }()
-	var first time.Time
-	for {
-		select {
-		case code := <-done:
-			return code
-		case s := <-signals:
-			switch {
-			case first.IsZero():
-				first = time.Now()
-				cancel(failure.WithKind(fmt.Errorf("stopped by signal: %v", s), context.Canceled))
-			case time.Since(first) > signalDebounce:
-				return exitcode.Signal
-			}
-		}
-	}
-}
-
-// execute runs the command and returns its exit code.
+// execute runs one command line and returns its exit code.
 func execute(ctx context.Context, args []string, std stdio) int {
 	root := newRoot(std)
 	root.SetArgs(args)

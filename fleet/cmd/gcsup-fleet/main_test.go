@@ -246,6 +246,27 @@ func TestOneProcess(t *testing.T) {
 	}
 }
 
+// TestBrokenPipe checks that a command whose output is not read ends with an error, and is
+// not killed.
+func TestBrokenPipe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakegcs.Options{})
+	w.write("a.txt", 10)
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	if err := reader.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := w.command("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
+	cmd.Stdout = writer
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitcode.IO {
+		t.Errorf("error %v, want exit code %d", err, exitcode.IO)
+	}
+}
+
 // TestUsage checks the exit codes of wrong command lines.
 func TestUsage(t *testing.T) {
 	t.Parallel()
