@@ -13,6 +13,7 @@ import (
 
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/statedir"
 	"gcsup/upload"
 )
 
@@ -262,7 +263,7 @@ func (r *reporter) continueCommand() string {
 	if !slices.ContainsFunc([]string{"no-clobber", "skip-identical", "manifest"}, r.given.Changed) {
 		words = slices.Insert(words, min(1, len(words)), "--skip-identical") // after cp
 	}
-	if dir := os.Getenv(stateDirEnv); dir != "" && !slices.ContainsFunc([]string{"state-dir", "state", "no-state"}, r.given.Changed) {
+	if dir := os.Getenv(statedir.Env); dir != "" && !slices.ContainsFunc([]string{"state-dir", "state", "no-state"}, r.given.Changed) {
 		words = slices.Insert(words, min(1, len(words)), "--state-dir="+absolute(dir))
 	}
 	for i, word := range words {

@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/bytesize"
 	"gcsup/internal/failure"
 	"gcsup/session"
 )
@@ -76,7 +77,7 @@ type emulatorFlags struct {
 	requireToken                  bool
 	runningHash, query308         bool
 	latency                       time.Duration
-	rate, totalRate, faultSpan    byteSize
+	rate, totalRate, faultSpan    bytesize.Flag
 	randomFaults                  int
 	faultSeed                     uint64
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,12 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
 	"golang.org/x/time/rate"
 
 	"gcsup/backoff"
+	"gcsup/internal/bytesize"
 	"gcsup/internal/failure"
+	"gcsup/internal/statedir"
 	"gcsup/upload"
 )
 
@@ -72,10 +71,10 @@ func (e *emulatorFlag) Set(text string) error {
 // sendFlags control requests and retries.
 type sendFlags struct {
 	retryFor, maxWait, stallTimeout time.Duration
-	stallRate, chunkSize            byteSize
+	stallRate, chunkSize            bytesize.Flag
 	ifSourceChanged                 string
 	noGate                          bool
-	limitRate                       byteSize
+	limitRate                       bytesize.Flag
 	parallel                        parallelFlag
 	parallelBy                      string
 }
@@ -155,38 +154,6 @@ func (f *outputFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.report, "report", "", "write a page about the run to `FILE`, as HTML, when it ends")
 }
 
-// byteSize is the value of a flag such as 8MiB. Units are those of IEC 80000-13:
-// MiB is 2^20 bytes, MB is 10^6 bytes.
-type byteSize int64
-
-func (b *byteSize) Type() string { return "SIZE" }
-
-func (b *byteSize) String() string {
-	n := int64(*b)
-	switch { // exact, because resumeCommand prints it
-	case n == 0:
-		return "" // pflag then shows no default
-	case n%(1<<30) == 0:
-		return fmt.Sprintf("%dGiB", n>>30)
-	case n%(1<<20) == 0:
-		return fmt.Sprintf("%dMiB", n>>20)
-	case n%(1<<10) == 0:
-		return fmt.Sprintf("%dKiB", n>>10)
-	}
-	return fmt.Sprint(n)
-}
-
-var errSize = errors.New("want a size such as 8MiB")
-
-func (b *byteSize) Set(text string) error {
-	n, err := humanize.ParseBytes(text)
-	if err != nil || n > math.MaxInt64 {
-		return errSize
-	}
-	*b = byteSize(n)
-	return nil
-}
-
 // resumeCommand returns the command line that resumes an upload.
 func resumeCommand(program string, given *pflag.FlagSet, id string) string {
 	return savedCommand(program, given, "resume", id)
@@ -233,7 +200,7 @@ func savedCommand(program string, given *pflag.FlagSet, command, id string) stri
 		}
 		words = append(words, shellQuote(word))
 	})
-	if dir := os.Getenv(stateDirEnv); dir != "" && !given.Changed("state-dir") && !given.Changed("state") {
+	if dir := os.Getenv(statedir.Env); dir != "" && !given.Changed("state-dir") && !given.Changed("state") {
 		words = append(words, shellQuote("--state-dir="+absolute(dir)))
 	}
 	// --endpoint would require credentials. cmd.exe cannot set a variable for one

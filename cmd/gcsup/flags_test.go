@@ -10,33 +10,9 @@ import (
 	"gcsup/backoff"
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/statedir"
 	"gcsup/upload"
 )
-
-func TestByteSize(t *testing.T) {
-	for text, want := range map[string]int64{
-		"0": 0, "1": 1, "262144": 262144, "256KiB": 256 << 10, "8MiB": 8 << 20, "8mib": 8 << 20, "8 MiB": 8 << 20,
-		"8MB": 8_000_000, "8M": 8_000_000, "1.5GiB": 3 << 29, "8.1234567MiB": 8518061, "9223372036854775807": 1<<63 - 1,
-	} {
-		var b byteSize
-		if err := b.Set(text); err != nil || int64(b) != want {
-			t.Errorf("Set(%q) = %d, %v, want %d", text, int64(b), err, want)
-		}
-		if want == 0 {
-			continue
-		}
-		var again byteSize
-		if err := again.Set(b.String()); err != nil || again != b {
-			t.Errorf("Set(%q), which prints %d, = %d, %v", b.String(), int64(b), int64(again), err)
-		}
-	}
-	for _, text := range []string{"", "-1", "MiB", "8 apples", "9223372036854775808", "9000000TiB", "1e3"} {
-		var b byteSize
-		if err := b.Set(text); err == nil {
-			t.Errorf("Set(%q) = %d, want an error", text, int64(b))
-		}
-	}
-}
 
 func parsed(t *testing.T, args ...string) (*cpFlags, *pflag.FlagSet) {
 	t.Helper()
@@ -108,16 +84,19 @@ func TestResumeCommand(t *testing.T) {
 }
 
 func TestStateDir(t *testing.T) {
-	t.Setenv("GCSUP_STATE_DIR", "")
-	t.Setenv("HOME", "/home/u")
-	for _, c := range []struct{ flag, env, xdg, want string }{
-		{"/flag", "/env", "/xdg", "/flag"},
-		{"", "/env", "/xdg", "/env"},
-	} {
-		t.Setenv("GCSUP_STATE_DIR", c.env)
-		t.Setenv("XDG_STATE_HOME", c.xdg)
-		if got, err := stateDir(c.flag); err != nil || got != c.want {
-			t.Errorf("stateDir(%q) with %+v = %q, %v, want %q", c.flag, c, got, err, c.want)
-		}
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_STATE_HOME", "")
+	t.Setenv("LocalAppData", "")
+	t.Setenv(statedir.Env, "")
+	dir := t.TempDir()
+	if got, err := stateDir(dir); err != nil || got != dir {
+		t.Errorf("stateDir(%q) = %q, %v", dir, got, err)
+	}
+	if got, err := stateDir(""); err == nil || failure.Classify(err).Code != exitcode.Config {
+		t.Errorf("stateDir without a default = %q, %v, want a configuration error", got, err)
+	}
+	t.Setenv(statedir.Env, dir)
+	if got, err := stateDir(""); err != nil || got != dir {
+		t.Errorf("stateDir with %s=%s = %q, %v", statedir.Env, dir, got, err)
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/bytesize"
 	"gcsup/internal/testsize"
 )
 
@@ -128,7 +129,7 @@ func scriptBytes(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 3 {
 		seed = number(ts, args[2])
 	}
-	var size byteSize
+	var size bytesize.Flag
 	ts.Check(size.Set(args[1]))
 	ts.Check(writeRandom(ts.MkAbs(args[0]), int64(size), uint64(seed)))
 }

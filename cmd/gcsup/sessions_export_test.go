@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/internal/exitcode"
+	"gcsup/internal/statedir"
 )
 
 // exportedToken returns an export of an upload of 20 bytes.
@@ -61,7 +62,7 @@ func TestImportUntrusted(t *testing.T) {
 		{"no URL", "http://\n x", plain, []string{source}, exitcode.IO, "endpoint", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Setenv(stateDirEnv, filepath.Join(t.TempDir(), "state"))
+			t.Setenv(statedir.Env, filepath.Join(t.TempDir(), "state"))
 			var out, stderr bytes.Buffer
 			in := bytes.NewReader(exportedToken(t, c.endpoint, source, c.spec))
 			code := execute(t.Context(), append([]string{"sessions", "import"}, c.args...), stdio{in, &out, &stderr})

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/failure"
+	"gcsup/internal/statedir"
 	"gcsup/internal/statekey"
 	"gcsup/session"
 	"gcsup/session/bucketstore"
@@ -28,7 +29,7 @@ type stateFlags struct {
 const defaultLease = 2 * time.Minute
 
 func (f *stateFlags) addDir(fs *pflag.FlagSet) {
-	fs.StringVar(&f.dir, "state-dir", "", "keep saved uploads in `DIR` (default: $"+stateDirEnv+", else the user's state directory)")
+	fs.StringVar(&f.dir, "state-dir", "", "keep saved uploads in `DIR` (default: $"+statedir.Env+", else the user's state directory)")
 }
 
 // addBucket adds the flags of commands that use saved uploads.
@@ -107,6 +108,18 @@ func (f *stateFlags) openState(ctx context.Context, client *gcs.Client, project 
 		warn("warning: " + text)
 	}
 	return stateBucket{store}, nil
+}
+
+// stateDir returns the state directory: that of the flag or the default.
+func stateDir(flag string) (string, error) {
+	if flag != "" {
+		return filepath.Abs(flag)
+	}
+	dir, err := statedir.Default()
+	if err != nil {
+		return "", failure.WithKind(fmt.Errorf("no default for the state directory; use --state-dir to name one: %w", err), failure.ErrConfig)
+	}
+	return dir, nil
 }
 
 // stateBucket is a store in a bucket, which needs no Close.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gcsup/internal/bytesize"
 	"gcsup/internal/failure"
 
 	"github.com/spf13/cobra"
@@ -66,7 +67,7 @@ func wanted(f *pflag.Flag, err error) string {
 		return own.Error()
 	}
 	if f.Value.Type() == "SIZE" {
-		return errSize.Error()
+		return bytesize.ErrSize.Error()
 	}
 	name, _ := pflag.UnquoteUsage(f)
 	return "want " + name

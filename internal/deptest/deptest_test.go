@@ -49,6 +49,8 @@ var allowed = map[string][]string{
 	"gcsup/internal/statekey":           {"filippo.io/...", "golang.org/x/crypto/...", "golang.org/x/sys/..."},
 	"gcsup/internal/testsize":           {},
 	"gcsup/internal/e2e":                {}, // tests only
+	"gcsup/internal/bytesize":           {"github.com/dustin/go-humanize"},
+	"gcsup/internal/statedir":           {},
 	"gcsup/internal/compat/live":        {"*"},
 	"gcsup/internal/compat/official":    {"cloud.google.com/...", "github.com/...", "go.opentelemetry.io/...", "golang.org/...", "google.golang.org/...", "cel.dev/..."},
 }

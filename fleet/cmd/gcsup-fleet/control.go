@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"gcsup/internal/bytesize"
 	"gcsup/internal/failure"
 
 	"github.com/spf13/cobra"
@@ -68,7 +69,7 @@ func newDrain(std stdio) *cobra.Command {
 }
 
 func newLimit(std stdio) *cobra.Command {
-	var rate byteSize
+	var rate bytesize.Flag
 	cmd := onQueue(std, "limit RATE|off", "Limit the bytes per second of all workers together",
 		"limit sets the bytes per second of all workers together, such as 100MiB. The workers that\nhave uploads share it equally, some seconds later.",
 		func(ctx context.Context, l *link) error { return l.SetRate(ctx, int64(rate)) })

@@ -21,6 +21,7 @@ import (
 	"gcsup/fleet/natsserver"
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/statedir"
 )
 
 // natsFlags select the queue: a NATS server, or a directory of this machine.
@@ -197,25 +198,13 @@ func (f *natsFlags) openDir(l *link) error {
 func (f *natsFlags) directory() (string, error) {
 	dir := f.dir
 	if dir == "" {
-		state, err := stateDir()
+		state, err := statedir.Default()
 		if err != nil {
 			return "", failure.WithKind(fmt.Errorf("no default for --fleet-dir: %w", err), failure.ErrConfig)
 		}
 		dir = filepath.Join(state, "fleet")
 	}
 	return dir, os.MkdirAll(dir, 0o700)
-}
-
-// stateDir returns the state directory of gcsup.
-func stateDir() (string, error) {
-	if dir := os.Getenv("GCSUP_STATE_DIR"); dir != "" {
-		return filepath.Abs(dir)
-	}
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "gcsup"), nil
-	}
-	home, err := os.UserHomeDir()
-	return filepath.Join(home, ".local", "state", "gcsup"), err
 }
 
 var errLocked = errors.New("another process has the queue")

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
+	"gcsup/internal/bytesize"
 	"gcsup/internal/failure"
 	"gcsup/internal/statekey"
 	"gcsup/session"
@@ -92,7 +92,7 @@ func splitURL(of, url string) (bucket, object string, err error) {
 // sendFlags control requests and retries, as those of gcsup cp.
 type sendFlags struct {
 	retryFor, maxWait, stallTimeout time.Duration
-	chunkSize, limitRate            byteSize
+	chunkSize, limitRate            bytesize.Flag
 	ifSourceChanged                 string
 }
 
@@ -123,26 +123,4 @@ func (f *sendFlags) options() (upload.Options, error) {
 		o.StallTimeout = -1
 	}
 	return o, nil
-}
-
-// byteSize is the value of a flag such as 8MiB. Units are those of IEC 80000-13: MiB is
-// 2^20 bytes, MB is 10^6 bytes.
-type byteSize int64
-
-func (b *byteSize) Type() string { return "SIZE" }
-
-func (b *byteSize) String() string {
-	if *b == 0 {
-		return "" // pflag then shows no default
-	}
-	return fmt.Sprint(int64(*b))
-}
-
-func (b *byteSize) Set(text string) error {
-	n, err := humanize.ParseBytes(text)
-	if err != nil || n > 1<<62 {
-		return errors.New("want a size such as 8MiB")
-	}
-	*b = byteSize(n)
-	return nil
 }

@@ -1,25 +1,21 @@
-package main
+// Package statedir finds the directory in which gcsup and gcsup-fleet keep their
+// state.
+package statedir
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
-
-	"gcsup/internal/failure"
 )
 
-const stateDirEnv = "GCSUP_STATE_DIR"
+// Env names the environment variable with the directory.
+const Env = "GCSUP_STATE_DIR"
 
-// stateDir returns the state directory: that of the flag, of the environment, or
-// the platform's default. For XDG_STATE_HOME see
-// https://specifications.freedesktop.org/basedir-spec/latest/.
-func stateDir(flag string) (string, error) {
-	switch {
-	case flag != "":
-		return filepath.Abs(flag)
-	case os.Getenv(stateDirEnv) != "":
-		return filepath.Abs(os.Getenv(stateDirEnv))
+// Default returns the directory of the environment, or the platform's default. For
+// XDG_STATE_HOME see https://specifications.freedesktop.org/basedir-spec/latest/.
+func Default() (string, error) {
+	if dir := os.Getenv(Env); dir != "" {
+		return filepath.Abs(dir)
 	}
 	switch runtime.GOOS {
 	case "windows":
@@ -37,7 +33,7 @@ func stateDir(flag string) (string, error) {
 
 func appDir(dir string, err error) (string, error) {
 	if err != nil {
-		return "", failure.WithKind(fmt.Errorf("no default for the state directory; use --state-dir to name one: %w", err), failure.ErrConfig)
+		return "", err
 	}
 	return filepath.Join(dir, "gcsup"), nil
 }
