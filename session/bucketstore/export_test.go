@@ -15,7 +15,7 @@ func SetClock(s *Store, f func() (wall time.Time, monotonic time.Duration)) {
 }
 
 // Name returns the unique name of a lease.
-func Name(l session.Lease) string { return l.(*lease).name }
+func Name(l session.Lease) string { return l.(*lease).object.name }
 
 // The keys of the metadata that show who has a lease.
 const (

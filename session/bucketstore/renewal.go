@@ -1,0 +1,73 @@
+package bucketstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gcsup/backoff"
+)
+
+var errLate = errors.New("the reply to the renewal took too long")
+
+// renew writes the object again if the lease has expired, and returns the context of current.
+// It tries for at most one TTL.
+func (l *lease) renew(ctx context.Context) (valid context.Context, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, l.store.opts.TTL, errTimeout)
+	defer cancel()
+	free, err := l.object.own(ctx)
+	if err == nil {
+		defer free()
+		if valid, err = l.validity.current(); valid == nil && err == nil {
+			if err = l.object.write(ctx, l.object.content); err == nil {
+				valid, err = l.validity.current()
+			}
+		}
+	}
+	if valid == nil && err == nil {
+		err = errLate
+	}
+	if err != nil && l.validity.ended() == nil {
+		err = fmt.Errorf("%w and cannot be renewed: %w", errExpired, err)
+	}
+	return valid, err
+}
+
+// keep renews the lease until it is released or lost.
+func (l *lease) keep() {
+	defer close(l.kept)
+	waiter := backoff.Waiter{Policy: l.store.policy, Budget: backoff.Budget{For: 365 * 24 * time.Hour}}
+	defer waiter.Close()
+	for {
+		if !l.validity.due() {
+			return
+		}
+		ctx, cancel := context.WithTimeoutCause(l.validity.alive, l.validity.part(1)+time.Second, errTimeout)
+		err := l.refresh(ctx)
+		cancel()
+		switch {
+		case err == nil:
+			waiter.Progress()
+		case l.validity.ended() != nil:
+			return
+		default:
+			if waiter.Wait(l.validity.alive, backoff.Failure{}) != nil {
+				return
+			}
+		}
+	}
+}
+
+// refresh renews the lease if it is due.
+func (l *lease) refresh(ctx context.Context) error {
+	free, err := l.object.own(ctx)
+	if err != nil {
+		return err
+	}
+	defer free()
+	if left, exists := l.validity.untilRenewal(); !exists || left > 0 {
+		return nil
+	}
+	return l.object.write(ctx, l.object.content)
+}
