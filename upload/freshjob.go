@@ -68,7 +68,7 @@ func (j *job) freshSmall(ctx context.Context, data []byte) error {
 // uploadNew uploads the file through a new session. size is -1 if it is not known.
 func (j *job) uploadNew(ctx context.Context, size int64) error {
 	if j.journal != nil {
-		j.journal.file, j.journal.gzip = j.file, j.gzip
+		j.journal.next.file, j.journal.next.gzip = j.file, j.gzip
 		j.transfer.record = j.journal
 	}
 	return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})

@@ -3,39 +3,11 @@ package upload
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/session"
 )
-
-// record is where a run keeps what another process needs to resume its session.
-type record interface {
-	// started notes that a session was opened.
-	started(uri session.URI, restarts int)
-
-	// sending is called before a request that sends the bytes from sent to
-	// to, with the committed offset. When it returns nil, the record is
-	// durable, or it was and cannot be updated.
-	sending(ctx context.Context, committed, sent, to int64) error
-
-	// handed is called while a request is under way, when the bytes up to
-	// offset sent were handed to the network. It does not block.
-	handed(sent int64)
-
-	// sent is called after a request.
-	sent()
-}
-
-// unrecorded is the record of an upload that cannot be resumed.
-type unrecorded struct{}
-
-func (unrecorded) started(session.URI, int)                           {}
-func (unrecorded) sending(context.Context, int64, int64, int64) error { return nil }
-func (unrecorded) handed(int64)                                       {}
-func (unrecorded) sent()                                              {}
 
 // journal is the life of one saved upload, from the lease to the last save: it is
 // where the Token is written. It is a record for the session of a file.
@@ -49,9 +21,6 @@ func (unrecorded) sent()                                              {}
 // upload: that another process has the lease.
 type journal struct {
 	lease  session.Lease
-	draft  session.Token // what every Token of this upload has: ID, endpoint, Spec, path
-	file   *fileContent
-	gzip   *gzipContent // nil unless the file is compressed
 	events *events
 
 	ctx  context.Context // for the store; lasts a little longer than the upload's
@@ -61,19 +30,22 @@ type journal struct {
 	writer *checkpointWriter
 
 	mu      sync.Mutex
-	token   *session.Token // saved, or about to be; replaced and never changed; nil before started
-	version int64          // of token; counts its changes
-	stored  int64          // the version that was saved last
+	next    nextToken
 	last    *session.Token // saved when the lease is released; nil if there is nothing to save
-	state   saveState
-	covered int64                   // the high-water mark that the store has of this session
-	wrote   time.Time               // the last save
-	checked time.Time               // the last checkpoint
+	stored  stored
 	lost    error                   // why a save showed that the lease is lost; nil if none did
 	abandon context.CancelCauseFunc // nil before guard
 }
 
-// saveState is what the store has of an upload.
+// stored is what the store has of an upload.
+type stored struct {
+	state   saveState
+	version int64     // of the Token that was saved last, see nextToken
+	covered int64     // the high-water mark that the store has of this session
+	wrote   time.Time // the last save
+}
+
+// saveState is whether the store has an upload.
 type saveState int
 
 const (
@@ -104,7 +76,7 @@ func openJournal(ctx context.Context, store session.Store, id string, waiting fu
 		release(ctx, lease)
 		return nil, nil, nil, err
 	}
-	j = &journal{lease: lease, draft: session.Token{ID: id}}
+	j = &journal{lease: lease, next: nextToken{draft: session.Token{ID: id}}}
 	j.ctx, j.stop = lingering(ctx)
 	return j, token, damaged, nil
 }
@@ -113,7 +85,7 @@ func openJournal(ctx context.Context, store session.Store, id string, waiting fu
 func (j *journal) adopt(t *session.Token) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.token, j.state, j.covered = t, saved, t.HighWater
+	j.next.token, j.stored.state, j.stored.covered = t, saved, t.HighWater
 }
 
 // saved reports whether the store has the upload, and its lease is held.
@@ -123,7 +95,7 @@ func (j *journal) saved() bool {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.state != unsaved
+	return j.stored.state != unsaved
 }
 
 // guard returns a context that ends when the lease is lost.
@@ -160,25 +132,20 @@ func (j *journal) leaseLost() error {
 func (j *journal) started(uri session.URI, restarts int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	token := j.draft
-	token.Created, token.URI, token.Restarts = time.Now(), uri, restarts
-	token.Source = j.file.identity
-	if j.gzip != nil {
-		token.Gzip = &session.GzipState{}
-	}
-	j.token, j.covered = &token, 0
+	j.next.started(uri, restarts)
+	j.stored.covered = 0
 }
 
 // sending makes the Token durable, with the request that is about to be made. If
 // saves cost much, the Token states that all bytes may have been sent, so that it
 // need not be saved before each request.
 func (j *journal) sending(ctx context.Context, committed, sent, to int64) error {
-	if j.lease.SaveInterval() > 0 && j.gzip == nil {
-		to = max(to, j.file.src.Size())
+	if j.lease.SaveInterval() > 0 && j.next.gzip == nil {
+		to = max(to, j.next.file.src.Size())
 	}
 	j.note(committed, sent, to)
 	j.mu.Lock()
-	covered := j.state != unsaved && j.lease.SaveInterval() > 0 && to <= j.covered
+	covered := j.stored.state != unsaved && j.lease.SaveInterval() > 0 && to <= j.stored.covered
 	j.mu.Unlock()
 	if covered {
 		return nil
@@ -197,28 +164,14 @@ func (j *journal) ended(committed, sent int64) {
 func (j *journal) keep() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.last = j.token
+	j.last = j.next.token
 }
 
 // note updates the Token before a request that sends the bytes up to to.
 func (j *journal) note(committed, sent, to int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	token := *j.token
-	token.Committed = committed
-	if j.gzip != nil && to > token.HighWater {
-		token.Gzip = j.gzip.state(to)
-	}
-	token.HighWater = max(token.HighWater, to)
-	if !j.file.copied { // else it remains one whose bytes must be compared
-		token.Source = j.file.identity
-	}
-	if c, ok := j.newest(sent, to); ok && c.Offset > 0 {
-		j.token = withCheckpoint(token, c)
-	} else {
-		j.token = pruned(token)
-	}
-	j.checked = time.Now()
+	j.next.sending(committed, sent, to)
 }
 
 // rejected notes that the service refused data at offset. It is saved with what
@@ -226,20 +179,7 @@ func (j *journal) note(committed, sent, to int64) {
 func (j *journal) rejected(offset int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	token := *j.token
-	token.RejectedAt = offset + 1
-	j.token = &token
-}
-
-// newest returns the newest checksum of bytes that were sent. Bytes that were
-// only read may be others in a copy of the source. If the file is compressed, it
-// returns that of the bytes up to to, which are about to be sent: a resume compares
-// every committed byte, because another version may compress differently.
-func (j *journal) newest(sent, to int64) (chunk.Checkpoint, bool) {
-	if j.gzip != nil {
-		return j.gzip.checkpoint(to)
-	}
-	return j.file.sum.Nearest(min(j.file.sum.Offset(), sent))
+	j.next.rejected(offset)
 }
 
 // startedParts makes a new Token of an upload in parts. It is saved before the first
@@ -247,23 +187,22 @@ func (j *journal) newest(sent, to int64) (chunk.Checkpoint, bool) {
 func (j *journal) startedParts(parts session.Parts) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	token := j.draft
-	token.Created, token.Source, token.Parts = time.Now(), j.file.identity, &parts
-	j.token, j.covered = &token, 0
+	j.next.startedParts(parts)
+	j.stored.covered = 0
 }
 
 // part returns what the Token has of a part.
 func (j *journal) part(i int) session.Part {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.token.Parts.List[i]
+	return j.next.token.Parts.List[i]
 }
 
 // old reports whether the last save is long enough ago for one that is not necessary.
 func (j *journal) old(now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return now.Sub(j.wrote) >= j.lease.SaveInterval()
+	return now.Sub(j.stored.wrote) >= j.lease.SaveInterval()
 }
 
 // change replaces the Token by a changed copy, of an upload that has parts. It
@@ -271,14 +210,7 @@ func (j *journal) old(now time.Time) bool {
 func (j *journal) change(f func(*session.Token)) int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	token := *j.token
-	parts := *token.Parts
-	parts.List = slices.Clone(parts.List)
-	token.Parts = &parts
-	f(&token)
-	j.token = &token
-	j.version++
-	return j.version
+	return j.next.change(f)
 }
 
 // saveVersion makes a version of the Token, or a later one, durable.
@@ -296,7 +228,7 @@ func (j *journal) saveVersion(ctx context.Context, version int64) error {
 func (j *journal) has(version int64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.state == saved && j.stored >= version
+	return j.stored.state == saved && j.stored.version >= version
 }
 
 // save writes the newest Token. It returns an error if the store has none, or
@@ -305,7 +237,7 @@ func (j *journal) save(ctx context.Context) error {
 	j.saving.Lock()
 	defer j.saving.Unlock()
 	j.mu.Lock()
-	token, version := j.token, j.version
+	token, version := j.next.token, j.next.version
 	j.mu.Unlock()
 	err := j.lease.Save(ctx, token)
 
@@ -313,7 +245,7 @@ func (j *journal) save(ctx context.Context) error {
 	defer j.mu.Unlock()
 	switch {
 	case err == nil:
-		j.state, j.covered, j.wrote, j.stored = saved, token.HighWater, time.Now(), version
+		j.stored = stored{saved, version, token.HighWater, time.Now()}
 		return nil
 	case errors.Is(err, session.ErrInUse):
 		if j.lost == nil {
@@ -323,7 +255,7 @@ func (j *journal) save(ctx context.Context) error {
 			}
 		}
 		return err
-	case j.state == unsaved:
+	case j.stored.state == unsaved:
 		return err
 	}
 	j.unsavable(ctx, err)
@@ -333,39 +265,24 @@ func (j *journal) save(ctx context.Context) error {
 // unsavable reports that the store has an earlier Token, because of err. j.mu is
 // held.
 func (j *journal) unsavable(ctx context.Context, err error) {
-	if j.state != stale && ctx.Err() == nil {
+	if j.stored.state != stale && ctx.Err() == nil {
 		j.events.post(Event{Kind: Warning, Cause: "the upload continues, and its state cannot be saved: " + err.Error()})
 	}
-	j.state = stale
+	j.stored.state = stale
 }
 
 // handed saves a checkpoint if one is due.
 func (j *journal) handed(sent int64) {
-	if j.gzip != nil {
+	if j.next.gzip != nil {
 		return // sending had the checksum of the whole request
 	}
 	j.mu.Lock()
 	now := time.Now()
-	due := j.checkpoint(sent, now) && now.Sub(j.wrote) >= j.lease.SaveInterval()
+	due := j.next.checkpoint(sent, now) && now.Sub(j.stored.wrote) >= j.lease.SaveInterval()
 	j.mu.Unlock()
 	if due {
 		j.checkpoints().wake()
 	}
-}
-
-// checkpoint adds the newest checksum to the Token, if it is worth a save. j.mu
-// is held.
-func (j *journal) checkpoint(sent int64, now time.Time) bool {
-	last := lastCheckpoint(j.token)
-	if !checkpointDue(sent, last, now.Sub(j.checked)) {
-		return false
-	}
-	c, ok := j.newest(sent, sent)
-	if !ok || c.Offset <= last {
-		return false
-	}
-	j.token, j.checked = withCheckpoint(*j.token, c), now
-	return true
 }
 
 func (j *journal) checkpoints() *checkpointWriter {
@@ -391,7 +308,7 @@ func (j *journal) sent() {
 // is finished.
 func (j *journal) discard() error {
 	j.mu.Lock()
-	j.token, j.last, j.state, j.covered = nil, nil, unsaved, 0
+	j.next.token, j.last, j.stored.state, j.stored.covered = nil, nil, unsaved, 0
 	j.mu.Unlock()
 	return j.lease.Delete(j.ctx)
 }
@@ -404,59 +321,5 @@ func (j *journal) close() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.unsavable(j.ctx, err)
-	}
-}
-
-// checkpointWriter saves in a goroutine whenever it is woken.
-type checkpointWriter struct {
-	due  chan struct{} // holds at most one
-	done chan struct{}
-}
-
-func newCheckpointWriter(save func()) *checkpointWriter {
-	w := &checkpointWriter{due: make(chan struct{}, 1), done: make(chan struct{})}
-	go func() {
-		defer close(w.done)
-		for range w.due {
-			save()
-		}
-	}()
-	return w
-}
-
-// wake makes the writer save what is newest. It does not block.
-func (w *checkpointWriter) wake() {
-	select {
-	case w.due <- struct{}{}:
-	default:
-	}
-}
-
-// stop waits for the save under way.
-func (w *checkpointWriter) stop() {
-	close(w.due)
-	<-w.done
-}
-
-// checkpointTimeout bounds the save of a checkpoint, because the next request waits
-// for it.
-const checkpointTimeout = 10 * time.Second
-
-// linger is how long the store may take once the upload was cancelled.
-const linger = 5 * time.Second
-
-// lingering returns a context that outlives ctx a little: state can still be
-// saved or deleted after cancellation.
-func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
-	return outliving(ctx, linger)
-}
-
-// outliving returns a context that ends some time after ctx.
-func outliving(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
-	return longer, func() {
-		stop()
-		cancel()
 	}
 }

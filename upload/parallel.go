@@ -81,7 +81,7 @@ func (p *parallel) upload(ctx context.Context) error {
 	p.parts.List = make([]session.Part, (p.size+p.parts.Size-1)/p.parts.Size)
 	p.split(nil)
 	if j := p.j.journal; j != nil {
-		j.file = p.j.file
+		j.next.file = p.j.file
 		j.startedParts(p.parts)
 	}
 	return p.send(ctx)

@@ -40,7 +40,7 @@ func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) e
 		j.parts.Store(nil)
 		return j.startOver(ctx, why)
 	}
-	j.journal.file = j.file
+	j.journal.next.file = j.file
 	return p.send(ctx)
 }
 

@@ -153,15 +153,15 @@ func (j *job) keep(journal *journal, token *session.Token, path string) {
 	j.mu.Lock()
 	j.journal = journal
 	j.mu.Unlock()
-	journal.draft.Endpoint, journal.draft.Spec, journal.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
-	journal.draft.SourceIdentity, journal.draft.SourceVersion = j.identity, j.u.expect.version
+	journal.next.draft.Endpoint, journal.next.draft.Spec, journal.next.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
+	journal.next.draft.SourceIdentity, journal.next.draft.SourceVersion = j.identity, j.u.expect.version
 }
 
 // setSpec sets the options of the object, for this upload and for what is saved.
 func (j *job) setSpec(spec Spec) {
 	j.identify(j.result.ID, spec)
 	if j.journal != nil {
-		j.journal.draft.Spec = withoutSecret(spec)
+		j.journal.next.draft.Spec = withoutSecret(spec)
 	}
 }
 
@@ -201,7 +201,7 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 		return j.startOver(ctx, err.Error())
 	}
 	j.journal.adopt(token) // without what was not sent
-	j.journal.file, j.journal.gzip = j.file, j.gzip
+	j.journal.next.file, j.journal.next.gzip = j.file, j.gzip
 	j.transfer.record = j.journal
 	// Enough to check an object that turns out to be finished already.
 	if j.gzip != nil {

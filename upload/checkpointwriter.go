@@ -1,0 +1,38 @@
+package upload
+
+import "time"
+
+// checkpointWriter saves in a goroutine whenever it is woken.
+type checkpointWriter struct {
+	due  chan struct{} // holds at most one
+	done chan struct{}
+}
+
+func newCheckpointWriter(save func()) *checkpointWriter {
+	w := &checkpointWriter{due: make(chan struct{}, 1), done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		for range w.due {
+			save()
+		}
+	}()
+	return w
+}
+
+// wake makes the writer save what is newest. It does not block.
+func (w *checkpointWriter) wake() {
+	select {
+	case w.due <- struct{}{}:
+	default:
+	}
+}
+
+// stop waits for the save under way.
+func (w *checkpointWriter) stop() {
+	close(w.due)
+	<-w.done
+}
+
+// checkpointTimeout bounds the save of a checkpoint, because the next request waits
+// for it.
+const checkpointTimeout = 10 * time.Second

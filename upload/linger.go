@@ -1,0 +1,25 @@
+package upload
+
+import (
+	"context"
+	"time"
+)
+
+// linger is how long the store may take once the upload was cancelled.
+const linger = 5 * time.Second
+
+// lingering returns a context that outlives ctx a little: state can still be
+// saved or deleted after cancellation.
+func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	return outliving(ctx, linger)
+}
+
+// outliving returns a context that ends some time after ctx.
+func outliving(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
+	return longer, func() {
+		stop()
+		cancel()
+	}
+}

@@ -1,0 +1,103 @@
+package upload
+
+import (
+	"slices"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// nextToken is the Token that is saved next, which may be newer than what the store
+// has. It does no I/O. The journal serializes the calls.
+type nextToken struct {
+	draft session.Token // what every Token of this upload has: ID, endpoint, Spec, path
+	file  *fileContent
+	gzip  *gzipContent // nil unless the file is compressed
+
+	token   *session.Token // replaced and never changed; nil before started
+	version int64          // of token; counts the calls of change
+	checked time.Time      // the last checkpoint
+}
+
+// started makes the Token of a new session.
+func (n *nextToken) started(uri session.URI, restarts int) {
+	token := n.draft
+	token.Created, token.URI, token.Restarts = time.Now(), uri, restarts
+	token.Source = n.file.identity
+	if n.gzip != nil {
+		token.Gzip = &session.GzipState{}
+	}
+	n.token = &token
+}
+
+// startedParts makes the Token of an upload in parts.
+func (n *nextToken) startedParts(parts session.Parts) {
+	token := n.draft
+	token.Created, token.Source, token.Parts = time.Now(), n.file.identity, &parts
+	n.token = &token
+}
+
+// sending updates the Token before a request that sends the bytes from sent to to.
+func (n *nextToken) sending(committed, sent, to int64) {
+	token := *n.token
+	token.Committed = committed
+	if n.gzip != nil && to > token.HighWater {
+		token.Gzip = n.gzip.state(to)
+	}
+	token.HighWater = max(token.HighWater, to)
+	if !n.file.copied { // else it remains one whose bytes must be compared
+		token.Source = n.file.identity
+	}
+	if c, ok := n.newest(sent, to); ok && c.Offset > 0 {
+		n.token = withCheckpoint(token, c)
+	} else {
+		n.token = pruned(token)
+	}
+	n.checked = time.Now()
+}
+
+// newest returns the newest checksum of bytes that were sent. Bytes that were
+// only read may be others in a copy of the source. If the file is compressed, it
+// returns that of the bytes up to to, which are about to be sent: a resume compares
+// every committed byte, because another version may compress differently.
+func (n *nextToken) newest(sent, to int64) (chunk.Checkpoint, bool) {
+	if n.gzip != nil {
+		return n.gzip.checkpoint(to)
+	}
+	return n.file.sum.Nearest(min(n.file.sum.Offset(), sent))
+}
+
+// checkpoint adds the newest checksum to the Token, if it is worth a save.
+func (n *nextToken) checkpoint(sent int64, now time.Time) bool {
+	last := lastCheckpoint(n.token)
+	if !checkpointDue(sent, last, now.Sub(n.checked)) {
+		return false
+	}
+	c, ok := n.newest(sent, sent)
+	if !ok || c.Offset <= last {
+		return false
+	}
+	n.token, n.checked = withCheckpoint(*n.token, c), now
+	return true
+}
+
+// rejected notes that the service refused data at offset.
+func (n *nextToken) rejected(offset int64) {
+	token := *n.token
+	token.RejectedAt = offset + 1
+	n.token = &token
+}
+
+// change replaces the Token of an upload in parts by a changed copy, and returns its
+// version.
+func (n *nextToken) change(f func(*session.Token)) int64 {
+	token := *n.token
+	parts := *token.Parts
+	parts.List = slices.Clone(parts.List)
+	token.Parts = &parts
+	f(&token)
+	n.token = &token
+	n.version++
+	return n.version
+}
