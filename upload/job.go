@@ -1,21 +1,15 @@
 package upload
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/session"
 )
-
-// maxObject is the service's limit: https://cloud.google.com/storage/quotas#objects.
-const maxObject = 5 << 40
 
 // job makes one object from one source. It chooses between a single request, a
 // new session and a saved one, checks preconditions, verifies the object, and
@@ -121,249 +115,12 @@ func (j *job) expect(size int64) {
 	}
 }
 
-// finish delivers the last event and returns the Result of an upload that ended
-// with err.
-func (j *job) finish(ctx context.Context, err error) (*Result, error) {
-	err = j.ended(ctx, err)
-	j.transfer.retry.close()
-	res, t := j.snapshot(), j.transfer
-	if j.file != nil && err == nil {
-		res.Source = j.file.identity
-	}
-	res.Retries, res.Waited = res.Retries+t.retry.retries, res.Waited+t.retry.waiter.Waited() // and those of parts
-	res.Resumable = err != nil && j.journal.saved()
-	if res.Resumed || err != nil {
-		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",
-			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", t.pos.committed.Load()), slog.Any("err", err))
-	}
-	return j.conclusion(ctx, res, err)
-}
-
-// conclusion delivers the last event and returns what the call returns.
-func (j *job) conclusion(ctx context.Context, res Result, err error) (*Result, error) {
-	if e, ok := err.(*InterruptedError); ok && res.Resumable {
-		e.Resumable = true // never for a Writer, whose Write may have returned e already
-	}
-	if j.listed && errors.Is(err, session.ErrPrecondition) && res.Spec.NoClobber {
-		res.Skipped, err = SkipExisting, nil
-	}
-	last := terminal(ctx, res, err)
-	j.events.close(ctx, &last)
-	return &res, err
-}
-
-// snapshot returns the Result as far as it is known. It may be called while the
-// job is under way.
-func (j *job) snapshot() Result {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	res := j.result
-	res.Size = j.transfer.pos.size.Load()
-	if size, ok := j.transfer.pos.source.fileSize(); ok {
-		res.Size = size
-	}
-	res.BytesSent, res.BytesResent, res.BytesReread = j.tally.sent.Load(), j.tally.resent.Load(), j.tally.reread.Load()
-	res.Requests, res.Elapsed = int(j.tally.requests.Load()), time.Since(j.began)
-	return res
-}
-
-// update changes the Result.
-func (j *job) update(change func(*Result)) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	change(&j.result)
-}
-
-// abandonAfter is how long a cancelled upload is waited for. What it does then
-// takes milliseconds, unless a file hangs.
-const abandonAfter = 2 * time.Second
-
-// do uploads a file. Once ctx is done it does not wait for reads of the source,
-// or for the store: a file server that is away can block them, and nothing can
-// interrupt them. The goroutine that hangs holds the lock of the saved upload
-// until the file server is back.
-func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Result, error) {
-	done := make(chan error, 1)
-	go func() { done <- upload(ctx) }()
-	select {
-	case err := <-done:
-		return j.finish(ctx, err)
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(abandonAfter)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		return j.finish(ctx, err)
-	case <-timer.C:
-	}
-	go func() {
-		<-done
-		j.transfer.retry.close()
-	}()
-	res := j.snapshot()
-	res.Resumable = j.savedUpload().saved()
-	return j.conclusion(ctx, res, j.transfer.interrupted(ctx, errors.New("a file or the store does not answer")))
-}
-
-// savedUpload returns the journal, or nil.
-func (j *job) savedUpload() *journal {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.journal
-}
-
-// ended returns err, with which something ended, or the error of an interrupted
-// upload if ctx is done: whatever failed after that may have failed because of
-// it, and errors that the context's cause brings along are not this upload's.
-func (j *job) ended(ctx context.Context, err error) error {
-	if lost := j.journal.leaseLost(); lost != nil && err != nil {
-		return lost
-	}
-	if err != nil && ctx.Err() != nil {
-		return j.transfer.interrupted(ctx, err)
-	}
-	return err
-}
-
 // identify sets what the upload is called: in its Result, its events and its log.
 func (j *job) identify(id string, spec Spec) {
 	j.update(func(r *Result) { r.ID, r.Spec = id, spec })
 	j.spec = spec
 	j.transfer.wire.spec = spec
 	j.events.identify(id, spec)
-}
-
-// uploadFile uploads a file.
-func (j *job) uploadFile(ctx context.Context, path string) error {
-	if err := j.validate(); err != nil {
-		return err
-	}
-	if err := j.open(path); err != nil {
-		return err
-	}
-	defer j.closeSource()
-	j.detectSource(j.file.src)
-	want := j.spec
-	if j.u.opts.Store == nil {
-		j.identify("", want.Resolved())
-		return j.fresh(ctx)
-	}
-	return j.uploadSavableFile(ctx, path)
-}
-
-// uploadListed uploads a file of a batch, unless it is skipped.
-func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
-	if b.opts.Skip == SkipExisting {
-		j.spec.IfGenerationMatch, j.spec.NoClobber = new(int64), true
-	}
-	if err := j.validate(); err != nil {
-		return err
-	}
-	if err := j.open(job.Path); err != nil {
-		return err
-	}
-	defer j.closeSource()
-	src := j.file.src
-	if b.opts.PreservePOSIX {
-		j.spec = withPOSIX(j.spec, src.Info())
-	}
-	j.detectSource(j.file.src)
-	j.timed = b.opts.Skip == SkipSameTime
-	if j.timed && !recent(j.file.identity.ModTimeNS) {
-		j.spec = withMTime(j.spec, j.file.identity.ModTimeNS)
-	}
-	want := j.spec
-	j.identify("", want.Resolved())
-	if skipped, err := j.skip(ctx, b.opts.Skip, job.Listed, job.Object); skipped || err != nil {
-		return err
-	}
-	if b.opts.DryRun {
-		return j.plan(ctx)
-	}
-	if j.small() {
-		size := min(src.Size(), b.opts.Memory)
-		if err := b.memory.Acquire(ctx, size); err != nil {
-			return j.transfer.interrupted(ctx, nil)
-		}
-		defer b.memory.Release(size)
-		if len(b.saved) == 0 {
-			return j.fresh(ctx)
-		}
-	}
-	if j.u.opts.Store == nil {
-		return j.fresh(ctx)
-	}
-	j.spec = want
-	return j.uploadSavableFile(ctx, job.Path)
-}
-
-// plan ends the job of a dry run: it checks the precondition and sends nothing.
-func (j *job) plan(ctx context.Context) error {
-	if err := j.precondition.check(ctx); err != nil {
-		return err
-	}
-	if err := j.precondition.unmet(); err != nil {
-		return err
-	}
-	j.update(func(r *Result) { r.Planned = true })
-	return nil
-}
-
-// open opens the source.
-func (j *job) open(path string) error {
-	j.update(func(r *Result) { r.Path = path })
-	j.events.source(path)
-	src, err := chunk.Open(path)
-	if err != nil {
-		return err
-	}
-	if err := j.use(src); err != nil {
-		_ = src.Close()
-		return err
-	}
-	return nil
-}
-
-// use makes src the source of the job, and notes what it is before a byte of it is
-// read.
-func (j *job) use(src *chunk.Source) error {
-	name := cmp.Or(j.result.Path, "the source")
-	identity, err := src.Identity()
-	switch {
-	case err != nil:
-		return err
-	case identity.Size != src.Size():
-		return fmt.Errorf("%w: %s is being written to", session.ErrSourceChanged, name)
-	case src.Size() > maxObject:
-		return fmt.Errorf("%w: %s has %d bytes, an object at most %d (5 TiB)", session.ErrInvalid, name, src.Size(), int64(maxObject))
-	}
-	if err := j.transfer.expect.sized(src.Size()); err != nil {
-		return err
-	}
-	j.file = &fileContent{src: src, identity: identity, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread}
-	j.transfer.content = j.file
-	j.update(func(r *Result) { r.Source = identity })
-	j.transfer.pos.size.Store(src.Size())
-	j.transfer.retry.stake(src.Size())
-	return nil
-}
-
-// closeSource ends what reads the source, and closes it.
-func (j *job) closeSource() {
-	if j.gzip != nil {
-		j.gzip.close()
-	}
-	_ = j.file.src.Close()
-}
-
-// reread notes that bytes of the source were read only for their checksum. The
-// step that reaches the end is not reported: another event follows at once.
-func (j *job) reread(n, offset, end int64) {
-	j.tally.reread.Add(n)
-	if offset < end {
-		j.events.comparing(offset, end)
-	}
 }
 
 // newRun returns a run for the next session.
