@@ -11,20 +11,32 @@ import (
 
 // Cancel ends the saved upload of that ID: the service drops its bytes, and the
 // store deletes it. It is for uploads that will not be resumed; those that are
-// just left alone cost nothing and expire after a week. The error wraps
-// [session.ErrNoToken] if there is no such upload.
+// just left alone cost nothing and expire after a week. Cancel waits for a lease as
+// File does, with the event Held. The error wraps [session.ErrNoToken] if there is no
+// such upload.
 func (u *Uploader) Cancel(ctx context.Context, id string) error {
-	if u.invalid != nil {
-		return u.invalid
+	j := u.newJob(ctx, Spec{}, u.newBudget())
+	err := j.cancelSaved(ctx, id)
+	j.transfer.retry.close()
+	_, err = j.conclusion(ctx, j.snapshot(), err)
+	return err
+}
+
+// cancelSaved is Cancel, without its last event.
+func (j *job) cancelSaved(ctx context.Context, id string) error {
+	store := j.u.opts.Store
+	if j.u.invalid != nil {
+		return j.u.invalid
 	}
-	if u.opts.Store == nil {
+	if store == nil {
 		return fmt.Errorf("cancel: %w: there is no store", session.ErrNoToken)
 	}
-	id, err := follow(ctx, u.opts.Store, id)
+	id, err := follow(ctx, store, id)
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	journal, token, damaged, err := openJournal(ctx, u.opts.Store, id, nil)
+	j.identify(id, j.spec)
+	journal, token, damaged, err := j.openJournal(ctx, id, nil)
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
@@ -35,17 +47,11 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 	case token == nil:
 		return fmt.Errorf("cancel: %w: %s", session.ErrNoToken, id)
 	}
-	j := u.newJob(ctx, token.Spec, u.newBudget())
 	j.identify(id, token.Spec)
-	j.transfer.wire.lease = journal.lease
 	if token.Parts != nil {
-		err = j.cancelParts(ctx, token, journal)
-	} else {
-		err = j.cancel(ctx, token, journal.discard)
+		return j.cancelParts(ctx, token, journal)
 	}
-	j.transfer.retry.close()
-	_, err = j.conclusion(ctx, j.snapshot(), err)
-	return err
+	return j.cancel(ctx, token, journal.discard)
 }
 
 // cancel ends the session of token, and calls discard if there is no session any

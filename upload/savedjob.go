@@ -32,7 +32,7 @@ func (j *job) uploadSavable(ctx context.Context, id, path string) error {
 	if j.small() && !savedIn(ctx, store, id) {
 		return j.fresh(ctx)
 	}
-	journal, token, damaged, err := j.openJournal(ctx, id)
+	journal, token, damaged, err := j.openJournal(ctx, id, j.waitForHolder)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 		return err
 	}
 	j.identify(id, j.spec)
-	journal, token, damaged, err := j.openJournal(ctx, id)
+	journal, token, damaged, err := j.openJournal(ctx, id, nil)
 	if err != nil {
 		return err
 	}
@@ -131,10 +131,12 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 }
 
 // openJournal opens the journal of a saved upload. The requests of j then need its
-// lease.
-func (j *job) openJournal(ctx context.Context, id string) (*journal, *session.Token, error, error) {
+// lease. waiting, if it is not nil, is called before each wait for the lease.
+func (j *job) openJournal(ctx context.Context, id string, waiting func(context.Context)) (*journal, *session.Token, error, error) {
 	journal, token, damaged, err := openJournal(ctx, j.u.opts.Store, id, func(held *session.HeldError) {
-		j.waitForHolder(ctx)
+		if waiting != nil {
+			waiting(ctx)
+		}
 		j.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder})
 	})
 	if err == nil {

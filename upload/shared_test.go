@@ -380,3 +380,51 @@ func TestSharedSource(t *testing.T) {
 		})
 	}
 }
+
+// TestResumeAndCancelWait checks that Resume and Cancel wait for the lease of a machine
+// that died, report that, and make no request about the upload meanwhile.
+func TestResumeAndCancelWait(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(m *machine, ctx context.Context, id string) error{
+		"Resume": func(m *machine, ctx context.Context, id string) error { _, err := m.Resume(ctx, id); return err },
+		"Cancel": func(m *machine, ctx context.Context, id string) error { return m.Cancel(ctx, id) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				path := w.file(data(large))
+				first, second := w.machine("first"), w.machine("second")
+				var events []upload.Event
+				observed := &machine{Uploader: second.With(upload.CallOptions{Observer: func(e upload.Event) { events = append(events, e) }})}
+				w.fail(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize, Object: "obj"}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}})
+				result := make(chan error)
+				go func() {
+					_, err := first.File(w.t.Context(), path, spec)
+					result <- err
+				}()
+				time.Sleep(time.Second / 2) // it waits before the query
+				first.net.suspend()
+				id, err := first.ID(path, spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := len(w.srv.Requests())
+				if err := end(observed, w.t.Context(), id); err != nil {
+					t.Error(err)
+				}
+				for _, r := range w.srv.Requests()[before:] {
+					if r.Op == fakegcs.OpGet && r.Object != "state/"+id+".gcsup" {
+						t.Errorf("looked at gs://%s/%s", r.Bucket, r.Object)
+					}
+				}
+				if n := len(events); n < 2 || events[0].Kind != upload.Held || events[0].ID != id || events[0].Cause != "first" || events[0].Delay <= 0 || events[n-1].Kind != upload.Done || events[0].Upload == 0 || events[0].Upload != events[n-1].Upload {
+					t.Errorf("events %+v", events)
+				}
+				first.net.wake()
+				if err := <-result; !errors.Is(err, session.ErrInUse) {
+					t.Errorf("the first machine: %v", err)
+				}
+			})
+		})
+	}
+}

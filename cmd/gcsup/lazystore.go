@@ -47,18 +47,6 @@ func (s *lazyStore) get(ctx context.Context) (openStore, error) {
 	return s.opened, s.err
 }
 
-// held reports whether a process holds the lease of an upload. It is false if machines
-// do not share the store, because a lock of a directory has no lease.
-func (s *lazyStore) held(ctx context.Context, id string) bool {
-	opened, err := s.get(ctx)
-	checker, ok := opened.(session.LockChecker)
-	if !s.shared || err != nil || !ok {
-		return false
-	}
-	held, err := checker.Locked(ctx, id)
-	return held && err == nil
-}
-
 // close closes the store if it was opened.
 func (s *lazyStore) close() {
 	s.once.Do(func() { s.err = fs.ErrClosed })

@@ -260,77 +260,89 @@ func forget(ctx context.Context, store session.Store, id string) (*session.Token
 	return token, store.Delete(ctx, id)
 }
 
+// canceler cancels saved uploads at the service.
+type canceler struct {
+	target targetFlags
+	json   bool
+
+	std     stdio
+	console *console
+	c       *connection
+
+	warnings sync.Map // about an upload, by ID
+	held     sync.Map // IDs of uploads whose wait for a lease was reported
+}
+
 func newSessionsCancel(std stdio) *cobra.Command {
-	var target targetFlags
-	var asJSON bool
+	x := &canceler{std: std}
 	cmd := &cobra.Command{
 		Use:               "cancel ID...",
 		Short:             "Cancel saved uploads at the service and delete them",
 		Args:              atLeast(1, "the ID of a saved upload, as sessions list shows it"),
-		ValidArgsFunction: target.completeIDs,
-		RunE: func(cmd *cobra.Command, ids []string) error {
-			c, err := target.open(cmd.Context(), true)
-			if err != nil {
+		ValidArgsFunction: x.target.completeIDs,
+		RunE: func(cmd *cobra.Command, ids []string) (err error) {
+			x.console = newConsole(std.err, false)
+			if x.c, err = x.target.open(cmd.Context(), true); err != nil {
 				return err
 			}
-			defer c.close()
-			var warnings sync.Map // of uploads, by ID
-			return forEach(std, c.endpoint, asJSON, ids, func(id string) error {
-				return cancelUpload(cmd.Context(), std, asJSON, &target, c, &warnings, id)
-			})
+			defer x.c.close()
+			return forEach(std, x.c.endpoint, x.json, ids, func(id string) error { return x.cancel(cmd.Context(), id) })
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON Lines, one for each upload")
-	target.addSaving(cmd.Flags())
+	cmd.Flags().BoolVar(&x.json, "json", false, "print JSON Lines, one for each upload")
+	x.target.addSaving(cmd.Flags())
 	return cmd
 }
 
-// cancelUpload cancels a saved upload at the service, deletes it and prints what it
-// did. warnings gets the warning about each upload, by ID.
-func cancelUpload(ctx context.Context, std stdio, asJSON bool, target *targetFlags, c *connection, warnings *sync.Map, id string) error {
-	con := newConsole(std.err, false)
+// observe gets the events of the library.
+func (x *canceler) observe(e upload.Event) {
+	switch e.Kind {
+	case upload.Warning:
+		x.warnings.Store(e.ID, e.Cause)
+	case upload.Held:
+		if _, reported := x.held.LoadOrStore(e.ID, true); !reported {
+			x.console.message("%s: %s works on it, or died: waiting up to %s for its lease", e.ID, e.Cause, formatSpan(e.Delay+time.Second-1))
+		}
+	}
+}
+
+// cancel cancels a saved upload at the service, deletes it and prints what it did.
+func (x *canceler) cancel(ctx context.Context, id string) error {
+	c, con, out := x.c, x.console, x.std.out
 	token, err := c.saved.Load(ctx, id)
 	switch {
 	case errors.Is(err, session.ErrCorruptToken):
 		if _, err := forget(ctx, c.saved, id); err != nil {
 			return err
 		}
-		if asJSON {
-			return printAction(std.out, actionDeleted, reasonUnusable, upload.SavedUpload{ID: id}, false, nil)
+		if x.json {
+			return printAction(out, actionDeleted, reasonUnusable, upload.SavedUpload{ID: id}, false, nil)
 		}
 		con.message("deleted the saved upload %s, which was damaged; the service drops its session a week after it started", id)
 		return nil
 	case err != nil:
 		return err
 	case token.Endpoint != c.endpoint:
-		return target.endpointMismatch(c, token.Endpoint)
+		return x.target.endpointMismatch(c, token.Endpoint)
 	}
 	if c.uploader == nil {
-		observer := func(e upload.Event) {
-			if e.Kind == upload.Warning {
-				warnings.Store(e.ID, e.Cause)
-			}
-		}
-		if err := c.dial(ctx, upload.Options{Observer: observer}); err != nil {
+		if err := c.dial(ctx, upload.Options{Observer: x.observe}); err != nil {
 			return err
 		}
-	}
-	if c.saved.held(ctx, id) {
-		con.message("%s: another process works on it, or died: waiting for its lease", id)
 	}
 	if err := c.uploader.Cancel(ctx, id); err != nil {
 		return err
 	}
-	warning, exists := warnings.Load(id)
+	warning, exists := x.warnings.Load(id)
 	if token.Parts != nil && exists { // it is about temporary objects
 		con.message("%s: warning: %v", id, warning)
 		exists = false
 	}
 	switch {
-	case asJSON && exists:
-		return printAction(std.out, actionDeleted, reasonFinished, upload.Describe(token), false, nil)
-	case asJSON:
-		return printAction(std.out, actionCancelled, reasonRequested, upload.Describe(token), false, nil)
+	case x.json && exists:
+		return printAction(out, actionDeleted, reasonFinished, upload.Describe(token), false, nil)
+	case x.json:
+		return printAction(out, actionCancelled, reasonRequested, upload.Describe(token), false, nil)
 	case exists:
 		con.message("deleted %s: the upload was finished already, and the object exists", uploadText(upload.Describe(token)))
 	default:
