@@ -22,8 +22,8 @@ type CallOptions struct {
 	DetectContentType func(head []byte) string
 
 	// Header is added to every request, for example X-Goog-Request-Reason or
-	// X-Goog-Custom-Audit-*, except those of [Options.Objects] if that is set, as
-	// package gcs does. Headers of the protocol are refused.
+	// X-Goog-Custom-Audit-*, except those of an [Options.Objects] without a method
+	// WithHeader, and those of [Options.Store]. Headers of the protocol are refused.
 	Header http.Header
 
 	// Size, if not nil, is how many bytes the source must have. If it has fewer,
@@ -93,6 +93,8 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 		own.client = client
 		if u.opts.Objects == Objects(u.client) {
 			own.opts.Objects = client
+		} else {
+			own.opts.Objects = withHeader(u.opts.Objects, o.Header)
 		}
 	}
 	return &own

@@ -14,10 +14,21 @@ import (
 )
 
 // Objects looks at objects.
+//
+// An implementation may have a method WithHeader(http.Header) Objects, which returns
+// one that adds the headers to its requests. [CallOptions].Header needs it.
 type Objects interface {
 	// Stat asks once for the metadata of the object that spec names. It does
 	// not retry. [*session.Client] implements it.
 	Stat(ctx context.Context, spec Spec) session.Reply
+}
+
+// withHeader returns o with headers for each request, if it can have some.
+func withHeader(o Objects, header http.Header) Objects {
+	if h, ok := o.(interface{ WithHeader(http.Header) Objects }); ok {
+		return h.WithHeader(header)
+	}
+	return o
 }
 
 // Uploader uploads files and streams. It is safe for concurrent use, and uploads

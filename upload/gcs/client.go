@@ -137,7 +137,7 @@ func (c *Client) Uploader(opts *upload.Options) (*upload.Uploader, error) {
 		o = *opts
 	}
 	o.Endpoint = c.endpoint
-	o.Objects = c
+	o.Objects = &objects{Client: c}
 	return upload.New(c.http, &o)
 }
 
@@ -235,8 +235,10 @@ func (d *decorated) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	req = req.Clone(req.Context())
-	for key, values := range d.header {
-		req.Header[http.CanonicalHeaderKey(key)] = values
+	for _, header := range []http.Header{headerOf(req.Context()), d.header} {
+		for key, values := range header {
+			req.Header[http.CanonicalHeaderKey(key)] = values
+		}
 	}
 	if d.project != "" {
 		req.Header.Set("X-Goog-User-Project", d.project)

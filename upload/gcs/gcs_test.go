@@ -276,14 +276,15 @@ func TestHeaders(t *testing.T) {
 	up := uploader(t, c, nil)
 	path, _ := source(t, 9<<20)
 	zero := int64(0)
-	if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationMatch: &zero}); err != nil {
+	call := up.With(upload.CallOptions{Header: http.Header{"x-call": {"first"}}}).With(upload.CallOptions{Header: http.Header{"x-call": {"second"}}})
+	if _, err := call.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationMatch: &zero}); err != nil {
 		t.Fatal(err)
 	}
 	if len(seen) != 4 { // stat, start, put, finalize
 		t.Errorf("%d requests, want 4", len(seen))
 	}
 	for i, h := range seen {
-		if h.Get("X-Test") != "yes" || h.Get("Authorization") != "Bearer ya29.token-1" || h.Get("X-Goog-User-Project") != "quota-from-file" || h.Get("User-Agent") == "" {
+		if h.Get("X-Test") != "yes" || h.Get("X-Call") != "second" || h.Get("Authorization") != "Bearer ya29.token-1" || h.Get("X-Goog-User-Project") != "quota-from-file" || h.Get("User-Agent") == "" {
 			t.Errorf("request %d: %v", i, h)
 		}
 	}

@@ -32,6 +32,30 @@ func (c *Client) Stat(ctx context.Context, spec upload.Spec) session.Reply {
 	return r
 }
 
+// objects looks at objects with headers of the caller's.
+type objects struct {
+	*Client
+	header http.Header
+}
+
+func (o *objects) Stat(ctx context.Context, spec upload.Spec) session.Reply {
+	return o.Client.Stat(context.WithValue(ctx, headerKey{}, o.header), spec)
+}
+
+// WithHeader returns objects with other headers, see [upload.Objects].
+func (o *objects) WithHeader(header http.Header) upload.Objects {
+	return &objects{o.Client, header.Clone()}
+}
+
+// headerKey is the key of headers in the context of a request.
+type headerKey struct{}
+
+// headerOf returns the headers that ctx has for a request.
+func headerOf(ctx context.Context) http.Header {
+	header, _ := ctx.Value(headerKey{}).(http.Header)
+	return header
+}
+
 // objectOf converts the attributes of an object.
 func objectOf(a *storage.ObjectAttrs) *session.Object {
 	o := &session.Object{
