@@ -47,7 +47,7 @@ func (s SavedUpload) Source() string { return cmp.Or(s.Path, s.Identity) }
 // cannot be listed or ctx is done, the last error has no ID. Without a store
 // nothing is saved.
 //
-// Memory holds the IDs, and one upload at a time.
+// Saved loads up to 8 uploads ahead of the caller, because a store may be far away.
 func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 	return func(yield func(SavedUpload, error) bool) {
 		if u.invalid != nil {
@@ -63,18 +63,55 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 			yield(SavedUpload{}, fmt.Errorf("saved uploads: %w", err))
 			return
 		}
-		for _, id := range ids {
+		next, stop := loadAhead(ctx, store, ids)
+		defer stop()
+		for range ids {
 			if ctx.Err() != nil {
 				yield(SavedUpload{}, fmt.Errorf("saved uploads: %w", context.Cause(ctx)))
 				return
 			}
-			saved, err := loadSaved(ctx, store, id)
-			if errors.Is(err, session.ErrNoToken) {
+			loaded := next()
+			if errors.Is(loaded.err, session.ErrNoToken) {
 				continue // it was finished after List
 			}
-			if !yield(saved, err) {
+			if !yield(loaded.SavedUpload, loaded.err) {
 				return
 			}
+		}
+	}
+}
+
+// loadedAhead is how many saved uploads are loaded at a time.
+const loadedAhead = 8
+
+// loadedUpload is what loadSaved returned.
+type loadedUpload struct {
+	SavedUpload
+	err error
+}
+
+// loadAhead loads saved uploads. next returns one of each ID, in order. The caller must
+// call stop, which returns when the store is not used any more.
+func loadAhead(ctx context.Context, store session.Store, ids []string) (next func() loadedUpload, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var pending []chan loadedUpload
+	next = func() loadedUpload {
+		for len(ids) > 0 && len(pending) < loadedAhead {
+			id, loaded := ids[0], make(chan loadedUpload, 1)
+			ids, pending = ids[1:], append(pending, loaded)
+			go func() {
+				saved, err := loadSaved(ctx, store, id)
+				loaded <- loadedUpload{saved, err}
+			}()
+		}
+		first := pending[0]
+		pending = pending[1:]
+		return <-first
+	}
+	return next, func() {
+		cancel()
+		for _, loaded := range pending {
+			<-loaded
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -427,4 +429,50 @@ func TestResumeAndCancelWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSavedLoadsAhead checks that a store that is far away is asked about several uploads
+// at a time, but not about all, and about none after the iteration.
+func TestSavedLoadsAhead(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{Latency: 100 * time.Millisecond}, func(w *world) {
+		m := w.machine("m", resumable)
+		w.fail(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}, Times: -1})
+		path := w.file(data(mib))
+		var want, got []string
+		for i := range 40 {
+			to := upload.Spec{Bucket: "bkt", Object: strconv.Itoa(i)}
+			res, err := m.File(w.t.Context(), path, to)
+			if err == nil || !res.Resumable {
+				t.Fatalf("not saved: %v", err)
+			}
+			want = append(want, res.ID)
+		}
+		slices.Sort(want)
+		began := time.Now()
+		for saved, err := range m.Saved(w.t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, saved.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("yielded %v, want %v", got, want)
+		}
+		if took := time.Since(began); took > 2*time.Second { // 81 requests, one after the other, would take 8 s
+			t.Errorf("took %v", took)
+		}
+		before := m.net.begun
+		for range m.Saved(w.t.Context()) {
+			break
+		}
+		after := m.net.begun
+		if after > before+1+2*9 {
+			t.Errorf("%d requests for one upload", after-before)
+		}
+		time.Sleep(time.Minute)
+		if m.net.begun != after {
+			t.Errorf("%d requests after the iteration", m.net.begun-after)
+		}
+	})
 }
