@@ -64,10 +64,8 @@ var enumeration = regexp.MustCompile(`^[A-Za-z0-9_-]+(\|[A-Za-z0-9_-]+)+$`)
 // flagCompletion returns the completion of the values of a flag, or nil for files.
 func flagCompletion(f *pflag.Flag) cobra.CompletionFunc {
 	switch v := f.Value.(type) {
-	case *enumFlag:
-		return choices(v.values...)
-	case *classFlag:
-		return choices(storageClasses...)
+	case interface{ Values() []string }:
+		return choices(v.Values()...)
 	case *parallelFlag:
 		return choices(parallelAuto.String(), parallelOff.String())
 	}

@@ -1,190 +1,45 @@
 package main
 
 import (
-	"fmt"
-	"maps"
-	"mime"
-	"regexp"
-	"slices"
-	"strings"
-	"time"
-
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/failure"
+	"gcsup/internal/objectflags"
 	"gcsup/session"
 )
 
-// objectFlags set the attributes of the objects.
+// objectFlags set the attributes of the objects, and how they are made.
 type objectFlags struct {
-	contentType, contentEncoding, contentDisposition, contentLanguage, cacheControl string
-
-	metadata                      []string
-	customTime, retainUntil       timeFlag
-	storageClass                  classFlag
-	predefinedACL, retentionMode  enumFlag
-	temporaryHold, eventBasedHold bool
-	kmsKey, userProject           string
-	key                           keyFlags
-	preservePOSIX                 bool
-	gzip                          gzipFlag
+	attributes    objectflags.Flags
+	key           keyFlags
+	preservePOSIX bool
+	gzip          gzipFlag
 }
 
 func (f *objectFlags) add(fs *pflag.FlagSet) {
-	f.predefinedACL.values, f.retentionMode.values = session.PredefinedACLs(), session.RetentionModes()
-	fs.StringVar(&f.contentType, "content-type", "", "content `TYPE` of the objects (default: by the name's extension, else by the first 512 bytes)")
-	fs.StringVar(&f.contentEncoding, "content-encoding", "", "`ENCODING` in which the sources are, such as gzip")
+	f.attributes.Add(fs)
 	fs.Var(&f.gzip, "gzip", "compress files whose names end in one of these extensions, separated by commas, such as txt,csv; or all files: all")
-	fs.StringVar(&f.contentDisposition, "content-disposition", "", "`DISPOSITION` for browsers, such as 'attachment; filename=report.pdf'")
-	fs.StringVar(&f.contentLanguage, "content-language", "", "`LANGUAGE` of the content, such as en")
-	fs.StringVar(&f.cacheControl, "cache-control", "", "`DIRECTIVES` for caches, such as 'public, max-age=3600'")
-	fs.StringArrayVar(&f.metadata, "metadata", nil, "custom metadata `KEY=VALUE`; repeat the flag for more")
-	fs.Var(&f.customTime, "custom-time", "custom time of the objects, such as 2026-01-31T12:00:00Z")
-	fs.Var(&f.storageClass, "storage-class", "storage class of the objects (default: the bucket's)")
-	fs.Var(&f.predefinedACL, "predefined-acl", "access control list of the objects, such as publicRead")
-	fs.BoolVar(&f.temporaryHold, "temporary-hold", false, "place a temporary hold on the objects")
-	fs.BoolVar(&f.eventBasedHold, "event-based-hold", false, "place an event-based hold on the objects")
-	fs.Var(&f.retentionMode, "retention-mode", "retain the objects until --retain-until: Locked, which cannot be shortened, or Unlocked")
-	fs.Var(&f.retainUntil, "retain-until", "time until which the objects are retained, such as 2030-01-31T12:00:00Z")
-	fs.StringVar(&f.kmsKey, "kms-key", "", "encrypt the objects with this Cloud KMS `KEY`: projects/P/locations/L/keyRings/R/cryptoKeys/K")
-	fs.StringVar(&f.userProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket; saved with the upload")
 	fs.BoolVarP(&f.preservePOSIX, "preserve-posix", "P", false, "write time, owner and permissions of each file to the metadata of its object")
 	f.key.add(fs, "encrypt the objects with the key")
 }
 
-// timeFlag is a time in the format of RFC 3339.
-type timeFlag struct{ time.Time }
-
-func (f *timeFlag) Type() string { return "TIME" }
-
-func (f *timeFlag) String() string {
-	if f.IsZero() {
-		return ""
-	}
-	return f.Format(time.RFC3339Nano)
-}
-
-func (f *timeFlag) Set(text string) error {
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil || t.IsZero() {
-		return fmt.Errorf("want a time such as 2026-01-31T12:00:00Z or 2026-01-31T12:00:00+01:00")
-	}
-	f.Time = t.UTC().Truncate(time.Microsecond) // the precision of the service
-	return nil
-}
-
-// enumFlag is a flag with a fixed set of values.
-type enumFlag struct {
-	value  string
-	values []string
-}
-
-func (f *enumFlag) Type() string   { return "VALUE" }
-func (f *enumFlag) String() string { return f.value }
-
-func (f *enumFlag) Set(text string) error {
-	if !slices.Contains(f.values, text) {
-		return fmt.Errorf("want %s", orList(f.values))
-	}
-	f.value = text
-	return nil
-}
-
-// orList returns words as "a, b or c".
-func orList(words []string) string {
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
-}
-
-// The storage classes, and those that the service accepts for old programs.
-// https://cloud.google.com/storage/docs/storage-classes
-var (
-	storageClasses    = []string{"STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE", "RAPID"}
-	oldStorageClasses = []string{"MULTI_REGIONAL", "REGIONAL", "DURABLE_REDUCED_AVAILABILITY"}
-)
-
-// classFlag is a storage class, in upper or lower case.
-type classFlag string
-
-func (f *classFlag) Type() string   { return "CLASS" }
-func (f *classFlag) String() string { return string(*f) }
-
-func (f *classFlag) Set(text string) error {
-	class := strings.ToUpper(text)
-	if !slices.Contains(storageClasses, class) && !slices.Contains(oldStorageClasses, class) {
-		return fmt.Errorf("want %s", orList(storageClasses))
-	}
-	*f = classFlag(class)
-	return nil
-}
-
-var (
-	kmsKeyName   = regexp.MustCompile(`^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$`)
-	languageTags = regexp.MustCompile(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*(, ?[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*)*$`)
-)
-
-// spec returns the template of the objects, without their names. It refuses
-// values that the service would refuse. stream is true for standard input.
+// spec returns the template of the objects, without their names. stream is true for
+// standard input.
 func (f *objectFlags) spec(stream bool) (session.Spec, error) {
-	s := session.Spec{
-		ContentType: f.contentType, ContentEncoding: f.contentEncoding, ContentDisposition: f.contentDisposition,
-		ContentLanguage: f.contentLanguage, CacheControl: f.cacheControl, CustomTime: f.customTime.Time,
-		StorageClass: string(f.storageClass), PredefinedACL: f.predefinedACL.value,
-		TemporaryHold: f.temporaryHold, EventBasedHold: f.eventBasedHold, KMSKeyName: f.kmsKey, UserProject: f.userProject,
-	}
-	mode, until := f.retentionMode.value, f.retainUntil.Time
+	s, err := f.attributes.Spec()
 	switch {
-	case f.contentType != "" && !validType(f.contentType):
-		return s, failure.Usagef("--content-type %q: want TYPE/SUBTYPE, such as text/csv", f.contentType)
-	case f.contentLanguage != "" && (!languageTags.MatchString(f.contentLanguage) || len(f.contentLanguage) > 100):
-		return s, failure.Usagef("--content-language %q: want a language tag such as en or pt-BR", f.contentLanguage)
-	case f.kmsKey != "" && !kmsKeyName.MatchString(f.kmsKey):
-		return s, failure.Usagef("--kms-key %q: want projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY", f.kmsKey)
-	case (mode == "") != until.IsZero():
-		return s, failure.Usagef("--retention-mode and --retain-until need each other")
-	case mode != "" && !until.After(time.Now()):
-		return s, failure.Usagef("--retain-until %s: want a time in the future", &f.retainUntil)
-	case len(f.gzip) > 0 && f.contentEncoding != "":
+	case err != nil:
+		return s, err
+	case len(f.gzip) > 0 && s.ContentEncoding != "":
 		return s, failure.Usagef("--gzip and --content-encoding exclude each other: the encoding of what is compressed is gzip")
 	case stream && f.preservePOSIX:
 		return s, failure.Usagef("--preserve-posix: standard input is not a file and has no attributes")
 	}
-	if mode != "" {
-		s.Retention = &session.Retention{Mode: mode, RetainUntil: until}
-	}
-	for _, pair := range f.metadata {
-		key, value, ok := strings.Cut(pair, "=")
-		switch {
-		case !ok || key == "":
-			return s, failure.Usagef("--metadata %q: want KEY=VALUE", pair)
-		case s.Metadata == nil:
-			s.Metadata = map[string]string{}
-		}
-		if _, twice := s.Metadata[key]; twice {
-			return s, failure.Usagef("--metadata: the key %q is given twice", key)
-		}
-		s.Metadata[key] = value
-	}
-	var err error
 	if s.EncryptionKey, err = f.key.read(); err != nil {
 		return s, err
 	}
 	if s.KMSKeyName != "" && !s.EncryptionKey.IsZero() {
 		return s, failure.Usagef("--kms-key and %s exclude each other", f.key.name())
 	}
-	// Names that are always valid: only the attributes are checked here.
-	named := s
-	named.Bucket, named.Object = "bucket", "object"
-	if err := named.Validate(); err != nil {
-		return s, err
-	}
-	s.Metadata = maps.Clone(s.Metadata)
 	return s, nil
-}
-
-// validType reports whether text is a media type.
-func validType(text string) bool {
-	t, _, err := mime.ParseMediaType(text)
-	major, minor, ok := strings.Cut(t, "/")
-	return err == nil && ok && major != "" && minor != ""
 }

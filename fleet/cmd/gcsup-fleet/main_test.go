@@ -234,12 +234,12 @@ func TestOneProcess(t *testing.T) {
 	if err := os.WriteFile(key, make([]byte, 32), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree", "--cache-control=no-store")
+	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree", "--cache-control=no-store", "--custom-time=2026-01-31T13:00:00+01:00")
 	w.output("work", "--until-empty", "--state=gs://state-bucket/uploads", "--state-key-file="+key)
 	w.check(files)
 	o, _ := w.gcs.Object("my-bucket", "tree/a.txt")
-	if o.CacheControl != "no-store" || o.ContentType != "text/plain" {
-		t.Errorf("the settings of the object are %q and %q", o.CacheControl, o.ContentType)
+	if o.CacheControl != "no-store" || o.ContentType != "text/plain" || !o.CustomTime.Equal(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)) {
+		t.Errorf("the settings of the object are %q, %q and %v", o.CacheControl, o.ContentType, o.CustomTime)
 	}
 	if s := w.status(); s.Done.Files != 2 || s.Tasks != 0 {
 		t.Errorf("status %+v", s)
@@ -278,6 +278,9 @@ func TestUsage(t *testing.T) {
 		"submit x b":                      exitcode.Usage,
 		"submit --files-from f x gs://bb": exitcode.Usage,
 		"submit missing gs://my-bucket":   exitcode.NoInput,
+		"submit main.go gs://my-bucket --retention-mode Locked": exitcode.Usage,
+		"submit main.go gs://my-bucket --content-type text":     exitcode.Usage,
+		"submit main.go gs://my-bucket --storage-class COLD":    exitcode.Usage,
 		"work":                            exitcode.Usage,
 		"work --state gs://b/x":           exitcode.Usage,
 		"work --state b --state-unsealed": exitcode.Usage,

@@ -16,6 +16,7 @@ import (
 	"gcsup/fleet"
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/objectflags"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/manifest"
@@ -31,7 +32,7 @@ type submitFlags struct {
 	include, exclude []string
 	ignoreSymlinks   bool
 	manifest         string
-	objects          objectFlags
+	objects          objectflags.Flags
 	json             bool
 }
 
@@ -43,7 +44,7 @@ func (f *submitFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.exclude, "exclude", nil, "leave out files and directories that match this `PATTERN`; repeat the flag for more")
 	fs.BoolVar(&f.ignoreSymlinks, "ignore-symlinks", false, "leave out symbolic links without an error")
 	fs.StringVar(&f.manifest, "manifest", "", "leave out the files that `FILE`, the manifest of a gcsup cp, has as finished")
-	f.objects.add(fs)
+	f.objects.Add(fs)
 	fs.BoolVar(&f.json, "json", false, "print the totals as JSON")
 }
 
@@ -109,7 +110,7 @@ func (f *submitFlags) submission(ctx context.Context, args []string) (s fleet.Su
 	if err := f.check(args); err != nil {
 		return s, nil, err
 	}
-	if s.Settings, err = f.objects.spec(); err != nil {
+	if s.Settings, err = f.objects.Spec(); err != nil {
 		return s, nil, err
 	}
 	bucket, prefix, err := splitURL("destination", args[len(args)-1])
