@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/failure"
+	"gcsup/internal/program"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -210,7 +211,7 @@ func checkArgument(arg, bucket string) error {
 	case strings.HasPrefix(arg, "gs://"):
 		return failure.Usagef("source %q: gcsup uploads files; it does not download or copy objects", arg)
 	case arg == stdinName:
-		return failure.Usagef("standard input has no name; upload it alone, and name the object: %s cp - gs://%s/NAME", program(), bucket)
+		return failure.Usagef("standard input has no name; upload it alone, and name the object: %s cp - gs://%s/NAME", program.Words(), bucket)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/program"
 	"gcsup/internal/statedir"
 	"gcsup/upload"
 )
@@ -264,14 +265,14 @@ func (r *reporter) continueCommand() string {
 		words = slices.Insert(words, min(1, len(words)), "--skip-identical") // after cp
 	}
 	if dir := os.Getenv(statedir.Env); dir != "" && !slices.ContainsFunc([]string{"state-dir", "state", "no-state"}, r.given.Changed) {
-		words = slices.Insert(words, min(1, len(words)), "--state-dir="+absolute(dir))
+		words = slices.Insert(words, min(1, len(words)), "--state-dir="+program.Absolute(dir))
 	}
 	for i, word := range words {
-		words[i] = shellQuote(word)
+		words[i] = program.Quote(word)
 	}
-	text := program() + " " + strings.Join(words, " ")
+	text := program.Words() + " " + strings.Join(words, " ")
 	if host := os.Getenv("STORAGE_EMULATOR_HOST"); host != "" && !r.given.Changed("emulator") && runtime.GOOS != "windows" {
-		text = "STORAGE_EMULATOR_HOST=" + shellQuote(host) + " " + text
+		text = "STORAGE_EMULATOR_HOST=" + program.Quote(host) + " " + text
 	}
 	var same []string
 	if r.given.Changed("additional-headers") {

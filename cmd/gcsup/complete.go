@@ -13,6 +13,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/internal/retrysim"
+	"gcsup/internal/usage"
 	"gcsup/upload"
 )
 
@@ -141,9 +142,9 @@ func checkCompletionArgs(root *cobra.Command) {
 		if c.Name() != "completion" {
 			continue
 		}
-		c.Args, c.RunE = noCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		c.Args, c.RunE = usage.NoCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		for _, shell := range c.Commands() {
-			shell.Args = noArgs
+			shell.Args = usage.NoArgs
 		}
 	}
 }

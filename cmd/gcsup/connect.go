@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"gcsup/internal/failure"
+	"gcsup/internal/program"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
@@ -135,7 +136,7 @@ func (f *targetFlags) endpointMismatch(c *connection, endpoint string) error {
 	default:
 		// The saved upload may be an import: quote its endpoint, and warn.
 		text = fmt.Sprintf("it was started at %s, not at %s: if that is an emulator, set STORAGE_EMULATOR_HOST=%[3]s; if you trust it with your credentials, give --endpoint=%[3]s",
-			endpoint, endpointText(c.endpoint), shellQuote(endpoint))
+			endpoint, endpointText(c.endpoint), program.Quote(endpoint))
 	}
 	return failure.WithKind(errors.New(text), session.ErrURIMismatch)
 }

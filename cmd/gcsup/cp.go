@@ -15,6 +15,8 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/failure"
+	"gcsup/internal/program"
+	"gcsup/internal/usage"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -53,7 +55,7 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
   pg_dump db | gcsup cp - gs://my-bucket/db.sql
   gcsup cp --emulator disk.img gs://any-name/    # no account, no network`,
 		SuggestFor: []string{"copy", "upload", "put", "sync", "rsync"},
-		Args:       atLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
+		Args:       usage.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, std, args[:len(args)-1], args[len(args)-1])
 		},
@@ -283,5 +285,5 @@ func checkSource(path string, spec session.Spec) error {
 
 // streamHint returns the command that uploads a source as a stream.
 func streamHint(path string, spec session.Spec) string {
-	return fmt.Sprintf("upload its content as a stream: %s cp - %s < %s", program(), shellQuote(spec.URL()), shellQuote(path))
+	return fmt.Sprintf("upload its content as a stream: %s cp - %s < %s", program.Words(), program.Quote(spec.URL()), program.Quote(path))
 }

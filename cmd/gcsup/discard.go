@@ -6,6 +6,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/failure"
+	"gcsup/internal/program"
 	"gcsup/session"
 )
 
@@ -33,11 +34,11 @@ func (r *reporter) explainSkip(t task, err error) {
 // source does not exist but may have been moved.
 func (r *reporter) explainDiscard(t task, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
-		r.console.fail("if the source was moved: " + resumeCommand(program(), r.given, t.saved) + " --source=PATH")
+		r.console.fail("if the source was moved: " + resumeCommand(program.Words(), r.given, t.saved) + " --source=PATH")
 	}
 	command := "sessions cancel"
 	if errors.Is(err, session.ErrCorruptToken) || errors.Is(err, session.ErrTokenVersion) {
 		command = "sessions rm" // the session URI is not known
 	}
-	r.console.fail("to discard it: " + savedCommand(program(), r.given, command, t.saved))
+	r.console.fail("to discard it: " + savedCommand(program.Words(), r.given, command, t.saved))
 }

@@ -19,6 +19,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/usage"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
@@ -55,7 +56,7 @@ never creates, replaces or deletes an object.
 The exit code is that of the first check that failed.`,
 		Example:    `  gcsup doctor gs://my-bucket`,
 		SuggestFor: []string{"diagnose", "ping", "test"},
-		Args:       exactlyOne("one gs://BUCKET"),
+		Args:       usage.ExactlyOne("one gs://BUCKET"),
 		RunE:       func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args[0]) },
 	}
 	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON Lines, one for each check")

@@ -24,6 +24,8 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/bytesize"
 	"gcsup/internal/failure"
+	"gcsup/internal/program"
+	"gcsup/internal/usage"
 	"gcsup/session"
 )
 
@@ -47,7 +49,7 @@ own, and prints its file to standard error. It requires no credentials, except w
 
 While it runs, HTTP requests to /_fakegcs/ show and change the fault plan, the
 requests so far and the clock; see the documentation of package fakegcs.`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			chosen := f.randomFaults > 0 && !cmd.Flags().Changed("fault-seed")
 			if chosen {
@@ -225,7 +227,7 @@ func serveEmulator(ctx context.Context, std stdio, f emulatorFlags, opts fakegcs
 		if err != nil {
 			return errors.Join(err, e.close())
 		}
-		if _, err := fmt.Fprintf(std.err, "clients trust it by SSL_CERT_FILE=%s\n", shellQuote(ca)); err != nil {
+		if _, err := fmt.Fprintf(std.err, "clients trust it by SSL_CERT_FILE=%s\n", program.Quote(ca)); err != nil {
 			return errors.Join(fmt.Errorf("standard error: %w", err), e.close())
 		}
 	}
@@ -235,7 +237,7 @@ func serveEmulator(ctx context.Context, std stdio, f emulatorFlags, opts fakegcs
 			return errors.Join(err, e.close())
 		}
 		// STORAGE_EMULATOR_HOST tells clients to send no credentials.
-		if _, err := fmt.Fprintf(std.err, "clients get tokens by GOOGLE_APPLICATION_CREDENTIALS=%s, with --endpoint=%s in the place of STORAGE_EMULATOR_HOST\n", shellQuote(path), url); err != nil {
+		if _, err := fmt.Fprintf(std.err, "clients get tokens by GOOGLE_APPLICATION_CREDENTIALS=%s, with --endpoint=%s in the place of STORAGE_EMULATOR_HOST\n", program.Quote(path), url); err != nil {
 			return errors.Join(fmt.Errorf("standard error: %w", err), e.close())
 		}
 	}

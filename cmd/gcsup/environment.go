@@ -8,10 +8,11 @@ import (
 	"strconv"
 	"strings"
 
-	"gcsup/internal/failure"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"gcsup/internal/failure"
+	"gcsup/internal/usage"
 )
 
 // envPrefix begins the name of the environment variable of every flag.
@@ -82,7 +83,7 @@ func setFromEnv(cmd *cobra.Command) error {
 			}
 		}
 		if setErr := cmd.Flags().Set(f.Name, value); setErr != nil {
-			err = failure.Usagef("%s %q: %s; see %s", envName(f.Name), value, wanted(f, setErr), help(cmd))
+			err = failure.Usagef("%s %q: %s; see %s", envName(f.Name), value, usage.Wanted(f, setErr), usage.Help(cmd))
 		}
 		f.Annotations = map[string][]string{fromEnv: nil}
 	})

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
-
-	"github.com/spf13/pflag"
 )
 
 // TestEnvironmentBadValues checks that each flag of each command has a variable,

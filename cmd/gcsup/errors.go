@@ -8,6 +8,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/failure"
 	"gcsup/internal/hint"
+	"gcsup/internal/program"
 )
 
 // sourceError marks err with failure.ErrSource if it is a file system error of the
@@ -24,5 +25,5 @@ func sourceError(err error, path string) error {
 // withHint adds to err what the user can do about it. endpoint is the endpoint
 // in use, or "".
 func withHint(err error, endpoint string) error {
-	return hint.Add(err, endpointText(endpoint), program())
+	return hint.Add(err, endpointText(endpoint), program.Words())
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/internal/bytesize"
 	"gcsup/internal/failure"
+	"gcsup/internal/program"
 	"gcsup/internal/statedir"
 	"gcsup/upload"
 )
@@ -155,8 +155,8 @@ func (f *outputFlags) add(fs *pflag.FlagSet) {
 }
 
 // resumeCommand returns the command line that resumes an upload.
-func resumeCommand(program string, given *pflag.FlagSet, id string) string {
-	return savedCommand(program, given, "resume", id)
+func resumeCommand(gcsup string, given *pflag.FlagSet, id string) string {
+	return savedCommand(gcsup, given, "resume", id)
 }
 
 // savedCommand returns the command line of a command on a saved upload: resume,
@@ -164,25 +164,25 @@ func resumeCommand(program string, given *pflag.FlagSet, id string) string {
 // the state directory and the emulator's host from the environment, because they
 // may be set for this run only. It contains no variables for credentials, and no
 // headers, whose values may be secret.
-func savedCommand(program string, given *pflag.FlagSet, command, id string) string {
-	words := []string{program, command, id}
+func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string {
+	words := []string{gcsup, command, id}
 	local := command == "sessions rm" && !given.Changed("state") // it makes no request
 	given.Visit(func(f *pflag.Flag) {
 		value := f.Value.String()
 		switch f.Name {
 		case "state-dir", "state-key-file":
-			value = absolute(value)
+			value = program.Absolute(value)
 		case "state", "state-unsealed", "state-lease":
 		case "encryption-key-file":
 			if command != "resume" {
 				return
 			}
-			value = absolute(value)
+			value = program.Absolute(value)
 		case "emulator":
 			if local {
 				return
 			}
-			value = absolute(value)
+			value = program.Absolute(value)
 		case "endpoint", "billing-project":
 			if local {
 				return
@@ -198,34 +198,15 @@ func savedCommand(program string, given *pflag.FlagSet, command, id string) stri
 		if value != "" { // --emulator alone
 			word += "=" + value
 		}
-		words = append(words, shellQuote(word))
+		words = append(words, program.Quote(word))
 	})
 	if dir := os.Getenv(statedir.Env); dir != "" && !given.Changed("state-dir") && !given.Changed("state") {
-		words = append(words, shellQuote("--state-dir="+absolute(dir)))
+		words = append(words, program.Quote("--state-dir="+program.Absolute(dir)))
 	}
 	// --endpoint would require credentials. cmd.exe cannot set a variable for one
 	// command.
 	if host := os.Getenv("STORAGE_EMULATOR_HOST"); host != "" && !local && !given.Changed("emulator") && runtime.GOOS != "windows" {
-		words = slices.Insert(words, 0, "STORAGE_EMULATOR_HOST="+shellQuote(host))
+		words = slices.Insert(words, 0, "STORAGE_EMULATOR_HOST="+program.Quote(host))
 	}
 	return strings.Join(words, " ")
-}
-
-func absolute(path string) string {
-	if path == "" {
-		return ""
-	}
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
-}
-
-// shellQuote quotes word for a POSIX shell, if necessary.
-func shellQuote(word string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@%+"
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !slices.Contains([]rune(plain), r) }) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

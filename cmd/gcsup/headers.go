@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"gcsup/internal/failure"
-
 	"golang.org/x/net/http/httpguts"
+
+	"gcsup/internal/failure"
 )
 
 // headerFlag collects --additional-headers. A value may be a secret, and pflag

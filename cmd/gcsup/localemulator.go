@@ -10,6 +10,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/memnet"
+	"gcsup/internal/program"
 	"gcsup/upload/gcs"
 )
 
@@ -76,7 +77,7 @@ func realPath(dir string) string {
 // location returns a message that names the directory of the objects and the
 // command that serves them.
 func (e *localEmulator) location() string {
-	return fmt.Sprintf("the emulator keeps its objects in %s; %s emulator --dir %s serves them", e.dir, program(), shellQuote(e.dir))
+	return fmt.Sprintf("the emulator keeps its objects in %s; %s emulator --dir %s serves them", e.dir, program.Words(), program.Quote(e.dir))
 }
 
 func (e *localEmulator) close() { _ = e.emulated.close() }

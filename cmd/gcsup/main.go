@@ -10,11 +10,12 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
 	"gcsup/internal/signals"
-
-	"github.com/spf13/cobra"
+	"gcsup/internal/usage"
 )
 
 func main() {
@@ -49,7 +50,7 @@ func execute(ctx context.Context, args []string, std stdio) int {
 		return int(code)
 	}
 	if !*started && !errors.Is(err, failure.ErrUsage) { // an error of cobra
-		err = failure.Usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), help(root))
+		err = failure.Usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), usage.Help(root))
 	}
 	err = explainEnv(cmd, err)
 	newConsole(std.err, false).fail(err.Error())
@@ -88,7 +89,7 @@ A flag can also be set by its environment variable: GCSUP_LIMIT_RATE is the valu
 
 Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondition;
 74 local I/O; 75 temporary, run again to resume; 77 permission; 78 configuration.`,
-		Args: noCommand,
+		Args: usage.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if showVersion {
 				return printVersion(std.out)
@@ -104,9 +105,9 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondit
 	}
 	root.SetIn(std.in)
 	root.SetErr(std.err)
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(usage.FlagError)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
-	root.SetHelpCommand(newHelp())
+	root.SetHelpCommand(usage.NewHelp())
 	root.AddCommand(
 		newCp(std),
 		newResume(std),
@@ -119,36 +120,4 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondit
 	)
 	addCompletions(root)
 	return root, started
-}
-
-// newHelp returns cobra's help command, but fails for an unknown command. Cobra's
-// own shows the help of the program and exits with 0.
-func newHelp() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Help on a command",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, rest, err := cmd.Root().Find(args)
-			if err != nil {
-				return err
-			}
-			if len(rest) > 0 {
-				return unknownCommand(c, rest[0])
-			}
-			c.InitDefaultHelpFlag() // so that the help lists --help
-			return c.Help()
-		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			c, rest, err := cmd.Root().Find(args)
-			var names []cobra.Completion
-			if err == nil && len(rest) == 0 {
-				for _, below := range c.Commands() {
-					if below.IsAvailableCommand() && strings.HasPrefix(below.Name(), prefix) {
-						names = append(names, cobra.CompletionWithDesc(below.Name(), below.Short))
-					}
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
-	}
 }

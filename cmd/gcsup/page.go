@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gcsup/internal/exitcode"
+	"gcsup/internal/program"
 )
 
 // page is what a report shows besides what its recorder has.
@@ -29,7 +30,7 @@ type page struct {
 func displayCommand() string {
 	words := []string{filepath.Base(os.Args[0])}
 	for _, arg := range hideHeaders(os.Args[1:]) {
-		words = append(words, shellQuote(password.ReplaceAllString(arg, "://…@")))
+		words = append(words, program.Quote(password.ReplaceAllString(arg, "://…@")))
 	}
 	return strings.Join(words, " ")
 }

@@ -16,6 +16,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/program"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -508,7 +509,7 @@ func (r *reporter) explainResume(t task, res *upload.Result, err error) {
 		if len(same) > 0 {
 			also = " (with the same " + strings.Join(same, " and ") + ")"
 		}
-		r.console.fail("to resume: " + resumeCommand(program(), r.given, res.ID) + also)
+		r.console.fail("to resume: " + resumeCommand(program.Words(), r.given, res.ID) + also)
 	case failure.Classify(err).Code == exitcode.Temporary && t.source == stdinName:
 		r.console.fail("a stream cannot be resumed: run the same command again with the whole input")
 	case failure.Classify(err).Code == exitcode.Temporary && !errors.Is(err, session.ErrInUse):

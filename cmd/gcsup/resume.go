@@ -11,6 +11,8 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/failure"
+	"gcsup/internal/program"
+	"gcsup/internal/usage"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -41,10 +43,10 @@ the checksums of the bytes that were sent, before anything is sent.`,
   gcsup resume --all`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.all && len(args) > 0 {
-				return failure.Usagef("give IDs or --all, not both; see %s", help(cmd))
+				return failure.Usagef("give IDs or --all, not both; see %s", usage.Help(cmd))
 			}
 			if f.source != "" && len(args) != 1 {
-				return failure.Usagef("--source needs the ID of one upload; see %s", help(cmd))
+				return failure.Usagef("--source needs the ID of one upload; see %s", usage.Help(cmd))
 			}
 			return nil
 		},
@@ -136,7 +138,7 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 			ids = append(ids, t.ID)
 			// The command has its own line. An interactive zsh does not accept a
 			// comment after a command.
-			fmt.Fprintf(&here, "\n  %s to %s:\n    %s", printable(t.Path), printable(t.Spec.URL()), resumeCommand(program(), r.given, t.ID))
+			fmt.Fprintf(&here, "\n  %s to %s:\n    %s", printable(t.Path), printable(t.Spec.URL()), resumeCommand(program.Words(), r.given, t.ID))
 			continue
 		}
 		fmt.Fprintf(&others, "\n  %s (%s to %s): %v", t.ID, printable(t.Path), printable(t.Spec.URL()), f.target.endpointMismatch(c, t.Endpoint))
@@ -168,7 +170,7 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, id string) 
 		return t
 	}
 	if f.source != "" {
-		t.source = absolute(f.source)
+		t.source = program.Absolute(f.source)
 		t.err = checkCopy(token, f.source)
 		t.do = func(ctx context.Context) (*upload.Result, error) { return takeOver(ctx, c, id, t.source) }
 	}

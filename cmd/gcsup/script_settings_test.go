@@ -31,7 +31,7 @@ func officialObject(ts *testscript.TestScript, gs string) *storage.ObjectHandle 
 }
 
 func scriptRequesterPays(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) == 1, "requester-pays BUCKET")
+	misused(ts, neg, len(args) == 1, "requester-pays BUCKET")
 	_, err := officialBucket(ts, args[0]).Update(context.Background(), storage.BucketAttrsToUpdate{RequesterPays: true})
 	ts.Check(err)
 }
@@ -39,7 +39,7 @@ func scriptRequesterPays(ts *testscript.TestScript, neg bool, args []string) {
 // scriptAttributes prints what the official library returns for an object, one
 // attribute per line.
 func scriptAttributes(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) == 1, "attributes gs://BUCKET/OBJECT")
+	misused(ts, neg, len(args) == 1, "attributes gs://BUCKET/OBJECT")
 	a, err := officialObject(ts, args[0]).Attrs(context.Background())
 	ts.Check(err)
 	w := ts.Stdout()
@@ -56,7 +56,7 @@ func scriptAttributes(ts *testscript.TestScript, neg bool, args []string) {
 // scriptSameEncrypted compares an object with a file. The object must be encrypted
 // with the key in another file.
 func scriptSameEncrypted(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) == 3, "same-encrypted gs://BUCKET/OBJECT FILE KEYFILE")
+	misused(ts, neg, len(args) == 3, "same-encrypted gs://BUCKET/OBJECT FILE KEYFILE")
 	want, err := os.ReadFile(ts.MkAbs(args[1]))
 	ts.Check(err)
 	key, err := (&keyFlags{file: ts.MkAbs(args[2])}).read()
@@ -77,7 +77,7 @@ func scriptSameEncrypted(ts *testscript.TestScript, neg bool, args []string) {
 // scriptNoText checks that no file below a directory, or no file of that name, has
 // a text.
 func scriptNoText(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) >= 2, "no-text TEXT FILE...")
+	misused(ts, neg, len(args) >= 2, "no-text TEXT FILE...")
 	for _, name := range args[1:] {
 		data, err := os.ReadFile(ts.MkAbs(name))
 		ts.Check(err)

@@ -111,7 +111,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-func usage(ts *testscript.TestScript, neg, ok bool, text string) {
+func misused(ts *testscript.TestScript, neg, ok bool, text string) {
 	if neg || !ok {
 		ts.Fatalf("usage: %s", text)
 	}
@@ -124,7 +124,7 @@ func number(ts *testscript.TestScript, text string) int {
 }
 
 func scriptBytes(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) == 2 || len(args) == 3, "bytes FILE SIZE [SEED]")
+	misused(ts, neg, len(args) == 2 || len(args) == 3, "bytes FILE SIZE [SEED]")
 	seed := 1
 	if len(args) == 3 {
 		seed = number(ts, args[2])
@@ -232,7 +232,7 @@ func childrenOf(ts *testscript.TestScript) map[string]*child {
 type childrenKey struct{}
 
 func scriptBegin(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) >= 3, "begin NAME REGEXP COMMAND...")
+	misused(ts, neg, len(args) >= 3, "begin NAME REGEXP COMMAND...")
 	until, err := regexp.Compile(args[1])
 	ts.Check(err)
 	childrenOf(ts)[args[0]], _ = start(ts, until, args[2:])
@@ -257,12 +257,12 @@ func signalOf(ts *testscript.TestScript, name string) os.Signal {
 }
 
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) == 2 && childrenOf(ts)[args[0]] != nil, "signal NAME SIGNAL")
+	misused(ts, neg, len(args) == 2 && childrenOf(ts)[args[0]] != nil, "signal NAME SIGNAL")
 	ts.Check(childrenOf(ts)[args[0]].cmd.Process.Signal(signalOf(ts, args[1])))
 }
 
 func scriptEnded(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) == 2 && childrenOf(ts)[args[0]] != nil, "ended NAME CODE")
+	misused(ts, neg, len(args) == 2 && childrenOf(ts)[args[0]] != nil, "ended NAME CODE")
 	c := childrenOf(ts)[args[0]]
 	code := c.wait(ts)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".out"), c.out.Bytes(), 0o600))
@@ -273,7 +273,7 @@ func scriptEnded(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) >= 2, "exits CODE COMMAND...")
+	misused(ts, neg, len(args) >= 2, "exits CODE COMMAND...")
 	err := ts.Exec(args[1], args[2:]...)
 	code := 0
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -289,7 +289,7 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 const emulatorName = "emulator"
 
 func scriptEmulator(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, true, "emulator [FLAG...]")
+	misused(ts, neg, true, "emulator [FLAG...]")
 	ready := regexp.MustCompile(`^export STORAGE_EMULATOR_HOST=(https?://.*)\n$`)
 	c, line := start(ts, ready, append([]string{"gcsup", "emulator", "--addr", "127.0.0.1:0"}, args...))
 	childrenOf(ts)[emulatorName] = c
@@ -297,7 +297,7 @@ func scriptEmulator(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func scriptBucket(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) == 1 || len(args) == 2, "bucket NAME [FIELDS]")
+	misused(ts, neg, len(args) == 1 || len(args) == 2, "bucket NAME [FIELDS]")
 	body := `{"name":"` + args[0] + `"`
 	for _, fields := range args[1:] {
 		body += "," + fields
@@ -307,7 +307,7 @@ func scriptBucket(ts *testscript.TestScript, neg bool, args []string) {
 
 // scriptNotify makes a bucket publish notifications.
 func scriptNotify(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) == 1, "notify BUCKET")
+	misused(ts, neg, len(args) == 1, "notify BUCKET")
 	post(ts, "/storage/v1/b/"+args[0]+"/notificationConfigs", `{"topic":"t","payload_format":"NONE"}`)
 }
 
@@ -321,7 +321,7 @@ func post(ts *testscript.TestScript, path, body string) {
 }
 
 func scriptStopEmulator(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) <= 1 && childrenOf(ts)[emulatorName] != nil, "stop-emulator [SIGNAL]")
+	misused(ts, neg, len(args) <= 1 && childrenOf(ts)[emulatorName] != nil, "stop-emulator [SIGNAL]")
 	c := childrenOf(ts)[emulatorName]
 	delete(childrenOf(ts), emulatorName)
 	name := "INT"
@@ -352,7 +352,7 @@ func getObject(ts *testscript.TestScript, gs string) *http.Response {
 }
 
 func scriptSameObject(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) == 2, "same-object gs://BUCKET/OBJECT FILE")
+	misused(ts, neg, len(args) == 2, "same-object gs://BUCKET/OBJECT FILE")
 	want, err := os.ReadFile(ts.MkAbs(args[1]))
 	ts.Check(err)
 	resp := getObject(ts, args[0])
@@ -365,7 +365,7 @@ func scriptSameObject(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func scriptNoObject(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) == 1, "no-object gs://BUCKET/OBJECT")
+	misused(ts, neg, len(args) == 1, "no-object gs://BUCKET/OBJECT")
 	resp := getObject(ts, args[0])
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusNotFound {
@@ -374,7 +374,7 @@ func scriptNoObject(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func scriptReceived(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) == 2, "received OP COUNT")
+	misused(ts, neg, len(args) == 2, "received OP COUNT")
 	resp := get(ts, "/_fakegcs/stats")
 	defer resp.Body.Close()
 	var stats struct{ Ops map[string]int }
@@ -389,7 +389,7 @@ func scriptReceived(ts *testscript.TestScript, neg bool, args []string) {
 type requestsKey struct{}
 
 func scriptRequests(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, true, "requests [OP=COUNT...]")
+	misused(ts, neg, true, "requests [OP=COUNT...]")
 	all := ts.Value(requestsKey{}).(map[string]map[string]int)
 	host := ts.Getenv("STORAGE_EMULATOR_HOST")
 	slices.Sort(args)
@@ -429,7 +429,7 @@ func requestsOf(ts *testscript.TestScript) map[string]int {
 }
 
 func scriptObjects(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg, len(args) >= 1, "objects gs://BUCKET/PREFIX NAME...")
+	misused(ts, neg, len(args) >= 1, "objects gs://BUCKET/PREFIX NAME...")
 	bucket, prefix, err := parseDestination(args[0])
 	ts.Check(err)
 	var got []string

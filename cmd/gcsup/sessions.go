@@ -13,6 +13,7 @@ import (
 
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/usage"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -21,7 +22,7 @@ func newSessions(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "List, check, delete and move saved uploads",
-		Args:  noCommand,
+		Args:  usage.NoCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
@@ -41,7 +42,7 @@ func newSessionsList(std stdio) *cobra.Command {
 		Long: `list shows the uploads that can be resumed, as they were last saved. STORED is what
 the service had acknowledged. If a request was cut off, it may hold more; sessions
 show asks it. Saved uploads that cannot be used are reported, not changed.`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			con := newConsole(std.err, false)
 			c, err := target.open(cmd.Context(), true)
@@ -184,7 +185,7 @@ func newSessionsRm(std stdio) *cobra.Command {
 week after the upload started; they cost nothing. The temporary objects of an upload
 that is sent in parts (--parallel) stay, and are billed: rm prints their prefix, and
 cancel deletes them.`,
-		Args:              atLeast(1, "the ID of a saved upload, as sessions list shows it"),
+		Args:              usage.AtLeast(1, "the ID of a saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			c, err := target.open(cmd.Context(), true)
@@ -278,7 +279,7 @@ func newSessionsCancel(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "cancel ID...",
 		Short:             "Cancel saved uploads at the service and delete them",
-		Args:              atLeast(1, "the ID of a saved upload, as sessions list shows it"),
+		Args:              usage.AtLeast(1, "the ID of a saved upload, as sessions list shows it"),
 		ValidArgsFunction: x.target.completeIDs,
 		RunE: func(cmd *cobra.Command, ids []string) (err error) {
 			x.console = newConsole(std.err, false)

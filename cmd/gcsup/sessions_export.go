@@ -13,6 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"gcsup/internal/failure"
+	"gcsup/internal/program"
+	"gcsup/internal/usage"
 	"gcsup/session"
 )
 
@@ -32,7 +34,7 @@ mode 0600.
 Resume the upload on one machine only, and delete it on the other: sessions rm.`,
 		Example: `  gcsup sessions export 5f0c2f7d8ad2cc0d4b4a > upload.json
   gcsup sessions export 5f0c2f7d8ad2cc0d4b4a | ssh other gcsup sessions import /data/disk.img`,
-		Args:              exactlyOne("the ID of one saved upload, as sessions list shows it"),
+		Args:              usage.ExactlyOne("the ID of one saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := target.open(cmd.Context(), true)
@@ -97,7 +99,7 @@ that were sent, before it sends anything.`,
 		Example: `  gcsup sessions import /data/disk.img < upload.json`,
 		// The user names the file to read, never the export: an export that is not
 		// trustworthy could otherwise upload any file to any destination.
-		Args: exactlyOne("SOURCE, a copy of the original file"),
+		Args: usage.ExactlyOne("SOURCE, a copy of the original file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			token, err := readExport(std.in)
 			if err != nil {
@@ -130,7 +132,7 @@ that were sent, before it sends anything.`,
 			}
 			con := newConsole(std.err, false)
 			con.message("saved %s to %s, started at %s, %s\nto resume: %s", source, token.Spec.URL(),
-				endpointText(token.Endpoint), expires, resumeCommand(program(), cmd.Flags(), id))
+				endpointText(token.Endpoint), expires, resumeCommand(program.Words(), cmd.Flags(), id))
 			if token.Endpoint != c.endpoint {
 				con.message("the endpoint in use is %s: %v", endpointText(c.endpoint), target.endpointMismatch(c, token.Endpoint))
 			}

@@ -11,6 +11,7 @@ import (
 
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/usage"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -37,7 +38,7 @@ those that it confirms as gone, and those that are finished. With --missing-sour
 those whose source does not exist. It never deletes an upload because of its age,
 or because the service was not reached.`,
 		SuggestFor: []string{"clean", "gc"},
-		Args:       noArgs,
+		Args:       usage.NoArgs,
 		RunE:       func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },
 	}
 	fs := cmd.Flags()

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/chunk"
+	"gcsup/internal/program"
+	"gcsup/internal/usage"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -25,7 +27,7 @@ func newSessionsShow(std stdio) *cobra.Command {
 		Long: `show asks the service how much of an upload it stores, and shows whether the source
 is still the file that the upload started with. It changes nothing. An upload that
 a process is working on is shown as it was last saved.`,
-		Args:              exactlyOne("the ID of one saved upload, as sessions list shows it"),
+		Args:              usage.ExactlyOne("the ID of one saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
@@ -46,7 +48,7 @@ a process is working on is shown as it was last saved.`,
 			if asJSON {
 				return printJSON(std.out, d.line())
 			}
-			return d.print(std.out, resumeCommand(program(), cmd.Flags(), token.ID), time.Now())
+			return d.print(std.out, resumeCommand(program.Words(), cmd.Flags(), token.ID), time.Now())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
@@ -128,7 +130,7 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 	case d.holding.State == upload.SessionFinished:
 		service, next = "the upload is finished: the object exists", resume+"  (compares the object, then deletes this)"
 	default:
-		service, next = "the session is gone: nothing is stored", program()+" sessions prune"
+		service, next = "the session is gone: nothing is stored", program.Words()+" sessions prune"
 	}
 	source := d.source
 	switch {
@@ -136,7 +138,7 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 		source += " since the upload started"
 		next += "\n\tto upload the changed file, add --if-source-changed=restart"
 	case d.source != sourceSame && d.holding.State == upload.SessionOpen:
-		next = program() + " sessions cancel " + t.ID
+		next = program.Words() + " sessions cancel " + t.ID
 		if d.source == sourceMissing {
 			next += "\n\tif the source was moved: " + resume + " --source=PATH"
 		}

@@ -11,6 +11,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/internal/failure"
 	"gcsup/internal/retrysim"
+	"gcsup/internal/usage"
 )
 
 func newSimulate(std stdio) *cobra.Command {
@@ -24,7 +25,7 @@ func newSimulate(std stdio) *cobra.Command {
 		Use:   "simulate",
 		Short: "Compare the load of retry policies on a server after an outage",
 		Long:  simulateHelp(),
-		Args:  noArgs,
+		Args:  usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := retrysim.Lookup(scenario)
 			if err != nil {

@@ -13,6 +13,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/usage"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -63,7 +64,7 @@ Exit codes: 0 all are the same; 65 at least one differs or is missing.`,
 		Example: `  gcsup verify disk.img gs://my-bucket/disk.img
   gcsup verify -r photos gs://my-bucket/backup/`,
 		SuggestFor: []string{"check", "compare", "diff", "hash"},
-		Args:       atLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
+		Args:       usage.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return v.run(cmd.Context(), args[:len(args)-1], args[len(args)-1])
 		},

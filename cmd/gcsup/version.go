@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"gcsup/internal/usage"
 )
 
 func newVersion(std stdio) *cobra.Command {
@@ -14,7 +16,7 @@ func newVersion(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  noArgs,
+		Args:  usage.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return printJSON(std.out, version())

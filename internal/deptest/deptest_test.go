@@ -52,6 +52,8 @@ var allowed = map[string][]string{
 	"gcsup/internal/bytesize":           {"github.com/dustin/go-humanize"},
 	"gcsup/internal/statedir":           {},
 	"gcsup/internal/objectflags":        {"gcsup/internal/exitcode", "gcsup/internal/failure", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucketstore", "gcsup/upload", "gcsup/upload/manifest", "gcsup/upload/tree", "gcsup/upload/internal/runsort", "github.com/bmatcuk/doublestar/v4", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate", "github.com/spf13/pflag"},
+	"gcsup/internal/program":            {},
+	"gcsup/internal/usage":              {"gcsup/internal/exitcode", "gcsup/internal/failure", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucketstore", "gcsup/upload", "gcsup/upload/manifest", "gcsup/upload/tree", "gcsup/upload/internal/runsort", "github.com/bmatcuk/doublestar/v4", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate", "github.com/spf13/pflag", "gcsup/internal/bytesize", "gcsup/internal/program", "github.com/dustin/go-humanize", "github.com/spf13/cobra", "github.com/inconshreveable/mousetrap"},
 	"gcsup/internal/compat/live":        {"*"},
 	"gcsup/internal/compat/official":    {"cloud.google.com/...", "github.com/...", "go.opentelemetry.io/...", "golang.org/...", "google.golang.org/...", "cel.dev/..."},
 }

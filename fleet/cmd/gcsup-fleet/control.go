@@ -4,17 +4,18 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"gcsup/internal/bytesize"
 	"gcsup/internal/failure"
-
-	"github.com/spf13/cobra"
+	"gcsup/internal/usage"
 )
 
 // onQueue returns a command without arguments that does one thing to the queue.
 func onQueue(std stdio, use, short, long string, do func(ctx context.Context, l *link) error) *cobra.Command {
 	nats := &natsFlags{}
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
+		Use: use, Short: short, Long: long, Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := nats.open(cmd.Context(), std)
 			if err != nil {
@@ -42,7 +43,7 @@ func newRetry(std stdio) *cobra.Command {
 		if !failed {
 			return failure.Usagef("retry: want --failed")
 		}
-		return cobra.NoArgs(cmd, args)
+		return usage.NoArgs(cmd, args)
 	}
 	return cmd
 }

@@ -8,12 +8,12 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"gcsup/internal/exitcode"
 	"gcsup/session"
 	"gcsup/session/bucketstore"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // TestExitCodeOfNATS checks that a command can be run again if NATS is not ready.

@@ -10,13 +10,14 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
 	"gcsup/internal/hint"
 	"gcsup/internal/signals"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+	"gcsup/internal/usage"
 )
 
 func main() {
@@ -31,20 +32,19 @@ type stdio struct{ out, err io.Writer }
 
 // execute runs one command line and returns its exit code.
 func execute(ctx context.Context, args []string, std stdio) int {
-	root := newRoot(std)
+	root, started := newRoot(std)
 	root.SetArgs(args)
-	cmd, err := root.ExecuteContextC(ctx)
+	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitcode.OK
 	}
 	if code, ok := errors.AsType[exitcode.Printed](err); ok {
 		return int(code)
 	}
-	text := hint.Add(err, "", "gcsup").Error()
-	if cmd != nil && exitCodeOf(err) == exitcode.Usage {
-		text += "; see gcsup-fleet help " + strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), "gcsup-fleet"))
+	if !*started && !errors.Is(err, failure.ErrUsage) { // an error of cobra
+		err = failure.Usagef("%w; see %s", err, usage.Help(root))
 	}
-	std.message("%s", strings.TrimSpace(text))
+	std.message("%v", hint.Add(err, "", "gcsup"))
 	return exitCodeOf(err)
 }
 
@@ -53,8 +53,11 @@ func (s stdio) message(format string, args ...any) {
 	fmt.Fprintf(s.err, "gcsup-fleet: "+format+"\n", args...)
 }
 
-func newRoot(std stdio) *cobra.Command {
-	root := &cobra.Command{
+// newRoot returns the tree of commands. started becomes true when the command line is
+// parsed and the command starts.
+func newRoot(std stdio) (root *cobra.Command, started *bool) {
+	started = new(bool)
+	root = &cobra.Command{
 		Use:   "gcsup-fleet",
 		Short: "Upload one tree to Cloud Storage with many machines",
 		Long: `gcsup-fleet uploads a tree with many machines that see the same files and may be taken
@@ -71,27 +74,22 @@ unless that is given.
 
 Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 local I/O;
 75 temporary, run again; 77 permission; 78 configuration.`,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		Args:              cobra.NoArgs,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return setFromEnv(cmd.LocalFlags()) },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          usage.NoCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			*started = true
+			return setFromEnv(cmd.LocalFlags())
+		},
 	}
 	root.SetOut(std.out)
 	root.SetErr(std.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return failure.WithKind(err, failure.ErrUsage) })
+	root.SetFlagErrorFunc(usage.FlagError)
+	root.SetHelpCommand(usage.NewHelp())
 	root.AddCommand(newSubmit(std), newWork(std), newUp(std), newStatus(std), newRetry(std), newCancel(std), newDrain(std), newLimit(std))
-	for _, c := range append(root.Commands(), root) {
-		args := c.Args
-		c.Args = func(cmd *cobra.Command, a []string) error {
-			if err := args(cmd, a); err != nil {
-				return failure.WithKind(err, failure.ErrUsage)
-			}
-			return nil
-		}
-	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	return root
+	return root, started
 }
 
 // setFromEnv sets the flags that are not on the command line to the values of their

@@ -316,12 +316,31 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestUnknownCommand checks the exit code if there is no such command.
-func TestUnknownCommand(t *testing.T) {
+// TestUsageMessages checks that the error of a wrong command line says what is wanted.
+func TestUsageMessages(t *testing.T) {
 	t.Parallel()
-	var out, errs bytes.Buffer
-	if got := execute(t.Context(), []string{"unknown"}, stdio{&out, &errs}); got != exitcode.Usage {
-		t.Errorf("exit code %d, want %d: %s", got, exitcode.Usage, errs.String())
+	for line, want := range map[string]string{
+		"unknown":        `unknown command "unknown"`,
+		"stat":           `unknown command "stat", did you mean `,
+		"help submits":   `unknown command "submits", did you mean `,
+		"ls gs://b":      "gcsup-fleet uploads only; to list objects, run: gcloud storage ls",
+		"status x":       `status: want no arguments, got "x"`,
+		"submit":         "submit: want at least one SOURCE",
+		"work --jobs=x":  `--jobs "x": want a whole number`,
+		"work --job=2":   "unknown flag --job, did you mean --jobs?",
+		"completion zsh": "",
+	} {
+		var out, errs bytes.Buffer
+		code := execute(t.Context(), strings.Fields(line), stdio{&out, &errs})
+		if want == "" {
+			if code != exitcode.OK {
+				t.Errorf("%s: exit code %d: %s", line, code, errs.String())
+			}
+			continue
+		}
+		if got := errs.String(); code != exitcode.Usage || !strings.HasPrefix(got, "gcsup-fleet: "+want) || strings.Count(got, "\n") != 1 {
+			t.Errorf("%s: exit code %d, message %q, want %q...", line, code, got, want)
+		}
 	}
 }
 

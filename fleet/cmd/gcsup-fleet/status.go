@@ -14,6 +14,7 @@ import (
 
 	"gcsup/fleet"
 	"gcsup/internal/exitcode"
+	"gcsup/internal/usage"
 )
 
 func newStatus(std stdio) *cobra.Command {
@@ -23,7 +24,7 @@ func newStatus(std stdio) *cobra.Command {
 		Use:   "status",
 		Short: "Print what the fleet does",
 		Long:  "status prints how much is done, active, waiting and failed, and what each worker does. With\n--wait the exit code is 65 if files failed, and 75 if NATS lost the queue meanwhile.",
-		Args:  cobra.NoArgs,
+		Args:  usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := nats.open(cmd.Context(), std)
 			if err != nil {

@@ -17,6 +17,7 @@ import (
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
 	"gcsup/internal/objectflags"
+	"gcsup/internal/usage"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/manifest"
@@ -59,7 +60,7 @@ what is finished is left out. If a file that is in the queue has changed since, 
 code is 75: submit the tree once more when the queue is empty.`,
 		Example: `  gcsup-fleet submit -r /data/. gs://my-bucket/data --nats tls://nats:4222
   find /data -name '*.csv' -print0 | gcsup-fleet submit -0 --files-from - gs://my-bucket/`,
-		Args: cobra.MinimumNArgs(1),
+		Args: usage.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/PREFIX], or --files-from"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			// Check the sources first: a typo must not require credentials or a server.

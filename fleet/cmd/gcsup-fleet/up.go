@@ -24,6 +24,7 @@ import (
 	"gcsup/fleet/natsserver"
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/usage"
 )
 
 // upFlags configure a fleet on one machine.
@@ -41,7 +42,7 @@ func newUp(std stdio) *cobra.Command {
 		Long: `up runs a NATS server on 127.0.0.1 with a random token, and workers, as processes on this
 machine. The other commands find the server by --fleet-dir. A worker that dies is started
 again. With --emulator nothing leaves the machine.`,
-		Args: cobra.NoArgs,
+		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd.Flags(), std) },
 	}
 	f.work.add(cmd.Flags())

@@ -17,6 +17,7 @@ import (
 	"gcsup/fleet"
 	"gcsup/internal/contenttype"
 	"gcsup/internal/failure"
+	"gcsup/internal/usage"
 )
 
 // workFlags configure a worker.
@@ -56,7 +57,7 @@ func newWork(std stdio) *cobra.Command {
 		Long: `work takes uploads from the queue until it is stopped. SIGTERM hands its uploads over at
 once: another worker continues at the committed offset. A worker that dies is replaced
 after --ack-wait.`,
-		Args: cobra.NoArgs,
+		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), std) },
 	}
 	f.add(cmd.Flags())

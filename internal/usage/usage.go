@@ -1,4 +1,6 @@
-package main
+// Package usage has the help command of gcsup and gcsup-fleet, and the errors for wrong
+// command lines.
+package usage
 
 import (
 	"errors"
@@ -6,26 +8,27 @@ import (
 	"slices"
 	"strings"
 
-	"gcsup/internal/bytesize"
-	"gcsup/internal/failure"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"gcsup/internal/bytesize"
+	"gcsup/internal/failure"
+	"gcsup/internal/program"
 )
 
-// flagError replaces an error of pflag by one in this program's words.
-func flagError(cmd *cobra.Command, err error) error {
+// FlagError replaces an error of pflag by one in this program's words.
+func FlagError(cmd *cobra.Command, err error) error {
 	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		f := value.GetFlag()
-		return failure.Usagef("--%s %q: %s; see %s", f.Name, value.GetValue(), wanted(f, value), help(cmd))
+		return failure.Usagef("--%s %q: %s; see %s", f.Name, value.GetValue(), Wanted(f, value), Help(cmd))
 	}
 	if none, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		f := none.GetFlag()
-		return failure.Usagef("--%s has no value: %s; see %s", f.Name, wanted(f, nil), help(cmd))
+		return failure.Usagef("--%s has no value: %s; see %s", f.Name, Wanted(f, nil), Help(cmd))
 	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
-		return failure.Usagef("%w; see %s", err, help(cmd))
+		return failure.Usagef("%w; see %s", err, Help(cmd))
 	}
 	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
 		// The flag may be valid; the command before it is unknown.
@@ -33,22 +36,22 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	name := unknown.GetSpecifiedName()
 	if unknown.GetSpecifiedShortnames() != "" {
-		return failure.Usagef("unknown flag -%s; see %s", name, help(cmd))
+		return failure.Usagef("unknown flag -%s; see %s", name, Help(cmd))
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	if near := nearest(name, names); near != "" {
-		return failure.Usagef("unknown flag --%s, did you mean --%s? See %s", name, near, help(cmd))
+		return failure.Usagef("unknown flag --%s, did you mean --%s? See %s", name, near, Help(cmd))
 	}
 	if c := withFlag(cmd, name); c != nil {
 		return failure.Usagef("unknown flag --%s here: flags come after the command, as in %s --%s", name, commandLine(c), name)
 	}
-	return failure.Usagef("unknown flag --%s; see %s", name, help(cmd))
+	return failure.Usagef("unknown flag --%s; see %s", name, Help(cmd))
 }
 
-// wanted describes the values that a flag accepts. err is the error of its Set,
+// Wanted describes the values that a flag accepts. err is the error of its Set,
 // which describes them for flags of this program's types.
-func wanted(f *pflag.Flag, err error) string {
+func Wanted(f *pflag.Flag, err error) string {
 	switch f.Value.Type() {
 	case "bool":
 		return "want true or false"
@@ -73,8 +76,8 @@ func wanted(f *pflag.Flag, err error) string {
 	return "want " + name
 }
 
-// elsewhere has the commands of gcloud and gsutil that gcsup does not have, and
-// what to run for each. gcsup changes and reads no objects.
+// elsewhere has the commands of gcloud and gsutil that gcsup and gcsup-fleet do not
+// have, and what to run for each. They change and read no objects.
 var elsewhere = map[string]string{
 	"rsync":    "to upload what is new or has changed, run: gcsup cp -r --skip-identical DIR/. gs://BUCKET/PREFIX; to delete objects too, run: gcloud storage rsync",
 	"ls":       "to list objects, run: gcloud storage ls",
@@ -96,25 +99,28 @@ var elsewhere = map[string]string{
 // unknownCommand is the error of a command that cmd does not have.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	none := fmt.Sprintf("unknown command %q", strings.TrimSpace(commandName(cmd)+" "+name))
-	if other, ok := elsewhere[name]; ok && !cmd.HasParent() {
-		return failure.Usagef("gcsup uploads only; %s", other)
-	}
 	var names []string
 	for _, c := range cmd.Commands() {
-		if slices.Contains(c.SuggestFor, name) {
-			return failure.Usagef("%s, did you mean %s? See %s", none, commandLine(c), help(cmd))
-		}
 		names = append(names, c.Name())
+	}
+	near := nearest(name, names)
+	if other, ok := elsewhere[name]; ok && !cmd.HasParent() && near == "" {
+		return failure.Usagef("%s uploads only; %s", cmd.Name(), other)
+	}
+	for _, c := range cmd.Commands() {
+		if slices.Contains(c.SuggestFor, name) {
+			return failure.Usagef("%s, did you mean %s? See %s", none, commandLine(c), Help(cmd))
+		}
 	}
 	if !cmd.HasParent() {
 		if c := below(cmd, name); c != nil {
-			return failure.Usagef("%s, did you mean %s? See %s", none, commandLine(c), help(cmd))
+			return failure.Usagef("%s, did you mean %s? See %s", none, commandLine(c), Help(cmd))
 		}
 	}
-	if near := nearest(name, names); near != "" {
-		return failure.Usagef("%s, did you mean %s %s? See %s", none, commandLine(cmd), near, help(cmd))
+	if near != "" {
+		return failure.Usagef("%s, did you mean %s %s? See %s", none, commandLine(cmd), near, Help(cmd))
 	}
-	return failure.Usagef("%s; see %s", none, help(cmd))
+	return failure.Usagef("%s; see %s", none, Help(cmd))
 }
 
 // below returns the command below a subcommand of cmd that has the name or is
@@ -130,52 +136,52 @@ func below(cmd *cobra.Command, name string) *cobra.Command {
 	return nil
 }
 
-// noCommand is the Args of a command that only has subcommands.
-func noCommand(cmd *cobra.Command, args []string) error {
+// NoCommand is the Args of a command that only has subcommands.
+func NoCommand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return unknownCommand(cmd, args[0])
 	}
 	return nil
 }
 
-// atLeast returns the Args of a command that takes n or more arguments. want
+// AtLeast returns the Args of a command that takes n or more arguments. want
 // describes them.
-func atLeast(n int, want string) cobra.PositionalArgs {
+func AtLeast(n int, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < n {
-			return failure.Usagef("%s: want %s; see %s", commandName(cmd), want, help(cmd))
+			return failure.Usagef("%s: want %s; see %s", commandName(cmd), want, Help(cmd))
 		}
 		return nil
 	}
 }
 
-// exactlyOne returns the Args of a command that takes one argument. want describes
+// ExactlyOne returns the Args of a command that takes one argument. want describes
 // it.
-func exactlyOne(want string) cobra.PositionalArgs {
+func ExactlyOne(want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return failure.Usagef("%s: want %s; see %s", commandName(cmd), want, help(cmd))
+			return failure.Usagef("%s: want %s; see %s", commandName(cmd), want, Help(cmd))
 		}
 		return nil
 	}
 }
 
-// noArgs is the Args of a command without arguments.
-func noArgs(cmd *cobra.Command, args []string) error {
+// NoArgs is the Args of a command without arguments.
+func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return failure.Usagef("%s: want no arguments, got %q; see %s", commandName(cmd), args[0], help(cmd))
+		return failure.Usagef("%s: want no arguments, got %q; see %s", commandName(cmd), args[0], Help(cmd))
 	}
 	return nil
 }
 
 // commandLine returns the words that run cmd.
 func commandLine(cmd *cobra.Command) string {
-	return strings.TrimSpace(program() + " " + commandName(cmd))
+	return strings.TrimSpace(program.Words() + " " + commandName(cmd))
 }
 
-// help returns the words that print the help of cmd.
-func help(cmd *cobra.Command) string {
-	return strings.TrimSpace(program() + " help " + commandName(cmd))
+// Help returns the words that print the help of cmd.
+func Help(cmd *cobra.Command) string {
+	return strings.TrimSpace(program.Words() + " help " + commandName(cmd))
 }
 
 // commandName returns the path of cmd without the program's name.
@@ -241,4 +247,36 @@ func distance(a, b string) int {
 		}
 	}
 	return d[len(a)][len(b)]
+}
+
+// NewHelp returns cobra's help command, but fails for an unknown command. Cobra's
+// own shows the help of the program and exits with 0.
+func NewHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help on a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 {
+				return unknownCommand(c, rest[0])
+			}
+			c.InitDefaultHelpFlag() // so that the help lists --help
+			return c.Help()
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			c, rest, err := cmd.Root().Find(args)
+			var names []cobra.Completion
+			if err == nil && len(rest) == 0 {
+				for _, below := range c.Commands() {
+					if below.IsAvailableCommand() && strings.HasPrefix(below.Name(), prefix) {
+						names = append(names, cobra.CompletionWithDesc(below.Name(), below.Short))
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
 }

@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNameOf checks how messages name the program.
-func TestNameOf(t *testing.T) {
+// TestWords checks how messages name the program.
+func TestWords(t *testing.T) {
 	self := filepath.Join(t.TempDir(), "gcsup")
 	other := filepath.Join(t.TempDir(), "gcsup")
 	for _, path := range []string{self, other} {
@@ -31,13 +31,13 @@ func TestNameOf(t *testing.T) {
 	}{
 		{"gcsup", self, found(self), "gcsup"},
 		{"./gcsup", self, found(self), "gcsup"},
-		{"./gcsup", self, found(other), shellQuote(here)}, // another program is in PATH
-		{"./gcsup", self, none, shellQuote(here)},
+		{"./gcsup", self, found(other), Quote(here)}, // another program is in PATH
+		{"./gcsup", self, none, Quote(here)},
 		{"/my dir/gcsup", self, none, "'/my dir/gcsup'"},
 		{"/tmp/go-build1/b001/exe/gcsup", "/tmp/go-build1/b001/exe/gcsup", none, "go run gcsup/cmd/gcsup"},
 	} {
-		if got := nameOf(c.called, c.self, c.look); got != c.want {
-			t.Errorf("nameOf(%q, %q) = %q, want %q", c.called, c.self, got, c.want)
+		if got := wordsOf(c.called, c.self, "gcsup/cmd/gcsup", c.look); got != c.want {
+			t.Errorf("wordsOf(%q, %q) = %q, want %q", c.called, c.self, got, c.want)
 		}
 	}
 }

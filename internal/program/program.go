@@ -1,0 +1,73 @@
+// Package program returns the words that run this program, for messages that can be
+// pasted into a shell.
+package program
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// Words returns the words that run this program again.
+func Words() string {
+	self, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	pkg := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		pkg = info.Path
+	}
+	return wordsOf(os.Args[0], self, pkg, exec.LookPath)
+}
+
+// wordsOf returns the words that run the program at self, which was started as
+// called and built from pkg. It returns the bare name if look finds the program by
+// it, else a path that is valid in every directory.
+func wordsOf(called, self, pkg string, look func(string) (string, error)) string {
+	base := filepath.Base(called)
+	if found, err := look(base); err == nil && sameFile(found, self) {
+		return base
+	}
+	// go run removes the program after it ends.
+	// https://pkg.go.dev/cmd/go#hdr-Compile_and_run_Go_program
+	if dir := filepath.Dir(self); filepath.Base(dir) == "exe" && strings.Contains(dir, "go-build") {
+		return "go run " + pkg
+	}
+	if base != called {
+		called = Absolute(called)
+	}
+	return Quote(called)
+}
+
+func sameFile(a, b string) bool {
+	ia, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	ib, err := os.Stat(b)
+	return err == nil && os.SameFile(ia, ib)
+}
+
+// Absolute returns path as it is valid in every directory.
+func Absolute(path string) string {
+	if path == "" {
+		return ""
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// Quote quotes word for a POSIX shell, if necessary.
+func Quote(word string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@%+"
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !slices.Contains([]rune(plain), r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
