@@ -416,9 +416,7 @@ func TestAutoPartsNearButSlow(t *testing.T) {
 				if w.saw(upload.Discarded) != 1 || w.saw(upload.Undivided) != 0 {
 					t.Errorf("%d discarded, %d undivided", w.saw(upload.Discarded), w.saw(upload.Undivided))
 				}
-				w.wantObject("obj", content)
-				w.wantSaved(0)
-				w.wantNoLeftovers()
+				w.wantOnlyObject(content)
 				w.wantNoUploads()
 				res, err = up.File(w.t.Context(), w.file(content[1:]), spec)
 				if err != nil || res.Parts == nil || res.BytesSent != int64(len(content))-1 || res.BytesResent != 0 {
@@ -465,9 +463,7 @@ func TestAutoPartsNearButSlowInterrupted(t *testing.T) {
 				if _, err := w.uploader(auto).File(w.t.Context(), path, spec); err != nil {
 					t.Fatalf("%v\n%s", err, w.trace())
 				}
-				w.wantObject("obj", content)
-				w.wantSaved(0)
-				w.wantNoLeftovers()
+				w.wantOnlyObject(content)
 				w.wantNoUploads()
 			})
 		})

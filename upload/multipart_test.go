@@ -172,28 +172,12 @@ func TestMultipartUnsuitable(t *testing.T) {
 	}
 }
 
-// If the link limits each connection, eight take about an eighth of the time of one.
 func TestMultipartConnections(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	content := data(8 * session.MultipartMinPart)
-	took := map[int]time.Duration{}
-	for _, n := range []int{1, 8} {
-		inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 20 * mib}, func(w *world) {
-			path := w.file(content)
-			began := time.Now()
-			if _, err := w.uploader(func(o *upload.Options) {
-				o.Parallel = upload.InParts(n, session.MultipartMinPart).By(upload.ByMultipart)
-			}).File(w.t.Context(), path, spec); err != nil {
-				t.Fatal(err)
-			}
-			took[n] = time.Since(began)
-			w.wantObject("obj", content)
-		})
-	}
-	if ratio := float64(took[8]) / float64(took[1]); ratio > 1.0/7 {
-		t.Errorf("one connection took %v, eight took %v: %.3f", took[1], took[8], ratio)
-	}
+	testConnections(t, data(8*session.MultipartMinPart), 20*mib, func(n int) *upload.Parts {
+		return upload.InParts(n, session.MultipartMinPart).By(upload.ByMultipart)
+	})
 }
 
 // Each request of a multipart upload fails once, in each of several ways.
@@ -262,9 +246,7 @@ func TestMultipartResume(t *testing.T) {
 				if !res.Resumed || res.ResumedFrom+res.BytesSent != size || stopAt > 2 && res.ResumedFrom == 0 {
 					t.Errorf("resumed %v from %d, sent %d of %d\n%s", res.Resumed, res.ResumedFrom, res.BytesSent, size, w.trace())
 				}
-				w.wantObject("obj", content)
-				w.wantSaved(0)
-				w.wantNoUploads()
+				w.wantOnlyObject(content)
 			})
 		})
 	}
@@ -432,9 +414,7 @@ func TestMultipartGone(t *testing.T) {
 			if w.saw(upload.Restarted) != 1 {
 				t.Error("no event reports that the upload was started again")
 			}
-			w.wantObject("obj", content)
-			w.wantSaved(0)
-			w.wantNoUploads()
+			w.wantOnlyObject(content)
 		})
 	})
 }
@@ -715,9 +695,7 @@ func TestMultipartProxy(t *testing.T) {
 					if err != nil {
 						t.Fatalf("%v\n%s", err, w.trace())
 					}
-					w.wantObject("obj", content)
-					w.wantSaved(0)
-					w.wantNoUploads()
+					w.wantOnlyObject(content)
 				})
 			})
 		}
@@ -753,9 +731,7 @@ func TestMultipartLeaseLost(t *testing.T) {
 				if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); err != nil {
 					t.Fatal(err)
 				}
-				w.wantObject("obj", content)
-				w.wantSaved(0)
-				w.wantNoUploads()
+				w.wantOnlyObject(content)
 			})
 		})
 	}

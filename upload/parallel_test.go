@@ -57,6 +57,16 @@ func (w *world) wantNoLeftovers() {
 	}
 }
 
+// wantOnlyObject checks the object, and that nothing else is left: no saved upload, no temporary
+// object and no multipart upload.
+func (w *world) wantOnlyObject(content []byte) {
+	w.t.Helper()
+	w.wantObject("obj", content)
+	w.wantSaved(0)
+	w.wantNoLeftovers()
+	w.wantNoUploads()
+}
+
 // A file is sent in parts, each byte once, and nothing is left.
 func TestParallel(t *testing.T) {
 	t.Parallel()
@@ -69,9 +79,7 @@ func TestParallel(t *testing.T) {
 		if res.BytesSent != partsLarge || res.BytesReread != 0 || res.Object.ComponentCount != 6 {
 			t.Errorf("%+v", res)
 		}
-		w.wantObject("obj", content)
-		w.wantSaved(0)
-		w.wantNoLeftovers()
+		w.wantOnlyObject(content)
 	})
 }
 
@@ -89,16 +97,20 @@ func TestParallelTree(t *testing.T) {
 	})
 }
 
-// If the link limits each connection, eight take about an eighth of the time of one.
 func TestParallelConnections(t *testing.T) {
 	t.Parallel()
-	content := data(16 * mib)
+	testConnections(t, data(16*mib), mib/2, func(n int) *upload.Parts { return composed(n, q) })
+}
+
+// testConnections checks that eight connections take about an eighth of the time of one, if the
+// link limits each to rate bytes per second.
+func testConnections(t *testing.T, content []byte, rate int64, parts func(connections int) *upload.Parts) {
 	took := map[int]time.Duration{}
 	for _, n := range []int{1, 8} {
-		inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib / 2}, func(w *world) {
+		inBubble(t, &fakegcs.Options{NoMD5: true, Rate: rate}, func(w *world) {
 			path := w.file(content)
 			began := time.Now()
-			if _, err := w.uploader(func(o *upload.Options) { o.Parallel = composed(n, q) }).File(w.t.Context(), path, spec); err != nil {
+			if _, err := w.uploader(func(o *upload.Options) { o.Parallel = parts(n) }).File(w.t.Context(), path, spec); err != nil {
 				t.Fatal(err)
 			}
 			took[n] = time.Since(began)
@@ -148,9 +160,7 @@ func TestParallelResume(t *testing.T) {
 				if !res.Resumed || res.ResumedFrom+res.BytesSent != partsLarge {
 					t.Errorf("resumed %v from %d, sent %d of %d", res.Resumed, res.ResumedFrom, res.BytesSent, partsLarge)
 				}
-				w.wantObject("obj", content)
-				w.wantSaved(0)
-				w.wantNoLeftovers()
+				w.wantOnlyObject(content)
 			})
 		})
 	}
@@ -179,9 +189,7 @@ func TestParallelFaults(t *testing.T) {
 						if res.BytesSent > partsLarge+4*q {
 							t.Errorf("position %d: sent %d bytes of %d", skip, res.BytesSent, partsLarge)
 						}
-						w.wantObject("obj", content)
-						w.wantSaved(0)
-						w.wantNoLeftovers()
+						w.wantOnlyObject(content)
 					})
 				}
 			})
@@ -325,9 +333,7 @@ func TestParallelKilledInDeletes(t *testing.T) {
 				if err != nil || res.BytesSent != want || res.Object == nil || res.Resumed == edited {
 					t.Errorf("%+v, %v", res, err)
 				}
-				w.wantObject("obj", content)
-				w.wantSaved(0)
-				w.wantNoLeftovers()
+				w.wantOnlyObject(content)
 			})
 		})
 	}
@@ -447,9 +453,7 @@ func TestParallelPartDisappears(t *testing.T) {
 		if res.BytesSent != partsLarge+2*q || res.BytesResent != 2*q || res.BytesReread != 0 {
 			t.Errorf("sent %d bytes, resent %d, reread %d", res.BytesSent, res.BytesResent, res.BytesReread)
 		}
-		w.wantObject("obj", content)
-		w.wantSaved(0)
-		w.wantNoLeftovers()
+		w.wantOnlyObject(content)
 	})
 }
 
@@ -607,9 +611,7 @@ func TestParallelPruneComposed(t *testing.T) {
 				if n != 1 {
 					t.Errorf("%d uploads", n)
 				}
-				w.wantObject("obj", content)
-				w.wantSaved(0)
-				w.wantNoLeftovers()
+				w.wantOnlyObject(content)
 			})
 		})
 	}

@@ -194,9 +194,7 @@ func TestParallelRejectedData(t *testing.T) {
 				t.Errorf("call %d: %+v, %v", call, res, err)
 			}
 		}
-		w.wantObject("obj", content)
-		w.wantSaved(0)
-		w.wantNoLeftovers()
+		w.wantOnlyObject(content)
 	})
 }
 
@@ -244,8 +242,6 @@ func TestParallelSessionsLost(t *testing.T) {
 		if err != nil || res.ResumedFrom == 0 || res.ResumedFrom+res.BytesSent != partsLarge {
 			t.Errorf("%+v, %v", res, err)
 		}
-		w.wantObject("obj", content)
-		w.wantSaved(0)
-		w.wantNoLeftovers()
+		w.wantOnlyObject(content)
 	})
 }

@@ -97,9 +97,7 @@ func TestParallelDestinationDeleted(t *testing.T) {
 		if _, err := up.File(w.t.Context(), w.file(content), spec); err != nil {
 			t.Fatalf("%v\n%s", err, w.trace())
 		}
-		w.wantObject("obj", content)
-		w.wantSaved(0)
-		w.wantNoLeftovers()
+		w.wantOnlyObject(content)
 	})
 }
 
@@ -149,9 +147,7 @@ func TestMultipartWrongList(t *testing.T) {
 					if !res.Resumed || res.ResumedFrom == 0 || res.ResumedFrom+res.BytesSent != multipartLarge {
 						t.Errorf("resumed from %d, sent %d of %d\n%s", res.ResumedFrom, res.BytesSent, multipartLarge, w.trace())
 					}
-					w.wantObject("obj", content)
-					w.wantSaved(0)
-					w.wantNoUploads()
+					w.wantOnlyObject(content)
 				})
 			})
 		}
@@ -200,9 +196,7 @@ func TestMultipartCompletedMeanwhile(t *testing.T) {
 				if err != nil || res.BytesSent != 0 || w.saw(upload.Restarted) != 0 {
 					t.Errorf("sent %d bytes, %v\n%s", res.BytesSent, err, w.trace())
 				}
-				w.wantObject("obj", content)
-				w.wantSaved(0)
-				w.wantNoUploads()
+				w.wantOnlyObject(content)
 			})
 		})
 	}
