@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel compat live reliability walk simulate kill kill-tree kill-parts shared fleet-fire fleet-million outage fuzz
+.PHONY: all test check dist dist-check man test-arm64 test-windows bench bench-many bench-embed bench-parallel compat live reliability walk simulate kill kill-tree kill-parts shared fleet-fire fleet-bench fleet-million outage fuzz
 
 all:
 	go build -o bin/gcsup ./cmd/gcsup
@@ -128,6 +128,10 @@ shared:
 FLEETS = 100
 fleet-fire:
 	cd fleet && $(FIRE) ./internal/fire -run 'TestFire$$' -fire-seeds $(FLEETS) -fire-seed $(SEED) -fire-clocks -parallel 3
+
+# One worker beside four, with a rate limit each.
+fleet-bench:
+	cd fleet && go test -run '^$$' -bench Workers -benchtime 3x .
 
 # The memory of a submit of many files, and of the server that gets them.
 SUBMIT_FILES = 1000000

@@ -34,7 +34,7 @@ const (
 
 // world is a NATS server, an emulator of Cloud Storage and a tree of files.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	gcs     *fakegcs.TestServer
 	nats    *natsserver.Server
 	natsDir string
@@ -46,7 +46,7 @@ type world struct {
 	onRequest   atomic.Pointer[func(fakegcs.Request)] // called after each request
 }
 
-func newWorld(t *testing.T, opts *fakegcs.Options) *world {
+func newWorld(t testing.TB, opts *fakegcs.Options) *world {
 	t.Helper()
 	if opts == nil {
 		opts = &fakegcs.Options{}
