@@ -47,6 +47,16 @@ func (s *lazyStore) get(ctx context.Context) (openStore, error) {
 	return s.opened, s.err
 }
 
+// sweep deletes the leases of processes that died before they saved their uploads, and
+// returns their number. A directory has none.
+func (s *lazyStore) sweep(ctx context.Context, dryRun bool) (int, error) {
+	opened, err := s.get(ctx)
+	if bucket, ok := opened.(stateBucket); ok {
+		return bucket.Sweep(ctx, dryRun)
+	}
+	return 0, err
+}
+
 // close closes the store if it was opened.
 func (s *lazyStore) close() {
 	s.once.Do(func() { s.err = fs.ErrClosed })

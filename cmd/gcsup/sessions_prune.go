@@ -95,10 +95,17 @@ func (p *pruner) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	left, err := p.c.saved.sweep(ctx, p.dryRun)
+	if err != nil {
+		return withHint(err, p.c.endpoint)
+	}
 	if !p.json {
 		verb := "deleted"
 		if p.dryRun {
 			verb = "would be deleted"
+		}
+		if left > 0 {
+			p.console.message("%s %s", plural(left, "lease of a process that died before it saved an upload", "leases of processes that died before they saved an upload"), verb)
 		}
 		p.console.message("%d of %d saved uploads %s", pruned, all, verb)
 	}

@@ -32,6 +32,7 @@ const requestTimeout = 10 * time.Second
 // object does not exist.
 type entry struct {
 	generation int64
+	size       int64
 	lease      string // "" if the upload is not leased
 	released   string // the previous lease, if it was released
 	replaced   int64  // the generation that this one replaced; -1 if it is not known
@@ -42,7 +43,7 @@ type entry struct {
 // newEntry returns the entry of an object. date is the Date of the reply that described it. It is
 // in whole seconds and never later than the exact time, so that no lease expires too early.
 func newEntry(o *session.Object, date time.Time) entry {
-	e := entry{generation: o.Generation, lease: o.Metadata[leaseKey], released: o.Metadata[releasedKey], holder: printable(o.Metadata[holderKey])}
+	e := entry{generation: o.Generation, size: o.Size, lease: o.Metadata[leaseKey], released: o.Metadata[releasedKey], holder: printable(o.Metadata[holderKey])}
 	var err error
 	if e.replaced, err = strconv.ParseInt(o.Metadata[replacedKey], 10, 64); err != nil {
 		e.replaced = -1

@@ -188,8 +188,21 @@ func (s *Store) Load(ctx context.Context, id string) (*session.Token, error) {
 }
 
 // List returns the sorted IDs of the saved uploads.
-func (s *Store) List(ctx context.Context) ([]string, error) {
-	var ids []string
+func (s *Store) List(ctx context.Context) (ids []string, err error) {
+	err = s.list(ctx, func(id string, size int64) {
+		if size > 0 {
+			ids = append(ids, id)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ids, nil
+}
+
+// list calls each for the objects of uploads, in the order of their IDs. An object
+// without content is only a lease.
+func (s *Store) list(ctx context.Context, each func(id string, size int64)) error {
 	query := session.ListQuery{Bucket: s.bucket, Prefix: s.prefix, UserProject: s.opts.UserProject}
 	for {
 		var page *session.ObjectPage
@@ -201,19 +214,65 @@ func (s *Store) List(ctx context.Context) ([]string, error) {
 			err = refusal(r)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("state in %s: %w", url(s.bucket, s.prefix), err)
+			return fmt.Errorf("state in %s: %w", url(s.bucket, s.prefix), err)
 		}
 		for _, o := range page.Objects {
 			id, ok := strings.CutSuffix(strings.TrimPrefix(o.Name, s.prefix), objectSuffix)
-			if ok && o.Size > 0 && session.ValidID(id) {
-				ids = append(ids, id)
+			if ok && session.ValidID(id) {
+				each(id, o.Size)
 			}
 		}
 		if page.NextPageToken == "" {
-			return ids, nil
+			return nil
 		}
 		query.PageToken = page.NextPageToken
 	}
+}
+
+// Sweep deletes the objects that are left of leases that expired before their upload
+// was saved, because the process died. It returns their number. With dryRun it deletes nothing.
+// A lease of a saved upload is a part of its object, and stays.
+func (s *Store) Sweep(ctx context.Context, dryRun bool) (n int, err error) {
+	var empty []string
+	err = s.list(ctx, func(id string, size int64) {
+		if size == 0 {
+			empty = append(empty, id)
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range empty {
+		swept, err := s.sweep(ctx, id, dryRun)
+		if err != nil {
+			return n, fmt.Errorf("lease of upload %s: %w", id, err)
+		}
+		if swept {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// sweep deletes the object of an upload, of which a listing had no content.
+func (s *Store) sweep(ctx context.Context, id string, dryRun bool) (bool, error) {
+	e, err := s.look(ctx, id)
+	if err != nil || e.lease == "" || e.left > 0 || e.size > 0 {
+		return false, err
+	}
+	if dryRun {
+		return true, nil
+	}
+	r, err := s.remove(ctx, id, e.generation)
+	switch {
+	case err != nil:
+		return false, err
+	case r.Status == 412, r.Status == 404: // another process acquired the lease, or swept it
+		return false, nil
+	case r.Status >= 200 && r.Status < 300:
+		return true, nil
+	}
+	return false, refusal(r)
 }
 
 // Locked reports whether any process, including this one, holds the lease of an upload.

@@ -96,6 +96,49 @@ func TestHolderIsPrintable(t *testing.T) {
 	})
 }
 
+// Sweep deletes what is left of a process that died before it saved the upload, and
+// nothing else.
+func TestSweep(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+		dead, alive := w.start("dead"), w.start("alive")
+		take(t, dead, "empty")
+		take(t, dead, "taken-since")
+		if err := take(t, dead, "saved").Save(t.Context(), newToken(t, w.client, "saved")); err != nil {
+			t.Fatal(err)
+		}
+		take(t, alive, "held")
+		resp, err := (&http.Client{Transport: w.transport}).Post("http://gcs.test/upload/storage/v1/b/state/o?uploadType=media&name=uploads/mine.gcsup", "text/plain", strings.NewReader(""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		dead.suspend()
+		sweep := func(want int, dryRun bool) {
+			t.Helper()
+			if n, err := alive.Sweep(t.Context(), dryRun); n != want || err != nil {
+				t.Errorf("swept %d, %v, want %d", n, err, want)
+			}
+		}
+		left := func(want ...string) {
+			t.Helper()
+			for _, id := range []string{"empty", "held", "mine", "saved", "taken-since"} {
+				if _, ok := w.server.Object("state", "uploads/"+id+".gcsup"); ok != slices.Contains(want, id) {
+					t.Errorf("%s: %v, want %v", id, ok, !ok)
+				}
+			}
+		}
+		sweep(0, false)
+		left("empty", "held", "mine", "saved", "taken-since")
+		time.Sleep(2 * ttl)
+		take(t, alive, "taken-since")
+		sweep(1, true)
+		left("empty", "held", "mine", "saved", "taken-since")
+		sweep(1, false)
+		left("held", "mine", "saved", "taken-since")
+		dead.wake()
+	})
+}
+
 // The lease of a process that dies expires after one TTL. The next process to acquire it finds what
 // was saved. If the first one was only suspended, it begins no request and saves nothing.
 func TestTakeoverAfterTTL(t *testing.T) {
