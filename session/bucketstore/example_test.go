@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
-	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -36,21 +35,19 @@ func Example() {
 	}
 	to := upload.Spec{Bucket: "my-bucket", Object: "disk.img"}
 
-	ctx, power := context.WithCancel(context.Background())
-	first := &machine{dead: ctx}
-	first.chunk = func(n int32) {
-		if n == 3 {
-			power() // is cut
-		}
-	}
-	if _, err := first.uploader(ctx, emulator.URL).File(ctx, path, to); err == nil {
-		log.Fatal("the first machine is not dead")
-	}
+	ctx := context.Background()
+	first := &machine{dies: make(chan struct{}), afterChunks: 2}
+	go func() {
+		_, err := first.uploader(ctx, emulator.URL).File(ctx, path, to)
+		log.Fatalf("the first machine is not dead: %v", err)
+	}()
+	<-first.dies
 
-	// Without this, File would wait for two minutes.
-	emulator.Advance(2 * time.Minute)
-	second := &machine{dead: context.Background()}
-	result, err := second.uploader(context.Background(), emulator.URL).File(context.Background(), path, to)
+	// Without this, File would wait for two minutes, and a little more because the service
+	// has times in whole seconds.
+	emulator.Advance(2*time.Minute + 2*time.Second)
+	second := &machine{}
+	result, err := second.uploader(ctx, emulator.URL).File(ctx, path, to)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -59,11 +56,12 @@ func Example() {
 	// continued at 8 MiB, sent the other 4 MiB
 }
 
-// machine is a machine with a network. Without power, it sends nothing.
+// machine is a machine with a network. When it has died, its requests neither arrive nor
+// return.
 type machine struct {
-	dead   context.Context
-	chunk  func(n int32) // is called before the nth request with data; may be nil
-	chunks atomic.Int32
+	dies        chan struct{} // is closed when the machine dies; nil if it does not
+	afterChunks int32         // it dies before the next one
+	chunks      atomic.Int32
 }
 
 // uploader opens the store, as each program does that shares it.
@@ -98,11 +96,13 @@ func (m *machine) uploader(ctx context.Context, endpoint string) *upload.Uploade
 
 // RoundTrip sends a request.
 func (m *machine) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method == "PUT" && req.ContentLength > 0 && m.chunk != nil {
-		m.chunk(m.chunks.Add(1))
+	if m.dies != nil && req.Method == "PUT" && req.ContentLength > 0 && m.chunks.Add(1) == m.afterChunks+1 {
+		close(m.dies)
 	}
-	if m.dead.Err() != nil {
-		return nil, errors.New("no power")
+	select {
+	case <-m.dies:
+		select {} // for the rest of the program
+	default:
 	}
 	return http.DefaultTransport.RoundTrip(req)
 }
