@@ -279,30 +279,43 @@ func TestHolderFinishes(t *testing.T) {
 	}
 }
 
-// An object that was there before is not the one of the other machine.
+// An object that was there before is not the one of the other machine, even if a proxy
+// denied that it was there.
 func TestHolderMakesNothing(t *testing.T) {
 	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		path := w.file(data(large))
-		first, second := w.machine("first"), w.machine("second")
-		before, err := first.File(w.t.Context(), path, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		id, err := first.ID(path, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lease, err := first.store.Acquire(w.t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.AfterFunc(time.Second, func() { _ = lease.Release(w.t.Context(), nil) })
-		res, err := second.File(w.t.Context(), path, spec)
-		if err != nil || second.held == 0 || res.BytesSent != large || res.Object.Generation == before.Object.Generation {
-			t.Errorf("sent %d bytes, waited %d times, %v", res.BytesSent, second.held, err)
-		}
-	})
+	for name, faults := range map[string][]fakegcs.Fault{
+		"seen": nil,
+		"hidden": {{
+			Match: fakegcs.Match{Op: fakegcs.OpGet, Object: "obj"},
+			Do:    fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Body: "<html>", ContentType: "text/html"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				path := w.file(data(large))
+				first, second := w.machine("first"), w.machine("second")
+				before, err := first.File(w.t.Context(), path, spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				id, err := first.ID(path, spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lease, err := first.store.Acquire(w.t.Context(), id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.fail(faults...)
+				time.AfterFunc(time.Second, func() { _ = lease.Release(w.t.Context(), nil) })
+				res, err := second.File(w.t.Context(), path, spec)
+				if err != nil || second.held == 0 || res.BytesSent != large || res.Object.Generation == before.Object.Generation {
+					t.Errorf("sent %d bytes, waited %d times, %v", res.BytesSent, second.held, err)
+				}
+			})
+		})
+	}
 }
 
 // The source on another machine may be another file with the same bytes.

@@ -73,7 +73,9 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 }
 
 // File uploads the file at path. If an upload of the same file to the same
-// destination was interrupted, it is resumed; see [Options.Store].
+// destination was interrupted, it is resumed; see [Options.Store]. If another process
+// holds the lease of that upload and may have died, File waits, and uses the object if
+// that process makes it meanwhile.
 //
 // Once ctx is done, File returns within seconds, even if the file cannot be read
 // any more.
