@@ -10,6 +10,7 @@ import (
 
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/flagenv"
 )
 
 // TestEnvironmentBadValues checks that each flag of each command has a variable,
@@ -21,22 +22,22 @@ func TestEnvironmentBadValues(t *testing.T) {
 	checked := 0
 	for _, cmd := range leaves(root) {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Hidden || slices.Contains(noEnv, f.Name) || f.Value.Set(bad) == nil {
+			if f.Hidden || slices.Contains(envRules.None, f.Name) || f.Value.Set(bad) == nil {
 				return
 			}
 			checked++
 			t.Run(cmd.CommandPath()+" --"+f.Name, func(t *testing.T) {
-				if other, ok := needs[f.Name]; ok {
-					t.Setenv(envName(other), "gs://b/p")
+				if other, ok := envRules.Needs[f.Name]; ok {
+					t.Setenv(flagenv.Name(other), "gs://b/p")
 				}
-				t.Setenv(envName(f.Name), bad)
+				t.Setenv(flagenv.Name(f.Name), bad)
 				again, _ := newRoot(fresh())
 				same, _, err := again.Find(strings.Fields(cmd.CommandPath())[1:])
 				if err != nil {
 					t.Fatal(err)
 				}
-				err = setFromEnv(same)
-				want := envName(f.Name) + ` "` + bad + `": want `
+				err = envRules.Set(same)
+				want := flagenv.Name(f.Name) + ` "` + bad + `": want `
 				if err == nil || failure.Classify(err).Code != exitcode.Usage || !strings.HasPrefix(err.Error(), want) {
 					t.Errorf("error %v, want %s...", err, want)
 				}
@@ -86,7 +87,7 @@ func TestEnvironment(t *testing.T) {
 		if err := cmd.ParseFlags(c.args); err != nil {
 			t.Fatal(err)
 		}
-		if err := setFromEnv(cmd); err != nil {
+		if err := envRules.Set(cmd); err != nil {
 			t.Errorf("%v %v: %v", c.env, c.args, err)
 		}
 		if got := cmd.Flags().Lookup(c.flag).Value.String(); got != c.want {
@@ -94,17 +95,6 @@ func TestEnvironment(t *testing.T) {
 		}
 		for name := range c.env {
 			t.Setenv(name, "")
-		}
-	}
-}
-
-func TestMentions(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want bool
-	}{{"--rate 1: no", true}, {"no --rate", true}, {"--rate-too 1", false}, {"--rated --rate", true}, {"rate", false}} {
-		if got := mentions(c.text, "--rate"); got != c.want {
-			t.Errorf("mentions(%q) = %v, want %v", c.text, got, c.want)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestWordsFromEnv(t *testing.T) {
 	if err := cp.Flags().Parse([]string{"--jobs=4"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := setFromEnv(cp); err != nil {
+	if err := envRules.Set(cp); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"--content-language=de, en", "--emulator", "--metadata=a=b", "--skip-identical=mtime"}

@@ -14,6 +14,7 @@ import (
 
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/flagenv"
 	"gcsup/internal/signals"
 	"gcsup/internal/usage"
 )
@@ -52,7 +53,7 @@ func execute(ctx context.Context, args []string, std stdio) int {
 	if !*started && !errors.Is(err, failure.ErrUsage) { // an error of cobra
 		err = failure.Usagef("%s; see %s", strings.Join(strings.Fields(err.Error()), " "), usage.Help(root))
 	}
-	err = explainEnv(cmd, err)
+	err = flagenv.Explain(cmd, err)
 	newConsole(std.err, false).fail(err.Error())
 	return failure.Classify(err).Code
 }
@@ -100,7 +101,7 @@ Exit codes: 0 done; 64 usage; 65 data; 66 no input; 69 unavailable; 73 precondit
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			*started = true
-			return setFromEnv(cmd)
+			return envRules.Set(cmd)
 		},
 	}
 	root.SetIn(std.in)

@@ -37,25 +37,33 @@ var allowed = map[string][]string{
 	"gcsup/internal/benchembed":         {"*"},
 	"gcsup/internal/benchmany":          {},
 	"gcsup/internal/benchparallel":      {},
+	"gcsup/internal/bytesize":           {"github.com/dustin/go-humanize"},
 	"gcsup/internal/contenttype":        {},
 	"gcsup/internal/crowd":              {},
 	"gcsup/internal/deptest":            {},
 	"gcsup/internal/dist":               {},
 	"gcsup/internal/exitcode":           {},
-	"gcsup/internal/failure":            {"gcsup/backoff", "gcsup/chunk", "gcsup/internal/exitcode", "gcsup/session", "gcsup/session/bucketstore", "gcsup/upload", "gcsup/upload/manifest", "gcsup/upload/tree", "gcsup/upload/internal/runsort", "github.com/bmatcuk/doublestar/v4", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"},
+	"gcsup/internal/failure":            uploads("gcsup/internal/exitcode"),
+	"gcsup/internal/flagenv":            uploads("gcsup/internal/bytesize", "gcsup/internal/exitcode", "gcsup/internal/failure", "gcsup/internal/program", "gcsup/internal/usage", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
 	"gcsup/internal/hint":               {"*"},
+	"gcsup/internal/objectflags":        uploads("gcsup/internal/exitcode", "gcsup/internal/failure", "github.com/spf13/pflag"),
+	"gcsup/internal/program":            {},
 	"gcsup/internal/retrysim":           {"gcsup/backoff", "gcsup/internal/crowd"},
-	"gcsup/internal/signals":            {"gcsup/internal/exitcode", "gcsup/internal/failure", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucketstore", "gcsup/upload", "gcsup/upload/manifest", "gcsup/upload/tree", "gcsup/upload/internal/runsort", "github.com/bmatcuk/doublestar/v4", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"},
+	"gcsup/internal/signals":            uploads("gcsup/internal/exitcode", "gcsup/internal/failure"),
+	"gcsup/internal/statedir":           {},
 	"gcsup/internal/statekey":           {"filippo.io/...", "golang.org/x/crypto/...", "golang.org/x/sys/..."},
 	"gcsup/internal/testsize":           {},
+	"gcsup/internal/usage":              uploads("gcsup/internal/bytesize", "gcsup/internal/exitcode", "gcsup/internal/failure", "gcsup/internal/program", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
 	"gcsup/internal/e2e":                {}, // tests only
-	"gcsup/internal/bytesize":           {"github.com/dustin/go-humanize"},
-	"gcsup/internal/statedir":           {},
-	"gcsup/internal/objectflags":        {"gcsup/internal/exitcode", "gcsup/internal/failure", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucketstore", "gcsup/upload", "gcsup/upload/manifest", "gcsup/upload/tree", "gcsup/upload/internal/runsort", "github.com/bmatcuk/doublestar/v4", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate", "github.com/spf13/pflag"},
-	"gcsup/internal/program":            {},
-	"gcsup/internal/usage":              {"gcsup/internal/exitcode", "gcsup/internal/failure", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucketstore", "gcsup/upload", "gcsup/upload/manifest", "gcsup/upload/tree", "gcsup/upload/internal/runsort", "github.com/bmatcuk/doublestar/v4", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate", "github.com/spf13/pflag", "gcsup/internal/bytesize", "gcsup/internal/program", "github.com/dustin/go-humanize", "github.com/spf13/cobra", "github.com/inconshreveable/mousetrap"},
 	"gcsup/internal/compat/live":        {"*"},
 	"gcsup/internal/compat/official":    {"cloud.google.com/...", "github.com/...", "go.opentelemetry.io/...", "golang.org/...", "google.golang.org/...", "cel.dev/..."},
+}
+
+// uploads returns the rules for a package that knows the errors of uploads, trees and
+// manifests, and links others too.
+func uploads(others ...string) []string {
+	return append(others, "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucketstore", "gcsup/upload", "gcsup/upload/manifest", "gcsup/upload/tree", "gcsup/upload/internal/runsort",
+		"github.com/bmatcuk/doublestar/v4", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate")
 }
 
 // Only these packages may import packages above the libraries.

@@ -8,13 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/flagenv"
 	"gcsup/internal/hint"
 	"gcsup/internal/signals"
 	"gcsup/internal/usage"
@@ -34,7 +33,7 @@ type stdio struct{ out, err io.Writer }
 func execute(ctx context.Context, args []string, std stdio) int {
 	root, started := newRoot(std)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitcode.OK
 	}
@@ -44,7 +43,7 @@ func execute(ctx context.Context, args []string, std stdio) int {
 	if !*started && !errors.Is(err, failure.ErrUsage) { // an error of cobra
 		err = failure.Usagef("%w; see %s", err, usage.Help(root))
 	}
-	std.message("%v", hint.Add(err, "", "gcsup"))
+	std.message("%v", hint.Add(flagenv.Explain(cmd, err), "", "gcsup"))
 	return exitCodeOf(err)
 }
 
@@ -80,7 +79,7 @@ Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 l
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			*started = true
-			return setFromEnv(cmd.LocalFlags())
+			return envRules.Set(cmd)
 		},
 	}
 	root.SetOut(std.out)
@@ -92,19 +91,8 @@ Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 l
 	return root, started
 }
 
-// setFromEnv sets the flags that are not on the command line to the values of their
-// environment variables: GCSUP_STATE_KEY_FILE for --state-key-file.
-func setFromEnv(flags *pflag.FlagSet) error {
-	var err error
-	flags.VisitAll(func(f *pflag.Flag) {
-		name := "GCSUP_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		value := os.Getenv(name)
-		if err != nil || value == "" || f.Changed || f.Name == "help" {
-			return
-		}
-		if setErr := flags.Set(f.Name, value); setErr != nil {
-			err = failure.Usagef("%s: %v", name, setErr)
-		}
-	})
-	return err
+// envRules decide which environment variables set flags.
+var envRules = flagenv.Rules{
+	None:      []string{"help"},
+	Exclusive: [][]string{{"files-from", "recursive"}, {"state-key-file", "state-unsealed"}},
 }

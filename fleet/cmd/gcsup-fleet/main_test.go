@@ -344,6 +344,28 @@ func TestUsageMessages(t *testing.T) {
 	}
 }
 
+// TestEnvironment checks flags that come from environment variables.
+func TestEnvironment(t *testing.T) {
+	for name, value := range map[string]string{
+		"GCSUP_FLEET_DIR": t.TempDir(), "GCSUP_STATE": "gs://state-bucket/x", "GCSUP_STATE_KEY_FILE": "missing",
+		"GCSUP_WORKERS": "x", "GCSUP_MAX_WAIT": "2m", "GCSUP_RECURSIVE": "true", "GCSUP_MANIFEST": "missing", "GCSUP_HELP": "true",
+	} {
+		t.Setenv(name, value)
+	}
+	for line, want := range map[string]string{
+		"up":                                   `GCSUP_WORKERS "x": want a whole number; see `,
+		"work":                                 "--max-wait 2m0s: want more than 0 and less than 1m0s (--max-wait is from GCSUP_MAX_WAIT)",
+		"work --state-unsealed":                "--max-wait 2m0s: ", // the flag has priority over the key file
+		"work --max-wait 5s":                   "--state-key-file: ",
+		"submit --files-from=- gs://my-bucket": "--manifest: ", // not an error with --recursive
+	} {
+		var out, errs bytes.Buffer
+		if execute(t.Context(), strings.Fields(line), stdio{&out, &errs}); !strings.HasPrefix(errs.String(), "gcsup-fleet: "+want) {
+			t.Errorf("%s: message %q, want %q", line, errs.String(), want)
+		}
+	}
+}
+
 // TestServersInErrors checks that an error names the NATS servers, without their passwords.
 func TestServersInErrors(t *testing.T) {
 	t.Parallel()

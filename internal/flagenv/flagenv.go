@@ -1,0 +1,117 @@
+// Package flagenv sets flags from environment variables.
+package flagenv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gcsup/internal/failure"
+	"gcsup/internal/usage"
+)
+
+// Name returns the environment variable of a flag: GCSUP_LIMIT_RATE for
+// --limit-rate.
+func Name(flag string) string {
+	return "GCSUP_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// Rules decide which variables count.
+type Rules struct {
+	// None are flags without a variable.
+	None []string
+
+	// Exclusive are flags that exclude each other. One of them on the command line
+	// has priority over the variables of the others.
+	Exclusive [][]string
+
+	// Needs has the flags that are an error without another one. Their variables
+	// count only if that one is set.
+	Needs map[string]string
+}
+
+// Set sets the flags of cmd that are not on the command line to the values of their
+// environment variables. An empty variable counts as not set. Errors do not contain
+// the values of flags that can be secret.
+func (r *Rules) Set(cmd *cobra.Command) error {
+	var err error
+	given := map[string]bool{}
+	cmd.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = true })
+	overridden := func(name string) bool {
+		return given[name] || slices.ContainsFunc(r.Exclusive, func(group []string) bool {
+			return slices.Contains(group, name) && slices.ContainsFunc(group, func(other string) bool { return given[other] })
+		})
+	}
+	useless := func(name string) bool {
+		other, ok := r.Needs[name]
+		return ok && !given[other] && (os.Getenv(Name(other)) == "" || overridden(other))
+	}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		value := os.Getenv(Name(f.Name))
+		if err != nil || value == "" || f.Hidden || slices.Contains(r.None, f.Name) || overridden(f.Name) || useless(f.Name) {
+			return
+		}
+		if f.NoOptDefVal != "" && f.Value.Type() != "bool" {
+			switch on, boolErr := strconv.ParseBool(value); {
+			case boolErr != nil:
+			case !on:
+				return // false is no directory
+			default:
+				value = f.NoOptDefVal // as the flag without a value
+			}
+		}
+		if setErr := cmd.Flags().Set(f.Name, value); setErr != nil {
+			err = failure.Usagef("%s %q: %s; see %s", Name(f.Name), value, usage.Wanted(f, setErr), usage.Help(cmd))
+		}
+		f.Annotations = map[string][]string{fromEnv: nil}
+	})
+	return err
+}
+
+// fromEnv annotates a flag that got its value from the environment.
+const fromEnv = "gcsup_from_environment"
+
+// Used reports whether a flag got its value from the environment.
+func Used(f *pflag.Flag) bool {
+	_, ok := f.Annotations[fromEnv]
+	return ok
+}
+
+// Explain adds to a usage error which of the flags in it came from the
+// environment.
+func Explain(cmd *cobra.Command, err error) error {
+	if cmd == nil || !errors.Is(err, failure.ErrUsage) {
+		return err
+	}
+	text := err.Error()
+	var variables []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if Used(f) && mentions(text, "--"+f.Name) {
+			variables = append(variables, fmt.Sprintf("--%s is from %s", f.Name, Name(f.Name)))
+		}
+	})
+	if len(variables) == 0 {
+		return err
+	}
+	return failure.WithKind(fmt.Errorf("%w (%s)", err, strings.Join(variables, ", ")), failure.ErrUsage)
+}
+
+// mentions reports whether text has flag as a whole word.
+func mentions(text, flag string) bool {
+	for {
+		_, rest, found := strings.Cut(text, flag)
+		if !found {
+			return false
+		}
+		if rest == "" || rest[0] != '-' && (rest[0] < 'a' || rest[0] > 'z') {
+			return true
+		}
+		text = rest
+	}
+}
