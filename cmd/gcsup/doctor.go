@@ -19,6 +19,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/sendflags"
 	"gcsup/internal/usage"
 	"gcsup/session"
 	"gcsup/upload"
@@ -299,7 +300,7 @@ func (d *doctor) checkThroughput(ctx context.Context, line *checkLine) error {
 		cancelled = "no object was made; the session could not be cancelled, and expires in a week"
 	}
 	text := fmt.Sprintf("%s/s (%s in %v); %s", bytesText(int64(best)), bytesText(offset), time.Since(begun).Round(10*time.Millisecond), cancelled)
-	if best < defaultStallRate {
+	if best < sendflags.DefaultStallRate {
 		return failure.WithKind(fmt.Errorf("%s; uploads this slow are taken for stalled: give a lower --stall-rate, such as 8KiB", text), session.ErrRetriesExhausted)
 	}
 	line.Message = text

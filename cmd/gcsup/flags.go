@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/time/rate"
@@ -15,6 +14,7 @@ import (
 	"gcsup/internal/bytesize"
 	"gcsup/internal/failure"
 	"gcsup/internal/program"
+	"gcsup/internal/sendflags"
 	"gcsup/internal/statedir"
 	"gcsup/upload"
 )
@@ -68,32 +68,22 @@ func (e *emulatorFlag) Set(text string) error {
 	return nil
 }
 
-// sendFlags control requests and retries.
+// sendFlags control requests, retries and the use of the network.
 type sendFlags struct {
-	retryFor, maxWait, stallTimeout time.Duration
-	stallRate, chunkSize            bytesize.Flag
-	ifSourceChanged                 string
-	noGate                          bool
-	limitRate                       bytesize.Flag
-	parallel                        parallelFlag
-	parallelBy                      string
+	requests   sendflags.Flags
+	noGate     bool
+	limitRate  bytesize.Flag
+	parallel   parallelFlag
+	parallelBy string
 }
 
-// defaultStallRate is the default of --stall-rate in bytes per second.
-const defaultStallRate = 64 << 10
-
 func (f *sendFlags) add(fs *pflag.FlagSet) {
-	f.stallRate, f.parallel = defaultStallRate, parallelAuto
-	fs.DurationVar(&f.retryFor, "retry-for", 0, "retry for `DURATION` without progress (default: by size, from half a minute to hours)")
-	fs.DurationVar(&f.maxWait, "max-wait", 32*time.Second, "wait at most `DURATION` before a retry, less than 1m")
+	f.parallel = parallelAuto
+	f.requests.Add(fs)
 	fs.BoolVar(&f.noGate, "no-gate", false, "retry even while other uploads of this run fail too")
-	fs.DurationVar(&f.stallTimeout, "stall-timeout", 2*time.Minute, "cancel a request that lags `DURATION` behind --stall-rate; 0 disables this")
-	fs.Var(&f.stallRate, "stall-rate", "bytes per second that a request must transfer, such as 64KiB")
-	fs.Var(&f.chunkSize, "chunk-size", "bytes per request, such as 8MiB, for networks that cut long requests (default: 1GiB, then about one minute's worth)")
 	fs.Var(&f.parallel, "parallel", "send large files in parts over `N` connections, auto, or off")
 	fs.StringVar(&f.parallelBy, "parallel-by", "", "`multipart|compose`: how parts become one object (default: multipart, or compose if there is a precondition)")
 	fs.Var(&f.limitRate, "limit-rate", "bytes per second of all uploads together, such as 20MiB; SIGUSR2 switches the limit off and on")
-	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "`fail|restart` if a file changed since its upload started")
 }
 
 // rateBurst is the number of bytes that --limit-rate lets pass at a time: a short
@@ -102,39 +92,20 @@ const rateBurst = 64 << 10
 
 // options returns the library's options for these flags.
 func (f *sendFlags) options() (upload.Options, error) {
-	o := upload.Options{
-		Policy:         backoff.Policy{Maximum: f.maxWait},
-		RetryFor:       f.retryFor,
-		ChunkSize:      int64(f.chunkSize),
-		Parallel:       f.parallel.parts(),
-		StallTimeout:   f.stallTimeout,
-		StallRate:      int64(f.stallRate),
-		RestartChanged: f.ifSourceChanged == "restart",
+	o, err := f.requests.Options()
+	if err != nil {
+		return o, err
 	}
 	way, known := joinBy[f.parallelBy]
-	o.Parallel = o.Parallel.By(way)
-	switch {
-	case !known:
+	if !known {
 		return o, failure.Usagef("--parallel-by %s: want multipart or compose", f.parallelBy)
-	case f.ifSourceChanged != "fail" && f.ifSourceChanged != "restart":
-		return o, failure.Usagef("--if-source-changed %s: want fail or restart", f.ifSourceChanged)
-	case f.retryFor < 0:
-		return o, failure.Usagef("--retry-for %v is negative", f.retryFor)
-	case f.maxWait <= 0 || f.maxWait >= backoff.Limit:
-		return o, failure.Usagef("--max-wait %v: want more than 0 and less than %v", f.maxWait, backoff.Limit)
-	case f.stallTimeout < 0:
-		return o, failure.Usagef("--stall-timeout %v is negative; 0 disables it", f.stallTimeout)
-	case f.stallRate == 0:
-		return o, failure.Usagef("--stall-rate 0: want a rate; to disable the check, give --stall-timeout 0")
 	}
+	o.Parallel = f.parallel.parts().By(way)
 	if f.limitRate > 0 {
 		o.Limiter = rate.NewLimiter(rate.Limit(f.limitRate), rateBurst)
 	}
 	if f.noGate {
 		o.Gate = backoff.NoGate
-	}
-	if f.stallTimeout == 0 {
-		o.StallTimeout = -1
 	}
 	return o, nil
 }

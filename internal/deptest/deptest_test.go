@@ -49,6 +49,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/objectflags":        uploads("gcsup/internal/exitcode", "gcsup/internal/failure", "github.com/spf13/pflag"),
 	"gcsup/internal/program":            {},
 	"gcsup/internal/retrysim":           {"gcsup/backoff", "gcsup/internal/crowd"},
+	"gcsup/internal/sendflags":          uploads("gcsup/internal/bytesize", "gcsup/internal/exitcode", "gcsup/internal/failure", "github.com/dustin/go-humanize", "github.com/spf13/pflag"),
 	"gcsup/internal/signals":            uploads("gcsup/internal/exitcode", "gcsup/internal/failure"),
 	"gcsup/internal/statedir":           {},
 	"gcsup/internal/statekey":           {"filippo.io/...", "golang.org/x/crypto/...", "golang.org/x/sys/..."},

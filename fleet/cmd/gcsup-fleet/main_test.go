@@ -286,6 +286,7 @@ func TestUsage(t *testing.T) {
 		"work --state b --state-unsealed": exitcode.Usage,
 		"work --state gs://b/x --state-unsealed --jobs 0":        exitcode.Usage,
 		"work --state gs://b/x --state-unsealed --max-wait 2m":   exitcode.Usage,
+		"work --state gs://b/x --state-unsealed --stall-rate 0":  exitcode.Usage,
 		"work --state gs://b/x --state-unsealed --log x":         exitcode.Usage,
 		"work --state gs://b/x --state-key-file " + dir + "/key": exitcode.NoInput,
 		"up --nats nats://x": exitcode.Usage,

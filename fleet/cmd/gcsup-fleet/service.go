@@ -6,16 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
-	"gcsup/backoff"
-	"gcsup/internal/bytesize"
 	"gcsup/internal/failure"
 	"gcsup/internal/statekey"
 	"gcsup/session"
-	"gcsup/upload"
 	"gcsup/upload/gcs"
 )
 
@@ -87,40 +83,4 @@ func splitURL(of, url string) (bucket, object string, err error) {
 		return "", "", failure.Usagef("%s %s: want gs://BUCKET/PREFIX", of, url)
 	}
 	return bucket, object, nil
-}
-
-// sendFlags control requests and retries, as those of gcsup cp.
-type sendFlags struct {
-	retryFor, maxWait, stallTimeout time.Duration
-	chunkSize, limitRate            bytesize.Flag
-	ifSourceChanged                 string
-}
-
-func (f *sendFlags) add(fs *pflag.FlagSet) {
-	fs.DurationVar(&f.retryFor, "retry-for", 0, "retry for `DURATION` without progress before the delivery fails (default: by size, from half a minute to hours)")
-	fs.DurationVar(&f.maxWait, "max-wait", 32*time.Second, "wait at most `DURATION` before a retry, less than 1m")
-	fs.DurationVar(&f.stallTimeout, "stall-timeout", 2*time.Minute, "cancel a request that lags `DURATION` behind 64 KiB/s; 0 disables this")
-	fs.Var(&f.chunkSize, "chunk-size", "bytes per request, such as 8MiB, for networks that cut long requests (default: 1GiB, then about one minute's worth)")
-	fs.Var(&f.limitRate, "limit-rate", "bytes per second of this worker, such as 20MiB; gcsup-fleet limit sets that of the fleet")
-	fs.StringVar(&f.ifSourceChanged, "if-source-changed", "fail", "`fail|restart` if a file changed since its upload started")
-}
-
-// options returns the library's options for these flags.
-func (f *sendFlags) options() (upload.Options, error) {
-	o := upload.Options{
-		Policy: backoff.Policy{Maximum: f.maxWait}, RetryFor: f.retryFor, ChunkSize: int64(f.chunkSize),
-		StallTimeout: f.stallTimeout, RestartChanged: f.ifSourceChanged == "restart",
-	}
-	switch {
-	case f.ifSourceChanged != "fail" && f.ifSourceChanged != "restart":
-		return o, failure.Usagef("--if-source-changed %s: want fail or restart", f.ifSourceChanged)
-	case f.retryFor < 0 || f.stallTimeout < 0:
-		return o, failure.Usagef("--retry-for and --stall-timeout must not be negative")
-	case f.maxWait <= 0 || f.maxWait >= backoff.Limit:
-		return o, failure.Usagef("--max-wait %v: want more than 0 and less than %v", f.maxWait, backoff.Limit)
-	}
-	if f.stallTimeout == 0 {
-		o.StallTimeout = -1
-	}
-	return o, nil
 }

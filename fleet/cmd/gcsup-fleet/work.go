@@ -15,8 +15,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/fleet"
+	"gcsup/internal/bytesize"
 	"gcsup/internal/contenttype"
 	"gcsup/internal/failure"
+	"gcsup/internal/sendflags"
 	"gcsup/internal/usage"
 )
 
@@ -25,8 +27,9 @@ type workFlags struct {
 	nats    natsFlags
 	service serviceFlags
 	state   stateFlags
-	send    sendFlags
+	send    sendflags.Flags
 
+	limitRate  bytesize.Flag
 	name       string
 	jobs       int
 	tries      int
@@ -41,7 +44,8 @@ func (f *workFlags) add(fs *pflag.FlagSet) {
 	f.nats.addCreation(fs)
 	f.service.add(fs)
 	f.state.add(fs)
-	f.send.add(fs)
+	f.send.Add(fs)
+	fs.Var(&f.limitRate, "limit-rate", "bytes per second of this worker, such as 20MiB; gcsup-fleet limit sets that of the fleet")
 	fs.IntVar(&f.jobs, "jobs", 4, "upload `N` large files, or groups of small ones, at a time")
 	fs.IntVar(&f.tries, "tries", 5, "a file that fails `N` times in a row without newly committed bytes is not tried any more")
 	fs.BoolVar(&f.trustTimes, "trust-times", false, "a file with the size and modification time of a saved upload is its source, even if its inode differs; otherwise the bytes that were sent are read again")
@@ -108,13 +112,13 @@ func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
 		return o, failure.Usagef("--jobs and --tries must be 1 or more")
 	}
 	o = fleet.WorkerOptions{
-		Name: f.name, Jobs: f.jobs, Tries: f.tries, Rate: int64(f.send.limitRate), TrustTimes: f.trustTimes,
+		Name: f.name, Jobs: f.jobs, Tries: f.tries, Rate: int64(f.limitRate), TrustTimes: f.trustTimes,
 		UntilEmpty: f.untilEmpty, Unsealed: f.state.unsealed, ContentType: contenttype.Of,
 	}
 	if o.Name == "" {
 		o.Name = workerName()
 	}
-	if o.Upload, err = f.send.options(); err != nil {
+	if o.Upload, err = f.send.Options(); err != nil {
 		return o, err
 	}
 	o.Upload.DetectContentType = http.DetectContentType
