@@ -3,6 +3,8 @@ package main
 import (
 	"regexp"
 	"strings"
+
+	"gcsup/internal/printable"
 )
 
 // cause is why an upload waits, in few words: at most 18 columns, and at most 7
@@ -52,7 +54,7 @@ func causeOf(text string) cause {
 			return c.cause
 		}
 	}
-	parts := strings.Split(address.ReplaceAllString(printable(text), ""), ": ")
+	parts := strings.Split(address.ReplaceAllString(printable.Line(text), ""), ": ")
 	last := strings.Join(strings.Fields(parts[len(parts)-1]), " ")
 	if last == "" {
 		last = "network error"

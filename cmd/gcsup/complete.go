@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
+	"gcsup/internal/printable"
 	"gcsup/internal/retrysim"
 	"gcsup/internal/usage"
 	"gcsup/upload"
@@ -38,7 +39,7 @@ func (f *targetFlags) completeIDs(cmd *cobra.Command, args []string, _ string) (
 		if t, err := store.Load(cmd.Context(), id); err == nil {
 			about = fmt.Sprintf("%s to %s", filepath.Base(upload.Describe(t).Source()), path.Join(t.Spec.Bucket, t.Spec.Object))
 		}
-		offered = append(offered, cobra.CompletionWithDesc(id, printable(about)))
+		offered = append(offered, cobra.CompletionWithDesc(id, printable.Line(about)))
 	}
 	return offered, cobra.ShellCompDirectiveNoFileComp
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
+
+	"gcsup/internal/printable"
 )
 
 // console prints messages for people. On a terminal it keeps a frame, the progress
@@ -50,9 +50,9 @@ func (c *console) message(format string, args ...any) {
 	for i, arg := range args {
 		switch arg := arg.(type) {
 		case string:
-			args[i] = printable(arg)
+			args[i] = printable.Line(arg)
 		case error:
-			args[i] = printable(arg.Error())
+			args[i] = printable.Line(arg.Error())
 		}
 	}
 	text := fmt.Sprintf(format, args...)
@@ -69,11 +69,7 @@ func (c *console) fail(text string) {
 }
 
 func (c *console) print(text string) {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = printable(line)
-	}
-	_, _ = c.Write([]byte("gcsup: " + strings.Join(lines, "\n") + "\n"))
+	_, _ = c.Write([]byte("gcsup: " + printable.Lines(text) + "\n"))
 }
 
 // Write prints whole lines above the frame.
@@ -135,21 +131,10 @@ func (c *console) idle() bool { return c.queue == nil || c.queue.idle() }
 // show a frame.
 func (c *console) size() (columns, height int, ok bool) { return terminalSize(c.w) }
 
-// printable replaces control characters, so that the text of a server or a file
-// name stays on one line and cannot control the terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError {
-			return '?'
-		}
-		return r
-	}, text)
-}
-
 // printablePath replaces control characters of path in a message. A console prints
 // a message of several lines as it is, and a path can have line breaks.
 func printablePath(message, path string) string {
-	if clean := printable(path); clean != path {
+	if clean := printable.Line(path); clean != path {
 		return strings.ReplaceAll(message, path, clean)
 	}
 	return message

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"gcsup/internal/printable"
 	"gcsup/upload"
 )
 
@@ -71,7 +72,7 @@ func (d *display) noteListing(name string, e upload.Event, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.began = true
-	d.listing = &transfer{name: printable(name), size: -1}
+	d.listing = &transfer{name: printable.Line(name), size: -1}
 	d.listing.note(e, now)
 }
 
@@ -180,7 +181,7 @@ func displayName(source string) string {
 	if source == stdinName {
 		return "standard input"
 	}
-	return printable(source)
+	return printable.Line(source)
 }
 
 // transfer is the state of one active file.

@@ -19,6 +19,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/printable"
 	"gcsup/internal/sendflags"
 	"gcsup/internal/usage"
 	"gcsup/session"
@@ -141,7 +142,7 @@ func (d *doctor) print(line *checkLine) error {
 	if d.json {
 		return printJSON(d.std.out, line)
 	}
-	_, err := fmt.Fprintf(d.std.out, "%-11s  %-7s  %s\n", line.Check, line.Status, printable(line.Message))
+	_, err := fmt.Fprintf(d.std.out, "%-11s  %-7s  %s\n", line.Check, line.Status, printable.Line(line.Message))
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gcsup/internal/exitcode"
+	"gcsup/internal/printable"
 	"gcsup/internal/program"
 )
 
@@ -96,7 +97,7 @@ func (w *pageWriter) markup(text string) { w.b.WriteString(text) }
 func (w *pageWriter) printf(format string, args ...any) {
 	for i, arg := range args {
 		if s, ok := arg.(string); ok {
-			args[i] = html.EscapeString(printable(s))
+			args[i] = html.EscapeString(printable.Line(s))
 		}
 	}
 	fmt.Fprintf(&w.b, format, args...)

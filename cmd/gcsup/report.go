@@ -16,6 +16,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/printable"
 	"gcsup/internal/program"
 	"gcsup/session"
 	"gcsup/upload"
@@ -372,7 +373,7 @@ func (r *reporter) detail(format string, args ...any) {
 	if r.flags.verbose {
 		r.console.message(format, args...)
 	} else {
-		r.console.logInfo(printable(fmt.Sprintf(format, args...)))
+		r.console.logInfo(printable.Line(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -450,7 +451,7 @@ func (r *reporter) outcome(t task, named bool, res *upload.Result, err error) {
 	case status == statusOK:
 		_, _ = fmt.Fprintln(r.out, summary(t, res)) // flush returns the error
 	case status == statusPlanned:
-		_, _ = fmt.Fprintf(r.out, "%s  would be uploaded from %s, %d bytes\n", printable(t.destination), printable(t.source), res.Size)
+		_, _ = fmt.Fprintf(r.out, "%s  would be uploaded from %s, %d bytes\n", printable.Line(t.destination), printable.Line(t.source), res.Size)
 	}
 }
 
@@ -546,7 +547,7 @@ func within(d time.Duration, f func() error) error {
 // summary returns the line of a finished upload.
 func summary(t task, res *upload.Result) string {
 	o := res.Object
-	text := fmt.Sprintf("%s#%s  %d bytes  crc32c %s  %s", printable(t.destination), generationText(o), o.Size, chunk.EncodeCRC32C(o.CRC32C), res.Elapsed.Round(time.Millisecond))
+	text := fmt.Sprintf("%s#%s  %d bytes  crc32c %s  %s", printable.Line(t.destination), generationText(o), o.Size, chunk.EncodeCRC32C(o.CRC32C), res.Elapsed.Round(time.Millisecond))
 	if res.Resumed {
 		text += fmt.Sprintf("  resumed from byte %d", res.ResumedFrom)
 	}

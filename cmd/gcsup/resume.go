@@ -11,6 +11,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/failure"
+	"gcsup/internal/printable"
 	"gcsup/internal/program"
 	"gcsup/internal/usage"
 	"gcsup/session"
@@ -138,10 +139,10 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 			ids = append(ids, t.ID)
 			// The command has its own line. An interactive zsh does not accept a
 			// comment after a command.
-			fmt.Fprintf(&here, "\n  %s to %s:\n    %s", printable(t.Path), printable(t.Spec.URL()), resumeCommand(program.Words(), r.given, t.ID))
+			fmt.Fprintf(&here, "\n  %s to %s:\n    %s", printable.Line(t.Path), printable.Line(t.Spec.URL()), resumeCommand(program.Words(), r.given, t.ID))
 			continue
 		}
-		fmt.Fprintf(&others, "\n  %s (%s to %s): %v", t.ID, printable(t.Path), printable(t.Spec.URL()), f.target.endpointMismatch(c, t.Endpoint))
+		fmt.Fprintf(&others, "\n  %s (%s to %s): %v", t.ID, printable.Line(t.Path), printable.Line(t.Spec.URL()), f.target.endpointMismatch(c, t.Endpoint))
 	}
 	if others.Len() > 0 {
 		r.console.message("not resumed, because they were not started at %s:%s", endpointText(c.endpoint), block(others.String()))

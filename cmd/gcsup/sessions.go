@@ -13,6 +13,7 @@ import (
 
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/printable"
 	"gcsup/internal/usage"
 	"gcsup/session"
 	"gcsup/upload"
@@ -82,7 +83,7 @@ show asks it. Saved uploads that cannot be used are reported, not changed.`,
 func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error {
 	columns, _, terminal := terminalSize(w)
 	shortened := func(text string) string {
-		if text = printable(text); terminal {
+		if text = printable.Line(text); terminal {
 			text = shortenPath(text, columns-3)
 		}
 		return text
@@ -117,7 +118,7 @@ func otherEndpoint(endpoint string) string {
 	if endpoint == session.DefaultEndpoint {
 		return ""
 	}
-	return "\n  at " + printable(endpointText(endpoint))
+	return "\n  at " + printable.Line(endpointText(endpoint))
 }
 
 // formatSpan formats a duration in its two largest units.
@@ -228,9 +229,9 @@ cancel deletes them.`,
 // partsText names what the service has of an upload in parts.
 func partsText(t *session.Token) (what, where string) {
 	if t.Parts.Upload.IsZero() {
-		return "the temporary objects of " + t.ID, fmt.Sprintf("gs://%s/%s*", printable(t.Spec.Bucket), t.Parts.Prefix)
+		return "the temporary objects of " + t.ID, fmt.Sprintf("gs://%s/%s*", printable.Line(t.Spec.Bucket), t.Parts.Prefix)
 	}
-	return "the parts of " + t.ID, "multipart upload to " + printable(t.Spec.URL())
+	return "the parts of " + t.ID, "multipart upload to " + printable.Line(t.Spec.URL())
 }
 
 // aboutUpload returns the message of an error that concerns a saved upload.
@@ -243,7 +244,7 @@ func aboutUpload(id string, err error) string {
 
 // uploadText names a saved upload in a message.
 func uploadText(s upload.SavedUpload) string {
-	return fmt.Sprintf("%s (%s to %s)", s.ID, printable(s.Source()), printable(s.Spec.URL()))
+	return fmt.Sprintf("%s (%s to %s)", s.ID, printable.Line(s.Source()), printable.Line(s.Spec.URL()))
 }
 
 // forget deletes a saved upload that no process uses, even if it cannot be used.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/chunk"
+	"gcsup/internal/printable"
 	"gcsup/internal/program"
 	"gcsup/internal/usage"
 	"gcsup/session"
@@ -146,10 +147,10 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range [][2]string{
 		{"ID", t.ID},
-		{"source", printable(saved.Source())},
+		{"source", printable.Line(saved.Source())},
 		{"", source},
-		{"destination", printable(t.Spec.URL())},
-		{"endpoint", printable(endpointText(t.Endpoint))},
+		{"destination", printable.Line(t.Spec.URL())},
+		{"endpoint", printable.Line(endpointText(t.Endpoint))},
 		{"service", service},
 		{"last saved", fmt.Sprintf("%s committed, %s sent", storedText(saved.Committed, size), bytesText(saved.Sent))},
 		{"started", fmt.Sprintf("%s (%s ago)", t.Created.Local().Format("2006-01-02 15:04:05"), formatSpan(now.Sub(t.Created)))},

@@ -13,6 +13,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/exitcode"
 	"gcsup/internal/failure"
+	"gcsup/internal/printable"
 	"gcsup/internal/usage"
 	"gcsup/session"
 	"gcsup/upload"
@@ -314,11 +315,11 @@ func (v *verifier) report(source, destination string, res *upload.Result, object
 		v.console.fail(printablePath(text, source))
 	case v.json || status == statusSame && v.quiet:
 	case status == statusSame:
-		if _, err := fmt.Fprintf(v.std.out, "same     %s\n", printable(source)); err != nil {
+		if _, err := fmt.Fprintf(v.std.out, "same     %s\n", printable.Line(source)); err != nil {
 			return fmt.Errorf("standard output: %w", err)
 		}
 	default:
-		if _, err := fmt.Fprintf(v.std.out, "%-8s %s: %s\n", status, printable(source), printable(err.Error())); err != nil {
+		if _, err := fmt.Fprintf(v.std.out, "%-8s %s: %s\n", status, printable.Line(source), printable.Line(err.Error())); err != nil {
 			return fmt.Errorf("standard output: %w", err)
 		}
 	}

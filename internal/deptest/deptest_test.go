@@ -47,6 +47,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/flagenv":            uploads("gcsup/internal/bytesize", "gcsup/internal/exitcode", "gcsup/internal/failure", "gcsup/internal/program", "gcsup/internal/usage", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
 	"gcsup/internal/hint":               {"*"},
 	"gcsup/internal/objectflags":        uploads("gcsup/internal/exitcode", "gcsup/internal/failure", "github.com/spf13/pflag"),
+	"gcsup/internal/printable":          {},
 	"gcsup/internal/program":            {},
 	"gcsup/internal/retrysim":           {"gcsup/backoff", "gcsup/internal/crowd"},
 	"gcsup/internal/sendflags":          uploads("gcsup/internal/bytesize", "gcsup/internal/exitcode", "gcsup/internal/failure", "github.com/dustin/go-humanize", "github.com/spf13/pflag"),

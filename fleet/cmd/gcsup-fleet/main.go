@@ -15,6 +15,7 @@ import (
 	"gcsup/internal/failure"
 	"gcsup/internal/flagenv"
 	"gcsup/internal/hint"
+	"gcsup/internal/printable"
 	"gcsup/internal/signals"
 	"gcsup/internal/usage"
 )
@@ -49,7 +50,7 @@ func execute(ctx context.Context, args []string, std stdio) int {
 
 // message prints one line for people.
 func (s stdio) message(format string, args ...any) {
-	fmt.Fprintf(s.err, "gcsup-fleet: "+format+"\n", args...)
+	fmt.Fprintf(s.err, "gcsup-fleet: %s\n", printable.Lines(fmt.Sprintf(format, args...)))
 }
 
 // newRoot returns the tree of commands. started becomes true when the command line is

@@ -389,6 +389,16 @@ func TestHint(t *testing.T) {
 	}
 }
 
+// TestControlCharacters checks that the name of a file cannot control the terminal.
+func TestControlCharacters(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	execute(t.Context(), []string{"submit", "a\x1b[2Jb", "gs://my-bucket"}, stdio{&out, &errs})
+	if text := errs.String(); !strings.Contains(text, "a?[2Jb") {
+		t.Errorf("message %q", text)
+	}
+}
+
 // TestUnusableDirectory opens a queue in a directory that cannot be one. The error names it.
 func TestUnusableDirectory(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 
 	"gcsup/fleet"
 	"gcsup/internal/exitcode"
+	"gcsup/internal/printable"
 	"gcsup/internal/usage"
 )
 
@@ -90,7 +91,7 @@ func printStatus(out io.Writer, s *fleet.Status) error {
 	row("waiting", s.Waiting, fmt.Sprintf("%d tasks have been retried", s.Retried))
 	fmt.Fprintf(w, "failed\t%d files\t\t\n", s.Failed)
 	for _, f := range s.Failures {
-		fmt.Fprintf(w, "  %s\t%d files\t\t%s: %s\n", f.Kind, f.Files, f.Example, f.Reason)
+		fmt.Fprintf(w, "  %s\t%d files\t\t%s: %s\n", f.Kind, f.Files, printable.Line(f.Example), printable.Line(f.Reason))
 	}
 	eta, limit := "unknown", "none"
 	if s.ETA != nil {
@@ -111,7 +112,7 @@ func printStatus(out io.Writer, s *fleet.Status) error {
 			if a.Files > 1 {
 				more = fmt.Sprintf(" and %d more", a.Files-1)
 			}
-			fmt.Fprintf(w, "\t\t%s of %s\t%s%s\n", humanize.IBytes(uint64(a.Committed)), humanize.IBytes(uint64(a.Size)), a.Destination, more)
+			fmt.Fprintf(w, "\t\t%s of %s\t%s%s\n", humanize.IBytes(uint64(a.Committed)), humanize.IBytes(uint64(a.Size)), printable.Line(a.Destination), more)
 		}
 	}
 	return w.Flush()
@@ -142,7 +143,7 @@ func printFailed(cmd *cobra.Command, out io.Writer, q *fleet.Queue, asJSON bool)
 		if asJSON {
 			return enc.Encode(line)
 		}
-		_, err := fmt.Fprintf(out, "%s: %s (%s, %d tries)\n", line.Source, line.Reason, line.Kind, line.Tries)
+		_, err := fmt.Fprintf(out, "%s: %s (%s, %d tries)\n", printable.Line(line.Source), printable.Line(line.Reason), line.Kind, line.Tries)
 		return err
 	})
 }
