@@ -1,4 +1,4 @@
-// Package contenttype knows the content types of files by the extension of their names.
+// Package contenttype returns the content type of a file by the extension of its name.
 package contenttype
 
 import (
@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Of returns the type for the extension of a name, or "". The table is
-// fixed, because the system's table differs between machines: an upload must
-// make the same object if another machine resumes it. If it has no type, the
-// upload finds one in the first bytes.
+// Of returns the content type for the extension of a name, in any case, or "" if it is not known.
+// The table is fixed, because that of the system differs between machines, and an upload must make
+// the same object if another machine resumes it. If the type is "", the upload detects one from the
+// first bytes.
 func Of(name string) string { return types[strings.ToLower(filepath.Ext(name))] }
 
 // types maps extensions to types registered at

@@ -1,5 +1,5 @@
-// Package crowd decides what one worker of a fleet may do, by the conditions of all workers.
-// Its functions are pure: all workers compute the same, without a leader.
+// Package crowd decides from the conditions of all workers of a fleet what one of them may do. Its
+// functions are pure, so that all workers reach the same decisions without a leader.
 package crowd
 
 import (
@@ -7,23 +7,24 @@ import (
 	"time"
 )
 
-// Condition is what the other workers know of a worker.
+// Condition is what a worker tells the others about itself.
 type Condition string
 
 const (
-	Idle     Condition = "idle"     // it has no task, and does not know whether the service answers
-	Ready    Condition = "ready"    // it has no task, and the service answered it within an Epoch
-	Sending  Condition = "sending"  // it has tasks, and the service answers
-	Troubled Condition = "troubled" // it has tasks, and its requests fail
-	Waiting  Condition = "waiting"  // it takes no tasks until the gate admits it
+	Idle     Condition = "idle"     // no task, and no recent answer of the service
+	Ready    Condition = "ready"    // no task, and an answer of the service within the last Epoch
+	Sending  Condition = "sending"  // has tasks, and the service answers
+	Troubled Condition = "troubled" // has tasks, and its last requests failed, see TroubleRow
+	Waiting  Condition = "waiting"  // takes no tasks until Admits returns true
 )
 
-// Crowd is what a worker knows of all workers of the fleet, itself included, by name.
+// Crowd has the conditions of all workers of a fleet, by name, as one worker knows them. It includes
+// that worker.
 type Crowd map[string]Condition
 
-// Share returns the part of a rate, in bytes per second, that a worker may use: the
-// workers that have tasks share it equally. One that has none yet gets the part that it
-// would have if all had tasks, because many may begin before they hear of each other.
+// Share returns the part of a rate, in bytes per second, that the worker with a name may use. The
+// workers that have tasks share the rate equally. A worker without a task gets the share that it
+// would have if all workers had tasks, because many may begin before they hear of each other.
 func (c Crowd) Share(rate float64, name string) float64 {
 	busy := 0
 	for other, cond := range c {
@@ -34,19 +35,19 @@ func (c Crowd) Share(rate float64, name string) float64 {
 	return rate / float64(max(busy, 1))
 }
 
-// Epoch is how long the gate admits the same workers, and how long an answer of the service
-// counts. A worker that cannot reach the service for reasons of its own must not be the only
-// one that tries.
+// Epoch is how long Admits chooses the same workers, and how long an answer of the service counts as
+// recent. The choice changes because the chosen worker may be one that cannot reach the service for
+// reasons of its own.
 const Epoch = 30 * time.Second
 
-// Admits reports whether a worker may take tasks. As long as at most one worker is in
-// trouble, all may: its own retries wait. If more are, the service has trouble, and as
-// many of the others may try it as there are workers that it answers, at least one. This
-// includes workers that have no task yet. After an outage the number of workers that may
-// send therefore doubles each time they hear of each other.
+// Admits reports whether the worker with a name may take tasks. If at most one worker is Troubled or
+// Waiting, all may: a single worker is limited by its own backoff. If there are more, the service
+// itself fails. Workers that it answers may then take tasks, and as many of the others, at least
+// one. After an outage the number of admitted workers therefore doubles each time they hear of each
+// other.
 //
-// The order in which workers are admitted depends on their names and the time only, so
-// that all workers agree on it.
+// The order in which workers are admitted depends only on their names and the time, so that all
+// workers agree on it.
 func (c Crowd) Admits(name string, now time.Time) bool {
 	var answered, trouble int
 	for _, cond := range c {
@@ -71,8 +72,8 @@ func (c Crowd) Admits(name string, now time.Time) bool {
 	return before < max(1, answered)
 }
 
-// rank orders the workers within an epoch. It is the FNV-1a hash of both, which a beat of
-// each worker computes for all.
+// rank orders the workers within an epoch. It is an FNV-1a hash of both, which is cheap, because each
+// worker computes it for all workers at every beat.
 func rank(name string, epoch int64) uint32 {
 	h := uint32(2166136261)
 	for i := range len(name) {
@@ -87,12 +88,13 @@ func rank(name string, epoch int64) uint32 {
 // MaxInterval is the longest time between two beats of a worker.
 const MaxInterval = 15 * time.Second
 
-// Interval returns the time between two beats of each worker: with each it publishes
-// its condition, and reads those of the others, so that the cost of a beat grows with their number.
+// Interval returns the time between two beats of a worker, from 2 s to MaxInterval. At each beat, a
+// worker publishes its condition and reads those of the others. The cost of a beat therefore grows
+// with the number of workers.
 func Interval(workers int) time.Duration {
 	return min(max(time.Duration(workers)*20*time.Millisecond, 2*time.Second), MaxInterval)
 }
 
-// TroubleRow is how many requests of a worker must fail in a row before it is in trouble,
-// as for backoff.Gate.
+// TroubleRow is after how many failed requests in a row a worker is Troubled. It is the same number as
+// for backoff.Gate.
 const TroubleRow = 5

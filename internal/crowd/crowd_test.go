@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// crowdOf returns a crowd with so many workers of each condition.
+// crowdOf returns a crowd with a number of workers for each condition.
 func crowdOf(counts map[Condition]int) Crowd {
 	c := Crowd{}
 	for cond, n := range counts {
@@ -17,7 +17,7 @@ func crowdOf(counts map[Condition]int) Crowd {
 	return c
 }
 
-// admitted returns how many workers of a condition may take tasks.
+// admitted returns how many workers with a condition may take tasks.
 func admitted(c Crowd, cond Condition, now time.Time) (n int) {
 	for name, is := range c {
 		if is == cond && c.Admits(name, now) {
@@ -58,8 +58,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestGateHoldsNewWorkers checks that workers which start in an outage do not all try
-// the service.
+// TestGateHoldsNewWorkers checks that not all workers that start during an outage try the service.
 func TestGateHoldsNewWorkers(t *testing.T) {
 	c := crowdOf(map[Condition]int{Troubled: 10, Idle: 100})
 	now := time.Unix(1e9, 0)
@@ -68,8 +67,8 @@ func TestGateHoldsNewWorkers(t *testing.T) {
 	}
 }
 
-// TestGateTakesTurns checks that every worker is admitted at some time of an outage: one
-// whose own network is broken must not keep the others waiting.
+// TestGateTakesTurns checks that every worker is admitted at some time during an outage: one with a
+// broken network must not keep the others waiting.
 func TestGateTakesTurns(t *testing.T) {
 	c := crowdOf(map[Condition]int{Waiting: 20})
 	turns := map[string]int{}
@@ -88,7 +87,7 @@ func TestGateTakesTurns(t *testing.T) {
 	}
 }
 
-// TestGateOpens checks that the number of workers that the service answers doubles.
+// TestGateOpens checks that the number of admitted workers doubles once the service answers.
 func TestGateOpens(t *testing.T) {
 	c := crowdOf(map[Condition]int{Waiting: 1000})
 	now := time.Unix(1e9, 0)

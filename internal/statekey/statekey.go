@@ -16,11 +16,11 @@ import (
 	"filippo.io/age"
 )
 
-// limit is larger than any file of a key.
+// limit is the maximum size of a key file in bytes.
 const limit = 64 << 10
 
-// Read returns the AEAD that seals saved uploads, AES-256-GCM, for the key in a
-// file. The file has 32 bytes, or the text of an age identity.
+// Read returns the AEAD, AES-256-GCM, that seals saved uploads with the key in a file. The file has
+// 32 bytes, or one age identity as text. Except on Windows, a file that others can access is refused.
 // https://pkg.go.dev/filippo.io/age#ParseIdentities
 func Read(path string) (cipher.AEAD, error) {
 	f, err := os.Open(path)
@@ -54,8 +54,7 @@ func Read(path string) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// parse returns the secret in the content of a key file. Its error has nothing of
-// the content.
+// parse returns the secret from the content of a key file. Its error does not reveal the content.
 func parse(data []byte) ([]byte, error) {
 	if len(data) == 32 {
 		return data, nil
