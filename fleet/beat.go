@@ -16,37 +16,37 @@ import (
 	"gcsup/internal/crowd"
 )
 
-// The keys of the workers bucket begin with these. All workers read the conditions, and
-// status reads the details.
+// Prefixes of the keys in the workers bucket. All workers read the conditions, and Status reads
+// the details.
 const (
 	conditionPrefix = "condition."
 	detailPrefix    = "detail."
 )
 
-// WorkerStatus is what a worker reports of itself.
+// WorkerStatus is what a worker reports about itself.
 type WorkerStatus struct {
 	V         int            `json:"v"`
 	Name      string         `json:"name"`
 	Host      string         `json:"host"`
 	PID       int            `json:"pid"`
 	Started   time.Time      `json:"started"`
-	Condition string         `json:"condition"` // idle, ready, sending, troubled, waiting for the gate, or silent
-	Rate      int64          `json:"bytes_per_s"`
-	RateLimit int64          `json:"limit_per_s"` // of this worker; 0 is no limit
+	Condition string         `json:"condition"`   // idle, ready, sending, troubled, waiting for the gate, or silent
+	Rate      int64          `json:"bytes_per_s"` // of object data, recently
+	RateLimit int64          `json:"limit_per_s"` // bytes per second of this worker; 0 is no limit
 	Active    []ActiveUpload `json:"active"`
 }
 
-// ActiveUpload is a task that a worker has.
+// ActiveUpload is a task that a worker is working on.
 type ActiveUpload struct {
 	Task        string `json:"task"`
-	Destination string `json:"destination"` // the first one of a group
+	Destination string `json:"destination"` // of a group, that of its first file
 	Files       int    `json:"files"`
-	Committed   int64  `json:"committed"` // bytes of a file that are durable; of a group, those of finished files
-	Size        int64  `json:"size"`
+	Committed   int64  `json:"committed"` // bytes that are durable at the service; of a group, those of finished files
+	Size        int64  `json:"size"`      // bytes
 }
 
-// keepBeating publishes the condition of this worker, and follows those of the others. last are the
-// settings at the start of the worker, if they are known.
+// keepBeating calls beat at intervals until ctx is done. last has the settings at the start of the
+// worker, if known is set.
 func (w *Worker) keepBeating(ctx context.Context, last settings, known bool) {
 	for {
 		w.mu.Lock()
@@ -65,24 +65,24 @@ func (w *Worker) keepBeating(ctx context.Context, last settings, known bool) {
 	}
 }
 
-// cancel ends the tasks that were in the queue when c was made.
+// cancel cancels the tasks of this worker that were in the queue when c was made.
 func (w *Worker) cancel(c cancellation) {
 	consumer := w.q.open.Load().consumer.CachedInfo().Name
 	w.endTasks(errCanceled, func(d *delivery) bool {
-		// The sequence number of a task from before JetStream was wiped does not count.
+		// The sequence number of another consumer is from before JetStream was wiped.
 		return d.consumer != consumer || d.sequence <= c.Sequence
 	})
 }
 
-// beat publishes the condition of this worker, and reads those of the others and the
-// settings. It returns the settings, and false if NATS is not reached: the worker continues
-// as before.
+// beat publishes the condition of this worker, reads those of the others and the settings, and
+// adapts this worker to them. It returns the settings, or false if NATS cannot be reached. Then
+// the worker continues as before.
 func (w *Worker) beat(ctx context.Context) (settings, bool) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	var s settings
 	others := crowd.Crowd{}
-	err := w.q.restored(ctx, func() (err error) {
+	err := w.q.repeat(ctx, func() (err error) {
 		if err := w.publish(ctx); err != nil {
 			return err
 		}
@@ -92,17 +92,17 @@ func (w *Worker) beat(ctx context.Context) (settings, bool) {
 		return conditions(ctx, w.q.open.Load().workers, others)
 	})
 	if err != nil {
-		w.log.Warn("the fleet is not reached", "err", err)
+		w.log.Warn("NATS cannot be reached", "err", err)
 		return s, false
 	}
 	w.follow(others, s)
 	return s, true
 }
 
-// condition returns what the others should know of this worker. w.mu is held.
+// condition returns the condition of this worker. w.mu is held.
 func (w *Worker) condition() crowd.Condition {
 	switch {
-	case w.held:
+	case w.gated:
 		return crowd.Waiting
 	case len(w.active) == 0 && w.health.recent():
 		return crowd.Ready
@@ -114,7 +114,7 @@ func (w *Worker) condition() crowd.Condition {
 	return crowd.Sending
 }
 
-// publish writes the keys of this worker.
+// publish writes the keys of this worker in the workers bucket.
 func (w *Worker) publish(ctx context.Context) error {
 	detail, err := json.Marshal(w.Status())
 	if err != nil {
@@ -131,7 +131,7 @@ func (w *Worker) publish(ctx context.Context) error {
 	return err
 }
 
-// Status returns what this worker reports of itself.
+// Status returns what this worker reports about itself.
 func (w *Worker) Status() WorkerStatus {
 	host, _ := os.Hostname()
 	limit := int64(0)
@@ -165,34 +165,34 @@ func conditions(ctx context.Context, workers jetstream.KeyValue, c crowd.Crowd) 
 // follow adapts this worker to the others and to the settings of the fleet.
 func (w *Worker) follow(others crowd.Crowd, s settings) {
 	w.mu.Lock()
-	if len(w.active) == 0 && !w.held {
+	if len(w.active) == 0 && !w.gated {
 		w.health.forget()
 	}
 	others[w.opts.Name] = w.condition()
-	held := !others.Admits(w.opts.Name, time.Now())
-	closes := held && !w.held
-	if held != w.held || s.drain != w.drain {
+	gated := !others.Admits(w.opts.Name, time.Now())
+	closes := gated && !w.gated
+	if gated != w.gated || s.drain != w.drain {
 		close(w.changed)
 		w.changed = make(chan struct{})
 	}
-	w.others, w.held, w.drain = others, held, s.drain
+	w.others, w.gated, w.drain = others, gated, s.drain
 	w.mu.Unlock()
 	w.limitRate(others.Share(float64(s.rate), w.opts.Name))
 	if closes {
-		w.log.Warn("the service has trouble, and other workers try it")
+		w.log.Warn("the service fails; this worker waits while others try it")
 		w.endTasks(errGate, func(d *delivery) bool { return !d.probe })
 	}
 }
 
-// alone reports whether this worker knows of no other.
+// alone reports whether this worker knows of no other worker.
 func (w *Worker) alone() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.others) < 2
 }
 
-// limitRate sets the rate limit: that of this worker, or its share of the fleet's. 0 is no
-// limit.
+// limitRate sets the rate limit to the lower of that of this worker and its share of the fleet's,
+// in bytes per second. A share of 0 is no limit.
 func (w *Worker) limitRate(share float64) {
 	limit := rate.Inf
 	if w.opts.Rate > 0 {
@@ -206,7 +206,7 @@ func (w *Worker) limitRate(share float64) {
 	}
 }
 
-// endTasks ends those active tasks that which names.
+// endTasks ends the active tasks for which the function which returns true.
 func (w *Worker) endTasks(cause error, which func(*delivery) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,7 +217,8 @@ func (w *Worker) endTasks(cause error, which func(*delivery) bool) {
 	}
 }
 
-// handOverDelay returns when the next worker may get a task that ended with cause.
+// handOverDelay returns how long a task that ended with cause stays in the queue before the next
+// worker gets it.
 func (w *Worker) handOverDelay(cause error) time.Duration {
 	if errors.Is(cause, errGate) {
 		return crowd.Epoch / 6
@@ -225,7 +226,7 @@ func (w *Worker) handOverDelay(cause error) time.Duration {
 	return 0
 }
 
-// enter adds a delivery to the active ones. It returns false if its task is one of them.
+// enter adds a delivery to the active ones. It returns false if this worker has its task already.
 func (w *Worker) enter(d *delivery) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -236,13 +237,14 @@ func (w *Worker) enter(d *delivery) bool {
 	return true
 }
 
+// exit removes a delivery from the active ones.
 func (w *Worker) exit(d *delivery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.active, d.id)
 }
 
-// leave deletes the keys of this worker, so that the others need not wait for its end.
+// leave deletes the keys of this worker, so that the others need not wait until they expire.
 func (w *Worker) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()

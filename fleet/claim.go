@@ -11,26 +11,26 @@ import (
 	"gcsup/internal/crowd"
 )
 
-// errClaimLost is the cause of uploads that end because their worker was suspended for so
-// long that another one has them.
-var errClaimLost = errors.New("this worker was suspended, and another one has the upload")
+// errClaimLost is the cause that ends the uploads of a worker that was suspended for so long that
+// another one may have them.
+var errClaimLost = errors.New("this worker was suspended, and another one may have the upload")
 
-// claim is the right of a worker to work on a delivered task. It lasts AckWait since its
-// last heartbeat. Heartbeats continue while NATS is not reached: leases and preconditions
-// keep the objects right if another worker gets the task then. A worker that was
-// suspended made no heartbeat, and its claim has run out when it is back.
+// claim is the right of a worker to work on a delivered task. It expires AckWait after its last
+// heartbeat. A worker that was suspended made no heartbeats, and its claim has expired when it
+// resumes. Heartbeats continue while NATS cannot be reached. Another worker may then get the task,
+// too, and leases and preconditions keep the objects right.
 type claim struct {
-	wait time.Duration
-	end  context.CancelCauseFunc // of the task
+	wait time.Duration           // AckWait
+	end  context.CancelCauseFunc // ends the task
 
-	answered atomic.Bool // the service answered a request
+	answered atomic.Bool // the service answered a request of the task
 
 	mu   sync.Mutex
 	beat time.Time // the last heartbeat, with its monotonic time
 }
 
-// renew records a heartbeat. It returns false if the claim has run out: a heartbeat that
-// comes too late does not bring it back.
+// renew records a heartbeat. If the claim has expired, a heartbeat does not renew it: renew then
+// ends the task and returns false.
 func (c *claim) renew(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,7 +42,7 @@ func (c *claim) renew(now time.Time) bool {
 	return true
 }
 
-// valid reports whether a request may begin. If the claim has run out, it ends the task.
+// valid reports whether a request may begin. If the claim has expired, it ends the task.
 func (c *claim) valid(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,21 +53,21 @@ func (c *claim) valid(now time.Time) bool {
 	return false
 }
 
-// elapsed returns the time from then to now by the clock that shows more of it: a machine
-// that is suspended stops the monotonic one.
+// elapsed returns the time from then to now, by the monotonic or the wall clock, whichever is
+// longer: the monotonic clock may stop while the machine is suspended.
 func elapsed(then, now time.Time) time.Duration {
 	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
 }
 
 type claimKey struct{}
 
-// withClaim returns a context for the requests of a task.
+// withClaim returns a context that carries c to the requests of a task, for guard.
 func withClaim(ctx context.Context, c *claim) context.Context {
 	return context.WithValue(ctx, claimKey{}, c)
 }
 
-// guard lets requests of a task begin only while its claim is valid, and watches whether
-// the service answers.
+// guard is a RoundTripper that lets requests of a task begin only while its claim is valid, and
+// records whether the service answers.
 type guard struct {
 	base   http.RoundTripper
 	health *health
@@ -94,15 +94,15 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// troubled reports whether a status means that the service has trouble.
+// troubled reports whether a status means that the service fails or is overloaded.
 func troubled(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= 500
 }
 
-// health is what the requests of a worker show of the service.
+// health records whether the service answers the requests of a worker.
 type health struct {
-	row  atomic.Int64 // failures since the last answer
-	last atomic.Int64 // ns since 1970; when the service answered last
+	row  atomic.Int64 // failures in a row
+	last atomic.Int64 // when the service last answered, in ns since 1970; 0 if never
 }
 
 func (h *health) answered() {
@@ -110,10 +110,10 @@ func (h *health) answered() {
 	h.last.Store(time.Now().UnixNano())
 }
 
-// forget forgets the failures, which say nothing of the next task.
+// forget resets the failures when no task is active.
 func (h *health) forget() { h.row.Store(0) }
 
-// recent reports whether the service answered within an epoch of the gate.
+// recent reports whether the service answered within the last crowd.Epoch.
 func (h *health) recent() bool {
 	return time.Since(time.Unix(0, h.last.Load())) < crowd.Epoch
 }

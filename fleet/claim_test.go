@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// answer is a transport that answers everything with a status, and counts.
+// answer is a transport that answers all requests with a status and counts them.
 type answer struct{ status, requests int }
 
 func (a *answer) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -19,7 +19,7 @@ func (a *answer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: a.status, Body: io.NopCloser(strings.NewReader("")), Request: req}, nil
 }
 
-// send makes one request under a claim.
+// send makes one request of a task with a claim.
 func send(t *testing.T, g *guard, ctx context.Context) error {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://service/x", strings.NewReader("data"))
@@ -33,8 +33,8 @@ func send(t *testing.T, g *guard, ctx context.Context) error {
 	return err
 }
 
-// TestSuspendedWorker checks that a worker which was suspended for as long as a claim
-// lasts makes no more requests, even if its heartbeat is the first to run when it is back.
+// TestSuspendedWorker checks that a worker that was suspended until its claim expired makes no more
+// requests, even if its heartbeat runs first when it resumes.
 func TestSuspendedWorker(t *testing.T) {
 	for _, beatFirst := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestSuspendedWorker(t *testing.T) {
 			for range 5 {
 				time.Sleep(20 * time.Second)
 				if !c.renew(time.Now()) {
-					t.Fatal("a claim ran out beside heartbeats")
+					t.Fatal("a claim expired in spite of heartbeats")
 				}
 				if err := send(t, g, ctx); err != nil {
 					t.Fatal(err)
@@ -69,7 +69,7 @@ func TestSuspendedWorker(t *testing.T) {
 	}
 }
 
-// TestElapsed checks that a clock which stops during a suspension hides nothing.
+// TestElapsed checks that elapsed uses the clock that did not stop during a suspension.
 func TestElapsed(t *testing.T) {
 	then := time.Now()
 	later := then.Add(time.Second) // by the monotonic clock, too
@@ -84,7 +84,7 @@ func TestElapsed(t *testing.T) {
 	}
 }
 
-// TestHealth checks what counts as an answer of the service.
+// TestHealth checks which replies count as an answer of the service.
 func TestHealth(t *testing.T) {
 	h := new(health)
 	ctx, end := context.WithCancelCause(t.Context())

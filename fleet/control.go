@@ -9,22 +9,22 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The keys of the control bucket.
+// Keys of the control bucket.
 const (
 	rateKey   = "rate"   // bytes per second of all workers together; 0 is no limit
-	drainKey  = "drain"  // true: workers take no tasks
-	cancelKey = "cancel" // a cancellation; it changes when uploads are canceled
+	drainKey  = "drain"  // true if workers must take no tasks
+	cancelKey = "cancel" // the last cancellation
 )
 
-// cancellation is the last cancellation of tasks. A task that was submitted after it is
-// not canceled, even if a worker has that task before it hears of the cancellation.
+// cancellation is a call of Cancel. It does not affect a task that was submitted after it, even if a
+// worker takes that task before it reads of the cancellation.
 type cancellation struct {
-	Count    int64  `json:"count"`    // of all cancellations
-	Sequence uint64 `json:"sequence"` // of the last message that was canceled
+	Count    int64  `json:"count"`    // how many cancellations there were
+	Sequence uint64 `json:"sequence"` // sequence number of the last canceled message
 }
 
-// SetRate limits the object data of all workers together, in bytes per second. 0 is no
-// limit.
+// SetRate limits the object data of all workers together, in bytes per second. 0 is no limit. The
+// workers follow at their next beat, within some seconds.
 func (q *Queue) SetRate(ctx context.Context, bytesPerSecond int64) error {
 	if bytesPerSecond < 0 {
 		return fmt.Errorf("rate %d is negative", bytesPerSecond)
@@ -32,12 +32,13 @@ func (q *Queue) SetRate(ctx context.Context, bytesPerSecond int64) error {
 	return q.set(ctx, rateKey, bytesPerSecond)
 }
 
-// SetDrain makes the workers finish what they have and take nothing new, or continue.
+// SetDrain makes the workers finish their tasks and take no new ones. If on is false, they take
+// tasks again.
 func (q *Queue) SetDrain(ctx context.Context, on bool) error { return q.set(ctx, drainKey, on) }
 
-// Cancel empties the queue, and makes the workers cancel their uploads at the service. The
-// records and the dead letters are deleted. It returns the number of tasks that were in
-// the queue. Tasks that are submitted meanwhile stay.
+// Cancel empties the queue and makes the workers cancel their uploads at the service. It deletes
+// all records and dead letters. Tasks that are submitted meanwhile stay in the queue. Cancel
+// returns the number of tasks that were in the queue.
 func (q *Queue) Cancel(ctx context.Context) (uint64, error) {
 	p := q.open.Load()
 	info, err := p.stream.Info(ctx)
@@ -68,6 +69,7 @@ func (q *Queue) Cancel(ctx context.Context) (uint64, error) {
 	return info.State.Msgs, nil
 }
 
+// set writes a key of the control bucket as JSON.
 func (q *Queue) set(ctx context.Context, key string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -77,9 +79,9 @@ func (q *Queue) set(ctx context.Context, key string, value any) error {
 	return err
 }
 
-// settings are what the control bucket has.
+// settings is the content of the control bucket.
 type settings struct {
-	rate     int64
+	rate     int64 // bytes per second of the fleet; 0 is no limit
 	drain    bool
 	canceled cancellation
 }

@@ -13,22 +13,22 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Letter is a dead letter: a file that is not tried any more until it is retried or
-// submitted again.
-type Letter struct {
+// DeadLetter is a file that is not tried any more, until RetryFailed or another Submit puts it back
+// into the queue.
+type DeadLetter struct {
 	V      int       `json:"v"`
-	Task   *Task     `json:"task,omitempty"` // of the one file; nil if the message was damaged
+	Task   *Task     `json:"task,omitempty"` // with only this file; nil if the message was damaged
 	Kind   string    `json:"kind"`           // of the error, as in the JSON lines of gcsup
 	Reason string    `json:"reason"`         // for people
-	Tries  int       `json:"tries"`          // deliveries that failed
+	Tries  int       `json:"tries"`          // deliveries that failed in a row
 	Time   time.Time `json:"time"`
 }
 
-// reasonLimit bounds the reason of a dead letter.
+// reasonLimit bounds the reason of a dead letter, in bytes.
 const reasonLimit = 1 << 10
 
 // putLetter adds a dead letter.
-func (q *Queue) putLetter(ctx context.Context, id string, l Letter) error {
+func (q *Queue) putLetter(ctx context.Context, id string, l DeadLetter) error {
 	l.V, l.Time = 1, time.Now().UTC().Truncate(time.Millisecond)
 	if len(l.Reason) > reasonLimit {
 		l.Reason = l.Reason[:reasonLimit] + "…"
@@ -41,10 +41,10 @@ func (q *Queue) putLetter(ctx context.Context, id string, l Letter) error {
 	return err
 }
 
-// letterJobs is how many dead letters of a task are read or written at a time.
+// letterJobs is how many dead letters or records of a task are read or written at a time.
 const letterJobs = 16
 
-// letters returns the revisions of the dead letters of files, by key.
+// letters returns the revisions of the dead letters of files of t, by key.
 func (q *Queue) letters(ctx context.Context, t *Task, files []File) (map[string]uint64, error) {
 	kv := q.open.Load().failed
 	status, err := kv.Status(ctx)
@@ -73,8 +73,8 @@ func (q *Queue) letters(ctx context.Context, t *Task, files []File) (map[string]
 	return found, reads.Wait()
 }
 
-// dropLetters deletes dead letters that have these revisions. One that was written
-// meanwhile is of a later failure, and stays.
+// dropLetters deletes the dead letters that still have these revisions. A newer one is of a later
+// failure and stays.
 func (q *Queue) dropLetters(ctx context.Context, revisions map[string]uint64) error {
 	kv := q.open.Load().failed
 	for id, revision := range revisions {
@@ -85,13 +85,13 @@ func (q *Queue) dropLetters(ctx context.Context, revisions map[string]uint64) er
 	return nil
 }
 
-// each calls f for each key of a bucket, in the order in which they were written, until
-// it returns an error.
+// each calls f for each key of a bucket, in the order in which they were written, until f returns an
+// error.
 func each(ctx context.Context, kv jetstream.KeyValue, f func(jetstream.KeyValueEntry) error) error {
 	return eachOf(ctx, kv, jetstream.AllKeys, f)
 }
 
-// eachOf is each for the keys that match a pattern.
+// eachOf is like each, for the keys that match a pattern.
 func eachOf(ctx context.Context, kv jetstream.KeyValue, pattern string, f func(jetstream.KeyValueEntry) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -106,7 +106,7 @@ func eachOf(ctx context.Context, kv jetstream.KeyValue, pattern string, f func(j
 			if !ok {
 				return cmp.Or(ctx.Err(), nats.ErrConnectionClosed)
 			}
-			if e == nil { // all that was there has been delivered
+			if e == nil { // all keys were delivered
 				return ctx.Err()
 			}
 			if err := f(e); err != nil {
@@ -118,24 +118,26 @@ func eachOf(ctx context.Context, kv jetstream.KeyValue, pattern string, f func(j
 	}
 }
 
-// Failed calls f for each dead letter.
-func (q *Queue) Failed(ctx context.Context, f func(id string, l Letter) error) error {
+// Failed calls f for each dead letter, until f returns an error. id is that of a task with only this
+// file.
+func (q *Queue) Failed(ctx context.Context, f func(id string, l DeadLetter) error) error {
 	return each(ctx, q.open.Load().failed, func(e jetstream.KeyValueEntry) error {
 		return f(e.Key(), letterOf(e))
 	})
 }
 
-// letterOf returns the dead letter of an entry.
-func letterOf(e jetstream.KeyValueEntry) Letter {
-	var l Letter
+// letterOf returns the dead letter of an entry of the failed bucket.
+func letterOf(e jetstream.KeyValueEntry) DeadLetter {
+	var l DeadLetter
 	if err := json.Unmarshal(e.Value(), &l); err != nil {
-		return Letter{Kind: "damaged", Reason: "the dead letter cannot be read: " + err.Error()}
+		return DeadLetter{Kind: "damaged", Reason: "the dead letter cannot be read: " + err.Error()}
 	}
 	return l
 }
 
-// RetryFailed puts the files of all dead letters back into the queue, and returns how
-// many. Letters without a file are deleted.
+// RetryFailed puts the files of all dead letters back into the queue and returns their number,
+// without those that were in the queue already. It deletes the dead letters, including those
+// whose message was damaged.
 func (q *Queue) RetryFailed(ctx context.Context) (int, error) {
 	n := 0
 	err := each(ctx, q.open.Load().failed, func(e jetstream.KeyValueEntry) error {
@@ -153,10 +155,9 @@ func (q *Queue) RetryFailed(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// enqueue adds a task to the queue, and reports false if it was there already. Then changed
-// is the number of its files that differ from those in the queue. It writes the record of
-// the task after the message: a crash in between leaves a task without a record, which the
-// worker writes.
+// enqueue adds a task to the queue. If the task was there already, added is false, and changed is
+// the number of its files that differ from those in the queue. It writes the record of the task
+// after the message. After a crash in between, the worker writes the record.
 func (q *Queue) enqueue(ctx context.Context, t *Task) (added bool, changed int, err error) {
 	id := t.ID()
 	for {

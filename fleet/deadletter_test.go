@@ -6,8 +6,8 @@ import (
 	"gcsup/fleet/natsserver"
 )
 
-// TestLaterLetterStays fails a file again while a submit, or a retry, deletes the dead letter
-// of its earlier failure. The later one stays.
+// TestLaterLetterStays checks that a dead letter stays if it is written while a submit or a retry
+// deletes the one of an earlier failure.
 func TestLaterLetterStays(t *testing.T) {
 	t.Parallel()
 	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
@@ -29,7 +29,7 @@ func TestLaterLetterStays(t *testing.T) {
 	again, other := task.one(task.Files[0]), task.one(task.Files[1])
 	fail := func(one *Task, reason string) {
 		t.Helper()
-		if err := q.putLetter(ctx, one.ID(), Letter{Task: one, Kind: "precondition", Reason: reason}); err != nil {
+		if err := q.putLetter(ctx, one.ID(), DeadLetter{Task: one, Kind: "precondition", Reason: reason}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -44,7 +44,7 @@ func TestLaterLetterStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := map[string]string{}
-	if err := q.Failed(ctx, func(id string, l Letter) error {
+	if err := q.Failed(ctx, func(id string, l DeadLetter) error {
 		left[id] = l.Reason
 		return nil
 	}); err != nil {

@@ -16,19 +16,20 @@ import (
 	"gcsup/session"
 )
 
-// delivery is one task that the queue gave to this worker.
+// delivery is one delivery of a task to this worker. A task is delivered again if a worker returns
+// it or dies.
 type delivery struct {
 	w     *Worker
 	msg   jetstream.Msg
 	id    string
-	first bool // no worker had it before
+	first bool // it is the first delivery of the task
 	ctx   context.Context
 	end   context.CancelCauseFunc
 	claim *claim
-	probe bool // it was taken while the service had trouble, to try it
+	probe bool // the service failed when the task was taken: the gate does not end it
 
-	consumer string // of the queue
-	sequence uint64 // of the message in the queue
+	consumer string // name of the consumer
+	sequence uint64 // sequence number of the message
 
 	task      *Task
 	execution *execution
@@ -46,33 +47,33 @@ func (w *Worker) newDelivery(ctx context.Context, msg jetstream.Msg) *delivery {
 	return d
 }
 
-// run uploads the files, and settles the message.
+// run uploads the files, and acknowledges or returns the message.
 func (d *delivery) run() {
 	defer d.end(nil)
 	var err error
 	d.task, err = decodeTask(d.msg.Data())
 	if err == nil && d.task.ID() != d.id {
-		err = errors.New("task: the subject is not that of the files")
+		err = errors.New("task: the subject does not match the files")
 	}
 	log := d.w.log.With("task", d.id)
 	switch {
 	case errors.Is(err, ErrTaskVersion):
-		log.Warn("task is left for a newer worker", "err", err)
+		log.Warn("task is returned for a newer worker", "err", err)
 		_ = d.msg.NakWithDelay(time.Minute)
 		return
 	case err != nil:
 		log.Error("task cannot be read", "err", err)
 		d.settle(log, func(ctx context.Context) error {
-			return d.w.q.putLetter(ctx, d.id, Letter{Kind: "invalid", Reason: err.Error(), Tries: 1})
+			return d.w.q.putLetter(ctx, d.id, DeadLetter{Kind: "invalid", Reason: err.Error(), Tries: 1})
 		})
 		return
 	}
 	log = log.With("destination", d.task.Name())
 	d.execution = &execution{w: d.w, task: d.task, first: d.first}
 	if !d.w.enter(d) {
-		// JetStream was wiped, and the task submitted again.
+		// JetStream was wiped, and the task was submitted again.
 		log.Info("this worker has the task already")
-		d.back(log, d.claim.wait/3)
+		d.giveBack(log, d.claim.wait/3)
 		return
 	}
 	defer d.w.exit(d)
@@ -83,7 +84,7 @@ func (d *delivery) run() {
 	stop()
 }
 
-// keepClaim sends heartbeats until the function that it returns is called.
+// keepClaim sends heartbeats until stop is called or the claim expires.
 func (d *delivery) keepClaim() (stop func()) {
 	done := make(chan struct{})
 	go func() {
@@ -104,18 +105,18 @@ func (d *delivery) keepClaim() (stop func()) {
 	return func() { close(done) }
 }
 
-// tally is what the outcomes of a task's files are together.
+// tally sums up the outcomes of the files of a task.
 type tally struct {
 	finished []File
-	bytes    int64 // of these
-	skipped  int
-	failed   []outcome // those that count, and those that are hopeless
-	counted  bool      // a failure counts
-	verdict  verdict   // handedOver, held or unreached if that ended a file; else finished or failed
+	bytes    int64     // of the finished files
+	skipped  int       // finished files whose object was there already
+	failed   []outcome // files with the verdict failed or hopeless
+	counted  bool      // some file has the verdict failed
+	verdict  verdict   // of the task: handedOver, inUse or unreached if any file has it, otherwise failed or finished
 }
 
-// sum adds up outcomes. answered reports whether the service answered anything, and
-// files is how many files the task has.
+// sum sums up outcomes. answered reports whether the service answered any request. files is the
+// number of files of the task.
 func sum(outcomes []outcome, answered bool, files int) tally {
 	var t tally
 	if len(outcomes) < files {
@@ -144,46 +145,46 @@ func sum(outcomes []outcome, answered bool, files int) tally {
 	return t
 }
 
-// conclude decides what happens to the message, and writes the record of the task.
+// conclude settles the task or returns its message, depending on the outcomes.
 func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 	t := sum(outcomes, d.claim.answered.Load(), len(d.task.Files))
 	cause := context.Cause(d.ctx)
 	switch {
 	case errors.Is(cause, errClaimLost):
-		log.Warn("task was lost", "err", cause)
+		log.Warn("claim of the task expired", "err", cause)
 		return
 	case errors.Is(cause, errCanceled):
 		d.cancel(log)
 		return
 	case t.verdict == handedOver:
 		log.Info("task is handed over", "cause", cause)
-		d.back(log, d.w.handOverDelay(cause))
+		d.giveBack(log, d.w.handOverDelay(cause))
 		return
-	case t.verdict == held:
+	case t.verdict == inUse:
 		log.Info("another worker has the upload")
-		d.back(log, d.claim.wait/3)
+		d.giveBack(log, d.claim.wait/3)
 		return
 	case t.verdict == unreached:
-		log.Warn("the service is not reached", "err", outcomes[0].err)
-		d.back(log, backoff.Policy{}.Wait(1, rand.Float64(), 0))
+		log.Warn("the service cannot be reached", "err", outcomes[0].err)
+		d.giveBack(log, backoff.Policy{}.Wait(1, rand.Float64(), 0))
 		return
 	}
-	d.tidy(t)
-	if t.verdict == failed && d.again(log, t) {
+	d.discardSkipped(t)
+	if t.verdict == failed && d.retryLater(log, t) {
 		return
 	}
 	d.settle(log, func(ctx context.Context) error { return d.finish(ctx, log, t) })
 }
 
-// again records a failed delivery, and returns the message to the queue. It returns false
-// if the task failed too often.
-func (d *delivery) again(log *slog.Logger, t tally) bool {
+// retryLater records a failed delivery and returns the message to the queue. If the task failed too
+// often, it returns false and does not return the message.
+func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
 	last := t.failed[len(t.failed)-1]
 	ctx, cancel := d.settling()
 	defer cancel()
 	r, _, err := d.w.q.record(ctx, d.id)
 	if err != nil {
-		log.Warn("record cannot be read", "err", err) // the delivery does not count
+		log.Warn("record cannot be read", "err", err) // the earlier failures are forgotten
 	}
 	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0
 	r.Attempts = r.Attempts.after(failedDelivery{
@@ -194,14 +195,14 @@ func (d *delivery) again(log *slog.Logger, t tally) bool {
 	if r.Attempts.Failures >= d.w.opts.Tries {
 		return false
 	}
-	if err := d.w.q.restored(ctx, func() error { return d.w.q.setRecord(ctx, d.id, r) }); err != nil {
+	if err := d.w.q.repeat(ctx, func() error { return d.w.q.setRecord(ctx, d.id, r) }); err != nil {
 		log.Warn("record cannot be written", "err", err)
 	}
-	d.back(log, backoff.Policy{}.Wait(r.Attempts.Failures-1, rand.Float64(), 0))
+	d.giveBack(log, backoff.Policy{}.Wait(r.Attempts.Failures-1, rand.Float64(), 0))
 	return true
 }
 
-// finish writes the dead letters and the record of a task that leaves the queue.
+// finish writes the dead letters and the record of a task that will leave the queue.
 func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error {
 	q := d.w.q
 	before, _, err := q.record(ctx, d.id)
@@ -214,7 +215,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		one := d.task.one(o.file)
 		log.Error("file failed", "path", o.file.Path, "object", o.file.Object, "kind", kindOf(o.err), "err", o.err)
 		writes.Go(func() error {
-			return q.putLetter(each, one.ID(), Letter{Task: one, Kind: kindOf(o.err), Reason: o.err.Error(), Tries: before.Attempts.Failures + 1})
+			return q.putLetter(each, one.ID(), DeadLetter{Task: one, Kind: kindOf(o.err), Reason: o.err.Error(), Tries: before.Attempts.Failures + 1})
 		})
 	}
 	if err := writes.Wait(); err != nil {
@@ -243,20 +244,20 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 	return q.setRecord(ctx, d.id, r)
 }
 
-// settleTimeout bounds what a delivery writes at its end.
+// settleTimeout bounds the requests to NATS at the end of a delivery, and those of a beat.
 const settleTimeout = 10 * time.Second
 
-// settling returns a context for what a delivery writes at its end.
+// settling returns a context for the requests at the end of a delivery, even if it was canceled.
 func (d *delivery) settling() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(d.ctx), settleTimeout)
 }
 
-// settle calls write, and acknowledges the message after it. If either fails, the task is
-// delivered again, and its files are found to be finished.
+// settle calls write and then acknowledges the message. If either fails, the task is delivered
+// again, and the next worker finds its files finished.
 func (d *delivery) settle(log *slog.Logger, write func(context.Context) error) {
 	ctx, cancel := d.settling()
 	defer cancel()
-	if err := d.w.q.restored(ctx, func() error { return write(ctx) }); err != nil {
+	if err := d.w.q.repeat(ctx, func() error { return write(ctx) }); err != nil {
 		log.Warn("record cannot be written", "err", err)
 		return
 	}
@@ -265,8 +266,8 @@ func (d *delivery) settle(log *slog.Logger, write func(context.Context) error) {
 	}
 }
 
-// back returns the message to the queue.
-func (d *delivery) back(log *slog.Logger, delay time.Duration) {
+// giveBack returns the message to the queue, which delivers it again after delay.
+func (d *delivery) giveBack(log *slog.Logger, delay time.Duration) {
 	nak := d.msg.Nak
 	if delay > 0 {
 		nak = func() error { return d.msg.NakWithDelay(delay) }
@@ -276,15 +277,15 @@ func (d *delivery) back(log *slog.Logger, delay time.Duration) {
 	}
 }
 
-// tidy deletes what is saved of an upload whose object another delivery made.
-func (d *delivery) tidy(t tally) {
+// discardSkipped deletes the saved upload of a file whose object another delivery made.
+func (d *delivery) discardSkipped(t tally) {
 	if t.skipped == 0 || len(d.task.Files) > 1 {
 		return
 	}
 	d.discard()
 }
 
-// discard cancels what is saved of the one file of a task.
+// discard cancels the saved upload of a task with one file.
 func (d *delivery) discard() {
 	ctx, cancel := d.settling()
 	defer cancel()
@@ -298,7 +299,7 @@ func (d *delivery) discard() {
 	}
 }
 
-// cancel ends a task that was canceled. Its message was deleted.
+// cancel ends a task that was canceled. Its message is no longer in the queue.
 func (d *delivery) cancel(log *slog.Logger) {
 	log.Info("task is canceled")
 	if len(d.task.Files) == 1 {

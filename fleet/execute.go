@@ -25,15 +25,15 @@ type execution struct {
 	w    *Worker
 	task *Task
 
-	// first is true for the first delivery of a task. Otherwise a file may be finished, so
-	// that its destination is looked at before it is sent.
+	// first is true for the first delivery of a task. In a later one, files may be finished:
+	// their destinations are looked up before they are sent.
 	first bool
 
 	committed atomic.Int64 // bytes of the current file that are durable; of a group, those of finished files
 }
 
-// run uploads the files of the task, and returns an outcome for each one that was tried or
-// refused. Files that are missing were not reached before ctx ended.
+// run uploads the files of the task, and returns an outcome for each file, except for those that
+// were not tried before ctx ended.
 func (x *execution) run(ctx context.Context) []outcome {
 	todo := x.task.Files
 	var all []outcome
@@ -47,17 +47,18 @@ func (x *execution) run(ctx context.Context) []outcome {
 	return all
 }
 
-// pass uploads files once. It returns the files to try once more: the service refused
-// them because an object appeared meanwhile, which may be ours, or their saved upload is of
-// an earlier submit, with other settings or of what the file was then.
+// pass uploads files. The first pass also returns the files to try again: those with an object that
+// appeared since the submit, because another worker may have made it, and those with a saved upload
+// from an earlier submit, with other settings or of an earlier state of the file.
 func (x *execution) pass(ctx context.Context, files []File, pass int) (done []outcome, again []File) {
 	of := make(map[string]File, len(files))
 	for _, f := range files {
 		of[f.Object] = f
 	}
 	u, opts := x.uploader(pass), &upload.BatchOptions{Skip: upload.SkipIdentical}
-	// After JetStream was wiped, and a second submit, a task may be delivered for the first
-	// time while another worker finishes it. One request costs less than a large file.
+	// After JetStream was wiped and the tree submitted again, a first delivery may be of a task
+	// that another worker is finishing. To look up one object costs less than to send a large
+	// file.
 	blind := x.first && pass == 0 && len(x.task.Files) > 1
 	if !blind && len(files) > 8 {
 		s := x.task.Settings
@@ -80,14 +81,13 @@ func (x *execution) pass(ctx context.Context, files []File, pass int) (done []ou
 	return done, again
 }
 
-// asSubmitted reports whether a file is the one that was submitted, as far as its size and
-// its modification time show.
+// asSubmitted reports whether a file has the size and the modification time that were submitted.
 func asSubmitted(f File) bool {
 	info, err := os.Stat(f.Path)
 	return err == nil && info.Size() == f.Size && info.ModTime().UnixNano() == f.ModTimeNS
 }
 
-// uploaded returns a file as it was uploaded, and the generation of its object.
+// uploaded returns f with the size and time of what was uploaded and the generation of its object.
 func uploaded(f File, res *upload.Result) File {
 	if res.Object != nil {
 		f.Generation = res.Object.Generation
@@ -98,8 +98,8 @@ func uploaded(f File, res *upload.Result) File {
 	return f
 }
 
-// jobs yields the jobs of files. blind means that a file whose object did not exist when
-// it was submitted is sent without another look: the precondition decides.
+// jobs yields the jobs of files. If blind is set, a file whose object did not exist when it was
+// submitted is sent without looking it up: the precondition decides.
 func (x *execution) jobs(files []File, blind bool) func(yield func(upload.Job) bool) {
 	return func(yield func(upload.Job) bool) {
 		for _, f := range files {
@@ -112,8 +112,8 @@ func (x *execution) jobs(files []File, blind bool) func(yield func(upload.Job) b
 	}
 }
 
-// uploader returns the Uploader of a pass. Small files of a group save nothing, and need
-// no store.
+// uploader returns the Uploader for a pass. The small files of a group are not saved and need no
+// store.
 func (x *execution) uploader(pass int) *upload.Uploader {
 	if len(x.task.Files) > 1 {
 		return x.w.small
@@ -129,7 +129,7 @@ func (x *execution) uploader(pass int) *upload.Uploader {
 	return u.With(call)
 }
 
-// observe follows the one file of a task.
+// observe records the progress of a task with one file.
 func (x *execution) observe(e upload.Event) {
 	x.w.totals.observe(e)
 	if e.Kind != upload.Held {
@@ -137,7 +137,7 @@ func (x *execution) observe(e upload.Event) {
 	}
 }
 
-// commonPrefix returns the longest prefix of the names of files, which are sorted.
+// commonPrefix returns the longest common prefix of the objects of files, which are sorted.
 func commonPrefix(files []File) string {
 	first, last := files[0].Object, files[len(files)-1].Object
 	n := 0
@@ -147,9 +147,9 @@ func commonPrefix(files []File) string {
 	return strings.ToValidUTF8(first[:n], "")
 }
 
-// sourceVersion names the content of a file by its size and its modification time, so
-// that machines on which it has other inodes and change times agree. "" if there is no
-// such file, which the upload reports.
+// sourceVersion identifies the content of a file by its size and modification time only, because its
+// inode and change time may differ between machines. It returns "" if the file does not exist, which
+// the upload reports.
 func sourceVersion(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -158,9 +158,9 @@ func sourceVersion(path string) string {
 	return strconv.FormatInt(info.Size(), 10) + "-" + strconv.FormatInt(info.ModTime().UnixNano(), 10)
 }
 
-// taskStore is the lease store for uploads of one file. A batch lists the saved uploads to
-// find small files that were large once; for a batch of one file that would cost
-// a listing each.
+// taskStore is the lease store for tasks with one file. A batch lists the saved uploads to find
+// small files that were large before. For a batch of one file that would cost one listing for each
+// file.
 type taskStore struct{ *bucketstore.Store }
 
 // List returns no uploads.

@@ -14,7 +14,7 @@ import (
 	"gcsup/fleet"
 )
 
-// failing is a fault for all requests of an operation on an object.
+// failing returns a fault for all requests of an operation on an object.
 func failing(op fakegcs.Op, object string) fakegcs.Fault {
 	return fakegcs.Fault{
 		Match: fakegcs.Match{Op: op, Bucket: bucket, Object: object}, Times: -1,
@@ -22,11 +22,11 @@ func failing(op fakegcs.Op, object string) fakegcs.Fault {
 	}
 }
 
-// letters returns the dead letters by object: their kinds.
+// letters returns the kinds of the dead letters, by object.
 func (w *world) letters(q *fleet.Queue) map[string]string {
 	w.t.Helper()
 	kinds := map[string]string{}
-	err := q.Failed(w.t.Context(), func(_ string, l fleet.Letter) error {
+	err := q.Failed(w.t.Context(), func(_ string, l fleet.DeadLetter) error {
 		kinds[l.Task.Files[0].Object] = l.Kind
 		return nil
 	})
@@ -46,8 +46,8 @@ func (w *world) status(q *fleet.Queue) *fleet.Status {
 	return s
 }
 
-// TestDeadLetters fails some files of a group, and a large file. They become dead letters,
-// and the others are uploaded. When the cause is gone, retry uploads them.
+// TestDeadLetters makes some files of a group and a large file fail. They become dead letters, and
+// the others are uploaded. After the cause is removed, a retry uploads them.
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{
@@ -93,7 +93,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
-// TestReplaced changes an object after the submit. The worker does not replace it.
+// TestReplaced replaces an object after the submit. The worker does not replace it again.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -139,7 +139,7 @@ func put(t *testing.T, w *world, name string, data []byte) {
 	}
 }
 
-// TestOutage stops the service while four workers upload. No file fails for that, and all
+// TestOutage makes the service fail while four workers upload. No file becomes a dead letter, and all
 // are uploaded afterwards.
 func TestOutage(t *testing.T) {
 	t.Parallel()
@@ -199,7 +199,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestDrain stops new tasks.
+// TestDrain checks that workers take no tasks while the fleet drains.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

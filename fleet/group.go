@@ -8,33 +8,34 @@ import (
 )
 
 const (
-	// smallFile is the size up to which a file shares its task with others. It goes in
-	// one request, and nothing is saved of it.
+	// smallFile is the maximum size of a file that shares its task with others. It is sent in
+	// one request and not saved.
 	smallFile = 1 << 20
 
-	// groupBytes bounds the sum of the sizes of a group, which a worker may have to
-	// read again if another one began with it.
+	// groupBytes bounds the size of a group in bytes, because a worker may have to read all
+	// of it again if another one died.
 	groupBytes = 256 << 20
 
-	// groupText bounds the paths and names of a group, so that its message fits.
+	// groupText bounds the paths and names of a group in bytes of JSON, so that its message
+	// fits.
 	groupText = 256 << 10
 
-	// groupCut is the mean number of files after which a name ends a group.
+	// groupCut is the mean number of files after which endsGroup ends a group.
 	groupCut = 512
 )
 
-// listed is one file of a submit, and the job that it was in the walk.
+// listed is one file of a submission and its job from the walk.
 type listed struct {
 	file File
 	job  upload.Job
 }
 
-// groups yields the files of a tree as the files of its tasks: a large file alone, small
-// ones together. The files must be sorted by object.
+// groups divides the files of a tree into tasks: each large file alone, and small ones in groups. The
+// files must be sorted by object.
 //
-// Where a group ends depends on the names and sizes in it only. If a file is added to
-// the tree, or removed, the groups far from it stay the same, and so do their IDs. A
-// group ends after a name whose hash is 0 modulo groupCut, or when it is full.
+// A group ends after a name whose hash is 0 modulo groupCut, or when it is full. Its end therefore
+// depends only on the names and sizes in it. If a file is added to the tree or removed, most
+// other groups and their IDs stay the same.
 func groups(files iter.Seq[listed]) iter.Seq[[]listed] {
 	return func(yield func([]listed) bool) {
 		var group []listed
@@ -46,8 +47,8 @@ func groups(files iter.Seq[listed]) iter.Seq[[]listed] {
 		}
 		for f := range files {
 			if f.file.Size > smallFile {
-				// The group continues after it: the number of files between two names
-				// with a hash of 0 does not depend on large files.
+				// The group continues after a large file, so that groups do not depend
+				// on large files.
 				if !yield([]listed{f}) {
 					return
 				}
@@ -69,7 +70,7 @@ func groups(files iter.Seq[listed]) iter.Seq[[]listed] {
 	}
 }
 
-// textSize returns the greatest length of s in JSON.
+// textSize returns an upper bound of the length of s in JSON, in bytes.
 func textSize(s string) int64 {
 	n := int64(len(s))
 	for i := range len(s) {
@@ -80,7 +81,7 @@ func textSize(s string) int64 {
 	return n
 }
 
-// endsGroup reports whether a group ends after an object.
+// endsGroup reports whether a group ends after this object, by the hash of its name.
 func endsGroup(object string) bool {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(object))

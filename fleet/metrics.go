@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Handler serves the metrics of a worker at /metrics, and its health at /healthz: status
-// 200 while it reaches the queue, otherwise 503.
+// Handler returns a handler that serves the metrics of the worker for Prometheus at /metrics, and
+// its health at /healthz: status 200 while it is connected to NATS, otherwise 503.
 func (w *Worker) Handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	counter := func(name, help string, value func() int64) {
@@ -34,7 +34,7 @@ func (w *Worker) Handler() http.Handler {
 	gauge("held", "1 while the service has trouble and other workers try it, otherwise 0.", func() float64 {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.held {
+		if w.gated {
 			return 1
 		}
 		return 0
@@ -43,7 +43,7 @@ func (w *Worker) Handler() http.Handler {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) {
 		if !w.q.js.Conn().IsConnected() {
-			http.Error(rw, "NATS is not reached", http.StatusServiceUnavailable)
+			http.Error(rw, "NATS cannot be reached", http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = rw.Write([]byte("ok\n"))

@@ -15,11 +15,11 @@ type verdict int
 
 const (
 	finished   verdict = iota // the object is right
-	handedOver                // the upload was interrupted; another delivery continues
-	held                      // another worker has it
-	unreached                 // the service answered no request; the file may be right
-	failed                    // it counts: after some failures without progress the file is a dead letter
-	hopeless                  // the file is a dead letter at once
+	handedOver                // the upload was interrupted; another delivery will continue it
+	inUse                     // another worker has the upload
+	unreached                 // the service answered no request
+	failed                    // the failure counts: after WorkerOptions.Tries without progress the file becomes a dead letter
+	hopeless                  // the file becomes a dead letter at once
 )
 
 // judge returns the verdict on a file whose upload ended with err. answered reports
@@ -31,7 +31,7 @@ func judge(err error, answered bool) verdict {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return handedOver
 	case errors.Is(err, session.ErrInUse):
-		return held
+		return inUse
 	case errors.Is(err, session.ErrPrecondition), errors.Is(err, session.ErrInvalid), errors.Is(err, session.ErrSourceChanged):
 		return hopeless
 	case errors.Is(err, session.ErrRetriesExhausted) && !answered:
@@ -40,7 +40,7 @@ func judge(err error, answered bool) verdict {
 	return failed
 }
 
-// kindNoInput is the class of a source that is missing.
+// kindNoInput is the class of the error of a missing source.
 const kindNoInput = "no_input"
 
 // kindOf returns the class of an error, as in the JSON lines of gcsup.

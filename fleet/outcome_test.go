@@ -20,7 +20,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{nil, true, finished},
 		{fmt.Errorf("x: %w", context.Canceled), true, handedOver},
-		{&session.HeldError{}, true, held},
+		{&session.HeldError{}, true, inUse},
 		{exhausted, true, failed},
 		{exhausted, false, unreached},
 		{&session.Error{Kind: session.ErrPrecondition}, true, hopeless},
@@ -36,7 +36,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestAttempts checks that only deliveries without progress add up.
+// TestAttempts checks that only failures without progress add up.
 func TestAttempts(t *testing.T) {
 	var a attempts
 	for i, c := range []struct {
@@ -49,8 +49,8 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// TestAttemptsOfOneMachine checks that a source which only one machine misses does not
-// become a dead letter.
+// TestAttemptsOfOneMachine checks that a source that is missing on one machine only does not become a
+// dead letter.
 func TestAttemptsOfOneMachine(t *testing.T) {
 	var a attempts
 	for i, c := range []struct {
@@ -87,14 +87,14 @@ func TestSum(t *testing.T) {
 		bytes                 int64
 		failed, done, skipped int
 	}{
-		"all right":           {[]outcome{ok, skipped}, 2, finished, 10, 0, 2, 1},
-		"one not reached":     {[]outcome{ok}, 2, handedOver, 5, 0, 1, 0},
-		"one stopped":         {[]outcome{bad, stopped, ok}, 3, handedOver, 5, 1, 1, 0},
-		"one failed":          {[]outcome{ok, bad}, 2, failed, 5, 1, 1, 0},
-		"one hopeless":        {[]outcome{ok, changed}, 2, finished, 5, 1, 1, 0},
-		"hopeless and failed": {[]outcome{changed, bad}, 2, failed, 0, 2, 0, 0},
-		"held":                {[]outcome{busy}, 1, held, 0, 0, 0, 0},
-		"stopped after held":  {[]outcome{busy, stopped}, 2, handedOver, 0, 0, 0, 0},
+		"all right":            {[]outcome{ok, skipped}, 2, finished, 10, 0, 2, 1},
+		"one not reached":      {[]outcome{ok}, 2, handedOver, 5, 0, 1, 0},
+		"one stopped":          {[]outcome{bad, stopped, ok}, 3, handedOver, 5, 1, 1, 0},
+		"one failed":           {[]outcome{ok, bad}, 2, failed, 5, 1, 1, 0},
+		"one hopeless":         {[]outcome{ok, changed}, 2, finished, 5, 1, 1, 0},
+		"hopeless and failed":  {[]outcome{changed, bad}, 2, failed, 0, 2, 0, 0},
+		"in use":               {[]outcome{busy}, 1, inUse, 0, 0, 0, 0},
+		"stopped after in use": {[]outcome{busy, stopped}, 2, handedOver, 0, 0, 0, 0},
 	} {
 		got := sum(c.outcomes, true, c.files)
 		if got.verdict != c.verdict || got.bytes != c.bytes || len(got.failed) != c.failed || len(got.finished) != c.done || got.skipped != c.skipped {

@@ -16,8 +16,7 @@ import (
 	"gcsup/internal/crowd"
 )
 
-// Limits of [QueueOptions].AckWait. A lease lasts at least 2 s, and ends a second before
-// a message is delivered again.
+// Default and limits of [QueueOptions].AckWait. Leases last one second less, and at least 2 s.
 const (
 	DefaultAckWait = time.Minute
 	MinAckWait     = 3 * time.Second
@@ -26,52 +25,55 @@ const (
 
 // QueueOptions configure a Queue. The zero value uses the defaults.
 type QueueOptions struct {
-	// Fleet names the queue, so that fleets can share a server. "" is "default".
+	// Fleet names the queue, so that several fleets can share a server: 1 to 32 of a-z, 0-9, -
+	// and _. "" is "default".
 	Fleet string
 
-	// AckWait is how long a worker may be silent before another one gets its uploads. 0
-	// is that of the queue, or one minute. It can be changed while there are no workers.
+	// AckWait is how long a worker may send no heartbeat before others get its tasks, 3 s to
+	// 1 h. 0 is the present one of the queue, or one minute if the queue is created. It can be
+	// changed only while there are no workers.
 	AckWait time.Duration
 
-	// MustExist means that the queue is not created.
+	// MustExist makes OpenQueue fail with ErrNoQueue if the queue does not exist, instead of
+	// creating it.
 	MustExist bool
 
-	// Replicas is how many servers of a cluster keep the queue, if it is created. 0 is 1.
+	// Replicas is how many servers of a cluster store a queue that is created. 0 is 1.
 	Replicas int
 }
 
 var fleetName = regexp.MustCompile(`^[a-z0-9_-]{1,32}$`)
 
-// Errors of OpenQueue.
+// Errors of this package, which others wrap.
 var (
-	// ErrNoQueue means that there is no queue of that name.
+	// ErrNoQueue means that the queue does not exist, see QueueOptions.MustExist.
 	ErrNoQueue = errors.New("there is no such fleet, because nothing was submitted and no worker runs")
 
-	// ErrOptions means that options are invalid, here or for NewWorker.
+	// ErrOptions means that the options of OpenQueue or NewWorker are not valid.
 	ErrOptions = errors.New("invalid option")
 
-	// ErrQueueLost means that the queue is another one than when Queue.Tasks was called first.
+	// ErrQueueLost means that the queue was created again since the first call of Queue.Tasks.
 	ErrQueueLost = errors.New("the queue was lost: submit the tree again")
 
-	// ErrAckWait means that the queue has another ack wait, and workers that rely on it.
+	// ErrAckWait means that the queue has another ack wait, which its workers rely on.
 	ErrAckWait = errors.New("the ack wait cannot be changed while there are workers")
 )
 
-// Queue is the queue of a fleet in NATS JetStream: a stream of tasks, of which each
-// subject has at most one, and key-value buckets with their outcomes. It is safe for
-// concurrent use.
+// Queue is the queue of a fleet in NATS JetStream. It has a stream with at most one message for
+// each task, and key-value buckets for outcomes, workers and settings. It is safe for concurrent
+// use.
 type Queue struct {
 	js   jetstream.JetStream
 	opts QueueOptions
 
-	open  atomic.Pointer[parts]
-	since atomic.Pointer[time.Time] // when the stream that Tasks found first was created
+	open  atomic.Pointer[handles]   // replaced by ensure
+	since atomic.Pointer[time.Time] // creation time of the stream at the first call of Tasks
 }
 
-// parts are what JetStream has of a queue.
-type parts struct {
+// handles has the stream, the consumer and the buckets of a queue.
+type handles struct {
 	stream   jetstream.Stream
-	consumer jetstream.Consumer // of all workers
+	consumer jetstream.Consumer // shared by all workers
 	ackWait  time.Duration
 	records  jetstream.KeyValue // by task
 	failed   jetstream.KeyValue // dead letters, by task of one file
@@ -79,7 +81,8 @@ type parts struct {
 	control  jetstream.KeyValue // settings of the fleet
 }
 
-// OpenQueue opens the queue of a fleet, and creates what is missing of it.
+// OpenQueue opens the queue of a fleet, and creates its missing parts unless MustExist is set. The
+// error wraps [ErrOptions], [ErrNoQueue] or [ErrAckWait], or is one of NATS.
 func OpenQueue(ctx context.Context, nc *nats.Conn, opts QueueOptions) (*Queue, error) {
 	if opts.Fleet == "" {
 		opts.Fleet = "default"
@@ -101,7 +104,7 @@ func OpenQueue(ctx context.Context, nc *nats.Conn, opts QueueOptions) (*Queue, e
 	return q, nil
 }
 
-// AckWait returns how long a worker may be silent before another one gets its uploads.
+// AckWait returns how long a worker may send no heartbeat before others get its tasks.
 func (q *Queue) AckWait() time.Duration { return q.open.Load().ackWait }
 
 // stream returns the name of the stream of tasks.
@@ -110,17 +113,17 @@ func (q *Queue) stream() string { return "gcsup-" + q.opts.Fleet }
 // subject returns the subject of a task.
 func (q *Queue) subject(id string) string { return "gcsup." + q.opts.Fleet + ".task." + id }
 
-// idOf returns the ID of the task of a subject.
+// idOf returns the ID of the task with a subject.
 func idOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
 
 // bucket returns the name of a key-value bucket.
 func (q *Queue) bucket(of string) string { return "gcsup-" + q.opts.Fleet + "-" + of }
 
-// workerTTL is how long a worker that is not heard of counts as live.
+// workerTTL is how long a worker counts as live after its last beat.
 const workerTTL = 2 * crowd.MaxInterval
 
-// ensure opens the stream, its consumer and the buckets, and creates those that are
-// missing: the first time, and after JetStream was wiped.
+// ensure opens the stream, its consumer and the buckets, and creates those that are missing, because
+// the queue is new or JetStream was wiped.
 func (q *Queue) ensure(ctx context.Context) error {
 	if q.open.Load() != nil {
 		pause(ctx, recreateDelay)
@@ -139,7 +142,7 @@ func (q *Queue) ensure(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("consumer of stream %s: %w", q.stream(), err)
 	}
-	p := &parts{stream: stream, consumer: consumer, ackWait: consumer.CachedInfo().Config.AckWait}
+	p := &handles{stream: stream, consumer: consumer, ackWait: consumer.CachedInfo().Config.AckWait}
 	for _, b := range []struct {
 		of string
 		kv *jetstream.KeyValue
@@ -159,14 +162,14 @@ func (q *Queue) ensure(ctx context.Context) error {
 	return nil
 }
 
-// recreateDelay is the time before a stream is created again: a server forgets the name of
-// one that is deleted before it removes its directory, and would remove that of the new
-// one, too.
+// recreateDelay is how long to wait before a stream is created again. A server forgets a deleted
+// stream before it removes its directory, and would remove the directory of a new stream with the
+// same name, too.
 const recreateDelay = time.Second
 
-// setAckWait changes the ack wait to that of the options. The leases of workers depend on
-// it, so that there must be none.
-func (q *Queue) setAckWait(ctx context.Context, p *parts) error {
+// setAckWait changes the ack wait to that of the options. It fails if there are workers, because
+// their leases depend on it.
+func (q *Queue) setAckWait(ctx context.Context, p *handles) error {
 	if q.opts.AckWait == 0 || q.opts.AckWait == p.ackWait {
 		return nil
 	}
@@ -185,13 +188,12 @@ func (q *Queue) setAckWait(ctx context.Context, p *parts) error {
 	return nil
 }
 
-// consumerPrefix begins the name of the consumer.
+// consumerPrefix is the beginning of the name of the consumer.
 const consumerPrefix = "workers-"
 
-// openConsumer opens the consumer of the stream, and creates it if there is none. Its
-// name is another one each time: the subject of an acknowledgment has the name and a
-// sequence number, and one for a task from before JetStream was wiped would otherwise
-// remove whichever task has that number then.
+// openConsumer opens the consumer of the stream, or creates it with a random name. The subject of an
+// acknowledgment has the name of the consumer and a sequence number. With a fixed name, a late
+// acknowledgment from before JetStream was wiped would remove the new task with that number.
 func (q *Queue) openConsumer(ctx context.Context, stream jetstream.Stream) (jetstream.Consumer, error) {
 	for {
 		names, found := stream.ConsumerNames(ctx), ""
@@ -214,7 +216,7 @@ func (q *Queue) openConsumer(ctx context.Context, stream jetstream.Stream) (jets
 	}
 }
 
-// errCodeOneConsumer means that the stream, a work queue, has its one consumer.
+// errCodeOneConsumer is the error code of JetStream if a work queue has a consumer already.
 const errCodeOneConsumer = 10099
 
 func (q *Queue) streamConfig() jetstream.StreamConfig {
@@ -243,10 +245,11 @@ func (q *Queue) consumerConfig(name string) jetstream.ConsumerConfig {
 		Durable:   name,
 		AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait:   ackWait,
-		// Deliveries that end with a machine must not count. Workers count failures.
+		// Unlimited, because deliveries that end when a machine dies must not count. Workers count
+		// failures.
 		MaxDeliver:    -1,
-		MaxAckPending: -1,   // as many as the workers take
-		MaxWaiting:    8192, // workers
+		MaxAckPending: -1,   // no limit
+		MaxWaiting:    8192, // limits the number of workers
 	}
 }
 
@@ -287,7 +290,7 @@ func (q *Queue) publish(ctx context.Context, t *Task) error {
 // timeout of a request: the election of a leader takes longer at times.
 const publishTries = 3
 
-// next waits for a task. The message is nil if none came within a time.
+// next waits up to wait for a task. If there is none, the message and the error are nil.
 func (q *Queue) next(ctx context.Context, wait time.Duration) (jetstream.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -301,8 +304,8 @@ func (q *Queue) next(ctx context.Context, wait time.Duration) (jetstream.Msg, er
 	return nil, err
 }
 
-// gone reports whether an error means that JetStream was wiped.
-func gone(err error) bool {
+// wiped reports whether an error means that JetStream has lost the queue.
+func wiped(err error) bool {
 	for _, e := range []error{
 		jetstream.ErrStreamNotFound, jetstream.ErrConsumerNotFound, jetstream.ErrConsumerDeleted, jetstream.ErrConsumerDoesNotExist,
 		jetstream.ErrNoStreamResponse, jetstream.ErrBucketNotFound, nats.ErrNoResponders,
@@ -314,28 +317,28 @@ func gone(err error) bool {
 	return false
 }
 
-// slow reports whether an error means that a server did not answer in time, as while a
+// unanswered reports whether an error means that no server answered in time, for example because a
 // cluster elects a leader.
-func slow(err error) bool {
+func unanswered(err error) bool {
 	return errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders)
 }
 
 const (
-	patience  = 30 * time.Second       // with servers that do not answer
+	repeatFor = 30 * time.Second       // how long repeat retries
 	retryWait = 200 * time.Millisecond // between two tries
 )
 
-// restored calls f until it succeeds, while servers do not answer in time. If JetStream was
-// wiped, it is set up again. f must be a change that can be repeated.
-func (q *Queue) restored(ctx context.Context, f func() error) error {
+// repeat calls f until it succeeds, as long as servers do not answer in time. If JetStream was wiped,
+// repeat creates the queue again. f must be safe to call more than once.
+func (q *Queue) repeat(ctx context.Context, f func() error) error {
 	began := time.Now()
 	for {
 		err := f()
-		if err == nil || ctx.Err() != nil || !gone(err) && !slow(err) || time.Since(began) > patience {
+		if err == nil || ctx.Err() != nil || !wiped(err) && !unanswered(err) || time.Since(began) > repeatFor {
 			return err
 		}
-		if gone(err) {
-			if ensureErr := q.ensure(ctx); ensureErr != nil && !slow(ensureErr) {
+		if wiped(err) {
+			if ensureErr := q.ensure(ctx); ensureErr != nil && !unanswered(ensureErr) {
 				return errors.Join(err, ensureErr)
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"gcsup/fleet"
 )
 
-// TestLateAcknowledgment loses JetStream, and then acknowledges a task from before. The
-// task that has its sequence number now stays in the queue.
+// TestLateAcknowledgment wipes JetStream and then acknowledges an earlier task. The task that now has
+// its sequence number stays in the queue.
 func TestLateAcknowledgment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -59,8 +59,8 @@ func TestLateAcknowledgment(t *testing.T) {
 	}
 }
 
-// TestTasksOfLostQueue loses JetStream while a command waits until the queue is empty. That
-// the queue which a worker creates again is empty does not end the wait with success.
+// TestTasksOfLostQueue wipes JetStream while a command waits until the queue is empty. Then a worker
+// creates an empty queue. The wait ends with an error.
 func TestTasksOfLostQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

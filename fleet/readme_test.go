@@ -27,8 +27,8 @@ func readme(t *testing.T) string {
 	return string(data)
 }
 
-// TestReadmeQueue checks what README.md says of the stream, the consumer and the buckets
-// of a queue that was just created.
+// TestReadmeQueue compares the stream, the consumer and the buckets in README.md with those of a new
+// queue.
 func TestReadmeQueue(t *testing.T) {
 	t.Parallel()
 	text := readme(t)
@@ -102,7 +102,7 @@ func TestReadmeMessage(t *testing.T) {
 	}
 }
 
-// TestReadmeMetrics checks the table of metrics.
+// TestReadmeMetrics compares the table of metrics with those that a worker serves.
 func TestReadmeMetrics(t *testing.T) {
 	t.Parallel()
 	var listed []string

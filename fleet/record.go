@@ -9,28 +9,28 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// record is the outcome of a task, for status and for later submits. It decides
-// nothing about an upload: the bucket does.
+// record is the outcome of a task, for Status and for later submits. It does not decide whether an
+// object exists: only the bucket does.
 type record struct {
 	V     int   `json:"v"`
-	State state `json:"state"`
+	State state `json:"state"` // "" if there is no record
 
-	Files   int   `json:"files"`             // queued: all of the task; done: those whose object is right
+	Files   int   `json:"files"`             // queued: all of the task; done: those that are finished
 	Bytes   int64 `json:"bytes"`             // of those files
-	Skipped int   `json:"skipped,omitempty"` // done: those whose object was there already
+	Skipped int   `json:"skipped,omitempty"` // done: finished files whose object was there already
 
-	// Fingerprint is that of the files that are done and of their objects. If others
-	// failed, no later submit has the same.
+	// Fingerprint is that of the finished files and their objects. If other files of the task
+	// failed, it differs from that of any submit.
 	Fingerprint string `json:"fingerprint,omitempty"`
 
-	// Split means that files of a group became dead letters. Those that were retried have
-	// records of their own.
+	// Split means that some files of a group became dead letters. If they are retried, they
+	// get their own records.
 	Split bool `json:"split,omitempty"`
 
 	Attempts attempts `json:"attempts,omitzero"`
 }
 
-// state is that of a task.
+// state is the state of a task.
 type state string
 
 const (
@@ -38,11 +38,11 @@ const (
 	stateDone   state = "done"   // it left the queue
 )
 
-// attempts counts the deliveries of a task that failed without progress.
+// attempts describes the failed deliveries of a task.
 type attempts struct {
-	Failures  int    `json:"failures"`           // in a row, without newly committed bytes
-	Total     int    `json:"total"`              // of all deliveries that failed
-	Committed int64  `json:"committed"`          // the greatest number of committed bytes
+	Failures  int    `json:"failures"`           // failed deliveries in a row without newly committed bytes
+	Total     int    `json:"total"`              // failed deliveries
+	Committed int64  `json:"committed"`          // the most bytes that a delivery had committed
 	Kind      string `json:"kind,omitempty"`     // of the last error
 	Reason    string `json:"reason,omitempty"`   // the last error, for people
 	Worker    string `json:"worker,omitempty"`   // of the last delivery
@@ -54,14 +54,14 @@ type failedDelivery struct {
 	committed    int64 // bytes of the task that are durable
 	kind, reason string
 	worker       string
-	alone        bool // there are no other workers
+	alone        bool // the worker knows of no other worker
 }
 
-// after returns the attempts after one more delivery that failed. A delivery that
-// committed new bytes is the first one of a new row.
+// after returns the attempts after one more failed delivery. A delivery that committed new bytes
+// restarts the count of failures.
 //
-// A source that is missing may be missing on one machine only, which then fails so fast
-// that it gets most deliveries. They do not count until another worker misses it, too.
+// A source may be missing on one machine only. That worker fails so fast that it gets most
+// deliveries. Its repeated failures do not count until another worker misses the source, too.
 func (a attempts) after(f failedDelivery) attempts {
 	again := f.kind == kindNoInput && a.Kind == kindNoInput && f.worker == a.Worker && !f.alone
 	a.Progress = f.committed > a.Committed
@@ -76,8 +76,7 @@ func (a attempts) after(f failedDelivery) attempts {
 	return a
 }
 
-// record returns the record of a task and its revision; a zero record and 0 if there is
-// none.
+// record returns the record of a task and its revision. Without a record, both are zero.
 func (q *Queue) record(ctx context.Context, id string) (record, uint64, error) {
 	e, err := q.open.Load().records.Get(ctx, id)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -88,14 +87,15 @@ func (q *Queue) record(ctx context.Context, id string) (record, uint64, error) {
 	}
 	var r record
 	if err := json.Unmarshal(e.Value(), &r); err != nil || r.V != 1 {
-		// It is written again. A record of another version costs comparisons only.
+		// The next write replaces it. Until then, its files are compared with their objects
+		// again.
 		return record{}, e.Revision(), nil
 	}
 	return r, e.Revision(), nil
 }
 
-// putRecord writes the record of a task, if the revision is still the one that was read.
-// Otherwise another process has written a newer one, which stays.
+// putRecord writes the record of a task if its revision is still the given one. Otherwise another
+// process wrote a newer record, which stays, and putRecord returns nil.
 func (q *Queue) putRecord(ctx context.Context, id string, r record, revision uint64) error {
 	r.V = 1
 	data, err := json.Marshal(r)
@@ -113,7 +113,7 @@ func (q *Queue) putRecord(ctx context.Context, id string, r record, revision uin
 	return err
 }
 
-// setRecord writes the record of a task that a worker has.
+// setRecord writes the record of a task, whatever its revision is.
 func (q *Queue) setRecord(ctx context.Context, id string, r record) error {
 	r.V = 1
 	data, err := json.Marshal(r)
@@ -124,8 +124,8 @@ func (q *Queue) setRecord(ctx context.Context, id string, r record) error {
 	return err
 }
 
-// dropRecords deletes the records of files of a group that were retried alone, so that status
-// does not count them twice.
+// dropRecords deletes the finished records of single files of a group, which were retried alone, so
+// that Status does not count them twice.
 func (q *Queue) dropRecords(ctx context.Context, group *Task, files []File) error {
 	drops, ctx := errgroup.WithContext(ctx)
 	drops.SetLimit(letterJobs)
@@ -141,7 +141,7 @@ func (q *Queue) dropRecords(ctx context.Context, group *Task, files []File) erro
 	return drops.Wait()
 }
 
-// wrongRevision reports whether a key was written meanwhile.
+// wrongRevision reports whether an error means that the key was written meanwhile.
 func wrongRevision(err error) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)

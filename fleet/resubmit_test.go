@@ -16,8 +16,8 @@ import (
 	"gcsup/upload/tree"
 )
 
-// TestSubmitAfterCancel submits a tree again right after it was canceled, before the worker
-// hears of that. The tasks of the second submit stay.
+// TestSubmitAfterCancel submits a tree again after it was canceled and before the worker reads of the
+// cancellation. The tasks of the second submit stay.
 func TestSubmitAfterCancel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, &fakegcs.Options{Rate: 2 << 20})
@@ -87,9 +87,9 @@ func TestSubmitChangedFile(t *testing.T) {
 	w.check()
 }
 
-// TestSubmitWhileFileChanges submits a tree again, in which a file changed after a worker had
-// uploaded it with its group. The submit reports it, as the task is still in the queue, and a
-// later submit uploads it.
+// TestSubmitWhileFileChanges changes a file after a worker has uploaded it, and submits the tree again
+// while the task is still in the queue. The submit reports the change, and a later submit uploads the
+// file.
 func TestSubmitWhileFileChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -12,7 +12,8 @@ import (
 	"gcsup/fleet"
 )
 
-// The NATS permissions to publish of README.md. Each role may subscribe to _INBOX.>.
+// The permissions to publish to NATS subjects that README.md lists. Each role may subscribe to
+// _INBOX.>.
 var (
 	reads = append([]string{
 		"$JS.API.STREAM.INFO.gcsup-default", "$JS.API.CONSUMER.NAMES.gcsup-default", "$JS.API.CONSUMER.INFO.gcsup-default.*",
@@ -28,7 +29,7 @@ var (
 	}, reads...)
 )
 
-// ofBuckets replaces % in patterns by the name of each bucket.
+// ofBuckets returns the patterns for each bucket, whose name replaces %.
 func ofBuckets(patterns ...string) (subjects []string) {
 	for _, of := range []string{"records", "failed", "workers", "control"} {
 		for _, p := range patterns {
@@ -38,8 +39,8 @@ func ofBuckets(patterns ...string) (subjects []string) {
 	return subjects
 }
 
-// TestRoles uploads a tree with the least permissions, and checks that they are no more
-// than that.
+// TestRoles uploads a tree with the permissions in README.md, and checks that these do not allow
+// anything else.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -88,7 +89,7 @@ func TestRoles(t *testing.T) {
 	}
 	for _, name := range []string{"submit", "work", "status"} {
 		q := as(name)
-		// What is refused gets no reply.
+		// A refused request gets no reply.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		if err := q.SetDrain(ctx, true); err == nil {
 			t.Errorf("%s may drain the fleet", name)

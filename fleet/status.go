@@ -17,23 +17,23 @@ type Status struct {
 	V     int    `json:"v"`
 	Fleet string `json:"fleet"`
 
-	// Files and bytes, as the records show them. A file is done, active, waiting or failed.
-	Done    Count `json:"done"` // the objects are right
+	// Files by their state, from the records and the dead letters.
+	Done    Count `json:"done"`
 	Active  Count `json:"active"`
 	Waiting Count `json:"waiting"`
 	Failed  int   `json:"failed"`  // dead letters
-	Skipped int   `json:"skipped"` // of those that are done: the object was there already
-	Retried int   `json:"retried"` // tasks of which a delivery has failed
+	Skipped int   `json:"skipped"` // files of Done whose object was there already
+	Retried int   `json:"retried"` // tasks with a failed delivery
 
 	Tasks    uint64           `json:"tasks"` // in the queue
 	Workers  []WorkerStatus   `json:"workers"`
 	Failures []FailureSummary `json:"failures"` // the dead letters by kind, the most frequent first
 
-	Rate      int64  `json:"bytes_per_s"`
-	ETA       *int64 `json:"eta_s"`       // seconds until all is done at this rate; null if nothing is sent
-	RateLimit int64  `json:"limit_per_s"` // of all workers together; 0 is no limit
+	Rate      int64  `json:"bytes_per_s"` // of all workers together, recently
+	ETA       *int64 `json:"eta_s"`       // seconds until all files are done at this rate; null if the rate is 0
+	RateLimit int64  `json:"limit_per_s"` // bytes per second of all workers together; 0 is no limit
 	Draining  bool   `json:"draining"`
-	QueueDisk uint64 `json:"queue_bytes"` // of messages, records and dead letters at the server
+	QueueDisk uint64 `json:"queue_bytes"` // size of the messages, records and dead letters at the server
 }
 
 // Count counts files and their bytes.
@@ -46,16 +46,16 @@ type Count struct {
 type FailureSummary struct {
 	Kind    string `json:"kind"`
 	Files   int    `json:"files"`
-	Example string `json:"example"` // the destination of one of them
-	Reason  string `json:"reason"`  // and why it failed
+	Example string `json:"example"` // the destination of one file; "" if it is not known
+	Reason  string `json:"reason"`  // why that file failed
 }
 
-// Tasks returns the number of tasks that wait, or that a worker has. The error is
-// ErrQueueLost if JetStream was wiped since the first call: that the queue is empty then does
-// not mean that its tasks are finished.
+// Tasks returns the number of tasks in the queue, including those that workers are working on. If
+// JetStream was wiped since the first call, the error is [ErrQueueLost]: then an empty queue does
+// not mean that all tasks are finished.
 func (q *Queue) Tasks(ctx context.Context) (uint64, error) {
 	var tasks uint64
-	err := q.restored(ctx, func() error {
+	err := q.repeat(ctx, func() error {
 		info, err := q.open.Load().stream.Info(ctx)
 		if err != nil {
 			return err
@@ -70,7 +70,7 @@ func (q *Queue) Tasks(ctx context.Context) (uint64, error) {
 	return tasks, err
 }
 
-// Status reads the state of the fleet. It reads every record once, and keeps none.
+// Status returns the state of the fleet. It reads every record, but keeps none in memory.
 func (q *Queue) Status(ctx context.Context) (*Status, error) {
 	p := q.open.Load()
 	s := &Status{V: 1, Fleet: q.opts.Fleet, Workers: []WorkerStatus{}, Failures: []FailureSummary{}}
@@ -103,14 +103,14 @@ func (q *Queue) Status(ctx context.Context) (*Status, error) {
 	return s, nil
 }
 
-// readWorkers adds the live workers, and collects what they do by task.
+// readWorkers adds the workers to s, and their active uploads to active, by task.
 func (q *Queue) readWorkers(ctx context.Context, s *Status, active map[string]ActiveUpload) error {
-	var heard []time.Time // by the server's clock
+	var heard []time.Time // last beat of each worker, by the clock of the server
 	var last time.Time
 	err := eachOf(ctx, q.open.Load().workers, detailPrefix+"*", func(e jetstream.KeyValueEntry) error {
 		var w WorkerStatus
 		if json.Unmarshal(e.Value(), &w) != nil {
-			return nil // of another version
+			return nil // written by another version
 		}
 		s.Workers, heard = append(s.Workers, w), append(heard, e.Created())
 		if e.Created().After(last) {
@@ -133,11 +133,11 @@ func (q *Queue) readWorkers(ctx context.Context, s *Status, active map[string]Ac
 	return err
 }
 
-// silent is the condition of a worker that missed three beats: it has probably died, and
-// its tasks are delivered again.
+// silent is the condition of a worker that missed three beats. It has probably died, and its tasks
+// will be delivered again.
 const silent = "silent"
 
-// readRecords adds up the records.
+// readRecords adds the records to s.
 func (q *Queue) readRecords(ctx context.Context, s *Status, active map[string]ActiveUpload) error {
 	return each(ctx, q.open.Load().records, func(e jetstream.KeyValueEntry) error {
 		var r record
@@ -162,10 +162,10 @@ func (q *Queue) readRecords(ctx context.Context, s *Status, active map[string]Ac
 	})
 }
 
-// readFailed counts the dead letters.
+// readFailed adds the dead letters to s, by kind.
 func (q *Queue) readFailed(ctx context.Context, s *Status) error {
 	byKind := map[string]*FailureSummary{}
-	err := q.Failed(ctx, func(_ string, l Letter) error {
+	err := q.Failed(ctx, func(_ string, l DeadLetter) error {
 		s.Failed++
 		f := byKind[l.Kind]
 		if f == nil {
@@ -190,7 +190,7 @@ func (q *Queue) readFailed(ctx context.Context, s *Status) error {
 	return err
 }
 
-// estimate computes the time that is left.
+// estimate sets the ETA.
 func (s *Status) estimate(active map[string]ActiveUpload) {
 	left := s.Waiting.Bytes + s.Active.Bytes
 	for _, a := range active {

@@ -14,42 +14,43 @@ import (
 	"gcsup/upload"
 )
 
-// Submission is what Submit puts into the queue.
+// Submission describes what Submit puts into the queue. All fields except Report are required.
 type Submission struct {
-	// Jobs are the files, sorted by the raw bytes of their objects' names, as those of
-	// a [gcsup/upload/tree.Tree] with Options.Sorted. Of their Spec only the name counts.
+	// Jobs yields the files, sorted by the raw bytes of the names of their objects, as does a
+	// [gcsup/upload/tree.Tree] with Options.Sorted. Only the object name of their Spec is used.
 	Jobs iter.Seq[upload.Job]
 
-	// Listing has the destinations of all files. It is listed once.
+	// Listing describes a listing that includes the destinations of all files. Submit lists it
+	// once. Its bucket is that of all objects.
 	Listing upload.Listing
 
-	// Settings is the template of the objects, without a name and a precondition.
+	// Settings has the attributes of all objects, without a name and without preconditions.
 	Settings upload.Spec
 
-	// Uploader looks up the objects at the destinations. It uploads nothing.
+	// Uploader is used only to look up the objects at the destinations.
 	Uploader *upload.Uploader
 
-	// Report, if not nil, is called for each file that cannot be submitted, and, with
-	// an empty Path, for a listing that failed: then the destinations are looked up one by
-	// one. If the bucket does not exist, Submit fails. Calls do not overlap.
+	// Report, if not nil, is called for each file that cannot be submitted. If the listing
+	// fails, it is called with an empty Path, and the destinations are looked up one by one.
+	// Calls do not overlap.
 	Report func(job upload.Job, err error)
 }
 
 // Submitted counts the files of a Submission.
 type Submitted struct {
-	Files, Bytes int64 // that were put into the queue
+	Files, Bytes int64 // put into the queue by this call
 	Queued       int64 // files that were in the queue already
-	Changed      int64 // of those, files that differ from what is in the queue: a worker may have read them before
-	Finished     int64 // files whose object was made of them by this fleet, as its records show
-	Failed       int64 // files that were reported
+	Changed      int64 // files of Queued that differ from their message in the queue; they must be submitted again
+	Finished     int64 // files that are finished according to the records
+	Failed       int64 // files that cannot be submitted, see Report
 }
 
 // submitJobs is how many tasks are submitted at a time.
 const submitJobs = 16
 
-// Submit puts the files of a tree into the queue. It can be repeated: what is in the queue
-// is not added again, and what is finished is left out, or found to be finished by a
-// worker. It holds some thousand files in memory, however many there are.
+// Submit puts the files of a tree into the queue. It can be repeated: files in the queue are not added
+// again, and finished ones are left out, or a worker finds that they are finished. It keeps only some
+// thousand files in memory. If the bucket does not exist, the error wraps [session.ErrNotFound].
 func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 	sub := &submitter{Submission: s, q: q}
 	sub.Settings.Bucket = s.Listing.Bucket
@@ -68,16 +69,17 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 	return sub.done, err
 }
 
+// submitter is a running call of Submit.
 type submitter struct {
 	Submission
 	q       *Queue
-	missing error // of the bucket that does not exist
+	missing error // the bucket does not exist
 
 	mu   sync.Mutex
 	done Submitted
 }
 
-// files yields the files that can be submitted.
+// files yields the files that can be submitted, and reports the others.
 func (s *submitter) files(ctx context.Context) iter.Seq[listed] {
 	return func(yield func(listed) bool) {
 		for job, err := range s.Uploader.Lookup(ctx, s.Listing, s.Jobs) {
@@ -108,7 +110,7 @@ func (s *submitter) files(ctx context.Context) iter.Seq[listed] {
 	}
 }
 
-// newFile returns the file of a job.
+// newFile returns the File for a job.
 func newFile(job upload.Job) (File, error) {
 	if job.Err != nil {
 		return File{}, job.Err
@@ -124,7 +126,7 @@ func newFile(job upload.Job) (File, error) {
 	return f, nil
 }
 
-// add puts the files of a group into the queue.
+// add puts a group of files into the queue as one task.
 func (s *submitter) add(ctx context.Context, group []listed) error {
 	if err := s.lookUp(ctx, group); err != nil {
 		return err
@@ -134,15 +136,15 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 		t.Files = append(t.Files, f.file)
 	}
 	finished, added, changed := false, false, 0
-	var letters map[string]uint64 // before a worker can have the task
-	err := s.q.restored(ctx, func() (err error) {
+	var letters map[string]uint64 // read before a worker can fail the task again
+	err := s.q.repeat(ctx, func() (err error) {
 		letters, err = s.q.letters(ctx, t, t.Files)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("submit %s: %w", t.Name(), err)
 	}
-	err = s.q.restored(ctx, func() error {
+	err = s.q.repeat(ctx, func() error {
 		before, _, err := s.q.record(ctx, t.ID())
 		if err != nil {
 			return err
@@ -173,8 +175,8 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 	return nil
 }
 
-// lookUp sets the generations of files whose destination was not listed. A dry run of an
-// upload that must not replace an object shows the object.
+// lookUp sets the generations of files whose destination was not listed. It makes a dry run of an
+// upload with the precondition that there is no object: the error has the object.
 func (s *submitter) lookUp(ctx context.Context, group []listed) error {
 	var jobs []upload.Job
 	unlisted := map[string]*File{}
@@ -204,11 +206,12 @@ func (s *submitter) lookUp(ctx context.Context, group []listed) error {
 		case errors.Is(err, session.ErrRetriesExhausted), errors.Is(err, session.ErrCredentials), ctx.Err() != nil:
 			return err
 		}
-		// Another error, such as that of a file which was removed, is the worker's.
+		// The worker will report other errors, such as that of a removed file.
 	}
 	return nil
 }
 
+// fail counts and reports a file that cannot be submitted.
 func (s *submitter) fail(job upload.Job, err error) {
 	s.mu.Lock()
 	s.done.Failed++

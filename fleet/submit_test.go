@@ -13,8 +13,8 @@ import (
 	"gcsup/upload"
 )
 
-// TestManyFiles submits many files and checks that the memory does not grow with their
-// number. It reports what the server needs for them.
+// TestManyFiles submits many files and checks that the memory does not grow with their number. It
+// logs the memory and disk of the server.
 func TestManyFiles(t *testing.T) {
 	w := newWorld(t, nil)
 	q := w.queue()
@@ -54,7 +54,7 @@ func TestManyFiles(t *testing.T) {
 	}
 }
 
-// madeUp yields jobs of files that do not exist, of which some are large.
+// madeUp yields jobs for files that do not exist. Some of them are large.
 func madeUp(files, large int, each func(i int)) iter.Seq[upload.Job] {
 	return func(yield func(upload.Job) bool) {
 		for i := range files {

@@ -13,11 +13,10 @@ import (
 	"gcsup/fleet"
 )
 
-// chunked makes a worker learn a durable offset after each MiB.
+// chunked makes a worker send requests of 1 MiB, so that it often gets a committed offset.
 func chunked(o *fleet.WorkerOptions) { o.Upload.ChunkSize = 1 << 20 }
 
-// afterPuts calls f once, when n requests with data for an object, or for any if it is "",
-// have been answered.
+// afterPuts calls f once, after n requests with data for an object were answered. "" is any object.
 func (w *world) afterPuts(object string, n int32, f func()) {
 	var puts atomic.Int32
 	hook := func(r fakegcs.Request) {
@@ -106,7 +105,7 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// TestHandOver stops a worker with SIGTERM, as it were. Another one continues at once.
+// TestHandOver stops a worker as SIGTERM does. Another one continues at once.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, &fakegcs.Options{Rate: 16 << 20})
@@ -128,8 +127,7 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestWiped loses JetStream while a worker is in the middle of an upload, and submits the
-// tree again.
+// TestWiped wipes JetStream while a worker is in the middle of an upload, and submits the tree again.
 func TestWiped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, &fakegcs.Options{Rate: 16 << 20})

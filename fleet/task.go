@@ -14,57 +14,57 @@ import (
 	"gcsup/upload"
 )
 
-// taskVersion is the version of the message schema. It changes if a field changes its
-// meaning, or if a worker that does not know a new field would make a wrong object.
+// taskVersion is the version of the message format. It changes if a field changes its meaning, or if
+// a worker that does not know a new field would make a wrong object.
 const taskVersion = 1
 
 const (
-	// maxFiles is the greatest number of files in a task.
+	// maxFiles is the maximum number of files in a task.
 	maxFiles = 1000
 
-	// maxMessage bounds an encoded task. NATS accepts 1 MiB by default, with the headers.
+	// maxMessage bounds an encoded task in bytes. NATS accepts 1 MiB by default, including
+	// headers.
 	maxMessage = 1<<20 - 16<<10
 
-	// maxPath bounds the path of a source, so that one task of one file always fits.
+	// maxPath bounds the path of a source in bytes, so that a task with one file always fits.
 	maxPath = 64 << 10
 )
 
-// ErrTaskVersion means that a newer program submitted a task. It is left in the queue.
+// ErrTaskVersion means that a newer version submitted a task. A worker returns it to the queue.
 var ErrTaskVersion = errors.New("task was submitted by a newer version of this program")
 
-// A Task describes which files to upload to which objects, with which settings. It is the
-// message of the queue, and has no secret. Who works on a file, and how far it is, is
-// in the saved upload of the lease store.
+// A Task describes which files to upload to which objects, with which settings. It is the content of a
+// message, and has no secrets. The worker and the progress of an upload are not in it, but in the
+// saved upload in the lease store.
 type Task struct {
 	V int `json:"v"`
 
-	// Settings is the template of the objects. It has the bucket, but neither a name
-	// nor a generation, which each file has.
+	// Settings has the bucket and the attributes of all objects. The name and the generation of
+	// each object are in Files.
 	Settings upload.Spec `json:"settings"`
 
-	// Files are the sources: one file of any size, or small files in the order of
-	// their objects' names.
+	// Files has one file of any size, or small files sorted by Object.
 	Files []File `json:"files"`
 }
 
-// File is one source and its object.
+// File is a source and its object.
 type File struct {
-	Path   string `json:"path"` // absolute: the same on every machine
+	Path   string `json:"path"` // absolute, and the same on every machine
 	Object string `json:"object"`
 
-	// Size and ModTimeNS are those of the file when it was submitted. The upload looks
-	// at the file itself. They choose the order of work, and are compared by a later
-	// submit.
+	// Size in bytes and ModTimeNS in nanoseconds since 1970 are those of the file when it was
+	// submitted. They are for grouping, progress and comparison with later submits. An upload
+	// reads those of the file itself.
 	Size      int64 `json:"size"`
 	ModTimeNS int64 `json:"mtime_ns"`
 
-	// Generation is that of the object at the destination when the file was submitted,
-	// 0 if there was none. It is the precondition of the upload.
+	// Generation is that of the object at the destination when the file was submitted, or 0 if
+	// there was none. It is the precondition of the upload.
 	Generation int64 `json:"generation,string"`
 }
 
-// ID names the task. It depends on the destinations only, so that a second submit of
-// the same files has the same ID. It is a token of a NATS subject.
+// ID identifies the task. It is a hash of the destinations only, so that a second submit of the same
+// files has the same ID. It is valid as a token of a NATS subject.
 func (t *Task) ID() string {
 	names := make([]string, len(t.Files))
 	for i, f := range t.Files {
@@ -84,7 +84,7 @@ func taskID(bucket string, objects []string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// Bytes returns the size of all files.
+// Bytes returns the total size of the files.
 func (t *Task) Bytes() int64 {
 	var n int64
 	for _, f := range t.Files {
@@ -93,7 +93,7 @@ func (t *Task) Bytes() int64 {
 	return n
 }
 
-// Name describes the task for people.
+// Name describes the task for people, by its first destination and the number of the others.
 func (t *Task) Name() string {
 	first := t.spec(t.Files[0]).URL()
 	if len(t.Files) == 1 {
@@ -102,20 +102,20 @@ func (t *Task) Name() string {
 	return fmt.Sprintf("%s and %d more", first, len(t.Files)-1)
 }
 
-// one returns a task with only one of the files.
+// one returns a task with the same settings and only the file f.
 func (t *Task) one(f File) *Task {
 	return &Task{V: t.V, Settings: t.Settings, Files: []File{f}}
 }
 
-// spec returns the object to make of a file.
+// spec returns the Spec of the object of a file.
 func (t *Task) spec(f File) upload.Spec {
 	s := t.Settings
 	s.Object, s.IfGenerationMatch = f.Object, &f.Generation
 	return s
 }
 
-// changed returns how many files of a task differ from those of a message that makes the
-// same objects. Generations do not count: a worker may have made some of the objects.
+// changed returns how many files of t differ from those in a message for the same objects: all if the
+// settings differ. Generations are ignored, because a worker may have made some of the objects.
 func (t *Task) changed(message []byte) int {
 	earlier, err := decodeTask(message)
 	if err != nil || len(earlier.Files) != len(t.Files) {
@@ -135,12 +135,12 @@ func (t *Task) changed(message []byte) int {
 	return n
 }
 
-// fingerprint returns a digest of the files and of the generations of their objects.
-// If it is equal later, the objects are those that were made of these files.
+// fingerprint returns a digest of the files and of the generations of their objects. As long as it is
+// the same, the objects are those that were made from these files.
 func fingerprint(files []File) string {
 	h := sha256.New()
 	for _, f := range files {
-		// Another file may have the same size and time, as in an archive.
+		// With the path, because two files may have the same size and time.
 		fmt.Fprintf(h, "%s\n%q %d %d %d\n", f.Object, f.Path, f.Size, f.ModTimeNS, f.Generation)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
@@ -163,8 +163,8 @@ func (t *Task) encode() ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// decodeTask parses a message. It refuses what it does not know. The error of a newer
-// version wraps ErrTaskVersion.
+// decodeTask parses and validates a message. It refuses unknown fields. The error for a newer version
+// wraps ErrTaskVersion.
 func decodeTask(data []byte) (*Task, error) {
 	if len(data) > maxMessage {
 		return nil, fmt.Errorf("task: the message has %d bytes, the limit is %d", len(data), maxMessage)
@@ -190,7 +190,7 @@ func decodeTask(data []byte) (*Task, error) {
 	return t, t.validate()
 }
 
-// validate refuses a task that no worker should begin.
+// validate returns an error if t is not a valid task.
 func (t *Task) validate() error {
 	s := t.Settings
 	switch {

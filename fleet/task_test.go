@@ -41,7 +41,7 @@ func TestTaskRoundTrip(t *testing.T) {
 	}
 }
 
-// TestTaskID checks that the ID depends on the destinations, and on nothing else.
+// TestTaskID checks that the ID depends only on the destinations.
 func TestTaskID(t *testing.T) {
 	id := sampleTask().ID()
 	if id != "af0be252fcd48a7fb3173a78036f3a0d" {

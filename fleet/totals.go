@@ -8,20 +8,20 @@ import (
 	"gcsup/upload"
 )
 
-// totals counts what a worker did.
+// totals counts what a worker has done, for metrics and Status.
 type totals struct {
 	started  time.Time
-	files    atomic.Int64 // whose objects are right
+	files    atomic.Int64 // finished files
 	letters  atomic.Int64 // dead letters
-	bytes    atomic.Int64 // of the files
-	failures atomic.Int64 // deliveries that failed
+	bytes    atomic.Int64 // of the finished files
+	failures atomic.Int64 // failed deliveries that count
 
 	mu      sync.Mutex
 	sent    int64           // object bytes that were handed to the network
-	uploads map[int64]int64 // the sent offsets of the uploads under way
-	since   time.Time       // when sentThen was measured
-	then    int64           // sent at that time
-	recent  int64           // bytes per second before
+	uploads map[int64]int64 // sent offsets of the uploads under way, by Event.Upload
+	since   time.Time       // start of the present window
+	then    int64           // value of sent at that time
+	recent  int64           // bytes per second in the last window
 }
 
 // finished counts the files of a task that left the queue.
@@ -31,7 +31,7 @@ func (t *totals) finished(files, letters int, bytes int64) {
 	t.bytes.Add(bytes)
 }
 
-// observe counts the bytes of an upload as they are sent.
+// observe counts the sent bytes of an upload from its events.
 func (t *totals) observe(e upload.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,7 +55,7 @@ func (t *totals) observe(e upload.Event) {
 	}
 }
 
-// rateWindow is the least time over which a rate is measured.
+// rateWindow is the minimum time over which a rate is measured.
 const rateWindow = time.Second
 
 // rate returns the bytes per second that were sent recently.

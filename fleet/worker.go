@@ -22,50 +22,51 @@ import (
 	"gcsup/upload"
 )
 
-// WorkerOptions configure a Worker. StateBucket, and AEAD or Unsealed, are required.
+// WorkerOptions configure a Worker. Name, StateBucket, and AEAD or Unsealed are required.
 type WorkerOptions struct {
-	// Name names the worker: letters, digits, - and _. No two live workers have the
-	// same one.
+	// Name names the worker: 1 to 64 letters, digits, - and _. Two live workers must not have
+	// the same name. It is required.
 	Name string
 
-	// Jobs is how many tasks the worker has at a time. 0 is 4.
+	// Jobs is how many tasks the worker works on at a time. 0 is 4.
 	Jobs int
 
-	// Tries is how many deliveries of a task may fail in a row without newly committed
-	// bytes. Then the files that fail are dead letters. 0 is 5.
+	// Tries is after how many failed deliveries in a row, without newly committed bytes, the
+	// failing files of a task become dead letters. 0 is 5.
 	Tries int
 
-	// Upload are the options of the uploads. Its Store, Limiter, Gate and Observer are the
-	// worker's.
+	// Upload has the options of the uploads. Its Store, Limiter, Gate and Observer are replaced
+	// by those of the worker.
 	Upload upload.Options
 
-	// Rate limits the object data of this worker, in bytes per second. The limit of the
-	// fleet applies too. 0 is no limit.
+	// Rate limits the object data of this worker, in bytes per second. The limit of the fleet
+	// applies, too, see Queue.SetRate. 0 is no limit.
 	Rate int64
 
-	// TrustTimes means that a file with the size and modification time of a saved upload
-	// is its source, even if its inode and its change time differ, as on a shared volume
-	// that each machine mounts in its own way. Otherwise the bytes that were sent are
+	// TrustTimes resumes an upload from a file with the same size and modification time without
+	// a comparison, even if its inode and change time differ, as they may if each machine
+	// mounts a shared volume in its own way. Otherwise the bytes that were sent are read and
 	// compared first.
 	TrustTimes bool
 
-	// StateBucket and StatePrefix are where the uploads are saved: see bucketstore.Open.
-	// They are sealed with AEAD, or Unsealed.
+	// Uploads are saved in StateBucket below StatePrefix, and sealed with AEAD unless Unsealed is
+	// set: see [bucketstore.Open].
 	StateBucket, StatePrefix string
 	AEAD                     cipher.AEAD
 	Unsealed                 bool
 
-	// ContentType returns the content type of a file by its name, or "".
+	// ContentType returns the default content type of a file by its path, or "" if it is not
+	// known. It may be nil.
 	ContentType func(path string) string
 
-	// UntilEmpty ends Run when the queue is empty.
+	// UntilEmpty ends Run when the queue has no tasks, of this or any other worker.
 	UntilEmpty bool
 
-	// Logger gets a line for each task and each failure. nil logs nothing.
+	// Logger gets records for each task and each failure. nil logs nothing.
 	Logger *slog.Logger
 }
 
-// rateBurst is the number of bytes that a rate limit lets pass at a time.
+// rateBurst is the burst of the rate limit in bytes.
 const rateBurst = 64 << 10
 
 // Worker takes tasks from a queue and uploads their files.
@@ -77,18 +78,18 @@ type Worker struct {
 	health  *health
 	limiter *rate.Limiter
 
-	small   *upload.Uploader // of groups: it saves nothing
-	large   *upload.Uploader // of tasks with one file
-	restart *upload.Uploader // likewise, and discards what is saved
+	small   *upload.Uploader // for groups: saves nothing
+	large   *upload.Uploader // for tasks with one file
+	restart *upload.Uploader // like large, but discards the saved upload
 
 	totals totals
 
 	mu      sync.Mutex
 	active  map[string]*delivery // by task
-	others  crowd.Crowd
-	held    bool          // the gate does not admit this worker
-	drain   bool          // the fleet takes no tasks
-	changed chan struct{} // closed when held or drain change
+	others  crowd.Crowd          // conditions of all workers at the last beat
+	gated   bool                 // crowd.Admits does not admit this worker
+	drain   bool                 // see Queue.SetDrain
+	changed chan struct{}        // closed when gated or drain change
 }
 
 var workerName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -100,7 +101,8 @@ var (
 	errCanceled = errors.New("the uploads of the fleet were canceled")
 )
 
-// NewWorker returns a worker. hc adds the credentials.
+// NewWorker returns a worker that takes tasks from q. hc must add credentials to requests. The error
+// wraps [ErrOptions] if opts is not valid, or is one of [bucketstore.Open].
 func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOptions) (*Worker, error) {
 	opts.Jobs, opts.Tries = cmp.Or(opts.Jobs, 4), cmp.Or(opts.Tries, 5)
 	switch {
@@ -127,11 +129,11 @@ func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOption
 	return w, w.newUploaders(&guarded)
 }
 
-// leaseMargin is how much a lease is shorter than AckWait: the next holder of a message
-// finds the lease at its end.
+// leaseMargin is how much shorter a lease is than AckWait. When the message of a dead worker is
+// delivered again, its lease has expired or will soon: the next worker waits for that.
 const leaseMargin = time.Second
 
-// openStore opens the saved uploads. A lease ends before its message is delivered again.
+// openStore opens the store of saved uploads.
 func (w *Worker) openStore(ctx context.Context, hc *http.Client) error {
 	client, err := session.NewClient(hc, w.opts.Upload.Endpoint)
 	if err != nil {
@@ -143,7 +145,7 @@ func (w *Worker) openStore(ctx context.Context, hc *http.Client) error {
 	return err
 }
 
-// newUploaders makes the Uploaders, which share a gate and the rate limit.
+// newUploaders makes the Uploaders. They share the gate and the rate limit.
 func (w *Worker) newUploaders(hc *http.Client) (err error) {
 	o := w.opts.Upload
 	o.Gate, o.Limiter, o.Observer = new(backoff.Gate), w.limiter, w.totals.observe
@@ -160,11 +162,13 @@ func (w *Worker) newUploaders(hc *http.Client) (err error) {
 	return err
 }
 
-// Warnings returns what the user of the state bucket should know.
+// Warnings returns what the user should know about the state bucket, see
+// [bucketstore.Store.Warnings].
 func (w *Worker) Warnings() []string { return w.store.Warnings() }
 
-// Run takes tasks until ctx is done, or the queue is empty and UntilEmpty is set. Then it
-// hands over its uploads at once: it releases their leases and returns their messages.
+// Run takes tasks until ctx is done, or until the queue is empty if UntilEmpty is set. When ctx is
+// done, it hands over its uploads at once: it releases their leases and returns their messages. It
+// returns an error only if the connection to NATS is closed.
 func (w *Worker) Run(ctx context.Context) error {
 	tasks, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
@@ -191,14 +195,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-// idleWait is how long one request for a task waits at the server.
+// idleWait is how long a request for a task waits at the server.
 const idleWait = 20 * time.Second
 
-// emptyWait is how long a worker with UntilEmpty waits for a task before it looks whether
-// there are any.
+// emptyWait is how long a worker with UntilEmpty waits for a task before it checks whether the queue
+// is empty.
 const emptyWait = time.Second
 
-// take passes each task to start, when there is a slot for it.
+// take takes a task for each free slot and passes it to start, which must free the slot.
 func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetstream.Msg)) error {
 	wait := idleWait
 	if w.opts.UntilEmpty {
@@ -237,8 +241,8 @@ func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetst
 			continue
 		case w.q.js.Conn().IsClosed():
 			return fmt.Errorf("NATS: %w", err)
-		case gone(err):
-			w.log.Warn("the queue is gone, and is created again", "err", err)
+		case wiped(err):
+			w.log.Warn("the queue was lost and will be created again", "err", err)
 			err = w.q.ensure(ctx)
 		}
 		if err != nil {
@@ -249,24 +253,25 @@ func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetst
 	}
 }
 
-// empty reports whether there are no tasks, of this or any other worker.
+// empty reports whether the queue has no tasks, of this or any other worker.
 func (w *Worker) empty(ctx context.Context) bool {
 	info, err := w.q.open.Load().stream.Info(ctx)
 	return err == nil && info.State.Msgs == 0
 }
 
-// closed reports whether this worker may take no tasks.
+// closed reports whether this worker must take no tasks.
 func (w *Worker) closed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.held || w.drain
+	return w.gated || w.drain
 }
 
-// admitted waits until this worker may take tasks. It returns false if ctx is done.
+// admitted waits until this worker may take tasks. It returns false if ctx is done, or if the queue is
+// empty and UntilEmpty is set.
 func (w *Worker) admitted(ctx context.Context) bool {
 	for {
 		w.mu.Lock()
-		closed, changed := w.held || w.drain, w.changed
+		closed, changed := w.gated || w.drain, w.changed
 		w.mu.Unlock()
 		if !closed {
 			return ctx.Err() == nil
@@ -287,7 +292,7 @@ func (w *Worker) admitted(ctx context.Context) bool {
 	}
 }
 
-// contentType returns the default content type of a file.
+// contentType returns the default content type of a file, or "".
 func (w *Worker) contentType(f File) string {
 	if w.opts.ContentType == nil {
 		return ""

@@ -31,8 +31,8 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestAckWait checks that the ack wait can be changed only while there are no workers, and
-// that only some callers create a queue.
+// TestAckWait checks that the ack wait can be changed only while there are no workers, and that
+// MustExist does not create a queue.
 func TestAckWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

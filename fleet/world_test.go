@@ -184,8 +184,7 @@ func (w *world) workerOf(q *fleet.Queue, hc *http.Client, name string, change fu
 	return worker
 }
 
-// victim is a worker that can be killed: from then on it reaches neither NATS nor the
-// service.
+// victim is a worker that a test can kill. A killed worker reaches neither NATS nor the service.
 type victim struct {
 	*fleet.Worker
 	kill func()
@@ -221,7 +220,7 @@ func (w *world) start(name string, change func(*fleet.WorkerOptions)) *victim {
 	return v
 }
 
-// severable is a transport that ends with a network.
+// severable is a transport that fails after the worker was killed.
 type severable struct {
 	base    http.RoundTripper
 	network context.Context
@@ -244,7 +243,7 @@ func (w *world) run(ctx context.Context, worker *fleet.Worker) {
 	}
 }
 
-// check compares all objects with the files, and requires that each was made once.
+// check compares all objects with the files, and checks that each was made exactly once.
 func (w *world) check() {
 	w.t.Helper()
 	files := 0
@@ -306,7 +305,7 @@ func (w *world) made(name string) int {
 	return len(w.generations.seen[name])
 }
 
-// wipe deletes everything that JetStream has, as after the loss of its disk.
+// wipe deletes all data of JetStream, as a lost disk does.
 func (w *world) wipe() {
 	w.t.Helper()
 	js, err := jetstream.New(w.connect())

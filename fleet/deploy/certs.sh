@@ -1,11 +1,12 @@
 #!/bin/sh
-# Makes a certificate authority for the NATS cluster of a fleet, and certificates of the
-# servers, of the workers and of the operator, in the directory DIR.
+# Makes a certificate authority for the NATS cluster of a fleet, and certificates for the servers,
+# the workers and the operator, in the directory DIR.
 #
 #   certs.sh DIR [SERVER-NAME...]
 #
-# SERVER-NAME is DNS:NAME or IP:ADDRESS; the default is the names of kubernetes.yaml.
-# Certificates last a year. Keep ca.key away from the machines: who has it can be anyone.
+# SERVER-NAME is DNS:NAME or IP:ADDRESS. The default is the names in kubernetes.yaml.
+# Certificates are valid for a year. Do not copy ca.key to the machines: with it, anyone can make a
+# certificate for any user.
 set -eu
 umask 077
 dir=$1

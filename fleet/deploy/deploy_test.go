@@ -41,9 +41,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// TestKubernetes decodes each manifest into the type of its kind. A field that the type
-// does not have is an error. The secrets and config maps must be those of the README, and
-// the flags must be those of the program.
+// TestKubernetes decodes each manifest into the type of its kind and fails for unknown fields. The
+// secrets and config maps must be those in the README, and the flags must exist.
 func TestKubernetes(t *testing.T) {
 	data, err := os.ReadFile("kubernetes.yaml")
 	if err != nil {
@@ -98,8 +97,8 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// checkVolumes checks that each mount has a volume, each volume is mounted, and that the
-// README makes what the volumes name.
+// checkVolumes checks that each mount has a volume, that each volume is mounted, and that the commands
+// in the README make the secrets and config maps of the volumes.
 func checkVolumes(t *testing.T, spec *corev1.PodSpec, readme string) {
 	t.Helper()
 	mounted := map[string]bool{}
@@ -130,7 +129,7 @@ func checkVolumes(t *testing.T, spec *corev1.PodSpec, readme string) {
 	}
 }
 
-// checkFlags checks that a command has these flags.
+// checkFlags checks that a command of the program has these flags.
 func checkFlags(t *testing.T, args []string) {
 	t.Helper()
 	help, err := exec.Command(gcsupFleet, args[0], "--help").CombinedOutput()
@@ -148,8 +147,7 @@ func checkFlags(t *testing.T, args []string) {
 	}
 }
 
-// TestSystemd checks the flags of the unit, and lets systemd check it where it is
-// installed.
+// TestSystemd checks the flags of the unit, and runs systemd-analyze on it if that is installed.
 func TestSystemd(t *testing.T) {
 	const unit = "gcsup-fleet@.service"
 	data, err := os.ReadFile(unit)
@@ -166,7 +164,7 @@ func TestSystemd(t *testing.T) {
 		t.Log("systemd is not installed, and has not checked the unit")
 		return
 	}
-	// The unit names a program that must exist, and an instance.
+	// systemd-analyze requires that the program exists, and an instance name.
 	dir := t.TempDir()
 	path := filepath.Join(dir, "gcsup-fleet@1.service")
 	if err := os.WriteFile(path, bytes.ReplaceAll(data, m[1], []byte(gcsupFleet)), 0o600); err != nil {
@@ -177,8 +175,8 @@ func TestSystemd(t *testing.T) {
 	}
 }
 
-// TestCertificates checks that the certificates of certs.sh are those of the servers in
-// kubernetes.yaml and nats.conf, and of the users in nats.conf.
+// TestCertificates checks that the certificates of certs.sh match the servers in kubernetes.yaml and
+// nats.conf, and the users in nats.conf.
 func TestCertificates(t *testing.T) {
 	dir := t.TempDir()
 	if out, err := exec.Command("sh", "certs.sh", dir).CombinedOutput(); err != nil {

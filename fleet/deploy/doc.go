@@ -1,4 +1,3 @@
-// Package deploy has examples of fleets in Kubernetes and with systemd. Its test decodes
-// them strictly. It is a module of its own, so that the fleet does not depend on the types of
-// Kubernetes.
+// Package deploy has examples of fleets in Kubernetes and with systemd, and tests of them. It is a
+// separate module, so that the fleet module does not depend on the types of Kubernetes.
 package deploy

@@ -13,32 +13,34 @@ import (
 
 // Options configure a server.
 type Options struct {
-	// Dir keeps the queue. One server at a time uses it.
+	// Dir is the directory of the queue, which is created if necessary. Only one server at a
+	// time may use it.
 	Dir string
 
-	// Port is the port of 127.0.0.1 to listen on; -1 is a free one. 0 listens on no port:
-	// only this process can connect.
+	// Port is the TCP port on 127.0.0.1. -1 chooses a free port. 0 opens no port: only this
+	// process can connect.
 	Port int
 
-	// Token is what clients must give. It is required with a port.
+	// Token is the secret with which clients authenticate. It is required unless Port is 0.
 	Token string
 }
 
-// Server is a running server.
+// Server is a running NATS server.
 type Server struct {
 	server *server.Server
 	token  string
 }
 
-// readyTimeout bounds the start of a server, which reads the queue.
+// readyTimeout bounds the start of a server, which reads the queue from disk.
 const readyTimeout = time.Minute
 
-// Start starts a server. The caller must call Close.
+// Start starts a server and waits until it accepts connections, for at most one minute. The caller
+// must call Close.
 func Start(o Options) (*Server, error) {
 	if o.Port != 0 && o.Token == "" {
 		return nil, errors.New("a NATS server with a port needs a token")
 	}
-	// The server would not report why it cannot use the directory.
+	// Create the directory first: the server does not report why it cannot use it.
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("NATS server: %w", err)
 	}
@@ -47,7 +49,7 @@ func Start(o Options) (*Server, error) {
 		Host:       "127.0.0.1", Port: o.Port, DontListen: o.Port == 0,
 		Authorization: o.Token,
 		JetStream:     true, StoreDir: o.Dir,
-		// 80 % of the memory of the machine otherwise. The queue is in files.
+		// The default is 75 % of the memory of the machine. The queue is stored in files.
 		JetStreamMaxMemory: 64 << 20,
 		NoSigs:             true, NoLog: true,
 	})
@@ -62,7 +64,7 @@ func Start(o Options) (*Server, error) {
 	return &Server{server: s, token: o.Token}, nil
 }
 
-// URL returns the address for clients, or "" if there is no port.
+// URL returns the address for clients, or "" if the server has no port.
 func (s *Server) URL() string {
 	if s.server.Addr() == nil {
 		return ""
@@ -70,7 +72,7 @@ func (s *Server) URL() string {
 	return s.server.ClientURL()
 }
 
-// Connect connects this process to the server, without a port.
+// Connect connects this process to the server without using a port.
 func (s *Server) Connect() (*nats.Conn, error) {
 	opts := []nats.Option{nats.InProcessServer(s.server), nats.MaxReconnects(-1)}
 	if s.token != "" {
@@ -79,7 +81,7 @@ func (s *Server) Connect() (*nats.Conn, error) {
 	return nats.Connect("", opts...)
 }
 
-// Memory returns the bytes of memory that JetStream reports as used, and of disk.
+// Memory returns the bytes of memory and disk that JetStream reports as used.
 func (s *Server) Memory() (memory, disk uint64) {
 	j, err := s.server.Jsz(nil)
 	if err != nil {
@@ -88,7 +90,7 @@ func (s *Server) Memory() (memory, disk uint64) {
 	return j.Memory, j.Store
 }
 
-// Close stops the server. The queue stays in its directory.
+// Close stops the server and waits for its end. The queue stays in its directory.
 func (s *Server) Close() {
 	s.server.Shutdown()
 	s.server.WaitForShutdown()

@@ -11,7 +11,7 @@ import (
 	"gcsup/internal/usage"
 )
 
-// onQueue returns a command without arguments that does one thing to the queue.
+// onQueue returns a command without arguments that opens the queue and calls do.
 func onQueue(std stdio, use, short, long string, do func(ctx context.Context, l *link) error) *cobra.Command {
 	nats := &natsFlags{}
 	cmd := &cobra.Command{

@@ -16,7 +16,7 @@ import (
 	"gcsup/session/bucketstore"
 )
 
-// TestExitCodeOfNATS checks that a command can be run again if NATS is not ready.
+// TestExitCodeOfNATS checks that the exit code is 75 if NATS is not ready.
 func TestExitCodeOfNATS(t *testing.T) {
 	for _, err := range []error{
 		nats.ErrNoServers, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, os.ErrDeadlineExceeded, io.EOF,

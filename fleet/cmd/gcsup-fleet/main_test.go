@@ -75,7 +75,7 @@ func (w *world) write(name string, size int) []byte {
 	return data
 }
 
-// command returns the command as a process of its own.
+// command returns the command in a new process.
 func (w *world) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), "GCSUP_FLEET_TEST_MAIN=1", "GCSUP_FLEET_DIR="+w.dir, "STORAGE_EMULATOR_HOST="+w.gcs.URL)
@@ -119,7 +119,7 @@ func (w *world) status() *fleet.Status {
 	return s
 }
 
-// await waits until the status of the fleet is as it should be.
+// await waits until a condition on the status of the fleet is true.
 func (w *world) await(what string, is func(*fleet.Status) bool) *fleet.Status {
 	w.t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -148,8 +148,8 @@ func (w *world) check(files map[string][]byte) {
 	}
 }
 
-// TestUp uploads a tree with three workers, of which one is killed, and another one sleeps
-// through its lease.
+// TestUp uploads a tree with three workers. One is killed, and another one is suspended until its
+// lease has expired.
 func TestUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fakegcs.Options{Rate: 2 << 20})
@@ -367,7 +367,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestServersInErrors checks that an error names the NATS servers, without their passwords.
+// TestServersInErrors checks that errors name the NATS servers without their passwords.
 func TestServersInErrors(t *testing.T) {
 	t.Parallel()
 	for _, servers := range []string{"nats://me:secret@127.0.0.1:1", "127.0.0.1:1,nats://secret@127.0.0.1:1", "nats://me:secret@127.0.0.1:1:x"} {
@@ -399,7 +399,7 @@ func TestControlCharacters(t *testing.T) {
 	}
 }
 
-// TestUnusableDirectory opens a queue in a directory that cannot be one. The error names it.
+// TestUnusableDirectory checks that the error names a directory that cannot be used for the queue.
 func TestUnusableDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

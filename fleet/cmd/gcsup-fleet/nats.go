@@ -24,7 +24,7 @@ import (
 	"gcsup/internal/statedir"
 )
 
-// natsFlags select the queue: a NATS server, or a directory of this machine.
+// natsFlags select the queue: on NATS servers, or in a directory of this machine.
 type natsFlags struct {
 	url, creds, ca, cert, key string
 	dir, fleet                string
@@ -51,7 +51,7 @@ func (f *natsFlags) addCreation(fs *pflag.FlagSet) {
 	fs.IntVar(&f.replicas, "nats-replicas", 1, "servers of a cluster that keep the queue, if it is created")
 }
 
-// link is an open queue.
+// link is an open queue and its connection.
 type link struct {
 	*fleet.Queue
 	conn     *nats.Conn
@@ -59,9 +59,9 @@ type link struct {
 	close    func()
 }
 
-// open opens the queue: at a server, at that of a gcsup-fleet up on this machine, or in a
-// server inside this process, which opens no port. It retries what a server may cure that
-// still starts or elects a leader.
+// open opens the queue: on the servers of --nats, on that of a gcsup-fleet up on this machine, or on
+// one inside this process, which opens no port. It retries errors that may end when a server has
+// started or elected a leader.
 func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 	if (f.cert == "") != (f.key == "") {
 		return nil, failure.Usagef("--nats-cert and --nats-key need each other")
@@ -88,6 +88,7 @@ func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 	return l, err
 }
 
+// tryOpen is one try of open.
 func (f *natsFlags) tryOpen(ctx context.Context) (*link, error) {
 	l := &link{close: func() {}}
 	var err error
@@ -116,7 +117,7 @@ func (f *natsFlags) queueOptions() fleet.QueueOptions {
 	return fleet.QueueOptions{Fleet: f.fleet, AckWait: f.ackWait, Replicas: f.replicas, MustExist: !f.creates}
 }
 
-// dial connects to servers.
+// dial connects to NATS servers. token may be "".
 func (f *natsFlags) dial(urls, token string) (*nats.Conn, error) {
 	servers, err := withoutPasswords(urls)
 	if err != nil {
@@ -142,7 +143,7 @@ func (f *natsFlags) dial(urls, token string) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// withoutPasswords returns the URLs of servers as messages show them.
+// withoutPasswords returns the URLs of servers for messages, without users and passwords.
 func withoutPasswords(urls string) (string, error) {
 	var servers []string
 	for text := range strings.SplitSeq(urls, ",") {
@@ -151,7 +152,7 @@ func withoutPasswords(urls string) (string, error) {
 		}
 		u, err := url.Parse(text)
 		if err != nil || u.Host == "" {
-			// The error of url.Parse has the password.
+			// The error of url.Parse would show the password.
 			return "", failure.Usagef("--nats: want URLs such as tls://nats-1:4222,tls://nats-2:4222")
 		}
 		servers = append(servers, u.Scheme+"://"+u.Host)
@@ -159,7 +160,7 @@ func withoutPasswords(urls string) (string, error) {
 	return strings.Join(servers, ","), nil
 }
 
-// openDir connects to the server that has the directory, or starts one.
+// openDir connects to the server that uses the directory, or starts one in this process.
 func (f *natsFlags) openDir(l *link) error {
 	dir, err := f.directory()
 	if err != nil {
@@ -178,7 +179,7 @@ func (f *natsFlags) openDir(l *link) error {
 	if err != nil {
 		return err
 	}
-	_ = os.Remove(filepath.Join(dir, addressFile)) // a gcsup-fleet up that was killed left it
+	_ = os.Remove(filepath.Join(dir, addressFile)) // left by a gcsup-fleet up that was killed
 	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "nats")})
 	if err != nil {
 		_ = lock.Unlock()
@@ -194,7 +195,7 @@ func (f *natsFlags) openDir(l *link) error {
 	return err
 }
 
-// directory returns the directory of the queue, which it creates.
+// directory returns the directory of the queue, and creates it if necessary.
 func (f *natsFlags) directory() (string, error) {
 	dir := f.dir
 	if dir == "" {
@@ -209,7 +210,7 @@ func (f *natsFlags) directory() (string, error) {
 
 var errLocked = errors.New("another process has the queue")
 
-// lockDir takes the lock of a directory with a queue.
+// lockDir locks a directory with a queue. If another process has locked it, the error is errLocked.
 func lockDir(dir string) (*flock.Flock, error) {
 	lock := flock.New(filepath.Join(dir, "lock"))
 	ok, err := lock.TryLock()
@@ -219,7 +220,7 @@ func lockDir(dir string) (*flock.Flock, error) {
 	return lock, err
 }
 
-// address is where the server of gcsup-fleet up listens. The token is secret.
+// address has the URL of the server of gcsup-fleet up and its token, which is secret.
 type address struct {
 	URL      string `json:"url"`
 	Token    string `json:"token"`
@@ -229,7 +230,7 @@ type address struct {
 // addressFile is the file with the address, which only the user can read.
 const addressFile = "server.json"
 
-// readAddress reads the address of the server that has a directory.
+// readAddress reads the address of the server that uses a directory.
 func readAddress(dir string) (address, error) {
 	var a address
 	data, err := os.ReadFile(filepath.Join(dir, addressFile))
@@ -245,13 +246,13 @@ func readAddress(dir string) (address, error) {
 	return a, nil
 }
 
-// writeAddress writes the address, and returns a function that removes it.
+// writeAddress writes the address file, and returns a function that removes it.
 func writeAddress(dir string, a address) (remove func(), err error) {
 	data, err := json.Marshal(a)
 	if err != nil {
 		return nil, err
 	}
 	path := filepath.Join(dir, addressFile)
-	_ = os.Remove(path) // a file that a killed process left may have another mode
+	_ = os.Remove(path) // WriteFile would keep the mode of an old file
 	return func() { _ = os.Remove(path) }, os.WriteFile(path, data, 0o600)
 }

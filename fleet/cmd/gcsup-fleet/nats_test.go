@@ -14,7 +14,7 @@ import (
 	"gcsup/internal/exitcode"
 )
 
-// TestServerStartsLater starts a command before its server.
+// TestServerStartsLater checks that a command waits for a server that starts later.
 func TestServerStartsLater(t *testing.T) {
 	t.Parallel()
 	port := unusedPort(t)
@@ -37,7 +37,7 @@ func TestServerStartsLater(t *testing.T) {
 	}
 }
 
-// TestOpenCanceled checks that a command that waits for its server ends at once.
+// TestOpenCanceled checks that a canceled command that waits for its server ends at once.
 func TestOpenCanceled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -48,7 +48,7 @@ func TestOpenCanceled(t *testing.T) {
 	}
 }
 
-// TestOpenPermanent checks that what no server cures is not retried.
+// TestOpenPermanent checks that permanent errors are not retried.
 func TestOpenPermanent(t *testing.T) {
 	t.Parallel()
 	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: -1, Token: "secret"})

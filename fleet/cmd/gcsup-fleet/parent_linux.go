@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// endWithParent makes a worker end as after SIGTERM if gcsup-fleet up is killed.
+// endWithParent makes the kernel send SIGTERM to the worker if gcsup-fleet up is killed.
 func endWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} }

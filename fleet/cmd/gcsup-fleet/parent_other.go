@@ -4,5 +4,5 @@ package main
 
 import "os/exec"
 
-// endWithParent does nothing: the worker ends when the connection to the server is closed.
+// endWithParent does nothing: the worker keeps running if gcsup-fleet up is killed.
 func endWithParent(*exec.Cmd) {}

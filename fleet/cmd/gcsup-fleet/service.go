@@ -23,8 +23,8 @@ func (f *serviceFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.billing, "billing-project", "", "`PROJECT` that is billed for the requests, and whose quota they use")
 }
 
-// connect finds the endpoint and the credentials. emulator is the address of an emulator
-// that replaces the default endpoint, or "".
+// connect returns a client with the endpoint and the credentials. emulator is the address of an
+// emulator that replaces the default endpoint, or "".
 func (f *serviceFlags) connect(ctx context.Context, emulator string) (*gcs.Client, error) {
 	o := &gcs.Options{Endpoint: f.endpoint, QuotaProject: f.billing}
 	if f.endpoint == "" && emulator != "" {
@@ -49,7 +49,7 @@ func (f *stateFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.unsealed, "state-unsealed", false, "do not seal the saved uploads: any reader of the bucket can write to their sessions")
 }
 
-// check refuses contradictory flags.
+// check returns an error for missing or contradictory flags.
 func (f *stateFlags) check() error {
 	switch {
 	case f.url == "":
@@ -63,7 +63,7 @@ func (f *stateFlags) check() error {
 	return err
 }
 
-// aead returns what seals the saved uploads, nil if nothing does.
+// aead returns the AEAD that seals the saved uploads, or nil if they are not sealed.
 func (f *stateFlags) aead() (cipher.AEAD, error) {
 	if f.keyFile == "" {
 		return nil, nil
@@ -75,7 +75,7 @@ func (f *stateFlags) aead() (cipher.AEAD, error) {
 	return aead, nil
 }
 
-// splitURL splits gs://BUCKET/OBJECT, the value of a flag or an argument.
+// splitURL splits gs://BUCKET/OBJECT. of names the flag or argument in the error.
 func splitURL(of, url string) (bucket, object string, err error) {
 	rest, ok := strings.CutPrefix(url, "gs://")
 	bucket, object, _ = strings.Cut(rest, "/")

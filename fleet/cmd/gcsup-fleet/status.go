@@ -62,7 +62,7 @@ func newStatus(std stdio) *cobra.Command {
 	return cmd
 }
 
-// awaitEmpty waits until there are no tasks.
+// awaitEmpty waits until the queue is empty.
 func awaitEmpty(ctx context.Context, q *fleet.Queue) error {
 	for {
 		ask, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -118,7 +118,7 @@ func printStatus(out io.Writer, s *fleet.Status) error {
 	return w.Flush()
 }
 
-// failedLine is a dead letter for scripts.
+// failedLine is a line of status --failed --json: a dead letter.
 type failedLine struct {
 	V           int       `json:"v"`
 	Type        string    `json:"type"`
@@ -134,7 +134,7 @@ type failedLine struct {
 func printFailed(cmd *cobra.Command, out io.Writer, q *fleet.Queue, asJSON bool) error {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	return q.Failed(cmd.Context(), func(_ string, l fleet.Letter) error {
+	return q.Failed(cmd.Context(), func(_ string, l fleet.DeadLetter) error {
 		line := failedLine{V: 1, Type: "failed", Kind: l.Kind, Reason: l.Reason, Tries: l.Tries, Time: l.Time}
 		if l.Task != nil && len(l.Task.Files) > 0 {
 			f := l.Task.Files[0]

@@ -24,8 +24,8 @@ import (
 	"gcsup/upload/tree"
 )
 
-// submitFlags choose the files and the settings of their objects. The flags of gcsup cp
-// have the same meaning.
+// submitFlags choose the files and the attributes of their objects. They have the same meaning as
+// those of gcsup cp.
 type submitFlags struct {
 	recursive        bool
 	filesFrom        string
@@ -92,7 +92,7 @@ code is 75: submit the tree once more when the queue is empty.`,
 	return cmd
 }
 
-// check refuses flags that contradict each other or the arguments.
+// check returns an error for flags that contradict each other or the arguments.
 func (f *submitFlags) check(args []string) error {
 	switch {
 	case f.filesFrom != "" && (len(args) != 1 || f.recursive):
@@ -106,7 +106,8 @@ func (f *submitFlags) check(args []string) error {
 	return err
 }
 
-// submission returns what the arguments and flags name. The caller must call done.
+// submission returns a Submission for the arguments and flags, without its Uploader. The caller must
+// call done.
 func (f *submitFlags) submission(ctx context.Context, args []string) (s fleet.Submission, done func(), err error) {
 	if err := f.check(args); err != nil {
 		return s, nil, err
@@ -201,10 +202,10 @@ func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.S
 	return f.unfinished(ctx, jobs, done)
 }
 
-// unfinished leaves out the jobs that the manifest has as finished.
+// unfinished returns jobs without those that are finished according to the manifest.
 func (f *submitFlags) unfinished(ctx context.Context, jobs iter.Seq[upload.Job], done func()) (iter.Seq[upload.Job], func(), error) {
 	if _, err := os.Stat(f.manifest); err != nil {
-		return nil, done, failure.WithKind(fmt.Errorf("--manifest: %w", err), failure.ErrSource) // Open would create it
+		return nil, done, failure.WithKind(fmt.Errorf("--manifest: %w", err), failure.ErrSource) // manifest.Open would create it
 	}
 	m, err := manifest.Open(f.manifest)
 	if err != nil {
@@ -235,7 +236,7 @@ func (f *submitFlags) print(std stdio, s fleet.Submitted) error {
 			Files    int64  `json:"files"`
 			Bytes    int64  `json:"bytes"`
 			Queued   int64  `json:"queued_before"`
-			Changed  int64  `json:"changed"` // of those
+			Changed  int64  `json:"changed"` // of Queued
 			Finished int64  `json:"finished_before"`
 			Failed   int64  `json:"failed"`
 		}{1, "submitted", s.Files, s.Bytes, s.Queued, s.Changed, s.Finished, s.Failed})

@@ -51,7 +51,8 @@ again. With --emulator nothing leaves the machine.`,
 	return cmd
 }
 
-// state returns the flags of the saved uploads: on one machine the key can be made.
+// state returns the flags of the saved uploads. With --state and no key, it creates a key in dir,
+// which all workers on this machine can read.
 func (f *upFlags) state(dir string) (stateFlags, error) {
 	s := f.work.state
 	if s.url == "" && f.emulator {
@@ -102,7 +103,7 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	if err != nil {
 		return err
 	}
-	_ = os.Remove(filepath.Join(dir, addressFile)) // a gcsup-fleet up that was killed left it
+	_ = os.Remove(filepath.Join(dir, addressFile)) // left by a gcsup-fleet up that was killed
 	defer func() { _ = lock.Unlock() }()
 	var token [32]byte
 	_, _ = rand.Read(token[:])
@@ -134,7 +135,7 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	return f.supervise(ctx, dir, given, std)
 }
 
-// createQueue creates the queue, before another command can with another ack wait.
+// createQueue creates the queue, before another command can create it with another ack wait.
 func createQueue(ctx context.Context, server *natsserver.Server, opts fleet.QueueOptions) error {
 	nc, err := server.Connect()
 	if err != nil {
@@ -145,7 +146,7 @@ func createQueue(ctx context.Context, server *natsserver.Server, opts fleet.Queu
 	return err
 }
 
-// startEmulator serves an emulator on a free port of 127.0.0.1.
+// startEmulator serves an emulator with its objects in dir on a free port of 127.0.0.1.
 func startEmulator(dir string) (stop func(), endpoint string, err error) {
 	gcs, err := fakegcs.New(&fakegcs.Options{Dir: dir, CreateBuckets: true})
 	if err != nil {
@@ -164,11 +165,12 @@ func startEmulator(dir string) (stop func(), endpoint string, err error) {
 	}, "http://" + ln.Addr().String(), nil
 }
 
-// restartDelay is the time before a worker that died is started again.
+// restartDelay is how long to wait before a worker that died is started again.
 const restartDelay = 2 * time.Second
 
-// supervise runs the workers until ctx is done, or until they end because the queue is
-// empty. It returns the exit code of the first one that cannot work at all.
+// supervise runs the workers until ctx is done, or until they end because the queue is empty. If a
+// worker fails for a reason that would also stop the others, it stops them and returns that exit code
+// as the error.
 func (f *upFlags) supervise(ctx context.Context, dir string, given *pflag.FlagSet, std stdio) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -204,8 +206,8 @@ func (f *upFlags) supervise(ctx context.Context, dir string, given *pflag.FlagSe
 	return nil
 }
 
-// arguments returns the command line of a worker: the flags that were given. Secrets are
-// in files and in the environment.
+// arguments returns the arguments of a worker: the given flags that are for workers. They have no
+// secrets, which are in files and in the environment.
 func (f *upFlags) arguments(dir string, given *pflag.FlagSet) []string {
 	args := []string{"work", "--fleet-dir=" + dir, "--state=" + f.work.state.url}
 	if f.work.state.keyFile != "" {
@@ -221,8 +223,8 @@ func (f *upFlags) arguments(dir string, given *pflag.FlagSet) []string {
 	return args
 }
 
-// runWorker runs one worker process. When ctx is done it gets SIGTERM, and hands over its
-// uploads. The code is -1 if a signal ended it.
+// runWorker runs a worker process and returns its exit code, or -1 if a signal ended it. When ctx is
+// done, the worker gets SIGTERM and hands over its uploads.
 func runWorker(ctx context.Context, self string, args []string, std stdio) (code int, err error) {
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Stderr = std.err

@@ -138,7 +138,7 @@ func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
 	return o, err
 }
 
-// workerName returns a name that no other worker has.
+// workerName returns a unique name from the host, the process and a random number.
 func workerName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -148,7 +148,7 @@ func workerName() string {
 	return fmt.Sprintf("%.40s-%d-%06x", host, os.Getpid(), rand.Uint32()>>8)
 }
 
-// serve serves h until the function that it returns is called.
+// serve serves h on addr until stop is called.
 func serve(addr string, h http.Handler, log *slog.Logger) (stop func(), err error) {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 // smallFile is the size up to which a file is sent in one request.
 const smallFile = 1 << 20
 
-// lateArrival is how long after the end of a cut or a stop requests arrive that were under
-// way when it began.
+// lateArrival is for how long after a cut or a stop requests may arrive that were under way when it
+// began.
 const lateArrival = 2 * time.Second
 
-// check compares the objects with the files, and adds up the requests.
+// check compares the objects with the files, and counts bytes that were sent twice.
 func (f *fire) check(all *totals) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -47,8 +47,7 @@ func (f *fire) check(all *totals) {
 	}
 }
 
-// checkObjects looks for objects that are lost, wrong or doubled, and for saved uploads
-// that no worker needs any more.
+// checkObjects counts objects that are lost, wrong or made twice, and saved uploads that are left.
 func (f *fire) checkObjects(all *totals) {
 	versions, err := f.emulator.versions("data")
 	if err != nil {
@@ -89,9 +88,8 @@ func (f *fire) checkObjects(all *totals) {
 	}
 }
 
-// checkLarge adds up the bytes of a file that is sent in many requests. No request may
-// begin below the offset that the service has reported to be committed, except those
-// that were under way.
+// checkLarge counts the bytes of a file that is sent in many requests. No request may begin below the
+// offset that the service has reported as committed, unless it was under way during a cut or a stop.
 func (f *fire) checkLarge(name string, size int64, requests []fakegcs.Request, all *totals) {
 	var received, interrupted, late int64
 	for i, q := range requests {
@@ -125,7 +123,7 @@ func (f *fire) checkLarge(name string, size int64, requests []fakegcs.Request, a
 	}
 }
 
-// checkSmall counts how often a file was sent that goes in one request.
+// checkSmall counts how often a file that is sent in one request was received.
 func (f *fire) checkSmall(name string, requests []fakegcs.Request, all *totals) {
 	sent, made := 0, 0
 	for _, q := range requests {
@@ -147,7 +145,7 @@ func succeeded(status int) bool {
 	return status == http.StatusOK || status == http.StatusCreated || status == http.StatusPermanentRedirect
 }
 
-// committed returns the greatest offset that a reply before a moment reported.
+// committed returns the greatest committed offset that a reply before a time reported.
 func committed(requests []fakegcs.Request, before time.Time, size int64) (offset int64) {
 	for _, q := range requests {
 		if !q.Time.Add(q.Elapsed).Before(before) || !succeeded(q.Status) {
@@ -172,8 +170,8 @@ func (f *fire) held(q fakegcs.Request) bool {
 	})
 }
 
-// arrivedLate reports whether a request that began at a moment may have been under way
-// at a cut or a stop.
+// arrivedLate reports whether a request that began at a time may have been under way during a cut or
+// a stop.
 func (f *fire) arrivedLate(at time.Time) bool {
 	return slices.ContainsFunc(f.restored, func(m time.Time) bool {
 		return at.After(m.Add(-100*time.Millisecond)) && at.Before(m.Add(lateArrival))

@@ -44,7 +44,7 @@ func startCluster(t *testing.T) *cluster {
 		routes = append(routes, fmt.Sprintf("nats-route://%s:%s", n.host, clusterPort))
 	}
 	for _, n := range c.nodes {
-		// Clients use the addresses that they were given, which are those of the links.
+		// Clients must use only the addresses that they were given, which are those of the links.
 		n.config = fmt.Sprintf(`
 server_name: %s
 listen: "%s:%s"
@@ -57,7 +57,7 @@ cluster { name: fire, listen: "%s:%s", no_advertise: true, routes: [%s] }
 	return c
 }
 
-// newCluster returns servers without a configuration.
+// newCluster returns three servers that are not started.
 func newCluster(t *testing.T) *cluster {
 	c := &cluster{t: t, dir: t.TempDir()}
 	for i := range 3 {
@@ -106,7 +106,7 @@ func (c *cluster) ready() {
 	}
 }
 
-// get reads a page of the monitor of a server.
+// get reads a page of the monitoring endpoint of a server.
 func (n *node) get(page string, into any) error {
 	client := http.Client{Timeout: 2 * time.Second}
 	resp, err := client.Get("http://" + n.host + ":" + monitorPort + "/" + page)
@@ -147,7 +147,7 @@ func (c *cluster) leader() *node {
 	return nil
 }
 
-// wipe kills all servers, deletes what they have, and starts them again.
+// wipe kills all servers, deletes their data, and starts them again.
 func (c *cluster) wipe() {
 	c.t.Helper()
 	for _, n := range c.nodes {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestDeployedNATS runs the cluster of deploy/nats.conf with the certificates of
-// deploy/certs.sh. A worker and an operator can do their work, and a worker nothing else.
+// deploy/certs.sh. A worker and an operator can do their work, and the worker cannot do anything else.
 func TestDeployedNATS(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -85,7 +85,7 @@ func TestDeployedNATS(t *testing.T) {
 	}
 }
 
-// replace replaces texts, each of which must be there.
+// replace replaces texts, and fails if one is not found.
 func replace(t *testing.T, text string, by map[string]string) string {
 	t.Helper()
 	for from, to := range by {

@@ -1,5 +1,5 @@
-// Package fire has a test of whole fleets: three NATS servers, four workers, an emulator
-// of Cloud Storage, all of them processes that are killed, stopped, cut off and wiped at
-// seeded moments. The checker knows nothing of the fleet. It sees the objects, and the
-// requests that the emulator received.
+// Package fire tests whole fleets of real processes: three NATS servers, four workers and an
+// emulator of Cloud Storage. They are killed, suspended, cut off and wiped at random times
+// that a seed determines. The checks use only the objects and the requests that the emulator
+// received, and nothing of the fleet.
 package fire

@@ -17,7 +17,7 @@ import (
 	"gcsup/fakegcs"
 )
 
-// emulator is gcsup emulator in a process, with its data in a directory.
+// emulator is a process of gcsup emulator, with its data in a directory.
 type emulator struct {
 	t         *testing.T
 	addr, dir string
@@ -57,13 +57,13 @@ func (e *emulator) start() {
 	}
 }
 
-// kill kills the emulator. Requests that were under way are in no log.
+// kill kills the emulator. Requests that were under way are not logged.
 func (e *emulator) kill() {
 	e.process.kill()
 	e.logs = append(e.logs, e.process.stderr())
 }
 
-// hurry removes the limit of the rate. No request may be under way.
+// hurry removes the rate limit. No request may be under way.
 func (e *emulator) hurry() {
 	e.t.Helper()
 	e.kill()

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// TestFire uploads a tree with fleets to which bad things happen at seeded moments.
+// TestFire uploads a tree with fleets that fail in several ways at random times. Each fleet has a
+// seed that determines them.
 //
 //	go test ./internal/fire -run Fire -fire-seeds 100 -fire-seed 7 -fire-clocks -v
 func TestFire(t *testing.T) {
@@ -40,9 +41,10 @@ type totals struct {
 
 	fleets, events                int
 	objects, lost, wrong, doubled int
-	bytes, again, committed, late int64 // of the objects; received twice; of these, committed before; of these, under way during a cut or a stop
+	bytes                         int64 // of the objects
+	again, committed, late        int64 // bytes received twice; of these, those committed before; of these, those under way during a cut or a stop
 	smallAgain                    int   // small files that were received twice
-	left                          int   // saved uploads
+	left                          int   // saved uploads that were not deleted
 	slowest                       time.Duration
 	byKind                        map[kind]int
 }
@@ -60,14 +62,14 @@ the slowest fleet took %v`, a.fleets, a.events, strings.Join(kinds, ", "), a.obj
 		a.bytes, a.again, a.committed, a.late, a.smallAgain, a.slowest.Round(time.Second))
 }
 
-// took notes how long a fleet took.
+// took records the duration of a fleet.
 func (a *totals) took(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.slowest = max(a.slowest, d)
 }
 
-// kind is what happens to a fleet.
+// kind is a kind of failure.
 type kind string
 
 const (
@@ -81,14 +83,14 @@ const (
 
 const cutLength = 12 * time.Second
 
-// event is one of them. A second event ends what lasts.
+// event is a failure at a time, or the end of one that lasts.
 type event struct {
 	at   time.Duration
 	text string
 	do   func()
 }
 
-// fire is one fleet.
+// fire is one fleet with its failures.
 type fire struct {
 	*fleet
 	random   *rand.Rand
@@ -96,7 +98,7 @@ type fire struct {
 	kinds    []kind
 	story    []string
 	started  time.Time
-	restored []time.Time // when requests could arrive that were under way long before
+	restored []time.Time // ends of cuts and stops, after which delayed requests may arrive
 }
 
 func newFire(t *testing.T, seed uint64) *fire {
@@ -228,7 +230,7 @@ func (f *fire) run(all *totals) {
 	}
 }
 
-// tell notes what happened.
+// tell logs what happened.
 func (f *fire) tell(text string) {
 	f.story = append(f.story, fmt.Sprintf("%s %v %s", time.Now().UTC().Format("15:04:05.000"), time.Since(f.started).Round(time.Millisecond), text))
 }

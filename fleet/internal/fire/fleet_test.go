@@ -19,7 +19,7 @@ const (
 	workers = 4
 )
 
-// fleet is four workers, each with links of its own to the servers.
+// fleet has four workers. Each has its own links to the servers.
 type fleet struct {
 	t        *testing.T
 	emulator *emulator
@@ -32,7 +32,7 @@ type fleet struct {
 // slot is a machine on which one worker runs at a time.
 type slot struct {
 	number int
-	clock  int // seconds by which it is wrong
+	clock  int // seconds by which its clock is wrong
 	gcs    *link
 	nats   []*link
 	args   []string
@@ -78,7 +78,7 @@ func (f *fleet) write(name string, size int, seed uint64) {
 	f.files[name] = data
 }
 
-// addWorkers makes the machines. clock returns how wrong the clock of a machine is.
+// addWorkers makes the machines. clock returns the error of the clock of a machine, in seconds.
 func (f *fleet) addWorkers(n int, clock func() int, args ...string) {
 	f.t.Helper()
 	host := loopback()
@@ -124,8 +124,8 @@ func (s *slot) kill() {
 	s.worker.kill()
 }
 
-// supervise starts the workers again that ended with exit code 75, as one does that
-// starts while the servers elect a leader.
+// supervise restarts workers that ended with exit code 75, for example because they started while the
+// servers elected a leader.
 func (f *fleet) supervise() {
 	for _, s := range f.slots {
 		if s.down || s.worker == nil || s.worker.alive() {
@@ -145,7 +145,7 @@ func (s *slot) cut() {
 	}
 }
 
-// restore lets them pass again. With reset, the connections end.
+// restore ends a cut of all links of a machine. With reset, it also resets their connections.
 func (s *slot) restore(reset bool) {
 	for _, l := range append(s.nats, s.gcs) {
 		if reset {
@@ -205,7 +205,7 @@ func (f *fleet) uploaded() bool {
 	return true
 }
 
-// rest waits until everything is uploaded and the queue is empty, and ends the workers.
+// rest waits until all files are uploaded and the queue is empty, and ends the workers.
 func (f *fleet) rest(limit time.Duration) {
 	f.t.Helper()
 	if !await(limit, func() bool {
@@ -232,7 +232,7 @@ func (f *fleet) rest(limit time.Duration) {
 	}
 }
 
-// end ends a worker as a machine does that is taken away.
+// end stops a worker with SIGTERM, as a machine that is taken away does.
 func (f *fleet) end(s *slot) {
 	f.t.Helper()
 	s.worker.signal(15)

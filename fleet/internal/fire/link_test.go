@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// link is a network link from one worker to one server. While it is cut nothing passes,
-// in either direction, and neither side is told.
+// link is a network link from one worker to one server. While it is cut, it delays all bytes in both
+// directions, and neither side notices an error.
 type link struct {
 	to string
 	ln net.Listener
@@ -70,8 +70,7 @@ func (l *link) connect(c net.Conn) {
 	l.mu.Unlock()
 }
 
-// copy moves bytes in one direction until the connection ends. The end passes the link
-// like data.
+// copy copies bytes in one direction until the connection ends. The end is delayed like data.
 func (l *link) copy(to, from net.Conn, passed *atomic.Int64) {
 	buffer := make([]byte, 16<<10)
 	for {
@@ -107,7 +106,7 @@ func (l *link) passable() <-chan struct{} {
 	return l.whole
 }
 
-// cut lets nothing pass until restore.
+// cut stops all bytes until restore.
 func (l *link) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +127,7 @@ func (l *link) restore() {
 	}
 }
 
-// reset ends the connections, as a router does that has forgotten them.
+// reset resets the connections, as a router does that has forgotten them.
 func (l *link) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

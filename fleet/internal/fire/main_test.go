@@ -20,9 +20,9 @@ import (
 var gcsup, gcsupFleet, natsServer string
 
 var (
-	seeds     = flag.Int("fire-seeds", 1, "how many fleets to set on fire")
-	firstSeed = flag.Uint64("fire-seed", 0, "of the first fleet, the next one has the next; 0 takes a new one and prints it")
-	// A standard library of its own takes minutes to build.
+	seeds     = flag.Int("fire-seeds", 1, "how many fleets to test")
+	firstSeed = flag.Uint64("fire-seed", 0, "seed of the first fleet; each further fleet has the next one; 0 chooses a seed and prints it")
+	// The overlay requires another build of the standard library, which takes minutes.
 	clocks = flag.Bool("fire-clocks", false, "give each worker a clock that is wrong by up to 15 s")
 )
 
@@ -76,12 +76,12 @@ func build(dir string) error {
 	return nil
 }
 
-// clockVariable sets the clock of a program that was built with wrongClock, in seconds
-// after the real one.
+// clockVariable is the environment variable that sets how far the clock of a program built with
+// wrongClock is ahead, in seconds.
 const clockVariable = "FIRE_CLOCK"
 
-// wrongClock makes a file for go build -overlay. With it, time.Now of a program is wrong
-// by clockVariable. No code of the program has to know.
+// wrongClock makes a file for go build -overlay, which changes time.Now of a program by clockVariable.
+// The code of the program stays the same.
 func wrongClock(dir string) (string, error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

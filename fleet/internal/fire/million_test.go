@@ -18,8 +18,8 @@ var (
 	submitSize  = flag.Int64("fire-file-size", 1000, "their size in bytes; above 1 MiB each has a message of its own")
 )
 
-// TestMillion submits many files, and measures the memory of the command and of the
-// server. That of the command does not depend on their number.
+// TestMillion submits many files, and measures the memory of the command and of the server. That of
+// the command must not depend on the number of files.
 func TestMillion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -30,7 +30,8 @@ func TestMillion(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := start(t, nil, natsServer, "-c", n.dir+".conf")
-	// Links, because a million files of their own fill a disk. A file can have 65,000.
+	// The files are hard links, because a million separate files fill a disk. A file can have
+	// 65,000 links.
 	const perDirectory = 20_000
 	var original string
 	for i := range *submitFiles {

@@ -28,7 +28,7 @@ type process struct {
 // start starts a program. It is killed at the end of the test.
 func start(t *testing.T, env []string, program string, args ...string) *process {
 	t.Helper()
-	// A test that is killed leaves nothing behind.
+	// The process ends even if the test is killed.
 	return startIn(t, "", &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}, env, program, args...)
 }
 

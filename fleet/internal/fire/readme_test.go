@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TestReadme runs the two commands with which README.md begins: three workers finish a
-// tree while one of them is killed.
+// TestReadme runs the first two commands of README.md: three workers finish a tree although one of
+// them is killed.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
@@ -83,8 +83,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// shell runs a line of a shell in the directory of README.md, in a process group of its
-// own, as a terminal does.
+// shell runs a shell command in the directory of README.md, in its own process group, as a terminal
+// does.
 func shell(t *testing.T, env []string, line string) *process {
 	t.Helper()
 	p := startIn(t, "../..", &syscall.SysProcAttr{Setpgid: true}, env, "bash", "-c", line)

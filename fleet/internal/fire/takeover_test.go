@@ -11,8 +11,8 @@ import (
 	"gcsup/fakegcs"
 )
 
-// TestTakeover kills a worker in the middle of a request with one large file. Another
-// worker continues at the exact committed offset, in time.
+// TestTakeover kills a worker in the middle of a request with a large file. Another worker continues
+// in time at exactly the committed offset.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	const (
