@@ -118,9 +118,9 @@ type SourceOffsets struct {
 	Committed int64 // offset up to which the server holds the compressed bytes
 }
 
-// PartsProgress are the numbers of an [Event] of a file that is sent in parts.
+// PartsProgress is the progress of a file that is sent in parts, in an [Event].
 type PartsProgress struct {
-	Count       int // of parts
-	Done        int // those that the service has
-	Connections int // that send parts
+	Count       int // number of parts
+	Done        int // parts that the service has
+	Connections int // connections that are sending parts
 }

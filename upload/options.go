@@ -51,7 +51,8 @@ type Options struct {
 	ChunkSize int64
 
 	// Parallel sends large files in parts over several connections: see [InParts] and
-	// [AutoParts]. nil is one connection. A saved upload in parts cannot be resumed without it.
+	// [AutoParts]. nil is one connection. Without it, a saved upload in parts cannot be
+	// resumed, queried or canceled.
 	Parallel *Parts
 
 	// CommitEvery bounds how much is sent before the service reports how much of

@@ -34,12 +34,11 @@ type Result struct {
 	Elapsed     time.Duration
 }
 
-// PartsResult is how fast the connections of a file in parts were. The rates are those of
-// bytes of finished parts, from the moment at which a part got a connection until the
-// service had it.
+// PartsResult describes how fast a file was sent in parts. The rates count only finished parts, each
+// from the moment at which it got a connection until the service had it.
 type PartsResult struct {
-	Count       int   // of parts
-	Connections int   // at a time: the number that carried the most bytes
-	Rate        int64 // bytes per second that they reached; 0 if it is not known
-	RateOfOne   int64 // bytes per second of each connection, the mean of the whole time; 0 if it is not known
+	Count       int   // number of parts
+	Connections int   // the number of connections at a time that carried the most bytes
+	Rate        int64 // bytes per second of these connections together; 0 if it is not known
+	RateOfOne   int64 // mean bytes per second of a single connection over the whole time; 0 if it is not known
 }

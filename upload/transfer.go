@@ -24,7 +24,7 @@ type transfer struct {
 	part    int   // the number of the part, from 1; 0 if it is no part of a file
 	slot    *slot // of the part; nil if it has none
 
-	checkRate func(n int64, took time.Duration) error // judges the first request, of n bytes; nil if it is not to be judged
+	checkRate func(n int64, took time.Duration) error // checks the rate of the first request, which carried n bytes; may be nil
 }
 
 // conversation is a way to make the object: in a single request ([insertion]) or
