@@ -46,7 +46,7 @@ const (
 	// lowLimit is a rate limit, in bytes per second, that a single connection reaches.
 	lowLimit = 16 << 20
 
-	// oneSufficesFor is how long the result that one connection suffices stays valid. Then
+	// oneSufficesFor is how long the finding that one connection suffices is used. After that,
 	// the network may have changed.
 	oneSufficesFor = 10 * time.Minute
 )
@@ -65,7 +65,7 @@ const (
 //   - the file has less than 150 MiB (without the event),
 //   - the service answers within 3 ms, and the first 8 MiB are sent at 64 MiB/s or more,
 //   - a rate limit of at most 16 MiB/s is set,
-//   - a file was sent in the last ten minutes to which several connections were no gain, or
+//   - several connections were no faster for a file in the last ten minutes, or
 //   - no [JoinBy] supports its settings. For [ByCompose], the bucket and the permissions must
 //     also be readable and suit temporary objects.
 func AutoParts(maxConnections int) *Parts {

@@ -96,7 +96,7 @@ func (t *tuner) observe(iv interval) {
 	}
 	t.elapsed++
 	if 4*iv.sending < 3*t.level {
-		// Some are being elapsed or between two parts, or there are not minLevel parts.
+		// Connections are being opened or are between two parts, or there are too few parts.
 		if t.trial && t.elapsed > openIntervals && len(t.steps) > 0 {
 			t.reject()
 		}
