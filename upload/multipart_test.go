@@ -373,10 +373,10 @@ func TestMultipartGone(t *testing.T) {
 		restarts    int
 		err         error
 	}{
-		{fakegcs.OpPartsPut, 1, 1, 0, nil},      // the list has it: it is not gone
-		{fakegcs.OpPartsComplete, 0, 1, 0, nil}, // as well
-		{fakegcs.OpPartsList, 0, 1, 0, nil},     // a second answer is another one
-		{fakegcs.OpPartsList, 0, 4, 1, nil},     // two before the object is made, and two before it is given up
+		{fakegcs.OpPartsPut, 1, 1, 0, nil},      // the list shows that the upload exists
+		{fakegcs.OpPartsComplete, 0, 1, 0, nil}, // likewise
+		{fakegcs.OpPartsList, 0, 1, 0, nil},     // the second list differs from the first
+		{fakegcs.OpPartsList, 0, 4, 1, nil},     // two before the completion, and two before it is started again
 		{fakegcs.OpPartsList, 0, -1, 2, session.ErrSessionLost},
 	} {
 		t.Run(fmt.Sprintf("%s %d", test.op, test.times), func(t *testing.T) {

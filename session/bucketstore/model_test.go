@@ -317,7 +317,7 @@ func (e *exploration) newModel(t *testing.T) *model {
 func (m *model) possible() []string {
 	synctest.Wait()
 	var events, faults []string
-	waiting := false // for time to pass
+	waiting := false // a client waits for time to pass
 	for _, c := range m.clients {
 		c.mu.Lock()
 		active := false
@@ -366,7 +366,7 @@ func (m *model) possible() []string {
 	return append(events, faults...)
 }
 
-// do makes an event happen.
+// do executes an event.
 func (m *model) do(event string) {
 	m.schedule = append(m.schedule, event)
 	if d, ok := strings.CutPrefix(event, "+"); ok {
@@ -396,7 +396,7 @@ func (m *model) do(event string) {
 		return
 	}
 	switch event[len(event)-1] {
-	case '=': // a request that changes nothing, and its reply
+	case '=': // the service executes a request that changes nothing, and the client gets the reply
 		m.execute(c, x)
 		m.seen = hash(m.seen, event, m.now())
 		c.note(event + fmt.Sprint(m.seen))
@@ -417,7 +417,7 @@ func (m *model) do(event string) {
 	}
 }
 
-// pass lets time pass, until a request arrives.
+// pass lets time pass until a request arrives, or for the given duration.
 func (m *model) pass(text string) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -437,7 +437,7 @@ func (m *model) pass(text string) {
 
 func (m *model) now() time.Duration { return time.Since(m.start) }
 
-// state returns what everything that follows depends on.
+// state returns a hash of everything on which later events depend.
 func (m *model) state() uint64 {
 	return hash(m.seen, fmt.Sprint(m.clients[0].saw, m.clients[1].saw, m.losses, m.waits), m.now())
 }
@@ -448,7 +448,7 @@ func hash(before uint64, event string, at time.Duration) uint64 {
 	return h.Sum64()
 }
 
-// RoundTrip makes a call that waits for the schedule.
+// RoundTrip makes a call, which waits for the events of the schedule.
 func (c *modelClient) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return nil, err
@@ -508,10 +508,10 @@ func (c *modelClient) remove(x *call) {
 	}
 }
 
-// note notes what the client sees.
+// note adds an event that the client sees to its hash.
 func (c *modelClient) note(event string) { c.saw = hash(c.saw, event, c.m.now()) }
 
-// execute lets the service execute a request.
+// execute makes the service execute a request.
 func (m *model) execute(c *modelClient, x *call) {
 	req := httptest.NewRequest(x.method, x.request.URL.String(), bytes.NewReader(x.body))
 	req.Header = x.request.Header
@@ -547,7 +547,7 @@ func (m *model) changed(c *modelClient, x *call) {
 	}
 	if now.lease != was.lease && now.lease != "" {
 		if held {
-			m.t.Errorf("%s acquired the lease that %s has for %v", c.name, was.holder, time.Until(m.expires))
+			m.t.Errorf("%s acquired the lease, which is held by %s for %v", c.name, was.holder, time.Until(m.expires))
 		}
 		if now.generation <= m.acquired {
 			m.t.Errorf("%s acquired the lease with generation %d after %d", c.name, now.generation, m.acquired)
@@ -573,7 +573,7 @@ func (m *model) changed(c *modelClient, x *call) {
 	}
 }
 
-// check checks what holds at any time.
+// check checks the invariants.
 func (m *model) check() {
 	for _, c := range m.clients {
 		c.mu.Lock()
@@ -600,7 +600,7 @@ func (m *model) check() {
 	}
 }
 
-// begins reports whether a request can begin now, without a renewal.
+// begins reports whether a request can begin now without a renewal.
 func (m *model) begins(l session.Lease) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -611,7 +611,7 @@ func (m *model) begins(l session.Lease) bool {
 	return err == nil
 }
 
-// step takes the next step of the script.
+// step starts the next step of the script.
 func (c *modelClient) step() {
 	what := c.script[0]
 	c.busy = true
@@ -687,7 +687,7 @@ func (c *modelClient) step() {
 	}()
 }
 
-// load returns the content of the object when the lease was acquired.
+// load returns the encoded Token that the lease loads, or  if there is none.
 func (c *modelClient) load(l session.Lease) string {
 	t, err := l.Load(c.m.ctx)
 	if err != nil {
@@ -700,14 +700,14 @@ func (c *modelClient) load(l session.Lease) string {
 	return string(text)
 }
 
-// token returns what a client saves.
+// token returns a Token for the next save of the client.
 func (c *modelClient) token() *session.Token {
 	t := *c.m.token
 	t.Restarts, t.Committed, t.HighWater = c.index, int64(c.saves)<<18, t.Source.Size
 	return &t
 }
 
-// finish lets everything arrive, and checks that the lease can be acquired after that.
+// finish delivers all requests and replies, and checks that the lease can then be acquired.
 func (m *model) finish() {
 	m.mu.Lock()
 	m.mode = connected
@@ -736,7 +736,7 @@ func (m *model) finish() {
 	}
 	if m.busy() {
 		b := make([]byte, 1<<20)
-		m.t.Errorf("a client waits, although every request gets a reply\n%s", b[:runtime.Stack(b, true)])
+		m.t.Errorf("a client still waits although every request got a reply\n%s", b[:runtime.Stack(b, true)])
 	}
 	m.check()
 	for _, c := range m.clients {
@@ -772,7 +772,7 @@ func (m *model) busy() bool {
 	return busy
 }
 
-// kill ends the run.
+// kill ends the run without checks.
 func (m *model) kill() {
 	m.mu.Lock()
 	m.mode = broken
