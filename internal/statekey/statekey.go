@@ -33,7 +33,7 @@ func Read(path string) (cipher.AEAD, error) {
 		return nil, err
 	}
 	if runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("others can read %s (mode %04o): chmod 600 it", path, info.Mode().Perm())
+		return nil, fmt.Errorf("others can access %s (mode %04o): run chmod 600 on it", path, info.Mode().Perm())
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit))
 	if err != nil {
