@@ -3,10 +3,6 @@ package fleet
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"maps"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,28 +18,6 @@ const (
 	conditionPrefix = "condition."
 	detailPrefix    = "detail."
 )
-
-// WorkerStatus is what a worker reports about itself.
-type WorkerStatus struct {
-	V         int            `json:"v"`
-	Name      string         `json:"name"`
-	Host      string         `json:"host"`
-	PID       int            `json:"pid"`
-	Started   time.Time      `json:"started"`
-	Condition string         `json:"condition"`   // idle, ready, sending, troubled, waiting for the gate, or silent
-	Rate      int64          `json:"bytes_per_s"` // of object data, recently
-	RateLimit int64          `json:"limit_per_s"` // bytes per second of this worker; 0 is no limit
-	Active    []ActiveUpload `json:"active"`
-}
-
-// ActiveUpload is a task that a worker is working on.
-type ActiveUpload struct {
-	Task        string `json:"task"`
-	Destination string `json:"destination"` // of a group, that of its first file
-	Files       int    `json:"files"`
-	Committed   int64  `json:"committed"` // bytes that are durable at the service; of a group, those of finished files
-	Size        int64  `json:"size"`      // bytes
-}
 
 // keepBeating calls beat at intervals until ctx is done. last has the settings at the start of the
 // worker, if known is set.
@@ -63,15 +37,6 @@ func (w *Worker) keepBeating(ctx context.Context, last settings, known bool) {
 			last, known = s, true
 		}
 	}
-}
-
-// cancel cancels the tasks of this worker that were in the queue when c was made.
-func (w *Worker) cancel(c cancellation) {
-	consumer := w.q.open.Load().consumer.CachedInfo().Name
-	w.endTasks(errCanceled, func(d *delivery) bool {
-		// The sequence number of another consumer is from before JetStream was wiped.
-		return d.consumer != consumer || d.sequence <= c.Sequence
-	})
 }
 
 // beat publishes the condition of this worker, reads those of the others and the settings, and
@@ -131,29 +96,6 @@ func (w *Worker) publish(ctx context.Context) error {
 	return err
 }
 
-// Status returns what this worker reports about itself.
-func (w *Worker) Status() WorkerStatus {
-	host, _ := os.Hostname()
-	limit := int64(0)
-	if l := w.limiter.Limit(); l != rate.Inf {
-		limit = int64(l)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := WorkerStatus{
-		V: 1, Name: w.opts.Name, Host: host, PID: os.Getpid(), Started: w.totals.started, Condition: string(w.condition()),
-		Rate: w.totals.rate(time.Now()), RateLimit: limit, Active: []ActiveUpload{},
-	}
-	for _, id := range slices.Sorted(maps.Keys(w.active)) {
-		d := w.active[id]
-		s.Active = append(s.Active, ActiveUpload{
-			Task: id, Destination: d.task.spec(d.task.Files[0]).URL(), Files: len(d.task.Files),
-			Committed: d.execution.committed.Load(), Size: d.task.Bytes(),
-		})
-	}
-	return s
-}
-
 // conditions reads the conditions of all live workers into c.
 func conditions(ctx context.Context, workers jetstream.KeyValue, c crowd.Crowd) error {
 	return eachOf(ctx, workers, conditionPrefix+"*", func(e jetstream.KeyValueEntry) error {
@@ -204,44 +146,6 @@ func (w *Worker) limitRate(share float64) {
 	if w.limiter.Limit() != limit {
 		w.limiter.SetLimit(limit)
 	}
-}
-
-// endTasks ends the active tasks for which the function which returns true.
-func (w *Worker) endTasks(cause error, which func(*delivery) bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, d := range w.active {
-		if which(d) {
-			d.end(cause)
-		}
-	}
-}
-
-// handOverDelay returns how long a task that ended with cause stays in the queue before the next
-// worker gets it.
-func (w *Worker) handOverDelay(cause error) time.Duration {
-	if errors.Is(cause, errGate) {
-		return crowd.Epoch / 6
-	}
-	return 0
-}
-
-// enter adds a delivery to the active ones. It returns false if this worker has its task already.
-func (w *Worker) enter(d *delivery) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.active[d.id] != nil {
-		return false
-	}
-	w.active[d.id] = d
-	return true
-}
-
-// exit removes a delivery from the active ones.
-func (w *Worker) exit(d *delivery) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.active, d.id)
 }
 
 // leave deletes the keys of this worker, so that the others need not wait until they expire.

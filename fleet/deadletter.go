@@ -1,14 +1,12 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 )
@@ -85,39 +83,6 @@ func (q *Queue) dropLetters(ctx context.Context, revisions map[string]uint64) er
 	return nil
 }
 
-// each calls f for each key of a bucket, in the order in which they were written, until f returns an
-// error.
-func each(ctx context.Context, kv jetstream.KeyValue, f func(jetstream.KeyValueEntry) error) error {
-	return eachOf(ctx, kv, jetstream.AllKeys, f)
-}
-
-// eachOf is like each, for the keys that match a pattern.
-func eachOf(ctx context.Context, kv jetstream.KeyValue, pattern string, f func(jetstream.KeyValueEntry) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	w, err := kv.Watch(ctx, pattern, jetstream.IgnoreDeletes())
-	if err != nil {
-		return err
-	}
-	defer func() { _ = w.Stop() }()
-	for {
-		select {
-		case e, ok := <-w.Updates():
-			if !ok {
-				return cmp.Or(ctx.Err(), nats.ErrConnectionClosed)
-			}
-			if e == nil { // all keys were delivered
-				return ctx.Err()
-			}
-			if err := f(e); err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
 // Failed calls f for each dead letter, until f returns an error. id is that of a task with only this
 // file.
 func (q *Queue) Failed(ctx context.Context, f func(id string, l DeadLetter) error) error {
@@ -153,35 +118,4 @@ func (q *Queue) RetryFailed(ctx context.Context) (int, error) {
 		return q.dropLetters(ctx, map[string]uint64{e.Key(): e.Revision()})
 	})
 	return n, err
-}
-
-// enqueue adds a task to the queue. If the task was there already, added is false, and changed is
-// the number of its files that differ from those in the queue. It writes the record of the task
-// after the message. After a crash in between, the worker writes the record.
-func (q *Queue) enqueue(ctx context.Context, t *Task) (added bool, changed int, err error) {
-	id := t.ID()
-	for {
-		before, revision, err := q.record(ctx, id)
-		if err != nil {
-			return false, 0, err
-		}
-		r := record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes(), Split: before.Split}
-		if err = q.publish(ctx, t); err == nil {
-			return true, 0, q.putRecord(ctx, id, r, revision)
-		}
-		if !errors.Is(err, errQueued) {
-			return false, 0, err
-		}
-		queued, err := q.open.Load().stream.GetLastMsgForSubject(ctx, q.subject(id))
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			continue // a worker has finished it meanwhile
-		}
-		if err == nil && before.State == "" {
-			err = q.putRecord(ctx, id, r, revision)
-		}
-		if err != nil {
-			return false, 0, err
-		}
-		return false, t.changed(queued.Data), nil
-	}
 }

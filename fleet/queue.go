@@ -261,35 +261,6 @@ func (q *Queue) bucketConfig(of string) jetstream.KeyValueConfig {
 	return c
 }
 
-// errQueued means that the task is in the queue already.
-var errQueued = errors.New("the task is in the queue")
-
-// publish adds a task to the queue. If it is there already, the error is errQueued.
-func (q *Queue) publish(ctx context.Context, t *Task) error {
-	data, err := t.encode()
-	if err != nil {
-		return err
-	}
-	for try := 1; ; try++ {
-		_, err = q.js.Publish(ctx, q.subject(t.ID()), data)
-		api, ok := errors.AsType[*jetstream.APIError](err)
-		switch {
-		case ok && strings.Contains(api.Description, "maximum messages per subject"):
-			if try > 1 {
-				return nil // the reply to an earlier try was lost
-			}
-			return errQueued
-		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && try < publishTries:
-			continue
-		}
-		return err
-	}
-}
-
-// publishTries is how often a task is published that is not acknowledged within 5 s, the
-// timeout of a request: the election of a leader takes longer at times.
-const publishTries = 3
-
 // next waits up to wait for a task. If there is none, the message and the error are nil.
 func (q *Queue) next(ctx context.Context, wait time.Duration) (jetstream.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)

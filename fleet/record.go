@@ -140,9 +140,3 @@ func (q *Queue) dropRecords(ctx context.Context, group *Task, files []File) erro
 	}
 	return drops.Wait()
 }
-
-// wrongRevision reports whether an error means that the key was written meanwhile.
-func wrongRevision(err error) bool {
-	api, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
-}

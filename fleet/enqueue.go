@@ -1,0 +1,69 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// enqueue adds a task to the queue. If the task was there already, added is false, and changed is
+// the number of its files that differ from those in the queue. It writes the record of the task
+// after the message. After a crash in between, the worker writes the record.
+func (q *Queue) enqueue(ctx context.Context, t *Task) (added bool, changed int, err error) {
+	id := t.ID()
+	for {
+		before, revision, err := q.record(ctx, id)
+		if err != nil {
+			return false, 0, err
+		}
+		r := record{State: stateQueued, Files: len(t.Files), Bytes: t.Bytes(), Split: before.Split}
+		if err = q.publish(ctx, t); err == nil {
+			return true, 0, q.putRecord(ctx, id, r, revision)
+		}
+		if !errors.Is(err, errQueued) {
+			return false, 0, err
+		}
+		queued, err := q.open.Load().stream.GetLastMsgForSubject(ctx, q.subject(id))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue // a worker has finished it meanwhile
+		}
+		if err == nil && before.State == "" {
+			err = q.putRecord(ctx, id, r, revision)
+		}
+		if err != nil {
+			return false, 0, err
+		}
+		return false, t.changed(queued.Data), nil
+	}
+}
+
+// errQueued means that the task is in the queue already.
+var errQueued = errors.New("the task is in the queue")
+
+// publish adds a task to the queue. If it is there already, the error is errQueued.
+func (q *Queue) publish(ctx context.Context, t *Task) error {
+	data, err := t.encode()
+	if err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		_, err = q.js.Publish(ctx, q.subject(t.ID()), data)
+		api, ok := errors.AsType[*jetstream.APIError](err)
+		switch {
+		case ok && strings.Contains(api.Description, "maximum messages per subject"):
+			if try > 1 {
+				return nil // the reply to an earlier try was lost
+			}
+			return errQueued
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && try < publishTries:
+			continue
+		}
+		return err
+	}
+}
+
+// publishTries is how often publish tries if there is no acknowledgment within 5 s, the default
+// timeout: the election of a leader may take longer.
+const publishTries = 3

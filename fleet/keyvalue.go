@@ -1,0 +1,49 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// each calls f for each key of a bucket, in the order in which they were written, until f returns an
+// error.
+func each(ctx context.Context, kv jetstream.KeyValue, f func(jetstream.KeyValueEntry) error) error {
+	return eachOf(ctx, kv, jetstream.AllKeys, f)
+}
+
+// eachOf is like each, for the keys that match a pattern.
+func eachOf(ctx context.Context, kv jetstream.KeyValue, pattern string, f func(jetstream.KeyValueEntry) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w, err := kv.Watch(ctx, pattern, jetstream.IgnoreDeletes())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = w.Stop() }()
+	for {
+		select {
+		case e, ok := <-w.Updates():
+			if !ok {
+				return cmp.Or(ctx.Err(), nats.ErrConnectionClosed)
+			}
+			if e == nil { // all keys were delivered
+				return ctx.Err()
+			}
+			if err := f(e); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// wrongRevision reports whether an error means that the key was written meanwhile.
+func wrongRevision(err error) bool {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}

@@ -1,0 +1,55 @@
+package fleet
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// WorkerStatus is what a worker reports about itself.
+type WorkerStatus struct {
+	V         int            `json:"v"`
+	Name      string         `json:"name"`
+	Host      string         `json:"host"`
+	PID       int            `json:"pid"`
+	Started   time.Time      `json:"started"`
+	Condition string         `json:"condition"`   // a crowd.Condition, or silent
+	Rate      int64          `json:"bytes_per_s"` // of object data, recently
+	RateLimit int64          `json:"limit_per_s"` // bytes per second of this worker; 0 is no limit
+	Active    []ActiveUpload `json:"active"`
+}
+
+// ActiveUpload is a task that a worker is working on.
+type ActiveUpload struct {
+	Task        string `json:"task"`
+	Destination string `json:"destination"` // of a group, that of its first file
+	Files       int    `json:"files"`
+	Committed   int64  `json:"committed"` // bytes that are durable at the service; of a group, those of finished files
+	Size        int64  `json:"size"`      // bytes
+}
+
+// Status returns what this worker reports about itself.
+func (w *Worker) Status() WorkerStatus {
+	host, _ := os.Hostname()
+	limit := int64(0)
+	if l := w.limiter.Limit(); l != rate.Inf {
+		limit = int64(l)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := WorkerStatus{
+		V: 1, Name: w.opts.Name, Host: host, PID: os.Getpid(), Started: w.totals.started, Condition: string(w.condition()),
+		Rate: w.totals.rate(time.Now()), RateLimit: limit, Active: []ActiveUpload{},
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.active)) {
+		d := w.active[id]
+		s.Active = append(s.Active, ActiveUpload{
+			Task: id, Destination: d.task.spec(d.task.Files[0]).URL(), Files: len(d.task.Files),
+			Committed: d.execution.committed.Load(), Size: d.task.Bytes(),
+		})
+	}
+	return s
+}
