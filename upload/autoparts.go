@@ -2,10 +2,6 @@ package upload
 
 import (
 	"cmp"
-	"context"
-	"fmt"
-	"math"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,19 +26,6 @@ const (
 	// buffers take a quarter of that.
 	connectionMemory = 4 << 20
 
-	// nearReply is the response time below which the service counts as near: a single
-	// connection to it is usually fast enough.
-	nearReply = 3 * time.Millisecond
-
-	// nearReplies is how many replies are needed to tell whether the service is near.
-	nearReplies = 3
-
-	// firstBytes is the size of the request that measures a single connection to a near
-	// service. fastRate is the rate, in bytes per second, at which one connection is fast
-	// enough.
-	firstBytes = 8 << 20
-	fastRate   = 64 << 20
-
 	// lowLimit is a rate limit, in bytes per second, that a single connection reaches.
 	lowLimit = 16 << 20
 
@@ -65,7 +48,8 @@ const (
 //   - the file has less than 150 MiB (without the event),
 //   - the service answers within 3 ms, and the first 8 MiB are sent at 64 MiB/s or more,
 //   - a rate limit of at most 16 MiB/s is set,
-//   - several connections were no faster for a file in the last ten minutes, or
+//   - several connections were no faster for a file in the last ten minutes,
+//   - the caller may not read the object at the destination, or
 //   - no [JoinBy] supports its settings. For [ByCompose], the bucket and the permissions must
 //     also be readable and suit temporary objects.
 func AutoParts(maxConnections int) *Parts {
@@ -148,70 +132,6 @@ func (u *Uploader) whyUndivided() string {
 	return s.whyNear()
 }
 
-// whyNear returns the reason for one connection if the service is near and is not known to
-// limit each connection, and otherwise "".
-func (s *partsShared) whyNear() string {
-	fastest, rate := s.fastestReply.get(), s.nearRate.Load()
-	if fastest == 0 || fastest >= nearReply || rate > 0 && rate < fastRate {
-		return ""
-	}
-	return fmt.Sprintf("the service answers within %v, so that one connection is fast enough", fastest.Round(10*time.Microsecond))
-}
-
-// lacksNearRate reports whether why is the reason of whyNear, and the rate of a single
-// connection was not measured yet.
-func (s *partsShared) lacksNearRate(why string) bool {
-	near := s.whyNear()
-	return near != "" && strings.HasSuffix(why, near) && s.nearRate.Load() == 0
-}
-
-// slowConnection is the error of a first request that was slow although the service is near.
-// rate is in bytes per second.
-type slowConnection struct{ rate int64 }
-
-func (e *slowConnection) Error() string {
-	return fmt.Sprintf("one connection reaches only %.1f MiB/s, so that the file is sent in parts", float64(e.rate)/(1<<20))
-}
-
-// measureFirst makes the first request measure the rate of a single connection to a near
-// service. why is the reason to use one connection. If the rate is high enough, it is
-// reported, and otherwise the request ends with a slowConnection.
-func (j *job) measureFirst(why string) {
-	limiter := j.u.limiter
-	held := limiter.held()
-	j.transfer.checkRate = func(n int64, took time.Duration) error {
-		rate := int64(math.MaxInt64)
-		limited := limiter.held()-held >= took/10
-		if took > 0 && n >= firstBytes/2 && !limited { // otherwise the rate is not known
-			rate = int64(float64(n) / took.Seconds())
-		}
-		if j.u.parts.nearRate.Store(rate); rate < fastRate {
-			return &slowConnection{rate}
-		}
-		j.reportUndivided(why)
-		return nil
-	}
-}
-
-// restartInParts starts over in parts after the first request showed that one connection is
-// slow. The saved upload is deleted before its session. After a crash in between, the
-// session expires.
-func (j *job) restartInParts(ctx context.Context, c conversation, slow *slowConnection) error {
-	j.events.post(Event{Kind: Discarded, Cause: slow.Error()})
-	if j.journal != nil {
-		if err := j.journal.discard(); err != nil {
-			return err
-		}
-		j.transfer.record = unrecorded{}
-	}
-	if r, ok := c.(*run); ok {
-		j.transfer.drop(ctx, r.uri)
-	}
-	j.unresume()
-	j.file.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
-	return j.fresh(ctx)
-}
-
 // noteTuner records after a file whether the tuner found that one connection suffices.
 func (u *Uploader) noteTuner(c *connPool) {
 	c.mu.Lock()
@@ -221,37 +141,5 @@ func (u *Uploader) noteTuner(c *connPool) {
 		u.parts.mu.Lock()
 		u.parts.oneSufficed = time.Now()
 		u.parts.mu.Unlock()
-	}
-}
-
-// fastestReply is the shortest response time of the service.
-type fastestReply struct {
-	ns      atomic.Int64 // 0 until there is a reply
-	replies atomic.Int64 // how many were measured
-}
-
-func (f *fastestReply) get() time.Duration { return time.Duration(f.ns.Load()) }
-
-func (f *fastestReply) note(d time.Duration) {
-	defer f.replies.Add(1)
-	for {
-		was := f.ns.Load()
-		if was > 0 && was <= int64(d) || f.ns.CompareAndSwap(was, max(int64(d), 1)) {
-			return
-		}
-	}
-}
-
-// timing records in f how long the service takes to answer requests that carry no data.
-func timing(f *fastestReply) link {
-	return func(next doer) doer {
-		return func(ctx context.Context, x exchange) session.Reply {
-			began := time.Now()
-			r := next(ctx, x)
-			if x.body == nil && (r.Status >= 200 && r.Status < 300 || r.Status == 404) {
-				f.note(time.Since(began))
-			}
-			return r
-		}
 	}
 }
