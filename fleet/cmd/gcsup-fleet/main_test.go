@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fleet"
 	"gcsup/internal/exitcode"
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("GCSUP_FLEET_TEST_MAIN") != "" {
 		main()
 	}
+	openPolicy = backoff.Policy{Initial: time.Millisecond, Maximum: 2 * time.Millisecond, Jitter: backoff.FullJitter}
 	os.Exit(m.Run())
 }
 

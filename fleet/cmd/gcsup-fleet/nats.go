@@ -59,6 +59,9 @@ type link struct {
 	close    func()
 }
 
+// openPolicy is how long open waits before each retry. Tests change it.
+var openPolicy backoff.Policy
+
 // open opens the queue: on the servers of --nats, on that of a gcsup-fleet up on this machine, or on
 // one inside this process, which opens no port. It retries errors that may end when a server has
 // started or elected a leader.
@@ -66,7 +69,7 @@ func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 	if (f.cert == "") != (f.key == "") {
 		return nil, failure.Usagef("--nats-cert and --nats-key need each other")
 	}
-	l, err := backoff.Retry(ctx, backoff.Policy{}, f.tryOpen, &backoff.Options{
+	l, err := backoff.Retry(ctx, openPolicy, f.tryOpen, &backoff.Options{
 		Classify: func(err error) backoff.Verdict {
 			if exitCodeOf(err) == exitcode.Temporary && !errors.Is(err, errLocked) {
 				return backoff.Transient
