@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io/fs"
 
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/failure"
 	"gcsup/session"
 	"gcsup/upload"
 )

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/failure"
 	"gcsup/session"
 )
 

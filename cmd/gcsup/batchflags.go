@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/failure"
-	"gcsup/internal/program"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/program"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/tree"

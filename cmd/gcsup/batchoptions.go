@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/failure"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )

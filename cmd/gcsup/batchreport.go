@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/internal/exitcode"
-	"gcsup/internal/failure"
-	"gcsup/internal/program"
-	"gcsup/internal/statedir"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/program"
+	"gcsup/internal/cli/statedir"
 	"gcsup/upload"
 )
 

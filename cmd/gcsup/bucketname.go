@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/failure"
 	"gcsup/session"
 )
 

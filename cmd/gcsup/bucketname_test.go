@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/internal/exitcode"
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
 )
 
 func TestBucketNames(t *testing.T) {

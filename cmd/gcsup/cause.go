@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"gcsup/internal/printable"
+	"gcsup/internal/cli/printable"
 )
 
 // cause is why an upload waits, in few words: at most 18 columns, and at most 7

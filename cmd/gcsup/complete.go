@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
-	"gcsup/internal/printable"
+	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/usage"
 	"gcsup/internal/retrysim"
-	"gcsup/internal/usage"
 	"gcsup/upload"
 )
 

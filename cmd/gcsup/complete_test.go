@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/internal/exitcode"
+	"gcsup/internal/cli/exitcode"
 )
 
 // complete returns what the shell is offered for a command line.

@@ -10,8 +10,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"gcsup/internal/failure"
-	"gcsup/internal/program"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/program"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"

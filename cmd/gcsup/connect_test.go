@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"gcsup/internal/exitcode"
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
 	"gcsup/session"
 )
 

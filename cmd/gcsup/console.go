@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"gcsup/internal/printable"
+	"gcsup/internal/cli/printable"
 )
 
 // console prints messages for people. On a terminal it keeps a frame, the progress

@@ -1,6 +1,6 @@
 package main
 
-import "gcsup/internal/contenttype"
+import "gcsup/internal/cli/contenttype"
 
 // contentType returns the type for a name's extension, or "": that of the source, or of
 // the object if the source is standard input.

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/chunk"
-	"gcsup/internal/failure"
-	"gcsup/internal/program"
-	"gcsup/internal/usage"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/program"
+	"gcsup/internal/cli/usage"
 	"gcsup/session"
 	"gcsup/upload"
 )

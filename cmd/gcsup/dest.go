@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/failure"
 )
 
 const stdinName = "-"

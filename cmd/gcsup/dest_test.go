@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/internal/exitcode"
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
 	"gcsup/session"
 	"gcsup/upload/tree"
 )

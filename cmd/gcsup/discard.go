@@ -5,8 +5,8 @@ import (
 	"io/fs"
 
 	"gcsup/chunk"
-	"gcsup/internal/failure"
-	"gcsup/internal/program"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/program"
 	"gcsup/session"
 )
 

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"gcsup/internal/printable"
+	"gcsup/internal/cli/printable"
 	"gcsup/upload"
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/exitcode"
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
 	"gcsup/upload"
 )
 

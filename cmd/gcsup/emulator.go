@@ -22,10 +22,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/fakegcs"
-	"gcsup/internal/bytesize"
-	"gcsup/internal/failure"
-	"gcsup/internal/program"
-	"gcsup/internal/usage"
+	"gcsup/internal/cli/bytesize"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/program"
+	"gcsup/internal/cli/usage"
 	"gcsup/session"
 )
 

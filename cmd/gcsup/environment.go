@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/flagenv"
+	"gcsup/internal/cli/flagenv"
 )
 
 // envRules decide which environment variables set flags. Images and CI systems set

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/exitcode"
-	"gcsup/internal/failure"
-	"gcsup/internal/flagenv"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/flagenv"
 )
 
 // TestEnvironmentBadValues checks that each flag of each command has a variable,

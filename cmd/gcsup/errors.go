@@ -6,9 +6,9 @@ import (
 	"io/fs"
 
 	"gcsup/chunk"
-	"gcsup/internal/failure"
-	"gcsup/internal/hint"
-	"gcsup/internal/program"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/hint"
+	"gcsup/internal/cli/program"
 )
 
 // sourceError marks err with failure.ErrSource if it is a file system error of the

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/failure"
 )
 
 // TestSourceErrors checks which file system errors are those of the source.

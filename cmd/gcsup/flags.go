@@ -11,11 +11,11 @@ import (
 	"golang.org/x/time/rate"
 
 	"gcsup/backoff"
-	"gcsup/internal/bytesize"
-	"gcsup/internal/failure"
-	"gcsup/internal/program"
-	"gcsup/internal/sendflags"
-	"gcsup/internal/statedir"
+	"gcsup/internal/cli/bytesize"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/program"
+	"gcsup/internal/cli/sendflags"
+	"gcsup/internal/cli/statedir"
 	"gcsup/upload"
 )
 

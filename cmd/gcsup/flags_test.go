@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
-	"gcsup/internal/exitcode"
-	"gcsup/internal/failure"
-	"gcsup/internal/program"
-	"gcsup/internal/statedir"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/program"
+	"gcsup/internal/cli/statedir"
 	"gcsup/upload"
 )
 

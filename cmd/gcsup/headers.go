@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/failure"
 )
 
 // headerFlag collects --additional-headers. A value may be a secret, and pflag

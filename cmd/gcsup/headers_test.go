@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/failure"
 )
 
 func TestHeaders(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/failure"
 	"gcsup/session"
 	"gcsup/upload"
 )

@@ -8,7 +8,7 @@ import (
 	"io"
 
 	"gcsup/chunk"
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/failure"
 	"gcsup/session"
 	"gcsup/upload"
 )

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/failure"
 	"gcsup/session"
 	"gcsup/upload"
 )

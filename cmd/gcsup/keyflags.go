@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/failure"
 	"gcsup/session"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/memnet"
-	"gcsup/internal/program"
+	"gcsup/internal/cli/program"
 	"gcsup/upload/gcs"
 )
 

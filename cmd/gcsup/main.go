@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/exitcode"
-	"gcsup/internal/failure"
-	"gcsup/internal/flagenv"
-	"gcsup/internal/signals"
-	"gcsup/internal/usage"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/flagenv"
+	"gcsup/internal/cli/signals"
+	"gcsup/internal/cli/usage"
 )
 
 func main() {

@@ -16,7 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"gcsup/internal/exitcode"
+	"gcsup/internal/cli/exitcode"
 	"gcsup/upload/tree"
 )
 

@@ -3,8 +3,8 @@ package main
 import (
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/failure"
-	"gcsup/internal/objectflags"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/objectflags"
 	"gcsup/session"
 )
 

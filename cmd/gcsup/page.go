@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/internal/exitcode"
-	"gcsup/internal/printable"
-	"gcsup/internal/program"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/program"
 )
 
 // page is what a report shows besides what its recorder has.

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"gcsup/internal/exitcode"
+	"gcsup/internal/cli/exitcode"
 	"gcsup/upload"
 )
 

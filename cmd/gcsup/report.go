@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/chunk"
-	"gcsup/internal/exitcode"
-	"gcsup/internal/failure"
-	"gcsup/internal/printable"
-	"gcsup/internal/program"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/program"
 	"gcsup/session"
 	"gcsup/upload"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/exitcode"
+	"gcsup/internal/cli/exitcode"
 	"gcsup/session"
 	"gcsup/upload"
 )

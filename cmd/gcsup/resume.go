@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/chunk"
-	"gcsup/internal/failure"
-	"gcsup/internal/printable"
-	"gcsup/internal/program"
-	"gcsup/internal/usage"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/program"
+	"gcsup/internal/cli/usage"
 	"gcsup/session"
 	"gcsup/upload"
 )

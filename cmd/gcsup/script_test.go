@@ -26,7 +26,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"gcsup/fakegcs"
-	"gcsup/internal/bytesize"
+	"gcsup/internal/cli/bytesize"
 	"gcsup/internal/testsize"
 )
 

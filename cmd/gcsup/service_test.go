@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"gcsup/fakegcs"
-	"gcsup/internal/exitcode"
+	"gcsup/internal/cli/exitcode"
 )
 
 // blocks returns the fenced blocks of docs/service.md in a language.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/exitcode"
-	"gcsup/internal/failure"
-	"gcsup/internal/printable"
-	"gcsup/internal/usage"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/usage"
 	"gcsup/session"
 	"gcsup/upload"
 )

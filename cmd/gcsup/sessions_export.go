@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"gcsup/internal/failure"
-	"gcsup/internal/program"
-	"gcsup/internal/usage"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/program"
+	"gcsup/internal/cli/usage"
 	"gcsup/session"
 )
 

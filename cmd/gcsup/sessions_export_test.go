@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/internal/exitcode"
-	"gcsup/internal/statedir"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/statedir"
 )
 
 // exportedToken returns an export of an upload of 20 bytes.

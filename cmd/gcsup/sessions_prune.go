@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/exitcode"
-	"gcsup/internal/failure"
-	"gcsup/internal/usage"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/usage"
 	"gcsup/session"
 	"gcsup/upload"
 )

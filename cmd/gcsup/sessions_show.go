@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/chunk"
-	"gcsup/internal/printable"
-	"gcsup/internal/program"
-	"gcsup/internal/usage"
+	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/program"
+	"gcsup/internal/cli/usage"
 	"gcsup/session"
 	"gcsup/upload"
 )

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/backoff"
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/usage"
 	"gcsup/internal/retrysim"
-	"gcsup/internal/usage"
 )
 
 func newSimulate(std stdio) *cobra.Command {

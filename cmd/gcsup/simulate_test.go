@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/internal/exitcode"
+	"gcsup/internal/cli/exitcode"
 )
 
 // simulate runs the command in this process.

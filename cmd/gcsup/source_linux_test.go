@@ -10,8 +10,8 @@ import (
 	"testing"
 	"unsafe"
 
-	"gcsup/internal/exitcode"
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
 	"gcsup/session"
 )
 

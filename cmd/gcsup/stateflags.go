@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/failure"
-	"gcsup/internal/statedir"
-	"gcsup/internal/statekey"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/statedir"
+	"gcsup/internal/cli/statekey"
 	"gcsup/session"
 	"gcsup/session/bucketstore"
 	"gcsup/upload/gcs"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/exitcode"
+	"gcsup/internal/cli/exitcode"
 )
 
 // TestBadFlagValues checks that the error for a bad value of any flag contains the

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/usage"
+	"gcsup/internal/cli/usage"
 )
 
 func newVersion(std stdio) *cobra.Command {

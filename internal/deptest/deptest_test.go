@@ -37,25 +37,25 @@ var allowed = map[string][]string{
 	"gcsup/internal/benchembed":         {"*"},
 	"gcsup/internal/benchmany":          {},
 	"gcsup/internal/benchparallel":      {},
-	"gcsup/internal/bytesize":           {"github.com/dustin/go-humanize"},
-	"gcsup/internal/contenttype":        {},
+	"gcsup/internal/cli/bytesize":       {"github.com/dustin/go-humanize"},
+	"gcsup/internal/cli/contenttype":    {},
 	"gcsup/internal/crowd":              {},
 	"gcsup/internal/deptest":            {},
 	"gcsup/internal/dist":               {},
-	"gcsup/internal/exitcode":           {},
-	"gcsup/internal/failure":            uploads("gcsup/internal/exitcode"),
-	"gcsup/internal/flagenv":            uploads("gcsup/internal/bytesize", "gcsup/internal/exitcode", "gcsup/internal/failure", "gcsup/internal/program", "gcsup/internal/usage", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
-	"gcsup/internal/hint":               {"*"},
-	"gcsup/internal/objectflags":        uploads("gcsup/internal/exitcode", "gcsup/internal/failure", "github.com/spf13/pflag"),
-	"gcsup/internal/printable":          {},
-	"gcsup/internal/program":            {},
+	"gcsup/internal/cli/exitcode":       {},
+	"gcsup/internal/cli/failure":        uploads("gcsup/internal/cli/exitcode"),
+	"gcsup/internal/cli/flagenv":        uploads("gcsup/internal/cli/bytesize", "gcsup/internal/cli/exitcode", "gcsup/internal/cli/failure", "gcsup/internal/cli/program", "gcsup/internal/cli/usage", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
+	"gcsup/internal/cli/hint":           {"*"},
+	"gcsup/internal/cli/objectflags":    uploads("gcsup/internal/cli/exitcode", "gcsup/internal/cli/failure", "github.com/spf13/pflag"),
+	"gcsup/internal/cli/printable":      {},
+	"gcsup/internal/cli/program":        {},
 	"gcsup/internal/retrysim":           {"gcsup/backoff", "gcsup/internal/crowd"},
-	"gcsup/internal/sendflags":          uploads("gcsup/internal/bytesize", "gcsup/internal/exitcode", "gcsup/internal/failure", "github.com/dustin/go-humanize", "github.com/spf13/pflag"),
-	"gcsup/internal/signals":            uploads("gcsup/internal/exitcode", "gcsup/internal/failure"),
-	"gcsup/internal/statedir":           {},
-	"gcsup/internal/statekey":           {"filippo.io/...", "golang.org/x/crypto/...", "golang.org/x/sys/..."},
+	"gcsup/internal/cli/sendflags":      uploads("gcsup/internal/cli/bytesize", "gcsup/internal/cli/exitcode", "gcsup/internal/cli/failure", "github.com/dustin/go-humanize", "github.com/spf13/pflag"),
+	"gcsup/internal/cli/signals":        uploads("gcsup/internal/cli/exitcode", "gcsup/internal/cli/failure"),
+	"gcsup/internal/cli/statedir":       {},
+	"gcsup/internal/cli/statekey":       {"filippo.io/...", "golang.org/x/crypto/...", "golang.org/x/sys/..."},
 	"gcsup/internal/testsize":           {},
-	"gcsup/internal/usage":              uploads("gcsup/internal/bytesize", "gcsup/internal/exitcode", "gcsup/internal/failure", "gcsup/internal/program", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
+	"gcsup/internal/cli/usage":          uploads("gcsup/internal/cli/bytesize", "gcsup/internal/cli/exitcode", "gcsup/internal/cli/failure", "gcsup/internal/cli/program", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
 	"gcsup/internal/e2e":                {}, // tests only
 	"gcsup/internal/compat/live":        {"*"},
 	"gcsup/internal/compat/official":    {"cloud.google.com/...", "github.com/...", "go.opentelemetry.io/...", "golang.org/...", "google.golang.org/...", "cel.dev/..."},
@@ -69,7 +69,7 @@ func uploads(others ...string) []string {
 }
 
 // Only these packages may import packages above the libraries.
-var tops = []string{"gcsup/upload/gcs", "gcsup/cmd/gcsup", "gcsup/internal/hint", "gcsup/internal/compat/live"}
+var tops = []string{"gcsup/upload/gcs", "gcsup/cmd/gcsup", "gcsup/internal/cli/hint", "gcsup/internal/compat/live"}
 
 // TestImportArrows checks that each package links only what the table allows.
 func TestImportArrows(t *testing.T) {

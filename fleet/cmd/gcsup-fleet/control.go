@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/bytesize"
-	"gcsup/internal/failure"
-	"gcsup/internal/usage"
+	"gcsup/internal/cli/bytesize"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/usage"
 )
 
 // onQueue returns a command without arguments that opens the queue and calls do.

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gcsup/internal/exitcode"
+	"gcsup/internal/cli/exitcode"
 	"gcsup/session"
 	"gcsup/session/bucketstore"
 )

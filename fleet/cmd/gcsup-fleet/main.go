@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/internal/exitcode"
-	"gcsup/internal/failure"
-	"gcsup/internal/flagenv"
-	"gcsup/internal/hint"
-	"gcsup/internal/printable"
-	"gcsup/internal/signals"
-	"gcsup/internal/usage"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/flagenv"
+	"gcsup/internal/cli/hint"
+	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/signals"
+	"gcsup/internal/cli/usage"
 )
 
 func main() {

@@ -20,7 +20,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fleet"
-	"gcsup/internal/exitcode"
+	"gcsup/internal/cli/exitcode"
 )
 
 // TestMain runs the command if the environment asks for it, so that tests can start it as

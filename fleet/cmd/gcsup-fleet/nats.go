@@ -19,9 +19,9 @@ import (
 	"gcsup/backoff"
 	"gcsup/fleet"
 	"gcsup/fleet/natsserver"
-	"gcsup/internal/exitcode"
-	"gcsup/internal/failure"
-	"gcsup/internal/statedir"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/statedir"
 )
 
 // natsFlags select the queue: on NATS servers, or in a directory of this machine.

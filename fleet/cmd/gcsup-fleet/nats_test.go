@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"gcsup/fleet/natsserver"
-	"gcsup/internal/exitcode"
+	"gcsup/internal/cli/exitcode"
 )
 
 // TestServerStartsLater checks that a command waits for a server that starts later.

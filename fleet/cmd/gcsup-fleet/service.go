@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/failure"
-	"gcsup/internal/statekey"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/statekey"
 	"gcsup/session"
 	"gcsup/upload/gcs"
 )

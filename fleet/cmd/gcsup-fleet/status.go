@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gcsup/fleet"
-	"gcsup/internal/exitcode"
-	"gcsup/internal/printable"
-	"gcsup/internal/usage"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/usage"
 )
 
 func newStatus(std stdio) *cobra.Command {

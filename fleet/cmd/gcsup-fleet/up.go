@@ -22,9 +22,9 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fleet"
 	"gcsup/fleet/natsserver"
-	"gcsup/internal/exitcode"
-	"gcsup/internal/failure"
-	"gcsup/internal/usage"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/usage"
 )
 
 // upFlags configure a fleet on one machine.

@@ -15,11 +15,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/fleet"
-	"gcsup/internal/bytesize"
-	"gcsup/internal/contenttype"
-	"gcsup/internal/failure"
-	"gcsup/internal/sendflags"
-	"gcsup/internal/usage"
+	"gcsup/internal/cli/bytesize"
+	"gcsup/internal/cli/contenttype"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/sendflags"
+	"gcsup/internal/cli/usage"
 )
 
 // workFlags configure a worker.

@@ -3,7 +3,7 @@ package statedir_test
 import (
 	"testing"
 
-	"gcsup/internal/statedir"
+	"gcsup/internal/cli/statedir"
 )
 
 func TestDefault(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/bytesize"
-	"gcsup/internal/failure"
-	"gcsup/internal/program"
+	"gcsup/internal/cli/bytesize"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/program"
 )
 
 // FlagError replaces an error of pflag by one in this program's words.

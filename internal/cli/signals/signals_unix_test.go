@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"gcsup/internal/signals"
+	"gcsup/internal/cli/signals"
 )
 
 // TestRun sends a signal to a command.

@@ -3,7 +3,7 @@ package contenttype_test
 import (
 	"testing"
 
-	"gcsup/internal/contenttype"
+	"gcsup/internal/cli/contenttype"
 )
 
 func TestOf(t *testing.T) {

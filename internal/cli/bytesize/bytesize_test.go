@@ -3,7 +3,7 @@ package bytesize_test
 import (
 	"testing"
 
-	"gcsup/internal/bytesize"
+	"gcsup/internal/cli/bytesize"
 )
 
 func TestFlag(t *testing.T) {

@@ -3,7 +3,7 @@ package printable_test
 import (
 	"testing"
 
-	"gcsup/internal/printable"
+	"gcsup/internal/cli/printable"
 )
 
 func TestPrintable(t *testing.T) {

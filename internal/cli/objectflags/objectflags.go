@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/failure"
 	"gcsup/session"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/failure"
 	"gcsup/session"
 	"gcsup/session/bucketstore"
 )

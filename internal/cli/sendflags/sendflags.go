@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
-	"gcsup/internal/bytesize"
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/bytesize"
+	"gcsup/internal/cli/failure"
 	"gcsup/upload"
 )
 

@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"gcsup/backoff"
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/failure"
 	"gcsup/session"
 	"gcsup/upload/gcs"
 )

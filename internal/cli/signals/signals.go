@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"gcsup/internal/exitcode"
-	"gcsup/internal/failure"
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
 )
 
 // debounce is the time after the first signal in which another one is ignored:

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"gcsup/chunk"
-	"gcsup/internal/exitcode"
+	"gcsup/internal/cli/exitcode"
 	"gcsup/session"
 	"gcsup/session/bucketstore"
 	"gcsup/upload/manifest"

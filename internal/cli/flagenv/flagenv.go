@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"gcsup/internal/failure"
-	"gcsup/internal/usage"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/usage"
 )
 
 // Name returns the environment variable of a flag: GCSUP_LIMIT_RATE for
