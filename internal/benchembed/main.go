@@ -69,7 +69,8 @@ type link struct {
 var (
 	loopback = link{}
 	slow     = link{latency: 20 * time.Millisecond}
-	limited  = link{latency: 20 * time.Millisecond, limit: 250 << 20} // 2 Gbit/s
+	limited  = link{latency: 20 * time.Millisecond, limit: 250 << 20}     // 2 Gbit/s
+	fast     = link{latency: 20 * time.Millisecond, limit: 1_250_000_000} // 10 Gbit/s
 )
 
 // benchmark is one thing to measure, in several ways. The first way is the one with
@@ -98,6 +99,9 @@ var benchmarks = []benchmark{
 		{"bare PUT", barePut}, {"upload.Reader", reader}, {"storage.Writer", writer},
 	}},
 	{"limited", "streams of 16 MiB at once, 20 ms per reply, all at 250 MiB/s", limited, 0, 0, 16 << 20, []way{
+		{"bare PUT", barePut}, {"upload.Reader", reader}, {"storage.Writer", writer},
+	}},
+	{"fast", "streams of 64 MiB at once, 20 ms per reply, all at 1,192 MiB/s", fast, 0, 0, 64 << 20, []way{
 		{"bare PUT", barePut}, {"upload.Reader", reader}, {"storage.Writer", writer},
 	}},
 	{"one", "one stream of 512 MiB, 20 ms per reply", slow, 1, 1, 512 << 20, []way{
@@ -144,7 +148,7 @@ type cost struct {
 func compare() error {
 	ctx := context.Background()
 	endpoints := map[link]*clients{}
-	for _, l := range []link{loopback, slow, limited} {
+	for _, l := range []link{loopback, slow, limited, fast} {
 		endpoint, stop, err := emulator(l)
 		if err != nil {
 			return err
