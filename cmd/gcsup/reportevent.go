@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"gcsup/internal/cli/printable"
+	"gcsup/upload"
+)
+
+// fileState is what the reporter keeps of an active file.
+type fileState struct {
+	id        int
+	printedAt time.Time // when the last frequent event was printed as JSON
+	held      bool      // that another process holds the lease was reported
+}
+
+// file returns the state of the file with that destination. r.mu is held.
+func (r *reporter) file(destination string) *fileState {
+	f := r.files[destination]
+	if f == nil {
+		r.lastID++
+		f = &fileState{id: r.lastID}
+		r.files[destination] = f
+	}
+	return f
+}
+
+// observe receives the library's events.
+func (r *reporter) observe(e upload.Event) {
+	if e.Kind.Terminal() {
+		return // outcome reports it
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.active {
+		return // an upload that was cancelled does not wait for its last event
+	}
+	t := r.current
+	if r.batch {
+		t = task{source: e.Path, destination: e.Spec.URL()}
+	}
+	now, id := time.Now(), 0
+	if !r.batch || e.Path != "" { // else it concerns the whole batch
+		if r.stopping && r.files[t.destination] == nil {
+			return
+		}
+		f := r.file(t.destination)
+		id = f.id
+		if r.display != nil {
+			r.display.note(id, t.source, e, now)
+		}
+		if r.pages != nil {
+			r.pages.note(id, t.source, e, now)
+		}
+		if r.flags.json && !r.flags.quiet {
+			r.printEvent(f, t, e, now)
+		}
+	} else {
+		if r.flags.json && !r.flags.quiet {
+			r.print("", newEventLine(0, "", t.destination, e))
+		}
+		t.source = "listing of " + t.destination
+		if r.display != nil {
+			r.display.noteListing("listing "+e.Spec.Bucket, e, now)
+		}
+	}
+	switch e.Kind {
+	case upload.Held:
+		if f := r.file(t.destination); !f.held {
+			f.held = true
+			r.console.message("%s to %s: %s works on it, or died: waiting up to %s for its lease (saved upload %s)", t.source, t.destination, e.Cause, formatSpan(e.Delay+time.Second-1), e.ID)
+		}
+	case upload.Resumed:
+		r.console.message("resuming %s to %s: %s are stored (saved upload %s)", t.source, t.destination, storedText(shown(e).committed, shown(e).size), e.ID)
+	case upload.Restarted:
+		r.console.message("%s: starting over in a new session: %s", t.source, e.Cause)
+	case upload.Discarded:
+		r.console.message("%s: not resuming: %s", t.source, e.Cause)
+	case upload.Warning:
+		r.console.message("%s: warning: %s", t.source, e.Cause)
+	case upload.Undivided:
+		r.detail("%s: sent over one connection: %s", t.source, e.Cause)
+	case upload.PartDone:
+		r.detail("%s: part %d is stored, %d of %d, %s", t.source, e.Part, e.Parts.Done, e.Parts.Count, plural(e.Parts.Connections, "connection", "connections"))
+	}
+}
+
+// detail prints a message with --verbose, and otherwise only to the log file.
+func (r *reporter) detail(format string, args ...any) {
+	if r.flags.verbose {
+		r.console.message(format, args...)
+	} else {
+		r.console.logInfo(printable.Line(fmt.Sprintf(format, args...)))
+	}
+}
+
+// printEvent prints an event of a file as JSON, frequent ones once per second.
+func (r *reporter) printEvent(f *fileState, t task, e upload.Event, now time.Time) {
+	key := "" // a frequent event replaces the one before in the queue
+	if e.Kind == upload.Progress || e.Kind == upload.Verifying {
+		if now.Sub(f.printedAt) < time.Second {
+			return
+		}
+		f.printedAt, key = now, eventType(e.Kind)+" "+t.destination
+	}
+	r.print(key, newEventLine(f.id, t.source, t.destination, e))
+}
