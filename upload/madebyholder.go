@@ -13,13 +13,14 @@ const unseen = -1
 // waitForHolder notes that the job waits until another process no longer holds the
 // lease of its upload. That process may make the object meanwhile.
 func (j *job) waitForHolder(ctx context.Context) {
-	if !j.waited {
-		j.waited, j.before = true, unseen
+	if j.beforeWait == nil {
+		generation := int64(unseen)
 		if o, ok := j.lookOnce(ctx); ok && o == nil {
-			j.before = 0
+			generation = 0
 		} else if ok {
-			j.before = o.Generation
+			generation = o.Generation
 		}
+		j.beforeWait = &generation
 	}
 	j.precondition.looked = false
 }
@@ -36,11 +37,11 @@ func (j *job) lookOnce(ctx context.Context) (o *session.Object, ok bool) {
 // options in want. An upload with preconditions is not done: they decide, because of two
 // processes that want to create an object only one may succeed.
 func (j *job) madeByHolder(ctx context.Context, want Spec) (bool, error) {
-	if !j.waited || j.before == unseen || j.u.opts.Restart {
+	if j.beforeWait == nil || *j.beforeWait == unseen || j.u.opts.Restart {
 		return false, nil
 	}
 	o, ok := j.lookOnce(ctx)
-	if !ok || o == nil || o.Generation == j.before || madeWith(o, want).Conflict(want) != "" || sourceSize(want.Gzip, o) != j.file.src.Size() {
+	if !ok || o == nil || o.Generation == *j.beforeWait || madeWith(o, want).Conflict(want) != "" || sourceSize(want.Gzip, o) != j.file.src.Size() {
 		return false, nil
 	}
 	if same, err := j.sameBytes(ctx, o); err != nil || !same {
