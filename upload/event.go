@@ -59,12 +59,12 @@ func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k =
 // a call of [Uploader.Cancel], or a job of [Uploader.Files] that yields a result. Its
 // last event is the only one of a terminal kind. An upload that fails before its
 // first request has one, and a file of a batch that is skipped or not tried, too.
-// The events of a listing, of [Uploader.Query], of [Uploader.Prune] and of
-// [Uploader.TakeOver] have no terminal kind.
+// The events of a listing, of [Uploader.Query] and of [Uploader.Prune] have no
+// terminal kind.
 type Event struct {
 	Kind      EventKind
 	Time      time.Time // when it happened
-	Upload    int64     // the number of the upload, unique in this process; 0 for Query, Prune and TakeOver, and for a listing, whose prefix is Spec.Object
+	Upload    int64     // the number of the upload, unique in this process; 0 for Query and Prune, and for a listing, whose prefix is Spec.Object
 	ID        string
 	Path      string // of the source; "" for a stream
 	Spec      Spec

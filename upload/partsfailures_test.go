@@ -359,13 +359,10 @@ func TestPartsOfACopy(t *testing.T) {
 					} else {
 						id, err = up.TakeOver(w.t.Context(), id, other)
 					}
-					var res *upload.Result
-					switch {
-					case err == nil:
-						res, err = up.Resume(w.t.Context(), id)
-					case imported:
+					if err != nil {
 						t.Fatal(err)
 					}
+					res, err := up.Resume(w.t.Context(), id)
 					if !errors.Is(err, test.err) {
 						t.Fatalf("%v\n%s", err, w.trace())
 					}

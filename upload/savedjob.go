@@ -307,31 +307,22 @@ func (j *job) sameSource(ctx context.Context, token *session.Token) error {
 	case chunk.Same:
 		return nil
 	case chunk.ChangeTimeOnly:
+		if token.Parts != nil {
+			return j.compareParts(ctx, token)
+		}
 		// A chmod, or an edit after which the modification time was put back:
 		// the bytes decide, as far as their checksum is known. The service
 		// compares the rest at the end.
-		if imported(token) && j.compared(token.ID) {
-			j.file.copied = token.Parts == nil && token.Gzip == nil
-			return nil
+		if token.Gzip == nil {
+			return j.file.compare(ctx, token.Checkpoints...)
 		}
-		return j.compareSaved(ctx, token)
+		err := j.file.compare(ctx, token.Gzip.Source)
+		if err == nil {
+			j.file.copied = false // this covers all that was sent
+		}
+		return err
 	}
 	return fmt.Errorf("%w: %s is not the file that the upload began with (its size, modification time or inode differs)", session.ErrSourceChanged, token.SourcePath)
-}
-
-// compareSaved compares the bytes of the file with the checksums of token.
-func (j *job) compareSaved(ctx context.Context, token *session.Token) error {
-	switch {
-	case token.Parts != nil:
-		return j.compareParts(ctx, token)
-	case token.Gzip == nil:
-		return j.file.compare(ctx, token.Checkpoints...)
-	}
-	err := j.file.compare(ctx, token.Gzip.Source)
-	if err == nil {
-		j.file.copied = false // this covers all that was sent
-	}
-	return err
 }
 
 // sameVersion checks that the file has the version, named by the caller, of the one with

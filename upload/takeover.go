@@ -16,18 +16,17 @@ import (
 // elsewhere. It returns the ID for [Uploader.Resume]. [Uploader.File] with path
 // finds the upload, too. TakeOver sends nothing.
 //
-// The bytes decide whether the copy is the same file. TakeOver reads and compares those
-// of which the saved upload has a checksum, which the next call of Resume of this
-// Uploader does not repeat. Bytes that were sent without a checksum are compared by the
-// resume or by the service, as after [Uploader.Import]. path may also be the old path, if
-// the file there was replaced by a copy.
+// The bytes decide whether the copy is the same file, as after [Uploader.Import]:
+// TakeOver compares the size, and the next resume compares the bytes that were sent
+// before it sends others. path may also be the old path, if the file there was
+// replaced by a copy.
 //
 // An ID depends on the path, so the upload usually gets another one. The old ID
 // is then free. A process that is killed meanwhile leaves one upload that can be
 // used: Resume and TakeOver with the old ID complete the change.
 //
 // TakeOver changes nothing if it fails because of its arguments. A file of
-// another size, or with other bytes, is [session.ErrSourceChanged]. If an upload of path to the same
+// another size is [session.ErrSourceChanged]. If an upload of path to the same
 // destination is saved, the error wraps [fs.ErrExist]. If a process works on either
 // upload, it wraps [session.ErrInUse]. The upload must be one of this endpoint, else
 // the error is [session.ErrURIMismatch].
@@ -49,11 +48,7 @@ func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string,
 		return "", fmt.Errorf("take over: %w", err)
 	}
 	if moved.ID == token.ID {
-		err := u.compareCopy(ctx, token, moved, from)
-		if err == nil {
-			err = from.Save(ctx, moved)
-		}
-		if err != nil {
+		if err := from.Save(ctx, moved); err != nil {
 			return "", fmt.Errorf("take over: %w", err)
 		}
 		return moved.ID, nil
@@ -66,9 +61,6 @@ func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string,
 	if err := vacant(ctx, store, to, moved, path); err != nil {
 		return "", fmt.Errorf("take over: %w", err)
 	}
-	if err := u.compareCopy(ctx, token, moved, from); err != nil {
-		return "", fmt.Errorf("take over: %w", err)
-	}
 	old := *moved
 	old.ID, old.MovedTo = token.ID, moved.ID
 	if err := from.Save(ctx, &old); err != nil {
@@ -78,38 +70,6 @@ func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string,
 		return "", fmt.Errorf("take over: %w", err)
 	}
 	return moved.ID, nil
-}
-
-// compareCopy compares the source of moved with the checksums of token, whose lease is
-// from. It notes the identity of the source for a resume, so that the bytes are not
-// read again.
-func (u *Uploader) compareCopy(ctx context.Context, token, moved *session.Token, from session.Lease) error {
-	j := u.inspection(ctx, token, from, u.newBudget())
-	defer j.inspected(ctx)
-	if err := j.open(moved.SourcePath); err != nil {
-		return err
-	}
-	defer j.closeSource()
-	racy := j.file.src.Racy(j.file.identity)
-	err := j.compareSaved(ctx, withoutUnsent(token))
-	if err == nil {
-		err = j.file.unchanged(ctx)
-	}
-	if err == nil && !racy {
-		u.copies.Store(moved.ID, j.file.identity)
-	}
-	return err
-}
-
-// compared reports whether compareCopy compared the source of a saved upload, which has
-// not changed since.
-func (j *job) compared(id string) bool {
-	was, ok := j.u.copies.LoadAndDelete(id)
-	if !ok || j.file.unsynced {
-		return false
-	}
-	identity := was.(chunk.Identity)
-	return identity.ChangeTimeNS != 0 && identity.Compare(j.file.identity) == chunk.Same
 }
 
 // withSource returns t with a copy of its source at path, of which only the size is

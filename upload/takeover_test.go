@@ -215,7 +215,7 @@ func (w *world) afterTakeOver(by string, steps int, old, newID, path, moved stri
 // if its bytes are those that were sent.
 func TestTakeOverInPlace(t *testing.T) {
 	t.Parallel()
-	content := data(20 * mib)
+	content := data(9 * mib)
 	for _, tt := range []struct {
 		name string
 		copy []byte
@@ -228,7 +228,7 @@ func TestTakeOverInPlace(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				ctx, up := w.t.Context(), w.uploader()
 				path := w.file(content)
-				id := w.interrupt(path, 16*mib).ID
+				id := w.interrupt(path, 6*mib).ID
 				if err := os.Remove(path); err != nil {
 					t.Fatal(err)
 				}
@@ -236,24 +236,20 @@ func TestTakeOverInPlace(t *testing.T) {
 				if _, err := up.Resume(ctx, id); !errors.Is(err, session.ErrSourceChanged) {
 					t.Fatalf("Resume of a replaced file: %v, want ErrSourceChanged", err)
 				}
-				before := string(w.export(id))
-				again, err := up.TakeOver(ctx, id, path)
-				if !errors.Is(err, tt.err) || err == nil && again != id {
-					t.Fatalf("TakeOver = %s, %v, want %s, %v", again, err, id, tt.err)
+				if again, err := up.TakeOver(ctx, id, path); err != nil || again != id {
+					t.Fatalf("TakeOver = %s, %v, want %s", again, err, id)
+				}
+				res, err := up.Resume(ctx, id)
+				if !errors.Is(err, tt.err) {
+					t.Fatalf("Resume = %+v, %v, want %v", res, err, tt.err)
 				}
 				if err != nil {
 					w.wantNoObject("obj")
-					if string(w.export(id)) != before {
-						t.Error("the saved upload was changed")
-					}
+					w.wantSaved(1)
 					return
 				}
-				res, err := up.Resume(ctx, id)
-				if err != nil || res.ResumedFrom != 16*mib {
-					t.Errorf("Result = %+v, %v", res, err)
-				}
-				if res.BytesReread >= 16*mib || w.saw(upload.Verifying) == 0 {
-					t.Errorf("read %d bytes again after TakeOver had compared them, with %d events", res.BytesReread, w.saw(upload.Verifying))
+				if res.ResumedFrom != 6*mib {
+					t.Errorf("Result = %+v", res)
 				}
 				w.wantObject("obj", content)
 			})
@@ -279,10 +275,6 @@ func TestTakeOverRefused(t *testing.T) {
 		if err := os.WriteFile(short, content[1:], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		other := filepath.Join(w.dir, "other")
-		if err := os.WriteFile(other, flipped(content, 1), 0o600); err != nil {
-			t.Fatal(err)
-		}
 		before := string(w.export(id))
 		refused := func(name, id, path string, want error, with ...func(*upload.Options)) {
 			t.Helper()
@@ -294,7 +286,6 @@ func TestTakeOverRefused(t *testing.T) {
 		refused("no store", id, moved, session.ErrNoToken, func(o *upload.Options) { o.Store = nil })
 		refused("no file", id, filepath.Join(w.dir, "none"), fs.ErrNotExist)
 		refused("another size", id, short, session.ErrSourceChanged)
-		refused("other bytes", id, other, session.ErrSourceChanged)
 		refused("another endpoint", id, moved, session.ErrURIMismatch, func(o *upload.Options) { o.Endpoint = "http://other.test" })
 		for _, locked := range []string{id, newID} {
 			unlock, err := w.store.Lock(ctx, locked)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"gcsup/chunk"
@@ -41,7 +40,6 @@ type Uploader struct {
 	expect  expectation    // of each source, see With
 	invalid error          // of the options of With
 	parts   *partsShared
-	copies  *sync.Map // by ID of an upload: the chunk.Identity of the copy that TakeOver compared
 
 	compressor compressor
 }
@@ -69,7 +67,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if o.Objects == nil {
 		o.Objects = client
 	}
-	return &Uploader{client: client, opts: o, limiter: newSharedLimiter(o.Limiter), memory: chunk.NewMemory(o.Memory), parts: &partsShared{}, copies: &sync.Map{}}, nil
+	return &Uploader{client: client, opts: o, limiter: newSharedLimiter(o.Limiter), memory: chunk.NewMemory(o.Memory), parts: &partsShared{}}, nil
 }
 
 // File uploads the file at path. If an upload of the same file to the same

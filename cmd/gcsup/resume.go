@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gcsup/chunk"
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/printable"
 	"gcsup/internal/cli/program"
@@ -171,37 +170,25 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, id string) 
 		return t
 	}
 	if f.source != "" {
-		t.source = program.Absolute(f.source)
-		t.err = checkCopy(token, f.source)
-		t.do = func(ctx context.Context) (*upload.Result, error) { return takeOver(ctx, c, id, t.source) }
+		if id, t.err = takeOver(ctx, c, id, f.source); t.err == nil {
+			t.saved, t.source = id, program.Absolute(f.source)
+		}
 	}
 	return t
 }
 
-// checkCopy checks what can be seen of a copy of the source of a saved upload without
-// credentials, and before its bytes are compared.
-func checkCopy(token *session.Token, path string) error {
-	src, err := chunk.Open(path)
+// takeOver gives a saved upload another source and returns the ID that it has then.
+func takeOver(ctx context.Context, c *connection, id, source string) (string, error) {
+	// TakeOver makes no request, so it needs no credentials.
+	up, err := c.offline(c.endpoint)
 	if err != nil {
-		return sourceError(err, path)
+		return "", err
 	}
-	defer src.Close()
-	if src.Size() != token.Source.Size {
-		return fmt.Errorf("%w: %s has %d bytes, the source of the upload %d", session.ErrSourceChanged, path, src.Size(), token.Source.Size)
+	newID, err := up.TakeOver(ctx, id, source)
+	if errors.Is(err, fs.ErrExist) {
+		return "", failure.WithKind(err, failure.ErrUsage)
 	}
-	return nil
-}
-
-// takeOver gives a saved upload another source, and resumes it.
-func takeOver(ctx context.Context, c *connection, id, source string) (*upload.Result, error) {
-	id, err := c.uploader.TakeOver(ctx, id, source)
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return nil, failure.WithKind(err, failure.ErrUsage)
-	case err != nil:
-		return nil, err
-	}
-	return c.uploader.Resume(ctx, id)
+	return newID, sourceError(err, source)
 }
 
 // unusableUpload is a saved upload that cannot be used: it is damaged, other users
