@@ -44,7 +44,13 @@ func (j *job) madeByHolder(ctx context.Context, want Spec) (bool, error) {
 	if !ok || o == nil || o.Generation == *j.beforeWait || madeWith(o, want).Conflict(want) != "" || sourceSize(want.Gzip, o) != j.file.src.Size() {
 		return false, nil
 	}
+	if err := j.settle(ctx); err != nil {
+		return false, err
+	}
 	if same, err := j.sameBytes(ctx, o); err != nil || !same {
+		return false, err
+	}
+	if err := j.transfer.expect.ended(ctx, j.file.src.Size()); err != nil {
 		return false, err
 	}
 	j.update(func(r *Result) { r.Object = o })

@@ -1,6 +1,7 @@
 package upload_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -273,6 +274,53 @@ func TestHolderFinishes(t *testing.T) {
 				now, _ := w.srv.Object("bkt", "obj")
 				if res.Object == nil || res.Object.Generation != now.Generation || res.Skipped != upload.SkipNothing || res.Size != large {
 					t.Errorf("result %+v, want that of generation %d", res, now.Generation)
+				}
+			})
+		})
+	}
+}
+
+// The holder makes the object while another machine waits, whose source then changes or is not
+// confirmed. The upload of the second machine fails as if it had sent the bytes.
+func TestHolderFinishesAnotherSource(t *testing.T) {
+	t.Parallel()
+	content := data(large)
+	unconfirmed := errors.New("the producer failed")
+	for _, test := range []struct {
+		name    string
+		source  []byte // when the holder has finished
+		confirm func(context.Context) error
+		err     error
+	}{
+		{name: "grows", source: append(bytes.Clone(content), 1), err: session.ErrSourceChanged},
+		{name: "not confirmed", confirm: func(context.Context) error { return unconfirmed }, err: unconfirmed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				path, first, second := w.file(content), w.machine("first"), w.machine("second")
+				w.fail(fakegcs.Fault{
+					Match: fakegcs.Match{Op: fakegcs.OpFinalize, Object: "obj"},
+					Do:    fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, RetryAfter: "5"},
+				})
+				result := make(chan error)
+				go func() {
+					_, err := first.File(w.t.Context(), path, spec)
+					if err == nil && test.source != nil {
+						err = os.WriteFile(path, test.source, 0o600)
+					}
+					result <- err
+				}()
+				time.Sleep(time.Second) // it waits before the query
+				_, err := second.With(upload.CallOptions{Confirm: test.confirm}).File(w.t.Context(), path, spec)
+				if second.held == 0 {
+					t.Error("the second machine did not wait")
+				}
+				if err := <-result; err != nil {
+					t.Errorf("the first machine: %v", err)
+				}
+				if !errors.Is(err, test.err) {
+					t.Errorf("error %v, want %v", err, test.err)
 				}
 			})
 		})

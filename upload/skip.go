@@ -185,7 +185,8 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 }
 
 // sameBytes reads the source and compares its CRC32C with that of an object. If the
-// file is compressed, it compares the compressed bytes.
+// file is compressed, it compares the compressed bytes. If the source changes
+// meanwhile, the error is that of an upload.
 func (j *job) sameBytes(ctx context.Context, object *session.Object) (bool, error) {
 	if !object.HasCRC32C {
 		return false, nil
@@ -193,17 +194,23 @@ func (j *job) sameBytes(ctx context.Context, object *session.Object) (bool, erro
 	if j.file.racy = j.file.src.Racy(j.file.identity); j.file.racy {
 		j.file.remember(j.file.identity) // without the change time
 	}
-	size, crc := j.file.src.Size(), uint32(0)
+	all := chunk.Checkpoint{Offset: j.file.src.Size()}
+	unchanged := func() error {
+		return j.file.unchangedFrom(ctx, func() chunk.Checkpoint { return all })
+	}
 	var err error
 	if j.compress(j.spec.Gzip); j.gzip != nil {
-		var all chunk.Checkpoint
 		all, err = j.gzip.digest(ctx, object.Size)
-		size, crc = all.Offset, all.CRC32C
+		unchanged = func() error { return j.gzip.unchanged(ctx) }
 	} else {
-		crc, err = j.file.crcOf(ctx, size)
+		all.CRC32C, err = j.file.crcOf(ctx, all.Offset)
+	}
+	same := err == nil && all == chunk.Checkpoint{Offset: object.Size, CRC32C: object.CRC32C}
+	if same {
+		err = unchanged()
 	}
 	if err != nil {
 		return false, j.transfer.sourceFailed(ctx, err)
 	}
-	return size == object.Size && crc == object.CRC32C, nil
+	return same, nil
 }
