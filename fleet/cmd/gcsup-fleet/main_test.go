@@ -372,7 +372,10 @@ func TestEnvironment(t *testing.T) {
 // TestServersInErrors checks that errors name the NATS servers without their passwords.
 func TestServersInErrors(t *testing.T) {
 	t.Parallel()
-	for _, servers := range []string{"nats://me:secret@127.0.0.1:1", "127.0.0.1:1,nats://secret@127.0.0.1:1", "nats://me:secret@127.0.0.1:1:x"} {
+	for _, servers := range []string{
+		"nats://me:secret@127.0.0.1:1", "127.0.0.1:1,nats://secret@127.0.0.1:1", "nats://me:secret@127.0.0.1:1:x",
+		"nats://secret:12/3@127.0.0.1:1", "nats://secret:1,2@127.0.0.1:1", // with a password that is not escaped
+	} {
 		var out, errs bytes.Buffer
 		execute(t.Context(), []string{"status", "--nats", servers}, stdio{&out, &errs})
 		if text := errs.String(); strings.Contains(text, "secret") || !strings.Contains(text, "--nats") && !strings.Contains(text, "127.0.0.1:1") {

@@ -150,12 +150,15 @@ func (f *natsFlags) dial(urls, token string) (*nats.Conn, error) {
 func withoutPasswords(urls string) (string, error) {
 	var servers []string
 	for text := range strings.SplitSeq(urls, ",") {
-		if text = strings.TrimSpace(text); !strings.Contains(text, "://") {
+		text = strings.TrimSpace(text)
+		bare := !strings.Contains(text, "://")
+		if bare {
 			text = "nats://" + text
 		}
 		u, err := url.Parse(text)
-		if err != nil || u.Host == "" {
-			// The error of url.Parse would show the password.
+		if err != nil || u.Host == "" || u.Path != "" && u.Path != "/" || bare && u.User != nil {
+			// The error of url.Parse would show the password. What looks like a path, or follows a
+			// comma, may be a part of a password that is not escaped.
 			return "", failure.Usagef("--nats: want URLs such as tls://nats-1:4222,tls://nats-2:4222")
 		}
 		servers = append(servers, u.Scheme+"://"+u.Host)

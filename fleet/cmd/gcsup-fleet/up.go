@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -176,7 +177,7 @@ func (f *upFlags) supervise(ctx context.Context, dir string, given *pflag.FlagSe
 	if err != nil {
 		return err
 	}
-	args := f.arguments(dir, given)
+	args := slices.Clip(f.arguments(dir, given)) // each worker appends its name
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var workers sync.WaitGroup
