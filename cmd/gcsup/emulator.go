@@ -43,7 +43,7 @@ Clients on this machine can use that address even if --addr names all addresses.
 Requests that the emulator does not implement are refused with status 400, and
 named once on standard error.
 
-It ends on SIGINT or SIGTERM. With --tls it makes a certificate authority of its
+It ends on SIGINT, SIGTERM or SIGHUP. With --tls it makes a certificate authority of its
 own, and prints its file to standard error. It requires no credentials, except with
 --require-token: then it makes a credentials file, and prints its path.
 

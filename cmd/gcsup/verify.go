@@ -58,7 +58,7 @@ func newVerify(std stdio) *cobra.Command {
 		Short: "Compare files with their objects, without an upload",
 		Long: `verify compares the size and the CRC32C of each SOURCE with those of its object. The
 objects are those that cp with the same arguments uploads to. Nothing is uploaded
-or changed. Objects without a file are not looked for. A file whose object cp --gzip
+or changed. Objects without a file are ignored. A file whose object cp --gzip
 made is compressed, and compared with that.
 
 Exit codes: 0 all are the same; 65 at least one differs or is missing.`,
