@@ -187,6 +187,9 @@ func TestAutoPartsUndivided(t *testing.T) {
 		{name: "a rate limit", with: func(o *upload.Options) { o.Limiter = rate.NewLimiter(1<<20, 1<<20) }, spec: spec, want: "one connection reaches the rate limit"},
 		{name: "MD5", spec: upload.Spec{Bucket: "bkt", Object: "obj", MD5: make([]byte, 16)}, want: "a composed object has no MD5"},
 	} {
+		if testing.Short() && test.name != "nothing" && test.name != "notifications" {
+			continue
+		}
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			opts := distant(0)
@@ -245,6 +248,7 @@ func TestAutoPartsUndivided(t *testing.T) {
 // InParts divides a file even if temporary objects are costly, with one warning for each bucket.
 func TestPartsCost(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	for _, test := range []struct{ bucket, notify, want string }{
 		{bucket: `{"storageClass":"COLDLINE"}`, want: "COLDLINE are billed for 90 days"},
 		{notify: `{"topic":"t","payload_format":"NONE"}`, want: "Pub/Sub notifications"},
@@ -284,6 +288,7 @@ func TestPartsCost(t *testing.T) {
 // for it.
 func TestPartsBucketFailsOnce(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	for _, op := range []fakegcs.Op{fakegcs.OpBucketGet, fakegcs.OpBucketPermissions, fakegcs.OpNotificationList} {
 		t.Run(string(op), func(t *testing.T) {
 			t.Parallel()
@@ -474,6 +479,7 @@ func TestAutoPartsNearButSlowInterrupted(t *testing.T) {
 // is sent over one connection from byte 0.
 func TestAutoPartsNearButSlowAndUnsuitable(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(12 * mib)
 	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 16 * mib}, func(w *world) {
 		w.patchBucket(`{"storageClass":"NEARLINE"}`)

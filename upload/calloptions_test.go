@@ -83,6 +83,7 @@ func TestLongStream(t *testing.T) {
 // that an upload that is not confirmed publishes nothing.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	exit := errors.New("exit status 1")
 	for _, size := range []int64{0, 10, 9 * mib} {
 		for _, refuse := range []error{nil, exit} {

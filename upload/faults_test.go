@@ -74,7 +74,7 @@ type point struct {
 func eachFault(t *testing.T, of int, points []point, check func(w *world, at string, do fakegcs.Action)) {
 	t.Helper()
 	if testing.Short() {
-		of = 4
+		of = 8
 	}
 	for at, p := range points {
 		for i, f := range slices.Concat(faults, p.also) {

@@ -13,6 +13,7 @@ import (
 // TestRequestsWhenNothingFails checks which requests are made for each size.
 func TestRequestsWhenNothingFails(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	tests := []struct {
 		name string
 		size int64
@@ -65,7 +66,7 @@ func TestRequestsWhenNothingFails(t *testing.T) {
 func TestFileSurvives(t *testing.T) {
 	t.Parallel()
 	content := data(7*q + 12345)
-	eachFault(t, testsize.Full(1, 2), []point{
+	eachFault(t, testsize.Full(1, 3), []point{
 		{"start", fakegcs.Match{Op: fakegcs.OpStart}, nil},
 		{"first data", fakegcs.Match{Op: fakegcs.OpPut}, dataFaults},
 		{"middle", fakegcs.Match{Op: fakegcs.OpPut, From: 4 * q, To: 5 * q}, dataFaults},

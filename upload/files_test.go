@@ -84,8 +84,12 @@ func status(code int, match fakegcs.Match) fakegcs.Fault {
 // no other, and that a large file is on its way beside the small ones.
 func TestFiles(t *testing.T) {
 	t.Parallel()
+	count := 640
+	if testing.Short() {
+		count = 64
+	}
 	inBubble(t, &fakegcs.Options{Latency: 50 * time.Millisecond}, func(w *world) {
-		jobs := w.jobs(640, 1000)
+		jobs := w.jobs(count, 1000)
 		large := w.jobs(1, 12*mib)[0]
 		large.Spec.Object = "large"
 		broken := upload.Job{Path: "no/such", Spec: upload.Spec{Bucket: "bkt", Object: "missing"}, Err: os.ErrNotExist}
@@ -96,7 +100,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%d outcomes, %d without an error, %d without a file; want %d, %d and 2", len(got), ended(got, nil), ended(got, os.ErrNotExist), len(all), len(all)-2)
 		}
 		for _, o := range got {
-			if o.at > 1200*time.Millisecond { // 640 / 32 x 50 ms, and 3 requests of the large one meanwhile
+			if o.at > 1200*time.Millisecond { // at most 640 / 32 x 50 ms, and 3 requests of the large one meanwhile
 				t.Errorf("%s ended after %v", o.Spec.Object, o.at)
 			}
 		}
@@ -143,6 +147,7 @@ func (c countingStore) Lock(ctx context.Context, id string) (func(), error) {
 // TestFilesOfLostBuckets checks which failures end the files of a bucket.
 func TestFilesOfLostBuckets(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	n := testsize.Full(200, 100)
 	for _, tt := range []struct {
 		name     string
@@ -188,6 +193,7 @@ func TestFilesOfLostBuckets(t *testing.T) {
 // others succeed.
 func TestFilesDeniedSometimes(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		jobs := w.jobs(100, 10)
 		for i := 10; i < 100; i++ {
@@ -355,6 +361,7 @@ func TestFilesRateLimit(t *testing.T) {
 // TestFilesMemory checks that the small files under way are within the budget.
 func TestFilesMemory(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	var active, most atomic.Int64
 	inBubble(t, &fakegcs.Options{Latency: time.Second, OnRequest: func(fakegcs.Request) { active.Add(-1) }}, func(w *world) {
 		jobs := w.jobs(12, 1*mib)
@@ -380,6 +387,7 @@ func TestFilesMemory(t *testing.T) {
 // ends, leaves no goroutine, and reads no job after that.
 func TestFilesEnds(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	for _, how := range []string{"cancel", "break"} {
 		t.Run(how, func(t *testing.T) {
 			inBubble(t, &fakegcs.Options{Rate: 100 << 10}, func(w *world) {
@@ -482,6 +490,7 @@ func (p *portal) RoundTrip(req *http.Request) (*http.Response, error) {
 // ended all files of the bucket.
 func TestFilesInAnOfflineMinute(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	for _, rule := range []upload.Skip{upload.SkipNothing, upload.SkipIdentical} {
 		inBubble(t, nil, func(w *world) {
 			network := &portal{RoundTripper: w.http.Transport}
@@ -517,7 +526,7 @@ func TestFilesBesideALargeOne(t *testing.T) {
 	skipShort(t)
 	// 16 MiB, which count as progress, are sent long before the first small file has
 	// used up its minute.
-	for _, chunkSize := range []int64{0, 8 * mib} {
+	for _, chunkSize := range []int64{8 * mib, 0}[:testsize.Full(2, 1)] {
 		inBubble(t, &fakegcs.Options{Rate: 1 << 20, Discard: true, NoMD5: true}, func(w *world) {
 			w.addFaults(status(503, fakegcs.Match{Op: fakegcs.OpInsert}))
 			path := w.file(nil)

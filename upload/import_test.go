@@ -105,7 +105,7 @@ func TestImport(t *testing.T) {
 	} {
 		by := []string{"File", "Resume"}[i%2] // the two ways in turn: they meet before anything is compared
 		t.Run(tt.name+" by "+by, func(t *testing.T) {
-			inBubble(t, &tt.opts, func(w *world) {
+			inBubbleWithMD5(t, &tt.opts, func(w *world) {
 				original := content
 				if tt.at > 9*mib {
 					original = long
@@ -161,7 +161,7 @@ func TestImportedCopyDiffers(t *testing.T) {
 	skipShort(t)
 	for _, seen := range []string{"by a checkpoint", "by the server's checksum"} {
 		t.Run(seen, func(t *testing.T) {
-			inBubble(t, &fakegcs.Options{}, func(w *world) {
+			inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) {
 				content := data(14 * mib)
 				saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
 				content = flipped(content, 100)
@@ -194,7 +194,7 @@ func TestImportedCopyDiffers(t *testing.T) {
 func TestImportedTwiceInterrupted(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	inBubble(t, &fakegcs.Options{}, func(w *world) {
+	inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) {
 		content := data(14 * mib)
 		up, id, path := w.importInterrupted(content)
 		if err := os.Chtimes(path, time.Time{}, time.Unix(2e9, 0)); err != nil {

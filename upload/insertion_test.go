@@ -18,6 +18,7 @@ import (
 // two clocks show.
 func TestSmallFileReplacesNothingUnseen(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content, other := data(1000), []byte("of another writer")
 	forbidden := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}}
 	lost := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}

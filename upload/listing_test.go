@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -169,7 +170,7 @@ func TestLookupRetries(t *testing.T) {
 func TestLookupFails(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	for _, test := range []struct {
+	for i, test := range []struct {
 		name  string
 		do    fakegcs.Action
 		times int
@@ -181,6 +182,9 @@ func TestLookupFails(t *testing.T) {
 		{"outage", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, -1, session.ErrRetriesExhausted},
 		{"login page", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 200, Body: "<html>", ContentType: "text/html"}, 1, session.ErrNotFound},
 	} {
+		if i%testsize.Full(1, 2) != 0 {
+			continue
+		}
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				all := names("%04d", 0, 1050)
@@ -251,7 +255,7 @@ func TestLookupTokenExpires(t *testing.T) {
 func TestLookupEnds(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	for _, stopAt := range []int{0, 999, 1000} {
+	for _, stopAt := range []int{999, 0, 1000}[:testsize.Full(3, 1)] {
 		inBubble(t, nil, func(w *world) {
 			all := names("%04d", 0, 1100)
 			w.put(all...)

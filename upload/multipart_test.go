@@ -124,6 +124,7 @@ func TestMultipart(t *testing.T) {
 // A file whose settings a multipart upload does not support is sent in another way, or refused.
 func TestMultipartUnsuitable(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(multipartLarge)
 	conditional := spec
 	conditional.IfGenerationMatch = new(int64)
@@ -184,15 +185,22 @@ func TestMultipartConnections(t *testing.T) {
 func TestMultipartFaults(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
-	for _, op := range []fakegcs.Op{fakegcs.OpPartsStart, fakegcs.OpPartsPut, fakegcs.OpPartsList, fakegcs.OpPartsComplete, fakegcs.OpGet} {
-		for _, do := range []fakegcs.Action{
+	every := testsize.Full(1, 2)
+	if testing.Short() {
+		every = 8
+	}
+	for i, op := range []fakegcs.Op{fakegcs.OpPartsStart, fakegcs.OpPartsPut, fakegcs.OpPartsList, fakegcs.OpPartsComplete, fakegcs.OpGet} {
+		for j, do := range []fakegcs.Action{
 			{Effect: fakegcs.EffectStatus, Status: 503}, {Effect: fakegcs.EffectStatus, Status: 429}, {Effect: fakegcs.EffectReset},
 			{Effect: fakegcs.EffectLoseReply}, {Effect: fakegcs.EffectCutReply}, {Effect: fakegcs.EffectStall},
 		} {
+			if (i+j)%every != 0 {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s %s %d", op, do.Effect, do.Status), func(t *testing.T) {
 				t.Parallel()
 				for skip := range testsize.FullOnce(3, 1) {
-					inBubble(t, &fakegcs.Options{}, func(w *world) { // with MD5, as the service
+					inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) { // with MD5, as the service
 						w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Skip: skip, Do: do})
 						res, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec)
 						if err != nil {
@@ -280,6 +288,7 @@ var slowly = &fakegcs.Options{Rate: 5 * mib / 2}
 // Cancel, Prune and a restart abort the upload, and no upload of another client.
 func TestMultipartAborted(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	for name, end := range map[string]func(t *testing.T, w *world, path, id string) (object bool){
 		"cancel": func(t *testing.T, w *world, _, id string) bool {
 			if err := w.uploader(byMultipart).Cancel(w.t.Context(), id); err != nil {
@@ -365,6 +374,7 @@ func TestMultipartAborted(t *testing.T) {
 // started again a few times.
 func TestMultipartGone(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(multipartLarge)
 	gone := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Reason: "noUpload"}
 	for _, test := range []struct {
@@ -438,6 +448,7 @@ func (w *world) abortAll() {
 // ends the upload.
 func TestMultipartForeignPart(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(multipartLarge)
 	for _, test := range []struct {
 		number int
@@ -497,6 +508,7 @@ func (w *world) putForeign(number int) {
 // are sent again.
 func TestMultipartResumeForeignPart(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	inBubble(t, slowly, func(w *world) {
 		content := data(multipartLarge)
 		path := w.file(content)
@@ -516,6 +528,7 @@ func TestMultipartResumeForeignPart(t *testing.T) {
 // A part that is damaged on the way is sent again a few times, and never becomes part of an object.
 func TestMultipartDamaged(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(multipartLarge)
 	for times, want := range map[int]error{1: nil, 3: nil, -1: session.ErrChecksum} {
 		t.Run(fmt.Sprint(times), func(t *testing.T) {
@@ -541,6 +554,7 @@ func TestMultipartDamaged(t *testing.T) {
 // Without memory for the parts, each is read twice, and the service still checks it.
 func TestMultipartMemory(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(multipartLarge)
 	little := func(o *upload.Options) { byMultipart(o); o.Memory = mib }
 	inBubble(t, nil, func(w *world) {
@@ -605,11 +619,18 @@ func (unsaving) Save(context.Context, *session.Token) error { return errUnsaving
 func TestMultipartKilled(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
+	every := testsize.Full(1, 2)
+	if testing.Short() {
+		every = 8
+	}
 	for at := range 9 {
-		for _, effect := range []fakegcs.Effect{fakegcs.EffectReset, fakegcs.EffectLoseReply} {
+		for i, effect := range []fakegcs.Effect{fakegcs.EffectReset, fakegcs.EffectLoseReply} {
+			if (at+i)%every != 0 {
+				continue
+			}
 			t.Run(fmt.Sprintf("%d %s", at, effect), func(t *testing.T) {
 				t.Parallel()
-				inBubble(t, &fakegcs.Options{}, func(w *world) {
+				inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) {
 					w.addFaults(fakegcs.Fault{Skip: at, Do: fakegcs.Action{Effect: effect}})
 					path := w.file(content)
 					p := &process{Store: w.store}
@@ -652,6 +673,7 @@ func TestMultipartKilled(t *testing.T) {
 // request may have made.
 func TestMultipartOldObject(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(multipartLarge)
 	for _, do := range []fakegcs.Action{{Effect: fakegcs.EffectStatus, Status: 503}, {Effect: fakegcs.EffectLoseReply}} {
 		t.Run(string(do.Effect), func(t *testing.T) {
@@ -680,6 +702,7 @@ func TestMultipartOldObject(t *testing.T) {
 // Refusals of a proxy, in place of the service, are retried.
 func TestMultipartProxy(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(multipartLarge)
 	for _, op := range []fakegcs.Op{fakegcs.OpPartsPut, fakegcs.OpPartsList, fakegcs.OpPartsComplete} {
 		for _, status := range []int{200, 404, 302, 403, 204, 400, 407}[:testsize.Full(7, 3)] {
@@ -705,6 +728,7 @@ func TestMultipartProxy(t *testing.T) {
 // An upload whose lease is lost is not aborted, because another process continues it.
 func TestMultipartLeaseLost(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(multipartLarge)
 	for _, op := range []string{"PUT", "GET", "POST"} { // a part, the list, the completion
 		t.Run(op, func(t *testing.T) {
@@ -741,6 +765,7 @@ func TestMultipartLeaseLost(t *testing.T) {
 // object has the bytes of one of them.
 func TestMultipartTwoMachines(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 20 * mib, Latency: 10 * time.Millisecond}, func(w *world) {
 		one := data(multipartLarge)
 		two := flipped(one, 1, session.MultipartMinPart, 2*session.MultipartMinPart)
@@ -775,6 +800,7 @@ func TestMultipartTwoMachines(t *testing.T) {
 // cancelled at that moment, or the service fails afterwards.
 func TestMultipartCompleted(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(multipartLarge)
 	for _, cancelled := range []bool{false, true} {
 		t.Run(fmt.Sprint("cancelled ", cancelled), func(t *testing.T) {

@@ -86,6 +86,7 @@ func TestParallel(t *testing.T) {
 // More than 32 parts are composed in a tree.
 func TestParallelTree(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(70*q + 5)
 	inBubble(t, nil, func(w *world) {
 		res, err := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize = composed(20, q), q }).File(w.t.Context(), w.file(content), spec)
@@ -99,6 +100,7 @@ func TestParallelTree(t *testing.T) {
 
 func TestParallelConnections(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	testConnections(t, data(16*mib), mib/2, func(n int) *upload.Parts { return composed(n, q) })
 }
 
@@ -170,11 +172,18 @@ func TestParallelResume(t *testing.T) {
 func TestParallelFaults(t *testing.T) {
 	t.Parallel()
 	content := data(partsLarge)
-	for _, op := range []fakegcs.Op{fakegcs.OpStart, fakegcs.OpPut, fakegcs.OpFinalize, fakegcs.OpQuery, fakegcs.OpCompose, fakegcs.OpDelete, fakegcs.OpGet, fakegcs.OpBucketGet} {
-		for _, do := range []fakegcs.Action{
+	every := testsize.Full(1, 2)
+	if testing.Short() {
+		every = 8
+	}
+	for i, op := range []fakegcs.Op{fakegcs.OpStart, fakegcs.OpPut, fakegcs.OpFinalize, fakegcs.OpQuery, fakegcs.OpCompose, fakegcs.OpDelete, fakegcs.OpGet, fakegcs.OpBucketGet} {
+		for j, do := range []fakegcs.Action{
 			{Effect: fakegcs.EffectStatus, Status: 503}, {Effect: fakegcs.EffectStatus, Status: 429}, {Effect: fakegcs.EffectReset},
 			{Effect: fakegcs.EffectLoseReply}, {Effect: fakegcs.EffectCutReply}, {Effect: fakegcs.EffectStall},
 		} {
+			if (i+j)%every != 0 {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s %s %d", op, do.Effect, do.Status), func(t *testing.T) {
 				t.Parallel()
 				for skip := range testsize.FullOnce(3, 1) {
@@ -310,6 +319,7 @@ func TestParallelDestinationChanges(t *testing.T) {
 // deletes the rest. An earlier version sent the file again.
 func TestParallelKilledInDeletes(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	for _, edited := range []bool{false, true} {
 		t.Run(fmt.Sprint(edited), func(t *testing.T) {
 			t.Parallel()
@@ -361,6 +371,7 @@ func TestParallelRestartEvents(t *testing.T) {
 // and names that object in a warning instead of deleting it, as an earlier version did.
 func TestParallelForeignGroup(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		var foreign atomic.Pointer[string]
 		var warning atomic.Pointer[string]

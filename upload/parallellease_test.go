@@ -104,6 +104,7 @@ func (w *world) interruptParts(path string) *upload.Result {
 // at once with ErrInUse, and the upload stays saved.
 func TestParallelLeaseLostWhileAbandoned(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	for _, restart := range []bool{false, true} {
 		for _, saving := range []bool{false, true} {
 			t.Run(fmt.Sprintf("restart %v, in a save %v", restart, saving), func(t *testing.T) {

@@ -48,6 +48,7 @@ func TestPartsMissingBucket(t *testing.T) {
 // longer than an upload retries without progress, and does not count as such.
 func TestPartsProgressRestoresTheBudget(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	for _, test := range []struct {
 		with        func(*upload.Options)
 		first, last fakegcs.Op
@@ -105,6 +106,7 @@ func TestParallelDestinationDeleted(t *testing.T) {
 // Its list shows that it does, so that the upload continues.
 func TestMultipartPartsFindNoUpload(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsPut}, Times: 6, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Reason: "noUpload"}})
 		content := data(multipartLarge)
@@ -123,6 +125,7 @@ func TestMultipartPartsFindNoUpload(t *testing.T) {
 // fails.
 func TestMultipartWrongList(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(multipartLarge)
 	for name, parts := range map[string]string{
 		"no parts":      "",
@@ -158,6 +161,7 @@ func TestMultipartWrongList(t *testing.T) {
 // That call finds the multipart upload gone, and recognizes the object.
 func TestMultipartCompletedMeanwhile(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(multipartLarge)
 	for position := range 3 { // the list request at which the completion takes effect
 		t.Run(fmt.Sprint(position), func(t *testing.T) {
@@ -265,6 +269,7 @@ func TestPartsBucketCreatedLater(t *testing.T) {
 // fails without an object, and the next call uploads the changed file.
 func TestPartsSourceChanges(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(multipartLarge)
 	changes := map[string]func(path string) error{
 		"shrinks": func(path string) error { return os.Truncate(path, 7*mib) },
@@ -321,6 +326,7 @@ func TestPartsSourceChanges(t *testing.T) {
 // parts are compared with the copy, and not sent again.
 func TestPartsOfACopy(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(multipartLarge)
 	for _, imported := range []bool{false, true} {
 		for name, test := range map[string]struct {
@@ -386,6 +392,7 @@ func TestPartsOfACopy(t *testing.T) {
 // The credentials expire twice while one request is retried.
 func TestMultipartCredentialsExpireTwice(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(multipartLarge)
 	for name, match := range map[string]func(*http.Request) bool{
 		"a part":         func(req *http.Request) bool { return req.URL.Query().Get("partNumber") == "1" },

@@ -31,7 +31,7 @@ func TestRelay(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 1))
 			opts := &fakegcs.Options{NoMD5: rnd.IntN(3) > 0, RunningHash: rnd.IntN(3) == 0}
 			content := data(sizes[rnd.IntN(len(sizes))])
-			inBubble(t, opts, func(w *world) {
+			inBubbleWithMD5(t, opts, func(w *world) {
 				r := relay{w: w, rnd: rnd}
 				for i := range r.stores {
 					r.copies[i] = bytes.Clone(content)

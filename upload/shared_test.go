@@ -201,6 +201,7 @@ func TestLivingMachineKeepsItsUpload(t *testing.T) {
 // the object meanwhile. It sends its own bytes if the object is another one.
 func TestHolderFinishes(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(large)
 	for _, test := range []struct {
 		name    string
@@ -369,6 +370,7 @@ func TestHolderMakesNothing(t *testing.T) {
 // The source on another machine may be another file with the same bytes.
 func TestSharedSource(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	content := data(large)
 	earlier := time.Now().Add(-time.Hour)
 	touched := func(content []byte) func(path string) error {
@@ -496,6 +498,7 @@ func TestResumeAndCancelWait(t *testing.T) {
 // at a time, but not about all, and about none after the iteration.
 func TestSavedLoadsAhead(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	inBubble(t, &fakegcs.Options{Latency: 100 * time.Millisecond}, func(w *world) {
 		m := w.machine("m", resumable)
 		w.fail(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}, Times: -1})

@@ -53,7 +53,7 @@ func TestReaderSizes(t *testing.T) {
 func TestReaderSurvives(t *testing.T) {
 	t.Parallel()
 	content := data(7*q + 12345)
-	eachFault(t, testsize.Full(1, 2), []point{
+	eachFault(t, testsize.Full(1, 3), []point{
 		{"start", fakegcs.Match{Op: fakegcs.OpStart}, nil},
 		{"first data", fakegcs.Match{Op: fakegcs.OpPut}, dataFaults},
 		{"middle", fakegcs.Match{Op: fakegcs.OpPut, From: 4 * q, To: 5 * q}, dataFaults},

@@ -24,6 +24,7 @@ type callKey struct{}
 // have the context of the call.
 func TestEveryUploadHasOneTerminalEvent(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	missing := spec
 	missing.Bucket = "missing"
 	existing := spec

@@ -297,13 +297,14 @@ func faulty(plan ...fakegcs.Fault) fakegcs.Options { return fakegcs.Options{Faul
 // -update rewrites the files.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	want := map[string]bool{}
 	for _, c := range transcripts {
 		want[c.name+".txt"] = true
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var got string
-			inBubble(t, &c.opts, func(w *world) {
+			inBubbleWithMD5(t, &c.opts, func(w *world) {
 				s := newScribe(w)
 				c.run(s)
 				for _, f := range w.srv.FaultReport() {

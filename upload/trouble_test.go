@@ -104,7 +104,7 @@ func TestRunningHash(t *testing.T) {
 // server reports only an MD5.
 func TestRangeMD5(t *testing.T) {
 	t.Parallel()
-	inBubble(t, &fakegcs.Options{}, func(w *world) {
+	inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) {
 		content := data(12*q + 1)
 		w.addFaults(
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}},
@@ -183,6 +183,7 @@ func TestAnswersOfALoadBalancerKeepTheSession(t *testing.T) {
 // meets the same, it starts a new session.
 func TestRejectedDataKeepsTheToken(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		content := data(9 * mib)
 		path := w.file(content)

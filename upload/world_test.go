@@ -40,8 +40,24 @@ type world struct {
 	events []upload.Event
 }
 
-// inBubble runs f in a world of virtual time.
+// inBubble runs f in a world of virtual time. The server computes an MD5 only in CI,
+// because that costs more than the rest of the server. Tests that need it call
+// inBubbleWithMD5.
 func inBubble(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
+	t.Helper()
+	if opts == nil {
+		opts = &fakegcs.Options{}
+	}
+	if testsize.Full(0, 1) == 1 {
+		o := *opts
+		o.NoMD5 = true
+		opts = &o
+	}
+	inBubbleWithMD5(t, opts, f)
+}
+
+// inBubbleWithMD5 is inBubble, but changes nothing in opts.
+func inBubbleWithMD5(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,13 +67,9 @@ func inBubble(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
 	})
 }
 
-// newWorld makes a world. Without opts its server computes an MD5 only in CI,
-// because that costs more than the rest of the server.
+// newWorld makes a world.
 func newWorld(t *testing.T, dir string, opts *fakegcs.Options) *world {
 	t.Helper()
-	if opts == nil {
-		opts = &fakegcs.Options{NoMD5: testsize.Full(0, 1) == 1}
-	}
 	srv, client, stop := upload.ServeBucket(t, opts)
 	store, err := session.OpenDir(filepath.Join(dir, "state"))
 	if err != nil {
