@@ -59,7 +59,8 @@ func TestMain(m *testing.M) {
 //	requester-pays NAME            make the bucket one for which the requester pays
 //
 // A script that begins with [!full] skip runs in .ci/run, and one with [short]
-// skip in all but go test -short. Each process takes about 20 ms.
+// skip in all but go test -short. With [!full] stop, or [short] stop, a script ends
+// early elsewhere. Each process takes about 20 ms.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	// If this process ignores SIGHUP, because nohup started it, so do the
