@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/storetest"
 )
@@ -24,6 +25,9 @@ func TestDirContract(t *testing.T) {
 		})
 	})
 	t.Run("handles", func(t *testing.T) {
+		if !testing.Short() && testsize.Full(0, 1) == 1 {
+			t.Skip("the same checks as with processes")
+		}
 		storetest.Run(t, func(t *testing.T) storetest.Place {
 			path := foreignDir(t)
 			return dirPlace(path, func() storetest.Process {
