@@ -22,6 +22,9 @@ import (
 // TestContract runs the suite of package storetest on a Store.
 func TestContract(t *testing.T) {
 	t.Run("unsealed", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("the same checks as with a key")
+		}
 		storetest.RunVirtual(t, func(t *testing.T) storetest.Place { return bucketPlace(t, nil) })
 	})
 	t.Run("sealed", func(t *testing.T) {

@@ -75,6 +75,9 @@ func (w *world) finished(t *testing.T, want []byte) (stateRequests int) {
 // While an upload runs, the store makes at most one request per minute, however many requests the
 // upload makes.
 func TestOverhead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends many requests")
+	}
 	for _, chunkSize := range []int64{0, 256 << 10} {
 		t.Run(fmt.Sprint("chunks of ", chunkSize), func(t *testing.T) {
 			dir := t.TempDir()
@@ -103,6 +106,9 @@ func TestOverhead(t *testing.T) {
 // Minutes of 429 or 503 from the bucket of the state or of the data, at the start or later, do not
 // end the upload.
 func TestOutages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends many requests")
+	}
 	for _, status := range []int{429, 503} {
 		for _, bucket := range []string{"state", "data"} {
 			for _, after := range []time.Duration{0, 3 * time.Minute} {
@@ -139,6 +145,9 @@ func TestOutages(t *testing.T) {
 // One reply to the store is lost, at every position. An upload that is interrupted and continued by
 // another process sends each byte once, except for those in flight.
 func TestEachReplyLost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends many requests")
+	}
 	dir := t.TempDir()
 	var path string
 	var content []byte
