@@ -20,6 +20,9 @@ import (
 // permissions were changed.
 func TestPreservePOSIX(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	w := newAttributeWorld(t)
 	accessed, modified := time.Unix(1_500_000_000, 5), time.Unix(1_600_000_000, 999_999_999)
 	want := map[string]string{

@@ -92,6 +92,9 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 // not change the meaning of the reply, and is not shown.
 func TestShortHeaderValue(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	for _, value := range []string{"0", "4", `"`, "error", "rateLimitExceeded", "hunter2"} {
 		srv, endpoint := emulator(t, &fakegcs.Options{Faults: []fakegcs.Fault{
 			{Match: fakegcs.Match{Op: fakegcs.OpStart}, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "rateLimitExceeded", Message: "slow down, 40 times"}},
@@ -120,6 +123,9 @@ func TestShortHeaderValue(t *testing.T) {
 // ErrCredentials.
 func TestProxyInMidUpload(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
 	if err != nil {
 		t.Fatal(err)
