@@ -34,6 +34,9 @@ func (d *fakeDir) next() (entry, error) {
 // A directory of a million entries is sorted in constant memory, and its files
 // are removed.
 func TestSortLargeDirectory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes many files")
+	}
 	count := testsize.Full(1_000_000, 300_000)
 	if testing.Short() {
 		count = 200_000

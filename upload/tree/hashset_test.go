@@ -35,6 +35,9 @@ func TestHashset(t *testing.T) {
 
 // A list keeps about 12 bytes for each name.
 func TestSeenMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes many files")
+	}
 	const names = 1_000_000
 	var before, after runtime.MemStats
 	runtime.GC()

@@ -161,6 +161,9 @@ func TestListErrors(t *testing.T) {
 // A sorted list has the order of objects. Sorted and unsorted lists agree, and
 // the shards have each name once.
 func TestListSortedAndShards(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes many files")
+	}
 	root, tmp := t.TempDir(), t.TempDir()
 	t.Chdir(root)
 	var text strings.Builder

@@ -37,6 +37,9 @@ func TestShardPinned(t *testing.T) {
 // Each name is in exactly one shard, and the shards are about equal, even if the
 // names differ in one digit only.
 func TestShardDistribution(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes many files")
+	}
 	names := testsize.Full(20_000, 5000)
 	for _, count := range []int{1, 2, 3, 10, 64} {
 		for _, step := range []int{1, 2, 64} {

@@ -143,7 +143,11 @@ func randomTree(tb testing.TB, rnd *rand.Rand, root string, names []string, n in
 // A walk of a random tree in order is the sorted list of its names. Without an
 // order it has the same names. Each name is in exactly one shard.
 func TestRandomTrees(t *testing.T) {
-	for seed := range uint64(testsize.Full(40, 15)) {
+	seeds := testsize.Full(40, 8)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range uint64(seeds) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		root := t.TempDir()
 		want := randomTree(t, rnd, root, names, 1+rnd.IntN(120))
@@ -173,8 +177,11 @@ func TestRandomTrees(t *testing.T) {
 // Several sources, some of which overlap, are merged. A name that two of them
 // have is reported for both, with and without an order, and in every shard of it.
 func TestRandomSources(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes many files")
+	}
 	collisions := 0
-	for seed := range uint64(testsize.Full(40, 10)) {
+	for seed := range uint64(testsize.Full(40, 6)) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		root := t.TempDir()
 		var sources []tree.Source
@@ -224,7 +231,7 @@ func TestRandomSources(t *testing.T) {
 			t.Fatalf("sources %+v", sources)
 		}
 	}
-	if collisions < testsize.Full(100, 10) {
+	if collisions < testsize.Full(100, 6) {
 		t.Errorf("only %d collisions", collisions)
 	}
 }
@@ -351,6 +358,9 @@ func TestOverlap(t *testing.T) {
 
 // Many sources at one prefix are looked up, although few of them are open.
 func TestManyOverlaps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes many files")
+	}
 	root := t.TempDir()
 	var sources []tree.Source
 	var want []string
@@ -468,12 +478,15 @@ func TestCount(t *testing.T) {
 
 // An iteration that ends early closes its files, and can be repeated.
 func TestEarlyEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes many files")
+	}
 	if runtime.GOOS != "linux" {
 		t.Skip("/proc/self/fd")
 	}
 	root, tmp := t.TempDir(), t.TempDir()
 	var want []string
-	for i := range testsize.Full(2000, 300) {
+	for i := range testsize.Full(2000, 150) {
 		want = append(want, fmt.Sprintf("a/b/c/%04d", i))
 	}
 	write(t, root, want...)
@@ -519,6 +532,9 @@ func TestEarlyEnd(t *testing.T) {
 
 // A sort that cannot write reports the directory, and the walk continues.
 func TestSortFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes many files")
+	}
 	root := t.TempDir()
 	for i := range 500 {
 		write(t, root, fmt.Sprintf("a/%d-%s", i, strings.Repeat("x", 200)))
@@ -563,6 +579,9 @@ func TestLargeDirectory(t *testing.T) {
 
 // A file or directory that is removed during the walk is left out.
 func TestRemovedDuringWalk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes many files")
+	}
 	for _, sorted := range []bool{false, true} {
 		root := t.TempDir()
 		for i := range 50 {
