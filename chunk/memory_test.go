@@ -36,6 +36,9 @@ func endless(t *testing.T, m *chunk.Memory, window int) *chunk.Stream {
 // TestMemoryIsShared checks that 50 streams of which no part is released use no
 // more than the budget, and return all of it.
 func TestMemoryIsShared(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads many MiB")
+	}
 	for _, budget := range []int64{128 * mib, 16 * mib, 1} {
 		synctest.Test(t, func(t *testing.T) {
 			m := chunk.NewMemory(budget)
@@ -69,6 +72,9 @@ func TestMemoryIsShared(t *testing.T) {
 // TestEarlyStreamGivesWay checks that the windows of a stream that was alone become
 // shorter when others start, and longer when those are closed.
 func TestEarlyStreamGivesWay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads many MiB")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		m := chunk.NewMemory(128 * mib)
 		early := endless(t, m, 0)
@@ -148,6 +154,9 @@ func (s *slow) Read(p []byte) (int, error) {
 // TestFastReaderHasOneWindow checks that a stream has one window instead of two as
 // long as its reader is faster than the server, if the memory is short.
 func TestFastReaderHasOneWindow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads many MiB")
+	}
 	const reply = 20 * time.Millisecond
 	for _, tt := range []struct {
 		name    string
