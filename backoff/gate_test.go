@@ -420,7 +420,10 @@ func TestGateForgetsCanceled(t *testing.T) {
 // TestGateLosesNoOperation runs operations whose requests end in every way, at
 // random, and checks that each of them ends.
 func TestGateLosesNoOperation(t *testing.T) {
-	for range 30 {
+	if testing.Short() {
+		t.Skip("checks many values")
+	}
+	for range testsize.Full(30, 10) {
 		seed := rand.Uint64()
 		synctest.Test(t, func(t *testing.T) {
 			gate := &backoff.Gate{Threshold: 1 + int(seed%6)}

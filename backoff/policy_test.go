@@ -87,6 +87,9 @@ func checkDelay(t *testing.T, p backoff.Policy, n int, random float64) {
 }
 
 func TestDelayAlwaysUnderLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("checks many values")
+	}
 	durations := []time.Duration{math.MinInt64, -1, 0, 1, time.Second, backoff.Limit - 1, backoff.Limit, backoff.Limit + 1, math.MaxInt64}
 	multipliers := []float64{math.Inf(-1), -1, 0, 0.5, 1, 1.0000001, 2, 1e300, math.Inf(1), math.NaN()}
 	retries := []int{math.MinInt, -1, 0, 1, 62, 63, 64, 1 << 20, math.MaxInt}
@@ -142,6 +145,9 @@ func TestDecorrelatedSeries(t *testing.T) {
 // TestDecorrelatedDistribution compares the distribution of Delay with that of
 // the article's series, which is computed from its start for each sample.
 func TestDecorrelatedDistribution(t *testing.T) {
+	if testing.Short() {
+		t.Skip("checks many values")
+	}
 	const samples = 20000 // sqrt(2/samples) is 0.01
 	p := backoff.Policy{Initial: time.Second, Multiplier: 3, Maximum: 32 * time.Second, Jitter: backoff.DecorrelatedJitter}
 	r := rand.New(rand.NewPCG(1, 2))
