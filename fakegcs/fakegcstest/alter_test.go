@@ -109,6 +109,9 @@ func releasing(gcs http.Handler) http.Handler {
 // A server with one difference from fakegcs fails the cases about that difference, and
 // no unrelated case.
 func TestDifferencesShow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("checks the cases")
+	}
 	cases := map[string]fakegcstest.Case{}
 	for _, c := range fakegcstest.Cases() {
 		cases[c.Name] = c

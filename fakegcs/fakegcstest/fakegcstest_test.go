@@ -16,8 +16,8 @@ func TestFakeGCS(t *testing.T) {
 		{"directory", func(t *testing.T) *fakegcs.Options { return &fakegcs.Options{Dir: t.TempDir()} }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if testing.Short() && test.name != "memory" {
-				t.Skip("the same cases")
+			if testing.Short() {
+				t.Skip("ExampleCase_Check runs the same cases")
 			}
 			fakegcstest.Run(t, func(t *testing.T) fakegcstest.Target {
 				srv := fakegcs.NewServer(t, test.opts(t))

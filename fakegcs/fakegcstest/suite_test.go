@@ -17,6 +17,9 @@ import (
 // No case holds for a server that accepts everything, or for one that returns only
 // errors.
 func TestCasesCanFail(t *testing.T) {
+	if testing.Short() {
+		t.Skip("checks the cases")
+	}
 	for name, handler := range map[string]http.HandlerFunc{
 		"yes": func(w http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
