@@ -16,6 +16,9 @@ import (
 // every kind of server.
 func TestBoundaries(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	ways := map[string]func(w *world, name string, p []byte) answer{
 		"one request": func(w *world, name string, p []byte) answer { return w.do("PUT", w.start(name), p) },
 		"chunks and tail": func(w *world, name string, p []byte) answer {

@@ -117,6 +117,9 @@ func TestAdoptFromSilentRequest(t *testing.T) {
 // real sockets, some are still in the buffers when the query arrives.
 func TestQueryAfterVanishedClient(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	w := newWorld(t, nil)
 	host := strings.TrimPrefix(w.url, "http://")
 	for round := range 5 {
@@ -279,6 +282,9 @@ func TestSessionEndsDuringPut(t *testing.T) {
 // Close does not wait for a client that requests an object and does not read it.
 func TestCloseEndsReads(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	w := newWorld(t, nil)
 	w.insert("x", string(data(64*q)))
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))

@@ -77,6 +77,9 @@ func age(t *testing.T, dir string) {
 // show it and the object was changed since.
 func TestKilledAfterFinalize(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	for name, change := range map[string]func(w *world){
 		"nothing":      func(*world) {},
 		"a week later": func(*world) {},
@@ -162,6 +165,9 @@ func TestBucketNamedLikeALeftover(t *testing.T) {
 // A multipart upload that has made its object is finished, even if its record remains.
 func TestKilledAfterComplete(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
 	_, after, _ := strings.Cut(w.do("POST", "/bkt/x?uploads", nil).body, "<UploadId>")

@@ -86,6 +86,9 @@ func emulate(t *testing.T, dir string) (url string, kill func()) {
 // no committed byte.
 func TestKilledServer(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))

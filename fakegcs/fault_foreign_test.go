@@ -70,6 +70,9 @@ func TestEveryUploadReplyIsMarked(t *testing.T) {
 // A fault can reply as a load balancer or a captive portal does: without the service's
 // headers, and with any status, body and Location.
 func TestForeignRepliesAreNotMarked(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	const page = "<html>not here</html>"
 	for _, test := range []struct {
 		do                   fakegcs.Action

@@ -165,6 +165,9 @@ func TestEffects(t *testing.T) {
 // TestEffectsOnReplies checks effects that change only the reply.
 func TestEffectsOnReplies(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	on := func(op fakegcs.Op, do fakegcs.Action) *fakegcs.Options {
 		return &fakegcs.Options{RunningHash: true, Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: op}, Do: do}}}
 	}
@@ -450,6 +453,9 @@ func TestWrongHashEverywhere(t *testing.T) {
 // If a reply stalls in the middle, its first bytes arrive at once, and the rest after
 // the stall.
 func TestStallInReply(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	for _, lasts := range []time.Duration{time.Minute, 0} {
 		for _, at := range []int64{1, q - 1, q, q + 1} {
 			t.Run(fmt.Sprint(lasts, at), func(t *testing.T) {

@@ -18,6 +18,9 @@ import (
 // are lost.
 func TestNoDeleteBetweenRecords(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
 	uri := w.start("x")

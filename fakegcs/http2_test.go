@@ -97,6 +97,9 @@ func TestEffectsOverHTTP2(t *testing.T) {
 
 // The requests on one HTTP/2 connection share its rate.
 func TestLinkOverHTTP2(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	cert, _, err := fakegcs.NewCertificate("pipe")
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,9 @@ import (
 // replaced or deleted. A file is removed with the last object that uses it.
 func TestComposedShares(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
 	blobs := func() int {

@@ -22,6 +22,9 @@ import (
 // official library, as its own tests do. Every instruction must be consumed.
 // https://github.com/googleapis/conformance-tests/blob/main/storage/v1/retry_tests.json
 func TestRetryConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	w := newWorld(t, nil)
 	t.Setenv("STORAGE_EMULATOR_HOST", w.url)
 	client, err := storage.NewClient(context.Background())

@@ -11,6 +11,9 @@ import (
 // A foreign write of any size needs little memory, and Close ends it.
 func TestLargeForeignWrite(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("sends many MiB, or many requests")
+	}
 	large := func(n int64) *fakegcs.Options {
 		return &fakegcs.Options{NoMD5: true, Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectForeignWrite, Bytes: n}}}}
 	}
