@@ -13,6 +13,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -104,6 +105,9 @@ func TestImport(t *testing.T) {
 		{name: "a byte of what was not sent", at: 6 * mib, copy: flipped(content, 8*mib)},
 	} {
 		by := []string{"File", "Resume"}[i%2] // the two ways in turn: they meet before anything is compared
+		if tt.at > 9*mib && tt.err == nil && testsize.Full(0, 1) == 1 {
+			continue
+		}
 		t.Run(tt.name+" by "+by, func(t *testing.T) {
 			inBubbleWithMD5(t, &tt.opts, func(w *world) {
 				original := content

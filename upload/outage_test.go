@@ -359,7 +359,6 @@ func (f flaky) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestThroughputWithRandomFailures(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
-	long := time.Duration(testsize.Full(90, 45)) * time.Second
 	uploads := func(size, chunkSize int64, gate *backoff.Gate) (done int) {
 		inBubble(t, &fakegcs.Options{Latency: time.Second, Discard: true, NoMD5: true, KeepRequests: -1}, func(w *world) {
 			w.http.Transport = flaky{w.http.Transport}
@@ -372,7 +371,7 @@ func TestThroughputWithRandomFailures(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 32 {
 				wg.Go(func() {
-					for n := 0; time.Since(start) < long; n++ {
+					for n := 0; time.Since(start) < 90*time.Second; n++ {
 						if _, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i, "-", n)}); err != nil {
 							t.Error(err)
 						}

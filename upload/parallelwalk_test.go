@@ -58,12 +58,16 @@ type partsWalk struct {
 	mu sync.Mutex // one request at a time
 }
 
-// TestParallelWalk sends a file in parts with every mishap at every request, and with pairs of
+// TestParallelWalk sends a file in parts with every mishap at every request (CI), and with pairs of
 // mishaps at pairs of requests: every second pair by compose, and every fifth by multipart, whose
 // parts are large. Afterwards the object is right, the service has received each byte once, and
 // nothing is left.
 func TestParallelWalk(t *testing.T) {
 	t.Parallel()
+	every := testsize.Full(1, 2)
+	if testing.Short() {
+		every = 8
+	}
 	for _, c := range []struct {
 		way     upload.JoinBy
 		content []byte
@@ -81,7 +85,7 @@ func TestParallelWalk(t *testing.T) {
 		last := walk(t, nil)
 		for first := range last {
 			for i, m := range mishaps {
-				if testing.Short() && (first+i)%8 != 0 {
+				if (first+i)%every != 0 {
 					continue
 				}
 				t.Run(fmt.Sprintf("way %d/%s at %d", c.way, m, first), func(t *testing.T) {
