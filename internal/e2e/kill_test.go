@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	kills    = flag.Int("kills", testsize.Full(25, 8), "how many processes to kill")
+	kills    = flag.Int("kills", testsize.Full(25, 5), "how many processes to kill")
 	killSeed = flag.Uint64("kill-seed", 0, "of the kills; 0 takes a new one and prints it")
 )
 

@@ -26,7 +26,7 @@ import (
 	"gcsup/upload/gcs"
 )
 
-var cancels = flag.Int("cancels", testsize.Full(300, 80), "how many uploads to cancel")
+var cancels = flag.Int("cancels", testsize.Full(300, 40), "how many uploads to cancel")
 
 // TestNothingIsLeftOfCancelledUploads checks that hundreds of uploads of files
 // and streams leak no goroutine or file descriptor if they are canceled at

@@ -19,7 +19,7 @@ import (
 	"gcsup/internal/testsize"
 )
 
-var partKills = flag.Int("part-kills", testsize.Full(12, 4), "how many processes that send parts to kill")
+var partKills = flag.Int("part-kills", testsize.Full(12, 3), "how many processes that send parts to kill")
 
 // TestPartsKilled kills clients that send a file in parts with SIGKILL, at seeded points,
 // until each object is uploaded, in one of the two ways. It checks the objects, that no

@@ -126,7 +126,7 @@ func newSharedRun(t *testing.T, seed uint64) *sharedRun {
 	r := &sharedRun{
 		t: t, random: random, dir: t.TempDir(), service: newLeaseService(t), objects: map[string]string{},
 		noClobber: random.IntN(2) == 0,
-		kills:     testsize.Full(4, 3) + random.IntN(3), stops: testsize.Full(4, 3) + random.IntN(3),
+		kills:     testsize.Full(4, 2) + random.IntN(3), stops: testsize.Full(4, 2) + random.IntN(3),
 	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
