@@ -293,7 +293,7 @@ func throughput(t *testing.T, gate *backoff.Gate, workers int, takes time.Durati
 // TestGateThroughput checks that random failures, one in ten requests, do not
 // close the gate for long. If requests take no time, all but one operation wait
 // at any moment, and a closed gate costs the most. A ratio under 0.9 can be
-// chance. It is then measured again, up to three times, and the counts are added.
+// chance. It is then measured again, up to eight times, and the counts are added.
 func TestGateThroughput(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -303,7 +303,7 @@ func TestGateThroughput(t *testing.T) {
 		for _, takes := range []time.Duration{0, 100 * time.Millisecond, 5 * time.Second} {
 			var with, without int
 			var ratio float64
-			for measured := 0; measured < 3 && ratio < 0.9; measured++ {
+			for measured := 0; measured < 8 && ratio < 0.9; measured++ {
 				with += throughput(t, new(backoff.Gate), workers, takes)
 				without += throughput(t, backoff.NoGate, workers, takes)
 				ratio = float64(with) / float64(without)

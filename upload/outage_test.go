@@ -391,7 +391,7 @@ func TestThroughputWithRandomFailures(t *testing.T) {
 	}{{"small files", 1000, 0}, {"sessions", 3 * q, q}}[:testsize.Full(2, 1)] {
 		var gated, free int
 		var ratio float64
-		for range 3 { // add up to three measurements: chance changes one by some percent
+		for range 8 { // add up to eight measurements: chance changes one by some percent
 			gated += uploads(tt.size, tt.chunkSize, nil)
 			free += uploads(tt.size, tt.chunkSize, backoff.NoGate)
 			if ratio = float64(gated) / float64(free); ratio >= 0.9 {
