@@ -116,7 +116,7 @@ func (p *composer) delete(ctx context.Context, t *transfer, name string, generat
 	return !gone, nil
 }
 
-// each calls f for every part, up to 8 at a time.
+// each calls f for all parts, at most 8 at a time.
 func (p *composer) each(f func(*piece)) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 8)

@@ -316,10 +316,7 @@ func TestPartsSourceChanges(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					w.wantObject("obj", now)
-					w.wantSaved(0)
-					w.wantNoUploads()
-					w.wantNoLeftovers()
+					w.wantOnlyObject(now)
 				})
 			})
 		}
