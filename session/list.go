@@ -158,6 +158,9 @@ func parsePage(body []byte) (*ObjectPage, error) {
 // ParseFileModTime parses the value of FileModTimeKey. It returns the zero time
 // for any other text.
 func ParseFileModTime(text string) time.Time {
+	if text == "" {
+		return time.Time{}
+	}
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return time.Time{}

@@ -148,9 +148,12 @@ func decodeObject(body []byte) (r objectResource, ok bool) {
 // SetGzip sets Gzip and UncompressedSize. size is the value of
 // UncompressedSizeKey.
 func (o *Object) SetGzip(contentEncoding, size string) {
-	n, err := strconv.ParseInt(size, 10, 64)
-	if o.Gzip = contentEncoding == gzipEncoding && err == nil && n >= 0; o.Gzip {
-		o.UncompressedSize = n
+	o.Gzip = false
+	if contentEncoding != gzipEncoding {
+		return
+	}
+	if n, err := strconv.ParseInt(size, 10, 64); err == nil && n >= 0 {
+		o.Gzip, o.UncompressedSize = true, n
 	}
 }
 
@@ -197,7 +200,9 @@ func parseObject(body []byte) *Object {
 		return nil
 	}
 	o.Metageneration, _ = r.Metageneration.Int64()
-	o.ComponentCount, _ = r.ComponentCount.Int64()
+	if r.ComponentCount != "" {
+		o.ComponentCount, _ = r.ComponentCount.Int64()
+	}
 	if crc, err := chunk.DecodeCRC32C(r.CRC32C); err == nil {
 		o.CRC32C, o.HasCRC32C = crc, true
 	}

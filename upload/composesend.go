@@ -100,7 +100,7 @@ func (c *piece) made(ctx context.Context, object *session.Object) error {
 	if err != nil {
 		return t.sourceFailed(ctx, err)
 	}
-	o, err := verifyObject(*object, t.wire.spec, c.content.total(), crc)
+	o, err := verifyObject(object, t.wire.spec, c.content.total(), crc)
 	if err == nil && o.Generation == 0 {
 		err = errors.New("the temporary object has no generation")
 	}

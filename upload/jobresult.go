@@ -35,8 +35,10 @@ func (j *job) conclusion(ctx context.Context, res Result, err error) (*Result, e
 	if j.listed && errors.Is(err, session.ErrPrecondition) && res.Spec.NoClobber {
 		res.Skipped, err = SkipExisting, nil
 	}
-	last := terminal(ctx, res, err)
-	j.events.close(ctx, &last)
+	if j.events != nil {
+		last := terminal(ctx, res, err)
+		j.events.close(ctx, &last)
+	}
 	return &res, err
 }
 

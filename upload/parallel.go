@@ -364,7 +364,7 @@ func (p *parallel) verify(object *session.Object) error {
 	if !p.parts.Upload.IsZero() {
 		op = session.OpComplete
 	}
-	o, err := verifyObject(*object, j.spec, p.size, p.crc32c())
+	o, err := verifyObject(object, j.spec, p.size, p.crc32c())
 	if err != nil {
 		return j.transfer.retry.failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
 	}

@@ -104,7 +104,7 @@ func (j *job) verify(ctx context.Context, object *session.Object) error {
 	if err != nil {
 		return t.sourceFailed(ctx, err)
 	}
-	o, err := verifyObject(*object, j.spec, t.content.total(), ours)
+	o, err := verifyObject(object, j.spec, t.content.total(), ours)
 	if err != nil {
 		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
 	}
@@ -122,7 +122,7 @@ func (j *job) verify(ctx context.Context, object *session.Object) error {
 
 // verifyObject compares the finished object with the source. crc32c is that of
 // the source. The result is what the service reported.
-func verifyObject(o session.Object, spec Spec, size int64, crc32c uint32) (*session.Object, error) {
+func verifyObject(o *session.Object, spec Spec, size int64, crc32c uint32) (*session.Object, error) {
 	switch {
 	case o.Size != size:
 		return nil, fmt.Errorf("the object at the destination (generation %d) has %d bytes, the source %d", o.Generation, o.Size, size)
@@ -134,8 +134,12 @@ func verifyObject(o session.Object, spec Spec, size int64, crc32c uint32) (*sess
 	case o.Bucket != "" && o.Bucket != spec.Bucket || o.Name != "" && o.Name != spec.Object:
 		return nil, fmt.Errorf("the session made gs://%s/%s", o.Bucket, o.Name)
 	}
-	o.Bucket, o.Name = spec.Bucket, spec.Object
-	return &o, nil
+	if o.Bucket == "" || o.Name == "" { // a reply in headers
+		named := *o
+		named.Bucket, named.Name = spec.Bucket, spec.Object
+		return &named, nil
+	}
+	return o, nil
 }
 
 // clockMargin is the precision of the Date header, with which the age of an
