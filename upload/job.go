@@ -27,7 +27,6 @@ type job struct {
 	gzip         *gzipContent              // nil unless the file is compressed
 	parts        atomic.Pointer[partsView] // nil unless the file is sent in parts
 	journal      *journal                  // nil if the upload is not saved
-	resumed      *session.Token            // the Token being resumed; nil once the server reported how much it holds
 	precondition precondition
 	listed       bool        // the job is one of a batch: an object that must not be replaced counts as skipped
 	timed        bool        // the batch writes modification times, see SkipSameTime
@@ -135,7 +134,6 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 	for {
 		object, err := j.transfer.drive(guarded, c, first)
 		if lost, ok := errors.AsType[*sessionLost](err); ok {
-			j.resumed = nil
 			j.transfer.pos.sent.Store(0) // of the new session
 			j.events.post(Event{Kind: Restarted, Cause: lost.cause})
 			j.transfer.retry.stake(j.transfer.pos.handed)
@@ -148,7 +146,7 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 			continue
 		}
 		if err == nil {
-			err = j.verify(guarded, object)
+			err = j.verify(guarded, object, unqueried(c))
 		}
 		if differs, ok := errors.AsType[*copyDiffers](err); ok && j.u.opts.RestartChanged {
 			return j.discardCopy(ctx, differs)
@@ -164,7 +162,7 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 			j.failed(err)
 		}
 		j.dropUseless(ctx, c, err)
-		return j.conclude(err)
+		return j.conclude(err, unqueried(c))
 	}
 }
 

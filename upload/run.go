@@ -29,6 +29,13 @@ type run struct {
 	resume func(ctx context.Context, committed int64) error
 }
 
+// unqueried reports whether c continues a session of another process, and the server
+// has not yet reported how much it holds.
+func unqueried(c conversation) bool {
+	r, ok := c.(*run)
+	return ok && r.resume != nil
+}
+
 // sessionLost ends a run whose session no longer exists. It holds what the next run
 // starts with.
 type sessionLost struct {
@@ -212,10 +219,11 @@ func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Act
 		r.cut = chunk.Range{}
 	}
 	if r.resume != nil && !action.Wait {
-		if err := r.resume(ctx, r.state.Committed); err != nil {
+		resume := r.resume
+		r.resume = nil
+		if err := resume(ctx, r.state.Committed); err != nil {
 			return action, err
 		}
-		r.resume = nil
 	}
 	if r.state.Committed > before.Committed {
 		r.progressed()

@@ -222,17 +222,14 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 	})
 	r.uri, r.opened = token.URI, token.Created
 	j.transfer.pos.committed.Store(token.Committed)
-	j.resumed = token
-	r.resume = j.resumeFrom
+	r.resume = func(ctx context.Context, committed int64) error { return j.resumeFrom(ctx, token, committed) }
 	return j.upload(ctx, r, session.Action{Step: session.Query})
 }
 
 // resumeFrom continues from what the server holds of the session. The checksum
 // of that is known from a checkpoint and a short piece of the source that is
 // read again.
-func (j *job) resumeFrom(ctx context.Context, offset int64) error {
-	token := j.resumed
-	j.resumed = nil
+func (j *job) resumeFrom(ctx context.Context, token *session.Token, offset int64) error {
 	seek := func() error { return j.file.seek(ctx, token.Checkpoint(offset), offset) }
 	if j.gzip != nil {
 		seek = func() error { return j.gzip.seek(ctx, offset) }
@@ -355,8 +352,8 @@ func (j *job) unresume() {
 }
 
 // conclude deletes or updates the saved upload, depending on err, with which the
-// upload ended.
-func (j *job) conclude(err error) error {
+// upload ended. See [unqueried].
+func (j *job) conclude(err error, unqueried bool) error {
 	if !j.journal.saved() {
 		return err
 	}
@@ -369,7 +366,7 @@ func (j *job) conclude(err error) error {
 		}
 		return err
 	}
-	if j.resumed == nil && !errors.Is(err, session.ErrSourceChanged) {
+	if !unqueried && !errors.Is(err, session.ErrSourceChanged) {
 		// The checksums of a source that changed are not those of what was
 		// sent.
 		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {

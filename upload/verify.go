@@ -97,8 +97,8 @@ type copyDiffers struct{ error }
 
 func (e *copyDiffers) Unwrap() error { return e.error }
 
-// verify compares the finished object with the source.
-func (j *job) verify(ctx context.Context, object *session.Object) error {
+// verify compares the finished object with the source. See [unqueried].
+func (j *job) verify(ctx context.Context, object *session.Object, unqueried bool) error {
 	t := j.transfer
 	ours, err := t.content.whole(ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func (j *job) verify(ctx context.Context, object *session.Object) error {
 	}
 	j.update(func(r *Result) {
 		r.Object = o
-		if j.resumed != nil {
+		if unqueried {
 			r.Resumed, r.ResumedFrom = true, o.Size // the earlier process finished it
 		}
 	})
