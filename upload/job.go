@@ -31,7 +31,7 @@ type job struct {
 	listed       bool        // the job is one of a batch: an object that must not be replaced counts as skipped
 	timed        bool        // the batch writes modification times, see SkipSameTime
 	failed       func(error) // nil, or called with the error of the upload before its session is cancelled
-	beforeWait   *int64      // the generation at the destination before a wait for the holder of the lease; 0 if there was no object, or unseen; nil without a wait
+	wait         holderWait
 
 	began time.Time
 

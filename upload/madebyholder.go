@@ -7,20 +7,22 @@ import (
 	"gcsup/session"
 )
 
-// unseen is the generation of an object that could not be looked at.
-const unseen = -1
+// holderWait is what the destination held before a job waited until another process no
+// longer holds the lease of its upload. That process may make the object meanwhile.
+type holderWait struct {
+	began      bool
+	known      bool  // the service answered
+	generation int64 // of the object, 0 if there was none
+}
 
-// waitForHolder notes that the job waits until another process no longer holds the
-// lease of its upload. That process may make the object meanwhile.
+// waitForHolder notes that the job waits for the holder of the lease.
 func (j *job) waitForHolder(ctx context.Context) {
-	if j.beforeWait == nil {
-		generation := int64(unseen)
-		if o, ok := j.lookOnce(ctx); ok && o == nil {
-			generation = 0
-		} else if ok {
-			generation = o.Generation
+	if w := &j.wait; !w.began {
+		o, ok := j.lookOnce(ctx)
+		w.began, w.known = true, ok
+		if o != nil {
+			w.generation = o.Generation
 		}
-		j.beforeWait = &generation
 	}
 	j.precondition.looked = false
 }
@@ -37,11 +39,11 @@ func (j *job) lookOnce(ctx context.Context) (o *session.Object, ok bool) {
 // options in want. An upload with preconditions is not done: they decide, because of two
 // processes that want to create an object only one may succeed.
 func (j *job) madeByHolder(ctx context.Context, want Spec) (bool, error) {
-	if j.beforeWait == nil || *j.beforeWait == unseen || j.u.opts.Restart {
+	if !j.wait.known || j.u.opts.Restart {
 		return false, nil
 	}
 	o, ok := j.lookOnce(ctx)
-	if !ok || o == nil || o.Generation == *j.beforeWait || madeWith(o, want).Conflict(want) != "" || sourceSize(want.Gzip, o) != j.file.src.Size() {
+	if !ok || o == nil || o.Generation == j.wait.generation || madeWith(o, want).Conflict(want) != "" || sourceSize(want.Gzip, o) != j.file.src.Size() {
 		return false, nil
 	}
 	if err := j.settle(ctx); err != nil {
