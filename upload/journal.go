@@ -27,9 +27,9 @@ type journal struct {
 	stop context.CancelFunc
 
 	saving sync.Mutex // held during a save, so that no older Token replaces a newer one
-	writer *checkpointWriter
 
 	mu      sync.Mutex
+	writer  *checkpointWriter // nil before saveSoon, and after awaitSaves
 	next    nextToken
 	last    *session.Token // saved when the lease is released; nil if there is nothing to save
 	stored  stored
@@ -281,11 +281,14 @@ func (j *journal) handed(sent int64) {
 	due := j.next.checkpoint(sent, now) && now.Sub(j.stored.wrote) >= j.lease.SaveInterval()
 	j.mu.Unlock()
 	if due {
-		j.checkpoints().wake()
+		j.saveSoon()
 	}
 }
 
-func (j *journal) checkpoints() *checkpointWriter {
+// saveSoon saves the newest Token in the background. It does not block.
+func (j *journal) saveSoon() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if j.writer == nil {
 		j.writer = newCheckpointWriter(func() {
 			ctx, cancel := context.WithTimeout(j.ctx, checkpointTimeout)
@@ -293,16 +296,25 @@ func (j *journal) checkpoints() *checkpointWriter {
 			_ = j.save(ctx)
 		})
 	}
-	return j.writer
+	j.writer.wake()
+}
+
+// awaitSaves waits for what saveSoon saves.
+func (j *journal) awaitSaves() {
+	if j == nil {
+		return
+	}
+	j.mu.Lock()
+	writer := j.writer
+	j.writer = nil
+	j.mu.Unlock()
+	if writer != nil {
+		writer.stop()
+	}
 }
 
 // sent waits for the save of a checkpoint that is under way.
-func (j *journal) sent() {
-	if j.writer != nil {
-		j.writer.stop()
-		j.writer = nil
-	}
-}
+func (j *journal) sent() { j.awaitSaves() }
 
 // discard deletes the Token, because its session is of no more use or the upload
 // is finished.

@@ -142,7 +142,7 @@ func (p *multipart) sent(c *piece, etag string, crc32c uint32) {
 	if j := p.j.journal; j != nil {
 		j.change(func(t *session.Token) { t.Parts.List[c.i] = done })
 		if j.old(time.Now()) {
-			p.writer.wake()
+			j.saveSoon()
 		}
 	}
 }

@@ -22,8 +22,7 @@ type parallel struct {
 	parts   session.Parts // the List is used only by its length: see pieces
 	pieces  []*piece
 	joiner  joiner
-	adopted bool              // the upload was saved by an earlier call
-	writer  *checkpointWriter // nil if the upload is not saved
+	adopted bool // the upload was saved by an earlier call
 	share   atomic.Pointer[share]
 	done    atomic.Int32 // parts that are finished
 }
@@ -134,19 +133,10 @@ func (p *parallel) progress() *PartsProgress {
 // send sends the parts that are not finished, makes the object, and cleans up.
 func (p *parallel) send(ctx context.Context) error {
 	j := p.j
-	if j.journal != nil {
-		p.writer = newCheckpointWriter(func() {
-			ctx, cancel := context.WithTimeout(j.journal.ctx, checkpointTimeout)
-			defer cancel()
-			_ = j.journal.save(ctx)
-		})
-	}
 	guarded, stop := j.journal.guard(ctx)
 	defer stop()
 	object, err := p.make(guarded)
-	if p.writer != nil {
-		p.writer.stop()
-	}
+	j.journal.awaitSaves()
 	p.updatePosition()
 	if err == nil {
 		err = p.verify(object)

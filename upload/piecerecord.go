@@ -99,7 +99,7 @@ func (r *pieceRecord) handed(sent int64) {
 	}
 	r.change(func(part *session.Part) { r.checkpoint(part, sent) })
 	if r.journal.old(now) {
-		r.piece.p.writer.wake()
+		r.journal.saveSoon()
 	}
 }
 
