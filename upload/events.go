@@ -3,7 +3,6 @@ package upload
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -22,17 +21,12 @@ const lastEventGrace = 100 * time.Millisecond
 //
 // A nil *events discards everything.
 type events struct {
-	observe    func(Event)    // nil if there is no observer
-	hook       func(Exchange) // nil if there is none
-	position   func() (size, sent, committed int64)
-	parts      func() *PartsProgress // nil if no file is sent in parts
-	compressed *sourceOffsets        // nil if no source is compressed
-	wake       chan struct{}         // holds at most one
-	done       chan struct{}         // closed when the goroutine has ended
-
-	frequent atomic.Int64 // the kind of the merged event that is due, or none
-	urgent   atomic.Bool  // deliver it without regard to progressEvery
-	compared comparison
+	observe  func(Event)    // nil if there is no observer
+	hook     func(Exchange) // nil if there is none
+	progress *progress
+	merged   mergedEvent
+	wake     chan struct{} // holds at most one
+	done     chan struct{} // closed when the goroutine has ended
 
 	mu     sync.Mutex // never held during a delivery
 	common Event      // what every event has: context, number, ID, Path and Spec
@@ -47,23 +41,18 @@ type notice struct {
 	exchange *Exchange // nil for an event
 }
 
-// comparison is how far the source was read, see [Event].
-type comparison struct{ compared, toCompare atomic.Int64 }
-
-const none = -1 // no kind of event
-
-// newEvents starts the goroutine. common is what every event has. parts is nil if no
-// file is sent in parts, and compressed if no source is compressed. The caller must call close.
-func newEvents(common Event, o *Options, position func() (size, sent, committed int64), parts func() *PartsProgress, compressed *sourceOffsets) *events {
+// newEvents starts the goroutine. common is what every event has. The caller must call
+// close.
+func newEvents(common Event, o *Options, p *progress) *events {
 	if o.Observer == nil && o.Exchange == nil {
 		return nil
 	}
 	e := &events{
-		observe: o.Observer, hook: o.Exchange, position: position, parts: parts, compressed: compressed, common: common,
+		observe: o.Observer, hook: o.Exchange, progress: p, common: common,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		last: none,
 	}
-	e.frequent.Store(none)
+	e.merged.drop()
 	go e.deliver()
 	return e
 }
@@ -108,7 +97,7 @@ func (e *events) post(v Event) {
 	if !e.ending {
 		e.queue = append(e.queue, notice{event: e.complete(v)})
 		e.last = v.Kind
-		e.frequent.Store(none)
+		e.merged.drop()
 	}
 	e.mu.Unlock()
 	e.signal()
@@ -132,16 +121,16 @@ func (e *events) flowing() {
 	if e == nil || e.observe == nil {
 		return
 	}
-	e.frequent.Store(int64(Progress))
+	e.merged.replace(Progress)
 	e.signal()
 }
 
-// progress reports that the server committed more bytes.
-func (e *events) progress() {
+// committed reports that the server committed more bytes.
+func (e *events) committed() {
 	if e == nil || e.observe == nil {
 		return
 	}
-	e.urgent.Store(true)
+	e.merged.urgent.Store(true)
 	e.flowing()
 }
 
@@ -151,8 +140,8 @@ func (e *events) comparing(offset, end int64) {
 	if e == nil || e.observe == nil {
 		return
 	}
-	e.compared.compared.Store(offset)
-	e.compared.toCompare.Store(end)
+	e.merged.compared.Store(offset)
+	e.merged.toCompare.Store(end)
 	e.mu.Lock()
 	first := e.last != Verifying
 	e.mu.Unlock()
@@ -160,7 +149,7 @@ func (e *events) comparing(offset, end int64) {
 		e.post(Event{Kind: Verifying, Compared: offset, ToCompare: end})
 		return
 	}
-	e.frequent.Store(int64(Verifying))
+	e.merged.replace(Verifying)
 	e.signal()
 }
 
@@ -169,11 +158,7 @@ func (e *events) complete(v Event) Event {
 	c := &e.common
 	v.Time, v.ctx = time.Now(), c.ctx
 	v.Upload, v.ID, v.Path, v.Spec = c.Upload, c.ID, c.Path, c.Spec
-	v.Size, v.Sent, v.Committed = e.position()
-	v.Source = e.compressed.of(v.Sent, v.Committed)
-	if e.parts != nil {
-		v.Parts = e.parts()
-	}
+	e.progress.describe(&v)
 	return v
 }
 
@@ -204,11 +189,11 @@ func (e *events) deliver() {
 		}
 		last := e.isLast()
 		switch left := progressEvery - time.Since(reported); {
-		case e.frequent.Load() == none:
-		case left > 0 && !last && !e.urgent.Load():
+		case !e.merged.due():
+		case left > 0 && !last && !e.merged.urgent.Load():
 			timer.Reset(left)
 		default:
-			if v, ok := e.merged(); ok {
+			if v, ok := e.nextMerged(); ok {
 				reported = time.Now()
 				e.observe(v)
 			}
@@ -231,8 +216,8 @@ func (e *events) next() (notice, bool) {
 	return v, true
 }
 
-// merged returns the merged event that is due.
-func (e *events) merged() (Event, bool) {
+// nextMerged returns the merged event that is due.
+func (e *events) nextMerged() (Event, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ending {
@@ -241,18 +226,13 @@ func (e *events) merged() (Event, bool) {
 	return e.takeMerged()
 }
 
-// takeMerged is merged without the lock. e.mu is held.
+// takeMerged is nextMerged without the lock. e.mu is held.
 func (e *events) takeMerged() (Event, bool) {
-	e.urgent.Store(false)
-	kind := EventKind(e.frequent.Swap(none))
-	if kind == none {
+	v, ok := e.merged.take()
+	if !ok {
 		return Event{}, false
 	}
-	e.last = kind
-	v := Event{Kind: kind}
-	if kind == Verifying {
-		v.Compared, v.ToCompare = e.compared.compared.Load(), e.compared.toCompare.Load()
-	}
+	e.last = v.Kind
 	return e.complete(v), true
 }
 

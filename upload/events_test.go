@@ -12,10 +12,14 @@ import (
 // observer calls hold before it returns.
 func eventsTo(hold func(Event)) (*events, *[]Event) {
 	var seen []Event
+	var at position
+	at.size.Store(100)
+	at.sent.Store(20)
+	at.committed.Store(10)
 	e := newEvents(Event{Upload: 7}, &Options{Observer: func(v Event) {
 		seen = append(seen, v)
 		hold(v)
-	}}, func() (int64, int64, int64) { return 100, 20, 10 }, nil, nil)
+	}}, &progress{whole: &at})
 	e.identify("id", Spec{Bucket: "bkt", Object: "obj"})
 	return e, &seen
 }
@@ -36,10 +40,10 @@ func TestEventsArriveInOrder(t *testing.T) {
 		e.post(Event{Kind: want[0]})
 		synctest.Wait() // the observer holds the first event
 		for _, kind := range want[1:] {
-			e.progress() // superseded by the next event
+			e.committed() // superseded by the next event
 			e.post(Event{Kind: kind})
 		}
-		e.progress()
+		e.committed()
 		e.close(t.Context(), nil)
 		got := kindsOf(*seen)
 		if len(got) != len(want)+1 || got[len(want)] != Progress {
@@ -86,7 +90,7 @@ func TestEventsReportCommitsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, seen := eventsTo(func(Event) {})
 		for i := range 5 {
-			e.progress()
+			e.committed()
 			synctest.Wait()
 			if len(*seen) != i+1 {
 				t.Errorf("%d events after %d commits", len(*seen), i+1)
@@ -170,14 +174,14 @@ func TestEventsEndWithTheTerminalOne(t *testing.T) {
 
 // TestNoObserverNoGoroutine checks that nil events take every call.
 func TestNoObserverNoGoroutine(t *testing.T) {
-	e := newEvents(Event{}, &Options{}, nil, nil, nil)
+	e := newEvents(Event{}, &Options{}, nil)
 	if e != nil {
 		t.Fatal("there are events without an observer")
 	}
 	e.identify("id", Spec{})
 	e.post(Event{})
 	e.flowing()
-	e.progress()
+	e.committed()
 	e.comparing(1, 2)
 	e.close(t.Context(), nil)
 }

@@ -20,13 +20,13 @@ type job struct {
 	want     Spec // of a call of File, also if a saved upload with other options is resumed
 	transfer *transfer
 	events   *events
+	progress progress
 	tally    tally
 
-	file         *fileContent              // nil for a stream
-	identity     string                    // the caller's, of a source that is no file; "" if there is none
-	gzip         *gzipContent              // nil unless the file is compressed
-	parts        atomic.Pointer[partsView] // nil unless the file is sent in parts
-	journal      *journal                  // nil if the upload is not saved
+	file         *fileContent // nil for a stream
+	identity     string       // the caller's, of a source that is no file; "" if there is none
+	gzip         *gzipContent // nil unless the file is compressed
+	journal      *journal     // nil if the upload is not saved
 	precondition precondition
 	listed       bool        // the job is one of a batch: an object that must not be replaced counts as skipped
 	timed        bool        // the batch writes modification times, see SkipSameTime
@@ -47,8 +47,8 @@ var uploads atomic.Int64
 func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 	j := &job{u: u, spec: spec, began: time.Now(), result: Result{Spec: spec, Size: -1}}
 	t := &transfer{expect: u.expect.once()}
-	j.transfer = t
-	j.events = newEvents(Event{Upload: uploads.Add(1), ctx: ctx}, &u.opts, j.position, j.partsProgress, &t.pos.source)
+	j.transfer, j.progress.whole = t, &t.pos
+	j.events = newEvents(Event{Upload: uploads.Add(1), ctx: ctx}, &u.opts, &j.progress)
 	j.events.identify("", spec)
 	j.equip(t, spec, b)
 	j.precondition.t = t
@@ -80,28 +80,6 @@ func (j *job) equip(t *transfer, spec Spec, b *budget) {
 			reporting(j.events, func() (int64, int) { return t.pos.committed.Load(), t.retry.attempts }),
 		),
 	}
-}
-
-// position returns the numbers that events carry.
-func (j *job) position() (size, sent, committed int64) {
-	if parts := j.parts.Load(); parts != nil {
-		return parts.position()
-	}
-	return j.transfer.pos.load()
-}
-
-// partsView shows how far a file in parts is.
-type partsView struct {
-	position func() (size, sent, committed int64) // sums over the parts
-	progress func() *PartsProgress
-}
-
-// partsProgress returns what events carry of a file in parts; nil of any other.
-func (j *job) partsProgress() *PartsProgress {
-	if parts := j.parts.Load(); parts != nil {
-		return parts.progress()
-	}
-	return nil
 }
 
 // expect sets how many bytes the source must have.

@@ -93,7 +93,9 @@ type lister struct {
 // newLister returns a lister that gives up when b is spent. Its events have the
 // prefix as the name of the object. The caller must call close.
 func (u *Uploader) newLister(ctx context.Context, l Listing, b *budget) *lister {
-	e := newEvents(Event{ctx: ctx}, &u.opts, func() (size, sent, committed int64) { return -1, 0, 0 }, nil, nil)
+	var nowhere position
+	nowhere.size.Store(-1)
+	e := newEvents(Event{ctx: ctx}, &u.opts, &progress{whole: &nowhere})
 	e.identify("", Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject})
 	s := &lister{client: u.client, events: e, retry: newRetrier(u.opts.Policy, u.opts.Gate, b, e)}
 	s.do = chain(

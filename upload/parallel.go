@@ -102,7 +102,7 @@ func (p *parallel) split(saved []session.Part) {
 		c.prepare()
 		p.pieces = append(p.pieces, c)
 	}
-	p.j.parts.Store(&partsView{p.position, p.progress})
+	p.j.progress.parts.Store(&partsView{p.position, p.progress})
 }
 
 // section returns the content of a part of the file. It does not detect that the file
@@ -359,6 +359,6 @@ func (p *parallel) verify(object *session.Object) error {
 		return j.transfer.retry.failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
 	}
 	j.update(func(r *Result) { r.Object = o })
-	j.events.progress()
+	j.events.committed()
 	return nil
 }

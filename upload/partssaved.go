@@ -37,7 +37,7 @@ func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) e
 		if err := p.abandon(ctx); err != nil {
 			return err
 		}
-		j.parts.Store(nil)
+		j.progress.parts.Store(nil)
 		return j.startOver(ctx, why)
 	}
 	j.journal.next.file = j.file
@@ -46,7 +46,7 @@ func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) e
 
 // abandonParts removes what the service has of a saved upload.
 func abandonParts(ctx context.Context, j *job, token *session.Token) error {
-	defer j.parts.Store(nil)
+	defer j.progress.parts.Store(nil)
 	return newParallel(j, token).abandon(ctx)
 }
 

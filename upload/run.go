@@ -260,7 +260,7 @@ func (r *run) progressed() {
 	r.retry.budget.progressed()
 	r.retry.stake(r.state.Committed)
 	r.pos.sent.Store(max(r.pos.sent.Load(), r.state.Committed))
-	r.events.progress()
+	r.events.committed()
 }
 
 // verify compares the server's checksum of what it holds with the source's, so

@@ -116,7 +116,7 @@ func (j *job) verify(ctx context.Context, object *session.Object, unqueried bool
 	})
 	t.pos.committed.Store(o.Size)
 	t.pos.sent.Store(o.Size)
-	j.events.progress()
+	j.events.committed()
 	return nil
 }
 
