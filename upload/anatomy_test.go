@@ -78,7 +78,7 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 				if err := j.upload(t.Context(), r, session.Action{Step: session.Begin}); err != nil {
 					t.Errorf("part %d: %v", i, err)
 				}
-				if n := j.tally.sent.Load(); n < rng.Len() {
+				if n := j.result.tally.sent.Load(); n < rng.Len() {
 					t.Errorf("part %d: %d bytes were sent of %d", i, n, rng.Len())
 				}
 			})

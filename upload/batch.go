@@ -296,7 +296,7 @@ func (b *batch) do(job Job) outcome {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil)
 	}
 	j := b.u.newJob(b.ctx, job.Spec, b.budget)
-	j.listed = true
+	j.batch = &b.opts
 	result, err := j.do(b.ctx, func(ctx context.Context) error { return j.uploadListed(ctx, b, job) })
 	b.fates.learn(result, err, j.transfer.retry)
 	return outcome{result, err}

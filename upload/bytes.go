@@ -25,7 +25,7 @@ func (j *job) uploadBytes(ctx context.Context, data []byte) error {
 	if err := j.validate(); err != nil {
 		return err
 	}
-	if err := j.use(src); err != nil {
+	if err := j.use(src, "the source"); err != nil {
 		return err
 	}
 	j.detectSource(src)

@@ -18,7 +18,7 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 	j := u.newJob(ctx, Spec{}, u.newBudget())
 	err := j.cancelSaved(ctx, id)
 	j.transfer.retry.close()
-	_, err = j.conclusion(ctx, j.snapshot(), err)
+	_, err = j.conclusion(ctx, j.result.snapshot(&j.transfer.pos), err)
 	return err
 }
 

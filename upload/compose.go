@@ -39,7 +39,7 @@ func (p *composer) plan(ctx context.Context) (why string, err error) {
 	if why := p.j.u.whyUndivided(); why != "" {
 		return why, nil
 	}
-	p.parts.Prefix = temporaryPrefix(p.j.result.ID)
+	p.parts.Prefix = temporaryPrefix(p.j.result.id())
 	err = p.askBucket(ctx, func(f *bucketFacts) {
 		why = f.forbidden()
 		costs := f.costs(p.j.spec.StorageClass)
@@ -90,7 +90,7 @@ func temporaryPrefix(id string) string {
 func (p *composer) temporary(name string) Spec {
 	s := p.j.spec
 	return Spec{
-		Bucket: s.Bucket, Object: name, IfGenerationMatch: new(int64), CustomTime: p.j.began.UTC().Truncate(time.Second),
+		Bucket: s.Bucket, Object: name, IfGenerationMatch: new(int64), CustomTime: p.j.result.began.UTC().Truncate(time.Second),
 		StorageClass: s.StorageClass, KMSKeyName: s.KMSKeyName, UserProject: s.UserProject,
 		ContentType: "application/octet-stream",
 	}

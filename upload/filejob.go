@@ -1,7 +1,6 @@
 package upload
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -47,8 +46,7 @@ func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
 		j.spec = withPOSIX(j.spec, src.Info())
 	}
 	j.detectSource(j.file.src)
-	j.timed = b.opts.Skip == SkipSameTime
-	if j.timed && !recent(j.file.identity.ModTimeNS) {
+	if j.timed() && !recent(j.file.identity.ModTimeNS) {
 		j.spec = withMTime(j.spec, j.file.identity.ModTimeNS)
 	}
 	want := j.spec
@@ -76,6 +74,9 @@ func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
 	return j.uploadSavableFile(ctx, job.Path)
 }
 
+// timed reports whether the job is one of a batch that writes modification times.
+func (j *job) timed() bool { return j.batch != nil && j.batch.Skip == SkipSameTime }
+
 // plan ends the job of a dry run: it checks the precondition and sends nothing.
 func (j *job) plan(ctx context.Context) error {
 	if err := j.precondition.check(ctx); err != nil {
@@ -84,19 +85,19 @@ func (j *job) plan(ctx context.Context) error {
 	if err := j.precondition.unmet(); err != nil {
 		return err
 	}
-	j.update(func(r *Result) { r.Planned = true })
+	j.result.update(func(r *Result) { r.Planned = true })
 	return nil
 }
 
 // open opens the source.
 func (j *job) open(path string) error {
-	j.update(func(r *Result) { r.Path = path })
+	j.result.update(func(r *Result) { r.Path = path })
 	j.events.source(path)
 	src, err := chunk.Open(path)
 	if err != nil {
 		return err
 	}
-	if err := j.use(src); err != nil {
+	if err := j.use(src, path); err != nil {
 		_ = src.Close()
 		return err
 	}
@@ -104,9 +105,8 @@ func (j *job) open(path string) error {
 }
 
 // use makes src the source of the job, and notes what it is before a byte of it is
-// read.
-func (j *job) use(src *chunk.Source) error {
-	name := cmp.Or(j.result.Path, "the source")
+// read. name is for errors.
+func (j *job) use(src *chunk.Source, name string) error {
 	identity, err := src.Identity()
 	switch {
 	case err != nil:
@@ -121,7 +121,7 @@ func (j *job) use(src *chunk.Source) error {
 	}
 	j.file = &fileContent{src: src, identity: identity, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread}
 	j.transfer.content = j.file
-	j.update(func(r *Result) { r.Source = identity })
+	j.result.update(func(r *Result) { r.Source = identity })
 	j.transfer.pos.size.Store(src.Size())
 	j.transfer.retry.stake(src.Size())
 	return nil
@@ -138,7 +138,7 @@ func (j *job) closeSource() {
 // reread notes that bytes of the source were read only for their checksum. The
 // step that reaches the end is not reported: another event follows at once.
 func (j *job) reread(n, offset, end int64) {
-	j.tally.reread.Add(n)
+	j.result.tally.reread.Add(n)
 	if offset < end {
 		j.events.comparing(offset, end)
 	}

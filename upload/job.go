@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,22 +20,14 @@ type job struct {
 	transfer *transfer
 	events   *events
 	progress progress
-	tally    tally
+	result   jobResult
 
 	file         *fileContent // nil for a stream
-	identity     string       // the caller's, of a source that is no file; "" if there is none
 	gzip         *gzipContent // nil unless the file is compressed
 	journal      *journal     // nil if the upload is not saved
 	precondition precondition
-	listed       bool        // the job is one of a batch: an object that must not be replaced counts as skipped
-	timed        bool        // the batch writes modification times, see SkipSameTime
-	failed       func(error) // nil, or called with the error of the upload before its session is cancelled
 	wait         holderWait
-
-	began time.Time
-
-	mu     sync.Mutex // the caller may stop waiting for the job, see do
-	result Result
+	batch        *BatchOptions // nil unless the job is one of a batch
 }
 
 // uploads counts the jobs of this process, see [Event].Upload.
@@ -45,7 +36,7 @@ var uploads atomic.Int64
 // newJob returns a job for a call with ctx. It fails when b is spent. The caller
 // must end it with finish.
 func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
-	j := &job{u: u, spec: spec, began: time.Now(), result: Result{Spec: spec, Size: -1}}
+	j := &job{u: u, spec: spec, result: jobResult{began: time.Now(), known: Result{Spec: spec, Size: -1}}}
 	t := &transfer{expect: u.expect.once()}
 	j.transfer, j.progress.whole = t, &t.pos
 	j.events = newEvents(Event{Upload: uploads.Add(1), ctx: ctx}, &u.opts, &j.progress)
@@ -62,19 +53,19 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 // spent.
 func (j *job) equip(t *transfer, spec Spec, b *budget) {
 	u := j.u
-	t.sizer, t.record, t.tally, t.events = newRequestSizer(u.opts.ChunkSize, u.opts.CommitEvery), unrecorded{}, &j.tally, j.events
+	t.sizer, t.record, t.tally, t.events = newRequestSizer(u.opts.ChunkSize, u.opts.CommitEvery), unrecorded{}, &j.result.tally, j.events
 	t.pos.size.Store(-1)
 	t.retry = newRetrier(u.opts.Policy, u.opts.Gate, b, j.events)
 	t.wire = &exchanger{
 		client: u.client, objects: u.opts.Objects, spec: spec,
 		do: chain(
 			leasing(func() session.Lease { return t.wire.lease }),
-			counting(func() { j.tally.requests.Add(1); t.retry.attempted() }),
+			counting(func() { j.result.tally.requests.Add(1); t.retry.attempted() }),
 			reaching(b),
 			limiting(u.limiter), // a wait for tokens is the source's, not a stall of the network
 			watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
 			logging(u.opts.Logger, func() []slog.Attr {
-				return []slog.Attr{slog.String("id", j.result.ID), slog.Int64("offset", t.pos.committed.Load())}
+				return []slog.Attr{slog.String("id", j.result.id()), slog.Int64("offset", t.pos.committed.Load())}
 			}),
 			timing(&u.parts.fastestReply),
 			reporting(j.events, func() (int64, int) { return t.pos.committed.Load(), t.retry.attempts }),
@@ -93,7 +84,7 @@ func (j *job) expect(size int64) {
 
 // identify sets what the upload is called: in its Result, its events and its log.
 func (j *job) identify(id string, spec Spec) {
-	j.update(func(r *Result) { r.ID, r.Spec = id, spec })
+	j.result.update(func(r *Result) { r.ID, r.Spec = id, spec })
 	j.spec = spec
 	j.transfer.wire.spec = spec
 	j.events.identify(id, spec)
@@ -136,8 +127,8 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 			return j.compressAgain(ctx, c, other)
 		}
 		err = j.ended(ctx, err)
-		if err != nil && j.failed != nil {
-			j.failed(err)
+		if failed := j.result.failed; err != nil && failed != nil {
+			failed(err)
 		}
 		j.dropUseless(ctx, c, err)
 		return j.conclude(err, unqueried(c))

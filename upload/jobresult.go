@@ -1,117 +1,61 @@
 package upload
 
 import (
-	"context"
-	"errors"
-	"log/slog"
+	"sync"
 	"time"
-
-	"gcsup/session"
 )
 
-// finish delivers the last event and returns the Result of an upload that ended
-// with err.
-func (j *job) finish(ctx context.Context, err error) (*Result, error) {
-	err = j.ended(ctx, err)
-	j.transfer.retry.close()
-	res, t := j.snapshot(), j.transfer
-	if j.file != nil && err == nil {
-		res.Source = j.file.identity
-	}
-	res.Retries, res.Waited = res.Retries+t.retry.retries, res.Waited+t.retry.waiter.Waited() // and those of parts
-	res.Resumable = err != nil && j.journal.saved()
-	if res.Resumed || err != nil {
-		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",
-			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", t.pos.committed.Load()), slog.Any("err", err))
-	}
-	return j.conclusion(ctx, res, err)
-}
+// jobResult collects the Result of a job. The caller may read it while the job continues,
+// see [job.do].
+type jobResult struct {
+	began  time.Time
+	tally  tally
+	failed func(error) // nil, or called with the error of the upload before its session is cancelled
 
-// conclusion delivers the last event and returns what the call returns.
-func (j *job) conclusion(ctx context.Context, res Result, err error) (*Result, error) {
-	if e, ok := err.(*InterruptedError); ok && res.Resumable {
-		e.Resumable = true // never for a Writer, whose Write may have returned e already
-	}
-	if j.listed && errors.Is(err, session.ErrPrecondition) && res.Spec.NoClobber {
-		res.Skipped, err = SkipExisting, nil
-	}
-	if j.events != nil {
-		last := terminal(ctx, res, err)
-		j.events.close(ctx, &last)
-	}
-	return &res, err
-}
-
-// snapshot returns the Result as far as it is known. It may be called while the
-// job is under way.
-func (j *job) snapshot() Result {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	res := j.result
-	res.Size = j.transfer.pos.size.Load()
-	if size, ok := j.transfer.pos.source.fileSize(); ok {
-		res.Size = size
-	}
-	res.BytesSent, res.BytesResent, res.BytesReread = j.tally.sent.Load(), j.tally.resent.Load(), j.tally.reread.Load()
-	res.Requests, res.Elapsed = int(j.tally.requests.Load()), time.Since(j.began)
-	return res
+	mu      sync.Mutex
+	known   Result
+	journal *journal // nil if the upload is not saved
 }
 
 // update changes the Result.
-func (j *job) update(change func(*Result)) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	change(&j.result)
+func (r *jobResult) update(change func(*Result)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.known)
 }
 
-// abandonAfter is how long a cancelled upload is waited for. What it does then
-// takes milliseconds, unless a file hangs.
-const abandonAfter = 2 * time.Second
-
-// do uploads a file. Once ctx is done it does not wait for reads of the source,
-// or for the store: a file server that is away can block them, and nothing can
-// interrupt them. The goroutine that hangs holds the lock of the saved upload
-// until the file server is back.
-func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Result, error) {
-	done := make(chan error, 1)
-	go func() { done <- upload(ctx) }()
-	select {
-	case err := <-done:
-		return j.finish(ctx, err)
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(abandonAfter)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		return j.finish(ctx, err)
-	case <-timer.C:
-	}
-	go func() {
-		<-done
-		j.transfer.retry.close()
-	}()
-	res := j.snapshot()
-	res.Resumable = j.savedUpload().saved()
-	return j.conclusion(ctx, res, j.transfer.interrupted(ctx, errors.New("a file or the store does not answer")))
+// id returns the ID of the upload, or "".
+func (r *jobResult) id() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known.ID
 }
 
-// savedUpload returns the journal, or nil.
-func (j *job) savedUpload() *journal {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.journal
+// keptIn notes the journal of an upload that is saved.
+func (r *jobResult) keptIn(j *journal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.journal = j
 }
 
-// ended returns err, with which something ended, or the error of an interrupted
-// upload if ctx is done: whatever failed after that may have failed because of
-// it, and errors that the context's cause brings along are not this upload's.
-func (j *job) ended(ctx context.Context, err error) error {
-	if lost := j.journal.leaseLost(); lost != nil && err != nil {
-		return lost
+// saved reports whether the store has the upload.
+func (r *jobResult) saved() bool {
+	r.mu.Lock()
+	j := r.journal
+	r.mu.Unlock()
+	return j.saved()
+}
+
+// snapshot returns the Result as far as it is known. at is the position of the upload.
+func (r *jobResult) snapshot(at *position) Result {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	res := r.known
+	res.Size = at.size.Load()
+	if size, ok := at.source.fileSize(); ok {
+		res.Size = size
 	}
-	if err != nil && ctx.Err() != nil {
-		return j.transfer.interrupted(ctx, err)
-	}
-	return err
+	res.BytesSent, res.BytesResent, res.BytesReread = r.tally.sent.Load(), r.tally.resent.Load(), r.tally.reread.Load()
+	res.Requests, res.Elapsed = int(r.tally.requests.Load()), time.Since(r.began)
+	return res
 }

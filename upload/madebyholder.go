@@ -55,7 +55,7 @@ func (j *job) madeByHolder(ctx context.Context, want Spec) (bool, error) {
 	if err := j.transfer.expect.ended(ctx, j.file.src.Size()); err != nil {
 		return false, err
 	}
-	j.update(func(r *Result) { r.Object = o })
+	j.result.update(func(r *Result) { r.Object = o })
 	j.transfer.pos.size.Store(o.Size)
 	return true, nil
 }

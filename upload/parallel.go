@@ -155,7 +155,7 @@ func (p *parallel) updatePosition() {
 // the service, it sends them again.
 func (p *parallel) make(ctx context.Context) (*session.Object, error) {
 	if p.countResumed() {
-		p.j.update(func(r *Result) { r.Resumed = true })
+		p.j.result.update(func(r *Result) { r.Resumed = true })
 		p.j.events.post(Event{Kind: Resumed})
 	}
 	p.updatePosition()
@@ -290,7 +290,7 @@ func (p *parallel) report(pool *connPool, s *share) {
 	connections, rate, each := s.measured()
 	s.leave()
 	p.j.u.noteTuner(pool)
-	p.j.update(func(r *Result) {
+	p.j.result.update(func(r *Result) {
 		r.Parts = &PartsResult{Count: len(p.pieces), Connections: connections, Rate: int64(rate), RateOfOne: int64(each)}
 	})
 }
@@ -358,7 +358,7 @@ func (p *parallel) verify(object *session.Object) error {
 	if err != nil {
 		return j.transfer.retry.failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
 	}
-	j.update(func(r *Result) { r.Object = o })
+	j.result.update(func(r *Result) { r.Object = o })
 	j.events.committed()
 	return nil
 }

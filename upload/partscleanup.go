@@ -11,7 +11,7 @@ import (
 // resumed, and otherwise keeps the saved upload.
 func (p *parallel) conclude(ctx context.Context, err error) error {
 	j := p.j
-	j.update(func(r *Result) {
+	j.result.update(func(r *Result) {
 		for _, c := range p.pieces {
 			retry := c.transfer.retry
 			r.ResumedFrom, r.Retries, r.Waited = r.ResumedFrom+c.resumed, r.Retries+retry.retries, r.Waited+retry.waiter.Waited()

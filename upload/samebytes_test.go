@@ -42,7 +42,7 @@ func TestSameBytesOfASourceThatChanges(t *testing.T) {
 			j := open()
 			j.file.reread = func(n, offset, end int64) {
 				if offset < end {
-					if err := os.Chtimes(path, j.began, j.began); err != nil {
+					if err := os.Chtimes(path, j.result.began, j.result.began); err != nil {
 						t.Error(err)
 					}
 				}

@@ -20,12 +20,12 @@ func (j *job) uploadSavableFile(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	return j.uploadSavable(ctx, id, abs)
+	return j.uploadSavable(ctx, id, abs, "")
 }
 
 // uploadSavable uploads the open source, with its saved session if there is one.
 // path is absolute, or "" for a source with an identity of the caller's.
-func (j *job) uploadSavable(ctx context.Context, id, path string) error {
+func (j *job) uploadSavable(ctx context.Context, id, path, identity string) error {
 	store, want := j.u.opts.Store, j.spec
 	j.want = want.Resolved()
 	j.identify(id, j.want)
@@ -37,7 +37,7 @@ func (j *job) uploadSavable(ctx context.Context, id, path string) error {
 		return err
 	}
 	defer journal.close()
-	j.keep(journal, token, path)
+	j.keep(journal, token, path, identity)
 	switch {
 	case token != nil && j.u.opts.Restart:
 		if err := j.abandon(ctx, token); err != nil {
@@ -45,7 +45,7 @@ func (j *job) uploadSavable(ctx context.Context, id, path string) error {
 		}
 		return j.startOver(ctx, "discarded, as requested")
 	case token != nil:
-		if j.timed {
+		if j.timed() {
 			want = sameMTime(want, token.Spec)
 		}
 		if conflict := token.Spec.Conflict(want); conflict != "" {
@@ -122,7 +122,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	if token.SourceIdentity != "" {
 		return fmt.Errorf("%w: the source of upload %s is %q, which has no path: only the program that began it can resume it", session.ErrInvalid, id, token.SourceIdentity)
 	}
-	j.keep(journal, token, token.SourcePath)
+	j.keep(journal, token, token.SourcePath, "")
 	if err := j.open(token.SourcePath); err != nil {
 		return err
 	}
@@ -146,22 +146,21 @@ func (j *job) openJournal(ctx context.Context, id string, waiting func(context.C
 }
 
 // keep makes the upload one that is saved in the journal. token is what is saved
-// of it, nil if nothing is.
-func (j *job) keep(journal *journal, token *session.Token, path string) {
+// of it, nil if nothing is. path and identity are as in uploadSavable.
+func (j *job) keep(journal *journal, token *session.Token, path, identity string) {
 	journal.events = j.events
 	if token != nil {
 		journal.adopt(token)
 	}
-	j.mu.Lock()
 	j.journal = journal
-	j.mu.Unlock()
+	j.result.keptIn(journal)
 	journal.next.draft.Endpoint, journal.next.draft.Spec, journal.next.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
-	journal.next.draft.SourceIdentity, journal.next.draft.SourceVersion = j.identity, j.u.expect.version
+	journal.next.draft.SourceIdentity, journal.next.draft.SourceVersion = identity, j.u.expect.version
 }
 
 // setSpec sets the options of the object, for this upload and for what is saved.
 func (j *job) setSpec(spec Spec) {
-	j.identify(j.result.ID, spec)
+	j.identify(j.result.id(), spec)
 	if j.journal != nil {
 		j.journal.next.draft.Spec = withoutSecret(spec)
 	}
@@ -238,7 +237,7 @@ func (j *job) resumeFrom(ctx context.Context, token *session.Token, offset int64
 		return j.transfer.sourceFailed(ctx, err)
 	}
 	j.transfer.pos.sent.Store(offset)
-	j.update(func(r *Result) { r.Resumed, r.ResumedFrom = true, offset })
+	j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = true, offset })
 	j.events.post(Event{Kind: Resumed})
 	return nil
 }
@@ -267,9 +266,9 @@ func (j *job) useless(token *session.Token) string {
 
 // sameSource checks that the file is the one with which the session began.
 func (j *job) sameSource(ctx context.Context, token *session.Token) error {
-	if j.identity != "" {
+	if identity := j.journal.next.draft.SourceIdentity; identity != "" {
 		if token.Source.Size != j.file.src.Size() {
-			return fmt.Errorf("%w: %q has %d bytes, the source of the saved upload %d", session.ErrSourceChanged, j.identity, j.file.src.Size(), token.Source.Size)
+			return fmt.Errorf("%w: %q has %d bytes, the source of the saved upload %d", session.ErrSourceChanged, identity, j.file.src.Size(), token.Source.Size)
 		}
 		switch {
 		case token.Parts != nil:
@@ -348,7 +347,7 @@ func (j *job) discardCopy(ctx context.Context, why error) error {
 func (j *job) unresume() {
 	j.transfer.pos.sent.Store(0)
 	j.transfer.pos.committed.Store(0)
-	j.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })
+	j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })
 }
 
 // conclude deletes or updates the saved upload, depending on err, with which the

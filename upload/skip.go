@@ -180,7 +180,7 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 	if like == differs {
 		return false, nil
 	}
-	j.update(func(r *Result) { r.Skipped, r.Object = rule, object })
+	j.result.update(func(r *Result) { r.Skipped, r.Object = rule, object })
 	return true, nil
 }
 

@@ -80,7 +80,7 @@ func (j *job) uploadSource(ctx context.Context, src *chunk.Source, identity stri
 	if err := j.validate(); err != nil {
 		return err
 	}
-	if err := j.use(src); err != nil {
+	if err := j.use(src, "the source"); err != nil {
 		return err
 	}
 	defer j.closeSource()
@@ -89,8 +89,7 @@ func (j *job) uploadSource(ctx context.Context, src *chunk.Source, identity stri
 		j.identify("", j.spec.Resolved())
 		return j.fresh(ctx)
 	}
-	j.identity = identity
-	return j.uploadSavable(ctx, j.u.identityID(identity, j.spec), "")
+	return j.uploadSavable(ctx, j.u.identityID(identity, j.spec), "", identity)
 }
 
 // identityID is ID for a source that has an identity of the caller's.

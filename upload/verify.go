@@ -108,7 +108,7 @@ func (j *job) verify(ctx context.Context, object *session.Object, unqueried bool
 	if err != nil {
 		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
 	}
-	j.update(func(r *Result) {
+	j.result.update(func(r *Result) {
 		r.Object = o
 		if unqueried {
 			r.Resumed, r.ResumedFrom = true, o.Size // the earlier process finished it

@@ -191,7 +191,7 @@ func (w *Writer) start(first *fileThenStream) error {
 	ctx, cancel := context.WithCancelCause(w.ctx)
 	w.cancel = cancel
 	j := w.u.newJob(ctx, w.Spec, w.u.newBudget())
-	j.failed = w.fail
+	j.result.failed = w.fail
 	go func() {
 		defer cancel(nil)
 		upload := func(ctx context.Context) error { return j.uploadWritten(ctx, first, pipeEnd{w.r}) }

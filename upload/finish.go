@@ -1,0 +1,89 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"gcsup/session"
+)
+
+// finish delivers the last event and returns the Result of an upload that ended
+// with err.
+func (j *job) finish(ctx context.Context, err error) (*Result, error) {
+	err = j.ended(ctx, err)
+	j.transfer.retry.close()
+	t := j.transfer
+	res := j.result.snapshot(&t.pos)
+	if j.file != nil && err == nil {
+		res.Source = j.file.identity
+	}
+	res.Retries, res.Waited = res.Retries+t.retry.retries, res.Waited+t.retry.waiter.Waited() // and those of parts
+	res.Resumable = err != nil && j.journal.saved()
+	if res.Resumed || err != nil {
+		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",
+			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", t.pos.committed.Load()), slog.Any("err", err))
+	}
+	return j.conclusion(ctx, res, err)
+}
+
+// conclusion delivers the last event and returns what the call returns.
+func (j *job) conclusion(ctx context.Context, res Result, err error) (*Result, error) {
+	if e, ok := err.(*InterruptedError); ok && res.Resumable {
+		e.Resumable = true // never for a Writer, whose Write may have returned e already
+	}
+	if j.batch != nil && errors.Is(err, session.ErrPrecondition) && res.Spec.NoClobber {
+		res.Skipped, err = SkipExisting, nil
+	}
+	if j.events != nil {
+		last := terminal(ctx, res, err)
+		j.events.close(ctx, &last)
+	}
+	return &res, err
+}
+
+// abandonAfter is how long a cancelled upload is waited for. What it does then
+// takes milliseconds, unless a file hangs.
+const abandonAfter = 2 * time.Second
+
+// do uploads a file. Once ctx is done it does not wait for reads of the source,
+// or for the store: a file server that is away can block them, and nothing can
+// interrupt them. The goroutine that hangs holds the lock of the saved upload
+// until the file server is back.
+func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Result, error) {
+	done := make(chan error, 1)
+	go func() { done <- upload(ctx) }()
+	select {
+	case err := <-done:
+		return j.finish(ctx, err)
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(abandonAfter)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return j.finish(ctx, err)
+	case <-timer.C:
+	}
+	go func() {
+		<-done
+		j.transfer.retry.close()
+	}()
+	res := j.result.snapshot(&j.transfer.pos)
+	res.Resumable = j.result.saved()
+	return j.conclusion(ctx, res, j.transfer.interrupted(ctx, errors.New("a file or the store does not answer")))
+}
+
+// ended returns err, with which something ended, or the error of an interrupted
+// upload if ctx is done: whatever failed after that may have failed because of
+// it, and errors that the context's cause brings along are not this upload's.
+func (j *job) ended(ctx context.Context, err error) error {
+	if lost := j.journal.leaseLost(); lost != nil && err != nil {
+		return lost
+	}
+	if err != nil && ctx.Err() != nil {
+		return j.transfer.interrupted(ctx, err)
+	}
+	return err
+}
