@@ -18,20 +18,3 @@ type position struct {
 func (p *position) load() (size, sent, committed int64) {
 	return p.size.Load(), p.sent.Load(), p.committed.Load()
 }
-
-// tally adds up what the transfers of one upload did, for its [Result].
-type tally struct {
-	requests atomic.Int64
-	sent     atomic.Int64 // bytes handed to the network
-	resent   atomic.Int64 // those of them that were handed over before
-	reread   atomic.Int64 // bytes read only for a checksum
-}
-
-// count adds up one request, which handed over the bytes from one offset to
-// another.
-func (t *tally) count(p *position, from, to int64) {
-	t.sent.Add(to - from)
-	t.resent.Add(max(0, min(to, p.handed)-from))
-	p.handed = max(p.handed, to)
-	p.sent.Store(to)
-}

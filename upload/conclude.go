@@ -1,0 +1,57 @@
+package upload
+
+import (
+	"errors"
+
+	"gcsup/session"
+)
+
+// conclude deletes or updates the saved upload, depending on err, with which the
+// upload ended. See [unqueried].
+func (j *job) conclude(err error, unqueried bool) error {
+	if !j.journal.saved() {
+		return err
+	}
+	if err == nil || dead(err) || j.spec.NoClobber && errors.Is(err, session.ErrPrecondition) {
+		if derr := j.journal.discard(); derr != nil {
+			if err != nil {
+				return errors.Join(err, derr)
+			}
+			j.events.post(Event{Kind: Warning, Cause: derr.Error()})
+		}
+		return err
+	}
+	if !unqueried && !errors.Is(err, session.ErrSourceChanged) {
+		// The checksums of a source that changed are not those of what was
+		// sent.
+		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {
+			j.journal.rejected(e.Offset)
+		}
+		_, sent, committed := j.transfer.pos.load()
+		j.journal.ended(committed, sent)
+	}
+	return err
+}
+
+// dead reports whether an error ends the session, so that the next call must
+// open another. A precondition that was seen not to hold before the last byte
+// was sent leaves the session as it is.
+func dead(err error) bool {
+	if e, ok := errors.AsType[*session.Error](err); ok {
+		if e.Open || e.Early {
+			return false
+		}
+		if errors.Is(e, session.ErrPrecondition) {
+			return true
+		}
+	}
+	for _, kind := range []error{
+		session.ErrSessionLost, session.ErrCanceled, session.ErrChecksum,
+		session.ErrUnexpectedData, session.ErrProtocol, session.ErrURIMismatch,
+	} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}

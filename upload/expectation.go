@@ -1,0 +1,105 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"gcsup/session"
+)
+
+// expectation is what a caller knows of a source and its end.
+type expectation struct {
+	size    *int64                      // nil if the caller does not know it
+	version string                      // of a file, "" if the caller does not name it
+	confirm func(context.Context) error // nil if there is nothing to confirm
+}
+
+// once returns the expectation of one upload, whose confirm calls the caller's
+// once.
+func (e expectation) once() expectation {
+	confirm := e.confirm
+	if confirm == nil {
+		return e
+	}
+	var called bool
+	var result error
+	e.confirm = func(ctx context.Context) error {
+		if !called {
+			called, result = true, confirm(ctx)
+		}
+		return result
+	}
+	return e
+}
+
+// sized checks the size of a source.
+func (e expectation) sized(n int64) error {
+	switch {
+	case e.size == nil || n == *e.size:
+		return nil
+	case n < *e.size:
+		return fmt.Errorf("%w: it has %d bytes, not %d", ErrTruncated, n, *e.size)
+	}
+	return fmt.Errorf("%w: the source has more than the expected %d bytes", session.ErrInvalid, *e.size)
+}
+
+// exceeded checks a source that has n bytes or more.
+func (e expectation) exceeded(n int64) error {
+	if e.size == nil || n <= *e.size {
+		return nil
+	}
+	return e.sized(n)
+}
+
+// ended checks a source of n bytes before the request that publishes the object.
+func (e expectation) ended(ctx context.Context, n int64) error {
+	if err := e.sized(n); err != nil {
+		return err
+	}
+	if e.confirm == nil {
+		return nil
+	}
+	if err := e.confirm(ctx); err != nil {
+		return fmt.Errorf("the source is not confirmed: %w", err)
+	}
+	return nil
+}
+
+// reader returns r with an error at its end if that is not at the expected size. It
+// is for a source whose size is not that of the object.
+func (e expectation) reader(r io.Reader) io.Reader {
+	if e.size == nil {
+		return r
+	}
+	return &sizedReader{r: r, expect: e}
+}
+
+type sizedReader struct {
+	r      io.Reader
+	n      int64
+	expect expectation
+}
+
+func (s *sizedReader) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	s.n += int64(n)
+	wrong := s.expect.exceeded(s.n)
+	if err == io.EOF {
+		wrong = s.expect.sized(s.n)
+	}
+	if wrong != nil {
+		return 0, wrong
+	}
+	return n, err
+}
+
+// SetReadDeadline ends a Read that is under way, if r can.
+func (s *sizedReader) SetReadDeadline(t time.Time) error {
+	if d, ok := s.r.(interface{ SetReadDeadline(time.Time) error }); ok {
+		return d.SetReadDeadline(t)
+	}
+	return errors.ErrUnsupported
+}

@@ -1,0 +1,80 @@
+package upload
+
+import (
+	"context"
+	"fmt"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// sameSource checks that the file is the one with which the session began.
+func (j *job) sameSource(ctx context.Context, token *session.Token) error {
+	if identity := j.journal.next.draft.SourceIdentity; identity != "" {
+		if token.Source.Size != j.file.src.Size() {
+			return fmt.Errorf("%w: %q has %d bytes, the source of the saved upload %d", session.ErrSourceChanged, identity, j.file.src.Size(), token.Source.Size)
+		}
+		switch {
+		case token.Parts != nil:
+			return j.compareParts(ctx, token)
+		case token.Gzip != nil:
+			return nil // every checkpoint is compared
+		}
+		return j.file.compareLast(ctx, token.Checkpoints)
+	}
+	if version := j.u.expect.version; version != "" && token.SourceVersion != "" && token.Parts == nil {
+		return j.sameVersion(ctx, token, version)
+	}
+	was := token.Source
+	_, shared := j.u.opts.Store.(session.Leaser)
+	if shared {
+		was.Device = j.file.identity.Device // another machine has another number for the same file server
+	}
+	change := was.Compare(j.file.identity)
+	if imported(token) || shared && change != chunk.Same {
+		// It may be a copy on another machine.
+		j.file.copied = true
+		if token.Source.Size == j.file.identity.Size {
+			change = chunk.ChangeTimeOnly
+		}
+	}
+	if change == chunk.Same && (token.Source.ChangeTimeNS == 0 || j.file.unsynced) {
+		// There may have been changes that the times do not show: the platform
+		// has no change time, the file was racy, or it cannot be synced.
+		change = chunk.ChangeTimeOnly
+	}
+	switch change {
+	case chunk.Same:
+		return nil
+	case chunk.ChangeTimeOnly:
+		if token.Parts != nil {
+			return j.compareParts(ctx, token)
+		}
+		// A chmod, or an edit after which the modification time was put back:
+		// the bytes decide, as far as their checksum is known. The service
+		// compares the rest at the end.
+		if token.Gzip == nil {
+			return j.file.compare(ctx, token.Checkpoints...)
+		}
+		err := j.file.compare(ctx, token.Gzip.Source)
+		if err == nil {
+			j.file.copied = false // this covers all that was sent
+		}
+		return err
+	}
+	return fmt.Errorf("%w: %s is not the file that the upload began with (its size, modification time or inode differs)", session.ErrSourceChanged, token.SourcePath)
+}
+
+// sameVersion checks that the file has the version, named by the caller, of the one with
+// which the session began.
+func (j *job) sameVersion(ctx context.Context, token *session.Token, version string) error {
+	switch {
+	case version != token.SourceVersion:
+		return fmt.Errorf("%w: its version is %q, that of the saved upload %q", session.ErrSourceChanged, version, token.SourceVersion)
+	case token.Source.Size != j.file.src.Size():
+		return fmt.Errorf("%w: it has %d bytes, the source of the saved upload %d", session.ErrSourceChanged, j.file.src.Size(), token.Source.Size)
+	case token.Gzip != nil:
+		return nil // every checkpoint is compared
+	}
+	return j.file.compareLast(ctx, token.Checkpoints)
+}
