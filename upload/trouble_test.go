@@ -100,6 +100,21 @@ func TestRunningHash(t *testing.T) {
 	}
 }
 
+// TestRunningHashAfterRestart checks that a new session remembers no comparison of the one
+// before: damage at the same offset is noticed at the first reply after it, too.
+func TestRunningHashAfterRestart(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{RunningHash: true}, func(w *world) {
+		content := data(12*q + 1)
+		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: 2, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}})
+		res, err := w.uploader(func(o *upload.Options) { o.ChunkSize = 2 * q }).File(w.t.Context(), w.file(content), spec)
+		if err != nil || w.saw(upload.Restarted) != 2 || res.BytesResent != 4*q {
+			t.Errorf("%+v, %v, want two new sessions, each after the first part\n%s", res, err, w.trace())
+		}
+		w.wantObject("obj", content)
+	})
+}
+
 // TestRangeMD5 checks that a short prefix is compared after a failure if the
 // server reports only an MD5.
 func TestRangeMD5(t *testing.T) {
