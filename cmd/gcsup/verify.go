@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
-	"gcsup/internal/cli/printable"
 	"gcsup/internal/cli/usage"
 	"gcsup/session"
 	"gcsup/upload"
@@ -27,32 +25,58 @@ const (
 	statusMissing = "missing"
 )
 
-// verifier compares files with their objects.
-type verifier struct {
+// verifyFlags are the flags of verify.
+type verifyFlags struct {
 	target      targetFlags
 	sources     sourceFlags
 	jobs        int
 	json, quiet bool
 	key         keyFlags
 	userProject string
+}
+
+func (f *verifyFlags) add(fs *pflag.FlagSet) {
+	f.sources.add(fs)
+	fs.IntVar(&f.jobs, "jobs", 0, "compare `N` files at a time (default: 32 of up to 8 MiB, and 4 larger ones)")
+	fs.BoolVar(&f.json, "json", false, "print JSON Lines to standard output, one for each file")
+	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print differences and errors only")
+	fs.StringVar(&f.userProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket")
+	f.key.add(fs, "compare objects that are encrypted with the key")
+	f.target.add(fs)
+}
+
+// check checks the flags and the sources.
+func (f *verifyFlags) check(sources []string) error {
+	switch {
+	case len(sources) == 0 && !f.sources.list():
+		return failure.Usagef("verify: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
+	case len(sources) == 1 && sources[0] == stdinName:
+		return failure.Usagef("verify: standard input cannot be compared; write it to a file")
+	case f.jobs < 0:
+		return failure.Usagef("--jobs %d: want a number that is not negative", f.jobs)
+	}
+	if err := f.sources.check(sources); err != nil {
+		return err
+	}
+	_, err := f.target.check()
+	return err
+}
+
+// verifier compares files with their objects.
+type verifier struct {
+	flags       verifyFlags
+	std         stdio
+	console     *console
+	c           *connection
+	asker       *asker
 	encrypted   bool // a key was given
-
-	std     stdio
-	console *console
-	c       *connection
-	asker   *asker
-
-	mu      sync.Mutex
-	looked  map[string]*session.Object // what a listing has at the destinations under way
-	listErr error
-
-	counts      map[string]int
-	code        int
-	bucketKnown bool
+	bucketKnown bool // the bucket exists
+	listed      listedObjects
+	totals      verifyTotals
 }
 
 func newVerify(std stdio) *cobra.Command {
-	v := &verifier{std: std, looked: map[string]*session.Object{}, counts: map[string]int{}}
+	v := &verifier{std: std, totals: verifyTotals{counts: map[string]int{}}}
 	cmd := &cobra.Command{
 		Use:   "verify [-r] SOURCE... gs://BUCKET[/OBJECT]",
 		Short: "Compare files with their objects, without an upload",
@@ -70,29 +94,22 @@ Exit codes: 0 all are the same; 65 at least one differs or is missing.`,
 			return v.run(cmd.Context(), args[:len(args)-1], args[len(args)-1])
 		},
 	}
-	fs := cmd.Flags()
-	v.sources.add(fs)
-	fs.IntVar(&v.jobs, "jobs", 0, "compare `N` files at a time (default: 32 of up to 8 MiB, and 4 larger ones)")
-	fs.BoolVar(&v.json, "json", false, "print JSON Lines to standard output, one for each file")
-	fs.BoolVarP(&v.quiet, "quiet", "q", false, "print differences and errors only")
-	fs.StringVar(&v.userProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket")
-	v.key.add(fs, "compare objects that are encrypted with the key")
-	v.target.add(fs)
+	v.flags.add(cmd.Flags())
 	return cmd
 }
 
 func (v *verifier) run(ctx context.Context, sources []string, destination string) error {
-	v.console = newConsole(v.std.err, v.quiet)
-	if err := v.check(sources); err != nil {
+	v.console = newConsole(v.std.err, v.flags.quiet)
+	if err := v.flags.check(sources); err != nil {
 		return err
 	}
-	key, err := v.key.read()
+	key, err := v.flags.key.read()
 	if err != nil {
 		return err
 	}
 	v.encrypted = !key.IsZero()
-	spec := session.Spec{UserProject: v.userProject, EncryptionKey: key}
-	chosen, err := v.sources.choose(ctx, v.std, sources, destination, spec, func(tree.Shard) bool { return true })
+	spec := session.Spec{UserProject: v.flags.userProject, EncryptionKey: key}
+	chosen, err := v.flags.sources.choose(ctx, v.std, sources, destination, spec, func(tree.Shard) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -104,9 +121,9 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 				return err
 			}
 		}
-		return exitcode.Printed(v.code)
+		return exitcode.Printed(v.totals.code)
 	}
-	if v.c, err = v.target.open(ctx, false); err != nil {
+	if v.c, err = v.flags.target.open(ctx, false); err != nil {
 		return err
 	}
 	defer v.c.close()
@@ -122,22 +139,6 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 	return v.compare(ctx, chosen)
 }
 
-func (v *verifier) check(sources []string) error {
-	switch {
-	case len(sources) == 0 && !v.sources.list():
-		return failure.Usagef("verify: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
-	case len(sources) == 1 && sources[0] == stdinName:
-		return failure.Usagef("verify: standard input cannot be compared; write it to a file")
-	case v.jobs < 0:
-		return failure.Usagef("--jobs %d: want a number that is not negative", v.jobs)
-	}
-	if err := v.sources.check(sources); err != nil {
-		return err
-	}
-	_, err := v.target.check()
-	return err
-}
-
 // compare compares all files. It uses the dry run of an upload that skips files with
 // the same content, which reads a file only if its object has the same size.
 func (v *verifier) compare(ctx context.Context, chosen *selection) error {
@@ -145,10 +146,10 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 	if !chosen.single() {
 		jobs = v.lookUp(ctx, chosen)
 	}
-	opts := &upload.BatchOptions{Small: v.jobs, Large: v.jobs, Jobs: v.jobs, Skip: upload.SkipSameContent, DryRun: true, Sizes: chosen.sizes}
+	opts := &upload.BatchOptions{Small: v.flags.jobs, Large: v.flags.jobs, Jobs: v.flags.jobs, Skip: upload.SkipSameContent, DryRun: true, Sizes: chosen.sizes}
 	for res, err := range v.c.uploader.Files(ctx, jobs, opts) {
 		destination := res.Spec.URL()
-		object, listed := v.lookedUp(destination)
+		object, listed := v.listed.take(destination)
 		switch {
 		case err != nil:
 		case res.Skipped != upload.SkipNothing:
@@ -163,15 +164,15 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 			return err
 		}
 	}
-	if v.listErr != nil {
-		return withHint(v.listErr, v.c.endpoint)
+	if err := v.listed.err(); err != nil {
+		return withHint(err, v.c.endpoint)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	v.console.message("%s", v.totals())
-	if v.code != exitcode.OK {
-		return exitcode.Printed(v.code)
+	v.console.message("%s", v.totals.text())
+	if v.totals.code != exitcode.OK {
+		return exitcode.Printed(v.totals.code)
 	}
 	return nil
 }
@@ -180,35 +181,22 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 // bucket, or if the credentials are not accepted, there are no more jobs.
 func (v *verifier) lookUp(ctx context.Context, chosen *selection) iter.Seq[upload.Job] {
 	return func(yield func(upload.Job) bool) {
-		for job, err := range v.c.uploader.Lookup(ctx, upload.Listing{Bucket: chosen.bucket, Prefix: chosen.prefix, UserProject: v.userProject}, chosen.jobs) {
+		for job, err := range v.c.uploader.Lookup(ctx, upload.Listing{Bucket: chosen.bucket, Prefix: chosen.prefix, UserProject: v.flags.userProject}, chosen.jobs) {
 			switch {
 			case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrCredentials), errors.Is(err, session.ErrRetriesExhausted):
-				v.mu.Lock()
-				v.listErr = err
-				v.mu.Unlock()
+				v.listed.failed(err)
 				return
 			case err != nil:
 				continue // the objects are looked up one by one
 			}
 			if job.Listed && job.Err == nil {
-				v.mu.Lock()
-				v.looked[job.Spec.URL()] = job.Object
-				v.mu.Unlock()
+				v.listed.put(job.Spec.URL(), job.Object)
 			}
 			if !yield(job) {
 				return
 			}
 		}
 	}
-}
-
-// lookedUp returns what the listing has at a destination, and forgets it.
-func (v *verifier) lookedUp(destination string) (object *session.Object, listed bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	object, listed = v.looked[destination]
-	delete(v.looked, destination)
-	return object, listed
 }
 
 // stat looks up one object. The object is nil if there is none.
@@ -258,100 +246,4 @@ func difference(destination string, size int64, object *session.Object, encrypte
 		text = fmt.Sprintf("%s has the same size, but another CRC32C (%s)", destination, chunk.EncodeCRC32C(object.CRC32C))
 	}
 	return failure.WithKind(errors.New(text), failure.ErrDiffers)
-}
-
-// verifyLine is the comparison of one file in JSON.
-type verifyLine struct {
-	V            int        `json:"v"`
-	Type         string     `json:"type"`
-	Status       string     `json:"status"`
-	Source       string     `json:"source"`
-	Destination  string     `json:"destination"`
-	Size         *int64     `json:"size"`
-	Generation   *string    `json:"generation"`
-	ObjectSize   *int64     `json:"object_size"`
-	ObjectCRC32C *string    `json:"object_crc32c"`
-	Error        *errorLine `json:"error"`
-}
-
-// report prints the outcome of one file, and counts it. res and object may be nil.
-func (v *verifier) report(source, destination string, res *upload.Result, object *session.Object, err error) error {
-	err = sourceError(err, source)
-	status := statusSame
-	switch {
-	case errors.Is(err, failure.ErrDiffers) && object == nil:
-		status = statusMissing
-	case errors.Is(err, failure.ErrDiffers):
-		status = statusDiffers
-	case err != nil:
-		status = statusFailed
-	}
-	v.counts[status]++
-	if err != nil {
-		v.failed(failure.Classify(err).Code)
-	}
-	if v.json {
-		line := verifyLine{V: 1, Type: "verify", Status: status, Source: source, Destination: destination}
-		if res != nil {
-			line.Size = known(res.Size, res.Size >= 0)
-		}
-		if object != nil {
-			line.Generation, line.ObjectSize = new(generationText(object)), &object.Size
-			line.ObjectCRC32C = known(chunk.EncodeCRC32C(object.CRC32C), object.HasCRC32C)
-		}
-		if err != nil {
-			line.Error = newErrorLine(err)
-		}
-		if err := printJSON(v.std.out, line); err != nil {
-			return fmt.Errorf("standard output: %w", err)
-		}
-	}
-	switch {
-	case status == statusFailed:
-		text := withHint(err, v.endpoint()).Error()
-		if !strings.HasPrefix(text, source+":") {
-			text = source + ": " + text
-		}
-		v.console.fail(printablePath(text, source))
-	case v.json || status == statusSame && v.quiet:
-	case status == statusSame:
-		if _, err := fmt.Fprintf(v.std.out, "same     %s\n", printable.Line(source)); err != nil {
-			return fmt.Errorf("standard output: %w", err)
-		}
-	default:
-		if _, err := fmt.Fprintf(v.std.out, "%-8s %s: %s\n", status, printable.Line(source), printable.Line(err.Error())); err != nil {
-			return fmt.Errorf("standard output: %w", err)
-		}
-	}
-	return nil
-}
-
-func (v *verifier) endpoint() string {
-	if v.c == nil {
-		return ""
-	}
-	return v.c.endpoint
-}
-
-// failed records the exit code of a file: 65 if any file differs, else 75 if the
-// same command may compare more, else that of the first failure.
-func (v *verifier) failed(code int) {
-	switch {
-	case v.code == exitcode.Data && v.counts[statusDiffers]+v.counts[statusMissing] > 0 && code != exitcode.Data:
-	case v.code == exitcode.OK, code == exitcode.Data, code == exitcode.Temporary:
-		v.code = code
-	}
-}
-
-func (v *verifier) totals() string {
-	var parts []string
-	for _, status := range []string{statusSame, statusDiffers, statusMissing, statusFailed} {
-		if n := v.counts[status]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, status))
-		}
-	}
-	if len(parts) == 0 {
-		return "no files"
-	}
-	return strings.Join(parts, ", ")
 }

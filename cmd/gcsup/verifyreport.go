@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"gcsup/chunk"
+	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/printable"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// verifyLine is the comparison of one file in JSON.
+type verifyLine struct {
+	V            int        `json:"v"`
+	Type         string     `json:"type"`
+	Status       string     `json:"status"`
+	Source       string     `json:"source"`
+	Destination  string     `json:"destination"`
+	Size         *int64     `json:"size"`
+	Generation   *string    `json:"generation"`
+	ObjectSize   *int64     `json:"object_size"`
+	ObjectCRC32C *string    `json:"object_crc32c"`
+	Error        *errorLine `json:"error"`
+}
+
+// report prints the outcome of one file, and counts it. res and object may be nil.
+func (v *verifier) report(source, destination string, res *upload.Result, object *session.Object, err error) error {
+	err = sourceError(err, source)
+	status := statusSame
+	switch {
+	case errors.Is(err, failure.ErrDiffers) && object == nil:
+		status = statusMissing
+	case errors.Is(err, failure.ErrDiffers):
+		status = statusDiffers
+	case err != nil:
+		status = statusFailed
+	}
+	v.totals.add(status, err)
+	if v.flags.json {
+		line := verifyLine{V: 1, Type: "verify", Status: status, Source: source, Destination: destination}
+		if res != nil {
+			line.Size = known(res.Size, res.Size >= 0)
+		}
+		if object != nil {
+			line.Generation, line.ObjectSize = new(generationText(object)), &object.Size
+			line.ObjectCRC32C = known(chunk.EncodeCRC32C(object.CRC32C), object.HasCRC32C)
+		}
+		if err != nil {
+			line.Error = newErrorLine(err)
+		}
+		if err := printJSON(v.std.out, line); err != nil {
+			return fmt.Errorf("standard output: %w", err)
+		}
+	}
+	switch {
+	case status == statusFailed:
+		text := withHint(err, v.endpoint()).Error()
+		if !strings.HasPrefix(text, source+":") {
+			text = source + ": " + text
+		}
+		v.console.fail(printablePath(text, source))
+	case v.flags.json || status == statusSame && v.flags.quiet:
+	case status == statusSame:
+		if _, err := fmt.Fprintf(v.std.out, "same     %s\n", printable.Line(source)); err != nil {
+			return fmt.Errorf("standard output: %w", err)
+		}
+	default:
+		if _, err := fmt.Fprintf(v.std.out, "%-8s %s: %s\n", status, printable.Line(source), printable.Line(err.Error())); err != nil {
+			return fmt.Errorf("standard output: %w", err)
+		}
+	}
+	return nil
+}
+
+func (v *verifier) endpoint() string {
+	if v.c == nil {
+		return ""
+	}
+	return v.c.endpoint
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"gcsup/internal/cli/exitcode"
+	"gcsup/internal/cli/failure"
+)
+
+// verifyTotals adds up the outcomes of a run of verify.
+type verifyTotals struct {
+	counts map[string]int // by status
+	code   int            // the exit code
+}
+
+// add adds the outcome of one file. The exit code is 65 if any file differs, else 75 if
+// the same command may compare more, else that of the first failure.
+func (t *verifyTotals) add(status string, err error) {
+	t.counts[status]++
+	if err == nil {
+		return
+	}
+	switch code := failure.Classify(err).Code; {
+	case t.code == exitcode.Data && t.counts[statusDiffers]+t.counts[statusMissing] > 0 && code != exitcode.Data:
+	case t.code == exitcode.OK, code == exitcode.Data, code == exitcode.Temporary:
+		t.code = code
+	}
+}
+
+// text returns how many files have each status.
+func (t *verifyTotals) text() string {
+	var parts []string
+	for _, status := range []string{statusSame, statusDiffers, statusMissing, statusFailed} {
+		if n := t.counts[status]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, status))
+		}
+	}
+	if len(parts) == 0 {
+		return "no files"
+	}
+	return strings.Join(parts, ", ")
+}
