@@ -20,20 +20,21 @@ type display struct {
 	single  bool // the run is one file
 	parts   bool // show the parts of files
 	began   bool // there was an event
-	active  []*transfer
-	rows    []*transfer // those on the terminal, each in its row until it ends
-	ended   int
-	failed  int
-	sent    int64 // bytes of files that ended, as sent, durable, and done or skipped
-	durable int64
-	done    int64
+	active  []*activeFile
+	rows    []*activeFile // those on the terminal, each in its row until it ends
+	ended   endedFiles
 	before  int64 // bytes of active and ended files that an earlier run sent
 	samples samples
-
-	listing *transfer // waits to list the bucket; nil if it never did
+	listing *activeFile // waits to list the bucket; nil if it never did
 
 	files, size int64 // of the whole run, -1 until they are known
 	finished    func() int
+}
+
+// endedFiles adds up the files that ended.
+type endedFiles struct {
+	files, failed       int
+	sent, durable, done int64 // bytes; done includes those of skipped files
 }
 
 // newDisplay returns the display of a run of so many files, -1 if that is not
@@ -56,7 +57,7 @@ func (d *display) note(id int, name string, e upload.Event, now time.Time) {
 	d.began = true
 	t := d.find(id)
 	if t == nil {
-		t = &transfer{id: id, name: displayName(name), size: -1}
+		t = &activeFile{id: id, name: displayName(name), size: -1}
 		d.active = append(d.active, t)
 	}
 	was := t.highest
@@ -72,7 +73,7 @@ func (d *display) noteListing(name string, e upload.Event, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.began = true
-	d.listing = &transfer{name: printable.Line(name), size: -1}
+	d.listing = &activeFile{name: printable.Line(name), size: -1}
 	d.listing.note(e, now)
 }
 
@@ -81,8 +82,8 @@ func (d *display) noteListing(name string, e upload.Event, now time.Time) {
 const listingTries = 2 * time.Second
 
 // waitingListing returns the listing if it waits, or nil.
-func (d *display) waitingListing(now time.Time) *transfer {
-	if d.listing == nil || !now.Before(d.listing.until.Add(listingTries)) {
+func (d *display) waitingListing(now time.Time) *activeFile {
+	if d.listing == nil || !now.Before(d.listing.wait.until.Add(listingTries)) {
 		return nil
 	}
 	return d.listing
@@ -93,32 +94,33 @@ func (d *display) end(id int, status string, res *upload.Result, now time.Time) 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.began = true
-	var t transfer
-	if i := slices.IndexFunc(d.active, func(t *transfer) bool { return t.id == id }); i >= 0 {
+	var t activeFile
+	if i := slices.IndexFunc(d.active, func(t *activeFile) bool { return t.id == id }); i >= 0 {
 		t = *d.active[i]
 		d.active = slices.Delete(d.active, i, i+1)
 	}
-	d.ended++
+	ended := &d.ended
+	ended.files++
 	size := max(t.size, 0)
 	if res != nil {
 		size = max(res.Size, 0)
 	}
 	switch status {
 	case statusOK:
-		d.sent += size
-		d.durable += size
+		ended.sent += size
+		ended.durable += size
 	case statusFailed:
-		d.failed++
-		d.sent += t.highest
-		d.durable += t.committed
+		ended.failed++
+		ended.sent += t.highest
+		ended.durable += t.committed
 	}
-	d.done += size
+	ended.done += size
 	d.sample(now)
 }
 
 // find returns the active file with that ID, or nil. The newest are the most
 // likely.
-func (d *display) find(id int) *transfer {
+func (d *display) find(id int) *activeFile {
 	for _, t := range slices.Backward(d.active) {
 		if t.id == id {
 			return t
@@ -138,7 +140,7 @@ func (d *display) sample(now time.Time) {
 // totals adds up all files: the bytes sent, those that are durable, and the bytes
 // of the run that are sent or need not be.
 func (d *display) totals() (sent, durable, done int64) {
-	sent, durable, done = d.sent, d.durable, d.done
+	sent, durable, done = d.ended.sent, d.ended.durable, d.ended.done
 	for _, t := range d.active {
 		sent += t.highest
 		durable += t.committed
@@ -160,8 +162,8 @@ func (d *display) totalSize() int64 {
 
 // visible returns the active files to show, at most n. A file keeps its row. The
 // oldest files get the free rows.
-func (d *display) visible(n int) []*transfer {
-	d.rows = slices.DeleteFunc(d.rows, func(t *transfer) bool { return t == nil || !slices.Contains(d.active, t) })
+func (d *display) visible(n int) []*activeFile {
+	d.rows = slices.DeleteFunc(d.rows, func(t *activeFile) bool { return t == nil || !slices.Contains(d.active, t) })
 	if len(d.rows) > n {
 		d.rows = d.rows[:n]
 	}
@@ -182,89 +184,6 @@ func displayName(source string) string {
 		return "standard input"
 	}
 	return printable.Line(source)
-}
-
-// transfer is the state of one active file.
-type transfer struct {
-	id   int
-	name string
-	size int64 // -1 if unknown
-
-	sent, committed int64
-	highest         int64 // the highest offset sent; it decreases only if the service lost bytes
-	compared        int64 // offset up to which the source was compared
-	toCompare       int64 // offset up to which it will be; 0 if it is not compared
-	samples         samples
-	settling        bool                  // see upload.Settling
-	parts           *upload.PartsProgress // nil if the file is not sent in parts
-	held            bool                  // see upload.Held
-
-	until   time.Time // end of the wait; zero if the upload does not wait
-	cause   cause     // of the wait
-	probing bool      // it waits for another upload
-	retry   int
-
-	lost      int64     // bytes that the service lost
-	lostUntil time.Time // how long that is shown at least
-}
-
-// lostNotice is how long a loss of bytes is shown at least.
-const lostNotice = 10 * time.Second
-
-// note updates t with an event.
-func (t *transfer) note(e upload.Event, now time.Time) {
-	is := shown(e)
-	if is.sent < t.sent || e.Kind == upload.Resumed || e.Compared < t.compared || e.ToCompare != t.toCompare {
-		t.samples = samples{} // the offset jumped or the phase changed: the rate is unknown
-	}
-	switch {
-	case e.Kind == upload.Discarded: // the service lost nothing
-		t.lost, t.highest = 0, is.sent
-	case is.committed < t.committed || e.Kind == upload.Restarted:
-		// What was sent beyond the committed offset is sent again in any case.
-		t.lost, t.lostUntil, t.highest = max(t.highest-is.committed, 0), now.Add(lostNotice), is.sent
-	}
-	t.size, t.sent, t.committed, t.parts = is.size, is.sent, is.committed, e.Parts
-	t.highest = max(t.highest, is.sent)
-	t.compared, t.toCompare = e.Compared, e.ToCompare
-	t.until, t.settling, t.held = time.Time{}, e.Kind == upload.Settling, false
-	switch e.Kind {
-	case upload.Held:
-		t.until, t.held = now.Add(e.Delay), true
-	case upload.Waiting:
-		t.until, t.samples = now.Add(e.Delay), samples{}
-		t.cause, t.probing, t.retry = causeOf(e.Cause), probing(e.Cause), e.Retry
-	case upload.Progress, upload.Resumed, upload.Started, upload.Restarted:
-		t.samples.add(now, is.sent)
-	case upload.Verifying:
-		t.samples.add(now, e.Compared)
-	}
-}
-
-// shownOffsets is how far an upload is, for people.
-type shownOffsets struct{ size, sent, committed int64 }
-
-// shown returns the progress of an event. That of a file that is compressed is in
-// bytes of the file: the size of the object is not known before the end.
-func shown(e upload.Event) shownOffsets {
-	if s := e.Source; s != nil {
-		return shownOffsets{s.Size, s.Sent, s.Committed}
-	}
-	return shownOffsets{e.Size, e.Sent, e.Committed}
-}
-
-// percent returns the part of the source that was sent, from 0 to 100. known is
-// false if the size is not known.
-func (t *transfer) percent() (n int, known bool) { return percent(t.highest, t.size) }
-
-func percent(done, size int64) (n int, known bool) {
-	switch {
-	case size < 0:
-		return 0, false
-	case size == 0 || done >= size:
-		return 100, true
-	}
-	return int(float64(done) / float64(size) * 100), true
 }
 
 // rateWindow is the time over which a rate is averaged. It is long enough for a

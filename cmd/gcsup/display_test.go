@@ -68,7 +68,7 @@ func TestRateOfResumedFiles(t *testing.T) {
 // changed does not accuse the service.
 func TestDiscardedIsNoLoss(t *testing.T) {
 	now := time.Unix(0, 0)
-	tr := &transfer{name: "a", size: -1}
+	tr := &activeFile{name: "a", size: -1}
 	tr.note(upload.Event{Kind: upload.Resumed, Size: 100, Sent: 50, Committed: 50}, now)
 	tr.note(upload.Event{Kind: upload.Discarded, Size: 100, Cause: "source changed"}, now)
 	tr.note(upload.Event{Kind: upload.Started, Size: 100}, now)
@@ -84,7 +84,7 @@ func TestDiscardedIsNoLoss(t *testing.T) {
 // even if the source is compared next.
 func TestLossIsShownWhileComparing(t *testing.T) {
 	now := time.Unix(0, 0)
-	tr := &transfer{name: "a", size: -1}
+	tr := &activeFile{name: "a", size: -1}
 	tr.note(upload.Event{Kind: upload.Progress, Size: 100, Sent: 90, Committed: 50}, now)
 	tr.note(upload.Event{Kind: upload.Verifying, Size: 100, Sent: 20, Committed: 20, ToCompare: 20}, now)
 	if state, _ := tr.state(now, false); state != "the service lost 70 B" {

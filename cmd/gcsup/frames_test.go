@@ -253,7 +253,7 @@ func TestResizeLeavesNothing(t *testing.T) {
 // that says that the service lost bytes.
 func TestPercentageNeverGoesBack(t *testing.T) {
 	now := time.Unix(0, 0)
-	tr := &transfer{name: "a", size: -1}
+	tr := &activeFile{name: "a", size: -1}
 	last := 0
 	for i, e := range []upload.Event{
 		{Kind: upload.Started}, {Sent: 60, Kind: upload.Progress}, {Sent: 80, Committed: 20, Kind: upload.Progress},

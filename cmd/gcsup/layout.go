@@ -88,7 +88,7 @@ func (d *display) frame(now time.Time, columns, height int) []liveLine {
 }
 
 // row returns the line of one file.
-func (l layout) row(t *transfer, now time.Time) liveLine {
+func (l layout) row(t *activeFile, now time.Time) liveLine {
 	columns := make([]string, 0, 5)
 	if l.name > 0 {
 		columns = append(columns, fit(shortenPath(t.name, l.name), l.name))
@@ -106,7 +106,7 @@ func (l layout) row(t *transfer, now time.Time) liveLine {
 }
 
 // picture returns a bar: '=' stands for durable bytes, '-' for bytes that are sent.
-func picture(t *transfer, width int) string {
+func picture(t *activeFile, width int) string {
 	if t.size <= 0 {
 		return "[" + strings.Repeat(" ", width) + "]"
 	}
@@ -118,7 +118,7 @@ func picture(t *transfer, width int) string {
 
 // percentText returns the percentage that was sent. both adds the one that is
 // durable: "52/40%".
-func percentText(t *transfer, both bool) string {
+func percentText(t *activeFile, both bool) string {
 	sent, ok := t.percent()
 	if !ok {
 		return ""
@@ -132,13 +132,13 @@ func percentText(t *transfer, both bool) string {
 
 // state returns what a file does: its rate and the time left, or what it waits
 // for. brief is the form for narrowState columns.
-func (t *transfer) state(now time.Time, brief bool) (text, color string) {
+func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
 	rate := t.samples.rate(now)
 	switch {
-	case t.lost > 0 && now.Before(t.lostUntil) && brief:
-		return "lost " + bytesText(t.lost), yellow
-	case t.lost > 0 && now.Before(t.lostUntil):
-		return "the service lost " + bytesText(t.lost), yellow
+	case t.loss.shown(now) && brief:
+		return "lost " + bytesText(t.loss.bytes), yellow
+	case t.loss.shown(now):
+		return "the service lost " + bytesText(t.loss.bytes), yellow
 	case t.settling && brief:
 		return "disk", ""
 	case t.settling:
@@ -148,8 +148,8 @@ func (t *transfer) state(now time.Time, brief bool) (text, color string) {
 	case t.toCompare > 0:
 		n, _ := percent(t.compared, t.toCompare)
 		return fmt.Sprintf("%s  comparing with sent %d%%", fitRight(rateText(rate), rateWidth), n), ""
-	case !t.until.IsZero():
-		return t.wait(now, brief), yellow
+	case !t.wait.until.IsZero():
+		return t.wait.text(now, brief), yellow
 	case brief:
 		return fitRight(rateText(rate), rateWidth), ""
 	}
@@ -160,26 +160,26 @@ func (t *transfer) state(now time.Time, brief bool) (text, color string) {
 	return text, ""
 }
 
-// wait describes what a file waits for, and why.
-func (t *transfer) wait(now time.Time, brief bool) string {
-	left := math.Ceil(t.until.Sub(now).Seconds())
+// text describes what a file waits for, and why.
+func (w *fileWait) text(now time.Time, brief bool) string {
+	left := math.Ceil(w.until.Sub(now).Seconds())
 	switch {
-	case t.held && brief:
+	case w.held && brief:
 		return fmt.Sprintf("lease %.0f s", max(left, 0))
-	case t.held:
+	case w.held:
 		return fmt.Sprintf("another process works on it, or died: its lease ends in %.0f s", max(left, 0))
 	}
 	switch {
 	case brief && left > 0:
-		return fmt.Sprintf("%.0f s %s", left, t.cause.short)
+		return fmt.Sprintf("%.0f s %s", left, w.cause.short)
 	case brief:
-		return "again: " + t.cause.short
-	case t.probing:
-		return "another file probes: " + t.cause.text
+		return "again: " + w.cause.short
+	case w.probing:
+		return "another file probes: " + w.cause.text
 	case left > 0:
-		return fmt.Sprintf("retry %d in %.0f s: %s", t.retry, left, t.cause.text)
+		return fmt.Sprintf("retry %d in %.0f s: %s", w.retry, left, w.cause.text)
 	}
-	return fmt.Sprintf("retry %d: %s", t.retry, t.cause.text)
+	return fmt.Sprintf("retry %d: %s", w.retry, w.cause.text)
 }
 
 // Widths of a rate and of a time left.
@@ -197,8 +197,8 @@ func (d *display) totalLines(l layout, now time.Time) []liveLine {
 		left = size - done
 	}
 	failed, color := "", ""
-	if d.failed > 0 {
-		failed, color = fmt.Sprintf("%s failed", countText(d.failed)), red
+	if d.ended.failed > 0 {
+		failed, color = fmt.Sprintf("%s failed", countText(d.ended.failed)), red
 	}
 	files := "file " + d.fileText()
 	speed := fitRight(rateText(rate), rateWidth)
@@ -222,10 +222,10 @@ func (d *display) totalLines(l layout, now time.Time) []liveLine {
 // fileText returns how many files ended, and of how many if that is known.
 func (d *display) fileText() string {
 	finished := d.finished()
-	text := countText(d.ended + finished)
+	text := countText(d.ended.files + finished)
 	if d.files >= 0 {
 		// A file that cannot be read is not counted before it is reached.
-		text += " of " + countText(max(int(d.files), d.ended+finished+len(d.active)))
+		text += " of " + countText(max(int(d.files), d.ended.files+finished+len(d.active)))
 	}
 	return text
 }
@@ -252,8 +252,8 @@ func (d *display) plainLine(now time.Time) string {
 	sent, durable, done := d.totals()
 	size := d.totalSize()
 	text := fmt.Sprintf("%s files, %s", d.fileText(), sentText(sent, durable, size))
-	if d.failed > 0 {
-		text += fmt.Sprintf(", %d failed", d.failed)
+	if d.ended.failed > 0 {
+		text += fmt.Sprintf(", %d failed", d.ended.failed)
 	}
 	if l := d.waitingListing(now); l != nil {
 		wait, _ := l.state(now, false)
@@ -261,9 +261,9 @@ func (d *display) plainLine(now time.Time) string {
 	}
 	waiting, why := 0, ""
 	for _, t := range d.active {
-		if !t.until.IsZero() {
+		if !t.wait.until.IsZero() {
 			waiting++
-			why = t.cause.text
+			why = t.wait.cause.text
 		}
 	}
 	if waiting > 0 {
@@ -279,7 +279,7 @@ func (d *display) plainLine(now time.Time) string {
 }
 
 // partsText returns how many parts of a file are stored, or "" if it has none.
-func (t *transfer) partsText() string {
+func (t *activeFile) partsText() string {
 	if t.parts == nil {
 		return ""
 	}

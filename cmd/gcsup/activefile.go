@@ -1,0 +1,102 @@
+package main
+
+import (
+	"time"
+
+	"gcsup/upload"
+)
+
+// activeFile is the state of a file that is being uploaded.
+type activeFile struct {
+	id   int
+	name string
+	size int64 // -1 if unknown
+
+	sent, committed int64
+	highest         int64 // the highest offset sent; it decreases only if the service lost bytes
+	compared        int64 // offset up to which the source was compared
+	toCompare       int64 // offset up to which it will be; 0 if it is not compared
+	samples         samples
+	settling        bool                  // see upload.Settling
+	parts           *upload.PartsProgress // nil if the file is not sent in parts
+
+	wait fileWait
+	loss fileLoss
+}
+
+// fileWait is what a file waits for.
+type fileWait struct {
+	until   time.Time // its end; zero if the file does not wait
+	held    bool      // see upload.Held
+	cause   cause
+	probing bool // the file waits for another one
+	retry   int
+}
+
+// fileLoss is how many bytes of a file the service lost.
+type fileLoss struct {
+	bytes int64
+	until time.Time // how long the loss is shown at least
+}
+
+// shown reports whether there is a loss to show.
+func (l fileLoss) shown(now time.Time) bool { return l.bytes > 0 && now.Before(l.until) }
+
+// lostNotice is how long a loss of bytes is shown at least.
+const lostNotice = 10 * time.Second
+
+// note updates t with an event.
+func (t *activeFile) note(e upload.Event, now time.Time) {
+	is := shown(e)
+	if is.sent < t.sent || e.Kind == upload.Resumed || e.Compared < t.compared || e.ToCompare != t.toCompare {
+		t.samples = samples{} // the offset jumped or the phase changed: the rate is unknown
+	}
+	switch {
+	case e.Kind == upload.Discarded: // the service lost nothing
+		t.loss.bytes, t.highest = 0, is.sent
+	case is.committed < t.committed || e.Kind == upload.Restarted:
+		// What was sent beyond the committed offset is sent again in any case.
+		t.loss, t.highest = fileLoss{max(t.highest-is.committed, 0), now.Add(lostNotice)}, is.sent
+	}
+	t.size, t.sent, t.committed, t.parts = is.size, is.sent, is.committed, e.Parts
+	t.highest = max(t.highest, is.sent)
+	t.compared, t.toCompare = e.Compared, e.ToCompare
+	t.wait.until, t.settling, t.wait.held = time.Time{}, e.Kind == upload.Settling, false
+	switch e.Kind {
+	case upload.Held:
+		t.wait.until, t.wait.held = now.Add(e.Delay), true
+	case upload.Waiting:
+		t.samples = samples{}
+		t.wait = fileWait{until: now.Add(e.Delay), cause: causeOf(e.Cause), probing: probing(e.Cause), retry: e.Retry}
+	case upload.Progress, upload.Resumed, upload.Started, upload.Restarted:
+		t.samples.add(now, is.sent)
+	case upload.Verifying:
+		t.samples.add(now, e.Compared)
+	}
+}
+
+// shownOffsets is how far an upload is, for people.
+type shownOffsets struct{ size, sent, committed int64 }
+
+// shown returns the progress of an event. That of a file that is compressed is in
+// bytes of the file: the size of the object is not known before the end.
+func shown(e upload.Event) shownOffsets {
+	if s := e.Source; s != nil {
+		return shownOffsets{s.Size, s.Sent, s.Committed}
+	}
+	return shownOffsets{e.Size, e.Sent, e.Committed}
+}
+
+// percent returns the part of the source that was sent, from 0 to 100. known is
+// false if the size is not known.
+func (t *activeFile) percent() (n int, known bool) { return percent(t.highest, t.size) }
+
+func percent(done, size int64) (n int, known bool) {
+	switch {
+	case size < 0:
+		return 0, false
+	case size == 0 || done >= size:
+		return 100, true
+	}
+	return int(float64(done) / float64(size) * 100), true
+}
