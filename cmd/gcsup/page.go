@@ -155,6 +155,8 @@ th, td { text-align: left; padding: .2rem .6rem .2rem 0; border-bottom: 1px soli
 func (p *pageRecorder) render(out io.Writer, about page) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.exchanges.mu.Lock()
+	defer p.exchanges.mu.Unlock()
 	w, t := &pageWriter{}, about.totals
 	w.markup("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n")
 	w.markup(`<meta name="viewport" content="width=device-width, initial-scale=1">` + "\n")
@@ -166,7 +168,7 @@ func (p *pageRecorder) render(out io.Writer, about page) error {
 	for _, s := range [][2]string{
 		{"files", fmt.Sprint(t.files())}, {"uploaded", fmt.Sprint(t.uploaded)}, {"skipped", fmt.Sprint(t.skipped + t.finished)},
 		{"failed", fmt.Sprint(t.failed + t.interrupted + t.notTried)}, {"uploaded bytes", bytesText(t.bytes)}, {"sent bytes", bytesText(t.sent)},
-		{"sent again", bytesText(t.resent)}, {"requests", fmt.Sprint(p.requests)}, {"retries", fmt.Sprint(t.retries)}, {"waited", roundElapsed(t.waited).String()},
+		{"sent again", bytesText(t.resent)}, {"requests", fmt.Sprint(p.exchanges.requests)}, {"retries", fmt.Sprint(t.retries)}, {"waited", roundElapsed(t.waited).String()},
 		{"elapsed", roundElapsed(about.elapsed).String()}, {"average", cmp.Or(rateText(t.rate(about.elapsed)), "–")}, {"exit code", fmt.Sprint(about.code)},
 	} {
 		w.printf("<div><dt>%s</dt><dd>%s</dd></div>\n", s[0], s[1])
@@ -174,6 +176,7 @@ func (p *pageRecorder) render(out io.Writer, about page) error {
 	w.markup("</dl>\n")
 	p.charts(w, about.elapsed)
 	p.tables(w)
+	p.exchanges.tables(w)
 	w.markup("</body></html>\n")
 	_, err := io.WriteString(out, w.b.String())
 	return err
@@ -203,15 +206,15 @@ const (
 
 // charts writes the throughput and the durable bytes over time.
 func (p *pageRecorder) charts(w *pageWriter, elapsed time.Duration) {
-	n := min(int(elapsed/p.length)+1, len(p.buckets))
-	buckets := p.buckets[:n]
-	span := max(elapsed, p.length).Seconds()
+	n := min(int(elapsed/p.timeline.length)+1, len(p.timeline.buckets))
+	buckets := p.timeline.buckets[:n]
+	span := max(elapsed, p.timeline.length).Seconds()
 	x := func(t float64) float64 { return chartLeft + min(t/span, 1)*plotWidth }
-	at := func(i int) float64 { return (time.Duration(i) * p.length).Seconds() }
+	at := func(i int) float64 { return (time.Duration(i) * p.timeline.length).Seconds() }
 	var fastest float64
 	var durable int64
 	for i, b := range buckets {
-		fastest = max(fastest, float64(b.sent)/min(p.length.Seconds(), max(span-at(i), 0.05)))
+		fastest = max(fastest, float64(b.sent)/min(p.timeline.length.Seconds(), max(span-at(i), 0.05)))
 		durable = max(durable, b.durable)
 	}
 	w.markup("<section><h2>Throughput and durable bytes</h2>\n<figure>")
@@ -237,7 +240,7 @@ func (p *pageRecorder) charts(w *pageWriter, elapsed time.Duration) {
 		if b.sent == 0 || fastest == 0 {
 			continue
 		}
-		rate := float64(b.sent) / min(p.length.Seconds(), max(span-at(i), 0.05))
+		rate := float64(b.sent) / min(p.timeline.length.Seconds(), max(span-at(i), 0.05))
 		h := rate / fastest * chartHeight
 		w.printf(`<rect class="sent" x="%.1f" y="%.1f" width="%.2f" height="%.1f"><title>%s: %s</title></rect>`+"\n",
 			x(at(i)), panels[0].top+chartHeight-h, max(x(at(i+1))-x(at(i)), 1), h, secondsText(at(i)), rateText(rate))
@@ -278,18 +281,18 @@ func (p *pageRecorder) charts(w *pageWriter, elapsed time.Duration) {
 	w.markup("</figcaption></figure></section>\n")
 }
 
-// tables writes the lists of files, events and requests.
+// tables writes the lists of files and events.
 func (p *pageRecorder) tables(w *pageWriter) {
-	if len(p.failed) > 0 {
-		w.table("failed", title("Failed files", p.failures, len(p.failed), "first"), 2, "file", "error", "size")
-		for _, f := range p.failed {
+	if len(p.files.failed) > 0 {
+		w.table("failed", title("Failed files", p.files.failures, len(p.files.failed), "first"), 2, "file", "error", "size")
+		for _, f := range p.files.failed {
 			w.row("failed", 2, f.source+" → "+f.destination, f.err, bytesText(f.size))
 		}
 		w.end()
 	}
-	if len(p.slowest) > 0 {
+	if len(p.files.slowest) > 0 {
 		w.table("slowest", "Slowest files", 2, "file", "outcome", "size", "time", "rate", "retries")
-		for _, f := range p.slowest {
+		for _, f := range p.files.slowest {
 			rate := ""
 			if f.elapsed > 0 && f.status == statusOK {
 				rate = rateText(float64(f.size) / f.elapsed.Seconds())
@@ -309,25 +312,29 @@ func (p *pageRecorder) tables(w *pageWriter) {
 		}
 		w.end()
 	}
-	kinds := make([]exchangeKind, 0, len(p.sums))
-	for k := range p.sums {
+}
+
+// tables writes the lists of requests. e.mu is held.
+func (e *exchangeRecorder) tables(w *pageWriter) {
+	kinds := make([]exchangeKind, 0, len(e.sums))
+	for k := range e.sums {
 		kinds = append(kinds, k)
 	}
 	slices.SortFunc(kinds, func(a, b exchangeKind) int {
 		return cmp.Or(cmp.Compare(a.op, b.op), cmp.Compare(a.status, b.status))
 	})
-	w.table("requests", fmt.Sprintf("Requests: %d", p.requests), 2, "request", "status", "count", "bytes", "mean time", "longest")
+	w.table("requests", fmt.Sprintf("Requests: %d", e.requests), 2, "request", "status", "count", "bytes", "mean time", "longest")
 	for _, k := range kinds {
-		s := p.sums[k]
+		s := e.sums[k]
 		w.row("", 2, k.op, statusText(k.status), fmt.Sprint(s.n), bytesText(s.sent), roundTook(s.took/time.Duration(s.n)), roundTook(s.longest))
 	}
 	w.end()
-	p.exchanges(w, "failed-requests", title("Requests that failed", p.unluckyCount, len(p.unlucky), "latest"), p.unlucky)
-	p.exchanges(w, "slowest-requests", title("Slowest requests", p.requests, len(p.slow), "slowest"), p.slow)
-	p.exchanges(w, "latest-requests", title("Latest requests", p.requests, len(p.latest), "latest"), p.latest)
+	writeExchanges(w, "failed-requests", title("Requests that failed", e.failures, len(e.failed), "latest"), e.failed)
+	writeExchanges(w, "slowest-requests", title("Slowest requests", e.requests, len(e.slow), "slowest"), e.slow)
+	writeExchanges(w, "latest-requests", title("Latest requests", e.requests, len(e.latest), "latest"), e.latest)
 }
 
-func (p *pageRecorder) exchanges(w *pageWriter, id, title string, lines []exchangeLine) {
+func writeExchanges(w *pageWriter, id, title string, lines []exchangeLine) {
 	if len(lines) == 0 {
 		return
 	}

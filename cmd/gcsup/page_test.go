@@ -30,7 +30,7 @@ func examplePage(t *testing.T) string {
 	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	p := newPageRecorder(start)
 	totals := &runTotals{start: start}
-	log := slog.New(p)
+	log := slog.New(&p.exchanges)
 	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 	event := func(s float64, e upload.Event) {
 		e.Size = 100 * 1 << 20
@@ -194,15 +194,15 @@ func TestReportIsBounded(t *testing.T) {
 			p.end(i, task{source: "a"}, statusFailed, &upload.Result{}, errors.New("x"), now)
 			r := slog.NewRecord(now, slog.LevelDebug, "put", 0)
 			r.AddAttrs(slog.Int("status", 503))
-			_ = p.Handle(t.Context(), r)
+			_ = p.exchanges.Handle(t.Context(), r)
 		}
 		var b bytes.Buffer
 		if err := p.render(&b, page{totals: &runTotals{}, elapsed: time.Duration(n) * time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		sizes[n] = b.Len()
-		if len(p.buckets) > maxBuckets || len(p.active) > 0 {
-			t.Errorf("%d files: %d buckets, %d active", n, len(p.buckets), len(p.active))
+		if len(p.timeline.buckets) > maxBuckets || len(p.timeline.active) > 0 {
+			t.Errorf("%d files: %d buckets, %d active", n, len(p.timeline.buckets), len(p.timeline.active))
 		}
 	}
 	if sizes[100_000] > sizes[3_000]*3/2 {

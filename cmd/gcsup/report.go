@@ -77,7 +77,7 @@ func (r *reporter) logger() *slog.Logger {
 		handlers = append(handlers, r.console.log.Handler())
 	}
 	if r.pages != nil {
-		handlers = append(handlers, r.pages)
+		handlers = append(handlers, &r.pages.exchanges)
 	}
 	if len(handlers) == 0 {
 		return nil

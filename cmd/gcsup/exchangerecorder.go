@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	maxExchanges = 50  // the slowest, the latest and the latest that failed
+	maxSums      = 200 // kinds of exchanges
+)
+
+// exchangeRecorder records the exchanges that --report shows. It is the slog.Handler that
+// receives the library's line for each exchange. Its memory does not grow with the run.
+type exchangeRecorder struct {
+	mu       sync.Mutex
+	start    time.Time
+	sums     map[exchangeKind]*exchangeSum
+	slow     []exchangeLine
+	latest   []exchangeLine
+	failed   []exchangeLine // the latest
+	requests int
+	failures int
+}
+
+type exchangeKind struct {
+	op     string
+	status int64 // 0 if there was no reply
+}
+
+type exchangeSum struct {
+	n             int
+	sent          int64
+	took, longest time.Duration
+}
+
+type exchangeLine struct {
+	at, took     time.Duration
+	op           string
+	status       int64
+	offset, sent int64
+	held         int64
+	err          string
+}
+
+// keepLatest adds v to the n latest.
+func keepLatest[T any](list []T, v T, n int) []T {
+	if len(list) == n {
+		list = slices.Delete(list, 0, 1)
+	}
+	return append(list, v)
+}
+
+// Enabled accepts the lines of exchanges.
+func (e *exchangeRecorder) Enabled(context.Context, slog.Level) bool { return true }
+
+// WithAttrs returns e: the library adds no attributes to its logger.
+func (e *exchangeRecorder) WithAttrs([]slog.Attr) slog.Handler { return e }
+
+// WithGroup returns e.
+func (e *exchangeRecorder) WithGroup(string) slog.Handler { return e }
+
+// Handle records an exchange.
+func (e *exchangeRecorder) Handle(_ context.Context, r slog.Record) error {
+	if r.Level != slog.LevelDebug {
+		return nil
+	}
+	l := exchangeLine{op: r.Message}
+	r.Attrs(func(a slog.Attr) bool {
+		switch a.Key {
+		case "status":
+			l.status = a.Value.Int64()
+		case "offset":
+			l.offset = a.Value.Int64()
+		case "sent":
+			l.sent = a.Value.Int64()
+		case "held":
+			l.held = a.Value.Int64()
+		case "took":
+			l.took = a.Value.Duration()
+		case "err":
+			if err, ok := a.Value.Any().(error); ok && err != nil {
+				l.err = err.Error()
+			}
+		}
+		return true
+	})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l.at = r.Time.Sub(e.start) - l.took
+	e.requests++
+	kind := exchangeKind{l.op, l.status}
+	sum := e.sums[kind]
+	if sum == nil {
+		if len(e.sums) == maxSums {
+			kind = exchangeKind{op: "other"}
+		}
+		if sum = e.sums[kind]; sum == nil {
+			sum = &exchangeSum{}
+			e.sums[kind] = sum
+		}
+	}
+	sum.n++
+	sum.sent += l.sent
+	sum.took += l.took
+	sum.longest = max(sum.longest, l.took)
+	e.slow = keepLongest(e.slow, l, maxExchanges, func(l exchangeLine) time.Duration { return l.took })
+	e.latest = keepLatest(e.latest, l, maxExchanges)
+	if l.err != "" || l.status >= 400 {
+		e.failures++
+		e.failed = keepLatest(e.failed, l, maxExchanges)
+	}
+	return nil
+}

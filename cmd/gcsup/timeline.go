@@ -1,0 +1,74 @@
+package main
+
+import "time"
+
+const (
+	maxBuckets     = 480                    // if there are more, their length doubles
+	smallestBucket = 500 * time.Millisecond // progress is reported a few times per second
+)
+
+// timeline is the course of a run: what was sent, stored and retried when. Its memory does
+// not grow with the run.
+type timeline struct {
+	length  time.Duration // of a bucket
+	buckets []bucket
+	active  map[int]offsets // of the active files, by ID
+	durable int64
+}
+
+func newTimeline() timeline { return timeline{length: smallestBucket, active: map[int]offsets{}} }
+
+// bucket sums up a part of the run.
+type bucket struct {
+	sent    int64
+	durable int64 // at its end; valid if seen
+	seen    bool
+	retries int
+	losses  int // sessions that were restarted
+	waits   int // waits that overlap the bucket
+}
+
+type offsets struct{ sent, committed int64 }
+
+// bucket returns the bucket of a time.
+func (t *timeline) bucket(at time.Duration) *bucket {
+	i := int(max(at, 0) / t.length)
+	for i >= maxBuckets {
+		t.halve()
+		i = int(at / t.length)
+	}
+	for len(t.buckets) <= i {
+		t.buckets = append(t.buckets, bucket{})
+	}
+	return &t.buckets[i]
+}
+
+// halve doubles the length of the buckets.
+func (t *timeline) halve() {
+	t.length *= 2
+	for i := range t.buckets {
+		b := t.buckets[i]
+		if i%2 == 0 {
+			t.buckets[i/2] = b
+			continue
+		}
+		to := &t.buckets[i/2]
+		to.sent += b.sent
+		to.retries += b.retries
+		to.losses += b.losses
+		to.waits = max(to.waits, b.waits)
+		if b.seen {
+			to.durable, to.seen = b.durable, true
+		}
+	}
+	t.buckets = t.buckets[:(len(t.buckets)+1)/2]
+}
+
+// move records the new offsets of a file.
+func (t *timeline) move(at time.Duration, id int, was, is offsets) {
+	b := t.bucket(at)
+	b.sent += max(is.sent-was.sent, 0)
+	t.durable += is.committed - was.committed
+	b.durable, b.seen = t.durable, true
+	t.active[id] = is
+}
