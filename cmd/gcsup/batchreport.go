@@ -326,9 +326,9 @@ func (r *reporter) beginBatch(ctx context.Context, chosen *selection, progress *
 	if r.progress == nil {
 		return
 	}
-	r.display.finished = progress.finished
+	r.progress.display.finished = progress.finished
 	if chosen.sizes != nil {
-		go r.count(ctx, chosen, r.display, r.progress.stopped)
+		go r.count(ctx, chosen, r.progress.display, r.progress.stopped)
 	}
 }
 
@@ -367,16 +367,16 @@ func (r *reporter) startProgress(files int) {
 	if r.flags.quiet {
 		return
 	}
-	r.display = newDisplay(files)
-	r.display.parts = r.flags.verbose
-	r.progress = startProgress(r.console, r.display, !r.flags.verbose) // the log would push the frame around
+	d := newDisplay(files)
+	d.parts = r.flags.verbose
+	r.progress = startProgress(r.console, d, !r.flags.verbose) // the log would push the frame around
 }
 
 // stopProgress ends the run: later events are ignored.
 func (r *reporter) stopProgress() {
 	r.mu.Lock()
 	p := r.progress
-	r.progress, r.display, r.active = nil, nil, false
+	r.progress, r.active = nil, false
 	r.mu.Unlock()
 	if p != nil {
 		p.stop()

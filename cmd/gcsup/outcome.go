@@ -21,7 +21,7 @@ func (r *reporter) begin(t task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.current, r.active = t, true
-	r.file(t.destination)
+	r.files.of(t.destination)
 }
 
 func (r *reporter) end(res *upload.Result, err error) {
@@ -66,12 +66,12 @@ func (r *reporter) outcome(t task, named bool, res *upload.Result, err error) {
 			r.explainResume(t, res, err)
 		}
 	}
-	id := r.file(t.destination).id
-	delete(r.files, t.destination)
+	id := r.files.of(t.destination).id
+	delete(r.files.active, t.destination)
 	now := time.Now()
 	r.totals.add(t.source, status, res, err)
-	if r.display != nil {
-		r.display.end(id, status, res, now)
+	if r.progress != nil {
+		r.progress.display.end(id, status, res, now)
 	}
 	if r.pages != nil {
 		r.pages.end(id, t, status, res, err, now)

@@ -13,13 +13,14 @@ const (
 // progress shows a display on the console: frames on a terminal, else a line every
 // lineEvery.
 type progress struct {
+	display *display
 	stopped chan struct{}
 	done    chan struct{}
 }
 
 // startProgress starts to show d. live allows frames.
 func startProgress(c *console, d *display, live bool) *progress {
-	p := &progress{stopped: make(chan struct{}), done: make(chan struct{})}
+	p := &progress{display: d, stopped: make(chan struct{}), done: make(chan struct{})}
 	every, draw := lineEvery, func() {
 		if line := d.plainLine(time.Now()); line != "" {
 			c.message("%s  %s", time.Now().Format(time.RFC3339), line)

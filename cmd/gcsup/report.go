@@ -31,18 +31,16 @@ type reporter struct {
 	active   bool      // current, or the batch, is under way
 	stopping bool      // the command was interrupted: events of other files are late
 	progress *progress // nil when quiet, and between runs
-	display  *display  // what progress shows
 	totals   runTotals
 	pages    *pageRecorder // of --report; nil without
 
-	files  map[string]*fileState // active files by destination
-	lastID int
+	files reportedFiles
 }
 
 func newReporter(std stdio, flags outputFlags, given *pflag.FlagSet) *reporter {
 	r := &reporter{
 		out: newLineQueue(std.out), console: newQueuedConsole(std.err, flags.quiet), flags: flags, given: given,
-		totals: runTotals{start: time.Now()}, files: map[string]*fileState{},
+		totals: runTotals{start: time.Now()}, files: reportedFiles{active: map[string]*fileState{}},
 	}
 	if sameTerminal(std.out, std.err) {
 		r.out = newLineQueue(r.console) // results appear above the frame, too
@@ -139,14 +137,14 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 	code, done, stored := exitcode.OK, 0, false
 	r.mu.Lock()
 	r.startProgress(len(tasks))
-	if r.display != nil && len(tasks) > 1 {
+	if r.progress != nil && len(tasks) > 1 {
 		total := int64(0)
 		for _, t := range tasks {
 			if t.err == nil {
 				total += t.size
 			}
 		}
-		r.display.setTotals(int64(len(tasks)), total)
+		r.progress.display.setTotals(int64(len(tasks)), total)
 	}
 	r.mu.Unlock()
 	for _, t := range tasks {
@@ -203,8 +201,7 @@ func (r *reporter) refuse(tasks []task, err error) error {
 	for _, t := range tasks {
 		r.totals.add(t.source, statusFailed, nil, err)
 		if r.flags.json {
-			r.lastID++
-			r.print("", newResultLine(r.lastID, t.source, t.destination, statusFailed, nil, err))
+			r.print("", newResultLine(r.files.nextID(), t.source, t.destination, statusFailed, nil, err))
 		}
 	}
 	return withHint(err, r.endpoint)

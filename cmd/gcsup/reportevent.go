@@ -15,15 +15,26 @@ type fileState struct {
 	held      bool      // that another process holds the lease was reported
 }
 
-// file returns the state of the file with that destination. r.mu is held.
-func (r *reporter) file(destination string) *fileState {
-	f := r.files[destination]
-	if f == nil {
-		r.lastID++
-		f = &fileState{id: r.lastID}
-		r.files[destination] = f
+// reportedFiles numbers the files of a run.
+type reportedFiles struct {
+	active map[string]*fileState // by destination
+	lastID int
+}
+
+// nextID returns a new number.
+func (f *reportedFiles) nextID() int {
+	f.lastID++
+	return f.lastID
+}
+
+// of returns the state of the file with that destination.
+func (f *reportedFiles) of(destination string) *fileState {
+	state := f.active[destination]
+	if state == nil {
+		state = &fileState{id: f.nextID()}
+		f.active[destination] = state
 	}
-	return f
+	return state
 }
 
 // observe receives the library's events.
@@ -42,13 +53,13 @@ func (r *reporter) observe(e upload.Event) {
 	}
 	now, id := time.Now(), 0
 	if !r.batch || e.Path != "" { // else it concerns the whole batch
-		if r.stopping && r.files[t.destination] == nil {
+		if r.stopping && r.files.active[t.destination] == nil {
 			return
 		}
-		f := r.file(t.destination)
+		f := r.files.of(t.destination)
 		id = f.id
-		if r.display != nil {
-			r.display.note(id, t.source, e, now)
+		if r.progress != nil {
+			r.progress.display.note(id, t.source, e, now)
 		}
 		if r.pages != nil {
 			r.pages.note(id, t.source, e, now)
@@ -61,13 +72,13 @@ func (r *reporter) observe(e upload.Event) {
 			r.print("", newEventLine(0, "", t.destination, e))
 		}
 		t.source = "listing of " + t.destination
-		if r.display != nil {
-			r.display.noteListing("listing "+e.Spec.Bucket, e, now)
+		if r.progress != nil {
+			r.progress.display.noteListing("listing "+e.Spec.Bucket, e, now)
 		}
 	}
 	switch e.Kind {
 	case upload.Held:
-		if f := r.file(t.destination); !f.held {
+		if f := r.files.of(t.destination); !f.held {
 			f.held = true
 			r.console.message("%s to %s: %s works on it, or died: waiting up to %s for its lease (saved upload %s)", t.source, t.destination, e.Cause, formatSpan(e.Delay+time.Second-1), e.ID)
 		}
