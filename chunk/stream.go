@@ -29,20 +29,36 @@ const (
 // from any. The zero value is a closed Stream.
 type Stream struct {
 	streamReader *streamReader
-	memory       *Memory
-	filled       chan filled   // parts in order; the last message is the last part or an error
-	free         chan window   // windows to fill
-	head         chan head     // the first bytes, once; see Head
-	next         chan struct{} // closed by the first Next
-	stop         chan struct{} // closed by Close
-	done         chan struct{} // closed when the goroutine ends
-	cur          *Part         // returned by Next and not released
-	end          error         // returned by Next after the last part
-	continued    bool          // next is closed
+	streamChannels
+	memory    *Memory
+	done      chan struct{} // closed when the goroutine ends
+	cur       *Part         // returned by Next and not released
+	end       error         // returned by Next after the last part
+	continued bool          // next is closed
 
 	mu      sync.Mutex
 	started bool // the goroutine was started
 	closed  bool
+}
+
+// streamChannels connect a [Stream] with its goroutine.
+type streamChannels struct {
+	filled chan filled   // parts in order; the last message is the last part or an error
+	free   chan window   // windows to fill
+	head   chan head     // the first bytes, once; see Stream.Head
+	next   chan struct{} // closed by the first Next: the bytes after the head are wanted
+	stop   chan struct{} // closed by Close
+}
+
+func newStreamChannels() streamChannels {
+	return streamChannels{
+		// Each message uses a window, so that sending never blocks.
+		filled: make(chan filled, windows),
+		free:   newWindows(),
+		head:   make(chan head, 1),
+		next:   make(chan struct{}),
+		stop:   make(chan struct{}),
+	}
 }
 
 // windows is the number of windows of a stream: one in flight, and one that is
@@ -145,19 +161,9 @@ func (m *Memory) ResumeStream(r io.Reader, window int, from Checkpoint) (*Stream
 	if window < 0 || window%Granularity != 0 {
 		return nil, fmt.Errorf("stream: a window of %d bytes is not a positive multiple of %d (256 KiB)", window, Granularity)
 	}
-	s := &Stream{
-		memory: m,
-		// Each message uses a window, so that sending never blocks.
-		filled: make(chan filled, windows),
-		free:   newWindows(),
-		head:   make(chan head, 1),
-		next:   make(chan struct{}),
-		stop:   make(chan struct{}),
-		done:   make(chan struct{}),
-	}
+	s := &Stream{streamChannels: newStreamChannels(), memory: m, done: make(chan struct{})}
 	s.streamReader = &streamReader{
-		r: r, memory: m, limit: int64(window), filled: s.filled, free: s.free, head: s.head, next: s.next, stop: s.stop,
-		off: from.Offset, crc: from.CRC32C,
+		streamChannels: s.streamChannels, r: r, memory: m, limit: int64(window), off: from.Offset, crc: from.CRC32C,
 	}
 	return s, nil
 }

@@ -11,14 +11,10 @@ import (
 // streamReader is the goroutine of a [Stream]. It reads, hashes and splits the
 // stream.
 type streamReader struct {
+	streamChannels
 	r      io.Reader
 	memory *Memory
 	limit  int64 // of a window
-	filled chan<- filled
-	free   <-chan window
-	head   chan<- head
-	next   <-chan struct{} // closed when the bytes after the head are wanted
-	stop   <-chan struct{}
 
 	off   int64   // start of the next part
 	crc   uint32  // of the stream up to the byte in held
