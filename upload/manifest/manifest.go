@@ -8,9 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"gcsup/chunk"
 )
@@ -29,9 +27,6 @@ var (
 	ErrClosed = errors.New("manifest is closed")
 )
 
-// syncEvery is the least time between two calls of fsync.
-const syncEvery = time.Second
-
 // Manifest is an open manifest. It is safe for concurrent use.
 type Manifest struct {
 	path   string
@@ -43,22 +38,7 @@ type Manifest struct {
 
 	identity func(path string) (chunk.Identity, error) // tests replace it
 
-	syncing sync.Mutex // held during a sync, and taken before mu
-	mu      sync.Mutex
-	out     output
-	size    int64
-	err     error // every later call returns it
-	timer   *time.Timer
-	due     bool // the timer runs
-	dirty   bool // there are records that are not synced
-	synced  time.Time
-	closed  bool
-}
-
-// output is the file to which records are appended.
-type output interface {
-	io.WriteCloser
-	Sync() error
+	appender appender
 }
 
 // Stats counts what [Manifest.Skip] did.
@@ -134,7 +114,7 @@ func (m *Manifest) open() error {
 	if err != nil {
 		return err
 	}
-	m.out, m.size = out, m.before
+	m.appender.path, m.appender.out, m.appender.truncate, m.appender.size = m.path, out, m.read.Truncate, m.before
 	return nil
 }
 
@@ -219,83 +199,16 @@ func (m *Manifest) Record(r Record) error {
 		}
 		return fmt.Errorf("manifest %s: %w", m.path, err)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch {
-	case m.closed:
-		return fmt.Errorf("manifest %s: %w", m.path, ErrClosed)
-	case m.err != nil:
-		return m.err
-	}
-	if _, err := m.out.Write(text); err != nil {
-		err = fmt.Errorf("manifest %s: %w", m.path, err)
-		// Without this, the next record would be appended to a part of this one.
-		if terr := m.read.Truncate(m.size); terr != nil {
-			m.err = err
-		}
-		return err
-	}
-	m.size += int64(len(text))
-	m.dirty = true
-	if !m.due {
-		m.due = true
-		delay := max(0, syncEvery-time.Since(m.synced))
-		if m.timer == nil {
-			m.timer = time.AfterFunc(delay, m.sync)
-		} else {
-			m.timer.Reset(delay)
-		}
-	}
-	return nil
-}
-
-// sync makes the records durable.
-func (m *Manifest) sync() {
-	m.syncing.Lock()
-	defer m.syncing.Unlock()
-	m.mu.Lock()
-	m.due, m.synced = false, time.Now()
-	needed := m.dirty && !m.closed
-	m.dirty = false
-	m.mu.Unlock()
-	if !needed {
-		return
-	}
-	if err := m.out.Sync(); err != nil {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		// What was written before may be lost, and a second fsync does not
-		// report it: https://lwn.net/Articles/752063/.
-		m.err = fmt.Errorf("manifest %s: sync: %w", m.path, err)
-	}
+	return m.appender.append(text)
 }
 
 // Close makes the records durable and releases the lock. It must not be called
 // while Skip is in use. A second call returns nil.
 func (m *Manifest) Close() error {
-	m.syncing.Lock()
-	defer m.syncing.Unlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return nil
-	}
-	m.closed = true
-	if m.timer != nil {
-		m.timer.Stop()
-	}
-	err := m.err
-	if m.dirty && err == nil {
-		if err = m.out.Sync(); err != nil {
-			err = fmt.Errorf("manifest %s: sync: %w", m.path, err)
-		}
-	}
-	if cerr := m.out.Close(); cerr != nil && err == nil {
-		err = fmt.Errorf("manifest %s: %w", m.path, cerr)
-	}
-	_ = m.read.Close()
-	m.unlock()
-	return err
+	return m.appender.close(func() {
+		_ = m.read.Close()
+		m.unlock()
+	})
 }
 
 // Stats returns what Skip did so far.

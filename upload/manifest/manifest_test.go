@@ -424,8 +424,8 @@ func (d *fullDisk) Sync() error {
 
 func TestFullDisk(t *testing.T) {
 	m := open(t, filepath.Join(t.TempDir(), "m"))
-	disk := &fullDisk{output: m.out}
-	m.out = disk
+	disk := &fullDisk{output: m.appender.out}
+	m.appender.out = disk
 	r := Record{Status: Done, Path: "a", Bucket: "bkt", Object: "a"}
 	record(t, m, r)
 	before, _ := os.ReadFile(m.path)
@@ -472,8 +472,8 @@ func TestSync(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		disk := &fullDisk{output: m.out}
-		m.out = disk
+		disk := &fullDisk{output: m.appender.out}
+		m.appender.out = disk
 		r := Record{Status: Done, Path: "a", Bucket: "bkt", Object: "a"}
 		for range 1000 {
 			record(t, m, r)
@@ -484,11 +484,11 @@ func TestSync(t *testing.T) {
 		if disk.syncs < 9 || disk.syncs > 12 {
 			t.Errorf("%d syncs in 11 s, want one per second", disk.syncs)
 		}
-		m.mu.Lock()
-		if m.dirty {
+		m.appender.mu.Lock()
+		if m.appender.dirty {
 			t.Error("the last record is not synced")
 		}
-		m.mu.Unlock()
+		m.appender.mu.Unlock()
 		n := disk.syncs
 		record(t, m, r)
 		if err := m.Close(); err != nil || disk.syncs != n+1 {
@@ -500,7 +500,7 @@ func TestSync(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.out = &fullDisk{output: m.out, syncFail: io.ErrShortWrite}
+		m.appender.out = &fullDisk{output: m.appender.out, syncFail: io.ErrShortWrite}
 		r := Record{Status: Done, Path: "a", Bucket: "bkt", Object: "a"}
 		record(t, m, r)
 		time.Sleep(2 * time.Second)
@@ -547,7 +547,7 @@ func TestMillionRecords(t *testing.T) {
 		count = 1_000_000
 	}
 	m := open(t, filepath.Join(t.TempDir(), "m"))
-	m.out = &fullDisk{output: m.out} // no fsync
+	m.appender.out = &fullDisk{output: m.appender.out} // no fsync
 	id := chunk.Identity{Size: 16 << 10, ModTimeNS: 1763769254123456789, ChangeTimeNS: 1763769254123456789, Device: 64768, Inode: 123456789}
 	name := func(i int) string { return fmt.Sprintf("backup/2026/%07d/file.dat", i) }
 	start := time.Now()
