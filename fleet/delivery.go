@@ -290,9 +290,9 @@ func (d *delivery) discard() {
 	ctx, cancel := d.settling()
 	defer cancel()
 	f := d.task.Files[0]
-	id, err := d.w.large.ID(f.Path, d.task.spec(f))
+	id, err := d.w.uploaders.large.ID(f.Path, d.task.spec(f))
 	if err == nil {
-		err = d.w.large.Cancel(ctx, id)
+		err = d.w.uploaders.large.Cancel(ctx, id)
 	}
 	if err != nil && !errors.Is(err, session.ErrNoToken) {
 		d.w.log.Warn("saved upload cannot be deleted", "path", f.Path, "err", err)

@@ -116,11 +116,11 @@ func (x *execution) jobs(files []File, blind bool) func(yield func(upload.Job) b
 // store.
 func (x *execution) uploader(pass int) *upload.Uploader {
 	if len(x.task.Files) > 1 {
-		return x.w.small
+		return x.w.uploaders.small
 	}
-	u := x.w.large
+	u := x.w.uploaders.large
 	if pass > 0 {
-		u = x.w.restart
+		u = x.w.uploaders.restart
 	}
 	call := upload.CallOptions{Observer: x.observe}
 	if x.w.opts.TrustTimes {

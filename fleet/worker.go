@@ -78,11 +78,8 @@ type Worker struct {
 	health  *health
 	limiter *rate.Limiter
 
-	small   *upload.Uploader // for groups: saves nothing
-	large   *upload.Uploader // for tasks with one file
-	restart *upload.Uploader // like large, but discards the saved upload
-
-	totals totals
+	uploaders uploaders
+	totals    totals
 
 	mu      sync.Mutex
 	active  map[string]*delivery // by task
@@ -90,6 +87,13 @@ type Worker struct {
 	gated   bool                 // crowd.Admits does not admit this worker
 	drain   bool                 // see Queue.SetDrain
 	changed chan struct{}        // closed when gated or drain change
+}
+
+// uploaders upload files. They share the gate and the rate limit.
+type uploaders struct {
+	small   *upload.Uploader // for groups: saves nothing
+	large   *upload.Uploader // for tasks with one file
+	restart *upload.Uploader // like large, but discards the saved upload
 }
 
 var workerName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -145,20 +149,20 @@ func (w *Worker) openStore(ctx context.Context, hc *http.Client) error {
 	return err
 }
 
-// newUploaders makes the Uploaders. They share the gate and the rate limit.
+// newUploaders makes the uploaders.
 func (w *Worker) newUploaders(hc *http.Client) (err error) {
 	o := w.opts.Upload
 	o.Gate, o.Limiter, o.Observer = new(backoff.Gate), w.limiter, w.totals.observe
 	o.Store = nil
-	if w.small, err = upload.New(hc, &o); err != nil {
+	if w.uploaders.small, err = upload.New(hc, &o); err != nil {
 		return err
 	}
 	o.Store = taskStore{w.store}
-	if w.large, err = upload.New(hc, &o); err != nil {
+	if w.uploaders.large, err = upload.New(hc, &o); err != nil {
 		return err
 	}
 	o.Restart = true
-	w.restart, err = upload.New(hc, &o)
+	w.uploaders.restart, err = upload.New(hc, &o)
 	return err
 }
 
