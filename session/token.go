@@ -182,15 +182,22 @@ func Encode(t *Token) ([]byte, error) {
 // [ErrTokenVersion] or [ErrCorruptToken], and does not quote the data. The
 // session URI of the result is not trusted until [Client.Adopt] has checked it.
 func Decode(data []byte) (*Token, error) {
-	var e envelope
-	if err := single(data, &e, false); err != nil {
+	// The version first: a newer one may use the other names for other things.
+	var v struct {
+		Version int `json:"v"`
+	}
+	if err := single(data, &v, false); err != nil {
 		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrCorruptToken)
 	}
 	switch {
-	case e.Version > tokenVersion:
-		return nil, fmt.Errorf("%w: version %d, this program knows %d", ErrTokenVersion, e.Version, tokenVersion)
-	case e.Version != tokenVersion:
-		return nil, fmt.Errorf("%w: invalid version %d", ErrCorruptToken, e.Version)
+	case v.Version > tokenVersion:
+		return nil, fmt.Errorf("%w: version %d, this program knows %d", ErrTokenVersion, v.Version, tokenVersion)
+	case v.Version != tokenVersion:
+		return nil, fmt.Errorf("%w: invalid version %d", ErrCorruptToken, v.Version)
+	}
+	var e envelope
+	if err := single(data, &e, false); err != nil {
+		return nil, fmt.Errorf("%w: not the JSON of a saved upload", ErrCorruptToken)
 	}
 	sum := sha256.Sum256(e.Token)
 	if e.SHA256 != hex.EncodeToString(sum[:]) {

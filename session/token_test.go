@@ -270,6 +270,24 @@ func TestTokenVersions(t *testing.T) {
 	}
 }
 
+// TestNewerVersionMayHaveAnyForm checks that only the version of a Token decides
+// whether a newer program saved it, even if the rest has another form. Such a Token
+// was set aside as damaged.
+func TestNewerVersionMayHaveAnyForm(t *testing.T) {
+	for _, form := range []string{
+		`{"v":%d,"sha256":{"tree":["ab","cd"]},"token":{}}`,
+		`{"v":%d,"sha256":["ab"],"token":"c2VhbGVk"}`,
+		`{"v":%d}`,
+	} {
+		if _, err := session.Decode(fmt.Appendf(nil, form, 2)); !errors.Is(err, session.ErrTokenVersion) {
+			t.Errorf(form+": %v, want ErrTokenVersion", 2, err)
+		}
+		if _, err := session.Decode(fmt.Appendf(nil, form, 1)); !errors.Is(err, session.ErrCorruptToken) {
+			t.Errorf(form+": %v, want ErrCorruptToken", 1, err)
+		}
+	}
+}
+
 // TestFieldsOfANewerVersion checks that a Token with an unknown field is not
 // reported as damaged, unless it is damaged too.
 func TestFieldsOfANewerVersion(t *testing.T) {
