@@ -107,26 +107,26 @@ func (s Spec) validAttributes() error {
 }
 
 // metadataConflict compares the custom metadata of a saved upload with want, as
-// Conflict does. The values of [fileKeys] describe the source, and a resume checks
-// the source itself: reading a file changes its access time. UncompressedSizeKey
-// belongs to Spec.Gzip.
+// Conflict does. [fileKeys] are an option of their own, which a caller may give
+// without other metadata. Their values describe the source, and a resume checks the
+// source itself: reading a file changes its access time. UncompressedSizeKey belongs
+// to Spec.Gzip.
 func metadataConflict(was, want map[string]string) string {
-	if want == nil {
-		return ""
-	}
-	keys := slices.Concat(slices.Collect(maps.Keys(was)), slices.Collect(maps.Keys(want)))
-	slices.Sort(keys)
-	for _, key := range keys {
-		before, had := was[key]
-		now, has := want[key]
-		switch {
-		case key == UncompressedSizeKey:
-		case !had:
+	custom := func(key string) bool { return key != UncompressedSizeKey && !slices.Contains(fileKeys, key) }
+	given := want != nil && len(want) == 0
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		given = given || custom(key)
+		switch before, had := was[key]; {
+		case !had && key != UncompressedSizeKey:
 			return fmt.Sprintf("no custom metadata %q", key)
-		case !has:
-			return fmt.Sprintf("custom metadata %q: %q", key, before)
-		case before != now && !slices.Contains(fileKeys, key):
-			return fmt.Sprintf("custom metadata %q: %q, not %q", key, before, now)
+		case custom(key) && before != want[key]:
+			return fmt.Sprintf("custom metadata %q: %q, not %q", key, before, want[key])
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(was)) {
+		_, has := want[key]
+		if given && !has && custom(key) {
+			return fmt.Sprintf("custom metadata %q: %q", key, was[key])
 		}
 	}
 	return ""

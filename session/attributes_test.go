@@ -70,7 +70,8 @@ func TestValidateAttributes(t *testing.T) {
 }
 
 // TestConflictIgnoresTheSource checks that the attributes of a file are no
-// conflict, and that a flag that adds them is one.
+// conflict, and that a flag that adds them is one. That flag and the other metadata
+// are given, or forgotten, independently.
 func TestConflictIgnoresTheSource(t *testing.T) {
 	was := session.Spec{Metadata: map[string]string{"k": "v", session.FileAccessTimeKey: "1", session.FileModeKey: "644"}}
 	for name, c := range map[string]struct {
@@ -79,7 +80,12 @@ func TestConflictIgnoresTheSource(t *testing.T) {
 	}{
 		"read since":        {map[string]string{"k": "v", session.FileAccessTimeKey: "2", session.FileModeKey: "600"}, true},
 		"another value":     {map[string]string{"k": "w", session.FileAccessTimeKey: "1", session.FileModeKey: "644"}, false},
-		"without":           {map[string]string{"k": "v"}, false},
+		"flag forgotten":    {map[string]string{"k": "v"}, true},
+		"only the flag":     {map[string]string{session.FileAccessTimeKey: "2", session.FileModeKey: "600"}, true},
+		"only more of it":   {map[string]string{session.FileUIDKey: "0"}, false},
+		"another key":       {map[string]string{"l": "v"}, false},
+		"one key forgotten": {map[string]string{"k": "v", "l": "v"}, false},
+		"no metadata":       {map[string]string{}, false},
 		"with one more":     {map[string]string{"k": "v", session.FileAccessTimeKey: "1", session.FileModeKey: "644", session.FileUIDKey: "0"}, false},
 		"no metadata given": {nil, true},
 		"compressed":        {map[string]string{"k": "v", session.FileAccessTimeKey: "1", session.FileModeKey: "644", session.UncompressedSizeKey: "5"}, true},

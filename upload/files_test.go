@@ -637,6 +637,31 @@ func TestFilesResumeSameTime(t *testing.T) {
 	})
 }
 
+// TestFilesResumeForgottenMetadata checks that a batch that writes modification
+// times or POSIX attributes, and that got no other metadata, resumes an upload that
+// has some. Both were taken for other metadata of the caller's.
+func TestFilesResumeForgottenMetadata(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	for i, opts := range []*upload.BatchOptions{{Skip: upload.SkipSameTime}, {PreservePOSIX: true}, {Skip: upload.SkipSameTime, PreservePOSIX: true}} {
+		inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
+			jobs := w.jobs(1, 12*mib)
+			forgetful := jobs[0]
+			jobs[0].Spec.Metadata = map[string]string{"k": "v"}
+			ctx, cancel := context.WithTimeout(w.t.Context(), 8*time.Second)
+			defer cancel()
+			first := &upload.BatchOptions{PreservePOSIX: opts.PreservePOSIX}
+			if got := files(ctx, w.uploader(), jobs, first)["0"]; !got.Resumable {
+				t.Fatal(got.err)
+			}
+			got := files(w.t.Context(), w.uploader(), []upload.Job{forgetful}, opts)["0"]
+			if got.err != nil || !got.Resumed || got.Object.Metadata["k"] != "v" {
+				t.Errorf("options %d: resumed %v, %+v, %v", i, got.Resumed, got.Object, got.err)
+			}
+		})
+	}
+}
+
 // TestFilesCountsOnce checks that the sizes of a batch are read once in an outage.
 // They were read again for as long as it lasted, and a tree of a million files was
 // walked without a break.

@@ -75,6 +75,9 @@ func sameMTime(want, saved Spec) Spec {
 	if then, ok := saved.Metadata[session.FileModTimeKey]; ok && want.Metadata != nil {
 		want.Metadata[session.FileModTimeKey] = then
 	}
+	if len(want.Metadata) == 0 {
+		want.Metadata = nil // the caller gave none
+	}
 	return want
 }
 
