@@ -93,11 +93,12 @@ func (j *job) uploadWritten(ctx context.Context, first *fileThenStream, r io.Rea
 	}
 	content := &streamContent{stream: stream}
 	defer content.close()
-	if err := first.open(content); err != nil {
-		return j.transfer.sourceFailed(ctx, err)
-	}
+	first.open(content)
 	j.detectSource(first.src)
 	j.identify("", j.spec.Resolved())
 	j.transfer.content = first
+	if err := first.settle(ctx, j); err != nil {
+		return err
+	}
 	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"gcsup/chunk"
 	"gcsup/session"
 )
 
@@ -18,24 +19,33 @@ func (j *job) settle(ctx context.Context) error {
 	if j.file.settled {
 		return nil
 	}
+	s, err := j.settleSource(ctx, j.file.src)
+	if err != nil {
+		return err
+	}
+	j.file.settled, j.file.unsynced, j.file.racy = true, s.Unsynced, s.Racy
+	j.file.remember(s.Identity)
+	return nil
+}
+
+// settleSource settles src. An event reports that it takes long.
+func (j *job) settleSource(ctx context.Context, src *chunk.Source) (chunk.Settled, error) {
 	posted := make(chan struct{})
 	slow := time.AfterFunc(settlingAfter, func() {
 		j.events.post(Event{Kind: Settling})
 		close(posted)
 	})
-	s, err := j.file.src.Settle(ctx)
+	s, err := src.Settle(ctx)
 	if !slow.Stop() {
 		<-posted
 	}
-	if err == nil && s.Identity.Size != j.file.src.Size() {
-		err = fmt.Errorf("%w: its size was %d bytes when it was opened, and is %d", session.ErrSourceChanged, j.file.src.Size(), s.Identity.Size)
+	if err == nil && s.Identity.Size != src.Size() {
+		err = fmt.Errorf("%w: its size was %d bytes when it was opened, and is %d", session.ErrSourceChanged, src.Size(), s.Identity.Size)
 	}
 	if err != nil {
-		return j.transfer.sourceFailed(ctx, err)
+		return s, j.transfer.sourceFailed(ctx, err)
 	}
-	j.file.settled, j.file.unsynced, j.file.racy = true, s.Unsynced, s.Racy
-	j.file.remember(s.Identity)
-	return nil
+	return s, nil
 }
 
 // settleForNew settles the source of a new session, unless a precondition shows

@@ -124,6 +124,50 @@ func TestStoreToARacyFileWhileSending(t *testing.T) {
 	})
 }
 
+// TestStoreToAFileOfAWriter checks that a Writer that sends a file in place notices
+// a store that changes no time of the file: to a page that was dirty before, and to a
+// file that is racy. Both objects were mixtures of two versions.
+func TestStoreToAFileOfAWriter(t *testing.T) {
+	t.Parallel()
+	for _, racy := range []bool{false, true} {
+		inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {
+			if racy {
+				w.onTmpfs()
+			}
+			path := w.file(data(9 * mib))
+			m := w.mapped(path)
+			m[100]++
+			if racy {
+				w.setModTime(path, w.realNow().Add(time.Hour))
+			} else {
+				w.letPass(path)
+			}
+			f, err := os.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			var once bool
+			out := w.uploader(func(o *upload.Options) {
+				o.ChunkSize = 2 * mib
+				o.Observer = func(e upload.Event) {
+					if e.Committed >= 4*mib && !once {
+						once = true
+						m[100]++
+					}
+				}
+			}).NewWriter(w.t.Context(), spec)
+			if _, err := out.ReadFrom(f); !errors.Is(err, session.ErrSourceChanged) {
+				t.Errorf("racy %v: error = %v, want ErrSourceChanged", racy, err)
+			}
+			if err := out.Close(); !errors.Is(err, session.ErrSourceChanged) {
+				t.Errorf("racy %v: Close: %v", racy, err)
+			}
+			w.wantNoObject("obj")
+		})
+	}
+}
+
 // TestStoreOnTmpfsBetweenRuns checks that each resume compares the bytes of a
 // file on tmpfs.
 func TestStoreOnTmpfsBetweenRuns(t *testing.T) {

@@ -18,7 +18,9 @@ import (
 // ReadFrom of such a file returns when the service has committed all of it but the
 // last bytes, at most 256 KiB, which are copied. The file's offset is then at its
 // end, and the caller may close it. If the session is lost before, the file is read
-// again. If the file changes meanwhile, the error is [session.ErrSourceChanged].
+// again. If the file changes meanwhile, the error is [session.ErrSourceChanged]. So
+// that a change shows, the latest changes of the file are first written to its disk
+// (fsync).
 func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 	first, n, err := w.firstFile(r)
 	if err != nil {
@@ -77,11 +79,15 @@ func (w *Writer) firstFile(r io.Reader) (*fileThenStream, int64, error) {
 // fileThenStream is a file whose last bytes are passed on, to become the start of
 // a stream. Until then it is a source that can be read again.
 type fileThenStream struct {
-	src    *chunk.Source
-	base   int64       // offset of the stream in the object; a multiple of 256 KiB
-	tail   chan []byte // gets the bytes of the file from base on, once the others are committed
-	begin  chunk.Identity
-	sum    *chunk.PrefixCRC
+	src   *chunk.Source
+	base  int64       // offset of the stream in the object; a multiple of 256 KiB
+	tail  chan []byte // gets the bytes of the file from base on, once the others are committed
+	begin chunk.Identity
+	sum   *chunk.PrefixCRC
+
+	// compare reads the file again and compares it. It is nil unless the file is racy.
+	compare func(ctx context.Context, checksums ...chunk.Checkpoint) error
+
 	stream *streamContent
 
 	// passed reports that tail was sent. The file is not read after that.
@@ -91,15 +97,27 @@ type fileThenStream struct {
 
 var _ content = (*fileThenStream)(nil)
 
-// open notes what the file is before it is read.
-func (f *fileThenStream) open(stream *streamContent) error {
+// open prepares f for its first part.
+func (f *fileThenStream) open(stream *streamContent) {
 	f.stream, f.sum = stream, chunk.NewPrefixCRC(chunk.Checkpoint{})
-	var err error
-	f.begin, err = f.src.Identity()
-	if err == nil && f.begin.Size != f.src.Size() {
-		err = fmt.Errorf("%w: the file is being written to", session.ErrSourceChanged)
+}
+
+// settle makes sure that a change of the file shows in its identity, and notes the
+// identity. A file that is racy is read again by pass. Nothing is read if the
+// precondition of j does not hold, which its run reports.
+func (f *fileThenStream) settle(ctx context.Context, j *job) error {
+	if err := j.precondition.check(ctx); err != nil || j.precondition.unmet() != nil {
+		return err
 	}
-	return err
+	s, err := j.settleSource(ctx, f.src)
+	if err != nil {
+		return err
+	}
+	f.begin = s.Identity
+	if s.Racy {
+		f.compare = (&fileContent{src: f.src, reread: j.reread}).compare
+	}
+	return nil
 }
 
 func (f *fileThenStream) total() int64 {
@@ -118,7 +136,7 @@ func (f *fileThenStream) part(ctx context.Context, offset, limit int64) (part, e
 	if offset < f.base {
 		return f.filePart(offset, limit)
 	}
-	if err := f.pass(); err != nil {
+	if err := f.pass(ctx); err != nil {
 		return part{}, err
 	}
 	p, err := f.stream.part(ctx, offset-f.base, limit)
@@ -152,7 +170,7 @@ func (f *fileThenStream) filePart(offset, limit int64) (part, error) {
 }
 
 // pass passes on the end of the file. Everything before it is committed.
-func (f *fileThenStream) pass() error {
+func (f *fileThenStream) pass(ctx context.Context) error {
 	if f.passed {
 		return nil
 	}
@@ -172,6 +190,11 @@ func (f *fileThenStream) pass() error {
 	at, ok := f.sum.Nearest(f.base)
 	if !ok || at.Offset != f.base {
 		return fmt.Errorf("%w: %d bytes are committed of %d that were read", session.ErrUnexpectedData, f.base, at.Offset)
+	}
+	if f.compare != nil {
+		if err := f.compare(ctx, at); err != nil {
+			return err
+		}
 	}
 	f.passed, f.crc32c = true, at.CRC32C
 	f.tail <- tail
