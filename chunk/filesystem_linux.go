@@ -3,6 +3,7 @@ package chunk
 import (
 	"os"
 	"syscall"
+	"unsafe"
 )
 
 // Magic numbers in statfs(2) of the file systems whose timestamps come from
@@ -32,8 +33,27 @@ func fileSystemOf(f *os.File) fileSystem {
 	switch uint32(st.Type) {
 	case magicTmpfs, magicRamfs, magicHugetlbfs:
 		return fileSystem{local: true, memory: true}
-	case magicBtrfs, magicExFAT, magicExt, magicF2FS, magicFAT, magicNTFS3, magicOverlay, magicXFS, magicZFS:
+	case magicOverlay:
+		// It hides the file system below it, which may be in memory, as on a live
+		// system. Those on disks have extents.
+		return fileSystem{local: true, memory: !hasExtents(c)}
+	case magicBtrfs, magicExFAT, magicExt, magicF2FS, magicFAT, magicNTFS3, magicXFS, magicZFS:
 		return fileSystem{local: true}
 	}
 	return fileSystem{}
+}
+
+// hasExtents reports whether the file system describes where on a disk the file is.
+// https://www.kernel.org/doc/html/latest/filesystems/fiemap.html
+func hasExtents(c syscall.RawConn) bool {
+	const fsIocFiemap = 0xc020660b
+	query := struct {
+		start, length                        uint64
+		flags, mapped, extentCount, reserved uint32
+	}{length: 1}
+	errno := syscall.EINVAL
+	_ = c.Control(func(fd uintptr) {
+		_, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, fsIocFiemap, uintptr(unsafe.Pointer(&query)))
+	}) // on an error errno stays
+	return errno == 0
 }
