@@ -29,7 +29,7 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 	path := filepath.Join(d.root.Name(), name)
 	for checks := 0; ; {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("lock upload: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("lock upload: %w: %v", ctx.Err(), context.Cause(ctx))
 		}
 		if info, err := d.root.Lstat(name); err == nil && !info.Mode().IsRegular() {
 			return nil, fmt.Errorf("%w: %s is not a regular file; remove it", ErrInsecurePermissions, path)

@@ -52,7 +52,8 @@ import (
 // a crash left keeps the next process from locking, saving or deleting the upload.
 //
 // A context that is done, or ends, may end a call. That is an error like any other, and
-// must not wrap the errors below. A failed Lock holds nothing.
+// must not wrap the errors below, even if the cause of the context does. It may be the
+// error of another upload, as with errgroup. A failed Lock holds nothing.
 //
 // A Store may have a method Close. The caller must not call other methods after it,
 // except for unlock: locks that are held are kept until then.

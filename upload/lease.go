@@ -3,6 +3,7 @@ package upload
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"gcsup/session"
@@ -38,7 +39,8 @@ func acquire(ctx context.Context, store session.Store, id string, waiting func(*
 	}
 }
 
-// sleep waits for d. It returns the cause of ctx if that ends first.
+// sleep waits for d. It returns the error of ctx if that ends first, with the cause in
+// its text.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -46,7 +48,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return fmt.Errorf("%w: %v", ctx.Err(), context.Cause(ctx))
 	}
 }
 

@@ -516,6 +516,7 @@ func TestCauseOfASiblingIsNotOurs(t *testing.T) {
 	skipShort(t)
 	for _, cause := range []error{
 		session.ErrChecksum, session.ErrSessionLost, session.ErrPrecondition, session.ErrUnexpectedData, session.ErrSourceChanged,
+		session.ErrInUse, session.ErrCorruptToken,
 		&session.Error{Op: session.OpPut, Status: 412, Kind: session.ErrPrecondition},
 		&upload.InterruptedError{Committed: 1, Sent: 2},
 	} {

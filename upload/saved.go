@@ -67,7 +67,7 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 		defer stop()
 		for range ids {
 			if ctx.Err() != nil {
-				yield(SavedUpload{}, fmt.Errorf("saved uploads: %w", context.Cause(ctx)))
+				yield(SavedUpload{}, fmt.Errorf("saved uploads: %w: %v", ctx.Err(), context.Cause(ctx)))
 				return
 			}
 			loaded := next()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
@@ -442,6 +443,36 @@ func TestSharedSource(t *testing.T) {
 				}
 				w.wantObject("obj", content)
 			})
+		})
+	}
+}
+
+// TestCauseOfASiblingIsNoLostLease checks that an upload that is cancelled during a save in
+// a bucket, because another upload is in use, does not take its own lease for lost.
+func TestCauseOfASiblingIsNoLostLease(t *testing.T) {
+	t.Parallel()
+	for _, zipped := range []bool{false, true} { // a compressed file is saved before each request
+		inBubble(t, nil, func(w *world) {
+			content := random(large)
+			path := w.file(content)
+			spec := spec
+			spec.Gzip = zipped
+			a := w.machine("a", func(o *upload.Options) { o.ChunkSize = mib })
+			id, err := a.ID(path, spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The first insert acquires the lease, the others save.
+			w.fail(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert, Object: "state/" + id + ".gcsup"}, Skip: 1 + count(zipped), Do: fakegcs.Action{Effect: fakegcs.EffectStall}})
+			ctx, cancel := context.WithCancelCause(w.t.Context())
+			time.AfterFunc(time.Second, func() { cancel(fmt.Errorf("sibling: %w", session.ErrInUse)) })
+			res, err := a.File(ctx, path, spec)
+			if !errors.Is(err, context.Canceled) || errors.Is(err, session.ErrInUse) || res.Resumable != zipped {
+				t.Errorf("zipped %v: %v, resumable %v\n%s", zipped, err, res.Resumable, w.trace())
+			}
+			if res, err = w.machine("b").File(w.t.Context(), path, spec); err != nil || res.Resumed != zipped {
+				t.Errorf("zipped %v, then: resumed %v, %v", zipped, res.Resumed, err)
+			}
 		})
 	}
 }

@@ -48,13 +48,13 @@ func newLeaseObject(s *Store, id string, v *validity) *leaseObject {
 // own waits until no other write of the lease is under way. The caller must call free.
 func (o *leaseObject) own(ctx context.Context) (free func(), err error) {
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return nil, interrupted(ctx)
 	}
 	select {
 	case o.writing <- struct{}{}:
 		return func() { <-o.writing }, nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, interrupted(ctx)
 	}
 }
 

@@ -179,7 +179,7 @@ func (s *Store) repeat(ctx context.Context, exchange func(context.Context) sessi
 		case r.Status >= 200 && r.Status < 300 && !r.Retryable():
 			return r, nil // even if ctx is done
 		case ctx.Err() != nil:
-			return r, context.Cause(ctx)
+			return r, interrupted(ctx)
 		case r.Status == 401 && !refreshed:
 			refreshed = true // the HTTP client refreshes the credentials
 			continue
@@ -191,11 +191,17 @@ func (s *Store) repeat(ctx context.Context, exchange func(context.Context) sessi
 		}
 		if err := waiter.Wait(ctx, backoff.Failure{RetryAfter: r.RetryAfter}); err != nil {
 			if ctx.Err() != nil {
-				return r, err
+				return r, interrupted(ctx)
 			}
 			return r, fmt.Errorf("%w: %w", session.ErrRetriesExhausted, refusal(r))
 		}
 	}
+}
+
+// interrupted returns the error of a call whose ctx is done. The cause of ctx is only in
+// its text: it may be the error of another upload, and wrap one that has a meaning here.
+func interrupted(ctx context.Context) error {
+	return fmt.Errorf("%w: %v", ctx.Err(), context.Cause(ctx))
 }
 
 // once makes an exchange with a time limit.

@@ -74,9 +74,13 @@ func lease(s *subject) {
 	end()
 	if _, end, err := l.Begin(ended()); err == nil {
 		end() // its context is done
-	} else if errors.Is(err, session.ErrInUse) {
-		s.Errorf("Begin with a context that is done: %v, as if the lease was lost", err)
+	} else {
+		s.interrupted(err, "Begin")
 	}
+	_, err = l.Lease.Load(ended())
+	s.interrupted(err, "Load of a lease")
+	s.interrupted(l.Save(ended(), token("id", 1)), "Save of a lease")
+	s.interrupted(l.Delete(ended()), "Delete of a lease")
 	l.begin()
 	l.release(nil)
 	if l.Context().Err() != nil {
@@ -85,6 +89,8 @@ func lease(s *subject) {
 	s.lock(b, "id")()
 	if l, err := session.Acquire(ended(), b.Store, "id"); err == nil {
 		s.hold(l).release(nil)
+	} else {
+		s.interrupted(err, "Acquire")
 	}
 	s.acquire(a, "id") // a failed Acquire holds nothing
 }

@@ -28,7 +28,7 @@ var flaws = map[string][]string{
 	"newer version":                {"newer is damaged", "load deletes a newer upload", "the error has the data"},
 	"concurrent saves":             {"save is not atomic", "save deletes first", "only one save at a time"},
 	"concurrent saves and deletes": {"a deletion breaks a save", "a save breaks a deletion"},
-	"canceled":                     {"no token if canceled", "a canceled save is cut", "nothing is listed if canceled", "a canceled lock stays"},
+	"canceled":                     {"no token if canceled", "a canceled save is cut", "nothing is listed if canceled", "a canceled lock stays", "the cause of a context is returned"},
 	"lock": {
 		"locks do nothing", "a process can lock twice", "another error of a lock", "lock waits", "save unlocks", "delete unlocks", "unlock deletes",
 	},
@@ -42,6 +42,7 @@ var flaws = map[string][]string{
 
 	"lease": {
 		"no HeldError", "nothing is left", "a lease saves any upload", "no fencing numbers", "a request has another context", "Context ends with Release",
+		"the cause of a context is returned",
 	},
 	"lease race":                    {"two can acquire"},
 	"lease is renewed":              {"leases are not renewed", "the renewal does not show"},

@@ -136,11 +136,14 @@ func (s *store) reach(ctx context.Context) error {
 		<-ctx.Done()
 	default:
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() == nil:
+		s.mu.Lock()
+		return nil
+	case s.flaw == "the cause of a context is returned":
 		return context.Cause(ctx)
 	}
-	s.mu.Lock()
-	return nil
+	return ctx.Err()
 }
 
 // yield lets other goroutines at the place.

@@ -74,9 +74,24 @@ func (s *subject) brief(d time.Duration) context.Context {
 
 // ended returns a context that is done.
 func ended() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errOther)
 	return ctx
+}
+
+// errOther is the cause of the contexts of ended: the error of another upload.
+var errOther = fmt.Errorf("another upload: %w", errors.Join(session.ErrNoToken, session.ErrCorruptToken, session.ErrTokenVersion, session.ErrInUse))
+
+// interrupted fails the test if err, of a call whose context is that of ended, wraps an
+// error that has a meaning in the contract.
+func (s *subject) interrupted(err error, call string) {
+	s.Helper()
+	for _, kind := range []error{session.ErrNoToken, session.ErrCorruptToken, session.ErrTokenVersion, session.ErrInUse} {
+		if errors.Is(err, kind) {
+			s.Errorf("%s with a context that is done: %v, which wraps %q", call, err, kind)
+		}
+	}
+	s.secret(err)
 }
 
 // inUse fails the test unless err wraps ErrInUse.
