@@ -22,7 +22,7 @@ const DefaultEndpoint = "https://storage.googleapis.com"
 type Client struct {
 	http     *http.Client  // nil: defaultHTTP
 	endpoint *url.URL      // nil: defaultBase
-	close    bool          // close each connection after the reply
+	close    bool          // use each connection for one request
 	key      EncryptionKey // of the session; see WithEncryptionKey
 	header   http.Header   // the caller's, for every request
 }
@@ -115,6 +115,11 @@ func (n notRedirected) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// CloseIdleConnections closes the idle connections of base.
+func (n notRedirected) CloseIdleConnections() {
+	(&http.Client{Transport: n.base}).CloseIdleConnections()
+}
+
 // plainHost returns the host of u in canonical form: lower case, and without
 // the default port of the scheme.
 func plainHost(u *url.URL) string {
@@ -125,8 +130,11 @@ func plainHost(u *url.URL) string {
 	return host
 }
 
-// WithoutKeepAlive returns a client that closes each connection after the
-// reply. Use it on a network that drops idle connections silently.
+// WithoutKeepAlive returns a client that uses each connection for one request. Use it
+// on a network that drops idle connections silently. Before each request, it
+// closes the idle connections of the HTTP client, which are probably broken too.
+// Afterwards it closes the connection of the request. If the HTTP client has a transport
+// without the method CloseIdleConnections, a request may use an idle connection.
 func (c *Client) WithoutKeepAlive() *Client {
 	own := *c
 	own.close = true
@@ -168,7 +176,9 @@ func (c *Client) roundTrip(ctx context.Context, op Op, uri URI, req *http.Reques
 	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused },
 	}))
-	req.Close = c.close
+	if req.Close = c.close; c.close {
+		c.doer().CloseIdleConnections()
+	}
 	c.addHeader(req)
 	resp, err := c.doer().Do(req)
 	if err != nil {

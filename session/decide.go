@@ -91,7 +91,7 @@ type Action struct {
 	Step       Step
 	Wait       bool          // back off before it
 	RetryAfter time.Duration // what the server asked for, 0 if nothing; meaningful with Wait
-	Fresh      bool          // with Query and Check: the connection should not be used again
+	Fresh      bool          // the request should use a connection of its own, see WithoutKeepAlive
 	Object     *Object       // with Done
 	Err        *Error        // with Fail, with Wait, and before a new session: what went wrong
 }
@@ -153,9 +153,7 @@ type Action struct {
 // depend on their number.
 func Decide(s State, r Reply) (State, Action) {
 	a := s.decide(&r)
-	if a.Step == Query || a.Step == Check {
-		a.Fresh = s.reconnected
-	}
+	a.Fresh = s.reconnected && a.Step != Done && a.Step != Fail
 	return s, a
 }
 
@@ -367,9 +365,7 @@ func (s *State) again(r *Reply) Action {
 	if r.Op == OpInsert {
 		s.doubt = *r
 	}
-	if r.Reused && r.Status == 0 && !s.reconnected && r.carriesData() && verdict(r, true) == backoff.Transient && !errors.Is(r.Err, ErrStalled) {
-		// The connection was closed while it was idle, which is no failure of
-		// the service.
+	if !s.reconnected && r.StaleConnection() {
 		s.reconnected = true
 		return Action{Step: s.afterFailure(r)}
 	}
@@ -597,7 +593,9 @@ func (r *Reply) notModified() bool {
 }
 
 // carriesData reports whether the request had object data.
-func (r *Reply) carriesData() bool { return r.Op == OpPut || r.Op == OpFinalize || r.Op == OpInsert }
+func (r *Reply) carriesData() bool {
+	return r.Op == OpPut || r.Op == OpFinalize || r.Op == OpInsert || r.Op == OpPart
+}
 
 // mentionsHash distinguishes a checksum that does not match from other bad requests.
 // The service gives both the same status and reason, and only its text differs.

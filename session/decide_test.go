@@ -285,8 +285,8 @@ func TestChecksumErrorOfAProxy(t *testing.T) {
 }
 
 // TestReusedConnectionThatDied checks a request that failed because its connection
-// was closed while it was idle. A query follows at once, on a connection that is
-// not used again. After the next such failure the client waits.
+// was closed while it was idle. A query follows at once, and then data, each on a
+// connection of its own. After the next such failure the client waits.
 func TestReusedConnectionThatDied(t *testing.T) {
 	died := broken(io.EOF)
 	died.Reused = true
@@ -294,7 +294,9 @@ func TestReusedConnectionThatDied(t *testing.T) {
 	if describe(a) != "query" || !a.Fresh || s.Failures != 0 {
 		t.Fatalf("%s, fresh %v, %+v", describe(a), a.Fresh, s)
 	}
-	s, _ = session.Decide(s, query(held(q)))
+	if s, a = session.Decide(s, query(held(q))); describe(a) != "send" || !a.Fresh {
+		t.Errorf("after the query: %s, fresh %v", describe(a), a.Fresh)
+	}
 	s, a = session.Decide(s, put(q, died))
 	if describe(a) != "wait query" || !a.Fresh {
 		t.Errorf("the second time: %s, fresh %v", describe(a), a.Fresh)

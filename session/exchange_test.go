@@ -445,7 +445,8 @@ func TestLocationOfTheSameHost(t *testing.T) {
 }
 
 // TestConnectionIsReused checks that the exchanges of a long upload share a
-// connection.
+// connection, and that a client without keep-alive uses each connection once, even
+// if the HTTP client has an idle one.
 func TestConnectionIsReused(t *testing.T) {
 	var connections atomic.Int32
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -482,5 +483,12 @@ func TestConnectionIsReused(t *testing.T) {
 	}
 	if n := connections.Load(); n != 1 {
 		t.Errorf("%d connections for 10 exchanges, want 1", n)
+	}
+	for range 5 {
+		client.WithoutKeepAlive().Put(t.Context(), uri, chunk.Range{To: 5}, -1, strings.NewReader("bytes"))
+		client.Query(t.Context(), uri) // leaves an idle connection
+	}
+	if n := connections.Load(); n != 11 {
+		t.Errorf("%d connections for 10 more exchanges, want 10", n-1)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -240,6 +241,14 @@ func oneLine(text string) string {
 		text = strings.ToValidUTF8(text[:messageLimit], "") + "…"
 	}
 	return text
+}
+
+// StaleConnection reports whether object data was sent over a connection that was
+// probably closed while it was idle, which is no failure of the service. The next
+// request need not wait, but should use a new connection, see
+// [Client.WithoutKeepAlive].
+func (r Reply) StaleConnection() bool {
+	return r.Reused && r.Status == 0 && r.carriesData() && verdict(&r, true) == backoff.Transient && !errors.Is(r.Err, ErrStalled)
 }
 
 // Refusal returns the error of a permanent failure. It wraps one of the

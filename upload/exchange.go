@@ -74,12 +74,13 @@ func answered(r session.Reply) bool {
 	return r.Status == 308 && r.Redirect == ""
 }
 
-// counting calls f for every exchange that was made.
-func counting(f func()) link {
+// noting calls f with the reply of every exchange that was made.
+func noting(f func(session.Reply)) link {
 	return func(next doer) doer {
 		return func(ctx context.Context, x exchange) session.Reply {
-			defer f()
-			return next(ctx, x)
+			r := next(ctx, x)
+			f(r)
+			return r
 		}
 	}
 }

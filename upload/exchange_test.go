@@ -37,9 +37,9 @@ func TestChainOrder(t *testing.T) {
 	}
 }
 
-func TestCountingCountsEveryExchange(t *testing.T) {
+func TestNotingNotesEveryExchange(t *testing.T) {
 	n := 0
-	do := chain(counting(func() { n++ }))
+	do := chain(noting(func(session.Reply) { n++ }))
 	for range 3 {
 		do(t.Context(), exchange{do: func(context.Context, io.Reader) session.Reply { return session.Reply{} }})
 	}

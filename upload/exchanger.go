@@ -3,6 +3,7 @@ package upload
 import (
 	"context"
 	"io"
+	"sync/atomic"
 
 	"gcsup/chunk"
 	"gcsup/session"
@@ -15,61 +16,59 @@ type exchanger struct {
 	objects Objects
 	spec    Spec
 	lease   session.Lease // of the saved upload; nil if there is none
+	stale   atomic.Bool   // a request failed on a reused connection since the last progress
 	do      doer
 }
 
 // plain makes an exchange that sends no object data.
-func (x *exchanger) plain(ctx context.Context, op session.Op, do func(context.Context) session.Reply) session.Reply {
-	return x.do(ctx, exchange{op: op, do: func(ctx context.Context, _ io.Reader) session.Reply { return do(ctx) }})
+func (x *exchanger) plain(ctx context.Context, op session.Op, do func(context.Context, *session.Client) session.Reply) session.Reply {
+	return x.do(ctx, exchange{op: op, do: func(ctx context.Context, _ io.Reader) session.Reply { return do(ctx, x.service()) }})
 }
 
 func (x *exchanger) start(ctx context.Context, size int64) session.Reply {
-	return x.plain(ctx, session.OpStart, func(ctx context.Context) session.Reply { return x.client.Start(ctx, x.spec, size) })
+	return x.plain(ctx, session.OpStart, func(ctx context.Context, c *session.Client) session.Reply { return c.Start(ctx, x.spec, size) })
 }
 
-// query asks how much is committed. If fresh, the request after it gets a new
-// connection.
-func (x *exchanger) query(ctx context.Context, uri session.URI, fresh bool) session.Reply {
-	return x.plain(ctx, session.OpQuery, func(ctx context.Context) session.Reply { return x.using(fresh).Query(ctx, uri) })
+// query asks how much is committed.
+func (x *exchanger) query(ctx context.Context, uri session.URI) session.Reply {
+	return x.plain(ctx, session.OpQuery, func(ctx context.Context, c *session.Client) session.Reply { return c.Query(ctx, uri) })
 }
 
-func (x *exchanger) using(fresh bool) *session.Client {
-	client := x.session()
-	if fresh {
-		return client.WithoutKeepAlive()
+// service returns the client for a request. After a request failed on a reused
+// connection, each request gets a connection of its own until the upload progresses:
+// the peer may close each connection shortly after a reply.
+func (x *exchanger) service() *session.Client {
+	client := x.client.WithEncryptionKey(x.spec.EncryptionKey)
+	if x.stale.Load() {
+		client = client.WithoutKeepAlive()
 	}
 	return client
 }
 
-// session returns the client for requests of a session.
-func (x *exchanger) session() *session.Client {
-	return x.client.WithEncryptionKey(x.spec.EncryptionKey)
-}
-
 func (x *exchanger) cancel(ctx context.Context, uri session.URI) session.Reply {
-	return x.plain(ctx, session.OpCancel, func(ctx context.Context) session.Reply { return x.client.Cancel(ctx, uri) })
+	return x.plain(ctx, session.OpCancel, func(ctx context.Context, c *session.Client) session.Reply { return c.Cancel(ctx, uri) })
 }
 
 // stat looks at the destination for a precondition.
 func (x *exchanger) stat(ctx context.Context) session.Reply {
-	return x.plain(ctx, session.OpStat, func(ctx context.Context) session.Reply { return x.objects.Stat(ctx, x.spec) })
+	return x.plain(ctx, session.OpStat, func(ctx context.Context, _ *session.Client) session.Reply { return x.objects.Stat(ctx, x.spec) })
 }
 
 // statOf looks at an object of the upload, which may be a temporary one.
 func (x *exchanger) statOf(ctx context.Context, spec Spec) session.Reply {
-	return x.plain(ctx, session.OpStat, func(ctx context.Context) session.Reply { return x.client.Stat(ctx, spec) })
+	return x.plain(ctx, session.OpStat, func(ctx context.Context, c *session.Client) session.Reply { return c.Stat(ctx, spec) })
 }
 
 // look looks at the destination for an object of ours. Its reply has what the
 // decision table needs: the server's clock, and whether an error is its own.
-func (x *exchanger) look(ctx context.Context, fresh bool) session.Reply {
-	return x.plain(ctx, session.OpStat, func(ctx context.Context) session.Reply { return x.using(fresh).Stat(ctx, x.spec) })
+func (x *exchanger) look(ctx context.Context) session.Reply {
+	return x.plain(ctx, session.OpStat, func(ctx context.Context, c *session.Client) session.Reply { return c.Stat(ctx, x.spec) })
 }
 
 // bucket reads the configuration of the bucket.
 func (x *exchanger) bucket(ctx context.Context) (b *session.Bucket, _ session.Reply) {
-	r := x.plain(ctx, session.OpBucket, func(ctx context.Context) (r session.Reply) {
-		b, r = x.client.Bucket(ctx, x.spec.Bucket, x.spec.UserProject)
+	r := x.plain(ctx, session.OpBucket, func(ctx context.Context, c *session.Client) (r session.Reply) {
+		b, r = c.Bucket(ctx, x.spec.Bucket, x.spec.UserProject)
 		return r
 	})
 	return b, r
@@ -77,8 +76,8 @@ func (x *exchanger) bucket(ctx context.Context) (b *session.Bucket, _ session.Re
 
 // permissions asks which of some permissions the caller has for the bucket.
 func (x *exchanger) permissions(ctx context.Context, names ...string) (has []string, ok bool, _ session.Reply) {
-	r := x.plain(ctx, session.OpPermissions, func(ctx context.Context) (r session.Reply) {
-		has, ok, r = x.client.Permissions(ctx, x.spec.Bucket, x.spec.UserProject, names...)
+	r := x.plain(ctx, session.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
+		has, ok, r = c.Permissions(ctx, x.spec.Bucket, x.spec.UserProject, names...)
 		return r
 	})
 	return has, ok, r
@@ -86,8 +85,8 @@ func (x *exchanger) permissions(ctx context.Context, names ...string) (has []str
 
 // notifications lists the notifications of the bucket.
 func (x *exchanger) notifications(ctx context.Context) (list []session.Notification, ok bool, _ session.Reply) {
-	r := x.plain(ctx, session.OpNotifications, func(ctx context.Context) (r session.Reply) {
-		list, ok, r = x.client.Notifications(ctx, x.spec.Bucket, x.spec.UserProject)
+	r := x.plain(ctx, session.OpNotifications, func(ctx context.Context, c *session.Client) (r session.Reply) {
+		list, ok, r = c.Notifications(ctx, x.spec.Bucket, x.spec.UserProject)
 		return r
 	})
 	return list, ok, r
@@ -95,26 +94,26 @@ func (x *exchanger) notifications(ctx context.Context) (list []session.Notificat
 
 // compose makes the object of spec from others.
 func (x *exchanger) compose(ctx context.Context, spec Spec, components []session.Component, crc32c uint32, deleteSources bool) session.Reply {
-	return x.plain(ctx, session.OpCompose, func(ctx context.Context) session.Reply {
-		return x.client.Compose(ctx, spec, components, crc32c, deleteSources)
+	return x.plain(ctx, session.OpCompose, func(ctx context.Context, c *session.Client) session.Reply {
+		return c.Compose(ctx, spec, components, crc32c, deleteSources)
 	})
 }
 
 // remove deletes one generation of an object.
 func (x *exchanger) remove(ctx context.Context, spec Spec, generation int64) session.Reply {
-	return x.plain(ctx, session.OpDelete, func(ctx context.Context) session.Reply {
-		return x.client.DeleteGeneration(ctx, spec, generation)
+	return x.plain(ctx, session.OpDelete, func(ctx context.Context, c *session.Client) session.Reply {
+		return c.DeleteGeneration(ctx, spec, generation)
 	})
 }
 
 func (x *exchanger) startMultipart(ctx context.Context) session.Reply {
-	return x.plain(ctx, session.OpMultipartStart, func(ctx context.Context) session.Reply { return x.client.StartMultipart(ctx, x.spec) })
+	return x.plain(ctx, session.OpMultipartStart, func(ctx context.Context, c *session.Client) session.Reply { return c.StartMultipart(ctx, x.spec) })
 }
 
 // part sends a part of a multipart upload, with a number from 1.
 func (x *exchanger) part(ctx context.Context, uri session.URI, number int, size int64, crc32c uint32, body io.Reader) (etag string, _ session.Reply) {
 	r := x.do(ctx, exchange{op: session.OpPart, body: body, do: func(ctx context.Context, body io.Reader) (r session.Reply) {
-		etag, r = x.client.PutPart(ctx, x.spec, uri, number, size, crc32c, body)
+		etag, r = x.service().PutPart(ctx, x.spec, uri, number, size, crc32c, body)
 		return r
 	}})
 	return etag, r
@@ -122,40 +121,40 @@ func (x *exchanger) part(ctx context.Context, uri session.URI, number int, size 
 
 // parts lists the parts of a multipart upload with greater numbers than after.
 func (x *exchanger) parts(ctx context.Context, uri session.URI, after int) (parts []session.UploadedPart, more bool, _ session.Reply) {
-	r := x.plain(ctx, session.OpParts, func(ctx context.Context) (r session.Reply) {
-		parts, more, r = x.client.ListParts(ctx, x.spec, uri, after)
+	r := x.plain(ctx, session.OpParts, func(ctx context.Context, c *session.Client) (r session.Reply) {
+		parts, more, r = c.ListParts(ctx, x.spec, uri, after)
 		return r
 	})
 	return parts, more, r
 }
 
 func (x *exchanger) complete(ctx context.Context, uri session.URI, parts []session.UploadedPart) session.Reply {
-	return x.plain(ctx, session.OpComplete, func(ctx context.Context) session.Reply {
-		return x.client.CompleteMultipart(ctx, x.spec, uri, parts)
+	return x.plain(ctx, session.OpComplete, func(ctx context.Context, c *session.Client) session.Reply {
+		return c.CompleteMultipart(ctx, x.spec, uri, parts)
 	})
 }
 
 func (x *exchanger) abort(ctx context.Context, uri session.URI) session.Reply {
-	return x.plain(ctx, session.OpAbort, func(ctx context.Context) session.Reply { return x.client.AbortMultipart(ctx, x.spec, uri) })
+	return x.plain(ctx, session.OpAbort, func(ctx context.Context, c *session.Client) session.Reply { return c.AbortMultipart(ctx, x.spec, uri) })
 }
 
 // insert makes the object with spec, which may have another precondition than
 // the upload's.
 func (x *exchanger) insert(ctx context.Context, spec Spec, size int64, crc32c uint32, body io.Reader) session.Reply {
 	return x.do(ctx, exchange{op: session.OpInsert, body: body, do: func(ctx context.Context, body io.Reader) session.Reply {
-		return x.client.Insert(ctx, spec, size, crc32c, body)
+		return x.service().Insert(ctx, spec, size, crc32c, body)
 	}})
 }
 
 func (x *exchanger) put(ctx context.Context, uri session.URI, rng chunk.Range, total int64, body io.Reader) session.Reply {
 	return x.do(ctx, exchange{op: session.OpPut, body: body, from: rng.From, do: func(ctx context.Context, body io.Reader) session.Reply {
-		return x.session().Put(ctx, uri, rng, total, body)
+		return x.service().Put(ctx, uri, rng, total, body)
 	}})
 }
 
 // finalize sends the last bytes; body is nil if the server holds them all.
 func (x *exchanger) finalize(ctx context.Context, uri session.URI, rng chunk.Range, crc32c uint32, body io.Reader) session.Reply {
 	return x.do(ctx, exchange{op: session.OpFinalize, body: body, from: rng.From, do: func(ctx context.Context, body io.Reader) session.Reply {
-		return x.session().Finalize(ctx, uri, rng, rng.To, crc32c, body)
+		return x.service().Finalize(ctx, uri, rng, rng.To, crc32c, body)
 	}})
 }

@@ -111,8 +111,8 @@ func (j *job) query(ctx context.Context, token *session.Token) (Holding, error) 
 		Size: token.ObjectSize(), Committed: token.Committed, Sent: token.HighWater,
 		Replayable: true, Adopted: true, MayExist: token.HighWater == token.ObjectSize(),
 	}
-	for fresh := false; ; {
-		reply := j.bounded(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.query(ctx, token.URI, fresh) })
+	for {
+		reply := j.bounded(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.query(ctx, token.URI) })
 		if ctx.Err() != nil {
 			return Holding{}, fmt.Errorf("query: %w: %v", ctx.Err(), context.Cause(ctx))
 		}
@@ -139,7 +139,6 @@ func (j *job) query(ctx context.Context, token *session.Token) (Holding, error) 
 		default: // the committed offset is 0
 			return Holding{State: SessionOpen, Stored: state.Committed}, nil
 		}
-		fresh = action.Fresh
 		if !action.Wait {
 			continue
 		}

@@ -36,7 +36,7 @@ func (j *job) newInsertion(body func() io.Reader, size int64, crc32c uint32) *in
 // was not known.
 func (i *insertion) perform(ctx context.Context, a session.Action) (session.Reply, error) {
 	if a.Step == session.Check {
-		return i.check(ctx, a.Fresh)
+		return i.check(ctx)
 	}
 	if err := i.expect.ended(ctx, i.state.Size); err != nil {
 		return session.Reply{}, err
@@ -72,8 +72,8 @@ func excluded(spec Spec, generation int64) error {
 
 // check looks what is at the destination, and whether that was there before the
 // first request whose outcome is not known.
-func (i *insertion) check(ctx context.Context, fresh bool) (session.Reply, error) {
-	r, err := i.transfer.check(ctx, fresh)
+func (i *insertion) check(ctx context.Context) (session.Reply, error) {
+	r, err := i.transfer.check(ctx)
 	r.Older = older(r, i.first)
 	return r, err
 }

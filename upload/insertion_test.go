@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,6 +93,40 @@ func TestSmallFileReplacesNothingUnseen(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestManyUploadsToPeerThatClosesIdleConnections checks that a request that needs a
+// new connection does not use an idle one of another upload. One file in ten
+// waited for a second.
+func TestManyUploadsToPeerThatClosesIdleConnections(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	const workers, files = 32, 20
+	for _, after := range []time.Duration{5 * time.Millisecond, 30 * time.Millisecond} {
+		inBubble(t, &fakegcs.Options{Latency: 3 * time.Millisecond}, func(w *world) {
+			w.addFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectCloseAfter, For: after}})
+			path := w.file(data(1000))
+			up := w.uploader(withoutStore)
+			var retries atomic.Int64
+			var wg sync.WaitGroup
+			for i := range workers {
+				wg.Go(func() {
+					for j := range files {
+						time.Sleep(time.Duration(rand.IntN(5)) * time.Millisecond)
+						res, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i, "-", j)})
+						if err != nil {
+							t.Error(err)
+						}
+						retries.Add(int64(res.Retries))
+					}
+				})
+			}
+			wg.Wait()
+			if n := retries.Load(); n > workers*files/50 {
+				t.Errorf("%v: %d of %d files waited", after, n, workers*files)
+			}
+		})
 	}
 }
 

@@ -60,7 +60,13 @@ func (j *job) equip(t *transfer, spec Spec, b *budget) {
 		client: u.client, objects: u.opts.Objects, spec: spec,
 		do: chain(
 			leasing(func() session.Lease { return t.wire.lease }),
-			counting(func() { j.result.tally.requests.Add(1); t.retry.attempted() }),
+			noting(func(r session.Reply) {
+				j.result.tally.requests.Add(1)
+				t.retry.attempted()
+				if r.Reused && r.Status == 0 {
+					t.wire.stale.Store(true)
+				}
+			}),
 			reaching(b),
 			limiting(u.limiter), // a wait for tokens is the source's, not a stall of the network
 			watchingStalls(u.opts.StallTimeout, u.opts.StallRate),

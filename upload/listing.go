@@ -99,7 +99,7 @@ func (u *Uploader) newLister(ctx context.Context, l Listing, b *budget) *lister 
 	e.identify("", Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject})
 	s := &lister{client: u.client, events: e, retry: newRetrier(u.opts.Policy, u.opts.Gate, b, e)}
 	s.do = chain(
-		counting(s.retry.attempted),
+		noting(func(session.Reply) { s.retry.attempted() }),
 		reaching(b),
 		watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
 		logging(u.opts.Logger, func() []slog.Attr {

@@ -725,6 +725,29 @@ func TestMultipartProxy(t *testing.T) {
 	}
 }
 
+// TestMultipartToPeerThatClosesIdleConnections checks that parts get through a peer that
+// closes each connection a few milliseconds after its reply. Every part went out on the
+// connection over which the parts were listed, and the retries were used up.
+func TestMultipartToPeerThatClosesIdleConnections(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := data(multipartLarge)
+	for _, after := range []time.Duration{time.Millisecond, 5 * time.Millisecond, 30 * time.Millisecond} {
+		inBubble(t, &fakegcs.Options{Rate: 20 * mib, Latency: 3 * time.Millisecond}, func(w *world) {
+			w.addFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectCloseAfter, For: after}})
+			if _, err := w.uploader(byMultipart).File(w.t.Context(), w.file(content), spec); err != nil {
+				t.Fatalf("%v: %v\n%s", after, err, w.trace())
+			}
+			w.wantOnlyObject(content)
+			for _, e := range w.events {
+				if e.Kind == upload.Waiting && e.Part > 0 {
+					t.Errorf("%v: part %d waited: %s", after, e.Part, e.Cause)
+				}
+			}
+		})
+	}
+}
+
 // An upload whose lease is lost is not aborted, because another process continues it.
 func TestMultipartLeaseLost(t *testing.T) {
 	t.Parallel()

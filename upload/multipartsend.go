@@ -30,7 +30,7 @@ func (p *multipart) send(ctx context.Context, c *piece) error {
 		return nil
 	}
 	t.events.post(Event{Kind: Started, Part: t.part})
-	for refreshed, damaged := false, 0; ; {
+	for refreshed, reconnected, damaged := false, false, 0; ; {
 		etag, r, err := p.put(ctx, c, body)
 		switch {
 		case err != nil:
@@ -52,7 +52,9 @@ func (p *multipart) send(ctx context.Context, c *piece) error {
 		case !r.Retryable():
 			return p.refused(c, r)
 		}
-		if err := t.retry.Wait(ctx, failureOf(r), r.RetryAfter); err != nil {
+		if !reconnected && r.StaleConnection() {
+			reconnected = true
+		} else if err := t.retry.Wait(ctx, failureOf(r), r.RetryAfter); err != nil {
 			return t.stopped(ctx, err, r.Err)
 		}
 		refreshed = false // these credentials may expire, too
@@ -139,6 +141,7 @@ func (p *multipart) sent(c *piece, etag string, crc32c uint32) {
 	t.retry.succeeded()
 	t.retry.progressed()
 	t.retry.budget.progressed()
+	t.wire.stale.Store(false)
 	if j := p.j.journal; j != nil {
 		j.change(func(t *session.Token) { t.Parts.List[c.i] = done })
 		if j.old(time.Now()) {

@@ -56,9 +56,9 @@ func (r *run) perform(ctx context.Context, a session.Action) (session.Reply, err
 	case session.Finish:
 		return r.finish(ctx)
 	case session.Check:
-		return r.check(ctx, a.Fresh)
+		return r.check(ctx)
 	default:
-		return r.query(ctx, a.Fresh)
+		return r.query(ctx)
 	}
 }
 
@@ -154,8 +154,8 @@ func (r *run) transmit(ctx context.Context, p part) session.Reply {
 
 // query asks how much is committed. An offset beyond what the earlier process of
 // an adopted session could save is believed if the checksum is the source's.
-func (r *run) query(ctx context.Context, fresh bool) (session.Reply, error) {
-	reply := r.wire.query(ctx, r.uri, fresh)
+func (r *run) query(ctx context.Context) (session.Reply, error) {
+	reply := r.wire.query(ctx, r.uri)
 	if !r.state.Adopted || reply.Status != 308 || reply.Committed <= r.state.Sent || reply.Committed > r.state.Size {
 		return reply, nil
 	}
@@ -171,8 +171,8 @@ func (r *run) query(ctx context.Context, fresh bool) (session.Reply, error) {
 
 // check looks whether this session made the object at the destination. One with
 // the same bytes that is older than the session is not ours.
-func (r *run) check(ctx context.Context, fresh bool) (session.Reply, error) {
-	reply, err := r.transfer.check(ctx, fresh)
+func (r *run) check(ctx context.Context) (session.Reply, error) {
+	reply, err := r.transfer.check(ctx)
 	reply.Older = older(reply, r.opened)
 	return reply, err
 }
@@ -258,6 +258,7 @@ func (r *run) decide(reply session.Reply) (session.Action, error) {
 func (r *run) progressed() {
 	r.retry.progressed()
 	r.retry.budget.progressed()
+	r.wire.stale.Store(false)
 	r.retry.stake(r.state.Committed)
 	r.pos.sent.Store(max(r.pos.sent.Load(), r.state.Committed))
 	r.events.committed()

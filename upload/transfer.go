@@ -89,12 +89,12 @@ func (t *transfer) interrupted(ctx context.Context, last error) error {
 
 // check looks whether the object at the destination is the one that this upload
 // makes.
-func (t *transfer) check(ctx context.Context, fresh bool) (session.Reply, error) {
+func (t *transfer) check(ctx context.Context) (session.Reply, error) {
 	ours, err := t.content.whole(ctx)
 	if err != nil {
 		return session.Reply{}, t.sourceFailed(ctx, err)
 	}
-	r := t.wire.look(ctx, fresh)
+	r := t.wire.look(ctx)
 	if o := r.Object; o != nil {
 		r.Ours = o.Size == t.content.total() && o.HasCRC32C && o.CRC32C == ours && !t.known(o.Generation)
 	}

@@ -36,7 +36,7 @@ func Steps(ctx context.Context, client *session.Client, spec session.Spec, r io.
 			}
 		}
 		exchange := client
-		if action.Fresh { // the connection may be broken
+		if action.Fresh { // idle connections may be broken
 			exchange = client.WithoutKeepAlive()
 		}
 		var reply session.Reply
@@ -59,16 +59,16 @@ func Steps(ctx context.Context, client *session.Client, spec session.Spec, r io.
 				if err != nil {
 					return nil, err
 				}
-				reply = client.Finalize(ctx, uri, rng, size, sum.Sum(), bytes.NewReader(tail))
+				reply = exchange.Finalize(ctx, uri, rng, size, sum.Sum(), bytes.NewReader(tail))
 			} else {
-				reply = client.Put(ctx, uri, rng, size, body)
+				reply = exchange.Put(ctx, uri, rng, size, body)
 			}
 			_ = body.Close()
 			if err := body.Err(); err != nil {
 				return nil, err
 			}
 		case session.Finish:
-			reply = client.Finalize(ctx, uri, chunk.Range{From: size, To: size}, size, sum.Sum(), nil)
+			reply = exchange.Finalize(ctx, uri, chunk.Range{From: size, To: size}, size, sum.Sum(), nil)
 		case session.Query:
 			reply = exchange.Query(ctx, uri)
 		case session.Check:
