@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // gate is a writer that blocks until it is opened.
@@ -57,29 +59,36 @@ func TestLineQueueKeepsOrderAndMergesProgress(t *testing.T) {
 // TestLineQueueIsBounded checks that a writer blocks when 16 MiB are queued, and
 // that close unblocks it.
 func TestLineQueueIsBounded(t *testing.T) {
-	g := &gate{opened: make(chan struct{})}
-	defer close(g.opened)
-	q := newLineQueue(g)
-	line := make([]byte, 1<<20)
-	for range queueLimit >> 20 {
-		q.Write(line)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		q.Write(line)
-		_ = q.flush()
-	}()
-	select {
-	case <-done:
-		t.Error("17 MiB were queued")
-	default:
-	}
-	q.close()
-	<-done
-	if q.size > queueLimit {
-		t.Errorf("%d bytes are queued", q.size)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{opened: make(chan struct{})}
+		q := newLineQueue(g)
+		line := make([]byte, 1<<20)
+		for range queueLimit >> 20 {
+			q.Write(line)
+		}
+		var written, flushed bool
+		go func() {
+			q.Write(line)
+			written = true
+			_ = q.flush()
+			flushed = true
+		}()
+		synctest.Wait()
+		if written {
+			t.Error("17 MiB were queued")
+		}
+		q.close()
+		synctest.Wait()
+		if !written || flushed {
+			t.Errorf("after close: written %v, flushed %v, want true and false", written, flushed)
+		}
+		time.Sleep(closedWait)
+		synctest.Wait()
+		if !flushed || q.size > queueLimit {
+			t.Errorf("flush returned %v, %d bytes are queued", flushed, q.size)
+		}
+		close(g.opened)
+	})
 }
 
 // TestLineQueueReportsErrors checks that the error of a closed reader is not lost.
