@@ -40,8 +40,8 @@ type BatchOptions struct {
 	DryRun bool
 
 	// Sizes yields the sizes of all files of the batch, in any order. It is read
-	// only while the service fails, to find out what is at stake: a batch
-	// retries as long as one file of its total size. nil counts the files that
+	// only while the service fails, to find out what is at stake: each upload of a
+	// batch has the tries of one file of its total size. nil counts the files that
 	// were started.
 	Sizes iter.Seq[int64]
 }
@@ -68,8 +68,9 @@ const (
 //     failures began no upload has succeeded and no large one has progressed
 //     ([session.ErrRetriesExhausted]). They are tried again if one does later.
 //
-// All uploads share the gate and the retry budget: they try as long as one file
-// of their total size would.
+// All uploads share the gate and the retry budget: each has the tries of one file of
+// their total size. While the service fails, the gate may hold them for twice as
+// long as these tries can wait.
 //
 // Jobs are read as they are needed, at most some thousand ahead. Small files take no
 // lock, and nothing is saved of them. When ctx is done, or the loop over the

@@ -7,7 +7,7 @@ import (
 
 // budget is what uploads share that stop retrying together: how long to try
 // without progress, and what is at stake. Each upload counts its own failures
-// against it, so that a batch of files tries as long as one file of their total
+// against it, so that each file of a batch has the tries of one file of their total
 // size.
 type budget struct {
 	retryFor time.Duration // see Options.RetryFor

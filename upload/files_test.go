@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -247,6 +248,53 @@ func TestFilesInAnOutage(t *testing.T) {
 			t.Errorf("%d uploaded, want 299", ended(got, nil))
 		}
 	})
+}
+
+// TestBudgetOfABatch checks how long a batch retries without the service. Each of its
+// uploads has the tries of one file of the total size. The gate may hold them for
+// twice as long as these tries can wait. It does not hold a file that is alone.
+func TestBudgetOfABatch(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	const n = 64
+	sizes := func(yield func(int64) bool) {
+		for range n {
+			if !yield(mib) {
+				return
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name        string
+		size        int64
+		sizes       func(yield func(int64) bool)
+		first, last time.Duration // when uploads end
+	}{
+		// 10 tries for 64 MiB wait for 1, 2, 4, 8, 16 s, each and up to 1 s more, and
+		// five times 32 s.
+		{"one file", n * mib, nil, 191 * time.Second, 196 * time.Second},
+		{"a tree", mib, sizes, 2 * 196 * time.Second, 2*196*time.Second + 32*time.Second},
+		// 32 MiB were started: 8 tries, of at most 132 s.
+		{"files without sizes", mib, nil, 2 * 132 * time.Second, 2*132*time.Second + 32*time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				w.down(fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503})
+				jobs := w.jobs(int(n*mib/tt.size), tt.size)
+				got := files(w.t.Context(), w.uploader(withoutStore), jobs, &upload.BatchOptions{Sizes: tt.sizes})
+				if failed := ended(got, session.ErrRetriesExhausted); failed != len(jobs) {
+					t.Errorf("%d of %d files ended with ErrRetriesExhausted", failed, len(jobs))
+				}
+				first, last := time.Duration(math.MaxInt64), time.Duration(0)
+				for _, o := range got {
+					first, last = min(first, o.at), max(last, o.at)
+				}
+				if first < tt.first || last > tt.last {
+					t.Errorf("ended after %v to %v, want %v to %v", first, last, tt.first, tt.last)
+				}
+			})
+		})
+	}
 }
 
 // TestFilesSkip checks the rules by which files are skipped.
