@@ -23,7 +23,6 @@ import (
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
-	"gcsup/upload/gcs"
 )
 
 var cancels = flag.Int("cancels", testsize.Full(300, 40), "how many uploads to cancel")
@@ -72,7 +71,7 @@ func uploads(t *testing.T, random *rand.Rand, dir, path string, content []byte, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := gcs.NewTransport()
+	transport := upload.NewTransport()
 	up, err := upload.New(&http.Client{Transport: transport}, &upload.Options{Endpoint: srv.URL, Store: store})
 	if err != nil {
 		t.Fatal(err)
