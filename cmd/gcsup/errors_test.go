@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"syscall"
 	"testing"
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/failure"
+	"gcsup/session"
+	"gcsup/upload/gcs"
 )
 
 // TestSourceErrors checks which file system errors are those of the source.
@@ -38,5 +41,15 @@ func TestSourceErrorNamesThePathOnce(t *testing.T) {
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v does not wrap fs.ErrNotExist", err)
+	}
+}
+
+// TestHintAboutTokenService checks that the hint knows the error of package gcs,
+// which package hint does not import.
+func TestHintAboutTokenService(t *testing.T) {
+	ts := &gcs.TokenServiceError{Host: "https://tokens", Err: syscall.ECONNREFUSED}
+	err := withHint(&session.Error{Op: session.OpStart, Kind: session.ErrRetriesExhausted, Err: ts}, "")
+	if want := "access tokens come from https://tokens"; !strings.Contains(err.Error(), want) {
+		t.Errorf("got %q, want a hint with %q", err, want)
 	}
 }

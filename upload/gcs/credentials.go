@@ -270,6 +270,10 @@ type TokenServiceError struct {
 	temporary bool
 }
 
+// TokenService returns Host. With errors.As and an interface that has this method, a
+// program finds the error without linking this package.
+func (e *TokenServiceError) TokenService() string { return e.Host }
+
 // Error returns the token service's host and the cause.
 func (e *TokenServiceError) Error() string { return fmt.Sprintf("token service %s: %v", e.Host, e.Err) }
 

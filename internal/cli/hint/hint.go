@@ -14,7 +14,6 @@ import (
 	"gcsup/backoff"
 	"gcsup/internal/cli/failure"
 	"gcsup/session"
-	"gcsup/upload/gcs"
 )
 
 // Add adds to err what the user can do about it. endpoint is the endpoint in use,
@@ -46,6 +45,13 @@ type hinted struct {
 func (h hinted) Error() string { return strings.TrimSuffix(h.error.Error(), ".") + "; " + h.hint }
 func (h hinted) Unwrap() error { return h.error }
 
+// tokenServiceError is a *gcs.TokenServiceError. This package does not import gcs: its
+// tests would then link the Google SDK, which takes longer than all else they do.
+type tokenServiceError interface {
+	error
+	TokenService() string
+}
+
 // ofNetwork returns what to do if the endpoint was not reached, or "" for
 // another error.
 func ofNetwork(err error, endpoint string) string {
@@ -57,8 +63,8 @@ func ofNetwork(err error, endpoint string) string {
 	if !ok || e.Status != 0 && !redirect || !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrRetriesExhausted) {
 		return ""
 	}
-	if ts, ok := errors.AsType[*gcs.TokenServiceError](err); ok {
-		return fmt.Sprintf("access tokens come from %s, which is not available: check this machine's network, or set GOOGLE_APPLICATION_CREDENTIALS to another key file", ts.Host)
+	if ts, ok := errors.AsType[tokenServiceError](err); ok {
+		return fmt.Sprintf("access tokens come from %s, which is not available: check this machine's network, or set GOOGLE_APPLICATION_CREDENTIALS to another key file", ts.TokenService())
 	}
 	_, unknown := errors.AsType[*net.DNSError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)

@@ -13,7 +13,6 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/session"
-	"gcsup/upload/gcs"
 )
 
 func TestAdd(t *testing.T) {
@@ -40,6 +39,11 @@ func TestAdd(t *testing.T) {
 	}
 }
 
+// noTokens is an error like *gcs.TokenServiceError.
+type noTokens struct{ error }
+
+func (noTokens) TokenService() string { return "https://tokens" }
+
 func TestOfNetwork(t *testing.T) {
 	none := &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "nowhere.invalid", IsNotFound: true}}
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
@@ -56,7 +60,7 @@ func TestOfNetwork(t *testing.T) {
 		{session.Error{Kind: session.ErrRetriesExhausted, Err: &net.OpError{Op: "proxyconnect", Net: "tcp", Err: refused}}, "the proxy cannot be reached"},
 		{session.Error{Kind: session.ErrRetriesExhausted, Err: &backoff.ProxyError{Proxy: "http://p:3128", Code: 503, Status: "503 Down"}}, "the proxy does not connect to https://h"},
 		{session.Error{Kind: session.ErrRetriesExhausted, Err: errors.New("Bad Gateway")}, "the proxy does not connect to https://h"},
-		{session.Error{Kind: session.ErrRetriesExhausted, Err: &gcs.TokenServiceError{Host: "https://tokens", Err: none}}, "access tokens come from https://tokens, which is not available"},
+		{session.Error{Kind: session.ErrRetriesExhausted, Err: noTokens{none}}, "access tokens come from https://tokens, which is not available"},
 		{session.Error{Kind: session.ErrRetriesExhausted, Err: reset}, ""},
 		{session.Error{Kind: session.ErrNotFound, Status: 302}, "https://h does not answer like Cloud Storage"},
 		{session.Error{Kind: session.ErrNotFound, Status: 404}, ""},
