@@ -36,7 +36,7 @@ func (a *asker) bounded(ctx context.Context, do func(context.Context) session.Re
 	return do(ctx)
 }
 
-// exhausted returns the error of a request that is not retried any more.
+// exhausted returns the error of a request that is no longer retried.
 func exhausted(ctx context.Context, err *session.Error, reply session.Reply) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -49,8 +49,8 @@ func exhausted(ctx context.Context, err *session.Error, reply session.Reply) err
 	return &e
 }
 
-// repeat makes a request that changes nothing, and retries it as long as that may
-// help. The error is that of the last try, or why ctx is done.
+// repeat makes a request that changes nothing, and retries it after temporary
+// failures. The error is that of the last try, or the cause of ctx.
 func (a *asker) repeat(ctx context.Context, do func(context.Context) session.Reply) (session.Reply, error) {
 	waiter := backoff.Waiter{Policy: a.policy, Budget: a.budget}
 	defer waiter.Close()

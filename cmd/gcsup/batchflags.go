@@ -78,8 +78,8 @@ type selection struct {
 // single reports whether the user named one file.
 func (s *selection) single() bool { return !s.trees && len(s.named) == 1 }
 
-// choose returns the files to upload. spec is the template of the objects, of which
-// choose sets the names. sorted reports whether the jobs must be sorted by name.
+// choose returns the files to upload. spec is the template of the objects; choose
+// sets their names. sorted reports whether the jobs must be sorted by name.
 func (f *sourceFlags) choose(ctx context.Context, std stdio, sources []string, destination string, spec session.Spec, sorted func(tree.Shard) bool) (*selection, error) {
 	bucket, object, err := parseDestination(destination)
 	if err != nil {

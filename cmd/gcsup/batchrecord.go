@@ -22,12 +22,12 @@ type record struct {
 func openRecord(path string) (*record, error) {
 	m, err := manifest.Open(path)
 	if err != nil {
-		return nil, err // it has the path
+		return nil, err // contains the path
 	}
 	return &record{m: m}, nil
 }
 
-// unfinished yields the jobs that the manifest does not have as finished.
+// unfinished yields the jobs that the manifest does not record as finished.
 func (r *record) unfinished(ctx context.Context, jobs iter.Seq[upload.Job]) iter.Seq[upload.Job] {
 	return func(yield func(upload.Job) bool) {
 		for job, err := range r.m.Skip(ctx, jobs) {
@@ -44,8 +44,8 @@ func (r *record) unfinished(ctx context.Context, jobs iter.Seq[upload.Job]) iter
 	}
 }
 
-// add records the outcome of a file. A file that was not tried, or was
-// interrupted, has none.
+// add records the outcome of a file. It records nothing for a file that was not tried
+// or was interrupted.
 func (r *record) add(res *upload.Result, err error) error {
 	if r == nil || errors.Is(err, upload.ErrNotTried) || errors.Is(err, context.Canceled) {
 		return nil

@@ -31,7 +31,7 @@ type runTotals struct {
 
 	uploaded, planned, skipped, failed, notTried, interrupted int
 
-	finished int   // files that the manifest has as finished
+	finished int   // files that the manifest records as finished
 	bytes    int64 // of the uploaded files
 	sent     int64 // handed to the network
 	resent   int64 // of those, that were handed over before
@@ -110,7 +110,7 @@ func (t *runTotals) files() int {
 	return t.uploaded + t.planned + t.skipped + t.failed + t.notTried + t.interrupted
 }
 
-// rate returns the average of the bytes sent per second, or 0 if there is none.
+// rate returns the average of the bytes sent per second, or 0 if it is unknown.
 func (t *runTotals) rate(elapsed time.Duration) float64 {
 	if elapsed <= 0 {
 		return 0
@@ -177,7 +177,7 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 	r.use(c)
 	defer context.AfterFunc(ctx, r.stopWaiting)()
 	totals := &r.totals
-	ended := map[string]bool{} // the named files that ended, by destination
+	ended := map[string]bool{} // the named files whose upload ended, by destination
 	r.beginBatch(ctx, chosen, progress)
 	for res, err := range outcomes {
 		t := task{source: res.Path, destination: res.Spec.URL()}
@@ -255,9 +255,10 @@ func (r *reporter) summarize(ctx context.Context, t *runTotals) {
 	}
 }
 
-// continueCommand returns the command that uploads what is left of a batch: the
-// same one, which skips the files that are finished. A user can paste it in the
-// same directory. As resumeCommand, it contains two variables, but no headers.
+// continueCommand returns the command that uploads the rest of a batch. It is the
+// command of this run, which then skips finished files. A user can paste it in the
+// same directory. Like the result of resumeCommand, it contains two environment
+// variables, but no headers.
 func (r *reporter) continueCommand() string {
 	words := continueArgs(os.Args[1:])
 	words = slices.Insert(words, min(1, len(words)), wordsFromEnv(r.given)...) // they may be set for this run only
@@ -361,8 +362,8 @@ func (r *reporter) count(ctx context.Context, chosen *selection, d *display, sto
 	}
 }
 
-// startProgress starts to show a run of so many files, -1 if that is not known.
-// r.mu is held.
+// startProgress starts to show a run of that many files; -1 means that the number is
+// unknown. The caller holds r.mu.
 func (r *reporter) startProgress(files int) {
 	if r.flags.quiet {
 		return

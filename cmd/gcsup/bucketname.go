@@ -11,8 +11,7 @@ import (
 
 // checkBucketName refuses a name that no bucket can have, in the words of
 // https://cloud.google.com/storage/docs/buckets#naming. It does not apply the rules
-// on "goog" and "google", which are rules for new buckets: Google's own buckets
-// have such names.
+// on "goog" and "google", because Google's own buckets have such names.
 func checkBucketName(name string) error {
 	rule := bucketNameRule(name)
 	if rule == "" {

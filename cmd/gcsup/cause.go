@@ -7,11 +7,12 @@ import (
 	"gcsup/internal/cli/printable"
 )
 
-// cause is why an upload waits, in few words: at most 18 columns, and at most 7
-// for a narrow terminal. It contains no addresses.
+// cause describes why an upload waits, in at most 18 columns, or 7 on a narrow
+// terminal. It contains no addresses.
 type cause struct{ text, short string }
 
-// causes are the ends of messages of the operating system and of package net.
+// causes maps the ends of messages of the operating system and of package net to
+// causes.
 var causes = []struct {
 	part string
 	cause

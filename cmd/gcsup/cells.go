@@ -9,7 +9,7 @@ import (
 )
 
 // cells returns how many columns of a terminal r takes: 2 for East Asian wide
-// characters and emoji, 0 for marks that combine with the character before.
+// characters and emoji, 0 for marks that combine with the previous character.
 func cells(r rune) int {
 	switch {
 	case r < 0x300:

@@ -44,8 +44,8 @@ func (f *targetFlags) completeIDs(cmd *cobra.Command, args []string, _ string) (
 	return offered, cobra.ShellCompDirectiveNoFileComp
 }
 
-// addCompletions tells the shell what the flags and the arguments of all commands
-// accept. cobra would offer files.
+// addCompletions registers the values that a shell offers for the flags and arguments
+// of all commands. By default, cobra offers files.
 func addCompletions(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		addCompletions(c)
@@ -135,8 +135,8 @@ func completeExtensions(_ *cobra.Command, _ []string, prefix string) ([]cobra.Co
 	return offered, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// checkCompletionArgs makes cobra's completion command refuse wrong words. cobra
-// prints the help instead.
+// checkCompletionArgs makes cobra's completion command refuse wrong arguments. By
+// default, it prints its help.
 func checkCompletionArgs(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -22,7 +22,7 @@ import (
 type connection struct {
 	endpoint string
 	saved    *lazyStore     // nil if nothing is saved
-	warn     func(string)   // reports what the user should know of the saved uploads; nil ignores it
+	warn     func(string)   // prints a warning about the saved uploads; may be nil
 	emulator *localEmulator // nil for the service
 	options  gcs.Options
 
@@ -41,9 +41,9 @@ func (f *targetFlags) check() (http.Header, error) {
 	return f.headers.header()
 }
 
-// open finds the endpoint. If saved is true, uploads are saved in a directory
-// that is created when it is first needed, or in a bucket. open does not look for
-// credentials; dial does, and the first use of a bucket.
+// open finds the endpoint. If saved is true, uploads are saved in a directory, which
+// is created on first use, or in a bucket. open does not look for credentials. dial
+// does, and so does the first use of a bucket.
 func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err error) {
 	c := &connection{options: gcs.Options{Endpoint: f.endpoint, QuotaProject: f.billing}}
 	defer func() {
@@ -80,8 +80,8 @@ func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err 
 	return c, client.Close()
 }
 
-// dial finds the credentials and makes the uploader. It adds to opts what open
-// found.
+// dial finds the credentials and makes the uploader. It adds the results of open to
+// opts.
 func (c *connection) dial(ctx context.Context, opts upload.Options) (err error) {
 	if c.saved != nil {
 		opts.Store = c.saved.store()
@@ -120,9 +120,8 @@ func (c *connection) offline(endpoint string) (*upload.Uploader, error) {
 	return upload.New(nil, &upload.Options{Endpoint: endpoint, Store: c.saved.store()})
 }
 
-// endpointMismatch returns the error for a saved upload that was started at
-// endpoint, which is not the one in use. Its text explains how to select that
-// endpoint.
+// endpointMismatch returns the error for a saved upload that was started at endpoint,
+// if another endpoint is in use. Its text explains how to select that endpoint.
 func (f *targetFlags) endpointMismatch(c *connection, endpoint string) error {
 	var text string
 	switch {

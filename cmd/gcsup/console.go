@@ -40,8 +40,8 @@ func (c *console) out() io.Writer {
 	return c.w
 }
 
-// block is an argument of a message that may have several lines, whose parts are
-// printable.
+// block is an argument of a message. It may have several lines, and its control
+// characters are already replaced.
 type block string
 
 // message prints a line, unless the console is quiet. It replaces control characters
@@ -107,8 +107,8 @@ func (c *console) show(lines []liveLine) {
 	}
 }
 
-// endFrames removes the frame and lets no other be drawn. A process that ends at
-// once would leave the frame on the terminal.
+// endFrames removes the frame and prevents later ones. A process that exits
+// afterwards leaves no frame on the terminal.
 func (c *console) endFrames() {
 	c.mu.Lock()
 	c.ended = true
@@ -124,7 +124,7 @@ func (c *console) forget() {
 	c.live.lines = nil
 }
 
-// idle reports whether everything was written.
+// idle reports whether all queued output is written.
 func (c *console) idle() bool { return c.queue == nil || c.queue.idle() }
 
 // size returns the size of the terminal. ok is false if there is none that can

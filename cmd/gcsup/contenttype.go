@@ -2,8 +2,8 @@ package main
 
 import "gcsup/internal/cli/contenttype"
 
-// contentType returns the type for a name's extension, or "": that of the source, or of
-// the object if the source is standard input.
+// contentType returns the content type for the extension of the source, or "" if it
+// is unknown. For standard input it uses the extension of the object.
 func contentType(source, object string) string {
 	if source == stdinName {
 		return contenttype.Of(object)

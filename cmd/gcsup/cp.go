@@ -177,8 +177,8 @@ func (f *cpFlags) connect(cmd *cobra.Command, r *reporter, opts upload.Options) 
 	return c, nil
 }
 
-// check refuses contradictory flags and returns the options for the others. It
-// sets f.template.
+// check refuses contradictory flags and returns the library's options. It sets
+// f.template.
 func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options, error) {
 	stream := len(sources) == 1 && sources[0] == stdinName
 	switch {
@@ -234,8 +234,8 @@ func checkStdin(in io.Reader) error {
 	return nil
 }
 
-// unlessDone calls f and returns its error, or why ctx is done: a file server that
-// is away can block f for good.
+// unlessDone calls f and returns its error. If ctx ends first, it returns the cause
+// of ctx: a file server that does not respond can block f indefinitely.
 func unlessDone(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()

@@ -10,10 +10,10 @@ import (
 	"gcsup/session"
 )
 
-// notResumable reports whether a saved upload cannot be resumed as it is: its
-// source does not exist or has changed, or it is damaged or of a newer version.
-// Without the user's help, every later run fails in the same way. A source that
-// cannot be read for another reason may be readable the next time.
+// notResumable reports whether a saved upload cannot be resumed as it is: its source
+// does not exist or has changed, or it is damaged or of a newer version. Every later
+// run would fail in the same way. A source that cannot be read for another reason may
+// be readable in the next run.
 func notResumable(err error) bool {
 	noSource := errors.Is(err, failure.ErrSource) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, chunk.ErrNotRegular))
 	return noSource || errors.Is(err, session.ErrSourceChanged) ||

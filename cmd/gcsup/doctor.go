@@ -103,7 +103,7 @@ func (d *doctor) run(ctx context.Context, destination string) (err error) {
 	for _, check := range []struct {
 		name string
 		do   func(context.Context, *checkLine) error
-		need bool // the later checks need it
+		need bool // the later checks require that it passes
 	}{
 		{"endpoint", d.checkEndpoint, true},
 		{"clock", d.checkClock, false},
@@ -146,8 +146,7 @@ func (d *doctor) print(line *checkLine) error {
 	return err
 }
 
-// doctorTries is how often a request of doctor is repeated after a failure that may
-// pass.
+// doctorTries is how often doctor repeats a request after a temporary failure.
 const doctorTries = 2
 
 // checkEndpoint asks the endpoint without credentials.

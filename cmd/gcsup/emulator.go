@@ -106,7 +106,7 @@ func (f *emulatorFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.log, "log", "", "write requests to standard error, as `text|json`")
 }
 
-// options are the flags as the emulator knows them.
+// options returns the emulator's options for the flags.
 func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Options, error) {
 	opts := fakegcs.Options{
 		Dir: f.dir, CreateBuckets: f.createBuckets, Discard: f.discard, NoMD5: f.noMD5,
@@ -152,8 +152,7 @@ func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Option
 	return opts, nil
 }
 
-// requestLog writes a line for each request. A line that can't be written is
-// lost, and the emulator continues.
+// requestLog writes a line for each request. It ignores write errors.
 func requestLog(w io.Writer, line func(fakegcs.Request) string) func(fakegcs.Request) {
 	var mu sync.Mutex
 	return func(r fakegcs.Request) {
@@ -163,7 +162,7 @@ func requestLog(w io.Writer, line func(fakegcs.Request) string) func(fakegcs.Req
 	}
 }
 
-// requestText is a request for people.
+// requestText returns a request as a line for people.
 func requestText(r fakegcs.Request) string {
 	status := fmt.Sprint(r.Status)
 	if r.Status == 0 {
@@ -184,10 +183,10 @@ func requestText(r fakegcs.Request) string {
 	return fmt.Sprintf("%s (%d bytes in, %d out, %v)", text, r.Received, r.Sent, r.Elapsed.Round(time.Microsecond))
 }
 
-// requestJSON is a request as JSON on one line.
+// requestJSON returns a request as one line of JSON.
 func requestJSON(r fakegcs.Request) string {
 	line, err := json.Marshal(r)
-	if err != nil { // it has numbers and text only
+	if err != nil { // cannot happen: the fields are numbers and text
 		return err.Error()
 	}
 	return string(line)
@@ -252,8 +251,8 @@ func serveEmulator(ctx context.Context, std stdio, f emulatorFlags, opts fakegcs
 	return errors.Join(err, e.close())
 }
 
-// listen listens on address. For an IPv4 address it listens on IPv4 alone, as the
-// user asked; the net package would listen on both for 0.0.0.0, and name the IPv6 one.
+// listen listens on address. For an IPv4 address it listens on IPv4 only. For
+// 0.0.0.0, package net would listen on IPv6 too, and report the IPv6 address.
 func listen(address string) (net.Listener, error) {
 	network := "tcp"
 	host, _, err := net.SplitHostPort(address)
@@ -267,8 +266,8 @@ func listen(address string) (net.Listener, error) {
 	return ln, nil
 }
 
-// reachable returns an address that a client on this machine can use, for a
-// listener on all of them. It is IPv6 only if the user asked for that.
+// reachable returns an address that a client on this machine can use, if the listener
+// listens on all addresses. It is an IPv6 address only if the user gave one.
 func reachable(addr net.Addr, asked string) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -281,13 +280,13 @@ func reachable(addr net.Addr, asked string) string {
 	return net.JoinHostPort(loopback, strconv.Itoa(tcp.Port))
 }
 
-// emulated is an emulator with the HTTP server in front of it.
+// emulated is an emulator and its HTTP server.
 type emulated struct {
 	server *fakegcs.Server
 	http   *http.Server
 }
 
-// newEmulated opens an emulator; its directory is then this process's alone.
+// newEmulated opens an emulator. It fails if another process uses the directory.
 func newEmulated(opts fakegcs.Options) (*emulated, error) {
 	server, err := fakegcs.New(&opts)
 	if err != nil {
@@ -299,8 +298,7 @@ func newEmulated(opts fakegcs.Options) (*emulated, error) {
 	return &emulated{server, &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}}, nil
 }
 
-// secure makes e speak TLS. It returns the file with the certificate of the
-// authority.
+// secure makes e serve TLS. It returns the path of the authority's certificate.
 func (e *emulated) secure(files *emulatorFiles, http2 bool, address string) (ca string, err error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -320,8 +318,8 @@ func (e *emulated) secure(files *emulatorFiles, http2 bool, address string) (ca 
 	return ca, nil
 }
 
-// serve serves on ln in the background; the channel gives the error that ends
-// it early.
+// serve serves on ln in the background. The channel receives the error if the server
+// fails.
 func (e *emulated) serve(ln net.Listener) <-chan error {
 	failed := make(chan error, 1)
 	go func() {
@@ -336,8 +334,8 @@ func (e *emulated) serve(ln net.Listener) <-chan error {
 	return failed
 }
 
-// close ends requests under way as if the network had gone, so that what they
-// brought is kept.
+// close ends active requests like broken connections: the server keeps the bytes that
+// it has received.
 func (e *emulated) close() error {
 	return errors.Join(e.server.Close(), e.http.Close())
 }

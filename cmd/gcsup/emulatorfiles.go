@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 )
 
-// emulatorFiles is where an emulator puts what its clients read: in its own
-// directory, or in a temporary one when it has none.
+// emulatorFiles writes the files that an emulator's clients read. They are in the
+// emulator's directory, or in a temporary one if it has none.
 type emulatorFiles struct {
-	dir  string // "" until a file is written to a temporary one
+	dir  string // "" before the first write to a temporary directory
 	temp bool
 }
 

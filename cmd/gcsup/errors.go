@@ -22,8 +22,7 @@ func sourceError(err error, path string) error {
 	return failure.WithKind(fmt.Errorf("%s: %w", path, pe.Err), failure.ErrSource)
 }
 
-// withHint adds to err what the user can do about it. endpoint is the endpoint
-// in use, or "".
+// withHint adds advice for the user to err. endpoint is the endpoint in use, or "".
 func withHint(err error, endpoint string) error {
 	return hint.Add(err, endpointText(endpoint), program.Words())
 }

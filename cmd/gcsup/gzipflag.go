@@ -43,8 +43,8 @@ func (f *gzipFlag) Set(text string) error {
 	return nil
 }
 
-// compresses reports whether a source is compressed. The name of standard input is
-// that of its object.
+// compresses reports whether a source is compressed. For standard input, the
+// extension is that of the object.
 func (f gzipFlag) compresses(source, object string) bool {
 	name := filepath.Base(source)
 	if source == stdinName {

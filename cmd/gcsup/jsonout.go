@@ -40,7 +40,7 @@ type resultLine struct {
 	Error       *errorLine `json:"error"`
 }
 
-// partsLine is how fast the connections of a file in parts were.
+// partsLine is the speed of the connections of a file in parts.
 type partsLine struct {
 	Parts          int    `json:"parts"`
 	Connections    int    `json:"connections"`
@@ -66,13 +66,13 @@ type eventLine struct {
 	Sent        int64   `json:"sent"`
 	Committed   int64   `json:"committed"`
 
-	// Of a file that is compressed.
+	// For a compressed file.
 	SourceSize      *int64 `json:"source_size,omitempty"`
 	SourceSent      *int64 `json:"source_sent,omitempty"`
 	SourceCommitted *int64 `json:"source_committed,omitempty"`
 
-	// Of a file in parts.
-	Part        int `json:"part,omitempty"` // the number of the part; none if the event is about the whole file
+	// For a file in parts.
+	Part        int `json:"part,omitempty"` // the number of the part; 0 if the event is about the whole file
 	Parts       int `json:"parts,omitempty"`
 	PartsDone   int `json:"parts_done,omitempty"`
 	Connections int `json:"connections,omitempty"`
@@ -143,16 +143,16 @@ func newResultLine(file int, source, destination, status string, res *upload.Res
 
 func newErrorLine(err error) *errorLine {
 	l := &errorLine{Kind: failure.Classify(err).Kind, Message: err.Error()}
-	// An interruption may wrap an earlier failure, which did not cause it. An early
-	// 412 is no reply.
+	// The status of an interruption may be that of an earlier failure. An early error has
+	// the status 412, but the service did not send it.
 	if e, ok := errors.AsType[*session.Error](err); ok && !e.Early && !errors.Is(err, context.Canceled) {
 		l.Status = known(e.Status, e.Status != 0)
 	}
 	return l
 }
 
-// newEventLine returns the line of an event; file is 0 if it does not concern one
-// file.
+// newEventLine returns the line of an event. file is 0 if the event does not concern
+// one file.
 func newEventLine(file int, source, destination string, e upload.Event) eventLine {
 	l := eventLine{
 		V: 1, Type: eventType(e.Kind), File: known(file, file != 0), Source: known(source, source != ""), Destination: destination,

@@ -59,7 +59,7 @@ func keyFromEnv(given *pflag.FlagSet) bool {
 	return given.Lookup("encryption-key-file") != nil && !given.Changed("encryption-key-file") && os.Getenv(encryptionKeyEnv) != ""
 }
 
-// readKeyFile reads at most as much as a key needs.
+// readKeyFile reads a file, but at most as many bytes as a key needs.
 func readKeyFile(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // layout holds the widths of the columns of a frame. It depends only on the width
 // of the terminal, so that frames do not change their layout.
 type layout struct {
-	columns int // of the terminal that are used: the last one stays free
+	columns int // used columns of the terminal; the last one stays free
 	name    int
 	bar     int // 0 for none
 	percent int // 4, or 8 if the durable part has no bar and is shown as a percentage too
@@ -130,8 +130,8 @@ func percentText(t *activeFile, both bool) string {
 	return fmt.Sprintf("%d%%", sent)
 }
 
-// state returns what a file does: its rate and the time left, or what it waits
-// for. brief is the form for narrowState columns.
+// state describes an active file: its rate and the time left, or the reason for its
+// wait. brief is the form for narrowState columns.
 func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
 	rate := t.samples.rate(now)
 	switch {
@@ -160,7 +160,7 @@ func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
 	return text, ""
 }
 
-// text describes what a file waits for, and why.
+// text describes the end and the cause of a file's wait.
 func (w *fileWait) text(now time.Time, brief bool) string {
 	left := math.Ceil(w.until.Sub(now).Seconds())
 	switch {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// queueLimit is how many bytes of output are queued while the reader does not
-// read. Beyond it, writers block.
+// queueLimit is the maximum size of the queue in bytes. Writers block while it is
+// full.
 const queueLimit = 16 << 20
 
 // lineQueue writes lines in a goroutine, so that a reader that stops reading, such
@@ -20,7 +20,7 @@ type lineQueue struct {
 	lines   []queuedLine
 	size    int // bytes in lines and in the write under way
 	writing bool
-	closed  bool  // put does not wait: what does not fit is dropped
+	closed  bool  // put does not wait: it drops what does not fit
 	expired bool  // flush does not wait
 	err     error // the first error of w
 }
@@ -95,8 +95,8 @@ func (q *lineQueue) idle() bool {
 // closedWait is how long flush waits for the reader after close.
 const closedWait = 200 * time.Millisecond
 
-// flush waits until everything is written, and returns the first error. After
-// close it waits a moment only: a reader that reads gets the last lines, too.
+// flush waits until everything is written, and returns the first error. After close
+// it waits for closedWait only, which is enough for a reader that still reads.
 func (q *lineQueue) flush() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -109,7 +109,8 @@ func (q *lineQueue) flush() error {
 	return q.err
 }
 
-// close makes put not wait any more, and flush a moment only.
+// close makes later calls of put return without waiting, and flush wait for
+// closedWait only.
 func (q *lineQueue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,8 +13,8 @@ type logFile struct {
 	lines *lineQueue // in front of file, so that a slow disk does not block uploads
 }
 
-// openLog starts to append to the file at path. It contains the names of files, so
-// only its owner can read a new one.
+// openLog opens the file at path for appending. A new file is readable only by its
+// owner, because it contains names of files.
 func (l *logFile) openLog(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

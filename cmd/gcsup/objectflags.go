@@ -8,7 +8,7 @@ import (
 	"gcsup/session"
 )
 
-// objectFlags set the attributes of the objects, and how they are made.
+// objectFlags set the attributes of the objects, and how they are uploaded.
 type objectFlags struct {
 	attributes    objectflags.Flags
 	key           keyFlags

@@ -38,8 +38,9 @@ func (r *reporter) endOne(t task, named bool, res *upload.Result, err error) {
 	r.outcome(t, named, res, err)
 }
 
-// outcome prints how an upload ended. named is false for one of the files in a
-// directory or a list, which are counted and continued together. r.mu is held.
+// outcome prints how an upload ended. named is false for a file of a directory or a
+// list: such files are only counted, and one command resumes all of them. The caller
+// holds r.mu.
 func (r *reporter) outcome(t task, named bool, res *upload.Result, err error) {
 	status := statusOK
 	switch {
@@ -132,7 +133,7 @@ func (r *reporter) explainResume(t task, res *upload.Result, err error) {
 	switch {
 	case t.saved != "" && notResumable(err):
 		r.explainDiscard(t, err)
-	case errors.Is(err, session.ErrSourceChanged), errors.Is(err, failure.ErrSource): // resuming as it is fails again
+	case errors.Is(err, session.ErrSourceChanged), errors.Is(err, failure.ErrSource): // a resume would fail again
 	case res != nil && res.Resumable && r.resumable(res.ID):
 		var same []string
 		if r.given.Changed("additional-headers") {
@@ -153,8 +154,8 @@ func (r *reporter) explainResume(t task, res *upload.Result, err error) {
 	}
 }
 
-// resumable reports whether the upload is still saved. Its directory may be
-// removed, or its state could not be written.
+// resumable reports whether the upload is still saved. Its directory may have been
+// removed, or the upload may never have been written.
 func (r *reporter) resumable(id string) bool {
 	if r.saved == nil {
 		return false
@@ -167,7 +168,7 @@ func (r *reporter) resumable(id string) bool {
 }
 
 // within calls f and returns its error, or nil if f takes longer than d: a file
-// server that is away can block f for good.
+// server that does not respond can block f indefinitely.
 func within(d time.Duration, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()

@@ -19,7 +19,7 @@ import (
 	"gcsup/internal/cli/program"
 )
 
-// page is what a report shows besides what its recorder has.
+// page is the content of a report that its recorder does not have.
 type page struct {
 	command string
 	totals  *runTotals
@@ -36,8 +36,8 @@ func displayCommand() string {
 	return strings.Join(words, " ")
 }
 
-// password matches the user and the password in a URL. An endpoint with them is
-// refused, but the report of the refusal has the command line, too.
+// password matches the user and the password in a URL. Such an endpoint is refused,
+// but the report about it contains the command line.
 var password = regexp.MustCompile(`://[^/@\s]*@`)
 
 // hideHeaders removes the values of --additional-headers, which may be secret.
@@ -67,7 +67,8 @@ func checkWritable(path string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// write writes the report to the file at path, or leaves that as it is.
+// write replaces the file at path with the report. If it fails, the file stays
+// unchanged.
 func (p *pageRecorder) write(path string, about page) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".gcsup-report-*") // only its owner can read it
 	if err != nil {
@@ -160,7 +161,7 @@ func (p *pageRecorder) render(out io.Writer, about page) error {
 	w, t := &pageWriter{}, about.totals
 	w.markup("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n")
 	w.markup(`<meta name="viewport" content="width=device-width, initial-scale=1">` + "\n")
-	// The page loads nothing and runs nothing, whatever a file is called.
+	// The page loads nothing and runs no script, even if a file's name contains HTML.
 	w.markup(`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">` + "\n")
 	w.printf("<title>gcsup: %s</title><style>%s</style></head><body>\n", outcome(t, about.code), literal(pageStyle))
 	w.printf("<h1>gcsup: %s</h1>\n<p><code>%s</code></p>\n", outcome(t, about.code), about.command)
@@ -345,7 +346,8 @@ func writeExchanges(w *pageWriter, id, title string, lines []exchangeLine) {
 	w.end()
 }
 
-// title adds to a heading that a list is not complete.
+// title returns a heading, which states how many items are shown if the list is not
+// complete.
 func title(text string, n, shown int, which string) string {
 	if shown < n {
 		return fmt.Sprintf("%s: the %s %d of %d", text, which, shown, n)

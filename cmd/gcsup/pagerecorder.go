@@ -9,7 +9,7 @@ import (
 	"gcsup/upload"
 )
 
-// What a report keeps at most. Its memory does not grow with the run.
+// The limits of what a report keeps. They bound its memory.
 const (
 	maxSlowest = 20  // files
 	maxNamed   = 100 // failed files

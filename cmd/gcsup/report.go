@@ -120,7 +120,7 @@ func (r *reporter) close(err error) error {
 	return err
 }
 
-// warn reports what the user should know of the saved uploads.
+// warn prints a warning about the saved uploads.
 func (r *reporter) warn(text string) { r.console.message("%s", text) }
 
 // use makes the reporter report about the uploads of a connection.
@@ -185,8 +185,8 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 	return nil
 }
 
-// reportNotStarted reports the tasks that were not started, of n, because ctx is
-// done.
+// reportNotStarted reports the tasks, of n in all, that were not started because ctx
+// is done.
 func (r *reporter) reportNotStarted(ctx context.Context, left []task, n int) {
 	if len(left) > 0 {
 		_ = r.refuse(left, context.Cause(ctx))

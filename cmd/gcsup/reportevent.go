@@ -12,7 +12,7 @@ import (
 type fileState struct {
 	id        int
 	printedAt time.Time // when the last frequent event was printed as JSON
-	held      bool      // that another process holds the lease was reported
+	held      bool      // a message reported that another process holds the lease
 }
 
 // reportedFiles numbers the files of a run.
@@ -45,14 +45,14 @@ func (r *reporter) observe(e upload.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.active {
-		return // an upload that was cancelled does not wait for its last event
+		return // a late event of a cancelled upload
 	}
 	t := r.current
 	if r.batch {
 		t = task{source: e.Path, destination: e.Spec.URL()}
 	}
 	now, id := time.Now(), 0
-	if !r.batch || e.Path != "" { // else it concerns the whole batch
+	if !r.batch || e.Path != "" { // otherwise it concerns the whole batch
 		if r.stopping && r.files.active[t.destination] == nil {
 			return
 		}
@@ -108,7 +108,7 @@ func (r *reporter) detail(format string, args ...any) {
 
 // printEvent prints an event of a file as JSON, frequent ones once per second.
 func (r *reporter) printEvent(f *fileState, t task, e upload.Event, now time.Time) {
-	key := "" // a frequent event replaces the one before in the queue
+	key := "" // a frequent event replaces its predecessor in the queue
 	if e.Kind == upload.Progress || e.Kind == upload.Verifying {
 		if now.Sub(f.printedAt) < time.Second {
 			return

@@ -23,7 +23,7 @@ type resumeFlags struct {
 	output outputFlags
 	key    keyFlags
 	all    bool
-	source string // where the source of the one upload is now
+	source string // the new path of the source of the one upload
 }
 
 func newResume(std stdio) *cobra.Command {
@@ -93,7 +93,7 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) (err erro
 	if err := checkKeyTarget(key, c); err != nil {
 		return r.refuse(named, err)
 	}
-	if !f.target.storeMissing() { // else there is nothing to resume, and maybe no place to create it
+	if !f.target.storeMissing() { // otherwise there is nothing to resume, and the directory need not be creatable
 		if _, err := c.saved.get(ctx); err != nil {
 			return r.refuse(named, err)
 		}

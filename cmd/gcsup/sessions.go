@@ -88,7 +88,7 @@ func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error
 		}
 		return text
 	}
-	// A tabwriter would align each line alone, because of the lines between them.
+	// A tabwriter aligns only adjacent lines, and other lines are between these.
 	rows := [][4]string{{"ID", "STORED", "AGE", "EXPIRES IN"}}
 	for _, u := range saved {
 		rows = append(rows, [4]string{u.ID, storedShare(u.Committed, u.Size),
@@ -137,7 +137,8 @@ func formatSpan(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", d/day, d%day/time.Hour)
 }
 
-// formatExpiry formats the time until the service drops a session, if it does.
+// formatExpiry formats the time until the session expires. expires is zero if it
+// never does.
 func formatExpiry(expires, now time.Time) string {
 	if expires.IsZero() {
 		return "never"
@@ -226,7 +227,7 @@ cancel deletes them.`,
 	return cmd
 }
 
-// partsText names what the service has of an upload in parts.
+// partsText describes what an upload in parts has stored at the service, and where.
 func partsText(t *session.Token) (what, where string) {
 	if t.Parts.Upload.IsZero() {
 		return "the temporary objects of " + t.ID, fmt.Sprintf("gs://%s/%s*", printable.Line(t.Spec.Bucket), t.Parts.Prefix)
@@ -236,7 +237,7 @@ func partsText(t *session.Token) (what, where string) {
 
 // aboutUpload returns the message of an error that concerns a saved upload.
 func aboutUpload(id string, err error) string {
-	if errors.Is(err, session.ErrNoToken) { // it has the ID
+	if errors.Is(err, session.ErrNoToken) { // contains the ID
 		return err.Error()
 	}
 	return id + ": " + err.Error()
@@ -336,7 +337,7 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 		return err
 	}
 	warning, exists := x.warnings.Load(id)
-	if token.Parts != nil && exists { // it is about temporary objects
+	if token.Parts != nil && exists { // the warning is about temporary objects
 		con.message("%s: warning: %v", id, warning)
 		exists = false
 	}

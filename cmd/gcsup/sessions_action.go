@@ -7,14 +7,14 @@ import (
 	"gcsup/upload"
 )
 
-// What sessions prune, rm and cancel do with a saved upload.
+// The actions of sessions prune, rm and cancel on a saved upload.
 const (
 	actionDeleted   = "deleted"   // on this machine
 	actionCancelled = "cancelled" // at the service, and deleted
 	actionKept      = "kept"
 )
 
-// Why they do it.
+// The reasons for an action.
 const (
 	reasonRequested     = "requested"
 	reasonGone          = "gone"     // the service holds nothing of it
@@ -28,7 +28,7 @@ const (
 	reasonError         = "error"
 )
 
-// actionLine is what happened to a saved upload, in JSON. A field that is not known,
+// actionLine is the outcome for a saved upload, in JSON. A field that is not known,
 // because the upload cannot be read, is null.
 type actionLine struct {
 	V           int        `json:"v"`
@@ -45,8 +45,8 @@ type actionLine struct {
 	Error       *errorLine `json:"error"`
 }
 
-// printAction prints what happened to a saved upload, of which only the ID may be
-// known, as one line of JSON. err is why it is kept, or nil.
+// printAction prints the outcome for a saved upload as one line of JSON. Only the ID
+// of u must be known. err is the error that kept the upload, or nil.
 func printAction(w io.Writer, action, reason string, u upload.SavedUpload, dryRun bool, err error) error {
 	l := actionLine{V: 1, Type: "action", Action: action, Reason: reason, DryRun: dryRun, ID: u.ID}
 	if source := u.Source(); source != "" {

@@ -89,7 +89,7 @@ func (p *pruner) run(ctx context.Context) (err error) {
 			continue
 		}
 		if reason != reasonError && reason != reasonUnusable {
-			err = nil // the reason says it
+			err = nil // the reason explains it
 		}
 		if err := printAction(p.std.out, action, reason, u.SavedUpload, p.dryRun, err); err != nil {
 			return err
@@ -137,7 +137,7 @@ func (p *pruner) connect(ctx context.Context) (err error) {
 // outcomeOf returns what happened to a saved upload, and why.
 func outcomeOf(u upload.Pruned, err error) (action, reason string) {
 	switch {
-	case u.Source() == "": // nothing is known of it but the ID
+	case u.Source() == "": // only the ID is known
 		return actionKept, reasonUnusable
 	case errors.Is(err, session.ErrURIMismatch):
 		return actionKept, reasonEndpoint
@@ -184,7 +184,7 @@ func (p *pruner) explain(u upload.Pruned, reason string, err error) {
 			why += fmt.Sprintf("; %s were stored", storedText(u.Stored, u.Size))
 		}
 	case reasonOver:
-		why = "its object was made, or it was given up; only temporary objects were left"
+		why = "its object was made, or it was abandoned; only temporary objects were left"
 	case reasonFinished:
 		why = "the upload was finished already, and the object exists"
 	}

@@ -79,7 +79,7 @@ func sourceState(token *session.Token) string {
 		return sourceUnreadable
 	case identity.Size != token.Source.Size:
 		return sourceChanged
-	case token.Source.ModTimeNS == 0: // an import, of which only the bytes decide
+	case token.Source.ModTimeNS == 0: // an import: only the bytes matter
 	case token.Source.Compare(identity) == chunk.Different:
 		return sourceChanged
 	}
@@ -91,7 +91,7 @@ type details struct {
 	token   *session.Token
 	source  string
 	holding upload.Holding
-	inUse   error // another process works on the upload, and the service was not asked
+	inUse   error // set if another process works on the upload; the service was then not asked
 }
 
 // ask asks the service what it holds. The error wraps [session.ErrInUse] if another
@@ -110,7 +110,7 @@ func (d *details) ask(ctx context.Context, target *targetFlags, c *connection) e
 		}
 		return err
 	}
-	d.token, err = c.saved.Load(ctx, d.token.ID) // it may have continued before it was asked about
+	d.token, err = c.saved.Load(ctx, d.token.ID) // another process may have continued it before the query
 	return err
 }
 

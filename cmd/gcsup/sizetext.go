@@ -43,7 +43,7 @@ func storedText(stored, size int64) string {
 	return fmt.Sprintf("%s of %s %s", part, whole, name)
 }
 
-// withDigits returns n in units, rounded down to so many digits after the point.
+// withDigits returns n in units, rounded down to that many digits after the point.
 func withDigits(n, unit int64, digits int) string {
 	scale := math.Pow10(digits)
 	return strconv.FormatFloat(math.Floor(float64(n)/float64(unit)*scale)/scale, 'f', digits, 64)

@@ -85,8 +85,8 @@ func (f *stateFlags) options(project string) (*bucketstore.Options, error) {
 	return opts, nil
 }
 
-// openState opens the saved uploads in a bucket. It calls warn with what the user should
-// know.
+// openState opens the saved uploads in a bucket. It calls warn for each of the
+// store's warnings.
 func (f *stateFlags) openState(ctx context.Context, client *gcs.Client, project string, warn func(string)) (openStore, error) {
 	bucket, prefix, err := f.bucket()
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// interruptible is standard input with a Read that an upload can end. A Read of a
-// pipe or a terminal blocks until there is input, even if the file is closed. A
-// goroutine therefore reads the file, starting with the first Read of
-// interruptible. It is left behind if the upload ends first.
+// interruptible is standard input with a Read that an upload can interrupt. A Read of
+// a pipe or a terminal blocks until there is input, even if the file is closed. A
+// goroutine therefore reads the file, starting with the first Read of interruptible.
+// The goroutine stays blocked if the upload ends first.
 type interruptible struct {
 	in    io.Reader
 	begin sync.Once

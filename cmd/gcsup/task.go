@@ -18,7 +18,7 @@ type task struct {
 	saved       string // the ID of the saved upload that the task resumes
 	all         bool   // resume --all skips what cannot be resumed
 	size        int64  // of the source of a saved upload
-	err         error  // if not nil, the task fails with it and do is not called
+	err         error  // if not nil, the task fails with this error, and do is not called
 	do          func(context.Context) (*upload.Result, error)
 }
 

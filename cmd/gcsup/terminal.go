@@ -30,8 +30,8 @@ func newLiveRegion() liveRegion {
 	return liveRegion{reflows: !cuts, colors: os.Getenv("NO_COLOR") == ""}
 }
 
-// erase returns the sequences that remove the frame from a terminal that now has
-// so many columns. Afterwards the cursor is where the frame began.
+// erase returns the sequences that remove the frame from a terminal that now has that
+// many columns. They leave the cursor at the frame's first position.
 func (r *liveRegion) erase(columns int) string {
 	if len(r.lines) == 0 {
 		return ""
