@@ -59,8 +59,8 @@ func main() {
 	}
 }
 
-// link is what an emulator does to requests: it delays each reply, and limits the
-// bytes per second.
+// link configures an emulator, which delays each reply and limits the bytes per
+// second.
 type link struct {
 	latency time.Duration
 	limit   int64
@@ -73,8 +73,8 @@ var (
 	fast     = link{latency: 20 * time.Millisecond, limit: 1_250_000_000} // 10 Gbit/s
 )
 
-// benchmark is one thing to measure, in several ways. The first way is the one with
-// which the others are compared.
+// benchmark is one kind of upload, made in several ways. The others are compared with
+// the first way.
 type benchmark struct {
 	name    string
 	title   string
@@ -112,7 +112,7 @@ var benchmarks = []benchmark{
 	}},
 }
 
-// clients are what the ways upload with.
+// clients are the clients that the ways use.
 type clients struct {
 	endpoint string
 	bare     *http.Client
@@ -138,7 +138,7 @@ func newHTTPClient() *http.Client {
 	}}
 }
 
-// cost is what one round of a way took.
+// cost is the cost of one round of a way.
 type cost struct {
 	wall, cpu time.Duration
 	allocated float64 // bytes per upload

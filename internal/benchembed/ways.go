@@ -15,8 +15,8 @@ import (
 	"gcsup/upload"
 )
 
-// content has the bytes that all ways upload, again and again. They fit in a
-// processor's cache, as those that a program has just computed.
+// content has the bytes that all ways upload repeatedly. They fit in a processor's
+// cache, like bytes that a program has just computed.
 var content = func() []byte {
 	b := make([]byte, 64<<10)
 	x := uint64(1)
@@ -29,7 +29,7 @@ var content = func() []byte {
 	return b
 }()
 
-// endless reads content again and again. It has no WriteTo, as a pipe has none.
+// endless is a reader that repeats content. Like a pipe, it has no WriteTo.
 type endless struct{ off int }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -43,7 +43,7 @@ func source(size int64) io.Reader { return io.LimitReader(&endless{}, size) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// barePut is the least that a stream costs: one request without a session, whose
+// barePut measures the minimum cost of a stream: one request without a session, whose
 // bytes are hashed.
 func barePut(ctx context.Context, c *clients, name string, size int64) error {
 	sum := crc32.New(castagnoli)
@@ -55,7 +55,8 @@ func barePut(ctx context.Context, c *clients, name string, size int64) error {
 	return send(c.bare, req)
 }
 
-// bareInsert is the least that a small object costs: one request with its checksum.
+// bareInsert measures the minimum cost of a small object: one request with its
+// checksum.
 func bareInsert(ctx context.Context, c *clients, name string, size int64) error {
 	data := content[:size]
 	sum := binary.BigEndian.AppendUint32(nil, crc32.Checksum(data, castagnoli))

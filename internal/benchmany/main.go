@@ -1,7 +1,7 @@
-// Command benchmany uploads a tree of small files to the emulator with gcsup, with
-// a bare net/http loop, and with rclone and gcloud where they are installed. Each
-// runs as a process of its own, in turn, and so does the emulator. It prints the
-// files per second, the CPU time per file, and both as ratios to the bare loop.
+// Command benchmany uploads a tree of small files to the emulator with gcsup, with a
+// bare net/http loop, and with rclone and gcloud if they are installed. Each runs in
+// turn as a process of its own. So does the emulator. It prints the files per second,
+// the CPU time per file, and both as ratios to the bare loop.
 //
 //	go build -o /tmp/gcsup ./cmd/gcsup && go run ./internal/benchmany -gcsup /tmp/gcsup
 package main
@@ -64,7 +64,7 @@ func main() {
 // way is one program that uploads the tree.
 type way struct {
 	name    string
-	md5     bool // it compares the MD5 of each object, which costs the emulator time
+	md5     bool // it compares the MD5 of each object; the emulator then needs more time
 	command func(tree, endpoint string) *exec.Cmd
 	wall    []time.Duration
 	cpu     []time.Duration
@@ -134,7 +134,7 @@ func compare() error {
 		defer stop()
 		endpoints[md5] = endpoint
 	}
-	// What a second run finds. The modification times are two seconds old.
+	// The second run. Wait until the modification times are two seconds old.
 	time.Sleep(2 * time.Second)
 	first := exec.Command(*gcsup, "cp", "-r", "--skip-identical=mtime", "--quiet", tree, "gs://bench/t/")
 	first.Env = append(os.Environ(), "STORAGE_EMULATOR_HOST="+endpoints[false], "XDG_STATE_HOME="+dir)
@@ -179,7 +179,7 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// grow makes the tree: 100 files a directory, each with bytes of its own.
+// grow makes the tree. Each directory has 100 files with different bytes.
 func grow(tree string) error {
 	random := rand.NewChaCha8([32]byte{1})
 	data := make([]byte, *size)
@@ -225,8 +225,8 @@ func emulator(md5 bool) (endpoint string, stop func(), err error) {
 	return endpoint, stop, nil
 }
 
-// bareLoop is the least that a checked upload of many files costs: workers that read
-// a file, hash it and insert it. It checks the status only.
+// bareLoop measures the minimum cost of a checked upload of many files: each worker
+// reads a file, hashes it and inserts it. It checks only the status.
 func bareLoop(endpoint, tree string, workers int) error {
 	hc := &http.Client{Transport: &http.Transport{
 		MaxIdleConnsPerHost: workers, DialContext: (&net.Dialer{}).DialContext, WriteBufferSize: 64 << 10,
@@ -260,7 +260,8 @@ func bareLoop(endpoint, tree string, workers int) error {
 	return failed
 }
 
-// listAndWalk lists the objects of a first run, and looks at the files of the tree.
+// listAndWalk lists the objects of the first run, and reads the metadata of the files
+// in the tree.
 func listAndWalk(endpoint, tree string) error {
 	objects, files := 0, 0
 	for token := ""; ; {

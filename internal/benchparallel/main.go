@@ -1,8 +1,9 @@
 // Command benchparallel uploads one large file to the emulator with gcsup over one
-// connection, in parts, and with --parallel=auto, and with gcloud where it is installed.
-// Each runs as a process of its own, in turn, and so does the emulator: over loopback, and
-// with a limit for each connection. It prints the time, the CPU time, and the requests,
-// as ratios to one connection, and then what each leaves after SIGKILL and a second run.
+// connection, in parts, and with --parallel=auto, and with gcloud if it is installed.
+// Each runs in turn as a process of its own. So does the emulator. The connections
+// are those of loopback, with and without a limit for each. It prints the time, the
+// CPU time, and the requests, as ratios to one connection. Then it prints what each
+// way leaves after SIGKILL and a second run.
 //
 //	go build -o /tmp/gcsup ./cmd/gcsup && go run ./internal/benchparallel -gcsup /tmp/gcsup
 package main
@@ -46,12 +47,12 @@ func main() {
 // way is one program that uploads the file.
 type way struct {
 	name    string
-	md5     bool          // it compares the MD5 of each object, which costs the emulator time
+	md5     bool          // it compares the MD5 of each object; the emulator then needs more time
 	starts  time.Duration // how long it takes to begin
 	command func(file, object, endpoint string) *exec.Cmd
 }
 
-// outcome is what a way did over one link.
+// outcome has the results of a way over one link.
 type outcome struct {
 	way       *way
 	wall, cpu []time.Duration
@@ -169,8 +170,9 @@ func report(l link, outcomes []*outcome) error {
 	return t.Flush()
 }
 
-// killed kills each way in the middle of an upload over a limited link, runs it again, and
-// prints how many bytes both runs sent, and how many objects are left beside the one.
+// killed kills each way in the middle of an upload over a limited link, runs it
+// again, and prints how many bytes both runs sent, and how many other objects are
+// left.
 func killed(all []*way, file string) error {
 	fmt.Printf("\nSIGKILL after %v over a link of %d MiB/s, and a second run\n", killAfter().Round(100*time.Millisecond), 8**rate>>20)
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -183,7 +185,7 @@ func killed(all []*way, file string) error {
 	return t.Flush()
 }
 
-// killAfter is the time in which the link of killOne carries half of the file.
+// killAfter returns the time in which the link of killOne carries half of the file.
 func killAfter() time.Duration {
 	return time.Duration(float64(*size) / 2 / float64(8**rate) * float64(time.Second))
 }
@@ -234,7 +236,7 @@ func fill(path string, n int64) error {
 	return err
 }
 
-// emulator is a process that discards what it gets.
+// emulator is an emulator process that discards the bytes that it receives.
 type emulator struct {
 	endpoint string
 	c        *exec.Cmd
@@ -274,7 +276,7 @@ func (e *emulator) get(path string, v any) error {
 	return json.NewDecoder(resp.Body).Decode(v)
 }
 
-// stats is what the emulator counts.
+// stats has the emulator's counters.
 type stats struct {
 	Ops      map[string]int
 	Received int64

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Condition is what a worker tells the others about itself.
+// Condition is the condition of a worker, which it publishes to the others.
 type Condition string
 
 const (
@@ -18,13 +18,14 @@ const (
 	Waiting  Condition = "waiting"  // takes no tasks until Admits returns true
 )
 
-// Crowd has the conditions of all workers of a fleet, by name, as one worker knows them. It includes
-// that worker.
+// Crowd maps the names of all workers of a fleet to their conditions, as one worker
+// has received them. It includes that worker.
 type Crowd map[string]Condition
 
-// Share returns the part of a rate, in bytes per second, that the worker with a name may use. The
-// workers that have tasks share the rate equally. A worker without a task gets the share that it
-// would have if all workers had tasks, because many may begin before they hear of each other.
+// Share returns the part of a rate, in bytes per second, that the worker with a name
+// may use. The workers that have tasks share the rate equally. A worker without a
+// task gets the share that it would have if all workers had tasks, because many may
+// begin before they receive each other's conditions.
 func (c Crowd) Share(rate float64, name string) float64 {
 	busy := 0
 	for other, cond := range c {
@@ -35,16 +36,16 @@ func (c Crowd) Share(rate float64, name string) float64 {
 	return rate / float64(max(busy, 1))
 }
 
-// Epoch is how long Admits chooses the same workers, and how long an answer of the service counts as
-// recent. The choice changes because the chosen worker may be one that cannot reach the service for
-// reasons of its own.
+// Epoch is how long Admits chooses the same workers, and how long an answer of the
+// service counts as recent. The choice changes because a chosen worker may be unable
+// to reach the service for local reasons.
 const Epoch = 30 * time.Second
 
-// Admits reports whether the worker with a name may take tasks. If at most one worker is Troubled or
-// Waiting, all may: a single worker is limited by its own backoff. If there are more, the service
-// itself fails. Workers that it answers may then take tasks, and as many of the others, at least
-// one. After an outage the number of admitted workers therefore doubles each time they hear of each
-// other.
+// Admits reports whether the worker with a name may take tasks. If at most one worker
+// is Troubled or Waiting, all may: a single worker is limited by its own backoff. If
+// there are more, the service itself fails. The workers that it answers may then take
+// tasks. So may an equal number of the others, and at least one. After an outage, the
+// number of admitted workers therefore doubles with each exchange of conditions.
 //
 // The order in which workers are admitted depends only on their names and the time, so that all
 // workers agree on it.
@@ -72,8 +73,9 @@ func (c Crowd) Admits(name string, now time.Time) bool {
 	return before < max(1, answered)
 }
 
-// rank orders the workers within an epoch. It is an FNV-1a hash of both, which is cheap, because each
-// worker computes it for all workers at every beat.
+// rank orders the workers within an epoch. It is an FNV-1a hash of the name and the
+// epoch. It must be cheap, because each worker computes it for all workers at every
+// beat.
 func rank(name string, epoch int64) uint32 {
 	h := uint32(2166136261)
 	for i := range len(name) {
@@ -88,13 +90,13 @@ func rank(name string, epoch int64) uint32 {
 // MaxInterval is the longest time between two beats of a worker.
 const MaxInterval = 15 * time.Second
 
-// Interval returns the time between two beats of a worker, from 2 s to MaxInterval. At each beat, a
-// worker publishes its condition and reads those of the others. The cost of a beat therefore grows
-// with the number of workers.
+// Interval returns the time between two beats of a worker, from 2 s to MaxInterval.
+// At each beat, a worker publishes its condition and reads those of the others, so
+// the cost of a beat grows with the number of workers.
 func Interval(workers int) time.Duration {
 	return min(max(time.Duration(workers)*20*time.Millisecond, 2*time.Second), MaxInterval)
 }
 
-// TroubleRow is after how many failed requests in a row a worker is Troubled. It is the same number as
-// for backoff.Gate.
+// TroubleRow is the number of consecutive failed requests after which a worker is
+// Troubled. It is the default threshold of backoff.Gate.
 const TroubleRow = 5

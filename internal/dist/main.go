@@ -70,9 +70,9 @@ func main() {
 // stamp is what a binary prints as its version.
 type stamp struct{ version, revision string }
 
-// describe returns the version and revision of the working tree. The version is
-// the tag, or the last tag with the number of commits since and the revision.
-// Without a tag, v0.0.0 is the first commit's.
+// describe returns the version and revision of the working tree. The version is the
+// tag, or the last tag with the number of commits since and the revision. Without a
+// tag, the first commit has the version v0.0.0.
 func describe() stamp {
 	revision := git("rev-parse", "HEAD")
 	if revision == "" {
@@ -131,8 +131,8 @@ func (b builder) build(dir, out string, env []string) error {
 			"-ldflags", "-s -w -buildid= -X main.stampedVersion="+b.stamp.version+" -X main.stampedRevision="+b.stamp.revision,
 			"-o", binary, "./cmd/gcsup")
 		cmd.Dir = dir
-		// The caller's flags must not change the result. GOFLAGS must not be empty:
-		// an empty one means that of go env -w.
+		// The caller's flags must not change the result. GOFLAGS must not be empty: an empty
+		// value selects that of go env -w.
 		cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off", "GOEXPERIMENT=", "CGO_ENABLED=0",
 			"GOOS="+goos, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off")
 		cmd.Env = append(cmd.Env, env...)
@@ -214,7 +214,7 @@ func licenses(dir string, modules map[string]string) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// goroot returns the directory of the Go installation that builds.
+// goroot returns the directory of the Go installation that builds the release.
 func goroot() string {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
@@ -266,7 +266,7 @@ func (b builder) compare() (err error) {
 			}
 		}
 		var env []string
-		if i == 1 { // else the cache would answer without a second compilation
+		if i == 1 { // otherwise the cache would make a second compilation unnecessary
 			env = []string{"GOCACHE=" + filepath.Join(top, "cache")}
 		}
 		if err := b.build(dir, out, env); err != nil {

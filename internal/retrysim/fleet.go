@@ -7,11 +7,11 @@ import (
 	"gcsup/internal/crowd"
 )
 
-// fleet is a model of the workers of gcsup-fleet: the clients of a group are the uploads
-// of one worker. It decides with package crowd, as they do.
+// fleet is a model of the workers of gcsup-fleet: the clients of a group are the
+// uploads of one worker. Like gcsup-fleet, it uses package crowd for its decisions.
 type fleet struct {
 	workers    []worker
-	conditions crowd.Crowd // as the workers published them last
+	conditions crowd.Crowd // as last published
 	interval   time.Duration
 }
 
@@ -22,7 +22,7 @@ type worker struct {
 	held  bool    // the gate of the fleet does not admit it
 	left  int     // uploads that are not finished
 	last  int64   // ns; when a request was served last
-	tasks []event // uploads that it returned, to begin when it is admitted
+	tasks []event // uploads that it postponed until it is admitted
 }
 
 // newFleet returns a fleet in which each worker has the given number of uploads.
@@ -44,7 +44,7 @@ func (r *run) beginBeats() {
 	}
 }
 
-// beat publishes the condition of a worker and follows those of the others. A worker
+// beat publishes the condition of a worker and applies those of the others. A worker
 // that is admitted again begins its uploads at once.
 func (r *run) beat(e event) {
 	f, w := r.fleet, &r.fleet.workers[e.client]
@@ -74,8 +74,8 @@ func (r *run) beat(e event) {
 	}
 }
 
-// hold keeps the next request of a worker that is not admitted. It reports false if the
-// request may be made.
+// hold postpones e and returns true if the worker is not admitted. It returns false
+// if the request may be made.
 func (r *run) hold(e event) bool {
 	w := &r.fleet.workers[int(e.client)/r.scenario.group]
 	if !w.held {

@@ -35,9 +35,8 @@ func (r *run) gateOf(e event) *gate {
 	return &r.gates[int(e.client)/r.scenario.group]
 }
 
-// refused records that the request of e was refused. It returns e with its
-// retry no longer under way. pace returns the wait of the policy before the
-// n-th probe.
+// refused records that the request of e was refused. It returns e without its retry
+// under way. pace returns the policy's wait after that many failed probes.
 func (g *gate) refused(e event, pace func(probes int) time.Duration) event {
 	if e.tries == 1 {
 		g.failing++

@@ -11,8 +11,8 @@ import (
 	"gcsup/backoff"
 )
 
-// A run ends when every client has been served or has stopped. With some
-// policies this never happens, so that these limits end the run.
+// A run ends when every client has been served or has stopped. With some policies
+// this never happens, and these limits end the run.
 const (
 	maxTime   = 24 * time.Hour
 	maxIdle   = time.Hour // longest time without a served request while the server is up
@@ -95,7 +95,7 @@ type run struct {
 	limit    int    // of events, maxEvents
 	tries    uint32 // retries in a row before a client stops; 0 if it never stops
 	gates    []gate // nil if clients do not share gates
-	fleet    *fleet // nil if the groups do not hear of each other
+	fleet    *fleet // nil if the groups are independent
 	random   *rand.Rand
 	server   *server
 	wheel    *wheel

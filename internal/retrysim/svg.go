@@ -97,9 +97,9 @@ func (c *chart) panel(y int, s Scenario, r Result) {
 
 // area draws bars upward from base: one for each second, or one for each pixel
 // with the maximum of its seconds.
-func (c *chart) area(base int, colour string, load []Second, value func(Second) int64) {
+func (c *chart) area(base int, color string, load []Second, value func(Second) int64) {
 	step := (c.seconds + plot - 1) / plot
-	fmt.Fprintf(&c.b, `<path fill="%s" d="M%d %d`, colour, left, base)
+	fmt.Fprintf(&c.b, `<path fill="%s" d="M%d %d`, color, left, base)
 	before := int64(0)
 	for second := 0; second < c.seconds; second += step {
 		var most int64

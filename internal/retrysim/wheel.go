@@ -11,7 +11,7 @@ type event struct {
 	left     uint16 // parts that are not served yet
 	passed   bool   // the gate has admitted this retry
 	retrying bool   // the gate counts this retry as under way
-	beat     bool   // no request: the worker of that number hears of the others
+	beat     bool   // no request: the worker of that number publishes and reads conditions
 }
 
 // wheel is a queue of events by time. Its events are less than a turn apart: a
@@ -40,7 +40,7 @@ func (w *wheel) push(e event) {
 	if slot == w.slot {
 		i, _ := slices.BinarySearchFunc(w.open[w.next:], e, func(a, b event) int {
 			if a.at <= b.at {
-				return -1 // e comes after the events of the same time
+				return -1 // e follows the events of the same time
 			}
 			return 1
 		})

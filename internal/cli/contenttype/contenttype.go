@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Of returns the content type for the extension of a name, in any case, or "" if it is not known.
-// The table is fixed, because that of the system differs between machines, and an upload must make
-// the same object if another machine resumes it. If the type is "", the upload detects one from the
-// first bytes.
+// Of returns the content type for the extension of a name, in upper or lower case, or
+// "" if it is unknown. The table is fixed: the tables of systems differ, but an
+// upload must make the same object if another machine resumes it. If the type is "",
+// the upload detects it from the first bytes.
 func Of(name string) string { return types[strings.ToLower(filepath.Ext(name))] }
 
 // types maps extensions to types registered at

@@ -3,7 +3,7 @@ package exitcode
 
 import "fmt"
 
-// The exit codes. They are those of sysexits.h if it has a matching one.
+// The exit codes. They are those of sysexits.h, if it has one with that meaning.
 const (
 	OK          = 0
 	Usage       = 64

@@ -22,8 +22,8 @@ var (
 	ErrDiffers = errors.New("differs") // a file is not what its object is
 )
 
-// WithKind returns an error with the text of err. For errors.Is it is also kind,
-// which is one of those above or a sentinel of a library.
+// WithKind returns an error with the text of err that wraps both err and kind, which
+// is one of those above or a sentinel of a library.
 func WithKind(err, kind error) error { return kindError{err, kind} }
 
 type kindError struct {
@@ -44,8 +44,8 @@ type Class struct {
 	Kind string // in the JSON output
 	Code int    // of package exitcode
 
-	// Hint is what to do, or "" if the error's text explains it. {gcsup} in it stands
-	// for the words that run gcsup.
+	// Hint is the advice for the user, or "" if the error's text suffices. {gcsup} in it
+	// stands for the words that run gcsup.
 	Hint string
 }
 

@@ -61,7 +61,7 @@ func (r *Rules) Set(cmd *cobra.Command) error {
 			switch on, boolErr := strconv.ParseBool(value); {
 			case boolErr != nil:
 			case !on:
-				return // false is no directory
+				return // false is not the name of a directory
 			default:
 				value = f.NoOptDefVal // as the flag without a value
 			}

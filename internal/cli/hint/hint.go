@@ -1,4 +1,4 @@
-// Package hint tells the users of gcsup and gcsup-fleet what to do about an error.
+// Package hint adds advice for the user to errors of gcsup and gcsup-fleet.
 package hint
 
 import (
@@ -16,8 +16,8 @@ import (
 	"gcsup/session"
 )
 
-// Add adds to err what the user can do about it. endpoint is the endpoint in use,
-// as messages show it, or "". gcsup has the words that run gcsup.
+// Add adds advice for the user to err. endpoint is the endpoint in use, as messages
+// show it, or "". gcsup is the command that runs gcsup.
 func Add(err error, endpoint, gcsup string) error {
 	hint := strings.ReplaceAll(failure.Classify(err).Hint, "{gcsup}", gcsup)
 	if network := ofNetwork(err, cmp.Or(endpoint, "the endpoint")); network != "" {

@@ -17,7 +17,7 @@ import (
 
 // Flags set the attributes of objects.
 type Flags struct {
-	spec                         session.Spec // what needs no check of its own
+	spec                         session.Spec // values that need no check of their own
 	metadata                     []string
 	customTime, retainUntil      timeFlag
 	storageClass                 classFlag

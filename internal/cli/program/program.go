@@ -24,9 +24,9 @@ func Words() string {
 	return wordsOf(os.Args[0], self, pkg, exec.LookPath)
 }
 
-// wordsOf returns the words that run the program at self, which was started as
-// called and built from pkg. It returns the bare name if look finds the program by
-// it, else a path that is valid in every directory.
+// wordsOf returns the words that run the program at self, which was started as called
+// and built from pkg. It returns the bare name if look finds the program by that
+// name, else a path that is valid in every directory.
 func wordsOf(called, self, pkg string, look func(string) (string, error)) string {
 	base := filepath.Base(called)
 	if found, err := look(base); err == nil && sameFile(found, self) {
@@ -52,7 +52,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(ia, ib)
 }
 
-// Absolute returns path as it is valid in every directory.
+// Absolute returns path in a form that is valid in every directory.
 func Absolute(path string) string {
 	if path == "" {
 		return ""

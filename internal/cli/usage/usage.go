@@ -16,7 +16,7 @@ import (
 	"gcsup/internal/cli/program"
 )
 
-// FlagError replaces an error of pflag by one in this program's words.
+// FlagError replaces an error of pflag by one in the style of this program.
 func FlagError(cmd *cobra.Command, err error) error {
 	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		f := value.GetFlag()
@@ -76,8 +76,8 @@ func Wanted(f *pflag.Flag, err error) string {
 	return "want " + name
 }
 
-// elsewhere has the commands of gcloud and gsutil that gcsup and gcsup-fleet do not
-// have, and what to run for each. They change and read no objects.
+// elsewhere maps commands of gcloud and gsutil that gcsup and gcsup-fleet do not have
+// to advice for the user.
 var elsewhere = map[string]string{
 	"rsync":    "to upload what is new or has changed, run: gcsup cp -r --skip-identical DIR/. gs://BUCKET/PREFIX; to delete objects too, run: gcloud storage rsync",
 	"ls":       "to list objects, run: gcloud storage ls",
@@ -202,8 +202,8 @@ func withFlag(cmd *cobra.Command, flag string) *cobra.Command {
 	return nil
 }
 
-// nearest returns the one of names that is most similar to name, or "" if none is
-// similar: one edit away, or two if name is long, or one that name begins.
+// nearest returns the most similar of names, or "" if none is similar. Similar names
+// are one edit away, or two if name is long, or begin with name.
 func nearest(name string, names []string) string {
 	limit := 1
 	if len(name) > 5 {
@@ -222,8 +222,8 @@ func nearest(name string, names []string) string {
 	return best
 }
 
-// distance returns the number of bytes to insert, delete, replace, or exchange with
-// their neighbor to make b of a: the optimal string alignment distance
+// distance returns the optimal string alignment distance of a and b: the number of
+// bytes to insert, delete, replace, or swap with their neighbor
 // (https://en.wikipedia.org/wiki/Damerau%E2%80%93Levenshtein_distance).
 func distance(a, b string) int {
 	d := make([][]int, len(a)+1)
@@ -249,8 +249,8 @@ func distance(a, b string) int {
 	return d[len(a)][len(b)]
 }
 
-// NewHelp returns cobra's help command, but fails for an unknown command. Cobra's
-// own shows the help of the program and exits with 0.
+// NewHelp returns a help command that fails for an unknown command. Cobra's own
+// command prints the help of the program and exits with 0.
 func NewHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",

@@ -35,7 +35,7 @@ func (b *bucket) describe(ctx context.Context) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case status == http.StatusForbidden: // permission for objects is enough
+	case status == http.StatusForbidden: // permissions for objects suffice
 		return "bucket of unknown kind", nil
 	case status != http.StatusOK:
 		return "", fmt.Errorf("bucket gs://%s: status %d: %.300s", b.Bucket, status, body)
@@ -130,7 +130,7 @@ func (b *bucket) do(ctx context.Context, method, path, content string) (status i
 		if !again || ctx.Err() != nil || time.Now().After(deadline) {
 			return status, body, err
 		}
-		time.Sleep(time.Second) // Ctrl-C is looked at afterwards
+		time.Sleep(time.Second) // Ctrl-C is checked afterwards
 	}
 }
 

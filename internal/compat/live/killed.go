@@ -27,7 +27,7 @@ import (
 type killedUpload struct {
 	target        fakegcstest.Target
 	program, dir  string
-	size, maxSize int64 // size grows until a kill comes in mid-upload
+	size, maxSize int64 // size grows until a kill interrupts the upload
 }
 
 // missedError reports why no resume was observed.
@@ -70,7 +70,7 @@ func (u *killedUpload) attempt(ctx context.Context, name string) (story string, 
 	if err != nil {
 		return "", err
 	}
-	defer func() { // an upload that wasn't finished
+	defer func() { // cancel an unfinished upload
 		err = errors.Join(err, u.cancel(context.WithoutCancel(ctx), state))
 	}()
 	object := u.target.Prefix + name

@@ -1,6 +1,6 @@
 // Command live checks the facts of fakegcs/fakegcstest on the real service, in a
-// bucket of the user. It then uploads three files with gcsup, which it kills in
-// mid-upload and runs again. It prints a line for each fact. For a difference it
+// bucket of the user. It then uploads three files with gcsup, which it kills during
+// the upload and runs again. It prints a line for each fact. For a difference it
 // prints what it observed and the source of the fact. It deletes what it created,
 // even after an interrupt.
 //
@@ -10,8 +10,8 @@
 // change and delete objects in the bucket, and to create buckets in the project,
 // because some cases create a bucket. Without a project these are not checked.
 //
-// It uploads about 250 MiB, and more if the network is so fast that an upload ends
-// before gcsup can be killed; see -max-size.
+// It uploads about 250 MiB, and more if an upload ends before gcsup can be killed;
+// see -max-size.
 //
 // With STORAGE_EMULATOR_HOST it runs on an emulator, without credentials.
 //

@@ -25,7 +25,7 @@ type line struct {
 	Fact   string  `json:"fact,omitempty"`   // the expectation
 	Seen   string  `json:"seen,omitempty"`   // may have several lines
 	Source string  `json:"source,omitempty"` // of the fact
-	Do     string  `json:"do,omitempty"`     // what the user can do about it
+	Do     string  `json:"do,omitempty"`     // advice for the user
 	Counts *counts `json:"counts,omitempty"`
 }
 

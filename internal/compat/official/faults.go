@@ -11,7 +11,7 @@ import (
 	"cloud.google.com/go/storage"
 )
 
-// uploadFaults uploads while the emulator fails in mid-upload.
+// uploadFaults uploads while the emulator fails requests.
 func (l *library) uploadFaults(ctx context.Context) error {
 	const chunkSize = 1 << 20
 	p := content(5<<20 + 7)
@@ -102,7 +102,7 @@ func (l *library) otherFaults(ctx context.Context) error {
 	})
 }
 
-// through runs an operation with a fault, and checks that the fault acted.
+// through runs an operation with a fault, and checks that the fault took effect.
 func (l *library) through(fault string, do func() error) error {
 	if err := l.send(http.MethodPost, "["+fault+"]", nil); err != nil {
 		return err

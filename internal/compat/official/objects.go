@@ -14,7 +14,7 @@ import (
 	"google.golang.org/api/iterator"
 )
 
-// uploads writes and reads objects of sizes around those of the protocol.
+// uploads writes and reads objects whose sizes are near the limits of the protocol.
 func (l *library) uploads(ctx context.Context) error {
 	for _, chunkSize := range []int{0, granularity, 1 << 20, 16 << 20} {
 		for _, size := range []int{0, 1, granularity - 1, granularity, granularity + 1, 2 * granularity, 1 << 20, 5<<20 + 7, 33<<20 + 1} {
