@@ -37,11 +37,11 @@
 //
 // # Cost
 //
-// The service allows about one write per second to an object, and bills each. Acquiring
-// a lease takes one write, and releasing it another. While the upload
-// runs, there is one save per TTL/2, or one renewal per 5/8 TTL if nothing must be
-// saved. With the default TTL that is at most one write per minute, or 0.0003 USD per
-// hour and upload. docs/shared-state.md has the details.
+// The service allows about one write per second to an object, and bills each.
+// Acquiring a lease takes one write, and releasing it another. While the upload runs,
+// there is one save per TTL/2, or one renewal per 5/8 TTL if nothing must be saved.
+// With the default TTL there is at most one write per minute, which costs 0.0003 USD
+// per hour for each upload. docs/shared-state.md has the details.
 //
 // # Secrets
 //

@@ -46,8 +46,8 @@ func (s *Store) Acquire(ctx context.Context, id string) (session.Lease, error) {
 // Context returns a context that ends when the lease notices that another process acquired it.
 func (l *lease) Context() context.Context { return l.validity.lost }
 
-// Fence returns the generation with which the lease was acquired, or acquired again after
-// Delete.
+// Fence returns the generation of the object when the lease was last acquired. Delete
+// makes it necessary to acquire it again.
 func (l *lease) Fence() int64 { return l.object.fence.Load() }
 
 // SaveInterval returns half of the TTL, plus the time from the last save to the last renewal.
@@ -105,7 +105,8 @@ func (l *lease) Delete(ctx context.Context) error {
 	return l.exclusive(ctx, "delete", l.object.remove)
 }
 
-// exclusive calls f, which writes the object, as its owner. what names f in errors.
+// exclusive owns the object while it calls f, which writes it. what names f in
+// errors.
 func (l *lease) exclusive(ctx context.Context, what string, f func(context.Context) error) error {
 	free, err := l.object.own(ctx)
 	if err == nil {

@@ -12,20 +12,21 @@ import (
 
 var errConflicts = fmt.Errorf("%w: another request replaced the object each time", session.ErrRetriesExhausted)
 
-// maxConflicts is how often a write is tried that the service refuses because of another
-// write, by another process or by this lease with a lost reply.
+// maxConflicts is how often a write is tried. The service refuses it after another
+// write: one of another process, or one of this lease whose reply was lost.
 const maxConflicts = 16
 
-// leaseObject is the object that is a lease and a saved upload at once, as the holder of the
+// leaseObject is the object of a lease and its saved upload, as the holder of the
 // lease sees it.
 //
 // The precondition of every write is that the object has the generation of the previous
 // write. Once another process has acquired the lease, writes therefore fail and never
 // replace what it saved.
 //
-// If the reply to a write is lost, reconcile finds out whether it succeeded: then the
-// object has the unique name of this lease, and the generation that the write replaced.
-// A duplicate of an older write, which arrives late, replaced another generation.
+// If the reply to a write is lost, reconcile finds out whether the write succeeded.
+// If it did, the object has the unique name of this lease, and records the generation
+// that the write replaced. A duplicate of an older write, which arrives late,
+// replaced another generation.
 type leaseObject struct {
 	store    *Store
 	id       string
@@ -58,7 +59,7 @@ func (o *leaseObject) own(ctx context.Context) (free func(), err error) {
 	}
 }
 
-// acquire makes the first write, unless another process holds the lease.
+// acquire makes the first write. It fails if another process holds the lease.
 func (o *leaseObject) acquire(ctx context.Context) error {
 	for range maxConflicts {
 		r, began, err := o.store.insert(ctx, o.id, o.generation, o.metadata(), o.content)
@@ -147,9 +148,10 @@ func (o *leaseObject) replace(ctx context.Context, metadata map[string]string, c
 	return errConflicts
 }
 
-// reconcile finds out why a write was refused. The error is nil if the reason was an earlier
-// write of this lease with a lost reply: then the caller must write again, unless released
-// reports that this was the write of Release. The caller must own the object.
+// reconcile finds out why a write was refused. The error is nil if the reason was an
+// earlier write of this lease, whose reply was lost. The caller must then write
+// again, unless released is true: that write was the one of Release. The caller must
+// own the object.
 func (o *leaseObject) reconcile(ctx context.Context) (released bool, err error) {
 	e, err := o.store.look(ctx, o.id)
 	if err != nil {

@@ -61,8 +61,8 @@ func newEntry(o *session.Object, date time.Time) entry {
 	return e
 }
 
-// printable replaces control characters in the name of a holder. Every program that
-// can write to the bucket can choose it.
+// printable replaces control characters in the name of a holder. Any writer of the
+// bucket can choose that name.
 func printable(holder string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -151,8 +151,8 @@ func (s *Store) insert(ctx context.Context, id string, generation int64, metadat
 	return r, began, err
 }
 
-// described returns r as a lost reply if it should describe an object and does not: it was cut, or
-// is not from the service.
+// described returns r. If r should describe an object and does not, because it was
+// cut or is not from the service, described returns it as a lost reply.
 func described(r session.Reply) session.Reply {
 	if r.Status == 200 && (r.Object == nil || r.Object.Generation == 0) {
 		r.Status, r.Object, r.Err = 0, nil, errNoObject

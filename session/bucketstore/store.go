@@ -124,9 +124,9 @@ func newStore(client *session.Client, bucket, prefix string, opts *Options) (*St
 	return s, s.spec("id").Validate()
 }
 
-// Warnings returns one sentence for each setting by which the bucket keeps replaced objects, and
-// with them the URIs of earlier sessions, or one that the settings cannot be read. It is empty if
-// there is nothing to report.
+// Warnings returns one sentence for each setting that makes the bucket keep replaced
+// objects, and with them the URIs of earlier sessions. If the settings cannot be
+// read, it returns a sentence about that. It is empty if there is nothing to report.
 func (s *Store) Warnings() []string { return s.warnings }
 
 // inspect reads the configuration of the bucket.
@@ -165,7 +165,7 @@ func (s *Store) judge(b *session.Bucket) error {
 	return nil
 }
 
-// days formats a duration in days, if it is at least two whole days.
+// days formats a duration, in days if it is two or more whole days.
 func days(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d%day != 0 || d < 2*day {
@@ -229,9 +229,9 @@ func (s *Store) list(ctx context.Context, each func(id string, size int64)) erro
 	}
 }
 
-// Sweep deletes the objects that are left of leases that expired before their upload
-// was saved, because the process died. It returns their number. With dryRun it deletes nothing.
-// A lease of a saved upload is a part of its object, and stays.
+// Sweep deletes the objects of expired leases whose upload was never saved, because
+// the process died. It returns their number. With dryRun it deletes nothing. A lease
+// of a saved upload is a part of its object, and stays.
 //
 // A process that did not die, but was suspended for longer than its lease, fails with
 // [session.ErrInUse] if it had not saved the upload, because it cannot know who deleted the object.
@@ -257,7 +257,8 @@ func (s *Store) Sweep(ctx context.Context, dryRun bool) (n int, err error) {
 	return n, nil
 }
 
-// sweep deletes the object of an upload, of which a listing had no content.
+// sweep deletes the object of an upload if it is the remains of an expired lease. A
+// listing showed that it has no content.
 func (s *Store) sweep(ctx context.Context, id string, dryRun bool) (bool, error) {
 	e, err := s.look(ctx, id)
 	if err != nil || e.lease == "" || e.left > 0 || e.size > 0 {

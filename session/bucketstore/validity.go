@@ -9,8 +9,8 @@ import (
 
 // Times since the last write was sent, in eighths of the TTL.
 const (
-	saveAfter  = 4 // minimum time between saves that are not necessary
-	renewAfter = 5 // the lease is renewed if nothing was saved
+	saveAfter  = 4 // minimum time between saves that only shorten a resume
+	renewAfter = 5 // the lease is renewed unless a save renewed it
 	validFor   = 7 // no request begins later; the last eighth allows for clocks of different speed
 )
 
@@ -84,8 +84,8 @@ func (v *validity) left(n time.Duration) time.Duration {
 	return v.part(n) - v.clock().since(v.renewed)
 }
 
-// renew records that a successful write was sent at a moment. first reports that it acquired the
-// lease, or acquired it again.
+// renew records a successful write, which was sent at the moment sent. first is true
+// if the write acquired the lease, or acquired it again.
 func (v *validity) renew(sent moment) (first bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -141,8 +141,8 @@ func (v *validity) expire() {
 	v.invalid(errExpired)
 }
 
-// nap returns how long to wait before reading the clocks again, if something is due after left.
-// It is short, because timers do not run while the machine is suspended.
+// nap returns how long to wait before the clocks are read again, at most left. It is
+// short, because timers do not run while the machine is suspended.
 func (v *validity) nap(left time.Duration) time.Duration { return min(left, v.part(1)) }
 
 // unback records that the object may be deleted. Another process can then acquire the lease.
@@ -193,7 +193,8 @@ func (v *validity) untilRenewal() (left time.Duration, exists bool) {
 	return v.left(renewAfter), v.backed
 }
 
-// due waits until the lease must be renewed. It returns false if the lease is released or lost.
+// due waits until the lease must be renewed and returns true, or returns false when
+// the lease is released or lost.
 func (v *validity) due() bool {
 	for {
 		left, exists := v.untilRenewal()
