@@ -8,7 +8,7 @@ import (
 	"gcsup/session"
 )
 
-// crashChecks check what processes leave that die.
+// crashChecks check the state that a process leaves when it dies.
 var crashChecks = []check{
 	{"crash between calls", "", crashBetweenCalls},
 	{"crash during calls", "", crashDuringCalls},
@@ -18,7 +18,7 @@ var crashChecks = []check{
 // crashStep is a step of a script of one process.
 type crashStep struct {
 	do   func(s *subject, c *crasher)
-	held bool // the process holds the upload after the step
+	held bool // the process holds the lock or lease after the step
 	want int  // the version that is saved after the step; 0 means none
 }
 
@@ -40,8 +40,8 @@ func (c *crasher) version(n int) *session.Token {
 	return token(c.id, n)
 }
 
-// crashBetweenCalls checks each moment between two calls of a process: it dies, and
-// another one continues.
+// crashBetweenCalls lets a process die between any two of its calls, and checks that
+// another one can continue.
 func crashBetweenCalls(s *subject) {
 	lock := func(s *subject, c *crasher) { c.unlock = s.lock(c.Process, c.id) }
 	unlock := func(_ *subject, c *crasher) { c.unlock() }
@@ -77,8 +77,8 @@ func crashUnderLease(s *subject) {
 	})
 }
 
-// crash kills a process after each step of the script, and lets another one take over.
-// The processes die together, so that their leases run out together.
+// crash kills one process after each step of the script, and lets another one resume.
+// The processes die together, so that their leases expire together.
 func crash(s *subject, script []crashStep) {
 	s.Helper()
 	var crashers []*crasher
@@ -90,7 +90,7 @@ func crash(s *subject, script []crashStep) {
 		crashers = append(crashers, c)
 	}
 	next := s.start()
-	// What is deleted may already be free: see deletedUnderLease.
+	// Delete may have ended the lease: see deletedUnderLease.
 	for n, c := range crashers {
 		if step := script[n]; step.held && (step.want > 0 || s.place.TTL == 0) {
 			s.locked(next, c.id)
@@ -122,8 +122,8 @@ func crash(s *subject, script []crashStep) {
 	}
 }
 
-// crashDuringCalls checks that a process that dies while it saves leaves the Token
-// that it saved last, or the one that it was saving.
+// crashDuringCalls checks that a process that dies during Save leaves the previous
+// Token or the new one.
 func crashDuringCalls(s *subject) {
 	var crashers []*crasher
 	var left [][]*session.Token
@@ -140,8 +140,8 @@ func crashDuringCalls(s *subject) {
 	}
 }
 
-// dieSaving kills a process after so many saves, while it makes others. It returns the
-// Tokens that it may leave.
+// dieSaving kills a process during a save, after at least the given number of saves.
+// It returns the Tokens that the process may leave.
 func (s *subject) dieSaving(c *crasher, saves int) []*session.Token {
 	s.Helper()
 	var versions []*session.Token

@@ -28,7 +28,7 @@ var leaseChecks = []check{
 	{"lease of a clock behind", Clocks, func(s *subject) { clocks(s, -10*s.place.TTL) }},
 }
 
-// lease checks a lease that is held.
+// lease checks the methods of a lease.
 func lease(s *subject) {
 	a, b := s.start(), s.start()
 	l := s.acquire(a, "id")
@@ -117,7 +117,7 @@ func leaseRace(s *subject) {
 		h := s.hold(l)
 		return func() {
 			h.released = true
-			// A process that waited for too long has lost it.
+			// A process that did not run for a while has lost the lease.
 			if err := h.Release(s.brief(patience), nil); err != nil && !errors.Is(err, session.ErrInUse) {
 				s.Errorf("Release: %v", err)
 			}
@@ -125,7 +125,7 @@ func leaseRace(s *subject) {
 	})
 }
 
-// renewed checks that a lease does not run out while its holder runs.
+// renewed checks that a lease does not expire while its holder runs.
 func renewed(s *subject) { keptAlive(s, s.start(), s.start()) }
 
 func keptAlive(s *subject, a, b Process) {
@@ -157,7 +157,7 @@ func keptAlive(s *subject, a, b Process) {
 	l.release(nil)
 }
 
-// ranOut checks that requests end when the lease runs out, and that it is renewed if
+// ranOut checks that requests end when the lease expires, and that it is renewed if
 // no other process acquired it.
 func ranOut(s *subject) {
 	a, b := s.start(), s.start()
@@ -216,10 +216,11 @@ var losses = []loss{
 	{"nothing", nil},
 }
 
-// taken checks that a holder whose lease ran out and was acquired cannot do anything.
+// taken checks that every call of a holder fails after its lease has expired and
+// another process has acquired it.
 func taken(s *subject) { lostTo(s, s.start(), s.start()) }
 
-// lostTo makes b acquire leases of a. Each loss is the first call that a makes then.
+// lostTo makes b acquire leases of a. Each loss is the next call of a.
 func lostTo(s *subject, a, b Process) {
 	s.Helper()
 	id := func(i int) string { return fmt.Sprint("id-", i) }
@@ -282,8 +283,9 @@ func lostTo(s *subject, a, b Process) {
 	s.saved(s.acquire(a, id(0)).Load, token(id(0), 4))
 }
 
-// holderDead checks that the lease of a dead process runs out, but not before a request
-// that it began ended by its own clock. HeldError shows that it is not renewed.
+// holderDead checks that the lease of a dead process expires, but not before the last
+// request of that process must have ended by its own clock. HeldError shows that the
+// lease is not renewed.
 func holderDead(s *subject) {
 	a, b := s.start(), s.start()
 	l := s.acquire(a, "id")
@@ -343,7 +345,7 @@ func fences(s *subject) {
 }
 
 // deletedUnderLease checks that after Delete under a lease, the lease is held until
-// Release, or lost for good when another process acquires it.
+// Release, or lost finally when another process acquires it.
 func deletedUnderLease(s *subject) {
 	a, b := s.start(), s.start()
 	for n, again := range []string{"Save", "Begin", "Release"} {
@@ -389,7 +391,8 @@ func deletedUnderLease(s *subject) {
 	}
 }
 
-// withoutLease checks that Save and Delete of a Leaser need a lease of this process.
+// withoutLease checks that Save and Delete of a Leaser fail if this process does not
+// hold the lease.
 func withoutLease(s *subject) {
 	a, b := s.start(), s.start()
 	change := func() {
@@ -433,7 +436,7 @@ func release(s *subject) {
 	s.list(a, "id")
 }
 
-// releaseFails checks that a lease runs out if it cannot be released.
+// releaseFails checks that a lease expires if it cannot be released.
 func releaseFails(s *subject) {
 	a, b := s.start(), s.start()
 	l := s.acquire(a, "id")

@@ -99,7 +99,7 @@ func lockRace(s *subject) {
 	race(s, func(ctx context.Context, p Process) (release func(), err error) { return p.Store.Lock(ctx, "id") })
 }
 
-// race makes goroutines of three processes get an exclusive right.
+// race lets goroutines of three processes compete for an exclusive right.
 func race(s *subject, get func(context.Context, Process) (release func(), err error)) {
 	s.Helper()
 	processes := []Process{s.start(), s.start(), s.start()}
@@ -157,7 +157,7 @@ func lockCheck(s *subject) {
 	unlock()
 	want("id", false)
 	s.saved(from(b, "id"), token("id", 1))
-	// It does not keep Lock from succeeding.
+	// It does not prevent Lock.
 	ctx, stop := context.WithCancel(s.Context())
 	defer stop()
 	var checker sync.WaitGroup

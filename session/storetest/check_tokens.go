@@ -10,7 +10,7 @@ import (
 	"gcsup/session"
 )
 
-// tokenChecks check what is saved.
+// tokenChecks check the saved Tokens.
 var tokenChecks = []check{
 	{"round trip", "", roundTrip},
 	{"replace", "", replace},
@@ -40,7 +40,7 @@ func roundTrip(s *subject) {
 	}
 }
 
-// replace checks that Save replaces the Token of the ID, and no other.
+// replace checks that Save replaces only the Token of its ID.
 func replace(s *subject) {
 	a, b := s.start(), s.start()
 	other := token("other", 9)
@@ -60,7 +60,7 @@ func replace(s *subject) {
 }
 
 // pointers checks that the Store keeps no pointer into the Token of Save, does not
-// change it, and returns another one from each Load.
+// change it, and returns a new Token from each Load.
 func pointers(s *subject) {
 	a := s.start()
 	s.lock(a, "id")
@@ -102,7 +102,7 @@ func list(s *subject) {
 	s.list(b, ids...)
 	unlock()
 	s.list(b, ids...)
-	// One under a lock is.
+	// A saved upload under a lock is.
 	unlock = s.lock(b, "b")
 	s.list(a, ids...)
 	s.save(b, token("b", 2))
@@ -151,7 +151,7 @@ func noToken(s *subject) {
 	s.list(a)
 }
 
-// invalidIDs checks that names that are no IDs are refused: they may mean something
+// invalidIDs checks that invalid IDs are refused: they could have a special meaning
 // in a path or a query.
 func invalidIDs(s *subject) {
 	a := s.start()
@@ -302,7 +302,7 @@ func concurrentDeletes(s *subject) {
 	s.list(b)
 }
 
-// canceled checks that a call whose context is done has its whole effect or none.
+// canceled checks that a call whose context is done has its complete effect or none.
 func canceled(s *subject) {
 	a, b := s.start(), s.start()
 	if unlock, err := a.Store.Lock(ended(), "id"); err == nil {

@@ -1,5 +1,5 @@
-// Package storetest checks that a [session.Store] keeps its contract. A program that saves
-// uploads in a database of its own runs the suite in a test:
+// Package storetest checks that a [session.Store] meets its contract. A program that
+// saves uploads in its own database runs the suite in a test:
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) storetest.Place {
@@ -14,17 +14,18 @@
 //
 // # Processes
 //
-// A [Place] is opened by several processes, which are killed: between any two calls of a
-// script, and while they save. A process can be
+// Several processes open a [Place]. The suite kills them between any two calls of a
+// script, and during Save. A process can be
 //   - another process, which [Start] starts and kills with SIGKILL. This is the best test of
 //     a lock that must end with its process. Start works for a Store without leases.
-//   - a handle in the process of the test. [Process.Kill] must then do what the death of
-//     a process does: close the connections that hold the locks, or cut the network. Only
-//     handles show whether the Store keeps pointers, and the race detector sees them.
+//   - a handle in the process of the test. [Process.Kill] must then have the effects
+//     of the death of a process: close the connections that hold the locks, or cut
+//     the network. Only handles show whether the Store keeps pointers, and only with
+//     them the race detector works.
 //
-// A Store that machines share has leases, which run out. Its processes are handles whose
-// network can be cut. With [RunVirtual] leases of minutes take no time, if the place is
-// in the process of the test. With [Run] they take real time.
+// A Store that machines share has leases, which expire. Its processes are handles
+// whose network can be cut. With [RunVirtual] leases of minutes take no time, if the
+// place is in the process of the test. With [Run] they take real time.
 //
 // # What the suite does not check
 //

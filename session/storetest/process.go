@@ -20,8 +20,8 @@ import (
 const placeEnv = "STORETEST_PLACE"
 
 // Start starts the test binary as another process, which opens the Store at path. Its
-// Kill is SIGKILL, or what the system has in place of it. The binary must call [Serve].
-// The Store must not be a [session.Leaser].
+// Kill is SIGKILL, or the equivalent of the system. The binary must call [Serve]. The
+// Store must not be a [session.Leaser].
 func Start(t testing.TB, path string) Process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -116,13 +116,13 @@ const (
 	opSetAside
 )
 
-// call is a call of a Store in another process.
+// call describes a call of a Store in another process.
 type call struct {
 	Op      int
 	ID      string
-	Token   []byte // of session.Encode
+	Token   []byte // the result of session.Encode
 	Lock    int
-	Timeout time.Duration // of the context; not positive if it is done
+	Timeout time.Duration // until the context ends; zero or negative if it is done
 }
 
 // answer is the result of a call.
@@ -248,7 +248,7 @@ func (q quarantine) SetAside(ctx context.Context, id string) error {
 // server answers the calls of a remote.
 type server struct {
 	store  session.Store
-	failed error // why there is no Store
+	failed error // the error of opening the Store
 
 	mu    sync.Mutex
 	locks map[int]func()

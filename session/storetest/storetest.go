@@ -9,39 +9,39 @@ import (
 	"gcsup/session"
 )
 
-// Place is a new, empty place for saved uploads, such as a directory, a database or
-// a bucket. It may have entries that are no uploads, which the Store must ignore.
+// Place is a new, empty place for saved uploads, such as a directory, a database or a
+// bucket. The Store must ignore entries that are not uploads.
 type Place struct {
 	// Open opens the place as a new process does.
 	Open func() Process
 
-	// Put stores data under id, in place of what Save stores of the result of
-	// [session.Encode]. It seals the data if the Store does. No process holds the lock
-	// of id. Run uses it for damaged uploads, and for those of a newer program.
+	// Put stores data under id, as Save stores the result of [session.Encode]. It seals
+	// the data if the Store does. No process holds the lock of id. Run uses it for
+	// damaged uploads, and for those of a newer program.
 	Put func(id string, data []byte) error
 
 	// TTL is how long a lease lasts without renewal. It is required for a
-	// [session.Leaser], else it must be 0. With Run, a test of leases takes about
+	// [session.Leaser], and must otherwise be 0. With Run, a test of leases takes about
 	// 25 TTL of real time.
 	TTL time.Duration
 
-	// OpenAhead opens the place as a new process does whose clock is ahead of those of
-	// other processes and of the place. ahead may be negative.
+	// OpenAhead opens the place as a new process whose clock is ahead of the clocks of
+	// the other processes and the place. ahead may be negative.
 	OpenAhead func(ahead time.Duration) Process
 
-	// Without lists what the Store does not have. It is an error if the Store has it,
-	// or if something is neither there nor listed: a wrapper could hide it.
+	// Without lists the features that the Store does not have. Each feature must be
+	// implemented or listed, and not both: a wrapper could hide one by accident.
 	Without []Feature
 }
 
-// Process is a handle to a [Place], as one process has it.
+// Process is the handle of one process to a [Place].
 type Process struct {
 	Store session.Store
 
-	// Kill ends the process as SIGKILL does. Nothing is released by the process itself:
-	// a lock ends with it, and a lease runs out. Calls that are under way have any
-	// outcome or none. They return when their context ends. Kill returns when the
-	// process is dead. It is called at most once.
+	// Kill ends the process as SIGKILL does. The process itself releases nothing: its
+	// locks end, and its leases expire. Calls that are under way may have an effect or
+	// not. They return when their context ends. Kill returns when the process is dead. It
+	// is called at most once.
 	Kill func()
 
 	// Pause suspends the process as SIGSTOP does, or cuts its network, until resume is
@@ -53,7 +53,7 @@ type Process struct {
 // Feature is an optional part of a Store, or of a Place.
 type Feature string
 
-// The features that a Store or a Place may be without.
+// The features that a Store or a Place need not have.
 const (
 	LockChecks Feature = "session.LockChecker" // an optional interface
 	Quarantine Feature = "session.Quarantine"  // an optional interface
@@ -61,8 +61,8 @@ const (
 	Clocks     Feature = "Place.OpenAhead"     // only for a Leaser
 )
 
-// Run checks a Store. It calls open for each check, which must return another place
-// each time. open can register the end of the place with t.Cleanup.
+// Run checks a Store. It calls open for each check, and open must return a new place
+// each time. open can use t.Cleanup to remove the place.
 func Run(t *testing.T, open func(t *testing.T) Place) {
 	t.Helper()
 	run(t, open, func(t *testing.T, f func(*testing.T)) { f(t) })

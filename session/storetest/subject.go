@@ -29,7 +29,7 @@ type subject struct {
 func newSubject(t testing.TB, place Place) *subject {
 	s := &subject{TB: t, place: place}
 	t.Cleanup(func() {
-		// At once: those of a dead process may wait.
+		// Concurrently: those of a dead process may block.
 		var all sync.WaitGroup
 		defer all.Wait()
 		for _, end := range s.ends {
@@ -39,8 +39,8 @@ func newSubject(t testing.TB, place Place) *subject {
 	return s
 }
 
-// atEnd calls f when the check has ended, even if its process is dead: f ends what is
-// in the memory of this process.
+// atEnd calls f when the check has ended, even if its process is dead. f frees what
+// is in the memory of this process.
 func (s *subject) atEnd(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *subject) started(p Process) Process {
 	return p
 }
 
-// brief returns a context for one call, which ends after d at the latest.
+// brief returns a context for one call, which ends after d.
 func (s *subject) brief(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(s.Context(), d)
 	s.Cleanup(cancel)
@@ -111,7 +111,7 @@ func (s *subject) secret(err error) {
 	}
 }
 
-// lock locks an upload. unlock may be called by the test or not.
+// lock locks an upload. The test need not call unlock.
 func (s *subject) lock(p Process, id string) (unlock func()) {
 	s.Helper()
 	unlock, err := p.Store.Lock(s.brief(patience), id)
@@ -217,7 +217,7 @@ func (s *subject) list(p Process, want ...string) {
 	}
 }
 
-// put stores bytes in place of a saved upload.
+// put stores bytes instead of a saved upload.
 func (s *subject) put(id string, data []byte) {
 	s.Helper()
 	if err := s.place.Put(id, data); err != nil {
@@ -313,17 +313,19 @@ func (h *held) mayBegin(d time.Duration) bool {
 	return err == nil
 }
 
-// limit bounds how long after the death of its holder a lease can be acquired.
+// limit bounds the time after the death of a holder in which its lease must become
+// free.
 func (s *subject) limit() time.Duration { return 2*s.place.TTL + 2*time.Second }
 
-// yield lets time pass in a bubble, where a loop that does not wait would stop it.
+// yield lets time pass in a bubble. There, time stands still in a loop that does not
+// wait.
 func (s *subject) yield() { time.Sleep(500 * time.Microsecond) }
 
 // pause waits for a part of a TTL.
 func (s *subject) pause(parts time.Duration) { time.Sleep(s.place.TTL * parts / 16) }
 
-// takeOver acquires what a process held that is dead or paused. A lock must be free at
-// once, and a lease when it has run out.
+// takeOver acquires the lock or lease of a process that is dead or paused. A lock
+// must be free at once, and a lease when it has expired.
 func (s *subject) takeOver(p Process, id string) *held {
 	s.Helper()
 	for began := time.Now(); ; s.pause(1) {

@@ -52,7 +52,7 @@ func token(id string, n int) *session.Token {
 	}
 }
 
-// long returns a Token that is longer than that of token.
+// long returns a Token that is longer than the result of token.
 func long(id string, n int) *session.Token {
 	long := token(id, n)
 	for i := range 300 {
@@ -61,7 +61,7 @@ func long(id string, n int) *session.Token {
 	return long
 }
 
-// full returns Tokens that have a value in every field, in one or the other of them.
+// full returns Tokens. Each field has a value in at least one of them.
 func full(t testing.TB) []*session.Token {
 	t.Helper()
 	everything := token("everything", 1)
@@ -119,7 +119,7 @@ func full(t testing.TB) []*session.Token {
 	return []*session.Token{everything, bytes, gzip, parts, multipart, long("long", 3), token("zero", 0)}
 }
 
-// edited returns a saved Token with another value in the envelope.
+// edited returns a saved Token with a changed field in the envelope.
 func edited(t testing.TB, data []byte, field string, value any) []byte {
 	t.Helper()
 	var envelope map[string]json.RawMessage
@@ -136,7 +136,7 @@ func edited(t testing.TB, data []byte, field string, value any) []byte {
 	return data
 }
 
-// damages are what may have happened to the bytes of a saved upload.
+// damages are ways in which the bytes of a saved upload may be damaged.
 var damages = map[string]func(t testing.TB, data []byte) []byte{
 	"cut":              func(_ testing.TB, data []byte) []byte { return data[:len(data)/2] },
 	"zeros":            func(_ testing.TB, data []byte) []byte { return make([]byte, len(data)) },
