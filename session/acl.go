@@ -65,7 +65,7 @@ func (s Spec) validACL() error {
 	return nil
 }
 
-// sentACL returns what an upload sends of its rules.
+// sentACL returns the fields of rules that an upload sends.
 func sentACL(rules []ACLRule) []ACLRule {
 	var sent []ACLRule
 	for _, rule := range rules {

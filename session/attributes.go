@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Retention keeps an object from being deleted or replaced before RetainUntil.
-// The bucket must allow it:
+// Retention prevents the deletion and the replacement of an object before
+// RetainUntil. The bucket must allow it:
 // https://cloud.google.com/storage/docs/object-lock.
 type Retention struct {
 	Mode        string    `json:"mode"` // RetentionUnlocked or RetentionLocked
@@ -34,8 +34,8 @@ func PredefinedACLs() []string {
 	return []string{"authenticatedRead", "bucketOwnerFullControl", "bucketOwnerRead", "private", "projectPrivate", "publicRead"}
 }
 
-// Metadata keys of the attributes of a source. gcloud storage cp -P and gsutil
-// cp -P write them, as they write [FileModTimeKey].
+// Metadata keys of the attributes of a source. gcloud storage cp -P and gsutil cp -P
+// write these keys and [FileModTimeKey].
 const (
 	FileAccessTimeKey = "goog-reserved-file-atime" // seconds since 1970
 	FileUIDKey        = "goog-reserved-posix-uid"
@@ -43,8 +43,8 @@ const (
 	FileModeKey       = "goog-reserved-posix-mode" // permission bits: three octal digits
 )
 
-// UncompressedSizeKey is the metadata key of the size of a source that was
-// compressed, see Spec.Gzip.
+// UncompressedSizeKey is the metadata key of the size of a compressed source before
+// compression, see Spec.Gzip.
 const UncompressedSizeKey = "gcsup-uncompressed-size"
 
 const gzipEncoding = "gzip" // as a content encoding

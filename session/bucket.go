@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Bucket is what the configuration of a bucket says about its objects.
+// Bucket is the part of a bucket's configuration that concerns its objects.
 // https://cloud.google.com/storage/docs/json_api/v1/buckets#resource
 type Bucket struct {
-	StorageClass          string        // of objects that name none
+	StorageClass          string        // default of new objects
 	Versioning            bool          // a replaced or deleted object is kept as a noncurrent version
 	SoftDelete            time.Duration // how long a replaced or deleted object is kept; 0 if it is not
-	Retention             time.Duration // how long an object can be neither replaced nor deleted; 0 if it can be at once
+	Retention             time.Duration // how long a new object cannot be replaced or deleted; 0 if there is no limit
 	DefaultEventBasedHold bool          // new objects cannot be replaced or deleted until their hold is released
 }
 
 // bucketFields are the fields that Bucket requests.
 const bucketFields = "storageClass,versioning,softDeletePolicy,retentionPolicy,defaultEventBasedHold"
 
-// Bucket reads the configuration of a bucket, for which the permission
-// storage.buckets.get is necessary. The Bucket is nil if the reply has none; the reply
-// shows why. userProject is the project that is billed, for requester-pays buckets.
+// Bucket reads the configuration of a bucket. It needs the permission
+// storage.buckets.get. The Bucket is nil if the reply has none; the reply then has
+// the reason. userProject is the project that is billed, for requester-pays buckets.
 // https://cloud.google.com/storage/docs/json_api/v1/buckets/get
 func (c *Client) Bucket(ctx context.Context, name, userProject string) (*Bucket, Reply) {
 	var b struct {
@@ -57,7 +57,7 @@ func (c *Client) Bucket(ctx context.Context, name, userProject string) (*Bucket,
 // https://cloud.google.com/storage/docs/pubsub-notifications
 type Notification struct {
 	EventTypes       []string `json:"event_types"`        // such as OBJECT_FINALIZE; empty means all
-	ObjectNamePrefix string   `json:"object_name_prefix"` // of the objects that it is about
+	ObjectNamePrefix string   `json:"object_name_prefix"` // prefix of the names of these objects; "" for all
 }
 
 // Reports returns whether the creation or the deletion of an object causes a message.
@@ -66,8 +66,8 @@ func (n Notification) Reports(object string) bool {
 		(len(n.EventTypes) == 0 || slices.ContainsFunc(n.EventTypes, func(t string) bool { return t != "OBJECT_METADATA_UPDATE" }))
 }
 
-// Notifications lists the notifications of a bucket, for which the permission
-// storage.buckets.get is necessary. ok is false if the reply does not have them.
+// Notifications lists the notifications of a bucket. It needs the permission
+// storage.buckets.get. ok is false if the reply does not have them.
 // https://cloud.google.com/storage/docs/json_api/v1/notifications/list
 func (c *Client) Notifications(ctx context.Context, bucket, userProject string) (_ []Notification, ok bool, _ Reply) {
 	var list struct {
@@ -88,8 +88,8 @@ func (c *Client) Permissions(ctx context.Context, bucket, userProject string, pe
 	return has.Permissions, ok, r
 }
 
-// ofBucket reads into v what path has of a bucket. ok is false if the reply does not have
-// it.
+// ofBucket reads the resource at path below a bucket into v. ok is false if the reply
+// does not have it.
 func (c *Client) ofBucket(ctx context.Context, op Op, name, userProject string, q url.Values, v any, path ...string) (_ Reply, ok bool) {
 	if userProject != "" {
 		q.Set("userProject", userProject)

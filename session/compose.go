@@ -14,7 +14,7 @@ import (
 // https://cloud.google.com/storage/docs/composite-objects
 const ComposeMax = 32
 
-// Component is an object that becomes a part of another one.
+// Component is an object that a compose makes a part of another object.
 type Component struct {
 	Name       string
 	Generation int64
@@ -37,9 +37,9 @@ type componentSource struct {
 }
 
 // Compose makes the object of spec from at most ComposeMax objects of its bucket, in
-// their order. Each must have the given generation. The service checks crc32c, which is
-// that of the whole, before it creates the object. If deleteSources is set, it deletes
-// the components, even if the bucket has soft delete.
+// their order. Each must have the given generation. crc32c is the checksum of the new
+// object, which the service checks before it creates the object. If deleteSources is
+// set, it deletes the components, even if the bucket has soft delete.
 // https://cloud.google.com/storage/docs/json_api/v1/objects/compose
 func (c *Client) Compose(ctx context.Context, spec Spec, components []Component, crc32c uint32, deleteSources bool) Reply {
 	body := composeRequest{Kind: "storage#composeRequest", Destination: spec.resource(), DeleteSources: deleteSources}

@@ -52,7 +52,7 @@ func (c *ObjectContexts) valid() error {
 	return nil
 }
 
-// sent returns what an upload sends of c, or nil if it sends nothing.
+// sent returns the fields of c that an upload sends, or nil if there are none.
 func (c *ObjectContexts) sent() *ObjectContexts {
 	if c == nil || len(c.Custom) == 0 {
 		return nil

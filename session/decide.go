@@ -14,7 +14,7 @@ import (
 // the old session was lost or its bytes were damaged.
 const maxRestarts = 3
 
-// State is what is known of an upload between two exchanges.
+// State is the state of an upload between two exchanges.
 //
 // Invariant: 0 <= Committed <= Sent, and Sent <= Size if Size is known.
 // Committed is the server's offset and never decreases within a session. Sent is
@@ -33,8 +33,8 @@ type State struct {
 	// its outcome is not known. The object may exist.
 	MayExist bool
 
-	// Adopted reports that an earlier process opened the session. It may have
-	// sent more than Sent, if that could not be saved.
+	// Adopted reports that an earlier process opened the session. It may have sent more
+	// bytes than Sent if it could not save the last value.
 	Adopted bool
 
 	// Rejected reports that an earlier process stopped because the service
@@ -42,9 +42,8 @@ type State struct {
 	Rejected   bool
 	RejectedAt int64
 
-	// Unconditional reports that the object is inserted without a precondition
-	// of the caller's. Such a request is not repeated before it is known what
-	// is at the destination.
+	// Unconditional reports that the caller set no precondition for the insert. Such a
+	// request is not repeated before the destination has been checked.
 	// https://cloud.google.com/storage/docs/retry-strategy#idempotency
 	Unconditional bool
 
@@ -53,20 +52,20 @@ type State struct {
 	rangeless   bool  // the last reply had no Range
 	reconnected bool  // a request failed on a reused connection since the last progress
 	suspect     int   // 404 or 400: a query must confirm such an answer; 0 if none
-	doubt       Reply // the 400 to be confirmed, or why the destination is being looked at
+	doubt       Reply // the 400 to be confirmed, or the reply that made a check of the destination necessary
 	guarded     bool  // an insert carries the precondition ifGenerationMatch=guard
 	guard       int64
 }
 
-// Guard returns the generation that the object at the destination must have when
-// it is inserted again, and whether there is such a condition. 0 stands for no
-// object.
+// Guard returns the generation that the existing object must have when the object is
+// inserted again; 0 means that no object must exist. ok is false if there is no such
+// condition.
 func (s State) Guard() (generation int64, ok bool) { return s.guard, s.guarded }
 
-// Step is what to do next.
+// Step is the kind of the next exchange, or the end of the upload.
 type Step int
 
-// What to do next.
+// The steps.
 const (
 	Begin  Step = iota // open a session (or insert the small object) and begin at byte 0
 	Send               // send data from State.Committed
@@ -93,11 +92,11 @@ type Action struct {
 	RetryAfter time.Duration // what the server asked for, 0 if nothing; meaningful with Wait
 	Fresh      bool          // the request should use a connection of its own, see WithoutKeepAlive
 	Object     *Object       // with Done
-	Err        *Error        // with Fail, with Wait, and before a new session: what went wrong
+	Err        *Error        // with Fail, with Wait, and before a new session: the failure
 }
 
-// Decide returns what to do after the reply to the last exchange. It is pure, and
-// contains all knowledge of the protocol's failures.
+// Decide returns the next action after the reply to the last exchange. It is a pure
+// function, and contains all knowledge of the protocol's failures.
 //
 //	reply                                    action
 //	200, 201 with an object                  done: compare it with the source
@@ -236,8 +235,8 @@ func (s *State) decide(r *Reply) Action {
 	return s.fail(r, permanent(r, status))
 }
 
-// destructive returns 404 or 400, the family of a status that would end the
-// session, or 0. One such answer is not enough to give up what is committed.
+// destructive returns 404 or 400, the family of a status that would end the session,
+// or 0. One such answer is not enough to discard committed bytes.
 func (r *Reply) destructive() int {
 	switch {
 	case r.Op != OpPut && r.Op != OpQuery && r.Op != OpFinalize:
@@ -250,7 +249,7 @@ func (r *Reply) destructive() int {
 	return 0
 }
 
-// refused reports whether a status means that nothing was done.
+// refused reports whether a status means that the request had no effect.
 func refused(status int) bool { return status >= 400 && status < 500 && status != 408 }
 
 // complete handles a reply of success.
@@ -262,8 +261,8 @@ func (s *State) complete(r *Reply) Action {
 	case r.Op == OpStart:
 		return s.again(r)
 	case r.Object == nil:
-		// The session may be finished, and the description got lost. A
-		// finished session answers every query with it.
+		// The session may be finished, and the description was lost. A finished session
+		// answers every query with it.
 		s.MayExist = true
 		return s.again(r)
 	case s.Size >= 0 && r.Object.Size != s.Size:
@@ -432,7 +431,7 @@ func (s *State) check(r *Reply) Action {
 	return Action{Step: Check}
 }
 
-// checked handles the reply to that check.
+// checked handles the reply to the check of the destination.
 func (s *State) checked(r *Reply) Action {
 	found := r.Status == 200 && r.Object != nil
 	switch {
@@ -447,7 +446,7 @@ func (s *State) checked(r *Reply) Action {
 		s.refreshed = true
 		return Action{Step: Check}
 	case !s.Unconditional:
-		return s.unmade() // no object, not ours, or no permission
+		return s.unmade() // no object, another client's object, or no permission
 	case r.Status == 0:
 		return s.fail(r, permanent(r, 0))
 	case found && !r.Older:
@@ -487,12 +486,12 @@ func (s *State) fail(r *Reply, kind error) Action {
 	return Action{Step: Fail, Err: r.fail(kind, s.Committed)}
 }
 
-// begun reports whether the service answered before the reply r: it opened a
-// session, or answered the driver for another reason.
+// begun reports whether the service answered before the reply r: it opened a session,
+// or answered another request of the driver.
 func (s *State) begun(r *Reply) bool { return r.Reached || !r.Op.begins() || s.Restarts > 0 }
 
-// verdict classifies a reply. begun reports whether the service answered before.
-// Then a request without a reply is always retried: the network may have changed,
+// verdict classifies a reply. begun reports whether the service answered before. If
+// it did, a request without a reply is always retried: the network may have changed,
 // but the destination did not.
 func verdict(r *Reply, begun bool) backoff.Verdict {
 	if r.strange(begun) {
@@ -552,7 +551,7 @@ func permanent(r *Reply, status int) error {
 	case status == 407 || status == 0 && backoff.ProxyStatus(r.Err) == 407:
 		return ErrCredentials // the proxy's
 	case status == 0:
-		return ErrNotFound // no such host, a certificate that is not its own
+		return ErrNotFound // no such host, or a certificate for another host
 	case r.Reason == "dailyLimitExceeded" || r.Reason == "quotaExceeded":
 		return ErrQuota
 	case status == 401:

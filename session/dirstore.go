@@ -28,7 +28,7 @@ const (
 // error.
 type Dir struct {
 	root   *os.Root
-	writes idMutex // two goroutines may save or delete one upload
+	writes idMutex // serializes goroutines that save or delete one upload
 }
 
 var (
@@ -265,8 +265,7 @@ func (d rootDisk) sync() error { return syncDir(d.Root) }
 func replace(d disk, temp, name string, data []byte) (err error) {
 	f, err := d.create(temp)
 	if errors.Is(err, fs.ErrExist) {
-		// The caller holds the lock of the upload. The file was left by a
-		// process that was killed.
+		// A process that was killed left the file. The caller holds the lock of the upload.
 		if err := d.Remove(temp); err != nil {
 			return err
 		}

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// Outside Unix, the access control list that the directory inherits from the
-// user's profile controls access. The mode bits do not show it.
+// On other systems than Unix, an access control list controls access. The directory
+// inherits it from the user's profile, and the mode bits do not show it.
 func lax(fs.FileInfo) bool { return false }
 
 func writable(fs.FileInfo) bool { return false }

@@ -16,13 +16,13 @@ import (
 // (https://cloud.google.com/storage/docs/encryption/customer-supplied-keys). The
 // service does not keep the key. Without it, the object cannot be read.
 //
-// An EncryptionKey redacts itself: printed, logged or marshaled it is the SHA-256
-// of the key, which is not a secret. A saved upload has only that. Unmarshaling
-// therefore returns an EncryptionKey without the secret. The zero value is no
-// key.
+// An EncryptionKey redacts itself: if it is printed, logged or marshaled, the result
+// has only the SHA-256 of the key, which is not a secret. A saved upload has only the
+// SHA-256 too. Unmarshaling therefore returns an EncryptionKey without the secret.
+// The zero value is no key.
 type EncryptionKey struct {
-	// secret has the 32 bytes; nil if only the SHA-256 is known. It is a *string, as
-	// in URI: fmt prints what a pointer to an array points to.
+	// secret has the 32 bytes; nil if only the SHA-256 is known. It is a *string, as in
+	// URI, because fmt would print the array that a pointer to an array points to.
 	secret *string
 	sum    string // base64 of the SHA-256; "" if there is no key
 }
@@ -49,10 +49,11 @@ func ParseEncryptionKey(text string) (EncryptionKey, error) {
 // IsZero reports whether there is no key.
 func (k EncryptionKey) IsZero() bool { return k.sum == "" }
 
-// HasSecret reports whether the key can be used. A key of a saved upload cannot.
+// HasSecret reports whether k has the key itself. That of a saved upload has only the
+// SHA-256.
 func (k EncryptionKey) HasSecret() bool { return k.secret != nil }
 
-// WithoutSecret returns k as a saved upload has it: with the SHA-256 only.
+// WithoutSecret returns k with the SHA-256 only, as in a saved upload.
 func (k EncryptionKey) WithoutSecret() EncryptionKey { return EncryptionKey{sum: k.sum} }
 
 // SHA256 returns the base64 of the SHA-256 of the key, or "" if there is no key.
@@ -105,8 +106,8 @@ func (k EncryptionKey) encoded() string {
 // encryptionKeyHeader is the header of a request that has the secret.
 const encryptionKeyHeader = "X-Goog-Encryption-Key"
 
-// withKey adds the headers of k to req. It refuses to send the key to another
-// host than that of the endpoint.
+// withKey adds the headers of k to req. It refuses to send the key to a host other
+// than that of the endpoint.
 func (c *Client) withKey(req *http.Request, k EncryptionKey) error {
 	switch {
 	case k.IsZero():
@@ -122,9 +123,9 @@ func (c *Client) withKey(req *http.Request, k EncryptionKey) error {
 	return nil
 }
 
-// WithEncryptionKey returns a client that sends k with the requests of a session.
-// A session that was started with a Spec.EncryptionKey needs it for every
-// request. Start, Insert and Stat use the key of their Spec. A zero k is no key.
+// WithEncryptionKey returns a client that sends k with the requests of a session. A
+// session that was started with a Spec.EncryptionKey needs it for every request.
+// Start, Insert and Stat use the key of their Spec. The zero k removes the key.
 func (c *Client) WithEncryptionKey(k EncryptionKey) *Client {
 	if k.IsZero() && c.key.IsZero() {
 		return c
@@ -145,8 +146,8 @@ func scrubber(uri URI, h http.Header) func(text string) string {
 	return func(text string) string { return keys.Replace(uri.scrub(text)) }
 }
 
-// withoutCRC32C removes the checksum from the object of r: it is that of bytes
-// which are not encrypted as wanted.
+// withoutCRC32C removes the checksum from the object of r, because the object is not
+// encrypted with the wanted key.
 func (r Reply) withoutCRC32C() Reply {
 	if r.Object != nil {
 		r.Object.CRC32C, r.Object.HasCRC32C = 0, false

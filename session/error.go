@@ -28,14 +28,14 @@ type Error struct {
 	Err      error  // cause; nil if the status is the cause
 	Open     bool   // the session still exists, so that the upload can be resumed
 
-	FromService bool // the answer was Cloud Storage's own
+	FromService bool // the reply came from Cloud Storage and not from a proxy
 
-	// Early means that the driver looked at the destination before the last byte
-	// was sent, and a precondition did not hold. The service refused nothing, and
-	// a session still exists. Kind is ErrPrecondition and Status is 412, as if
-	// the service had refused the upload. Existing is the object at the
-	// destination, nil if there is none. If Early is not set, Existing is nil: a
-	// 412 of the service does not describe the object.
+	// Early means that the driver checked the destination before it sent the last byte,
+	// and a precondition did not hold. The service refused nothing, and the session still
+	// exists. Kind is ErrPrecondition and Status is 412, as if the service had refused
+	// the upload. Existing is the object at the destination, or nil if there is none. If
+	// Early is not set, Existing is nil, because a 412 of the service does not describe
+	// the object.
 	Early    bool
 	Existing *Object
 }
@@ -65,7 +65,7 @@ func (e *Error) Error() string {
 func (e *Error) Cause() string {
 	switch {
 	case e.Early && e.Err != nil:
-		return e.Err.Error() // there was no reply with the status
+		return e.Err.Error() // the driver set the status, not a reply
 	case e.Status != 0:
 		text := fmt.Sprintf("%d", e.Status)
 		if s := statusText(e.Status, e.Err); s != "" {

@@ -35,7 +35,7 @@ const (
 	OpCompose  Op = "compose"  // make an object from others
 
 	OpNotifications Op = "notifications" // the notifications of a bucket
-	OpPermissions   Op = "permissions"   // what the caller may do in a bucket
+	OpPermissions   Op = "permissions"   // the caller's permissions for a bucket
 
 	OpMultipartStart Op = "multipart-start" // open a multipart upload
 	OpPart           Op = "part"            // one part of a multipart upload

@@ -10,8 +10,8 @@ import (
 // WithHeader returns a client that adds header to every request, for example
 // X-Goog-Custom-Audit-* headers
 // (https://cloud.google.com/storage/docs/audit-logging#add-custom-metadata). The
-// error wraps [ErrInvalid] if header has one that the protocol or the HTTP client
-// sets, or that cannot be sent.
+// error wraps [ErrInvalid] if the protocol or the HTTP client sets one of these
+// headers, or if one cannot be sent.
 func (c *Client) WithHeader(header http.Header) (*Client, error) {
 	own := *c
 	own.header = make(http.Header, len(header))
@@ -28,8 +28,9 @@ func (c *Client) WithHeader(header http.Header) (*Client, error) {
 	return &own, nil
 }
 
-// notToken reports whether net/http refuses a name with r, and isControl whether it
-// refuses a value with r. The request would fail like one that is worth a retry.
+// notToken reports whether net/http refuses a header name with r, and isControl
+// whether it refuses a value with r. Check both first: the error of the request would
+// look like one that is worth a retry.
 // https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2
 func notToken(r rune) bool {
 	letter := 'a' <= r|0x20 && r|0x20 <= 'z' && r < 0x80

@@ -10,10 +10,10 @@ import (
 // Lease is the exclusive right to work on one upload. [Acquire] returns one for
 // any [Store].
 //
-// The lock of a Store on one machine ends with its process. As a lease, it never
-// expires. A Store that several machines share cannot know whether a process
-// still runs. Its leases expire unless the Lease renews them, which it
-// does in the background until Release. A lease can be lost in two steps:
+// The lock of a Store on one machine ends with its process, and as a lease it never
+// expires. A Store that several machines share cannot know whether a process still
+// runs. Its leases expire unless they are renewed. The Lease renews itself in the
+// background until Release. A lease can be lost in two steps:
 //   - It expires, for example because the store cannot be reached. Begin then
 //     renews it before the next request, and the upload continues.
 //   - Another process acquires it after it has expired. This is final: Context ends,
@@ -22,8 +22,8 @@ import (
 // All methods except Release may be called concurrently. Release must be called once,
 // when no other method is running. Only Context and Fence may be called after it.
 //
-// What survives a crash is as for [Store]. The lease does not: another process can
-// acquire it when it has expired.
+// After a crash, the saved upload has the guarantees of [Store]. Another process can
+// acquire the lease when it has expired.
 type Lease interface {
 	// Context ends when the Store notices that another process acquired the lease, even
 	// if no method is called. Its cause wraps ErrInUse. It does not end when the lease
@@ -50,22 +50,22 @@ type Lease interface {
 	// because each save costs time and money. It is 0 for a Store on one machine.
 	SaveInterval() time.Duration
 
-	// Load, Save and Delete do the same as those of the Store, for this upload. Load
-	// returns what was last saved. Save returns an error for a Token with another ID.
+	// Load, Save and Delete are those of the Store for this upload. Load returns what was
+	// last saved. Save returns an error for a Token with another ID.
 	//
 	// If another process acquired the lease, Save and Delete fail and change nothing:
 	// the check and the change are one step. If the lease only expired, they succeed,
 	// and Save renews it.
 	//
-	// The lease may be stored with the upload. Then it ends with Delete, and the next
-	// Begin or Save acquires it again, unless another process did before.
+	// A Store may store the lease with the upload. The lease then ends with Delete. The
+	// next Begin or Save acquires it again, unless another process has acquired it.
 	Load(ctx context.Context) (*Token, error)
 	Save(ctx context.Context, t *Token) error
 	Delete(ctx context.Context) error
 
 	// Release saves last, unless it is nil, and ends the lease in the same step, so that
-	// other processes can acquire it. If Release fails, they can when it has expired. If
-	// the lease was lost, the error wraps ErrInUse and nothing is saved.
+	// other processes can acquire it. If Release fails, they can acquire it when it has
+	// expired. If the lease was lost, the error wraps ErrInUse and nothing is saved.
 	Release(ctx context.Context, last *Token) error
 }
 
@@ -93,7 +93,7 @@ type Leaser interface {
 // HeldError is the error of [Leaser] if another caller holds the lease of the upload. It wraps
 // [ErrInUse].
 type HeldError struct {
-	Holder  string        // the process, for people; another machine wrote it
+	Holder  string        // the name of the process, for people; not trusted, because another machine wrote it
 	Renewal int64         // changes if and only if the holder renews the lease
 	Left    time.Duration // until the lease expires, unless the holder renews it; at least 1 ns
 }
@@ -106,8 +106,8 @@ func (e *HeldError) Error() string {
 // Unwrap returns ErrInUse.
 func (e *HeldError) Unwrap() error { return ErrInUse }
 
-// Acquire acquires the lease of an upload. If s is not a [Leaser], that is its lock, which
-// never expires. The caller must call Release.
+// Acquire acquires the lease of an upload. If s is not a [Leaser], the lease is the
+// lock of the upload, which never expires. The caller must call Release.
 func Acquire(ctx context.Context, s Store, id string) (Lease, error) {
 	if l, ok := s.(Leaser); ok {
 		return l.Acquire(ctx, id)

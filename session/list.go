@@ -22,9 +22,9 @@ const ListMax = 1000
 // since 1970. gcloud, gsutil and rclone use it.
 const FileModTimeKey = "goog-reserved-file-mtime"
 
-// listFields are the fields that List requests. gsutil selects metadata keys in
-// the same way. The largest name needs 6 KiB of JSON, and a page of such names
-// less than listLimit.
+// listFields are the fields that List requests. gsutil selects metadata keys in the
+// same way. The longest name needs 6 KiB of JSON, so that a page of such names is
+// shorter than listLimit.
 const (
 	listFields = "items(name,size,crc32c,generation,timeCreated," + metadataFields + "),nextPageToken"
 	listLimit  = 16 << 20
@@ -34,8 +34,8 @@ const (
 type ListQuery struct {
 	Bucket      string
 	Prefix      string // only names that begin with it
-	StartOffset string // only names that are not less
-	PageToken   string // ObjectPage.NextPageToken of the page before; the other fields must be the same
+	StartOffset string // only names that are equal or greater
+	PageToken   string // ObjectPage.NextPageToken of the previous page; the other fields must be the same
 	MaxResults  int    // 0 means ListMax
 	UserProject string // project that is billed, for requester-pays buckets
 }
@@ -113,7 +113,7 @@ type listItem struct {
 	Metadata objectMetadata `json:"metadata"`
 }
 
-// decimal is an integer that JSON has as a string or as a number.
+// decimal is an integer that is a string or a number in JSON.
 type decimal int64
 
 // UnmarshalJSON parses "123" and 123.

@@ -37,7 +37,7 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 		lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 		held, err := lock.TryLock()
 		if runtime.GOOS == "windows" && errors.Is(err, sharingViolation) {
-			err = nil // another process removes the file: unlock
+			err = nil // another process is removing the file in unlock
 		}
 		if err != nil {
 			return nil, fmt.Errorf("lock upload: %w", err)
@@ -54,15 +54,15 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 			}
 			return nil, fmt.Errorf("%w by %s", ErrInUse, holder)
 		}
-		// The previous holder may have removed the file between open and lock.
-		// Then this lock is on a deleted file, and another process could lock a
-		// new file of the same name.
+		// The previous holder may have removed the file between open and lock. This lock
+		// would then be on a deleted file, and another process could lock a new file with the
+		// same name.
 		ours, err := lock.Stat()
 		if err == nil {
 			var named os.FileInfo
 			if named, err = d.root.Lstat(name); err == nil && os.SameFile(ours, named) {
 				d.sign(name)
-				// Only once: later the name may be the lock of another process.
+				// Unlock only once, because the file may be the lock of another process later.
 				return sync.OnceFunc(func() { d.unlock(lock, id) }), nil
 			}
 		}

@@ -21,10 +21,10 @@ const (
 	MultipartMaxParts = 10_000  // maximum number of parts, and the greatest part number
 )
 
-// NotMultipart returns why a multipart upload of the XML API does not support s, or "" if it
-// does. It has no preconditions, and its object has no MD5. Metadata is sent in headers, where
-// keys are in lower case and values are ASCII.
-// https://cloud.google.com/storage/docs/xml-api/post-object-multipart
+// NotMultipart returns the reason why a multipart upload of the XML API does not
+// support s, or "" if it does. Such an upload has no preconditions, and its object
+// has no MD5. Metadata is sent in headers, where keys are in lower case and values
+// are ASCII. https://cloud.google.com/storage/docs/xml-api/post-object-multipart
 func (s Spec) NotMultipart() (why string) {
 	switch {
 	case s.Conditional():
@@ -193,11 +193,11 @@ func readParts(body io.Reader, after int) (parts []UploadedPart, more bool, err 
 	return parts, page.IsTruncated, nil
 }
 
-// CompleteMultipart makes the object from parts, which must be in the order of their numbers. It
-// has no preconditions. If the status of the reply is 200, its Object has the bucket, the name,
-// the size, and as far as the reply has them the generation and the CRC32C. If the reply is lost,
-// the object may exist and the upload be gone.
-// https://cloud.google.com/storage/docs/xml-api/post-object-complete
+// CompleteMultipart makes the object from parts, which must be in the order of their
+// numbers. It has no preconditions. If the status of the reply is 200, its Object has
+// the bucket, the name, the size, and, if the reply has them, the generation and the
+// CRC32C. If the reply is lost, the object may exist, and the upload may no longer
+// exist. https://cloud.google.com/storage/docs/xml-api/post-object-complete
 func (c *Client) CompleteMultipart(ctx context.Context, spec Spec, uri URI, parts []UploadedPart) Reply {
 	type part struct {
 		PartNumber int
@@ -227,7 +227,7 @@ func (c *Client) CompleteMultipart(ctx context.Context, spec Spec, uri URI, part
 			XMLName xml.Name `xml:"CompleteMultipartUploadResult"`
 		}
 		if err := readXML(resp.Body, &made); err != nil {
-			return err // the body may also be an error that came after the status
+			return err // the body may have an error, which the service sent after the status 200
 		}
 		object = &Object{Bucket: spec.Bucket, Name: spec.Object, Size: size}
 		object.Generation, _ = strconv.ParseInt(resp.Header.Get("X-Goog-Generation"), 10, 64)

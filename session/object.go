@@ -12,14 +12,14 @@ import (
 )
 
 // Object is the metadata of a finalized object: all that the service returned. A
-// field that the reply does not have is zero. The reply to an upload has everything,
-// but the ACL and the owner only if the bucket has no uniform bucket-level access.
-// After a lost reply, the metadata is read with a GET, which has no ACL and no owner,
-// because that would need another permission. [ObjectPage] lists the fields of a
+// field that the reply does not have is zero. The reply to an upload has all fields.
+// It has the ACL and the owner only if the bucket has no uniform bucket-level access.
+// After a lost reply, the metadata is read with a GET. It has no ACL and no owner,
+// because they would need another permission. [ObjectPage] lists the fields of a
 // listing.
 //
-// The fields have the names of storage.ObjectAttrs in cloud.google.com/go/storage,
-// where it has them.
+// The fields have the names of the corresponding fields of storage.ObjectAttrs in
+// cloud.google.com/go/storage.
 // https://cloud.google.com/storage/docs/json_api/v1/objects#resource
 type Object struct {
 	Bucket         string
@@ -126,7 +126,7 @@ type encryptionHash struct {
 
 // decodeObject decodes an Object resource. ok is false if body is no JSON object. A
 // field whose value is not of the documented type stays zero, because the object
-// exists even if a field of it cannot be read.
+// exists even if one of its fields cannot be read.
 func decodeObject(body []byte) (r objectResource, ok bool) {
 	if json.Unmarshal(body, &r) == nil {
 		return r, true
@@ -163,8 +163,8 @@ type objectMetadata struct {
 	UncompressedSize string `json:"gcsup-uncompressed-size"`
 }
 
-// metadataFields are the fields of the requests for an objectMetadata, and for
-// what it belongs to.
+// metadataFields selects the fields of an objectMetadata, and the content encoding,
+// in a request.
 const metadataFields = "contentEncoding,metadata/" + FileModTimeKey + ",metadata/" + UncompressedSizeKey
 
 // parseObject parses an Object resource. It returns nil for anything else: an

@@ -7,40 +7,41 @@ import (
 	"gcsup/chunk"
 )
 
-// Parts is what a Token has of a file that is sent in parts. There are two ways. Either
-// each part becomes a temporary object, through a session of its own, and the temporary
-// objects are composed at the end. Or the parts are those of one multipart upload.
+// Parts is the part of a Token that describes a file sent in parts. There are two
+// ways to send it. By compose, each part becomes a temporary object through a session
+// of its own, and the temporary objects are composed at the end. By multipart, the
+// parts are those of one multipart upload.
 type Parts struct {
-	// Size is the number of bytes of each part but the last: a multiple of
+	// Size is the number of bytes of each part except the last: a multiple of
 	// chunk.Granularity.
 	Size int64
 
-	// Prefix begins the names of the temporary objects. It has the ID of the upload
-	// and is unique. It is "" if there is a multipart upload.
+	// Prefix is the prefix of the names of the temporary objects. It contains the ID of
+	// the upload and is unique. It is "" if there is a multipart upload.
 	Prefix string
 
 	// Upload names the multipart upload, and is a secret. It is zero if there are
 	// temporary objects.
 	Upload URI
 
-	// Seen is the generation of the object at the destination when the upload began;
-	// 0 if there was none. A compose replaces the object only if it has this
-	// generation, unless Spec has a condition of its own. An object of an earlier
-	// request of this upload has a greater one.
+	// Seen is the generation of the object at the destination when the upload began; 0 if
+	// there was none. A compose replaces the object only if it has this generation,
+	// unless Spec has a condition of its own. An object that an earlier request of this
+	// upload made has a greater one.
 	Seen int64
 
 	// DeleteSources is set if the request that composes the parts deletes them.
 	DeleteSources bool
 
-	// Over is set if the object was made, or the upload was abandoned. What is left is to
-	// delete the temporary objects.
+	// Over is set if the object was made, or the upload was abandoned. Only the temporary
+	// objects must still be deleted.
 	Over bool
 
 	List []Part // in the order of the file
 }
 
-// Part is one part of a file. Its offsets are those in the part. A part of a multipart
-// upload has nothing until it is finished, and then ETag and CRC32C.
+// Part is one part of a file. Its offsets are relative to the part. A part of a
+// multipart upload has only ETag and CRC32C, which are set when it is finished.
 type Part struct {
 	URI         URI                // the session URI, a secret; zero before the session was started
 	Created     time.Time          // when the session was started

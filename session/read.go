@@ -15,9 +15,10 @@ import (
 const contentLimit = 32 << 20
 
 // Read reads the content of a small object, such as a saved upload. generation is the
-// version to read; 0 is the current one. The content is nil if the reply does not have
-// it; the reply shows why. Read compares the CRC32C that the service sends, and returns
-// at most 32 MiB. https://cloud.google.com/storage/docs/json_api/v1/objects/get
+// version to read; 0 is the current one. The content is nil if the reply does not
+// have it; the reply then has the reason. Read compares the CRC32C that the service
+// sends, and returns at most 32 MiB.
+// https://cloud.google.com/storage/docs/json_api/v1/objects/get
 func (c *Client) Read(ctx context.Context, spec Spec, generation int64) ([]byte, Reply) {
 	q := url.Values{"alt": {"media"}}
 	if generation != 0 {
@@ -54,7 +55,7 @@ func (c *Client) delete(ctx context.Context, spec Spec, q url.Values) Reply {
 	return c.onObject(ctx, OpDelete, "DELETE", spec, EncryptionKey{}, q)
 }
 
-// onObject makes a request without a body about an object.
+// onObject makes a request without a body for an object.
 func (c *Client) onObject(ctx context.Context, op Op, method string, spec Spec, key EncryptionKey, q url.Values) Reply {
 	if spec.UserProject != "" {
 		q.Set("userProject", spec.UserProject)

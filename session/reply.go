@@ -46,7 +46,7 @@ type Reply struct {
 	Reached bool // the service answered an earlier request, perhaps of another upload
 
 	FromService bool // the error is from Cloud Storage and not from a proxy
-	Unsent      bool // put, finalize, insert: no byte of the body was passed to the network, so that the server did nothing
+	Unsent      bool // put, finalize, insert: no byte of the body was passed to the network, so that the request had no effect
 	Reused      bool // the request used a connection that was used before
 
 	Date time.Time // the server's clock; zero if the reply has none
@@ -131,7 +131,7 @@ func parseReply(op Op, scrub func(string) string, resp *http.Response) Reply {
 	return r
 }
 
-// newReply returns what every response has.
+// newReply returns a Reply with the fields that every response has.
 func newReply(op Op, resp *http.Response) Reply {
 	r := Reply{Op: op, Status: resp.StatusCode, Committed: -1}
 	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
@@ -146,7 +146,7 @@ func newReply(op Op, resp *http.Response) Reply {
 // have at most bodyLimit.
 var replyBodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// readReplyObject returns the object that a reply of success describes, or nil.
+// readReplyObject returns the object that a successful reply describes, or nil.
 func readReplyObject(resp *http.Response) *Object {
 	b := replyBodies.Get().(*bytes.Buffer)
 	defer func() {

@@ -13,20 +13,19 @@ import (
 	"gcsup/chunk"
 )
 
-// Spec describes the object to create. The service fixes all of it when the
-// session starts
-// (https://cloud.google.com/storage/docs/json_api/v1/objects/insert). Bucket
-// and Object are required. If another field is zero, the default of the service
-// or the bucket applies.
+// Spec describes the object to create. None of it can change after the session starts
+// (https://cloud.google.com/storage/docs/json_api/v1/objects/insert). Bucket and
+// Object are required. If another field is zero, the default of the service or the
+// bucket applies.
 //
 // The fields that an upload can set have the names of storage.ObjectAttrs in
 // cloud.google.com/go/storage. Some types differ, because this package does not
-// import that one. [ACLRule], [ObjectContexts] and [Retention] have the fields of
-// its ACLRule, ObjectContexts and ObjectRetention, with plain strings for entities
-// and roles. CRC32C is a pointer, which takes the place of Writer.SendCRC32C: 0 is
-// the checksum of an empty object. The four preconditions are the fields of
+// import that one. [ACLRule], [ObjectContexts] and [Retention] have the fields of its
+// ACLRule, ObjectContexts and ObjectRetention, with plain strings for entities and
+// roles. CRC32C is a pointer, because 0 is the checksum of an empty object. It
+// replaces Writer.SendCRC32C. The four preconditions are the fields of
 // storage.Conditions with the prefix If. They are pointers, so that an
-// IfGenerationMatch of 0 takes the place of DoesNotExist.
+// IfGenerationMatch of 0 replaces DoesNotExist.
 type Spec struct {
 	Bucket string `json:"bucket"`
 	Object string `json:"object"`
@@ -46,19 +45,18 @@ type Spec struct {
 	ACL                []ACLRule         `json:"acl,omitempty"`            // not with PredefinedACL
 	PredefinedACL      string            `json:"predefined_acl,omitempty"` // one of PredefinedACLs
 	KMSKeyName         string            `json:"kms_key_name,omitempty"`   // projects/P/locations/L/keyRings/R/cryptoKeys/K
-	EncryptionKey      EncryptionKey     `json:"encryption_key,omitzero"`  // a saved upload has its SHA-256 only
+	EncryptionKey      EncryptionKey     `json:"encryption_key,omitzero"`  // a saved upload has only its SHA-256
 	UserProject        string            `json:"user_project,omitempty"`   // project that is billed, for requester-pays buckets
 
-	// MD5 and CRC32C are the checksums of the bytes that the caller expects. If
-	// the source has others, the error is [ErrChecksum], and no object is created.
-	// The driver compares CRC32C before the last request, and the service compares
-	// both. nil means that no checksum is expected.
-	// https://cloud.google.com/storage/docs/data-validation
+	// MD5 and CRC32C are the checksums of the bytes that the caller expects. If those of
+	// the source differ, the error is [ErrChecksum], and no object is created. The driver
+	// compares CRC32C before the last request, and the service compares both. nil means
+	// that no checksum is expected. https://cloud.google.com/storage/docs/data-validation
 	MD5    []byte  `json:"md5,omitempty"`
 	CRC32C *uint32 `json:"crc32c,omitempty"`
-	// Gzip means that the object is the source compressed with gzip. Its content
-	// encoding is gzip. That of a file has UncompressedSizeKey. A Client sends
-	// the bytes that it gets: package upload compresses them.
+	// Gzip means that the object is the source compressed with gzip. Its content encoding
+	// is gzip. If the source is a file, the metadata has UncompressedSizeKey. A Client
+	// does not compress: package upload does.
 	Gzip bool `json:"gzip,omitempty"`
 
 	// Preconditions. The service checks them only when the last byte has
@@ -70,11 +68,10 @@ type Spec struct {
 	IfMetagenerationMatch    *int64 `json:"if_metageneration_match,omitempty"`
 	IfMetagenerationNotMatch *int64 `json:"if_metageneration_not_match,omitempty"`
 
-	// NoClobber means that IfGenerationMatch is 0 in order to keep an existing
-	// object. In that case an existing object is not a failure of the program,
-	// but the error is still [ErrPrecondition]. NoClobber is saved, so that a
-	// process that resumes the upload treats the error in the same way. The
-	// saved upload is deleted after it.
+	// NoClobber means that IfGenerationMatch is 0 in order to keep an existing object. An
+	// existing object is then not a failure of the program, but the error is still
+	// [ErrPrecondition]. After this error, the saved upload is deleted. NoClobber is
+	// saved, so that a process that resumes the upload treats the error in the same way.
 	NoClobber bool `json:"no_clobber,omitempty"`
 
 	// DefaultContentType is the content type if ContentType is "" and a saved

@@ -13,7 +13,7 @@ import (
 // # Callers
 //
 // Any goroutine may call any method at any time. Several processes may open the same
-// place, each with a Store of its own.
+// storage, each with its own Store.
 //
 // Load and List need no lock and change nothing. They may be called while another
 // goroutine or process saves the upload: Load then returns the old Token or the new one.
@@ -38,25 +38,26 @@ import (
 // Save neither changes the Token nor keeps a pointer into it after it returned. Each Load
 // returns a Token of its own, which the caller may change.
 //
-// What is stored must be the result of [Encode], which has the secret of the session:
-// only the user, or the program, may be able to read it. Errors must not contain it.
-// Load returns the result of [Decode], after it compared the ID: a Token with the ID of
-// another upload is damaged. It is not deleted or replaced until the holder of the lock
-// calls SetAside, Save or Delete.
+// The Store stores the result of [Encode], which has the secret of the session. Only
+// the user, or the program, may be able to read it, and errors must not contain it.
+// Load returns the result of [Decode], and compares the ID: a Token with the ID of
+// another upload is damaged. A damaged Token stays until the holder of the lock calls
+// SetAside, Save or Delete.
 //
 // # Crashes
 //
 // Save is atomic and durable. If the process or the machine dies during Save, or Save
-// returns an error, Load returns the old Token or the new one. After Save returned nil,
-// it returns the new one. Delete is like Save: the upload is there or not. Nothing that
-// a crash left keeps the next process from locking, saving or deleting the upload.
+// returns an error, Load returns the old Token or the new one. After Save has
+// returned nil, Load returns the new one. Delete is atomic and durable too. The
+// remains of a crash do not prevent the next process from locking, saving or deleting
+// the upload.
 //
 // A context that is done, or ends, may end a call. That is an error like any other, and
 // must not wrap the errors below, even if the cause of the context does. It may be the
 // error of another upload, as with errgroup. A failed Lock holds nothing.
 //
-// A Store may have a method Close. The caller must not call other methods after it,
-// except for unlock: locks that are held are kept until then.
+// A Store may have a method Close. Close does not release locks. After Close, the
+// caller must not call other methods, except unlock.
 //
 // # Errors
 //
@@ -71,12 +72,12 @@ type Store interface {
 	// Load returns the saved Token of an upload.
 	Load(ctx context.Context, id string) (*Token, error)
 
-	// Save saves a Token under its ID, in place of the one that is saved.
+	// Save saves a Token under its ID and replaces an earlier one.
 	Save(ctx context.Context, t *Token) error
 
-	// List returns the IDs of all saved uploads, sorted by their bytes. Those that are
-	// damaged or of a newer program are included. Other entries of the place, such as
-	// locks, are not.
+	// List returns the IDs of all saved uploads, sorted by their bytes. They include
+	// damaged uploads and those of a newer program, but no other entries of the storage,
+	// such as locks.
 	List(ctx context.Context) ([]string, error)
 
 	// Delete deletes a saved upload. It is no error if there is none.
@@ -110,8 +111,8 @@ func SetAside(ctx context.Context, s Store, id string) error {
 // LockChecker is implemented by a [Store] that can report whether an upload is
 // locked without a lock of its own.
 type LockChecker interface {
-	// Locked reports whether a process, which may be this one, holds the lock of
-	// an upload. It changes nothing, and makes no call of Lock fail.
+	// Locked reports whether any process, including this one, holds the lock of an
+	// upload. It changes nothing, and makes no call of Lock fail.
 	Locked(ctx context.Context, id string) (bool, error)
 }
 

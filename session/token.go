@@ -20,8 +20,8 @@ import (
 // https://cloud.google.com/storage/docs/resumable-uploads#introduction
 const lifetime = 7 * 24 * time.Hour
 
-// Token has all that another process needs to resume an upload. Another machine
-// with a copy of the source can resume it too, see Uploader.Import of package
+// Token has everything that another process needs to resume an upload. Another
+// machine with a copy of the source can resume it too, see Uploader.Import of package
 // upload.
 type Token struct {
 	ID       string    // derived from source and destination; not a secret
@@ -41,17 +41,17 @@ type Token struct {
 	Checkpoints []chunk.Checkpoint // CRC32C of prefixes of the source, ascending
 	Restarts    int                // earlier sessions of this upload that were lost
 
-	// MovedTo is the ID under which the session continues. The Token is of use
-	// only if there is none under that ID. MovedFrom is the ID of a Token that
-	// must be deleted before this one is used. Both are "" unless
-	// Uploader.TakeOver of package upload was interrupted.
+	// MovedTo is the ID under which the session continues. The Token is used only if
+	// there is none under that ID. MovedFrom is the ID of a Token that must be deleted
+	// before this one is used. Both are "" unless Uploader.TakeOver of package upload was
+	// interrupted.
 	MovedTo, MovedFrom string
 	// Gzip is set if Spec.Gzip is. The offsets and the checkpoints are then those
 	// of the compressed bytes, and Source is the file.
 	Gzip *GzipState
 
-	// Parts is set if the file is sent in parts, which have the sessions. URI is then
-	// zero, and Committed, HighWater and Checkpoints are not used.
+	// Parts is set if the file is sent in parts. The sessions are then those of the
+	// parts. URI is then zero, and Committed, HighWater and Checkpoints are not used.
 	Parts *Parts
 
 	// RejectedAt is 1 + the offset at which the service refused data in this
@@ -59,13 +59,13 @@ type Token struct {
 	RejectedAt int64
 }
 
-// GzipState is what a Token has of a source that is compressed.
+// GzipState is the part of a Token that describes a compressed source.
 type GzipState struct {
-	// Size is the compressed size; 0 until the end was compressed.
+	// Size is the compressed size; 0 until the whole source is compressed.
 	Size int64 `json:"size,omitempty"`
 
-	// Source is the CRC32C of the bytes of the file that the compressed bytes
-	// below Token.HighWater are made of.
+	// Source is the CRC32C of the prefix of the file whose compressed bytes are those
+	// below Token.HighWater.
 	Source chunk.Checkpoint `json:"source"`
 }
 
@@ -80,8 +80,8 @@ func (t *Token) Expires() time.Time {
 	return t.Created.Add(lifetime)
 }
 
-// ObjectSize returns the size of the object, or -1 if it is not known, because the
-// end of the source was not compressed yet.
+// ObjectSize returns the size of the object, or -1 if it is unknown because the
+// source is not completely compressed yet.
 func (t *Token) ObjectSize() int64 {
 	switch {
 	case t.Gzip == nil:
@@ -296,7 +296,7 @@ func (c *Client) Adopt(t *Token) error {
 		_, err := c.adopt(t.URI.reveal(), t.Spec.Bucket)
 		return err
 	}
-	if t.Endpoint != c.Endpoint() { // the temporary objects are there, even if no part has a session
+	if t.Endpoint != c.Endpoint() { // the temporary objects are at that endpoint, even if no part has a session
 		return fmt.Errorf("%w: the parts are at %s, the endpoint is %s", ErrURIMismatch, t.Endpoint, c.Endpoint())
 	}
 	if !t.Parts.Upload.IsZero() {

@@ -21,11 +21,12 @@ import (
 //	}, gcs.NewTransport())
 //	client, err := gcs.New(ctx, &gcs.Options{Transport: transport})
 //
-// The tracing transport sees upload_id=redacted in the URL, and a reply without
-// the headers that have the secret. Of a multipart upload it sees no body of a reply, because
-// some have the upload ID. It does not see an encryption key. base gets the complete request, and the
-// caller the complete reply. A header that the tracing transport adds, such as
-// Traceparent, is kept. A nil base means http.DefaultTransport.
+// The tracing transport sees upload_id=redacted in the URL, and a reply without the
+// headers that have the secret. For a multipart upload it does not see the bodies of
+// replies, because some have the upload ID. It does not see an encryption key. base
+// gets the complete request, and the caller the complete reply. A header that the
+// tracing transport adds, such as Traceparent, is kept. A nil base means
+// http.DefaultTransport.
 //
 // The tracing transport must pass on the context of the request or a context
 // derived from it. It sees the other headers of a request, including
@@ -55,8 +56,8 @@ type veiled struct {
 	body   io.ReadCloser // of the reply; nil if the tracing transport sees it
 }
 
-// hiddenBody is the body of a reply that the tracing transport does not see. It gets the
-// end of another one instead.
+// hiddenBody is the body of a reply that the tracing transport does not see. Close
+// also closes shown, the body that the tracing transport sees instead.
 type hiddenBody struct {
 	io.ReadCloser
 	shown io.Closer

@@ -12,10 +12,9 @@ import (
 const redacted = "[session URI redacted]"
 
 // URI is a session URI. Any client that has it can write to the session without
-// credentials
-// (https://cloud.google.com/storage/docs/resumable-uploads#session-uris). It may also
-// name a multipart upload, which is treated in the same way. A URI
-// redacts itself when printed, logged or marshaled. Only [Encode] writes it.
+// credentials (https://cloud.google.com/storage/docs/resumable-uploads#session-uris).
+// It may also identify a multipart upload, which is as secret. A URI redacts itself
+// when printed, logged or marshaled. Only [Encode] writes it.
 type URI struct {
 	// p is a pointer, because fmt prints unexported fields of an enclosing
 	// struct without calling their methods. For a *string it prints the
@@ -63,7 +62,7 @@ func (u URI) uploadID() string {
 	return cmp.Or(q.Get("upload_id"), q.Get("uploadId"))
 }
 
-// scrub removes the secret from a text of the server or a transport.
+// scrub removes the secret from a text of the server or of a transport.
 func (u URI) scrub(text string) string {
 	if u.IsZero() || text == "" {
 		return text
