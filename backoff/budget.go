@@ -8,10 +8,9 @@ import (
 // Tries returns how many times in a row a request may be retried without
 // progress, if stopping would lose or leave undone atStake bytes.
 //
-// The result is 5 for up to 8 MiB and 5 * cbrt(atStake / 8 MiB), rounded, for
-// more. A larger upload waits longer: half a minute for a small file, hours for
-// the largest object that Cloud Storage accepts. With the zero Policy the waits
-// without progress are
+// The result is 5 for up to 8 MiB and 5 * cbrt(atStake / 8 MiB), rounded, for more.
+// The total wait is half a minute for a small file, and hours for the largest object
+// that Cloud Storage accepts. With the zero Policy the waits without progress are
 //
 //	at stake   tries   waits for
 //	8 MiB          5   33 s

@@ -55,8 +55,8 @@ type Gate struct {
 	underWay int    // retries that were admitted while the gate was closed, and whose outcome is not known
 	probes   int    // retries that failed since the last successful one
 
-	// next is when a retry is admitted even if limit retries are under way. If
-	// limit is 1, no retry is admitted before next.
+	// next is the time at which a retry is admitted even if limit retries are under way.
+	// If limit is 1, no retry is admitted earlier.
 	next    time.Time
 	waiting list.List   // of *place; the front has waited longest
 	timer   *time.Timer // calls admit at next; nil before its first use
@@ -73,10 +73,9 @@ type place struct {
 
 func (g *Gate) off() bool { return g == nil || g.Threshold < 0 }
 
-// failed records that a request of p failed. The next probe waits as long as
-// policy requires. random and retryAfter are those of p's own wait, so that a
-// lone operation is admitted when that wait ends: its failures are one more
-// than its probes.
+// failed records that a request of p failed. The next probe waits as long as policy
+// requires. random and retryAfter are those of p's own wait. A lone operation is
+// therefore admitted when that wait ends: its failures are one more than its probes.
 func (g *Gate) failed(p *place, policy Policy, random float64, retryAfter time.Duration) {
 	if g.off() {
 		return

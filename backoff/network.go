@@ -33,11 +33,11 @@ import (
 // certificate, a malformed or unsupported URL, a host that does not exist, a
 // proxy that requires a password, and every unknown error.
 //
-// The caller must check two cases first, because the error does not show them.
-// A context.DeadlineExceeded is Transient, because it can be the timeout of one
-// attempt. If it is the deadline of the whole operation, stop. And net/http
-// returns an error from reading the request body like an error of the network.
-// Do not pass such an error to Network.
+// The caller must check two cases first, because the error does not show them. A
+// context.DeadlineExceeded is Transient, because it can be the timeout of one
+// attempt. If it is the deadline of the whole operation, stop. The second case is an
+// error from reading the request body, which net/http returns like an error of the
+// network. Do not pass it to Network.
 //
 // A host that does not exist is Transient on macOS and Windows, because their
 // resolvers report the same error while the machine is offline.

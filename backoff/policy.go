@@ -77,11 +77,11 @@ const (
 	// Multiplier * (the previous wait), Maximum), which starts from Initial.
 	// Same source as FullJitter, which sets Multiplier to 3.
 	//
-	// The series needs the previous wait. Delay has no memory. It derives the
-	// earlier waits of a series from its random number. Each wait has the
-	// distribution of the n-th wait of the series; for n over 64, that of n =
-	// 64, because the distribution hardly changes after it. A caller that
-	// passes the same random number every time gets one series.
+	// The series needs the previous wait. Delay has no memory. It derives the earlier
+	// waits of a series from its random number. Each wait has the distribution of the
+	// n-th wait of the series; for n over 64, that of n = 64, because the distribution
+	// hardly changes after it. A caller that always passes the same random number gets
+	// one series.
 	DecorrelatedJitter
 )
 

@@ -44,8 +44,8 @@ type Attempt struct {
 	Err      error         // nil if it succeeded
 	Verdict  Verdict       // the class of Err; meaningless if Err is nil
 	Progress bool          // Err was marked by Progress
-	Held     bool          // the Attempt is no new call: its own wait has ended, and the Gate holds the next call
-	Wait     time.Duration // the wait that follows, or its upper bound if Held; 0 if this is the last attempt or the next one only has new credentials
+	Held     bool          // there was no new call: the operation's own wait has ended, and the Gate holds the next call
+	Wait     time.Duration // the wait that follows, or its upper bound if Held; 0 if this is the last attempt, or if the next one follows at once with new credentials
 }
 
 // Retry calls op until it succeeds. Between the calls it waits as long as p
