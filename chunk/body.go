@@ -46,7 +46,7 @@ type Body struct {
 	closed bool
 }
 
-// block is the part of a filled buffer that is not sent yet.
+// block is the part of a filled buffer that Read has not returned yet.
 type block struct {
 	buf  *buffer
 	rest []byte
@@ -61,8 +61,8 @@ type block struct {
 // sum is past r.From. The caller must not use sum until Close has returned.
 // Until then sum may be ahead of the bytes that were sent.
 //
-// sum compares the bytes of a second pass at each multiple of [Granularity]. If
-// they changed, Read returns none of the bytes since the multiple before.
+// sum compares the bytes of a second pass at each multiple of [Granularity]. If they
+// changed, Read returns none of the bytes since the previous multiple.
 func (s *Source) Body(r Range, sum *PrefixCRC) *Body {
 	b := &Body{
 		src: s, span: r, sum: sum,
@@ -96,8 +96,8 @@ func (b *Body) fill() error {
 		if buf == nil {
 			return nil
 		}
-		// Reads end at a boundary, so that the bytes since the boundary
-		// before are compared before any of them is sent.
+		// Reads end at a boundary, so that the bytes since the previous boundary are compared
+		// before any of them is sent.
 		end := min(Floor(off+bufferSize), b.span.To)
 		p := buf[:end-off]
 		err := b.src.ReadFull(p, off)

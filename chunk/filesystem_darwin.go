@@ -11,7 +11,7 @@ func fileSystemOf(f *os.File) fileSystem {
 		return fileSystem{}
 	}
 	var st syscall.Statfs_t
-	_ = c.Control(func(fd uintptr) { _ = syscall.Fstatfs(int(fd), &st) }) // on an error the name is empty
+	_ = c.Control(func(fd uintptr) { _ = syscall.Fstatfs(int(fd), &st) }) // after an error the name is empty
 	var name []byte
 	for _, b := range st.Fstypename {
 		if b == 0 {

@@ -29,7 +29,7 @@ func fileSystemOf(f *os.File) fileSystem {
 		return fileSystem{}
 	}
 	var st syscall.Statfs_t
-	_ = c.Control(func(fd uintptr) { _ = syscall.Fstatfs(int(fd), &st) }) // on an error st.Type is 0, which matches no case
+	_ = c.Control(func(fd uintptr) { _ = syscall.Fstatfs(int(fd), &st) }) // after an error st.Type is 0, which matches no case
 	switch uint32(st.Type) {
 	case magicTmpfs, magicRamfs, magicHugetlbfs:
 		return fileSystem{local: true, memory: true}

@@ -16,27 +16,27 @@ type Memory struct {
 	used    int64 // bytes of all pieces in use
 }
 
-// NewMemory returns a budget of bytes for streams. 0 means no limit. The windows
-// get seven eighths of it: connections need memory, too, and the heap grows to
-// twice what is in use before the garbage collector runs. With 128 MiB, the heap
-// of 50 streams stays below 256 MiB.
+// NewMemory returns a budget of bytes for streams. 0 means no limit. The windows get
+// seven eighths of it, because connections need memory too. The heap grows to twice
+// the memory in use before the garbage collector runs. With 128 MiB, the heap of 50
+// streams stays below 256 MiB.
 //
-// Each stream gets an equal share, which shrinks when another stream starts and
-// grows when one is closed. A window ends when it has half of the share, or when
-// the budget is spent, but not before it has 1 MiB. A window that takes the place of
-// both, see [Stream], can have twice that. While the number of streams does not
+// Each stream gets an equal share, which shrinks when another stream starts and grows
+// when one is closed. A window ends when it has half of the share, or when the budget
+// is spent, but not before it has 1 MiB. A window that replaces both windows of a
+// stream, see [Stream], can have twice that. While the number of streams does not
 // change, they use at most the budget, or 2 MiB each if that is more.
 //
-// A stream keeps what it has read until the server has committed it. A stream that
-// was alone, and whose server does not answer, can therefore keep the whole
-// budget. Each further stream then uses 2 MiB beyond it.
+// A stream keeps the bytes that it has read until the server has committed them. If
+// it was the only stream, and its server does not answer, it can therefore keep the
+// whole budget. Each other stream then uses 2 MiB in addition.
 func NewMemory(bytes int64) *Memory {
 	bytes = max(bytes, 0)
 	return &Memory{budget: bytes - bytes/8}
 }
 
-// piece is the unit of memory. A window is a list of pieces, so that a stream takes
-// what it needs without a copy, and any stream can reuse what another one freed.
+// piece is the unit of memory. A window is a list of pieces, so that it can grow
+// without a copy, and any stream can reuse freed pieces.
 type piece [Granularity]byte
 
 // pieces is shared by all streams of a process. The garbage collector frees pieces
@@ -56,8 +56,8 @@ func (m *Memory) leave() {
 	m.streams--
 }
 
-// take returns a piece for a window of size bytes, or nil if the window ends. whole
-// is that of the window.
+// take returns a piece for a window that has size bytes, or nil if the window must
+// end. whole is the field of the window.
 func (m *Memory) take(size, limit int64, whole bool) *piece {
 	if !m.grant(size, limit, whole) {
 		return nil
@@ -83,21 +83,21 @@ func (m *Memory) grant(size, limit int64, whole bool) bool {
 	return true
 }
 
-// share returns the bytes that a stream can always have, and its share of the
-// budget. m.mu is held.
+// share returns the bytes that a stream can always have, and its share of the budget.
+// The caller holds m.mu.
 func (m *Memory) share() (least, share int64) {
 	return windows * minWindow, m.budget / int64(max(m.streams, 1))
 }
 
-// scarce reports whether one window of at most limit bytes can have all that the
-// windows of a stream can have.
+// scarce reports whether one window of at most limit bytes can use the whole share of
+// a stream.
 func (m *Memory) scarce(limit int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.budget > 0 && max(m.share()) <= limit
 }
 
-// put takes pieces back. The caller must not use them any more.
+// put takes pieces back. The caller must not use them afterwards.
 func (m *Memory) put(list []*piece) {
 	for i, b := range list {
 		pieces.Put(b)
@@ -108,5 +108,5 @@ func (m *Memory) put(list []*piece) {
 	m.used -= int64(len(list)) * Granularity
 }
 
-// Budget returns the bytes of the budget; 0 is no limit.
+// Budget returns the size of the budget in bytes; 0 means no limit.
 func (m *Memory) Budget() int64 { return m.budget }

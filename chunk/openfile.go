@@ -19,8 +19,7 @@ type File interface {
 // file that is not regular, the error wraps [ErrNotRegular]. f must stay open
 // while the Source is used. Close does not close it.
 //
-// [Source.Identity] compares what f.Stat returns. Only an *os.File is settled, see
-// [Source.Settle].
+// [Source.Identity] uses f.Stat. [Source.Settle] has an effect on an *os.File only.
 func FromFile(f File, from int64) (*Source, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -43,8 +42,7 @@ func FromFile(f File, from int64) (*Source, error) {
 	return s, nil
 }
 
-// identify returns the identity of the open file, whose size is that of the
-// Source.
+// identify returns the identity of the open file, with the size of the Source.
 func (s *Source) identify(info fs.FileInfo) (Identity, error) {
 	if s.file == nil && runtime.GOOS == "windows" {
 		id := newIdentity(info)

@@ -18,7 +18,7 @@ const (
 	// clock.
 	serverSkew = time.Minute
 
-	// settleTries is how often Settle checks a file that keeps changing.
+	// settleTries is how many times Settle checks a file that keeps changing.
 	settleTries = 3
 )
 
@@ -72,10 +72,9 @@ type Settled struct {
 // tick of the file system's clock sets the same times again. Settle therefore
 // waits until the tick ends, for at most 3 seconds.
 //
-// The error wraps [ErrChanged] if the file keeps changing, [ErrRead] if the
-// pages cannot be written, or the cause of ctx. When ctx is done, Settle
-// returns at once, even if the file system hangs. The source may be closed
-// then.
+// The error wraps [ErrChanged] if the file keeps changing, [ErrRead] if the pages
+// cannot be written, or the cause of ctx. When ctx is done, Settle returns at once,
+// even if the file system hangs. The source may then be closed.
 func (s *Source) Settle(ctx context.Context) (Settled, error) {
 	if s.file == nil {
 		id, err := s.Identity()
@@ -147,10 +146,10 @@ func (s *Source) Racy(id Identity) bool {
 	return tickLeft(id, now, false) > 0 && tickLeft(id, now, s.sys.fileSystem(s.file).local) > 0
 }
 
-// tickLeft returns how long after now a change may still get the times of id.
-// The clock of a server may differ from the local clock by more than a tick.
-// But it was not before the times of the file when id was taken, so that a
-// whole tick from now is enough.
+// tickLeft returns how long after now a change may still get the times of id. The
+// clock of a server may differ from the local clock by more than a tick. When id was
+// taken, that clock had reached the times of the file. A whole tick from now is
+// therefore enough.
 func tickLeft(id Identity, now int64, local bool) time.Duration {
 	tick := granularity(id)
 	age := time.Duration(now - max(id.ModTimeNS, id.ChangeTimeNS))

@@ -17,17 +17,16 @@ type Source struct {
 	r    io.ReaderAt
 	size int64
 	open File     // nil for FromReaderAt
-	file *os.File // open, if it is one
+	file *os.File // open as an *os.File; nil if it is another File
 	path string   // absolute, because the working directory may change; "" if Open did not open it
 	from int64    // offset in the file at which the source begins
 	sys  system   // for open
 	info fs.FileInfo
 }
 
-// Open opens the regular file at path. For anything else it returns an error
-// that wraps [ErrNotRegular] and describes what to do. It does the same for a
-// file with more content than its size, such as those in /proc. Open never
-// blocks on a named pipe.
+// Open opens the regular file at path. For anything else, and for a file with more
+// content than its size, such as those in /proc, the error wraps [ErrNotRegular] and
+// contains advice. Open never blocks on a named pipe.
 func Open(path string) (*Source, error) {
 	// Check before the file is opened, because opening a FIFO blocks.
 	info, err := os.Stat(path)
@@ -119,8 +118,8 @@ func FromReaderAt(r io.ReaderAt, size int64) *Source {
 	return &Source{r: r, size: size}
 }
 
-// Info returns what the file was when it was opened, before it was read: reading
-// changes the access time. It is nil for [FromReaderAt].
+// Info returns the metadata of the file from when it was opened. Later reads change
+// the access time. It is nil for [FromReaderAt].
 func (s *Source) Info() fs.FileInfo { return s.info }
 
 // Size returns the number of bytes in the source when it was opened.
@@ -220,8 +219,8 @@ func hashBuffer(n int64) (buf []byte, done func()) {
 	return b[:], func() { buffers.Put(b) }
 }
 
-// Close closes the file that [Open] opened. What was given to [FromReaderAt] or
-// [FromFile] stays open.
+// Close closes the file that [Open] opened. The arguments of [FromReaderAt] and
+// [FromFile] stay open.
 func (s *Source) Close() error {
 	if s.path == "" {
 		return nil

@@ -21,9 +21,9 @@ const (
 // flight, a goroutine reads the next one. The first Head or Next starts the
 // goroutine.
 //
-// If the memory is short, and the reader is much faster than the server, reading
-// ahead gains less than longer parts. A part then has the memory of two, and the
-// next one is read when it is released.
+// If memory is scarce and the reader is much faster than the server, longer parts
+// gain more time than reading ahead. A part then uses the memory of both windows, and
+// the next part is read after its release.
 //
 // Head, Next and Release must be called from one goroutine. Close may be called
 // from any. The zero value is a closed Stream.
@@ -65,12 +65,12 @@ func newStreamChannels() streamChannels {
 // being filled.
 const windows = 2
 
-// window is the memory of a part. It gets its pieces as it is filled. All but the
+// window is the memory of a part. Pieces are added while it is filled. All except the
 // last one are full.
 type window struct {
 	pieces []*piece
 	marks  []uint32 // CRC32C of the stream at the end of each full piece
-	whole  bool     // it takes the place of both windows
+	whole  bool     // it replaces both windows
 }
 
 // filled is a part, or the error that ended the stream.
@@ -132,14 +132,14 @@ func (p Part) Checkpoint(offset int64) Checkpoint {
 	return Checkpoint{offset, crc}
 }
 
-// NewStream is [Memory.NewStream] without a limit that streams share.
+// NewStream is [Memory.NewStream] without a shared limit.
 func NewStream(r io.Reader, window int) (*Stream, error) { return new(Memory).NewStream(r, window) }
 
-// NewStream returns a stream that splits r into parts of at most window bytes.
-// window must be a multiple of [Granularity]; 0 means 16 MiB. The stream keeps at
-// most two windows in memory. Parts are shorter than a window if the stream's
-// share of the memory is. The memory of a stream that is shorter than a window is
-// proportional to its length.
+// NewStream returns a stream that splits r into parts of at most window bytes. window
+// must be a multiple of [Granularity]; 0 means 16 MiB. The stream keeps at most two
+// windows in memory. Parts are shorter than a window if the stream's share of the
+// memory is. A stream that is shorter than a window uses memory in proportion to its
+// length.
 //
 // The stream does not read from r before the first [Stream.Head] or
 // [Stream.Next]. From then until [Stream.Close] has returned, only the stream may
@@ -148,9 +148,9 @@ func (m *Memory) NewStream(r io.Reader, window int) (*Stream, error) {
 	return m.ResumeStream(r, window, Checkpoint{})
 }
 
-// ResumeStream is NewStream for a reader whose bytes before from.Offset were read.
-// The parts and the checksums continue there. from.Offset must be a multiple of
-// [Granularity].
+// ResumeStream is NewStream for a reader whose first from.Offset bytes were already
+// read. The parts and the checksums continue from there. from.Offset must be a
+// multiple of [Granularity].
 func (m *Memory) ResumeStream(r io.Reader, window int, from Checkpoint) (*Stream, error) {
 	if from.Offset < 0 || from.Offset%Granularity != 0 {
 		return nil, fmt.Errorf("stream: offset %d is not a multiple of %d (256 KiB)", from.Offset, Granularity)
@@ -238,9 +238,9 @@ func (s *Stream) Next(ctx context.Context) (Part, error) {
 	}
 }
 
-// Release releases the part that Next returned, which the server must have
-// committed, or which is no longer needed. The memory of the part is used again.
-// Release does nothing if there is no part.
+// Release releases the part that Next returned, so that its memory can be reused.
+// Call it when the server has committed the part, or when the part is no longer
+// needed. Release does nothing if there is no part.
 func (s *Stream) Release() {
 	if s.cur == nil {
 		return
@@ -289,7 +289,7 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// discard frees the parts that no Next has returned.
+// discard frees the parts that Next has not returned.
 func (s *Stream) discard() {
 	<-s.done
 	s.memory.leave()

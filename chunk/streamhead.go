@@ -11,7 +11,7 @@ const HeadSize = 512
 
 // head is the beginning of a stream.
 type head struct {
-	first []byte // at most a piece
+	first []byte // at most Granularity bytes
 	whole bool   // first is all of the stream
 	err   error
 }

@@ -18,7 +18,7 @@ type streamReader struct {
 
 	off   int64   // start of the next part
 	crc   uint32  // of the stream up to the byte in held
-	held  [1]byte // the byte after a full window, read to know whether the stream continues
+	held  [1]byte // the byte after a full window, which shows that the stream continues
 	holds bool
 	err   error // returned by r with its latest bytes
 
@@ -38,7 +38,7 @@ func (f *streamReader) run() {
 		f.full = time.Now()
 		f.took = f.full.Sub(began)
 		select {
-		case <-f.stop: // no caller waits for the part
+		case <-f.stop: // the stream is closed
 			f.memory.put(part.pieces)
 			return
 		default:
@@ -55,8 +55,8 @@ func (f *streamReader) run() {
 	}
 }
 
-// fastReader is how many times as long the reader must wait for the server as the
-// server waits for the reader, so that a window may be the only one.
+// fastReader is the minimum ratio of the reader's wait for the server to the time
+// that the reader needs, for a window that replaces both.
 const fastReader = 8
 
 // window waits for a window to fill. open is false if the stream is closed.
@@ -141,7 +141,7 @@ func (f *streamReader) peek() error {
 	return err
 }
 
-// wrap completes an error of the reader at an offset.
+// wrap adds the offset to an error of the reader.
 func (f *streamReader) wrap(offset int64, err error) error {
 	if err == nil {
 		return nil
@@ -149,8 +149,8 @@ func (f *streamReader) wrap(offset int64, err error) error {
 	return fmt.Errorf("stream: at byte %d: %w: %w", offset, ErrRead, err)
 }
 
-// showHead passes the first piece on. If the stream continues, showHead returns
-// when the bytes after it are wanted.
+// showHead sends the first piece to Head. If the stream continues, showHead returns
+// when Next is called.
 func (f *streamReader) showHead(first []byte, err error) error {
 	if err == nil {
 		err = f.peek()
