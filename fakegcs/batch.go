@@ -19,7 +19,7 @@ import (
 const maxCalls = 100
 
 // batch processes the calls in order. Each call counts as a request, and faults can
-// match it. A fault that acts on the connection acts on the whole batch.
+// match it. A fault of the connection affects the whole batch.
 func (s *Server) batch(q *request) *reply {
 	boundary := multipartBoundary(q.Header.Get("Content-Type"))
 	if boundary == "" {
@@ -41,7 +41,7 @@ func (s *Server) batch(q *request) *reply {
 		}
 		rep, met := s.call(q, part)
 		if met.connection {
-			q.fault = met // send does it to the batch
+			q.fault = met // send applies it to the batch
 		}
 		if rep == hangup {
 			return rep
@@ -51,7 +51,7 @@ func (s *Server) batch(q *request) *reply {
 			header.Set("Content-ID", "<response-"+id+">")
 		}
 		w, err := answers.CreatePart(header)
-		if err != nil { // not with a bytes.Buffer
+		if err != nil { // a bytes.Buffer never fails
 			return errInternal(err).reply(false)
 		}
 		rep.writeHTTP(w)
@@ -71,7 +71,7 @@ func (s *Server) call(outer *request, part io.Reader) (*reply, fault) {
 	if refused != nil {
 		return refused.reply(false), fault{}
 	}
-	// Some clients leave the blank line after the headers out when there is no body.
+	// Some clients omit the blank line after the headers if there is no body.
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	head, body, _ := bytes.Cut(bytes.TrimLeft(text, "\n"), []byte("\n\n"))
 	req, err := http.ReadRequest(bufio.NewReader(strings.NewReader(strings.TrimRight(string(head), "\n") + "\n\n")))
@@ -106,7 +106,7 @@ func (q *request) batchable() bool {
 	return false
 }
 
-// writeHTTP writes r as it looks on the wire.
+// writeHTTP writes r as an HTTP message.
 func (r *reply) writeHTTP(w io.Writer) {
 	header := r.header.Clone()
 	header.Set("Content-Length", strconv.Itoa(len(r.body)))

@@ -58,7 +58,7 @@ type softDeletePolicy struct {
 	EffectiveTime            time.Time `json:"effectiveTime"`
 }
 
-// bucketRecord is what the directory keeps of a bucket.
+// bucketRecord is the record of a bucket in the directory.
 type bucketRecord struct {
 	bucketResource
 	Notifications []notification `json:"notifications,omitempty"`
@@ -67,7 +67,7 @@ type bucketRecord struct {
 // bucket is a bucket with its objects. [store.mu] guards all of it.
 type bucket struct {
 	bucketRecord
-	names   []string // sorted; those with a generation of any kind
+	names   []string // sorted; all names with a generation of any kind
 	objects map[string]*generations
 	expires time.Time // when the first soft-deleted generation expires; zero if there is none
 }
@@ -303,7 +303,7 @@ func (b *bucket) addSoft(v *version) {
 	}
 }
 
-// at returns the generations of a name, and adds the name if needed.
+// at returns the generations of a name. It adds the name if necessary.
 func (b *bucket) at(name string) *generations {
 	g := b.objects[name]
 	if g == nil {
@@ -327,10 +327,10 @@ func (b *bucket) tidy(name string) {
 	}
 }
 
-// mayRetire refuses to replace or delete the live generation v while a hold or
-// retention protects it. In a bucket with versioning only a hold does, because v
+// checkRetire returns an error if a hold or retention forbids that the live generation
+// v is replaced or deleted. In a bucket with versioning only a hold does, because v
 // becomes noncurrent, https://cloud.google.com/storage/docs/bucket-lock.
-func (b *bucket) mayRetire(v *version, now time.Time) *apiError {
+func (b *bucket) checkRetire(v *version, now time.Time) *apiError {
 	if b.versioned() {
 		return held(v)
 	}

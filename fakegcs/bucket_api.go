@@ -186,8 +186,8 @@ func (a bucketAPI) list(q *request) *reply {
 	return jsonReply(http.StatusOK, out)
 }
 
-// layout returns how a bucket is organized: always flat. gcloud asks for it before
-// it moves an object.
+// layout returns the storage layout of a bucket, which is always flat. gcloud
+// requests it before it moves an object.
 // https://cloud.google.com/storage/docs/json_api/v1/buckets/getStorageLayout
 func (a bucketAPI) layout(q *request) *reply {
 	a.mu.Lock()
@@ -209,7 +209,7 @@ func (a bucketAPI) layout(q *request) *reply {
 	return jsonReply(http.StatusOK, res)
 }
 
-// permissions returns which of the permissions that q names the caller has: all of
+// permissions returns the permissions of the caller among those that q names: all of
 // them, because the server has no access control.
 // https://cloud.google.com/storage/docs/json_api/v1/buckets/testIamPermissions
 func (a bucketAPI) permissions(q *request) *reply {

@@ -93,7 +93,7 @@ func unkept(kind, name string, raw json.RawMessage, output, missing []string) *a
 	return nil
 }
 
-// empty reports whether a JSON value turns nothing on.
+// empty reports whether a JSON value configures nothing.
 func empty(raw json.RawMessage) bool {
 	var compact bytes.Buffer
 	if json.Compact(&compact, raw) != nil {

@@ -9,8 +9,8 @@ import (
 	"gcsup/fakegcs/internal/strictjson"
 )
 
-// notification tells the service to publish messages about changes of objects. The
-// server keeps it and publishes nothing.
+// notification is a request to publish messages about changes of objects. The server
+// keeps it and publishes nothing.
 // https://cloud.google.com/storage/docs/json_api/v1/notifications#resource
 type notification struct {
 	Kind             string            `json:"kind"`
@@ -24,11 +24,11 @@ type notification struct {
 	ObjectNamePrefix string            `json:"object_name_prefix,omitempty"`
 }
 
-// maxNotifications is how many a bucket may have,
+// maxNotifications is the maximum number for a bucket,
 // https://cloud.google.com/storage/quotas#buckets.
 const maxNotifications = 100
 
-// eventTypes are those that a notification may name.
+// eventTypes are the event types that a notification may have.
 var eventTypes = []string{"OBJECT_FINALIZE", "OBJECT_METADATA_UPDATE", "OBJECT_DELETE", "OBJECT_ARCHIVE"}
 
 // notificationAPI processes the requests for the notifications of a bucket.
@@ -67,7 +67,7 @@ func (a notificationAPI) answer(q *request) *reply {
 	return a.save(b, slices.Delete(slices.Clone(b.Notifications), i, i+1), newReply(http.StatusNoContent))
 }
 
-// insert adds a notification. a.mu is held.
+// insert adds a notification. The caller holds a.mu.
 func (a notificationAPI) insert(b *bucket, body []byte) *reply {
 	var n notification
 	if err := strictjson.Decode(body, &n); err != nil {
@@ -93,7 +93,8 @@ func (a notificationAPI) insert(b *bucket, body []byte) *reply {
 	return a.save(b, append(slices.Clone(b.Notifications), n), jsonReply(http.StatusOK, n))
 }
 
-// save replaces the notifications of b and returns r, or why that failed. a.mu is held.
+// save replaces the notifications of b and returns r, or the error. The caller holds
+// a.mu.
 func (a notificationAPI) save(b *bucket, list []notification, r *reply) *reply {
 	was := b.Notifications
 	b.Notifications = list

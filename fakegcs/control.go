@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// controlPrefix is where the server itself is controlled. No bucket name
+// controlPrefix is the prefix of the paths that control the server. No bucket name
 // begins with an underscore.
 const controlPrefix = "/_fakegcs/"
 

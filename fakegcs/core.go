@@ -13,8 +13,8 @@ import (
 	"gcsup/fakegcs/internal/disk"
 )
 
-// core is what all parts of a server share: its options, clock and log, and the
-// place where bytes are kept.
+// core has the state that all parts of a server share: its options, clock and log,
+// and the storage of the bytes.
 type core struct {
 	opts    Options
 	log     *slog.Logger
@@ -30,13 +30,13 @@ func (c *core) now() time.Time {
 	return time.Now().Add(time.Duration(c.ahead.Load())).UTC().Truncate(time.Millisecond)
 }
 
-// date sets the Date header by the server's clock.
+// date sets the Date header to the time of the server's clock.
 func (c *core) date(h http.Header) { h.Set("Date", c.now().Format(http.TimeFormat)) }
 
-// wait waits for d, or without end if d is 0. It returns false if the client has
-// gone, the server is closed, or stop is closed first. The context of a request
-// is useful only after its body was read: before that, net/http does not watch
-// the connection.
+// wait waits for d, or indefinitely if d is 0. It returns false if the client
+// disconnects, the server is closed, or stop is closed first. The context of a
+// request shows a disconnect only after its body was read: before that, net/http does
+// not watch the connection.
 func (c *core) wait(r *http.Request, d time.Duration, stop <-chan struct{}) bool {
 	var after <-chan time.Time
 	if d > 0 {
@@ -70,7 +70,7 @@ func (c *core) fill(content *blob.Blob, o *Object, r io.Reader) *apiError {
 	sum := blob.NewDigest(&c.buffers, !c.opts.NoMD5)
 	defer sum.Idle()
 	var storeErr error
-	readErr := blob.ReadQuanta(r, 0, &c.buffers, func(p []byte) error {
+	readErr := blob.ReadChunks(r, 0, &c.buffers, func(p []byte) error {
 		kept, err := content.Append(p, true)
 		if err != nil {
 			c.buffers.Put(p)

@@ -21,7 +21,7 @@ type objectRecord struct {
 	Object   *Object   `json:"object"`
 	Blob     string    `json:"blob,omitempty"`
 	Pieces   []piece   `json:"pieces,omitempty"` // the blobs of a composed object, in order; Blob is empty then
-	Upload   string    `json:"upload,omitempty"` // ID of the upload that made it. That upload is finished, even if its own record differs
+	Upload   string    `json:"upload,omitempty"` // ID of the upload that made it. That upload is finished, even if its own record shows another state
 	Retained time.Time `json:"retained"`
 }
 
@@ -153,7 +153,7 @@ func (l *loader) blobOf(r objectRecord) *blob.Blob {
 }
 
 // finishReplace retires the generations that a new one replaced, if the server was
-// killed before it did so.
+// killed before it retired them.
 func (l *loader) finishReplace(b *bucket, g *generations) error {
 	for _, v := range slices.Clone(g.old) {
 		if !v.TimeDeleted.IsZero() {
@@ -204,7 +204,7 @@ func (l *loader) loadSessions() error {
 }
 
 // restore opens the bytes of an unfinished upload. It keeps the bytes up to the last
-// checkpoint and whole quanta after it, as if the request had been cut off.
+// checkpoint and multiples of 256 KiB after it, as if the request had been cut off.
 func (l *loader) restore(u *session) error {
 	size, err := l.BlobSize(u.BlobID)
 	if err != nil {
@@ -224,8 +224,8 @@ func (l *loader) restore(u *session) error {
 	return l.rehash(u, committed)
 }
 
-// rehash computes the checksum from the last checkpoint on. It starts over with the
-// first byte if the checkpoint has no usable checksum.
+// rehash computes the checksum from the last checkpoint, or from the first byte if
+// the checkpoint has no usable checksum.
 func (l *loader) rehash(u *session, committed int64) error {
 	from, withMD5 := u.Size, !l.store.opts.NoMD5
 	sum, err := blob.ResumeDigest(&l.store.buffers, withMD5, uint32(u.Sum), u.MD5State)
@@ -239,7 +239,7 @@ func (l *loader) rehash(u *session, committed int64) error {
 	}
 	defer r.Close()
 	defer u.sum.Idle()
-	return blob.ReadQuanta(r, from, &l.store.buffers, func(p []byte) error {
+	return blob.ReadChunks(r, from, &l.store.buffers, func(p []byte) error {
 		u.sum.Add(p, true)
 		return nil
 	})

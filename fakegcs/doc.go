@@ -1,6 +1,6 @@
 // Package fakegcs is a strict Cloud Storage server for tests and demos. It answers
-// as the real service does, even if an upload goes wrong, and keeps objects in
-// memory or in a directory.
+// like the real service, even if an upload fails, and keeps objects in memory or in a
+// directory.
 //
 // In a test, one call starts a server that ends with the test:
 //
@@ -15,8 +15,8 @@
 //	})
 //
 // A plan of faults can also come from [Options].Faults, from a file ([ParseFaults]),
-// from a seed ([RandomFaults]), or over HTTP. [Server.FaultReport] returns what
-// fired.
+// from a seed ([RandomFaults]), or over HTTP. [Server.FaultReport] returns how often
+// each fault acted.
 //
 // Elsewhere, [New] returns an [http.Handler] for the HTTP server of the caller. Close
 // the handler first and the HTTP server after it: requests that a fault stalls end
@@ -37,15 +37,16 @@
 //     499, a dead one 410 with the cause inside, and one that is not finished
 //     within a week 404.
 //   - Requests on one session may overlap. A query waits until the server has read
-//     what a dead connection left behind, and then returns the final offset.
+//     the remaining bytes of a dead connection, and then returns the final offset.
 //   - Nothing is ignored silently. Unknown fields, and everything that the server
 //     does not implement, are refused with 400. The latter is logged once.
-//   - With [Options].Dir, finished objects and committed bytes survive the death of the
-//     process at any moment, but not the death of the machine. An upload of any size
+//   - With [Options].Dir, finished objects and committed bytes survive a kill of the
+//     process at any moment, but not a crash of the machine. An upload of any size
 //     needs less than 1 MiB of memory.
 //
-// The facts are those of the service's documentation. Where it is silent, they are
-// what client libraries have recorded. Package fakegcstest states them with sources.
+// This behavior follows the service's documentation. Where the documentation has no
+// statement, it follows the observations of client libraries. Package fakegcstest
+// lists the facts with their sources.
 //
 // # Limits
 //

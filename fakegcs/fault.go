@@ -6,17 +6,16 @@ import (
 	"gcsup/fakegcs/internal/faultplan"
 )
 
-// Fault is one line of a fault plan: let Skip of the requests that Match selects
-// pass, then do Do to the next Times. A plan is a list. Each request is offered
-// to its faults in order until one acts on it. A fault that lets a request pass,
-// or that has no times left, leaves it to the faults after it.
+// Fault is one entry of a fault plan. Of the requests that Match selects, it lets the
+// first Skip pass, and applies Do to the next Times. For each request, the faults of
+// the plan are tried in order until one acts on it.
 //
 //	Match Match  `json:"match"`
 //	Skip  int    `json:"skip,omitempty"`  // let so many matching requests pass first
 //	Times int    `json:"times,omitempty"` // act on so many; 0 means 1, -1 all
 //	Do    Action `json:"do"`
 //
-// Its method Validate reports what is wrong with it.
+// Its method Validate returns an error if the fault is not valid.
 type Fault = faultplan.Fault
 
 // Match selects the requests of a fault. The zero value matches all but those on
@@ -31,8 +30,8 @@ type Fault = faultplan.Fault
 //	To     int64  `json:"to,omitempty"`     // at least one of [From, To); 0 is no end
 type Match = faultplan.Match
 
-// Effect names what a fault does. An effect that means nothing for the operation
-// it hits, like short-commit for a listing, does nothing there, but counts.
+// Effect names the effect of a fault. On an operation to which it does not apply,
+// such as short-commit on a listing, it does nothing, but the request counts.
 type Effect = faultplan.Effect
 
 // The effects. The names in brackets are the [Action] fields that each uses;
@@ -43,65 +42,66 @@ const (
 	// reply is that of a server in between, without the service's headers.
 	// [Status Reason Message Body ContentType Location RetryAfter Early]
 	EffectStatus = faultplan.EffectStatus
-	// Reply with Status after keeping the bytes of the request up to the offset
-	// Bytes in the object, exactly. [as EffectStatus, Bytes]
+	// Keep exactly the bytes of the request up to the offset Bytes in the object, then
+	// reply with Status. [those of EffectStatus, and Bytes]
 	EffectStatusAfter = faultplan.EffectStatusAfter
 	// Reply 401 and refuse the request's bearer token from now on. With
-	// Options.RequireToken only a new token helps then.
+	// Options.RequireToken only a new token is then accepted.
 	EffectRevoke = faultplan.EffectRevoke
 
 	EffectReset = faultplan.EffectReset // Reset the connection (TCP RST; on HTTP/2 the stream); nothing is read.
 	// Read the request, discard it, close the connection in order (FIN; on HTTP/2 as reset).
 	EffectClose = faultplan.EffectClose
-	// Take Bytes of the request's body, then reset the connection. Of the
-	// bytes the upload keeps whole quanta of 256 KiB. [Bytes]
+	// Read Bytes of the request's body, then reset the connection. The upload keeps a
+	// multiple of 256 KiB of these bytes. [Bytes]
 	EffectCutRequest = faultplan.EffectCutRequest
-	// As cut-request, but the bytes show only For later. Until then queries
-	// report the older offset. [Bytes For]
+	// Like cut-request, but for the duration For, queries still report the older offset.
+	// [Bytes For]
 	EffectLateCommit = faultplan.EffectLateCommit
 	// Process the request as usual, send Bytes of the reply's body, then close. [Bytes]
 	EffectCutReply = faultplan.EffectCutReply
-	// Process the request as usual, send Bytes of the reply's body as if there were no more:
-	// JSON that ends in the middle. [Bytes]
+	// Process the request as usual, but end the reply's body after Bytes, so that JSON
+	// ends in the middle. [Bytes]
 	EffectTruncateReply = faultplan.EffectTruncateReply
-	// Process the request as usual, then reset the connection in place of a reply.
+	// Process the request as usual, then reset the connection instead of a reply.
 	EffectLoseReply = faultplan.EffectLoseReply
 	// Reply as usual and end the connection: HTTP/1.1 "Connection: close", HTTP/2 GOAWAY.
 	EffectGoAway = faultplan.EffectGoAway
-	// Reply as usual and close the connection For later, unannounced. A request
-	// that the client sends on it in the meantime is not read. HTTP/2: as goaway. [For]
+	// Reply as usual, and close the connection after the duration For, without an
+	// announcement. A request that the client sends on it meanwhile is not read. On
+	// HTTP/2 like goaway. [For]
 	EffectCloseAfter = faultplan.EffectCloseAfter
 
-	// Read nothing and reply nothing for For, then continue as usual. Without
-	// For: until the server is closed, or the client hangs up and the request
-	// has no body. (A server that does not read a body cannot see that the client
-	// has gone.) A stalled request never blocks an upload session. [For]
+	// Neither read nor reply for the duration For, then continue as usual. Without For,
+	// stall until the server is closed, or until the client disconnects if the request
+	// has no body. (A server that does not read a body does not see the disconnect.) A
+	// stalled request never blocks an upload session. [For]
 	EffectStall = faultplan.EffectStall
-	// Take Bytes of the request's body, then as stall. [Bytes For]
+	// Read Bytes of the request's body, then stall as with stall. [Bytes For]
 	EffectStallBody = faultplan.EffectStallBody
-	// Process the request as usual, then stall the reply: all of it, or what follows
+	// Process the request as usual, then stall the reply: all of it, or the rest after
 	// Bytes of its body. [Bytes For]
 	EffectStallReply = faultplan.EffectStallReply
-	// Wait before the last step: all bytes are there, the object isn't. [For]
+	// Wait when all bytes are committed, before the object is made. [For]
 	EffectSlowFinalize = faultplan.EffectSlowFinalize
 	// Wait, then continue as usual. [For]
 	EffectDelay = faultplan.EffectDelay
 
-	// Keep Bytes fewer than the request carried, and report that in a clean 308.
-	// Of a body without Content-Length nothing is kept. [Bytes]
+	// Keep Bytes fewer bytes than the request carried, and report the offset in a regular
+	// 308. Nothing of a body without Content-Length is kept. [Bytes]
 	EffectShortCommit = faultplan.EffectShortCommit
 	// Leave the Range header out of a 308.
 	EffectNoRange = faultplan.EffectNoRange
 	// Keep all bytes but don't make the object yet: 308 with the whole range.
 	EffectNotFinal = faultplan.EffectNotFinal
-	// Report a wrong offset: Range has Bytes more than there are (fewer if
-	// negative), in this reply only. [Bytes]
+	// Report a wrong offset in this reply only: Range has Bytes more than are committed,
+	// or fewer if Bytes is negative. [Bytes]
 	EffectWrongRange = faultplan.EffectWrongRange
-	// Another client that has the session URI commits Bytes zeros of its own
-	// before the request is processed, but never more than the upload's total. [Bytes]
+	// Another client with the session URI commits Bytes zeros before the request is
+	// processed, but never more than the upload's total. [Bytes]
 	EffectForeignWrite = faultplan.EffectForeignWrite
-	// The session loses its last Bytes before the request is processed. Not in
-	// discard mode. [Bytes]
+	// The session loses its last Bytes bytes before the request is processed. This is not
+	// possible in discard mode. [Bytes]
 	EffectRewind = faultplan.EffectRewind
 	// Report wrong checksums in this reply: crc32c, md5, the running hash.
 	EffectWrongHash = faultplan.EffectWrongHash
@@ -109,8 +109,8 @@ const (
 	EffectOmitSize = faultplan.EffectOmitSize
 	// Change one bit of the byte at Bytes of the body as it comes in. [Bytes]
 	EffectCorrupt = faultplan.EffectCorrupt
-	// The session dies: this and all later requests on it return 410, whose
-	// body has the cause. [Status Reason Message: the cause; 503 backendError]
+	// The session ends: this and all later requests on it return 410, whose body has the
+	// cause. [Status Reason Message: the cause; default 503 backendError]
 	EffectGone = faultplan.EffectGone
 	// The session is forgotten: 404.
 	EffectNotFound = faultplan.EffectNotFound
@@ -118,8 +118,8 @@ const (
 	EffectCancelled = faultplan.EffectCancelled
 )
 
-// Action is exactly one effect with its parameters. In JSON, the names begin in
-// lower case, and For is text such as "1.5s".
+// Action is one effect with its parameters. In JSON, the names begin in lower case,
+// and For is text such as "1.5s".
 //
 //	Effect      Effect
 //	Status      int
@@ -142,16 +142,16 @@ type Action = faultplan.Action
 //	Done  bool  `json:"done"`  // it will not act again
 type FaultCount = faultplan.Count
 
-// ParseFaults reads a plan: a JSON array of faults. It refuses what it does not
-// understand, and names the line.
+// ParseFaults reads a plan: a JSON array of faults. It refuses unknown fields and
+// invalid faults, and its errors name the line.
 //
 //	[{"match": {"op": "put"}, "skip": 1, "times": 2,
 //	  "do": {"effect": "status", "status": 503, "retryAfter": "3"}}]
 func ParseFaults(r io.Reader) ([]Fault, error) { return faultplan.Parse(r) }
 
-// RandomFaults returns a plan of n faults for uploads, the same for the same
-// seed. They are failures that the service, the network and servers between them
-// really show, at random requests and offsets of an upload of size bytes. An
-// uploader that resumes survives any such plan, since no fault in it lasts: each
-// acts once or twice, and none reports a wrong offset or ends a session.
+// RandomFaults returns a plan of n faults for uploads, the same for the same seed.
+// They are failures that occur with the service, the network and proxies, at random
+// requests and offsets of an upload of size bytes. An uploader that resumes finishes
+// with any such plan, because each fault acts at most twice, and none reports a wrong
+// offset or ends a session.
 func RandomFaults(seed uint64, n int, size int64) []Fault { return faultplan.Random(seed, n, size) }

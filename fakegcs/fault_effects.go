@@ -3,8 +3,8 @@ package fakegcs
 import "time"
 
 // fault is the effect of a fault plan or a retry test on one request. Each handler
-// reads the fields of its part and knows nothing of effects. The zero value does
-// nothing. Of the rest, newFault sets the fields of one effect.
+// reads the fields that concern it and does not know the effects. newFault sets the
+// fields of one effect. The zero value does nothing.
 type fault struct {
 	effect     Effect // for the request log
 	connection bool   // it acts on the connection, not on the reply
@@ -17,40 +17,40 @@ type fault struct {
 
 // entryFault acts before the operation.
 type entryFault struct {
-	status  *Action // the reply in place of the operation's, or nil
+	status  *Action // the reply instead of that of the operation, or nil
 	revoke  bool    // the bearer token is refused from now on
 	hangUp  bool    // there is no reply
-	wait    bool    // for waitFor; 0 is without end
+	wait    bool    // wait for waitFor, or indefinitely if that is 0
 	waitFor time.Duration
-	stalled bool // while it waits, the request holds no session
+	stalled bool // the waiting request does not block its session
 }
 
 // bodyFault acts on the request's body at the offset at.
 type bodyFault struct {
 	cut, stall, corrupt bool
 	at                  int64
-	stallFor            time.Duration // 0 is without end
+	stallFor            time.Duration // 0 means indefinitely
 }
 
 // sessionFault acts on an upload session. A zero number does nothing.
 type sessionFault struct {
-	forget bool      // the session is not found any more
+	forget bool      // the session is no longer found
 	end    string    // the state in which it ends: dead or cancelled
 	cause  *apiError // of a dead one
 
-	foreign int64 // so many zeros come from another client
-	rewind  int64 // so many bytes are lost
+	foreign int64 // number of zeros from another client
+	rewind  int64 // number of lost bytes
 
-	short       int64         // keep so many bytes fewer than the request carried
+	short       int64         // number of bytes of the request that are not kept
 	statusAfter *Action       // the reply after the bytes up to keepTo are kept, or nil
 	keepTo      int64         // with statusAfter: an offset in the object
-	hideFor     time.Duration // of a request that is cut off: until then, report the older offset
+	hideFor     time.Duration // how long the older offset is reported after a request that is cut off
 
 	notFinal      bool          // do not make the object
 	finalizeAfter time.Duration // wait before making the object
 
 	noRange bool  // leave Range out of the reply
-	rangeBy int64 // report so many bytes more than there are
+	rangeBy int64 // report that many bytes more than are committed
 }
 
 // objectFault acts on the object in the reply.
@@ -61,16 +61,16 @@ type replyFault struct {
 	early       bool // reply before the request's body is read
 	readFirst   bool // without a reply: read the body first, so that the close is in order
 	reset       bool // without a reply: reset the connection
-	lose        bool // reset the connection in place of a reply
-	truncate    bool // send truncateTo bytes as if there were no more
+	lose        bool // reset the connection instead of a reply
+	truncate    bool // end the body after truncateTo bytes
 	truncateTo  int64
 	cut         bool // send cutAfter bytes, then close
 	cutAfter    int64
-	hold        bool // send holdAfter bytes, then wait for holdFor; 0 is without end
+	hold        bool // send holdAfter bytes, then wait for holdFor, or indefinitely if that is 0
 	holdAfter   int64
 	holdFor     time.Duration
 	lastOne     bool          // announce that the connection ends
-	closesAfter time.Duration // close the connection so much later, unannounced
+	closesAfter time.Duration // close the connection after this time, without an announcement
 }
 
 // newFault returns the fault of an action; a nil do is none. op is the

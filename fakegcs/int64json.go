@@ -18,9 +18,9 @@ func (n int64Text) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements [json.Unmarshaler].
 func (n *int64Text) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
-		return nil // as encoding/json has it
+		return nil // like encoding/json
 	}
-	var text json.Number // takes both
+	var text json.Number // decodes both
 	if err := json.Unmarshal(data, &text); err != nil {
 		return err
 	}

@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// memory returns the memory of deleted objects to the system. An idle server allocates
-// nothing, so that the garbage collector would not run, and a large object would stay
-// resident.
+// memory returns the memory of deleted objects to the system. Without it, the garbage
+// collector would not run in an idle server, because it allocates nothing.
 type memory struct {
 	mu    sync.Mutex
 	bytes int64 // dropped since the last collection began
@@ -16,10 +15,10 @@ type memory struct {
 	busy  sync.WaitGroup
 }
 
-// worthCollecting is how many dropped bytes are worth a garbage collection.
+// worthCollecting is the number of freed bytes after which a garbage collection runs.
 const worthCollecting = 64 << 20
 
-// freed reports that n bytes are no longer referred to.
+// freed records that n bytes were released.
 func (m *memory) freed(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -31,7 +30,7 @@ func (m *memory) freed(n int64) {
 	m.busy.Go(m.collect)
 }
 
-// close waits for a running collection, and lets no other start.
+// close waits for a running collection and prevents others.
 func (m *memory) close() {
 	m.mu.Lock()
 	m.ended = true
@@ -39,7 +38,8 @@ func (m *memory) close() {
 	m.busy.Wait()
 }
 
-// collect collects garbage until less than worthCollecting was freed meanwhile.
+// collect repeats garbage collections until less than worthCollecting was freed
+// during the last one.
 func (m *memory) collect() {
 	for {
 		m.mu.Lock()

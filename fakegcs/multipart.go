@@ -15,7 +15,7 @@ import (
 
 const (
 	maxParts    = 10000
-	minPartSize = 5 << 20 // of all but the last
+	minPartSize = 5 << 20 // of all parts except the last
 )
 
 // multiparts are the multipart uploads of a server, and make objects in its store.
@@ -133,7 +133,7 @@ func (m *multiparts) putPart(q *request, p *multipartUpload) (*reply, *apiError)
 	if err := want.addHeader(q.Header); err != nil {
 		return nil, err
 	}
-	if err := mayRead(&p.Meta, q.Header, "x-goog-encryption-"); err != nil {
+	if err := checkRead(&p.Meta, q.Header, "x-goog-encryption-"); err != nil {
 		return nil, err
 	}
 	content := m.store.newBlob()
@@ -194,7 +194,7 @@ func (m *multiparts) complete(q *request, p *multipartUpload) (*reply, *apiError
 	if len(ask.Part) == 0 {
 		return nil, refuse(http.StatusBadRequest, "malformedCompleteMultipartUploadRequest", "The list of parts is empty.")
 	}
-	if err := mayRead(&p.Meta, q.Header, "x-goog-encryption-"); err != nil {
+	if err := checkRead(&p.Meta, q.Header, "x-goog-encryption-"); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
@@ -230,7 +230,7 @@ func (m *multiparts) complete(q *request, p *multipartUpload) (*reply, *apiError
 	return r, nil
 }
 
-// choose returns the parts that ask lists; p.mu is held.
+// choose returns the parts that ask lists. The caller holds p.mu.
 func (p *multipartUpload) choose(ask completeRequest) ([]*version, *apiError) {
 	for i := 1; i < len(ask.Part); i++ {
 		if ask.Part[i].PartNumber <= ask.Part[i-1].PartNumber {
@@ -269,7 +269,7 @@ func (m *multiparts) removeRecord(p *multipartUpload) {
 	}
 }
 
-// end removes an upload and releases its parts; p.mu is held.
+// end removes an upload and releases its parts. The caller holds p.mu.
 func (m *multiparts) end(p *multipartUpload) {
 	p.ended = true
 	for _, part := range p.parts {

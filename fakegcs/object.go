@@ -109,14 +109,14 @@ func (o *Object) hashes() []string {
 	return h
 }
 
-// objectResource is an Object with the fields that depend on who asks.
+// objectResource is an Object with the fields that depend on the request.
 type objectResource struct {
 	Kind      string `json:"kind"`
 	ID        string `json:"id"`
 	SelfLink  string `json:"selfLink"`
 	MediaLink string `json:"mediaLink"`
 	*Object
-	// They stand before those of Object, and can be left out.
+	// These fields replace those of Object, and can be omitted.
 	Size   *int64     `json:"size,string,omitempty"`
 	CRC32C *CRC32C    `json:"crc32c,omitempty"`
 	MD5    []byte     `json:"md5Hash,omitempty"`
@@ -124,10 +124,10 @@ type objectResource struct {
 	Owner  *Owner     `json:"owner,omitempty"` // see projected
 }
 
-// withheld returns r without checksums if the object has a customer-supplied key
-// that the request doesn't give,
+// withoutChecksums returns r without checksums if the object has a customer-supplied key that
+// the request does not have,
 // https://cloud.google.com/storage/docs/encryption/customer-supplied-keys.
-func (r objectResource) withheld(key *Encryption) objectResource {
+func (r objectResource) withoutChecksums(key *Encryption) objectResource {
 	if r.CustomerEncryption != nil && key == nil {
 		r.CRC32C, r.MD5 = nil, nil
 	}

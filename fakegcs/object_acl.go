@@ -24,7 +24,7 @@ type Owner struct {
 // objectOwner uploads all objects, because the server does not know its callers.
 const objectOwner = "user-owner@example.com"
 
-// maxACL is how many rules an object has,
+// maxACL is the maximum number of rules of an object,
 // https://cloud.google.com/storage/quotas#objects.
 const maxACL = 100
 
@@ -66,7 +66,8 @@ func parseACL(raw json.RawMessage) ([]ACLRule, *apiError) {
 	return rules, nil
 }
 
-// grant sets the access to o that a request asks for. The owner is always one.
+// grant completes the ACL of o: it has the rules of the predefined ACL, or those that
+// were given, and the owner of the object.
 func (o *Object) grant(predefined string) *apiError {
 	given := o.ACL
 	if predefined != "" {
@@ -102,7 +103,7 @@ func (b *bucket) uniform() bool {
 	return json.Unmarshal(b.IamConfiguration, &c) == nil && c.UniformBucketLevelAccess.Enabled
 }
 
-// own gives a new object of b its owner and its ACL.
+// own sets the owner and the ACL of a new object of b.
 func (b *bucket) own(o *Object) *apiError {
 	switch {
 	case !b.uniform():
@@ -115,13 +116,13 @@ func (b *bucket) own(o *Object) *apiError {
 	return nil
 }
 
-// errUniform refuses an ACL in a bucket without ACLs.
+// errUniform is the error for an ACL in a bucket without ACLs.
 func errUniform(verb string) *apiError {
 	return invalid("Cannot %s legacy ACL for an object when uniform bucket-level access is enabled. Read more at https://cloud.google.com/storage/docs/uniform-bucket-level-access", verb)
 }
 
-// mayOwn refuses an ACL in a bucket that has none.
-func (s *store) mayOwn(o *Object) *apiError {
+// checkACL returns an error if o has an ACL and its bucket has no ACLs.
+func (s *store) checkACL(o *Object) *apiError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, err := s.bucketLocked(o.Bucket)
@@ -131,7 +132,7 @@ func (s *store) mayOwn(o *Object) *apiError {
 	return b.own(o.clone())
 }
 
-// aclEntry is an ACLRule as the service describes it,
+// aclEntry is an ACLRule in a reply of the service,
 // https://cloud.google.com/storage/docs/json_api/v1/objectAccessControls.
 type aclEntry struct {
 	Kind       string       `json:"kind"`
@@ -153,8 +154,7 @@ type projectTeam struct {
 	Team          string `json:"team"`
 }
 
-// entries returns the ACL of o. Without one it is the default of a new bucket,
-// projectPrivate.
+// entries returns the ACL of o. The default is that of a new bucket, projectPrivate.
 func (o *Object) entries(base string) []aclEntry {
 	c := *o
 	if c.ACL == nil {

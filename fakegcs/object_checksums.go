@@ -13,7 +13,7 @@ type checksums struct {
 	md5 []byte
 }
 
-// addHeader adds what X-Goog-Hash and Content-MD5 declare.
+// addHeader adds the checksums of the headers X-Goog-Hash and Content-MD5.
 func (c *checksums) addHeader(h http.Header) *apiError {
 	for _, line := range h.Values("X-Goog-Hash") {
 		for part := range strings.SplitSeq(line, ",") {

@@ -8,7 +8,7 @@ import (
 	"gcsup/fakegcs/internal/strictjson"
 )
 
-// maxSources is how many objects one compose takes,
+// maxSources is the maximum number of objects in one compose,
 // https://cloud.google.com/storage/docs/composite-objects.
 const maxSources = 32
 
@@ -70,7 +70,7 @@ func (a objectAPI) composeObject(q *request) (*Object, *apiError) {
 	if err := checkMetadata(o.Metadata); err != nil {
 		return nil, err
 	}
-	if err := mayRetain(nil, o.Retention, false, a.now()); err != nil {
+	if err := checkRetention(nil, o.Retention, false, a.now()); err != nil {
 		return nil, err
 	}
 	if err := o.newContexts(a.now()); err != nil {
@@ -111,7 +111,7 @@ func (a objectAPI) composeObject(q *request) (*Object, *apiError) {
 				return nil, err
 			}
 		}
-		if err := mayRead(v.Object, q.Header, "x-goog-encryption-"); err != nil {
+		if err := checkRead(v.Object, q.Header, "x-goog-encryption-"); err != nil {
 			return nil, err
 		}
 		o.ComponentCount += max(v.ComponentCount, 1)

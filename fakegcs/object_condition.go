@@ -15,8 +15,8 @@ type conditions struct {
 	MetagenerationNot *int64 `json:"metagenerationNot,omitempty"`
 }
 
-// parseConditions reads them from a JSON API query or from XML API headers.
-// Prefix is "if" for the object that is written or read, "ifSource" for the
+// parseConditions reads the preconditions from a JSON API query or from XML API
+// headers. Prefix is "if" for the object that is written or read, "ifSource" for the
 // source of a rewrite.
 func parseConditions(query url.Values, header http.Header, prefix string) (conditions, *apiError) {
 	var c conditions
@@ -58,13 +58,13 @@ func parseConditions(query url.Values, header http.Header, prefix string) (condi
 	return c, nil
 }
 
-// conditions reads the preconditions on the object or bucket that q names.
+// conditions returns the preconditions of q on its object or bucket.
 func (q *request) conditions() (conditions, *apiError) {
 	return parseConditions(q.query, q.Header, "if")
 }
 
-// target reads which generation of an object q names, 0 for the live one, and
-// under which preconditions.
+// target returns the generation of the object that q names, 0 for the live one, and
+// the preconditions.
 func (q *request) target() (generation int64, cond conditions, err *apiError) {
 	if generation, err = generationParam(q.query.Get("generation")); err != nil {
 		return 0, cond, err
@@ -73,7 +73,8 @@ func (q *request) target() (generation int64, cond conditions, err *apiError) {
 	return generation, cond, err
 }
 
-// generationParam reads the generation parameter of a request; 0 if not given.
+// generationParam parses the generation parameter of a request. It returns 0 if the
+// parameter is missing.
 func generationParam(value string) (int64, *apiError) {
 	if value == "" {
 		return 0, nil
@@ -86,10 +87,10 @@ func generationParam(value string) (int64, *apiError) {
 }
 
 // check checks c against the live object, which is nil if there is none. A failed
-// match is 412 and a failed not-match is 304, for writes as for reads:
-// https://github.com/googleapis/storage-testbench/blob/main/testbench/common.py
-// does so, and https://github.com/kmoneil/zig-gcp/blob/main/docs/storage/buckets.md
-// has measured it on a bucket's patch.
+// match is 412 and a failed not-match is 304, for writes and for reads:
+// https://github.com/googleapis/storage-testbench/blob/main/testbench/common.py does
+// so, and https://github.com/kmoneil/zig-gcp/blob/main/docs/storage/buckets.md has
+// measured it on a bucket's patch.
 func (c conditions) check(o *Object) *apiError {
 	var gen, metagen int64 // 0 if there is no object
 	if o != nil {

@@ -23,8 +23,8 @@ type Context struct {
 	UpdateTime time.Time `json:"updateTime,omitzero"`
 }
 
-// change returns c with the changes of a patch: a null removes a key, or all of
-// them. c is not changed.
+// change returns a copy of c with the changes of a patch: a null removes a key, or
+// all of them.
 func (c *Contexts) change(raw json.RawMessage, now time.Time) (*Contexts, *apiError) {
 	var patch *struct {
 		Custom json.RawMessage `json:"custom"`

@@ -28,8 +28,9 @@ func encryptionKey(h http.Header, prefix string) (*Encryption, *apiError) {
 	return &Encryption{algorithm, sum}, nil
 }
 
-// mayRead refuses to read the bytes of o without its customer-supplied key.
-func mayRead(o *Object, h http.Header, prefix string) *apiError {
+// checkRead returns an error unless the headers have the customer-supplied key of o, if
+// it has one.
+func checkRead(o *Object, h http.Header, prefix string) *apiError {
 	key, err := encryptionKey(h, prefix)
 	if err != nil {
 		return err
@@ -37,12 +38,12 @@ func mayRead(o *Object, h http.Header, prefix string) *apiError {
 	if o.CustomerEncryption != nil && key == nil {
 		return refuse(http.StatusBadRequest, "resourceIsEncryptedWithCustomerEncryptionKey", "The target object is encrypted by a customer-supplied encryption key.")
 	}
-	return fits(key, o)
+	return checkKey(key, o)
 }
 
-// fits refuses a key other than that of o. A nil key always fits, because metadata
-// can be read without one.
-func fits(key *Encryption, o *Object) *apiError {
+// checkKey returns an error for a key other than that of o. A nil key is accepted,
+// because metadata can be read without one.
+func checkKey(key *Encryption, o *Object) *apiError {
 	switch {
 	case key == nil:
 		return nil

@@ -70,8 +70,8 @@ func (a objectAPI) insertObject(q *request) (*Object, *apiError) {
 	return published, nil
 }
 
-// checkLater compares o with the checksums of a multipart upload that are not in
-// its metadata: of a part after the media, and of the header.
+// checkLater compares o with the checksums of a multipart upload that are not in its
+// metadata: those in a part after the media, and those in the header.
 func checkLater(q *request, parts *multipart.Reader, o *Object) *apiError {
 	var end, header checksums
 	if err := trailer(parts, &end); err != nil {

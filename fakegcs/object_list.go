@@ -63,7 +63,7 @@ func (q *request) listQuery() (listQuery, *apiError) {
 	return l, nil
 }
 
-// pageToken returns the token of a listing that continues after a name.
+// pageToken returns the token for the page that begins after a name.
 func pageToken(after string) string { return base64.URLEncoding.EncodeToString([]byte(after)) }
 
 // page is one page of a listing. next is its last name or prefix, or "" if it is the
@@ -163,7 +163,7 @@ func (a objectAPI) list(q *request) *reply {
 	}
 	out := objectList{Kind: "storage#objects", Prefixes: p.prefixes}
 	for _, o := range p.objects {
-		out.Items = append(out.Items, q.resource(o).withheld(nil))
+		out.Items = append(out.Items, q.resource(o).withoutChecksums(nil))
 	}
 	if p.next != "" {
 		out.NextPageToken = pageToken(p.next)

@@ -82,7 +82,7 @@ func (o *Object) setType(upload string) *apiError {
 }
 
 // address sets the names and the encryption key of o from the URL and the headers of
-// q. Names in the metadata must agree with them.
+// q. Names in the metadata must be the same.
 func (q *request) address(o *Object, now time.Time) *apiError {
 	name := q.object
 	if !q.xml {
@@ -120,7 +120,7 @@ func (q *request) address(o *Object, now time.Time) *apiError {
 	if err := q.checkProjection(); err != nil {
 		return err
 	}
-	if err := mayRetain(nil, o.Retention, false, now); err != nil {
+	if err := checkRetention(nil, o.Retention, false, now); err != nil {
 		return err
 	}
 	var err *apiError
@@ -173,7 +173,7 @@ type declared struct {
 	MD5    []byte  `json:"md5Hash"`
 }
 
-// objectInput has the fields that the metadata of an upload may have.
+// objectInput lists the fields that the metadata of an upload may have.
 var objectInput = strings.Fields("acl bucket cacheControl contentDisposition contentEncoding contentLanguage contentType contexts crc32c customTime eventBasedHold kmsKeyName md5Hash metadata name " +
 	"retention storageClass temporaryHold")
 
@@ -240,9 +240,9 @@ func checkName(name string) *apiError {
 	return nil
 }
 
-// storageClass returns the class of that name, https://cloud.google.com/storage/docs/storage-classes,
-// with the legacy ones. The text is the service's,
-// https://github.com/googleapis/python-storage/issues/879.
+// storageClass returns the class with that name, which may be a legacy one,
+// https://cloud.google.com/storage/docs/storage-classes. The error has the text of
+// the service, https://github.com/googleapis/python-storage/issues/879.
 func storageClass(name string) (string, *apiError) {
 	switch class := strings.ToUpper(name); class {
 	case "", "STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE", "RAPID", "MULTI_REGIONAL", "REGIONAL", "DURABLE_REDUCED_AVAILABILITY":

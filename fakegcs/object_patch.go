@@ -20,7 +20,7 @@ func (a objectAPI) patch(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	return jsonReply(http.StatusOK, q.resource(o).withheld(key))
+	return jsonReply(http.StatusOK, q.resource(o).withoutChecksums(key))
 }
 
 func (a objectAPI) patchObject(q *request, key *Encryption) (*Object, *apiError) {
@@ -41,7 +41,7 @@ func (a objectAPI) patchObject(q *request, key *Encryption) (*Object, *apiError)
 	if err := cond.check(v.Object); err != nil {
 		return nil, err
 	}
-	if err := fits(key, v.Object); err != nil {
+	if err := checkKey(key, v.Object); err != nil {
 		return nil, err
 	}
 	now := a.now()
@@ -49,7 +49,7 @@ func (a objectAPI) patchObject(q *request, key *Encryption) (*Object, *apiError)
 	if err := o.change(body, now); err != nil {
 		return nil, err
 	}
-	if err := mayRetain(v.Retention, o.Retention, q.query.Get("overrideUnlockedRetention") == "true", now); err != nil {
+	if err := checkRetention(v.Retention, o.Retention, q.query.Get("overrideUnlockedRetention") == "true", now); err != nil {
 		return nil, err
 	}
 	o.Metageneration++
@@ -72,8 +72,8 @@ func (a objectAPI) patchObject(q *request, key *Encryption) (*Object, *apiError)
 	return o, nil
 }
 
-// change applies the fields of a patch body that a caller may change. Those that
-// only the service sets are ignored, as it does; others are refused.
+// change applies the fields of a patch body that a caller may change. Like the
+// service, it ignores fields that only the service sets. It refuses others.
 func (o *Object) change(body []byte, now time.Time) *apiError {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil {
@@ -109,10 +109,10 @@ func (o *Object) change(body []byte, now time.Time) *apiError {
 			if err = json.Unmarshal(raw, &o.CustomTime); err == nil && o.CustomTime.Before(was) {
 				return invalid("Custom time can't be moved back.")
 			}
-		case name == "retention" && string(raw) != "{}": // that changes nothing
+		case name == "retention" && string(raw) != "{}": // {} changes nothing
 			o.Retention = nil
 			if err = strictjson.Decode(raw, &o.Retention, name); o.Retention != nil && *o.Retention == (Retention{}) {
-				o.Retention = nil // both fields null take it away
+				o.Retention = nil // null in both fields removes it
 			}
 		case name == "acl":
 			rules, refused := parseACL(raw)

@@ -23,7 +23,7 @@ func (a objectAPI) get(q *request) *reply {
 	defer v.blob.Release()
 	key, err := encryptionKey(q.Header, "x-goog-encryption-")
 	if err == nil {
-		err = fits(key, v.Object)
+		err = checkKey(key, v.Object)
 	}
 	switch {
 	case err != nil:
@@ -34,7 +34,7 @@ func (a objectAPI) get(q *request) *reply {
 		r.length = v.Size
 		return r
 	}
-	return jsonReply(http.StatusOK, q.resource(v.Object).withheld(key)).set("Etag", v.Etag)
+	return jsonReply(http.StatusOK, q.resource(v.Object).withoutChecksums(key)).set("Etag", v.Etag)
 }
 
 // lookup finds the generation that a request names and checks its
@@ -106,7 +106,7 @@ func (a objectAPI) read(q *request) *reply {
 		v.blob.Release()
 		return e.mediaReply(q.xml)
 	}
-	if err := mayRead(v.Object, q.Header, "x-goog-encryption-"); err != nil {
+	if err := checkRead(v.Object, q.Header, "x-goog-encryption-"); err != nil {
 		return fail(err)
 	}
 	r := newReply(http.StatusOK)
@@ -118,7 +118,7 @@ func (a objectAPI) read(q *request) *reply {
 		var ok, valid bool
 		from, to, ok, valid = parseByteRange(spec, v.Size)
 		switch {
-		case !valid: // ignored, RFC 9110, section 14.2
+		case !valid: // an invalid Range is ignored, RFC 9110, section 14.2
 			from, to = 0, v.Size
 		case !ok:
 			e := fail(refuse(http.StatusRequestedRangeNotSatisfiable, "requestedRangeNotSatisfiable", "Request range not satisfiable"))

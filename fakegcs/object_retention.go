@@ -10,7 +10,8 @@ import (
 // https://cloud.google.com/storage/docs/object-holds
 // https://cloud.google.com/storage/docs/bucket-lock
 
-// protected refuses to delete or replace v while it is held or retained.
+// protected returns an error if a hold or retention forbids that v is deleted or
+// replaced.
 func protected(v *version, now time.Time) *apiError {
 	if err := held(v); err != nil {
 		return err
@@ -25,8 +26,8 @@ func protected(v *version, now time.Time) *apiError {
 	return nil
 }
 
-// held refuses to delete, replace or archive v while it is under a hold. Unlike
-// retention, a hold applies to archiving in a bucket with versioning, too.
+// held returns an error if a hold forbids that v is deleted, replaced or archived.
+// Unlike retention, a hold also forbids archiving in a bucket with versioning.
 func held(v *version) *apiError {
 	kind := ""
 	switch {
@@ -76,11 +77,11 @@ func (b *bucket) retain() {
 	}
 }
 
-// mayRetain refuses a change of an object's retention from was to is that is not
-// allowed at the time now. A locked retention can only be extended. To shorten or
-// remove an unlocked one, the caller must set override,
+// checkRetention returns an error if an object's retention must not change from was to is
+// at the time now. A locked retention can only be extended. To shorten or remove an
+// unlocked one, the caller must set override,
 // https://cloud.google.com/storage/docs/object-lock.
-func mayRetain(was, is *Retention, override bool, now time.Time) *apiError {
+func checkRetention(was, is *Retention, override bool, now time.Time) *apiError {
 	if is != nil && (was == nil || *is != *was) {
 		switch {
 		case is.Mode != "Locked" && is.Mode != "Unlocked" || is.RetainUntilTime.IsZero():

@@ -78,7 +78,7 @@ func (a objectAPI) rewriteObject(q *request) (*Object, *apiError) {
 	if err := sourceCond.check(source.Object); err != nil {
 		return release(err)
 	}
-	if err := mayRead(source.Object, q.Header, sourceKey); err != nil {
+	if err := checkRead(source.Object, q.Header, sourceKey); err != nil {
 		return release(err)
 	}
 	// The copy has the metadata of the source or, if the request has metadata, only
@@ -98,7 +98,7 @@ func (a objectAPI) rewriteObject(q *request) (*Object, *apiError) {
 	if err := checkMetadata(o.Metadata); err != nil {
 		return release(err)
 	}
-	if err := mayRetain(nil, o.Retention, false, a.now()); err != nil {
+	if err := checkRetention(nil, o.Retention, false, a.now()); err != nil {
 		return release(err)
 	}
 	if o.Contexts != source.Contexts {

@@ -25,7 +25,7 @@ func errInternal(err error) *apiError {
 	return refuse(http.StatusInternalServerError, "internalError", "%v", err)
 }
 
-// publish makes an object of the bytes in content, if the preconditions hold. It
+// publish makes an object from the bytes in content, if the preconditions hold. It
 // becomes the live generation of its name atomically. o has the metadata of the
 // uploader, the size and the checksums. Unless publish fails, the object adopts the
 // caller's reference to content.
@@ -50,7 +50,7 @@ func (s *store) publishUpload(o *Object, content *blob.Blob, cond conditions, up
 		return nil, err
 	}
 	if previous != nil {
-		if err := b.mayRetire(previous, now); err != nil {
+		if err := b.checkRetire(previous, now); err != nil {
 			return nil, err
 		}
 	}
@@ -181,7 +181,7 @@ func (s *store) deleteObject(bucketName, name string, generation int64, cond con
 		return err
 	}
 	if generation == 0 {
-		if err := b.mayRetire(v, now); err != nil {
+		if err := b.checkRetire(v, now); err != nil {
 			return err
 		}
 		if b.versioned() {
@@ -233,8 +233,8 @@ func (s *store) versionLocked(bucketName, name string, generation int64) (*bucke
 	return b, v, nil
 }
 
-// errNoSoftDelete refuses a request that needs a soft delete policy, as measured by
-// https://github.com/kmoneil/zig-gcp/blob/main/src/storage/restore.zig.
+// errNoSoftDelete is the error for a request that needs a soft delete policy, as
+// measured by https://github.com/kmoneil/zig-gcp/blob/main/src/storage/restore.zig.
 func errNoSoftDelete() *apiError { return invalid("bucket soft delete policy must be set.") }
 
 // findSoftDeleted finds a soft-deleted generation. The caller releases the blob.
@@ -263,9 +263,9 @@ func (s *store) findSoftDeleted(bucketName, name string, generation int64) (*ver
 	return nil, errNoObject(bucketName, name)
 }
 
-// dropSources deletes the sources of the composed object made, permanently, because
-// deleteSourceObjects ignores soft delete and versioning. It keeps a source that was
-// changed meanwhile.
+// dropSources permanently deletes the sources of the composed object made.
+// deleteSourceObjects ignores soft delete and versioning. A source that was changed
+// meanwhile is kept.
 func (s *store) dropSources(sources []*version, made *Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

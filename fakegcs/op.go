@@ -2,8 +2,8 @@ package fakegcs
 
 import "gcsup/fakegcs/internal/faultplan"
 
-// Op is the operation that a request asks for. Fault plans match it, and the
-// request log shows it.
+// Op is the operation of a request. Fault plans match it, and the request log shows
+// it.
 type Op = faultplan.Op
 
 // The operations. The first five make up a resumable upload.
@@ -20,16 +20,16 @@ const (
 	OpList    = faultplan.OpList    // the objects of a bucket
 	OpDelete  = faultplan.OpDelete  // an object
 	OpPatch   = faultplan.OpPatch   // an object's metadata: PATCH or PUT
-	OpCompose = faultplan.OpCompose // objects into one
+	OpCompose = faultplan.OpCompose // make one object from others
 	OpRewrite = faultplan.OpRewrite // rewriteTo, copyTo and XML copy
 	OpRestore = faultplan.OpRestore // a soft-deleted object
 
 	OpPartsStart    = faultplan.OpPartsStart    // XML multipart upload: initiate
 	OpPartsPut      = faultplan.OpPartsPut      // upload one part
 	OpPartsComplete = faultplan.OpPartsComplete // make the object
-	OpPartsAbort    = faultplan.OpPartsAbort    // abandon it
-	OpPartsList     = faultplan.OpPartsList     // the parts of one
-	OpPartsUploads  = faultplan.OpPartsUploads  // those of a bucket
+	OpPartsAbort    = faultplan.OpPartsAbort    // abort the upload
+	OpPartsList     = faultplan.OpPartsList     // list the parts of an upload
+	OpPartsUploads  = faultplan.OpPartsUploads  // list the uploads of a bucket
 
 	OpBucketInsert = faultplan.OpBucketInsert
 	OpBucketGet    = faultplan.OpBucketGet

@@ -76,7 +76,7 @@ func encode(v any) ([]byte, error) {
 func jsonReply(status int, v any) *reply {
 	r := newReply(status).set("Content-Type", "application/json; charset=UTF-8")
 	body, err := encode(v)
-	if err != nil { // never: v is one of our own types
+	if err != nil { // cannot happen: v is a type of this package
 		return (&apiError{status: http.StatusInternalServerError, reason: "internalError", message: err.Error()}).reply(false)
 	}
 	r.body = body
@@ -113,7 +113,7 @@ func invalid(format string, args ...any) *apiError {
 	return refuse(http.StatusBadRequest, "invalid", format, args...)
 }
 
-// serviceText is an error with the wording of the service.
+// serviceText is an error whose text is that of the service.
 type serviceText string
 
 func (t serviceText) Error() string { return string(t) }
@@ -171,8 +171,8 @@ func (e *apiError) reply(asXML bool) *reply {
 	return r
 }
 
-// mediaReply returns the error as a reply to a request for an object's bytes. The
-// JSON API sends the bare message there,
+// mediaReply returns the error as a reply to a request for an object's bytes. For
+// such a request, the JSON API sends the bare message,
 // https://github.com/googleapis/java-storage/issues/49.
 func (e *apiError) mediaReply(asXML bool) *reply {
 	if asXML {

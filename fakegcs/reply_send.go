@@ -19,9 +19,9 @@ type sent struct {
 	bytes    int64
 }
 
-// send writes the reply, as far as the fault of q allows. It reads the request to
-// its end first, because a client that is still writing when the connection closes
-// may lose the reply.
+// send writes the reply with the effects of the fault of q. It reads the request to
+// its end first, because a client that still writes when the connection closes may
+// lose the reply.
 func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connlimit.Conn, out *sent) {
 	f := &q.fault.reply
 	if rep == hangup {
@@ -96,9 +96,9 @@ func (s *Server) send(w http.ResponseWriter, q *request, rep *reply, conn *connl
 	}
 }
 
-// sendAndClose sends the reply on the hijacked connection, and closes that
-// replyFault.closesAfter later. It returns false, and does nothing, on HTTP/2, which
-// has no connection to hijack.
+// sendAndClose sends the reply on the hijacked connection, and closes the connection
+// after replyFault.closesAfter. On HTTP/2, which has no connection to hijack, it does
+// nothing and returns false.
 func (s *Server) sendAndClose(w http.ResponseWriter, q *request, rep *reply, length int64, out *sent) bool {
 	header := w.Header()
 	conn, rw, err := http.NewResponseController(w).Hijack()
@@ -114,7 +114,7 @@ func (s *Server) sendAndClose(w http.ResponseWriter, q *request, rep *reply, len
 		StatusCode: rep.status, ProtoMajor: 1, ProtoMinor: 1, Header: header,
 		ContentLength: length, Body: io.NopCloser(counted), Request: q.Request,
 	}
-	_ = resp.Write(rw) // fails if the client has gone
+	_ = resp.Write(rw) // fails if the client has disconnected
 	_ = rw.Flush()
 	out.status, out.reported, out.bytes = rep.status, rep.header.Get("Range"), counted.n
 	s.running.wg.Go(func() {
@@ -140,7 +140,7 @@ func (r *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// heldWriter calls hold once, after left bytes and before the next.
+// heldWriter calls hold once, before the byte that follows the first left bytes.
 type heldWriter struct {
 	w    io.Writer
 	left int64
@@ -172,7 +172,7 @@ func (r *reply) copyTo(w io.Writer, limit int64) int64 {
 		if limit >= 0 {
 			p = p[:min(int64(len(p)), limit)]
 		}
-		n, _ := w.Write(p) // fails if the client has gone
+		n, _ := w.Write(p) // fails if the client has disconnected
 		return int64(n)
 	}
 	var from io.Reader = r.stream

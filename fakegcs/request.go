@@ -12,7 +12,7 @@ import (
 type request struct {
 	*http.Request
 	op             Op
-	xml            bool // asked through the XML API: errors are XML
+	xml            bool // a request of the XML API: errors are XML
 	bucket, object string
 	query          url.Values
 	rest           []string // path segments after the object: "rewriteTo", ...
@@ -24,10 +24,9 @@ type request struct {
 	fault          fault
 }
 
-// parse returns the request that r makes. It never fails; the operation of an
-// unknown request is OpUnknown. It parses the escaped path, because JSON API paths
-// escape "/" in object names. It does not clean the path, because "a/../b" and
-// "a//b" are valid object names.
+// parse parses r. It never fails; the operation of an unknown request is OpUnknown.
+// It parses the escaped path, because JSON API paths escape "/" in object names. It
+// does not clean the path, because "a/../b" and "a//b" are valid object names.
 func parse(r *http.Request) *request {
 	// Java's HTTP client can't send PATCH,
 	// https://gsuite-developers.googleblog.com/2012/03/making-patch-requests-from-app-engine.html.
@@ -53,8 +52,7 @@ func parse(r *http.Request) *request {
 	case strings.HasPrefix(path, "/storage/v1/"):
 		path = strings.TrimPrefix(path, "/storage/v1/")
 	case path == "/b", strings.HasPrefix(path, "/b/"):
-		// Node's client puts this after STORAGE_EMULATOR_HOST. No bucket has so
-		// short a name.
+		// Node's client adds this to STORAGE_EMULATOR_HOST. No bucket has such a short name.
 		path = strings.TrimPrefix(path, "/")
 	case path == "/batch/storage/v1", path == "/batch":
 		q.op = byMethod(q.Method, map[string]Op{"POST": OpBatch})
@@ -134,7 +132,7 @@ func byMethod(method string, ops map[string]Op) Op {
 // parseUpload distinguishes the requests to an /upload/ path.
 func (q *request) parseUpload() {
 	if q.query.Has("upload_id") {
-		// Stripped of its uploadType a session URI is not one for POST.
+		// Without its uploadType, a POST to a session URI is not a request on the session.
 		if q.Method != http.MethodPost || q.query.Get("uploadType") == "resumable" {
 			q.parseSession()
 		}
@@ -152,8 +150,8 @@ func (q *request) parseUpload() {
 	}
 }
 
-// parseSession distinguishes the requests on a session URI. PUT and POST mean
-// the same.
+// parseSession distinguishes the requests on a session URI. PUT and POST are
+// equivalent.
 func (q *request) parseSession() {
 	q.upload = q.query.Get("upload_id")
 	switch q.Method {
@@ -220,8 +218,8 @@ func (q *request) parseXML(path string) {
 	}
 }
 
-// misdirected reports whether q would insert an object, but its URL is not for
-// that: it has no uploadType, or the path of metadata.
+// misdirected reports whether q tries to insert an object at a wrong URL: one without
+// uploadType, or one for metadata.
 func (q *request) misdirected() bool {
 	path := strings.TrimSuffix(q.URL.EscapedPath(), "/")
 	if q.op != OpUnknown || q.xml || q.Method != http.MethodPost || q.query.Has("upload_id") || !strings.HasSuffix(path, "/b/"+url.PathEscape(q.bucket)+"/o") {
@@ -230,8 +228,8 @@ func (q *request) misdirected() bool {
 	return q.query.Get("uploadType") == "" || strings.HasPrefix(path, "/storage/") || strings.HasPrefix(path, "/b/")
 }
 
-// base returns the server's own URL as the client sees it, for the links in
-// replies: a session URI must lead back the way the request came.
+// base returns the server's own URL as the client sees it, for the links in replies:
+// the client must be able to reach the session URI in the same way.
 func (q *request) base() string {
 	scheme := "http"
 	if q.TLS != nil {
@@ -243,8 +241,9 @@ func (q *request) base() string {
 	return scheme + "://" + q.Host
 }
 
-// toUploadServer reports whether an upload server answers the request. They also answer
-// reads of an object, even with 404: https://github.com/firebase/firebase-tools/pull/3647
+// toUploadServer reports whether an upload server answers the request. Upload servers
+// also answer reads of an object, even with 404:
+// https://github.com/firebase/firebase-tools/pull/3647
 func (q *request) toUploadServer() bool {
 	return q.isSession() || q.op == OpStart || q.op == OpInsert || q.op == OpGet || q.op == OpRead || q.query.Has("upload_id")
 }
@@ -259,8 +258,8 @@ func (q *request) isSession() bool {
 }
 
 // dataSpan returns the object bytes [from, to) that the request carries, for faults
-// that wait for an offset. to is -1 when it is open; ok is false for requests
-// without object bytes. Of a multipart insert the metadata also counts.
+// at an offset. to is -1 if it is unknown; ok is false for requests without object
+// bytes. In a multipart insert, the bytes of the metadata count too.
 func (q *request) dataSpan() (from, to int64, ok bool) {
 	switch {
 	case q.op == OpInsert, q.op == OpPartsPut:
@@ -277,7 +276,7 @@ func (q *request) dataSpan() (from, to int64, ok bool) {
 	return from, from + q.ContentLength, true
 }
 
-// planned describes q to the fault plan.
+// planned returns the description of q for the fault plan.
 func (q *request) planned() *faultplan.Request {
 	r := &faultplan.Request{Op: q.op, Method: q.Method, Bucket: q.bucket, Object: q.object}
 	r.From, r.To, r.Data = q.dataSpan()

@@ -14,31 +14,31 @@ var (
 	errInterrupted = errors.New("the request was interrupted")
 )
 
-// body is a request's body on its way in: it counts, obeys the link model and
-// the faults that act in the middle of a request, and can be interrupted.
+// body is the body of a request. It counts the bytes, applies the rate limit and the
+// faults that act in the middle of a request, and can be interrupted.
 type body struct {
 	r    io.Reader
-	wait func(time.Duration, <-chan struct{}) bool // false: the wait was cut short; d == 0 is without end
-	pace func(n int)                               // the link model; nil is an unlimited link
-	step int                                       // with pace: the most to read at once
+	wait func(time.Duration, <-chan struct{}) bool // waits for d, or indefinitely if d is 0; returns false if the wait was interrupted
+	pace func(n int)                               // waits as the rate limit requires; nil if there is none
+	step int                                       // with pace: the maximum number of bytes to read at once
 
 	cut, stall, corrupt int64 // offsets in the body; -1 for none
 	stallFor            time.Duration
 
 	received atomic.Int64
-	activity atomic.Int64 // grows while something comes in
+	activity atomic.Int64 // grows while bytes arrive
 	stalled  atomic.Bool  // waits because of a fault
 	once     sync.Once
 	stop     chan struct{}
-	expire   func() // makes what waits for the network return
+	expire   func() // makes calls that wait for the network return
 }
 
 // newBody returns the body of r. w is nil for a call of a batch.
 func (c *core) newBody(w http.ResponseWriter, r *http.Request) *body {
 	b := &body{r: r.Body, cut: -1, stall: -1, corrupt: -1, stop: make(chan struct{})}
-	if w != nil { // else a call of a batch, whose body is in memory
+	if w != nil { // the body of a call of a batch is in memory
 		rc := http.NewResponseController(w)
-		b.expire = func() { // not every ResponseWriter can
+		b.expire = func() { // not every ResponseWriter supports deadlines
 			_ = rc.SetReadDeadline(time.Unix(1, 0))
 			_ = rc.SetWriteDeadline(time.Unix(1, 0)) // a client that doesn't read
 		}
@@ -47,8 +47,8 @@ func (c *core) newBody(w http.ResponseWriter, r *http.Request) *body {
 	return b
 }
 
-// meet applies a fault to the body.
-func (b *body) meet(f bodyFault) {
+// setFault applies a fault to the body.
+func (b *body) setFault(f bodyFault) {
 	if f.cut {
 		b.cut = f.at
 	}
@@ -101,8 +101,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// interrupt ends the request: the current Read and all later ones, and
-// the sending of the reply.
+// interrupt ends the request: it makes the current Read, all later ones, and the
+// writes of the reply fail.
 func (b *body) interrupt() {
 	b.once.Do(func() {
 		close(b.stop)

@@ -16,7 +16,7 @@ import (
 type contentRange struct {
 	query bool  // "*": first and last mean nothing
 	first int64 // of the body's first byte
-	last  int64 // of its last byte, or -1: wherever the body ends
+	last  int64 // of its last byte, or -1 if the length of the body is unknown
 	total int64 // size of the object, or -1: not known yet
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // inflated returns r with a decompressed body. In the JSON API, Content-Encoding:
-// gzip compresses the transfer only, as gcloud storage cp --gzip-in-flight does. All
+// gzip compresses the transfer only, as with gcloud storage cp --gzip-in-flight. All
 // lengths and offsets then count decompressed bytes. With the parameter
 // contentEncoding=gzip, and in the XML API, the object itself is compressed.
 // https://github.com/googleapis/storage-testbench/blob/main/testbench/common.py

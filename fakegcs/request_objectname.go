@@ -9,7 +9,7 @@ import (
 
 // nameUpload sets the object of a request that starts an upload from its metadata,
 // for faults that match objects. Python's client and gcloud send the name only there.
-// The bytes that it reads can be read again.
+// nameUpload leaves the bytes that it reads in the body.
 func (q *request) nameUpload() {
 	boundary := multipartBoundary(q.Header.Get("Content-Type"))
 	if q.object != "" || q.xml || q.op != OpStart && (q.op != OpInsert || boundary == "") {

@@ -2,12 +2,12 @@ package fakegcs
 
 import "sync"
 
-// runningRequests are the requests that a server is working on.
+// runningRequests are the requests that a server is processing.
 type runningRequests struct {
 	mu     sync.Mutex
 	closed bool
 	bodies map[*body]bool
-	wg     sync.WaitGroup // also of what finishes after its request
+	wg     sync.WaitGroup // includes work that ends after its request
 }
 
 // enter adds a request. It returns false if the server is closed.
@@ -32,8 +32,8 @@ func (r *runningRequests) leave(b *body) {
 	r.wg.Done()
 }
 
-// close interrupts all requests and lets no other enter. It reports whether this
-// is the first call.
+// close interrupts all requests and refuses new ones. It reports whether this is the
+// first call.
 func (r *runningRequests) close() (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 // Request is the record of one finished HTTP request.
 type Request struct {
-	Time         time.Time     `json:"time"` // when it came in
+	Time         time.Time     `json:"time"` // when it arrived
 	Elapsed      time.Duration `json:"elapsed_ns"`
 	Method       string        `json:"method"`
 	Path         string        `json:"path"` // with the query; secrets such as an upload_id are shown as REDACTED
@@ -48,7 +48,7 @@ type Stats struct {
 type requestLog struct {
 	keep      int // -1: none
 	onRequest func(Request)
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	list      []Request
 	stats     Stats
 }
@@ -109,7 +109,7 @@ func (l *requestLog) add(r Request) {
 	if l.keep < 0 {
 		return
 	}
-	if len(l.list) >= 2*l.keep { // drop the older half at once, which is cheaper than one each time
+	if len(l.list) >= 2*l.keep { // drop the older half at once, which is cheaper than single entries
 		l.list = slices.Clone(l.list[len(l.list)-l.keep:])
 	}
 	l.list = append(l.list, r)

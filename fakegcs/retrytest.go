@@ -86,14 +86,14 @@ const resetInstruction = "return-reset-connection"
 // instruction is a parsed instruction.
 type instruction struct {
 	do Action
-	// at is an offset in bytes. A request instruction is due if the request carries
-	// the object up to at or beyond; 0 is always due. A reply instruction is due if
-	// the reply has at least that many bytes.
+	// at is an offset in bytes. A request instruction is due if the request carries the
+	// bytes of the object up to at or more; 0 is always due. A reply instruction is due
+	// if the reply has at least that many bytes.
 	at      int64
 	onReply bool // it acts on the reply, not on the request
 }
 
-// fewBytes is how many bytes of a broken stream are sent by default.
+// fewBytes is the default number of bytes that are sent of a broken stream.
 const fewBytes = 4
 
 // parseInstruction returns the action of an instruction, and when it is due.
@@ -127,7 +127,7 @@ func parseInstruction(text string) (instruction, error) {
 	case stallAfter.MatchString(text):
 		m := stallAfter.FindStringSubmatch(text)
 		in.at = number(m[2]) << 10
-		in.do = Action{Effect: EffectStallBody, For: max(1, time.Duration(number(m[1]))*time.Second)} // 0 is without end
+		in.do = Action{Effect: EffectStallBody, For: max(1, time.Duration(number(m[1]))*time.Second)} // because 0 means indefinitely
 	default:
 		err = fmt.Errorf("there is no instruction %q", text)
 	}
@@ -155,7 +155,7 @@ func (t *retryTests) take(q *request, rep *reply) (*Action, *apiError) {
 		return nil, nil
 	}
 	in, err := parseInstruction(test.Instructions[method][0])
-	if err != nil { // newRetryTest parsed all
+	if err != nil { // cannot happen: newRetryTest parsed all instructions
 		return nil, errInternal(err)
 	}
 	if in.do.Effect == EffectStallBody && method == retryMethods[OpRead] {
@@ -172,7 +172,8 @@ func (t *retryTests) take(q *request, rep *reply) (*Action, *apiError) {
 	return &in.do, nil
 }
 
-// due reports whether q carries the object up to the offset of the instruction.
+// due reports whether q carries the bytes of the object up to the offset of the
+// instruction.
 func (in *instruction) due(q *request) bool {
 	switch in.do.Effect {
 	case EffectStatusAfter, EffectStallBody:
@@ -204,7 +205,7 @@ func (in *instruction) dueFor(q *request, r *reply) bool {
 	if length < in.at && length >= 0 {
 		return false
 	}
-	if length == in.at { // all bytes would be a complete reply
+	if length == in.at { // a reply with all bytes would be complete
 		in.do.Bytes = max(0, length-1)
 	}
 	return true

@@ -20,23 +20,23 @@ const granularity = blob.Granularity
 
 // Options configures a [Server]. The zero value is a strict server in memory.
 type Options struct {
-	// Dir is the directory that keeps everything, created as needed. The next
-	// server on it continues where the last one ended, even if that was killed,
-	// but not after the death of the machine. Only one server may use a directory
-	// at a time. Empty means memory.
+	// Dir is the directory that keeps everything. It is created if necessary. The next
+	// server on it continues with the state of the last one, even if that was killed, but
+	// not after a crash of the machine. Only one server may use a directory at a time. ""
+	// means memory.
 	Dir string
 	// CreateBuckets creates a bucket when a request first names it.
 	CreateBuckets bool
-	// Discard throws object bytes away and keeps sizes and checksums, for
-	// benchmarks. Reads of object bytes are refused. Not together with Dir.
+	// Discard drops object bytes and keeps only sizes and checksums, for benchmarks.
+	// Reads of object bytes are refused. Discard excludes Dir.
 	Discard bool
-	// NoMD5 disables MD5, which costs more than everything else together. Objects
-	// have no md5Hash, incomplete uploads no X-Range-MD5, and an upload that
-	// declares an MD5 is refused.
+	// NoMD5 disables MD5, which costs more time than everything else together. Objects
+	// have no md5Hash, incomplete uploads no X-Range-MD5, and an upload that declares an
+	// MD5 is refused.
 	NoMD5 bool
-	// RunningHash adds x-goog-running-hash, the CRC32C of what is committed,
-	// to the replies of incomplete uploads. The service sends it at times, but
-	// does not document it.
+	// RunningHash adds x-goog-running-hash, the CRC32C of the committed bytes, to the
+	// replies of incomplete uploads. The service sometimes sends it, but does not
+	// document it.
 	RunningHash bool
 	// Query308 answers status queries with a real 308 even if the request
 	// has X-GUploader-No-308, as Google's storage-testbench does. The service
@@ -48,23 +48,23 @@ type Options struct {
 	RequireToken bool
 	// Faults is the initial fault plan.
 	Faults []Fault
-	// Rate and TotalRate limit the bytes per second in each direction, of one
-	// connection and of all together. 0 is no limit.
+	// Rate limits the bytes per second of each connection, TotalRate those of all
+	// connections together, in each direction. 0 means no limit.
 	Rate, TotalRate int64
 	// Latency delays each reply.
 	Latency time.Duration
-	// ClockSkew is how far the server's clock is ahead of the machine's; a
-	// negative one is behind. It shows in the Date header of every reply and in
-	// the times of buckets and objects.
+	// ClockSkew is how far the server's clock is ahead of the machine's clock, or behind
+	// if it is negative. It affects the Date header of every reply and the times of
+	// buckets and objects.
 	ClockSkew time.Duration
-	// KeepRequests is how many requests [Server.Requests] remembers. 0 means
+	// KeepRequests is how many requests [Server.Requests] returns at least. 0 means
 	// 10000, and -1 none.
 	KeepRequests int
 	// OnRequest, if set, is called after every request, from many goroutines. It
 	// must not block.
 	OnRequest func(Request)
-	// Logger receives warnings: about the directory, and, once each, about what
-	// the server does not implement. nil discards them.
+	// Logger receives warnings about the directory, and one about each feature that the
+	// server does not implement. nil discards them.
 	Logger *slog.Logger
 }
 
@@ -87,8 +87,8 @@ type Server struct {
 }
 
 // New returns a server. It fails if the options contradict each other or the
-// directory cannot be used. If another server has it, the error wraps [ErrInUse].
-// A nil opts uses the defaults.
+// directory cannot be used. If another server uses the directory, the error wraps
+// [ErrInUse]. A nil opts uses the defaults.
 func New(opts *Options) (*Server, error) {
 	c := &core{}
 	st := &store{core: c, buckets: map[string]*bucket{}}
@@ -182,7 +182,7 @@ func (s *Server) Object(bucket, name string) (Object, bool) {
 	return *v.clone(), true
 }
 
-// CreateBucket creates a bucket. It fails if the name is not valid or taken.
+// CreateBucket creates a bucket. It fails if the name is invalid or exists.
 func (s *Server) CreateBucket(name string) error {
 	if _, err := s.store.createBucket(name, nil); err != nil {
 		return err
@@ -238,7 +238,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.send(w, q, rep, conn, sent)
 }
 
-// hangup stands for the missing reply if a fault sends none.
+// hangup represents the missing reply if a fault sends none.
 var hangup = &reply{}
 
 // answer returns the reply to q, and applies the faults of the plan and of retry tests.
@@ -251,7 +251,7 @@ func (s *Server) answer(q *request) *reply {
 		s.log.Warn("fakegcs: not implemented", "request", r.missing)
 	}
 	if q.fault.effect == "" {
-		if do, err := s.retry.take(q, r); err == nil { // else it is the reply
+		if do, err := s.retry.take(q, r); err == nil { // otherwise err is already the reply
 			q.fault = newFault(do, q.op)
 		}
 	}
@@ -285,7 +285,7 @@ func (s *Server) respond(q *request) *reply {
 		}
 	}
 	q.fault = newFault(do, q.op)
-	if r := s.interfere(q); r != nil {
+	if r := s.applyEntryFault(q); r != nil {
 		return r
 	}
 	if s.opts.RequireToken && !q.isSession() && !s.tokens.valid(bearer(q.Header), s.now()) {
@@ -315,10 +315,10 @@ func (s *Server) respond(q *request) *reply {
 	return r
 }
 
-// interfere applies the fault of q before its operation, and to its body. It returns
+// applyEntryFault applies the fault of q before its operation, and to its body. It returns
 // the reply if the operation must not be performed.
-func (s *Server) interfere(q *request) *reply {
-	q.in.meet(q.fault.body)
+func (s *Server) applyEntryFault(q *request) *reply {
+	q.in.setFault(q.fault.body)
 	f := &q.fault.entry
 	switch {
 	case f.status != nil:

@@ -10,17 +10,17 @@ import (
 	"gcsup/fakegcs/internal/blob"
 )
 
-// sessionLifetime is how long a session can be used,
+// sessionLifetime is the time for which a session can be used,
 // https://cloud.google.com/storage/docs/resumable-uploads#introduction.
 const sessionLifetime = 7 * 24 * time.Hour
 
-// checkpointEvery is how many bytes may have to be hashed again after a crash
-// of the emulator.
+// checkpointEvery is the maximum number of bytes that must be hashed again after a
+// kill of the emulator.
 const checkpointEvery = 64 << 20
 
 // The states of a session.
 const (
-	active    = ""          // takes bytes
+	active    = ""          // accepts bytes
 	final     = "final"     // the object exists; every request returns it
 	cancelled = "cancelled" // every request returns 499
 	dead      = "dead"      // every request returns 410 with the cause in the body
@@ -38,8 +38,8 @@ type sessionRecord struct {
 	Total   int64      `json:"total"` // size of the object, -1 unknown; once known it can't change
 
 	State    string  `json:"state,omitempty"`
-	Poison   string  `json:"poison,omitempty"` // the error that a too short chunk left behind
-	Status   int     `json:"status,omitempty"` // why it is dead
+	Poison   string  `json:"poison,omitempty"` // the error of later requests, after a chunk that was too short
+	Status   int     `json:"status,omitempty"` // the cause of a dead session
 	Reason   string  `json:"reason,omitempty"`
 	Message  string  `json:"message,omitempty"`
 	Object   *Object `json:"object,omitempty"`
@@ -51,18 +51,18 @@ type sessionRecord struct {
 
 // session is one resumable upload.
 //
-// mu is held for short steps only: to commit 256 KiB, to reply to a query,
-// to make the object. No request waits for the network with it. In between,
-// one request at a time is the session's writer; it commits 256 KiB after
-// 256 KiB, and each commit first looks whether it still is the writer.
+// mu is held for short steps only: to commit 256 KiB, to reply to a query, or to make
+// the object. No request holds it while it waits for the network. One request at a
+// time is the session's writer. It commits steps of 256 KiB, and checks before each
+// one that it still is the writer.
 //
 // This has two consequences for a client that lost its connection. A query waits
-// until the writer has read all that the dead connection still held: until the
-// writer ends, or nothing came in for [silence]. A new data request adopts the
-// session from a writer that has fallen silent. The bytes of that writer do not
-// count from then on, so that a stalled request cannot block a session. While a
-// writer is busy, a query waits at most [patience] and then returns the offset so
-// far, and a data request waits for its turn.
+// until the writer has read the remaining bytes of the dead connection: until the
+// writer ends, or no bytes arrive for [silence]. A new data request adopts the
+// session from a silent writer, whose later bytes are dropped. A stalled request
+// therefore cannot block a session. While a writer is busy, a query waits for at most
+// [patience] and then returns the current offset, and a data request waits for its
+// turn.
 type session struct {
 	store *store
 	mu    sync.Mutex
@@ -79,7 +79,7 @@ type session struct {
 // sessions are the resumable uploads of a server, and make objects in its store.
 type sessions struct {
 	store *store
-	mu    sync.Mutex // may be locked while a session is
+	mu    sync.Mutex // may be locked by the holder of a session's mu
 	byID  map[string]*session
 }
 
@@ -90,16 +90,16 @@ func (s *sessions) find(id string) *session {
 	return s.byID[id]
 }
 
-// expired reports whether the session is forgotten. A session that made its
-// object always returns it: a client that lost the reply must not take the object
-// for lost.
+// expired reports whether the session no longer exists. A session that made its
+// object does not expire, because a client that lost the reply must still find the
+// object.
 func (r *sessionRecord) expired(now time.Time) bool {
 	return r.State != final && now.Sub(r.Created) > sessionLifetime
 }
 
 const (
 	silence  = 100 * time.Millisecond
-	ticks    = 10 // per silence
+	ticks    = 10 // number of ticks in silence
 	patience = 2 * time.Second
 )
 
@@ -109,9 +109,9 @@ type writer struct {
 	done chan struct{} // closed when it no longer reads
 }
 
-// settle waits until w has ended, has fallen silent, or limit has passed; 0 is
-// no limit. It reports whether w ended. The silence counts from when settle is
-// called: data that the system has just received may not have reached w yet.
+// settle waits until w has ended or is silent, or until limit has passed; 0 means no
+// limit. It reports whether w ended. The silence counts from the call of settle,
+// because data that the system has just received may not have reached w yet.
 func (u *session) settle(q *request, w *writer, limit time.Duration) bool {
 	tick := time.NewTicker(silence / ticks)
 	defer tick.Stop()
@@ -141,8 +141,8 @@ func (u *session) settle(q *request, w *writer, limit time.Duration) bool {
 	}
 }
 
-// claim makes q the writer of u, as soon as an earlier one lets it. It fails
-// only when q or the server has ended.
+// claim makes q the writer of u when the earlier writer has ended or is silent. It
+// fails only if q or the server ends.
 func (u *session) claim(q *request) (*writer, *apiError) {
 	w := &writer{in: q.in, done: make(chan struct{})}
 	for {
@@ -173,9 +173,9 @@ func (u *session) claim(q *request) (*writer, *apiError) {
 func (u *session) resignLocked(w *writer) {
 	if u.writer == w {
 		u.writer = nil
-		if u.blob != nil { // the session may have ended meanwhile
+		if u.blob != nil { // nil if the session has ended meanwhile
 			u.sum.Idle()
-			_ = u.blob.Close() // every byte was handed to the system by its write
+			_ = u.blob.Close() // the system already has every byte
 		}
 	}
 	close(w.done)
@@ -217,8 +217,8 @@ func (u *session) saveLocked() error {
 	return u.store.disk.SaveSession(u.ID, &u.sessionRecord)
 }
 
-// endLocked ends the session: it accepts no more bytes, and releases those that it
-// has. It cannot fail for the final state.
+// endLocked ends the session. The session then accepts no more bytes, and its bytes
+// are released. It cannot fail for the final state.
 func (u *session) endLocked(state string, cause *apiError) *apiError {
 	was := u.sessionRecord
 	u.State = state
@@ -278,8 +278,8 @@ func (u *session) finishedReply(q *request) *reply {
 	return u.mark(jsonReply(http.StatusOK, q.resource(u.Object)))
 }
 
-// incompleteLocked returns the 308 with the committed offset.
-// With X-GUploader-No-308 it comes as 200 with an override header.
+// incompleteLocked returns the 308 with the committed offset. With X-GUploader-No-308
+// it is a 200 with an override header.
 func (u *session) incompleteLocked(q *request) *reply {
 	now := u.store.now()
 	n := u.committedLocked(now)

@@ -54,7 +54,7 @@ func (u *session) admitLocked(q *request) (admission, *apiError) {
 		return bad("Invalid request.  The chunk ends after the total size of %d bytes.", total)
 	}
 	if total >= 0 {
-		// A body of unknown length may have more than there is room for.
+		// A body of unknown length may have more bytes than the object.
 		a.keep = total
 		if c.last < 0 && q.ContentLength > total-c.first {
 			return bad("Invalid request.  The body ends after the total size of %d bytes.", total)
@@ -145,7 +145,7 @@ func (u *session) put(q *request) *reply {
 		return u.mark(refuse(http.StatusRequestTimeout, "uploadBrokenConnection", "The body ended early: %v", readErr).reply(false))
 	}
 	if u.blob.Size()%granularity != 0 {
-		if err := u.saveLocked(); err != nil { // a crash keeps whole quanta by itself
+		if err := u.saveLocked(); err != nil { // after a crash, multiples of 256 KiB are kept anyway
 			return u.mark(errInternal(err).reply(false))
 		}
 	}
@@ -165,8 +165,7 @@ func (u *session) put(q *request) *reply {
 	return u.finalize(q)
 }
 
-// receive reads the body of a data request into the session, which holds
-// before bytes.
+// receive reads the body of a data request into the session, which has before bytes.
 func (u *session) receive(q *request, w *writer, a admission, before int64) (readErr, takeErr error) {
 	if a.skip > 0 {
 		if _, err := io.CopyN(io.Discard, q.in, a.skip); err == io.EOF {
@@ -175,7 +174,7 @@ func (u *session) receive(q *request, w *writer, a admission, before int64) (rea
 			return err, nil
 		}
 	}
-	err := blob.ReadQuanta(q.in, before, &u.store.buffers, func(p []byte) error {
+	err := blob.ReadChunks(q.in, before, &u.store.buffers, func(p []byte) error {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		if u.writer != w || u.State != active {

@@ -4,9 +4,9 @@ import "gcsup/fakegcs/internal/blob"
 
 // Faults that change the bytes of a session permanently.
 
-// tamper applies such a fault before the operation of q. It does nothing to a
-// session that has ended.
-func (u *session) tamper(q *request) *apiError {
+// changeBytes applies such a fault before the operation of q. It does nothing if the
+// session has ended.
+func (u *session) changeBytes(q *request) *apiError {
 	f := &q.fault.session
 	if f.foreign == 0 && f.rewind == 0 {
 		return nil
@@ -40,9 +40,9 @@ func (u *session) tamper(q *request) *apiError {
 	return nil
 }
 
-// writeForeign commits n zeros, as if another client used the session, but never
-// more than the upload's total. w is q as the writer of the session. It uses one
-// 256 KiB of memory for any n, and does not block queries.
+// writeForeign commits n zeros, as if another client used the session, but never more
+// than the upload's total. w is q as the writer of the session. It uses 256 KiB of
+// memory for any n, and does not block queries.
 func (u *session) writeForeign(q *request, w *writer, n int64) error {
 	zeros := make([]byte, granularity)
 	step := func() (more bool, err error) {
@@ -71,7 +71,7 @@ func (u *session) writeForeign(q *request, w *writer, n int64) error {
 	return nil
 }
 
-// rewindLocked forgets the last n bytes.
+// rewindLocked removes the last n bytes.
 func (u *session) rewindLocked(n int64) error {
 	size := max(0, u.blob.Size()-n)
 	kept, err := u.blob.Section(0, size)
@@ -82,7 +82,7 @@ func (u *session) rewindLocked(n int64) error {
 	u.sum.Idle()
 	sum := blob.NewDigest(&u.store.buffers, u.sum.HasMD5())
 	defer sum.Idle()
-	if err := blob.ReadQuanta(kept, 0, &u.store.buffers, func(p []byte) error { sum.Add(p, true); return nil }); err != nil {
+	if err := blob.ReadChunks(kept, 0, &u.store.buffers, func(p []byte) error { sum.Add(p, true); return nil }); err != nil {
 		return err
 	}
 	if err := u.blob.Truncate(size); err != nil {
@@ -92,9 +92,9 @@ func (u *session) rewindLocked(n int64) error {
 	return nil
 }
 
-// strike applies a fault that ends a session, and reports whether the session is
-// forgotten. A finished session stays finished.
-func (s *sessions) strike(f *sessionFault, u *session) (forgotten bool) {
+// endByFault applies a fault that ends a session, and reports whether the session no
+// longer exists. A finished session stays finished.
+func (s *sessions) endByFault(f *sessionFault, u *session) (forgotten bool) {
 	if f.forget {
 		s.forget(u)
 		return true

@@ -4,8 +4,9 @@ import (
 	"net/http"
 )
 
-// finalize makes the object; u.mu is held. If it fails, the session is dead, because
-// no later request could succeed. After an internal error it stays active.
+// finalize makes the object. The caller holds u.mu. If it fails, the session is dead,
+// because no later request could succeed. After an internal error the session stays
+// active.
 func (u *session) finalize(q *request) *reply {
 	if wait := q.fault.session.finalizeAfter; wait > 0 {
 		u.mu.Unlock()
@@ -14,7 +15,7 @@ func (u *session) finalize(q *request) *reply {
 		if r := u.closedReplyLocked(q); r != nil {
 			return r // another request was faster
 		}
-		if u.blob.Size() != u.Total { // a fault took bytes away meanwhile
+		if u.blob.Size() != u.Total { // a fault removed bytes meanwhile
 			return u.incompleteLocked(q)
 		}
 	}

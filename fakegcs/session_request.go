@@ -5,8 +5,9 @@ import (
 	"net/http"
 )
 
-// Resumable uploads, https://cloud.google.com/storage/docs/performing-resumable-uploads:
-// what each request on a session does. The session itself is in session.go.
+// Resumable uploads,
+// https://cloud.google.com/storage/docs/performing-resumable-uploads: the requests on
+// a session. The session itself is in session.go.
 
 // maxObject is the size limit of an object, https://cloud.google.com/storage/quotas#objects.
 const maxObject = 5 << 40
@@ -25,15 +26,15 @@ func (s *sessions) answer(q *request) *reply {
 		s.forget(u)
 		return notFound
 	}
-	if s.strike(&q.fault.session, u) {
+	if s.endByFault(&q.fault.session, u) {
 		return notFound
 	}
-	if err := u.tamper(q); err != nil {
+	if err := u.changeBytes(q); err != nil {
 		return err.reply(u.XML)
 	}
 	if key, err := encryptionKey(q.Header, "x-goog-encryption-"); err != nil {
 		return err.reply(u.XML)
-	} else if err := fits(key, &u.Meta); err != nil {
+	} else if err := checkKey(key, &u.Meta); err != nil {
 		return err.reply(u.XML)
 	}
 	switch q.op {
@@ -45,9 +46,9 @@ func (s *sessions) answer(q *request) *reply {
 	return u.put(q)
 }
 
-// forget removes a session that has expired, or that a fault removes.
+// forget removes a session that has expired or is removed by a fault.
 func (s *sessions) forget(u *session) {
-	u.mu.Lock() // to the end, so that a writer does not save the record again
+	u.mu.Lock() // until forget returns, so that a writer does not save the record again
 	defer u.mu.Unlock()
 	s.mu.Lock()
 	delete(s.byID, u.ID)
@@ -105,8 +106,8 @@ func (u *session) query(q *request) *reply {
 	return u.finalize(q)
 }
 
-// identify completes a request on a session, whose URL and headers need not contain
-// the names of the object, nor show that it carries the last byte.
+// identify completes a request on a session. Its URL and headers need not contain the
+// names of the object, or show that the request carries the last byte.
 func (s *sessions) identify(q *request) {
 	if q.upload == "" {
 		return

@@ -20,8 +20,9 @@ func (s *sessions) start(q *request) *reply {
 	if err != nil {
 		return err.reply(q.xml)
 	}
-	s.strike(&q.fault.session, u)
-	// The service echoes the request's query; clients take the URI as it is.
+	s.endByFault(&q.fault.session, u)
+	// The service includes the request's query in the session URI. Clients use the URI
+	// unchanged.
 	values := cloneValues(q.query)
 	values.Set("upload_id", u.ID)
 	r := newReply(http.StatusOK).set("Content-Type", "text/plain; charset=utf-8")
@@ -45,7 +46,7 @@ func (s *sessions) newSession(q *request) (*session, *apiError) {
 		return nil, err
 	}
 	u.Meta, u.CRC32C, u.MD5 = *meta, want.crc, want.md5
-	if err := u.store.mayOwn(meta); err != nil {
+	if err := u.store.checkACL(meta); err != nil {
 		return nil, err
 	}
 	if u.Cond, err = q.conditions(); err != nil {
@@ -80,7 +81,7 @@ func cloneValues(v url.Values) url.Values {
 	return c
 }
 
-// escapePath escapes an object name for an XML API path, where "/" stays.
+// escapePath escapes an object name for an XML API path, in which "/" is not escaped.
 func escapePath(name string) string {
 	return strings.ReplaceAll(url.PathEscape(name), "%2F", "/")
 }

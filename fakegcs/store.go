@@ -10,7 +10,7 @@ import (
 // store has the buckets and their objects. Its methods that end in Locked need mu.
 type store struct {
 	*core
-	mu             sync.Mutex // guards what follows, and all buckets
+	mu             sync.Mutex // guards the fields below and all buckets
 	buckets        map[string]*bucket
 	lastGeneration int64
 }
@@ -40,7 +40,7 @@ func (s *store) createBucket(name string, body []byte) (bucketResource, *apiErro
 	return b.bucketResource, nil
 }
 
-// addBucketLocked creates a bucket whose name is not taken.
+// addBucketLocked creates a bucket. The name must not exist.
 func (s *store) addBucketLocked(name string, body []byte) (*bucket, *apiError) {
 	if err := checkBucketName(name); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (s *store) addBucketLocked(name string, body []byte) (*bucket, *apiError) {
 	return b, nil
 }
 
-// hasBucket refuses a request to a bucket that does not exist.
+// hasBucket returns an error if a bucket does not exist.
 func (s *store) hasBucket(name string) *apiError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,9 +77,9 @@ func (s *store) defaultClass(name string) (string, *apiError) {
 	return b.StorageClass, nil
 }
 
-// billed refuses a request that names no project to bill if the requester pays for
-// the bucket, https://cloud.google.com/storage/docs/requester-pays. The start of a
-// session pays for the whole session.
+// billed returns an error if the requester pays for the bucket and the request names
+// no project to bill, https://cloud.google.com/storage/docs/requester-pays. The
+// project of the first request pays for a whole session.
 func (s *store) billed(q *request) *apiError {
 	if q.query.Get("userProject") != "" || q.Header.Get("X-Goog-User-Project") != "" || q.isSession() {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// TB is what [NewServer] uses of a [testing.TB]. It is an interface of its own so
-// that no program that has an emulator links package testing.
+// TB has the methods of [testing.TB] that [NewServer] uses. It is a separate
+// interface, so that a program with an emulator does not link package testing.
 //
 // [testing.TB]: https://pkg.go.dev/testing#TB
 type TB interface {
@@ -32,9 +32,9 @@ type TestServer struct {
 	err    error // of the first Close
 }
 
-// NewServer starts a server that is closed when the test t ends. A failure to start or
-// close it fails the test. In an example, t is nil: NewServer panics if it fails, and
-// the caller closes the server.
+// NewServer starts a server that is closed when the test t ends. A failure to start
+// or close it fails the test. If t is nil, as in an example, NewServer panics if it
+// fails, and the caller must close the server.
 //
 // Inside a testing/synctest bubble, use [New] and package memnet.
 func NewServer(t TB, opts *Options) *TestServer {
@@ -87,7 +87,7 @@ func (s *TestServer) Close() error {
 	s.once.Do(func() {
 		s.err = errors.Join(s.Server.Close(), s.http.Close())
 		s.client.CloseIdleConnections()
-		if tr, ok := http.DefaultTransport.(*http.Transport); ok { // which most clients use
+		if tr, ok := http.DefaultTransport.(*http.Transport); ok { // most clients use it
 			tr.CloseIdleConnections()
 		}
 	})

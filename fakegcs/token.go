@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// tokenLifetime is that of the service's access tokens.
+// tokenLifetime is the lifetime of an access token, as in the service.
 const tokenLifetime = time.Hour
 
 // tokens are the accepted bearer tokens, with their expiry.
@@ -52,9 +52,9 @@ func bearer(h http.Header) string {
 }
 
 // NewCredentials returns the JSON of a credentials file for clients of the server at
-// url ("http://127.0.0.1:4443"): they get their access tokens from it, as
-// [Options.RequireToken] wants. Google's Go libraries take it from the file that
-// GOOGLE_APPLICATION_CREDENTIALS names, or as an option.
+// url ("http://127.0.0.1:4443"): they get the access tokens for
+// [Options.RequireToken] from it. Google's Go libraries read it from the file that
+// GOOGLE_APPLICATION_CREDENTIALS names, or accept it as an option.
 func NewCredentials(url string) []byte {
 	text, _ := json.MarshalIndent(map[string]string{ // strings only: never fails
 		"type": "authorized_user", "client_id": "fakegcs", "client_secret": "fakegcs", "refresh_token": "fakegcs",

@@ -16,17 +16,17 @@ func errUnimplemented(what string) *apiError {
 	return e
 }
 
-// missing records the unimplemented features that clients asked for, so that each is
+// missing records the unimplemented features that clients requested, so that each is
 // logged once.
 type missing struct {
 	mu    sync.Mutex
 	named map[string]bool
 }
 
-// maxMissing limits the names, because clients choose them.
+// maxMissing limits the number of names, because clients choose them.
 const maxMissing = 1000
 
-// first reports whether what was not recorded before, and records it.
+// first records the feature what, and reports whether it was not recorded before.
 func (m *missing) first(what string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,17 +70,18 @@ func (q *request) kind() string {
 		}
 		return q.Method + " " + path
 	}
-	first := slices.Index(segs, "v1") + 1 // none: 0
+	first := slices.Index(segs, "v1") + 1 // 0 if there is none
 	for i := first + 1; i < len(segs); i += 2 {
-		if segs[i-1] != "iam" { // else it is an operation
+		if segs[i-1] != "iam" { // the name after it is an operation
 			segs[i] = "*"
 		}
 	}
 	return q.Method + " /" + strings.Join(segs, "/")
 }
 
-// unknown refuses a request that is no operation of this server. The reply shows
-// whether the URL or the method is wrong, or the operation is not implemented.
+// unknown returns the error for a request that is not an operation of this server.
+// The error shows whether the URL or the method is wrong, or the operation is not
+// implemented.
 func (q *request) unknown() *reply {
 	switch {
 	case strings.HasPrefix(q.Header.Get("Content-Type"), "application/grpc"):

@@ -121,7 +121,7 @@ func TestDifferencesShow(t *testing.T) {
 		fails string
 	}{
 		"a gap is 400":                  {instead("PUT", 503, 400), "gap"},
-		"no Range in a 308":             {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) { reply.Header().Del("Range") }), "chunks overlap cut-keeps-quanta"},
+		"no Range in a 308":             {replied(func(_ *http.Request, reply *httptest.ResponseRecorder) { reply.Header().Del("Range") }), "chunks overlap cut-keeps-chunks"},
 		"no component count":            {rewritten(`,\s*"componentCount": \d+`, ""), "compose compose-again compose-one compose-32"},
 		"MD5 of composites":             {rewritten(`"componentCount"`, `"md5Hash": "AA==", "componentCount"`), "compose compose-one"},
 		"sources that stay":             {unaware("deleteSourceObjects"), "compose-delete-sources compose-delete-versions compose-delete-held"},

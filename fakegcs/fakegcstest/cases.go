@@ -68,13 +68,13 @@ func query(total string, status int, committed string) Step {
 	return Step{Header: []string{"Content-Range: bytes */" + total}, Status: status, Range: committed}
 }
 
-// insert makes the object {object} plus suffix with content[from:to]. suffix may
-// continue the query.
+// insert makes the object {object} plus suffix with content[from:to]. suffix may have
+// further query parameters.
 func insert(suffix string, from, to int) Step {
 	return Step{Method: "POST", Path: mediaPath + suffix, From: from, To: to, Status: 200}
 }
 
-// Requests of the JSON API. suffix may continue the object's name, and add an
+// Requests of the JSON API. suffix may extend the object's name, and have an
 // operation and a query.
 
 func get(suffix string, status int) Step {

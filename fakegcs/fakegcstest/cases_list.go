@@ -34,7 +34,7 @@ func listCases() []Case {
 				only(list("b"), "b/1", "b/2"), list("x").match(absent("items"), text("kind", "storage#objects")),
 			),
 		}, {
-			Name: "list-delimiter", Fact: "In a listing with a delimiter, names that go on after it are one prefix.", Source: listing, None: true,
+			Name: "list-delimiter", Fact: "In a listing with a delimiter, names that continue after it are one prefix.", Source: listing, None: true,
 			Steps: append(fill("a", "b/", "b/1", "b/2", "c", "d/1"),
 				only(list("&delimiter=%2F"), "a", "c").match(field("prefixes", `\[\s*"{name}/b/",\s*"{name}/d/"\s*\]`)),
 				only(list("&delimiter=%2F&includeTrailingDelimiter=true"), "a", "b/", "c").match(field("prefixes", `\[\s*"{name}/b/",\s*"{name}/d/"\s*\]`)),

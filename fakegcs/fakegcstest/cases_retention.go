@@ -7,8 +7,8 @@ const (
 
 // retentionCases returns the facts about holds and retention policies.
 func retentionCases() []Case {
-	// held is the refusal of a write to a held object. The service was measured to
-	// send another reason than the documented one.
+	// held is the refusal of a write to a held object. In measurements, the service sent
+	// another reason than the documented one.
 	held := func(s Step, kind string) Step {
 		return s.status(403).match(reason("(objectUnderActiveHold|forbidden)"), "is under active "+kind+" hold and cannot be deleted, overwritten or archived")
 	}

@@ -18,7 +18,7 @@ func uploadCases() []Case {
 			Name: "empty-by-range", Fact: "bytes */0 finishes the empty object.", Source: goClient, Size: 0,
 			Steps: []Step{start(), query("0", 200, "none").match(`"size": "0"`)},
 		}, {
-			Name: "chunks", Fact: "Chunks of whole quanta are committed; Range names the last byte; the last request answers the object.", Source: guide, Size: 2*q + 1,
+			Name: "chunks", Fact: "Chunks of multiples of 256 KiB are committed; Range names the last byte; the reply to the last request has the object.", Source: guide, Size: 2*q + 1,
 			Steps: []Step{
 				start(), query("*", 308, "none"),
 				chunk(0, q, "*", 308, "262143").has("X-GUploader-UploadID: *"), query("*", 308, "262143"),
@@ -68,7 +68,7 @@ func uploadCases() []Case {
 			Name: "short-chunk-known-total", Fact: "A chunk below 256 KiB that isn't the last is 400, even if the total is known.", Source: python, None: true,
 			Steps: []Step{start(), chunk(0, 1024, "262145", 400, "").text(shortText)},
 		}, {
-			Name: "unaligned-chunk", Fact: "A chunk above 256 KiB that is no whole number of quanta is cut down to whole quanta. (Reports differ.)", Source: "https://github.com/googleapis/google-cloud-cpp/issues/4496", Size: q + 101,
+			Name: "unaligned-chunk", Fact: "A chunk above 256 KiB that is not a multiple of 256 KiB is cut down to one. (Reports differ.)", Source: "https://github.com/googleapis/google-cloud-cpp/issues/4496", Size: q + 101,
 			Steps: []Step{start(), chunk(0, q+100, "*", 308, "262143"), chunk(q, q+101, "262245", 200, "")},
 		}, {
 			Name: "query-finalizes", Fact: "bytes */T makes the object when T bytes are committed; bytes */* never does.", Source: cpp + "8868", Size: 2 * q,
@@ -115,7 +115,7 @@ func uploadCases() []Case {
 			Name: "beyond-total", Fact: "A chunk that ends after the total is 400.", Source: "the total is part of the request", None: true,
 			Steps: []Step{start(), chunk(0, q, "262143", 400, ""), query("*", 308, "none")},
 		}, {
-			Name: "cut-keeps-quanta", Fact: "Of a request that was cut off, whole quanta are kept.", Source: guide, Size: 3 * q,
+			Name: "cut-keeps-chunks", Fact: "If a request is cut off, multiples of 256 KiB are kept.", Source: guide, Size: 3 * q,
 			Steps: []Step{
 				start(),
 				{Header: []string{"Content-Range: bytes 0-786431/786432"}, To: 3 * q, Cut: 2*q + 1000},

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// This file creates the bucket of a case, and deletes all that the case made.
+// This file creates the bucket of a case, and deletes everything that the case made.
 
-// makeBucket creates a bucket for this case alone.
+// makeBucket creates a bucket for this case only.
 func (v *conversation) makeBucket(ctx context.Context, config string) error {
 	// Many organizations require uniform access. No case is about access.
 	fields := map[string]json.RawMessage{
@@ -45,16 +45,15 @@ func (v *conversation) makeBucket(ctx context.Context, config string) error {
 	return v.compare(step, resp, text)
 }
 
-// bucketName makes a new name from that of an existing bucket. It cannot have the
-// dots of a domain, since the caller may not own the domain. Then 63 bytes is the
-// limit, https://cloud.google.com/storage/docs/buckets#naming.
+// bucketName makes a new name from that of an existing bucket. It replaces the dots
+// of a domain name, because the caller may not own the domain. A name without dots
+// has at most 63 bytes, https://cloud.google.com/storage/docs/buckets#naming.
 func bucketName(like string) string {
 	like = strings.ReplaceAll(like, ".", "-")
 	return like[:min(len(like), 50)] + "-" + strings.ToLower(rand.Text()[:12])
 }
 
-// cleanUp deletes what the case made. It continues after an error, to
-// delete as much as possible.
+// cleanUp deletes everything that the case made. It continues after an error.
 func (v *conversation) cleanUp(ctx context.Context) error {
 	var errs []error
 	for _, uri := range v.sessions {
@@ -80,8 +79,8 @@ func (v *conversation) cancel(ctx context.Context, uri string) error {
 	return err
 }
 
-// remove deletes what may not exist any more. In a bucket of the case's own, a removed
-// retention policy can forbid it for some seconds longer.
+// remove deletes a resource, which need not exist. In a bucket made for the case, a
+// removed retention policy can forbid it for some seconds.
 func (v *conversation) remove(ctx context.Context, path string) error {
 	deadline := time.Now().Add(v.Patience)
 	for {
@@ -100,7 +99,7 @@ func (v *conversation) remove(ctx context.Context, path string) error {
 	}
 }
 
-// change patches what may not exist any more.
+// change patches a resource, which need not exist.
 func (v *conversation) change(ctx context.Context, path, patch string) error {
 	resp, body, err := v.send(ctx, Step{Method: "PATCH", Path: path, Header: []string{"Content-Type: application/json"}, Body: patch})
 	switch {

@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// conversation is the state of a case that is being checked.
+// conversation is the state of the check of one case.
 type conversation struct {
 	Target
 	folder    string // prefix of the names of all its objects
 	name      string // of the object
 	ownBucket bool   // Target.Bucket was made for this case
 	session   string
-	sessions  []string // all that were started
+	sessions  []string // all started sessions
 	multipart bool     // a multipart upload was requested
 	saved     map[string]string
 	made      []byte   // the content generated so far
@@ -297,7 +297,7 @@ func (v *conversation) cut(ctx context.Context, s Step) error {
 	var conn net.Conn
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { conn = i.Conn }})
 	req.Body = io.NopCloser(io.MultiReader(bytes.NewReader(v.content(s.To)[s.From:s.From+s.Cut]), readerFunc(func([]byte) (int, error) {
-		time.Sleep(50 * time.Millisecond) // the transport has buffered bytes
+		time.Sleep(50 * time.Millisecond) // until the transport has sent its buffered bytes
 		_ = conn.Close()
 		return 0, io.ErrUnexpectedEOF
 	})))

@@ -22,17 +22,17 @@
 //		})
 //	}
 //
-// [Cases] returns the data, and [Case.Check] checks a target against one case
-// outside of a test. A case makes about ten requests, and uploads up to 5 MiB. For
-// the real service, set a Client with credentials and a Patience of 30 s. There,
-// all cases together cost about a cent.
+// [Cases] returns the data, and [Case.Check] checks a target against one case outside
+// of a test. A case makes about ten requests, and uploads up to 5 MiB. For the real
+// service, set a Client with credentials and a Patience of 30 s. All cases together
+// cost about a cent there.
 //
 // Some cases need a bucket with a certain configuration, and create one in
-// [Target.Project]. A case always deletes what it made: objects with all their
-// generations, holds and retention policies on them, upload sessions, multipart
-// uploads, and the bucket. Only soft delete keeps anything, for seven days: in the
-// target's bucket, if that has soft delete, and in the buckets of the cases about
-// soft delete.
+// [Target.Project]. A case always deletes everything that it made: objects with all
+// their generations, holds and retention policies on them, upload sessions, multipart
+// uploads, and the bucket. Only soft delete keeps objects, for seven days: in the
+// target's bucket, if it has soft delete, and in the buckets of the cases about soft
+// delete.
 package fakegcstest
 
 import (
@@ -62,10 +62,9 @@ type Target struct {
 	// consists of Bucket and random letters. An emulator accepts any. With "",
 	// such cases are not checked, see [ErrNotChecked].
 	Project string
-	// Patience is how long a server may take until a query returns the final
-	// offset of a request that was cut off, and how long a step that gets 429 is
-	// retried. 0 is 5 s; the real service, which allows one change of an object
-	// per second, needs 30 s.
+	// Patience is the time in which a query must return the final offset after a request
+	// was cut off, and for which a step that gets 429 is retried. 0 is 5 s. The real
+	// service needs 30 s, because it allows one change of an object per second.
 	Patience time.Duration
 }
 
@@ -86,10 +85,10 @@ type Target struct {
 type Case struct {
 	Name   string // unique
 	Fact   string
-	Source string // URL, or where it was seen
-	// Bucket, if set, creates a bucket for this case alone, which is then {bucket}.
-	// It is the JSON of the configuration, without a name. Soft delete is off,
-	// unless the configuration has it.
+	Source string // URL, or a description of the observation
+	// Bucket, if set, creates a bucket for this case only, which is then {bucket}. It is
+	// the JSON of the configuration, without a name. Soft delete is off, unless the
+	// configuration has it.
 	Bucket string
 	Steps  []Step
 	Size   int  // of the object at the end, with the content's first Size bytes; see None
@@ -103,9 +102,9 @@ type Step struct {
 	Header []string // "Name: value"
 	From   int      // the body is content[From:To]
 	To     int
-	Body   string // or this
+	Body   string // replaces content[From:To] if it is not ""
 	Chunks bool   // send it without Content-Length
-	Cut    int    // send so many bytes of the body, then break the connection; there is no reply
+	Cut    int    // send that many bytes of the body, then break the connection; there is no reply
 	Settle bool   // a query after a cut: repeat it until the reply is the expected one
 
 	Status int
@@ -147,8 +146,8 @@ func Run(t *testing.T, newServer func(t *testing.T) Target) {
 
 // Check compares target with c and returns the first difference. If there is no
 // bucket for a case that needs its own, the error wraps [ErrNotChecked]. Check
-// deletes all that it made, even if ctx ends meanwhile. The error names what it could
-// not delete.
+// deletes everything that it made, even if ctx ends. The error names the resources
+// that it could not delete.
 func (c Case) Check(ctx context.Context, target Target) (err error) {
 	if target.Project == "" && c.needsProject() {
 		return fmt.Errorf("case %s: %w: it needs a project; set Target.Project", c.Name, ErrNotChecked)

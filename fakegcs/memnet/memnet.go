@@ -14,10 +14,10 @@
 // docs/examples/outage_test.go is a complete test of an upload through an outage of
 // an hour, with package fakegcs as the handler.
 //
-// Unlike [net.Pipe] it behaves like TCP as far as HTTP depends on it. A write
-// returns as soon as the bytes fit the buffer. One side can close for writing only.
-// Errors are the system's for a socket (on Unix EPIPE, ECONNRESET), so that code that
-// classifies them can be tested.
+// Unlike [net.Pipe], a connection has the properties of TCP on which HTTP depends. A
+// write returns as soon as the bytes fit into the buffer. One side can close for
+// writing only. The errors are those of a socket (on Unix EPIPE, ECONNRESET), so that
+// code that classifies them can be tested.
 package memnet
 
 import (
@@ -89,7 +89,7 @@ func (a addr) String() string  { return string(a) }
 type conn struct {
 	in, out       *half
 	local, remote addr
-	abrupt        atomic.Bool // SetLinger(0): Close resets
+	abrupt        atomic.Bool // set by SetLinger(0): Close resets
 }
 
 func pair(n int64) (client, server *conn) {

@@ -1,6 +1,6 @@
-// Package blob holds the bytes of objects and of unfinished uploads: in memory,
-// in a file, as a list of other blobs, or as a mere count. It also computes
-// their checksums as they arrive.
+// Package blob holds the bytes of objects and of unfinished uploads: in memory, in a
+// file, or as a list of other blobs. A discarding blob only counts them. The package
+// also computes checksums of the bytes as they arrive.
 package blob
 
 import (
@@ -15,12 +15,12 @@ const Granularity = 256 << 10
 // ErrDiscarded is the error of a read from a blob of [NewDiscarding].
 var ErrDiscarded = errors.New("fakegcs: the server runs in discard mode and keeps no object bytes")
 
-// storage is where the bytes of a blob are. Append, Truncate and Close are for
-// the one owner, an upload. Once the blob belongs to an object it is only read,
-// by any number of readers.
+// storage stores the bytes of a blob. Only the owner, an upload, calls Append,
+// Truncate and Close. When the blob belongs to an object, any number of readers read
+// it.
 type storage interface {
-	// Append adds p. If keep is set, the blob may keep p itself, and the caller
-	// must not change p any more. Append reports whether it kept p.
+	// Append adds p. If keep is set, the blob may keep p itself instead of a copy. If it
+	// did, kept is true, and the caller must not change p.
 	Append(p []byte, keep bool) (kept bool, err error)
 	// Truncate removes the bytes after size.
 	Truncate(size int64) error
@@ -28,7 +28,7 @@ type storage interface {
 	Size() int64
 	// Section reads the bytes [from, to). The caller closes it.
 	Section(from, to int64) (io.ReadCloser, error)
-	// Close releases what writing needs. The bytes stay.
+	// Close releases the resources for writing. The bytes stay.
 	Close() error
 }
 

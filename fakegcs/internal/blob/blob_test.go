@@ -230,9 +230,9 @@ func TestResumeDigest(t *testing.T) {
 	}
 }
 
-// ReadQuanta cuts at the boundaries of the object, and keeps whole quanta of
+// ReadChunks cuts at the boundaries of the object, and keeps whole quanta of
 // what was cut off.
-func TestReadQuanta(t *testing.T) {
+func TestReadChunks(t *testing.T) {
 	broken := errors.New("broken")
 	for _, off := range []int{0, 1, q - 1, q} {
 		for _, n := range []int{0, 1, q - 1, q, q + 1, 2*q + 3} {
@@ -241,7 +241,7 @@ func TestReadQuanta(t *testing.T) {
 				want := pattern(n)
 				src := io.MultiReader(bytes.NewReader(want), iotest.ErrReader(end))
 				var got []byte
-				err := blob.ReadQuanta(src, int64(off), &pool, func(p []byte) error {
+				err := blob.ReadChunks(src, int64(off), &pool, func(p []byte) error {
 					if at := off + len(got); at%q+len(p) > q {
 						t.Errorf("offset %d: %d bytes cross a boundary", at, len(p))
 					}

@@ -64,7 +64,7 @@ func (b *composite) Section(from, to int64) (io.ReadCloser, error) {
 // compositeReader has one piece open at a time.
 type compositeReader struct {
 	pieces   []*Blob       // those still to come
-	from, to int64         // counted from where pieces begin
+	from, to int64         // relative to the start of pieces
 	current  io.ReadCloser // nil: none is open
 }
 

@@ -4,11 +4,11 @@ import "hash/crc32"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// CombineCRC returns the CRC32C of a followed by b, where b has n bytes. A
-// composed object gets its checksum from it without being read. Appending n
-// bytes to a message multiplies its remainder by x^8n modulo the polynomial;
-// repeated squaring finds the power. This is zlib's crc32_combine, with the
-// polynomial in the reflected bit order of hash/crc32.
+// CombineCRC returns the CRC32C of a followed by b, where b has n bytes. With it, the
+// checksum of a composed object is computed without reading the object. Appending n
+// bytes to a message multiplies its remainder by x^8n modulo the polynomial; repeated
+// squaring finds the power. This is zlib's crc32_combine, with the polynomial in the
+// reflected bit order of hash/crc32.
 func CombineCRC(a, b uint32, n int64) uint32 {
 	const one = 1 << 31  // the polynomial 1: bit 31 is x^0
 	shift := uint32(one) // becomes x^8n

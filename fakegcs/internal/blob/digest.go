@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Pool holds the buffers that request bodies pass through, of Granularity bytes each.
-// The zero value is an empty pool.
+// Pool holds the buffers for request bodies, of Granularity bytes each. The zero
+// value is an empty pool.
 type Pool struct{ pool sync.Pool }
 
 // Get returns a buffer of Granularity bytes.
@@ -24,10 +24,10 @@ func (b *Pool) Get() []byte {
 // Put returns a buffer from Get, or its beginning, to the pool.
 func (b *Pool) Put(p []byte) { b.pool.Put((*[Granularity]byte)(p[:Granularity])) }
 
-// Digest is the running checksum of the bytes of an object, so that they need
-// not be read again. MD5 runs at about a fifth of the speed of everything else
-// here. It has its own goroutine, which is at most 256 KiB behind the rest.
-// A Digest has one owner, and every caller holds the owner's lock.
+// Digest is the running checksum of the bytes of an object, so that they need not be
+// read again. MD5 has about a fifth of the speed of everything else here. It
+// therefore has its own goroutine, which is at most 256 KiB behind. A Digest has one
+// owner, and every caller holds the owner's lock.
 type Digest struct {
 	crc     uint32
 	md5     hash.Hash // nil: no MD5 is computed
@@ -38,11 +38,11 @@ type Digest struct {
 
 type hashJob struct {
 	p    []byte
-	free bool // back to the pool when hashed
+	free bool // return the buffer to the pool after hashing
 }
 
-// NewDigest returns the checksum of no bytes, with or without MD5. Its buffers
-// go back to pool.
+// NewDigest returns the checksum of no bytes, with or without MD5. Its buffers return
+// to pool.
 func NewDigest(pool *Pool, withMD5 bool) *Digest {
 	d := &Digest{pool: pool}
 	if withMD5 {
@@ -62,8 +62,8 @@ func ResumeDigest(pool *Pool, withMD5 bool, crc uint32, state []byte) (*Digest, 
 	return d, d.md5.(encoding.BinaryUnmarshaler).UnmarshalBinary(state)
 }
 
-// Add hashes p, 256 KiB or a shorter rest. If free is set, p goes back to
-// the pool afterwards.
+// Add hashes p, which has at most 256 KiB. If free is set, p returns to the pool
+// afterwards.
 func (d *Digest) Add(p []byte, free bool) {
 	d.crc = crc32.Update(d.crc, castagnoli, p)
 	switch {
@@ -129,12 +129,12 @@ func (d *Digest) Idle() {
 	}
 }
 
-// ReadQuanta reads r to its end and passes its bytes to take, cut where the
-// offset in the object is a multiple of [Granularity]. The first byte has the offset
-// off. The rest after the last such boundary is passed on only if r ended with
-// io.EOF: of a body that was cut off, the service keeps whole quanta. take
-// becomes the owner of its buffer, which comes from pool.
-func ReadQuanta(r io.Reader, off int64, pool *Pool, take func(p []byte) error) error {
+// ReadChunks reads r to its end and passes its bytes to take in chunks, which end at
+// offsets in the object that are multiples of [Granularity]. The first byte has the
+// offset off. A shorter last chunk is passed only if r ended with io.EOF: if a body
+// is cut off, the service keeps a multiple of Granularity. take owns its buffer,
+// which comes from pool.
+func ReadChunks(r io.Reader, off int64, pool *Pool, take func(p []byte) error) error {
 	for {
 		p := pool.Get()[:Granularity-off%Granularity]
 		n, err := fill(r, p)
@@ -166,7 +166,7 @@ func fill(r io.Reader, p []byte) (n int, err error) {
 		n += k
 	}
 	if n == len(p) && err == io.EOF {
-		err = nil // the next call finds it again
+		err = nil // the next call returns it
 	}
 	return n, err
 }

@@ -37,8 +37,8 @@ func (b *file) Append(p []byte, _ bool) (bool, error) {
 		}
 		b.f = f
 	}
-	// WriteAt, not Write: after a write that failed halfway, the next one must
-	// start where the committed bytes end.
+	// Use WriteAt, because after a partial write the next one must start at the end of
+	// the committed bytes.
 	n, err := b.f.WriteAt(p, b.n)
 	if err == nil {
 		b.n += int64(n)

@@ -6,14 +6,14 @@ import (
 	"sort"
 )
 
-// NewMemory returns a blob in memory. Its last Release calls freed with the
-// number of bytes that are no longer referred to.
+// NewMemory returns a blob in memory. Its last Release calls freed with the number of
+// released bytes.
 func NewMemory(freed func(n int64)) *Blob {
 	m := &memory{}
 	return &Blob{storage: m, remove: func() error { freed(m.drop()); return nil }}
 }
 
-// memory keeps segments as they came; nothing is copied when it grows.
+// memory keeps the appended slices, so that nothing is copied when it grows.
 type memory struct {
 	segs [][]byte
 	ends []int64 // ends[i] is the offset after segs[i]
@@ -60,8 +60,8 @@ func (b *memory) Section(from, to int64) (io.ReadCloser, error) {
 
 func (b *memory) Close() error { return nil }
 
-// drop forgets the bytes, even if the blob itself is still referred to, and
-// returns how many there were.
+// drop releases the bytes, even if there are references to the blob, and returns
+// their number.
 func (b *memory) drop() int64 {
 	n := b.Size()
 	b.segs, b.ends = nil, nil

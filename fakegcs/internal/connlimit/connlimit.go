@@ -1,5 +1,5 @@
-// Package connlimit is the link model of an emulator: it limits the rate of each
-// connection and of all of them together, each direction by itself.
+// Package connlimit limits the rate of each connection of an emulator, and of all
+// connections together, separately for each direction.
 package connlimit
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxStep bounds what passes at once.
+// maxStep is the maximum number of bytes that pass at once.
 const maxStep = 256 << 10
 
 // Limiter limits the rate of each connection and of all of them together. Its
@@ -51,7 +51,7 @@ func (l *Limiter) Connect(addr string) *Conn {
 	if c == nil {
 		c = &Conn{limiter: l, addr: addr}
 		c.in.rate, c.out.rate = l.rate, l.rate
-		// Pieces of 50 ms, so that the flow is even and a slow one is seen to flow.
+		// Steps of 50 ms keep the flow even, and a slow one visible.
 		slowest := l.rate
 		if slowest == 0 || l.in.rate > 0 && l.in.rate < slowest {
 			slowest = l.in.rate
@@ -127,16 +127,16 @@ func pace(ctx context.Context, n int, own, shared *byteLimiter) {
 	}
 }
 
-// byteLimiter is a token bucket: it knows when the next byte may pass. It makes
-// up for a wait that took too long, by at most slack.
+// byteLimiter is a token bucket: it has the time at which the next byte may pass. It
+// compensates for a wait that took too long, by at most slack.
 type byteLimiter struct {
 	mu   sync.Mutex
 	rate int64 // bytes per second; 0 is no limit
 	next time.Time
 }
 
-// slack is how long timers and writes may hold up the bytes between two waits
-// without lowering the rate.
+// slack is how long timers and writes may delay the bytes between two waits without
+// lowering the rate.
 const slack = 20 * time.Millisecond
 
 // reserve books n bytes and returns how long to wait until they have passed.

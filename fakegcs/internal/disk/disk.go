@@ -1,5 +1,5 @@
-// Package disk is the directory of an emulator. It knows where records and bytes
-// are and how they are replaced; the caller defines the content of a record.
+// Package disk manages the directory of an emulator: the paths of records and bytes,
+// and how they are replaced. The caller defines the content of a record.
 package disk
 
 import (
@@ -27,11 +27,11 @@ import (
 //	parts/UPLOAD_ID/N      the record of its part N
 //	lock                   held while a server uses the directory
 //
-// Bytes are written straight to their blob as they arrive, and stay there when
-// the upload becomes an object: the record makes the object. Records are JSON.
-// They are written beside their place and renamed into it, so that a killed
-// server leaves the old or the new one. Nothing is fsynced: the directory
-// survives the death of the server at any moment, but not that of the machine.
+// Bytes are written straight to their blob as they arrive, and stay there when the
+// upload becomes an object: the record makes the object. Records are JSON. A record
+// is written to a temporary file, which is then renamed, so that a killed server
+// leaves the old record or the new one. Nothing is fsynced: the directory survives a
+// kill of the server at any moment, but not a crash of the machine.
 //
 // A nil Dir belongs to a server in memory: its Save and Remove methods do
 // nothing.
@@ -43,7 +43,7 @@ type Dir struct {
 // tempSuffix marks a record that is being written.
 const tempSuffix = ".tmp"
 
-// The names of records among others.
+// The names of the records of buckets and multipart uploads.
 const (
 	bucketRecord    = "bucket"
 	multipartRecord = "upload"
@@ -105,8 +105,8 @@ func (d *Dir) RemoveBucket(name string) error {
 	return removeFolder(d.bucketPath(name), bucketRecord)
 }
 
-// Buckets returns the names of the buckets. One that was killed while it was
-// created or deleted has no record.
+// Buckets returns the names of the buckets. If the server was killed while it created
+// or deleted a bucket, that bucket has no record.
 func (d *Dir) Buckets() ([]string, error) { return entries(filepath.Join(d.path, "buckets")) }
 
 // LoadBucket reads the record of a bucket. If there is none, the error is
@@ -174,8 +174,8 @@ func (d *Dir) Sessions() ([]string, error) { return entries(filepath.Join(d.path
 // LoadSession reads the record of an upload session.
 func (d *Dir) LoadSession(id string, record any) error { return load(d.sessionPath(id), record) }
 
-// withoutPath returns err without the path. That of a session is its secret,
-// and errors are logged.
+// withoutPath returns err without the path. The path of a session contains its
+// secret, and errors are logged.
 func withoutPath(op string, err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err
@@ -205,8 +205,8 @@ func (d *Dir) RemoveMultipart(id string) error {
 	return removeFolder(d.multipartPath(id), multipartRecord)
 }
 
-// Multiparts returns the ids of the XML multipart uploads. One that was killed
-// while it was created or deleted has no record.
+// Multiparts returns the ids of the XML multipart uploads. If the server was killed
+// while it created or deleted one, that one has no record.
 func (d *Dir) Multiparts() ([]string, error) { return entries(filepath.Join(d.path, "parts")) }
 
 // LoadMultipart reads the record of an XML multipart upload. If there is none,
@@ -315,8 +315,8 @@ func saveFolder(path, name string, record any) error {
 	return save(filepath.Join(path, name), record)
 }
 
-// removeFolder deletes a directory. The record that makes it count goes first:
-// without it, [Dir.Buckets] and [Dir.Multiparts] only find leftovers.
+// removeFolder deletes a directory. It deletes the record first: a directory without
+// it is treated as a leftover.
 func removeFolder(path, record string) error {
 	if err := remove(filepath.Join(path, record)); err != nil {
 		return err
@@ -325,7 +325,7 @@ func removeFolder(path, record string) error {
 }
 
 // entries returns the names in a directory, and deletes what a killed save left
-// behind. Leftovers are files: a bucket may be called "data.tmp".
+// behind. It deletes only files, because a bucket may have the name "data.tmp".
 func entries(dir string) ([]string, error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {

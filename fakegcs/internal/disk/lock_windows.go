@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// errSharingViolation is ERROR_SHARING_VIOLATION, which package syscall has no
-// name for.
+// errSharingViolation is ERROR_SHARING_VIOLATION, which package syscall does not
+// define.
 const errSharingViolation = syscall.Errno(32)
 
 // lockFile opens path so that no other process can until it is closed or the

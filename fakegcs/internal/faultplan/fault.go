@@ -17,10 +17,9 @@ import (
 	"gcsup/fakegcs/internal/strictjson"
 )
 
-// Fault is one line of a fault plan: let Skip of the requests that Match selects
-// pass, then do Do to the next Times. Each request is offered to the faults of a
-// plan in order until one acts on it. A fault that lets a request pass, or that
-// has no times left, leaves it to the faults after it.
+// Fault is one entry of a fault plan. Of the requests that Match selects, it lets the
+// first Skip pass, and applies Do to the next Times. For each request, the faults of
+// the plan are tried in order until one acts on it.
 type Fault struct {
 	Match Match  `json:"match"`
 	Skip  int    `json:"skip,omitempty"`  // let so many matching requests pass first
@@ -35,19 +34,19 @@ type Match struct {
 	Method string `json:"method,omitempty"`
 	Bucket string `json:"bucket,omitempty"`
 	Object string `json:"object,omitempty"` // the exact name
-	// Nth, when not 0, matches only the Nth of the requests on each object that
-	// the rest of Match matches, counted from 1: of many uploads at once, the
-	// second chunk of each. All since the fault was added count, even those on
-	// which another fault acts.
+	// Nth, if not 0, matches only the Nth request on each object, from 1, among those
+	// that the rest of Match matches. For many concurrent uploads, it selects for example
+	// the second chunk of each. All requests since the fault was added count, even those
+	// on which another fault acts.
 	Nth int `json:"nth,omitempty"`
-	// From and To, when not both 0, match only requests that carry object
-	// bytes, and at least one of [From, To). To == 0 means no end.
+	// From and To, if not both 0, match only requests that carry at least one of the
+	// object bytes [From, To). If To is 0, the range has no end.
 	From int64 `json:"from,omitempty"`
 	To   int64 `json:"to,omitempty"`
 }
 
-// Effect names what a fault does. An effect that means nothing for the operation
-// it hits does nothing there, but counts.
+// Effect names the effect of a fault. On an operation to which it does not apply it
+// does nothing, but the request counts.
 type Effect string
 
 // The effects. They are documented in package fakegcs, which exports them.
@@ -83,7 +82,7 @@ const (
 	EffectCancelled     Effect = "cancelled"
 )
 
-// Action is exactly one effect with its parameters.
+// Action is one effect with its parameters.
 type Action struct {
 	Effect Effect
 	Status int
@@ -191,7 +190,7 @@ var ops = map[Op]bool{
 	OpNotificationInsert: true, OpNotificationGet: true, OpNotificationList: true, OpNotificationDelete: true, OpBatch: true,
 }
 
-// Validate reports what is wrong with f, if anything.
+// Validate returns an error if f is not valid.
 func (f Fault) Validate() error {
 	d := f.Do
 	p, known := effects[d.Effect]
@@ -243,8 +242,8 @@ func (f Fault) Validate() error {
 	return nil
 }
 
-// Parse reads a plan: a JSON array of faults. It refuses what it does not
-// understand, and names the line.
+// Parse reads a plan: a JSON array of faults. It refuses unknown fields and invalid
+// faults, and its errors name the line.
 //
 //	[{"match": {"op": "put"}, "skip": 1, "times": 2,
 //	  "do": {"effect": "status", "status": 503, "retryAfter": "3"}}]
@@ -286,8 +285,8 @@ func Parse(r io.Reader) ([]Fault, error) {
 	return faults, nil
 }
 
-// Foreign reports whether the reply of a status fault is that of a server
-// between the client and the service.
+// Foreign reports whether the reply of a status fault imitates a proxy between the
+// client and the service.
 func (a *Action) Foreign() bool { return a.Body != "" || a.ContentType != "" || a.Location != "" }
 
 // RetryAfterAt returns the value of the Retry-After header in a reply at time

@@ -17,7 +17,7 @@ type Request struct {
 	From, To int64
 }
 
-// matches ignores Nth, which the plan checks.
+// matches reports whether m matches r, except for Nth, which the plan checks.
 func (m Match) matches(r *Request) bool {
 	if r.Op == OpControl ||
 		m.Op != "" && m.Op != r.Op ||
@@ -82,7 +82,7 @@ func (c *counter) count(r *Request) {
 func (p *Plan) Add(faults []Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	counters := map[Match]*counter{} // of this call: they count from now on
+	counters := map[Match]*counter{} // new ones, because the faults count from now on
 	for _, f := range faults {
 		planned := &plannedFault{Count: Count{Fault: f}}
 		if match := f.Match; match.Nth != 0 {
@@ -111,7 +111,7 @@ func (p *Plan) ByObject() bool {
 	return len(p.counters) > 0 || slices.ContainsFunc(p.faults, func(f *plannedFault) bool { return f.Fault.Match.Object != "" && !f.Done })
 }
 
-// Take counts r and returns what to do to it, or nil.
+// Take counts r and returns the action of the fault that acts on it, or nil.
 func (p *Plan) Take(r *Request) *Action {
 	p.mu.Lock()
 	defer p.mu.Unlock()

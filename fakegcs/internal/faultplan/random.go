@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Random returns a plan of n faults for uploads of size bytes, the same for the
-// same seed. Package fakegcs documents what it promises.
+// Random returns a plan of n faults for uploads of size bytes, the same for the same
+// seed. Package fakegcs documents its guarantees.
 func Random(seed uint64, n int, size int64) []Fault {
 	r := rand.New(rand.NewPCG(seed, 0x66616b65676373))
-	size = min(max(size, 0), 1<<60) // far beyond any object, and no overflow
+	size = min(max(size, 0), 1<<60) // larger than any object, but without overflow
 	faults := make([]Fault, n)
 	for i := range faults {
 		faults[i] = randomFault(r, size)

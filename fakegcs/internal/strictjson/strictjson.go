@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Decode decodes the JSON at path in a larger text. It refuses unknown
-// fields, and its errors name the wanted type in words.
+// Decode decodes data, the JSON at path in a larger text. It refuses unknown fields,
+// and its errors describe the wanted type in words.
 func Decode(data []byte, v any, path ...string) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
