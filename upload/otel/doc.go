@@ -9,8 +9,8 @@
 //		Exchange: telemetry.Exchange,
 //	})
 //
-// Set both hooks: the span of an upload begins with its first exchange or event,
-// and ends with its terminal event. A program with an Observer of its own calls
+// Set both hooks: the span of an upload begins with its first exchange or event, and
+// ends with its terminal event. A program with its own Observer calls
 // [Telemetry.Observe] in it.
 //
 // # Spans
@@ -56,14 +56,14 @@
 //	gcsup.wait.duration      histogram  s          each wait before a retry, as it begins
 //	gcsup.exchange.duration  histogram  s          each request until its reply was read
 //
-// All have gcsup.bucket. gcsup.upload.duration has gcsup.outcome and error.type,
-// too. gcsup.exchange.duration has gcsup.operation (start, put, query, finalize,
+// All have gcsup.bucket. gcsup.upload.duration also has gcsup.outcome and error.type.
+// gcsup.exchange.duration also has gcsup.operation (start, put, query, finalize,
 // insert, stat, cancel, list), http.response.status_code and error.type. No metric
 // has the name of an object.
 //
 // # Secrets
 //
-// No span and no metric has the URI of a session, with which anyone can write to
-// the upload, or an encryption key. [Transport] is necessary for that: without it,
-// otelhttp exports the URI in url.full.
+// No span and no metric has an encryption key or the URI of a session, which permits
+// any client to write to the upload. Use [Transport]: without it, otelhttp exports
+// the URI in url.full.
 package otel

@@ -12,7 +12,7 @@ import (
 	"gcsup/upload"
 )
 
-// sentinels are the errors that are told apart. The first that matches counts.
+// sentinels are the errors that error.type distinguishes. The first match counts.
 var sentinels = []error{
 	context.Canceled, context.DeadlineExceeded, upload.ErrNotTried, upload.ErrTruncated,
 	session.ErrRetriesExhausted, session.ErrInvalid, session.ErrCredentials, session.ErrPermission, session.ErrNotFound, session.ErrQuota,

@@ -24,7 +24,7 @@ type Options struct {
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
 
-	// OmitObject leaves the names of objects out of the spans.
+	// OmitObject omits the names of objects from the spans.
 	OmitObject bool
 }
 
@@ -42,7 +42,7 @@ type Telemetry struct {
 // running is an upload under way.
 type running struct {
 	trace.Span
-	bucket attribute.KeyValue // what it was added to the active uploads with
+	bucket attribute.KeyValue // the attribute with which it was added to the active uploads
 }
 
 // New returns a Telemetry. A nil opts uses the global providers.
@@ -75,7 +75,7 @@ func (t *Telemetry) Observe(e upload.Event) {
 		t.metrics.restarts.Add(ctx, 1, metric.WithAttributes(bucket))
 	}
 	if e.Upload == 0 {
-		return // of a listing or of an inspection, which have no span
+		return // a listing or an inspection, which has no span
 	}
 	began := e.Time
 	if e.Kind.Terminal() {
@@ -114,7 +114,7 @@ func (t *Telemetry) Exchange(x upload.Exchange) {
 		t.metrics.sent.Add(ctx, x.Sent, metric.WithAttributes(bucket))
 	}
 	if x.Upload == 0 {
-		return // of a listing or of an inspection, which have no span
+		return // a listing or an inspection, which has no span
 	}
 	span := t.span(ctx, x.Upload, x.Spec, x.Time)
 	if x.Op != session.OpQuery {
@@ -126,8 +126,8 @@ func (t *Telemetry) Exchange(x upload.Exchange) {
 	span.AddEvent("query", trace.WithTimestamp(x.Time.Add(x.Duration)), trace.WithAttributes(reply...))
 }
 
-// span returns the span of an upload. It begins one at the time began if this is
-// the first that the upload shows of itself.
+// span returns the span of an upload. If there is none yet, it begins one at the time
+// began.
 func (t *Telemetry) span(ctx context.Context, number int64, spec upload.Spec, began time.Time) running {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,7 +141,7 @@ func (t *Telemetry) span(ctx context.Context, number int64, spec upload.Spec, be
 	return r
 }
 
-// end ends the span of an upload, and records what it did.
+// end ends the span of an upload, and records its result.
 func (t *Telemetry) end(ctx context.Context, e upload.Event, span running) {
 	t.mu.Lock()
 	delete(t.spans, e.Upload)
@@ -189,7 +189,7 @@ func (t *Telemetry) end(ctx context.Context, e upload.Event, span running) {
 	}
 }
 
-// outcomeOf returns how the upload of a terminal event ended.
+// outcomeOf returns the outcome of an upload from its terminal event.
 func outcomeOf(e upload.Event) string {
 	switch r := e.Result; {
 	case e.Kind != upload.Done:
@@ -204,8 +204,8 @@ func outcomeOf(e upload.Event) string {
 	return "done"
 }
 
-// recording returns ctx without its end. What is recorded of an upload that was
-// cancelled must not be dropped.
+// recording returns a context that does not end with ctx, so that the records of a
+// canceled upload are not dropped.
 func recording(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
 // The keys of attributes that are used more than once.
