@@ -145,7 +145,7 @@ func (c *Client) Uploader(opts *upload.Options) (*upload.Uploader, error) {
 // credentials, for operations other than uploads. Close closes it.
 func (c *Client) Storage(ctx context.Context) (*storage.Client, error) {
 	c.once.Do(func() {
-		// It is made when first needed, because it is not cheap. It outlives ctx.
+		// It is made on first use, because that is not cheap. It outlives ctx.
 		c.storage, c.err = storage.NewClient(context.WithoutCancel(ctx),
 			option.WithHTTPClient(c.http), option.WithEndpoint(c.endpoint+"/storage/v1/"), option.WithoutAuthentication())
 	})
@@ -219,8 +219,8 @@ func mayCarryCredentials(endpoint *url.URL, opts *Options) bool {
 func NewTransport() *http.Transport { return upload.NewTransport() }
 
 // decorated is a RoundTripper that adds the headers of every request. It refuses
-// requests to another scheme or host than the endpoint's: a planted URL or a
-// redirect must not get a token or a header that contains one.
+// requests to another scheme or host than that of the endpoint, so that a planted URL
+// or a redirect never gets a token, or a header that contains one.
 type decorated struct {
 	base      http.RoundTripper
 	endpoint  *url.URL
@@ -262,8 +262,8 @@ func (d *decorated) foreign(req *http.Request) error {
 }
 
 // withoutSecrets replaces the access token, the encryption key and the values of
-// Options.Header in the body of an error, because a server may repeat what it was sent. In JSON it
-// changes only strings, so that the body can still be parsed.
+// Options.Header in the body of an error, because a server may repeat the request. In
+// JSON it changes only strings, so that the body can still be parsed.
 func (d *decorated) withoutSecrets(body io.ReadCloser, sent http.Header) io.ReadCloser {
 	_, token, _ := strings.Cut(sent.Get("Authorization"), " ")
 	var pairs []string
@@ -283,7 +283,7 @@ func (d *decorated) withoutSecrets(body io.ReadCloser, sent http.Header) io.Read
 	if len(pairs) == 0 {
 		return body
 	}
-	data, _ := io.ReadAll(io.LimitReader(body, errorLimit)) // a cut body is enough
+	data, _ := io.ReadAll(io.LimitReader(body, errorLimit)) // a truncated body is enough
 	return struct {
 		io.Reader
 		io.Closer

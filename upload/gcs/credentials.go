@@ -24,7 +24,7 @@ import (
 	"gcsup/session"
 )
 
-// scope permits to create, replace and stat objects.
+// scope permits creating and replacing objects, and reading their metadata.
 // https://cloud.google.com/storage/docs/authentication#oauth-scopes
 const scope = "https://www.googleapis.com/auth/devstorage.read_write"
 
@@ -149,7 +149,7 @@ func unusable(format string, args ...any) error {
 }
 
 // token returns a token that has not expired and was not rejected. It returns when
-// ctx is done. The fetch continues then, because other callers may wait for it.
+// ctx is done. The fetch then continues, because other callers may wait for it.
 func (c *credentials) token(ctx context.Context) (*oauth2.Token, error) {
 	c.mu.Lock()
 	if t := c.valid; t.Valid() {
@@ -200,13 +200,13 @@ func (c *credentials) run(f *fetch) {
 func (c *credentials) rejected(t *oauth2.Token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.valid == t { // else a newer token was fetched already
+	if c.valid == t { // otherwise a newer token was fetched
 		// The source would return the same token until it expires.
 		c.source, c.valid = nil, nil
 	}
 }
 
-// tokenOutcome is how a request to a token service ended.
+// tokenOutcome is the outcome of a request to a token service.
 type tokenOutcome struct {
 	host   string // scheme and host; "" if there was no request
 	status int
@@ -339,7 +339,7 @@ func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := a.base.RoundTrip(req)
 	if err == nil && resp.StatusCode == http.StatusUnauthorized {
-		// The uploader retries once, and then gets another token.
+		// The uploader retries once. The retry gets another token.
 		a.creds.rejected(token)
 	}
 	return resp, err

@@ -32,7 +32,7 @@ func (c *Client) Stat(ctx context.Context, spec upload.Spec) session.Reply {
 	return r
 }
 
-// objects looks at objects with headers of the caller's.
+// objects reads the metadata of objects, with the caller's headers.
 type objects struct {
 	*Client
 	header http.Header
