@@ -51,7 +51,7 @@ func openReader(root *os.Root, path string) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A file that os.Root opened calls lstat for each entry. Most of them need
+	// A directory that os.Root opened calls lstat for each entry. Most entries need
 	// another lstat later, and those of other shards need none.
 	file, err = detach(file, path)
 	if err != nil {

@@ -9,16 +9,16 @@
 //		...
 //	}
 //
-// [Sources] gives files and directories their names in the way of cp -r.
-// [List] reads paths from a list. [Tree.Sizes] counts what there is, and can
-// run ahead of Walk. [ParseShard] chooses the part of one machine of many.
+// [Sources] names files and directories as cp -r does. [List] reads paths from a
+// list. [Tree.Sizes] yields the sizes of the files, and can run ahead of Walk.
+// [ParseShard] selects the part of one machine of many.
 //
 // # Guarantees
 //
 //   - Memory does not grow with the number of files, except for 12 bytes for each
 //     name of a list that is not sorted.
-//   - A walk uses [os.Root] and looks at nothing outside its source. The job has
-//     a path, because an upload opens the file later.
+//   - A walk uses [os.Root] and reads nothing outside its source. The job has a path,
+//     because an upload opens the file later.
 //   - Every file is yielded, or reported in Job.Err, unless the options leave it
 //     out or it was removed during the walk. Empty files are files; empty
 //     directories have no job.

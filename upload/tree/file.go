@@ -67,11 +67,11 @@ func inspectPath(path string, ignoreLinks bool) (fs.FileInfo, error) {
 	return info, checkRegular(info, func() (*os.File, error) { return os.OpenFile(path, openFlags, 0) })
 }
 
-// openFlags do not wait for the writer of a FIFO that replaced a file.
+// openFlags prevent a wait for the writer of a FIFO that has replaced a file.
 const openFlags = os.O_RDONLY | syscall.O_NONBLOCK
 
-// checkRegular returns an error if a file is not regular, or not readable. It
-// calls open only if the mode does not show that.
+// checkRegular returns an error if a file is not regular or not readable. It calls
+// open only if the mode does not show whether the file is readable.
 func checkRegular(info fs.FileInfo, open func() (*os.File, error)) error {
 	switch mode := info.Mode(); {
 	case mode.IsRegular():

@@ -22,14 +22,14 @@ func newFilter(include, exclude []string) (filter, error) {
 	return filter{include, exclude}, nil
 }
 
-// active reports whether there are patterns, so that callers need no relative
-// paths if there are none.
+// active reports whether there are patterns. Without patterns, callers need no
+// relative paths.
 func (f *filter) active() bool { return len(f.include)+len(f.exclude) > 0 }
 
 // excludes reports whether a file or directory is excluded.
 func (f *filter) excludes(rel string) bool { return matchAny(f.exclude, rel) }
 
-// takes reports whether a file is uploaded, if none of its directories is
+// takes reports whether the patterns select a file. None of its directories may be
 // excluded.
 func (f *filter) takes(rel string) bool {
 	return !f.excludes(rel) && (len(f.include) == 0 || matchAny(f.include, rel))

@@ -195,7 +195,8 @@ func (l *list) otherSeparator() string {
 	return "is the list separated by NUL?"
 }
 
-// resolve returns the clean path, its root ("", "/" or a volume), and the object.
+// resolve returns the clean path, its root ("", "/" or a volume), and the name of the
+// object.
 func (l *list) resolve(path string) (clean, root, object string, err error) {
 	if strings.IndexByte(path, 0) >= 0 {
 		return path, "", "", fmt.Errorf("%w: %q has a NUL; %s", ErrName, path[:min(len(path), 80)], l.otherSeparator())

@@ -9,7 +9,7 @@ import (
 const maxName = 1024 // bytes
 
 // checkName returns an error if the service does not allow an object name, see
-// https://cloud.google.com/storage/docs/objects#naming. It agrees with
+// https://cloud.google.com/storage/docs/objects#naming. It accepts the same names as
 // session.Spec.Validate.
 func checkName(name string) error {
 	switch {

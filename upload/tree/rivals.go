@@ -19,7 +19,7 @@ type rivals struct {
 // A rival is a directory in which names of other sources are looked up.
 type rival struct {
 	root *os.Root
-	err  error // of opening root
+	err  error // the error of opening root
 
 	// The last directory that was looked up, because most names follow another
 	// one of their directory.
@@ -113,9 +113,9 @@ func (r *rivals) close() {
 	r.open = nil
 }
 
-// findRivals refuses sources that give every object twice. It records the other
-// directories whose objects may have the same names, which are those with a
-// prefix that starts with the other's, or the reverse.
+// findRivals returns an error for sources that would make every object twice. It
+// records other directories whose objects may have the same names: those of which one
+// object prefix starts with the other.
 func (t *Tree) findRivals() error {
 	t.files = map[string]*source{}
 	dirs := map[string][]*source{}

@@ -26,7 +26,7 @@ func (s Shard) Has(object string) bool {
 	return binary.BigEndian.Uint64(sum[:8])%uint64(s.Count) == uint64(s.Index)
 }
 
-// String returns the shard as ParseShard reads it.
+// String returns the shard in the form i/N of ParseShard.
 func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, s.Count) }
 
 // The schedulers that number their tasks in the environment.
@@ -53,9 +53,9 @@ var taskVariables = []struct{ scheduler, index string }{
 //	        of Batch (BATCH_TASK_INDEX, BATCH_TASK_COUNT) or of a Slurm array
 //	        (SLURM_ARRAY_TASK_ID, _MIN, _MAX, _STEP and _COUNT)
 //
-// Errors wrap [ErrUsage]. It is an error if the variables of two schedulers are
-// set, and if a Slurm array is not MIN, MIN+STEP, ... MAX. A part of an array
-// that is submitted again, such as --array=3, looks like a whole array: use i/N.
+// Errors wrap [ErrUsage]. It is an error if the variables of two schedulers are set,
+// or if a Slurm array is not MIN, MIN+STEP, ... MAX. A part of an array that is
+// submitted again, such as --array=3, looks like a whole array. Use i/N for it.
 func ParseShard(s string, getenv func(string) string) (Shard, error) {
 	shard, err := parseShard(s, getenv)
 	if err == nil {

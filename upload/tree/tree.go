@@ -17,10 +17,10 @@ import (
 	"gcsup/upload/internal/runsort"
 )
 
-// A Source is a file or a directory to upload. One that is itself a symbolic link is
-// followed: the caller named it. This is cp -rH, because an object cannot be a link.
-// The object has the link's name. With Options.IgnoreSymlinks such a source is left
-// out, but LINK/ and LINK/. name the directory, as they do for cp.
+// A Source is a file or a directory to upload. If it is itself a symbolic link, it is
+// followed, as by cp -rH, because the caller named it. The object has the name of the
+// link. With Options.IgnoreSymlinks such a source is left out, but LINK/ and LINK/.
+// name the directory, as for cp.
 type Source struct {
 	// Path is the path of the file or directory.
 	Path string
@@ -32,9 +32,9 @@ type Source struct {
 }
 
 // Sources returns the sources for the arguments of a command. A file or directory
-// keeps the last element of its path. The contents of DIR/. go directly below
-// the prefix, and those of ".", ".." and the root directory. The destination does not
-// depend on what the bucket holds, and "DIR/" is "DIR".
+// keeps the last element of its path. The contents of DIR/., ".", ".." and the root
+// directory are placed directly below the prefix. "DIR/" is the same as "DIR". The
+// destination does not depend on the content of the bucket.
 func Sources(args ...string) []Source {
 	sources := make([]Source, len(args))
 	for i, arg := range args {
@@ -57,9 +57,10 @@ func Sources(args ...string) []Source {
 //	[a-z]  one of these characters      **   any number of directories
 //	{a,b}  one of the alternatives      \*   the character *
 //
-// It matches the same path for the source DIR as for DIR/., without DIR. A source
-// that is a file has the last element of its path. A file of a list has its object
-// name without the prefix. These files of a source are uploaded:
+// It is compared with the path below the source, without DIR: the sources DIR and
+// DIR/. are equivalent. For a source that is a file, it is compared with the last
+// element of its path, and for a file of a list with its object name without the
+// prefix. These files of a source are uploaded:
 //
 //	Include     Exclude          a.txt  sub/a.txt  sub/b.jpg  tmp/a.txt
 //	                             yes    yes        yes        yes
@@ -114,7 +115,7 @@ func checkOptions(spec upload.Spec, opts *Options) (Options, filter, string, err
 	return o, f, join(spec.Object, ""), err
 }
 
-// A Tree is the sources of a batch. It is safe for concurrent use.
+// A Tree has the sources of a batch. It is safe for concurrent use.
 type Tree struct {
 	spec    upload.Spec
 	opts    Options
@@ -133,15 +134,15 @@ type source struct {
 	rivals []*source // other directories that may have a file for the same object
 }
 
-// New returns the Tree of sources. spec is the template of all jobs. Its Object
-// is the prefix of the object names. A slash is added to it if it has none. A nil
+// New returns the Tree of sources. spec is the template of all jobs. Its Object is
+// the prefix of the object names. New adds a slash at its end if necessary. A nil
 // opts uses the defaults.
 //
 // A Source that is a symbolic link is followed.
 //
-// New reads no directory. It returns an error if a source is missing, if the
-// options are wrong ([ErrUsage]), or if two files, or the same directory twice, go
-// to one object ([ErrCollision]).
+// New reads no directory. It returns an error if a source is missing, if the options
+// are wrong ([ErrUsage]), or if two files, or the same directory twice, have the same
+// object names ([ErrCollision]).
 func New(sources []Source, spec upload.Spec, opts *Options) (*Tree, error) {
 	o, f, prefix, err := checkOptions(spec, opts)
 	if err != nil {

@@ -30,7 +30,7 @@ type level struct {
 	object  string // the start of the object names
 }
 
-// run is what the walkers of one iteration share.
+// run is the shared state of the walkers of one iteration.
 type run struct {
 	*Tree
 	ctx    context.Context
