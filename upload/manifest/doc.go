@@ -9,7 +9,7 @@
 //	}
 //	err = m.Close()
 //
-// Run again, [Manifest.Skip] leaves out the jobs that are finished and whose
+// In the next run, [Manifest.Skip] leaves out the jobs that are finished and whose
 // source is unchanged. Jobs that failed, and those without a record, remain.
 //
 // # Format
@@ -28,8 +28,8 @@
 //
 // # Guarantees
 //
-//   - [Manifest.Record] appends with one write. A record survives the end of the
-//     process from then on, and a power loss about a second later, or after
+//   - [Manifest.Record] appends with one write. From then on, a record survives the
+//     end of the process. It survives a power loss about a second later, or after
 //     [Manifest.Close].
 //   - After a crash in the middle of a write, [Open] removes the incomplete last
 //     line. Its file is uploaded again.
@@ -39,6 +39,6 @@
 //   - Memory does not grow with the number of records: Skip sorts them on disk,
 //     in temporary files beside the manifest.
 //
-// A manifest records no options, and does not look at the bucket. Use another one
-// if the options change. If objects were deleted, remove it.
+// A manifest records no options, and Skip does not read the bucket. Use another
+// manifest if the options change. Remove it if objects were deleted.
 package manifest

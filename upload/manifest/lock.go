@@ -10,9 +10,9 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// lock locks the file at path, which it creates. The kernel releases the lock
-// when the process ends. The lock is not on the manifest itself, because on
-// Windows a lock keeps the process's own other handles out.
+// lock locks the file at path, which it creates. The kernel releases the lock when
+// the process ends. The lock is not on the manifest itself, because on Windows a lock
+// also excludes other handles of the same process.
 func lock(path string) (unlock func(), err error) {
 	for {
 		if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
@@ -38,7 +38,7 @@ func lock(path string) (unlock func(), err error) {
 				host, _ := os.Hostname()
 				_ = os.WriteFile(path, fmt.Appendf(nil, "process %d on %s\n", os.Getpid(), host), 0o600)
 				return func() {
-					_ = os.Remove(path) // while it is locked
+					_ = os.Remove(path) // remove it before it is unlocked
 					_ = l.Close()
 				}, nil
 			}

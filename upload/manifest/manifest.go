@@ -17,9 +17,9 @@ import (
 var (
 	// ErrLocked means that another process has the manifest open.
 	ErrLocked = errors.New("manifest is in use")
-	// ErrVersion means that a newer version of this program wrote the manifest. It is left as it is.
+	// ErrVersion means that a newer version of this program wrote the manifest. It is not changed.
 	ErrVersion = errors.New("manifest was written by a newer version of this program")
-	// ErrFormat means that the file is not a manifest. It is left as it is.
+	// ErrFormat means that the file is not a manifest. It is not changed.
 	ErrFormat = errors.New("not a manifest")
 	// ErrUnsorted means that the jobs are not in the order that Skip requires.
 	ErrUnsorted = errors.New("jobs are not sorted by bucket and object name")
@@ -32,7 +32,7 @@ type Manifest struct {
 	path   string
 	read   *os.File // also truncates
 	unlock func()
-	before int64 // size when it was opened: what Skip reads
+	before int64 // size when it was opened; Skip reads these bytes
 
 	finished, damaged atomic.Int64
 
@@ -66,7 +66,7 @@ func Open(path string) (_ *Manifest, err error) {
 		return nil, err
 	}
 	if real, err := filepath.EvalSymlinks(abs); err == nil {
-		abs = real // one file has one lock
+		abs = real // so that one file has one lock
 	}
 	if info, err := os.Stat(abs); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: not a regular file", ErrFormat)
@@ -118,7 +118,7 @@ func (m *Manifest) open() error {
 	return nil
 }
 
-// syncDir makes the creation of a file durable, if the system can.
+// syncDir makes the creation of a file durable, if the system supports it.
 func syncDir(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		_ = d.Sync()
@@ -188,9 +188,9 @@ func lastBreak(r io.ReaderAt, size int64) (int64, error) {
 // is full, the record is not in the manifest. A batch should then stop, because
 // its progress is no longer kept.
 //
-// A failed file whose record has no valid form is left out. Its object name may be
-// missing or not UTF-8, which is why it failed. A file without a record is tried
-// again, as one that failed is.
+// A failed file is not recorded if its record would not be valid, for example because
+// its object name is missing or not UTF-8. A file without a record is tried again,
+// like one that failed.
 func (m *Manifest) Record(r Record) error {
 	text, err := r.encode()
 	if err != nil {

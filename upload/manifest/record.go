@@ -27,7 +27,7 @@ type Status string
 // The outcomes. A file that is done or skipped is finished.
 const (
 	Done    Status = "done"    // the object was made
-	Skipped Status = "skipped" // the object was there already
+	Skipped Status = "skipped" // the object existed already
 	Failed  Status = "failed"  // see Record.Reason
 )
 
@@ -48,7 +48,7 @@ type Record struct {
 	Time   time.Time // zero means now
 }
 
-// line is a record as the manifest has it.
+// line is the JSON form of a record in the manifest.
 type line struct {
 	V           int             `json:"v"`
 	Time        time.Time       `json:"time"`
@@ -158,8 +158,8 @@ func lineVersion(text []byte) (int, bool) {
 	return v, err == nil && v > 0
 }
 
-// The records are sorted in a binary form: the length of the key, the key, and
-// what Skip needs of the record.
+// The records are sorted in a binary form: the length of the key, the key, and the
+// fields that Skip needs.
 
 // appendKey appends the key of a destination. Keys sort by bucket and object,
 // because a bucket name has no NUL.
@@ -187,7 +187,7 @@ func (r Record) pack(b []byte) []byte {
 	return append(b, r.Path...)
 }
 
-// packedKey returns the key of a packed record, and what follows it.
+// packedKey returns the key of a packed record, and the bytes after it.
 func packedKey(b []byte) (key, rest []byte) {
 	size, n := binary.Uvarint(b)
 	return b[n : n+int(size)], b[n+int(size):]

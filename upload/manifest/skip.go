@@ -22,10 +22,10 @@ import (
 // compares its CRC32C with that of the object. The device number may differ. If
 // the platform has no inodes, the path must be the same.
 //
-// Skip reads the records that were there when the manifest was opened. If there
-// are any, the jobs must be sorted by the raw bytes of the bucket and then of the
-// object name. Otherwise the last pair has an error that wraps [ErrUnsorted].
-// Jobs with an Err pass in place.
+// Skip reads the records that existed when the manifest was opened. If there are any,
+// the jobs must be sorted by the raw bytes of the bucket name, and then of the object
+// name. Otherwise the last pair has an error that wraps [ErrUnsorted]. Jobs with an
+// Err are yielded in their position.
 //
 // If the manifest cannot be read or sorted, or ctx is done, the last pair has a
 // zero Job and the error. An error that wraps [ErrVersion] comes before any job.
@@ -150,7 +150,7 @@ func latest(records iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
 	}
 }
 
-// unchanged reports whether a job is finished, r being the last record of its
+// unchanged reports whether a job is finished. r is the last record of its
 // destination.
 func (m *Manifest) unchanged(ctx context.Context, job upload.Job, r Record) bool {
 	if r.Status == Failed {
@@ -174,7 +174,8 @@ func (m *Manifest) unchanged(ctx context.Context, job upload.Job, r Record) bool
 	return false
 }
 
-// hasCRC32C reports whether the bytes of a file with an identity have a checksum.
+// hasCRC32C reports whether a file still has the identity, and its bytes have the
+// checksum want.
 func hasCRC32C(ctx context.Context, path string, identity chunk.Identity, want uint32) bool {
 	src, err := chunk.Open(path)
 	if err != nil {
