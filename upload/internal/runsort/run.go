@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// run is a temporary file with sorted records. Each record has its length in
-// front, as a uvarint.
+// run is a temporary file with sorted records. The length of each record precedes it,
+// as a uvarint.
 type run struct {
 	file *os.File
 	name string // "" if the file has no name any more
@@ -24,7 +24,7 @@ func writeRun(dir string, records iter.Seq2[[]byte, error]) (_ *run, err error) 
 		return nil, err
 	}
 	r := &run{file: file, name: file.Name()}
-	if os.Remove(r.name) == nil { // Windows does not remove an open file
+	if os.Remove(r.name) == nil { // fails on Windows, because the file is open
 		r.name = ""
 	}
 	defer func() {
@@ -159,7 +159,7 @@ func (h *heap) less(i, j int) bool {
 	return a.order < b.order
 }
 
-// down restores the order below i, whose cursor was moved or replaced.
+// down restores the order below i, after its cursor was advanced or replaced.
 func (h *heap) down(i int) {
 	for {
 		child := 2*i + 1

@@ -12,8 +12,8 @@
 //		...
 //	}
 //
-// The sort is stable: records that compare as equal stay in the order in which
-// they were added. Records that fit in memory cause no file.
+// The sort is stable: records that compare as equal stay in the order in which they
+// were added. If the records fit in memory, no file is written.
 //
 // On Unix a temporary file has no name while it is in use, so that nothing
 // remains of a process that is killed. On other systems [Sorter.Close] and the
@@ -47,9 +47,9 @@ type Options struct {
 	// is kept in memory on some systems.
 	Dir string
 
-	// Memory is the size of a run in bytes. The Sorter uses about this much
-	// memory while records are added, and 1 MiB for each 64 runs while it merges
-	// them. 0 is 8 MiB. The least is 64 KiB.
+	// Memory is the size of a run in bytes. The Sorter uses about this much memory while
+	// records are added, and 1 MiB for each 64 runs while it merges them. 0 is 8 MiB. The
+	// minimum is 64 KiB.
 	Memory int
 }
 
@@ -69,7 +69,7 @@ type Sorter struct {
 	closed bool
 }
 
-// entry is the place of a record in the blocks. Entries increase in the order in
+// entry is the position of a record in the blocks. Entries increase in the order in
 // which records are added.
 type entry struct{ block, off, len uint32 }
 
@@ -90,8 +90,8 @@ func New(compare func(a, b []byte) int, opts *Options) *Sorter {
 	return s
 }
 
-// Add adds a copy of record. If Add fails, for example because the disk is full,
-// the Sorter cannot be used any more.
+// Add adds a copy of record. If Add fails, for example because the disk is full, the
+// Sorter can no longer be used.
 func (s *Sorter) Add(record []byte) error {
 	switch {
 	case s.closed:
@@ -190,7 +190,7 @@ func (s *Sorter) push(level int, r *run) error {
 }
 
 // Sorted returns the records in order. A record is valid until the next one is
-// asked for. If the records cannot be read, the last pair has the error.
+// requested. If the records cannot be read, the last pair has the error.
 //
 // The records can be read once. When the iteration ends, early or not, the
 // Sorter is closed and its files are removed.
@@ -237,7 +237,7 @@ func (s *Sorter) Sorted() iter.Seq2[[]byte, error] {
 	}
 }
 
-// release lets the memory of the records go.
+// release releases the memory of the records.
 func (s *Sorter) release() { s.blocks, s.entries, s.free = nil, nil, nil }
 
 // Close removes the files. It may be called more than once, but not while the
