@@ -41,7 +41,7 @@ func (j *job) encryptionKey(key session.EncryptionKey) (session.EncryptionKey, e
 	return key, fmt.Errorf("%w: its SHA-256 is %s", session.ErrEncryptionKey, key.SHA256())
 }
 
-// unlock gives the Spec of a saved upload its encryption key, which is want if
+// unlock returns the Spec of a saved upload with its encryption key, which is want if
 // that is set.
 func (j *job) unlock(saved Spec, want session.EncryptionKey) (Spec, error) {
 	if want.HasSecret() && want.SHA256() == saved.EncryptionKey.SHA256() {
@@ -52,7 +52,8 @@ func (j *job) unlock(saved Spec, want session.EncryptionKey) (Spec, error) {
 	return saved, err
 }
 
-// withoutSecret returns spec as it is saved.
+// withoutSecret returns spec in its saved form, without the secret of the encryption
+// key.
 func withoutSecret(spec Spec) Spec {
 	spec.EncryptionKey = spec.EncryptionKey.WithoutSecret()
 	return spec
@@ -71,8 +72,8 @@ func (j *job) detect(head []byte) {
 	}
 }
 
-// detectSource is detect for a source that can be read again. An error of reading
-// it is left to the upload.
+// detectSource is detect for a source that can be read again. It ignores errors of
+// reading: the upload reports them.
 func (j *job) detectSource(src *chunk.Source) {
 	if !j.detects() {
 		return
@@ -100,7 +101,7 @@ func withPOSIX(spec Spec, info fs.FileInfo) Spec {
 	return spec
 }
 
-// posix has the attributes of a file that fs.FileInfo has no method for.
+// posix has the attributes of a file for which fs.FileInfo has no method.
 type posix struct {
 	accessed int64 // seconds since 1970
 	uid, gid uint32

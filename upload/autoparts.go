@@ -22,26 +22,27 @@ const (
 	// autoConnections is the default maximum of connections of AutoParts.
 	autoConnections = 32
 
-	// connectionMemory is how much of Options.Memory is needed for each connection. Its
-	// buffers take a quarter of that.
+	// connectionMemory is the part of Options.Memory that one connection needs. Its
+	// buffers take a quarter of it.
 	connectionMemory = 4 << 20
 
 	// lowLimit is a rate limit, in bytes per second, that a single connection reaches.
 	lowLimit = 16 << 20
 
-	// oneSufficesFor is how long the finding that one connection suffices is used. After that,
-	// the network may have changed.
+	// oneSufficesFor is how long the tuner's result that one connection suffices is used.
+	// The network may have changed later.
 	oneSufficesFor = 10 * time.Minute
 )
 
-// AutoParts sends a file in parts, as [InParts] does, if several connections may be faster
-// than one. It chooses the number of connections: it begins with one, and adds more as long
-// as the total rate rises. All files of an Uploader share the connections.
+// AutoParts sends a file in parts, like [InParts], if several connections may be
+// faster than one. It chooses the number of connections: it begins with one, and adds
+// more as long as the total rate rises. All files of an Uploader share the
+// connections.
 //
-// maxConnections bounds their number, at most 256; 0 is 32. There is at most one for each
-// 4 MiB of [Options].Memory. The buffers of each connection take about 1 MiB. A multipart
-// upload also keeps a part of at least 16 MiB for each connection, and reads twice the parts
-// for which Memory has no room.
+// maxConnections bounds their number, at most 256; 0 is 32. There is at most one for
+// each 4 MiB of [Options].Memory. The buffers of each connection take about 1 MiB. A
+// multipart upload also keeps a part of at least 16 MiB for each connection. It reads
+// parts that do not fit into Memory twice.
 //
 // A file is sent over one connection, and the event [Undivided] has the reason, if
 //
@@ -66,7 +67,7 @@ func (p *Parts) partSize(size int64) int64 {
 	if size < p.minFile || p.connections < 2 {
 		return 0
 	}
-	// Few enough parts for one compose, unless they would be very large.
+	// Make parts that one compose can join, unless they would be very large.
 	part := chunk.Ceil(max(size/(autoConnections*partsPerConnection), min(size/session.ComposeMax, largePart), p.minPart))
 	if part >= size {
 		return 0
@@ -77,7 +78,7 @@ func (p *Parts) partSize(size int64) int64 {
 // largePart is the size of a part beyond which more parts are better than one compose.
 const largePart = 64 << 20
 
-// partsShared is the state that all files of an Uploader share that are sent in parts.
+// partsShared is the shared state of all files of an Uploader that are sent in parts.
 type partsShared struct {
 	fastestReply fastestReply
 	nearRate     atomic.Int64 // bytes per second of a single connection to a near service; 0 until it is known
@@ -88,8 +89,8 @@ type partsShared struct {
 	buckets     map[string]*bucketFacts
 }
 
-// connections returns the pool for a file: with AutoParts the one that all files share, and
-// otherwise its own.
+// connections returns the pool for a file. With AutoParts all files share one, and
+// otherwise each has its own.
 func (u *Uploader) connections() *connPool {
 	parts, s := u.opts.Parallel, u.parts
 	if !parts.auto {
@@ -107,8 +108,8 @@ func (u *Uploader) connections() *connPool {
 	return s.auto
 }
 
-// tuneEvery is the minimum length of an interval that the tuner observes. An interval is
-// longer if it would not have some round trips.
+// tuneEvery is the minimum length of an interval that the tuner observes. On a link
+// with long round trips an interval is longer, so that it has several of them.
 const tuneEvery = 100 * time.Millisecond
 
 // whyUndivided returns why several connections would probably not be faster than one, or "".

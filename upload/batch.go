@@ -13,12 +13,12 @@ import (
 
 // BatchOptions configure [Uploader.Files]. The zero value uses the defaults.
 type BatchOptions struct {
-	// Small and Large are how many files are uploaded at a time: those that go in
-	// a single request, of up to 8 MiB, and those that get a session. 0 is 32
-	// small and 4 large ones. Jobs limits both together. 0 does not.
+	// Small is how many files of up to 8 MiB, which are sent in a single request, are
+	// uploaded at a time; 0 means 32. Large is the number for larger files, which get a
+	// session; 0 means 4. Jobs limits both together; 0 means no limit.
 	Small, Large, Jobs int
 
-	// Memory bounds the bytes of small files that are held at a time. 0 is 64 MiB.
+	// Memory bounds the bytes of small files in memory. 0 means 64 MiB.
 	Memory int64
 
 	// Skip leaves out files whose object exists.
@@ -51,8 +51,8 @@ const (
 	defaultLarge  = 4
 	defaultMemory = 64 << 20
 
-	// queueLength is how many jobs wait in each of the two queues, so that a row of
-	// large files does not keep the small ones behind it from being found.
+	// queueLength is the capacity of each of the two queues. It is large, so that a
+	// sequence of large files does not delay the small ones after it.
 	queueLength = 1024
 )
 
@@ -64,18 +64,19 @@ const (
 //     credentials ([session.ErrNotFound], [session.ErrCredentials]);
 //   - the files of a bucket in which three uploads were denied and none succeeded
 //     ([session.ErrPermission]);
-//   - all files that are left when one has used up its retries, and since its
-//     failures began no upload has succeeded and no large one has progressed
-//     ([session.ErrRetriesExhausted]). They are tried again if one does later.
+//   - all remaining files when one has used up its retries, if since its first
+//     failure no upload has succeeded and no large one has progressed
+//     ([session.ErrRetriesExhausted]). If one does later, the next files are tried
+//     again.
 //
 // All uploads share the gate and the retry budget: each has the tries of one file of
 // their total size. While the service fails, the gate may hold them for twice as
 // long as these tries can wait.
 //
-// Jobs are read as they are needed, at most some thousand ahead. Small files take no
-// lock, and nothing is saved of them. When ctx is done, or the loop over the
-// results ends, no more jobs are read, and the uploads under way are interrupted.
-// They yield their results if ctx is done.
+// Jobs are read as they are needed, at most some thousand ahead. Small files are not
+// locked or saved. When ctx is done, or the loop over the results ends, no more jobs
+// are read, and the uploads under way are interrupted. If ctx is done, they still
+// yield their results.
 //
 // Files calls jobs in another goroutine.
 func (u *Uploader) Files(ctx context.Context, jobs iter.Seq[Job], opts *BatchOptions) iter.Seq2[*Result, error] {
@@ -92,7 +93,7 @@ func (u *Uploader) Files(ctx context.Context, jobs iter.Seq[Job], opts *BatchOpt
 			if !yield(o.result, o.err) {
 				return
 			}
-			b.leave() // not before: the caller may record what is finished
+			b.leave() // only now, because the caller may record finished files
 		}
 	}
 }
@@ -113,7 +114,7 @@ type batch struct {
 	outcomes     chan outcome
 }
 
-// outcome is how a job ended.
+// outcome is the outcome of a job.
 type outcome struct {
 	result *Result
 	err    error
@@ -161,8 +162,8 @@ func (b *batch) start(jobs iter.Seq[Job]) {
 	}()
 	go func() {
 		workers.Wait()
-		// Reading the next job may hang, for example in a directory of a file
-		// server that is away.
+		// Reading the next job may block, for example in a directory of a file server that
+		// does not respond.
 		select {
 		case <-read:
 		case <-b.ctx.Done():
@@ -183,8 +184,8 @@ func (b *batch) read(jobs iter.Seq[Job]) {
 		jobs = b.lookUp(jobs)
 	}
 	if store := b.u.opts.Store; store != nil {
-		// An upload that was large once may be saved. A store that cannot be
-		// read fails when a large file needs it.
+		// A file that is small now may have been large, and its upload saved. An error of the
+		// store is reported when a large file needs it.
 		b.saved, _ = store.List(b.ctx)
 	}
 	for job := range jobs {
@@ -230,7 +231,7 @@ func (b *batch) warn(err error) {
 	}
 }
 
-// size returns the size of the file of a job, which may have none.
+// size returns the size of the file of a job, which may be unknown.
 func (b *batch) size(job Job) int64 {
 	if job.Size == 0 && job.ModTime.IsZero() && job.Err == nil {
 		if info, err := os.Stat(job.Path); err == nil {
@@ -240,7 +241,7 @@ func (b *batch) size(job Job) int64 {
 	return job.Size
 }
 
-// work does the jobs of a queue.
+// work processes the jobs of a queue.
 func (b *batch) work(queue <-chan Job) {
 	for {
 		select {
@@ -281,7 +282,7 @@ func (b *batch) leave() {
 	}
 }
 
-// do does one job.
+// do processes one job.
 func (b *batch) do(job Job) outcome {
 	err := job.Err
 	if err == nil {
@@ -303,8 +304,8 @@ func (b *batch) do(job Job) outcome {
 	return outcome{result, err}
 }
 
-// untried reports the outcome of a job that was not started. There may be millions,
-// so it is cheaper than events.
+// untried reports the outcome of a job that was not started. There may be millions of
+// them, so no goroutine for events is started.
 func (b *batch) untried(res Result, err error) outcome {
 	if observe := b.u.opts.Observer; observe != nil {
 		e := terminal(b.ctx, res, err)
@@ -320,8 +321,8 @@ func (b *batch) untried(res Result, err error) outcome {
 	return outcome{&res, err}
 }
 
-// count adds up the sizes of all files once, as long as the gate is closed: only
-// then is anything waiting for it.
+// count adds up the sizes of all files once, as long as the gate is closed. The sum
+// is not needed otherwise.
 func (b *batch) count() {
 	if !b.counting.CompareAndSwap(false, true) {
 		return
@@ -332,7 +333,7 @@ func (b *batch) count() {
 			total += size
 			b.budget.counted.Store(max(b.budget.counted.Load(), total))
 			if b.ctx.Err() != nil || !b.u.opts.Gate.Closed() {
-				b.counting.Store(false) // from the beginning, the next time
+				b.counting.Store(false) // the next call starts over
 				return
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"gcsup/session"
 )
 
-// bucketFacts records what a bucket allows with temporary objects. The service is asked once
-// for all files of an Uploader.
+// bucketFacts describes how a bucket treats temporary objects. It is read once for
+// all files of an Uploader.
 type bucketFacts struct {
 	asking chan struct{} // holds a value while a file asks
 
@@ -28,7 +28,7 @@ type bucketFacts struct {
 // permissionDelete is the permission to delete temporary objects.
 const permissionDelete = "storage.objects.delete"
 
-// facts returns the facts of a bucket, as far as they are known.
+// facts returns the facts of a bucket, which may not be known yet.
 func (s *partsShared) facts(bucket, userProject string) *bucketFacts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +65,9 @@ func (p *composer) askBucket(ctx context.Context, use func(*bucketFacts)) error 
 	return nil
 }
 
-// ask makes the requests, at most three. If needAll is set, it stops after the first one that
-// the service does not allow. prefix is that of the temporary objects.
+// ask makes the requests, at most three. If needAll is set, it stops after the first
+// one that the service does not permit. prefix is the prefix of the names of
+// temporary objects.
 func (f *bucketFacts) ask(ctx context.Context, t *transfer, prefix string, needAll bool) error {
 	repeat := func(exchange func(context.Context) session.Reply) error {
 		_, err := t.retry.repeat(ctx, exchange)
@@ -99,7 +100,7 @@ func (f *bucketFacts) ask(ctx context.Context, t *transfer, prefix string, needA
 	return err
 }
 
-// forbidden returns why temporary objects cannot be deleted, or "".
+// forbidden returns the reason why temporary objects cannot be deleted, or "".
 func (f *bucketFacts) forbidden() string {
 	switch {
 	case f.config != nil && f.config.Retention > 0:
@@ -127,8 +128,8 @@ func (f *bucketFacts) unknown() string {
 	return ""
 }
 
-// costs returns what temporary objects cost besides their requests, or "". class is the
-// storage class of the object; "" is the default of the bucket.
+// costs describes the costs of temporary objects besides their requests, or returns
+// "". class is the storage class of the object; "" is the default of the bucket.
 func (f *bucketFacts) costs(class string) string {
 	if f.config != nil {
 		class = cmp.Or(class, f.config.StorageClass)

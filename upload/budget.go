@@ -16,10 +16,10 @@ type budget struct {
 	reached  atomic.Bool   // the service answered one of the uploads
 	moved    atomic.Int64  // when data of one of the uploads last arrived, in nanoseconds since began; 0 if never
 	began    time.Time
-	held     func() // called when the gate holds an upload; nil if it does not matter
+	held     func() // called when the gate holds an upload; may be nil
 }
 
-// progressed notes that data of an upload arrives at the service.
+// progressed records that data of an upload arrives at the service.
 func (b *budget) progressed() { b.moved.Store(max(1, int64(time.Since(b.began)))) }
 
 // progress returns when data of an upload last arrived. It is zero if none did.

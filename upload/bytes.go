@@ -8,8 +8,8 @@ import (
 )
 
 // Bytes uploads data, which must not change before Bytes has returned. Up to 8 MiB
-// go in one request. More get a session, which no other call can resume: nothing is
-// saved in [Options.Store].
+// are sent in one request. More bytes get a session, which no other call can resume,
+// because it is not saved in [Options.Store].
 func (u *Uploader) Bytes(ctx context.Context, data []byte, spec Spec) (*Result, error) {
 	j := u.newJob(ctx, spec, u.newBudget())
 	return j.finish(ctx, j.uploadBytes(ctx, data))

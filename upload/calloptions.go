@@ -11,8 +11,8 @@ import (
 	"gcsup/session"
 )
 
-// CallOptions are options of single calls, see [Uploader.With]. A field that is
-// zero keeps what the Uploader has.
+// CallOptions are options of single calls, see [Uploader.With]. A zero field keeps
+// the option of the Uploader.
 type CallOptions struct {
 	// Observer, RetryFor, Window and DetectContentType are those of [Options].
 	Observer          func(Event)
@@ -30,20 +30,19 @@ type CallOptions struct {
 	// In both cases no object is published.
 	Size *int64
 
-	// SourceVersion names the content of a file, for example by the revision or the
-	// hash that another system has for it. A saved upload keeps it. If the caller
-	// gives a version when the upload is resumed, it is compared instead of the
-	// times and the inode of the file: a copy on another machine need not be read
-	// from its start. A version must never name other bytes later. A resume compares
-	// only the size and the bytes between the last two saved checksums, usually
-	// 64 MiB. Another version is [session.ErrSourceChanged].
+	// SourceVersion identifies the content of a file, for example by its revision or hash
+	// in another system. It is saved with the upload. If the caller gives a version when
+	// the upload is resumed, it is compared instead of the times and the inode of the
+	// file, so that a copy on another machine need not be read from its start. A resume
+	// then compares only the size and the bytes between the last two saved checksums,
+	// usually 64 MiB. The same version must always mean the same bytes. If the version
+	// differs, the error is [session.ErrSourceChanged].
 	SourceVersion string
 
-	// Confirm, if not nil, is called when the source has ended, before the
-	// request that publishes the object, once for each upload. If it returns an
-	// error, no object is published, and the error of the upload wraps it. Use
-	// it to wait for the end of a program whose output is uploaded, see
-	// [os/exec.Cmd.Wait].
+	// Confirm, if not nil, is called once for each upload, when the source has ended,
+	// before the request that publishes the object. If it returns an error, no object is
+	// published, and the error of the upload wraps it. Use it to wait for the end of a
+	// program whose output is uploaded, see [os/exec.Cmd.Wait].
 	Confirm func(ctx context.Context) error
 }
 
@@ -52,7 +51,7 @@ type CallOptions struct {
 //
 //	result, err := up.With(upload.CallOptions{RetryFor: time.Hour}).File(ctx, path, spec)
 //
-// Options that are not valid are the error of each call.
+// If the options are not valid, each call returns an error.
 func (u *Uploader) With(o CallOptions) *Uploader {
 	own := *u
 	if o.Observer != nil {
@@ -99,7 +98,7 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	return &own
 }
 
-// reject notes that the options are not valid. The first error stays, even if
+// reject records that the options are not valid. The first error stays, even if
 // [Uploader.With] is called again.
 func (u *Uploader) reject(err error) {
 	if u.invalid == nil {

@@ -9,10 +9,10 @@ import (
 	"gcsup/session"
 )
 
-// Cancel ends the saved upload of that ID: the service drops its bytes, and the
-// store deletes it. It is for uploads that will not be resumed; those that are
-// just left alone cost nothing and expire after a week. Cancel waits for a lease as
-// File does, with the event Held. The error wraps [session.ErrNoToken] if there is no
+// Cancel ends the saved upload with that ID: the service drops its bytes, and the
+// store deletes it. It is for uploads that will not be resumed. A session that is not
+// canceled costs nothing and expires after a week. Like File, Cancel waits for a
+// lease and delivers Held events. The error wraps [session.ErrNoToken] if there is no
 // such upload.
 func (u *Uploader) Cancel(ctx context.Context, id string) error {
 	j := u.newJob(ctx, Spec{}, u.newBudget())
@@ -43,7 +43,7 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 	defer journal.close()
 	switch {
 	case damaged != nil:
-		return nil // it was set aside: there is nothing to cancel with
+		return nil // it was set aside, and the session URI is unknown
 	case token == nil:
 		return fmt.Errorf("cancel: %w: %s", session.ErrNoToken, id)
 	}
@@ -54,8 +54,8 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 	return j.cancel(ctx, token, journal.discard)
 }
 
-// cancel ends the session of token, and calls discard if there is no session any
-// more.
+// cancel ends the session of token, and calls discard if the session no longer
+// exists.
 func (j *job) cancel(ctx context.Context, token *session.Token, discard func() error) error {
 	client := j.u.client
 	if err := client.Adopt(token); err != nil {

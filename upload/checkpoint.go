@@ -8,12 +8,12 @@ import (
 	"gcsup/session"
 )
 
-// Saved checksums of a source lie at most checkpointEvery apart, so a resume
-// reads no more than that again, and what was sent while a save was under way.
-// The first ones come sooner, and on a slow link one comes every
-// checkpointTime: they tell whether a source whose change time differs still
-// has the bytes that were sent. A file that is sent within checkpointPause gets
-// none, because each costs two writes to the disk.
+// The distance between saved checksums of a source is at most checkpointEvery, plus
+// the bytes sent during a save. A resume reads no more than that again. The first
+// checksums have smaller distances, and on a slow link there is one every
+// checkpointTime. They show whether a source with another change time still has the
+// bytes that were sent. A file that is sent within checkpointPause gets none, because
+// each costs two writes to the disk.
 const (
 	checkpointEvery = 32 << 20
 	checkpointFirst = 1 << 20
@@ -21,8 +21,8 @@ const (
 	checkpointPause = 100 * time.Millisecond
 )
 
-// checkpointDue reports whether a checkpoint at offset is worth a save. The last
-// one was at offset last, since ago.
+// checkpointDue reports whether a checkpoint at offset should be saved. The last one
+// was at offset last, and saved since ago.
 func checkpointDue(offset, last int64, since time.Duration) bool {
 	gain := offset - last
 	return gain >= checkpointEvery || gain >= max(checkpointFirst, last) && since >= checkpointPause || gain >= chunk.Granularity && since >= checkpointTime
@@ -39,8 +39,8 @@ func lastOffset(list []chunk.Checkpoint) int64 {
 	return 0
 }
 
-// withCheckpoint returns t with one more checkpoint, and without those that no
-// resume can need.
+// withCheckpoint returns t with the checkpoint c, and without those that a resume
+// cannot need.
 func withCheckpoint(t session.Token, c chunk.Checkpoint) *session.Token {
 	if c.Offset > lastCheckpoint(&t) {
 		t.Checkpoints = append(slices.Clone(t.Checkpoints), c)
@@ -56,8 +56,9 @@ func pruned(t session.Token) *session.Token {
 	return &t
 }
 
-// withoutUnsent returns t without checksums of bytes that were never sent: a copy
-// of the source may have other bytes there. Earlier versions saved such ones.
+// withoutUnsent returns t without checksums of bytes that were never sent, because a
+// copy of the source may have other bytes there. Earlier versions saved such
+// checksums.
 func withoutUnsent(token *session.Token) *session.Token {
 	t := *token
 	t.Checkpoints = slices.DeleteFunc(slices.Clone(t.Checkpoints), func(c chunk.Checkpoint) bool { return c.Offset > t.HighWater })

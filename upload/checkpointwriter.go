@@ -2,7 +2,7 @@ package upload
 
 import "time"
 
-// checkpointWriter saves in a goroutine whenever it is woken.
+// checkpointWriter saves the Token in a goroutine when wake is called.
 type checkpointWriter struct {
 	due  chan struct{} // holds at most one
 	done chan struct{}
@@ -19,7 +19,7 @@ func newCheckpointWriter(save func()) *checkpointWriter {
 	return w
 }
 
-// wake makes the writer save what is newest. It does not block.
+// wake makes the writer save the newest state. It does not block.
 func (w *checkpointWriter) wake() {
 	select {
 	case w.due <- struct{}{}:

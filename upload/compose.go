@@ -32,9 +32,9 @@ type composer struct{ *parallel }
 
 var _ joiner = (*composer)(nil)
 
-// plan checks whether the bucket allows temporary objects to be deleted, and what they cost. If
-// the bucket has soft delete, the compose request itself will delete them, because then the
-// bucket keeps no copies.
+// plan checks whether the bucket allows temporary objects to be deleted, and what
+// they cost. If the bucket has soft delete, the compose request itself will delete
+// them, so that the bucket keeps no copies.
 func (p *composer) plan(ctx context.Context) (why string, err error) {
 	if why := p.j.u.whyUndivided(); why != "" {
 		return why, nil
@@ -56,13 +56,13 @@ func (p *composer) plan(ctx context.Context) (why string, err error) {
 			p.parts.Size = max(p.parts.Size, chunk.Ceil((p.size+session.ComposeMax-1)/session.ComposeMax)) // one compose
 		}
 	})
-	return cmp.Or(why, p.j.u.whyUndivided()), err // the replies show how near the service is
+	return cmp.Or(why, p.j.u.whyUndivided()), err // the replies to the checks show the round-trip time
 }
 
 // begin does nothing: each part has its own session, which its record saves.
 func (p *composer) begin(context.Context) (*session.Object, error) { return nil, nil }
 
-// unsuitable returns why the object cannot be composed, or "".
+// unsuitable returns the reason why the object cannot be composed, or "".
 func (p *composer) unsuitable() string {
 	s := p.j.spec
 	switch {
@@ -76,8 +76,8 @@ func (p *composer) unsuitable() string {
 	return ""
 }
 
-// temporaryPrefix returns a new prefix for the names of temporary objects. id is that of the
-// upload, or "" if it is not saved.
+// temporaryPrefix returns a new prefix for the names of temporary objects. id is the
+// ID of the upload, or "" if the upload is not saved.
 func temporaryPrefix(id string) string {
 	if id == "" {
 		id = "upload"
@@ -85,8 +85,9 @@ func temporaryPrefix(id string) string {
 	return "gcsup-parts/" + id + "-" + rand.Text() + "/"
 }
 
-// temporary returns the Spec of a temporary object. Its custom time is for lifecycle rules. Its
-// storage class is that of the object, as a compose requires.
+// temporary returns the Spec of a temporary object. Its custom time is for lifecycle
+// rules. Its storage class is that of the object, because a compose requires the same
+// class.
 func (p *composer) temporary(name string) Spec {
 	s := p.j.spec
 	return Spec{
@@ -96,8 +97,8 @@ func (p *composer) temporary(name string) Spec {
 	}
 }
 
-// join composes the object at the destination from the temporary objects. If they are more than
-// one request allows, it composes them in groups first.
+// join composes the object at the destination from the temporary objects. If one
+// request cannot compose all of them, it first composes groups.
 func (p *composer) join(ctx context.Context) (*session.Object, error) {
 	level := p.spans()
 	for depth := 1; len(level) > session.ComposeMax; depth++ {
@@ -128,7 +129,8 @@ func (p *composer) spans() (level []span) {
 	return level
 }
 
-// groups divides a level of the tree into groups. depth is from 1, next to the parts.
+// groups divides a level of the tree into groups. depth is 1 for the level of the
+// parts.
 func (p *composer) groups(level []span, depth int) (groups []group) {
 	for spans := range slices.Chunk(level, session.ComposeMax) {
 		groups = append(groups, group{fmt.Sprintf("%sc%d-%04d", p.parts.Prefix, depth, len(groups)), spans})
@@ -152,7 +154,8 @@ func total(name string, group []span) (whole span, components []session.Componen
 	return whole, components
 }
 
-// composeTemporary composes a group into a temporary object, unless an earlier request did.
+// composeTemporary composes a group into a temporary object, unless an earlier
+// request has made it.
 func (p *composer) composeTemporary(ctx context.Context, name string, group []span) (span, error) {
 	whole, components := total(name, group)
 	spec := p.temporary(name)
@@ -167,8 +170,8 @@ func (p *composer) composeTemporary(ctx context.Context, name string, group []sp
 	return whole, nil
 }
 
-// composeLast composes the object at the destination. Its precondition is that of the caller,
-// or otherwise that the object there is the one that was seen.
+// composeLast composes the object at the destination. The precondition is that of the
+// caller. If there is none, it is that the object at the destination has not changed.
 func (p *composer) composeLast(ctx context.Context, level []span) (*session.Object, error) {
 	spec := p.j.spec
 	whole, components := total(spec.Object, level)
@@ -210,7 +213,7 @@ func (p *composer) request(ctx context.Context, spec Spec, components []session.
 			refreshed = true
 			continue
 		case r.Status == http.StatusPreconditionFailed, r.Status == http.StatusNotFound:
-			// An earlier request may have made it, and its reply was lost.
+			// An earlier request may have made the object, if its reply was lost.
 			o, err := p.ours(ctx, spec, whole)
 			switch {
 			case o != nil || err != nil:
@@ -225,8 +228,8 @@ func (p *composer) request(ctx context.Context, spec Spec, components []session.
 	}
 }
 
-// described returns r as a lost reply if it should describe an object and does not: it was cut,
-// or is not from the service.
+// described returns r. If r should describe an object and does not, because it was
+// cut or is not from the service, described returns it as a lost reply.
 func described(r session.Reply) session.Reply {
 	if r.Status == http.StatusOK && r.Object == nil {
 		r.Status, r.Err = 0, errNoObject
@@ -295,8 +298,9 @@ func (p *composer) forgetMissing(ctx context.Context, r session.Reply) error {
 	return errPartMissing
 }
 
-// forgetReplaced is called after a precondition failed. It returns nil if all temporary objects
-// are as they were made: then the precondition is the one on the destination.
+// forgetReplaced is called after a precondition failed. It returns nil if all
+// temporary objects are unchanged. The precondition that failed is then that of the
+// destination.
 func (p *composer) forgetReplaced(ctx context.Context) error {
 	err := p.forgetMissing(ctx, session.Reply{Op: session.OpCompose, Status: http.StatusNotFound, FromService: true})
 	if errors.Is(err, session.ErrNotFound) {

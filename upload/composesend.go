@@ -49,10 +49,10 @@ func (p *composer) send(ctx context.Context, c *piece) error {
 	}
 }
 
-// failed returns the error of a part, with the committed bytes of all parts as its offset. It
-// records in the Token if the service refused data in an open session, so that the next call
-// does not send the same again. If a part lost too many sessions, it is reset in the Token and
-// the other parts stay as they are.
+// failed returns the error of a part, with the committed bytes of all parts as its
+// offset. If the service refused data in an open session, it records that in the
+// Token, so that the next call does not send the same data again. If a part lost too
+// many sessions, it is reset in the Token and the other parts stay as they are.
 func (c *piece) failed(err error) error {
 	e, ok := err.(*session.Error)
 	if !ok {
@@ -69,7 +69,7 @@ func (c *piece) failed(err error) error {
 	return e
 }
 
-// newRun returns a run that sends the part, starting from a session state.
+// newRun returns a run that sends the part from a session state.
 func (c *piece) newRun(s session.State) *run { return &run{transfer: c.transfer, state: s} }
 
 // resume returns a run that continues the session of an earlier call.
@@ -112,8 +112,8 @@ func (c *piece) made(ctx context.Context, object *session.Object) error {
 	return nil
 }
 
-// note updates the Token after the temporary object was made, and saves it if the last save is
-// old.
+// note updates the Token after the temporary object was made. It saves the Token if
+// the last save is old.
 func (c *piece) note(ctx context.Context) {
 	j := c.p.j.journal
 	if j == nil {
@@ -124,7 +124,7 @@ func (c *piece) note(ctx context.Context) {
 		done.Restarts = t.Parts.List[c.i].Restarts
 		t.Parts.List[c.i] = done
 	})
-	if j.old(time.Now()) { // otherwise a resume learns it from the session
+	if j.old(time.Now()) { // without a save, the session reports it to the next call
 		_ = j.saveVersion(ctx, version)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// connPool hands out slots, each of which lets a worker send one part over one connection.
-// A tuned pool is shared by all files of an Uploader, and its tuner chooses the number of
+// connPool grants slots. With a slot, a worker sends one part over one connection.
+// All files of an Uploader share a tuned pool, whose tuner chooses the number of
 // slots. Otherwise each file has its own pool with a fixed number of slots.
 type connPool struct {
 	limiter *sharedLimiter       // nil if there is no limit
@@ -24,7 +24,7 @@ type connPool struct {
 	slots  []*slot       // in use
 	stop   chan struct{} // closed to stop observe; nil if it does not run
 	moved  int64         // bytes of slots that were released in this interval
-	busy   int           // how many of these moved bytes in it
+	busy   int           // number of these slots that moved bytes in it
 }
 
 // slot is the permission to send one part over one connection.
@@ -71,7 +71,7 @@ func (s *share) leave() {
 	c.grant()
 }
 
-// limit returns the number of slots. c.mu is held.
+// limit returns the number of slots. The caller holds c.mu.
 func (c *connPool) limit() int {
 	if c.tuned {
 		return c.tuner.level
@@ -79,9 +79,9 @@ func (c *connPool) limit() int {
 	return c.fixed
 }
 
-// grant gives free slots to waiting workers, first to the file that has the fewest. A file
-// without a slot gets one even if none is free, so that no file waits for a part of another
-// one. c.mu is held.
+// grant gives free slots to waiting workers, first to the file that has the fewest. A
+// file without a slot gets one even if none is free, so that no file waits for a part
+// of another one. The caller holds c.mu.
 func (c *connPool) grant() {
 	for {
 		var next *share
@@ -101,15 +101,15 @@ func (c *connPool) grant() {
 	}
 }
 
-// addHeld adds n to the number of slots of the file. s.pool.mu is held.
+// addHeld adds n to the number of slots of the file. The caller holds s.pool.mu.
 func (s *share) addHeld(n int) {
 	now := time.Now()
 	s.rates.addTime(s.held, now.Sub(s.since))
 	s.since, s.held = now, s.held+n
 }
 
-// acquire waits for a slot, which the caller must release. It returns nil if ctx is done
-// before.
+// acquire waits for a slot, which the caller must release. It returns nil if ctx ends
+// first.
 func (s *share) acquire(ctx context.Context) *slot {
 	c := s.pool
 	ready := make(chan struct{})
@@ -132,8 +132,8 @@ func (s *share) acquire(ctx context.Context) *slot {
 	return l
 }
 
-// release gives a slot back. stored is how many of the bytes sent through it are durable at
-// the service.
+// release releases a slot. stored is the number of bytes sent through it that the
+// service has.
 func (s *share) release(l *slot, stored int64) {
 	c := s.pool
 	c.mu.Lock()
@@ -200,8 +200,8 @@ func (c *connPool) tune(iv interval) {
 	c.grant()
 }
 
-// quietFor is after how many intervals without bytes a slot no longer counts as sending. On
-// a slow link it moves 256 KiB only every few intervals.
+// quietFor is the number of intervals without bytes after which a slot no longer
+// counts as sending. On a slow link a slot moves 256 KiB only every few intervals.
 const quietFor = 10
 
 // measured returns the connections and rates of a file, see [connRates.measured].

@@ -2,15 +2,16 @@ package upload
 
 import "time"
 
-// connRates records how fast a file was sent with each number of connections, which is the
-// index. Only bytes of finished parts count, because bytes that were handed to the network
-// may only fill buffers. The bytes of a part are spread evenly over the time that it took.
+// connRates records the rate of a file for each number of connections, which is the
+// index. Only bytes of finished parts count, because bytes that were handed to the
+// network may only fill buffers. The bytes of a part are spread evenly over the time
+// that it took.
 type connRates []struct {
 	took   time.Duration
 	stored float64 // bytes
 }
 
-// addTime records that the file had a number of connections for some time.
+// addTime records how long the file had a number of connections.
 func (p *connRates) addTime(connections int, took time.Duration) {
 	for len(*p) <= connections {
 		*p = append(*p, connRates{{}}...)

@@ -1,7 +1,6 @@
-// Package upload moves a local source into a Cloud Storage object. An
-// interruption at any moment costs only the bytes that the service had not yet
-// committed. The object that appears is byte-identical to the source, or does not
-// appear.
+// Package upload uploads a local source to a Cloud Storage object. An interruption at
+// any moment costs only the bytes that the service had not yet committed. The object
+// that appears is byte-identical to the source, or does not appear.
 //
 // Make one [Uploader] with [New], and call the method for the source:
 //
@@ -16,7 +15,7 @@
 //	in memory               Uploader.Bytes      no other call
 //	a file of an fs.FS      Uploader.FS         no other call
 //	a pipe, or any reader   Uploader.Reader     no other call
-//	written by a function   Uploader.NewWriter  no other call; in place of storage.Writer
+//	written by a function   Uploader.NewWriter  no other call; replaces storage.Writer
 //
 // [Uploader.With] sets options for single calls: an observer, a retry budget, a
 // header, the expected size, and a confirmation before the object is published.
@@ -31,31 +30,31 @@
 // # Saved uploads
 //
 // [Options.Store] keeps interrupted uploads: a directory ([session.OpenDir]), or a
-// database ([session.Store]). When a program starts, [Uploader.Saved] lists what
-// earlier processes left, [Uploader.Query] asks the service how much of it is
-// durable, and [Uploader.Resume] continues it. If the source is now at another
-// path, call [Uploader.TakeOver] first, and on another machine [Uploader.Import].
-// [Uploader.Prune] deletes what cannot be resumed, and [Uploader.Cancel] what is not
-// wanted any more.
+// database ([session.Store]). When a program starts, [Uploader.Saved] lists the
+// uploads of earlier processes, [Uploader.Query] asks the service for the committed
+// bytes of one, and [Uploader.Resume] continues it. If the source has another path
+// now, call [Uploader.TakeOver] first, and on another machine [Uploader.Import].
+// [Uploader.Prune] deletes uploads that cannot be resumed, and [Uploader.Cancel] one
+// that is no longer wanted.
 //
-// A file of at most 8 MiB, and a stream of at most 256 KiB, goes in one request and
-// is not saved. Otherwise the first request carries up to 1 GiB, of which nothing
-// is known to be durable before its reply: see [CommitEvery]. A request of a stream
-// carries at most one [Options.Window].
+// A file of at most 8 MiB, or a stream of at most 256 KiB, is sent in one request and
+// is not saved. Otherwise the first request carries up to 1 GiB. Before its reply, it
+// is not known which of these bytes are durable: see [CommitEvery]. A request of a
+// stream carries at most one [Options.Window].
 //
 // # Guarantees
 //
-//   - The service compares the CRC32C of the whole object with the source's
-//     before the object exists. It refuses corrupt bytes, and an earlier object
-//     of that name stays.
-//   - After a failure the uploader asks the service what it holds, and continues
-//     from there. Waits grow from one second to half a minute, with a random
-//     part. None is a minute or longer.
+//   - The service compares the CRC32C of the whole object with that of the source
+//     before the object exists. It refuses corrupt bytes, and an earlier object with
+//     that name stays.
+//   - After a failure the uploader queries the committed offset, and continues from
+//     there. Waits grow from one second to half a minute, with a random part. Every
+//     wait is shorter than a minute.
 //   - An upload stops after a number of failures in a row without newly committed
 //     bytes. The number grows with the size. The session is kept: the same call,
 //     or [Uploader.Resume], continues.
-//   - Committed bytes are given up only if the service itself reports that they
-//     were damaged, that the session was canceled, or twice that it is gone.
+//   - Committed bytes are discarded only if the service itself reports that they were
+//     damaged, that the session was canceled, or twice that the session is gone.
 //   - No byte of a source that changed since the session began is sent. A stream
 //     whose reader fails never becomes a truncated object.
 //   - Memory per upload is constant: a few MiB for a file, the file itself up
@@ -68,10 +67,10 @@
 // [ErrTruncated] lists them all: what happened, whether the upload is resumable,
 // and what to do.
 //
-// An upload is resumable if the same call, or [Uploader.Resume], continues it. That
-// takes a [Options.Store], and a source that gets a session: not a stream, and not
-// a file that goes in one request. [Result.Resumable] reports it for each call.
+// An upload is resumable if the same call, or [Uploader.Resume], continues it. It
+// needs an [Options.Store], and a source that gets a session: not a stream, and not a
+// file that is sent in one request. [Result.Resumable] reports it for each call.
 //
-// If the context of a call was done, its error is an [*InterruptedError]. What the
-// service refused, or why it could not be reached, is a [*session.Error].
+// If the context of a call was done, its error is an [*InterruptedError]. If the
+// service refused a request or could not be reached, it is a [*session.Error].
 package upload

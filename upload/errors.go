@@ -51,9 +51,9 @@ import "errors"
 // before: see [InterruptedError.Resumable] and [Result.Resumable]. [5] means that
 // the sentinel decides. [6] means yes for a file.
 //
-// A failed precondition is a [*session.Error] with status 412, no matter who
-// noticed it. If it was noticed early, its field Existing is the object at the
-// destination. errors.Is finds in an *InterruptedError only the error of the
+// A failed precondition is a [*session.Error] with status 412, whether the service or
+// the uploader found it. If the uploader found it early, the field Existing is the
+// object at the destination. An *InterruptedError wraps only the error of the
 // context, [context.Canceled] or [context.DeadlineExceeded]. ErrSourceChanged is
 // [chunk.ErrChanged]. ErrStalled is always the cause of another error.
 var (
@@ -62,8 +62,8 @@ var (
 	ErrTruncated = errors.New("source is shorter than expected")
 
 	// ErrNotTried is wrapped by the error of a file of a batch that was not uploaded
-	// because of what happened to others: its bucket does not exist, the credentials
-	// are not accepted, or the service could not be reached. Such an error also wraps
-	// the sentinel error of that reason.
+	// because others failed: its bucket does not exist, the credentials are not accepted,
+	// or the service could not be reached. Such an error also wraps the sentinel error of
+	// that reason.
 	ErrNotTried = errors.New("not tried")
 )

@@ -24,8 +24,8 @@ type doer func(ctx context.Context, x exchange) session.Reply
 // link adds something to every exchange that passes through it.
 type link func(next doer) doer
 
-// chain returns a doer that passes every exchange through the links, from the
-// first to the last, and then makes it.
+// chain returns a doer that passes each exchange through the links, from the first to
+// the last, and then makes it.
 func chain(links ...link) doer {
 	do := doer(func(ctx context.Context, x exchange) session.Reply { return x.do(ctx, x.body) })
 	for _, l := range slices.Backward(links) {
@@ -49,7 +49,7 @@ func watchingStalls(timeout time.Duration, rate int64) link {
 	}
 }
 
-// reaching notes that the service answered, for the replies after that.
+// reaching records that the service has answered, for later replies.
 func reaching(b *budget) link {
 	return func(next doer) doer {
 		return func(ctx context.Context, x exchange) session.Reply {
@@ -63,7 +63,7 @@ func reaching(b *budget) link {
 	}
 }
 
-// answered reports whether a reply is the service's.
+// answered reports whether a reply comes from the service.
 func answered(r session.Reply) bool {
 	switch {
 	case r.FromService, r.Object != nil, !r.URI.IsZero():

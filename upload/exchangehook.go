@@ -15,10 +15,10 @@ type Exchange struct {
 	Spec   Spec
 
 	Op        session.Op
-	Attempt   int           // how many requests there were since the last newly committed byte, including this one
+	Attempt   int           // number of requests since the last newly committed byte, including this one
 	Time      time.Time     // when it began
 	Duration  time.Duration // until the reply was read
-	Offset    int64         // where the object data of the request begin; without object data, the committed offset before it
+	Offset    int64         // offset of the object data in the request; without object data, the committed offset before the request
 	Sent      int64         // bytes of object data that were handed to the network
 	Status    int           // HTTP status; 0 if no reply arrived
 	Committed int64         // offset up to which the reply reports bytes as durable; -1 if it reports none
@@ -31,9 +31,9 @@ type Exchange struct {
 // It may be done.
 func (x Exchange) Context() context.Context { return contextOf(x.ctx) }
 
-// reporting passes a description of every exchange on to the hook, in the goroutine
-// of the events. progress returns the committed offset, and how many requests there
-// were since the last newly committed byte.
+// reporting calls the hook with a description of every exchange, in the goroutine of
+// the events. progress returns the committed offset and the number of requests since
+// the last newly committed byte.
 func reporting(e *events, progress func() (committed int64, attempts int)) link {
 	return func(next doer) doer {
 		if e == nil || e.hook == nil {

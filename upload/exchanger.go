@@ -49,12 +49,12 @@ func (x *exchanger) cancel(ctx context.Context, uri session.URI) session.Reply {
 	return x.plain(ctx, session.OpCancel, func(ctx context.Context, c *session.Client) session.Reply { return c.Cancel(ctx, uri) })
 }
 
-// stat looks at the destination for a precondition.
+// stat reads the metadata of the object at the destination, to check a precondition.
 func (x *exchanger) stat(ctx context.Context) session.Reply {
 	return x.plain(ctx, session.OpStat, func(ctx context.Context, _ *session.Client) session.Reply { return x.objects.Stat(ctx, x.spec) })
 }
 
-// statOf looks at an object of the upload, which may be a temporary one.
+// statOf reads the metadata of an object of the upload, which may be a temporary one.
 func (x *exchanger) statOf(ctx context.Context, spec Spec) session.Reply {
 	return x.plain(ctx, session.OpStat, func(ctx context.Context, c *session.Client) session.Reply { return c.Stat(ctx, spec) })
 }
@@ -119,7 +119,7 @@ func (x *exchanger) part(ctx context.Context, uri session.URI, number int, size 
 	return etag, r
 }
 
-// parts lists the parts of a multipart upload with greater numbers than after.
+// parts lists the parts of a multipart upload whose numbers are greater than after.
 func (x *exchanger) parts(ctx context.Context, uri session.URI, after int) (parts []session.UploadedPart, more bool, _ session.Reply) {
 	r := x.plain(ctx, session.OpParts, func(ctx context.Context, c *session.Client) (r session.Reply) {
 		parts, more, r = c.ListParts(ctx, x.spec, uri, after)
@@ -138,8 +138,8 @@ func (x *exchanger) abort(ctx context.Context, uri session.URI) session.Reply {
 	return x.plain(ctx, session.OpAbort, func(ctx context.Context, c *session.Client) session.Reply { return c.AbortMultipart(ctx, x.spec, uri) })
 }
 
-// insert makes the object with spec, which may have another precondition than
-// the upload's.
+// insert makes the object of spec, whose precondition may differ from that of the
+// upload.
 func (x *exchanger) insert(ctx context.Context, spec Spec, size int64, crc32c uint32, body io.Reader) session.Reply {
 	return x.do(ctx, exchange{op: session.OpInsert, body: body, do: func(ctx context.Context, body io.Reader) session.Reply {
 		return x.service().Insert(ctx, spec, size, crc32c, body)

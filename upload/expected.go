@@ -17,8 +17,8 @@ type unexpectedBytes struct{ error }
 
 func (e *unexpectedBytes) Unwrap() error { return e.error }
 
-// expected compares the CRC32C of the source with the one that the caller expects.
-// The last request must not be sent before.
+// expected compares the CRC32C of the source with the one that the caller expects. It
+// must be called before the last request is sent.
 func (t *transfer) expected(crc32c uint32) error {
 	want := t.wire.spec.CRC32C
 	if want == nil || *want == crc32c {

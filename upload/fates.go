@@ -10,25 +10,26 @@ import (
 	"gcsup/session"
 )
 
-// maxDenied is the number of denied uploads after which a bucket in which none
-// succeeded is not tried any more. One object may have permissions of its own.
+// maxDenied is the number of denied uploads after which a bucket without a successful
+// upload is no longer tried. It is more than 1, because a single object may have its
+// own permissions.
 const maxDenied = 3
 
-// fates records what the failures of a batch mean for the files that are not
-// started yet. The zero value with a budget is ready to use.
+// fates decides from the failures of a batch which files must not be started. The
+// zero value with a budget is ready to use.
 type fates struct {
 	budget *budget // of the batch
 
 	mu       sync.Mutex
-	answered time.Time // when the service last did or refused an upload
-	all      error     // of every file that is left; nil while the service counts as reachable
+	answered time.Time // when the service last accepted or refused an upload
+	all      error     // the error of all remaining files; nil while the service counts as reachable
 	since    time.Time // when all was set
 	buckets  map[string]*fate
 }
 
-// fate is what is known of one bucket.
+// fate is the state of one bucket.
 type fate struct {
-	end       error // of every file that is left
+	end       error // the error of all remaining files of the bucket
 	succeeded bool
 	denied    int // objects for which the service denied permission
 }
@@ -91,7 +92,8 @@ func (f *fates) notTried(r *Result, why error) error {
 	return fmt.Errorf("%w: bucket %s: %w", ErrNotTried, r.Spec.Bucket, why)
 }
 
-// bucket returns the fate of a bucket, which the caller may change. f.mu is held.
+// bucket returns the fate of a bucket, which the caller may change. The caller holds
+// f.mu.
 func (f *fates) bucket(name string) *fate {
 	b := f.buckets[name]
 	if b == nil {

@@ -10,8 +10,9 @@ import (
 	"gcsup/session"
 )
 
-// rereadStep is the number of bytes after which a long comparison reports how far
-// it is: many times a second for a disk, every few seconds for a slow network's.
+// rereadStep is the number of bytes after which a long comparison reports its
+// progress. From a disk these are many reports per second, and one every few seconds
+// from a slow file server.
 const rereadStep = 8 << 20
 
 // fileContent is a source that can be read again.
@@ -19,9 +20,9 @@ type fileContent struct {
 	src      *chunk.Source
 	identity chunk.Identity // of the bytes that sum has hashed
 	sum      *chunk.PrefixCRC
-	reread   func(n, offset, end int64) // called when n bytes up to offset, of those up to end, were read only to be hashed
+	reread   func(n, offset, end int64) // called when n bytes before offset were read only for their checksum; the reading ends at end
 	copied   bool                       // the session began with another file; the bytes are still to be compared
-	settled  bool                       // every change since shows in the identity, but for these:
+	settled  bool                       // every later change changes the identity, with these exceptions:
 	unsynced bool                       // see chunk.Settled
 	racy     bool                       // see chunk.Settled; identity has no change time
 }
@@ -35,15 +36,14 @@ func (f *fileContent) committed(n int64) { f.sum.Forget(n) }
 func (f *fileContent) isCopy() bool      { return f.copied }
 func (f *fileContent) proven()           { f.copied = false }
 
-// part is one long stretch up to the last multiple of 256 KiB, and then a
-// tail of at most 256 KiB, which goes in a request of its own: by then the
-// checksum of the whole is known, and the service can compare it before the
-// object comes into being.
+// part returns one long part up to the last multiple of 256 KiB, and then a tail of
+// at most 256 KiB, which is sent in a separate request. The checksum of all bytes is
+// then known, and the service can compare it before the object exists.
 func (f *fileContent) part(_ context.Context, offset, limit int64) (part, error) {
 	size := f.src.Size()
 	if offset == 0 {
 		f.restart()
-		f.copied = false // the server holds nothing that it could differ from
+		f.copied = false // the server has no bytes that could differ
 	}
 	f.sum.Rewind(offset)
 	tail := chunk.LastBoundary(size)
@@ -52,8 +52,8 @@ func (f *fileContent) part(_ context.Context, offset, limit int64) (part, error)
 	}
 	to := min(chunk.Floor(offset+limit), tail)
 	if to-offset < chunk.Granularity {
-		// From an unaligned offset to the next boundary is less than the
-		// service takes of a request that is not the last.
+		// The bytes from an unaligned offset to the next boundary are less than the service
+		// accepts in a request that is not the last.
 		if to += chunk.Granularity; to > tail {
 			return f.tail(offset)
 		}
@@ -66,8 +66,8 @@ func (f *fileContent) part(_ context.Context, offset, limit int64) (part, error)
 	}}, nil
 }
 
-// seek makes the checksum continue from a checkpoint of what was sent before. It
-// reads what lies between that and offset.
+// seek makes the checksum continue from a checkpoint of the bytes sent before. It
+// reads the bytes between the checkpoint and offset.
 func (f *fileContent) seek(ctx context.Context, from chunk.Checkpoint, offset int64) error {
 	to, err := f.hash(ctx, from, offset)
 	if err != nil {
@@ -118,7 +118,7 @@ func (f *fileContent) prefix(offset int64) (uint32, bool) {
 	return to.CRC32C, err == nil
 }
 
-// crcOf returns the CRC32C of the bytes before offset, which it reads if it must.
+// crcOf returns the CRC32C of the bytes before offset. It reads them if necessary.
 func (f *fileContent) crcOf(ctx context.Context, offset int64) (uint32, error) {
 	from, _ := f.sum.Nearest(offset) // the zero Checkpoint if there is none
 	to, err := f.hash(ctx, from, offset)
@@ -152,7 +152,7 @@ func (h *headReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// remember sets the identity. That of a racy file gets no change time, so that
+// remember sets the identity. For a racy file it removes the change time, so that
 // each resume compares the bytes.
 func (f *fileContent) remember(id chunk.Identity) {
 	if f.racy {
@@ -161,19 +161,19 @@ func (f *fileContent) remember(id chunk.Identity) {
 	f.identity = id
 }
 
-// unchanged compares the identity with the one at the beginning. The bytes decide
-// if the file is racy, or if only the change time differs: a chmod changes that,
-// and also an edit after which the modification time was put back.
+// unchanged compares the identity with the one at the beginning. If the file is racy,
+// or only the change time differs, it compares the bytes: a chmod changes the change
+// time, and so does an edit after which the modification time was restored.
 func (f *fileContent) unchanged(ctx context.Context) error {
 	return f.unchangedFrom(ctx, func() chunk.Checkpoint {
-		// Of a file that is being compressed, sum is still written to.
+		// While a file is being compressed, bytes are still written to sum.
 		hashed, _ := f.sum.Nearest(f.sum.Offset())
 		return hashed
 	})
 }
 
-// unchangedFrom is unchanged for bytes whose checksum hashed returns. It is called after
-// the identity was read.
+// unchangedFrom is unchanged for the bytes whose checksum hashed returns. It calls
+// hashed after it has read the identity.
 func (f *fileContent) unchangedFrom(ctx context.Context, hashed func() chunk.Checkpoint) error {
 	now, err := f.src.Identity()
 	if err != nil {
@@ -196,9 +196,9 @@ func (f *fileContent) unchangedFrom(ctx context.Context, hashed func() chunk.Che
 	return fmt.Errorf("%w: its size or modification time is not what it was", session.ErrSourceChanged)
 }
 
-// compare reads the source from the beginning and compares it with checksums
-// from before, which ascend. It checks all of them, because each may be the one
-// to resume from.
+// compare reads the source from the beginning and compares it with ascending
+// checksums of an earlier run. It checks all of them, because a resume may start from
+// any of them.
 func (f *fileContent) compare(ctx context.Context, checksums ...chunk.Checkpoint) error {
 	var got chunk.Checkpoint
 	for _, want := range checksums {
@@ -213,7 +213,7 @@ func (f *fileContent) compare(ctx context.Context, checksums ...chunk.Checkpoint
 	return nil
 }
 
-// compareLast compares the bytes between the last two checksums from before.
+// compareLast compares the bytes between the last two checksums of an earlier run.
 func (f *fileContent) compareLast(ctx context.Context, checksums []chunk.Checkpoint) error {
 	if len(checksums) == 0 {
 		return nil
@@ -237,7 +237,7 @@ func (f *fileContent) hash(ctx context.Context, from chunk.Checkpoint, to int64)
 	return f.hashOf(ctx, from, to, to)
 }
 
-// hashOf is hash for a piece of what is read up to end.
+// hashOf is hash for a part of a comparison that ends at end.
 func (f *fileContent) hashOf(ctx context.Context, from chunk.Checkpoint, to, end int64) (chunk.Checkpoint, error) {
 	for from.Offset < to {
 		next, err := f.src.Hash(ctx, from, min(from.Offset+rereadStep, to))

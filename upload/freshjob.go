@@ -8,10 +8,10 @@ import (
 	"gcsup/session"
 )
 
-// small reports whether the file goes in a single request.
+// small reports whether the file is sent in a single request.
 func (j *job) small() bool { return j.u.single(j.file.src.Size()) }
 
-// single reports whether a file of a size goes in a single request.
+// single reports whether a file of that size is sent in a single request.
 func (u *Uploader) single(size int64) bool {
 	for _, limit := range []int64{u.opts.ChunkSize, u.opts.CommitEvery.Bytes} {
 		if limit > 0 && size > limit {
@@ -41,8 +41,8 @@ func (j *job) fresh(ctx context.Context) error {
 		}
 		return j.uploadNew(ctx, size)
 	}
-	// A single request: there is nothing to save, and nothing to resume. A file
-	// that is racy is read twice, which is faster than waiting.
+	// A single request is not saved and not resumed. A racy file is read twice, which is
+	// faster than waiting.
 	j.file.racy = j.file.src.Racy(j.file.identity)
 	data, err := j.file.load(ctx)
 	if err != nil {
@@ -51,15 +51,15 @@ func (j *job) fresh(ctx context.Context) error {
 	return j.freshSmall(ctx, data)
 }
 
-// freshSmall uploads data, which is all of the source and is hashed, in a single
-// request.
+// freshSmall uploads data, the whole source, in a single request. data is already
+// hashed.
 func (j *job) freshSmall(ctx context.Context, data []byte) error {
 	if err := j.precondition.check(ctx); err != nil {
 		return err
 	}
 	size := int64(len(data))
 	if j.precondition.unmet() != nil {
-		// Only a session shows whether the bucket is missing, too.
+		// Start a session: its reply also shows whether the bucket is missing.
 		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
 	}
 	return j.insert(ctx, func() io.Reader { return bytes.NewReader(data) }, size, j.file.sum.Sum())
@@ -74,8 +74,8 @@ func (j *job) uploadNew(ctx context.Context, size int64) error {
 	return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
 }
 
-// insert uploads a content of size bytes in a single request. body returns the
-// content as often as it is called.
+// insert uploads a content of size bytes in a single request. Each call of body
+// returns a new reader of the content.
 func (j *job) insert(ctx context.Context, body func() io.Reader, size int64, crc32c uint32) error {
 	if err := j.transfer.expected(crc32c); err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 	"gcsup/session"
 )
 
-// gzipContent is a file that is compressed while it is sent. What the server has
-// not committed is kept in a window, as for a stream. To start over, or to resume,
-// the file is compressed again.
+// gzipContent is a file that is compressed while it is sent. Like a stream, it keeps
+// a window of the bytes that the server has not committed. To start over, or to
+// resume, the file is compressed again.
 //
 // file.sum has hashed the bytes of the file. All offsets and checksums below are
 // those of the compressed bytes.
@@ -28,8 +28,8 @@ type gzipContent struct {
 
 	size   int64              // -1 while it is not known
 	crc32c uint32             // of all bytes, if size is known
-	saved  []chunk.Checkpoint // of the session being resumed, ascending: still to be compared
-	end    int64              // of that session, if it is known; else 0
+	saved  []chunk.Checkpoint // of the session being resumed, ascending; must still be compared
+	end    int64              // compressed size in that session; 0 if it is unknown
 }
 
 var _ content = (*gzipContent)(nil)
@@ -47,7 +47,7 @@ func (g *gzipContent) proven()          { g.file.copied = false }
 
 func (g *gzipContent) unchanged(ctx context.Context) error { return g.file.unchanged(ctx) }
 
-// open begins to compress the file. If that was done before, file.sum compares
+// open begins to compress the file. If it was compressed before, file.sum compares
 // the bytes.
 func (g *gzipContent) open() {
 	g.close()
@@ -69,8 +69,8 @@ func (g *gzipContent) close() {
 	g.body, g.reader, g.stream = nil, nil, streamContent{}
 }
 
-// restart makes part(0) work again, for a new session. The compressed bytes need
-// not be those of the session before.
+// restart makes part(0) possible again, for a new session. The compressed bytes may
+// differ from those of the previous session.
 func (g *gzipContent) restart() {
 	g.close()
 	g.marks.reset(g.file.src.Size(), sourceMark{})
@@ -80,12 +80,12 @@ func (g *gzipContent) restart() {
 // begin begins to compress the file for a new session.
 func (g *gzipContent) begin() error {
 	g.restart()
-	g.file.copied = false // the server holds nothing that it could differ from
+	g.file.copied = false // the server has no bytes that could differ
 	g.open()
 	return g.split(chunk.Checkpoint{})
 }
 
-// split makes parts of what is left to compress, from an offset on.
+// split makes parts of the compressed bytes after a checkpoint.
 func (g *gzipContent) split(from chunk.Checkpoint) error {
 	g.marks.reset(g.file.src.Size(), sourceMark{made: g.reader.made, read: g.reader.read})
 	g.reader.marks = g.marks
@@ -109,8 +109,8 @@ func (g *gzipContent) part(ctx context.Context, offset, limit int64) (part, erro
 	return g.stream.part(ctx, offset, limit)
 }
 
-// fill waits for the compressed bytes that are sent next, and compares them with
-// those that the session being resumed has.
+// fill waits for the next compressed bytes, and compares them with those of the
+// session being resumed.
 func (g *gzipContent) fill(ctx context.Context) error {
 	if g.stream.cur != nil {
 		return nil
@@ -147,8 +147,9 @@ func (e *otherCompressor) Error() string {
 	return fmt.Sprintf("this version of the program compresses the first %d bytes differently", e.offset)
 }
 
-// alone compresses the file as far as a window reaches, and returns a function that
-// reads the compressed bytes. It is nil if they do not end in the window.
+// alone compresses the file up to the size of a window, and returns a function that
+// returns a reader of the compressed bytes. The function is nil if they do not fit
+// into the window.
 func (g *gzipContent) alone(ctx context.Context) (func() io.Reader, error) {
 	if err := g.begin(); err != nil {
 		return nil, err
@@ -177,7 +178,7 @@ func (g *gzipContent) load(ctx context.Context) ([]byte, error) {
 
 // adopt continues the saved session of a Token.
 func (g *gzipContent) adopt(t *session.Token) {
-	g.restart() // a comparison may have compressed the file already
+	g.restart() // a comparison may have compressed the file before
 	g.saved = t.Checkpoints
 	g.marks.reset(g.file.src.Size(), sourceMark{made: t.HighWater, read: t.Gzip.Source.Offset})
 	if c := t.Checkpoint(t.Gzip.Size); t.Gzip.Size > 0 && c.Offset == t.Gzip.Size {
@@ -190,7 +191,7 @@ func (g *gzipContent) adopt(t *session.Token) {
 // so that every committed byte is compared.
 func (g *gzipContent) seek(ctx context.Context, offset int64) error {
 	if offset == g.size {
-		return nil // every byte is committed
+		return nil // all bytes are committed
 	}
 	g.open()
 	at := chunk.Checkpoint{}
@@ -223,8 +224,8 @@ func (g *gzipContent) seek(ctx context.Context, offset int64) error {
 	return nil
 }
 
-// skip hashes compressed bytes that the server holds, up to stop. It reports how
-// far it is, of those up to end.
+// skip hashes compressed bytes that the server has, up to stop. It reports its
+// progress towards end.
 func (g *gzipContent) skip(ctx context.Context, buf []byte, at chunk.Checkpoint, stop, end int64) (chunk.Checkpoint, error) {
 	var read int64
 	for at.Offset < stop {
@@ -245,8 +246,8 @@ func (g *gzipContent) skip(ctx context.Context, buf []byte, at chunk.Checkpoint,
 	return at, nil
 }
 
-// digest compresses the whole file and returns the size and the CRC32C, or more
-// than limit bytes of it.
+// digest compresses the whole file and returns the size and the CRC32C. It stops if
+// the size exceeds limit.
 func (g *gzipContent) digest(ctx context.Context, limit int64) (chunk.Checkpoint, error) {
 	g.open()
 	defer g.close()
@@ -291,7 +292,7 @@ func (g *gzipContent) head(ctx context.Context, offset int64) io.Reader {
 	return g.stream.head(ctx, offset)
 }
 
-// checkpoint returns the checksum at an offset of the bytes that are sent next.
+// checkpoint returns the checksum at an offset in the next bytes to send.
 func (g *gzipContent) checkpoint(offset int64) (chunk.Checkpoint, bool) {
 	cur := g.stream.cur
 	if cur == nil || offset < cur.From || offset > cur.To {
@@ -300,8 +301,8 @@ func (g *gzipContent) checkpoint(offset int64) (chunk.Checkpoint, bool) {
 	return cur.Checkpoint(offset), true
 }
 
-// state returns what a Token has of the file before the compressed bytes up to an
-// offset are sent.
+// state returns the state of the file for a Token that is saved before the compressed
+// bytes up to an offset are sent.
 func (g *gzipContent) state(to int64) *session.GzipState {
 	s := &session.GzipState{Size: max(g.size, 0)}
 	s.Source, _ = g.file.sum.Nearest(g.marks.read(to))

@@ -17,7 +17,7 @@ func (j *job) compress(on bool) {
 		j.gzip = newGzipContent(j.file, j.u, &j.transfer.pos.source)
 		j.transfer.content = j.gzip
 		j.transfer.pos.size.Store(-1)
-		j.transfer.expect.size = nil // that of the file, which was checked
+		j.transfer.expect.size = nil // it is the size of the file, which was checked
 	case !on && j.gzip != nil:
 		j.gzip.close()
 		j.gzip = nil
@@ -27,8 +27,8 @@ func (j *job) compress(on bool) {
 	}
 }
 
-// freshGzip uploads the file from byte 0, compressed. It goes in a single request
-// if the compressed bytes are few enough.
+// freshGzip compresses and uploads the file from byte 0, in a single request if the
+// compressed size is small enough.
 func (j *job) freshGzip(ctx context.Context) error {
 	j.gzip.restart()
 	j.setSpec(withUncompressedSize(j.spec, j.file.src.Size()))
@@ -36,7 +36,7 @@ func (j *job) freshGzip(ctx context.Context) error {
 		return err
 	}
 	if j.precondition.unmet() != nil {
-		// Only a session shows whether the bucket is missing, too.
+		// Start a session: its reply also shows whether the bucket is missing.
 		return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
 	}
 	body, err := j.compressWhole(ctx)
@@ -52,8 +52,9 @@ func (j *job) freshGzip(ctx context.Context) error {
 	return j.uploadNew(ctx, -1)
 }
 
-// compressWhole compresses the file in memory, and returns a function that reads the
-// compressed bytes, as often as it is called. It is nil if they do not fit in memory.
+// compressWhole compresses the file in memory, and returns a function that returns a
+// new reader of the compressed bytes at each call. The function is nil if they do not
+// fit in memory.
 func (j *job) compressWhole(ctx context.Context) (body func() io.Reader, err error) {
 	if j.small() {
 		j.file.racy = j.file.src.Racy(j.file.identity)
@@ -77,8 +78,7 @@ func (j *job) compressWhole(ctx context.Context) (body func() io.Reader, err err
 }
 
 // compressAgain starts over because this version of the program compresses the file
-// differently. The options are those of the first run, as after the loss of a
-// session.
+// differently. It uses the options of the first run, as after the loss of a session.
 func (j *job) compressAgain(ctx context.Context, c conversation, why *otherCompressor) error {
 	if r, ok := c.(*run); ok {
 		j.transfer.drop(ctx, r.uri)

@@ -13,16 +13,16 @@ import (
 	"gcsup/chunk"
 )
 
-// gzipReader compresses what it reads. The same bytes always give the same
-// compressed bytes, as long as compress/flate does not change: the header has no
-// name and no time, and the bytes do not depend on the sizes of the reads.
+// gzipReader compresses the bytes of a reader. The same bytes always have the same
+// compressed bytes, unless compress/flate changes: the header has no name and no
+// time, and the result does not depend on the sizes of the reads.
 type gzipReader struct {
 	r     io.Reader
 	c     compressor
-	zw    *gzip.Writer // nil once the end was compressed
+	zw    *gzip.Writer // nil after the end was compressed
 	block []byte
 	out   bytes.Buffer   // compressed and not yet returned
-	err   error          // after what is in out
+	err   error          // returned after the bytes in out
 	marks *sourceOffsets // nil if they are not needed
 	empty int            // reads in a row that returned nothing
 	ended atomic.Bool    // see stop
@@ -33,14 +33,14 @@ type gzipReader struct {
 	head []byte // the first bytes of r
 }
 
-// compressor makes compressed bytes. Its zero value has the default level. Tests
-// use another one, as another version of the program may.
+// compressor compresses bytes. Its zero value has the default level. Tests use
+// another level to simulate another version of the program.
 type compressor struct{ level int }
 
-// gzipWriters keeps writers of the default level: each has more than 800 KB.
+// gzipWriters keeps writers of the default level, because each uses more than 800 KB.
 var gzipWriters sync.Pool
 
-// writer returns a writer. The caller should call done when it was closed.
+// writer returns a writer. The caller should call done after it is closed.
 func (c compressor) writer(w io.Writer) *gzip.Writer {
 	if c.level != 0 {
 		zw, err := gzip.NewWriterLevel(w, c.level)
@@ -63,7 +63,7 @@ func (c compressor) done(zw *gzip.Writer) {
 	}
 }
 
-// whole returns the compressed bytes of data, as a gzipReader makes them.
+// whole returns the compressed bytes of data. A gzipReader returns the same.
 func (c compressor) whole(data []byte) []byte {
 	var out bytes.Buffer
 	zw := c.writer(&out)
@@ -93,11 +93,11 @@ func (z *gzipReader) Read(p []byte) (int, error) {
 	return z.out.Read(p)
 }
 
-// stop makes Read return after the read of the source that is under way. It may be
-// called from any goroutine.
+// stop makes Read return after the current read of the source. It may be called from
+// any goroutine.
 func (z *gzipReader) stop() { z.ended.Store(true) }
 
-// maxEmptyReads is how often in a row a source may return 0 bytes and no error.
+// maxEmptyReads is how many times in a row a source may return 0 bytes and no error.
 const maxEmptyReads = 100
 
 // fill compresses one more block.
@@ -113,7 +113,7 @@ func (z *gzipReader) fill() {
 	before := z.out.Len()
 	_, _ = z.zw.Write(z.block[:n]) // a bytes.Buffer does not fail
 	z.read += int64(n)
-	// Only a bare io.EOF is the end, as for a chunk.Stream.
+	// As in chunk.Stream, only a bare io.EOF is the end.
 	if z.err = err; err == io.EOF {
 		_ = z.zw.Close()
 		z.c.done(z.zw)

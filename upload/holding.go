@@ -18,7 +18,7 @@ const (
 	SessionUnknown  SessionState = iota // the service was not asked, or did not answer
 	SessionOpen                         // the upload can be resumed
 	SessionFinished                     // the object was created
-	SessionGone                         // the service does not have the session any more
+	SessionGone                         // the service no longer has the session
 	SessionCanceled                     // a client canceled the session
 )
 
@@ -34,7 +34,7 @@ func (s SessionState) String() string {
 	return sessionStates[s]
 }
 
-// Holding is what the service has of a saved upload.
+// Holding describes what the service stores of a saved upload.
 type Holding struct {
 	State  SessionState
 	Stored int64           // SessionOpen: bytes that are durable at the service
@@ -44,12 +44,12 @@ type Holding struct {
 // lost reports whether the service has nothing of the upload.
 func (h Holding) lost() bool { return h.State == SessionGone || h.State == SessionCanceled }
 
-// Query asks the service what it has of the saved upload with an ID, see
+// Query requests the state of the saved upload with an ID from the service, see
 // [Uploader.Saved]. It changes nothing at the service and does not read the source.
 //
-// A session counts as gone only after two answers of the service agree, and as canceled
-// only after its status 499: the answers after which an upload would start over. Query
-// retries failed requests as an upload does.
+// A session counts as gone only after two equal answers of the service, and as
+// canceled only after its status 499. After the same answers, an upload would start
+// over. Query retries failed requests like an upload.
 //
 // A session must not have two requests at a time. If another process works on the
 // upload, the error wraps [session.ErrInUse]. [SavedUpload.Committed] has what that
@@ -72,14 +72,14 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 	return j.query(ctx, token)
 }
 
-// inspection returns a job that queries a saved upload, whose lease the caller holds. The
-// caller must call inspected afterwards.
+// inspection returns a job that queries a saved upload. The caller holds the lease of
+// the upload, and must call inspected afterwards.
 func (u *Uploader) inspection(ctx context.Context, token *session.Token, lease session.Lease, b *budget) *job {
 	j := u.newJob(ctx, token.Spec, b)
 	j.transfer.wire.lease = lease
 	spec := token.Spec
 	if with, err := j.unlock(spec, session.EncryptionKey{}); err == nil {
-		spec = with // otherwise query without the key: the service may answer nevertheless
+		spec = with // otherwise query without the key, which the service may accept
 	}
 	j.identify(token.ID, spec)
 	j.events.unnumber() // an inspection has no terminal event
@@ -92,10 +92,12 @@ func (j *job) inspected(ctx context.Context) {
 	j.events.close(ctx, nil)
 }
 
-// queryTimeout bounds a request that sends no data. The stall watch would allow more time.
+// queryTimeout bounds a request that sends no data. The stall detection would allow
+// more time.
 const queryTimeout = 30 * time.Second
 
-// query asks the service what it has of token. The caller must hold the lease of the upload.
+// query requests the state of the upload of token from the service. The caller must
+// hold the lease of the upload.
 func (j *job) query(ctx context.Context, token *session.Token) (Holding, error) {
 	if err := j.adopt(token); err != nil {
 		return Holding{}, err

@@ -9,28 +9,27 @@ import (
 	"gcsup/session"
 )
 
-// Import saves an upload that was started on another machine, so that this
-// Uploader can resume it. t is what [session.Encode] wrote there and
-// [session.Decode] read here. path is a copy of its source. Import returns the
-// ID for [Uploader.Resume]. [Uploader.File] finds the upload, too.
+// Import saves an upload that was started on another machine, so that this Uploader
+// can resume it. t is a Token that [session.Encode] wrote there, and that
+// [session.Decode] returned here. path is a copy of its source. Import returns the ID
+// for [Uploader.Resume]. [Uploader.File] finds the upload, too.
 //
-// The bytes of the copy decide whether it is the same file, because its times and
-// its inode are others. Import compares the size. The resume compares, before it
-// sends anything, every checksum in t and the one that the service reports. A
-// copy that differs is [session.ErrSourceChanged], and the upload is kept. Bytes
-// without a checksum are compared by the service before the object exists:
-// [session.ErrChecksum]. Bytes that were never sent may differ: the object is
-// what the copy is.
+// The bytes of the copy are compared, because its times and its inode differ. Import
+// compares the size. The resume compares every checksum in t, and the one that the
+// service reports, before it sends anything. If the copy differs, the error is
+// [session.ErrSourceChanged], and the upload is kept. The service compares the other
+// bytes before the object exists; the error is then [session.ErrChecksum]. Bytes that
+// were never sent may differ: the object has the bytes of the copy.
 //
-// The destination, the options of the object and the session are those of t.
-// Import only what you trust.
+// The destination, the options of the object and the session are those of t. Import
+// only a Token that you trust.
 //
-// Resume an upload on one machine only. Two machines make no mixture, but either
-// may fail with [session.ErrUnexpectedData], [session.ErrProtocol] or
-// [session.ErrChecksum]. Import does not replace an upload of the same file to
-// the same destination: the error wraps [fs.ErrExist]. A session of another
-// endpoint or bucket is [session.ErrURIMismatch]. The service decides whether a
-// session that is older than a week still exists.
+// Resume an upload on one machine only. If two machines do, the object is not a
+// mixture, but either may fail with [session.ErrUnexpectedData],
+// [session.ErrProtocol] or [session.ErrChecksum]. Import does not replace an upload
+// of the same file to the same destination: the error wraps [fs.ErrExist]. For a
+// session of another endpoint or bucket it wraps [session.ErrURIMismatch]. The
+// service decides whether a session that is older than a week still exists.
 func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (id string, err error) {
 	if u.invalid != nil {
 		return "", u.invalid
@@ -57,8 +56,8 @@ func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (i
 	return saved.ID, nil
 }
 
-// imported reports whether a Token is one that Import or TakeOver saved, and that
-// was not resumed since: it knows nothing of its source but the size.
+// imported reports whether Import or TakeOver saved the Token, and it was not resumed
+// since. Of the source, it then has only the size.
 func imported(t *session.Token) bool {
 	return t.SourceIdentity == "" && t.Source == chunk.Identity{Size: t.Source.Size}
 }

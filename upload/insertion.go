@@ -8,8 +8,8 @@ import (
 	"gcsup/session"
 )
 
-// smallLimit is the size up to which a file goes in one request that cannot be
-// resumed, but carries its checksum.
+// smallLimit is the maximum size of a file that is sent in one request. The request
+// cannot be resumed, but carries the checksum.
 const smallLimit = 8 << 20
 
 // insertion makes an object in a single request.
@@ -19,21 +19,20 @@ type insertion struct {
 	crc32c uint32
 	state  session.State
 
-	// first is when the first request began whose outcome is not known.
+	// first is when the first request with an unknown outcome began.
 	first time.Time
 }
 
-// newInsertion returns the insertion of a content of size bytes, which body
-// returns as often as it is called.
+// newInsertion returns the insertion of a content of size bytes. Each call of body
+// returns a new reader of the content.
 func (j *job) newInsertion(body func() io.Reader, size int64, crc32c uint32) *insertion {
 	return &insertion{transfer: j.transfer, body: body, crc32c: crc32c, state: session.State{
 		Size: size, Unconditional: j.spec.IfGenerationMatch == nil,
 	}}
 }
 
-// perform makes one exchange. The decision table asks for two kinds only: insert
-// the object, and look what is at the destination after the outcome of an insert
-// was not known.
+// perform makes one exchange. The decision table requests only two kinds: insert the
+// object, and check the destination after an insert with an unknown outcome.
 func (i *insertion) perform(ctx context.Context, a session.Action) (session.Reply, error) {
 	if a.Step == session.Check {
 		return i.check(ctx)
@@ -49,7 +48,8 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 		if err := excluded(spec, generation); err != nil {
 			return session.Reply{}, err
 		}
-		// The guard is stricter, and a request has one condition for the generation.
+		// A request can have only one precondition for the generation, and the guard is
+		// stricter.
 		spec.IfGenerationMatch, spec.IfGenerationNotMatch = &generation, nil
 	}
 	r := i.wire.insert(ctx, spec, i.state.Size, i.crc32c, &meter{r: i.body(), t: i.transfer})
@@ -78,7 +78,7 @@ func (i *insertion) check(ctx context.Context) (session.Reply, error) {
 	return r, err
 }
 
-// handleReply asks the decision table what to do.
+// handleReply returns the action of the decision table.
 func (i *insertion) handleReply(_ context.Context, r session.Reply) (session.Action, error) {
 	var action session.Action
 	i.state.Replayable = true

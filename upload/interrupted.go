@@ -6,13 +6,12 @@ import (
 	"fmt"
 )
 
-// InterruptedError is the error of an upload whose context was done before the
-// object was there. What is saved of it is kept.
+// InterruptedError is the error of an upload whose context was done before the object
+// existed. If the upload is saved, it is kept.
 //
 // errors.Is finds the error of the context, [context.Canceled] or
-// [context.DeadlineExceeded], and nothing else. The cause of the context and
-// what was wrong before are in the text only: they may be errors of another
-// upload, and say nothing of this one.
+// [context.DeadlineExceeded], and nothing else. The cause of the context and the last
+// failure are only in the text, because they may be errors of another upload.
 type InterruptedError struct {
 	Committed int64 // bytes that the server acknowledged
 	Sent      int64 // bytes that were handed to the network; the server may hold more than it acknowledged
@@ -23,8 +22,8 @@ type InterruptedError struct {
 	text string
 }
 
-// newInterrupted returns the error of an upload that ctx ended. last is what was
-// wrong before, if anything.
+// newInterrupted returns the error of an upload that ctx ended. last is the last
+// failure before that, or nil.
 func newInterrupted(ctx context.Context, of *transfer, last error) *InterruptedError {
 	_, sent, committed := of.pos.load()
 	e := &InterruptedError{Committed: committed, Sent: max(sent, committed), of: of, err: ctx.Err()}
@@ -36,7 +35,7 @@ func newInterrupted(ctx context.Context, of *transfer, last error) *InterruptedE
 	return e
 }
 
-// Error describes how far the upload came, and why it ended.
+// Error describes the progress of the upload, and why it ended.
 func (e *InterruptedError) Error() string {
 	return fmt.Sprintf("upload interrupted, %d bytes acknowledged of %d sent: %s", e.Committed, e.Sent, e.text)
 }

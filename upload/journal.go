@@ -9,16 +9,16 @@ import (
 	"gcsup/session"
 )
 
-// journal is the life of one saved upload, from the lease to the last save: it is
-// where the Token is written. It is a record for the session of a file.
+// journal writes the Token of one saved upload, from the acquisition of the lease to
+// the last save. It is the record of the session of a file.
 //
 // Checkpoints are saved in a goroutine, so that a slow disk does not delay the
 // network. If saves cannot keep up, the newest Token is saved next.
 //
-// Once a session is saved, an error of the store is a warning: what the store has
-// is enough to resume. A later process that meets an offset which could not be
-// saved compares the server's checksum with the source. One error ends the
-// upload: that another process has the lease.
+// After a session was saved, an error of the store is only a warning, because the
+// upload can be resumed from the earlier Token. If the server then reports an offset
+// that was not saved, the later process compares the server's checksum with the
+// source. Only one error ends the upload: another process has the lease.
 type journal struct {
 	lease  session.Lease
 	events *events
@@ -33,11 +33,11 @@ type journal struct {
 	next    nextToken
 	last    *session.Token // saved when the lease is released; nil if there is nothing to save
 	stored  stored
-	lost    error                   // why a save showed that the lease is lost; nil if none did
+	lost    error                   // the error of a save that showed that the lease is lost, or nil
 	abandon context.CancelCauseFunc // nil before guard
 }
 
-// stored is what the store has of an upload.
+// stored describes the Token of an upload in the store.
 type stored struct {
 	state   saveState
 	version int64     // of the Token that was saved last, see nextToken
@@ -45,7 +45,7 @@ type stored struct {
 	wrote   time.Time // the last save
 }
 
-// saveState is whether the store has an upload.
+// saveState describes whether the store has an upload.
 type saveState int
 
 const (
@@ -56,9 +56,9 @@ const (
 
 var _ record = (*journal)(nil)
 
-// openJournal acquires the lease of the saved upload of that ID and loads it. The
-// Token is nil if there is none. If that is because it was damaged, it has been set
-// aside, and damaged is the reason. The caller must call close.
+// openJournal acquires the lease of the upload with that ID and loads its Token. The
+// Token is nil if there is none. If it was damaged, openJournal has set it aside, and
+// damaged is the reason. The caller must call close.
 func openJournal(ctx context.Context, store session.Store, id string, waiting func(*session.HeldError)) (j *journal, token *session.Token, damaged, err error) {
 	lease, err := acquire(ctx, store, id, waiting)
 	if err != nil {
@@ -115,7 +115,7 @@ func (j *journal) guard(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// leaseLost returns why the lease is lost, or nil while it is held.
+// leaseLost returns the error of a lost lease, or nil while the lease is held.
 func (j *journal) leaseLost() error {
 	if j == nil {
 		return nil
@@ -128,7 +128,7 @@ func (j *journal) leaseLost() error {
 	return j.lost
 }
 
-// started makes a new Token. It is saved by sending, before the first byte.
+// started makes a new Token. sending saves it before the first byte is sent.
 func (j *journal) started(uri session.URI, restarts int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -136,9 +136,9 @@ func (j *journal) started(uri session.URI, restarts int) {
 	j.stored.covered = 0
 }
 
-// sending makes the Token durable, with the request that is about to be made. If
-// saves cost much, the Token states that all bytes may have been sent, so that it
-// need not be saved before each request.
+// sending saves the Token with the range of the next request. If saves are expensive,
+// the Token states that all bytes may have been sent, so that it need not be saved
+// before each request.
 func (j *journal) sending(ctx context.Context, committed, sent, to int64) error {
 	if j.lease.SaveInterval() > 0 && j.next.gzip == nil {
 		to = max(to, j.next.file.src.Size())
@@ -153,14 +153,14 @@ func (j *journal) sending(ctx context.Context, committed, sent, to int64) error 
 	return j.save(ctx)
 }
 
-// ended notes how far the upload was, for the last save. What is known of the source
-// and the server by now makes the resume cheaper, and notices more.
+// ended updates the offsets and the checksums for the last save. The resume then
+// reads fewer bytes and detects more changes.
 func (j *journal) ended(committed, sent int64) {
 	j.note(committed, sent, committed)
 	j.keep()
 }
 
-// keep makes the Token the last save.
+// keep makes the last save write the Token.
 func (j *journal) keep() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -174,8 +174,8 @@ func (j *journal) note(committed, sent, to int64) {
 	j.next.sending(committed, sent, to)
 }
 
-// rejected notes that the service refused data at offset. It is saved with what
-// is saved next.
+// rejected records that the service refused data at offset. The next save includes
+// it.
 func (j *journal) rejected(offset int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -191,22 +191,22 @@ func (j *journal) startedParts(parts session.Parts) {
 	j.stored.covered = 0
 }
 
-// part returns what the Token has of a part.
+// part returns the state of a part in the Token.
 func (j *journal) part(i int) session.Part {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.next.token.Parts.List[i]
 }
 
-// old reports whether the last save is long enough ago for one that is not necessary.
+// old reports whether the last save is so old that an optional save should be made.
 func (j *journal) old(now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return now.Sub(j.stored.wrote) >= j.lease.SaveInterval()
 }
 
-// change replaces the Token by a changed copy, of an upload that has parts. It
-// returns the version.
+// change replaces the Token of an upload in parts by a changed copy. It returns the
+// version of the copy.
 func (j *journal) change(f func(*session.Token)) int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -219,7 +219,7 @@ func (j *journal) saveVersion(ctx context.Context, version int64) error {
 	done := j.has(version)
 	j.saving.Unlock()
 	if done {
-		return nil // together with that of another part
+		return nil // the save for another part included it
 	}
 	return j.save(ctx)
 }
@@ -262,8 +262,8 @@ func (j *journal) save(ctx context.Context) error {
 	return nil
 }
 
-// unsavable reports that the store has an earlier Token, because of err. j.mu is
-// held.
+// unsavable warns that the Token could not be saved because of err, and the store has
+// an earlier one. The caller holds j.mu.
 func (j *journal) unsavable(ctx context.Context, err error) {
 	if j.stored.state != stale && ctx.Err() == nil {
 		j.events.post(Event{Kind: Warning, Cause: "the upload continues, and its state cannot be saved: " + err.Error()})
@@ -274,7 +274,7 @@ func (j *journal) unsavable(ctx context.Context, err error) {
 // handed saves a checkpoint if one is due.
 func (j *journal) handed(sent int64) {
 	if j.next.gzip != nil {
-		return // sending had the checksum of the whole request
+		return // sending saved the checksum at the end of the request
 	}
 	j.mu.Lock()
 	now := time.Now()
@@ -316,8 +316,8 @@ func (j *journal) awaitSaves() {
 // sent waits for the save of a checkpoint that is under way.
 func (j *journal) sent() { j.awaitSaves() }
 
-// discard deletes the Token, because its session is of no more use or the upload
-// is finished.
+// discard deletes the Token, because its session is unusable or the upload is
+// finished.
 func (j *journal) discard() error {
 	j.mu.Lock()
 	j.next.token, j.last, j.stored.state, j.stored.covered = nil, nil, unsaved, 0

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// linger is how long the store may take once the upload was cancelled.
+// linger is how long the store may take after the upload was cancelled.
 const linger = 5 * time.Second
 
 // lingering returns a context that outlives ctx a little: state can still be

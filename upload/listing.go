@@ -12,41 +12,40 @@ import (
 	"gcsup/session"
 )
 
-// Listing names the objects that [Uploader.Lookup] lists. Bucket is required.
+// Listing selects the objects that [Uploader.Lookup] lists. Bucket is required.
 type Listing struct {
 	Bucket      string
 	Prefix      string // of the names; "" is the whole bucket
 	UserProject string // project that is billed, for requester-pays buckets
 }
 
-// Lookup looks up the destinations of jobs in one listing of a prefix, instead of
-// one by one. It yields the jobs in the same order, with [Job.Listed] and
-// [Job.Object]. It needs constant memory: it holds two pages of 1,000 objects. It
-// reads one page ahead while the caller works with the jobs.
+// Lookup looks up the destinations of jobs in one listing of a prefix, instead of one
+// by one. It yields the jobs in the same order, with [Job.Listed] and [Job.Object].
+// Its memory is constant: it keeps two pages of 1,000 objects. It reads one page
+// ahead while the caller processes jobs.
 //
-// The jobs must be in the order of the raw bytes of their object names, which is
-// the order of the service. Where few of the listed names are jobs, Lookup does
-// not read the names in between, but starts a listing at the name of the next
-// job. A page is worth its request if it answers 8 jobs. After 3 pages in a row
-// that are not, the next 8 jobs are not looked up, then 16 and so on up to 1,024,
-// with one page in between. Thus 10 jobs need 3 requests, however many objects
-// there are.
+// The jobs must be in the order of the raw bytes of their object names, which is the
+// order of the service. If few of the listed names are jobs, Lookup does not read the
+// names between them, but starts a listing at the name of the next job. A page is
+// worth its request if it has 8 jobs or more. After 3 pages in a row with fewer, the
+// next 8 jobs are not looked up, then 16 and so on up to 1,024, with one page in
+// between. For example, 10 jobs need 3 requests for any number of objects.
 //
-// A job keeps Listed false if Lookup leaves it out. Its destination must then be
-// looked up when that is necessary. This happens to
-//   - jobs that a listing would be too long for, as above,
+// If Lookup does not look up a job, Listed stays false, and the destination must be
+// looked up later if necessary. These jobs are not looked up:
+//   - jobs for which a listing would be too long, as above,
 //   - jobs of another bucket, or without the prefix, and jobs with an Err,
-//   - the rest of the jobs, once names came out of order, of the jobs or of the
-//     listing,
-//   - the rest of the jobs, once the listing failed.
+//   - the remaining jobs after the names of the jobs or of the listing were not in
+//     order,
+//   - the remaining jobs after the listing failed.
 //
-// A request that fails is retried as that of an upload. If the listing fails, one
-// pair has a zero Job and the error, and the jobs follow. The error wraps a
-// sentinel of package session; [session.ErrNotFound] if there is no such bucket.
-// Once ctx is done, the last pair has its error.
+// A failed request is retried like that of an upload. If the listing fails, one pair
+// has a zero Job and the error, and the jobs follow. The error wraps a sentinel of
+// package session; [session.ErrNotFound] if there is no such bucket. If ctx is done,
+// the last pair has its error.
 //
-// What Lookup reports may be out of date when it is used. A precondition of the
-// upload decides.
+// The results may be out of date when they are used. Only a precondition of the
+// upload is reliable.
 func (u *Uploader) Lookup(ctx context.Context, l Listing, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
 	if u.invalid != nil {
 		return func(yield func(Job, error) bool) { yield(Job{}, u.invalid) }
@@ -90,8 +89,8 @@ type lister struct {
 	do     doer
 }
 
-// newLister returns a lister that gives up when b is spent. Its events have the
-// prefix as the name of the object. The caller must call close.
+// newLister returns a lister that fails when b is spent. Its events have the prefix
+// as the name of the object. The caller must call close.
 func (u *Uploader) newLister(ctx context.Context, l Listing, b *budget) *lister {
 	var nowhere position
 	nowhere.size.Store(-1)
@@ -158,7 +157,7 @@ type pager struct {
 	last      string // the greatest name so far
 	restarted string // last at the newest restart, see load
 
-	ahead  chan fetched // has the next page; nil if it is not on its way
+	ahead  chan fetched // receives the next page; nil if it is not being fetched
 	cancel func()       // cancels the request for it
 }
 
@@ -190,7 +189,7 @@ func (p *pager) next() (*session.ObjectPage, error) {
 	return p.got(f.page, f.err)
 }
 
-// got notes where the next page begins.
+// got records where the next page begins.
 func (p *pager) got(page *session.ObjectPage, err error) (*session.ObjectPage, error) {
 	if err == nil {
 		p.query.PageToken = page.NextPageToken
@@ -202,8 +201,8 @@ func (p *pager) got(page *session.ObjectPage, err error) (*session.ObjectPage, e
 }
 
 // load fetches the page of the token. The token may be days old, because large
-// uploads can take place between two pages, and the service does not say how long
-// one is valid. If it is refused, load starts another listing at the last name.
+// uploads can take place between two pages. How long a token is valid is not
+// documented. If it is refused, load starts another listing at the last name.
 func (p *pager) load(ctx context.Context) (*session.ObjectPage, error) {
 	page, err := p.fetch(ctx, p.query)
 	e, ok := errors.AsType[*session.Error](err)

@@ -7,14 +7,14 @@ import (
 	"gcsup/session"
 )
 
-// A page of a listing costs the service and the network about as much as minServed
-// GETs of single objects, which the workers make in parallel.
+// A page of a listing costs about as much as minServed GETs of single objects, which
+// the workers make in parallel.
 const (
 	minServed = 8 // jobs that a page must answer to be worthwhile
 
 	// After poorPages pages in a row that were not worthwhile, the next skipFirst jobs
-	// are not looked up. Then one more page is tried. If it is poor, too, the number
-	// doubles, up to skipMost.
+	// are not looked up. Then one more page is tried. If that page is not worthwhile
+	// either, the number doubles, up to skipMost.
 	poorPages = 3
 	skipFirst = 8
 	skipMost  = 1024
@@ -22,11 +22,12 @@ const (
 
 // listMerge looks up the names of jobs in a listing. Both are in the order of the raw
 // bytes of the names. It keeps only the current page and makes no requests: find
-// returns what it needs.
+// returns which page it needs.
 //
 // If a page answers too few jobs, the bucket has many more objects there than the
 // source has files. Then listMerge starts a new listing at the name of the next job.
-// If several of these do not pay off, it leaves some jobs to be looked up one by one.
+// If several of these are not worthwhile, some jobs are left to be looked up one by
+// one.
 type listMerge struct {
 	prefix string
 
@@ -109,8 +110,8 @@ func (m *listMerge) leave() mergeStep {
 // worthwhile reports whether the page answered enough jobs to be worth its request.
 func (m *listMerge) worthwhile() bool { return m.served >= minServed }
 
-// add adds the page that find asked for. jumped reports that it is the first page of a
-// listing from the name of the newest job.
+// add adds the page that find requested. jumped reports that it is the first page of
+// a listing from the name of the newest job.
 func (m *listMerge) add(page *session.ObjectPage, jumped bool) {
 	if jumped {
 		m.last = m.name

@@ -34,10 +34,10 @@ func (j *job) lookOnce(ctx context.Context) (o *session.Object, ok bool) {
 	return r.Object, r.Status == 200 && r.Object != nil || r.Status == 404 && r.FromService
 }
 
-// madeByHolder reports whether the job is done, because an object appeared at the
-// destination while it waited for the lease, with the bytes of the source and the
-// options in want. An upload with preconditions is not done: they decide, because of two
-// processes that want to create an object only one may succeed.
+// madeByHolder reports whether the job is finished, because an object with the bytes
+// of the source and the options in want appeared at the destination while the job
+// waited for the lease. An upload with preconditions is never finished in this way:
+// if two processes want to create an object, only one may succeed.
 func (j *job) madeByHolder(ctx context.Context, want Spec) (bool, error) {
 	if !j.wait.known || j.u.opts.Restart {
 		return false, nil
@@ -60,9 +60,8 @@ func (j *job) madeByHolder(ctx context.Context, want Spec) (bool, error) {
 	return true, nil
 }
 
-// madeWith returns the options with which an object was made, as far as they are
-// compared with want and the object shows them. It shows neither an ACL nor
-// preconditions.
+// madeWith returns the options of an object that are compared with want. The metadata
+// of the object does not show its ACL or preconditions.
 func madeWith(o *session.Object, want Spec) Spec {
 	kms, _, _ := strings.Cut(o.KMSKeyName, "/cryptoKeyVersions/")
 	made := Spec{

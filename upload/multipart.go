@@ -24,10 +24,11 @@ type multipart struct {
 
 var _ joiner = (*multipart)(nil)
 
-// errUploadGone means that the service does not have the multipart upload any more.
+// errUploadGone means that the service no longer has the multipart upload.
 var errUploadGone = fmt.Errorf("%w: the multipart upload does not exist any more", errPartMissing)
 
-// unsuitable returns why a multipart upload does not support the settings of the object, or "".
+// unsuitable returns the reason why a multipart upload does not support the settings
+// of the object, or "".
 func (p *multipart) unsuitable() string { return p.j.spec.NotMultipart() }
 
 // plan starts the upload. With InParts, the parts are small enough for one of each connection
@@ -35,7 +36,7 @@ func (p *multipart) unsuitable() string { return p.j.spec.NotMultipart() }
 func (p *multipart) plan(ctx context.Context) (why string, err error) {
 	memory := p.j.u.memory.Budget() / int64(p.j.u.opts.Parallel.connections)
 	if p.j.u.opts.Parallel.auto {
-		memory = autoMinPart // reading some parts twice is better than making all of them short
+		memory = autoMinPart // it is better to read some parts twice than to make all parts small
 	}
 	p.parts.Size = multipartSize(p.size, p.parts.Size, memory)
 	if p.parts.Size >= p.size {
@@ -56,8 +57,9 @@ func (p *multipart) plan(ctx context.Context) (why string, err error) {
 	return "multipart uploads are refused: " + refused.Cause(), nil
 }
 
-// multipartSize returns the size of the parts of a file of size bytes, within the limits of the
-// service. want is the size that suits the connections. memory is for one part; 0 is no limit.
+// multipartSize returns the size of the parts of a file of size bytes, within the
+// limits of the service. want is the size that suits the connections. memory is the
+// memory for one part; 0 means no limit.
 func multipartSize(size, want, memory int64) int64 {
 	if memory > 0 {
 		want = min(want, chunk.Floor(memory))
@@ -99,9 +101,10 @@ func (p *multipart) spec(*piece) Spec { return p.j.spec }
 // record returns a record that keeps nothing: sent puts a finished part into the Token.
 func (p *multipart) record(*piece) record { return unrecorded{} }
 
-// begin saves an upload that was just started. Otherwise it asks which parts the service has,
-// and resets those that differ from the Token, so that they are sent again. If the upload does
-// not exist any more, begin returns the object that it made, or starts another upload.
+// begin saves an upload that was just started. Otherwise it asks which parts the
+// service has, and resets those that differ from the Token, so that they are sent
+// again. If the upload no longer exists, begin returns the object that it made, or
+// starts another upload.
 func (p *multipart) begin(ctx context.Context) (made *session.Object, err error) {
 	if p.fresh {
 		return nil, p.saveNew(ctx)
@@ -182,7 +185,7 @@ func (p *multipart) forget(parts []*piece) {
 	}
 }
 
-// matches reports whether held is the part as it was sent, by its size and ETag.
+// matches reports whether held has the size and the ETag of the part that was sent.
 func (c *piece) matches(held session.UploadedPart) bool {
 	return held.Size == c.rng.Len() && strings.Trim(held.ETag, `"`) == strings.Trim(c.done.ETag, `"`)
 }
@@ -227,7 +230,7 @@ func (p *multipart) join(ctx context.Context) (*session.Object, error) {
 		if err := t.retry.Wait(ctx, failureOf(r), r.RetryAfter); err != nil {
 			return nil, t.stopped(ctx, err, r.Err)
 		}
-		refreshed = false // these credentials may expire, too
+		refreshed = false // these credentials may expire too
 		if o, err := p.joined(ctx); o != nil || err != nil {
 			return o, err
 		}
@@ -263,8 +266,8 @@ func (p *multipart) compare(ctx context.Context) (parts []session.UploadedPart, 
 	return parts, err
 }
 
-// confirmed returns the parts that the service has. If they differ from those that were sent, it
-// asks twice.
+// confirmed returns the parts that the service has. If they differ from those that
+// were sent, it requests the list twice.
 func (p *multipart) confirmed(ctx context.Context) (map[int]session.UploadedPart, error) {
 	held, err := p.list(ctx)
 	if err != nil || p.agrees(held) {
@@ -286,8 +289,8 @@ func (p *multipart) confirmed(ctx context.Context) (map[int]session.UploadedPart
 	return again, nil
 }
 
-// agrees reports whether held has every finished part as it was sent, and no part with a number
-// that the file does not have.
+// agrees reports whether held has every finished part as it was sent, and no other
+// part numbers.
 func (p *multipart) agrees(held map[int]session.UploadedPart) bool {
 	for _, c := range p.pieces {
 		if c.done.Finished() && !c.matches(held[c.i+1]) {
@@ -353,8 +356,9 @@ func (p *multipart) describe(ctx context.Context, made *session.Object) (*sessio
 	return made, nil
 }
 
-// matches reports whether o has the bytes of the file and may have been made by this upload: it is
-// newer than the object seen before, and has no MD5, as every object of a multipart upload.
+// matches reports whether o has the bytes of the file and may have been made by this
+// upload: it is newer than the object seen before, and has no MD5, like every object
+// of a multipart upload.
 func (p *multipart) matches(o *session.Object) bool {
 	return o.Size == p.size && o.HasCRC32C && o.CRC32C == p.crc32c() && o.MD5 == nil && o.Generation > p.parts.Seen
 }
@@ -393,7 +397,7 @@ func (p *multipart) clean(ctx context.Context, joined bool) (left string, err er
 // leftovers describes the multipart upload that may be left.
 func (p *multipart) leftovers() string { return "a multipart upload may be left: " + p.j.spec.URL() }
 
-// query asks the service which parts it has.
+// query requests the list of parts from the service.
 func (p *multipart) query(ctx context.Context, token *session.Token) (Holding, error) {
 	held, err := p.list(ctx)
 	switch {

@@ -40,7 +40,7 @@ func (p *multipart) send(ctx context.Context, c *piece) error {
 			return nil
 		case ctx.Err() != nil:
 			return t.interrupted(ctx, r.Err)
-		case r.NoUpload(): // lookFor asks whether the multipart upload exists
+		case r.NoUpload(): // lookFor checks whether the multipart upload exists
 		case r.Status == http.StatusUnauthorized && !refreshed:
 			refreshed = true
 			continue
@@ -57,7 +57,7 @@ func (p *multipart) send(ctx context.Context, c *piece) error {
 		} else if err := t.retry.Wait(ctx, failureOf(r), r.RetryAfter); err != nil {
 			return t.stopped(ctx, err, r.Err)
 		}
-		refreshed = false // these credentials may expire, too
+		refreshed = false // these credentials may expire too
 		if r.Unsent || r.Damaged() {
 			continue
 		}
@@ -113,8 +113,8 @@ func (p *multipart) lookFor(ctx context.Context, c *piece) error {
 	return nil
 }
 
-// has reports whether held has the part with the same bytes, by the MD5 in its ETag. If so, it
-// records the part as finished.
+// has reports whether held has the part with the same bytes, by the MD5 in its ETag.
+// If it does, has records the part as finished.
 func (p *multipart) has(ctx context.Context, c *piece, body *partBody) (bool, error) {
 	p.mu.Lock()
 	held := p.held[c.i+1]

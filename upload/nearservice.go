@@ -19,7 +19,8 @@ const (
 	// connection to it is usually fast enough.
 	nearReply = 3 * time.Millisecond
 
-	// nearReplies is how many replies are needed to tell whether the service is near.
+	// nearReplies is the number of replies after which it is known whether the service is
+	// near.
 	nearReplies = 3
 
 	// firstBytes is the size of the request that measures a single connection to a near
@@ -29,8 +30,8 @@ const (
 	fastRate   = 64 << 20
 )
 
-// whyNear returns the reason for one connection if the service is near and is not known to
-// limit each connection, and otherwise "".
+// whyNear returns a reason to use one connection if the service is near and not known
+// to limit each connection. Otherwise it returns "".
 func (s *partsShared) whyNear() string {
 	fastest, rate := s.fastestReply.get(), s.nearRate.Load()
 	if fastest == 0 || fastest >= nearReply || rate > 0 && rate < fastRate {

@@ -8,10 +8,10 @@ import (
 	"gcsup/session"
 )
 
-// nextToken is the Token that is saved next, which may be newer than what the store
-// has. It does no I/O. The journal serializes the calls.
+// nextToken is the Token that is saved next, which may be newer than the one in the
+// store. It does no I/O. The journal serializes the calls.
 type nextToken struct {
-	draft session.Token // what every Token of this upload has: ID, endpoint, Spec, path
+	draft session.Token // the fields of every Token of this upload: ID, endpoint, Spec, path
 	file  *fileContent
 	gzip  *gzipContent // nil unless the file is compressed
 
@@ -46,7 +46,7 @@ func (n *nextToken) sending(committed, sent, to int64) {
 		token.Gzip = n.gzip.state(to)
 	}
 	token.HighWater = max(token.HighWater, to)
-	if !n.file.copied { // else it remains one whose bytes must be compared
+	if !n.file.copied { // otherwise the bytes of the source must still be compared
 		token.Source = n.file.identity
 	}
 	if c, ok := n.newest(sent, to); ok && c.Offset > 0 {
@@ -57,10 +57,11 @@ func (n *nextToken) sending(committed, sent, to int64) {
 	n.checked = time.Now()
 }
 
-// newest returns the newest checksum of bytes that were sent. Bytes that were
-// only read may be others in a copy of the source. If the file is compressed, it
-// returns that of the bytes up to to, which are about to be sent: a resume compares
-// every committed byte, because another version may compress differently.
+// newest returns the newest checksum of bytes that were sent. It is not one of bytes
+// that were only read, because they may differ in a copy of the source. If the file
+// is compressed, it returns the checksum of the bytes up to to, which will be sent
+// next: a resume compares every committed byte, because another version may compress
+// differently.
 func (n *nextToken) newest(sent, to int64) (chunk.Checkpoint, bool) {
 	if n.gzip != nil {
 		return n.gzip.checkpoint(to)
@@ -68,7 +69,7 @@ func (n *nextToken) newest(sent, to int64) (chunk.Checkpoint, bool) {
 	return n.file.sum.Nearest(min(n.file.sum.Offset(), sent))
 }
 
-// checkpoint adds the newest checksum to the Token, if it is worth a save.
+// checkpoint adds the newest checksum to the Token if it should be saved.
 func (n *nextToken) checkpoint(sent int64, now time.Time) bool {
 	last := lastCheckpoint(n.token)
 	if !checkpointDue(sent, last, now.Sub(n.checked)) {
@@ -82,7 +83,7 @@ func (n *nextToken) checkpoint(sent int64, now time.Time) bool {
 	return true
 }
 
-// rejected notes that the service refused data at offset.
+// rejected records that the service refused data at offset.
 func (n *nextToken) rejected(offset int64) {
 	token := *n.token
 	token.RejectedAt = offset + 1

@@ -12,7 +12,7 @@ import (
 	"gcsup/session"
 )
 
-// Spec is the object to make; Bucket and Object are required.
+// Spec describes the object to make. Bucket and Object are required.
 type Spec = session.Spec
 
 // Options configure an [Uploader]. The zero value uses the defaults.
@@ -29,75 +29,73 @@ type Options struct {
 	// min(2^n s + random 0..1000 ms, 32 s).
 	Policy backoff.Policy
 
-	// RetryFor keeps an upload trying for this long without new committed
-	// bytes, instead of a number of tries that grows with its size
-	// ([backoff.Tries]). It ends early if the next wait would not fit.
+	// RetryFor is how long an upload is retried without newly committed bytes. 0 means a
+	// number of retries that grows with the size ([backoff.Tries]). An upload stops
+	// earlier if the next wait would exceed RetryFor.
 	RetryFor time.Duration
 
-	// Gate keeps uploads that fail at the same time from multiplying the
-	// requests to a service that is down: see [backoff.Gate]. Uploaders for one
-	// endpoint can share one. nil is a gate of the Uploader's own, and
-	// [backoff.NoGate] switches it off.
+	// Gate limits the requests of failing uploads to a service that is down: see
+	// [backoff.Gate]. Uploaders for one endpoint can share one. nil means a gate of this
+	// Uploader, and [backoff.NoGate] no gate.
 	Gate *backoff.Gate
 
-	// Limiter limits the object data of all uploads together, in bytes per
-	// second. A burst of 64 KiB is enough. A program may change the limit while
-	// uploads run. nil does not limit.
+	// Limiter limits the object data of all uploads together, in bytes per second. A
+	// burst of 64 KiB is enough. A program may change the limit while uploads run. nil
+	// means no limit.
 	Limiter *rate.Limiter
 
-	// ChunkSize bounds the bytes of one request, for networks that cut long
-	// ones. It is rounded up to a multiple of 256 KiB. 0 is at most 1 GiB for
-	// the first request, and then what takes about a minute.
+	// ChunkSize bounds the bytes of one request, for networks that cut long ones. It is
+	// rounded up to a multiple of 256 KiB. 0 means at most 1 GiB for the first request,
+	// and then about a minute for each request.
 	ChunkSize int64
 
 	// Parallel sends large files in parts over several connections: see [InParts] and
-	// [AutoParts]. nil is one connection. Without it, a saved upload in parts cannot be
+	// [AutoParts]. nil means one connection. Saved uploads in parts then cannot be
 	// resumed, queried or canceled.
 	Parallel *Parts
 
-	// CommitEvery bounds how much is sent before the service reports how much of
-	// it is durable. The zero value adds no bound: a request carries up to what
-	// ChunkSize allows, and nothing in it is known to be durable before its
-	// reply.
+	// CommitEvery bounds the bytes or the time between two durable offsets. The zero
+	// value sets no bound: a request carries as many bytes as ChunkSize allows, and none
+	// of them is known to be durable before its reply.
 	CommitEvery CommitEvery
 
-	// A request is cancelled and replaced by a status query if it lags behind
-	// StallRate, in bytes per second, by StallTimeout. 0 is 2 minutes and
-	// 64 KiB/s. A negative StallTimeout switches this off.
+	// A request is canceled and replaced by a status query if it is slower than
+	// StallRate, in bytes per second, and is late by StallTimeout. The defaults are 64
+	// KiB/s and 2 minutes. A negative StallTimeout disables this.
 	StallTimeout time.Duration
 	StallRate    int64
 
-	// Window is the greatest number of bytes of a stream that one request carries,
-	// and that are kept in memory until the server has committed them: a multiple
-	// of 256 KiB. A stream uses two windows. 0 is 16 MiB.
+	// Window is the maximum number of bytes of a stream in one request: a multiple of 256
+	// KiB. They are kept in memory until the server has committed them. A stream uses two
+	// windows. 0 is 16 MiB.
 	Window int
 
-	// Memory bounds the windows of all streams together, in bytes. Each stream
-	// gets an equal share, and its windows become shorter when others start. If the
-	// share is at most Window, and the source is much faster than the service, a
-	// stream has one window of that size instead of two. 0 is 128 MiB.
+	// Memory bounds the windows of all streams together, in bytes. Each stream gets an
+	// equal share, and its windows become shorter when others start. If the share is at
+	// most Window, and the source is much faster than the service, a stream has one
+	// window of that size instead of two. 0 means 128 MiB.
 	//
-	// A window can always have 1 MiB, so that no stream waits for another. The
+	// A window can always have 1 MiB, so that no stream waits for another one. The
 	// streams therefore use at most Memory, or 2 MiB each if that is more. The parts of
-	// multipart uploads, see [ByMultipart], use what streams leave. Windows
-	// that were filled while there were fewer streams are kept until the server has
-	// committed them: streams that the service does not answer can keep all of
-	// Memory, and each further stream then uses up to 2 MiB beyond it.
+	// multipart uploads, see [ByMultipart], use the rest. A window that was filled while
+	// there were fewer streams is kept until the server has committed it. If the service
+	// does not answer, such streams can keep all of Memory, and each other stream then
+	// uses up to 2 MiB in addition.
 	Memory int64
 
-	// RestartChanged starts over from byte 0 if a file is not the one with
-	// which its saved session began, instead of failing with
-	// [session.ErrSourceChanged]. A file that changes during the call fails.
+	// RestartChanged starts over from byte 0 if a file changed since its saved session
+	// began, instead of failing with [session.ErrSourceChanged]. A file that changes
+	// during the call still fails.
 	RestartChanged bool
 
 	// Restart makes a call of File discard a saved upload of the same file to
 	// the same destination, at the service too, and start over.
 	Restart bool
 
-	// DetectContentType returns the content type for the first bytes of a
-	// source, at most 512, if neither ContentType nor DefaultContentType of its
-	// Spec is set. [net/http.DetectContentType] does. It is not called for an
-	// empty source. If it is nil, the type is application/octet-stream.
+	// DetectContentType returns the content type for the first bytes of a source, at most
+	// 512, if its Spec has no ContentType and no DefaultContentType.
+	// [net/http.DetectContentType] is suitable. It is not called for an empty source. If
+	// it is nil, the type is application/octet-stream.
 	DetectContentType func(head []byte) string
 
 	// EncryptionKeys are the keys for saved uploads whose objects are encrypted
@@ -105,36 +103,36 @@ type Options struct {
 	// SHA-256 of its key. A Spec of a call of File may have its key instead.
 	EncryptionKeys []session.EncryptionKey
 
-	// Objects looks at the object at a destination, for preconditions. nil
-	// uses one GET of the JSON API.
+	// Objects reads the metadata of the object at a destination, for preconditions. nil
+	// means a GET of the JSON API.
 	Objects Objects
 
-	// Observer gets the events of every upload: one at a time for each
-	// upload, in order, in a goroutine of its own. A slow Observer delays
-	// nothing; it gets fewer reports of progress. A call returns after the
-	// Observer had its last event, which has a terminal kind. Once the context
-	// of a call is done, the call waits for the Observer no longer than 100 ms.
-	// The Observer then gets the terminal event when it returns, and no other.
+	// Observer is called with the events of every upload: one at a time for each upload,
+	// in order, in a separate goroutine. A slow Observer delays no upload; it gets fewer
+	// Progress events. A call returns after the Observer has returned from the last
+	// event, which has a terminal kind. If the context of the call is done, the call
+	// waits for the Observer for at most 100 ms. The Observer then gets only the terminal
+	// event, when it has returned from the earlier one.
 	Observer func(Event)
 
-	// Exchange gets a description of every request and its reply, in the
-	// goroutine of the Observer: never while the Observer is called for the
-	// same upload, and in order with the events. It delays nothing either, and
-	// every description is queued until it is delivered.
+	// Exchange is called with a description of every request and its reply, in the
+	// goroutine of the Observer. It is never called during a call of the Observer for the
+	// same upload, and the order is that of the events. It delays no upload either. Every
+	// description is queued until it is delivered.
 	Exchange func(Exchange)
 
-	// Logger gets a line for each exchange (debug), and one for each upload
-	// that was resumed or failed (info). nil logs nothing.
+	// Logger logs each exchange (debug), and each upload that was resumed or failed
+	// (info). nil logs nothing.
 	Logger *slog.Logger
 }
 
-// CommitEvery asks for a durable offset after a number of bytes, or after a time,
-// or after whichever comes first. A field that is 0 sets no bound.
+// CommitEvery requests a durable offset after a number of bytes or after a time. If
+// both are set, the first one counts. A field that is 0 sets no bound.
 //
-// The service reports a durable offset in the reply to a request, so a bound makes
-// more requests. Each costs one round trip, in which nothing is sent. At 100 MiB/s,
-// with 20 ms or 50 ms until each reply, 1 GiB takes this much longer than without
-// a bound:
+// The service reports a durable offset in the reply to a request. A bound therefore
+// causes more requests. Each costs one round trip, in which nothing is sent. At 100
+// MiB/s, with round trips of 20 ms or 50 ms, 1 GiB takes this much longer than
+// without a bound:
 //
 //	Bytes    requests more  20 ms           50 ms
 //	256 MiB              3   0.06 s, 0.6 %   0.15 s, 1.5 %
@@ -144,20 +142,20 @@ type Options struct {
 //	1 MiB            1,023  20.5 s, 200 %   51.2 s, 500 %
 //
 // With a [Options.Store], each request of a file also saves the upload first, with
-// two fsyncs. Both took 10 ms on the machine of this measurement.
+// two fsyncs. Together they took 10 ms on the machine of this measurement.
 //
-// [Options.ChunkSize] remains the upper bound of a request. A stream sends at most
-// one [Options.Window] per request anyway. A file of at most 8 MiB that is larger
-// than Bytes gets a session; otherwise it goes in one request, which makes nothing
-// durable before its end, even if Time is set.
+// [Options.ChunkSize] remains the upper bound of a request. A stream always sends at
+// most one [Options.Window] per request. A file of at most 8 MiB gets a session only
+// if it is larger than Bytes. Otherwise it is sent in one request, which makes
+// nothing durable before its end, even if Time is set.
 type CommitEvery struct {
 	// Bytes is rounded up to a multiple of 256 KiB.
 	Bytes int64
 
-	// Time is about how long a request takes. Its size follows from the rate of
-	// the one before; the first carries 256 KiB. No request carries less, so on a
-	// slow link the time between two offsets may be longer. More than a minute
-	// has no effect unless ChunkSize is set.
+	// Time is the approximate duration of a request. The size of a request is computed
+	// from the rate of the previous one. The first carries 256 KiB, and no request
+	// carries less. On a slow link the time between two offsets may therefore be longer.
+	// More than a minute has no effect unless ChunkSize is set.
 	Time time.Duration
 }
 
@@ -167,7 +165,7 @@ const (
 	defaultStreamMemory = 128 << 20
 )
 
-// withDefaults checks the options and fills in what is zero.
+// withDefaults checks the options and replaces zero values by the defaults.
 func (o Options) withDefaults() (Options, error) {
 	if err := o.Policy.Validate(); err != nil {
 		return o, fmt.Errorf("retry policy: %w", err)

@@ -13,9 +13,10 @@ import (
 	"gcsup/session"
 )
 
-// parallel sends one file in parts over several connections. It does what does not depend on
-// how the parts become one object: it divides the file, runs the workers and orders the steps.
-// The joiner does the rest. The Token has the state of each part, so that each can be resumed.
+// parallel sends one file in parts over several connections. It divides the file,
+// runs the workers and orders the steps. Everything that depends on how the parts
+// become one object is done by the joiner. The Token has the state of each part, so
+// that each can be resumed.
 type parallel struct {
 	j       *job
 	size    int64
@@ -29,8 +30,8 @@ type parallel struct {
 
 // joiner sends parts and makes one object from them: a composer or a multipart.
 type joiner interface {
-	// unsuitable returns why the joiner cannot make an object with the settings of the
-	// job, or "".
+	// unsuitable returns the reason why the joiner cannot make an object with the
+	// settings of the job, or "".
 	unsuitable() (why string)
 
 	// plan prepares a new upload. why is the reason if the bucket or the service does not
@@ -43,36 +44,36 @@ type joiner interface {
 	// record returns the record that keeps the state of a part.
 	record(c *piece) record
 
-	// begin is called before parts are sent. It saves the Token if necessary, and finds
-	// out which parts the service has. It returns the object if an earlier request made
-	// it, and otherwise nil.
+	// begin is called before parts are sent. It saves the Token if necessary, and
+	// determines which parts the service has. It returns the object if an earlier request
+	// made it, and otherwise nil.
 	begin(ctx context.Context) (*session.Object, error)
 
 	// send sends a part, and calls its method finished when the service has all of it.
 	send(ctx context.Context, c *piece) error
 
 	// join makes the object from the parts, which must all be finished. The error wraps
-	// errPartMissing if the service does not have some of them any more.
+	// errPartMissing if the service no longer has some of them.
 	join(ctx context.Context) (*session.Object, error)
 
 	// joined returns the object at the destination if an earlier request made it from the
 	// parts, which must all be finished. Otherwise the object is nil.
 	joined(ctx context.Context) (*session.Object, error)
 
-	// clean removes everything but the object from the service. If the object was not
-	// made, which joined reports, clean also cancels what is under way. left describes
-	// what the service refuses to remove, or is "". The error is that of a request that
-	// may succeed later.
+	// clean removes everything except the object from the service. joined reports whether
+	// the object was made. If it was not, clean also cancels open sessions. left
+	// describes what the service refuses to remove, or is "". The error is that of a
+	// request that may succeed later.
 	clean(ctx context.Context, joined bool) (left string, err error)
 
 	// leftovers describes what may be left at the service if clean failed.
 	leftovers() string
 
-	// query asks the service what it has of the parts of a saved upload.
+	// query requests the state of the parts of a saved upload from the service.
 	query(ctx context.Context, token *session.Token) (Holding, error)
 }
 
-// errPartMissing means that the service does not have a part any more.
+// errPartMissing means that the service no longer has a part.
 var errPartMissing = errors.New("a part is missing")
 
 // upload sends all parts of a new upload and makes the object from them.
@@ -105,8 +106,8 @@ func (p *parallel) split(saved []session.Part) {
 	p.j.progress.parts.Store(&partsView{p.position, p.progress})
 }
 
-// section returns the content of a part of the file. It does not detect that the file
-// changed: confirm does, for the whole file.
+// section returns the content of a part of the file. It does not detect changes of
+// the file. confirm does that for the whole file.
 func (j *job) section(rng chunk.Range) *fileContent {
 	src := chunk.FromReaderAt(io.NewSectionReader(j.file.src, rng.From, rng.Len()), rng.Len())
 	return &fileContent{src: src, identity: chunk.Identity{Size: src.Size()}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), settled: true, reread: j.reread}
@@ -178,8 +179,8 @@ func (p *parallel) make(ctx context.Context) (*session.Object, error) {
 	return nil, fmt.Errorf("%w: parts disappear", session.ErrUnexpectedData)
 }
 
-// makeOnce does the work of make once. The error wraps errPartMissing if the service does not
-// have some part any more.
+// makeOnce does the work of make once. The error wraps errPartMissing if the service
+// no longer has a part.
 func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
 	if o, err := p.joiner.begin(ctx); o != nil || err != nil {
 		return o, err
@@ -187,7 +188,7 @@ func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
 	before := p.done.Load()
 	err := p.sendAll(ctx)
 	if p.done.Load() > before {
-		p.j.transfer.retry.progressed() // the retries of requests about the whole start over
+		p.j.transfer.retry.progressed() // restores the budget for requests about the whole object
 	}
 	if err != nil {
 		return nil, err
@@ -203,8 +204,8 @@ func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
 // part that arrives damaged.
 const maxMissing = 3
 
-// countResumed notes the bytes of parts that an earlier call finished. It reports whether the
-// service may have anything from an earlier call.
+// countResumed counts the bytes of parts that an earlier call finished. It reports
+// whether the service may have parts of an earlier call.
 func (p *parallel) countResumed() (earlier bool) {
 	earlier = p.adopted && !p.parts.Upload.IsZero()
 	for _, c := range p.pieces {
@@ -270,7 +271,7 @@ func (p *parallel) sendAll(ctx context.Context) error {
 	return first
 }
 
-// sendOne waits for a slot and sends a part. If ctx is done before, it does nothing.
+// sendOne waits for a slot and sends a part. If ctx ends first, it does nothing.
 func (p *parallel) sendOne(ctx context.Context, s *share, c *piece) error {
 	slot := s.acquire(ctx)
 	if slot == nil {
@@ -306,8 +307,8 @@ func (p *parallel) crc32c() (crc uint32) {
 	return crc
 }
 
-// confirm checks, before the object is made, that the source did not change and that the
-// expectations of the caller hold.
+// confirm is called before the object is made. It checks that the source did not
+// change and that the expectations of the caller hold.
 func (p *parallel) confirm(ctx context.Context) error {
 	j := p.j
 	if err := j.transfer.expect.ended(ctx, p.size); err != nil {
@@ -320,8 +321,8 @@ func (p *parallel) confirm(ctx context.Context) error {
 	return j.transfer.expected(p.crc32c())
 }
 
-// ask repeats a request about the whole until the service answers. If the service rejects the
-// credentials, ask repeats it once with new ones.
+// ask repeats a request about the whole object until the service answers. If the
+// service rejects the credentials, ask repeats it once with new ones.
 func (p *parallel) ask(ctx context.Context, exchange func(context.Context) session.Reply) (session.Reply, error) {
 	t := p.j.transfer
 	for refreshed := false; ; refreshed = true {
@@ -341,7 +342,7 @@ func (p *parallel) stat(ctx context.Context, spec Spec) (session.Reply, error) {
 	return t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return described(t.wire.statOf(ctx, spec)) })
 }
 
-// failure returns the error for a reply about the whole, of the given kind.
+// failure returns the error of the given kind for a reply about the whole object.
 func (p *parallel) failure(r session.Reply, kind error) error {
 	refused := r.Refusal()
 	refused.Kind, refused.Offset = kind, p.size

@@ -28,7 +28,7 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 		return nil, err
 	}
 	if j.precondition.unmet() != nil {
-		return nil, nil // the session reports it, or that the bucket is missing
+		return nil, nil // the session then reports this, or a missing bucket
 	}
 	if ok, err := p.noteDestination(ctx); err != nil {
 		return nil, err
@@ -56,8 +56,8 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 	return nil, nil
 }
 
-// stayUndivided reports why a file is sent over one connection. If the reason is only that the
-// service is near, the first request decides.
+// stayUndivided reports why a file is sent over one connection. If the only reason is
+// that the service is near, the speed of the first request decides.
 func (j *job) stayUndivided(why string) {
 	if j.u.opts.Parallel.auto && j.u.parts.lacksNearRate(why) {
 		j.measureFirst(why)
@@ -82,8 +82,8 @@ func (p *parallel) whyUndivided(ctx context.Context) (why string, err error) {
 	return u.whyUndivided(), nil
 }
 
-// suitable returns the joiners that support the settings of the object, the preferred one
-// first, and why the others do not.
+// suitable returns the joiners that support the settings of the object, the preferred
+// one first, and the reasons why the others do not.
 func (p *parallel) suitable() (ways []joiner, why string) {
 	all := []joiner{&multipart{parallel: p}, &composer{p}}
 	switch p.j.u.opts.Parallel.way {

@@ -13,9 +13,9 @@ import (
 	"gcsup/session"
 )
 
-// partBody has the bytes of a part of a multipart upload. Their checksum must be known before
-// they are sent. They are kept in memory, or read again for each request if the memory budget is
-// spent.
+// partBody has the bytes of a part of a multipart upload. The bytes are hashed before
+// they are sent. They are kept in memory, or read again for each request if the
+// memory budget is spent.
 type partBody struct {
 	src    *chunk.Source // the part
 	data   *chunk.Buffer // nil if the bytes are not in memory
@@ -51,8 +51,8 @@ func (b *partBody) free() {
 	}
 }
 
-// open returns a reader of the bytes. The caller must call finish after reading; it returns the
-// error of the source, if any.
+// open returns a reader of the bytes. The caller must call finish after reading. It
+// returns the error of the source, or nil.
 func (b *partBody) open() (body io.Reader, finish func() error) {
 	if b.data != nil {
 		return b.data.Reader(), func() error { return nil }

@@ -18,10 +18,10 @@ type Parts struct {
 	engine      partsEngine
 }
 
-// JoinBy is a way to make one object of the parts of a file.
+// JoinBy is a way to make one object from the parts of a file.
 type JoinBy int
 
-// The ways to make one object of parts.
+// The ways to make one object from parts.
 const (
 	// ByEither uses ByMultipart if it supports the settings of the object and the
 	// service allows it, and otherwise ByCompose. It is the default.
@@ -38,21 +38,20 @@ const (
 	ByMultipart
 )
 
-// partsEngine has the functions through which the rest of the package sends files in parts.
-// They are fields, so that a program that never calls InParts or AutoParts does not link
-// this code.
+// partsEngine has the functions that send files in parts. They are fields, so that a
+// program that never calls InParts or AutoParts does not link this code.
 type partsEngine struct {
 	// plan returns the function that sends a new upload in parts, or nil if the file
 	// must be sent over one connection.
 	plan func(context.Context, *job) (func(context.Context) error, error)
 
-	// resume continues a saved upload that was started with the Spec.
+	// resume continues a saved upload. The Spec is the one with which it was started.
 	resume func(context.Context, *job, *session.Token, Spec) error
 
-	// abandon removes what the service has of a saved upload.
+	// abandon removes everything that the service stores for a saved upload.
 	abandon func(context.Context, *job, *session.Token) error
 
-	// query asks the service what it has of a saved upload.
+	// query requests the state of a saved upload from the service.
 	query func(context.Context, *job, *session.Token) (Holding, error)
 }
 

@@ -24,7 +24,7 @@ func (p *parallel) conclude(ctx context.Context, err error) error {
 	case j.journal != nil && !j.journal.saved():
 		return err // nothing was sent yet, or another process has the lease
 	case j.journal == nil || dead(err) && !errors.Is(err, session.ErrSessionLost) || j.spec.NoClobber && errors.Is(err, session.ErrPrecondition):
-		// Nothing can resume it.
+		// The upload cannot be resumed.
 		switch left := p.abandon(ctx); {
 		case j.journal.saved() && left == nil:
 			return errors.Join(err, j.journal.discard())
@@ -38,7 +38,8 @@ func (p *parallel) conclude(ctx context.Context, err error) error {
 	return err
 }
 
-// leased returns a context that ends when the lease is lost. Another process then does the rest.
+// leased returns a context that ends when the lease is lost. The other process then
+// finishes the work.
 func (p *parallel) leased(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := func() bool { return true }
@@ -83,12 +84,13 @@ func (p *parallel) markOver(ctx context.Context) {
 	}
 }
 
-// abandonTimeout bounds abandon after the upload was cancelled, so that it can report what is
-// left before the call returns.
+// abandonTimeout bounds abandon after the upload was cancelled, so that it can report
+// leftovers before the call returns.
 const abandonTimeout = abandonAfter * 3 / 4
 
-// abandon removes what the service has of an upload that cannot be resumed, and warns of what the
-// service refuses to remove. The error is that of a request that may succeed later.
+// abandon removes everything that the service stores for an upload that cannot be
+// resumed. It warns of leftovers that the service refuses to remove. The error is
+// that of a request that may succeed later.
 func (p *parallel) abandon(ctx context.Context) error {
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc

@@ -44,7 +44,7 @@ func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) e
 	return p.send(ctx)
 }
 
-// abandonParts removes what the service has of a saved upload.
+// abandonParts removes everything that the service stores for a saved upload.
 func abandonParts(ctx context.Context, j *job, token *session.Token) error {
 	defer j.progress.parts.Store(nil)
 	return newParallel(j, token).abandon(ctx)
@@ -86,8 +86,8 @@ func (j *job) compareParts(ctx context.Context, token *session.Token) error {
 	return nil
 }
 
-// queryParts asks the service what it has of a saved upload in parts. If it has nothing, the state
-// is SessionGone.
+// queryParts requests the state of a saved upload in parts from the service. If the
+// service has nothing of it, the state is SessionGone.
 func queryParts(ctx context.Context, j *job, token *session.Token) (Holding, error) {
 	p := newParallel(j, token)
 	if p.finished() {
@@ -99,8 +99,8 @@ func queryParts(ctx context.Context, j *job, token *session.Token) (Holding, err
 	return p.joiner.query(ctx, token)
 }
 
-// cancelParts removes what the service has of a saved upload in parts, and deletes the saved
-// upload.
+// cancelParts removes everything that the service stores for a saved upload in parts,
+// and deletes the saved upload.
 func (j *job) cancelParts(ctx context.Context, token *session.Token, journal *journal) error {
 	if err := j.adopt(token); err != nil {
 		return fmt.Errorf("cancel: %w", err)
@@ -114,8 +114,8 @@ func (j *job) cancelParts(ctx context.Context, token *session.Token, journal *jo
 	return journal.discard()
 }
 
-// decideParts prunes a saved upload in parts. If it cannot be resumed, decideParts removes what the
-// service has of it and deletes the saved upload.
+// decideParts prunes a saved upload in parts. If it cannot be resumed, decideParts
+// removes it from the service and from the store.
 func (p *pruner) decideParts(ctx context.Context, j *job, token *session.Token, lease session.Lease, pruned *Pruned) error {
 	useless := token.Parts.Over || pruned.lost() || pruned.State == SessionFinished
 	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && missing(token.SourcePath)

@@ -47,8 +47,8 @@ func (c *piece) prepare() {
 	}
 }
 
-// forget resets the piece to one that was not sent. It keeps the transfer, because events read
-// it.
+// forget resets the piece to the state before it was sent. It keeps the transfer,
+// because events read it.
 func (c *piece) forget() {
 	if c.done.Finished() {
 		c.p.done.Add(-1)

@@ -8,7 +8,8 @@ import (
 	"gcsup/session"
 )
 
-// pieceRecord keeps in the Token what another process needs to resume one part.
+// pieceRecord keeps the state of one part in the Token, so that another process can
+// resume it.
 type pieceRecord struct {
 	piece   *piece
 	journal *journal
@@ -72,8 +73,8 @@ func (r *pieceRecord) change(f func(*session.Part)) int64 {
 	})
 }
 
-// checkpoint adds the newest checkpoint of bytes that were sent, and removes those that no
-// resume can need.
+// checkpoint adds the newest checkpoint of bytes that were sent, and removes those
+// that a resume cannot need.
 func (r *pieceRecord) checkpoint(part *session.Part, sent int64) {
 	sum := r.piece.content.sum
 	t := session.Token{Committed: part.Committed, Checkpoints: part.Checkpoints}

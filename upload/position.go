@@ -2,11 +2,11 @@ package upload
 
 import "sync/atomic"
 
-// position is how far one range of a source has come on its way. The upload and
-// net/http's goroutine write it, the goroutine of the events reads it.
+// position is the progress of one range of a source. The goroutines of the upload and
+// of net/http write it, and the goroutine of the events reads it.
 type position struct {
 	size      atomic.Int64 // of the range; -1 while it is not known
-	sent      atomic.Int64 // offset up to which the request under way handed bytes to the network
+	sent      atomic.Int64 // offset up to which the current request handed bytes to the network
 	committed atomic.Int64 // offset up to which the server holds them
 
 	source sourceOffsets // of a source that is compressed

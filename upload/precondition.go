@@ -7,21 +7,21 @@ import (
 	"gcsup/session"
 )
 
-// precondition compares an upload's preconditions with the object at the
-// destination before the first byte is sent, because the service does so only
-// after the last. It looks once. If the object cannot be seen, the service will
-// decide.
+// precondition compares an upload's preconditions with the object at the destination
+// before the first byte is sent. The service does that only after the last byte.
+// precondition reads the object once. If it cannot be read, the service decides at
+// the end.
 //
 // A nil *precondition is always met.
 type precondition struct {
 	t       *transfer
 	looked  bool
-	missing error // a *session.Error: there is no object, and one is wanted
+	missing error // a *session.Error: an object is required, and there is none
 }
 
-// check looks at the destination. An object that is missing may also mean that
-// the bucket is missing. Opening a session shows it, so check leaves that case to
-// unmet, to be called when a session is open.
+// check checks the destination. If the object is missing, the bucket may be missing
+// too, which only the start of a session shows. check then returns nil, and the
+// caller must call unmet when a session is open.
 func (p *precondition) check(ctx context.Context) error {
 	if p == nil || p.looked || !p.t.wire.spec.Conditional() {
 		return nil
@@ -43,8 +43,8 @@ func (p *precondition) check(ctx context.Context) error {
 	return nil
 }
 
-// compare compares the preconditions with the object at the destination. Its
-// error has the type that a 412 of the service has.
+// compare compares the preconditions with the object at the destination. The error
+// has the same type as for a 412 of the service.
 func (p *precondition) compare(o *session.Object) error {
 	err := p.t.wire.spec.Unmet(o)
 	if e, ok := errors.AsType[*session.Error](err); ok {
@@ -54,15 +54,15 @@ func (p *precondition) compare(o *session.Object) error {
 	return err
 }
 
-// absent notes that a listing showed no object at the destination, so that check
-// need not look if the preconditions allow that. The service will decide.
+// absent records that a listing showed no object at the destination. check then makes
+// no request if the preconditions allow that. The service decides at the end.
 func (p *precondition) absent() {
 	if p.t.wire.spec.Unmet(nil) == nil {
 		p.looked = true
 	}
 }
 
-// unmet returns the error that check left to it.
+// unmet returns the error that check postponed.
 func (p *precondition) unmet() error {
 	if p == nil {
 		return nil

@@ -13,20 +13,20 @@ import (
 
 // PruneOptions configure [Uploader.Prune].
 type PruneOptions struct {
-	// MissingSource also cancels and deletes the uploads whose source does not
-	// exist. The source of an upload on a file system that is not mounted does
-	// not exist either. A source that is no file is never missing.
+	// MissingSource also cancels and deletes the uploads whose source does not exist. On
+	// a file system that is not mounted, no source exists. A source that is not a file is
+	// never missing.
 	MissingSource bool
 
-	// DryRun asks the service, and deletes nothing.
+	// DryRun makes the same queries, and deletes nothing.
 	DryRun bool
 }
 
-// Pruned is what Prune found out about a saved upload.
+// Pruned is the result of Prune for a saved upload.
 type Pruned struct {
 	SavedUpload
-	Holding            // what the service holds; see Uploader.Query
-	SourceMissing bool // the session is of use, but there is no source; set only with PruneOptions.MissingSource
+	Holding            // the state at the service; see Uploader.Query
+	SourceMissing bool // the session could be resumed, but there is no source; set only with PruneOptions.MissingSource
 	Deleted       bool // it was deleted, or would have been without PruneOptions.DryRun
 }
 
@@ -38,16 +38,16 @@ type Pruned struct {
 //   - [PruneOptions.MissingSource] is set, and there is no source. The session is
 //     canceled first.
 //
-// It deletes nothing because of its age, or because the service was not reached.
-// An upload that it cannot decide about is yielded with an error and kept, and the
-// iteration continues. Such an error wraps
+// It never deletes an upload because of its age, or because the service was not
+// reached. If it cannot decide, it keeps the upload, yields it with an error, and
+// continues. Such an error wraps
 //   - [session.ErrInUse] if a process works on the upload;
 //   - [session.ErrURIMismatch] if it was started at another endpoint;
 //   - an error that [Uploader.Saved] yields;
 //   - [ErrNotTried] if the service could not be reached for an earlier upload, or
 //     rejected the credentials.
 //
-// Prune asks about one upload at a time, while it holds the lock.
+// Prune queries one upload at a time, while it holds the lock of that upload.
 func (u *Uploader) Prune(ctx context.Context, opts *PruneOptions) iter.Seq2[Pruned, error] {
 	if opts == nil {
 		opts = &PruneOptions{}
@@ -74,7 +74,7 @@ type pruner struct {
 	u      *Uploader
 	opts   PruneOptions
 	budget *budget // of all uploads
-	end    error   // of all that are left, nil if they are tried
+	end    error   // the error of all remaining uploads; nil if they are tried
 }
 
 func (p *pruner) prune(ctx context.Context, saved SavedUpload) (Pruned, error) {
@@ -100,7 +100,7 @@ func (p *pruner) prune(ctx context.Context, saved SavedUpload) (Pruned, error) {
 	return pruned, p.decide(ctx, j, token, lease, &pruned)
 }
 
-// learn notes an error that concerns all uploads.
+// learn records an error that concerns all uploads.
 func (p *pruner) learn(err error) {
 	switch {
 	case errors.Is(err, session.ErrCredentials):
@@ -139,8 +139,8 @@ func (p *pruner) decide(ctx context.Context, j *job, token *session.Token, lease
 	return err
 }
 
-// missing reports whether a file does not exist. Another error, such as that of a
-// directory that cannot be read, is no proof.
+// missing reports whether a file does not exist. After another error, such as that of
+// an unreadable directory, the file may exist.
 func missing(path string) bool {
 	_, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist)

@@ -27,15 +27,16 @@ func limiting(limiter *sharedLimiter) link {
 	}
 }
 
-// sharedLimiter lets one reader at a time wait for tokens. If all of them waited,
-// each would have reserved its tokens at the old rate when the rate changes.
+// sharedLimiter lets only one reader at a time wait for tokens. If all readers
+// waited, a change of the rate would come too late for them: each would have reserved
+// its tokens at the old rate.
 type sharedLimiter struct {
 	*rate.Limiter
-	turn   chan struct{} // holds one while a reader waits
+	turn   chan struct{} // holds a value while a reader waits
 	waited atomic.Int64  // nanoseconds of all waits
 }
 
-// held returns how long readers had to wait, in all.
+// held returns the total time that readers had to wait.
 func (l *sharedLimiter) held() time.Duration {
 	if l == nil {
 		return 0

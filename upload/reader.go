@@ -16,7 +16,7 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	var zipped *gzipReader
 	if j.spec.Gzip {
 		zipped = j.u.compressor.reader(j.transfer.expect.reader(r))
-		j.transfer.expect.size = nil // that of what is compressed
+		j.transfer.expect.size = nil // it is the size before compression
 		r = zipped
 	}
 	stream, err := j.u.memory.NewStream(r, j.u.opts.Window)
@@ -36,11 +36,10 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	return err
 }
 
-// uploadStream uploads what a stream contains, which is compressed if zipped is not
-// nil.
+// uploadStream uploads a stream. The stream is compressed if zipped is not nil.
 func (j *job) uploadStream(ctx context.Context, content *streamContent, zipped *gzipReader) error {
-	// The precondition is checked first, because nothing is read if it does not
-	// hold. The run reports that, or that the bucket is missing.
+	// Check the precondition first: nothing is read if it does not hold. The run reports
+	// that, or a missing bucket.
 	if err := j.precondition.check(ctx); err != nil {
 		return err
 	}
@@ -65,8 +64,8 @@ func (j *job) uploadStream(ctx context.Context, content *streamContent, zipped *
 	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
 }
 
-// uploadShort uploads a stream of which all bytes are in memory. They go in one
-// request, as those of a small file.
+// uploadShort uploads a stream whose bytes are all in memory, in one request, like a
+// small file.
 func (j *job) uploadShort(ctx context.Context, content *streamContent) error {
 	p, err := content.stream.Next(ctx)
 	if err != nil {
@@ -78,8 +77,8 @@ func (j *job) uploadShort(ctx context.Context, content *streamContent) error {
 	return j.insert(ctx, body, p.To, p.CRC32C)
 }
 
-// uploadWritten uploads what a Writer gets: a file and what follows it if first is
-// not nil, and else what r returns.
+// uploadWritten uploads the content of a Writer: first, a file and the bytes after
+// it, or the bytes of r if first is nil.
 func (j *job) uploadWritten(ctx context.Context, first *fileThenStream, r io.Reader) error {
 	if first == nil {
 		return j.uploadReader(ctx, r)

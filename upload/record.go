@@ -6,14 +6,14 @@ import (
 	"gcsup/session"
 )
 
-// record is where a run keeps what another process needs to resume its session.
+// record keeps the state of a run's session, so that another process can resume it.
 type record interface {
-	// started notes that a session was opened.
+	// started records that a session was opened.
 	started(uri session.URI, restarts int)
 
-	// sending is called before a request that sends the bytes from sent to
-	// to, with the committed offset. When it returns nil, the record is
-	// durable, or it was and cannot be updated.
+	// sending is called before a request that sends the bytes from sent to to. If it
+	// returns nil, the record is durable, or an earlier version of it is durable and
+	// cannot be updated.
 	sending(ctx context.Context, committed, sent, to int64) error
 
 	// handed is called while a request is under way, when the bytes up to

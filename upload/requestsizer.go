@@ -10,16 +10,16 @@ const (
 	firstSize  = 1 << 30           // of the first request, if no chunk size is set
 	targetTime = time.Minute       // how long a request should take once the rate is known
 	maxSize    = 1 << 40           // keeps the arithmetic in range; no link carries a TiB in a minute
-	minSize    = chunk.Granularity // the least that a request may carry
-	cutsBefore = 2                 // requests in a row that were cut and left nothing, before the size shrinks
+	minSize    = chunk.Granularity // the minimum size of a request
+	cutsBefore = 2                 // consecutive requests that were cut without committed bytes, before the size shrinks
 )
 
-// requestSizer decides how many bytes one request may carry. With requests of
-// about a minute a long upload learns a durable offset, and compares the
-// checksum, once a minute, or more often if [Options.CommitEvery] asks for it. On
-// a network that cuts long requests the size shrinks until they pass.
+// requestSizer chooses how many bytes one request may carry. A request takes about a
+// minute, so that a long upload gets a durable offset and a checksum every minute, or
+// more often with [Options.CommitEvery]. On a network that cuts long requests, the
+// size shrinks until the requests succeed.
 type requestSizer struct {
-	limit  int64         // from the options: never more than this
+	limit  int64         // the maximum size, from the options
 	target time.Duration // how long a request should take at the observed rate; 0 means that the rate does not matter
 	now    int64
 	cuts   int  // in a row, without progress
@@ -41,11 +41,11 @@ func newRequestSizer(chunkSize int64, every CommitEvery) *requestSizer {
 	return s
 }
 
-// size returns the most that the next request should carry: a positive multiple
-// of chunk.Granularity.
+// size returns the maximum size of the next request: a positive multiple of
+// chunk.Granularity.
 func (s *requestSizer) size() int64 { return s.now }
 
-// passed notes that a request of n bytes took d and was acknowledged.
+// passed records that a request of n bytes took d and was acknowledged.
 func (s *requestSizer) passed(n int64, d time.Duration) {
 	s.cuts = 0
 	next := s.limit
@@ -64,8 +64,8 @@ func (s *requestSizer) passed(n int64, d time.Duration) {
 	s.now = max(chunk.Floor(next), minSize)
 }
 
-// cut notes that a request broke off after n bytes were handed to the network,
-// and whether the server kept any of them.
+// cut records that a request was cut after n bytes were handed to the network, and
+// whether the server committed any of them.
 func (s *requestSizer) cut(n int64, progress bool) {
 	if progress {
 		s.cuts = 0

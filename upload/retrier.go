@@ -22,7 +22,7 @@ type retrier struct {
 	// These are since the last progress.
 	history  []session.Wait
 	attempts int
-	failing  time.Time // when the first failure was; valid if history is not empty
+	failing  time.Time // time of the first failure; valid if history is not empty
 }
 
 // newRetrier returns a retrier. The caller must call close.
@@ -34,8 +34,8 @@ func newRetrier(p backoff.Policy, gate *backoff.Gate, b *budget, e *events) *ret
 	}
 }
 
-// Wait waits before the retry of an exchange that failed with cause. retryAfter
-// is what the server asked for. It returns the cause of ctx when that is done,
+// Wait waits before the retry of an exchange that failed with cause. retryAfter is
+// the wait that the server requested. It returns the cause of ctx when that is done,
 // and an error that wraps [session.ErrRetriesExhausted] when the budget is spent.
 func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter time.Duration) error {
 	if len(r.history) == 0 {
@@ -67,8 +67,8 @@ func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter tim
 	return r.failure(&spent, session.ErrRetriesExhausted)
 }
 
-// repeat makes an exchange again until its reply is no transient failure. It is
-// for exchanges that are harmless to repeat. Its error is that of Wait.
+// repeat makes an exchange until its reply is not a transient failure. It is for
+// exchanges that may be repeated. Its error is that of Wait.
 func (r *retrier) repeat(ctx context.Context, exchange func(context.Context) session.Reply) (session.Reply, error) {
 	for {
 		reply := exchange(ctx)
@@ -88,23 +88,23 @@ func (r *retrier) repeat(ctx context.Context, exchange func(context.Context) ses
 // failed reports whether a request failed since the last progress.
 func (r *retrier) failed() bool { return len(r.history) > 0 }
 
-// attempted notes that a request was made.
+// attempted records that a request was made.
 func (r *retrier) attempted() { r.attempts++ }
 
-// succeeded notes that the service does its work again. It may be called from
-// any goroutine.
+// succeeded records that the service works again. It may be called from any
+// goroutine.
 func (r *retrier) succeeded() { r.waiter.Succeeded() }
 
-// close notes that the upload ended.
+// close records that the upload ended.
 func (r *retrier) close() { r.waiter.Close() }
 
-// progressed notes that the server committed more bytes.
+// progressed records that the server committed more bytes.
 func (r *retrier) progressed() {
 	r.waiter.Progress()
 	r.history, r.attempts = nil, 0
 }
 
-// stake raises what is at stake for this upload to n bytes.
+// stake raises the bytes at stake for this upload to n.
 func (r *retrier) stake(n int64) {
 	if n > r.staked {
 		r.budget.staked.Add(n - r.staked)
@@ -112,8 +112,8 @@ func (r *retrier) stake(n int64) {
 	}
 }
 
-// failure completes the error of an exchange with the history. more becomes the
-// kind of e if that has none, and else its cause.
+// failure adds the history to the error of an exchange. more becomes the kind of e,
+// or its cause if it has a kind.
 func (r *retrier) failure(e *session.Error, more error) error {
 	e.Attempts, e.Waits = r.attempts, r.history
 	switch {
@@ -126,9 +126,8 @@ func (r *retrier) failure(e *session.Error, more error) error {
 	return e
 }
 
-// concernsOne reports whether a failure concerns one upload and is no sign that
-// the service fails: its session or its parts were lost, or its object was changed too
-// often.
+// concernsOne reports whether a failure concerns only one upload, and not the
+// service: its session or its parts were lost, or its object was changed too often.
 func concernsOne(err *session.Error) bool {
 	return (err.Status == 404 || err.Status == 410) && err.FromService || err.Err == errPartsDiffer || backoff.ObjectRateLimit(err.Status, err.Reason, err.Message)
 }

@@ -10,22 +10,21 @@ import (
 	"gcsup/session"
 )
 
-// run drives one session until its range of the source is an object, or the
-// session is lost. It holds what dies with the session, and nothing else: after
-// the loss the job makes a new run.
+// run drives one session until its range of the source is an object, or the session
+// is lost. It has only the state of this session: after the loss, the job makes a new
+// run.
 type run struct {
 	*transfer
 	precondition *precondition // nil if there is none to check
 
 	uri      session.URI // zero before the session is opened
-	opened   time.Time   // when, by this machine's clock
+	opened   time.Time   // when the session was opened, by this machine's clock
 	state    session.State
 	verified int64       // the offset up to which the server's checksum was last compared
-	cut      chunk.Range // sent by a request that broke off; empty once a query reported what was kept
+	cut      chunk.Range // sent by a request that was cut; empty after a query has reported the committed offset
 
-	// resume is called with the committed offset when the server has reported
-	// how much it holds of a session that another process opened. It is nil
-	// before and after that.
+	// resume, if not nil, is called once, with the first committed offset that the server
+	// reports for a session that another process opened.
 	resume func(ctx context.Context, committed int64) error
 }
 
@@ -104,7 +103,7 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 		if err := r.expect.ended(ctx, p.To); err != nil {
 			return session.Reply{}, errors.Join(err, p.finish())
 		}
-		// The last moment: after this request the object is there.
+		// Check this last, because the object exists after this request.
 		if err := r.content.unchanged(ctx); err != nil {
 			return session.Reply{}, errors.Join(r.sourceFailed(ctx, err), p.finish())
 		}
@@ -177,7 +176,7 @@ func (r *run) check(ctx context.Context) (session.Reply, error) {
 	return reply, err
 }
 
-// finish ends a session that holds all bytes.
+// finish finalizes a session whose bytes are all committed.
 func (r *run) finish(ctx context.Context) (session.Reply, error) {
 	if err := r.expect.ended(ctx, r.state.Size); err != nil {
 		return session.Reply{}, err
@@ -193,8 +192,8 @@ func (r *run) finish(ctx context.Context) (session.Reply, error) {
 	return r.wire.finalize(ctx, r.uri, end, crc, nil), nil
 }
 
-// handleReply asks the decision table what to do, and compares what the reply
-// reports of the bytes with the source.
+// handleReply compares the checksums in the reply with the source, and returns the
+// action of the decision table.
 func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Action, error) {
 	if err := r.refusedMD5(ctx, reply); err != nil {
 		return session.Action{}, err
@@ -205,8 +204,8 @@ func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Act
 		return action, err
 	}
 
-	// A session that opens at the first try, or a query that is answered, is no
-	// success: both happen while data is refused.
+	// A session that opens at the first try, or a query that is answered, is not a
+	// success: both are possible while data is refused.
 	reopened := reply.Op == session.OpStart && !reply.URI.IsZero() && r.retry.failed()
 	if reopened || action.Step == session.Done || r.state.Committed > before.Committed {
 		r.retry.succeeded()
@@ -229,7 +228,7 @@ func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Act
 		r.progressed()
 	}
 	if r.state.Adopted && reply.Op == session.OpQuery && !action.Wait {
-		r.state.Adopted = false // from here on this process knows what was sent
+		r.state.Adopted = false // from now on this process knows which bytes were sent
 	}
 	if differs, err := r.verify(ctx, reply); differs != nil {
 		reply.Differs, reply.Err = true, differs
@@ -241,7 +240,7 @@ func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Act
 	return action, nil
 }
 
-// decide asks the decision table what to do. Its error is a *[sessionLost].
+// decide returns the action of the decision table. Its error is a *[sessionLost].
 func (r *run) decide(reply session.Reply) (session.Action, error) {
 	restarts := r.state.Restarts
 	r.state.Replayable = r.content.replayable()
@@ -254,7 +253,7 @@ func (r *run) decide(reply session.Reply) (session.Action, error) {
 	return action, nil
 }
 
-// progressed notes that the server holds more than before.
+// progressed records that the server has committed more bytes.
 func (r *run) progressed() {
 	r.retry.progressed()
 	r.retry.budget.progressed()
@@ -264,9 +263,9 @@ func (r *run) progressed() {
 	r.events.committed()
 }
 
-// verify compares the server's checksum of what it holds with the source's, so
-// that damage is noticed at the first reply after it and not at the end. differs
-// reports a difference that is not the source's fault.
+// verify compares the server's checksum of the committed bytes with that of the
+// source, so that damage is detected early and not only at the end. differs is the
+// error if they differ although the source is unchanged.
 func (r *run) verify(ctx context.Context, reply session.Reply) (differs, err error) {
 	offset := reply.Committed
 	if offset <= 0 || offset != r.state.Committed || offset == r.verified {
@@ -286,12 +285,12 @@ func (r *run) verify(ctx context.Context, reply session.Reply) (differs, err err
 type meter struct {
 	r      io.Reader
 	t      *transfer
-	record record // nil if nothing of this request is recorded
+	record record // nil if this request is not recorded
 	n      int64
 }
 
-// flowing is how much of a request must have been sent before it counts as a
-// success of the service: more than the buffers on the way hold.
+// flowing is the number of bytes of a request after which it counts as a success of
+// the service. It is more than the buffers on the way can hold.
 const flowing = 16 << 20
 
 func (m *meter) Read(p []byte) (int, error) {
@@ -307,7 +306,7 @@ func (m *meter) Read(p []byte) (int, error) {
 		if m.n-int64(n) < flowing {
 			m.t.retry.succeeded()
 		}
-		m.t.retry.budget.progressed() // more fits only if the service took some
+		m.t.retry.budget.progressed() // the buffers are full, so the service has received bytes
 	}
 	m.t.events.flowing()
 	return n, err

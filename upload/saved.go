@@ -11,8 +11,8 @@ import (
 	"gcsup/session"
 )
 
-// SavedUpload describes an upload that [Options.Store] has, as it was last saved.
-// It has no secret. [Uploader.Query] asks the service about it.
+// SavedUpload describes an upload in [Options.Store], as it was last saved. It has no
+// secret. [Uploader.Query] returns the state at the service.
 type SavedUpload struct {
 	ID       string // for Resume, Cancel, Query and TakeOver
 	Endpoint string // where it was started; an Uploader of another endpoint cannot resume it
@@ -20,34 +20,35 @@ type SavedUpload struct {
 
 	Path     string // of the source; "" if it has an identity of the caller's
 	Identity string // of the source, see Uploader.ReaderAt; "" if it is a file
-	Size     int64  // of the object; -1 if the source is compressed, and its end was not
+	Size     int64  // of the object; -1 if the compressed size is not known yet
 
 	Committed int64 // offset up to which the service had acknowledged the bytes
-	Sent      int64 // offset up to which bytes are known to have been sent; the service may hold more than it acknowledged
+	Sent      int64 // offset up to which bytes are known to have been sent; the service may have more bytes than it acknowledged
 
 	Started time.Time // when the session was started
-	Expires time.Time // when the service drops the session, by the clock of this machine; zero if it keeps it
+	Expires time.Time // when the service drops the session, by the clock of this machine; zero if it never does
 
-	// InUse reports that a process, which may be this one, works on the upload.
-	// It is false if the store is no [session.LockChecker].
+	// InUse reports that a process, maybe this one, works on the upload. It is false if
+	// the store is not a [session.LockChecker].
 	InUse bool
 }
 
-// Source names the source for people: its path, or the identity of the caller's.
+// Source returns the name of the source for people: its path, or the identity that
+// the caller gave.
 func (s SavedUpload) Source() string { return cmp.Or(s.Path, s.Identity) }
 
-// Saved iterates over the uploads that [Options.Store] has, sorted by ID, without a
-// request to the service. Those of other endpoints are included. The iteration
-// takes no lock: an upload that another process finishes meanwhile may be missing,
-// or be yielded as it was.
+// Saved iterates over the uploads in [Options.Store], sorted by ID, without a request
+// to the service. It includes those of other endpoints. It takes no lock: if another
+// process finishes an upload meanwhile, that upload may be missing or yielded in its
+// earlier state.
 //
-// A saved upload that cannot be used is yielded as an error, with nothing but its
-// ID, and the iteration continues. The error wraps [session.ErrCorruptToken],
-// [session.ErrInsecurePermissions] or [session.ErrTokenVersion]. If the store
-// cannot be listed or ctx is done, the last error has no ID. Without a store
-// nothing is saved.
+// For a saved upload that cannot be used, it yields only the ID and an error, and
+// continues. The error wraps [session.ErrCorruptToken],
+// [session.ErrInsecurePermissions] or [session.ErrTokenVersion]. If the store cannot
+// be listed or ctx is done, the last pair has an error and no ID. Without a store
+// there are no uploads.
 //
-// Saved loads up to 8 uploads ahead of the caller, because a store may be far away.
+// Saved loads up to 8 uploads ahead of the caller, because a store may be slow.
 func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 	return func(yield func(SavedUpload, error) bool) {
 		if u.invalid != nil {
@@ -84,14 +85,14 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 // loadedAhead is how many saved uploads are loaded at a time.
 const loadedAhead = 8
 
-// loadedUpload is what loadSaved returned.
+// loadedUpload has the results of loadSaved.
 type loadedUpload struct {
 	SavedUpload
 	err error
 }
 
-// loadAhead loads saved uploads. next returns one of each ID, in order. The caller must
-// call stop, which returns when the store is not used any more.
+// loadAhead loads the saved uploads with the given IDs. next returns them in order.
+// The caller must call stop, which returns when the store is no longer used.
 func loadAhead(ctx context.Context, store session.Store, ids []string) (next func() loadedUpload, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var pending []chan loadedUpload
@@ -123,7 +124,7 @@ func loadSaved(ctx context.Context, store session.Store, id string) (SavedUpload
 		return SavedUpload{ID: id}, err
 	}
 	if token.MovedTo != "" && savedIn(ctx, store, token.MovedTo) {
-		return SavedUpload{ID: id}, session.ErrNoToken // the other one is yielded
+		return SavedUpload{ID: id}, session.ErrNoToken // the upload is yielded with its other ID
 	}
 	saved := Describe(token)
 	if c, ok := store.(session.LockChecker); ok {
@@ -134,7 +135,8 @@ func loadSaved(ctx context.Context, store session.Store, id string) (SavedUpload
 	return saved, nil
 }
 
-// Describe describes a Token, as [Uploader.Saved] does. InUse is false.
+// Describe returns the description of a Token that [Uploader.Saved] yields. InUse is
+// false.
 func Describe(t *session.Token) SavedUpload {
 	committed, sent := t.Committed, sentOffset(t)
 	if t.Parts != nil {
@@ -147,11 +149,11 @@ func Describe(t *session.Token) SavedUpload {
 	}
 }
 
-// sentOffset returns the offset up to which bytes are known to have been sent: that
-// of the last checkpoint, or the committed offset.
+// sentOffset returns the offset up to which bytes are known to have been sent: the
+// offset of the last checkpoint, or the committed offset.
 func sentOffset(t *session.Token) int64 {
 	if t.Gzip != nil {
-		return t.Committed // the last checkpoint is the end of what was about to be sent
+		return t.Committed // the bytes before the last checkpoint may not have been sent
 	}
 	return max(t.Committed, t.Checkpoint(t.Source.Size).Offset)
 }

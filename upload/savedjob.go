@@ -82,8 +82,8 @@ func (j *job) abandon(ctx context.Context, token *session.Token) error {
 	return nil
 }
 
-// savedIn reports whether a store has an upload of that ID, or had one that is
-// damaged. A store that cannot be read has none.
+// savedIn reports whether a store has an upload with that ID, which may be damaged.
+// It returns false if the store cannot be read.
 func savedIn(ctx context.Context, store session.Store, id string) bool {
 	_, err := store.Load(ctx, id)
 	return err == nil || errors.Is(err, session.ErrCorruptToken) || errors.Is(err, session.ErrTokenVersion)
@@ -158,7 +158,7 @@ func (j *job) keep(journal *journal, token *session.Token, path, identity string
 	journal.next.draft.SourceIdentity, journal.next.draft.SourceVersion = identity, j.u.expect.version
 }
 
-// setSpec sets the options of the object, for this upload and for what is saved.
+// setSpec sets the options of the object, for this upload and for its Token.
 func (j *job) setSpec(spec Spec) {
 	j.identify(j.result.id(), spec)
 	if j.journal != nil {
@@ -166,8 +166,8 @@ func (j *job) setSpec(spec Spec) {
 	}
 }
 
-// resume continues a saved session, unless that is of no use: then it starts
-// over, and reports why.
+// resume continues a saved session. If it cannot be resumed, resume starts over and
+// reports the reason.
 func (j *job) resume(ctx context.Context, token *session.Token) error {
 	saved, err := j.unlock(token.Spec, j.want.EncryptionKey)
 	if err != nil {
@@ -201,10 +201,10 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 		}
 		return j.startOver(ctx, err.Error())
 	}
-	j.journal.adopt(token) // without what was not sent
+	j.journal.adopt(token) // without the checksums of unsent bytes
 	j.journal.next.file, j.journal.next.gzip = j.file, j.gzip
 	j.transfer.record = j.journal
-	// Enough to check an object that turns out to be finished already.
+	// This is enough to check the object if it is already finished.
 	if j.gzip != nil {
 		j.gzip.adopt(token)
 	} else {
@@ -253,7 +253,8 @@ func (j *job) startOver(ctx context.Context, why string) error {
 	return j.fresh(ctx)
 }
 
-// useless returns why a saved session cannot be resumed, or "" if it can.
+// useless returns the reason why a saved session cannot be resumed, or "" if it can
+// be.
 func (j *job) useless(token *session.Token) string {
 	if err := j.u.client.Adopt(token); err != nil {
 		return err.Error()
@@ -272,7 +273,7 @@ func (j *job) discardCopy(ctx context.Context, why error) error {
 	return j.startOver(ctx, sourceError(why).Error())
 }
 
-// unresume forgets how far a saved session was.
+// unresume resets the progress of a saved session.
 func (j *job) unresume() {
 	j.transfer.pos.sent.Store(0)
 	j.transfer.pos.committed.Store(0)

@@ -13,8 +13,8 @@ import (
 // settled.
 const settlingAfter = 200 * time.Millisecond
 
-// settle makes sure that every later change of the source shows in its identity,
-// as far as that is possible, and notes the identity.
+// settle ensures, as far as possible, that every later change of the source changes
+// its identity. It records the identity.
 func (j *job) settle(ctx context.Context) error {
 	if j.file.settled {
 		return nil

@@ -51,9 +51,9 @@ func (s Skip) String() string {
 // file has not been modified since: the times are compared in whole seconds.
 const coarseTime = 2 * time.Second
 
-// recent reports whether a file that is open now may be modified once more at the
-// same modification time, in whole seconds. The local clock decides, because that of
-// the service may be ahead.
+// recent reports whether a later change of an open file could have the same
+// modification time, in whole seconds. It uses the local clock, because that of the
+// service may be ahead.
 func recent(ns int64) bool { return time.Since(time.Unix(0, ns)) < coarseTime }
 
 // withMTime returns spec with the modification time of the source in its
@@ -66,9 +66,10 @@ func withMTime(spec Spec, ns int64) Spec {
 	return spec
 }
 
-// sameMTime returns want with the modification time that the metadata of saved has,
-// or without one. It is no option of the caller: if the source has changed, its
-// identity shows it, and an object without the time is compared by its CRC32C.
+// sameMTime returns want with the modification time in the metadata of saved, or
+// without one if it has none. The time is not an option of the caller. A change of
+// the source changes its identity, and an object without the time is compared by its
+// CRC32C.
 func sameMTime(want, saved Spec) Spec {
 	want.Metadata = maps.Clone(want.Metadata)
 	delete(want.Metadata, session.FileModTimeKey)
@@ -81,17 +82,18 @@ func sameMTime(want, saved Spec) Spec {
 	return want
 }
 
-// likeness is how a file compares with an object, before the file is read.
+// likeness is the result of a comparison of a file with an object, before the file is
+// read.
 type likeness int
 
 const (
 	differs    likeness = iota
 	sameTime            // the times show that the file is the one that was uploaded
-	maybeEqual          // the checksum decides
+	maybeEqual          // the checksums must be compared
 )
 
-// sourceSize returns the size of the files that can be those of an object, or -1 if
-// there is none: only one of both is compressed.
+// sourceSize returns the size of a file that can be equal to an object. It returns -1
+// if none can be, because only one of the two is compressed.
 func sourceSize(zipped bool, o *session.Object) int64 {
 	switch {
 	case o.Gzip != zipped:
@@ -118,8 +120,8 @@ func compareTime(zipped bool, size, mtimeNS int64, o *session.Object) likeness {
 	return differs
 }
 
-// unread reports whether a job is skipped without a look at its file: the listings
-// of the file and of its object are enough.
+// unread reports whether a job is skipped without opening its file, because the
+// listings of the file and of its object suffice.
 func (s Skip) unread(job Job) bool {
 	switch {
 	case !job.Listed || job.Object == nil:
@@ -134,17 +136,17 @@ func (s Skip) unread(job Job) bool {
 
 // skip applies a rule to the job, whose source is open, and reports whether the
 // upload is not necessary. listed is false if the destination was not looked up;
-// object is what is there.
+// object is the object at the destination.
 func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.Object) (bool, error) {
 	if rule == SkipNothing || rule == SkipExisting && !listed {
-		return false, nil // the precondition finds an existing object
+		return false, nil // the precondition detects an existing object
 	}
 	if !listed {
 		r, err := j.transfer.retry.repeat(ctx, j.transfer.wire.stat)
 		if err != nil {
 			return false, j.transfer.stopped(ctx, err, nil)
 		}
-		object = r.Object // nil for a missing bucket, too, which the upload reports
+		object = r.Object // also nil for a missing bucket, which the upload reports
 	}
 	if object == nil {
 		j.precondition.absent()
@@ -164,8 +166,8 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 		like = maybeEqual
 	}
 	if rule != SkipExisting && j.spec.EncryptionKey.HasSecret() {
-		// A listing has a CRC32C only of an object without a key, and Stat only of
-		// one with this key. Another object is not the same.
+		// A listing has the CRC32C only of objects without a key, and Stat only of objects
+		// with this key. Any other object differs.
 		switch {
 		case listed == object.HasCRC32C:
 			return false, nil
@@ -189,7 +191,7 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 
 // sameBytes reads the source and compares its CRC32C with that of an object. If the
 // file is compressed, it compares the compressed bytes. If the source changes
-// meanwhile, the error is that of an upload.
+// meanwhile, the error is the same as for an upload.
 func (j *job) sameBytes(ctx context.Context, object *session.Object) (bool, error) {
 	if !object.HasCRC32C {
 		return false, nil

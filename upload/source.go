@@ -17,16 +17,14 @@ import (
 // machine, such as a file in an archive or in another store. r must always return
 // the same bytes. It may be read at several offsets at the same time.
 //
-// identity names these bytes, for example by a version or a hash. If it is not ""
-// and there is a store, an interrupted upload is saved, and a call with the same
-// identity and destination resumes it, also in another process. An identity must
-// never name other bytes later: a resume compares only the size and the bytes
-// between the last two saved checksums, usually 64 MiB
-// ([session.ErrSourceChanged]). [Uploader.Resume] cannot resume such an upload,
-// because it has no r.
+// identity identifies these bytes, for example by a version or a hash. If it is not
+// "" and there is a store, an interrupted upload is saved, and a call with the same
+// identity and destination resumes it, even in another process. The same identity
+// must always mean the same bytes: a resume compares only the size and the bytes
+// between the last two saved checksums, usually 64 MiB ([session.ErrSourceChanged]).
+// [Uploader.Resume] cannot resume such an upload, because it has no r.
 //
-// Once ctx is done, ReaderAt returns within seconds. A call of r that hangs may
-// last longer.
+// If ctx is done, ReaderAt returns within seconds, even if a call of r hangs.
 func (u *Uploader) ReaderAt(ctx context.Context, r io.ReaderAt, size int64, identity string, spec Spec) (*Result, error) {
 	j := u.newJob(ctx, spec, u.newBudget())
 	return j.do(ctx, func(ctx context.Context) error {
@@ -37,9 +35,9 @@ func (u *Uploader) ReaderAt(ctx context.Context, r io.ReaderAt, size int64, iden
 	})
 }
 
-// FS uploads a file of fsys. A file that has a method ReadAt, as those of [os.DirFS]
-// and package embed, is read again where that is necessary. Another one is uploaded
-// as by [Uploader.Reader], and its size is checked: [ErrTruncated]. No other call can
+// FS uploads a file of fsys. A file with a method ReadAt, such as those of [os.DirFS]
+// and package embed, is read again if necessary. Another file is uploaded as by
+// [Uploader.Reader], and its size is checked: [ErrTruncated]. No other call can
 // resume the upload. [Uploader.File] is for files on disk.
 func (u *Uploader) FS(ctx context.Context, fsys fs.FS, name string, spec Spec) (*Result, error) {
 	j := u.newJob(ctx, spec, u.newBudget())
@@ -74,8 +72,8 @@ func (j *job) uploadFS(ctx context.Context, fsys fs.FS, name string) error {
 	return j.uploadReader(ctx, f)
 }
 
-// uploadSource uploads a source that is no path. identity is the caller's; "" if
-// the upload is not saved.
+// uploadSource uploads a source that has no path. identity is the one that the caller
+// gave; "" if the upload is not saved.
 func (j *job) uploadSource(ctx context.Context, src *chunk.Source, identity string) error {
 	if err := j.validate(); err != nil {
 		return err
@@ -92,7 +90,7 @@ func (j *job) uploadSource(ctx context.Context, src *chunk.Source, identity stri
 	return j.uploadSavable(ctx, j.u.identityID(identity, j.spec), "", identity)
 }
 
-// identityID is ID for a source that has an identity of the caller's.
+// identityID is ID for a source with an identity that the caller gave.
 func (u *Uploader) identityID(identity string, spec Spec) string {
 	return u.hashID(spec, "identity", identity)
 }

@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// sourceOffsets maps offsets in compressed bytes to offsets in the file that they
-// are made of. It is safe for concurrent use. A nil *sourceOffsets, and one
-// without a size, have no source that is compressed.
+// sourceOffsets maps offsets in compressed bytes to offsets in the file. It is safe
+// for concurrent use. If it is nil, or has no size, the source is not compressed.
 type sourceOffsets struct {
 	mu    sync.Mutex
 	known bool
@@ -16,11 +15,11 @@ type sourceOffsets struct {
 	marks []sourceMark // ascending
 }
 
-// sourceMark is how much was read of a file when so many compressed bytes were
-// made.
+// sourceMark is a pair of offsets: when made bytes had been compressed, read bytes of
+// the file had been read.
 type sourceMark struct{ made, read int64 }
 
-// reset forgets all marks but one. size is that of the file.
+// reset replaces all marks by m. size is the size of the file.
 func (s *sourceOffsets) reset(size int64, m sourceMark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +46,8 @@ func (s *sourceOffsets) add(m sourceMark) {
 	s.marks = append(s.marks, m)
 }
 
-// forget drops the marks before a compressed offset that will not be sent again.
+// forget removes the marks before a compressed offset. The bytes before it will not
+// be sent again.
 func (s *sourceOffsets) forget(offset int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,8 +55,8 @@ func (s *sourceOffsets) forget(offset int64) {
 	s.marks = s.marks[max(i-1, 0):]
 }
 
-// read returns an offset in the file to which the compressed bytes before an offset
-// belong: as many bytes had been read when they were made.
+// read returns how many bytes of the file had been read when the compressed bytes
+// before an offset were made.
 func (s *sourceOffsets) read(offset int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,8 +66,8 @@ func (s *sourceOffsets) read(offset int64) int64 {
 	return s.size
 }
 
-// after returns the index of the first mark at or after a compressed offset. s.mu
-// is held.
+// after returns the index of the first mark at or after a compressed offset. The
+// caller holds s.mu.
 func (s *sourceOffsets) after(offset int64) int {
 	i, _ := slices.BinarySearchFunc(s.marks, offset, func(m sourceMark, offset int64) int { return cmp.Compare(m.made, offset) })
 	return i
@@ -86,7 +86,7 @@ func (s *sourceOffsets) of(sent, committed int64) *SourceOffsets {
 	return &SourceOffsets{Size: s.size, Sent: s.estimate(sent), Committed: s.estimate(committed)}
 }
 
-// estimate interpolates between two marks. s.mu is held.
+// estimate interpolates between two marks. The caller holds s.mu.
 func (s *sourceOffsets) estimate(offset int64) int64 {
 	var before sourceMark
 	i := s.after(offset)

@@ -9,11 +9,11 @@ import (
 	"gcsup/session"
 )
 
-// stallWatch cancels a request that is stalled: one that lags behind a minimum
-// rate by more than a timeout. It adds up what the request is behind, so that a
-// slow start or a pause is forgiven once bytes flow again. It continues after
-// the last byte, so that a server that takes everything and never answers is
-// noticed. Time that the source takes to deliver bytes is not counted.
+// stallWatch cancels a stalled request: one that lags behind a minimum rate by more
+// than a timeout. It adds up the lag, which decreases again when bytes flow after a
+// slow start or a pause. It continues after the last byte, so that it detects a
+// server that accepts all bytes and never answers. It does not count the time that
+// the source needs.
 //
 // The model is that of Google's newest clients:
 // https://github.com/googleapis/google-cloud-python/pull/18352.
@@ -25,7 +25,7 @@ type stallWatch struct {
 	mu      sync.Mutex
 	lag     time.Duration
 	credit  time.Duration // for bytes that were handed to the network and not yet deducted from the lag
-	since   time.Time     // when the network's turn began, up to which lag is computed
+	since   time.Time     // when the network's turn began; lag is computed up to this time
 	reading bool          // it is the source's turn
 	fired   bool          // the timer fired during that turn
 	stopped bool
@@ -53,7 +53,7 @@ func (w *stallWatch) stop() {
 	w.cancel(nil)
 }
 
-// advance brings the lag up to now.
+// advance updates the lag to the time now.
 func (w *stallWatch) advance(now time.Time) {
 	w.lag = max(0, w.lag+now.Sub(w.since)-w.credit)
 	w.since, w.credit = now, 0
@@ -79,7 +79,7 @@ func (w *stallWatch) check() {
 	w.timer.Reset(w.timeout - w.lag)
 }
 
-// body returns r, watched.
+// body returns a reader of r that updates w.
 func (w *stallWatch) body(r io.Reader) io.Reader { return &watchedBody{w, r} }
 
 type watchedBody struct {

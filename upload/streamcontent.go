@@ -9,8 +9,8 @@ import (
 	"gcsup/session"
 )
 
-// streamContent is a source that cannot be read again: what the server has not
-// committed is kept in a window.
+// streamContent is a source that cannot be read again. Bytes that the server has not
+// committed are kept in a window.
 type streamContent struct {
 	stream *chunk.Stream
 	cur    *chunk.Part // nil before the first part, and between two
@@ -19,7 +19,8 @@ type streamContent struct {
 
 var _ content = (*streamContent)(nil)
 
-// close returns after the last read of the stream's reader, and frees its memory.
+// close waits until the last read of the stream's reader returns, and frees the
+// memory.
 func (s *streamContent) close() {
 	_ = s.stream.Close() // always nil
 	s.stream.Release()
@@ -54,14 +55,14 @@ func (s *streamContent) part(ctx context.Context, offset, limit int64) (part, er
 	p := part{Range: chunk.Range{From: offset, To: s.cur.To}, last: s.cur.Last, crc32c: s.cur.CRC32C, finish: func() error { return nil }}
 	to := chunk.Floor(offset + limit)
 	if to-offset < chunk.Granularity {
-		to += chunk.Granularity // as for a file: the service takes no less
+		to += chunk.Granularity // as for a file: the service does not accept less
 	}
 	if to < p.To {
 		p.To, p.last = to, false
 	}
 	if !p.last && p.Len() < chunk.Granularity {
-		// The rest of the window is less than the service takes of a request
-		// that is not the last. It ignores what it has already.
+		// The rest of the window is less than the service accepts in a request that is not
+		// the last. The service ignores bytes that it already has.
 		p.From = chunk.Floor(offset)
 	}
 	p.body = s.cur.Reader(p.From, p.To)

@@ -11,25 +11,24 @@ import (
 	"gcsup/session"
 )
 
-// TakeOver continues a saved upload with a copy of its source at another path: the
-// file was moved, restored from a backup, or is on a file system that is mounted
-// elsewhere. It returns the ID for [Uploader.Resume]. [Uploader.File] with path
-// finds the upload, too. TakeOver sends nothing.
+// TakeOver gives a saved upload another source: a copy of its source at path. Use it
+// if the file was moved, restored from a backup, or is on a file system that is now
+// mounted elsewhere. It returns the ID for [Uploader.Resume]. [Uploader.File] with
+// path finds the upload too. TakeOver sends nothing.
 //
-// The bytes decide whether the copy is the same file, as after [Uploader.Import]:
-// TakeOver compares the size, and the next resume compares the bytes that were sent
-// before it sends others. path may also be the old path, if the file there was
-// replaced by a copy.
+// As after [Uploader.Import], the bytes are compared: TakeOver compares the size, and
+// the next resume compares the bytes that were sent before it sends others. path may
+// also be the old path, if the file there was replaced by a copy.
 //
-// An ID depends on the path, so the upload usually gets another one. The old ID
-// is then free. A process that is killed meanwhile leaves one upload that can be
-// used: Resume and TakeOver with the old ID complete the change.
+// An ID depends on the path, so the upload usually gets a new one. The old ID is then
+// free. If the process is killed meanwhile, the upload is not lost: Resume and
+// TakeOver with the old ID complete the change.
 //
-// TakeOver changes nothing if it fails because of its arguments. A file of
-// another size is [session.ErrSourceChanged]. If an upload of path to the same
-// destination is saved, the error wraps [fs.ErrExist]. If a process works on either
-// upload, it wraps [session.ErrInUse]. The upload must be one of this endpoint, else
-// the error is [session.ErrURIMismatch].
+// TakeOver changes nothing if it fails because of its arguments. If the size differs,
+// the error wraps [session.ErrSourceChanged]. If an upload of path to the same
+// destination is saved, it wraps [fs.ErrExist]. If a process works on either upload,
+// it wraps [session.ErrInUse]. If the upload belongs to another endpoint, it wraps
+// [session.ErrURIMismatch].
 func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string, err error) {
 	if u.invalid != nil {
 		return "", u.invalid
@@ -72,8 +71,8 @@ func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string,
 	return moved.ID, nil
 }
 
-// withSource returns t with a copy of its source at path, of which only the size is
-// known to agree, and with the ID that it then has.
+// withSource returns t with the source at path and the ID for that source. Only the
+// size is compared.
 func (u *Uploader) withSource(t *session.Token, path string) (*session.Token, error) {
 	if t.Endpoint != u.client.Endpoint() {
 		return nil, fmt.Errorf("the upload was started at %s: %w", t.Endpoint, session.ErrURIMismatch)
@@ -99,8 +98,8 @@ func (u *Uploader) withSource(t *session.Token, path string) (*session.Token, er
 	return &moved, err
 }
 
-// vacant returns an error that wraps fs.ErrExist if the store has an upload with the
-// ID of t, whose source is path, that can be used. lease is that of the ID.
+// vacant returns an error that wraps fs.ErrExist if the store has a usable upload
+// with the ID of t, whose source is path. lease is the lease of that ID.
 func vacant(ctx context.Context, store session.Store, lease session.Lease, t *session.Token, path string) error {
 	switch _, err := settled(ctx, store, lease); {
 	case err == nil:
@@ -144,7 +143,7 @@ func lockSaved(ctx context.Context, store session.Store, id string) (*session.To
 // follow returns the ID that a saved upload has after a move, or id.
 func follow(ctx context.Context, store session.Store, id string) (string, error) {
 	if t, err := store.Load(ctx, id); err != nil || t.MovedTo == "" {
-		return id, nil // what is wrong shows again
+		return id, nil // a later call returns the error again
 	}
 	t, lease, err := lockSaved(ctx, store, id)
 	if err != nil {
@@ -155,7 +154,7 @@ func follow(ctx context.Context, store session.Store, id string) (string, error)
 }
 
 // settled loads the saved upload of a lease, and completes a move from or to its ID.
-// The error of one that was moved away is a *movedError.
+// If the upload was moved to another ID, the error is a *movedError.
 //
 // A move takes four steps, under the leases of both IDs:
 //
@@ -164,10 +163,10 @@ func follow(ctx context.Context, store session.Store, id string) (string, error)
 //  3. The old one is deleted.
 //  4. The new one is saved without MovedFrom.
 //
-// Before step 2 the old Token is the one to use, and from then on the new one.
-// A Token with MovedFrom is not used, and thus not deleted, before the old one is
-// deleted. An old one without a new one therefore always means that step 2 was not
-// done, and never that the upload was finished since.
+// Before step 2 the old Token is used, and afterwards the new one. A Token with
+// MovedFrom is not used, and not deleted, before the old one is deleted. An old Token
+// without a new one therefore always means that step 2 was not done, and never that
+// the upload has finished since.
 func settled(ctx context.Context, store session.Store, lease session.Lease) (*session.Token, error) {
 	t, err := lease.Load(ctx)
 	switch {
@@ -195,7 +194,7 @@ func settled(ctx context.Context, store session.Store, lease session.Lease) (*se
 }
 
 // move makes the steps of a move after the first, with the leases of both IDs. old is
-// the Token of the old ID, as saved.
+// the saved Token of the old ID.
 func move(ctx context.Context, old *session.Token, from, to session.Lease) error {
 	moved, err := to.Load(ctx)
 	switch {

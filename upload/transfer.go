@@ -8,9 +8,9 @@ import (
 	"gcsup/session"
 )
 
-// transfer is one range of a source on its way to one object: what outlives the
-// requests, and the sessions, that carry it. A job has one. A file that is
-// uploaded in parts has one for each part.
+// transfer sends one range of a source to one object. It has the state that outlives
+// single requests and sessions. A job has one transfer. A file that is sent in parts
+// also has one for each part.
 type transfer struct {
 	wire    *exchanger
 	content content
@@ -21,7 +21,7 @@ type transfer struct {
 	tally   *tally
 	expect  expectation
 	pos     position
-	part    int   // the number of the part, from 1; 0 if it is no part of a file
+	part    int   // the number of the part, from 1; 0 if the transfer is not a part of a file
 	slot    *slot // of the part; nil if it has none
 
 	checkRate func(n int64, took time.Duration) error // checks the rate of the first request, which carried n bytes; may be nil
@@ -30,16 +30,16 @@ type transfer struct {
 // conversation is a way to make the object: in a single request ([insertion]) or
 // through a session ([run]).
 type conversation interface {
-	// perform makes the exchange that an action asks for. Its error is a local
-	// one: of the source, of the store, or a precondition.
+	// perform makes the exchange of an action. Its error is a local one: of the source,
+	// of the store, or of a precondition.
 	perform(ctx context.Context, a session.Action) (session.Reply, error)
 
-	// handleReply returns what to do after a reply.
+	// handleReply returns the action after a reply.
 	handleReply(ctx context.Context, r session.Reply) (session.Action, error)
 }
 
-// drive is the loop of every upload: it performs what the decision table asks
-// for, and asks it again about the reply, until the object is there.
+// drive is the loop of every upload: it performs an action, and gets the next one
+// from the decision table, until the object exists.
 func (t *transfer) drive(ctx context.Context, c conversation, action session.Action) (*session.Object, error) {
 	for {
 		switch action.Step {
@@ -69,8 +69,8 @@ func (t *transfer) drive(ctx context.Context, c conversation, action session.Act
 	}
 }
 
-// stopped returns err, with which a wait ended, or the error of an interrupted
-// upload if that is why. last is what was wrong before.
+// stopped returns err, the error of a wait, or the error of an interrupted upload if
+// ctx is done. last is the last failure before that.
 func (t *transfer) stopped(ctx context.Context, err, last error) error {
 	if ctx.Err() != nil {
 		return t.interrupted(ctx, last)
@@ -78,8 +78,8 @@ func (t *transfer) stopped(ctx context.Context, err, last error) error {
 	return err
 }
 
-// interrupted returns the error of an upload whose context ended. last is what
-// was wrong before, if anything.
+// interrupted returns the error of an upload whose context ended. last is the last
+// failure before that, or nil.
 func (t *transfer) interrupted(ctx context.Context, last error) error {
 	if e, ok := errors.AsType[*InterruptedError](last); ok && e.of == t {
 		return e
@@ -101,8 +101,8 @@ func (t *transfer) check(ctx context.Context) (session.Reply, error) {
 	return r, nil
 }
 
-// known reports whether the caller named a generation in a precondition. It is then
-// older than the upload.
+// known reports whether the caller gave the generation in a precondition. The object
+// with it is then older than the upload.
 func (t *transfer) known(generation int64) bool {
 	spec := t.wire.spec
 	for _, named := range []*int64{spec.IfGenerationMatch, spec.IfGenerationNotMatch} {
@@ -113,8 +113,8 @@ func (t *transfer) known(generation int64) bool {
 	return false
 }
 
-// sourceFailed returns the error of an upload whose source could not be read, or
-// is not what it was.
+// sourceFailed returns the error of an upload whose source could not be read or has
+// changed.
 func (t *transfer) sourceFailed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return t.interrupted(ctx, nil)
@@ -122,15 +122,15 @@ func (t *transfer) sourceFailed(ctx context.Context, err error) error {
 	return sourceError(err)
 }
 
-// dropTimeout bounds the cancelling of a session that is of no more use, and
-// dropTimeoutCancelled does so once the upload was cancelled.
+// dropTimeout bounds the cancellation of a session that is no longer needed.
+// dropTimeoutCancelled is the bound after the upload was cancelled.
 const (
 	dropTimeout          = 10 * time.Second
 	dropTimeoutCancelled = 2 * time.Second
 )
 
-// drop cancels a session that is of no more use, even if ctx is done. It is a
-// courtesy: a session that is left alone expires.
+// drop cancels a session that is no longer needed, even if ctx is done. This is
+// optional, because an unused session expires.
 func (t *transfer) drop(ctx context.Context, uri session.URI) {
 	if uri.IsZero() {
 		return

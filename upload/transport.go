@@ -26,12 +26,11 @@ import (
 //     last request of a large object, and [Options.StallTimeout] ends a request
 //     that makes no progress.
 //   - A proxy that refuses to connect is an error of package backoff, so that only
-//     causes that may pass are retried. Proxies come from the environment, as
-//     for http.DefaultTransport.
+//     causes that may pass are retried. As for http.DefaultTransport, proxies come
+//     from the environment.
 //
-// Redirects are not a matter of the transport. An Uploader follows none,
-// whatever the CheckRedirect of its client is: a redirect would send the session
-// URI, which is a secret, to another host.
+// An Uploader follows no redirects, even if the CheckRedirect of its client does: a
+// redirect would send the session URI, which is a secret, to another host.
 //
 // Each transport has its own connections. Share one between Uploaders. The
 // caller may change its fields before the first request, for example
@@ -52,8 +51,8 @@ func NewTransport() *http.Transport {
 	}
 }
 
-// untimed returns hc without its Timeout, which would end every long request. A
-// program may share its client with an Uploader: the original is not changed.
+// untimed returns a copy of hc without its Timeout, which would end every long
+// request. It does not change hc, because the program may use it too.
 func untimed(hc *http.Client) *http.Client {
 	if hc == nil || hc.Timeout == 0 {
 		return hc

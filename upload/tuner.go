@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// tuner chooses the number of connections over which parts are sent. It tries more connections
-// as long as the total rate rises with them. It has no clock: observe gets what the connections
-// did in each interval.
+// tuner chooses the number of connections over which parts are sent. It tries more
+// connections as long as the total rate rises with them. It has no clock: observe
+// gets the activity of the connections in each interval.
 type tuner struct {
 	limit int    // maximum of level
 	level int    // connections to use
@@ -31,7 +31,7 @@ type step struct {
 	rate        float64
 }
 
-// interval is what all connections did in a period of time.
+// interval is the activity of all connections in a period of time.
 type interval struct {
 	took    time.Duration
 	moved   int64 // bytes handed to the network
@@ -46,20 +46,20 @@ const (
 	// waits for a reply, the other one sends.
 	minLevel = 2
 
-	// firstRaise is the second level. The first level is a single connection, whose rate is
-	// what the others are compared with.
+	// firstRaise is the second level. The first level is a single connection, with whose
+	// rate the others are compared.
 	firstRaise = 4
 
-	// trialIntervals is how many usable intervals a trial has to show a gain. New connections
-	// need some round trips to reach their rate.
+	// trialIntervals is the number of usable intervals in which a trial must show a gain.
+	// New connections need some round trips to reach their rate.
 	trialIntervals = 8
 
-	// certainBytes is how many bytes are needed to measure a rate, because a connection moves
-	// 256 KiB at a time.
+	// certainBytes is the number of bytes that are needed to measure a rate, because a
+	// connection moves 256 KiB at a time.
 	certainBytes = 4 << 20
 
-	// openIntervals is after how many intervals a trial is rejected if too few of its
-	// connections send.
+	// openIntervals is the number of intervals after which a trial is rejected if too few
+	// of its connections send.
 	openIntervals = 40
 
 	// Lengths of a hold in intervals. It doubles with each rejected trial.
@@ -68,15 +68,16 @@ const (
 
 func newTuner(limit int) tuner { return tuner{limit: limit, level: 1, trial: true, growth: 2} }
 
-// resume returns to the last step, so that the next file starts with what earlier files
-// showed.
+// resume returns to the last step, so that the next file starts with the result of
+// earlier files.
 func (t *tuner) resume() {
 	if len(t.steps) > 0 {
 		t.settle(trialIntervals)
 	}
 }
 
-// oneSuffices reports whether more than minLevel connections were found to be no gain.
+// oneSuffices reports whether trials with more than minLevel connections showed no
+// gain.
 func (t *tuner) oneSuffices() bool {
 	n := len(t.steps)
 	return t.rejected && n > 0 && t.steps[n-1].connections <= minLevel
@@ -103,7 +104,7 @@ func (t *tuner) observe(iv interval) {
 		return
 	}
 	if t.usable++; t.usable == 1 {
-		return // its bytes only fill buffers
+		return // the bytes of the first interval only fill buffers
 	}
 	rate := float64(iv.moved) / iv.took.Seconds()
 	counted := t.usable - 1

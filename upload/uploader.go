@@ -12,13 +12,13 @@ import (
 	"gcsup/session"
 )
 
-// Objects looks at objects.
+// Objects reads the metadata of objects.
 //
 // An implementation may have a method WithHeader(http.Header) Objects, which returns
 // one that adds the headers to its requests. [CallOptions].Header needs it.
 type Objects interface {
-	// Stat asks once for the metadata of the object that spec names. It does
-	// not retry. [*session.Client] implements it.
+	// Stat requests the metadata of the object that spec names once. It does not retry.
+	// [*session.Client] implements it.
 	Stat(ctx context.Context, spec Spec) session.Reply
 }
 
@@ -48,10 +48,9 @@ type Uploader struct {
 // credentials. See [NewTransport] for its transport. A nil hc means
 // http.DefaultClient, without credentials. A nil opts uses the defaults.
 //
-// The Uploader uses a copy of hc without its Timeout, which is one for the whole
-// request and would end each that takes longer. [Options.StallTimeout] bounds how
-// long a request may make no progress, and the context of a call how long the
-// call may take.
+// The Uploader uses a copy of hc without its Timeout, which would end every request
+// that takes longer. Instead, [Options.StallTimeout] ends a request without progress,
+// and the context of a call bounds the time of the call.
 func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -75,32 +74,30 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 // holds the lease of that upload and may have died, File waits, and uses the object if
 // that process makes it meanwhile.
 //
-// Once ctx is done, File returns within seconds, even if the file cannot be read
-// any more.
+// If ctx is done, File returns within seconds, even if a read of the file hangs.
 //
 // Besides the sentinels of package session, errors wrap [chunk.ErrRead] or a
-// *fs.PathError when the file, or the store, cannot be used.
+// *fs.PathError if the file, or the store, cannot be used.
 func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, error) {
 	j := u.newJob(ctx, spec, u.newBudget())
 	return j.do(ctx, func(ctx context.Context) error { return j.uploadFile(ctx, path) })
 }
 
-// Reader uploads what r returns until EOF. No other call can resume it, because r
-// cannot be read again. If r fails, the upload fails with [chunk.ErrRead], and
-// there is no object.
+// Reader uploads the bytes of r until EOF. No other call can resume it, because r
+// cannot be read again. If r fails, the upload fails with [chunk.ErrRead], and there
+// is no object.
 //
 // A stream of at most 256 KiB is sent in one request. Any other stream gets a
 // session.
 //
 // Reader reads nothing before the preconditions are checked. Then it reads 256 KiB
-// and one byte, to know whether the stream is longer (with Gzip in spec, as much as
-// compresses to that), and nothing more before the session is open. It reads
-// nothing after it has returned: a caller that can seek may then go back and try
-// again. An upload that fails, or whose ctx ends, therefore waits
-// for a Read that is under way. If r has a method SetReadDeadline that works (a
-// [net.Conn], or one end of an [os.Pipe]), Reader ends the Read with it and
-// clears the deadline. Otherwise the caller must make the Read return, usually
-// by closing r.
+// and one byte, to determine whether the stream is longer (with Gzip in spec, as many
+// bytes as compress to that), and nothing more before the session is open. After
+// Reader has returned, it reads nothing, so that a caller that can seek may try
+// again. If an upload fails, or its ctx ends, Reader therefore waits for the current
+// Read. If r has a method SetReadDeadline that works (a [net.Conn], or one end of an
+// [os.Pipe]), Reader ends the Read with it and clears the deadline. Otherwise the
+// caller must make the Read return, usually by closing r.
 func (u *Uploader) Reader(ctx context.Context, r io.Reader, spec Spec) (*Result, error) {
 	j := u.newJob(ctx, spec, u.newBudget())
 	return j.finish(ctx, j.uploadReader(ctx, r))
@@ -126,5 +123,5 @@ func (u *Uploader) ID(path string, spec Spec) (string, error) {
 	return u.hashID(spec, abs), nil
 }
 
-// newBudget returns the budget of one upload that shares it with no other.
+// newBudget returns a budget for one upload.
 func (u *Uploader) newBudget() *budget { return &budget{retryFor: u.opts.RetryFor, began: time.Now()} }

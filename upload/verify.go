@@ -13,12 +13,13 @@ import (
 	"gcsup/session"
 )
 
-// verifyPrefix compares the checksum that a reply reports of the bytes before
-// r.Committed with the source's. It reports whether it could compare anything.
-// differs is what is wrong if the source is what it was; err, if it is not.
+// verifyPrefix compares the checksum in a reply, that of the bytes before
+// r.Committed, with that of the source. compared reports whether the reply has a
+// usable checksum. If the checksums differ, the error is differs if the source is
+// unchanged, and err if the source has changed.
 //
-// The service reports an MD5, and since 2026 a CRC32C. The MD5 is not computed
-// while sending, because it costs more than all the rest. It is compared after a
+// The service reports an MD5, and since 2026 a CRC32C. The MD5 is not computed while
+// sending, because it costs more time than everything else. It is compared after a
 // query, if the prefix is short enough to be read again.
 func verifyPrefix(ctx context.Context, c content, r session.Reply) (compared bool, differs, err error) {
 	offset := r.Committed
@@ -43,7 +44,7 @@ func verifyPrefix(ctx context.Context, c content, r session.Reply) (compared boo
 	}
 	switch sum, err := md5Of(head, offset); {
 	case err != nil:
-		return true, nil, nil // the next to read these bytes reports what is wrong
+		return true, nil, nil // the next reader of these bytes reports the error
 	case sum != r.RangeMD5:
 		differs, err = prefixDiffers(ctx, c, offset, "MD5")
 		return true, differs, err
@@ -61,8 +62,8 @@ func md5Of(r io.Reader, n int64) ([md5.Size]byte, error) {
 	return [md5.Size]byte(h.Sum(nil)), nil
 }
 
-// prefixDiffers returns what is wrong with a prefix whose checksum is not the
-// server's. It is an error of the source if that has changed.
+// prefixDiffers returns the error for a prefix whose checksum is not that of the
+// server: differs, or err if the source has changed.
 func prefixDiffers(ctx context.Context, c content, offset int64, what string) (differs, err error) {
 	if err := c.unchanged(ctx); err != nil {
 		return nil, err
@@ -73,8 +74,8 @@ func prefixDiffers(ctx context.Context, c content, offset int64, what string) (d
 	return fmt.Errorf("the %s of the first %d bytes at the server is not that of the source", what, offset), nil
 }
 
-// samePrefix reports whether the server's checksum of the bytes before
-// r.Committed shows that they are the source's. It reads them all, if it must.
+// samePrefix reports whether the server's checksum of the bytes before r.Committed is
+// that of the source. If necessary, it reads all of them.
 func samePrefix(ctx context.Context, c content, r session.Reply) (bool, error) {
 	f, ok := c.(*fileContent)
 	if !ok {
@@ -91,8 +92,8 @@ func samePrefix(ctx context.Context, c content, r session.Reply) (bool, error) {
 	return false, nil
 }
 
-// copyDiffers is the error for a copy of a source that the server's checksum
-// showed to be another file.
+// copyDiffers is the error for a copy of a source that differs from the source, as
+// the server's checksum shows.
 type copyDiffers struct{ error }
 
 func (e *copyDiffers) Unwrap() error { return e.error }
@@ -146,19 +147,19 @@ func verifyObject(o *session.Object, spec Spec, size int64, crc32c uint32) (*ses
 // object is computed.
 const clockMargin = time.Second
 
-// older reports whether the object in r was made before the moment since, by the
-// service's clock. If that cannot be known, it was not.
+// older reports whether the object in r was made before the time since, by the
+// service's clock. It returns false if that is unknown.
 func older(r session.Reply, since time.Time) bool {
 	if r.Object == nil || r.Object.Created.IsZero() || r.Date.IsZero() || since.IsZero() {
 		return false
 	}
-	// The monotonic clock stands still while a machine is suspended.
+	// The monotonic clock stops while a machine is suspended.
 	elapsed := max(time.Since(since), time.Now().Round(0).Sub(since.Round(0)))
 	return r.Object.Created.Before(r.Date.Add(-elapsed - clockMargin))
 }
 
-// sourceError describes what is wrong with a source in one way, whichever layer
-// noticed it.
+// sourceError makes the errors of a source uniform, so that they do not depend on the
+// layer that found them.
 func sourceError(err error) error {
 	if errors.Is(err, chunk.ErrChanged) {
 		return fmt.Errorf("%w (nothing more of it was sent)", err)

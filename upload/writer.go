@@ -27,8 +27,7 @@ var errClosed = fmt.Errorf("upload: the Writer is closed: %w", fs.ErrClosed)
 //	}
 //	return w.Close()
 //
-// A function that returns early or panics, or whose ctx ends, thus leaves no
-// truncated object.
+// If the function returns early or panics, or ctx ends, there is no truncated object.
 //
 // Write, ReadFrom and Close are for one goroutine. Abort and Result may be called
 // from any.
@@ -42,14 +41,14 @@ type Writer struct {
 	r      *io.PipeReader
 	w      *io.PipeWriter
 	failed chan struct{} // closed when the upload has failed; failure is the error
-	done   chan struct{} // closed when the upload has ended, after what it does when it has failed
+	done   chan struct{} // closed when the upload has ended, including its cleanup after a failure
 
 	mu     sync.Mutex
 	state  writerState
 	cancel context.CancelCauseFunc // of an upload that has started
 
 	failure error
-	fail    func(error) // sets failure, once
+	fail    func(error) // sets failure; only the first call has an effect
 
 	// These are valid when done is closed.
 	result *Result
@@ -75,8 +74,8 @@ var (
 // the object gets the one that [net/http.DetectContentType] finds for its first 512
 // bytes, unless [Options.DetectContentType] is set.
 //
-// Once ctx is done, the methods return the error of an interrupted upload. The
-// caller must call Close or Abort.
+// If ctx is done, the methods return the error of an interrupted upload. The caller
+// must call Close or Abort.
 func (u *Uploader) NewWriter(ctx context.Context, spec Spec) *Writer {
 	if u.opts.DetectContentType == nil {
 		u = u.With(CallOptions{DetectContentType: http.DetectContentType})
@@ -94,10 +93,10 @@ func (u *Uploader) NewWriter(ctx context.Context, spec Spec) *Writer {
 	return own
 }
 
-// Write writes p to the object. It returns when p was copied. While the service
-// does not answer, Write waits, because the Writer keeps what is not committed in
-// memory, at most two windows ([Options.Window]). If the upload fails, Write
-// returns its error at once, and so does every later call.
+// Write writes p to the object. It returns when p is copied. The Writer keeps the
+// bytes that are not committed in memory, at most two windows ([Options.Window]).
+// While the service does not answer, Write therefore waits. If the upload fails,
+// Write returns its error at once, and so does every later call.
 func (w *Writer) Write(p []byte) (int, error) {
 	if err := w.start(nil); err != nil {
 		return 0, err
@@ -112,8 +111,9 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ended returns why the read end was closed, which may be before the upload has
-// failed, or that another goroutine closed the Writer.
+// ended returns the error with which the read end of the pipe was closed, which may
+// be before the upload has failed. If another goroutine closed the Writer, it returns
+// that error.
 func (w *Writer) ended() error {
 	select {
 	case <-w.failed:
@@ -123,10 +123,9 @@ func (w *Writer) ended() error {
 	}
 }
 
-// Close publishes what was written. If it returns nil, the object exists and has
-// exactly these bytes. If nothing was written, the object is empty. Another call
-// returns the same error. After Abort there is no object, and Close returns an
-// error.
+// Close publishes the written bytes. If it returns nil, the object exists and has
+// exactly these bytes. If nothing was written, the object is empty. Later calls
+// return the same error. After Abort there is no object, and Close returns an error.
 func (w *Writer) Close() error {
 	if err := w.start(nil); err != nil && !errors.Is(err, fs.ErrClosed) {
 		return err
@@ -141,9 +140,10 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// Abort ends the upload without an object, and asks the service to drop what was
-// sent. It returns when the upload has ended, within a few seconds. Abort does
-// nothing after Close. To interrupt a Close, cancel the context of the Writer.
+// Abort ends the upload without an object, and requests that the service drops the
+// bytes that were sent. It returns when the upload has ended, within a few seconds.
+// Abort does nothing after Close. To interrupt a Close, cancel the context of the
+// Writer.
 func (w *Writer) Abort() {
 	w.mu.Lock()
 	switch w.state {
@@ -163,8 +163,8 @@ func (w *Writer) Abort() {
 	}
 }
 
-// Result describes the upload, even if it failed. It is nil until Close or Abort
-// has returned, and if nothing was started.
+// Result describes the upload, even if it failed. It is nil before Close or Abort has
+// returned, and if the upload was never started.
 func (w *Writer) Result() *Result {
 	select {
 	case <-w.done:
@@ -174,8 +174,8 @@ func (w *Writer) Result() *Result {
 	}
 }
 
-// start starts the upload if it has not started. first, if not nil, is what is
-// sent before what is written. The error wraps [fs.ErrClosed] after Close and Abort.
+// start starts the upload if it has not started. first, if not nil, is sent before
+// the written bytes. The error wraps [fs.ErrClosed] after Close and Abort.
 func (w *Writer) start(first *fileThenStream) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -196,7 +196,7 @@ func (w *Writer) start(first *fileThenStream) error {
 		defer cancel(nil)
 		upload := func(ctx context.Context) error { return j.uploadWritten(ctx, first, pipeEnd{w.r}) }
 		if first != nil {
-			w.result, w.err = j.do(ctx, upload) // a read of the file may hang
+			w.result, w.err = j.do(ctx, upload) // do returns even if a read of the file hangs
 		} else {
 			w.result, w.err = j.finish(ctx, upload(ctx))
 		}
@@ -211,8 +211,8 @@ func (w *Writer) start(first *fileThenStream) error {
 // pipeEnd is the end of a pipe whose Read can be interrupted, see [Uploader.Reader].
 type pipeEnd struct{ *io.PipeReader }
 
-// SetReadDeadline ends the Read that is under way, and the upload. It is called
-// with a time in the past, and then with the zero time, which has no meaning here.
+// SetReadDeadline ends the current Read, and the upload. It is called with a time in
+// the past, and then with the zero time, which it ignores.
 func (p pipeEnd) SetReadDeadline(t time.Time) error {
 	if !t.IsZero() {
 		_ = p.CloseWithError(io.ErrClosedPipe)

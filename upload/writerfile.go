@@ -9,11 +9,11 @@ import (
 	"gcsup/session"
 )
 
-// ReadFrom writes what r returns until EOF.
+// ReadFrom writes the bytes of r until EOF.
 //
-// If r is a regular file and nothing was written before, it is sent from its
-// current offset to its end without a copy in memory. r may be an *[os.File], also
-// through [io.Copy], or a file of an [io/fs.FS] with the methods ReadAt and Seek.
+// If r is a regular file and nothing was written before, it is sent from its current
+// offset to its end without a copy in memory. r may be an *[os.File], or a file of an
+// [io/fs.FS] with the methods ReadAt and Seek. [io.Copy] calls ReadFrom.
 //
 // ReadFrom of such a file returns when the service has committed all of it but the
 // last bytes, at most 256 KiB, which are copied. The file's offset is then at its
@@ -44,9 +44,9 @@ func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 	return n, err
 }
 
-// firstFile returns the content of an upload that starts with the rest of the
-// file r, and the number of its bytes. It is nil if r is no such file, or shorter
-// than a request that is not the last.
+// firstFile returns the content of an upload that starts with the rest of the file r,
+// and the number of its bytes. It is nil if r is not such a file, or too short for a
+// request that is not the last.
 func (w *Writer) firstFile(r io.Reader) (*fileThenStream, int64, error) {
 	w.mu.Lock()
 	started := w.state != writerNew
@@ -71,13 +71,13 @@ func (w *Writer) firstFile(r io.Reader) (*fileThenStream, int64, error) {
 	}
 	src, err := chunk.FromFile(f, offset)
 	if err != nil {
-		return nil, 0, nil // with content after its size, it is read as a stream
+		return nil, 0, nil // it has content after its size, and is read as a stream
 	}
 	return &fileThenStream{src: src, base: chunk.LastBoundary(src.Size()), tail: make(chan []byte, 1)}, src.Size(), nil
 }
 
-// fileThenStream is a file whose last bytes are passed on, to become the start of
-// a stream. Until then it is a source that can be read again.
+// fileThenStream is a file followed by a stream. The last bytes of the file become
+// the start of the stream. Until then the file can be read again.
 type fileThenStream struct {
 	src   *chunk.Source
 	base  int64       // offset of the stream in the object; a multiple of 256 KiB
@@ -90,7 +90,7 @@ type fileThenStream struct {
 
 	stream *streamContent
 
-	// passed reports that tail was sent. The file is not read after that.
+	// passed reports that tail was sent. The file is not read afterwards.
 	passed bool
 	crc32c uint32 // of the bytes before base; valid if passed
 }
@@ -151,7 +151,7 @@ func (f *fileThenStream) part(ctx context.Context, offset, limit int64) (part, e
 }
 
 // filePart is part for the bytes before base. A part that would be too short begins
-// with bytes that the server holds, which it ignores.
+// with bytes that the server already has. The server ignores them.
 func (f *fileThenStream) filePart(offset, limit int64) (part, error) {
 	rng := chunk.Range{From: offset, To: min(chunk.Floor(offset+limit), f.base)}
 	if rng.Len() < chunk.Granularity {
@@ -185,8 +185,8 @@ func (f *fileThenStream) pass(ctx context.Context) error {
 	if f.begin.Compare(now) != chunk.Same {
 		return fmt.Errorf("%w: its size or a time is not what it was", session.ErrSourceChanged)
 	}
-	// The last pass need not have come to base: the service may commit late what
-	// an earlier one sent.
+	// The last pass need not have reached base, because the service may commit bytes of
+	// an earlier request late.
 	at, ok := f.sum.Nearest(f.base)
 	if !ok || at.Offset != f.base {
 		return fmt.Errorf("%w: %d bytes are committed of %d that were read", session.ErrUnexpectedData, f.base, at.Offset)
