@@ -11,9 +11,9 @@ import (
 )
 
 // Backup uploads the files of a directory to objects whose names begin with the
-// prefix spec.Object. It leaves out files that the bucket has unchanged, and
-// continues after a file that fails. progress is called with the bytes that were
-// sent so far, one call at a time.
+// prefix spec.Object. It skips files whose objects are identical, and continues after
+// a file that fails. progress is called with the number of bytes sent so far, one
+// call at a time.
 func Backup(ctx context.Context, up *upload.Uploader, dir string, spec upload.Spec, progress func(sent int64)) (uploaded, skipped int, err error) {
 	files, err := tree.New([]tree.Source{{Path: dir}}, spec, &tree.Options{
 		Sorted:  true, // the order of the listing below
@@ -43,8 +43,8 @@ func Backup(ctx context.Context, up *upload.Uploader, dir string, spec upload.Sp
 	return uploaded, skipped, errors.Join(failed...)
 }
 
-// meter adds up the progress of uploads that run at the same time. The events of
-// one upload arrive one at a time, those of several at once.
+// meter adds up the progress of uploads that run at the same time. The events of one
+// upload arrive one at a time, but those of several uploads concurrently.
 type meter struct {
 	mu     sync.Mutex
 	sent   map[int64]int64 // by upload

@@ -8,8 +8,9 @@ import (
 	"gcsup/upload"
 )
 
-// NewUploader returns an Uploader with credentials of the program's own, which links
-// no Google SDK. Use one http.Client for all Uploaders: it has the connections.
+// NewUploader returns an Uploader that uses the program's own credentials. The
+// program then links no Google SDK. Use one http.Client for all Uploaders, because
+// they share its connections.
 func NewUploader(tokens oauth2.TokenSource, opts *upload.Options) (*upload.Uploader, *http.Client, error) {
 	client := &http.Client{Transport: &oauth2.Transport{
 		Source: oauth2.ReuseTokenSource(nil, tokens),

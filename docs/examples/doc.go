@@ -1,17 +1,18 @@
-// Package examples has one small file for each way in which a program can use
-// gcsup. It is a module of its own, and uses only the public API:
+// Package examples has one small file for each way in which a program can use gcsup.
+// It is a separate module, and uses only the public API:
 //
 //   - backup.go copies a directory and reports its progress.
-//   - before and after hold a service with storage.Writer, and its port.
+//   - before and after have the same service with storage.Writer and with
+//     upload.Writer.
 //   - proxy.go uploads the bodies of HTTP requests.
 //   - jobs.go resumes uploads after a restart, with the state in SQLite
 //     (sqlitestore.go).
-//   - steps.go drives a session with a loop of its own.
+//   - steps.go drives a session with its own loop.
 //   - command.go uploads the output of a command, if the command succeeds.
 //   - relay.go copies from another server, and resumes.
-//   - client.go brings its own HTTP client and credentials.
+//   - client.go uses its own HTTP client and credentials.
 //   - tracing.go exports traces and metrics.
 //   - outage_test.go tests an outage of an hour in no time.
 //
-// Each has a test that runs it against the emulator, package gcsup/fakegcs.
+// Each has a test that runs it with the emulator, package gcsup/fakegcs.
 package examples

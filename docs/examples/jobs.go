@@ -9,10 +9,11 @@ import (
 	"gcsup/upload"
 )
 
-// Recover continues the uploads that earlier processes left, when a program starts.
-// Then it deletes those that cannot be continued: the service has dropped them, or
-// their file is gone. It returns how many it finished and deleted. Another process
-// that recovers at the same time does no harm, because each upload has a lock.
+// Recover continues the uploads of earlier processes. Call it when a program starts.
+// Then it deletes those that cannot be continued, because the service has dropped
+// them, or their file is gone. It returns the numbers of finished and deleted
+// uploads. Several processes may call it at the same time, because each upload has a
+// lock.
 func Recover(ctx context.Context, up *upload.Uploader) (finished, deleted int, err error) {
 	var failed []error
 	for saved, err := range up.Saved(ctx) {

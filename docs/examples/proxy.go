@@ -32,15 +32,15 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = object.Close()
 	}
 	if err != nil {
-		http.Error(w, http.StatusText(status(err)), status(err)) // log err: its text is not for clients
+		http.Error(w, http.StatusText(status(err)), status(err)) // log err, but do not send its text to clients
 		return
 	}
 	w.Header().Set("X-Generation", strconv.FormatInt(object.Result().Object.Generation, 10))
 	w.WriteHeader(http.StatusCreated)
 }
 
-// clientBody marks the errors of the client's body with chunk.ErrRead, as Reader
-// does, so that they are not taken for errors of the upload.
+// clientBody marks errors of the client's body with chunk.ErrRead, like
+// Uploader.Reader, to distinguish them from errors of the upload.
 type clientBody struct{ io.Reader }
 
 func (b clientBody) Read(p []byte) (int, error) {
@@ -51,8 +51,8 @@ func (b clientBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// status returns the status for an error. An error of the service is one of the
-// gateway for the client, because the client does not know the bucket.
+// status returns the status for an error. For the client, an error of the service is
+// an error of the gateway, because the client does not know the bucket.
 func status(err error) int {
 	var tooLarge *http.MaxBytesError
 	var interrupted *upload.InterruptedError

@@ -10,7 +10,7 @@ import (
 )
 
 // Relay copies a file of a web server to an object, without a copy on disk. If it is
-// interrupted, the same call continues, in another process, too: the ETag is the
+// interrupted, the same call continues, even in another process: the ETag is the
 // identity of the bytes.
 func Relay(ctx context.Context, up *upload.Uploader, client *http.Client, url string, spec upload.Spec) (*upload.Result, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, url, nil)
@@ -44,7 +44,7 @@ func (f *webFile) ReadAt(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	req.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", off, off+int64(len(p))-1))
-	req.Header.Set("If-Match", f.etag) // another version is an error
+	req.Header.Set("If-Match", f.etag) // fail if the version changed
 	resp, err := f.client.Do(req)
 	if err != nil {
 		return 0, err
@@ -55,7 +55,7 @@ func (f *webFile) ReadAt(p []byte, off int64) (int, error) {
 	}
 	n, err := io.ReadFull(resp.Body, p)
 	if err == io.ErrUnexpectedEOF {
-		err = io.EOF // the range ends after the file
+		err = io.EOF // p extends beyond the end of the file
 	}
 	return n, err
 }

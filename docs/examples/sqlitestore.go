@@ -23,8 +23,8 @@ type SQLiteStore struct {
 
 var _ session.Store = (*SQLiteStore)(nil)
 
-// OpenSQLite opens the store in a directory. Only this user can read its files: any
-// reader of a token can write to the upload.
+// OpenSQLite opens the store in a directory. Only this user can read its files,
+// because any reader of a token can write to the upload.
 func OpenSQLite(ctx context.Context, dir string) (*SQLiteStore, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "locks"), 0o700); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func OpenSQLite(ctx context.Context, dir string) (*SQLiteStore, error) {
 	if err := file.Close(); err != nil {
 		return nil, err
 	}
-	// FULL syncs each commit: what Save wrote survives a power loss.
+	// FULL syncs each commit, so that a saved upload survives a power loss.
 	db, err := sql.Open("sqlite", dsn(path, "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)"))
 	if err != nil {
 		return nil, err
@@ -106,12 +106,12 @@ func (s *SQLiteStore) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// Lock holds an exclusive transaction of a database of its own for each upload.
-// SQLite locks that file, and the system releases the lock of a process that dies.
-// A row with the name of the holder would stay. The empty file stays, too: removing
-// it could remove the lock of the next process.
+// Lock holds an exclusive transaction of a separate database for each upload. SQLite
+// locks the file of that database, and the system releases the lock when the process
+// dies. A row with the name of the holder would stay. Lock leaves the empty file,
+// because removing it could remove the lock of the next process.
 func (s *SQLiteStore) Lock(ctx context.Context, id string) (unlock func(), err error) {
-	if !session.ValidID(id) { // it is the name of a file
+	if !session.ValidID(id) { // the ID is a part of a file name
 		return nil, fmt.Errorf("%w: %q", session.ErrNoToken, id)
 	}
 	db, err := sql.Open("sqlite", dsn(filepath.Join(s.dir, "locks", id), "busy_timeout(0)"))

@@ -13,10 +13,10 @@ import (
 	"gcsup/session"
 )
 
-// Steps uploads the first size bytes of r, one request at a time, for a program that
-// must decide itself when each is sent. session.Decide names the next step.
-// upload.Uploader does the same, and more: it detects stalls, checks preconditions
-// before the last byte, and saves the session.
+// Steps uploads the first size bytes of r, one request at a time. It is for a program
+// that must decide itself when each request is sent. session.Decide returns the next
+// step. upload.Uploader does more: it detects stalls, checks preconditions before the
+// last byte, and saves the session.
 func Steps(ctx context.Context, client *session.Client, spec session.Spec, r io.ReaderAt, size, perRequest int64) (*session.Object, error) {
 	source := chunk.FromReaderAt(r, size)
 	sum := chunk.NewPrefixCRC(chunk.Checkpoint{})
@@ -55,7 +55,7 @@ func Steps(ctx context.Context, client *session.Client, spec session.Spec, r io.
 			}
 			body := source.Body(rng, sum)
 			if final {
-				tail, err := io.ReadAll(body) // sum is that of the object now
+				tail, err := io.ReadAll(body) // afterwards sum has the checksum of the object
 				if err != nil {
 					return nil, err
 				}

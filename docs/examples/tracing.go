@@ -12,8 +12,8 @@ import (
 )
 
 // NewTraced returns an Uploader whose uploads and requests are spans, with metrics.
-// base adds the credentials. Put otel.Transport around it and not otelhttp alone,
-// which would export the session URI: a secret.
+// base adds the credentials. Wrap it with otel.Transport and not with otelhttp alone,
+// which would export the session URI, a secret.
 func NewTraced(base http.RoundTripper, traces trace.TracerProvider, metrics metric.MeterProvider, opts upload.Options) (*upload.Uploader, error) {
 	telemetry, err := otel.New(&otel.Options{TracerProvider: traces, MeterProvider: metrics})
 	if err != nil {
