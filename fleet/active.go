@@ -11,12 +11,12 @@ import (
 func (w *Worker) cancel(c cancellation) {
 	consumer := w.q.open.Load().consumer.CachedInfo().Name
 	w.endTasks(errCanceled, func(d *delivery) bool {
-		// The sequence number of another consumer is from before JetStream was wiped.
+		// If the consumer differs, the sequence number is from before JetStream was wiped.
 		return d.consumer != consumer || d.sequence <= c.Sequence
 	})
 }
 
-// endTasks ends the active tasks for which the function which returns true.
+// endTasks ends the active tasks that which selects.
 func (w *Worker) endTasks(cause error, which func(*delivery) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -39,9 +39,9 @@ func (w *Worker) keepBeating(ctx context.Context, last settings, known bool) {
 	}
 }
 
-// beat publishes the condition of this worker, reads those of the others and the settings, and
-// adapts this worker to them. It returns the settings, or false if NATS cannot be reached. Then
-// the worker continues as before.
+// beat publishes the condition of this worker, reads those of the others and the
+// settings, and adapts this worker to them. It returns the settings. If NATS cannot
+// be reached, it returns false, and the worker continues as before.
 func (w *Worker) beat(ctx context.Context) (settings, bool) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
@@ -64,7 +64,7 @@ func (w *Worker) beat(ctx context.Context) (settings, bool) {
 	return s, true
 }
 
-// condition returns the condition of this worker. w.mu is held.
+// condition returns the condition of this worker. The caller holds w.mu.
 func (w *Worker) condition() crowd.Condition {
 	switch {
 	case w.gated:
@@ -133,8 +133,8 @@ func (w *Worker) alone() bool {
 	return len(w.others) < 2
 }
 
-// limitRate sets the rate limit to the lower of that of this worker and its share of the fleet's,
-// in bytes per second. A share of 0 is no limit.
+// limitRate sets the rate limit to the lower of that of this worker and its share of
+// the fleet's, in bytes per second. A share of 0 means no limit.
 func (w *Worker) limitRate(share float64) {
 	limit := rate.Inf
 	if w.opts.Rate > 0 {

@@ -11,14 +11,15 @@ import (
 	"gcsup/internal/crowd"
 )
 
-// errClaimLost is the cause that ends the uploads of a worker that was suspended for so long that
-// another one may have them.
+// errClaimLost is the cause of the end of uploads after the worker was suspended for
+// so long that another worker may have them.
 var errClaimLost = errors.New("this worker was suspended, and another one may have the upload")
 
-// claim is the right of a worker to work on a delivered task. It expires AckWait after its last
-// heartbeat. A worker that was suspended made no heartbeats, and its claim has expired when it
-// resumes. Heartbeats continue while NATS cannot be reached. Another worker may then get the task,
-// too, and leases and preconditions keep the objects right.
+// claim is the right of a worker to work on a delivered task. It expires AckWait
+// after its last heartbeat. A worker that was suspended made no heartbeats, and its
+// claim has expired when it resumes. While NATS cannot be reached, the worker
+// continues to record heartbeats. Another worker may then get the task too. Leases
+// and preconditions prevent a wrong object.
 type claim struct {
 	wait time.Duration           // AckWait
 	end  context.CancelCauseFunc // ends the task
@@ -29,8 +30,8 @@ type claim struct {
 	beat time.Time // the last heartbeat, with its monotonic time
 }
 
-// renew records a heartbeat. If the claim has expired, a heartbeat does not renew it: renew then
-// ends the task and returns false.
+// renew records a heartbeat. If the claim has expired, renew ends the task and
+// returns false instead.
 func (c *claim) renew(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,15 +16,16 @@ const (
 	cancelKey = "cancel" // the last cancellation
 )
 
-// cancellation is a call of Cancel. It does not affect a task that was submitted after it, even if a
-// worker takes that task before it reads of the cancellation.
+// cancellation is a call of Cancel. It does not affect a task that was submitted
+// after it, even if a worker takes that task before it reads the cancellation.
 type cancellation struct {
-	Count    int64  `json:"count"`    // how many cancellations there were
+	Count    int64  `json:"count"`    // number of cancellations so far
 	Sequence uint64 `json:"sequence"` // sequence number of the last canceled message
 }
 
-// SetRate limits the object data of all workers together, in bytes per second. 0 is no limit. The
-// workers follow at their next beat, within some seconds.
+// SetRate limits the object data of all workers together, in bytes per second. 0
+// means no limit. The workers apply the limit at their next beat, within some
+// seconds.
 func (q *Queue) SetRate(ctx context.Context, bytesPerSecond int64) error {
 	if bytesPerSecond < 0 {
 		return fmt.Errorf("rate %d is negative", bytesPerSecond)

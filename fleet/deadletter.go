@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// DeadLetter is a file that is not tried any more, until RetryFailed or another Submit puts it back
-// into the queue.
+// DeadLetter is a file that is no longer tried, until RetryFailed or another Submit
+// puts it back into the queue.
 type DeadLetter struct {
 	V      int       `json:"v"`
 	Task   *Task     `json:"task,omitempty"` // with only this file; nil if the message was damaged
@@ -71,8 +71,8 @@ func (q *Queue) letters(ctx context.Context, t *Task, files []File) (map[string]
 	return found, reads.Wait()
 }
 
-// dropLetters deletes the dead letters that still have these revisions. A newer one is of a later
-// failure and stays.
+// dropLetters deletes the dead letters that still have these revisions. A newer dead
+// letter, of a later failure, stays.
 func (q *Queue) dropLetters(ctx context.Context, revisions map[string]uint64) error {
 	kv := q.open.Load().failed
 	for id, revision := range revisions {
@@ -83,8 +83,8 @@ func (q *Queue) dropLetters(ctx context.Context, revisions map[string]uint64) er
 	return nil
 }
 
-// Failed calls f for each dead letter, until f returns an error. id is that of a task with only this
-// file.
+// Failed calls f for each dead letter, until f returns an error. id is the ID of a
+// task with only this file.
 func (q *Queue) Failed(ctx context.Context, f func(id string, l DeadLetter) error) error {
 	return each(ctx, q.open.Load().failed, func(e jetstream.KeyValueEntry) error {
 		return f(e.Key(), letterOf(e))

@@ -26,7 +26,7 @@ type delivery struct {
 	ctx   context.Context
 	end   context.CancelCauseFunc
 	claim *claim
-	probe bool // the service failed when the task was taken: the gate does not end it
+	probe bool // the service failed when the task was taken; the gate does not end such a task
 
 	consumer string // name of the consumer
 	sequence uint64 // sequence number of the message
@@ -71,7 +71,7 @@ func (d *delivery) run() {
 	log = log.With("destination", d.task.Name())
 	d.execution = &execution{w: d.w, task: d.task, first: d.first}
 	if !d.w.enter(d) {
-		// JetStream was wiped, and the task was submitted again.
+		// This happens if JetStream was wiped and the task was submitted again.
 		log.Info("this worker has the task already")
 		d.giveBack(log, d.claim.wait/3)
 		return
@@ -109,7 +109,7 @@ func (d *delivery) keepClaim() (stop func()) {
 type tally struct {
 	finished []File
 	bytes    int64     // of the finished files
-	skipped  int       // finished files whose object was there already
+	skipped  int       // finished files whose object existed already
 	failed   []outcome // files with the verdict failed or hopeless
 	counted  bool      // some file has the verdict failed
 	verdict  verdict   // of the task: handedOver, inUse or unreached if any file has it, otherwise failed or finished
@@ -184,7 +184,7 @@ func (d *delivery) retryLater(log *slog.Logger, t tally) bool {
 	defer cancel()
 	r, _, err := d.w.q.record(ctx, d.id)
 	if err != nil {
-		log.Warn("record cannot be read", "err", err) // the earlier failures are forgotten
+		log.Warn("record cannot be read", "err", err) // earlier failures then do not count
 	}
 	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0
 	r.Attempts = r.Attempts.after(failedDelivery{
@@ -277,7 +277,8 @@ func (d *delivery) giveBack(log *slog.Logger, delay time.Duration) {
 	}
 }
 
-// discardSkipped deletes the saved upload of a file whose object another delivery made.
+// discardSkipped deletes the saved upload of a file whose object was made in another
+// delivery.
 func (d *delivery) discardSkipped(t tally) {
 	if t.skipped == 0 || len(d.task.Files) > 1 {
 		return

@@ -1,6 +1,6 @@
-// Package fleet lets many machines upload one tree together. It is for uploads that take
-// hours, on machines that see the same files and may be taken away at any time. For
-// anything else gcsup cp --shard is enough.
+// Package fleet lets many machines upload one tree together. It is for uploads that
+// take hours, on machines that have access to the same files and may be taken away at
+// any time. For anything else, gcsup cp --shard is sufficient.
 //
 // [Submit] writes one message for each large file, and for each group of small ones, to a
 // queue in NATS JetStream. A [Worker] takes messages and uploads their files. If a worker

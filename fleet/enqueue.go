@@ -8,9 +8,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// enqueue adds a task to the queue. If the task was there already, added is false, and changed is
-// the number of its files that differ from those in the queue. It writes the record of the task
-// after the message. After a crash in between, the worker writes the record.
+// enqueue adds a task to the queue. If the task is in the queue already, added is
+// false, and changed is the number of its files that differ from those in the queue.
+// It writes the record of the task after the message. If it dies in between, the
+// worker writes the record.
 func (q *Queue) enqueue(ctx context.Context, t *Task) (added bool, changed int, err error) {
 	id := t.ID()
 	for {
@@ -42,7 +43,8 @@ func (q *Queue) enqueue(ctx context.Context, t *Task) (added bool, changed int, 
 // errQueued means that the task is in the queue already.
 var errQueued = errors.New("the task is in the queue")
 
-// publish adds a task to the queue. If it is there already, the error is errQueued.
+// publish adds a task to the queue. If the task is in the queue already, the error is
+// errQueued.
 func (q *Queue) publish(ctx context.Context, t *Task) error {
 	data, err := t.encode()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"gcsup/upload"
 )
 
-// outcome is how the upload of one file of a task ended.
+// outcome is the outcome of the upload of one file of a task.
 type outcome struct {
 	file    File // with the size, time and generation of what was uploaded
 	skipped bool
@@ -56,9 +56,9 @@ func (x *execution) pass(ctx context.Context, files []File, pass int) (done []ou
 		of[f.Object] = f
 	}
 	u, opts := x.uploader(pass), &upload.BatchOptions{Skip: upload.SkipIdentical}
-	// After JetStream was wiped and the tree submitted again, a first delivery may be of a task
-	// that another worker is finishing. To look up one object costs less than to send a large
-	// file.
+	// After JetStream was wiped and the tree was submitted again, another worker may
+	// still work on a task of a first delivery. Looking up one object costs less than
+	// sending a large file.
 	blind := x.first && pass == 0 && len(x.task.Files) > 1
 	if !blind && len(files) > 8 {
 		s := x.task.Settings
@@ -87,7 +87,8 @@ func asSubmitted(f File) bool {
 	return err == nil && info.Size() == f.Size && info.ModTime().UnixNano() == f.ModTimeNS
 }
 
-// uploaded returns f with the size and time of what was uploaded and the generation of its object.
+// uploaded returns f with the size and time of the uploaded content and the
+// generation of its object.
 func uploaded(f File, res *upload.Result) File {
 	if res.Object != nil {
 		f.Generation = res.Object.Generation
@@ -98,8 +99,8 @@ func uploaded(f File, res *upload.Result) File {
 	return f
 }
 
-// jobs yields the jobs of files. If blind is set, a file whose object did not exist when it was
-// submitted is sent without looking it up: the precondition decides.
+// jobs yields the jobs of files. If blind is set, a file whose object did not exist
+// at the submit is sent without looking it up. The precondition then decides.
 func (x *execution) jobs(files []File, blind bool) func(yield func(upload.Job) bool) {
 	return func(yield func(upload.Job) bool) {
 		for _, f := range files {
@@ -147,9 +148,9 @@ func commonPrefix(files []File) string {
 	return strings.ToValidUTF8(first[:n], "")
 }
 
-// sourceVersion identifies the content of a file by its size and modification time only, because its
-// inode and change time may differ between machines. It returns "" if the file does not exist, which
-// the upload reports.
+// sourceVersion identifies the content of a file by its size and modification time
+// only, because its inode and change time may differ between machines. If the file
+// does not exist, it returns "", and the upload reports the error.
 func sourceVersion(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -158,9 +159,9 @@ func sourceVersion(path string) string {
 	return strconv.FormatInt(info.Size(), 10) + "-" + strconv.FormatInt(info.ModTime().UnixNano(), 10)
 }
 
-// taskStore is the lease store for tasks with one file. A batch lists the saved uploads to find
-// small files that were large before. For a batch of one file that would cost one listing for each
-// file.
+// taskStore is the lease store for tasks with one file. A batch lists the saved
+// uploads to find small files that were large before. With batches of one file, that
+// would cost one listing for each file.
 type taskStore struct{ *bucketstore.Store }
 
 // List returns no uploads.

@@ -12,8 +12,8 @@ const (
 	// one request and not saved.
 	smallFile = 1 << 20
 
-	// groupBytes bounds the size of a group in bytes, because a worker may have to read all
-	// of it again if another one died.
+	// groupBytes bounds the size of a group in bytes, because a worker may have to read
+	// all of it again if the previous one died.
 	groupBytes = 256 << 20
 
 	// groupText bounds the paths and names of a group in bytes of JSON, so that its message

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// each calls f for each key of a bucket, in the order in which they were written, until f returns an
-// error.
+// each calls f for each key of a bucket, in the order of the writes, until f returns
+// an error.
 func each(ctx context.Context, kv jetstream.KeyValue, f func(jetstream.KeyValueEntry) error) error {
 	return eachOf(ctx, kv, jetstream.AllKeys, f)
 }

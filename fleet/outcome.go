@@ -10,11 +10,11 @@ import (
 	"gcsup/upload"
 )
 
-// verdict is what the outcome of a file means for its task.
+// verdict is the consequence of a file's outcome for its task.
 type verdict int
 
 const (
-	finished   verdict = iota // the object is right
+	finished   verdict = iota // the object is correct
 	handedOver                // the upload was interrupted; another delivery will continue it
 	inUse                     // another worker has the upload
 	unreached                 // the service answered no request

@@ -29,22 +29,22 @@ type QueueOptions struct {
 	// and _. "" is "default".
 	Fleet string
 
-	// AckWait is how long a worker may send no heartbeat before others get its tasks, 3 s to
-	// 1 h. 0 is the present one of the queue, or one minute if the queue is created. It can be
-	// changed only while there are no workers.
+	// AckWait is the time without a heartbeat after which other workers get the tasks of
+	// a worker: 3 s to 1 h. 0 keeps the value of the queue, or means one minute if the
+	// queue is created. It can be changed only while there are no workers.
 	AckWait time.Duration
 
 	// MustExist makes OpenQueue fail with ErrNoQueue if the queue does not exist, instead of
 	// creating it.
 	MustExist bool
 
-	// Replicas is how many servers of a cluster store a queue that is created. 0 is 1.
+	// Replicas is the number of servers of a cluster that store a new queue. 0 means 1.
 	Replicas int
 }
 
 var fleetName = regexp.MustCompile(`^[a-z0-9_-]{1,32}$`)
 
-// Errors of this package, which others wrap.
+// Sentinel errors of this package.
 var (
 	// ErrNoQueue means that the queue does not exist, see QueueOptions.MustExist.
 	ErrNoQueue = errors.New("there is no such fleet, because nothing was submitted and no worker runs")
@@ -55,7 +55,8 @@ var (
 	// ErrQueueLost means that the queue was created again since the first call of Queue.Tasks.
 	ErrQueueLost = errors.New("the queue was lost: submit the tree again")
 
-	// ErrAckWait means that the queue has another ack wait, which its workers rely on.
+	// ErrAckWait means that the queue has a different ack wait, on which its workers
+	// rely.
 	ErrAckWait = errors.New("the ack wait cannot be changed while there are workers")
 )
 
@@ -104,7 +105,8 @@ func OpenQueue(ctx context.Context, nc *nats.Conn, opts QueueOptions) (*Queue, e
 	return q, nil
 }
 
-// AckWait returns how long a worker may send no heartbeat before others get its tasks.
+// AckWait returns the time without a heartbeat after which other workers get the
+// tasks of a worker.
 func (q *Queue) AckWait() time.Duration { return q.open.Load().ackWait }
 
 // stream returns the name of the stream of tasks.
@@ -162,9 +164,9 @@ func (q *Queue) ensure(ctx context.Context) error {
 	return nil
 }
 
-// recreateDelay is how long to wait before a stream is created again. A server forgets a deleted
-// stream before it removes its directory, and would remove the directory of a new stream with the
-// same name, too.
+// recreateDelay is how long to wait before a stream is created again. A server
+// removes the directory of a deleted stream with a delay, and would also remove the
+// directory of a new stream with the same name.
 const recreateDelay = time.Second
 
 // setAckWait changes the ack wait to that of the options. It fails if there are workers, because
@@ -216,7 +218,8 @@ func (q *Queue) openConsumer(ctx context.Context, stream jetstream.Stream) (jets
 	}
 }
 
-// errCodeOneConsumer is the error code of JetStream if a work queue has a consumer already.
+// errCodeOneConsumer is the error code of JetStream for a second consumer of a work
+// queue.
 const errCodeOneConsumer = 10099
 
 func (q *Queue) streamConfig() jetstream.StreamConfig {
@@ -245,8 +248,8 @@ func (q *Queue) consumerConfig(name string) jetstream.ConsumerConfig {
 		Durable:   name,
 		AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait:   ackWait,
-		// Unlimited, because deliveries that end when a machine dies must not count. Workers count
-		// failures.
+		// Unlimited, because deliveries that end because a machine died must not count. The
+		// workers count failures.
 		MaxDeliver:    -1,
 		MaxAckPending: -1,   // no limit
 		MaxWaiting:    8192, // limits the number of workers
@@ -299,8 +302,8 @@ const (
 	retryWait = 200 * time.Millisecond // between two tries
 )
 
-// repeat calls f until it succeeds, as long as servers do not answer in time. If JetStream was wiped,
-// repeat creates the queue again. f must be safe to call more than once.
+// repeat calls f, and calls it again if servers do not answer in time. If JetStream
+// was wiped, repeat creates the queue again. f must be safe to call more than once.
 func (q *Queue) repeat(ctx context.Context, f func() error) error {
 	began := time.Now()
 	for {

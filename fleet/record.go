@@ -17,10 +17,10 @@ type record struct {
 
 	Files   int   `json:"files"`             // queued: all of the task; done: those that are finished
 	Bytes   int64 `json:"bytes"`             // of those files
-	Skipped int   `json:"skipped,omitempty"` // done: finished files whose object was there already
+	Skipped int   `json:"skipped,omitempty"` // done: finished files whose object existed already
 
-	// Fingerprint is that of the finished files and their objects. If other files of the task
-	// failed, it differs from that of any submit.
+	// Fingerprint is the fingerprint of the finished files and their objects. If other
+	// files of the task failed, it differs from the fingerprint of every submit.
 	Fingerprint string `json:"fingerprint,omitempty"`
 
 	// Split means that some files of a group became dead letters. If they are retried, they
@@ -54,14 +54,15 @@ type failedDelivery struct {
 	committed    int64 // bytes of the task that are durable
 	kind, reason string
 	worker       string
-	alone        bool // the worker knows of no other worker
+	alone        bool // the worker knows no other worker
 }
 
 // after returns the attempts after one more failed delivery. A delivery that committed new bytes
 // restarts the count of failures.
 //
-// A source may be missing on one machine only. That worker fails so fast that it gets most
-// deliveries. Its repeated failures do not count until another worker misses the source, too.
+// A source may be missing on one machine only. That worker fails so fast that it gets
+// most deliveries. Its repeated failures do not count until another worker misses the
+// source too.
 func (a attempts) after(f failedDelivery) attempts {
 	again := f.kind == kindNoInput && a.Kind == kindNoInput && f.worker == a.Worker && !f.alone
 	a.Progress = f.committed > a.Committed
@@ -113,7 +114,7 @@ func (q *Queue) putRecord(ctx context.Context, id string, r record, revision uin
 	return err
 }
 
-// setRecord writes the record of a task, whatever its revision is.
+// setRecord writes the record of a task with any revision.
 func (q *Queue) setRecord(ctx context.Context, id string, r record) error {
 	r.V = 1
 	data, err := json.Marshal(r)
@@ -124,8 +125,8 @@ func (q *Queue) setRecord(ctx context.Context, id string, r record) error {
 	return err
 }
 
-// dropRecords deletes the finished records of single files of a group, which were retried alone, so
-// that Status does not count them twice.
+// dropRecords deletes the records of single files of a group that were retried alone
+// and are finished. Otherwise Status would count them twice.
 func (q *Queue) dropRecords(ctx context.Context, group *Task, files []File) error {
 	drops, ctx := errgroup.WithContext(ctx)
 	drops.SetLimit(letterJobs)

@@ -22,7 +22,7 @@ type Status struct {
 	Active  Count `json:"active"`
 	Waiting Count `json:"waiting"`
 	Failed  int   `json:"failed"`  // dead letters
-	Skipped int   `json:"skipped"` // files of Done whose object was there already
+	Skipped int   `json:"skipped"` // files of Done whose object existed already
 	Retried int   `json:"retried"` // tasks with a failed delivery
 
 	Tasks    uint64           `json:"tasks"` // in the queue
@@ -31,7 +31,7 @@ type Status struct {
 
 	Rate      int64  `json:"bytes_per_s"` // of all workers together, recently
 	ETA       *int64 `json:"eta_s"`       // seconds until all files are done at this rate; null if the rate is 0
-	RateLimit int64  `json:"limit_per_s"` // bytes per second of all workers together; 0 is no limit
+	RateLimit int64  `json:"limit_per_s"` // bytes per second of all workers together; 0 means no limit
 	Draining  bool   `json:"draining"`
 	QueueDisk uint64 `json:"queue_bytes"` // size of the messages, records and dead letters at the server
 }
@@ -50,9 +50,9 @@ type FailureSummary struct {
 	Reason  string `json:"reason"`  // why that file failed
 }
 
-// Tasks returns the number of tasks in the queue, including those that workers are working on. If
-// JetStream was wiped since the first call, the error is [ErrQueueLost]: then an empty queue does
-// not mean that all tasks are finished.
+// Tasks returns the number of tasks in the queue, including those that workers are
+// working on. If JetStream was wiped since the first call, the error is
+// [ErrQueueLost]: an empty queue then does not mean that all tasks are finished.
 func (q *Queue) Tasks(ctx context.Context) (uint64, error) {
 	var tasks uint64
 	err := q.repeat(ctx, func() error {

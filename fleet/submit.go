@@ -16,8 +16,9 @@ import (
 
 // Submission describes what Submit puts into the queue. All fields except Report are required.
 type Submission struct {
-	// Jobs yields the files, sorted by the raw bytes of the names of their objects, as does a
-	// [gcsup/upload/tree.Tree] with Options.Sorted. Only the object name of their Spec is used.
+	// Jobs yields the files, sorted by the raw bytes of the names of their objects, like
+	// a [gcsup/upload/tree.Tree] with Options.Sorted. Only the object name of their Spec
+	// is used.
 	Jobs iter.Seq[upload.Job]
 
 	// Listing describes a listing that includes the destinations of all files. Submit lists it
@@ -48,9 +49,10 @@ type Submitted struct {
 // submitJobs is how many tasks are submitted at a time.
 const submitJobs = 16
 
-// Submit puts the files of a tree into the queue. It can be repeated: files in the queue are not added
-// again, and finished ones are left out, or a worker finds that they are finished. It keeps only some
-// thousand files in memory. If the bucket does not exist, the error wraps [session.ErrNotFound].
+// Submit puts the files of a tree into the queue. It can be repeated: files in the
+// queue are not added again, and finished files are left out. If a record is missing,
+// a worker finds out that the file is finished. Submit keeps only some thousand files
+// in memory. If the bucket does not exist, the error wraps [session.ErrNotFound].
 func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 	sub := &submitter{Submission: s, q: q}
 	sub.Settings.Bucket = s.Listing.Bucket
@@ -175,8 +177,9 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 	return nil
 }
 
-// lookUp sets the generations of files whose destination was not listed. It makes a dry run of an
-// upload with the precondition that there is no object: the error has the object.
+// lookUp sets the generations of files whose destination was not listed. It makes a
+// dry run of an upload with the precondition that there is no object. The error then
+// has the object.
 func (s *submitter) lookUp(ctx context.Context, group []listed) error {
 	var jobs []upload.Job
 	unlisted := map[string]*File{}

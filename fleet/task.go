@@ -14,8 +14,8 @@ import (
 	"gcsup/upload"
 )
 
-// taskVersion is the version of the message format. It changes if a field changes its meaning, or if
-// a worker that does not know a new field would make a wrong object.
+// taskVersion is the version of the message format. It changes if a field changes its
+// meaning, or if a worker without knowledge of a new field would make a wrong object.
 const taskVersion = 1
 
 const (
@@ -33,9 +33,9 @@ const (
 // ErrTaskVersion means that a newer version submitted a task. A worker returns it to the queue.
 var ErrTaskVersion = errors.New("task was submitted by a newer version of this program")
 
-// A Task describes which files to upload to which objects, with which settings. It is the content of a
-// message, and has no secrets. The worker and the progress of an upload are not in it, but in the
-// saved upload in the lease store.
+// A Task has the files to upload, their objects, and the settings of the objects. It
+// is the content of a message, and has no secrets. The saved upload in the lease
+// store, and not the Task, has the worker and the progress of an upload.
 type Task struct {
 	V int `json:"v"`
 
@@ -52,9 +52,9 @@ type File struct {
 	Path   string `json:"path"` // absolute, and the same on every machine
 	Object string `json:"object"`
 
-	// Size in bytes and ModTimeNS in nanoseconds since 1970 are those of the file when it was
-	// submitted. They are for grouping, progress and comparison with later submits. An upload
-	// reads those of the file itself.
+	// Size in bytes and ModTimeNS in nanoseconds since 1970 are those of the file when it
+	// was submitted. They are for grouping, progress and comparison with later submits.
+	// An upload reads the current ones from the file.
 	Size      int64 `json:"size"`
 	ModTimeNS int64 `json:"mtime_ns"`
 
@@ -114,8 +114,9 @@ func (t *Task) spec(f File) upload.Spec {
 	return s
 }
 
-// changed returns how many files of t differ from those in a message for the same objects: all if the
-// settings differ. Generations are ignored, because a worker may have made some of the objects.
+// changed returns the number of files of t that differ from those in a message for
+// the same objects. If the settings differ, it returns the number of all files.
+// Generations are ignored, because a worker may have made some of the objects.
 func (t *Task) changed(message []byte) int {
 	earlier, err := decodeTask(message)
 	if err != nil || len(earlier.Files) != len(t.Files) {
@@ -140,7 +141,7 @@ func (t *Task) changed(message []byte) int {
 func fingerprint(files []File) string {
 	h := sha256.New()
 	for _, f := range files {
-		// With the path, because two files may have the same size and time.
+		// Include the path, because two files may have the same size and time.
 		fmt.Fprintf(h, "%s\n%q %d %d %d\n", f.Object, f.Path, f.Size, f.ModTimeNS, f.Generation)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])

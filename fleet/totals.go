@@ -19,7 +19,7 @@ type totals struct {
 	mu      sync.Mutex
 	sent    int64           // object bytes that were handed to the network
 	uploads map[int64]int64 // sent offsets of the uploads under way, by Event.Upload
-	since   time.Time       // start of the present window
+	since   time.Time       // start of the current window
 	then    int64           // value of sent at that time
 	recent  int64           // bytes per second in the last window
 }

@@ -28,25 +28,25 @@ type WorkerOptions struct {
 	// the same name. It is required.
 	Name string
 
-	// Jobs is how many tasks the worker works on at a time. 0 is 4.
+	// Jobs is the number of tasks that the worker processes at a time. 0 means 4.
 	Jobs int
 
-	// Tries is after how many failed deliveries in a row, without newly committed bytes, the
-	// failing files of a task become dead letters. 0 is 5.
+	// Tries is the number of consecutive failed deliveries, without newly committed
+	// bytes, after which the failing files of a task become dead letters. 0 means 5.
 	Tries int
 
 	// Upload has the options of the uploads. Its Store, Limiter, Gate and Observer are replaced
 	// by those of the worker.
 	Upload upload.Options
 
-	// Rate limits the object data of this worker, in bytes per second. The limit of the fleet
-	// applies, too, see Queue.SetRate. 0 is no limit.
+	// Rate limits the object data of this worker, in bytes per second. The limit of the
+	// fleet applies too, see Queue.SetRate. 0 means no limit.
 	Rate int64
 
-	// TrustTimes resumes an upload from a file with the same size and modification time without
-	// a comparison, even if its inode and change time differ, as they may if each machine
-	// mounts a shared volume in its own way. Otherwise the bytes that were sent are read and
-	// compared first.
+	// TrustTimes resumes an upload without a comparison if the file has the same size and
+	// modification time, even if its inode and change time differ. They may differ if the
+	// machines mount a shared volume in different ways. Without TrustTimes, the bytes
+	// that were sent are read and compared first.
 	TrustTimes bool
 
 	// Uploads are saved in StateBucket below StatePrefix, and sealed with AEAD unless Unsealed is
@@ -62,7 +62,7 @@ type WorkerOptions struct {
 	// UntilEmpty ends Run when the queue has no tasks, of this or any other worker.
 	UntilEmpty bool
 
-	// Logger gets records for each task and each failure. nil logs nothing.
+	// Logger logs each task and each failure. nil logs nothing.
 	Logger *slog.Logger
 }
 
@@ -133,8 +133,9 @@ func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOption
 	return w, w.newUploaders(&guarded)
 }
 
-// leaseMargin is how much shorter a lease is than AckWait. When the message of a dead worker is
-// delivered again, its lease has expired or will soon: the next worker waits for that.
+// leaseMargin is how much shorter a lease is than AckWait. When the message of a dead
+// worker is delivered again, its lease has expired or will expire soon. The next
+// worker waits for that.
 const leaseMargin = time.Second
 
 // openStore opens the store of saved uploads.
@@ -166,13 +167,14 @@ func (w *Worker) newUploaders(hc *http.Client) (err error) {
 	return err
 }
 
-// Warnings returns what the user should know about the state bucket, see
+// Warnings returns warnings for the user about the state bucket, see
 // [bucketstore.Store.Warnings].
 func (w *Worker) Warnings() []string { return w.store.Warnings() }
 
-// Run takes tasks until ctx is done, or until the queue is empty if UntilEmpty is set. When ctx is
-// done, it hands over its uploads at once: it releases their leases and returns their messages. It
-// returns an error only if the connection to NATS is closed.
+// Run takes tasks until ctx is done, or until the queue is empty if UntilEmpty is
+// set. If ctx is done, it hands over its uploads at once: it releases their leases
+// and returns their messages. It returns an error only if the connection to NATS is
+// closed.
 func (w *Worker) Run(ctx context.Context) error {
 	tasks, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// WorkerStatus is what a worker reports about itself.
+// WorkerStatus is the state of a worker, which the worker publishes.
 type WorkerStatus struct {
 	V         int            `json:"v"`
 	Name      string         `json:"name"`
@@ -25,13 +25,13 @@ type WorkerStatus struct {
 // ActiveUpload is a task that a worker is working on.
 type ActiveUpload struct {
 	Task        string `json:"task"`
-	Destination string `json:"destination"` // of a group, that of its first file
+	Destination string `json:"destination"` // for a group, that of its first file
 	Files       int    `json:"files"`
 	Committed   int64  `json:"committed"` // bytes that are durable at the service; of a group, those of finished files
 	Size        int64  `json:"size"`      // bytes
 }
 
-// Status returns what this worker reports about itself.
+// Status returns the state of this worker.
 func (w *Worker) Status() WorkerStatus {
 	host, _ := os.Hostname()
 	limit := int64(0)

@@ -40,7 +40,8 @@ func Start(o Options) (*Server, error) {
 	if o.Port != 0 && o.Token == "" {
 		return nil, errors.New("a NATS server with a port needs a token")
 	}
-	// Create the directory first: the server does not report why it cannot use it.
+	// Create the directory first, because the server does not report why it cannot use
+	// it.
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("NATS server: %w", err)
 	}
@@ -90,7 +91,8 @@ func (s *Server) Memory() (memory, disk uint64) {
 	return j.Memory, j.Store
 }
 
-// Close stops the server and waits for its end. The queue stays in its directory.
+// Close stops the server and waits until it has ended. The queue stays in its
+// directory.
 func (s *Server) Close() {
 	s.server.Shutdown()
 	s.server.WaitForShutdown()

@@ -32,7 +32,7 @@ func onQueue(std stdio, use, short, long string, do func(ctx context.Context, l 
 func newRetry(std stdio) *cobra.Command {
 	var failed bool
 	cmd := onQueue(std, "retry --failed", "Put the files that failed back into the queue",
-		"retry puts the files that are not tried any more back into the queue. If an object was\nreplaced by another program meanwhile, submit the tree again instead.",
+		"retry puts the files that are no longer tried back into the queue. If another program\nreplaced an object meanwhile, submit the tree again instead.",
 		func(ctx context.Context, l *link) error {
 			n, err := l.RetryFailed(ctx)
 			fmt.Fprintf(std.out, "%d files are in the queue again\n", n)
@@ -62,10 +62,10 @@ func newCancel(std stdio) *cobra.Command {
 
 func newDrain(std stdio) *cobra.Command {
 	var off bool
-	cmd := onQueue(std, "drain [--off]", "Let the workers finish what they have, and take nothing new",
-		"drain lets the workers finish what they have. They stay, and take nothing new until\ndrain --off.",
+	cmd := onQueue(std, "drain [--off]", "Let the workers finish their tasks and take no new ones",
+		"drain lets the workers finish their tasks. They keep running, and take no new tasks until\ndrain --off.",
 		func(ctx context.Context, l *link) error { return l.SetDrain(ctx, !off) })
-	cmd.Flags().BoolVar(&off, "off", false, "let the workers continue")
+	cmd.Flags().BoolVar(&off, "off", false, "let the workers take tasks again")
 	return cmd
 }
 

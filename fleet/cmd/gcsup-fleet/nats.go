@@ -38,7 +38,7 @@ func (f *natsFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.creds, "nats-creds", "", "credentials `FILE` for NATS")
 	fs.StringVar(&f.ca, "nats-ca", "", "`FILE` with the certificate authorities of the NATS servers")
 	fs.StringVar(&f.cert, "nats-cert", "", "`FILE` with the certificate of this client for NATS")
-	fs.StringVar(&f.key, "nats-key", "", "`FILE` with its key")
+	fs.StringVar(&f.key, "nats-key", "", "`FILE` with the key of that certificate")
 	fs.StringVar(&f.fleet, "fleet", "default", "`NAME` of the fleet, so that several can share a server")
 	fs.StringVar(&f.dir, "fleet-dir", "", "keep the queue in `DIR`, without --nats (default: \"fleet\" in the state directory)")
 	f.replicas = 1
@@ -47,8 +47,8 @@ func (f *natsFlags) add(fs *pflag.FlagSet) {
 // addCreation adds the flags of commands that may create the queue.
 func (f *natsFlags) addCreation(fs *pflag.FlagSet) {
 	f.creates = true
-	fs.DurationVar(&f.ackWait, "ack-wait", 0, fmt.Sprintf("another worker gets the uploads of one that is silent for `DURATION`, %v to %v; it can be changed while there are no workers (default: that of the queue, or %v)", fleet.MinAckWait, fleet.MaxAckWait, fleet.DefaultAckWait))
-	fs.IntVar(&f.replicas, "nats-replicas", 1, "servers of a cluster that keep the queue, if it is created")
+	fs.DurationVar(&f.ackWait, "ack-wait", 0, fmt.Sprintf("other workers get the uploads of a worker that is silent for `DURATION`, %v to %v; it can be changed only while there are no workers (default: that of the queue, or %v)", fleet.MinAckWait, fleet.MaxAckWait, fleet.DefaultAckWait))
+	fs.IntVar(&f.replicas, "nats-replicas", 1, "number of servers of a cluster that store a new queue")
 }
 
 // link is an open queue and its connection.
@@ -62,9 +62,9 @@ type link struct {
 // openPolicy is how long open waits before each retry. Tests change it.
 var openPolicy backoff.Policy
 
-// open opens the queue: on the servers of --nats, on that of a gcsup-fleet up on this machine, or on
-// one inside this process, which opens no port. It retries errors that may end when a server has
-// started or elected a leader.
+// open opens the queue: on the servers of --nats, on that of a gcsup-fleet up on this
+// machine, or on one inside this process, which opens no port. It retries errors that
+// may disappear when a server has started or elected a leader.
 func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 	if (f.cert == "") != (f.key == "") {
 		return nil, failure.Usagef("--nats-cert and --nats-key need each other")
@@ -157,8 +157,8 @@ func withoutPasswords(urls string) (string, error) {
 		}
 		u, err := url.Parse(text)
 		if err != nil || u.Host == "" || u.Path != "" && u.Path != "/" || bare && u.User != nil {
-			// The error of url.Parse would show the password. What looks like a path, or follows a
-			// comma, may be a part of a password that is not escaped.
+			// The error of url.Parse would show the password. Text that looks like a path, or
+			// follows a comma, may be a part of a password that is not escaped.
 			return "", failure.Usagef("--nats: want URLs such as tls://nats-1:4222,tls://nats-2:4222")
 		}
 		servers = append(servers, u.Scheme+"://"+u.Host)

@@ -23,7 +23,7 @@ func newStatus(std stdio) *cobra.Command {
 	var asJSON, failed, wait bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Print what the fleet does",
+		Short: "Print the state of the fleet",
 		Long:  "status prints how much is done, active, waiting and failed, and what each worker does. With\n--wait the exit code is 65 if files failed, and 75 if NATS lost the queue meanwhile.",
 		Args:  usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -86,7 +86,7 @@ func printStatus(out io.Writer, s *fleet.Status) error {
 	row := func(name string, c fleet.Count, note string) {
 		fmt.Fprintf(w, "%s\t%d files\t%s\t%s\n", name, c.Files, humanize.IBytes(uint64(c.Bytes)), note)
 	}
-	row("done", s.Done, fmt.Sprintf("%d of them were there already", s.Skipped))
+	row("done", s.Done, fmt.Sprintf("%d of them existed already", s.Skipped))
 	row("active", s.Active, "")
 	row("waiting", s.Waiting, fmt.Sprintf("%d tasks have been retried", s.Retried))
 	fmt.Fprintf(w, "failed\t%d files\t\t\n", s.Failed)
@@ -102,7 +102,7 @@ func printStatus(out io.Writer, s *fleet.Status) error {
 	}
 	fmt.Fprintf(w, "rate\t%s/s\t\ttime left %s, limit %s\n", humanize.IBytes(uint64(s.Rate)), eta, limit)
 	if s.Draining {
-		fmt.Fprintf(w, "draining\t\t\tthe workers take nothing new: see drain --off\n")
+		fmt.Fprintf(w, "draining\t\t\tthe workers take no new tasks: see drain --off\n")
 	}
 	fmt.Fprintf(w, "\nworker\tstate\trate\tupload\n")
 	for _, worker := range s.Workers {

@@ -44,7 +44,7 @@ func (f *submitFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.include, "include", nil, "submit only files that match this `PATTERN`, such as '**/*.csv'; repeat the flag for more")
 	fs.StringArrayVar(&f.exclude, "exclude", nil, "leave out files and directories that match this `PATTERN`; repeat the flag for more")
 	fs.BoolVar(&f.ignoreSymlinks, "ignore-symlinks", false, "leave out symbolic links without an error")
-	fs.StringVar(&f.manifest, "manifest", "", "leave out the files that `FILE`, the manifest of a gcsup cp, has as finished")
+	fs.StringVar(&f.manifest, "manifest", "", "leave out the files that are finished according to `FILE`, the manifest of a gcsup cp")
 	f.objects.Add(fs)
 	fs.BoolVar(&f.json, "json", false, "print the totals as JSON")
 }
@@ -55,8 +55,8 @@ func newSubmit(std stdio) *cobra.Command {
 		Use:   "submit [-r] SOURCE... gs://BUCKET[/PREFIX]",
 		Short: "Put a tree into the queue",
 		Long: `submit puts files into the queue, and uploads nothing. The workers must see each file at
-the same path. If the same tree is submitted again, what is in the queue is not added, and
-what is finished is left out. If a file that is in the queue has changed since, the exit
+the same path. If the same tree is submitted again, files that are in the queue are not
+added, and finished files are left out. If a file in the queue has changed since, the exit
 code is 75: submit the tree once more when the queue is empty.`,
 		Example: `  gcsup-fleet submit -r /data/. gs://my-bucket/data --nats tls://nats:4222
   find /data -name '*.csv' -print0 | gcsup-fleet submit -0 --files-from - gs://my-bucket/`,

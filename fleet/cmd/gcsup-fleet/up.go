@@ -136,7 +136,8 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	return f.supervise(ctx, dir, given, std)
 }
 
-// createQueue creates the queue, before another command can create it with another ack wait.
+// createQueue creates the queue before another command can create it with a different
+// ack wait.
 func createQueue(ctx context.Context, server *natsserver.Server, opts fleet.QueueOptions) error {
 	nc, err := server.Connect()
 	if err != nil {
@@ -224,8 +225,8 @@ func (f *upFlags) arguments(dir string, given *pflag.FlagSet) []string {
 	return args
 }
 
-// runWorker runs a worker process and returns its exit code, or -1 if a signal ended it. When ctx is
-// done, the worker gets SIGTERM and hands over its uploads.
+// runWorker runs a worker process and returns its exit code, or -1 if a signal ended
+// it. If ctx is done, the worker gets SIGTERM and hands over its uploads.
 func runWorker(ctx context.Context, self string, args []string, std stdio) (code int, err error) {
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Stderr = std.err

@@ -58,9 +58,9 @@ func newWork(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "work --state gs://BUCKET/PREFIX --state-key-file FILE",
 		Short: "Take uploads from the queue",
-		Long: `work takes uploads from the queue until it is stopped. SIGTERM hands its uploads over at
-once: another worker continues at the committed offset. A worker that dies is replaced
-after --ack-wait.`,
+		Long: `work takes uploads from the queue until it is stopped. After SIGTERM it hands over its
+uploads at once: another worker continues at the committed offset. If a worker dies,
+others get its uploads after --ack-wait.`,
 		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), std) },
 	}
