@@ -123,7 +123,7 @@ func TestManyUploadsToPeerThatClosesIdleConnections(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if n := retries.Load(); n > workers*files/50 {
+			if n := retries.Load(); n > workers*files/20 {
 				t.Errorf("%v: %d of %d files waited", after, n, workers*files)
 			}
 		})
