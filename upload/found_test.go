@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -117,11 +120,14 @@ func TestCancelErrors(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		up, id, _ := w.unfinished()
 		w.addFaults(cancelling(fakegcs.Action{Effect: fakegcs.EffectStall}, -1))
-		ctx, cancel := context.WithCancel(w.t.Context())
-		time.AfterFunc(time.Second, cancel)
-		if err := up.Cancel(ctx, id); !errors.Is(err, context.Canceled) {
-			t.Errorf("interrupted: %v", err)
+		ctx, cancel := context.WithCancelCause(w.t.Context())
+		time.AfterFunc(time.Second, func() { cancel(errors.New("the user said so")) })
+		// The error of an upload would have its numbers, which are 0 here.
+		const want = "cancel: context canceled: the user said so"
+		if err := up.Cancel(ctx, id); !errors.Is(err, context.Canceled) || err.Error() != want {
+			t.Errorf("interrupted: %v, want %s", err, want)
 		}
+		w.wantSaved(1)
 	})
 	inBubble(t, nil, func(w *world) { // finished, and the reply lost
 		path := w.file(data(9 * mib))
@@ -335,6 +341,38 @@ func TestAppendedWhileOpened(t *testing.T) {
 			} else if !errors.Is(err, session.ErrSourceChanged) {
 				t.Errorf("%d bytes: %v", size, err)
 			}
+		})
+	}
+}
+
+// withoutChecksum removes the CRC32C of objects from replies.
+type withoutChecksum struct{ http.RoundTripper }
+
+func (w withoutChecksum) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := w.RoundTripper.RoundTrip(req)
+	if err != nil || resp.StatusCode != 200 {
+		return resp, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	body = regexp.MustCompile(`"crc32c": *"[^"]*",`).ReplaceAll(body, nil)
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return resp, err
+}
+
+// TestResultHasNoChecksumOfOurs checks that a Result has a CRC32C only if the
+// service sent one. It had that of the source.
+func TestResultHasNoChecksumOfOurs(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int64{10, large} {
+		inBubble(t, nil, func(w *world) {
+			content := data(size)
+			w.http.Transport = withoutChecksum{w.http.Transport}
+			res, err := w.uploader(largeChunks).File(w.t.Context(), w.file(content), spec)
+			if err != nil || res.Object.Size != size || res.Object.HasCRC32C || res.Object.CRC32C != 0 {
+				t.Errorf("%d bytes: %+v, %v", size, res.Object, err)
+			}
+			w.wantObject("obj", content)
 		})
 	}
 }
