@@ -183,7 +183,11 @@ func within(d time.Duration, f func() error) error {
 // summary returns the line of a finished upload.
 func summary(t task, res *upload.Result) string {
 	o := res.Object
-	text := fmt.Sprintf("%s#%s  %d bytes  crc32c %s  %s", printable.Line(t.destination), generationText(o), o.Size, chunk.EncodeCRC32C(o.CRC32C), res.Elapsed.Round(time.Millisecond))
+	text := fmt.Sprintf("%s#%s  %d bytes", printable.Line(t.destination), generationText(o), o.Size)
+	if o.HasCRC32C {
+		text += "  crc32c " + chunk.EncodeCRC32C(o.CRC32C)
+	}
+	text += "  " + res.Elapsed.Round(time.Millisecond).String()
 	if res.Resumed {
 		text += fmt.Sprintf("  resumed from byte %d", res.ResumedFrom)
 	}

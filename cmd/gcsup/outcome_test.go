@@ -4,12 +4,27 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"gcsup/session"
 	"gcsup/upload"
 )
+
+// TestSummaryClaimsNoChecksum checks that the line of an upload has a CRC32C only if
+// the service sent one. It had that of an empty object.
+func TestSummaryClaimsNoChecksum(t *testing.T) {
+	o := &session.Object{Generation: 7, Size: 5}
+	res := &upload.Result{Object: o, Elapsed: time.Second}
+	if got, want := summary(task{destination: "gs://b/o"}, res), "gs://b/o#7  5 bytes  1s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	o.CRC32C, o.HasCRC32C = 1, true
+	if got, want := summary(task{destination: "gs://b/o"}, res), "gs://b/o#7  5 bytes  crc32c AAAAAQ==  1s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
 
 // TestOutcomeIsPrintable checks that the name of an object, which comes from the
 // name of a file, cannot control the terminal.
