@@ -288,15 +288,36 @@ func (c *countdown) Err() error {
 }
 
 // TestLockEndsWithItsContext checks that Lock returns when its context is done,
-// even if the lock file is created and removed all the time. The cause of the context
-// may be the error of another upload.
+// even if it ends while Lock tries again. The cause of the context may be the error of
+// another upload.
 func TestLockEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errStop)
-	_, err := openDir(t, newDir(t)).Lock(ctx, "id")
-	if !errors.Is(err, context.Canceled) || errors.Is(err, errStop) || !strings.Contains(err.Error(), errStop.Error()) {
+	d := openDir(t, newDir(t))
+	if _, err := d.Lock(ctx, "id"); !errors.Is(err, context.Canceled) || errors.Is(err, errStop) || !strings.Contains(err.Error(), errStop.Error()) {
 		t.Errorf("Lock: %v, want the error of the context with the cause in its text", err)
 	}
+	unlock, err := d.Lock(t.Context(), "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if _, err := d.Lock(&endingContext{Context: t.Context()}, "id"); !errors.Is(err, context.Canceled) {
+		t.Errorf("Lock of a locked upload: %v, want context.Canceled", err)
+	}
+}
+
+// endingContext is done when its error is looked at for the second time.
+type endingContext struct {
+	context.Context
+	looks int
+}
+
+func (e *endingContext) Err() error {
+	if e.looks++; e.looks > 1 {
+		return context.Canceled
+	}
+	return nil
 }
 
 var errStop = errors.New("stop")
