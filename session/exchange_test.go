@@ -276,6 +276,19 @@ func TestContextCause(t *testing.T) {
 	}
 }
 
+// TestTransportThatCancels checks that a transport which cancels a request for its own
+// reasons is a failure of the network: the context of the upload is not done.
+func TestTransportThatCancels(t *testing.T) {
+	hc := &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+		return nil, fmt.Errorf("another request ended the dial: %w", context.Canceled)
+	})}
+	r := newClient(t, hc, "").Query(t.Context(), uriAt(t, session.DefaultEndpoint))
+	_, a := session.Decide(session.State{Size: q, Replayable: true}, r)
+	if describe(a) != "wait query" || errors.Is(r.Err, context.Canceled) || r.Err.Error() != "another request ended the dial: context canceled" {
+		t.Errorf("%s after %v, want wait query", describe(a), r.Err)
+	}
+}
+
 // TestStallInTheReply checks that the Reply has the status of the header if the
 // context ends while the body arrives.
 func TestStallInTheReply(t *testing.T) {
