@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"cloud.google.com/go/compute/metadata"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
 
@@ -290,11 +291,8 @@ func (e *TokenServiceError) Temporary() bool { return e.temporary }
 // tokenError returns a [TokenServiceError] for a token service that failed, and an
 // error that wraps [session.ErrCredentials] for credentials that it refused.
 func tokenError(err error, last tokenOutcome) error {
-	if ue, ok := errors.AsType[*url.Error](err); ok && last.host == "" {
-		// The metadata server, for which the library uses another client.
-		if u, perr := url.Parse(ue.URL); perr == nil {
-			last = tokenOutcome{host: u.Scheme + "://" + u.Host, err: ue.Err}
-		}
+	if last.host == "" {
+		last = metadataOutcome(err)
 	}
 	if last.err != nil {
 		_, unresolved := errors.AsType[*net.DNSError](last.err)
@@ -316,6 +314,21 @@ func tokenError(err error, last tokenOutcome) error {
 		err = fmt.Errorf("token service %s: %w", last.host, err)
 	}
 	return noCredentials{fmt.Errorf("they get no access token: %w", err)}
+}
+
+// metadataOutcome returns the outcome of a request to the metadata server, for which
+// the library uses another HTTP client. It is zero if err is another error.
+func metadataOutcome(err error) tokenOutcome {
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		if u, perr := url.Parse(ue.URL); perr == nil {
+			return tokenOutcome{host: u.Scheme + "://" + u.Host, err: ue.Err}
+		}
+	}
+	if refused, ok := errors.AsType[*metadata.Error](err); ok {
+		host := first(os.Getenv("GCE_METADATA_HOST"), "169.254.169.254")
+		return tokenOutcome{host: "http://" + host, status: refused.Code}
+	}
+	return tokenOutcome{}
 }
 
 // authorized is a RoundTripper that adds the access token. base refuses requests

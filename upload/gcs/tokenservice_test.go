@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -113,6 +114,61 @@ func TestTokenServiceInTrouble(t *testing.T) {
 			}
 			if c.want != session.ErrCredentials && errors.Is(err, session.ErrCredentials) {
 				t.Errorf("error is ErrCredentials: %v", err)
+			}
+		})
+	}
+}
+
+// TestMetadataServerInTrouble checks that a metadata server that cannot answer for a
+// moment is not reported as bad credentials. The library retries other statuses
+// itself, with waits.
+func TestMetadataServerInTrouble(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		fail func(n int) int // status of the reply to the n-th request for a token; 0 is a token
+		want error
+	}{
+		{"busy for a moment", func(n int) int {
+			if n <= 2 {
+				return 408
+			}
+			return 0
+		}, nil},
+		{"busy", func(int) int { return 408 }, session.ErrRetriesExhausted},
+		{"refuses", func(int) int { return 403 }, session.ErrCredentials},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			srv, endpoint := emulator(t, &fakegcs.Options{RequireToken: true})
+			srv.AllowToken("ya29.metadata")
+			n := 0
+			metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !strings.HasSuffix(r.URL.Path, "/token") {
+					w.WriteHeader(404)
+					return
+				}
+				n++
+				if code := tt.fail(n); code != 0 {
+					w.WriteHeader(code)
+					return
+				}
+				w.Write([]byte(`{"access_token":"ya29.metadata","expires_in":3600,"token_type":"Bearer"}`))
+			}))
+			defer metadata.Close()
+			t.Setenv("GCE_METADATA_HOST", metadata.Listener.Addr().String())
+			service, err := url.Parse(endpoint)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Credentials of a machine are not sent over plain HTTP.
+			c := newClient(t, &gcs.Options{Endpoint: "https://storage.example", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				r = r.Clone(r.Context())
+				r.URL.Scheme, r.URL.Host = service.Scheme, service.Host
+				return http.DefaultTransport.RoundTrip(r)
+			})})
+			path, _ := source(t, 100)
+			_, err = uploader(t, c, &upload.Options{Policy: hasty}).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+			if !errors.Is(err, tt.want) || err != nil && !strings.Contains(err.Error(), "token service "+metadata.URL) {
+				t.Errorf("%v, want %v of %s", err, tt.want, metadata.URL)
 			}
 		})
 	}
