@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestMessageIsOneLine checks that a file name cannot make a line of its own.
+// TestMessageIsOneLine checks that a line break in a file name does not start a new
+// line.
 func TestMessageIsOneLine(t *testing.T) {
 	var out strings.Builder
 	c := newConsole(&out, false)

@@ -11,7 +11,7 @@ import (
 )
 
 // TestFrameOfLowTerminal checks that a frame is never higher than the terminal, and
-// that the totals are what remains.
+// that the totals have priority.
 func TestFrameOfLowTerminal(t *testing.T) {
 	for _, columns := range []int{20, 40, 80, 200} {
 		for height := 1; height < 6; height++ {
@@ -30,7 +30,7 @@ func TestFrameOfLowTerminal(t *testing.T) {
 }
 
 // TestWaitForListing checks that a listing that is retried has a row, which does not
-// count as a file and goes away.
+// count as a file and disappears.
 func TestWaitForListing(t *testing.T) {
 	now := time.Unix(0, 0)
 	d := newDisplay(-1)
@@ -64,8 +64,8 @@ func TestRateOfResumedFiles(t *testing.T) {
 	}
 }
 
-// TestDiscardedIsNoLoss checks that an upload that starts over because its file
-// changed does not accuse the service.
+// TestDiscardedIsNoLoss checks that no loss is shown if an upload starts over because
+// its file changed.
 func TestDiscardedIsNoLoss(t *testing.T) {
 	now := time.Unix(0, 0)
 	tr := &activeFile{name: "a", size: -1}
@@ -80,8 +80,8 @@ func TestDiscardedIsNoLoss(t *testing.T) {
 	}
 }
 
-// TestLossIsShownWhileComparing checks that a percentage that decreases is explained
-// even if the source is compared next.
+// TestLossIsShownWhileComparing checks that the frame explains a decreased percentage
+// even while the source is being compared.
 func TestLossIsShownWhileComparing(t *testing.T) {
 	now := time.Unix(0, 0)
 	tr := &activeFile{name: "a", size: -1}
@@ -107,8 +107,8 @@ func TestNoFrameAfterInterruption(t *testing.T) {
 	})
 }
 
-// TestFrameAfterStop checks that a process that was stopped and continues does not
-// overwrite what the shell printed.
+// TestFrameAfterStop checks that a process that continues after a stop does not
+// overwrite output of the shell.
 func TestFrameAfterStop(t *testing.T) {
 	term := newTerminal(t, 80, 24, true)
 	first := true

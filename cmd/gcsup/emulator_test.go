@@ -13,8 +13,8 @@ import (
 	"gcsup/fakegcs"
 )
 
-// TestRequestLog checks that the request log has one line for each request,
-// whatever its fields contain.
+// TestRequestLog checks that the request log has one line for each request, for any
+// content of its fields.
 func TestRequestLog(t *testing.T) {
 	at := time.Date(2026, 11, 21, 13, 4, 5, 6e6, time.UTC)
 	chunk := fakegcs.Request{
@@ -48,8 +48,8 @@ func TestRequestLog(t *testing.T) {
 	}
 }
 
-// TestUnimplementedIsNamedOnStandardError checks that the emulator names a
-// feature that it does not have once on standard error.
+// TestUnimplementedIsNamedOnStandardError checks that the emulator prints the name of
+// an unimplemented feature once on standard error.
 func TestUnimplementedIsNamedOnStandardError(t *testing.T) {
 	var stderr strings.Builder
 	f := emulatorFlags{addr: "127.0.0.1:0", createBuckets: true}

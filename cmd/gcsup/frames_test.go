@@ -67,10 +67,10 @@ func (term *terminal) resize(columns, height int) {
 	}
 }
 
-// written ends what a call wrote, so that the test can wait for it.
+// written marks the end of the output of a call, so that the test can wait for it.
 const written = "\x1b[9999m"
 
-// do calls f and shows what it writes.
+// do calls f and passes its output to the screen.
 func (term *terminal) do(f func()) {
 	term.t.Helper()
 	go func() {
@@ -101,8 +101,8 @@ func (term *terminal) show(d *display, now time.Time) {
 	term.do(func() { term.console.show(d.frame(now, columns, height)) })
 }
 
-// story plays the events of a run, and calls frame with a name for each moment
-// that is worth a look.
+// story plays the events of a run, and calls frame with a name for each interesting
+// moment.
 func story(frame func(name string, d *display, now time.Time)) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	d := newDisplay(-1)
@@ -146,8 +146,8 @@ func story(frame func(name string, d *display, now time.Time)) {
 	frame("and sends again", d, now)
 }
 
-// TestFrames compares what a person sees on terminals of several widths with the
-// files in testdata/frames. -update rewrites them.
+// TestFrames compares the screens of terminals of several widths with the files in
+// testdata/frames. -update rewrites them.
 func TestFrames(t *testing.T) {
 	for _, columns := range []int{40, 80, 200} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
@@ -208,8 +208,8 @@ func TestFramesHaveOneLayout(t *testing.T) {
 	}
 }
 
-// TestResizeLeavesNothing changes the width of a terminal between frames, and
-// checks that only the newest frame and the messages above it are there.
+// TestResizeLeavesNothing changes the width of a terminal between frames, and checks
+// that the screen has only the newest frame and the messages above it.
 func TestResizeLeavesNothing(t *testing.T) {
 	for _, reflows := range []bool{true, false} {
 		t.Run(fmt.Sprintf("reflows=%v", reflows), func(t *testing.T) {
@@ -249,8 +249,8 @@ func TestResizeLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestPercentageNeverGoesBack checks that a percentage decreases only in a frame
-// that says that the service lost bytes.
+// TestPercentageNeverGoesBack checks that a percentage decreases only in a frame that
+// reports that the service lost bytes.
 func TestPercentageNeverGoesBack(t *testing.T) {
 	now := time.Unix(0, 0)
 	tr := &activeFile{name: "a", size: -1}

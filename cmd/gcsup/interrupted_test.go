@@ -11,8 +11,8 @@ import (
 	"gcsup/upload"
 )
 
-// TestQueueAfterHurry checks that the last lines are written even if an
-// interruption takes longer than a second. They were lost.
+// TestQueueAfterHurry checks that the last lines are written even if an interruption
+// takes longer than a second. An earlier version lost them.
 func TestQueueAfterHurry(t *testing.T) {
 	lost := 0
 	for range 100 {
@@ -33,8 +33,8 @@ func TestQueueAfterHurry(t *testing.T) {
 	}
 }
 
-// TestLazyStoreAfterClose checks that an abandoned upload can use the store
-// after it is closed. The store panicked.
+// TestLazyStoreAfterClose checks that an abandoned upload can use the store after it
+// is closed. An earlier version panicked.
 func TestLazyStoreAfterClose(t *testing.T) {
 	s := &lazyStore{open: func(context.Context) (openStore, error) { return session.OpenDir(t.TempDir()) }, missing: func() bool { return false }}
 	s.close()

@@ -82,7 +82,7 @@ func TestKilledAtRandomBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if kill {
-			// Mostly in the middle, sometimes in the first or the last bytes.
+			// Kill mostly in the middle, and sometimes in the first or the last bytes.
 			tr.kill.Store(cmd.Process)
 			tr.left.Store(1 + random.Int64N(size/kills*2))
 		}
@@ -116,8 +116,8 @@ func TestKilledAtRandomBytes(t *testing.T) {
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("object has %d bytes, error %v; want the %d bytes of the source", len(got), err, len(want))
 	}
-	// Sort by arrival: a request of a killed client may end after the first request
-	// of the next client.
+	// Sort by arrival, because a request of a killed client may end after the first
+	// request of the next client.
 	requests := gcs.Requests()
 	slices.SortStableFunc(requests, func(a, b fakegcs.Request) int { return a.Time.Compare(b.Time) })
 	starts, committed := 0, int64(0)

@@ -20,8 +20,9 @@ import (
 	"gcsup/upload/tree"
 )
 
-// The manifests in docs/many-machines.md. The types have the fields that they use,
-// under the names of the schedulers' references. Any other field is a mistake.
+// The types of the manifests in docs/many-machines.md. They have the fields that the
+// manifests use, with the names in the schedulers' references. Any other field is an
+// error.
 type (
 	kubernetesJob struct {
 		APIVersion string `yaml:"apiVersion"`
@@ -193,7 +194,7 @@ func checkShards(t *testing.T, args []string, count int, variables func(task int
 }
 
 // checkFinal checks that the exit codes that a manifest does not retry are those of
-// the page, and none for which a retry can help.
+// the page, and that a retry helps for none of them.
 func checkFinal(t *testing.T, codes []int) {
 	t.Helper()
 	if want := []int{exitcode.Usage, exitcode.Data, exitcode.NoInput, exitcode.Unavailable, exitcode.Exists, exitcode.Permission, exitcode.Config}; !slices.Equal(codes, want) {

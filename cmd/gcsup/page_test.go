@@ -89,7 +89,7 @@ func chromium(t *testing.T, args ...string) []byte {
 	return out
 }
 
-// TestReportInBrowser checks what a browser shows of a report.
+// TestReportInBrowser checks how a browser shows a report.
 func TestReportInBrowser(t *testing.T) {
 	path := examplePage(t)
 	doc, err := html.Parse(bytes.NewReader(chromium(t, "--dump-dom", "file://"+path)))

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// screen is the part of a terminal that the program uses. It fails on sequences
-// that it does not know.
+// screen simulates the part of a terminal that the program uses. It fails for unknown
+// sequences.
 type screen struct {
 	columns int
 	reflows bool // it breaks long lines again when its width changes
@@ -134,7 +134,7 @@ func (s *screen) resize(columns int) {
 	s.rows, s.y, s.x = rows, y, x
 }
 
-// lines returns what the screen shows, without empty lines at the end.
+// lines returns the lines of the screen, without empty lines at the end.
 func (s *screen) lines() []string {
 	var lines []string
 	for _, r := range s.rows {

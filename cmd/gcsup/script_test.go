@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 //	no-object gs://B/O             the emulator has no such object
 //	begin NAME REGEXP COMMAND...   start a command, wait until a line of its standard output matches
 //	signal NAME SIGNAL             send INT, TERM, HUP, KILL, STOP, CONT or USR2 to it
-//	ended NAME CODE                wait for its end; its output is in NAME.out and NAME.err. A killed command has code -1
+//	ended NAME CODE                wait until it ends; its output is in NAME.out and NAME.err. A killed command has code -1
 //	received OP COUNT              the emulator received COUNT requests of that operation
 //	requests [OP=COUNT...]         gcsup sent exactly these requests since the last call
 //	objects gs://B/PREFIX NAME...  the names of the objects with that prefix are exactly these
@@ -63,8 +63,8 @@ func TestMain(m *testing.M) {
 // early elsewhere. Each process takes about 20 ms.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	// If this process ignores SIGHUP, because nohup started it, so do the
-	// programs that it starts. They do not inherit a handler.
+	// If nohup started this process, it ignores SIGHUP, and its child processes would
+	// too. With a handler, they do not.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",

@@ -172,7 +172,7 @@ func TestServiceUnits(t *testing.T) {
 	units := blocks(t, "ini")
 	files := []string{filepath.Join(dir, "gcsup-backup.service"), filepath.Join(dir, "gcsup-backup.timer")}
 	for i, name := range files {
-		// The program must exist, and the man page would be looked up.
+		// systemd-analyze requires that the program and the man page exist.
 		text := strings.ReplaceAll(units[i], "/usr/local/bin/gcsup", "/bin/true")
 		text = regexp.MustCompile("(?m)^Documentation=.*\n").ReplaceAllString(text, "")
 		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {

@@ -21,7 +21,7 @@ import (
 
 // TestProgramOnATerminal runs the program on a pseudo-terminal of 80 columns, and
 // checks all its frames: one layout, the names, the number of files, a percentage
-// that never goes back, and nothing left at the end but messages and results.
+// that never decreases, and at the end nothing but messages and results.
 func TestProgramOnATerminal(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
