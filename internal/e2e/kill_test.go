@@ -29,7 +29,7 @@ type manner int
 
 const (
 	byBytes  manner = iota // when the server has received a number of bytes
-	byTime                 // after a random time, which may be a few milliseconds
+	byTime                 // after a random time of a few milliseconds or more
 	bySave                 // while the state file is being written
 	byServer               // the emulator is killed and restarted
 	manners
@@ -226,8 +226,8 @@ func (o *target) wait(c *child, m manner, began int64) bool {
 	}
 	switch m {
 	case byTime:
-		// The process is parsing its flags. The first save comes within tens of
-		// milliseconds. The object takes some hundred milliseconds.
+		// The process is still parsing its flags. The first save follows within tens of
+		// milliseconds, and the object takes some hundred milliseconds.
 		d := time.Duration(o.random.Int64N(int64(80 * time.Millisecond)))
 		if o.random.IntN(4) > 0 {
 			d = time.Duration(o.random.Int64N(int64(500 * time.Millisecond)))
@@ -288,11 +288,11 @@ func (k *killing) look(o *target, must bool) {
 // finished checks the output of the last process.
 func (k *killing) finished(o *target, c *child) {
 	if c.code() != 0 {
-		o.t.Fatal(c.said())
+		o.t.Fatal(c.output())
 	}
 	for _, l := range c.lines() {
 		if l.Type == "afresh" {
-			o.t.Errorf("a kill damaged the state file: %s", c.said())
+			o.t.Errorf("a kill damaged the state file: %s", c.output())
 		}
 	}
 	if r := c.result().BytesResent; r > 0 {
@@ -305,19 +305,19 @@ func (k *killing) finished(o *target, c *child) {
 func (k *killing) account(o *target, early, servers int) {
 	t := o.t
 	sessions := 0
-	var told, taken int64 // committed offset in the replies; end of the received bytes
+	var acknowledged, taken int64 // committed offset in the replies; end of the received bytes
 	for _, r := range o.e.requests() {
 		switch r.Op {
 		case fakegcs.OpStart:
 			sessions++
-			told, taken = 0, 0
+			acknowledged, taken = 0, 0
 		case fakegcs.OpPut, fakegcs.OpFinalize:
 			var from int64
 			if _, err := fmt.Sscanf(r.ContentRange, "bytes %d-", &from); err != nil {
 				t.Fatalf("Content-Range %q: %v", r.ContentRange, err)
 			}
-			if from < told {
-				k.committedAgain += told - from
+			if from < acknowledged {
+				k.committedAgain += acknowledged - from
 			}
 			if taken > from {
 				k.again = append(k.again, taken-from)
@@ -328,7 +328,7 @@ func (k *killing) account(o *target, early, servers int) {
 		}
 		var last int64
 		if _, err := fmt.Sscanf(r.Range, "bytes=0-%d", &last); err == nil {
-			told = last + 1
+			acknowledged = last + 1
 		}
 	}
 	k.sessions += sessions

@@ -27,10 +27,10 @@ import (
 
 var cancels = flag.Int("cancels", testsize.Full(300, 40), "how many uploads to cancel")
 
-// TestNothingIsLeftOfCancelledUploads checks that hundreds of uploads of files
-// and streams leak no goroutine or file descriptor if they are canceled at
-// random moments over real connections. No test may run in parallel with it,
-// because it counts those of the process.
+// TestNothingIsLeftOfCancelledUploads checks that hundreds of uploads of files and
+// streams leak no goroutine or file descriptor if they are canceled at random moments
+// over real connections. No test may run in parallel with it, because it counts the
+// goroutines and descriptors of the process.
 func TestNothingIsLeftOfCancelledUploads(t *testing.T) {
 	random := seeded(t, 0)
 	dir := t.TempDir()

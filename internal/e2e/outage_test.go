@@ -52,17 +52,17 @@ func TestOutage(t *testing.T) {
 				"--max-wait", wait.String(), "--retry-for", (*outage + time.Hour).String()}, tt.flags...)
 			c := run(t, environment(), append(args, path, "gs://demo/a")...)
 			if !e.reaches(c, 256<<10) {
-				t.Fatal(c.said())
+				t.Fatal(c.output())
 			}
 			tt.away(e)
 			time.Sleep(*outage)
 			if !c.alive() {
-				t.Fatalf("the upload did not wait: %s", c.said())
+				t.Fatalf("the upload did not wait: %s", c.output())
 			}
 			tt.back(e)
 			returned := time.Now()
 			if c.code() != 0 {
-				t.Fatal(c.said())
+				t.Fatal(c.output())
 			}
 			after := time.Since(returned)
 			// The upload continues within the longest wait if no wait is longer
@@ -78,7 +78,7 @@ func TestOutage(t *testing.T) {
 				}
 			}
 			if waits == 0 {
-				t.Errorf("the upload did not wait: %s", c.said())
+				t.Errorf("the upload did not wait: %s", c.output())
 			}
 			r := c.result()
 			t.Logf("outage of %v; finished %v after it (longest wait %v); %d of %d bytes sent twice", *outage, after.Round(time.Millisecond), wait, r.BytesResent, size)

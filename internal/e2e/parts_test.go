@@ -47,7 +47,7 @@ func TestPartsKilled(t *testing.T) {
 // partsKilling collects the results.
 type partsKilling struct {
 	kills, objects, multipart, sessions int
-	empty                               int // multipart uploads whose ID a killed process had not saved
+	empty                               int // multipart uploads without a saved ID, because the process was killed
 	bytes, again                        int64
 }
 
@@ -55,7 +55,7 @@ type partsKilling struct {
 func (k *partsKilling) object(t *testing.T, random *rand.Rand) {
 	size, way, rate := 18<<20+random.Int64N(24<<20), "compose", 16<<20
 	if random.IntN(2) == 0 {
-		way, rate = "multipart", 48<<20 // else a process is killed before a part is finished
+		way, rate = "multipart", 48<<20 // at a lower rate, processes are killed before a part is finished
 		k.multipart++
 	}
 	dir, err := os.MkdirTemp(t.TempDir(), "")
@@ -75,7 +75,7 @@ func (k *partsKilling) object(t *testing.T, random *rand.Rand) {
 		if left <= 0 {
 			c := run(t, environment(), o.args...)
 			if c.code() != 0 {
-				t.Fatal(c.said())
+				t.Fatal(c.output())
 			}
 			break
 		}
@@ -83,7 +83,7 @@ func (k *partsKilling) object(t *testing.T, random *rand.Rand) {
 		k.kills += n
 		if done != nil {
 			if done.code() != 0 {
-				t.Fatal(done.said())
+				t.Fatal(done.output())
 			}
 			break
 		}
@@ -134,22 +134,22 @@ func (e *emulator) emptyUploads() int {
 // account checks the requests of an object: no committed byte was sent again, and every
 // temporary object was deleted.
 func (k *partsKilling) account(o *target) {
-	told := map[string]int64{}      // the committed offset in the last reply, by object
-	there := map[string]bool{}      // temporary objects
-	parts := map[string]time.Time{} // when the service had a part of the multipart upload, by its number
-	var listed time.Time            // the last request that a client listed the parts with
+	acknowledged := map[string]int64{} // the committed offset in the last reply, by object
+	there := map[string]bool{}         // temporary objects
+	parts := map[string]time.Time{}    // when the service had a part of the multipart upload, by its number
+	var listed time.Time               // the last request that a client listed the parts with
 	for _, r := range o.e.requests() {
 		temporary := strings.HasPrefix(r.Object, "gcsup-parts/")
 		switch r.Op {
 		case fakegcs.OpStart:
 			k.sessions++
-			told[r.Object] = 0
+			acknowledged[r.Object] = 0
 		case fakegcs.OpPut, fakegcs.OpFinalize:
 			var from int64
 			if _, err := fmt.Sscanf(r.ContentRange, "bytes %d-", &from); err != nil {
 				o.t.Fatalf("Content-Range %q: %v", r.ContentRange, err)
 			}
-			k.again += max(told[r.Object]-from, 0)
+			k.again += max(acknowledged[r.Object]-from, 0)
 			if r.Op == fakegcs.OpFinalize && temporary {
 				there[r.Object] = true
 			}
@@ -173,7 +173,7 @@ func (k *partsKilling) account(o *target) {
 		}
 		var last int64
 		if _, err := fmt.Sscanf(r.Range, "bytes=0-%d", &last); err == nil {
-			told[r.Object] = last + 1
+			acknowledged[r.Object] = last + 1
 		}
 	}
 	for name := range there {

@@ -45,8 +45,8 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		program = filepath.Join(dir, "gcsup")
-		// Unlike go build, go run takes a linked program from the build cache.
-		// The copy stays the same if another test run builds a newer one.
+		// Unlike go build, go run reuses a linked program in the build cache. The copy does
+		// not change if another test run builds a newer one.
 		if out, err := exec.Command("go", "run", "-exec", "cp", "gcsup/cmd/gcsup", program).CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
 			return 1
@@ -115,9 +115,9 @@ func run(t *testing.T, env []string, args ...string) *child {
 	return c
 }
 
-// says waits until the standard output contains a text. It returns false if the
+// prints waits until the standard output contains a text. It returns false if the
 // process ended before.
-func (c *child) says(text string) bool {
+func (c *child) prints(text string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for !strings.Contains(c.out.String(), text) {
@@ -152,8 +152,8 @@ func (c *child) alive() bool {
 	}
 }
 
-// said returns all output of a process that has ended.
-func (c *child) said() string {
+// output returns all output of a process that has ended.
+func (c *child) output() string {
 	<-c.done
 	return fmt.Sprintf("%q: exit code %d\n%s%s", c.cmd.Args, c.code(), &c.out, &c.err)
 }
@@ -193,7 +193,7 @@ func (c *child) result() line {
 	c.t.Helper()
 	all := c.lines()
 	if n := len(all); n < 2 || all[n-2].Type != "result" || all[n-1].Type != "summary" {
-		c.t.Fatalf("no result: %s", c.said())
+		c.t.Fatalf("no result: %s", c.output())
 	}
 	return all[len(all)-2]
 }
@@ -226,9 +226,8 @@ func startEmulator(t *testing.T, flags ...string) *emulator {
 
 var loopbacks atomic.Uint32
 
-// loopback returns a loopback address. On Linux no other process uses it, so
-// that a closed port stays free: a restarted server gets the same port, and no
-// other server appears on it.
+// loopback returns a loopback address. On Linux no other process uses it. A closed
+// port therefore stays free, and a restarted server gets the same port.
 func loopback() string {
 	if runtime.GOOS != "linux" { // other systems have only this address
 		return "127.0.0.1"
@@ -243,8 +242,8 @@ func (e *emulator) start() {
 	args := append([]string{"emulator", "--addr", e.addr, "--dir", e.dir, "--create-buckets", "--log", "json"}, e.flags...)
 	c := run(e.t, environment(), args...)
 	const ready = "export STORAGE_EMULATOR_HOST=http://"
-	if !c.says("\n") {
-		e.t.Fatal(c.said())
+	if !c.prints("\n") {
+		e.t.Fatal(c.output())
 	}
 	c.mu.Lock()
 	e.addr = strings.TrimSpace(strings.TrimPrefix(c.out.String(), ready))
@@ -293,7 +292,7 @@ func (e *emulator) reaches(c *child, at int64) bool {
 	return until(c.done, time.Millisecond, func() bool { return e.held() >= at-at%(256<<10) })
 }
 
-// release ends a hold for new requests. A request that is held stays held.
+// release ends a hold for new requests. Requests that are already held stay held.
 func (e *emulator) release() {
 	e.t.Helper()
 	e.faults(http.MethodDelete)

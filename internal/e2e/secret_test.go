@@ -36,7 +36,7 @@ const (
 	client  = "CLIENTSECRET"
 )
 
-// scene has a user with credentials, a service, and the program between them.
+// scene is a test scene: a user with credentials, the program, and a service.
 type scene struct {
 	t     *testing.T
 	gcs   *fakegcs.Server
@@ -182,7 +182,7 @@ func (s *scene) interrupted() (token string) {
 	}
 	c := s.cp()
 	if c.code() != 75 || c.result().kind() != "retries_exhausted" {
-		s.t.Fatal(c.said())
+		s.t.Fatal(c.output())
 	}
 	s.check(c)
 	s.gcs.ClearFaults()
@@ -197,7 +197,7 @@ func (s *scene) check(c *child) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = nil
-	tells := func(where, text string, secrets ...string) {
+	search := func(where, text string, secrets ...string) {
 		for _, secret := range secrets {
 			if strings.Contains(text, secret) || strings.Contains(text, url.QueryEscape(secret)) {
 				s.t.Errorf("%s contains %s:\n%.2000s", where, secret, text)
@@ -210,10 +210,10 @@ func (s *scene) check(c *child) {
 		uploads = append(uploads, id)
 	}
 	all := append(append([]string{header}, fixed...), uploads...)
-	tells("standard output", c.out.String(), all...)
-	tells("standard error", c.err.String(), all...)
+	search("standard output", c.out.String(), all...)
+	search("standard error", c.err.String(), all...)
 	// The user passed the header as an argument.
-	tells("the argument list", s.argv.String(), append(fixed, uploads...)...)
+	search("the argument list", s.argv.String(), append(fixed, uploads...)...)
 	if runtime.GOOS == "linux" && !strings.Contains(s.argv.String(), header) {
 		s.t.Errorf("the argument list was not seen: %q", s.argv.String())
 	}
@@ -226,14 +226,14 @@ func (s *scene) check(c *child) {
 			return err
 		}
 		name := filepath.Base(path)
-		tells(name, string(data), append(fixed, header)...)
+		search(name, string(data), append(fixed, header)...)
 		info, err := d.Info()
 		if err != nil {
 			return err
 		}
 		// A damaged Token still has the secret.
 		if ext := filepath.Ext(path); ext != ".json" && ext != ".damaged" || info.Mode().Perm() != 0o600 {
-			tells(fmt.Sprintf("%s, mode %04o", name, info.Mode().Perm()), string(data), uploads...)
+			search(fmt.Sprintf("%s, mode %04o", name, info.Mode().Perm()), string(data), uploads...)
 		}
 		return nil
 	})
@@ -443,7 +443,7 @@ func TestSecrets(t *testing.T) {
 			if err := os.Symlink(filepath.Join(s.state, "moved"), token); err != nil {
 				s.t.Fatal(err)
 			}
-			s.forget() // the test has put it there
+			s.forget() // the test itself has put it there
 			return s.cp()
 		}, 78, "unsafe_state"},
 		{"a Token that the group can read", func(s *scene) *child {
@@ -477,7 +477,7 @@ func TestSecrets(t *testing.T) {
 			}
 			s.mu.Unlock()
 			if t.Failed() {
-				t.Log(c.said())
+				t.Log(c.output())
 			}
 		})
 	}
@@ -497,8 +497,8 @@ func (s *scene) signalled(sig os.Signal) *child {
 		s.t.Fatal(err)
 	}
 	c := s.cp("--retry-for=1h")
-	if !c.says(`"retry"`) {
-		s.t.Fatal(c.said())
+	if !c.prints(`"retry"`) {
+		s.t.Fatal(c.output())
 	}
 	if err := c.cmd.Process.Signal(sig); err != nil {
 		s.t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 )
 
 // checkSessions checks the requests of the sessions of an object: no process sends a
-// byte below an offset that it knew to be committed, and there is another session only
-// if the one before was finished or not used.
+// byte below an offset that it knew to be committed, and there is another session
+// only if the previous one was finished or not used.
 func (r *sharedRun) checkSessions(src sharedSource, all *sharedTotals) {
 	type history struct {
 		began    time.Time
@@ -120,8 +120,8 @@ func (r *sharedRun) known(q sharedRequest, began time.Time) (offset int64) {
 	return offset
 }
 
-// checkWake checks that a process that was stopped begins no request for an upload that
-// another process took meanwhile.
+// checkWake checks that a process that was stopped begins no request for an upload
+// whose lease another process acquired meanwhile.
 func (r *sharedRun) checkWake(p *sharedProcess, all *sharedTotals) {
 	if !p.killed.IsZero() {
 		return // its log may be incomplete
@@ -137,7 +137,7 @@ func (r *sharedRun) checkWake(p *sharedProcess, all *sharedTotals) {
 			if held != p.number || !taken || !slices.ContainsFunc(p.exchanges, began) {
 				continue // it may not have known that it had the lease
 			}
-			// What began before the stop may arrive now.
+			// A request that began before the stop may arrive now.
 			middle := stop.from.Add(stop.to.Sub(stop.from) / 2)
 			straddling := 0
 			for _, x := range p.exchanges {
@@ -178,8 +178,8 @@ type clientExchange struct {
 	op, id       string
 	began, ended time.Time
 	status       int
-	// The committed offset before, the end of what was sent, and the committed offset
-	// in the reply.
+	// The committed offset before the request, the end of the sent bytes, and the
+	// committed offset in the reply.
 	from, sent, held int64
 }
 
@@ -188,12 +188,12 @@ func (x clientExchange) answered() bool { return success(x.status) }
 
 func success(status int) bool { return status == 200 || status == 201 || status == 308 }
 
-// succeeded reports whether the service replied that it took the bytes.
+// succeeded reports whether the service accepted the bytes.
 func (q *sharedRequest) succeeded() bool { return success(q.Status) }
 
 var exchangeLine = regexp.MustCompile(`^time=(\S+) level=DEBUG msg=(\w+) id=(\w+) offset=(\d+) status=(\d+) .* sent=(\d+) held=(-?\d+) took=(\S+)\n$`)
 
-// readLogs reads what the processes logged and printed.
+// readLogs reads the logs and the output of the processes.
 func (r *sharedRun) readLogs() {
 	for _, p := range r.processes {
 		for _, l := range p.child.lines() {
@@ -230,7 +230,7 @@ func (r *sharedRun) readLogs() {
 }
 
 // checkTakeovers checks that the uploads of a process that was killed, or stopped for
-// longer than its lease, are taken over in time if another process waits for them.
+// longer than its lease, are resumed in time if another process waits for them.
 func (r *sharedRun) checkTakeovers(p *sharedProcess, all *sharedTotals) {
 	var lost []span
 	if !p.killed.IsZero() {
@@ -270,9 +270,9 @@ func (r *sharedRun) checkTakeovers(p *sharedProcess, all *sharedTotals) {
 	}
 }
 
-// waiting returns a process that began to wait for an upload after its last renewal and
-// before the end of the lease, and that nothing disturbed until the upload was taken, or
-// until limit. It returns 0 if there is none.
+// waiting returns a process that began to wait for an upload between the last renewal
+// and the end of the lease, and that was not disturbed until the lease was acquired,
+// or until limit. It returns 0 if there is none.
 func (r *sharedRun) waiting(id string, renewed, end, taken, limit time.Time) int {
 	until := limit
 	if !taken.IsZero() && taken.Before(limit) {

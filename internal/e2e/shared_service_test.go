@@ -40,7 +40,7 @@ type leaseService struct {
 	leases   map[string][]leaseChange // by ID of the upload
 	holder   map[string]int           // by the name of a lease
 	sessions map[string]bool          // the secrets of the sessions
-	saved    [][]byte                 // what was saved
+	saved    [][]byte                 // the contents that were saved
 }
 
 // sharedRequest is a request of a process.
@@ -171,8 +171,8 @@ func ownerAt(changes []leaseChange, at time.Time) int {
 	return 0
 }
 
-// tells reports whether a text has the URI of a session.
-func (s *leaseService) tells(text string) bool {
+// hasURI reports whether a text has the URI of a session.
+func (s *leaseService) hasURI(text string) bool {
 	if strings.Contains(text, "upload_id=") {
 		return true
 	}

@@ -15,9 +15,9 @@ import (
 	"gcsup/fakegcs"
 )
 
-// TestSharedStopped stops a process for longer than its lease. If another process took
-// the upload meanwhile, the first one begins no request when it continues. Otherwise it
-// finishes the upload.
+// TestSharedStopped stops a process for longer than its lease. If another process
+// resumed the upload meanwhile, the first one begins no request when it continues.
+// Otherwise it finishes the upload.
 func TestSharedStopped(t *testing.T) {
 	t.Parallel()
 	for _, taken := range []bool{true, false} {
@@ -43,15 +43,15 @@ func TestSharedStopped(t *testing.T) {
 			}
 			first := start(1, "--limit-rate=4MiB")
 			if !until(first.done, time.Millisecond, func() bool { return s.committed(1) >= 2<<20 }) {
-				t.Fatal(first.said())
+				t.Fatal(first.output())
 			}
 			_ = first.cmd.Process.Signal(syscall.SIGSTOP)
 			stopped := time.Now()
-			time.Sleep(sharedLease / 2) // the second one has nothing to wait for but the rest of the lease
+			time.Sleep(sharedLease / 2) // the second one must wait only for the rest of the lease
 			if taken {
 				second := start(2)
 				if second.code() != 0 {
-					t.Fatal(second.said())
+					t.Fatal(second.output())
 				}
 				if r := second.result(); r.ResumedFrom < 2<<20 || r.BytesResent != 0 {
 					t.Errorf("the second: %+v", r)
@@ -62,14 +62,14 @@ func TestSharedStopped(t *testing.T) {
 			_ = first.cmd.Process.Signal(syscall.SIGCONT)
 			if taken {
 				if first.code() != 75 || first.result().kind() != "in_use" {
-					t.Error(first.said())
+					t.Error(first.output())
 				}
-				// The one that was under way ends now.
+				// The request that was under way ends now.
 				if n := s.count(1) - before; n > 1 {
 					t.Errorf("the first one made %d requests for the upload when it continued", n)
 				}
 			} else if first.code() != 0 {
-				t.Error(first.said())
+				t.Error(first.output())
 			}
 			if got, err := s.gcs.ReadObject("data", "a"); err != nil || !bytes.Equal(got, content) {
 				t.Errorf("the object differs from the source (%v)", err)

@@ -85,9 +85,9 @@ type sharedRun struct {
 	dir     string
 	service *leaseService
 	sources []sharedSource
-	// noClobber makes an object that exists one that is not uploaded again.
+	// noClobber means that an existing object is not uploaded again.
 	noClobber    bool
-	kills, stops int // that are not planned yet
+	kills, stops int // the remaining ones, which are not planned yet
 
 	slots     [sharedProcesses]*sharedProcess
 	pause     [sharedProcesses]time.Time // the next process starts then
@@ -112,13 +112,14 @@ type sharedProcess struct {
 	length time.Duration // of the next stop
 	stops  []span
 	killed time.Time
-	ended  time.Time // as noticed; zero while it runs
+	ended  time.Time // when the test noticed the end; zero while it runs
 
 	logged    string // its log file
 	exchanges []clientExchange
 }
 
-// span is a time in which a process is stopped. to is zero while it is.
+// span is a time in which a process is stopped. to is zero while the process is
+// stopped.
 type span struct{ from, to time.Time }
 
 func newSharedRun(t *testing.T, seed uint64) *sharedRun {
@@ -201,8 +202,8 @@ func (r *sharedRun) run(all *sharedTotals) {
 	}
 }
 
-// lag returns how long this process did not run between two moments, because the
-// machine is busy. The other processes may not have run either.
+// lag returns how long this process did not run between two times, because the
+// machine was busy. The other processes may also have been delayed.
 func (r *sharedRun) lag(from, to time.Time) (sum time.Duration) {
 	for _, l := range r.lags {
 		if l.from.Before(to) && l.to.After(from) {
@@ -222,7 +223,7 @@ func (r *sharedRun) done() bool {
 	return true
 }
 
-// step does what is due in a slot.
+// step takes the actions that are due in a slot.
 func (r *sharedRun) step(i int) {
 	p, now := r.slots[i], time.Now()
 	switch {
@@ -312,7 +313,8 @@ func (r *sharedRun) disturb(p *sharedProcess) {
 
 func (p *sharedProcess) signal(s syscall.Signal) { _ = p.child.cmd.Process.Signal(s) }
 
-// rest waits for the processes, and finishes what killed ones left in the store.
+// rest waits for the processes, and finishes the uploads that killed processes left
+// in the store.
 func (r *sharedRun) rest() {
 	running := slices.DeleteFunc(slices.Clone(r.slots[:]), func(p *sharedProcess) bool { return p == nil })
 	for _, p := range running {
@@ -331,7 +333,7 @@ func (r *sharedRun) rest() {
 		}
 	}
 	if p := r.list(); p.code() != 0 || p.out.Len() > 0 || !strings.Contains(p.err.String(), "no saved uploads") {
-		r.t.Errorf("uploads are left in the store: %s", p.said())
+		r.t.Errorf("uploads are left in the store: %s", p.output())
 	}
 }
 
@@ -342,7 +344,7 @@ func (r *sharedRun) wait(p *sharedProcess) {
 		p.ended = time.Now()
 	case <-time.After(time.Minute):
 		p.signal(syscall.SIGQUIT)
-		r.t.Fatalf("process %d does not end\n%s\n%s", p.number, p.child.said(), r.story())
+		r.t.Fatalf("process %d does not end\n%s\n%s", p.number, p.child.output(), r.story())
 	}
 }
 
@@ -353,7 +355,7 @@ func (r *sharedRun) list() *child {
 	return c
 }
 
-// story is what the processes did, for a failed test.
+// story returns the actions of the processes, for a failed test.
 func (r *sharedRun) story() string {
 	var b strings.Builder
 	start := r.processes[0].began
@@ -400,7 +402,7 @@ func (r *sharedRun) check(all *sharedTotals) {
 		r.checkSessions(src, all)
 	}
 	for _, body := range s.saved {
-		if s.tells(string(body)) {
+		if s.hasURI(string(body)) {
 			r.t.Error("a session URI was saved in plain text")
 		}
 	}
@@ -435,14 +437,14 @@ func (r *sharedRun) checkEnd(p *sharedProcess, all *sharedTotals) {
 		want = 75
 	}
 	if code != want && (code != -1 || p.killed.IsZero()) {
-		r.t.Errorf("process %d ended with %d, want %d: %s", p.number, code, want, p.child.said())
+		r.t.Errorf("process %d ended with %d, want %d: %s", p.number, code, want, p.child.output())
 	}
 }
 
-// checkSecrets checks that no session URI is in what a process wrote.
+// checkSecrets checks that no output or file of a process has a session URI.
 func (r *sharedRun) checkSecrets(p *sharedProcess) {
 	for where, text := range map[string]string{"output": p.child.out.String(), "errors": p.child.err.String(), "log": p.logged} {
-		if r.service.tells(text) {
+		if r.service.hasURI(text) {
 			r.t.Errorf("process %d: a session URI is in its %s", p.number, where)
 		}
 	}

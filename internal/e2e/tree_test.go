@@ -56,7 +56,7 @@ func TestManifestSurvivesKills(t *testing.T) {
 	}
 	last := run(t, environment(), u.args...)
 	if last.code() != 0 {
-		t.Fatal(last.said())
+		t.Fatal(last.output())
 	}
 	u.readManifest(u.kills + 1)
 	if len(u.recorded) != len(u.files) {
@@ -66,7 +66,7 @@ func TestManifestSurvivesKills(t *testing.T) {
 	// A further run sends nothing.
 	finished := time.Now()
 	if again := run(t, environment(), u.args...); again.code() != 0 {
-		t.Fatal(again.said())
+		t.Fatal(again.output())
 	}
 	u.checkObjects()
 	u.checkRequests(finished)
@@ -115,10 +115,11 @@ func (u *treeUpload) kill(kills int) bool {
 	u.t.Helper()
 	c := run(u.t, environment(), u.args...)
 	if u.random.IntN(5) == 0 {
-		// At the start, maybe before the first file, or while the manifest is read.
+		// Kill it at the start, maybe before the first file, or while the manifest is read.
 		time.Sleep(time.Duration(u.random.Int64N(int64(60 * time.Millisecond))))
 	} else {
-		// After about the same number of files each time. A record has about 300 bytes.
+		// Kill it after about the same number of files each time. A record has about 300
+		// bytes.
 		left := int64(len(u.files)-len(u.recorded)) / int64(kills-u.kills+1)
 		aim := u.size() + 300*u.random.Int64N(max(1, 2*left))
 		until(c.done, 200*time.Microsecond, func() bool { return u.size() >= aim })
@@ -127,7 +128,7 @@ func (u *treeUpload) kill(kills int) bool {
 	c.kill()
 	if c.code() != -1 {
 		if c.code() != 0 {
-			u.t.Fatal(c.said())
+			u.t.Fatal(c.output())
 		}
 		return false
 	}
@@ -145,8 +146,8 @@ func (u *treeUpload) size() int64 {
 	return info.Size()
 }
 
-// readManifest notes the files that the manifest has as done. Those that are new
-// were recorded before the given kill, counted from 1.
+// readManifest counts the files that the manifest records as done. The new ones were
+// recorded before the given kill, counted from 1.
 func (u *treeUpload) readManifest(before int) {
 	data, err := os.ReadFile(u.manifest)
 	if err != nil && !os.IsNotExist(err) {

@@ -32,21 +32,21 @@ func TestTwoProcesses(t *testing.T) {
 	e.hold(3<<20, 0) // until the other processes have ended
 	args := []string{"cp", "--json", "--state-dir", filepath.Join(dir, "state"), "--endpoint", e.url(), "--max-wait", "200ms", "--stall-timeout", "1s", "--retry-for", "1h", path, "gs://demo/a"}
 	first := run(t, environment(), args...)
-	if !first.says(`"start"`) {
-		t.Fatal(first.said())
+	if !first.prints(`"start"`) {
+		t.Fatal(first.output())
 	}
 	for range 3 {
 		second := run(t, environment(), args...)
 		if second.code() != 75 || second.result().kind() != "in_use" {
-			t.Errorf("the second: %s", second.said())
+			t.Errorf("the second: %s", second.output())
 		}
 		if who := fmt.Sprintf("process %d ", first.cmd.Process.Pid); !strings.Contains(second.err.String(), who) {
-			t.Errorf("the error does not name %q: %s", who, second.said())
+			t.Errorf("the error does not name %q: %s", who, second.output())
 		}
 	}
 	e.release()
 	if first.code() != 0 {
-		t.Fatal(first.said())
+		t.Fatal(first.output())
 	}
 	if got, _ := e.object("a"); !bytes.Equal(got, content) {
 		t.Error("the object differs from the source")
@@ -94,7 +94,7 @@ func TestTwoMachines(t *testing.T) {
 		e.hold(aim, chunk)
 		begun := run(t, environment(), first...)
 		if !e.reaches(begun, aim) {
-			t.Fatal(begun.said())
+			t.Fatal(begun.output())
 		}
 		begun.kill()
 		e.release()
@@ -123,11 +123,11 @@ func TestTwoMachines(t *testing.T) {
 			}
 			outcomes[kind]++
 			if kind != "ok" && kind != "already finished" && kind != "foreign_writer" {
-				t.Errorf("unexpected end: %s", c.said())
+				t.Errorf("unexpected end: %s", c.output())
 			}
 		}
 		if got, there := e.object("a"); done == 0 && there || done > 0 && !bytes.Equal(got, content) {
-			t.Errorf("%d succeeded; the object (exists: %v, %d bytes) differs from the source\n%s\n%s", done, there, len(got), one.said(), two.said())
+			t.Errorf("%d succeeded; the object (exists: %v, %d bytes) differs from the source\n%s\n%s", done, there, len(got), one.output(), two.output())
 		}
 		if done == 0 {
 			// Both failed. A single process must succeed now.
@@ -135,7 +135,7 @@ func TestTwoMachines(t *testing.T) {
 			sessions++
 			again := run(t, environment(), argsOne...)
 			if again.code() != 0 {
-				t.Errorf("alone: %s", again.said())
+				t.Errorf("alone: %s", again.output())
 			}
 			if got, _ := e.object("a"); !bytes.Equal(got, content) {
 				t.Error("alone: the object differs from the source")

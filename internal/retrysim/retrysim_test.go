@@ -45,9 +45,9 @@ func run(t testing.TB, s retrysim.Scenario, policies ...string) map[string]retry
 	return byName
 }
 
-// TestOracle compares the simulation of policies without jitter with the
-// simplest program: it steps through time in milliseconds, and checks every
-// client if one is due.
+// TestOracle compares the simulation of policies without jitter with a much simpler
+// program. It steps through time in milliseconds, and checks all clients when one is
+// due.
 func TestOracle(t *testing.T) {
 	for _, name := range []string{"none", "exponential"} {
 		for _, s := range []retrysim.Scenario{
@@ -155,7 +155,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestHerd checks what the default scenario shows.
+// TestHerd checks the results of the default scenario.
 func TestHerd(t *testing.T) {
 	s := scenario(t, "herd")
 	r := run(t, s, backoff.Names()...)
