@@ -19,8 +19,9 @@ import (
 	"gcsup/upload"
 )
 
-// Two machines share a file system and a state bucket. The first one dies in the middle of
-// an upload. The second one continues when the lease of the first has run out.
+// Two machines share a file system and a state bucket. The first one dies in the
+// middle of an upload. The second one continues when the lease of the first has
+// expired.
 func Example() {
 	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true})
 	defer emulator.Close()
@@ -43,8 +44,8 @@ func Example() {
 	}()
 	<-first.dies
 
-	// Without this, File would wait for two minutes, and a little more because the service
-	// has times in whole seconds.
+	// Without this, File would wait for two minutes and up to two seconds, because the
+	// service has times in whole seconds.
 	emulator.Advance(2*time.Minute + 2*time.Second)
 	second := &machine{}
 	result, err := second.uploader(ctx, emulator.URL).File(ctx, path, to)
@@ -56,15 +57,15 @@ func Example() {
 	// continued at 8 MiB, sent the other 4 MiB
 }
 
-// machine is a machine with a network. When it has died, its requests neither arrive nor
-// return.
+// machine is a machine with a network. After it has died, its requests do not arrive,
+// and it gets no replies.
 type machine struct {
 	dies        chan struct{} // is closed when the machine dies; nil if it does not
-	afterChunks int32         // it dies before the next one
+	afterChunks int32         // number of chunks after which it dies
 	chunks      atomic.Int32
 }
 
-// uploader opens the store, as each program does that shares it.
+// uploader opens the store, like each program that shares it.
 func (m *machine) uploader(ctx context.Context, endpoint string) *upload.Uploader {
 	hc := &http.Client{Transport: m}
 	client, err := session.NewClient(hc, endpoint)

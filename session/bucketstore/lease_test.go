@@ -44,7 +44,7 @@ func TestReleaseEndsRequests(t *testing.T) {
 		go func() { _ = l.Release(t.Context(), nil) }()
 		synctest.Wait() // the request of Release waits
 		if request.Err() == nil {
-			t.Error("the request goes on while the lease is being released")
+			t.Error("the request continues while the lease is being released")
 		}
 		if err := begin(l); err == nil {
 			t.Error("a request began while the lease was being released")
@@ -76,7 +76,7 @@ func TestNoRequestDuringDelete(t *testing.T) {
 		time.Sleep(time.Second)
 		other := take(t, second, "a")
 		if request.Err() == nil {
-			t.Error("a request goes on after another process acquired the lease")
+			t.Error("a request continues after another process acquired the lease")
 		}
 		if err := begin(l); err == nil {
 			t.Error("a request began after another process acquired the lease")
@@ -127,8 +127,9 @@ func TestBeginAfterDelete(t *testing.T) {
 	}
 }
 
-// A duplicate of the first write of a lease arrives after another process had the lease and deleted
-// the upload. The suspended holder does not mistake the object for its own.
+// A duplicate of the first write of a lease arrives after another process held the
+// lease and deleted the upload. The suspended holder does not take the object for its
+// own.
 func TestLateDuplicate(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		d := &duplicator{RoundTripper: w.transport}
@@ -253,7 +254,7 @@ func TestSuspendedMachine(t *testing.T) {
 		mu.Unlock()
 		time.Sleep(ttl/8 + time.Second)
 		if request.Err() == nil {
-			t.Error("a request goes on")
+			t.Error("a request continues")
 		}
 		if err := begin(l); err == nil {
 			t.Error("a request began")

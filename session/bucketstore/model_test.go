@@ -23,10 +23,11 @@ import (
 	"gcsup/session/bucketstore"
 )
 
-// This file is a model check of two clients that compete for one lease. At each step one of
-// these events happens: a client takes its next step, the service executes a request, a client
-// gets a reply, a reply is lost, a request that its client canceled arrives after all, or time
-// passes until something may expire. A client whose request waits while time passes is suspended.
+// This file is a model check of two clients that compete for one lease. At each step
+// one of these events happens: a client takes its next step, the service executes a
+// request, a client gets a reply, a reply is lost, a request that its client canceled
+// still arrives, or time passes until something may expire. A client whose request
+// waits while time passes is suspended.
 //
 // A schedule is a list of these events. Each run executes the real code in virtual time. The
 // runs cover all schedules up to a length. A run ends early if the clients and the service have
@@ -52,11 +53,11 @@ var modelClocks = map[string]func(client int, elapsed time.Duration) (wall, mono
 	"apart": func(client int, elapsed time.Duration) (time.Duration, time.Duration) {
 		return elapsed + time.Duration(client)*30*time.Second, elapsed
 	},
-	// The monotonic clock of a suspended machine stands still.
+	// The monotonic clock of a suspended machine stops.
 	"suspended": func(client int, elapsed time.Duration) (time.Duration, time.Duration) {
 		return elapsed - time.Duration(client)*30*time.Second, 0
 	},
-	// The wall clock is set back, again and again.
+	// The wall clock is set back repeatedly.
 	"set back": func(client int, elapsed time.Duration) (time.Duration, time.Duration) {
 		return time.Duration(client)*30*time.Second - elapsed, elapsed
 	},
@@ -73,8 +74,8 @@ var (
 	takesAll = []string{"acquire", "begin", "delete", "release"}
 	holds    = []string{"acquire", "save", "begin"}
 
-	// A is suspended when it must renew its lease. When the lease has just expired, B is
-	// about to acquire it.
+	// A is suspended when it must renew its lease. B acquires the lease just after it has
+	// expired.
 	expired = "+7.05s +3.05s +50ms B:acquire B1> B1< B2= B3="
 
 	// The first request of A arrives after B had the lease. A was suspended.
@@ -233,7 +234,7 @@ type model struct {
 	mu   sync.Mutex
 	mode modelMode
 
-	// What the service has.
+	// The state of the service.
 	object   modelObject
 	acquired int64           // generation with which the lease was acquired last
 	expires  time.Time       // of the lease
@@ -508,7 +509,7 @@ func (c *modelClient) remove(x *call) {
 	}
 }
 
-// note adds an event that the client sees to its hash.
+// note adds an event to the hash of the client that sees it.
 func (c *modelClient) note(event string) { c.saw = hash(c.saw, event, c.m.now()) }
 
 // execute makes the service execute a request.
@@ -524,7 +525,7 @@ func (m *model) execute(c *modelClient, x *call) {
 	m.changed(c, x)
 }
 
-// changed checks what a request of c did to the object. m.mu is held.
+// changed checks the effect of a request of c on the object. The caller holds m.mu.
 func (m *model) changed(c *modelClient, x *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -687,7 +688,7 @@ func (c *modelClient) step() {
 	}()
 }
 
-// load returns the encoded Token that the lease loads, or  if there is none.
+// load returns the encoded Token that the lease loads, or "" if there is none.
 func (c *modelClient) load(l session.Lease) string {
 	t, err := l.Load(c.m.ctx)
 	if err != nil {

@@ -96,8 +96,7 @@ func TestHolderIsPrintable(t *testing.T) {
 	})
 }
 
-// Sweep deletes what is left of a process that died before it saved the upload, and
-// nothing else.
+// Sweep deletes only the lease of a process that died before it saved the upload.
 func TestSweep(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		dead, alive := w.start("dead"), w.start("alive")
@@ -139,8 +138,9 @@ func TestSweep(t *testing.T) {
 	})
 }
 
-// The lease of a process that dies expires after one TTL. The next process to acquire it finds what
-// was saved. If the first one was only suspended, it begins no request and saves nothing.
+// The lease of a process that dies expires after one TTL. The next process that
+// acquires it finds the last saved Token. If the first process was only suspended, it
+// begins no request and saves nothing.
 func TestTakeoverAfterTTL(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first, second := w.start("first"), w.start("second")

@@ -44,9 +44,9 @@ func (w *world) uploader(store session.Store, with ...func(*upload.Options)) *up
 
 var destination = upload.Spec{Bucket: "data", Object: "o"}
 
-// finished checks the object, that nothing is saved, and that each request to the data
-// bucket began while the lease was valid: no later than 7/8 of the TTL after a write of
-// the object of the lease.
+// finished checks the object, and that no upload is saved. It also checks that each
+// request to the data bucket began while the lease was valid: within 7/8 of the TTL
+// after a write of the lease's object.
 func (w *world) finished(t *testing.T, want []byte) (stateRequests int) {
 	t.Helper()
 	if got, err := w.server.ReadObject("data", "o"); err != nil || !bytes.Equal(got, want) {
@@ -81,7 +81,7 @@ func TestOverhead(t *testing.T) {
 	for _, chunkSize := range []int64{0, 256 << 10} {
 		t.Run(fmt.Sprint("chunks of ", chunkSize), func(t *testing.T) {
 			dir := t.TempDir()
-			// The rate makes the upload take 30 minutes.
+			// At this rate the upload takes 30 minutes.
 			inBubble(t, &fakegcs.Options{CreateBuckets: true, Rate: 10 << 20 / 1800}, func(t *testing.T, w *world) {
 				path, content := source(t, dir)
 				up := w.uploader(w.start("first").Store, func(o *upload.Options) { o.ChunkSize = chunkSize })
@@ -92,7 +92,7 @@ func TestOverhead(t *testing.T) {
 				}
 				took := time.Since(began)
 				n := w.finished(t, content)
-				// Six requests read the configuration of the bucket, find that nothing is saved,
+				// Six requests read the configuration of the bucket, check for a saved upload,
 				// acquire the lease, save the session, and delete the object.
 				t.Logf("%d requests, %d of them to the state, in %v", res.Requests, n, took)
 				if minutes := int(took / time.Minute); minutes < 29 || n > minutes+6 {
