@@ -62,7 +62,7 @@ var flaws = map[string][]string{
 	"lease of a clock behind":     {"the holder's clock decides", "the challenger's clock decides"},
 }
 
-// TestFlaws checks that each check can fail, for the reasons that it is there for.
+// TestFlaws checks that each check fails for the flaws that it must detect.
 func TestFlaws(t *testing.T) {
 	for _, c := range storetest.Checks() {
 		if len(flaws[c.Name]) == 0 {
@@ -95,10 +95,11 @@ func TestFlaws(t *testing.T) {
 	}
 }
 
-// attempts is how often a check is made. Some flaws show only if two goroutines meet.
+// attempts is how often a check is made. Some flaws show only if two goroutines
+// collide.
 const attempts = 20
 
-// recorder is a test that records what fails.
+// recorder is a testing.TB that records failures.
 type recorder struct {
 	testing.TB
 	mu      sync.Mutex
@@ -131,8 +132,7 @@ func (r *recorder) Failed() bool {
 	return len(r.reports) > 0
 }
 
-// TestIncompletePlaces checks that a Place that does not state what it is fails every
-// check.
+// TestIncompletePlaces checks that an incomplete Place fails every check.
 func TestIncompletePlaces(t *testing.T) {
 	locks := func(change func(p *storetest.Place)) storetest.Place {
 		p := newMemory("", 0).place()

@@ -27,8 +27,8 @@ type memory struct {
 	deletions int
 }
 
-// row is what a memory has of one upload. The zero row is that of an upload that is
-// neither saved nor locked.
+// row is the entry of a memory for one upload. The zero row is the entry of an upload
+// that is not saved and not locked.
 type row struct {
 	data    []byte
 	kept    *session.Token // a flaw
@@ -42,7 +42,7 @@ func newMemory(flaw string, ttl time.Duration) *memory {
 	return &memory{flaw: flaw, ttl: ttl, rows: make(map[string]row)}
 }
 
-// place returns m as the suite needs it.
+// place returns m as a Place for the suite.
 func (m *memory) place() storetest.Place {
 	p := storetest.Place{
 		Open:    func() storetest.Process { return m.open(0) },
@@ -146,7 +146,7 @@ func (s *store) reach(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// yield lets other goroutines at the place.
+// yield lets other goroutines use the place.
 func (s *store) yield() {
 	s.mu.Unlock()
 	time.Sleep(time.Millisecond) // in virtual time
@@ -289,7 +289,7 @@ func (s *store) Save(ctx context.Context, t *session.Token) error {
 	return nil
 }
 
-// later is a save that was promised.
+// later makes a delayed save.
 func (s *store) later(id string, data []byte) {
 	time.Sleep(time.Millisecond)
 	select {
@@ -302,7 +302,7 @@ func (s *store) later(id string, data []byte) {
 	s.set(id, data)
 }
 
-// set sets the data of an upload. s.mu is held.
+// set sets the data of an upload. The caller holds s.mu.
 func (s *store) set(id string, data []byte) {
 	r := s.rows[id]
 	r.data, r.kept = data, nil
@@ -411,7 +411,7 @@ func (s *store) Lock(ctx context.Context, id string) (unlock func(), err error) 
 	}, nil
 }
 
-// grip notes the holder of an upload.
+// grip records the holder of an upload.
 func (s *store) grip(id string, holder any) {
 	r := s.rows[id]
 	r.holder, r.pid = holder, s.pid
@@ -552,7 +552,7 @@ func (s *leaser) Delete(ctx context.Context, id string) error {
 	return session.ErrInUse
 }
 
-// allowed is no flaw: the lease is part of the saved upload.
+// allowed is a behavior that is not a flaw: the lease is part of the saved upload.
 const allowed = "delete ends the lease"
 
 type lease struct {
@@ -569,7 +569,7 @@ type lease struct {
 	until time.Time // no request begins after it
 }
 
-// renewed notes a renewal that was sent at a time. s.mu is held.
+// renewed records a renewal that was sent at a time. The caller holds s.mu.
 func (l *lease) renewed(sent time.Time) {
 	r := l.s.rows[l.id]
 	l.s.fence++
