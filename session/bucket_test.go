@@ -11,7 +11,8 @@ import (
 	"gcsup/session"
 )
 
-// What a bucket reports of itself arrives, and what is no answer is none.
+// TestBucketReports checks that the properties of a bucket are parsed, and that other
+// replies give none.
 func TestBucketReports(t *testing.T) {
 	t.Parallel()
 	srv := fakegcs.NewServer(t, nil)

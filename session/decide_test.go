@@ -56,10 +56,11 @@ func TestDecide(t *testing.T) {
 	const beginWait, queryWait = "wait begin", "wait query"
 	again := [5]string{beginWait, queryWait, queryWait, queryWait, beginWait}
 	all := func(what string) [5]string { return [5]string{what, what, what, what, what} }
-	// Before a session exists the request is invalid, later the server is wrong.
+	// Before a session exists, the request is invalid. Later, the answer of the server is
+	// wrong.
 	strange := [5]string{"ErrInvalid", "ErrNotFound", "ErrNotFound", "ErrNotFound", "ErrInvalid"}
 	refused := [5]string{"ErrInvalid", "ErrProtocol", "ErrProtocol", "ErrProtocol", "ErrInvalid"}
-	// The reply of a proxy. Before a session exists it may be the destination.
+	// The reply of a proxy. Before a session exists, the destination may be wrong.
 	portal := [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}
 	locked := [5]string{"ErrCredentials", queryWait, queryWait, queryWait, "ErrCredentials"}
 	gone := [5]string{"ErrNotFound", "begin", "begin", "begin", "ErrNotFound"} // after the wait before the second answer
@@ -242,7 +243,7 @@ func TestRejectedData(t *testing.T) {
 		if s, a := refuse(next); describe(a) != "wait begin" || s.Restarts != 1 {
 			t.Errorf("%d, again: %s, %+v", code, describe(a), s)
 		}
-		next.RejectedAt = 0 // it was elsewhere
+		next.RejectedAt = 0 // the refusal was at another offset
 		if _, a := refuse(next); describe(a) != "ErrProtocol" || !a.Err.Open {
 			t.Errorf("%d, elsewhere: %s", code, describe(a))
 		}

@@ -142,12 +142,12 @@ func TestLoadChangesNothing(t *testing.T) {
 		damage func([]byte) []byte
 		want   error
 	}{
-		"empty":            {func([]byte) []byte { return nil }, session.ErrCorruptToken},
-		"cut":              {func(b []byte) []byte { return b[:len(b)/2] }, session.ErrCorruptToken},
-		"a bit":            {func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, session.ErrCorruptToken},
-		"zeros":            {func(b []byte) []byte { clear(b); return b }, session.ErrCorruptToken},
-		"a newer version":  {newer, session.ErrTokenVersion},
-		"a field of later": {func([]byte) []byte { return encoded(t, func(m map[string]any) { m["tomorrow"] = 1 }) }, session.ErrTokenVersion},
+		"empty":                      {func([]byte) []byte { return nil }, session.ErrCorruptToken},
+		"cut":                        {func(b []byte) []byte { return b[:len(b)/2] }, session.ErrCorruptToken},
+		"a bit":                      {func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, session.ErrCorruptToken},
+		"zeros":                      {func(b []byte) []byte { clear(b); return b }, session.ErrCorruptToken},
+		"a newer version":            {newer, session.ErrTokenVersion},
+		"a field of a newer version": {func([]byte) []byte { return encoded(t, func(m map[string]any) { m["tomorrow"] = 1 }) }, session.ErrTokenVersion},
 	} {
 		d, token, path := saved(t)
 		data, err := os.ReadFile(path)

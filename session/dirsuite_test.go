@@ -38,7 +38,8 @@ func TestDirContract(t *testing.T) {
 	})
 }
 
-// foreignDir returns a state directory with files that are no saved uploads.
+// foreignDir returns a state directory that also has files which are not saved
+// uploads.
 func foreignDir(t *testing.T) string {
 	t.Helper()
 	path := newDir(t)

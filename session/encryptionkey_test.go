@@ -179,7 +179,7 @@ func TestEncryptionKeyHeaders(t *testing.T) {
 }
 
 // TestServerRepeatsTheKey checks that the key is removed from the message of a
-// server, even if it would be cut there.
+// server, even if the message is cut in the middle of the key.
 func TestServerRepeatsTheKey(t *testing.T) {
 	k := testKey(t, 'K')
 	encoded := base64.StdEncoding.EncodeToString(k.Bytes())

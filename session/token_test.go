@@ -15,7 +15,7 @@ import (
 	"gcsup/session"
 )
 
-// sample returns a Token with every field set that can be set with the others.
+// sample returns a Token with all fields that can be set together.
 func sample(t testing.TB) *session.Token {
 	generation, metageneration := int64(0), int64(3)
 	return &session.Token{
