@@ -183,8 +183,8 @@ func TestGateEnds(t *testing.T) {
 	}
 }
 
-// TestGateLeavesALoneOperationAlone checks that an operation that shares the
-// gate with no other waits for its own backoff only, even if the gate was closed.
+// TestGateLeavesALoneOperationAlone checks that an operation that does not share the
+// gate waits for its own backoff only, even if the gate was closed.
 func TestGateLeavesALoneOperationAlone(t *testing.T) {
 	gates := map[string]func(t *testing.T) *backoff.Gate{
 		"nil":  func(*testing.T) *backoff.Gate { return nil },
@@ -241,7 +241,7 @@ func TestGateOpens(t *testing.T) {
 				t.Errorf("up after %v: %d budgets were spent, the last operation ended after %v", up, c.spent, last)
 			}
 			if up < time.Second {
-				return // up before the first retry: the jitter spreads the retries
+				return // the service is up before the first retry: the jitter spreads the retries
 			}
 			for i, most := range c.most {
 				// i retries succeeded before, and each raised the limit by one.
@@ -290,10 +290,10 @@ func throughput(t *testing.T, gate *backoff.Gate, workers int, takes time.Durati
 	return done
 }
 
-// TestGateThroughput checks that random failures, one in ten requests, do not
-// close the gate for long. If requests take no time, all but one operation wait
-// at any moment, and a closed gate costs the most. A ratio under 0.9 can be
-// chance. It is then measured again, up to eight times, and the counts are added.
+// TestGateThroughput checks that random failures, one in ten requests, do not close
+// the gate for long. If requests take no time, all operations except one always wait,
+// and a closed gate costs the most. A ratio under 0.9 can be chance. It is then
+// measured again, up to eight times, and the counts are added.
 func TestGateThroughput(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -446,7 +446,7 @@ func TestGateLosesNoOperation(t *testing.T) {
 			if took := time.Since(start); took > 12*time.Hour {
 				t.Errorf("seed %d: ended after %v", seed, took)
 			}
-			// No state remains that would hold a later operation.
+			// The gate must not keep a state that holds a later operation.
 			c := crowd{gate: gate, policy: noJitter, up: never}
 			c.run(t, 1)
 			if len(c.requests) != 6 || c.requests[5] != 31*time.Second {

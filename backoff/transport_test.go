@@ -97,7 +97,7 @@ func TestTransport(t *testing.T) {
 		{"connection broken", "GET", "", []http.HandlerFunc{hangUp}, []time.Duration{0, 1 * s}, 200, ""},
 		{"retry-after", "GET", "", []http.HandlerFunc{answer(503, "", "Retry-After", "9")}, []time.Duration{0, 9 * s}, 200, ""},
 		{"retry-after of a day", "GET", "", []http.HandlerFunc{answer(503, "", "Retry-After", "86400")}, []time.Duration{0, 59 * s}, 200, ""},
-		// The bucket has just enough for five retries.
+		// The budget is just enough for five retries.
 		{"budget spent", "GET", "", all(9, answer(503, "down")), []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 31 * s}, 503, "down"},
 		{"long error", "GET", "", all(9, answer(500, long)), []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 31 * s}, 500, long},
 		{"always broken", "GET", "", all(9, hangUp), []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 31 * s}, 0, ""},
