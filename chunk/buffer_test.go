@@ -36,8 +36,8 @@ func TestBuffer(t *testing.T) {
 	}
 }
 
-// TestBufferBudget checks that buffers count as used, and that no more than the budget is
-// given.
+// TestBufferBudget checks that buffers count as used, and that they never exceed the
+// budget.
 func TestBufferBudget(t *testing.T) {
 	m := chunk.NewMemory(8 * mib)
 	if m.Budget() != 7*mib {

@@ -69,8 +69,8 @@ func TestMemoryIsShared(t *testing.T) {
 	}
 }
 
-// TestEarlyStreamGivesWay checks that the windows of a stream that was alone become
-// shorter when others start, and longer when those are closed.
+// TestEarlyStreamGivesWay checks that the windows of a stream become shorter when
+// others start, and longer when those are closed.
 func TestEarlyStreamGivesWay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads many MiB")
@@ -226,7 +226,7 @@ func TestFastReaderHasOneWindow(t *testing.T) {
 	}
 }
 
-// TestMemoryIsReturned checks that a stream returns its memory however it ends.
+// TestMemoryIsReturned checks that a stream returns its memory for every kind of end.
 func TestMemoryIsReturned(t *testing.T) {
 	data := content(5 * q)
 	plain := func(n int64) func() io.Reader { return func() io.Reader { return bytes.NewReader(data[:n]) } }
@@ -239,7 +239,7 @@ func TestMemoryIsReturned(t *testing.T) {
 		"empty": plain(0), "short": plain(10), "long": plain(5 * q), "broken": broken(10), "broken later": broken(3*q + 1),
 		"endless": func() io.Reader { return zeros{} },
 	} {
-		for parts := range 4 { // are read before the stream is closed
+		for parts := range 4 { // number of parts that are read before the stream is closed
 			for _, release := range []bool{false, true} {
 				synctest.Test(t, func(t *testing.T) {
 					m := chunk.NewMemory(128 * mib)

@@ -16,7 +16,7 @@ import (
 // fixed is a modification time that no file has.
 var fixed = time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// wrapped is how io.Copy passes on an *os.File.
+// wrapped is an *os.File as io.Copy passes it.
 type wrapped struct{ *os.File }
 
 // TestFromFile checks the bytes and the identity of a part of an open file.

@@ -91,8 +91,8 @@ func TestSettleWaits(t *testing.T) {
 func TestSettleOfAnOldFile(t *testing.T) {
 	path := file(t, content(10))
 	if runtime.GOOS == "windows" {
-		// Any file system may be a server's there, so that a new file stays racy
-		// for a minute.
+		// On some systems any file system may be that of a server, so that a new file stays
+		// racy for a minute.
 		if err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
 			t.Fatal(err)
 		}
