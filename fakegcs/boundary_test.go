@@ -299,7 +299,7 @@ func TestChecksumsOfBothRequests(t *testing.T) {
 	}
 }
 
-// All checksums of a multipart upload must match. Its last part can have one, too.
+// All checksums of a multipart upload must match. Its last part can have one too.
 func TestChecksumsOfMultipart(t *testing.T) {
 	good, bad := crc(data(9)), crc(data(8))
 	for _, test := range []struct {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// gcloud asks for the layout before it moves an object. If it gets none, it does not
+// gcloud requests the layout before it moves an object. Without a layout, it does not
 // use the bucket.
 func TestStorageLayout(t *testing.T) {
 	w := newWorld(t, nil)

@@ -78,7 +78,7 @@ func TestQueryDuringLivePut(t *testing.T) {
 	})
 }
 
-// A data request adopts the session from one that has fallen silent.
+// A data request adopts the session from a request that has fallen silent.
 func TestAdoptFromSilentRequest(t *testing.T) {
 	bubble(t, nil, func(w *world) {
 		uri := w.start("x")

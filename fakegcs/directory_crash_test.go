@@ -18,7 +18,7 @@ import (
 // These tests simulate a kill between two writes to the directory: they restore files
 // as they were before the second write.
 
-// again starts a new server on w's directory after change.
+// again calls change and starts a new server on w's directory.
 func (w *world) again(dir string, change func()) *world {
 	w.Helper()
 	if err := w.gcs.Close(); err != nil {

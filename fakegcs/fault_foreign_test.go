@@ -67,7 +67,7 @@ func TestEveryUploadReplyIsMarked(t *testing.T) {
 	}
 }
 
-// A fault can reply as a load balancer or a captive portal does: without the service's
+// A fault can reply like a load balancer or a captive portal: without the service's
 // headers, and with any status, body and Location.
 func TestForeignRepliesAreNotMarked(t *testing.T) {
 	if testing.Short() {

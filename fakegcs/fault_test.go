@@ -24,8 +24,8 @@ func bubble(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
 	bubbleOf(t, opts, &http.Server{}, &http.Transport{}, f)
 }
 
-// bubbleOf is bubble with a server and a transport of the caller, whose handler and
-// dial function it sets. A server with a certificate uses TLS.
+// bubbleOf is bubble with the caller's server and transport. It sets their handler
+// and dial function. A server with a certificate uses TLS.
 func bubbleOf(t *testing.T, opts *fakegcs.Options, srv *http.Server, tr *http.Transport, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -362,7 +362,7 @@ func TestEffectsOnReplies(t *testing.T) {
 	})
 }
 
-// Over real sockets a reset is ECONNRESET, with TLS and HTTP/2, too.
+// Over real sockets a reset is ECONNRESET, even with TLS and HTTP/2.
 func TestResetIsAReset(t *testing.T) {
 	w := newWorld(t, &fakegcs.Options{Faults: []fakegcs.Fault{
 		{Do: fakegcs.Action{Effect: fakegcs.EffectReset}},

@@ -16,8 +16,9 @@ import (
 	"gcsup/fakegcs"
 )
 
-// A composed object in a directory shares the files of its sources, even if those are
-// replaced or deleted. A file is removed with the last object that uses it.
+// A composed object in a directory shares the files of its sources, even if the
+// sources are replaced or deleted. A file is removed with the last object that uses
+// it.
 func TestComposedShares(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

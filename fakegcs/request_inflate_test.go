@@ -60,7 +60,7 @@ func TestGzipInFlight(t *testing.T) {
 	}
 	check("chunks", w.do("PUT", uri, zipped(t, content[2*q:]), inFlight, chunkRange(2*q, 3*q, fmt.Sprint(3*q))), content)
 
-	// Of a stream that breaks, whole quanta are committed.
+	// If the stream breaks, multiples of 256 KiB are committed.
 	uri = w.start("broken")
 	if err := w.gcs.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: 2*q + 9}}); err != nil {
 		t.Fatal(err)

@@ -148,7 +148,7 @@ func TestRetryTestList(t *testing.T) {
 }
 
 // An instruction that needs a number of bytes, or the object, is not consumed by a
-// request or a reply with less.
+// request or a reply with fewer bytes or without the object.
 func TestRetryInstructionsWait(t *testing.T) {
 	w := newWorld(t, nil)
 	w.insert("small", "128 bytes or so")

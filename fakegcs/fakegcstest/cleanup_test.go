@@ -50,7 +50,7 @@ func hold(kind string) []fakegcstest.Step {
 	return []fakegcstest.Step{put(""), {Method: "PATCH", Path: objectPath, Body: `{"` + kind + `":true}`, Status: 200}}
 }
 
-// A case deletes all that it made, however it ends.
+// A case deletes everything that it made, even if it fails.
 func TestNothingStays(t *testing.T) {
 	for name, c := range map[string]fakegcstest.Case{
 		"objects":        {Steps: []fakegcstest.Step{put(""), put("-a"), put("/b/"), put("/../c%20%23")}},
@@ -104,7 +104,7 @@ func TestNothingStays(t *testing.T) {
 	}
 }
 
-// Check reports what it could not delete.
+// Check reports resources that it could not delete.
 func TestCleanUpErrors(t *testing.T) {
 	for name, method := range map[string]string{"patch": "PATCH", "delete": "DELETE", "list": "GET"} {
 		t.Run(name, func(t *testing.T) {

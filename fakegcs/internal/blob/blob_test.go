@@ -124,7 +124,7 @@ func TestTruncate(t *testing.T) {
 	}
 }
 
-// The last Release removes the bytes, and no earlier one.
+// Only the last Release removes the bytes.
 func TestRelease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	b := blob.NewFile("x", path, 0).Retain()
@@ -230,8 +230,8 @@ func TestResumeDigest(t *testing.T) {
 	}
 }
 
-// ReadChunks cuts at the boundaries of the object, and keeps whole quanta of
-// what was cut off.
+// ReadChunks splits at the boundaries of the object, and keeps multiples of 256 KiB
+// of a body that is cut off.
 func TestReadChunks(t *testing.T) {
 	broken := errors.New("broken")
 	for _, off := range []int{0, 1, q - 1, q} {

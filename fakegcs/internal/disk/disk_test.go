@@ -37,7 +37,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// What is saved is loaded by the next server, and what is removed is not.
+// The next server loads the records that are saved and not removed.
 func TestRecords(t *testing.T) {
 	path := t.TempDir()
 	d := open(t, path)
@@ -85,7 +85,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// A save that was killed leaves a file that the next server deletes. A bucket
+// After a kill during a save, the next server deletes the temporary file. A bucket
 // whose name looks like such a file stays.
 func TestLeftovers(t *testing.T) {
 	path := t.TempDir()

@@ -72,7 +72,8 @@ func TestSkipAndTimes(t *testing.T) {
 	}
 }
 
-// Nth counts on each object by itself, even the requests that another fault took.
+// Nth counts the requests on each object separately, even those on which another
+// fault acted.
 func TestNth(t *testing.T) {
 	var p faultplan.Plan
 	if p.ByObject() {
