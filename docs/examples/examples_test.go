@@ -11,7 +11,7 @@ import (
 	"gcsup/upload"
 )
 
-// emulator starts a Cloud Storage that fails as the faults demand.
+// emulator starts an emulator with the given faults.
 func emulator(t *testing.T, faults ...fakegcs.Fault) *fakegcs.TestServer {
 	t.Helper()
 	return fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, Faults: faults})

@@ -82,8 +82,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSQLiteContract checks that SQLiteStore does what package session expects of a
-// Store, with processes that are killed.
+// TestSQLiteContract checks that SQLiteStore meets the contract of session.Store,
+// with processes that are killed.
 func TestSQLiteContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Place {
 		dir := t.TempDir()

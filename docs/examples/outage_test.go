@@ -12,8 +12,8 @@ import (
 	"gcsup/upload"
 )
 
-// TestOutage tests a program in an outage of an hour, in no time: inside the bubble
-// the clock is virtual, and memnet takes the place of sockets.
+// TestOutage tests a program in an outage of an hour, which takes no real time:
+// inside the bubble the clock is virtual, and memnet replaces sockets.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{

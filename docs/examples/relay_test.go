@@ -25,7 +25,7 @@ func TestRelay(t *testing.T) {
 	dir := t.TempDir()
 	spec := upload.Spec{Bucket: "mirror", Object: "file"}
 
-	// process does what one process does until it ends or fails.
+	// process simulates one process until it ends or fails.
 	process := func(interrupt bool) (*upload.Result, error) {
 		store, err := session.OpenDir(dir)
 		if err != nil {
