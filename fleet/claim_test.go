@@ -72,7 +72,7 @@ func TestSuspendedWorker(t *testing.T) {
 // TestElapsed checks that elapsed uses the clock that did not stop during a suspension.
 func TestElapsed(t *testing.T) {
 	then := time.Now()
-	later := then.Add(time.Second) // by the monotonic clock, too
+	later := then.Add(time.Second) // by both clocks
 	if got := elapsed(then, later); got != time.Second {
 		t.Errorf("elapsed %v, want 1s", got)
 	}

@@ -20,7 +20,7 @@ func TestFleetRate(t *testing.T) {
 	}
 	w.fill("a", 12)
 	w.submit(q)
-	// The workers hear of each other before they begin.
+	// The workers read each other's conditions before they begin.
 	go func() {
 		for ready := 0; ready < 4 && t.Context().Err() == nil; pause(t.Context(), 100*time.Millisecond) {
 			s, err := q.Status(t.Context())

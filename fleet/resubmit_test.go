@@ -16,8 +16,8 @@ import (
 	"gcsup/upload/tree"
 )
 
-// TestSubmitAfterCancel submits a tree again after it was canceled and before the worker reads of the
-// cancellation. The tasks of the second submit stay.
+// TestSubmitAfterCancel submits a tree again after it was canceled and before the
+// worker reads the cancellation. The tasks of the second submit stay.
 func TestSubmitAfterCancel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, &fakegcs.Options{Rate: 2 << 20})

@@ -11,8 +11,9 @@ import (
 	"gcsup/fleet"
 )
 
-// TestWorkersOverlap checks that four workers upload at the same time, two files each: the first
-// eight requests with data are answered only when all eight are there.
+// TestWorkersOverlap checks that four workers upload at the same time, two files
+// each: the first eight requests with data are answered only when all eight have
+// arrived.
 func TestWorkersOverlap(t *testing.T) {
 	t.Parallel()
 	const workers, jobs = 4, 2
@@ -63,8 +64,8 @@ func (g *gathering) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.RoundTripper.RoundTrip(req)
 }
 
-// BenchmarkWorkers compares one worker with four, each of which has the same rate limit.
-// The limit is low, so that the processors are not.
+// BenchmarkWorkers compares one worker with four, each of which has the same rate
+// limit. The limit is low, so that the processors do not limit the rate.
 func BenchmarkWorkers(b *testing.B) {
 	w := newWorld(b, nil)
 	limited := func(o *fleet.WorkerOptions) { o.Rate, o.Jobs = 2<<20, 2 }

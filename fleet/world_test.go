@@ -297,7 +297,7 @@ func (g *generations) note(s *fakegcs.Server, name string) {
 	g.seen[name][o.Generation] = true
 }
 
-// made returns how often an object was made.
+// made returns how many times an object was made.
 func (w *world) made(name string) int {
 	w.generations.note(w.gcs.Server, name)
 	w.generations.mu.Lock()
@@ -305,7 +305,7 @@ func (w *world) made(name string) int {
 	return len(w.generations.seen[name])
 }
 
-// wipe deletes all data of JetStream, as a lost disk does.
+// wipe deletes all data of JetStream, like the loss of a disk.
 func (w *world) wipe() {
 	w.t.Helper()
 	js, err := jetstream.New(w.connect())

@@ -23,8 +23,8 @@ import (
 	"gcsup/internal/cli/exitcode"
 )
 
-// TestMain runs the command if the environment asks for it, so that tests can start it as
-// a process.
+// TestMain runs the command if an environment variable is set, so that tests can
+// start it as a process.
 func TestMain(m *testing.M) {
 	if os.Getenv("GCSUP_FLEET_TEST_MAIN") != "" {
 		main()
@@ -319,7 +319,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestUsageMessages checks that the error of a wrong command line says what is wanted.
+// TestUsageMessages checks that the error of a wrong command line describes the valid
+// form.
 func TestUsageMessages(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
@@ -384,7 +385,7 @@ func TestServersInErrors(t *testing.T) {
 	}
 }
 
-// TestHint checks that an error comes with what to do about it.
+// TestHint checks that an error contains advice.
 func TestHint(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer

@@ -15,8 +15,8 @@ import (
 // smallFile is the size up to which a file is sent in one request.
 const smallFile = 1 << 20
 
-// lateArrival is for how long after a cut or a stop requests may arrive that were under way when it
-// began.
+// lateArrival is the time after a cut or a stop in which earlier requests may still
+// arrive.
 const lateArrival = 2 * time.Second
 
 // check compares the objects with the files, and counts bytes that were sent twice.
@@ -170,8 +170,8 @@ func (f *fire) held(q fakegcs.Request) bool {
 	})
 }
 
-// arrivedLate reports whether a request that began at a time may have been under way during a cut or
-// a stop.
+// arrivedLate reports whether a request that began at that time may have been under
+// way during a cut or a stop.
 func (f *fire) arrivedLate(at time.Time) bool {
 	return slices.ContainsFunc(f.restored, func(m time.Time) bool {
 		return at.After(m.Add(-100*time.Millisecond)) && at.Before(m.Add(lateArrival))

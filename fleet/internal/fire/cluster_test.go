@@ -44,7 +44,7 @@ func startCluster(t *testing.T) *cluster {
 		routes = append(routes, fmt.Sprintf("nats-route://%s:%s", n.host, clusterPort))
 	}
 	for _, n := range c.nodes {
-		// Clients must use only the addresses that they were given, which are those of the links.
+		// Clients must use only the given addresses, which are those of the links.
 		n.config = fmt.Sprintf(`
 server_name: %s
 listen: "%s:%s"

@@ -13,7 +13,8 @@ import (
 )
 
 // TestDeployedNATS runs the cluster of deploy/nats.conf with the certificates of
-// deploy/certs.sh. A worker and an operator can do their work, and the worker cannot do anything else.
+// deploy/certs.sh. A worker and an operator can do their work, and the worker can do
+// nothing else.
 func TestDeployedNATS(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

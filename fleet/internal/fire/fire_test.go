@@ -178,7 +178,7 @@ func (f *fire) add(k kind) {
 	case wipe:
 		next(0, "NATS wiped", f.cluster.wipe)
 		next(0, "tree submitted again", func() {
-			f.revive() // submit looks at the bucket
+			f.revive() // submit lists the bucket
 			f.submit()
 		})
 	case restart:
@@ -230,7 +230,7 @@ func (f *fire) run(all *totals) {
 	}
 }
 
-// tell logs what happened.
+// tell logs an event.
 func (f *fire) tell(text string) {
 	f.story = append(f.story, fmt.Sprintf("%s %v %s", time.Now().UTC().Format("15:04:05.000"), time.Since(f.started).Round(time.Millisecond), text))
 }

@@ -111,8 +111,8 @@ func (f *fleet) begin(s *slot) {
 	}, s.args...)
 	env := []string{
 		fmt.Sprintf("%s=%d", clockVariable, s.clock),
-		// All machines must know the service by the same name. The link is in place of
-		// a proxy: the emulator accepts requests for a proxy.
+		// All machines must use the same name for the service. Each link is configured as a
+		// proxy: the emulator accepts requests for a proxy.
 		"STORAGE_EMULATOR_HOST=http://gcs.test", "http_proxy=http://" + s.gcs.addr(),
 	}
 	s.worker = start(f.t, env, gcsupFleet, args...)
@@ -176,7 +176,7 @@ func (f *fleet) submit() {
 	}
 }
 
-// queued returns how many tasks are in the queue, and how many files failed for good.
+// queued returns the number of tasks in the queue, and the number of dead letters.
 func (f *fleet) queued() (tasks, failed int, err error) {
 	out, err := command(f.t, gcsupFleet, "status", "--json", "--nats", f.natsURL())
 	if err != nil {
@@ -232,7 +232,7 @@ func (f *fleet) rest(limit time.Duration) {
 	}
 }
 
-// end stops a worker with SIGTERM, as a machine that is taken away does.
+// end stops a worker with SIGTERM, like a machine that is taken away.
 func (f *fleet) end(s *slot) {
 	f.t.Helper()
 	s.worker.signal(15)
@@ -248,7 +248,7 @@ func (f *fleet) end(s *slot) {
 	}
 }
 
-// logs writes what the workers logged, for a failed test.
+// logs prints the logs of the workers, for a failed test.
 func (f *fleet) logs() {
 	for _, s := range f.slots {
 		for i, p := range append(s.ended, s.worker) {

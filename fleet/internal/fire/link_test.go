@@ -127,7 +127,7 @@ func (l *link) restore() {
 	}
 }
 
-// reset resets the connections, as a router does that has forgotten them.
+// reset resets the connections, like a router that has lost its state.
 func (l *link) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
