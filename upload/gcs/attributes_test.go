@@ -62,7 +62,7 @@ func (w *attributeWorld) requests() []*http.Request {
 	return seen
 }
 
-// uploader returns a client and an Uploader as a new process has them.
+// uploader returns the client and the Uploader of a new process.
 func (w *attributeWorld) uploader(opts upload.Options) (*gcs.Client, *upload.Uploader) {
 	w.t.Helper()
 	c := newClient(w.t, &gcs.Options{Endpoint: w.url, Anonymous: true})
@@ -410,7 +410,7 @@ func TestNotMatch(t *testing.T) {
 }
 
 // TestNotMatchAfterALostReply checks that an insert with a precondition that does not
-// make it idempotent is not repeated before the destination was looked at.
+// make it idempotent is not repeated before the destination was checked.
 func TestNotMatchAfterALostReply(t *testing.T) {
 	for _, effect := range []fakegcs.Effect{fakegcs.EffectLoseReply, fakegcs.EffectReset} {
 		w := newAttributeWorld(t)
@@ -440,8 +440,8 @@ func TestNotMatchAfterALostReply(t *testing.T) {
 }
 
 // TestEncryptionKey checks with the official client that the object has the key in
-// each way to upload, that every request that needs the key has it, and that no
-// other text has.
+// each way to upload, that every request that needs the key has it, and that no other
+// text has it.
 func TestEncryptionKey(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -747,7 +747,7 @@ func TestDetectReadsNothingAfterAPrecondition(t *testing.T) {
 	}
 }
 
-// TestQuotaProject checks that QuotaProject is sent without credentials, too.
+// TestQuotaProject checks that QuotaProject is sent even without credentials.
 func TestQuotaProject(t *testing.T) {
 	t.Parallel()
 	w := newAttributeWorld(t)

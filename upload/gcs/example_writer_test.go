@@ -15,8 +15,8 @@ import (
 	"gcsup/upload/gcs"
 )
 
-// A service that used storage.Writer, before and after. The two lines that differ
-// are those that make the client and the Writer; Abort is new.
+// A service with storage.Writer, before and after the change to upload.Writer. Only
+// the lines that make the client and the Writer differ; Abort is new.
 func ExampleNewUploader() {
 	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true})
 	defer emulator.Close()

@@ -89,7 +89,7 @@ var official = map[reflect.Type]map[string]string{
 		"CreateTime": "ObjectCustomContextPayload.CreateTime",
 		"UpdateTime": "ObjectCustomContextPayload.UpdateTime",
 	},
-	// What the service returns, and the official library partly drops.
+	// The fields that the service returns, some of which the official library drops.
 	reflect.TypeFor[raw.Object](): {
 		"Acl": "Object.ACL", "Bucket": "Object.Bucket", "CacheControl": "Object.CacheControl", "ComponentCount": "Object.ComponentCount",
 		"ContentDisposition": "Object.ContentDisposition", "ContentEncoding": "Object.ContentEncoding Object.Gzip", "ContentLanguage": "Object.ContentLanguage",

@@ -397,7 +397,7 @@ func TestOfficialLibrary(t *testing.T) {
 					Created: attrs.Created, Finalized: attrs.Finalized, Updated: attrs.Updated, FileModTime: time.Unix(1763769254, 0),
 				}
 				got := *stat.Object
-				got.ACL, got.Owner = nil, ""                            // gcs has them, for which the caller needs another permission
+				got.ACL, got.Owner = nil, ""                            // only gcs returns them, which needs another permission
 				got.SelfLink, got.StorageClassUpdated = "", time.Time{} // the official library does not have them
 				if !reflect.DeepEqual(got, want) {
 					t.Errorf("%s: Stat = %+v, want %+v", name, got, want)
