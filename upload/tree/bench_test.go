@@ -31,8 +31,8 @@ func makeFiles(tb testing.TB, root string, dirs, files int) {
 	}
 }
 
-// BenchmarkWalk walks 50,000 files with Walk, and with filepath.WalkDir and
-// lstat, which is the least that any walk does. It reports the ratio of the times.
+// BenchmarkWalk walks 50,000 files with Walk, and with filepath.WalkDir and lstat,
+// which is the minimum work of any walk. It reports the ratio of the times.
 func BenchmarkWalk(b *testing.B) {
 	const dirs, files = 50, 1000
 	root := b.TempDir()

@@ -64,7 +64,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// withoutErrno replaces the text of ENOTDIR, which has no sentinel.
+// withoutErrno replaces the text of ENOTDIR, for which there is no sentinel.
 func withoutErrno(jobs iter.Seq[upload.Job]) iter.Seq[upload.Job] {
 	return func(yield func(upload.Job) bool) {
 		for job := range jobs {

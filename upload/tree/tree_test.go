@@ -174,8 +174,8 @@ func TestRandomTrees(t *testing.T) {
 	}
 }
 
-// Several sources, some of which overlap, are merged. A name that two of them
-// have is reported for both, with and without an order, and in every shard of it.
+// Several sources, some of which overlap, are merged. A name that two of them have is
+// reported for both, sorted or not, and in its shard.
 func TestRandomSources(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes many files")
@@ -330,7 +330,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// A name that only looks as if two sources had it is uploaded.
+// A name is uploaded if it only seems to be in two sources.
 func TestOverlap(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "a/x", "a/d/x", "a/skip/x", "a/one", "b/x/y", "b/e/x", "b/d -> e", "b/skip/x", "b/one -> /etc/passwd", "c/x")
@@ -394,7 +394,7 @@ func TestCollisionText(t *testing.T) {
 		"b/x: two sources for one object: a/x is also the source of gs://my-bucket/p/x; give one of them, or exclude it"})
 }
 
-// The table of patterns in the documentation of Options is what a walk does.
+// A walk agrees with the table of patterns in the documentation of Options.
 func TestPatterns(t *testing.T) {
 	doc, err := os.ReadFile("tree.go")
 	if err != nil {
@@ -447,7 +447,7 @@ func TestExcludePrunes(t *testing.T) {
 	equal(t, "a file that is a source", walk(t, &tree.Options{Exclude: []string{"y"}}, tree.Source{Path: filepath.Join(root, "good/y"), Name: "z"}), []string{})
 }
 
-// Count adds what Walk yields without an error.
+// Sizes yields the sizes of the jobs that Walk yields without an error.
 func TestCount(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "a/1", "a/22", "b/333", "b/4444", "c -> /etc/passwd", "d/1")
@@ -614,7 +614,8 @@ func TestRemovedDuringWalk(t *testing.T) {
 	}
 }
 
-// A directory that is replaced by a link during the walk leads nowhere outside.
+// If a directory is replaced by a link during the walk, the walk stays inside the
+// source.
 func TestReplacedDuringWalk(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	write(t, outside, "secret")

@@ -68,7 +68,7 @@ func TestLinks(t *testing.T) {
 	equal(t, "sorted", sortedCopy(walk(t, &tree.Options{Sorted: true}, src)), want)
 	equal(t, "ignored", walk(t, &tree.Options{Sorted: true, IgnoreSymlinks: true}, src), []string{"dir/file", "dir/sub/file", "fifo ErrNotRegular", "file"})
 
-	// The errors tell what to do.
+	// The errors contain advice.
 	tr, err := tree.New([]tree.Source{src}, template, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// A source that is a link is followed, as the caller named it.
+// A source that is a link is followed, because the caller named it.
 func TestSourceIsLink(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "top/dir/x", "top/file", "dir-link -> top/dir", "file-link -> top/file", "dangling -> missing")

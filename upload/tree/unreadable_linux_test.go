@@ -23,7 +23,7 @@ func TestUnreadable(t *testing.T) {
 	defer os.Chmod(filepath.Join(root, "closed"), 0o755)
 	defer os.Chmod(filepath.Join(root, "no-search"), 0o755)
 	if os.Geteuid() == 0 {
-		// Root reads everything. Be another user in this thread.
+		// Root can read everything. Use another user in this thread.
 		for dir := root; dir != "/"; dir = filepath.Dir(dir) {
 			info, err := os.Stat(dir)
 			if err != nil {
