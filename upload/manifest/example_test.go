@@ -12,7 +12,7 @@ import (
 	"gcsup/upload/manifest"
 )
 
-// The second run of a batch uploads what the first did not finish.
+// The second run of a batch uploads the files that the first one did not finish.
 func Example() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

@@ -247,7 +247,7 @@ const (
 	lineB = `{"v":1,"status":"done","source":"b","destination":"gs://bkt/b","identity":{"size":0,"mod_time_ns":0,"change_time_ns":0,"device":0,"inode":1}}` + "\n"
 )
 
-// TestOpenAfterCrash checks what Open keeps, and what Skip reads of it.
+// TestOpenAfterCrash checks which lines Open keeps and Skip reads.
 func TestOpenAfterCrash(t *testing.T) {
 	for _, test := range []struct {
 		name, content, kept string
@@ -443,8 +443,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestRecordOfRefusedNames checks that a file that failed because of its name,
-// which no record can hold, does not end a batch.
+// TestRecordOfRefusedNames checks that a batch continues after a file that failed
+// because of its name, which no record can contain.
 func TestRecordOfRefusedNames(t *testing.T) {
 	m := open(t, filepath.Join(t.TempDir(), "m"))
 	for _, object := range []string{"", "caf\xe9"} {
@@ -536,7 +536,7 @@ func TestConcurrentRecords(t *testing.T) {
 	}
 }
 
-// TestMillionRecords writes a million records and skips what is finished, in
+// TestMillionRecords writes a million records and skips the finished jobs, in
 // constant memory.
 func TestMillionRecords(t *testing.T) {
 	if testing.Short() {
