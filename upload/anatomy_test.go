@@ -98,9 +98,9 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 	})
 }
 
-// TestThousandJobsShareOneBudget uploads a thousand files with one budget: it
-// grows with each, so that the last one tries as long as a file of their total
-// size.
+// TestThousandJobsShareOneBudget uploads a thousand files with one budget. The budget
+// grows with each file, so that the last one is retried as long as one file of their
+// total size.
 func TestThousandJobsShareOneBudget(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -139,7 +139,7 @@ func TestThousandJobsShareOneBudget(t *testing.T) {
 	})
 }
 
-// hangingReader is a file on a server that went away.
+// hangingReader is a file on a server that no longer responds.
 type hangingReader struct{ release chan struct{} }
 
 func (h hangingReader) ReadAt(p []byte, off int64) (int, error) {
@@ -148,7 +148,7 @@ func (h hangingReader) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // TestCancellationWaitsForNoFile checks that a cancelled upload whose source hangs
-// returns soon and reports how far it came.
+// returns soon and reports its progress.
 func TestCancellationWaitsForNoFile(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		const size = 20 << 20
@@ -169,7 +169,7 @@ func TestCancellationWaitsForNoFile(t *testing.T) {
 	})
 }
 
-// zeros is a source that costs nothing to read.
+// zeros is a source whose reads cost no time.
 type zeros struct{}
 
 func (zeros) ReadAt(p []byte, off int64) (int, error) {
@@ -177,8 +177,8 @@ func (zeros) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// TestRequestsOfAMinute checks that a request carries about a minute's bytes once
-// the rate is known.
+// TestRequestsOfAMinute checks that a request takes about a minute after the rate is
+// known.
 func TestRequestsOfAMinute(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -28,7 +28,7 @@ func distant(perSecond int64) *fakegcs.Options {
 	return &fakegcs.Options{NoMD5: true, Rate: perSecond, Latency: 10 * time.Millisecond}
 }
 
-// undivided returns the reasons for which files were sent over one connection.
+// undivided returns the reasons why files were sent over one connection.
 func (w *world) undivided() (why []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,8 +145,8 @@ func TestAutoPartsShared(t *testing.T) {
 	})
 }
 
-// TestAutoPartsUndivided checks which settings of the bucket, the service and the options keep a
-// file undivided, and how many requests that takes.
+// TestAutoPartsUndivided checks with which settings of the bucket, the service and
+// the options a file is not divided, and how many requests that takes.
 func TestAutoPartsUndivided(t *testing.T) {
 	t.Parallel()
 	content := data(9 * mib)
@@ -236,7 +236,7 @@ func TestAutoPartsUndivided(t *testing.T) {
 				if n := w.saw(upload.Warning); n > 0 {
 					t.Errorf("%d warnings", n)
 				}
-				// The next file does not ask about the bucket again.
+				// The next file makes no further requests about the bucket.
 				before = 0
 				if _, err := up.File(w.t.Context(), w.file(content[:9*mib-1]), next); test.spec.MD5 == nil && err != nil {
 					t.Fatal(err)
@@ -354,8 +354,8 @@ func TestAutoPartsRateLimit(t *testing.T) {
 	})
 }
 
-// A multipart upload makes no temporary objects. No setting of the bucket prevents it, and no
-// request asks about them.
+// A multipart upload makes no temporary objects. No setting of the bucket prevents
+// it, and no request reads them.
 func TestAutoPartsByMultipart(t *testing.T) {
 	t.Parallel()
 	content := data(12 * mib)

@@ -15,8 +15,8 @@ import (
 	"gcsup/upload"
 )
 
-// TestBytesSizes checks that bytes up to 8 MiB go in one request, and that nothing
-// is saved of more.
+// TestBytesSizes checks that up to 8 MiB are sent in one request, and that a larger
+// upload is not saved.
 func TestBytesSizes(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int64{0, 1, q, 8 * mib, 8*mib + 1, 20 * mib} {

@@ -17,8 +17,8 @@ import (
 	"gcsup/upload"
 )
 
-// TestExpectedSize checks that a source that is not of the expected size is
-// never published, whichever way it is sent.
+// TestExpectedSize checks that a source without the expected size is never published,
+// in any way to send it.
 func TestExpectedSize(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

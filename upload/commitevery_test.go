@@ -10,8 +10,8 @@ import (
 	"gcsup/upload"
 )
 
-// TestCommitEvery checks that files and streams get a durable offset as often as
-// they ask for one, at most one chunk or window apart.
+// TestCommitEvery checks that files and streams get durable offsets as often as
+// requested, at most one chunk or window apart.
 func TestCommitEvery(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -74,8 +74,8 @@ func TestCommitEvery(t *testing.T) {
 	})
 }
 
-// TestCommitEveryCost checks that a durable offset costs one round trip, and
-// nothing else on the network. The table at [upload.CommitEvery] is from it.
+// TestCommitEveryCost checks that a durable offset costs one round trip, and nothing
+// else on the network. The table at [upload.CommitEvery] has its results.
 func TestCommitEveryCost(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

@@ -23,7 +23,7 @@ func TestConnPoolSharesSlots(t *testing.T) {
 		t.Error("a fourth slot was granted")
 	}
 	second := c.join()
-	own := second.acquire(t.Context()) // or the test hangs
+	own := second.acquire(t.Context()) // blocks if the test fails
 	if second.slots() != 1 || first.slots() != 3 {
 		t.Errorf("the files have %d and %d slots, want 3 and 1", first.slots(), second.slots())
 	}

@@ -7,7 +7,7 @@ import (
 	"gcsup/upload"
 )
 
-// TestEveryEventKindHasAName checks that each kind prints as a word of its own.
+// TestEveryEventKindHasAName checks that each kind has a different name.
 func TestEveryEventKindHasAName(t *testing.T) {
 	seen := map[string]bool{}
 	for kind := range upload.KindCount {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// eventsTo returns events at a fixed position, and what was observed so far. The
+// eventsTo returns events at a fixed position, and the observed events so far. The
 // observer calls hold before it returns.
 func eventsTo(hold func(Event)) (*events, *[]Event) {
 	var seen []Event
@@ -31,8 +31,8 @@ func kindsOf(seen []Event) (kinds []EventKind) {
 	return kinds
 }
 
-// TestEventsArriveInOrder checks that no event but progress is ever lost, and
-// that close waits for the last one.
+// TestEventsArriveInOrder checks that only Progress events can be dropped, and that
+// close waits for the last event.
 func TestEventsArriveInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, seen := eventsTo(func(Event) { time.Sleep(time.Second) })
@@ -62,8 +62,8 @@ func TestEventsArriveInOrder(t *testing.T) {
 	})
 }
 
-// TestEventsMergeProgress checks that bytes that flow for a second make a few
-// events, and that none of them waits for an observer that is slow.
+// TestEventsMergeProgress checks that bytes that flow for a second make only a few
+// events, and that no event delays the upload if the observer is slow.
 func TestEventsMergeProgress(t *testing.T) {
 	for _, slow := range []time.Duration{0, 700 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -84,8 +84,8 @@ func TestEventsMergeProgress(t *testing.T) {
 	}
 }
 
-// TestEventsReportCommitsAtOnce checks that a commit is not held back, as the
-// bytes that flow are.
+// TestEventsReportCommitsAtOnce checks that a commit is reported at once, and not
+// with a delay like flowing bytes.
 func TestEventsReportCommitsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, seen := eventsTo(func(Event) {})
@@ -120,9 +120,8 @@ func TestEventsReportEveryComparison(t *testing.T) {
 	})
 }
 
-// TestEventsCloseDoesNotWaitOnceCancelled checks that an observer that blocks
-// cannot hold up a cancelled upload for long, and gets only the terminal event
-// after that.
+// TestEventsCloseDoesNotWaitOnceCancelled checks that a blocked observer delays a
+// cancelled upload only for a short time, and then gets only the terminal event.
 func TestEventsCloseDoesNotWaitOnceCancelled(t *testing.T) {
 	for _, last := range []*Event{nil, {Kind: Interrupted}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -138,7 +137,7 @@ func TestEventsCloseDoesNotWaitOnceCancelled(t *testing.T) {
 			if took := time.Since(start); took != time.Second+lastEventGrace {
 				t.Errorf("close took %v, want until the cancellation and %v", took, lastEventGrace)
 			}
-			e.post(Event{Kind: Warning}) // of a goroutine that is left behind
+			e.post(Event{Kind: Warning}) // from a goroutine that still runs
 			e.flowing()
 			close(release)
 			synctest.Wait()
@@ -153,8 +152,8 @@ func TestEventsCloseDoesNotWaitOnceCancelled(t *testing.T) {
 	}
 }
 
-// TestEventsEndWithTheTerminalOne checks that bytes which flowed are reported
-// before the terminal event, and nothing after it.
+// TestEventsEndWithTheTerminalOne checks that flowing bytes are reported before the
+// terminal event, and that no event follows it.
 func TestEventsEndWithTheTerminalOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, seen := eventsTo(func(Event) {})
@@ -172,7 +171,7 @@ func TestEventsEndWithTheTerminalOne(t *testing.T) {
 	})
 }
 
-// TestNoObserverNoGoroutine checks that nil events take every call.
+// TestNoObserverNoGoroutine checks that all methods of nil events work.
 func TestNoObserverNoGoroutine(t *testing.T) {
 	e := newEvents(Event{}, &Options{}, nil)
 	if e != nil {

@@ -13,8 +13,8 @@ import (
 	"gcsup/upload"
 )
 
-// The output of a command. The object is published only if the command succeeds:
-// its output ends in the same way if it crashes.
+// Upload the output of a command. The object is published only if the command
+// succeeds. The end of the output does not show whether the command crashed.
 func ExampleUploader_With_confirm() {
 	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true})
 	defer emulator.Close()
@@ -32,7 +32,7 @@ func ExampleUploader_With_confirm() {
 			return err
 		}
 		defer func() {
-			output.Close() // ends the command, if the upload failed before
+			output.Close() // ends the command if the upload has failed
 			cmd.Wait()
 		}()
 		call := up.With(upload.CallOptions{Confirm: func(context.Context) error { return cmd.Wait() }})

@@ -12,8 +12,8 @@ import (
 	"gcsup/upload"
 )
 
-// Progress, and what of it is durable. CommitEvery asks for a durable offset after
-// each 4 MiB.
+// Print the progress, and the durable part of it. CommitEvery requests a durable
+// offset after each 4 MiB.
 func ExampleEvent_progress() {
 	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true})
 	defer emulator.Close()

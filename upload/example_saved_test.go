@@ -13,7 +13,7 @@ import (
 	"gcsup/upload"
 )
 
-// A program that resumes, when it starts, what an earlier process left.
+// A program that resumes the uploads of earlier processes when it starts.
 func ExampleUploader_Saved() {
 	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{
 		// The service fails after 4 MiB, once.
@@ -41,7 +41,7 @@ func ExampleUploader_Saved() {
 		}
 	})
 
-	// The second process knows nothing but the directory.
+	// The second process has only the directory.
 	inProcess(emulator.URL, filepath.Join(dir, "state"), func(up *upload.Uploader) {
 		ctx := context.Background()
 		for saved, err := range up.Saved(ctx) {
@@ -67,7 +67,7 @@ func ExampleUploader_Saved() {
 	// sent the other 6 MiB
 }
 
-// inProcess runs what one process does with an Uploader.
+// inProcess simulates one process with an Uploader.
 func inProcess(endpoint, dir string, run func(*upload.Uploader), observer func(upload.Event)) {
 	store, err := session.OpenDir(dir)
 	if err != nil {

@@ -97,7 +97,7 @@ func (s *tableStore) Locked(_ context.Context, id string) (bool, error) {
 	return s.locks[id], nil
 }
 
-// A store of the program's own, in place of a directory.
+// A program with its own store instead of a directory.
 func Example_ownStore() {
 	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{
 		// The service fails after 4 MiB, once.

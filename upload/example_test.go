@@ -82,7 +82,7 @@ func ExampleUploader_Reader() {
 	// Output: 11 bytes
 }
 
-// A directory, of which only the files are uploaded that the bucket does not have.
+// Upload a directory, but only the files that the bucket does not have.
 func ExampleUploader_Files() {
 	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true})
 	defer emulator.Close()

@@ -11,7 +11,7 @@ import (
 	"gcsup/upload"
 )
 
-// A Writer in place of storage.Writer. If writeRows fails, there is no object.
+// Use a Writer instead of storage.Writer. If writeRows fails, there is no object.
 func ExampleUploader_NewWriter() {
 	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true})
 	defer emulator.Close()

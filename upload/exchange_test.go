@@ -13,7 +13,7 @@ import (
 	"gcsup/session"
 )
 
-// mark returns a link that notes when an exchange passes it, in both directions.
+// mark returns a link that records each exchange that passes it, in both directions.
 func mark(trace *strings.Builder, name string) link {
 	return func(next doer) doer {
 		return func(ctx context.Context, x exchange) session.Reply {
@@ -67,7 +67,7 @@ func TestWatchingStallsEndsTheExchange(t *testing.T) {
 	})
 }
 
-// TestLoggingWritesOneLine checks what a line has.
+// TestLoggingWritesOneLine checks the content of a line.
 func TestLoggingWritesOneLine(t *testing.T) {
 	for _, tt := range []struct {
 		level slog.Level

@@ -11,7 +11,7 @@ import (
 	"gcsup/fakegcs/memnet"
 )
 
-// What the tests need of the unexported parts.
+// Unexported names for the tests of package upload_test.
 
 type RequestSizer struct{ *requestSizer }
 
@@ -27,7 +27,7 @@ func WatchStall(ctx context.Context, timeout time.Duration, rate int64) (context
 	return ctx, w.body, w.stop
 }
 
-// SetGzipLevel makes u compress as another version of the program. 0 changes
+// SetGzipLevel makes u compress like another version of the program. 0 changes
 // nothing.
 func SetGzipLevel(u *Uploader, level int) {
 	if level != 0 {
@@ -58,7 +58,7 @@ func ServeBucket(t *testing.T, opts *fakegcs.Options) (srv *fakegcs.Server, clie
 		tr.CloseIdleConnections()
 		_ = srv.Close()
 		_ = hs.Close()
-		time.Sleep(time.Second) // virtual: net/http lingers half a second over a connection that it cuts
+		time.Sleep(time.Second) // virtual: net/http waits half a second before it closes a connection that it cuts
 	}
 }
 

@@ -61,16 +61,16 @@ var finalFaults = []fault{
 	{"slower than the stall timeout", fakegcs.Fault{Do: fakegcs.Action{Effect: fakegcs.EffectSlowFinalize, For: 300e9}}},
 }
 
-// point is a request at which faults happen, and the faults that it can have
-// beside those of every request.
+// point is a request at which faults happen, and its faults in addition to those of
+// every request.
 type point struct {
 	name  string
 	match fakegcs.Match
 	also  []fault
 }
 
-// eachFault runs check in a world for one of so many faults at each point, others at
-// each point.
+// eachFault runs check in a world with a fault, at each point. Of the faults it uses
+// one in of, and other ones at each point.
 func eachFault(t *testing.T, of int, points []point, check func(w *world, at string, do fakegcs.Action)) {
 	t.Helper()
 	if testing.Short() {

@@ -86,7 +86,7 @@ func TestFileSurvives(t *testing.T) {
 		w.wantFaults()
 		seen := len(w.srv.Requests())
 		if do.Effect == fakegcs.EffectStall {
-			seen++ // it is noted when it is over
+			seen++ // the server records it when it has ended
 		}
 		if res.Requests != seen {
 			w.t.Errorf("Result.Requests = %d, the server saw %d\n%s", res.Requests, seen, w.trace())

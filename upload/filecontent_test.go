@@ -10,7 +10,7 @@ import (
 	"gcsup/session"
 )
 
-// editedAfter gives other bytes once its last byte was read.
+// editedAfter returns other bytes after its last byte was read.
 type editedAfter struct {
 	content []byte
 	edited  bool
@@ -25,9 +25,9 @@ func (e *editedAfter) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// TestSmallRacyFileThatIsEdited checks that an edit of a small file is noticed
-// in its bytes if its times do not change, because the edit is in the same
-// tick as the one before.
+// TestSmallRacyFileThatIsEdited checks that an edit of a small file is detected by
+// its bytes if the times do not change, because the edit is in the same tick as the
+// previous one.
 func TestSmallRacyFileThatIsEdited(t *testing.T) {
 	for _, racy := range []bool{false, true} {
 		const size = 3<<20 + 1

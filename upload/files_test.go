@@ -81,8 +81,9 @@ func status(code int, match fakegcs.Match) fakegcs.Fault {
 	return fakegcs.Fault{Match: match, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: code}}
 }
 
-// TestFiles checks that a batch of all sizes arrives, that a file that fails stops
-// no other, and that a large file is on its way beside the small ones.
+// TestFiles checks that files of all sizes are uploaded, that a file that fails does
+// not stop others, and that a large file is uploaded at the same time as the small
+// ones.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	count := 640
@@ -118,7 +119,7 @@ func TestFiles(t *testing.T) {
 }
 
 // TestFilesKeepsNothingOfSmallFiles checks that the small files of a batch do not
-// make a state directory.
+// create a state directory.
 func TestFilesKeepsNothingOfSmallFiles(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		touched := atomic.Int64{}
@@ -226,7 +227,7 @@ func TestFilesInAnOutage(t *testing.T) {
 		}
 		short := w.srv.Stats().Requests
 
-		// What is known to follow makes the batch try longer.
+		// The sizes of later files make the batch retry longer.
 		start = time.Now()
 		sizes := func(yield func(int64) bool) {
 			for range 1 << 10 {
@@ -307,8 +308,8 @@ func TestFilesSkip(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// 0: as it is; 1: other bytes, same size and time; 2: same bytes, other
-		// time; 3: new size; 4: no object; 5: without the key.
+		// 0: unchanged; 1: other bytes, same size and time; 2: same bytes, other time; 3: new
+		// size; 4: no object; 5: without the key.
 		sameTime := &upload.BatchOptions{Skip: upload.SkipSameTime}
 		files(w.t.Context(), up, jobs[:4], sameTime)
 		files(w.t.Context(), up, jobs[5:], nil)
@@ -377,8 +378,8 @@ func lookUp(t *testing.T, w *world, spec upload.Spec) *session.Object {
 	return r.Object
 }
 
-// TestFilesRateLimit checks that all uploads share one limit, that it is no stall,
-// and that a change takes effect at once.
+// TestFilesRateLimit checks that all uploads share one limit, that it is not treated
+// as a stall, and that a change takes effect at once.
 func TestFilesRateLimit(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -516,8 +517,8 @@ func TestFilesJobs(t *testing.T) {
 	})
 }
 
-// portal fails requests because of a certificate that is not trusted, as in the
-// network of a hotel, while it is on.
+// portal makes requests fail because of an untrusted certificate, as in the network
+// of a hotel, while it is on.
 type portal struct {
 	http.RoundTripper
 	on atomic.Bool
@@ -534,8 +535,8 @@ func (p *portal) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // TestFilesInAnOfflineMinute checks that an error which would end the first upload,
-// because its endpoint may be wrong, is retried once the service was reached. It
-// ended all files of the bucket.
+// because its endpoint may be wrong, is retried after the service was reached. In an
+// earlier version it ended all files of the bucket.
 func TestFilesInAnOfflineMinute(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -567,8 +568,8 @@ func TestFilesInAnOfflineMinute(t *testing.T) {
 }
 
 // TestFilesBesideALargeOne checks that a large file that progresses shows that the
-// service can be reached: by commits, and by the bytes of one long request.
-// Failures of the others ended all files that were left.
+// service can be reached: by commits, and by the bytes of one long request. In an
+// earlier version, failures of others ended all remaining files.
 func TestFilesBesideALargeOne(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -607,9 +608,9 @@ func TestFilesAndAHotObject(t *testing.T) {
 	})
 }
 
-// TestFilesRacySource checks that the identity of a file that may change without a
-// trace, because its times are not in the past, has no change time. A manifest
-// then compares the bytes. It left out a file that changed in the same tick.
+// TestFilesRacySource checks that the identity of a racy file, whose times are not in
+// the past, has no change time. A manifest then compares the bytes. An earlier
+// version left out a file that changed in the same tick.
 func TestFilesRacySource(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		jobs := w.jobs(2, 10)
@@ -633,9 +634,9 @@ func TestFilesRacySource(t *testing.T) {
 	})
 }
 
-// TestFilesResumeSameTime checks that a batch that writes modification times
-// resumes a large file, and that it notices one that changed. The new time was
-// taken for another option, and --if-source-changed=restart did not help.
+// TestFilesResumeSameTime checks that a batch that writes modification times resumes
+// a large file, and that it detects a changed one. An earlier version reported the
+// new time as another option, even with --if-source-changed=restart.
 func TestFilesResumeSameTime(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -734,8 +735,8 @@ func TestFilesCountsOnce(t *testing.T) {
 }
 
 // TestFilesSkipAtFastClock checks that a file that was modified just before its
-// upload is compared by its bytes, even if the clock of the service is ahead. The
-// file was skipped if it was modified once more in the same second.
+// upload is compared by its bytes, even if the clock of the service is ahead. An
+// earlier version skipped the file if it was modified again in the same second.
 func TestFilesSkipAtFastClock(t *testing.T) {
 	inBubble(t, &fakegcs.Options{ClockSkew: 10 * time.Second}, func(w *world) {
 		jobs := w.jobs(3, 10)

@@ -15,8 +15,9 @@ import (
 	"gcsup/upload"
 )
 
-// TestTokenHasTheSessionsOptions checks that the Token that is saved after a
-// lost session has the options of the new session. It had those of the call.
+// TestTokenHasTheSessionsOptions checks that the Token that is saved after a lost
+// session has the options of the new session. In an earlier version it had those of
+// the call.
 func TestTokenHasTheSessionsOptions(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
@@ -203,8 +204,8 @@ func TestOne400ToAQuery(t *testing.T) {
 	})
 }
 
-// TestCancelBelievesStrangers checks that Cancel reports success only if the
-// service confirmed it. It believed a captive portal.
+// TestCancelBelievesStrangers checks that Cancel reports success only if the service
+// confirmed it. An earlier version believed a captive portal.
 func TestCancelBelievesStrangers(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
@@ -218,7 +219,7 @@ func TestCancelBelievesStrangers(t *testing.T) {
 			err := up.Cancel(w.t.Context(), id)
 			ids, _ := w.store.List(w.t.Context())
 			if last := w.srv.Requests(); err == nil && len(ids) == 0 && last[len(last)-1].Status != 499 {
-				t.Errorf("%d: Cancel says it is cancelled, %d warnings; the session is open at the service", do.Status, w.saw(upload.Warning))
+				t.Errorf("%d: Cancel reports that it is cancelled, %d warnings; the session is open at the service", do.Status, w.saw(upload.Warning))
 			}
 		})
 	}
@@ -242,7 +243,7 @@ func TestOne400ToAQueryUnmoved(t *testing.T) {
 	})
 }
 
-// stuckStore hangs in every save but the first, until hold is closed.
+// stuckStore hangs in every save except the first, until hold is closed.
 type stuckStore struct {
 	session.Store
 	hold chan struct{}
@@ -348,7 +349,7 @@ func TestStranger404AtTheGate(t *testing.T) {
 				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: html},
 				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: html})
 			w.briefly(n, 0)
-			// Without the gate it is 160.
+			// Without the gate there are 160 requests.
 			ops := w.srv.Stats().Ops
 			if total := ops[fakegcs.OpPut] + ops[fakegcs.OpQuery]; total > n+5 {
 				t.Errorf("%d: %d requests after the start for %d uploads in 32 s", code, total, n)

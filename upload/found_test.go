@@ -22,8 +22,8 @@ import (
 
 // The tests in this file are regression tests.
 
-// TestSmallFileOnSlowLink checks that a small file on a slow link shows
-// progress and does not stall. Its bytes were not counted, so that the stall
+// TestSmallFileOnSlowLink checks that a small file on a slow link shows progress and
+// does not stall. An earlier version did not count its bytes, so that the stall
 // timeout was a deadline.
 func TestSmallFileOnSlowLink(t *testing.T) {
 	skipShort(t)
@@ -70,7 +70,7 @@ func TestUnalignedCommit(t *testing.T) {
 	}
 }
 
-// unfinished leaves an upload behind of which 2 MiB are committed.
+// unfinished leaves a saved upload with 2 MiB committed.
 func (w *world) unfinished() (up *upload.Uploader, id, path string) {
 	w.t.Helper()
 	path = w.file(data(large))
@@ -233,9 +233,9 @@ func (w *world) briefly(n int, apart time.Duration) {
 	wg.Wait()
 }
 
-// TestManyUploadsWhoseDataIsRefused checks that neither a session that opens nor
-// a status query that is answered opens the gate, or keeps it open, while data
-// is refused. 32 uploads made 9 requests each in 32 s.
+// TestManyUploadsWhoseDataIsRefused checks that neither a session that opens nor a
+// status query that is answered opens the gate, or keeps it open, while data is
+// refused. In an earlier version, 32 uploads made 9 requests each in 32 s.
 func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -254,8 +254,8 @@ func TestManyUploadsWhoseDataIsRefused(t *testing.T) {
 	}
 }
 
-// TestEditedBeforeAFailure checks that an edit of the source during the upload
-// is reported as such, even if a request fails after it. It was reported as
+// TestEditedBeforeAFailure checks that an edit of the source during the upload is
+// reported as such, even if a request fails after it. An earlier version reported
 // damage at the server.
 func TestEditedBeforeAFailure(t *testing.T) {
 	skipShort(t)
@@ -279,8 +279,8 @@ func TestEditedBeforeAFailure(t *testing.T) {
 	})
 }
 
-// TestHugeChunkSize checks that a chunk size near the greatest integer does
-// not overflow. It came out as 256 KiB.
+// TestHugeChunkSize checks that a chunk size near the greatest integer does not
+// overflow. In an earlier version it became 256 KiB.
 func TestHugeChunkSize(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
@@ -309,8 +309,8 @@ func TestMissingBucketWithPrecondition(t *testing.T) {
 	}
 }
 
-// appending is a store whose lock comes after another process has written to
-// the source: between the look at the file and its first byte.
+// appending is a store in whose Lock another process writes to the source: after the
+// file was opened, and before its first byte is read.
 type appending struct {
 	session.Store
 	path string
@@ -324,7 +324,7 @@ func (a *appending) Lock(ctx context.Context, id string) (func(), error) {
 }
 
 // TestAppendedWhileOpened checks that a file that grows while it is opened is
-// uploaded completely or not at all. Its first part was uploaded.
+// uploaded completely or not at all. An earlier version uploaded its first part.
 func TestAppendedWhileOpened(t *testing.T) {
 	skipShort(t)
 	t.Parallel()

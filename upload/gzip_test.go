@@ -24,7 +24,7 @@ import (
 
 var zipped = upload.Spec{Bucket: "bkt", Object: "obj", Gzip: true}
 
-// zippedParts gives files a session that takes many requests.
+// zippedParts makes files use a session with many requests.
 func zippedParts(o *upload.Options) { o.Window, o.ChunkSize = int(q), q }
 
 // text returns bytes that can be compressed to about two thirds.
@@ -36,8 +36,8 @@ func text(size int64) []byte {
 	return b
 }
 
-// wantUnzipped fails unless the object is content, compressed, with the attributes
-// of that.
+// wantUnzipped fails unless the object is the compressed content, with the attributes
+// of a compressed object.
 func (w *world) wantUnzipped(name string, content []byte, metadata bool) {
 	w.t.Helper()
 	raw, err := w.srv.ReadObject("bkt", name)
@@ -227,7 +227,7 @@ func TestGzipOptionsDiffer(t *testing.T) {
 }
 
 // TestGzipOtherCompressor checks that an upload starts over if this version of the
-// program makes other bytes of the same file. The object is never a mixture.
+// program compresses the same file to other bytes. The object is never a mixture.
 func TestGzipOtherCompressor(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -239,7 +239,7 @@ func TestGzipOtherCompressor(t *testing.T) {
 					path := w.file(content)
 					first := w.interruptZipped(path, at, zippedParts)
 					if window == 4 && at > 0 {
-						// As if the process had ended before the next request.
+						// Simulate that the process ended before the next request.
 						token, err := w.store.Load(w.t.Context(), first.ID)
 						if err != nil {
 							t.Fatal(err)
@@ -272,7 +272,7 @@ func TestGzipOtherCompressor(t *testing.T) {
 }
 
 // TestGzipFinished checks that a resume finds an object that the earlier process
-// finished, whatever this version of the program would make of the file.
+// finished, even if this version of the program compresses the file to other bytes.
 func TestGzipFinished(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -308,8 +308,8 @@ func TestGzipFinished(t *testing.T) {
 	}
 }
 
-// TestGzipSourceChanged checks that a changed file is noticed before anything is
-// sent, and one of which only the change time differs is compared.
+// TestGzipSourceChanged checks that a changed file is detected before anything is
+// sent, and that a file with only another change time is compared.
 func TestGzipSourceChanged(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -364,7 +364,7 @@ func TestGzipSourceChanged(t *testing.T) {
 	}
 }
 
-// TestGzipSourceChangesWhileSending checks that a change of the file is noticed
+// TestGzipSourceChangesWhileSending checks that a change of the file is detected
 // before the last bytes are sent.
 func TestGzipSourceChangesWhileSending(t *testing.T) {
 	t.Parallel()
@@ -404,7 +404,7 @@ func TestGzipSourceChangesWhileSending(t *testing.T) {
 }
 
 // TestGzipKilledAtEachRequest ends the process before or after each request, and
-// resumes, also with a program that compresses differently.
+// resumes, even with a program that compresses differently.
 func TestGzipKilledAtEachRequest(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

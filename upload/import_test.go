@@ -18,7 +18,7 @@ import (
 	"gcsup/upload"
 )
 
-// export returns an interrupted upload as another machine gets it.
+// export returns an interrupted upload as it is exported to another machine.
 func (w *world) export(id string) []byte {
 	w.t.Helper()
 	token, err := w.store.Load(w.t.Context(), id)
@@ -90,7 +90,7 @@ func TestImport(t *testing.T) {
 	for i, tt := range []struct {
 		name string
 		opts fakegcs.Options
-		at   int64 // bytes that were sent; 34 MiB is more than an MD5 is compared of without need
+		at   int64 // bytes that were sent; 34 MiB is more than headLimit, up to which an MD5 is compared
 		copy []byte
 		edit func(*session.Token)
 		err  error
@@ -104,7 +104,7 @@ func TestImport(t *testing.T) {
 		{name: "a byte of what was sent, seen by CRC32C only", at: 6 * mib, copy: flipped(content, 5*mib), edit: noChecksums, opts: fakegcs.Options{RunningHash: true, NoMD5: true}, err: session.ErrSourceChanged, asks: 1},
 		{name: "a byte of what was not sent", at: 6 * mib, copy: flipped(content, 8*mib)},
 	} {
-		by := []string{"File", "Resume"}[i%2] // the two ways in turn: they meet before anything is compared
+		by := []string{"File", "Resume"}[i%2] // in turn: both use the same code for the comparison
 		if tt.at > 9*mib && tt.err == nil && testsize.Full(0, 1) == 1 {
 			continue
 		}
@@ -158,8 +158,8 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// TestImportedCopyDiffers checks that RestartChanged starts over with a copy
-// that differs, whether a checkpoint or the server shows it.
+// TestImportedCopyDiffers checks that RestartChanged starts over with a copy that
+// differs, even if only the server's checksum shows it.
 func TestImportedCopyDiffers(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -218,8 +218,8 @@ func TestImportedTwiceInterrupted(t *testing.T) {
 	})
 }
 
-// TestImportedUnproven checks that each resume compares the bytes again as
-// long as the server has not reported a checksum of what it holds.
+// TestImportedUnproven checks that each resume compares the bytes again as long as
+// the server has not reported a checksum of its bytes.
 func TestImportedUnproven(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
@@ -243,7 +243,7 @@ func TestImportedUnproven(t *testing.T) {
 	})
 }
 
-// TestImportRefused checks what Import refuses, and that it then saves
+// TestImportRefused checks which arguments Import refuses, and that it then saves
 // nothing.
 func TestImportRefused(t *testing.T) {
 	t.Parallel()
@@ -368,7 +368,7 @@ func TestImportedChecksums(t *testing.T) {
 	})
 	t.Run("not only the furthest", func(t *testing.T) {
 		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
-			// What the server holds begins with another byte than the copy.
+			// The bytes at the server begin with another byte than the copy.
 			other := bytes.Clone(content)
 			other[100] ^= 1
 			saved := w.export(w.interrupt(w.file(other), 5*mib).ID)

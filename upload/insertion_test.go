@@ -16,9 +16,9 @@ import (
 	"gcsup/upload"
 )
 
-// TestSmallFileReplacesNothingUnseen checks that a small file whose reply was lost
-// is not inserted again over what another writer made in between, whatever the
-// two clocks show.
+// TestSmallFileReplacesNothingUnseen checks that a small file whose reply was lost is
+// not inserted again over an object that another writer made in between, for any
+// difference of the two clocks.
 func TestSmallFileReplacesNothingUnseen(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -32,10 +32,10 @@ func TestSmallFileReplacesNothingUnseen(t *testing.T) {
 			fault   fakegcs.Fault
 			before  bool // there is an object already
 			between bool // another writer comes in between
-			hidden  bool // we must not read
+			hidden  bool // the caller may not read the object
 			want    error
 			object  []byte
-			writes  int // generations that there are in the end, besides the other writer's
+			writes  int // number of generations at the end, without those of the other writer
 		}{
 			{"nothing there", failed, false, false, false, nil, content, 1},
 			{"ours arrived", lost, false, false, false, nil, content, 1},

@@ -50,7 +50,7 @@ func jobsFor(names []string) iter.Seq[upload.Job] {
 	}
 }
 
-// lists returns how many requests for a page the server saw.
+// lists returns how many requests for a page the server received.
 func (w *world) lists() int {
 	synctest.Wait() // the server counts a request when it ends, after the reply
 	return int(w.srv.Stats().Ops[fakegcs.OpList])
@@ -113,8 +113,8 @@ func TestLookupJumps(t *testing.T) {
 	})
 }
 
-// TestLookupReadsAhead checks that the next page is read while the caller works
-// with a page.
+// TestLookupReadsAhead checks that the next page is read while the caller processes a
+// page.
 func TestLookupReadsAhead(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -249,8 +249,8 @@ func TestLookupTokenExpires(t *testing.T) {
 	})
 }
 
-// TestLookupEnds checks that a consumer that stops, and a ctx that is done, end
-// the request for the next page. A goroutine that is left fails the bubble.
+// TestLookupEnds checks that a consumer that stops, and a ctx that is done, end the
+// request for the next page. A remaining goroutine makes the bubble fail.
 func TestLookupEnds(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

@@ -58,8 +58,8 @@ func (w *world) uploadIDs() (ids []string) {
 	return ids
 }
 
-// wantNoParts fails if a multipart upload to bkt/obj has a part. One without parts may be
-// left of a process that died before it knew of it.
+// wantNoParts fails if a multipart upload to bkt/obj has a part. A process that died
+// before it received the ID may leave an upload without parts.
 func (w *world) wantNoParts() {
 	w.t.Helper()
 	for _, id := range w.uploadIDs() {
@@ -207,7 +207,7 @@ func TestMultipartFaults(t *testing.T) {
 							t.Fatalf("position %d: %v\n%s", skip, err, w.trace())
 						}
 						again := res.BytesSent - multipartLarge
-						if lost := do.Effect == fakegcs.EffectLoseReply || do.Effect == fakegcs.EffectCutReply; again > session.MultipartMinPart || lost && again > 1 { // a byte may go into a connection that is closed
+						if lost := do.Effect == fakegcs.EffectLoseReply || do.Effect == fakegcs.EffectCutReply; again > session.MultipartMinPart || lost && again > 1 { // a byte may be written to a connection that is being closed
 							t.Errorf("position %d: sent %d bytes again\n%s", skip, again, w.trace())
 						}
 						w.wantObject("obj", content)
@@ -669,8 +669,8 @@ func TestMultipartKilled(t *testing.T) {
 	}
 }
 
-// An older object with the same bytes at the destination is not mistaken for the one that a failed
-// request may have made.
+// An older object with the same bytes at the destination is not taken for one that a
+// failed request may have made.
 func TestMultipartOldObject(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -699,7 +699,7 @@ func TestMultipartOldObject(t *testing.T) {
 	}
 }
 
-// Refusals of a proxy, in place of the service, are retried.
+// Refusals of a proxy instead of the service are retried.
 func TestMultipartProxy(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -819,8 +819,8 @@ func TestMultipartTwoMachines(t *testing.T) {
 	})
 }
 
-// The object exists when the service answers the completion. The call succeeds even if it is
-// cancelled at that moment, or the service fails afterwards.
+// After the reply to the completion, the object exists. The call succeeds even if it
+// is cancelled at that moment, or the service fails afterwards.
 func TestMultipartCompleted(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

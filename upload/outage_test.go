@@ -162,8 +162,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// many starts n uploads of content at the same time, and returns when each ended
-// and with what.
+// many starts n uploads of content at the same time, and returns the time and the
+// error of the end of each.
 func (w *world) many(n int, content []byte, uploader func(i int) *upload.Uploader) (ended []time.Duration, errs []error) {
 	w.t.Helper()
 	path := w.file(content)
@@ -191,9 +191,9 @@ func (w *world) requests(start time.Time) (times []time.Duration) {
 	return times
 }
 
-// TestManyUploadsInAnOutage checks that uploads that share a gate make at most
-// 1.2 requests each in the first 32 s without the service, and then one per
-// longest wait in all.
+// TestManyUploadsInAnOutage checks that uploads that share a gate make at most 1.2
+// requests each in the first 32 s without the service, and then one request per
+// longest wait in total.
 func TestManyUploadsInAnOutage(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
@@ -290,7 +290,7 @@ func (w *world) wantReports(n int, every time.Duration) {
 	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	held := map[string]time.Duration{} // the time at the gate that was reported
+	held := map[string]time.Duration{} // the reported time at the gate
 	for _, e := range w.events {
 		if e.Kind != upload.Waiting {
 			continue
@@ -405,8 +405,8 @@ func TestThroughputWithRandomFailures(t *testing.T) {
 	}
 }
 
-// TestBlackHole checks that an upload notices a server that accepts everything
-// and never replies.
+// TestBlackHole checks that an upload detects a server that accepts everything and
+// never replies.
 func TestBlackHole(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
@@ -445,8 +445,8 @@ func TestSlowLink(t *testing.T) {
 	})
 }
 
-// TestCutsLowerTheBound checks that requests become shorter on a network that
-// cuts long ones, if the server keeps nothing of a request that was cut.
+// TestCutsLowerTheBound checks that requests become shorter on a network that cuts
+// long ones, if the server commits nothing of a request that was cut.
 func TestCutsLowerTheBound(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -482,8 +482,8 @@ func TestPolicyIsUsed(t *testing.T) {
 	}
 }
 
-// TestInterrupt checks that a cancelled context ends a wait at once, and keeps
-// the session. Only the text says why.
+// TestInterrupt checks that a cancelled context ends a wait at once, and keeps the
+// session. Only the text of the error has the cause.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
@@ -509,8 +509,8 @@ func TestInterrupt(t *testing.T) {
 }
 
 // TestCauseOfASiblingIsNotOurs checks that an upload which is cancelled because a
-// sibling failed keeps its saved state, even if the sibling's error is one that
-// ends a session. This is what errgroup.WithContext does.
+// sibling failed keeps its saved state, even if the sibling's error is one that ends
+// a session. errgroup.WithContext cancels in this way.
 func TestCauseOfASiblingIsNotOurs(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

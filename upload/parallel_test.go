@@ -206,8 +206,8 @@ func TestParallelFaults(t *testing.T) {
 	}
 }
 
-// The service refuses to delete the temporary objects. The upload succeeds, a warning names what
-// is left, and Prune deletes it later.
+// The service refuses to delete the temporary objects. The upload succeeds, a warning
+// names the leftovers, and Prune deletes them later.
 func TestParallelDeletesRefused(t *testing.T) {
 	t.Parallel()
 	content := data(partsLarge)
@@ -628,8 +628,8 @@ func TestParallelPruneComposed(t *testing.T) {
 	}
 }
 
-// In an outage, a batch of files in parts ends as any other does: the remaining files are not
-// tried.
+// In an outage, a batch of files in parts ends like any other batch: the remaining
+// files are not tried.
 func TestParallelBatchInAnOutage(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {

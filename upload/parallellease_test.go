@@ -17,7 +17,7 @@ import (
 	"gcsup/upload"
 )
 
-// fleeting is a store whose leases a test can take away.
+// fleeting is a store whose leases a test can end.
 type fleeting struct {
 	session.Store
 	lost context.Context
@@ -199,8 +199,8 @@ func TestParallelRejectedData(t *testing.T) {
 	})
 }
 
-// The sessions of one part are lost again and again. The upload fails, and the next call sends only
-// that part. An earlier version had deleted all parts.
+// The sessions of one part are lost repeatedly. The upload fails, and the next call
+// sends only that part. An earlier version had deleted all parts.
 func TestParallelSessionsLost(t *testing.T) {
 	t.Parallel()
 	content := data(partsLarge)

@@ -20,16 +20,16 @@ import (
 	"gcsup/upload"
 )
 
-// mishap is what happens to one request.
+// mishap is a failure of one request.
 type mishap string
 
 const (
 	lostRequest mishap = "lost request" // the service does not see it
-	lostReply   mishap = "lost reply"   // the service did what it asks for
-	refused     mishap = "503"          // the service did nothing
-	late503     mishap = "late 503"     // the service did what it asks for
+	lostReply   mishap = "lost reply"   // the service executed it
+	refused     mishap = "503"          // the service did not execute it
+	late503     mishap = "late 503"     // the service executed it
 	killBefore  mishap = "kill before"  // the process is killed, and the service does not see the request
-	killAfter   mishap = "kill after"   // the process is killed, and the service did what it asks for
+	killAfter   mishap = "kill after"   // the process is killed, and the service executed it
 	unknown     mishap = "unknown host" // the service does not see it, and the call may fail
 	denied      mishap = "403"          // the service refuses it, unless it is a DELETE, and the call may fail
 	written     mishap = "written"      // before it, another client writes the destination
@@ -37,7 +37,7 @@ const (
 
 var mishaps = []mishap{lostRequest, lostReply, refused, late503, killBefore, killAfter, unknown, denied, written}
 
-// partsWalk sends one file in parts, in as many calls as it takes. Mishaps happen to
+// partsWalk sends one file in parts, in as many calls as necessary. Mishaps happen to
 // some of its requests, which are counted over all calls.
 type partsWalk struct {
 	t        *testing.T
@@ -58,10 +58,10 @@ type partsWalk struct {
 	mu sync.Mutex // one request at a time
 }
 
-// TestParallelWalk sends a file in parts with every mishap at every request (CI), and with pairs of
-// mishaps at pairs of requests: every second pair by compose, and every fifth by multipart, whose
-// parts are large. Afterwards the object is right, the service has received each byte once, and
-// nothing is left.
+// TestParallelWalk sends a file in parts with every mishap at every request (CI), and
+// with pairs of mishaps at pairs of requests: every second pair by compose, and every
+// fifth by multipart, whose parts are large. Afterwards the object is correct, the
+// service has received each byte once, and nothing is left.
 func TestParallelWalk(t *testing.T) {
 	t.Parallel()
 	every := testsize.Full(1, 2)
@@ -124,7 +124,7 @@ func walkParts(t *testing.T, way upload.JoinBy, content []byte, mishaps map[int]
 	return requests
 }
 
-// run calls until the object is there.
+// run calls until the object exists.
 func (w *partsWalk) run(content []byte) {
 	cut := int64(0) // calls that failed and may have cut a request with data
 	for again := true; again; {
@@ -142,8 +142,8 @@ func (w *partsWalk) run(content []byte) {
 	if got := w.object("obj"); !bytes.Equal(got, content) && !(w.overwritten && string(got) == foreign) {
 		w.t.Errorf("the object has %d bytes, and differs from the source", len(got))
 	}
-	// An object that another client replaced after the compose is uploaded again by a
-	// process that does not know of the compose.
+	// If another client replaced the object after the compose, a process that did not see
+	// the compose uploads it again.
 	most := int64(len(content)) + cut*w.size
 	if received := w.received(); (received < int64(len(content)) || received > most) && !w.overwritten {
 		w.t.Errorf("the service received %d bytes of parts, want %d to %d", received, len(content), most)
@@ -186,7 +186,7 @@ func (w *partsWalk) roundTrip(p *process, req *http.Request) (*http.Response, er
 	n := len(w.requests)
 	m := w.mishaps[n]
 	if m == denied && req.Method == http.MethodDelete {
-		m = "" // the service keeps what cannot be deleted
+		m = "" // otherwise the service would keep objects that cannot be deleted
 	}
 	w.requests = append(w.requests, fmt.Sprintf("%3d %s %s %s %s", n, req.Method, req.URL.Path, req.Header.Get("Content-Range"), m))
 	switch m {
@@ -248,10 +248,10 @@ func reply(req *http.Request, status int) *http.Response {
 	}
 }
 
-// foreign is what another client writes.
+// foreign is the content that another client writes.
 const foreign = "foreign"
 
-// writeDestination replaces the object as another client does.
+// writeDestination replaces the object, like another client.
 func (w *partsWalk) writeDestination() {
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, "http://gcs.test/upload/storage/v1/b/bkt/o?uploadType=media&name=obj", strings.NewReader(foreign))
 	if err != nil {

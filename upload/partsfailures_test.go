@@ -103,8 +103,8 @@ func TestParallelDestinationDeleted(t *testing.T) {
 	})
 }
 
-// The service answers requests for parts again and again as if the multipart upload did not exist.
-// Its list shows that it does, so that the upload continues.
+// The service repeatedly answers requests for parts as if the multipart upload did
+// not exist. Its list shows that it does, so that the upload continues.
 func TestMultipartPartsFindNoUpload(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -122,8 +122,8 @@ func TestMultipartPartsFindNoUpload(t *testing.T) {
 	})
 }
 
-// One list of the parts is wrong. The upload asks for a second one before it sends a part again or
-// fails.
+// One list of the parts is wrong. The upload requests a second one before it sends a
+// part again or fails.
 func TestMultipartWrongList(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -207,8 +207,8 @@ func TestMultipartCompletedMeanwhile(t *testing.T) {
 	}
 }
 
-// The rates are those at which the service received the bytes, and not those at which buffers on
-// the way did, which take 2 MiB of each request at once.
+// The rates are those at which the service received the bytes, and not those of the
+// buffers on the way, which take 2 MiB of each request at once.
 func TestPartsRates(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

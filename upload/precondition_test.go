@@ -10,9 +10,9 @@ import (
 	"gcsup/upload"
 )
 
-// TestPreconditionHasOneType checks that a failed precondition is the same type
-// and status, no matter whether the uploader or the service noticed it, and that
-// the early one has the object that exists.
+// TestPreconditionHasOneType checks that a failed precondition has the same type and
+// status if the uploader or if the service found it, and that the early error has the
+// existing object.
 func TestPreconditionHasOneType(t *testing.T) {
 	t.Parallel()
 	late := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 412, Reason: "conditionNotMet"}}

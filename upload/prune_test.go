@@ -13,8 +13,8 @@ import (
 	"gcsup/upload"
 )
 
-// finished makes an upload that the service finished without the client's
-// knowledge.
+// finished makes an upload that the service finished, although the client did not get
+// the reply.
 func (w *world) finished(path string) (id string) {
 	w.t.Helper()
 	w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply}})
@@ -26,15 +26,15 @@ func answers(effect fakegcs.Effect, status, times int) fakegcs.Fault {
 	return fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: times, Do: fakegcs.Action{Effect: effect, Status: status}}
 }
 
-// byProxy is a plan in which all queries get a status that is not the service's.
+// byProxy is a plan in which all queries get a status that is not from the service.
 func byProxy(status int) fakegcs.Fault {
 	fault := answers(fakegcs.EffectStatus, status, 100)
 	fault.Do.Body = "<html>"
 	return fault
 }
 
-// TestPrune checks which uploads Prune deletes, and what Query reports of them.
-// Each upload sent 2 MiB.
+// TestPrune checks which uploads Prune deletes, and which states Query returns for
+// them. Each upload sent 2 MiB.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -223,8 +223,8 @@ func TestPruneStops(t *testing.T) {
 	})
 }
 
-// TestPruneNamedSource checks that a source that is no file is not taken for a
-// missing one.
+// TestPruneNamedSource checks that a source that is not a file does not count as
+// missing.
 func TestPruneNamedSource(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		first := w.interruptReaderAt(data(20*mib), "report@7", 10*mib)

@@ -18,9 +18,9 @@ import (
 	"gcsup/upload"
 )
 
-// TestRelay passes one upload between three machines, by new and old exports,
-// while requests fail. Some copies differ. It checks that an object is always
-// one machine's whole copy, and that of the machine that reports success.
+// TestRelay passes one upload between three machines, by new and old exports, while
+// requests fail. Some copies differ. It checks that an object is always the complete
+// copy of one machine, and that this machine reports success.
 func TestRelay(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -36,8 +36,8 @@ func TestRelay(t *testing.T) {
 				for i := range r.stores {
 					r.copies[i] = bytes.Clone(content)
 					if i > 0 && rnd.IntN(2) == 0 {
-						// Where it is committed first, and last: one that begins as
-						// one copy and ends as another is neither.
+						// Copies differ in the first and in the last committed bytes, so that a mixture is
+						// equal to none of them.
 						r.copies[i][rnd.Int64N(q)] ^= byte(i)
 						r.copies[i][len(content)-1] ^= byte(i)
 					}
@@ -67,8 +67,8 @@ type relay struct {
 	exports [][]byte
 }
 
-// work lets one machine work on the upload for a while, and reports whether it
-// is done.
+// work lets one machine work on the upload for a while, and reports whether the
+// upload is finished.
 func (r *relay) work(at int) bool {
 	w, rnd := r.w, r.rnd
 	w.srv.ClearFaults()
@@ -103,8 +103,8 @@ func (r *relay) work(at int) bool {
 	return false
 }
 
-// handOver exports what is saved, lets some machine import that or an earlier
-// export, and returns the next machine.
+// handOver exports the saved upload, lets a machine import that or an earlier export,
+// and returns the next machine.
 func (r *relay) handOver(at int) int {
 	ids, err := r.stores[at].List(r.w.t.Context())
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *relay) handOver(at int) int {
 	up := r.w.uploader(func(o *upload.Options) { o.Store = r.stores[next] })
 	token := decode(r.w.t, r.exports[r.rnd.IntN(len(r.exports))])
 	if r.rnd.IntN(2) == 0 {
-		token.Checkpoints = nil // as after a kill before they were saved
+		token.Checkpoints = nil // simulates a kill before they were saved
 	}
 	_, err = up.Import(r.w.t.Context(), token, r.paths[next])
 	if err != nil && !errors.Is(err, fs.ErrExist) {

@@ -14,7 +14,8 @@ const (
 	gib = int64(1) << 30
 )
 
-// TestRequestSizerFollowsTheRate checks that a request should take about a minute once the rate is known.
+// TestRequestSizerFollowsTheRate checks that a request should take about a minute
+// after the rate is known.
 func TestRequestSizerFollowsTheRate(t *testing.T) {
 	for _, tt := range []struct {
 		n    int64

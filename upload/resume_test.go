@@ -46,8 +46,8 @@ func (w *world) interrupt(path string, at int64, with ...func(*upload.Options)) 
 	return res
 }
 
-// TestResume checks that the second call sends exactly the bytes that the
-// first one did not, by File and by Resume.
+// TestResume checks for File and Resume that the second call sends exactly the bytes
+// that the first one did not send.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	for _, at := range []int64{0, 1, q, 5*mib + 3, 39 * mib} {
@@ -123,8 +123,8 @@ func TestResumeFinished(t *testing.T) {
 	})
 }
 
-// TestResumeReadsLittle checks that a resume takes the checksum of the bytes
-// that were sent from a checkpoint.
+// TestResumeReadsLittle checks that a resume gets the checksum of the sent bytes from
+// a checkpoint.
 func TestResumeReadsLittle(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
@@ -143,8 +143,8 @@ func TestResumeReadsLittle(t *testing.T) {
 	})
 }
 
-// TestVerifyingEvents checks that there are Verifying events while much of a
-// source is read again.
+// TestVerifyingEvents checks that there are Verifying events while many bytes of a
+// source are read again.
 func TestVerifyingEvents(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -173,8 +173,8 @@ func TestVerifyingEvents(t *testing.T) {
 	})
 }
 
-// TestSourceChanged checks that no byte of a changed file is sent, and that
-// the object that was there before stays.
+// TestSourceChanged checks that no byte of a changed file is sent, and that the
+// existing object stays.
 func TestSourceChanged(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
@@ -267,7 +267,7 @@ func appendTo(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// editQuietly changes one byte and puts the modification time back.
+// editQuietly changes one byte and restores the modification time.
 func editQuietly(path string, offset int64) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -286,8 +286,8 @@ func editQuietly(path string, offset int64) error {
 	return errors.Join(err, f.Close(), os.Chtimes(path, time.Time{}, info.ModTime()))
 }
 
-// TestSourceChangesWhileSending checks that a change of the source is noticed
-// before the last bytes are sent.
+// TestSourceChangesWhileSending checks that a change of the source is detected before
+// the last bytes are sent.
 func TestSourceChangesWhileSending(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -303,7 +303,7 @@ func TestSourceChangesWhileSending(t *testing.T) {
 		{"truncated", func(path string) error { return os.Truncate(path, 1) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			// With a latency the observer has its turn before the next request.
+			// With a latency the observer is called before the next request.
 			inBubble(t, &fakegcs.Options{Latency: 10 * time.Millisecond}, func(w *world) {
 				path := w.file(data(9 * mib))
 				var once bool
@@ -387,7 +387,7 @@ func TestClockDoesNotDeleteTokens(t *testing.T) {
 			path := w.file(content)
 			first := w.interrupt(path, 6*mib)
 			if expired {
-				time.Sleep(8 * 24 * time.Hour) // the server's clock, too
+				time.Sleep(8 * 24 * time.Hour) // advances the server's clock too
 			} else {
 				token, err := w.store.Load(w.t.Context(), first.ID)
 				if err != nil {
@@ -417,9 +417,9 @@ func count(b bool) int {
 	return 0
 }
 
-// TestOtherOptionsKeepTheSession checks that a run with an option missing resumes
-// as the first one began, one with another option is refused, and that Restart
-// discards the session, at the service too.
+// TestOtherOptionsKeepTheSession checks that a run without an option resumes with
+// that of the first run, that a run with another value is refused, and that Restart
+// discards the session, even at the service.
 func TestOtherOptionsKeepTheSession(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -494,7 +494,7 @@ func TestOptionsOfANewSession(t *testing.T) {
 			} else {
 				w.addFaults(
 					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
-					// The session after that is interrupted, too, and resumed.
+					// The next session is interrupted and resumed too.
 					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: 6 * mib}},
 				)
 			}
@@ -520,8 +520,8 @@ func TestOptionsOfANewSession(t *testing.T) {
 	}
 }
 
-// TestSmallFilesNeedNoStore checks that a file which goes in one request works
-// with a store that can do nothing, and takes no lock.
+// TestSmallFilesNeedNoStore checks that a file that is sent in one request works with
+// a store whose methods all fail, and takes no lock.
 func TestSmallFilesNeedNoStore(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
@@ -541,7 +541,7 @@ func TestSmallFilesNeedNoStore(t *testing.T) {
 	})
 }
 
-// brokenStore refuses everything.
+// brokenStore is a store whose methods all fail.
 type brokenStore struct{}
 
 func (brokenStore) Load(context.Context, string) (*session.Token, error) {
@@ -554,8 +554,8 @@ func (brokenStore) Lock(context.Context, string) (func(), error) { return nil, o
 
 // TestFullStateDiskDoesNotEndAnUpload checks that an upload whose state was saved
 // once continues with one warning, and that a later process can resume it: at an
-// offset that could not be saved, if the server's checksum shows that the bytes
-// are the source's, and else in a new session.
+// offset that could not be saved, if the server's checksum shows that the bytes are
+// those of the source, and otherwise in a new session.
 func TestFullStateDiskDoesNotEndAnUpload(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -619,7 +619,7 @@ func TestFullStateDiskDoesNotEndAnUpload(t *testing.T) {
 	})
 }
 
-// fullStore is a store on a disk that is full after so many saves.
+// fullStore is a store on a disk that is full after a number of saves.
 type fullStore struct {
 	session.Store
 	mu   sync.Mutex
@@ -637,7 +637,7 @@ func (f *fullStore) Save(ctx context.Context, token *session.Token) error {
 }
 
 // TestLostLockEndsTheRequest checks that an upload whose lock another process has
-// taken cancels the request under way, and leaves the saved upload alone.
+// acquired cancels the current request, and does not change the saved upload.
 func TestLostLockEndsTheRequest(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

@@ -44,8 +44,8 @@ func (w *world) rewrite(id string, edit func(string) string, mode os.FileMode) {
 
 func same(s string) string { return s }
 
-// TestSaved checks what Saved yields of usable uploads, and that those that cannot
-// be used are errors that do not end the iteration.
+// TestSaved checks which values Saved yields for usable uploads, and that unusable
+// ones are errors that do not end the iteration.
 func TestSaved(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
@@ -104,7 +104,7 @@ func TestSaved(t *testing.T) {
 		}
 
 		for range w.uploader().Saved(ctx) {
-			break // must not go on after that
+			break // the iteration must end here
 		}
 		if len(w.srv.Requests()) != before {
 			t.Errorf("Saved made a request:\n%s", w.trace())

@@ -33,9 +33,9 @@ func (w *world) mapped(path string) []byte {
 	return m
 }
 
-// TestStoreToADirtyPageBetweenRuns checks that a resume notices a store to a
-// page that was dirty before the upload began. Such a store changed no time of
-// the file, so that the object was a mixture of two versions.
+// TestStoreToADirtyPageBetweenRuns checks that a resume detects a store to a page
+// that was dirty before the upload began. Such a store changes no time of the file.
+// In an earlier version, the object was a mixture of two versions.
 func TestStoreToADirtyPageBetweenRuns(t *testing.T) {
 	t.Parallel()
 	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
@@ -80,7 +80,7 @@ func TestStoreToADirtyPageWhileSending(t *testing.T) {
 	})
 }
 
-// onTmpfs makes w's files be made on tmpfs, where stores through a mapping never
+// onTmpfs makes w create its files on tmpfs, where stores through a mapping never
 // change their times.
 func (w *world) onTmpfs() {
 	w.t.Helper()
@@ -92,9 +92,9 @@ func (w *world) onTmpfs() {
 	w.dir = dir
 }
 
-// TestStoreToARacyFileWhileSending checks that a change that does not show in
-// the times of a racy file is noticed before the last request. The file here
-// is from the future.
+// TestStoreToARacyFileWhileSending checks that a change that does not change the
+// times of a racy file is detected before the last request. The file here has a time
+// in the future.
 func TestStoreToARacyFileWhileSending(t *testing.T) {
 	t.Parallel()
 	inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 10 * time.Millisecond}, func(w *world) {

@@ -11,14 +11,14 @@ import (
 	"gcsup/upload"
 )
 
-// setModTime sets a modification time, and returns when the change time that this
-// gave the file is past.
+// setModTime sets a modification time, and returns when the new change time of the
+// file has passed.
 func (w *world) setModTime(path string, at time.Time) {
 	w.t.Helper()
 	if err := os.Chtimes(path, time.Time{}, at); err != nil {
 		w.t.Fatal(err)
 	}
-	// Of another file, because the modification time may be in the future.
+	// Use another file, because the modification time may be in the future.
 	w.letPass(w.touched())
 }
 
@@ -33,7 +33,7 @@ func (w *world) touched() string {
 	return f.Name()
 }
 
-// realNow is the time by which files are stamped.
+// realNow is the current time of the clock for file times.
 func (w *world) realNow() time.Time {
 	w.t.Helper()
 	info, err := os.Stat(w.touched())
@@ -43,8 +43,8 @@ func (w *world) realNow() time.Time {
 	return info.ModTime()
 }
 
-// TestFileFromTheFutureIsCompared checks that a file from the future is read
-// again before the last request and at each resume, because its times do not
+// TestFileFromTheFutureIsCompared checks that a file with a time in the future is
+// read again before the last request and at each resume, because its times do not
 // show the next change.
 func TestFileFromTheFutureIsCompared(t *testing.T) {
 	skipShort(t)
@@ -62,7 +62,7 @@ func TestFileFromTheFutureIsCompared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The checkpoints of what was sent, and then all of it.
+		// First the bytes up to the checkpoints are compared, and then all of them.
 		if res.BytesReread < 4*mib+9*mib || res.ResumedFrom != 6*mib {
 			t.Errorf("%d bytes were read again to resume at %d", res.BytesReread, res.ResumedFrom)
 		}
@@ -70,8 +70,8 @@ func TestFileFromTheFutureIsCompared(t *testing.T) {
 	})
 }
 
-// TestFileFromTheNearFutureIsWaitedFor checks that an upload waits for a file
-// that is a little ahead, and reports it.
+// TestFileFromTheNearFutureIsWaitedFor checks that an upload waits for a file whose
+// time is slightly in the future, and reports the wait.
 func TestFileFromTheNearFutureIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
@@ -112,8 +112,8 @@ func TestCancelledWhileSettling(t *testing.T) {
 	})
 }
 
-// TestSettlingAnOldFileCostsNothing checks that an ordinary file is not waited
-// for and not read twice.
+// TestSettlingAnOldFileCostsNothing checks that an ordinary file causes no wait and
+// is not read twice.
 func TestSettlingAnOldFileCostsNothing(t *testing.T) {
 	skipShort(t)
 	t.Parallel()

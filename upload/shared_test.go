@@ -32,7 +32,7 @@ type machine struct {
 	held int // events that another machine holds the lease
 }
 
-// leaseTTL is how long a machine that dies keeps its uploads.
+// leaseTTL is the duration of a lease.
 const leaseTTL = 2 * time.Minute
 
 // machine starts a machine. The functions change the options of its Uploader.
@@ -109,7 +109,7 @@ func (w *world) fail(faults ...fakegcs.Fault) {
 	}
 }
 
-// sessionRequests returns how many requests of sessions the server got.
+// sessionRequests returns how many requests of sessions the server received.
 func (w *world) sessionRequests() (n int) {
 	for _, r := range w.srv.Requests() {
 		if r.Op == fakegcs.OpPut || r.Op == fakegcs.OpStart || r.Op == fakegcs.OpFinalize || r.Op == fakegcs.OpQuery {
@@ -164,7 +164,7 @@ func TestSuspendedMachineStops(t *testing.T) {
 	})
 }
 
-// A machine that finds the lease renewed does not wait for it to run out.
+// A machine that finds the lease renewed does not wait for its end.
 func TestLivingMachineKeepsItsUpload(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
@@ -199,7 +199,7 @@ func TestLivingMachineKeepsItsUpload(t *testing.T) {
 }
 
 // A machine that waited for the lease of another one sends nothing if that one made
-// the object meanwhile. It sends its own bytes if the object is another one.
+// the object meanwhile. It sends its own bytes if the object differs.
 func TestHolderFinishes(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -329,8 +329,8 @@ func TestHolderFinishesAnotherSource(t *testing.T) {
 	}
 }
 
-// An object that was there before is not the one of the other machine, even if a proxy
-// denied that it was there.
+// An object that existed before is not the one of the other machine, even if a proxy
+// replied that it did not exist.
 func TestHolderMakesNothing(t *testing.T) {
 	t.Parallel()
 	for name, faults := range map[string][]fakegcs.Fault{
@@ -403,7 +403,7 @@ func TestSharedSource(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) { // an MD5 would be compared, too
+			inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) { // an MD5 would also be compared
 				path := w.file(content)
 				w.fail(fakegcs.Fault{
 					Match: fakegcs.Match{Op: fakegcs.OpPut, From: 2 * mib, To: 2*mib + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503},
@@ -525,8 +525,8 @@ func TestResumeAndCancelWait(t *testing.T) {
 	}
 }
 
-// TestSavedLoadsAhead checks that a store that is far away is asked about several uploads
-// at a time, but not about all, and about none after the iteration.
+// TestSavedLoadsAhead checks that several uploads, but not all, are loaded at a time
+// from a slow store, and none after the iteration.
 func TestSavedLoadsAhead(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

@@ -22,8 +22,8 @@ import (
 	"gcsup/upload"
 )
 
-// TestShortStreams checks that a stream of at most 256 KiB goes in one request, in
-// whatever pieces its reader returns it.
+// TestShortStreams checks that a stream of at most 256 KiB is sent in one request,
+// for any sizes of the reads.
 func TestShortStreams(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int64{0, 1, 1000, q - 1, q, q + 1} {
@@ -148,13 +148,13 @@ func TestShortStreamThatFails(t *testing.T) {
 }
 
 // TestShortStreamPrecondition checks that a short stream is not read if its
-// precondition does not hold, and is not sent if it fails only then.
+// precondition does not hold, and makes no object if the precondition fails later.
 func TestShortStreamPrecondition(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		onlyNew := spec
 		onlyNew.IfGenerationMatch = new(int64)
 		late := readerFunc(func([]byte) (int, error) {
-			// Another writer comes after the precondition was checked.
+			// Another client writes the object after the precondition was checked.
 			if _, err := w.uploader().Bytes(w.t.Context(), []byte("of another writer"), spec); err != nil {
 				t.Error(err)
 			}
@@ -225,8 +225,8 @@ func (z *zeroReader) Read(p []byte) (int, error) {
 }
 
 // TestEarlyStreamShortensItsRequests checks that the requests of a stream become
-// shorter when other streams start: its share is 3.5 MiB, which one request has if
-// the service is slow.
+// shorter when other streams start: its share is 3.5 MiB, and one request carries all
+// of it if the service is slow.
 func TestEarlyStreamShortensItsRequests(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -298,8 +298,8 @@ func TestStuckStreamBlocksNoOther(t *testing.T) {
 	})
 }
 
-// TestStreamsReturnMemory checks that an upload returns its memory to the Uploader,
-// however it ends.
+// TestStreamsReturnMemory checks that an upload returns its memory to the Uploader
+// for every kind of end.
 func TestStreamsReturnMemory(t *testing.T) {
 	skipShort(t)
 	broken := errors.New("broken")

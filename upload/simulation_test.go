@@ -32,12 +32,11 @@ var (
 	seedsFlag = flag.Uint64("seeds", uint64(testsize.FullOnce(200, 60)), "how many seeds the simulation runs")
 )
 
-// TestSimulation runs uploads with everything against them, many times, each
-// from one seed: random faults in both directions of every exchange, crashes
-// of the process with whatever the store held at that moment, sources that
-// change, outages from seconds to days of virtual time. The oracle knows
-// nothing of the uploader: it looks at the object, the error and the requests
-// that the server saw.
+// TestSimulation runs many uploads with random failures, each from one seed: faults
+// in both directions of every exchange, crashes of the process at any state of the
+// store, sources that change, and outages from seconds to days of virtual time. The
+// oracle does not use the uploader: it checks the object, the error and the requests
+// that the server received.
 //
 //	go test ./upload -run Simulation -seed 17        one seed, with its story
 //	go test ./upload -run Simulation -seeds 100000   more of them
@@ -61,7 +60,7 @@ func TestSimulation(t *testing.T) {
 	t.Logf("%d seeds: %+v", seeds, total)
 }
 
-// outcome counts what happened, for the report.
+// outcome counts events for the report.
 type outcome struct {
 	Runs, Done, Failed, Crashes, Requests, Faults int
 	Resumed, Restarted, Resent, Sent              int64
@@ -116,7 +115,7 @@ type simulation struct {
 	parts    bool       // the file is sent in parts
 	by       upload.JoinBy
 	md5      bool // the ETag of a part is its MD5
-	edited   bool // so that the modification time does not tell
+	edited   bool // in a way that the modification time does not show
 }
 
 func (s *simulation) log(format string, args ...any) {
@@ -127,7 +126,7 @@ func (s *simulation) log(format string, args ...any) {
 
 func (s *simulation) chance(percent int) bool { return s.rnd.IntN(100) < percent }
 
-// size is one at a boundary, or any.
+// size returns a size at a boundary, or a random one.
 func (s *simulation) size() int64 {
 	if s.by == upload.ByMultipart {
 		return session.MultipartMinPart + s.rnd.Int64N(2*session.MultipartMinPart)
@@ -149,7 +148,7 @@ func (s *simulation) content(size int64) []byte {
 	return b
 }
 
-// faults is a random plan.
+// faults returns a random plan.
 func (s *simulation) faults() []fakegcs.Fault {
 	ops := []fakegcs.Op{fakegcs.OpStart, fakegcs.OpPut, fakegcs.OpPut, fakegcs.OpQuery, fakegcs.OpFinalize, fakegcs.OpInsert, fakegcs.OpGet, ""}
 	if s.parts {
@@ -181,7 +180,7 @@ func (s *simulation) faults() []fakegcs.Fault {
 func (s *simulation) run(t *testing.T, dir string) {
 	stream := s.chance(25)
 	opts := &fakegcs.Options{RunningHash: s.chance(50), NoMD5: s.chance(50)}
-	if s.chance(80) { // a link on which a crash finds something under way
+	if s.chance(80) { // a slow link, on which requests are under way at a crash
 		opts.Rate, opts.Latency = 256<<10<<s.rnd.IntN(5), time.Duration(s.rnd.Int64N(int64(300*time.Millisecond)))
 	}
 	s.w = newWorld(t, dir, opts)
@@ -231,18 +230,18 @@ func (s *simulation) run(t *testing.T, dir string) {
 }
 
 func (s *simulation) duration(max time.Duration) time.Duration {
-	// As likely short as long.
+	// Short and long durations are equally likely.
 	d := time.Second << s.rnd.IntN(20)
 	return min(d, max) + time.Duration(s.rnd.Int64N(int64(time.Second)))
 }
 
-// once is one life of a process. It reports whether all is over.
+// once simulates one process. It reports whether the simulation has ended.
 func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Options)) bool {
 	ctx, die := context.WithCancel(t.Context())
 	defer die()
 	p := &process{Store: s.w.store}
 	if s.chance(50) {
-		// A crash: at once nothing is written or sent any more.
+		// After a crash, nothing more is written or sent.
 		at := s.duration(5 * time.Minute)
 		if s.chance(70) {
 			at = time.Duration(s.rnd.Int64N(int64(10 * time.Second)))
@@ -315,7 +314,7 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 	if !typed(err) {
 		t.Errorf("an error without a sentinel: %v", err)
 	}
-	// An edit that no checkpoint covers is seen when the server's checksum is.
+	// An edit that no checkpoint covers is detected by the server's checksum.
 	if errors.Is(err, session.ErrChecksum) && !s.edited || errors.Is(err, session.ErrUnexpectedData) {
 		t.Errorf("an error for damage that did not happen: %v", err)
 	}
@@ -349,8 +348,8 @@ func typed(err error) bool {
 	return false
 }
 
-// process is the store as one process sees it: when that is dead, nothing is
-// written any more.
+// process is the store of one process. After the process is dead, nothing more is
+// written.
 type process struct {
 	session.Store
 	dead  atomic.Bool
@@ -381,8 +380,7 @@ func (p *process) Delete(ctx context.Context, id string) error {
 	return p.Store.Delete(ctx, id)
 }
 
-// change makes the source another one, in one of the ways in which that
-// happens.
+// change changes the source in one of several ways.
 func (s *simulation) change(t *testing.T) {
 	now := bytes.Clone(s.versions[len(s.versions)-1])
 	switch s.rnd.IntN(4) {
@@ -392,7 +390,7 @@ func (s *simulation) change(t *testing.T) {
 			t.Fatal(err)
 		}
 		return
-	case 1: // edited, and the modification time put back
+	case 1: // edited, and the modification time restored
 		if len(now) == 0 {
 			return
 		}
@@ -419,9 +417,9 @@ func (s *simulation) change(t *testing.T) {
 	s.versions = append(s.versions, now)
 }
 
-// judge looks at what the server saw, from the first request to the last.
+// judge checks all requests that the server received.
 func (s *simulation) judge(t *testing.T) {
-	// An object, if there is one, is a version of the source, whole.
+	// The object, if it exists, is a complete version of the source.
 	if got, err := s.w.srv.ReadObject("bkt", "obj"); err == nil {
 		whole := false
 		for _, v := range s.versions {
@@ -431,11 +429,11 @@ func (s *simulation) judge(t *testing.T) {
 			t.Errorf("the object, %d bytes, is no version of the source", len(got))
 		}
 	}
-	// No byte that the server said it had committed was sent again, unless to
-	// another session.
+	// No byte that the server had reported as committed was sent again, unless to another
+	// session.
 	requests := s.w.srv.Requests()
-	// In the order in which they came in: one that a dead process left behind
-	// may end after those of the next.
+	// Sort by arrival, because a request of a dead process may end after those of the
+	// next process.
 	slices.SortStableFunc(requests, func(a, b fakegcs.Request) int { return a.Time.Compare(b.Time) })
 	offsets := map[string]int64{}   // committed, by object
 	parts := map[string]time.Time{} // when the server had a part of a multipart upload, by its number
@@ -469,17 +467,17 @@ func (s *simulation) judge(t *testing.T) {
 			if err != nil {
 				break
 			}
-			// The one reason to do so: the server stopped between two
-			// boundaries, and to the end of what a stream keeps there is less
-			// than the 256 KiB that a request must have.
+			// There is only one reason to send committed bytes: the server stopped between two
+			// boundaries, and the rest of the stream's window is shorter than the 256 KiB that a
+			// request must have.
 			short := r.Op == fakegcs.OpPut && last+1-from == q && from == chunk.Floor(committed)
 			if from < committed && !short {
 				t.Errorf("bytes from %d were sent, and the client knew of %d committed ones", from, committed)
 			}
 		}
 		if r.Op == fakegcs.OpQuery && r.Fault == fakegcs.EffectNoRange {
-			// A server that denies what it holds is believed by a process that
-			// knows no better: the one before died before it saved the reply.
+			// A process accepts a lower offset of the server if the previous process died before
+			// it saved the higher one.
 			committed = 0
 		}
 		if last, ok := strings.CutPrefix(r.Range, "bytes=0-"); ok && r.Status != 0 {
@@ -489,8 +487,8 @@ func (s *simulation) judge(t *testing.T) {
 		}
 		offsets[r.Object] = committed
 	}
-	// Every retry waits, so requests are bounded by time. Each run that is
-	// neither crashed nor done ends within its budget.
+	// Every retry waits, so that the time bounds the number of requests. A run that does
+	// not crash or finish ends within its budget.
 	if n := s.out.Requests; n > 400+int(s.out.Virtual/(15*time.Second)) && !s.parts {
 		t.Errorf("%d requests in %v", n, s.out.Virtual)
 	}

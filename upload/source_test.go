@@ -42,7 +42,7 @@ func TestReaderAt(t *testing.T) {
 	})
 }
 
-// interruptReaderAt uploads until the server holds at bytes, and then cancels.
+// interruptReaderAt uploads until the server has at bytes, and then cancels.
 func (w *world) interruptReaderAt(content []byte, identity string, at int64) *upload.Result {
 	w.t.Helper()
 	stall := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: at, To: at + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: at}}
@@ -57,7 +57,7 @@ func (w *world) interruptReaderAt(content []byte, identity string, at int64) *up
 }
 
 // TestReaderAtResume checks that a second call with the same identity resumes, and
-// reads again only what a checkpoint does not cover.
+// reads again only bytes that no checkpoint covers.
 func TestReaderAtResume(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -212,8 +212,8 @@ func TestFS(t *testing.T) {
 	}
 }
 
-// TestExpectedSizeOfFS checks that the size that the caller expects counts, even if
-// a file system reports another one.
+// TestExpectedSizeOfFS checks that the size that the caller expects has priority over
+// the one that a file system reports.
 func TestExpectedSizeOfFS(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		memory := fstest.MapFS{"f": {Data: data(10)}}
@@ -233,8 +233,8 @@ func TestExpectedSizeOfFS(t *testing.T) {
 	})
 }
 
-// TestFSEvents checks that a file of a file system that cannot be opened has a last
-// event, as one on disk has.
+// TestFSEvents checks that a file of an fs.FS that cannot be opened has a last event,
+// like a file on disk.
 func TestFSEvents(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		if _, err := w.uploader().FS(w.t.Context(), fstest.MapFS{}, "none", spec); !errors.Is(err, fs.ErrNotExist) {

@@ -68,8 +68,8 @@ func TestStallWatch(t *testing.T) {
 	}
 }
 
-// TestStallWatchForgivesTheSource checks that time spent in reading the source
-// does not count.
+// TestStallWatchForgivesTheSource checks that the time of reading the source does not
+// count.
 func TestStallWatchForgivesTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, body, stop := upload.WatchStall(t.Context(), 2*time.Minute, 64<<10)

@@ -17,7 +17,7 @@ import (
 	"gcsup/upload"
 )
 
-// smallWindow makes a stream of little data many parts.
+// smallWindow divides a short stream into many parts.
 func smallWindow(o *upload.Options) { o.Window = int(2 * q) }
 
 // TestReaderSizes checks streams of every length near the boundaries, and that
@@ -48,8 +48,8 @@ func TestReaderSizes(t *testing.T) {
 	}
 }
 
-// TestReaderSurvives checks the same for a stream. A stream survives the loss
-// of its session only while it has all bytes in memory.
+// TestReaderSurvives is TestFileSurvives for a stream. A stream survives the loss of
+// its session only while all its bytes are in memory.
 func TestReaderSurvives(t *testing.T) {
 	t.Parallel()
 	content := data(7*q + 12345)
@@ -62,7 +62,7 @@ func TestReaderSurvives(t *testing.T) {
 		_, err := w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec)
 		lost := do.Effect == fakegcs.EffectGone || do.Effect == fakegcs.EffectNotFound
 		if lost && at != "first data" {
-			// The first window is gone, and cannot be read again.
+			// The first window was released, and cannot be read again.
 			if !errors.Is(err, session.ErrSessionLost) {
 				w.t.Errorf("error = %v, want ErrSessionLost", err)
 			}
@@ -76,8 +76,7 @@ func TestReaderSurvives(t *testing.T) {
 	})
 }
 
-// TestReaderThatFails checks that a stream that fails makes no object,
-// whatever was sent before.
+// TestReaderThatFails checks that a stream that fails makes no object, at any offset.
 func TestReaderThatFails(t *testing.T) {
 	broken := errors.New("the pipe broke")
 	for _, size := range []int64{0, 1, q, 2 * q, 2*q + 1, 5 * q} {

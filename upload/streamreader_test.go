@@ -16,7 +16,7 @@ import (
 	"gcsup/upload"
 )
 
-// blockingReader gives all of content, and then blocks until it is closed.
+// blockingReader returns all of content, and then blocks until it is closed.
 type blockingReader struct {
 	content *bytes.Reader
 	closed  chan struct{}
@@ -37,9 +37,9 @@ func (b *blockingReader) Read(p []byte) (int, error) {
 	return 0, io.ErrClosedPipe
 }
 
-// TestReaderReturnsAfterItsLastRead checks that nothing reads the source after
-// Reader has returned. A caller that then sought back and tried again
-// published fewer bytes than it had.
+// TestReaderReturnsAfterItsLastRead checks that nothing reads the source after Reader
+// has returned. In an earlier version, a caller that seeked back and tried again
+// published too few bytes.
 func TestReaderReturnsAfterItsLastRead(t *testing.T) {
 	refused := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}
 	for _, tt := range []struct {
@@ -111,8 +111,8 @@ func TestReaderInterruptsAConnection(t *testing.T) {
 	})
 }
 
-// TestReaderReadsLittleBeforeTheSession checks that an upload that cannot start
-// reads only what shows whether its source is short, and nothing at all if the
+// TestReaderReadsLittleBeforeTheSession checks that an upload that cannot start reads
+// only enough to determine whether its source is short, and nothing if the
 // precondition does not hold.
 func TestReaderReadsLittleBeforeTheSession(t *testing.T) {
 	refuse := func(op fakegcs.Op) []fakegcs.Fault {
@@ -148,8 +148,8 @@ func TestReaderReadsLittleBeforeTheSession(t *testing.T) {
 	}
 }
 
-// TestReaderCanBeTriedAgain checks that a caller that seeks its reader back to
-// the start publishes all of it.
+// TestReaderCanBeTriedAgain checks that a caller that seeks its reader back to the
+// start and tries again publishes all bytes.
 func TestReaderCanBeTriedAgain(t *testing.T) {
 	t.Parallel()
 	refused := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}}

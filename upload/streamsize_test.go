@@ -7,9 +7,9 @@ import (
 	"gcsup/upload"
 )
 
-// TestStreamKeepsChunkSizeAfterUnalignedCommit checks that after a commit
-// between two boundaries a stream's next request ends at the next boundary but
-// one, as a file's does. It used to carry the rest of the window.
+// TestStreamKeepsChunkSizeAfterUnalignedCommit checks that after a commit between two
+// boundaries the next request of a stream ends at the second boundary, like that of a
+// file. In an earlier version it carried the rest of the window.
 func TestStreamKeepsChunkSizeAfterUnalignedCommit(t *testing.T) {
 	short := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 100}}
 	for _, tt := range []struct {
@@ -45,9 +45,9 @@ finalize 1048576-1048582/1048583 -> 200
 	}
 }
 
-// TestStreamRequestsShrinkAfterUnalignedCommit checks that a stream's requests
-// become shorter on a network that cuts long ones, even if the service holds
-// an odd number of bytes.
+// TestStreamRequestsShrinkAfterUnalignedCommit checks that a stream's requests become
+// shorter on a network that cuts long ones, even if the committed offset is between
+// two boundaries.
 func TestStreamRequestsShrinkAfterUnalignedCommit(t *testing.T) {
 	short := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: 8*q - 100}}
 	cut := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: 3, Do: fakegcs.Action{Effect: fakegcs.EffectStatusAfter, Status: 503}}

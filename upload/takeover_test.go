@@ -15,8 +15,8 @@ import (
 	"gcsup/upload"
 )
 
-// dyingStore is a store of a process that is killed: after some changes, no other
-// reaches the store.
+// dyingStore is the store of a process that is killed: after some changes, no further
+// change reaches the store.
 type dyingStore struct {
 	*session.Dir
 	left int
@@ -68,7 +68,7 @@ func (w *world) saved() map[string]string {
 const takeOverSteps = 4
 
 // TestTakeOver kills TakeOver after each of its steps, and checks that one upload is
-// left and what each later call does with it.
+// left, and the result of each later call.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -263,8 +263,8 @@ func TestTakeOverInPlace(t *testing.T) {
 	}
 }
 
-// TestTakeOverRefused checks what TakeOver refuses, and that it then changes
-// nothing.
+// TestTakeOverRefused checks which arguments TakeOver refuses, and that it then
+// changes nothing.
 func TestTakeOverRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {

@@ -19,9 +19,9 @@ import (
 
 type callKey struct{}
 
-// TestEveryUploadHasOneTerminalEvent checks that the last event of every call is
-// the only terminal one, that it has what the call returned, and that all events
-// have the context of the call.
+// TestEveryUploadHasOneTerminalEvent checks that the last event of every call is the
+// only terminal one, that it has the result of the call, and that all events have the
+// context of the call.
 func TestEveryUploadHasOneTerminalEvent(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -95,9 +95,9 @@ func quiet(o *upload.Options) { o.Observer = nil }
 
 func kinds(k ...upload.EventKind) []upload.EventKind { return k }
 
-// wantTerminal fails unless the events of the only upload, without progress, are
-// of the wanted kinds, and the last one has what the call returned; a nil res is
-// not compared. It returns the last one.
+// wantTerminal fails unless the events of the only upload, without progress, have the
+// wanted kinds, and the last one has the result of the call; a nil res is not
+// compared. It returns the last event.
 func (w *world) wantTerminal(name string, want []upload.EventKind, res *upload.Result, err error) (last upload.Event) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -128,7 +128,7 @@ func (w *world) wantTerminal(name string, want []upload.EventKind, res *upload.R
 }
 
 // TestEveryFileHasOneTerminalEvent checks that each result of a batch has one
-// terminal event, whether or not the file was uploaded.
+// terminal event, even if the file was not uploaded.
 func TestEveryFileHasOneTerminalEvent(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		var jobs []upload.Job
@@ -193,8 +193,8 @@ func TestEveryFileHasOneTerminalEvent(t *testing.T) {
 	})
 }
 
-// TestExchanges checks what the hook gets for each request, that it gets it before
-// the terminal event, and that a slow hook delays nothing.
+// TestExchanges checks the calls of the hook for each request: their values, that
+// they precede the terminal event, and that a slow hook delays nothing.
 func TestExchanges(t *testing.T) {
 	t.Parallel()
 	faults := []fakegcs.Fault{
@@ -252,7 +252,7 @@ func TestExchanges(t *testing.T) {
 	})
 }
 
-// TestExchangesOfAListing checks that the requests of a listing are of no upload,
+// TestExchangesOfAListing checks that the requests of a listing belong to no upload,
 // and that a hook needs no observer.
 func TestExchangesOfAListing(t *testing.T) {
 	inBubble(t, nil, func(w *world) {

@@ -33,7 +33,7 @@ var updateTranscripts = flag.Bool("update", false, "rewrite testdata/transcripts
 
 const transcriptDir = "testdata/transcripts"
 
-// Where the service's side of the conversations is documented.
+// Documentation of the service's side of the conversations.
 const (
 	docUpload       = "https://cloud.google.com/storage/docs/performing-resumable-uploads"
 	docChunks       = docUpload + "#chunked-upload"
@@ -53,7 +53,7 @@ const (
 // A transcript is an upload whose requests and replies are kept in a file.
 type transcript struct {
 	name  string // of the file
-	about string // what happens, and why it ends well
+	about string // description: what happens, and why the upload succeeds
 	url   string // the source of the protocol fact
 	opts  fakegcs.Options
 	run   func(s *scribe)
@@ -287,7 +287,7 @@ nothing is left.`,
 	},
 }
 
-// inParts makes a file of some hundred KiB go in several requests.
+// inParts makes a file of some hundred KiB use several requests.
 func inParts(o *upload.Options) { o.ChunkSize = 2 * q }
 
 // faulty returns options with a fault plan.
@@ -366,12 +366,12 @@ func compareTranscript(t *testing.T, path, got string) {
 	t.Errorf("%s:%d: %s, but the conversation has %s; -update rewrites the file. The conversation:\n%s", path, n+1, line(w), line(g), got)
 }
 
-// scribe writes down what a client and the service of a world exchange. It is the
+// scribe records the conversation of a client with the service of a world. It is the
 // transport of that client.
 type scribe struct {
 	w       *world
 	next    http.RoundTripper
-	plain   *http.Client // of which nothing is written down
+	plain   *http.Client // its requests are not recorded
 	waiting func()       // if not nil, called during the first wait
 
 	settling    atomic.Bool
@@ -381,7 +381,7 @@ type scribe struct {
 	generations []string
 }
 
-// A line is one thing that happened: one of these.
+// A line is an entry of a transcript. One of these fields is set.
 type line struct {
 	exchange *recorded
 	event    *upload.Event
@@ -394,7 +394,7 @@ type recorded struct {
 	head   []byte // the first bytes of the request's body
 	resp   *http.Response
 	body   []byte // of resp
-	broken error  // why the reply, or the rest of it, did not arrive
+	broken error  // the error if the reply, or the rest of it, did not arrive
 	took   time.Duration
 }
 
@@ -404,7 +404,7 @@ func newScribe(w *world) *scribe {
 	return s
 }
 
-// listen makes waits exact and writes the events down.
+// listen removes the jitter of waits and records the events.
 func (s *scribe) listen(o *upload.Options) {
 	o.Policy.Jitter = backoff.NoJitter
 	o.Observer = func(e upload.Event) {
@@ -450,7 +450,7 @@ func (s *scribe) stream(content []byte) {
 	s.w.wantObject("obj", content)
 }
 
-// end notes how an upload ended, and checks that it is as wanted.
+// end records the error of an upload, and compares it with the wanted one.
 func (s *scribe) end(err, want error) {
 	synctest.Wait()
 	switch {
@@ -463,7 +463,7 @@ func (s *scribe) end(err, want error) {
 	}
 }
 
-// write is another client, which makes the object.
+// write makes the object, like another client.
 func (s *scribe) write(content []byte) {
 	c, err := session.NewClient(s.plain, "http://gcs.test")
 	if err != nil {
@@ -476,7 +476,7 @@ func (s *scribe) write(content []byte) {
 	}
 }
 
-// unrecorded calls f, whose requests are not written down.
+// unrecorded calls f without recording its requests.
 func (s *scribe) unrecorded(f func()) {
 	recording := s.w.http
 	s.w.http = s.plain
@@ -492,10 +492,10 @@ func (s *scribe) add(l line) {
 	s.lines = append(s.lines, l)
 }
 
-// RoundTrip makes one exchange and writes it down.
+// RoundTrip makes one exchange and records it.
 func (s *scribe) RoundTrip(req *http.Request) (*http.Response, error) {
-	if s.settling.CompareAndSwap(false, true) { // else another request waits
-		synctest.Wait() // for the events of what happened before
+	if s.settling.CompareAndSwap(false, true) { // otherwise another request waits
+		synctest.Wait() // for the earlier events
 		s.settling.Store(false)
 	}
 	x := &recorded{req: req}
@@ -541,8 +541,8 @@ func (l *listener) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tokens adds an access token to each request, and another one after a 401. That
-// is what the transports of Google's libraries do.
+// tokens adds an access token to each request, and another one after a 401, like the
+// transports of Google's libraries.
 type tokens struct {
 	next  http.RoundTripper
 	spent int
@@ -558,7 +558,7 @@ func (t *tokens) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// text is the conversation.
+// text returns the conversation.
 func (s *scribe) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -586,7 +586,8 @@ func (s *scribe) text() string {
 	return text
 }
 
-// sortDeletes sorts requests that delete temporary objects, which are made together.
+// sortDeletes sorts requests that delete temporary objects, because they are made
+// concurrently.
 func sortDeletes(lines []line) {
 	deletes := func(l line) bool {
 		return l.exchange != nil && l.exchange.req.Method == "DELETE" && strings.Contains(l.exchange.req.URL.Path, "/o/gcsup-parts/")
@@ -602,20 +603,19 @@ func sortDeletes(lines []line) {
 	slices.SortFunc(lines[first:end], func(a, b line) int { return cmp.Compare(a.exchange.req.URL.Path, b.exchange.req.URL.Path) })
 }
 
-// ending reports whether a note is how an upload ended.
+// ending reports whether a note describes the end of an upload.
 func ending(note string) bool {
 	return strings.HasPrefix(note, "done: ") || strings.HasPrefix(note, "fail: ")
 }
 
-// requestHeaders and replyHeaders are what a transcript shows of the headers, if
-// they are there.
+// requestHeaders and replyHeaders are the headers that a transcript shows.
 var (
 	requestHeaders = []string{"Authorization", "Content-Type", "X-Upload-Content-Length", "Content-Range", "Content-Length", "X-Goog-Hash", "X-GUploader-No-308", "Connection"}
 	replyHeaders   = []string{"Location", "Range", "X-Range-MD5", "X-Goog-Running-Hash", "Retry-After", "X-GUploader-UploadID", "Content-Type"}
 )
 
 // override has the status of a reply that is sent as 200, because the request has
-// X-GUploader-No-308: proxies take 308 for a redirect.
+// X-GUploader-No-308: proxies treat 308 as a redirect.
 const override = "X-HTTP-Status-Code-Override"
 
 func (s *scribe) writeRequest(b *strings.Builder, x *recorded) {
@@ -685,8 +685,9 @@ func (s *scribe) writeReply(b *strings.Builder, x *recorded) {
 	}
 }
 
-// breakage reports why there was no reply. The words of the network differ from run
-// to run: the break shows when a body is written or when a reply is read.
+// breakage describes why there was no reply. It does not use the error of the
+// network, which differs between runs: the failure occurs when a body is written or
+// when a reply is read.
 func breakage(x *recorded) string {
 	switch {
 	case errors.Is(x.broken, session.ErrStalled):
@@ -697,7 +698,7 @@ func breakage(x *recorded) string {
 	return "the connection broke"
 }
 
-// summary returns a body on one line. Of JSON it returns the fields that a client
+// summary returns a body on one line. For JSON it returns the fields that a client
 // needs.
 func summary(body []byte) string {
 	var object struct {
@@ -717,13 +718,13 @@ func summary(body []byte) string {
 		return strings.Join(strings.Fields(string(body)), " ")
 	}
 	out, _ := json.Marshal(object)
-	if string(out) == "{}" { // it is about a bucket
+	if string(out) == "{}" { // the JSON of a bucket
 		return strings.Join(strings.Fields(string(body)), " ")
 	}
 	return string(out)
 }
 
-// writeDecision writes what the decision table chose: what happened next.
+// writeDecision writes the decision after x, which is the next request or the end.
 func (s *scribe) writeDecision(b *strings.Builder, x *recorded, after []line) {
 	var wait, restart *upload.Event
 	next := ""
@@ -740,7 +741,7 @@ func (s *scribe) writeDecision(b *strings.Builder, x *recorded, after []line) {
 		case ending(l.note):
 			next = l.note
 		case wait != nil:
-			continue // another client does something during the wait
+			continue // an action of another client during the wait
 		}
 		break
 	}
@@ -758,7 +759,7 @@ func (s *scribe) writeDecision(b *strings.Builder, x *recorded, after []line) {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.4g s", d.Seconds()) }
 
-// step names the request next, which followed x, in the words of the decision
+// step describes the request next, which followed x, with the words of the decision
 // table.
 func step(x, next *recorded, restarted bool) string {
 	var words string
@@ -800,8 +801,8 @@ func step(x, next *recorded, restarted bool) string {
 	return words
 }
 
-// cause reports why there is a wait after x. restart is the event of a new session,
-// if there is one.
+// cause describes why there is a wait after x. restart is the event of a new session,
+// or nil.
 func cause(x *recorded, restart *upload.Event) string {
 	switch {
 	case x.resp == nil && errors.Is(x.broken, session.ErrStalled):
@@ -816,7 +817,7 @@ func cause(x *recorded, restart *upload.Event) string {
 	return fmt.Sprintf("after %d", x.resp.StatusCode)
 }
 
-// target is a URL in which a session has a number and no secret.
+// target returns the URL with a number instead of the secret of a session.
 func (s *scribe) target(u *url.URL) string {
 	q := u.Query()
 	id := q.Get("upload_id")

@@ -28,8 +28,8 @@ func TestClientTimeoutIsNotUsed(t *testing.T) {
 	})
 }
 
-// TestNewTransport checks that the transport uses HTTP/1.1 with a server that
-// offers HTTP/2, and keeps as many connections as requests were made at a time.
+// TestNewTransport checks that the transport uses HTTP/1.1 with a server that offers
+// HTTP/2, and keeps as many idle connections as there were concurrent requests.
 func TestNewTransport(t *testing.T) {
 	const requests = 10
 	addrs := make(chan string, 2*requests)

@@ -17,7 +17,7 @@ import (
 func truncate(path string, size int64) error { return os.Truncate(path, size) }
 
 // TestRefusals checks that a permanent failure ends the upload at once with a
-// sentinel error, and leaves the destination as it was.
+// sentinel error, and does not change the destination.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -75,8 +75,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRunningHash checks that damage is noticed at the first reply after it. A
-// file is sent again in a new session; a stream cannot be.
+// TestRunningHash checks that damage is detected at the first reply after it. A file
+// is sent again in a new session. A stream cannot be sent again.
 func TestRunningHash(t *testing.T) {
 	t.Parallel()
 	for _, stream := range []bool{false, true} {
@@ -133,8 +133,8 @@ func TestRangeMD5(t *testing.T) {
 	})
 }
 
-// TestDamageAtTheEndStartsOver checks that a checksum which the service refuses
-// at the end costs a new session, and not the upload.
+// TestDamageAtTheEndStartsOver checks that a checksum which the service refuses at
+// the end causes a new session, and does not end the upload.
 func TestDamageAtTheEndStartsOver(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
@@ -154,7 +154,7 @@ func TestDamageAtTheEndStartsOver(t *testing.T) {
 }
 
 // TestAnswersOfALoadBalancerKeepTheSession checks that committed bytes are not
-// abandoned for replies that are not the service's, however many there are.
+// discarded for any number of replies that are not from the service.
 func TestAnswersOfALoadBalancerKeepTheSession(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -194,8 +194,8 @@ func TestAnswersOfALoadBalancerKeepTheSession(t *testing.T) {
 }
 
 // TestRejectedDataKeepsTheToken checks that data which the service refuses, in a
-// session that is open, ends the run and keeps the saved upload. If the next run
-// meets the same, it starts a new session.
+// session that is open, ends the run and keeps the saved upload. If the next run gets
+// the same refusal, it starts a new session.
 func TestRejectedDataKeepsTheToken(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -218,8 +218,8 @@ func TestRejectedDataKeepsTheToken(t *testing.T) {
 	})
 }
 
-// TestLateCommit checks that an upload survives a server that commits more of
-// a request that was cut after it has replied to a query.
+// TestLateCommit checks that an upload survives a server that commits more bytes of
+// an interrupted request after it has replied to a query.
 func TestLateCommit(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
@@ -305,7 +305,7 @@ func TestOwnSuccess(t *testing.T) {
 				content := data(tt.size)
 				w.addFaults(
 					fakegcs.Fault{Match: fakegcs.Match{Op: tt.op}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
-					// The session is forgotten too: what is left is the object.
+					// The session no longer exists either: only the object is left.
 					fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
 				)
 				res, err := w.uploader().File(w.t.Context(), w.file(content), conditional)

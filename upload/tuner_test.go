@@ -136,8 +136,9 @@ func TestTunerLowers(t *testing.T) {
 	}
 }
 
-// TestTunerHolds checks that the tuner adds no connections, and does not conclude that they are
-// no gain, while a rate limit holds bytes back or the service fails.
+// TestTunerHolds checks that the tuner adds no connections while a rate limit holds
+// bytes back or the service fails, and does not conclude that more connections are no
+// gain.
 func TestTunerHolds(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*interval){
@@ -154,7 +155,7 @@ func TestTunerHolds(t *testing.T) {
 			t.Errorf("%s: the tuner did not resume", name)
 		}
 	}
-	// From the beginning.
+	// The condition holds from the beginning.
 	n := newNetwork(t, 32, each)
 	if after := n.pass(400, func(iv *interval) { iv.limited = true }); after != minLevel {
 		t.Errorf("limited from the beginning: %d connections", after)

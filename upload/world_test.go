@@ -108,7 +108,7 @@ func (w *world) addFaults(faults ...fakegcs.Fault) {
 	}
 }
 
-// saw returns how many events of a kind there were.
+// saw returns the number of events of a kind.
 func (w *world) saw(kind upload.EventKind) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,8 +120,8 @@ func (w *world) saw(kind upload.EventKind) (n int) {
 	return n
 }
 
-// shared holds the bytes of most sources. No test may change it: making new
-// bytes for each test took most of the time.
+// shared holds the bytes of most sources, because making new bytes for each test took
+// most of the time. No test may change it.
 var shared = random(24 << 20)
 
 // skipShort skips a test with -short. Most tests of uploads of many MiB are slow.
@@ -180,8 +180,9 @@ func (w *world) file(content []byte) string {
 	return path
 }
 
-// letPass returns when the file system's clock has moved on, which does not have
-// virtual time. An upload then neither waits for the file nor reads it twice.
+// letPass waits until the file system's clock has passed the times of the file. That
+// clock is not virtual. An upload then does not wait for the file, and does not read
+// it twice.
 func (w *world) letPass(path string) {
 	w.t.Helper()
 	src, err := chunk.Open(path)
@@ -194,7 +195,7 @@ func (w *world) letPass(path string) {
 		w.t.Fatal(err)
 	}
 	if runtime.GOOS == "windows" {
-		// A new file stays racy for a minute there, but has no change time.
+		// On this system a new file stays racy for a minute, but has no change time.
 		old := time.Unix(0, id.ModTimeNS).Add(-time.Hour)
 		if err := os.Chtimes(path, time.Time{}, old); err != nil {
 			w.t.Fatal(err)
@@ -206,8 +207,8 @@ func (w *world) letPass(path string) {
 	}
 }
 
-// realPauses has a value after each real half millisecond, also for a receiver
-// whose time is virtual.
+// realPauses gets a value after each real half millisecond, even for a receiver with
+// virtual time.
 var realPauses = make(chan struct{})
 
 func init() {
@@ -251,7 +252,7 @@ func (w *world) wantSaved(n int) {
 	}
 }
 
-// trace lists the requests that the server got, one line each: operation, range
+// trace lists the requests that the server received, one line each: operation, range
 // and status.
 func (w *world) trace() string {
 	var b strings.Builder
@@ -270,14 +271,14 @@ func (w *world) trace() string {
 
 var spec = upload.Spec{Bucket: "bkt", Object: "obj"}
 
-// large is the size of a file that takes two requests in a session with
-// largeChunks: all but the last 256 KiB, and those 256 KiB. Without options it
-// takes more than 8 MiB to get a session.
+// large is the size of a file that needs two data requests in a session with
+// largeChunks: one for all bytes except the last 256 KiB, and one for those. Without
+// options, only a file of more than 8 MiB gets a session.
 const large = 3 * mib
 
 func largeChunks(o *upload.Options) { o.ChunkSize = large - q }
 
-// resumable gives small files a session, too.
+// resumable makes even small files use a session.
 func resumable(o *upload.Options) { o.ChunkSize = q }
 
 // pieces returns a reader of unknown length that returns pieces of odd sizes.

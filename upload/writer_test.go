@@ -65,7 +65,7 @@ func TestWriter(t *testing.T) {
 }
 
 // TestWriterAttributes checks that attributes may be set after NewWriter, and that
-// the content type is found by the first bytes unless it is given.
+// the content type is detected from the first bytes unless it is given.
 func TestWriterAttributes(t *testing.T) {
 	for given, want := range map[string]string{"": "text/html; charset=utf-8", "text/plain": "text/plain"} {
 		inBubble(t, nil, func(w *world) {
@@ -88,8 +88,8 @@ func TestWriterAttributes(t *testing.T) {
 	}
 }
 
-// TestWriterNeverPublishes checks that there is no object, and no session left,
-// without a Close that succeeds.
+// TestWriterNeverPublishes checks that without a successful Close there is no object,
+// and no session is left.
 func TestWriterNeverPublishes(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -232,8 +232,8 @@ func TestWriterInvalid(t *testing.T) {
 	})
 }
 
-// TestWriterFile checks what is sent of files, by ReadFrom, by io.Copy and from an
-// fs.FS, with faults, and with other writes after them.
+// TestWriterFile checks the object after files are written by ReadFrom, by io.Copy
+// and from an fs.FS, with faults, and with other writes after them.
 func TestWriterFile(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -321,8 +321,8 @@ func TestWriterCopiesFile(t *testing.T) {
 }
 
 // TestWriterFileChanges checks that a file that changes while it is sent is not
-// published, and that a session that is lost after the file was passed on is an
-// error.
+// published, and that the loss of a session after the end of the file was passed on
+// is an error.
 func TestWriterFileChanges(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
@@ -370,7 +370,7 @@ func TestWriterFileChanges(t *testing.T) {
 	})
 }
 
-// TestWriterEmptyWrites checks that writes of no bytes do no harm.
+// TestWriterEmptyWrites checks that writes of no bytes have no effect.
 func TestWriterEmptyWrites(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		out := w.uploader().NewWriter(w.t.Context(), spec)
@@ -390,8 +390,8 @@ func TestWriterEmptyWrites(t *testing.T) {
 	})
 }
 
-// TestWriterFileAgain checks a file that is sent again, from its beginning or in
-// part, after a part of it was committed.
+// TestWriterFileAgain checks a file that is sent again, from its beginning or from an
+// offset, after a part of it was committed.
 func TestWriterFileAgain(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -484,8 +484,7 @@ func (h *hungFile) ReadAt(_ []byte, offset int64) (int, error) {
 	return 0, errors.New("stale file handle")
 }
 
-// TestWriterFileHangs checks that a file that cannot be read any more does not keep
-// Abort from returning.
+// TestWriterFileHangs checks that Abort returns even if a read of a file hangs.
 func TestWriterFileHangs(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		f, err := fstest.MapFS{"f": {Data: data(5 * mib)}}.Open("f")
@@ -519,8 +518,8 @@ func TestWriterFileHangs(t *testing.T) {
 	})
 }
 
-// TestWriteDuringClose checks that a Write in another goroutine, as of a program's
-// output that is still copied, returns when the Writer is closed.
+// TestWriteDuringClose checks that a Write in another goroutine, which copies the
+// output of a program for example, returns when the Writer is closed.
 func TestWriteDuringClose(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Do: fakegcs.Action{Effect: fakegcs.EffectDelay, For: time.Minute}})
