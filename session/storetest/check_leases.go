@@ -166,11 +166,11 @@ func ranOut(s *subject) {
 	fence, request := l.Fence(), l.begin()
 	resume := a.Pause()
 	if !isDone(request, s.limit()) {
-		s.Errorf("the context of a request did not end when the lease ran out")
+		s.Errorf("the context of a request did not end when the lease expired")
 	}
 	s.pause(32)
 	if l.mayBegin(s.place.TTL / 8) {
-		s.Errorf("Begin succeeded, but the lease ran out and cannot be renewed")
+		s.Errorf("Begin succeeded, but the lease expired and cannot be renewed")
 	}
 	if l.Context().Err() != nil {
 		s.Errorf("Context ended, but no other process acquired the lease")

@@ -698,7 +698,7 @@ func (l *lease) Begin(ctx context.Context) (context.Context, context.CancelFunc,
 			timer.Reset(left)
 			return
 		}
-		cancel(errors.New("the lease ran out"))
+		cancel(errors.New("the lease expired"))
 	})
 	close(ready)
 	if l.s.flaw == "requests do not end" {
