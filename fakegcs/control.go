@@ -25,7 +25,7 @@ func newFaults(q *request) ([]Fault, error) {
 	for i, name := range []string{"random", "seed", "size"} {
 		n, err := strconv.ParseUint(q.query.Get(name), 10, 63)
 		if err != nil {
-			return nil, fmt.Errorf("fakegcs: %s: %q is no whole number; give random (how many faults), seed and size (bytes of an upload)", name, q.query.Get(name))
+			return nil, fmt.Errorf("fakegcs: %s: %q is not a whole number; give random (how many faults), seed and size (bytes of an upload)", name, q.query.Get(name))
 		}
 		numbers[i] = n
 	}

@@ -298,7 +298,7 @@ func TestControl(t *testing.T) {
 		{"GET", "/_fakegcs/faults", "", 200, `"fired": 0`},
 		{"POST", "/_fakegcs/faults?random=3&seed=9&size=9223372036854775807", "", 204, ""},
 		{"POST", "/_fakegcs/faults?random=1000000000&seed=9&size=9", "", 400, "at most"},
-		{"POST", "/_fakegcs/faults?random=3&seed=x&size=9", "", 400, `seed: "x" is no whole number`},
+		{"POST", "/_fakegcs/faults?random=3&seed=x&size=9", "", 400, `seed: "x" is not a whole number`},
 		{"POST", "/_fakegcs/faults", "[" + strings.Repeat(`{"match":{"op":"put","bucket":"some-bucket","object":"some/object"},"do":{"effect":"delay","for":"1s"}},`, 20000) + `{"do":{"effect":"close"}}]`, 204, ""},
 		{"DELETE", "/_fakegcs/faults", "", 204, ""},
 		{"GET", "/_fakegcs/stats", "", 200, `"bucket-get": 2`},

@@ -198,7 +198,7 @@ func (f Fault) Validate() error {
 	case !ops[f.Match.Op]:
 		return fmt.Errorf("match.op: there is no operation %q", f.Match.Op)
 	case f.Match.From < 0 || f.Match.To < 0 || f.Match.To > 0 && f.Match.To <= f.Match.From:
-		return fmt.Errorf("match: the offsets from %d to %d are no range", f.Match.From, f.Match.To)
+		return fmt.Errorf("match: the offsets from %d to %d are not a range", f.Match.From, f.Match.To)
 	case f.Match.Nth < 0:
 		return fmt.Errorf("match.nth: %d is negative; the first request is 1", f.Match.Nth)
 	case f.Skip < 0:

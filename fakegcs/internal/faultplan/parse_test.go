@@ -54,7 +54,7 @@ func TestParse(t *testing.T) {
 		{`[{"match":{"nth":-1},"do":{"effect":"reset"}}]`, "match.nth: -1"},
 		{`[{"do":{"effect":"rewind"}}]`, "do.bytes: missing"},
 		{`[{"times":-2,"do":{"effect":"reset"}}]`, "times: -2"},
-		{`[{"match":{"from":9,"to":3},"do":{"effect":"reset"}}]`, "no range"},
+		{`[{"match":{"from":9,"to":3},"do":{"effect":"reset"}}]`, "not a range"},
 		{`[{"do":{"effect":"reset"}}`, "no end"},
 		{`[] []`, "more after the end"},
 	} {
