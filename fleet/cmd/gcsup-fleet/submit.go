@@ -96,7 +96,7 @@ code is 75: submit the tree once more when the queue is empty.`,
 func (f *submitFlags) check(args []string) error {
 	switch {
 	case f.filesFrom != "" && (len(args) != 1 || f.recursive):
-		return failure.Usagef("--files-from takes the place of SOURCE and -r: give only the destination")
+		return failure.Usagef("--files-from replaces SOURCE and -r: give only the destination")
 	case f.filesFrom == "" && len(args) < 2:
 		return failure.Usagef("want at least one SOURCE and then gs://BUCKET[/PREFIX], or --files-from")
 	case f.null && f.filesFrom == "":
