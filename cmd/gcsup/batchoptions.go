@@ -25,7 +25,7 @@ func (f *batchFlags) add(fs *pflag.FlagSet) {
 	skip := fs.VarPF(&f.skipIdentical, "skip-identical", "", "skip a source whose object is the same: by size and CRC32C, or with =mtime by size and modification time")
 	skip.NoOptDefVal = skipByCRC32C
 	fs.IntVar(&f.jobs, "jobs", 0, "upload `N` files at a time (default: 32 of up to 8 MiB, and 4 larger ones)")
-	fs.StringVar(&f.manifest, "manifest", "", "record each file in `FILE`, and skip those that it has as finished")
+	fs.StringVar(&f.manifest, "manifest", "", "record each file in `FILE`, and skip files that it records as finished")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be uploaded, and upload nothing")
 }
 

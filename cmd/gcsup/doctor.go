@@ -301,7 +301,7 @@ func (d *doctor) checkThroughput(ctx context.Context, line *checkLine) error {
 	}
 	text := fmt.Sprintf("%s/s (%s in %v); %s", bytesText(int64(best)), bytesText(offset), time.Since(begun).Round(10*time.Millisecond), cancelled)
 	if best < sendflags.DefaultStallRate {
-		return failure.WithKind(fmt.Errorf("%s; uploads this slow are taken for stalled: give a lower --stall-rate, such as 8KiB", text), session.ErrRetriesExhausted)
+		return failure.WithKind(fmt.Errorf("%s; such a slow upload is considered stalled: give a lower --stall-rate, such as 8KiB", text), session.ErrRetriesExhausted)
 	}
 	line.Message = text
 	return nil

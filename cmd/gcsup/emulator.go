@@ -35,17 +35,17 @@ func newEmulator(std stdio) *cobra.Command {
 		Use:   "emulator",
 		Short: "Serve an emulator of Cloud Storage",
 		Long: `emulator serves Cloud Storage on this machine, for tests and demonstrations. When
-it is ready it prints one line, which makes clients use it:
+it is ready it prints one line, a command that makes clients use it:
 
   export STORAGE_EMULATOR_HOST=http://HOST:PORT
 
 Clients on this machine can use that address even if --addr names all addresses.
 Requests that the emulator does not implement are refused with status 400, and
-named once on standard error.
+reported once on standard error.
 
-It ends on SIGINT, SIGTERM or SIGHUP. With --tls it makes a certificate authority of its
-own, and prints its file to standard error. It requires no credentials, except with
---require-token: then it makes a credentials file, and prints its path.
+It ends on SIGINT, SIGTERM or SIGHUP. With --tls it creates a certificate authority, and
+prints the path of its file to standard error. It requires no credentials, except with
+--require-token: then it creates a credentials file, and prints its path.
 
 While it runs, HTTP requests to /_fakegcs/ show and change the fault plan, the
 requests so far and the clock; see the documentation of package fakegcs.`,
@@ -88,7 +88,7 @@ func (f *emulatorFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.addr, "addr", "127.0.0.1:4443", "listen on `HOST:PORT`; port 0 takes a free one")
 	fs.StringVar(&f.dir, "dir", "", "keep everything in `DIR`, and continue with what it contains (default: in memory)")
 	fs.StringVar(&f.faults, "faults", "", "use the fault plan in `FILE`, a JSON array")
-	fs.IntVar(&f.randomFaults, "random-faults", 0, "`N` random faults during uploads; none lasts")
+	fs.IntVar(&f.randomFaults, "random-faults", 0, "`N` random faults during uploads; none is permanent")
 	fs.Uint64Var(&f.faultSeed, "fault-seed", 0, "with --random-faults: the same `SEED` gives the same faults (default: another each time)")
 	f.faultSpan = 16 << 20
 	fs.Var(&f.faultSpan, "fault-span", "with --random-faults: `SIZE` of the uploads, within which connections are cut")
@@ -236,7 +236,7 @@ func serveEmulator(ctx context.Context, std stdio, f emulatorFlags, opts fakegcs
 			return errors.Join(err, e.close())
 		}
 		// STORAGE_EMULATOR_HOST tells clients to send no credentials.
-		if _, err := fmt.Fprintf(std.err, "clients get tokens by GOOGLE_APPLICATION_CREDENTIALS=%s, with --endpoint=%s in the place of STORAGE_EMULATOR_HOST\n", program.Quote(path), url); err != nil {
+		if _, err := fmt.Fprintf(std.err, "clients get tokens by GOOGLE_APPLICATION_CREDENTIALS=%s, with --endpoint=%s instead of STORAGE_EMULATOR_HOST\n", program.Quote(path), url); err != nil {
 			return errors.Join(fmt.Errorf("standard error: %w", err), e.close())
 		}
 	}

@@ -31,12 +31,12 @@ func newResume(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [ID... | --all]",
 		Short: "Resume interrupted uploads",
-		Long: `resume resumes saved uploads: those that are named, all, or the only one. Without
+		Long: `resume resumes saved uploads: those with the given IDs, all, or the only one. Without
 IDs it considers only uploads to the endpoint in use. With --all it skips uploads
 that cannot be resumed, and prints how to discard them.
 
-If the source was moved or replaced by a copy, --source names it. It is compared with
-the checksums of the bytes that were sent, before anything is sent.`,
+If the source was moved or replaced by a copy, give its path with --source. The file is
+compared with the checksums of the bytes that were sent, before anything is sent.`,
 		Example: `  gcsup resume
   gcsup resume 5f0c2f7d8ad2cc0d4b4a
   gcsup resume 5f0c2f7d8ad2cc0d4b4a --source=/mnt/new/disk.img
@@ -55,7 +55,7 @@ the checksums of the bytes that were sent, before anything is sent.`,
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&f.all, "all", false, "resume every saved upload, and skip those that cannot be resumed")
-	fs.StringVar(&f.source, "source", "", "where the source is now, if it was moved or replaced by a copy")
+	fs.StringVar(&f.source, "source", "", "the new path of the source, if it was moved or replaced by a copy")
 	f.target.addSaving(fs)
 	f.send.add(fs)
 	f.key.add(fs, "resume encrypted uploads with the key")

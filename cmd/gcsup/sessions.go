@@ -41,8 +41,8 @@ func newSessionsList(std stdio) *cobra.Command {
 		Short:      "List saved uploads",
 		SuggestFor: []string{"ls"},
 		Long: `list shows the uploads that can be resumed, as they were last saved. STORED is what
-the service had acknowledged. If a request was cut off, it may hold more; sessions
-show asks it. Saved uploads that cannot be used are reported, not changed.`,
+the service had acknowledged. If a request was cut off, it may hold more: sessions
+show queries the service. Saved uploads that cannot be used are reported, not changed.`,
 		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			con := newConsole(std.err, false)

@@ -34,9 +34,9 @@ func newSessionsPrune(std stdio) *cobra.Command {
 		Use:   "prune",
 		Short: "Delete saved uploads that the service no longer holds",
 		Long: `prune asks the service about each saved upload to the endpoint in use, and deletes
-those that it confirms as gone, and those that are finished. With --missing-source it also cancels and deletes
-those whose source does not exist. It never deletes an upload because of its age,
-or because the service was not reached.`,
+those that the service confirms as gone, and those that are finished. With
+--missing-source it also cancels and deletes those whose source does not exist. It
+never deletes an upload because of its age, or because the service cannot be reached.`,
 		SuggestFor: []string{"clean", "gc"},
 		Args:       usage.NoArgs,
 		RunE:       func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },

@@ -25,8 +25,8 @@ func newSessionsShow(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a saved upload, and what the service holds of it",
-		Long: `show asks the service how much of an upload it stores, and shows whether the source
-is still the file that the upload started with. It changes nothing. An upload that
+		Long: `show asks the service how much of an upload it stores, and compares the source with
+the file at the start of the upload. It changes nothing. An upload that
 a process is working on is shown as it was last saved.`,
 		Args:              usage.ExactlyOne("the ID of one saved upload, as sessions list shows it"),
 		ValidArgsFunction: target.completeIDs,

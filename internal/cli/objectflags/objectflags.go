@@ -29,7 +29,7 @@ func (f *Flags) Add(fs *pflag.FlagSet) {
 	s := &f.spec
 	f.predefinedACL.values, f.retentionMode.values = session.PredefinedACLs(), session.RetentionModes()
 	fs.StringVar(&s.ContentType, "content-type", "", "content `TYPE` of the objects (default: by the name's extension, else by the first 512 bytes)")
-	fs.StringVar(&s.ContentEncoding, "content-encoding", "", "`ENCODING` in which the sources are, such as gzip")
+	fs.StringVar(&s.ContentEncoding, "content-encoding", "", "`ENCODING` of the sources, such as gzip")
 	fs.StringVar(&s.ContentDisposition, "content-disposition", "", "`DISPOSITION` for browsers, such as 'attachment; filename=report.pdf'")
 	fs.StringVar(&s.ContentLanguage, "content-language", "", "`LANGUAGE` of the content, such as en")
 	fs.StringVar(&s.CacheControl, "cache-control", "", "`DIRECTIVES` for caches, such as 'public, max-age=3600'")
