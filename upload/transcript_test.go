@@ -77,9 +77,9 @@ and nothing to resume. After a failure the whole file is sent again.`,
 	},
 	{
 		name: "03-short-commit",
-		about: `The service keeps less than the client sent: the first 256 KiB of 512. The Range header counts,
-and not what was sent. The client continues at the offset that it reports, and no byte is
-missing.`,
+		about: `The service keeps less than the client sent: the first 256 KiB of 512. The client uses the
+offset in the Range header, not the number of bytes that it sent. It continues there, and no byte
+is missing.`,
 		url: docChunks,
 		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut},
 			Do: fakegcs.Action{Effect: fakegcs.EffectShortCommit, Bytes: q}}),
@@ -88,8 +88,9 @@ missing.`,
 	{
 		name: "04-cut-request",
 		about: `The connection breaks while data is on its way. The client cannot know how much arrived. It
-asks, and continues at the offset that the service reports. A break costs a wait. The first one
-does not, because that connection was used before and may have been closed while it was idle.`,
+asks, and continues at the offset that the service reports. It does not wait after the first
+break, because that connection was used before and may have been closed while it was idle. It
+waits after the second one.`,
 		url: docStatus,
 		opts: faulty(
 			fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectCutRequest, Bytes: q + 1000}},
@@ -223,7 +224,7 @@ byte.`,
 	{
 		name: "16-too-many-requests",
 		about: `The service is busy and asks for a wait of 7 s. The client waits that long. Then it asks what
-the service holds, because a failed request may have been kept in part. This one was not.`,
+the service holds, because it may have kept a part of the failed request. Here it kept nothing.`,
 		url: docRetry,
 		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1,
 			Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, RetryAfter: "7"}}),
