@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# apidiff.sh fails if the public API has an incompatible change, since the
-# baseline beside it was written, that docs/changelog.md does not name. The
-# changelog quotes a change as apidiff prints it, without the dash in front.
+# apidiff.sh compares the public API with the baseline in this directory. It fails if
+# docs/changelog.md does not quote an incompatible change as apidiff prints it, without
+# the leading dash.
 #
 #	internal/apidiff/apidiff.sh            compare
 #	internal/apidiff/apidiff.sh -update    write the baseline, with each release

@@ -1,15 +1,15 @@
 # Functions for the scripts of the clients. compat.sh runs them and sets
-#   work    a directory of this client's own, deleted afterwards
+#   work    a directory for this client, deleted afterwards
 #   gcsup   the program under test
 #   small, large, large_size    files of random bytes
 set -eu
 
 quantum=262144 # what the service commits in
-host=          # of the emulator that runs, with the scheme
-ca=            # the certificate of its authority, with --tls
-emulator=      # its process
+host=          # the address of the running emulator, with the scheme
+ca=            # the file of its certificate authority, with --tls
+emulator=      # its process ID
 create=--create-buckets
-victim=        # the process group of what "background" started
+victim=        # the process group that "background" started
 
 finish() {
 	for group in $victim; do kill -s KILL -- "-$group" 2>/dev/null || true; done
@@ -20,8 +20,8 @@ trap 'exit 143' INT TERM HUP
 
 fail() { echo "FAIL $*" >&2; exit 1; }
 ok() { echo "ok   $*"; }
-# need COMMAND: ends the script, without an error unless COMPAT_ALL is set,
-# where the client isn't installed.
+# need COMMAND: ends the script if the client isn't installed. This is an error only
+# if COMPAT_ALL is set.
 need() {
 	command -v "$1" >/dev/null && return
 	if [ -n "${COMPAT_ALL:-}" ]; then fail "$1 is not installed"; fi
@@ -83,7 +83,7 @@ count() {
 }
 # faults JSON: appends to the fault plan.
 faults() { api /_fakegcs/faults -d "$1" || fail "the emulator refuses the faults $1"; }
-# all_fired: checks that every fault of the plan acted as often as it should.
+# all_fired: checks that every fault of the plan acted as often as planned.
 all_fired() {
 	plan=$(api /_fakegcs/faults) || fail "cannot read the fault plan of the emulator"
 	case $plan in *'"done": false'*) fail "a fault did not act: $plan" ;; esac
@@ -98,7 +98,7 @@ background() {
 	victim=$!
 }
 # kill_at BYTES: sends SIGKILL to the background process group when the directory
-# has all complete quanta that start_held BYTES admits.
+# has all complete blocks of 256 KiB that start_held BYTES lets through.
 kill_at() {
 	tries=0
 	until [ "$(ls -ln "$work/bytes/blobs" | awk '{ n += $5 } END { print n + 0 }')" -ge $(($1 / quantum * quantum)) ]; do
@@ -113,8 +113,8 @@ kill_at() {
 	[ $status = 137 ] || fail "ended by itself ($status) before it could be killed: $(cat "$work/background.log")"
 	victim=
 }
-# resumed SIZE UPLOADS: checks that UPLOADS uploads, each killed once, sent no
-# committed byte twice: less than a quantum each, and the metadata.
+# resumed SIZE UPLOADS: checks that UPLOADS uploads, each killed once, sent no committed
+# byte twice: each may send again less than 256 KiB, and metadata.
 resumed() {
 	total=$(count received)
 	[ "$total" -ge "$1" ] || fail "the emulator received $total bytes of $1"

@@ -5,7 +5,8 @@
 #
 #   sh internal/compat/compat.sh [CLIENT...]
 #
-# Each client is a script beside this one. COMPAT_SECONDS bounds each (400).
+# Each client has a script in this directory. COMPAT_SECONDS limits the time of each
+# (default 400).
 set -eu
 cd "$(dirname "$0")/../.."
 

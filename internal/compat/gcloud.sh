@@ -1,5 +1,5 @@
-# gcloud storage: with and without its parallel composite uploads, through
-# faults, and killed with SIGKILL in mid-upload.
+# gcloud storage: with and without its parallel composite uploads, with faults, and
+# with SIGKILL in mid-upload.
 . internal/compat/common.sh
 need gcloud
 
@@ -28,7 +28,7 @@ for composite in False True; do
 	ok "gcloud storage cp, composite $composite: $composed composed"
 done
 
-# The emulator has large and small.
+# The objects large and small exist.
 run ls gs://bkt/
 [ "$(cat "$work/gcloud.log")" = "gs://bkt/large
 gs://bkt/small" ] || fail "gcloud storage ls: $(cat "$work/gcloud.log")"
@@ -62,7 +62,7 @@ for composite in False True; do
 	kill_at 15000000
 	release
 	run cp "$large" gs://bkt/killed
-	# The parts of a composite upload are uploads of their own.
+	# Each part of a composite upload is a separate upload.
 	resumed "$large_size" "$([ $composite = True ] && echo 32 || echo 1)"
 	same killed "$large"
 	ok "gcloud storage cp, composite $composite, killed and run again: $total bytes received for $large_size"

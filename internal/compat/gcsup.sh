@@ -2,7 +2,7 @@
 . internal/compat/common.sh
 
 export GCSUP_STATE_DIR="$work/state"
-# On a busy machine the first 8 MiB can be slow, and are sent again in parts.
+# Without this, gcsup can send the first 8 MiB again in parts on a busy machine.
 export GCSUP_PARALLEL=off
 cp_to() { # SOURCE OBJECT
 	limited "$gcsup" cp --endpoint "$host" --json "$1" "gs://bkt/$2" >"$work/cp.log" 2>&1 || fail "gcsup cp $1: $(cat "$work/cp.log")"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds rclone from its published module, where rclone.sh finds it, for
-# machines that have no package of it. That takes three to four minutes on two
-# processors, too long for CI, and 3 GB of disk. The program keeps 160 MB of them.
+# Builds rclone from its published module, for machines without a package of it, at the
+# path where rclone.sh looks for it. On two processors this takes three to four minutes,
+# too long for CI. It needs 3 GB of disk, of which the program keeps 160 MB.
 set -eu
 version=v1.76.0
 

@@ -1,5 +1,5 @@
-# The program of "make live" on the emulator: all facts hold, and a fact that a
-# fault breaks is reported.
+# The program of "make live" on the emulator. All facts are true, and a fact that a
+# fault makes untrue is reported.
 . internal/compat/common.sh
 create= # a bucket that isn't there is one of the facts
 
@@ -33,8 +33,8 @@ prints '^0 differences, [1-9][0-9]* held, 0 not checked, 0 not deleted$'
 empty
 ok "live: $(tail -1 "$work/live.log")"
 
-# An upload that is finished before the kill, or of which the service has committed
-# nothing after the kill.
+# The upload is finished before the kill, or the service has committed nothing of it
+# after the kill.
 bucket
 faults '[{"match": {"op": "query"}, "times": -1, "do": {"effect": "no-range"}}]'
 live 2 -run '^(media|killed-upload-1)$' -max-size 37748736
@@ -65,7 +65,7 @@ live 1 -run '^media$'
 prints '^NOT DELETED gs://live/gcsup-live-'
 ok "live reports what it could not delete"
 
-# Interrupted between uploads, with an object made and a session open.
+# SIGTERM between two uploads, when an object exists and a session is open.
 bucket --rate 10MiB
 timeout --foreground -k 1 300 "$work/live" -gcsup "$gcsup" -size 37748736 -run '^(media|killed-.*)$' gs://live >"$work/live.log" 2>&1 &
 runs=$!

@@ -1,5 +1,5 @@
-# @google-cloud/storage, the client of Node.js, by the line that the emulator
-# prints. It is installed into a cache that later runs use.
+# @google-cloud/storage, the client of Node.js, with the line that the emulator prints.
+# It is installed into a cache for later runs.
 . internal/compat/common.sh
 need node
 need npm
@@ -54,8 +54,8 @@ absent chunks
 [ -z "$(sed -n '/level=WARN/p' "$work/emulator.log")" ] || fail "the emulator lacks what Node's client asks for: $(cat "$work/emulator.log")"
 ok "Node, metadata, download, list, copy, lifecycle, delete"
 
-# A 503, and a chunk of which a part is committed. This client cannot handle a lost
-# reply at the end: it takes the finished session for an empty one.
+# A 503, and a chunk that is committed in part. This client cannot handle a lost reply
+# at the end: it treats the finished session as an empty one.
 start_emulator
 . "$work/ready"
 run create bkt

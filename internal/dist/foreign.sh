@@ -5,8 +5,8 @@
 #   sh internal/dist/foreign.sh arm64      # Debian: qemu-user-static
 #   sh internal/dist/foreign.sh windows    # Debian: wine64 gcc-mingw-w64-x86-64
 #
-# SECONDS_PER_PACKAGE bounds the tests of each package (600), and LOGS is a directory
-# for their output. A failed test fails the script. The tests that qemu or wine cannot
+# SECONDS_PER_PACKAGE limits the tests of each package (default 600), and LOGS is a
+# directory for their output. A failed test fails the script. The tests that qemu or wine cannot
 # run are listed in skip, each with its reason.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -57,7 +57,7 @@ windows)
 	EOF
 	x86_64-w64-mingw32-gcc -shared -o "$WINEPREFIX/drive_c/windows/system32/bcryptprimitives.dll" "$top/prng.c" -ladvapi32
 	# os.Root and os.RemoveAll delete by FileDispositionInformationEx, which wine 8 does
-	# not have. The tests take Go's other way, for systems without it. The release does
+	# not have. The tests use Go's fallback for systems without it. The release does
 	# not: it warns that it cannot delete the saved upload.
 	at=$(go env GOROOT)/src/internal/syscall/windows/at_windows.go
 	sed 's/^var TestDeleteatFallback bool$/var TestDeleteatFallback = true/' "$at" >"$top/at_windows.go"

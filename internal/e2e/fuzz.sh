@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of all modules for a time, 60s or what is given, or only
-# those that are named:
+# Runs every fuzz target of all modules, or only those that are named, for the given
+# time each (default 60s):
 #
 #	bash internal/e2e/fuzz.sh 5s
 #	bash internal/e2e/fuzz.sh 60s FuzzRequest
 #
-# What one finds is kept below testdata/fuzz of its package, and every later
-# run of the tests tries it again.
+# An input that fails is kept below testdata/fuzz of its package, and later runs of the
+# tests try it again.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 time=${1:-60s}
 only=${2:-Fuzz[A-Za-z0-9_]+}
 
-# fuzz PACKAGE TARGET. The go command of 1.26 now and then reports the end of the
-# time itself as a failure, without an input that failed:
+# fuzz PACKAGE TARGET: runs one target. Go 1.26 sometimes reports the end of the time as
+# a failure, without an input that failed:
 # https://github.com/golang/go/issues/75804.
 fuzz() {
 	local out status=0
