@@ -13,7 +13,7 @@ check:
 	bash .ci/run
 
 # dist builds a release into dist/: docs/release.md. VERSION stamps another version
-# than that of git describe. TARGETS=linux/amd64,darwin/arm64 builds a part.
+# than that of git describe. TARGETS=linux/amd64,darwin/arm64 selects platforms.
 TARGETS = all
 DIST = go run ./internal/dist $(if $(VERSION),-version $(VERSION)) -targets
 
@@ -27,7 +27,7 @@ man:
 	TZ=UTC SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go test -count=1 ./cmd/gcsup -run TestManPages -man $(CURDIR)/dist/man
 
 # dist-check builds a release twice, in two directories and with an empty build
-# cache, and compares. All platforms take minutes: CHECK_TARGETS=all.
+# cache, and compares them. CHECK_TARGETS=all builds all platforms, which takes minutes.
 CHECK_TARGETS = linux/amd64
 dist-check:
 	$(DIST) $(CHECK_TARGETS) -check
@@ -46,41 +46,41 @@ bench:
 	go test -run '^$$' -bench . -benchtime 3x ./upload/gcs
 
 # bench-many uploads 10,000 files of 16 KiB to the emulator with gcsup, a bare
-# net/http loop, and rclone and gcloud where they are installed, and prints the
-# ratios. MANY='-latency 50ms' changes what is uploaded and how.
+# net/http loop, and rclone and gcloud if they are installed, and prints the ratios.
+# MANY has further flags: MANY='-latency 50ms'.
 bench-many:
 	go build -o bin/gcsup ./cmd/gcsup
 	PATH="$$PATH:$${XDG_CACHE_HOME:-$$HOME/.cache}/gcsup-compat" go run ./internal/benchmany -gcsup bin/gcsup $(MANY)
 
 # bench-embed measures streams and small objects in a program that embeds package
-# upload, beside bare requests and the official library's Writer, and prints the
-# ratios. EMBED='-only small -rounds 15' changes what is measured.
+# upload, compares them with bare requests and with the official library's Writer, and
+# prints the ratios. EMBED has further flags: EMBED='-only small -rounds 15'.
 bench-embed:
 	go run ./internal/benchembed $(EMBED)
 
-# bench-parallel uploads 1 GiB over one connection, in parts, and with gcloud where it
-# is installed, over loopback and with 20 MiB/s for each connection, kills each, and
-# prints the ratios. PARALLEL='-rounds 1 -size 268435456' changes what is uploaded.
+# bench-parallel uploads 1 GiB over one connection, in parts, and with gcloud if it is
+# installed: over loopback, with 20 MiB/s for each connection, and with a kill. It prints
+# the ratios. PARALLEL has further flags: PARALLEL='-rounds 1 -size 268435456'.
 bench-parallel:
 	go build -o bin/gcsup ./cmd/gcsup
 	go run ./internal/benchparallel -gcsup bin/gcsup $(PARALLEL)
 
 # compat uploads to the emulator with other programs, kills them, and runs them
-# again: the official library, and of gcloud, gsutil, rclone and Node.js those that are
-# installed. make compat CLIENT=rclone runs one, COMPAT_ALL=1 fails where one is
-# missing, and internal/compat/install-rclone.sh builds rclone.
+# again: the official library, and those of gcloud, gsutil, rclone and Node.js that are
+# installed. make compat CLIENT=rclone runs one. With COMPAT_ALL=1 it fails if one is
+# missing. internal/compat/install-rclone.sh builds rclone.
 compat:
 	sh internal/compat/compat.sh $(CLIENT)
 
-# live checks what we assume on the real service, with your credentials, and prints
-# each fact in which it differs: make live BUCKET=gs://BUCKET. Flags of
-# internal/compat/live go into LIVE: make live BUCKET=... LIVE='-project P -json'.
+# live checks the facts of package fakegcstest on the real service, with your
+# credentials, and prints the differences: make live BUCKET=gs://BUCKET. LIVE has flags
+# of internal/compat/live: make live BUCKET=... LIVE='-project P -json'.
 # It is never part of CI; make compat CLIENT=live runs it on the emulator.
 live:
 	go run ./internal/compat/live $(LIVE) $(BUCKET)
 
 # The next targets try to break the program; docs/reliability.md has the results.
-# reliability runs all of it in short, and each of the others one thing at length.
+# reliability runs a short form of them; each of the others runs one test at length.
 FIRE = go test -count=1 -v -timeout 2h
 SEED = 1
 
@@ -89,61 +89,61 @@ reliability: walk
 	$(FIRE) ./upload
 	$(FIRE) ./internal/e2e
 
-# Every sequence of replies, against the decision table, and pairs of mishaps of
-# an upload in parts.
+# walk tries every sequence of replies on the decision table, and pairs of mishaps in an
+# upload in parts.
 walk:
 	GCSUP_TEST_FULL=1 $(FIRE) ./session -run EveryState
 	GCSUP_TEST_FULL=1 $(FIRE) ./upload -run ParallelWalk
 
-# Faults, crashes and outages in virtual time. One seed again, with its story:
-# go test ./upload -run Simulation -seed 17 -v
+# simulate runs faults, crashes and outages in virtual time. To repeat one seed and print
+# its events: go test ./upload -run Simulation -seed 17 -v
 SEEDS = 100000
 simulate:
 	$(FIRE) ./upload -run Simulation -seeds $(SEEDS)
 
-# SIGKILL at seeded points, to the client and to the server.
+# kill sends SIGKILL to the client and to the server at seeded points.
 KILLS = 1000
 kill:
 	$(FIRE) ./internal/e2e -run Killed -kills $(KILLS) -kill-seed $(SEED)
 
-# SIGKILL at seeded points, to the upload of a tree with a manifest.
+# kill-tree sends SIGKILL to the upload of a tree with a manifest at seeded points.
 TREE_FILES = 50000
 TREE_KILLS = 20
 kill-tree:
 	$(FIRE) ./internal/e2e -run ManifestSurvivesKills -tree-files $(TREE_FILES) -tree-kills $(TREE_KILLS) -kill-seed $(SEED)
 
-# SIGKILL at seeded points, to the upload of a file in parts.
+# kill-parts sends SIGKILL to the upload of a file in parts at seeded points.
 PART_KILLS = 300
 kill-parts:
 	$(FIRE) ./internal/e2e -run PartsKilled -part-kills $(PART_KILLS) -kill-seed $(SEED)
 
-# Processes that share a store in a bucket, with SIGKILL, SIGSTOP and faults.
+# shared runs processes that share a store in a bucket, with SIGKILL, SIGSTOP and faults.
 SHARED_RUNS = 100
 shared:
 	GCSUP_TEST_FULL=1 $(FIRE) ./internal/e2e -run 'TestShared$$' -shared-runs $(SHARED_RUNS) -shared-seed $(SEED)
 
-# Fleets of processes, with three NATS servers each: workers are killed, stopped and cut
-# off, and have wrong clocks; servers are killed and wiped. The first run on a machine
-# builds a standard library with a wrong clock, which takes some minutes.
+# fleet-fire runs fleets of processes, with three NATS servers each. Workers are killed,
+# stopped and disconnected, and have wrong clocks; servers are killed and wiped. The first
+# run on a machine builds a standard library with a wrong clock, which takes some minutes.
 FLEETS = 100
 fleet-fire:
 	cd fleet && $(FIRE) ./internal/fire -run 'TestFire$$' -fire-seeds $(FLEETS) -fire-seed $(SEED) -fire-clocks -parallel 3
 
-# One worker beside four, with a rate limit each.
+# fleet-bench compares one worker with four. Each worker has a rate limit.
 fleet-bench:
 	cd fleet && go test -run '^$$' -bench Workers -benchtime 3x .
 
-# The memory of a submit of many files, and of the server that gets them.
+# fleet-million measures the memory of a submit of many files, and of the NATS server.
 SUBMIT_FILES = 1000000
 fleet-million:
 	cd fleet && $(FIRE) ./internal/fire -run 'TestMillion$$' -fire-files $(SUBMIT_FILES)
 
-# The service is away, in real time.
+# outage makes the service unavailable for a time, in real time.
 OUTAGE = 10m
 outage:
 	$(FIRE) ./internal/e2e -run Outage -outage $(OUTAGE)
 
-# Every fuzz target, for so long each.
+# fuzz runs every fuzz target for FUZZTIME.
 FUZZTIME = 60s
 fuzz:
 	bash internal/e2e/fuzz.sh $(FUZZTIME)
