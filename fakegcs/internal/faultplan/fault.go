@@ -22,8 +22,8 @@ import (
 // the plan are tried in order until one acts on it.
 type Fault struct {
 	Match Match  `json:"match"`
-	Skip  int    `json:"skip,omitempty"`  // let so many matching requests pass first
-	Times int    `json:"times,omitempty"` // act on so many; 0 means 1, -1 all
+	Skip  int    `json:"skip,omitempty"`  // number of matching requests to let through first
+	Times int    `json:"times,omitempty"` // number of requests to act on; 0 means 1, -1 all
 	Do    Action `json:"do"`
 }
 
