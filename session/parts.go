@@ -52,8 +52,8 @@ type Part struct {
 	RejectedAt  int64              // see Token
 
 	Generation int64  // of the temporary object; 0 until it was made
-	ETag       string // of the part of a multipart upload; "" until the service had all of it
-	CRC32C     uint32 // of its bytes, if it is finished
+	ETag       string // of the part, by multipart; "" until the service has all of it
+	CRC32C     uint32 // of the part, once it is finished
 }
 
 // Finished reports whether the service has all bytes of the part.

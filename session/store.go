@@ -109,7 +109,7 @@ func SetAside(ctx context.Context, s Store, id string) error {
 }
 
 // LockChecker is implemented by a [Store] that can report whether an upload is
-// locked without a lock of its own.
+// locked without a call of Lock.
 type LockChecker interface {
 	// Locked reports whether any process, including this one, holds the lock of an
 	// upload. It changes nothing, and makes no call of Lock fail.

@@ -737,7 +737,7 @@ func (m *model) finish() {
 	}
 	if m.busy() {
 		b := make([]byte, 1<<20)
-		m.t.Errorf("a client still waits although every request got a reply\n%s", b[:runtime.Stack(b, true)])
+		m.t.Errorf("a client still waits, but every request got a reply\n%s", b[:runtime.Stack(b, true)])
 	}
 	m.check()
 	for _, c := range m.clients {

@@ -338,7 +338,7 @@ func (s *subject) takeOver(p Process, id string) *held {
 		}
 		s.heldError(err)
 		if d := time.Since(began); d > s.limit() {
-			s.Fatalf("the lease of %s has not run out after %v, with a TTL of %v", id, d, s.place.TTL)
+			s.Fatalf("the lease of %s has not expired after %v, with a TTL of %v", id, d, s.place.TTL)
 		}
 	}
 }
