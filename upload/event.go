@@ -15,22 +15,22 @@ const (
 	Started   EventKind = iota // a session was opened, or a small object is on its way
 	Resumed                    // a saved session continues at Committed
 	Restarted                  // the session was lost, or its bytes were damaged: a new one starts at byte 0
-	Discarded                  // a saved upload was not used; Cause is why
+	Discarded                  // a saved upload was not used; Cause is the reason
 	Progress                   // bytes moved; at most a few times per second
 	Verifying                  // the source is read and compared with what was sent before; at most a few times per second
 	Settling                   // the source is not read yet: its last changes are being written to its disk, or its times are too new to show the next change
 	Waiting                    // a request failed; the next try is in Delay
-	Warning                    // something is wrong that does not stop the upload; Cause is what
+	Warning                    // a problem that does not stop the upload; Cause describes it
 
 	// The terminal kinds. The last event of every upload has one of them.
 	Done        // the object is there, or a batch left it out: see Result
 	Interrupted // the context of the call was done; Err wraps its error
-	Failed      // Err is why
+	Failed      // Err is the reason
 
 	Held // another process holds the lease of the saved upload, and may have died; the lease ends in Delay
 
 	PartDone  // the service has all of a part, see Part
-	Undivided // AutoParts sends the file over one connection; Cause is why
+	Undivided // AutoParts sends the file over one connection; Cause is the reason
 
 	kindCount // not a kind
 )
@@ -64,21 +64,21 @@ func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k =
 type Event struct {
 	Kind      EventKind
 	Time      time.Time // when it happened
-	Upload    int64     // the number of the upload, unique in this process; 0 for Query and Prune, and for a listing, whose prefix is Spec.Object
+	Upload    int64     // number of the upload, unique in this process; 0 for Query, Prune and a listing. The prefix of a listing is Spec.Object
 	ID        string
 	Path      string // of the source; "" for a stream
 	Spec      Spec
 	Source    *SourceOffsets // of a file that is compressed; nil for any other source
-	Parts     *PartsProgress // of a file that is sent in parts; nil of any other
+	Parts     *PartsProgress // of a file that is sent in parts; nil for any other source
 	Part      int            // the part that the event is about, from 1; 0 if it is about the whole file
 	Size      int64          // of the object, -1 while it is not known
 	Sent      int64          // offset up to which bytes were handed to the network
 	Committed int64          // offset up to which the server holds them durably
 	Compared  int64          // Verifying: offset up to which the source was read
-	ToCompare int64          // Verifying: offset at which that ends
+	ToCompare int64          // Verifying: offset up to which it will be read
 	Delay     time.Duration  // Waiting, Held: how long
-	Retry     int            // Waiting: how many failures in a row this is, from 1
-	Cause     string         // Waiting, Restarted, Discarded, Undivided, Warning: why, for people; Held: the process
+	Retry     int            // Waiting: number of consecutive failures, from 1
+	Cause     string         // Waiting, Restarted, Discarded, Undivided, Warning: the reason, for people; Held: the process
 	Err       error          // Interrupted, Failed: what the call returns
 	Result    *Result        // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
 

@@ -17,7 +17,7 @@ type InterruptedError struct {
 	Sent      int64 // bytes that were handed to the network; the server may hold more than it acknowledged
 	Resumable bool  // the upload is saved: the same call, or Resume, continues it; as in [Result.Resumable]
 
-	of   *transfer // the upload, which may be another one than that of the context's cause
+	of   *transfer // the upload; the cause of ctx may belong to another one
 	err  error     // of the context
 	text string
 }

@@ -813,7 +813,7 @@ func TestMultipartTwoMachines(t *testing.T) {
 		both.Wait()
 		got, err := w.srv.ReadObject("bkt", "obj")
 		if err != nil || !bytes.Equal(got, one) && !bytes.Equal(got, two) {
-			t.Errorf("the object has %d bytes of neither file, %v", len(got), err)
+			t.Errorf("the object differs from both files: %d bytes, %v", len(got), err)
 		}
 		w.wantNoUploads()
 	})

@@ -20,7 +20,7 @@ import (
 type parallel struct {
 	j       *job
 	size    int64
-	parts   session.Parts // the List is used only by its length: see pieces
+	parts   session.Parts // of List, only the length is used: see pieces
 	pieces  []*piece
 	joiner  joiner
 	adopted bool // the upload was saved by an earlier call

@@ -324,7 +324,7 @@ func TestTranscripts(t *testing.T) {
 	}
 	for _, f := range files {
 		if !want[f.Name()] {
-			t.Errorf("%s is the transcript of no conversation", f.Name())
+			t.Errorf("no conversation has the transcript %s", f.Name())
 		}
 	}
 }
