@@ -54,7 +54,7 @@ func TestSuspendedWorker(t *testing.T) {
 			}
 			time.Sleep(time.Minute) // suspended
 			if beatFirst && c.renew(time.Now()) {
-				t.Error("a heartbeat brought back a claim that had run out")
+				t.Error("a heartbeat renewed an expired claim")
 			}
 			if err := send(t, g, ctx); !errors.Is(err, errClaimLost) {
 				t.Errorf("request after the claim: %v, want errClaimLost", err)

@@ -48,7 +48,7 @@ func TestLateAcknowledgment(t *testing.T) {
 	w.wipe()
 	take()
 	if err := late.DoubleAck(t.Context()); err == nil {
-		t.Error("the acknowledgment of a task that is gone succeeds")
+		t.Error("the acknowledgment of a deleted task succeeds")
 	}
 	s, err := w.queue().Status(t.Context())
 	if err != nil {
