@@ -22,10 +22,9 @@ func Update(crc uint32, p []byte) uint32 {
 	return crc32.Update(crc, crc32.MakeTable(crc32.Castagnoli), p)
 }
 
-// Combine returns the CRC32C of the concatenation of two byte sequences, from
-// the CRC32C of the first, and the CRC32C and the length in bytes of the second.
-// It takes time proportional to the logarithm of len2. It panics if len2 is
-// negative.
+// Combine returns the CRC32C of two byte sequences that follow each other. It needs
+// the CRC32C of both, and the length in bytes of the second. It takes time
+// proportional to the logarithm of len2. It panics if len2 is negative.
 func Combine(crc1, crc2 uint32, len2 int64) uint32 {
 	if len2 < 0 {
 		panic(fmt.Sprintf("chunk: Combine: negative length %d", len2))
