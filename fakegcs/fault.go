@@ -11,8 +11,8 @@ import (
 // the plan are tried in order until one acts on it.
 //
 //	Match Match  `json:"match"`
-//	Skip  int    `json:"skip,omitempty"`  // let so many matching requests pass first
-//	Times int    `json:"times,omitempty"` // act on so many; 0 means 1, -1 all
+//	Skip  int    `json:"skip,omitempty"`  // number of matching requests to let through first
+//	Times int    `json:"times,omitempty"` // number of requests to act on; 0 means 1, -1 all
 //	Do    Action `json:"do"`
 //
 // Its method Validate returns an error if the fault is not valid.
@@ -137,8 +137,8 @@ type Action = faultplan.Action
 // FaultCount is a fault of the plan with its counts.
 //
 //	Fault Fault `json:"fault"`
-//	Seen  int   `json:"seen"`  // requests that it matched and that no earlier fault took
-//	Fired int   `json:"fired"` // of those, the ones it acted on
+//	Seen  int   `json:"seen"`  // number of requests that it matched, and on which no earlier fault acted
+//	Fired int   `json:"fired"` // number of these on which it acted
 //	Done  bool  `json:"done"`  // it will not act again
 type FaultCount = faultplan.Count
 

@@ -147,8 +147,8 @@ func TestRetryTestList(t *testing.T) {
 	}
 }
 
-// An instruction that needs a number of bytes, or the object, is not consumed by a
-// request or a reply with fewer bytes or without the object.
+// A request or a reply with fewer bytes than an instruction needs, or without the
+// object that it needs, does not consume the instruction.
 func TestRetryInstructionsWait(t *testing.T) {
 	w := newWorld(t, nil)
 	w.insert("small", "128 bytes or so")

@@ -22,7 +22,7 @@ import (
 //	blobs/ID               the bytes of an object or of an unfinished upload
 //	sessions/UPLOAD_ID     the record of an upload session
 //	buckets/NAME/bucket    the configuration of a bucket
-//	buckets/NAME/HASH-GEN  the record of one generation of an object; HASH is of its name, which is inside
+//	buckets/NAME/HASH-GEN  the record of one generation of an object; HASH is a hash of its name
 //	parts/UPLOAD_ID/upload the record of an XML multipart upload
 //	parts/UPLOAD_ID/N      the record of its part N
 //	lock                   held while a server uses the directory

@@ -35,8 +35,8 @@ func (m Match) matches(r *Request) bool {
 // Count is a fault of the plan with its counts.
 type Count struct {
 	Fault Fault `json:"fault"`
-	Seen  int   `json:"seen"`  // requests that it matched and that no earlier fault took
-	Fired int   `json:"fired"` // of those, the ones it acted on
+	Seen  int   `json:"seen"`  // number of requests that it matched, and on which no earlier fault acted
+	Fired int   `json:"fired"` // number of these on which it acted
 	Done  bool  `json:"done"`  // it will not act again
 }
 
