@@ -47,9 +47,10 @@ func (x *execution) run(ctx context.Context) []outcome {
 	return all
 }
 
-// pass uploads files. The first pass also returns the files to try again: those with an object that
-// appeared since the submit, because another worker may have made it, and those with a saved upload
-// from an earlier submit, with other settings or of an earlier state of the file.
+// pass uploads files. The first pass also returns the files to try again. For some,
+// an object appeared since the submit, which another worker may have made. Others
+// have a saved upload from an earlier submit, with other settings or of an earlier
+// state of the file.
 func (x *execution) pass(ctx context.Context, files []File, pass int) (done []outcome, again []File) {
 	of := make(map[string]File, len(files))
 	for _, f := range files {
