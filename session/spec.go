@@ -143,10 +143,10 @@ func (s Spec) Resolved() Spec {
 	return s
 }
 
-// Validate returns an error that wraps [ErrInvalid] if the service would refuse
-// a name (https://cloud.google.com/storage/docs/objects#naming), an attribute or
-// the preconditions, or if NoClobber is set without an IfGenerationMatch of 0, which
-// would not keep an existing object.
+// Validate returns an error that wraps [ErrInvalid] if the service would refuse a
+// name (https://cloud.google.com/storage/docs/objects#naming), an attribute or the
+// preconditions. NoClobber without an IfGenerationMatch of 0 is invalid, too, because
+// an existing object would be replaced.
 func (s Spec) Validate() error {
 	switch {
 	case s.Bucket == "":

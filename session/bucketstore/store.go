@@ -233,8 +233,9 @@ func (s *Store) list(ctx context.Context, each func(id string, size int64)) erro
 // the process died. It returns their number. With dryRun it deletes nothing. A lease
 // of a saved upload is a part of its object, and stays.
 //
-// A process that did not die, but was suspended for longer than its lease, fails with
-// [session.ErrInUse] if it had not saved the upload, because it cannot know who deleted the object.
+// Such a process may only have been suspended for longer than its lease. When it
+// continues, it fails with [session.ErrInUse], because it cannot know who deleted the
+// object.
 func (s *Store) Sweep(ctx context.Context, dryRun bool) (n int, err error) {
 	var empty []string
 	err = s.list(ctx, func(id string, size int64) {
