@@ -41,7 +41,8 @@ func TestBytesSizes(t *testing.T) {
 }
 
 // TestBytesSurvive checks that bytes are uploaded despite each fault, in one request
-// and in a session, whose loss does not matter because they can be read again.
+// and in a session. A lost session does not matter, because the bytes can be read
+// again.
 func TestBytesSurvive(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

@@ -208,9 +208,8 @@ func TestFilesDeniedSometimes(t *testing.T) {
 	})
 }
 
-// TestFilesInAnOutage checks that a batch ends when its budget is spent, which is
-// that of one file of all sizes together, and that a batch in which others
-// succeed continues.
+// TestFilesInAnOutage checks that a batch ends when its budget is spent, and that it
+// continues if other files succeed. The budget is that of one file of the total size.
 func TestFilesInAnOutage(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
