@@ -271,8 +271,8 @@ func (r *sharedRun) checkTakeovers(p *sharedProcess, all *sharedTotals) {
 }
 
 // waiting returns a process that began to wait for an upload between the last renewal
-// and the end of the lease, and that was not disturbed until the lease was acquired,
-// or until limit. It returns 0 if there is none.
+// and the end of the lease. It was not disturbed until the lease was acquired, or
+// until limit. It returns 0 if there is none.
 func (r *sharedRun) waiting(id string, renewed, end, taken, limit time.Time) int {
 	until := limit
 	if !taken.IsZero() && taken.Before(limit) {
