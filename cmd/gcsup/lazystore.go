@@ -9,8 +9,8 @@ import (
 	"gcsup/session"
 )
 
-// lazyStore opens the saved uploads when they are first needed, so that an upload
-// that saves nothing needs no state directory, and no request to a state bucket.
+// lazyStore opens the saved uploads when they are first needed. An upload that saves
+// nothing therefore needs no state directory, and no request to a state bucket.
 type lazyStore struct {
 	open    func(context.Context) (openStore, error)
 	missing func() bool // reports whether nothing was ever saved there, without opening it
