@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Tries returns how many times in a row a request may be retried without
-// progress, if stopping would lose or leave undone atStake bytes.
+// Tries returns how many consecutive retries without progress are allowed. atStake is
+// the number of bytes that would be lost, or not sent, without further retries.
 //
 // The result is 5 for up to 8 MiB and 5 * cbrt(atStake / 8 MiB), rounded, for more.
 // The total wait is half a minute for a small file, and hours for the largest object
