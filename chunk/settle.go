@@ -56,9 +56,9 @@ type Settled struct {
 	// upload, compare the bytes first.
 	Unsynced bool
 
-	// Racy reports that a change may not change the identity, because the clock
-	// of the file system has not passed the times of the file. To resume an
-	// upload, compare the bytes first. Compare them at the end too.
+	// Racy reports that a change may leave the identity as it is, because the clock of
+	// the file system has not passed the times of the file. To resume an upload, compare
+	// the bytes first. Compare them at the end too.
 	Racy bool
 }
 
@@ -135,8 +135,8 @@ func (s *Source) settle(ctx context.Context) (Settled, error) {
 	return Settled{}, fmt.Errorf("settle: %s keeps changing: %w", s.path, ErrChanged)
 }
 
-// Racy reports whether a change right now may not change the identity, because
-// it is in the same tick of the file system's clock.
+// Racy reports whether a change at this moment could leave the identity as it is,
+// because it is in the same tick of the file system's clock.
 func (s *Source) Racy(id Identity) bool {
 	if s.file == nil {
 		return false

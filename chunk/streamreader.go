@@ -55,8 +55,9 @@ func (f *streamReader) run() {
 	}
 }
 
-// fastReader is the minimum ratio of the reader's wait for the server to the time
-// that the reader needs, for a window that replaces both.
+// fastReader decides whether a stream has one window instead of two. It has one if
+// its reader waited for the server more than fastReader times as long as it needed to
+// fill a window.
 const fastReader = 8
 
 // window waits for a window to fill. open is false if the stream is closed.
