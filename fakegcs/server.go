@@ -21,9 +21,9 @@ const granularity = blob.Granularity
 // Options configures a [Server]. The zero value is a strict server in memory.
 type Options struct {
 	// Dir is the directory that keeps everything. It is created if necessary. The next
-	// server on it continues with the state of the last one, even if that was killed, but
-	// not after a crash of the machine. Only one server may use a directory at a time. ""
-	// means memory.
+	// server on it continues with the state of the last one, even if the last one was
+	// killed, but not after a crash of the machine. Only one server may use a directory
+	// at a time. "" means memory.
 	Dir string
 	// CreateBuckets creates a bucket when a request first names it.
 	CreateBuckets bool
