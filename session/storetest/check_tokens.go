@@ -234,8 +234,8 @@ func newerVersion(s *subject) {
 	}
 }
 
-// concurrentSaves checks that goroutines may save one upload at a time, and that a
-// reader without the lock always loads one of the Tokens.
+// concurrentSaves checks that several goroutines may save the same upload
+// concurrently, and that a reader without the lock always loads one of the Tokens.
 func concurrentSaves(s *subject) {
 	a, b := s.start(), s.start()
 	s.lock(a, "id")
