@@ -1,5 +1,5 @@
-// Command benchparallel uploads one large file to the emulator with gcsup over one
-// connection, in parts, and with --parallel=auto, and with gcloud if it is installed.
+// Command benchparallel uploads one large file to the emulator: with gcsup over one
+// connection, in parts and with --parallel=auto, and with gcloud if it is installed.
 // Each runs in turn as a process of its own. So does the emulator. The connections
 // are those of loopback, with and without a limit for each. It prints the time, the
 // CPU time, and the requests, as ratios to one connection. Then it prints what each

@@ -21,10 +21,10 @@ import (
 
 var partKills = flag.Int("part-kills", testsize.Full(12, 3), "how many processes that send parts to kill")
 
-// TestPartsKilled kills clients that send a file in parts with SIGKILL, at seeded points,
-// until each object is uploaded, in one of the two ways. It checks the objects, that no
-// committed byte was sent again, and that neither a temporary object nor a part of a
-// multipart upload is left.
+// TestPartsKilled sends SIGKILL at seeded points to clients that send a file in
+// parts, by compose or by multipart, until each object is uploaded. It checks the
+// objects, that no committed byte was sent again, and that neither a temporary object
+// nor a part of a multipart upload is left.
 //
 //	go test ./internal/e2e -run PartsKilled -part-kills 300 -kill-seed 7 -v
 func TestPartsKilled(t *testing.T) {
