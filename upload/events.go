@@ -10,8 +10,8 @@ import (
 // and between two Verifying events.
 const progressEvery = 200 * time.Millisecond
 
-// lastEventGrace is how long an upload whose context is done waits for its
-// observer, so that a program which ends then has had the last event.
+// lastEventGrace is how long an upload whose context is done waits for its observer,
+// so that a program that ends then has received the last event.
 const lastEventGrace = 100 * time.Millisecond
 
 // events delivers the events and exchanges of one upload to the observer and the

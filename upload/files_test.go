@@ -432,7 +432,7 @@ func TestFilesMemory(t *testing.T) {
 }
 
 // TestFilesEnds checks that Files returns soon when its context is done or its loop
-// ends, leaves no goroutine, and reads no job after that.
+// ends. After that it reads no job, and no goroutine is left.
 func TestFilesEnds(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

@@ -95,8 +95,8 @@ func quiet(o *upload.Options) { o.Observer = nil }
 
 func kinds(k ...upload.EventKind) []upload.EventKind { return k }
 
-// wantTerminal fails unless the events of the only upload, without progress, have the
-// wanted kinds, and the last one has the result of the call; a nil res is not
+// wantTerminal fails unless the events of the only upload, except for Progress, have
+// the wanted kinds, and the last one has the result of the call; a nil res is not
 // compared. It returns the last event.
 func (w *world) wantTerminal(name string, want []upload.EventKind, res *upload.Result, err error) (last upload.Event) {
 	w.t.Helper()
