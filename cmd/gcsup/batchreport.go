@@ -21,8 +21,8 @@ import (
 // maxFailures is how many failed files are named at the end of a batch.
 const maxFailures = 100
 
-// maxLeftOver is how many of the files that a batch interrupted, and of those that it
-// did not try, are named when it ends. All have the same cause.
+// maxLeftOver is the maximum number of interrupted files, and of files that were not
+// tried, that are named at the end of a batch. All have the same cause.
 const maxLeftOver = 3
 
 // runTotals adds up the outcomes of a run.
