@@ -155,15 +155,15 @@ func TestSettleWhileTheFileChanges(t *testing.T) {
 func TestSettleCanceledWhileFsyncHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, file(t, content(10)))
-		hang := make(chan struct{})
-		s.SetWriteBack(func(*os.File) error { <-hang; return nil })
+		began, hang := make(chan struct{}), make(chan struct{})
+		s.SetWriteBack(func(*os.File) error { close(began); <-hang; return nil })
 		ctx, cancel := context.WithCancelCause(t.Context())
 		ended := make(chan error)
 		go func() {
 			_, err := s.Settle(ctx)
 			ended <- err
 		}()
-		synctest.Wait()
+		<-began // after the wait for the tick of a new file
 		cause := errors.New("user pressed a key")
 		cancel(cause)
 		if err := <-ended; !errors.Is(err, cause) {
