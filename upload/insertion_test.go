@@ -22,7 +22,7 @@ import (
 func TestSmallFileReplacesNothingUnseen(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	content, other := data(1000), []byte("of another writer")
+	content, earlier, other := data(1000), []byte("from before"), []byte("of another writer")
 	forbidden := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpGet}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}}
 	lost := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}
 	failed := fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}
@@ -30,23 +30,25 @@ func TestSmallFileReplacesNothingUnseen(t *testing.T) {
 		for _, tt := range []struct {
 			name    string
 			fault   fakegcs.Fault
-			before  bool // there is an object already
-			between bool // another writer comes in between
-			hidden  bool // the caller may not read the object
+			age     time.Duration // of the object that is there already; 0 if there is none
+			between bool          // another writer comes in between
+			hidden  bool          // we must not read
 			want    error
 			object  []byte
 			writes  int // number of generations at the end, without those of the other writer
 		}{
-			{"nothing there", failed, false, false, false, nil, content, 1},
-			{"ours arrived", lost, false, false, false, nil, content, 1},
-			{"ours arrived in the place of another", lost, true, false, false, nil, content, 1},
-			{"ours did not arrive, and an old one is there", failed, true, false, false, nil, content, 1},
-			{"another writer after ours", lost, false, true, false, session.ErrOutcomeUnknown, other, 1},
-			{"another writer, and ours did not arrive", failed, false, true, false, session.ErrOutcomeUnknown, other, 0},
-			{"another writer, in the place of an old one", failed, true, true, false, session.ErrOutcomeUnknown, other, 0},
-			{"hidden, nothing there", failed, false, false, true, nil, content, 1},
-			{"hidden, ours arrived", lost, false, false, true, session.ErrOutcomeUnknown, content, 1},
-			{"hidden, another writer", failed, false, true, true, session.ErrOutcomeUnknown, other, 0},
+			{"nothing there", failed, 0, false, false, nil, content, 1},
+			{"ours arrived", lost, 0, false, false, nil, content, 1},
+			{"ours arrived in the place of another", lost, time.Minute, false, false, nil, content, 1},
+			{"ours did not arrive, and an old one is there", failed, time.Minute, false, false, nil, content, 1},
+			{"another writer after ours", lost, 0, true, false, session.ErrOutcomeUnknown, other, 1},
+			{"another writer, and ours did not arrive", failed, 0, true, false, session.ErrOutcomeUnknown, other, 0},
+			{"another writer, in the place of an old one", failed, time.Minute, true, false, session.ErrOutcomeUnknown, other, 0},
+			{"hidden, nothing there", failed, 0, false, true, nil, content, 1},
+			{"hidden, ours arrived", lost, 0, false, true, session.ErrOutcomeUnknown, content, 1},
+			{"hidden, another writer", failed, 0, true, true, session.ErrOutcomeUnknown, other, 0},
+			// The Date of a reply has whole seconds.
+			{"ours did not arrive, and one of the second before is there", failed, time.Second, false, false, session.ErrOutcomeUnknown, earlier, 0},
 		} {
 			t.Run(fmt.Sprint(tt.name, " ", skew), func(t *testing.T) {
 				inBubble(t, &fakegcs.Options{ClockSkew: skew}, func(w *world) {
@@ -61,9 +63,9 @@ func TestSmallFileReplacesNothingUnseen(t *testing.T) {
 							t.Errorf("the other writer: %+v", r)
 						}
 					}
-					if tt.before {
-						write([]byte("from before"))
-						time.Sleep(time.Minute)
+					if tt.age > 0 {
+						write(earlier)
+						time.Sleep(tt.age)
 					}
 					w.addFaults(tt.fault)
 					if tt.hidden {
