@@ -44,8 +44,63 @@ func (w *world) rewrite(id string, edit func(string) string, mode os.FileMode) {
 
 func same(s string) string { return s }
 
-// TestSaved checks which values Saved yields for usable uploads, and that unusable
-// ones are errors that do not end the iteration.
+// TestNewerUploadIsNotChanged checks that no call changes an upload that a newer program
+// saved, and that a damaged one is set aside only by the holder of its lock.
+func TestNewerUploadIsNotChanged(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, nil, func(w *world) {
+		ctx, path := w.t.Context(), w.file(data(9*mib))
+		id := w.interrupt(path, 2*mib).ID
+		file := filepath.Join(w.dir, "state", id+".json")
+		calls := map[string]func(*upload.Uploader) error{
+			"File":     func(u *upload.Uploader) error { _, err := u.File(ctx, path, spec); return err },
+			"Resume":   func(u *upload.Uploader) error { _, err := u.Resume(ctx, id); return err },
+			"Cancel":   func(u *upload.Uploader) error { return u.Cancel(ctx, id) },
+			"Query":    func(u *upload.Uploader) error { _, err := u.Query(ctx, id); return err },
+			"TakeOver": func(u *upload.Uploader) error { _, err := u.TakeOver(ctx, id, path); return err },
+			"Prune": func(u *upload.Uploader) (err error) {
+				for _, err = range u.Prune(ctx, &upload.PruneOptions{MissingSource: true}) {
+				}
+				return err
+			},
+		}
+		check := func(what string, want error) {
+			before, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, call := range calls {
+				if err := call(w.uploader(func(o *upload.Options) { o.Restart, o.RestartChanged = true, true })); !errors.Is(err, want) {
+					t.Errorf("%s of %s: %v, want %v", name, what, err, want)
+				}
+				if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
+					t.Fatalf("%s changed %s: %v", name, what, err)
+				}
+			}
+		}
+		w.rewrite(id, func(s string) string { return strings.Replace(s, `"v":1`, `"v":9`, 1) }, 0o600)
+		check("an upload of a newer version", session.ErrTokenVersion)
+
+		w.rewrite(id, func(s string) string { return s[:len(s)/2] }, 0o600)
+		unlock, err := w.store.Lock(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		delete(calls, "Prune") // it loads the upload before it locks it
+		check("a damaged upload that is locked", session.ErrInUse)
+		unlock()
+		if err := calls["File"](w.uploader()); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(strings.TrimSuffix(file, ".json") + ".damaged"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSaved checks what Saved yields of usable uploads, and that those that cannot
+// be used are errors that do not end the iteration.
 func TestSaved(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
