@@ -155,15 +155,20 @@ func (d *Dir) SetAside(_ context.Context, id string) error {
 	return nil
 }
 
-// sweep removes damaged Tokens whose file is older than a week, because they
-// have a secret and their session has expired. It ignores errors.
+// sweep removes damaged Tokens, and those that a killed process did not finish to
+// save, if the file is older than a week. They have a secret, and their session has
+// expired. It ignores errors.
 func (d *Dir) sweep(now time.Time) {
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		if id, ok := strings.CutSuffix(e.Name(), damagedSuffix); !ok || !ValidID(id) {
+		id, ok := strings.CutSuffix(e.Name(), damagedSuffix)
+		if !ok {
+			id, ok = strings.CutSuffix(e.Name(), tempSuffix)
+		}
+		if !ok || !ValidID(id) {
 			continue
 		}
 		if info, err := d.root.Lstat(e.Name()); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > lifetime {

@@ -215,13 +215,15 @@ func TestSetAsideWithoutQuarantine(t *testing.T) {
 	}
 }
 
-// TestDamagedTokensAreForgotten checks that damaged Tokens, which have a
-// secret, are removed after their session has expired.
+// TestDamagedTokensAreForgotten checks that damaged Tokens, and those that a killed
+// process left half saved, are removed after their session has expired. They have a
+// secret.
 func TestDamagedTokensAreForgotten(t *testing.T) {
 	_, token, path := saved(t)
 	dir := filepath.Dir(path)
 	for name, age := range map[string]time.Duration{
 		"old.damaged": session.Lifetime + time.Hour, "young.damaged": session.Lifetime - time.Hour,
+		"old.tmp": session.Lifetime + time.Hour, "young.tmp": session.Lifetime - time.Hour, "not ours.tmp": 2 * session.Lifetime,
 		"not ours.damaged": 2 * session.Lifetime, token.ID + ".json": 2 * session.Lifetime,
 	} {
 		name = filepath.Join(dir, name)
@@ -235,7 +237,7 @@ func TestDamagedTokensAreForgotten(t *testing.T) {
 		}
 	}
 	openDir(t, dir)
-	if got, want := files(t, dir), []string{token.ID + ".json", "not ours.damaged", "young.damaged"}; !slices.Equal(got, want) {
+	if got, want := files(t, dir), []string{token.ID + ".json", "not ours.damaged", "not ours.tmp", "young.damaged", "young.tmp"}; !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
 	}
 }
