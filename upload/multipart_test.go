@@ -799,7 +799,7 @@ func TestMultipartTwoMachines(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.letPass(path)
-			store, err := session.OpenDir(filepath.Join(w.dir, fmt.Sprint("state", i)))
+			store, err := session.OpenDir(fmt.Sprint(w.state, i))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -42,7 +42,7 @@ func TestRelay(t *testing.T) {
 						r.copies[i][len(content)-1] ^= byte(i)
 					}
 					r.paths[i] = filepath.Join(w.dir, fmt.Sprint("copy", i))
-					store, err := session.OpenDir(filepath.Join(w.dir, fmt.Sprint("state", i)))
+					store, err := session.OpenDir(fmt.Sprint(w.state, i))
 					if err := errors.Join(err, os.WriteFile(r.paths[i], r.copies[i], 0o600)); err != nil {
 						t.Fatal(err)
 					}

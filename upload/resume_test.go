@@ -342,7 +342,7 @@ func TestUselessTokens(t *testing.T) {
 		spoil func(w *world, path, id string)
 	}{
 		{"damaged", func(w *world, path, id string) {
-			file := filepath.Join(w.dir, "state", id+".json")
+			file := filepath.Join(w.state, id+".json")
 			b, err := os.ReadFile(file)
 			if err == nil {
 				err = os.WriteFile(file, b[:len(b)/2], 0o600)
@@ -352,7 +352,7 @@ func TestUselessTokens(t *testing.T) {
 			}
 		}},
 		{"empty", func(w *world, path, id string) {
-			if err := os.WriteFile(filepath.Join(w.dir, "state", id+".json"), nil, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(w.state, id+".json"), nil, 0o600); err != nil {
 				w.t.Error(err)
 			}
 		}},
@@ -534,7 +534,7 @@ func TestSmallFilesNeedNoStore(t *testing.T) {
 		if _, err := w.uploader(resumable, func(o *upload.Options) { o.Store = brokenStore{} }).File(w.t.Context(), w.file(data(9*mib)), spec); !errors.Is(err, os.ErrPermission) {
 			t.Errorf("a large file: %v, want the store's error", err)
 		}
-		entries, err := os.ReadDir(filepath.Join(w.dir, "state"))
+		entries, err := os.ReadDir(w.state)
 		if err != nil || len(entries) != 0 {
 			t.Errorf("the state directory has %v, %v", entries, err)
 		}

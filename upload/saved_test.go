@@ -32,7 +32,7 @@ func (w *world) plant(id, as string, edit func(*session.Token)) {
 // rewrite changes the file of a saved upload.
 func (w *world) rewrite(id string, edit func(string) string, mode os.FileMode) {
 	w.t.Helper()
-	path := filepath.Join(w.dir, "state", id+".json")
+	path := filepath.Join(w.state, id+".json")
 	text, err := os.ReadFile(path)
 	if err == nil {
 		err = errors.Join(os.WriteFile(path, []byte(edit(string(text))), mode), os.Chmod(path, mode))

@@ -27,14 +27,15 @@ import (
 
 const q = int64(chunk.Granularity)
 
-// world is a Cloud Storage server, a network to it and a state directory. In a
-// synctest bubble its time is virtual.
+// world is a Cloud Storage server, a network to it, a directory of sources and a
+// state directory. In a synctest bubble its time is virtual.
 type world struct {
 	t      *testing.T
 	srv    *fakegcs.Server
 	http   *http.Client
 	store  *session.Dir
-	dir    string
+	dir    string // of the sources
+	state  string // the directory of store
 	close  func()
 	mu     sync.Mutex
 	events []upload.Event
@@ -71,11 +72,13 @@ func inBubbleWithMD5(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
 func newWorld(t *testing.T, dir string, opts *fakegcs.Options) *world {
 	t.Helper()
 	srv, client, stop := upload.ServeBucket(t, opts)
-	store, err := session.OpenDir(filepath.Join(dir, "state"))
+	// Sources are on the disk: gcsup trusts the times of files in memory less.
+	state := filepath.Join(testsize.MemDir(t), "state")
+	store, err := session.OpenDir(state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, srv: srv, http: client, store: store, dir: dir, close: func() {
+	return &world{t: t, srv: srv, http: client, store: store, dir: dir, state: state, close: func() {
 		stop()
 		_ = store.Close()
 	}}
