@@ -73,7 +73,7 @@ var tops = []string{"gcsup/upload/gcs", "gcsup/cmd/gcsup", "gcsup/internal/compa
 
 // TestImportArrows checks that each package links only what the table allows.
 func TestImportArrows(t *testing.T) {
-	for _, goos := range platforms {
+	for _, goos := range platforms() {
 		pkgs := list(t, goos)
 		for path := range pkgs {
 			if !strings.HasPrefix(path, "gcsup/") {
@@ -107,7 +107,7 @@ func TestImportArrows(t *testing.T) {
 // TestNoSDK checks that upload and session, which other programs import, do not
 // link a Google SDK.
 func TestNoSDK(t *testing.T) {
-	for _, goos := range platforms {
+	for _, goos := range platforms() {
 		pkgs := list(t, goos)
 		for _, path := range []string{"gcsup/upload", "gcsup/session"} {
 			for _, dep := range pkgs[path].Deps {
@@ -140,7 +140,7 @@ func TestNoTelemetry(t *testing.T) {
 // TestNoTesting checks that no program links package testing, which would give
 // it the flags of a test. fakegcs has an interface for what it needs.
 func TestNoTesting(t *testing.T) {
-	for _, goos := range platforms {
+	for _, goos := range platforms() {
 		pkgs := list(t, goos)
 		for _, path := range []string{"gcsup/cmd/gcsup", "gcsup/fakegcs"} {
 			for _, dep := range []string{"testing", "net/http/httptest"} {
@@ -152,8 +152,14 @@ func TestNoTesting(t *testing.T) {
 	}
 }
 
-// platforms are the supported platforms.
-var platforms = []string{"linux", "darwin", "windows"}
+// platforms returns the supported platforms, and only the first with -short.
+func platforms() []string {
+	all := []string{"linux", "darwin", "windows"}
+	if testing.Short() {
+		return all[:1]
+	}
+	return all
+}
 
 // pkg is what the go command reports about a package.
 type pkg struct {
