@@ -13,12 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/testsize"
 	"gcsup/session"
 )
 
 // newDir returns the path of a state directory that does not exist yet. It is
 // not t.TempDir, whose mode depends on the umask of the user.
-func newDir(t *testing.T) string { return filepath.Join(t.TempDir(), "sessions") }
+func newDir(t *testing.T) string { return filepath.Join(testsize.MemDir(t), "sessions") }
 
 func openDir(t *testing.T, path string) *session.Dir {
 	t.Helper()

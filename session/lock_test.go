@@ -94,7 +94,7 @@ func TestLockOfAnotherProcess(t *testing.T) {
 		"unlocked": func(_ *exec.Cmd, stdin io.Closer) error { return stdin.Close() },
 		"killed":   func(cmd *exec.Cmd, _ io.Closer) error { return cmd.Process.Kill() },
 	} {
-		dir := filepath.Join(t.TempDir(), "sessions")
+		dir := filepath.Join(testsize.MemDir(t), "sessions")
 		cmd, stdin := holder(t, dir)
 		d := openDir(t, dir)
 		_, err := d.Lock(t.Context(), "id")
