@@ -17,6 +17,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 	"gcsup/session"
 )
 
@@ -98,15 +99,16 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 	})
 }
 
-// TestThousandJobsShareOneBudget uploads a thousand files with one budget. The budget
-// grows with each file, so that the last one is retried as long as one file of their
-// total size.
+// TestThousandJobsShareOneBudget uploads a thousand files with one budget, and 400
+// outside .ci/run. The budget grows with each file, so that the last one is retried as
+// long as one file of their total size.
 func TestThousandJobsShareOneBudget(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("sends a thousand files")
 	}
-	const jobs, size = 1000, 256 << 10
+	const size = 256 << 10
+	jobs := testsize.Full(1000, 400)
 	path, _ := sourceFile(t, size)
 	inBubble(t, &fakegcs.Options{Discard: true, NoMD5: true}, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		u.opts.ChunkSize = 0 // one request each
@@ -124,7 +126,7 @@ func TestThousandJobsShareOneBudget(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if n := srv.Stats().Ops[fakegcs.OpInsert]; n != jobs {
+		if n := srv.Stats().Ops[fakegcs.OpInsert]; n != int64(jobs) {
 			t.Errorf("%d requests for %d jobs", n, jobs)
 		}
 		if err := srv.AddFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}}); err != nil {
@@ -132,7 +134,7 @@ func TestThousandJobsShareOneBudget(t *testing.T) {
 		}
 		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "last"}, shared)
 		res, err := j.finish(t.Context(), j.uploadFile(t.Context(), path))
-		want := backoff.Tries((jobs + 1) * size)
+		want := backoff.Tries(int64(jobs+1) * size)
 		if !errors.Is(err, session.ErrRetriesExhausted) || res.Retries != want {
 			t.Errorf("%d retries, want %d: %v", res.Retries, want, err)
 		}

@@ -287,7 +287,7 @@ func TestMergeTenMillion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short")
 	}
-	count := testsize.Full(10_000_000, 3_100_000)
+	count := testsize.Full(10_000_000, 1_000_000)
 	for _, test := range []struct {
 		name                 string
 		listStep, jobStep    int

@@ -185,9 +185,9 @@ func TestMultipartConnections(t *testing.T) {
 func TestMultipartFaults(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
-	every := testsize.Full(1, 2)
+	every := testsize.Full(1, 3)
 	if testing.Short() {
-		every = 8
+		every = 16
 	}
 	for i, op := range []fakegcs.Op{fakegcs.OpPartsStart, fakegcs.OpPartsPut, fakegcs.OpPartsList, fakegcs.OpPartsComplete, fakegcs.OpGet} {
 		for j, do := range []fakegcs.Action{
@@ -229,6 +229,9 @@ func TestMultipartResume(t *testing.T) {
 	const size = 4*session.MultipartMinPart + 1
 	content := data(size)
 	for stopAt := range int64(5) {
+		if stopAt%int64(testsize.Full(1, 2)) != 0 || testing.Short() && stopAt != 2 {
+			continue
+		}
 		t.Run(fmt.Sprint(stopAt), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, &fakegcs.Options{Rate: 8 * mib, Latency: 10 * time.Millisecond}, func(w *world) {
@@ -619,9 +622,9 @@ func (unsaving) Save(context.Context, *session.Token) error { return errUnsaving
 func TestMultipartKilled(t *testing.T) {
 	t.Parallel()
 	content := data(multipartLarge)
-	every := testsize.Full(1, 2)
+	every := testsize.Full(1, 3)
 	if testing.Short() {
-		every = 8
+		every = 16
 	}
 	for at := range 9 {
 		for i, effect := range []fakegcs.Effect{fakegcs.EffectReset, fakegcs.EffectLoseReply} {

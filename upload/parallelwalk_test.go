@@ -66,7 +66,7 @@ func TestParallelWalk(t *testing.T) {
 	t.Parallel()
 	every := testsize.Full(1, 2)
 	if testing.Short() {
-		every = 8
+		every = 16
 	}
 	for _, c := range []struct {
 		way     upload.JoinBy

@@ -29,7 +29,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "run only this seed of the simulation, and print what happened")
-	seedsFlag = flag.Uint64("seeds", uint64(testsize.FullOnce(200, 60)), "how many seeds the simulation runs")
+	seedsFlag = flag.Uint64("seeds", uint64(testsize.FullOnce(200, 40)), "how many seeds the simulation runs")
 )
 
 // TestSimulation runs many uploads with random failures, each from one seed: faults
@@ -48,7 +48,7 @@ func TestSimulation(t *testing.T) {
 	}
 	seeds := *seedsFlag
 	if testing.Short() {
-		seeds = min(seeds, 20)
+		seeds = min(seeds, 10)
 	}
 	var total outcome
 	for seed := uint64(1); seed <= seeds; seed++ {
