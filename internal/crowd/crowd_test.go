@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"gcsup/internal/testsize"
 )
 
 // crowdOf returns a crowd with a number of workers for each condition.
@@ -89,10 +91,11 @@ func TestGateTakesTurns(t *testing.T) {
 
 // TestGateOpens checks that the number of admitted workers doubles once the service answers.
 func TestGateOpens(t *testing.T) {
-	c := crowdOf(map[Condition]int{Waiting: 1000})
+	workers := testsize.Full(1000, 300)
+	c := crowdOf(map[Condition]int{Waiting: workers})
 	now := time.Unix(1e9, 0)
 	steps := 0
-	for before := 0; before < 1000; steps++ {
+	for before := 0; before < workers; steps++ {
 		var let []string
 		for name, is := range c {
 			if is == Waiting && c.Admits(name, now) {
@@ -106,10 +109,10 @@ func TestGateOpens(t *testing.T) {
 			c[name] = Sending
 		}
 		if before += len(let); steps > 20 {
-			t.Fatalf("after %d steps %d of 1000 workers are admitted", steps, before)
+			t.Fatalf("after %d steps %d of %d workers are admitted", steps, before, workers)
 		}
 	}
-	t.Logf("1000 workers are admitted in %d steps", steps)
+	t.Logf("%d workers are admitted in %d steps", workers, steps)
 }
 
 func TestShare(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/testsize"
 )
 
 // TestGateModel compares the times of the requests of clients at a backoff.Gate
@@ -22,7 +23,7 @@ func TestGateModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for seed := range uint64(20) {
+		for seed := range uint64(testsize.Full(20, 8)) {
 			for _, s := range []Scenario{
 				{Outage: 700 * time.Millisecond},
 				{Outage: 10 * time.Second},

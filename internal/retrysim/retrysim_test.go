@@ -341,7 +341,7 @@ func TestWriteSVG(t *testing.T) {
 			func(s *retrysim.Scenario) { s.Clients, s.Outage = 10, 3*time.Hour },
 		} {
 			change(&s)
-			if (i+j)%testsize.Full(1, 2) != 0 {
+			if (i+j)%testsize.Full(1, 4) != 0 {
 				continue
 			}
 			results, err := retrysim.Run(t.Context(), s, []string{"none", "bidmanager"}, 1)
