@@ -107,9 +107,9 @@ func TestInterleavings(t *testing.T) {
 				begin:    strings.Fields(s.setup),
 				seen:     make(map[uint64]int),
 			}
-			e.limit = len(e.begin) + testsize.FullOnce(s.depth[0], s.depth[1]) - testsize.Full(0, 1)
+			e.limit = len(e.begin) + testsize.FullOnce(s.depth[0], s.depth[1]) - testsize.Full(0, 2)
 			if testing.Short() {
-				e.limit -= 2
+				e.limit--
 			}
 			began := time.Now()
 			synctest.Test(t, e.explore)

@@ -14,6 +14,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/memnet"
+	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/bucketstore"
 	"gcsup/session/storetest"
@@ -22,7 +23,7 @@ import (
 // TestContract runs the suite of package storetest on a Store.
 func TestContract(t *testing.T) {
 	t.Run("unsealed", func(t *testing.T) {
-		if testing.Short() {
+		if testsize.Full(0, 1) == 1 {
 			t.Skip("the same checks as with a key")
 		}
 		storetest.RunVirtual(t, func(t *testing.T) storetest.Place { return bucketPlace(t, nil) })
