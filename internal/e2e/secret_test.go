@@ -455,7 +455,7 @@ func TestSecrets(t *testing.T) {
 			return s.cp()
 		}, 78, "unsafe_state"},
 	} {
-		if i%testsize.Full(1, 2) != 0 || testing.Short() && i%4 != 0 {
+		if i%testsize.Full(1, 3) != 0 {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {
