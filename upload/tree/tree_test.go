@@ -149,7 +149,7 @@ func TestRandomTrees(t *testing.T) {
 	}
 	for seed := range uint64(seeds) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		root := t.TempDir()
+		root := testsize.MemDir(t)
 		want := randomTree(t, rnd, root, names, 1+rnd.IntN(120))
 		src := tree.Source{Path: root}
 		what := fmt.Sprintf("seed %d", seed)
@@ -183,7 +183,7 @@ func TestRandomSources(t *testing.T) {
 	collisions := 0
 	for seed := range uint64(testsize.Full(40, 6)) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
-		root := t.TempDir()
+		root := testsize.MemDir(t)
 		var sources []tree.Source
 		count := map[string]int{} // sources of each object
 		for i := range 3 + rnd.IntN(3) {
@@ -535,7 +535,7 @@ func TestSortFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes many files")
 	}
-	root := t.TempDir()
+	root := testsize.MemDir(t)
 	for i := range 500 {
 		write(t, root, fmt.Sprintf("a/%d-%s", i, strings.Repeat("x", 200)))
 	}
@@ -583,7 +583,7 @@ func TestRemovedDuringWalk(t *testing.T) {
 		t.Skip("makes many files")
 	}
 	for _, sorted := range []bool{false, true} {
-		root := t.TempDir()
+		root := testsize.MemDir(t)
 		for i := range 50 {
 			write(t, root, fmt.Sprintf("f%02d", i), fmt.Sprintf("g%02d/x", i))
 		}
