@@ -54,7 +54,10 @@ func (b trapped) Read(p []byte) (int, error) {
 // twice.
 func TestKilledAtRandomBytes(t *testing.T) {
 	t.Parallel()
-	const size, kills = 24<<20 + 12345, 6
+	size, kills := int64(24<<20+12345), 6
+	if testing.Short() {
+		size, kills = 9<<20+12345, 2
+	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -84,7 +87,7 @@ func TestKilledAtRandomBytes(t *testing.T) {
 		if kill {
 			// Kill mostly in the middle, and sometimes in the first or the last bytes.
 			tr.kill.Store(cmd.Process)
-			tr.left.Store(1 + random.Int64N(size/kills*2))
+			tr.left.Store(1 + random.Int64N(size/int64(kills)*2))
 		}
 		err = cmd.Wait()
 		tr.kill.Store(nil)
