@@ -328,6 +328,7 @@ func TestFailedSave(t *testing.T) {
 // the sender and the writer of checkpoints.
 func TestConcurrentSaves(t *testing.T) {
 	d, token, path := saved(t)
+	saves := testsize.Full(25, 8) // of each writer
 	var writers, readers sync.WaitGroup
 	stop := make(chan struct{})
 	readers.Go(func() {
@@ -345,9 +346,9 @@ func TestConcurrentSaves(t *testing.T) {
 	})
 	for w := range 4 {
 		writers.Go(func() {
-			for n := range 25 {
+			for n := range saves {
 				mine := *token
-				mine.HighWater = int64(1000 * (w*25 + n))
+				mine.HighWater = int64(1000 * (w*saves + n))
 				mine.Committed = mine.HighWater
 				if err := d.Save(t.Context(), &mine); err != nil {
 					t.Errorf("Save: %v", err)

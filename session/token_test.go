@@ -169,6 +169,9 @@ func TestDamagedTokens(t *testing.T) {
 		}
 	}
 	for n := range len(data) {
+		if testing.Short() && n%4 != 0 {
+			continue
+		}
 		try(fmt.Sprintf("cut to %d bytes", n), data[:n])
 		try(fmt.Sprintf("without byte %d", n), append(bytes.Clone(data[:n]), data[n+1:]...))
 		zeroed := bytes.Clone(data)
