@@ -18,6 +18,9 @@ import (
 // not read, and that an interruption does not wait for a reader.
 func TestBlockedReaderHoldsUpNothing(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("reports 100,000 events")
+	}
 	blocked := &gate{opened: make(chan struct{})}
 	defer close(blocked.opened)
 	r := newReporter(stdio{out: blocked, err: blocked}, outputFlags{json: true}, &pflag.FlagSet{})
