@@ -1,0 +1,65 @@
+package upload
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"gcsup/chunk"
+	"gcsup/session"
+)
+
+// oneAtATime is a store that reports two saves at the same time.
+type oneAtATime struct {
+	session.Store
+	t     *testing.T
+	saves atomic.Int32
+}
+
+func (s *oneAtATime) Save(ctx context.Context, t *session.Token) error {
+	if s.saves.Add(1) > 1 {
+		s.t.Error("two saves at the same time: the older Token may replace the newer one")
+	}
+	defer s.saves.Add(-1)
+	return s.Store.Save(ctx, t)
+}
+
+// TestJournalSavesOneAtATime checks that parts which are saved at the same time leave the
+// newest Token in the store.
+func TestJournalSavesOneAtATime(t *testing.T) {
+	const parts = 20
+	dir, err := session.OpenDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	const id = "00112233445566778899"
+	j, _, _, err := openJournal(t.Context(), &oneAtATime{Store: dir, t: t}, id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.close()
+	j.next.draft.Endpoint, j.next.draft.Spec, j.next.draft.SourcePath = "http://gcs.test", Spec{Bucket: "bkt", Object: "obj"}, "/source"
+	j.next.file = &fileContent{identity: chunk.Identity{Size: parts * chunk.Granularity}}
+	j.startedParts(session.Parts{Size: chunk.Granularity, Prefix: "gcsup-parts/x/", List: make([]session.Part, parts)})
+	var saves sync.WaitGroup
+	for i := range parts {
+		saves.Go(func() {
+			version := j.change(func(t *session.Token) { t.Parts.List[i] = session.Part{Generation: 1} })
+			if err := j.saveVersion(t.Context(), version); err != nil {
+				t.Errorf("part %d: %v", i, err)
+			}
+		})
+	}
+	saves.Wait()
+	token, err := dir.Load(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, part := range token.Parts.List {
+		if !part.Finished() {
+			t.Errorf("the store does not have part %d", i)
+		}
+	}
+}
