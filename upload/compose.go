@@ -39,7 +39,7 @@ func (p *composer) plan(ctx context.Context) (why string, err error) {
 	if why := p.j.u.whyUndivided(); why != "" {
 		return why, nil
 	}
-	p.parts.Prefix = temporaryPrefix(p.j.result.id())
+	p.parts.Prefix = temporaryPrefix(p.j.result.known.ID)
 	err = p.askBucket(ctx, func(f *bucketFacts) {
 		why = f.forbidden()
 		costs := f.costs(p.j.spec.StorageClass)

@@ -71,7 +71,7 @@ func (j *job) equip(t *transfer, spec Spec, b *budget) {
 			limiting(u.limiter), // a wait for tokens is the source's, not a stall of the network
 			watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
 			logging(u.opts.Logger, func() []slog.Attr {
-				return []slog.Attr{slog.String("id", j.result.id()), slog.Int64("offset", t.pos.committed.Load())}
+				return []slog.Attr{slog.String("id", j.result.known.ID), slog.Int64("offset", t.pos.committed.Load())}
 			}),
 			timing(&u.parts.fastestReply),
 			reporting(j.events, func() (int64, int) { return t.pos.committed.Load(), t.retry.attempts }),

@@ -12,7 +12,7 @@ type jobResult struct {
 	tally  tally
 	failed func(error) // nil, or called with the error of the upload before its session is cancelled
 
-	mu      sync.Mutex
+	mu      sync.Mutex // the goroutine of the job, which alone changes what follows, reads it without
 	known   Result
 	journal *journal // nil if the upload is not saved
 }
@@ -24,18 +24,11 @@ func (r *jobResult) update(change func(*Result)) {
 	change(&r.known)
 }
 
-// id returns the ID of the upload, or "".
-func (r *jobResult) id() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.known.ID
-}
-
 // keptIn notes the journal of an upload that is saved.
 func (r *jobResult) keptIn(j *journal) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.journal = j
+	r.mu.Unlock()
 }
 
 // saved reports whether the store has the upload.
