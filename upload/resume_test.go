@@ -655,6 +655,22 @@ func TestLostLockEndsTheRequest(t *testing.T) {
 	})
 }
 
+// TestLostLeaseEndsTheRequest checks that an upload whose lease is lost while a request
+// hangs cancels the request.
+func TestLostLeaseEndsTheRequest(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}}}, func(w *world) {
+		store := newFleeting(w.store)
+		start := time.Now()
+		time.AfterFunc(10*time.Second, func() { store.lose(errTaken) })
+		_, err := w.uploader(func(o *upload.Options) { o.Store = store }).File(w.t.Context(), w.file(data(16*mib)), spec)
+		if took := time.Since(start); !errors.Is(err, session.ErrInUse) || took > 11*time.Second {
+			t.Errorf("%v after %v, want ErrInUse after 10 s", err, took)
+		}
+		w.wantSaved(1)
+	})
+}
+
 // TestSessionLostBetweenRuns checks that a resume starts over if the service
 // has lost the session.
 func TestSessionLostBetweenRuns(t *testing.T) {
