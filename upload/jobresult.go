@@ -12,7 +12,7 @@ type jobResult struct {
 	tally  tally
 	failed func(error) // nil, or called with the error of the upload before its session is cancelled
 
-	mu      sync.Mutex // the goroutine of the job, which alone changes what follows, reads it without
+	mu      sync.Mutex // guards what follows. Only the goroutine of the job writes it, and may read it without mu
 	known   Result
 	journal *journal // nil if the upload is not saved
 }
