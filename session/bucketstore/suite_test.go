@@ -22,6 +22,9 @@ import (
 
 // TestContract runs the suite of package storetest on a Store.
 func TestContract(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends thousands of requests")
+	}
 	t.Run("unsealed", func(t *testing.T) {
 		if testsize.Full(0, 1) == 1 {
 			t.Skip("the same checks as with a key")
