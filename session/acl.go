@@ -1,7 +1,6 @@
 package session
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -46,20 +45,20 @@ const aclLimit = 100
 func (s Spec) validACL() error {
 	switch {
 	case s.PredefinedACL != "" && !slices.Contains(PredefinedACLs(), s.PredefinedACL):
-		return fmt.Errorf("%w: predefined ACL %q: want %s", ErrInvalid, s.PredefinedACL, strings.Join(PredefinedACLs(), ", "))
+		return invalid("predefined ACL %q: want %s", s.PredefinedACL, strings.Join(PredefinedACLs(), ", "))
 	case s.PredefinedACL != "" && len(s.ACL) > 0:
-		return fmt.Errorf("%w: access is given by ACL rules or by a predefined ACL, not by both", ErrInvalid)
+		return invalid("access is given by ACL rules or by a predefined ACL, not by both")
 	case len(s.ACL) > aclLimit:
-		return fmt.Errorf("%w: %d ACL rules, the limit is %d", ErrInvalid, len(s.ACL), aclLimit)
+		return invalid("%d ACL rules, the limit is %d", len(s.ACL), aclLimit)
 	}
 	for _, rule := range s.ACL {
 		switch {
 		case rule.Entity == "":
-			return fmt.Errorf("%w: an ACL rule without an entity", ErrInvalid)
+			return invalid("an ACL rule without an entity")
 		case !utf8.ValidString(rule.Entity), strings.ContainsFunc(rule.Entity, unicode.IsControl):
-			return fmt.Errorf("%w: the ACL entity %q has a control character or is not valid UTF-8", ErrInvalid, rule.Entity)
+			return invalid("the ACL entity %q has a control character or is not valid UTF-8", rule.Entity)
 		case rule.Role != RoleReader && rule.Role != RoleOwner:
-			return fmt.Errorf("%w: the role %q of the ACL entity %q: want %s or %s", ErrInvalid, rule.Role, rule.Entity, RoleReader, RoleOwner)
+			return invalid("the role %q of the ACL entity %q: want %s or %s", rule.Role, rule.Entity, RoleReader, RoleOwner)
 		}
 	}
 	return nil

@@ -71,9 +71,9 @@ func (s Spec) validAttributes() error {
 	} {
 		switch {
 		case strings.ContainsFunc(text.value, unicode.IsControl):
-			return fmt.Errorf("%w: the %s %q has a control character", ErrInvalid, text.name, text.value)
+			return invalid("the %s %q has a control character", text.name, text.value)
 		case !utf8.ValidString(text.value):
-			return fmt.Errorf("%w: the %s %q is not valid UTF-8", ErrInvalid, text.name, text.value)
+			return invalid("the %s %q is not valid UTF-8", text.name, text.value)
 		}
 	}
 	size := 0
@@ -81,24 +81,24 @@ func (s Spec) validAttributes() error {
 		size += len(key) + len(value)
 		switch {
 		case key == "":
-			return fmt.Errorf("%w: a key of the custom metadata is empty", ErrInvalid)
+			return invalid("a key of the custom metadata is empty")
 		case !utf8.ValidString(key + value), strings.ContainsFunc(key+value, unicode.IsControl):
-			return fmt.Errorf("%w: the custom metadata %q: %q has a control character or is not valid UTF-8", ErrInvalid, key, value)
+			return invalid("the custom metadata %q: %q has a control character or is not valid UTF-8", key, value)
 		}
 	}
 	switch {
 	case size > metadataLimit:
-		return fmt.Errorf("%w: the custom metadata has %d bytes, the limit is %d", ErrInvalid, size, metadataLimit)
+		return invalid("the custom metadata has %d bytes, the limit is %d", size, metadataLimit)
 	case s.MD5 != nil && len(s.MD5) != md5.Size:
-		return fmt.Errorf("%w: an MD5 of %d bytes, want %d", ErrInvalid, len(s.MD5), md5.Size)
+		return invalid("an MD5 of %d bytes, want %d", len(s.MD5), md5.Size)
 	case s.Retention != nil && !slices.Contains(RetentionModes(), s.Retention.Mode):
-		return fmt.Errorf("%w: retention mode %q: want %s", ErrInvalid, s.Retention.Mode, strings.Join(RetentionModes(), " or "))
+		return invalid("retention mode %q: want %s", s.Retention.Mode, strings.Join(RetentionModes(), " or "))
 	case s.Retention != nil && s.Retention.RetainUntil.IsZero():
-		return fmt.Errorf("%w: a retention without the time until which the object is retained", ErrInvalid)
+		return invalid("a retention without the time until which the object is retained")
 	case s.Gzip && s.ContentEncoding != "":
-		return fmt.Errorf("%w: the content encoding %q of an object that is compressed: it is gzip", ErrInvalid, s.ContentEncoding)
+		return invalid("the content encoding %q of an object that is compressed: it is gzip", s.ContentEncoding)
 	case s.KMSKeyName != "" && !s.EncryptionKey.IsZero():
-		return fmt.Errorf("%w: an object is encrypted with a KMS key or with an EncryptionKey, not with both", ErrInvalid)
+		return invalid("an object is encrypted with a KMS key or with an EncryptionKey, not with both")
 	}
 	if err := s.validACL(); err != nil {
 		return err

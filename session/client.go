@@ -163,14 +163,12 @@ func (c *Client) url(query url.Values, elem ...string) string {
 
 // exchange sends one request and parses the reply.
 func (c *Client) exchange(ctx context.Context, op Op, uri URI, req *http.Request) Reply {
-	return c.roundTrip(ctx, op, uri, req, func(scrub func(string) string, resp *http.Response) Reply {
-		return parseReply(op, scrub, resp)
-	})
+	return c.roundTrip(ctx, op, uri, req, parseReply)
 }
 
 // roundTrip sends one request. parse gets the reply, and a function that removes the
 // secrets of the request from a text.
-func (c *Client) roundTrip(ctx context.Context, op Op, uri URI, req *http.Request, parse func(scrub func(string) string, resp *http.Response) Reply) Reply {
+func (c *Client) roundTrip(ctx context.Context, op Op, uri URI, req *http.Request, parse func(op Op, scrub func(string) string, resp *http.Response) Reply) Reply {
 	reused := false
 	scrub := scrubber(uri, req.Header)
 	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -189,7 +187,7 @@ func (c *Client) roundTrip(ctx context.Context, op Op, uri URI, req *http.Reques
 		_, _ = io.CopyN(io.Discard, resp.Body, bodyLimit)
 		_ = resp.Body.Close()
 	}()
-	return parse(scrub, resp)
+	return parse(op, scrub, resp)
 }
 
 // transportError returns the cause of ctx if ctx is done, and otherwise err

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -41,11 +40,11 @@ func (c *ObjectContexts) valid() error {
 			n := utf8.RuneCountInString(text.value)
 			switch {
 			case n == 0 || n > contextLimit:
-				return fmt.Errorf("%w: the %s of the context %q has %d characters, want 1 to %d", ErrInvalid, text.name, key, n, contextLimit)
+				return invalid("the %s of the context %q has %d characters, want 1 to %d", text.name, key, n, contextLimit)
 			case !utf8.ValidString(text.value), strings.ContainsFunc(text.value, unicode.IsControl):
-				return fmt.Errorf("%w: the context %q: %q has a control character or is not valid UTF-8", ErrInvalid, key, payload.Value)
+				return invalid("the context %q: %q has a control character or is not valid UTF-8", key, payload.Value)
 			case !unicode.IsLetter(first) && !unicode.IsDigit(first):
-				return fmt.Errorf("%w: the %s of the context %q: %q does not begin with a letter or a digit", ErrInvalid, text.name, key, payload.Value)
+				return invalid("the %s of the context %q: %q does not begin with a letter or a digit", text.name, key, payload.Value)
 			}
 		}
 	}

@@ -30,7 +30,7 @@ type EncryptionKey struct {
 // NewEncryptionKey returns the key with these 32 bytes.
 func NewEncryptionKey(key []byte) (EncryptionKey, error) {
 	if len(key) != sha256.Size {
-		return EncryptionKey{}, fmt.Errorf("%w: an encryption key has 32 bytes, this has %d", ErrInvalid, len(key))
+		return EncryptionKey{}, invalid("an encryption key has 32 bytes, this has %d", len(key))
 	}
 	sum := sha256.Sum256(key)
 	return EncryptionKey{secret: new(string(key)), sum: base64.StdEncoding.EncodeToString(sum[:])}, nil
@@ -41,7 +41,7 @@ func NewEncryptionKey(key []byte) (EncryptionKey, error) {
 func ParseEncryptionKey(text string) (EncryptionKey, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
 	if err != nil {
-		return EncryptionKey{}, fmt.Errorf("%w: an encryption key is the base64 of 32 bytes, such as the output of openssl rand -base64 32", ErrInvalid)
+		return EncryptionKey{}, invalid("an encryption key is the base64 of 32 bytes, such as the output of openssl rand -base64 32")
 	}
 	return NewEncryptionKey(key)
 }
@@ -113,7 +113,7 @@ func (c *Client) withKey(req *http.Request, k EncryptionKey) error {
 	case k.IsZero():
 		return nil
 	case !k.HasSecret():
-		return fmt.Errorf("%w: %w: only its SHA-256 %s is known", ErrInvalid, ErrEncryptionKey, k.sum)
+		return invalid("%w: only its SHA-256 %s is known", ErrEncryptionKey, k.sum)
 	case req.URL.Scheme != c.base().Scheme || !sameHost(req.URL, c.base()):
 		return fmt.Errorf("%w: the encryption key is not sent to %s://%s, the endpoint is %s", ErrURIMismatch, req.URL.Scheme, req.URL.Host, c.Endpoint())
 	}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 
 	"gcsup/backoff"
 	"gcsup/chunk"
@@ -78,3 +79,8 @@ var (
 	ErrEncryptionKey       = errors.New("the encryption key of the upload is missing")
 	ErrInUse               = errors.New("upload is in use")
 )
+
+// invalid returns an error that wraps ErrInvalid.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
+}

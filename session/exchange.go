@@ -100,11 +100,11 @@ func (c *Client) send(ctx context.Context, op Op, uri URI, rng chunk.Range, tota
 	case op == OpPut && rng.Len() == 0:
 		// With a total, the request would finalize the object without a
 		// checksum.
-		return unsent(op, fmt.Errorf("%w: empty range", ErrInvalid))
+		return unsent(op, invalid("empty range"))
 	case op == OpFinalize && rng.To != total:
-		return unsent(op, fmt.Errorf("%w: the range ends at %d, the object at %d", ErrInvalid, rng.To, total))
+		return unsent(op, invalid("the range ends at %d, the object at %d", rng.To, total))
 	case rng.Len() > 0 && body == nil:
-		return unsent(op, fmt.Errorf("%w: no body", ErrInvalid))
+		return unsent(op, invalid("no body"))
 	}
 	var detachable *detachableBody
 	var reader io.Reader
@@ -254,7 +254,7 @@ func (c *Client) request(method, target string, body io.Reader, length int64) (*
 	}
 	req, err := http.NewRequest(method, target, body)
 	if err != nil || req.URL.Host == "" {
-		return nil, fmt.Errorf("%w: cannot build the request for %s", ErrInvalid, c.Endpoint()) // the text of err has the URI
+		return nil, invalid("cannot build the request for %s", c.Endpoint()) // the text of err has the URI
 	}
 	req.ContentLength = length
 	req.GetBody = nil // net/http must not send the request again

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"fmt"
 	"net/http"
 	"net/textproto"
 	"strings"
@@ -18,10 +17,10 @@ func (c *Client) WithHeader(header http.Header) (*Client, error) {
 	for name, values := range header {
 		name = textproto.CanonicalMIMEHeaderKey(name)
 		if reservedHeader(name) {
-			return nil, fmt.Errorf("%w: the header %s is set by the protocol or by the HTTP client", ErrInvalid, name)
+			return nil, invalid("the header %s is set by the protocol or by the HTTP client", name)
 		}
 		if name == "" || strings.ContainsFunc(name, notToken) || strings.ContainsFunc(strings.Join(values, ""), isControl) {
-			return nil, fmt.Errorf("%w: the header %q cannot be sent", ErrInvalid, name)
+			return nil, invalid("the header %q cannot be sent", name)
 		}
 		own.header[name] = append([]string(nil), values...)
 	}

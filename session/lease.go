@@ -141,7 +141,7 @@ func (l *lockLease) Delete(ctx context.Context) error         { return l.store.D
 
 func (l *lockLease) Save(ctx context.Context, t *Token) error {
 	if t.ID != l.id {
-		return fmt.Errorf("%w: the lease is that of upload %s, not %s", ErrInvalid, l.id, t.ID)
+		return invalid("the lease is that of upload %s, not %s", l.id, t.ID)
 	}
 	return l.store.Save(ctx, t)
 }

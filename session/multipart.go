@@ -77,7 +77,7 @@ type UploadedPart struct {
 // https://cloud.google.com/storage/docs/xml-api/post-object-multipart
 func (c *Client) StartMultipart(ctx context.Context, spec Spec) Reply {
 	if why := spec.NotMultipart(); why != "" {
-		return unsent(OpMultipartStart, fmt.Errorf("%w: %s", ErrInvalid, why))
+		return unsent(OpMultipartStart, invalid("%s", why))
 	}
 	req, err := c.xmlRequest("POST", c.multipartURL(spec, "")+"?uploads", spec, nil, 0)
 	if err != nil {
@@ -289,7 +289,7 @@ func (c *Client) xmlRequest(method, target string, spec Spec, body io.Reader, le
 // exchangeXML makes an exchange with the XML API. read reads the reply if it reports success. If
 // read fails, the outcome is not known, and the reply counts as lost.
 func (c *Client) exchangeXML(ctx context.Context, op Op, uri URI, req *http.Request, read func(*http.Response) error) Reply {
-	return c.roundTrip(ctx, op, uri, req, func(scrub func(string) string, resp *http.Response) Reply {
+	return c.roundTrip(ctx, op, uri, req, func(_ Op, scrub func(string) string, resp *http.Response) Reply {
 		r := newReply(op, resp)
 		switch {
 		case r.Status == http.StatusNoContent && op == OpAbort:

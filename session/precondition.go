@@ -38,16 +38,16 @@ func (s Spec) conditions() [4]condition {
 func (s Spec) validConditions() error {
 	for _, c := range s.conditions() {
 		if c.value != nil && *c.value < 0 {
-			return fmt.Errorf("%w: the precondition %s %d is negative", ErrInvalid, c.name, *c.value)
+			return invalid("the precondition %s %d is negative", c.name, *c.value)
 		}
 	}
 	switch {
 	case s.IfGenerationMatch != nil && s.IfGenerationNotMatch != nil:
-		return fmt.Errorf("%w: two preconditions for the generation", ErrInvalid)
+		return invalid("two preconditions for the generation")
 	case s.IfMetagenerationMatch != nil && s.IfMetagenerationNotMatch != nil:
-		return fmt.Errorf("%w: two preconditions for the metageneration", ErrInvalid)
+		return invalid("two preconditions for the metageneration")
 	case s.NoClobber && (s.IfGenerationMatch == nil || *s.IfGenerationMatch != 0):
-		return fmt.Errorf("%w: NoClobber requires an IfGenerationMatch of 0", ErrInvalid)
+		return invalid("NoClobber requires an IfGenerationMatch of 0")
 	}
 	return nil
 }
@@ -61,31 +61,32 @@ func (s Spec) Unmet(o *Object) error {
 		generation, metageneration = o.Generation, o.Metageneration
 	}
 	var errs []error
+	url := s.URL()
 	unmet := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrPrecondition}, args...)...))
 	}
 	if want := s.IfGenerationMatch; want != nil && *want != generation {
 		switch {
 		case *want == 0:
-			unmet("%s exists (generation %d)", s.URL(), generation)
+			unmet("%s exists (generation %d)", url, generation)
 		case o == nil:
-			unmet("there is no %s, want generation %d", s.URL(), *want)
+			unmet("there is no %s, want generation %d", url, *want)
 		default:
-			unmet("%s has generation %d, want %d", s.URL(), generation, *want)
+			unmet("%s has generation %d, want %d", url, generation, *want)
 		}
 	}
 	if not := s.IfGenerationNotMatch; not != nil && *not == generation {
 		if o == nil {
-			unmet("there is no %s, want one", s.URL())
+			unmet("there is no %s, want one", url)
 		} else {
-			unmet("%s has generation %d, want another one", s.URL(), generation)
+			unmet("%s has generation %d, want another one", url, generation)
 		}
 	}
 	if want := s.IfMetagenerationMatch; want != nil && *want != metageneration {
-		unmet("%s has metageneration %d, want %d", s.URL(), metageneration, *want)
+		unmet("%s has metageneration %d, want %d", url, metageneration, *want)
 	}
 	if not := s.IfMetagenerationNotMatch; not != nil && *not == metageneration {
-		unmet("%s has metageneration %d, want another one", s.URL(), metageneration)
+		unmet("%s has metageneration %d, want another one", url, metageneration)
 	}
 	if len(errs) == 0 {
 		return nil

@@ -150,19 +150,19 @@ func (s Spec) Resolved() Spec {
 func (s Spec) Validate() error {
 	switch {
 	case s.Bucket == "":
-		return fmt.Errorf("%w: no bucket", ErrInvalid)
+		return invalid("no bucket")
 	case strings.ContainsAny(s.Bucket, "/\\ \t\r\n?#%") || len(s.Bucket) > 222 || len(s.Bucket) < 3:
-		return fmt.Errorf("%w: %q is not a bucket name", ErrInvalid, s.Bucket)
+		return invalid("%q is not a bucket name", s.Bucket)
 	case s.Object == "":
-		return fmt.Errorf("%w: no object name", ErrInvalid)
+		return invalid("no object name")
 	case len(s.Object) > 1024:
-		return fmt.Errorf("%w: the object name is %d bytes long, the limit is 1024", ErrInvalid, len(s.Object))
+		return invalid("the object name is %d bytes long, the limit is 1024", len(s.Object))
 	case !utf8.ValidString(s.Object):
-		return fmt.Errorf("%w: the object name %q is not valid UTF-8", ErrInvalid, s.Object)
+		return invalid("the object name %q is not valid UTF-8", s.Object)
 	case strings.ContainsAny(s.Object, "\r\n"):
-		return fmt.Errorf("%w: the object name %q has a line break", ErrInvalid, s.Object)
+		return invalid("the object name %q has a line break", s.Object)
 	case s.Object == "." || s.Object == ".." || strings.HasPrefix(s.Object, ".well-known/acme-challenge/"):
-		return fmt.Errorf("%w: the service does not allow the object name %q", ErrInvalid, s.Object)
+		return invalid("the service does not allow the object name %q", s.Object)
 	}
 	if err := s.validConditions(); err != nil {
 		return err

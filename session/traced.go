@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -127,7 +126,7 @@ func (u unveiled) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		// Without the URL, the request would name a session that does not
 		// exist.
-		return nil, fmt.Errorf("%w: the tracing transport dropped the context of the request", ErrInvalid)
+		return nil, invalid("the tracing transport dropped the context of the request")
 	}
 	whole := *req
 	whole.URL = v.url
