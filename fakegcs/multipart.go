@@ -36,7 +36,7 @@ type multipartRecord struct {
 // multipartUpload is one multipart upload.
 type multipartUpload struct {
 	multipartRecord
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	ended bool       // completed or aborted
 	parts map[int]*version
 }

@@ -11,7 +11,7 @@ import (
 
 // Keys of the control bucket.
 const (
-	rateKey   = "rate"   // bytes per second of all workers together; 0 is no limit
+	rateKey   = "rate"   // bytes per second of all workers together; 0 means no limit
 	drainKey  = "drain"  // true if workers must take no tasks
 	cancelKey = "cancel" // the last cancellation
 )

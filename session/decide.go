@@ -89,7 +89,7 @@ func (s Step) String() string {
 type Action struct {
 	Step       Step
 	Wait       bool          // back off before it
-	RetryAfter time.Duration // what the server asked for, 0 if nothing; meaningful with Wait
+	RetryAfter time.Duration // with Wait: the wait that the server requested, or 0
 	Fresh      bool          // the request should use a connection of its own, see WithoutKeepAlive
 	Object     *Object       // with Done
 	Err        *Error        // with Fail, with Wait, and before a new session: the failure

@@ -22,7 +22,7 @@ func (j *job) conclude(err error, unqueried bool) error {
 		return err
 	}
 	if !unqueried && !errors.Is(err, session.ErrSourceChanged) {
-		// The checksums of a source that changed are not those of what was
+		// After a change of the source, its checksums are not those of the bytes that were
 		// sent.
 		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {
 			j.journal.rejected(e.Offset)
@@ -33,9 +33,9 @@ func (j *job) conclude(err error, unqueried bool) error {
 	return err
 }
 
-// dead reports whether an error ends the session, so that the next call must
-// open another. A precondition that was seen not to hold before the last byte
-// was sent leaves the session as it is.
+// dead reports whether an error ends the session, so that the next call must open
+// another one. A precondition that failed before the last byte was sent does not end
+// the session.
 func dead(err error) bool {
 	if e, ok := errors.AsType[*session.Error](err); ok {
 		if e.Open || e.Early {

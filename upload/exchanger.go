@@ -59,8 +59,9 @@ func (x *exchanger) statOf(ctx context.Context, spec Spec) session.Reply {
 	return x.plain(ctx, session.OpStat, func(ctx context.Context, c *session.Client) session.Reply { return c.Stat(ctx, spec) })
 }
 
-// look looks at the destination for an object of ours. Its reply has what the
-// decision table needs: the server's clock, and whether an error is its own.
+// look checks whether this upload made the object at the destination. Unlike stat,
+// its reply has the fields that the decision table needs: the server's clock, and
+// whether an error comes from the service.
 func (x *exchanger) look(ctx context.Context) session.Reply {
 	return x.plain(ctx, session.OpStat, func(ctx context.Context, c *session.Client) session.Reply { return c.Stat(ctx, x.spec) })
 }

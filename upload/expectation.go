@@ -10,15 +10,16 @@ import (
 	"gcsup/session"
 )
 
-// expectation is what a caller knows of a source and its end.
+// expectation has the caller's checks of a source: its size, and the confirmation of
+// its end.
 type expectation struct {
 	size    *int64                      // nil if the caller does not know it
 	version string                      // of a file, "" if the caller does not name it
 	confirm func(context.Context) error // nil if there is nothing to confirm
 }
 
-// once returns the expectation of one upload, whose confirm calls the caller's
-// once.
+// once returns the expectation for one upload. Its confirm calls the caller's
+// function only once.
 func (e expectation) once() expectation {
 	confirm := e.confirm
 	if confirm == nil {
@@ -68,8 +69,8 @@ func (e expectation) ended(ctx context.Context, n int64) error {
 	return nil
 }
 
-// reader returns r with an error at its end if that is not at the expected size. It
-// is for a source whose size is not that of the object.
+// reader returns a reader of r that fails at the end of r if r does not have the
+// expected size. It is for sources whose size differs from that of the object.
 func (e expectation) reader(r io.Reader) io.Reader {
 	if e.size == nil {
 		return r
@@ -96,7 +97,7 @@ func (s *sizedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// SetReadDeadline ends a Read that is under way, if r can.
+// SetReadDeadline interrupts a Read, if r supports it.
 func (s *sizedReader) SetReadDeadline(t time.Time) error {
 	if d, ok := s.r.(interface{ SetReadDeadline(time.Time) error }); ok {
 		return d.SetReadDeadline(t)

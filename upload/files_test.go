@@ -710,9 +710,9 @@ func TestFilesResumeForgottenMetadata(t *testing.T) {
 	}
 }
 
-// TestFilesCountsOnce checks that the sizes of a batch are read once in an outage.
-// They were read again for as long as it lasted, and a tree of a million files was
-// walked without a break.
+// TestFilesCountsOnce checks that the sizes of a batch are read once in an outage. An
+// earlier version read them repeatedly during the outage, which meant continuous
+// walks of a tree.
 func TestFilesCountsOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {

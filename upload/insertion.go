@@ -70,8 +70,8 @@ func excluded(spec Spec, generation int64) error {
 	return Spec{Bucket: spec.Bucket, Object: spec.Object, IfGenerationNotMatch: spec.IfGenerationNotMatch}.Unmet(object)
 }
 
-// check looks what is at the destination, and whether that was there before the
-// first request whose outcome is not known.
+// check reads the object at the destination, and whether it is older than the first
+// request with an unknown outcome.
 func (i *insertion) check(ctx context.Context) (session.Reply, error) {
 	r, err := i.transfer.check(ctx)
 	r.Older = older(r, i.first)

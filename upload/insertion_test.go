@@ -32,7 +32,7 @@ func TestSmallFileReplacesNothingUnseen(t *testing.T) {
 			fault   fakegcs.Fault
 			age     time.Duration // of the object that is there already; 0 if there is none
 			between bool          // another writer comes in between
-			hidden  bool          // we must not read
+			hidden  bool          // the caller may not read the object
 			want    error
 			object  []byte
 			writes  int // number of generations at the end, without those of the other writer
@@ -132,9 +132,10 @@ func TestManyUploadsToPeerThatClosesIdleConnections(t *testing.T) {
 	}
 }
 
-// TestPeerThatClosesIdleConnections checks that an upload gets through a peer that
-// closes each connection a few milliseconds after its reply, without a word. Every
-// request after a query went out on the dying connection of that query.
+// TestPeerThatClosesIdleConnections checks that an upload succeeds with a peer that
+// silently closes each connection a few milliseconds after its reply. In an earlier
+// version, every request after a query used the connection of that query, which was
+// being closed.
 func TestPeerThatClosesIdleConnections(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

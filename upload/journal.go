@@ -313,7 +313,7 @@ func (j *journal) awaitSaves() {
 	}
 }
 
-// sent waits for the save of a checkpoint that is under way.
+// sent waits until the current save of a checkpoint ends.
 func (j *journal) sent() { j.awaitSaves() }
 
 // discard deletes the Token, because its session is unusable or the upload is

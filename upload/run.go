@@ -35,8 +35,8 @@ func unqueried(c conversation) bool {
 	return ok && r.resume != nil
 }
 
-// sessionLost ends a run whose session no longer exists. It holds what the next run
-// starts with.
+// sessionLost ends a run whose session no longer exists. It has the state for the
+// next run.
 type sessionLost struct {
 	state session.State // for the next run
 	next  session.Action
@@ -151,8 +151,9 @@ func (r *run) transmit(ctx context.Context, p part) session.Reply {
 	return r.wire.put(ctx, r.uri, p.Range, r.content.total(), body)
 }
 
-// query asks how much is committed. An offset beyond what the earlier process of
-// an adopted session could save is believed if the checksum is the source's.
+// query requests the committed offset. The earlier process of an adopted session may
+// have sent more than it could save. A greater offset is therefore accepted if the
+// checksum is that of the source.
 func (r *run) query(ctx context.Context) (session.Reply, error) {
 	reply := r.wire.query(ctx, r.uri)
 	if !r.state.Adopted || reply.Status != 308 || reply.Committed <= r.state.Sent || reply.Committed > r.state.Size {
@@ -168,8 +169,8 @@ func (r *run) query(ctx context.Context) (session.Reply, error) {
 	return reply, nil
 }
 
-// check looks whether this session made the object at the destination. One with
-// the same bytes that is older than the session is not ours.
+// check checks whether this session made the object at the destination. An object
+// with the same bytes that is older than the session was not made by it.
 func (r *run) check(ctx context.Context) (session.Reply, error) {
 	reply, err := r.transfer.check(ctx)
 	reply.Older = older(reply, r.opened)

@@ -28,7 +28,7 @@ func (j *job) sameSource(ctx context.Context, token *session.Token) error {
 	was := token.Source
 	_, shared := j.u.opts.Store.(session.Leaser)
 	if shared {
-		was.Device = j.file.identity.Device // another machine has another number for the same file server
+		was.Device = j.file.identity.Device // machines have different numbers for the same file server
 	}
 	change := was.Compare(j.file.identity)
 	if imported(token) || shared && change != chunk.Same {
@@ -39,8 +39,8 @@ func (j *job) sameSource(ctx context.Context, token *session.Token) error {
 		}
 	}
 	if change == chunk.Same && (token.Source.ChangeTimeNS == 0 || j.file.unsynced) {
-		// There may have been changes that the times do not show: the platform
-		// has no change time, the file was racy, or it cannot be synced.
+		// The times may not show a change: the platform has no change time, the file was
+		// racy, or it cannot be synced.
 		change = chunk.ChangeTimeOnly
 	}
 	switch change {
@@ -50,23 +50,23 @@ func (j *job) sameSource(ctx context.Context, token *session.Token) error {
 		if token.Parts != nil {
 			return j.compareParts(ctx, token)
 		}
-		// A chmod, or an edit after which the modification time was put back:
-		// the bytes decide, as far as their checksum is known. The service
-		// compares the rest at the end.
+		// The cause is a chmod, or an edit after which the modification time was restored.
+		// Compare the bytes whose checksum is known. The service compares the others at the
+		// end.
 		if token.Gzip == nil {
 			return j.file.compare(ctx, token.Checkpoints...)
 		}
 		err := j.file.compare(ctx, token.Gzip.Source)
 		if err == nil {
-			j.file.copied = false // this covers all that was sent
+			j.file.copied = false // this comparison covers all bytes that were sent
 		}
 		return err
 	}
 	return fmt.Errorf("%w: %s is not the file that the upload began with (its size, modification time or inode differs)", session.ErrSourceChanged, token.SourcePath)
 }
 
-// sameVersion checks that the file has the version, named by the caller, of the one with
-// which the session began.
+// sameVersion checks that the version that the caller gave is the one with which the
+// session began.
 func (j *job) sameVersion(ctx context.Context, token *session.Token, version string) error {
 	switch {
 	case version != token.SourceVersion:

@@ -99,8 +99,8 @@ func TestNewerUploadIsNotChanged(t *testing.T) {
 	})
 }
 
-// TestSaved checks what Saved yields of usable uploads, and that those that cannot
-// be used are errors that do not end the iteration.
+// TestSaved checks which values Saved yields for usable uploads, and that unusable
+// ones are errors that do not end the iteration.
 func TestSaved(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {

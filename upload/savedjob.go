@@ -23,8 +23,8 @@ func (j *job) uploadSavableFile(ctx context.Context, path string) error {
 	return j.uploadSavable(ctx, id, abs, "")
 }
 
-// uploadSavable uploads the open source, with its saved session if there is one.
-// path is absolute, or "" for a source with an identity of the caller's.
+// uploadSavable uploads the open source, with its saved session if there is one. path
+// is absolute, or "" for a source with an identity that the caller gave.
 func (j *job) uploadSavable(ctx context.Context, id, path, identity string) error {
 	store, want := j.u.opts.Store, j.spec
 	j.want = want.Resolved()
@@ -225,9 +225,8 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 	return j.upload(ctx, r, session.Action{Step: session.Query})
 }
 
-// resumeFrom continues from what the server holds of the session. The checksum
-// of that is known from a checkpoint and a short piece of the source that is
-// read again.
+// resumeFrom continues at the committed offset. The checksum of the bytes before it
+// is computed from a checkpoint and a short part of the source, which is read again.
 func (j *job) resumeFrom(ctx context.Context, token *session.Token, offset int64) error {
 	seek := func() error { return j.file.seek(ctx, token.Checkpoint(offset), offset) }
 	if j.gzip != nil {
@@ -265,8 +264,8 @@ func (j *job) useless(token *session.Token) string {
 	return ""
 }
 
-// discardCopy starts over with a file of which only the server's checksum showed
-// that it is not the one with which the saved session began.
+// discardCopy starts over with a file that is not the one with which the saved
+// session began. Only the server's checksum showed that.
 func (j *job) discardCopy(ctx context.Context, why error) error {
 	j.file.copied, j.file.sum = false, chunk.NewPrefixCRC(chunk.Checkpoint{})
 	j.unresume()

@@ -477,8 +477,8 @@ func TestCauseOfASiblingIsNoLostLease(t *testing.T) {
 	}
 }
 
-// TestResumeAndCancelWait checks that Resume and Cancel wait for the lease of a machine
-// that died, report that, and make no request about the upload meanwhile.
+// TestResumeAndCancelWait checks that Resume and Cancel wait for the lease of a
+// machine that died, report the wait, and make no request about the upload meanwhile.
 func TestResumeAndCancelWait(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(m *machine, ctx context.Context, id string) error{

@@ -2,7 +2,7 @@ package upload
 
 import "sync/atomic"
 
-// tally adds up what the transfers of one upload did, for its [Result].
+// tally has the sums over the transfers of one upload, for its [Result].
 type tally struct {
 	requests atomic.Int64
 	sent     atomic.Int64 // bytes handed to the network
@@ -10,8 +10,7 @@ type tally struct {
 	reread   atomic.Int64 // bytes read only for a checksum
 }
 
-// count adds up one request, which handed over the bytes from one offset to
-// another.
+// count adds one request, which handed the bytes between two offsets to the network.
 func (t *tally) count(p *position, from, to int64) {
 	t.sent.Add(to - from)
 	t.resent.Add(max(0, min(to, p.handed)-from))

@@ -87,8 +87,7 @@ func (t *transfer) interrupted(ctx context.Context, last error) error {
 	return newInterrupted(ctx, t, last)
 }
 
-// check looks whether the object at the destination is the one that this upload
-// makes.
+// check checks whether this upload made the object at the destination.
 func (t *transfer) check(ctx context.Context) (session.Reply, error) {
 	ours, err := t.content.whole(ctx)
 	if err != nil {

@@ -121,8 +121,8 @@ func (j *job) verify(ctx context.Context, object *session.Object, unqueried bool
 	return nil
 }
 
-// verifyObject compares the finished object with the source. crc32c is that of
-// the source. The result is what the service reported.
+// verifyObject compares the finished object with the source. crc32c is the checksum
+// of the source. The result is the object that the service described.
 func verifyObject(o *session.Object, spec Spec, size int64, crc32c uint32) (*session.Object, error) {
 	switch {
 	case o.Size != size:

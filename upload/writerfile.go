@@ -81,7 +81,7 @@ func (w *Writer) firstFile(r io.Reader) (*fileThenStream, int64, error) {
 type fileThenStream struct {
 	src   *chunk.Source
 	base  int64       // offset of the stream in the object; a multiple of 256 KiB
-	tail  chan []byte // gets the bytes of the file from base on, once the others are committed
+	tail  chan []byte // receives the bytes of the file from base, when the bytes before are committed
 	begin chunk.Identity
 	sum   *chunk.PrefixCRC
 
@@ -169,7 +169,7 @@ func (f *fileThenStream) filePart(offset, limit int64) (part, error) {
 	}}, nil
 }
 
-// pass passes on the end of the file. Everything before it is committed.
+// pass sends the end of the file to the stream. All bytes before it are committed.
 func (f *fileThenStream) pass(ctx context.Context) error {
 	if f.passed {
 		return nil

@@ -18,13 +18,13 @@ type timeline struct {
 
 func newTimeline() timeline { return timeline{length: smallestBucket, active: map[int]offsets{}} }
 
-// bucket sums up a part of the run.
+// bucket has the sums of one interval of the run.
 type bucket struct {
 	sent    int64
 	durable int64 // at its end; valid if seen
 	seen    bool
 	retries int
-	losses  int // sessions that were restarted
+	losses  int // restarts after a lost session
 	waits   int // waits that overlap the bucket
 }
 

@@ -73,7 +73,7 @@ func lease(s *subject) {
 	}
 	end()
 	if _, end, err := l.Begin(ended()); err == nil {
-		end() // its context is done
+		end() // ends the context
 	} else {
 		s.interrupted(err, "Begin")
 	}

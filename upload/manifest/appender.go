@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// syncEvery is the least time between two calls of fsync.
+// syncEvery is the minimum time between two calls of fsync.
 const syncEvery = time.Second
 
 // appender appends records to a file, and makes them durable about once per second.
@@ -45,7 +45,7 @@ func (a *appender) append(text []byte) error {
 	}
 	if _, err := a.out.Write(text); err != nil {
 		err = fmt.Errorf("manifest %s: %w", a.path, err)
-		// Without this, the next record would be appended to a part of this one.
+		// Otherwise the next record would be appended to a part of this one.
 		if terr := a.truncate(a.size); terr != nil {
 			a.err = err
 		}
@@ -80,8 +80,8 @@ func (a *appender) sync() {
 	if err := a.out.Sync(); err != nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		// What was written before may be lost, and a second fsync does not
-		// report it: https://lwn.net/Articles/752063/.
+		// Earlier writes may be lost, and a second fsync does not report that:
+		// https://lwn.net/Articles/752063/.
 		a.err = fmt.Errorf("manifest %s: sync: %w", a.path, err)
 	}
 }

@@ -52,7 +52,7 @@ type tokenServiceError interface {
 	TokenService() string
 }
 
-// ofNetwork returns what to do if the endpoint was not reached, or "" for
+// ofNetwork returns the advice for an endpoint that was not reached, or "" for
 // another error.
 func ofNetwork(err error, endpoint string) string {
 	e, ok := errors.AsType[*session.Error](err)
