@@ -292,6 +292,8 @@ var slowly = &fakegcs.Options{Rate: 5 * mib / 2}
 func TestMultipartAborted(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
+	// A change is only found in a part that was sent, and any part may be the first.
+	inEachPart := []int64{5, session.MultipartMinPart + 5, 2 * session.MultipartMinPart}
 	for name, end := range map[string]func(t *testing.T, w *world, path, id string) (object bool){
 		"cancel": func(t *testing.T, w *world, _, id string) bool {
 			if err := w.uploader(byMultipart).Cancel(w.t.Context(), id); err != nil {
@@ -318,8 +320,10 @@ func TestMultipartAborted(t *testing.T) {
 			return true
 		},
 		"changed source": func(t *testing.T, w *world, path, _ string) bool {
-			if err := editQuietly(path, 5); err != nil {
-				t.Fatal(err)
+			for _, offset := range inEachPart {
+				if err := editQuietly(path, offset); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
 				t.Errorf("error = %v", err)
@@ -358,7 +362,7 @@ func TestMultipartAborted(t *testing.T) {
 				}
 				if object := end(t, w, path, res.ID); object {
 					if name == "changed source" {
-						content = flipped(content, 5)
+						content = flipped(content, inEachPart...)
 					}
 					w.wantObject("obj", content)
 				} else {
