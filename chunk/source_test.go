@@ -14,12 +14,13 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/testsize"
 )
 
 // file returns the path of a new file with the given content.
 func file(t testing.TB, data []byte) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "source")
+	path := filepath.Join(testsize.DiskDir(t), "source")
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}

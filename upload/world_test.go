@@ -60,7 +60,7 @@ func inBubble(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
 // inBubbleWithMD5 is inBubble, but changes nothing in opts.
 func inBubbleWithMD5(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := testsize.DiskDir(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, dir, opts)
 		defer w.close()
@@ -72,7 +72,7 @@ func inBubbleWithMD5(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
 func newWorld(t *testing.T, dir string, opts *fakegcs.Options) *world {
 	t.Helper()
 	srv, client, stop := upload.ServeBucket(t, opts)
-	// Sources are on the disk: gcsup trusts the times of files in memory less.
+	// Sources are on a disk: gcsup does not rely on the times of files in memory.
 	state := filepath.Join(testsize.MemDir(t), "state")
 	store, err := session.OpenDir(state)
 	if err != nil {
