@@ -180,7 +180,7 @@ func (q *Queue) setAckWait(ctx context.Context, p *handles) error {
 		return err
 	}
 	if len(others) > 0 {
-		return fmt.Errorf("%w: that of the fleet %s is %v, not %v", ErrAckWait, q.opts.Fleet, p.ackWait, q.opts.AckWait)
+		return fmt.Errorf("%w: the fleet %s has %v, not %v", ErrAckWait, q.opts.Fleet, p.ackWait, q.opts.AckWait)
 	}
 	consumer, err := p.stream.UpdateConsumer(ctx, q.consumerConfig(p.consumer.CachedInfo().Name))
 	if err != nil {

@@ -193,7 +193,7 @@ func (f *fileContent) unchangedFrom(ctx context.Context, hashed func() chunk.Che
 		f.remember(now)
 		return nil
 	}
-	return fmt.Errorf("%w: its size or modification time is not what it was", session.ErrSourceChanged)
+	return fmt.Errorf("%w: its size or modification time has changed", session.ErrSourceChanged)
 }
 
 // compare reads the source from the beginning and compares it with ascending
@@ -207,7 +207,7 @@ func (f *fileContent) compare(ctx context.Context, checksums ...chunk.Checkpoint
 			return err
 		}
 		if got != want {
-			return fmt.Errorf("%w: its first %d bytes are not what they were", session.ErrSourceChanged, want.Offset)
+			return fmt.Errorf("%w: its first %d bytes have changed", session.ErrSourceChanged, want.Offset)
 		}
 	}
 	return nil
@@ -227,7 +227,7 @@ func (f *fileContent) compareLast(ctx context.Context, checksums []chunk.Checkpo
 		return err
 	}
 	if got != last {
-		return fmt.Errorf("%w: its bytes from %d to %d are not what they were", session.ErrSourceChanged, from.Offset, last.Offset)
+		return fmt.Errorf("%w: its bytes from %d to %d have changed", session.ErrSourceChanged, from.Offset, last.Offset)
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func (g *gzipContent) part(ctx context.Context, offset, limit int64) (part, erro
 		}
 	}
 	if g.body == nil {
-		return part{}, fmt.Errorf("%w: it asks for byte %d, which was committed before", session.ErrProtocol, offset)
+		return part{}, fmt.Errorf("%w: the server requests byte %d, which it had committed", session.ErrProtocol, offset)
 	}
 	if err := g.fill(ctx); err != nil {
 		return part{}, err

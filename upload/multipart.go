@@ -25,7 +25,7 @@ type multipart struct {
 var _ joiner = (*multipart)(nil)
 
 // errUploadGone means that the service no longer has the multipart upload.
-var errUploadGone = fmt.Errorf("%w: the multipart upload does not exist any more", errPartMissing)
+var errUploadGone = fmt.Errorf("%w: the multipart upload no longer exists", errPartMissing)
 
 // unsuitable returns the reason why a multipart upload does not support the settings
 // of the object, or "".
@@ -160,7 +160,7 @@ func (p *multipart) abandonNew(ctx context.Context) {
 // restart starts another multipart upload after this one disappeared.
 func (p *multipart) restart(ctx context.Context) error {
 	p.forget(p.pieces)
-	p.j.events.post(Event{Kind: Restarted, Cause: "the multipart upload does not exist any more"})
+	p.j.events.post(Event{Kind: Restarted, Cause: "the multipart upload no longer exists"})
 	refused, err := p.start(ctx)
 	if refused != nil {
 		err = p.j.transfer.retry.failure(refused, nil)

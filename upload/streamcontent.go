@@ -50,7 +50,7 @@ func (s *streamContent) part(ctx context.Context, offset, limit int64) (part, er
 		s.cur = &next
 	}
 	if offset < s.cur.From || offset > s.cur.To {
-		return part{}, fmt.Errorf("%w: it asks for byte %d, which was committed before", session.ErrProtocol, offset)
+		return part{}, fmt.Errorf("%w: the server requests byte %d, which it had committed", session.ErrProtocol, offset)
 	}
 	p := part{Range: chunk.Range{From: offset, To: s.cur.To}, last: s.cur.Last, crc32c: s.cur.CRC32C, finish: func() error { return nil }}
 	to := chunk.Floor(offset + limit)

@@ -103,7 +103,7 @@ func (u *Uploader) withSource(t *session.Token, path string) (*session.Token, er
 func vacant(ctx context.Context, store session.Store, lease session.Lease, t *session.Token, path string) error {
 	switch _, err := settled(ctx, store, lease); {
 	case err == nil:
-		return fmt.Errorf("%w: upload %s of %s to %s; resume that, or forget it first", fs.ErrExist, t.ID, path, t.Spec.URL())
+		return fmt.Errorf("%w: upload %s of %s to %s; resume that upload, or delete it first", fs.ErrExist, t.ID, path, t.Spec.URL())
 	case !errors.Is(err, session.ErrNoToken) && !errors.Is(err, session.ErrCorruptToken):
 		return err
 	}

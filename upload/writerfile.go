@@ -183,7 +183,7 @@ func (f *fileThenStream) pass(ctx context.Context) error {
 		return err
 	}
 	if f.begin.Compare(now) != chunk.Same {
-		return fmt.Errorf("%w: its size or a time is not what it was", session.ErrSourceChanged)
+		return fmt.Errorf("%w: its size or one of its times has changed", session.ErrSourceChanged)
 	}
 	// The last pass need not have reached base, because the service may commit bytes of
 	// an earlier request late.
