@@ -52,7 +52,7 @@ func TestNewerUploadIsNotChanged(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		ctx, path := w.t.Context(), w.file(data(9*mib))
 		id := w.interrupt(path, 2*mib).ID
-		file := filepath.Join(w.dir, "state", id+".json")
+		file := filepath.Join(w.state, id+".json")
 		calls := map[string]func(*upload.Uploader) error{
 			"File":     func(u *upload.Uploader) error { _, err := u.File(ctx, path, spec); return err },
 			"Resume":   func(u *upload.Uploader) error { _, err := u.Resume(ctx, id); return err },
