@@ -80,12 +80,13 @@ func (j *job) compressWhole(ctx context.Context) (body func() io.Reader, err err
 // compressAgain starts over because this version of the program compresses the file
 // differently. It uses the options of the first run, as after the loss of a session.
 func (j *job) compressAgain(ctx context.Context, c conversation, why *otherCompressor) error {
+	var uri session.URI
 	if r, ok := c.(*run); ok {
-		j.transfer.drop(ctx, r.uri)
+		uri = r.uri
 	}
 	j.want = j.spec
 	j.unresume()
-	return j.startOver(ctx, why.Error())
+	return j.startOver(ctx, why.Error(), uri)
 }
 
 // withUncompressedSize returns spec with the size of the source in its metadata.

@@ -38,7 +38,7 @@ func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) e
 			return err
 		}
 		j.progress.parts.Store(nil)
-		return j.startOver(ctx, why)
+		return j.startOver(ctx, why, session.URI{})
 	}
 	j.journal.next.file = j.file
 	return p.send(ctx)

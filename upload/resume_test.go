@@ -471,6 +471,42 @@ func TestOtherOptionsKeepTheSession(t *testing.T) {
 	}
 }
 
+// TestCrashWhileStartingOver checks that a process that dies when it has canceled the
+// old session leaves no saved upload: the next call would find the session canceled, as
+// if by another client, and fail.
+func TestCrashWhileStartingOver(t *testing.T) {
+	t.Parallel()
+	for name, over := range map[string]struct {
+		change func(path string) error
+		option func(*upload.Options)
+	}{
+		"restart":        {func(string) error { return nil }, func(o *upload.Options) { o.Restart = true }},
+		"changed source": {func(path string) error { return os.WriteFile(path, data(10*mib), 0o600) }, func(o *upload.Options) { o.RestartChanged = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				path := w.file(data(9 * mib))
+				w.interrupt(path, 6*mib)
+				if err := over.change(path); err != nil {
+					t.Fatal(err)
+				}
+				w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCancel}, Do: fakegcs.Action{Effect: fakegcs.EffectStallReply}})
+				ctx, die := context.WithCancel(w.t.Context())
+				p := &process{Store: w.store}
+				time.AfterFunc(6*time.Second, func() { p.dead.Store(true); die() })
+				if _, err := w.uploader(over.option, func(o *upload.Options) { o.Store = p }).File(ctx, path, spec); !errors.Is(err, context.Canceled) {
+					t.Fatalf("error = %v", err)
+				}
+				time.Sleep(time.Minute) // the goroutine of the dead process holds the lock for some seconds
+				if _, err := w.uploader(func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec); err != nil {
+					t.Errorf("the next call: %v\n%s", err, w.trace())
+				}
+			})
+		})
+	}
+}
+
 // TestOptionsOfANewSession checks which options the object gets if a saved upload
 // cannot be resumed: those of the first run if the session was lost, and those of
 // this call if the source changed.

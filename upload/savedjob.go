@@ -43,7 +43,11 @@ func (j *job) uploadSavable(ctx context.Context, id, path, identity string) erro
 		if err := j.abandon(ctx, token); err != nil {
 			return err
 		}
-		return j.startOver(ctx, "discarded, as requested")
+		uri := token.URI
+		if j.u.client.Adopt(token) != nil {
+			uri = session.URI{} // of another endpoint
+		}
+		return j.startOver(ctx, "discarded, as requested", uri)
 	case token != nil:
 		if j.timed() {
 			want = sameMTime(want, token.Spec)
@@ -66,20 +70,16 @@ func (j *job) uploadSavable(ctx context.Context, id, path, identity string) erro
 	return j.fresh(ctx)
 }
 
-// abandon ends a saved upload at the service.
+// abandon removes the parts of a saved upload from the service.
 func (j *job) abandon(ctx context.Context, token *session.Token) error {
-	switch {
-	case j.u.client.Adopt(token) != nil:
-	case token.Parts == nil:
-		j.transfer.drop(ctx, token.URI)
-	default:
-		parts, err := j.u.partsOf(token)
-		if err != nil {
-			return err
-		}
-		return parts.abandon(ctx, j, token)
+	if token.Parts == nil || j.u.client.Adopt(token) != nil {
+		return nil
 	}
-	return nil
+	parts, err := j.u.partsOf(token)
+	if err != nil {
+		return err
+	}
+	return parts.abandon(ctx, j, token)
 }
 
 // savedIn reports whether a store has an upload with that ID, which may be damaged.
@@ -175,7 +175,7 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 	}
 	j.want.EncryptionKey = saved.EncryptionKey
 	if why := j.useless(token); why != "" {
-		return j.startOver(ctx, why)
+		return j.startOver(ctx, why, session.URI{})
 	}
 	if err := j.settle(ctx); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 		if !j.u.opts.RestartChanged {
 			return sourceError(err)
 		}
-		return j.startOver(ctx, err.Error())
+		return j.startOver(ctx, err.Error(), token.URI)
 	}
 	j.journal.adopt(token) // without the checksums of unsent bytes
 	j.journal.next.file, j.journal.next.gzip = j.file, j.gzip
@@ -241,14 +241,17 @@ func (j *job) resumeFrom(ctx context.Context, token *session.Token, offset int64
 	return nil
 }
 
-// startOver discards a saved session, reports why, and uploads from byte 0, with
-// the options of this call.
-func (j *job) startOver(ctx context.Context, why string) error {
+// startOver deletes the saved upload, reports why, cancels its session uri if that is
+// not zero, and uploads from byte 0, with the options of this call. After a crash in
+// between, the session expires: if it were canceled first, the next call would find a
+// saved upload whose session another client seems to have canceled.
+func (j *job) startOver(ctx context.Context, why string, uri session.URI) error {
 	j.setSpec(j.want)
 	j.events.post(Event{Kind: Discarded, Cause: why})
 	if err := j.journal.discard(); err != nil {
 		return err
 	}
+	j.transfer.drop(ctx, uri)
 	return j.fresh(ctx)
 }
 
@@ -269,7 +272,7 @@ func (j *job) useless(token *session.Token) string {
 func (j *job) discardCopy(ctx context.Context, why error) error {
 	j.file.copied, j.file.sum = false, chunk.NewPrefixCRC(chunk.Checkpoint{})
 	j.unresume()
-	return j.startOver(ctx, sourceError(why).Error())
+	return j.startOver(ctx, sourceError(why).Error(), session.URI{})
 }
 
 // unresume resets the progress of a saved session.
