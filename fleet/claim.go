@@ -95,6 +95,11 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// CloseIdleConnections closes the idle connections of base.
+func (g *guard) CloseIdleConnections() {
+	(&http.Client{Transport: g.base}).CloseIdleConnections()
+}
+
 // troubled reports whether a status means that the service fails or is overloaded.
 func troubled(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= 500

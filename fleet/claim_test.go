@@ -12,12 +12,14 @@ import (
 )
 
 // answer is a transport that answers all requests with a status and counts them.
-type answer struct{ status, requests int }
+type answer struct{ status, requests, closed int }
 
 func (a *answer) RoundTrip(req *http.Request) (*http.Response, error) {
 	a.requests++
 	return &http.Response{StatusCode: a.status, Body: io.NopCloser(strings.NewReader("")), Request: req}, nil
 }
+
+func (a *answer) CloseIdleConnections() { a.closed++ }
 
 // send makes one request of a task with a claim.
 func send(t *testing.T, g *guard, ctx context.Context) error {
@@ -66,6 +68,16 @@ func TestSuspendedWorker(t *testing.T) {
 				t.Error("the task continues")
 			}
 		})
+	}
+}
+
+// TestGuardClosesIdleConnections checks that an upload of a worker can close the idle
+// connections, as it must after one of them turned out stale.
+func TestGuardClosesIdleConnections(t *testing.T) {
+	service := new(answer)
+	(&http.Client{Transport: &guard{base: service, health: new(health)}}).CloseIdleConnections()
+	if service.closed != 1 {
+		t.Errorf("idle connections closed %d times, want once", service.closed)
 	}
 }
 
