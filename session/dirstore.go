@@ -157,24 +157,48 @@ func (d *Dir) SetAside(_ context.Context, id string) error {
 
 // sweep removes damaged Tokens, and those that a killed process did not finish to
 // save, if the file is older than a week. They have a secret, and their session has
-// expired. It ignores errors.
+// expired. A file of a process that runs is kept, even if the clock jumped or the
+// process was suspended. sweep ignores errors.
 func (d *Dir) sweep(now time.Time) {
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), damagedSuffix)
-		if !ok {
-			id, ok = strings.CutSuffix(e.Name(), tempSuffix)
-		}
-		if !ok || !ValidID(id) {
+		id, damaged := strings.CutSuffix(e.Name(), damagedSuffix)
+		id, temporary := strings.CutSuffix(id, tempSuffix)
+		if damaged == temporary || !ValidID(id) || !d.old(e.Name(), temporary, now) {
 			continue
 		}
-		if info, err := d.root.Lstat(e.Name()); err == nil && info.Mode().IsRegular() && now.Sub(info.ModTime()) > lifetime {
+		unlock, err := d.Lock(context.Background(), id)
+		if err != nil {
+			continue
+		}
+		if d.old(e.Name(), temporary, now) {
 			_ = d.root.Remove(e.Name())
 		}
+		unlock()
 	}
+}
+
+// old reports whether a file is older than a week and, if it is temporary, begins like
+// a Token. The directory may also have temporary files of other programs.
+func (d *Dir) old(name string, temporary bool, now time.Time) bool {
+	info, err := d.root.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() || now.Sub(info.ModTime()) <= lifetime {
+		return false
+	}
+	if !temporary {
+		return true
+	}
+	f, _, err := d.open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	begin := make([]byte, len(tokenBegin))
+	_, err = io.ReadFull(f, begin)
+	return err == nil && string(begin) == tokenBegin
 }
 
 func (d *Dir) read(name string) ([]byte, error) {

@@ -218,27 +218,41 @@ func TestSetAsideWithoutQuarantine(t *testing.T) {
 
 // TestDamagedTokensAreForgotten checks that damaged Tokens, and those that a killed
 // process left half saved, are removed after their session has expired. They have a
-// secret.
+// secret. Files of other programs, and of a process that holds the lock, are kept.
 func TestDamagedTokensAreForgotten(t *testing.T) {
-	_, token, path := saved(t)
+	d, token, path := saved(t)
 	dir := filepath.Dir(path)
-	for name, age := range map[string]time.Duration{
-		"old.damaged": session.Lifetime + time.Hour, "young.damaged": session.Lifetime - time.Hour,
-		"old.tmp": session.Lifetime + time.Hour, "young.tmp": session.Lifetime - time.Hour, "not ours.tmp": 2 * session.Lifetime,
-		"not ours.damaged": 2 * session.Lifetime, token.ID + ".json": 2 * session.Lifetime,
+	saved, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := string(saved[:len(saved)/2])
+	const old, young = session.Lifetime + time.Hour, session.Lifetime - time.Hour
+	for name, f := range map[string]struct {
+		content string
+		age     time.Duration
+	}{
+		"old.damaged": {"", old}, "young.damaged": {"", young}, "not ours.damaged": {"", old}, "held.damaged": {"", old},
+		"old.tmp": {half, old}, "young.tmp": {half, young}, "not ours.tmp": {half, old}, "held.tmp": {half, old},
+		"notours.tmp": {"thesis", old}, "empty.tmp": {"", old}, token.ID + ".json": {string(saved), old},
 	} {
 		name = filepath.Join(dir, name)
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
-		then := time.Now().Add(-age)
-		if err := errors.Join(f.Close(), os.Chtimes(name, then, then)); err != nil {
+		then := time.Now().Add(-f.age)
+		if err := errors.Join(os.WriteFile(name, []byte(f.content), 0o600), os.Chtimes(name, then, then)); err != nil {
 			t.Fatal(err)
 		}
 	}
+	unlock, err := d.Lock(t.Context(), "held")
+	if err != nil {
+		t.Fatal(err)
+	}
 	openDir(t, dir)
-	if got, want := files(t, dir), []string{token.ID + ".json", "not ours.damaged", "not ours.tmp", "young.damaged", "young.tmp"}; !slices.Equal(got, want) {
+	unlock()
+	want := []string{
+		token.ID + ".json", "empty.tmp", "held.damaged", "held.tmp", "not ours.damaged", "not ours.tmp", "notours.tmp", "young.damaged", "young.tmp",
+	}
+	slices.Sort(want)
+	if got := files(t, dir); !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
 	}
 }

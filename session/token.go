@@ -108,7 +108,10 @@ func lastCheckpoint(list []chunk.Checkpoint, offset int64) chunk.Checkpoint {
 	return best
 }
 
-const tokenVersion = 1
+const (
+	tokenVersion = 1
+	tokenBegin   = `{"v":` // the first bytes of each encoded Token
+)
 
 // envelope is the saved form of a Token. The digest covers the exact bytes of
 // the Token, so that Decode detects a flipped bit or a truncated file. It is
