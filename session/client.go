@@ -187,7 +187,11 @@ func (c *Client) roundTrip(ctx context.Context, op Op, uri URI, req *http.Reques
 		_, _ = io.CopyN(io.Discard, resp.Body, bodyLimit)
 		_ = resp.Body.Close()
 	}()
-	return parse(op, scrub, resp)
+	r := parse(op, scrub, resp)
+	if r.Err != nil {
+		r.Err = transportError(ctx, scrub, r.Err)
+	}
+	return r
 }
 
 // transportError returns the cause of ctx if ctx is done, and otherwise err
@@ -201,7 +205,8 @@ func transportError(ctx context.Context, scrub func(string) string, err error) e
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err
 	}
-	if text := err.Error(); scrub(text) != text || errors.Is(err, context.Canceled) {
+	canceled := errors.Is(err, context.Canceled)
+	if text := err.Error(); scrub(text) != text || canceled {
 		// A transport of the caller has put a secret into its message, or has
 		// canceled the request.
 		timeout, ok := errors.AsType[interface {
@@ -211,7 +216,7 @@ func transportError(ctx context.Context, scrub func(string) string, err error) e
 		return &scrubbed{
 			text:    scrub(text),
 			is:      func(target error) bool { return target != context.Canceled && errors.Is(err, target) },
-			timeout: ok && timeout.Timeout() || errors.Is(err, os.ErrDeadlineExceeded),
+			timeout: canceled || ok && timeout.Timeout() || errors.Is(err, os.ErrDeadlineExceeded),
 		}
 	}
 	return err
@@ -223,7 +228,7 @@ func transportError(ctx context.Context, scrub func(string) string, err error) e
 type scrubbed struct {
 	text    string
 	is      func(target error) bool // a function, because fmt cannot print what it captures
-	timeout bool
+	timeout bool                    // another try may succeed, even at first contact
 }
 
 func (e *scrubbed) Error() string        { return e.text }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"gcsup/chunk"
@@ -286,6 +287,25 @@ func TestTransportThatCancels(t *testing.T) {
 	_, a := session.Decide(session.State{Size: q, Replayable: true}, r)
 	if describe(a) != "wait query" || errors.Is(r.Err, context.Canceled) || r.Err.Error() != "another request ended the dial: context canceled" {
 		t.Errorf("%s after %v, want wait query", describe(a), r.Err)
+	}
+	// At first contact too.
+	spec := session.Spec{Bucket: "bucket", Object: "object"}
+	if r := newClient(t, hc, "").Start(t.Context(), spec, q); !r.Retryable() {
+		t.Errorf("start: %+v, want a retry", r)
+	}
+	// And while the reply arrives.
+	hc.Transport = roundTrip(func(req *http.Request) (*http.Response, error) {
+		body := io.MultiReader(strings.NewReader(`{"items":[`), iotest.ErrReader(fmt.Errorf("stream: %w", context.Canceled)))
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(body), Request: req}, nil
+	})
+	c := newClient(t, hc, "")
+	_, read := c.Read(t.Context(), spec, 0)
+	_, list := c.List(t.Context(), session.ListQuery{Bucket: "bucket"})
+	_, bucket := c.Bucket(t.Context(), "bucket", "")
+	for name, r := range map[string]session.Reply{"read": read, "list": list, "bucket": bucket} {
+		if r.Status != 0 || !r.Retryable() || errors.Is(r.Err, context.Canceled) {
+			t.Errorf("%s: %+v, want a retry", name, r)
+		}
 	}
 }
 

@@ -300,7 +300,7 @@ func (c *Client) exchangeXML(ctx context.Context, op Op, uri URI, req *http.Requ
 			}
 		default:
 			if err := read(resp); err != nil {
-				r.Status, r.Err = 0, transportError(ctx, scrub, err)
+				r.Status, r.Err = 0, err
 			}
 		}
 		return r
