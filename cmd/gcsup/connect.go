@@ -108,7 +108,7 @@ func (c *connection) connect(ctx context.Context) error {
 	case err == nil:
 		c.client = client
 		return nil
-	case errors.Is(err, session.ErrCredentials):
+	case errors.Is(err, session.ErrCredentials), ctx.Err() != nil:
 		return err
 	}
 	return failure.WithKind(err, failure.ErrConfig)

@@ -69,7 +69,8 @@ type Client struct {
 
 // New finds the endpoint and the credentials. A nil opts uses the defaults. If
 // there are no credentials, or they cannot be read, the error wraps
-// [session.ErrCredentials]. Any other error is a configuration error.
+// [session.ErrCredentials]. If ctx is done first, the error is its cause. Any other
+// error is a configuration error.
 func New(ctx context.Context, opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}

@@ -57,14 +57,27 @@ type fetch struct {
 func findCredentials(ctx context.Context, file, universe string) (*credentials, error) {
 	// Tokens are refreshed even after ctx is done.
 	service := &tokenTransport{}
-	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, &http.Client{
+	lasting := context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, &http.Client{
 		Timeout:   tokenTimeout,
 		Transport: service,
 		// The request holds a secret, and a redirect may lead to plain HTTP.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	})
-	find := func() (*google.Credentials, error) { return find(ctx, file) }
-	found, err := find()
+	find := func() (*google.Credentials, error) { return find(lasting, file) }
+	var found *google.Credentials
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		found, err = find()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		// The library asks the metadata server without a context, for half a minute if
+		// there is no answer.
+		return nil, context.Cause(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

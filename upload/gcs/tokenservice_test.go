@@ -174,6 +174,29 @@ func TestMetadataServerInTrouble(t *testing.T) {
 	}
 }
 
+// TestMetadataServerThatHangs checks that New returns when its context is done, even if
+// the metadata server does not answer. The library waits for half a minute.
+func TestMetadataServerThatHangs(t *testing.T) {
+	stopped := errors.New("stopped")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	returned := make(chan struct{})
+	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cancel(stopped)
+		select {
+		case <-returned:
+			w.WriteHeader(404) // the library asks no more
+		case <-r.Context().Done(): // it tries again
+		}
+	}))
+	defer metadata.Close()
+	t.Setenv("GCE_METADATA_HOST", metadata.Listener.Addr().String())
+	c, err := gcs.New(ctx, nil)
+	close(returned)
+	if !errors.Is(err, stopped) {
+		t.Errorf("%v, %v, want the cause of the context", c, err)
+	}
+}
+
 // testKey returns a new private key in PEM.
 func testKey(t *testing.T) string {
 	t.Helper()

@@ -31,7 +31,7 @@ func (f *serviceFlags) connect(ctx context.Context, emulator string) (*gcs.Clien
 		o.Endpoint, o.Anonymous = emulator, true
 	}
 	client, err := gcs.New(ctx, o)
-	if err != nil && !errors.Is(err, session.ErrCredentials) {
+	if err != nil && !errors.Is(err, session.ErrCredentials) && ctx.Err() == nil {
 		err = failure.WithKind(err, failure.ErrConfig)
 	}
 	return client, err
