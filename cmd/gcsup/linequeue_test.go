@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,26 +67,26 @@ func TestLineQueueIsBounded(t *testing.T) {
 		for range queueLimit >> 20 {
 			q.Write(line)
 		}
-		var written, flushed bool
+		var written, flushed atomic.Bool
 		go func() {
 			q.Write(line)
-			written = true
+			written.Store(true)
 			_ = q.flush()
-			flushed = true
+			flushed.Store(true)
 		}()
 		synctest.Wait()
-		if written {
+		if written.Load() {
 			t.Error("17 MiB were queued")
 		}
 		q.close()
 		synctest.Wait()
-		if !written || flushed {
-			t.Errorf("after close: written %v, flushed %v, want true and false", written, flushed)
+		if !written.Load() || flushed.Load() {
+			t.Errorf("after close: written %v, flushed %v, want true and false", written.Load(), flushed.Load())
 		}
 		time.Sleep(closedWait)
 		synctest.Wait()
-		if !flushed || q.size > queueLimit {
-			t.Errorf("flush returned %v, %d bytes are queued", flushed, q.size)
+		if !flushed.Load() || q.size > queueLimit {
+			t.Errorf("flush returned %v, %d bytes are queued", flushed.Load(), q.size)
 		}
 		close(g.opened)
 	})
