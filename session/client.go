@@ -133,8 +133,9 @@ func plainHost(u *url.URL) string {
 // WithoutKeepAlive returns a client that uses each connection for one request. Use it
 // on a network that drops idle connections silently. Before each request, it
 // closes the idle connections of the HTTP client, which are probably broken too.
-// Afterwards it closes the connection of the request. If the HTTP client has a transport
-// without the method CloseIdleConnections, a request may use an idle connection.
+// Afterwards it closes the connection of the request. A GET may use an idle connection,
+// because net/http repeats it on another one. So may each request if the HTTP client has a
+// transport without the method CloseIdleConnections.
 func (c *Client) WithoutKeepAlive() *Client {
 	own := *c
 	own.close = true
@@ -174,7 +175,7 @@ func (c *Client) roundTrip(ctx context.Context, op Op, uri URI, req *http.Reques
 	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused },
 	}))
-	if req.Close = c.close; c.close {
+	if req.Close = c.close; c.close && req.Method != http.MethodGet {
 		c.doer().CloseIdleConnections()
 	}
 	c.addHeader(req)

@@ -524,4 +524,12 @@ func TestConnectionIsReused(t *testing.T) {
 	if n := connections.Load(); n != 11 {
 		t.Errorf("%d connections for 10 more exchanges, want 10", n-1)
 	}
+	// A GET closes no connections that other uploads use. It replaces its own.
+	for range 5 {
+		client.WithoutKeepAlive().Stat(t.Context(), session.Spec{Bucket: "bucket", Object: "object"})
+		client.Query(t.Context(), uri)
+	}
+	if n := connections.Load(); n != 16 {
+		t.Errorf("%d connections for 10 more exchanges, want 5", n-11)
+	}
 }
