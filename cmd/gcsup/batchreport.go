@@ -323,13 +323,11 @@ func (r *reporter) beginBatch(ctx context.Context, chosen *selection, progress *
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.active, r.batch = true, true
-	r.startProgress(files)
-	if r.progress == nil {
-		return
-	}
-	r.progress.display.finished = progress.finished
-	if chosen.sizes != nil {
-		go r.count(ctx, chosen, r.progress.display, r.progress.stopped)
+	d := newDisplay(files)
+	d.finished = progress.finished
+	r.startProgress(d)
+	if r.progress != nil && chosen.sizes != nil {
+		go r.count(ctx, chosen, d, r.progress.stopped)
 	}
 }
 
@@ -362,13 +360,12 @@ func (r *reporter) count(ctx context.Context, chosen *selection, d *display, sto
 	}
 }
 
-// startProgress starts to show a run of that many files; -1 means that the number is
-// unknown. The caller holds r.mu.
-func (r *reporter) startProgress(files int) {
+// startProgress starts to show d, unless the command is quiet. The caller holds r.mu,
+// and must not change d afterwards without its mutex.
+func (r *reporter) startProgress(d *display) {
 	if r.flags.quiet {
 		return
 	}
-	d := newDisplay(files)
 	d.parts = r.flags.verbose
 	r.progress = startProgress(r.console, d, !r.flags.verbose) // the log would push the frame around
 }

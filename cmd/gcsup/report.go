@@ -136,7 +136,7 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 	defer context.AfterFunc(ctx, r.stopWaiting)()
 	code, done, stored := exitcode.OK, 0, false
 	r.mu.Lock()
-	r.startProgress(len(tasks))
+	r.startProgress(newDisplay(len(tasks)))
 	if r.progress != nil && len(tasks) > 1 {
 		total := int64(0)
 		for _, t := range tasks {
