@@ -7,7 +7,7 @@ import (
 )
 
 // sourceOffsets maps offsets in compressed bytes to offsets in the file. It is safe
-// for concurrent use. If it is nil, or has no size, the source is not compressed.
+// for concurrent use. If known is false, the source is not compressed.
 type sourceOffsets struct {
 	mu    sync.Mutex
 	known bool
@@ -75,9 +75,6 @@ func (s *sourceOffsets) after(offset int64) int {
 
 // of returns the offsets of an event, or nil if no source is compressed.
 func (s *sourceOffsets) of(sent, committed int64) *SourceOffsets {
-	if s == nil {
-		return nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.known {
