@@ -39,10 +39,9 @@ type BatchOptions struct {
 	// Planned set.
 	DryRun bool
 
-	// Sizes yields the sizes of all files of the batch, in any order. It is read
-	// only while the service fails, to find out what is at stake: each upload of a
-	// batch has the tries of one file of its total size. nil counts the files that
-	// were started.
+	// Sizes yields the sizes of all files of the batch, in any order. It is read only
+	// while the service fails, because each upload of a batch has the tries of one file
+	// of their total size. If it is nil, only files that were started count.
 	Sizes iter.Seq[int64]
 }
 

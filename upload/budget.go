@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// budget is what uploads share that stop retrying together: how long to try
-// without progress, and what is at stake. Each upload counts its own failures
-// against it, so that each file of a batch has the tries of one file of their total
-// size.
+// budget is shared by the uploads of a call. It has the time to retry without
+// progress, and the bytes at stake. Each upload compares its own failures with it, so
+// that each file of a batch has the tries of one file of their total size.
 type budget struct {
 	retryFor time.Duration // see Options.RetryFor
 	staked   atomic.Int64  // bytes of the uploads that have begun

@@ -145,8 +145,8 @@ func (j *job) openJournal(ctx context.Context, id string, waiting func(context.C
 	return journal, token, damaged, err
 }
 
-// keep makes the upload one that is saved in the journal. token is what is saved
-// of it, nil if nothing is. path and identity are as in uploadSavable.
+// keep makes the journal save the upload. token is the saved Token, or nil if there
+// is none. path and identity are as in uploadSavable.
 func (j *job) keep(journal *journal, token *session.Token, path, identity string) {
 	journal.events = j.events
 	if token != nil {
