@@ -171,6 +171,43 @@ func TestCancellationWaitsForNoFile(t *testing.T) {
 	})
 }
 
+// halfReader is a file of zeros whose second half does not respond.
+type halfReader struct {
+	hangingReader
+	half int64
+}
+
+func (h halfReader) ReadAt(p []byte, off int64) (int, error) {
+	if off < h.half {
+		clear(p)
+		return len(p), nil
+	}
+	return h.hangingReader.ReadAt(p, off)
+}
+
+// TestCancellationWaitsForNoPart checks that a cancelled upload in parts whose source
+// hangs reports the bytes of its parts. It reported 0 bytes.
+func TestCancellationWaitsForNoPart(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
+		const part = 2 << 20
+		u.opts.Parallel = InParts(2, part).By(ByCompose)
+		source := halfReader{hangingReader{make(chan struct{})}, 2 * part}
+		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
+		j.file = &fileContent{
+			src: chunk.FromReaderAt(source, 4*part), identity: chunk.Identity{Size: 4 * part}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
+		}
+		j.transfer.content = j.file
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := j.do(ctx, j.fresh)
+		if e, ok := errors.AsType[*InterruptedError](err); !ok || e.Committed != 2*part || e.Sent != 2*part {
+			t.Errorf("%v, want %d bytes acknowledged", err, 2*part)
+		}
+		close(source.release)
+		time.Sleep(time.Minute) // until the parts are removed
+	})
+}
+
 // zeros is a source whose reads cost no time.
 type zeros struct{}
 

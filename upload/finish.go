@@ -72,7 +72,10 @@ func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Resu
 	}()
 	res := j.result.snapshot(&j.transfer.pos)
 	res.Resumable = j.result.saved()
-	return j.conclusion(ctx, res, j.transfer.interrupted(ctx, errors.New("a file or the store does not answer")))
+	e := newInterrupted(ctx, j.transfer, errors.New("a file or the store does not answer"))
+	_, sent, committed := j.progress.position() // the transfer does not have that of parts yet
+	e.Sent, e.Committed = max(sent, committed), committed
+	return j.conclusion(ctx, res, e)
 }
 
 // ended returns err, with which something ended, or the error of an interrupted

@@ -2,8 +2,8 @@ package upload
 
 import "sync/atomic"
 
-// progress is how far a job is, for its events. The goroutine of the events reads it
-// while the job continues.
+// progress is how far a job is, for its events, and for [job.do]. They read it while the
+// job continues.
 type progress struct {
 	whole *position
 	parts atomic.Pointer[partsView] // nil unless the file is sent in parts
@@ -15,13 +15,19 @@ type partsView struct {
 	progress func() *PartsProgress
 }
 
+// position returns the offsets of the job, or the sums over its parts.
+func (p *progress) position() (size, sent, committed int64) {
+	if parts := p.parts.Load(); parts != nil {
+		return parts.position()
+	}
+	return p.whole.load()
+}
+
 // describe sets the numbers that every event carries.
 func (p *progress) describe(e *Event) {
+	e.Size, e.Sent, e.Committed = p.position()
 	if parts := p.parts.Load(); parts != nil {
-		e.Size, e.Sent, e.Committed = parts.position()
 		e.Parts = parts.progress()
-	} else {
-		e.Size, e.Sent, e.Committed = p.whole.load()
 	}
 	e.Source = p.whole.source.of(e.Sent, e.Committed)
 }
