@@ -25,7 +25,7 @@ func TestDirContract(t *testing.T) {
 		})
 	})
 	t.Run("handles", func(t *testing.T) {
-		if !testing.Short() && testsize.Full(0, 1) == 1 {
+		if testsize.Full(0, 1) == 1 {
 			t.Skip("the same checks as with processes")
 		}
 		storetest.Run(t, func(t *testing.T) storetest.Place {

@@ -123,6 +123,7 @@ func TestConfirm(t *testing.T) {
 
 // TestWith checks that the options of one call do not change another.
 func TestWith(t *testing.T) {
+	skipShort(t)
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		var seen, audit int

@@ -450,6 +450,7 @@ func TestSharedSource(t *testing.T) {
 // TestCauseOfASiblingIsNoLostLease checks that an upload that is cancelled during a save in
 // a bucket, because another upload is in use, does not take its own lease for lost.
 func TestCauseOfASiblingIsNoLostLease(t *testing.T) {
+	skipShort(t)
 	t.Parallel()
 	for _, zipped := range []bool{false, true} { // a compressed file is saved before each request
 		inBubble(t, nil, func(w *world) {

@@ -20,6 +20,7 @@ import (
 
 // TestReaderAt checks the object at the boundaries of requests.
 func TestReaderAt(t *testing.T) {
+	skipShort(t)
 	t.Parallel()
 	for _, size := range []int64{0, 1, q, 8 * mib, 8*mib + 1, 9 * mib} {
 		for _, identity := range []string{"", "v1"} {
@@ -144,6 +145,7 @@ func TestReaderAtResume(t *testing.T) {
 // TestImportReaderAt checks that an upload with an identity can be continued from a
 // file on another machine.
 func TestImportReaderAt(t *testing.T) {
+	skipShort(t)
 	t.Parallel()
 	content := data(20 * mib)
 	inBubble(t, nil, func(w *world) {

@@ -219,6 +219,7 @@ func (w *world) afterTakeOver(by string, steps int, old, newID, path, moved stri
 // TestTakeOverInPlace checks that an upload continues with a copy at the same path,
 // if its bytes are those that were sent.
 func TestTakeOverInPlace(t *testing.T) {
+	skipShort(t)
 	t.Parallel()
 	content := data(9 * mib)
 	for _, tt := range []struct {

@@ -291,6 +291,7 @@ func TestPreconditions(t *testing.T) {
 // TestOwnSuccess checks that a 412 after a lost reply is a success if the
 // object is the one that was sent.
 func TestOwnSuccess(t *testing.T) {
+	skipShort(t)
 	t.Parallel()
 	zero := int64(0)
 	conditional := spec

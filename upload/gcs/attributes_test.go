@@ -570,6 +570,9 @@ func TestStartOverKeepsTheEncryption(t *testing.T) {
 // of another key and of no key: for --skip-identical, preconditions and after a
 // reply that was lost.
 func TestChecksOfEncryptedObjects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends many objects")
+	}
 	t.Parallel()
 	key, _ := session.NewEncryptionKey(bytes.Repeat([]byte{1}, 32))
 	other, _ := session.NewEncryptionKey(bytes.Repeat([]byte{2}, 32))
