@@ -749,7 +749,7 @@ func (s *scribe) writeDecision(b *strings.Builder, x *recorded, after []line) {
 	switch {
 	case wait != nil:
 		fmt.Fprintf(b, "decision: wait, %s\n", next)
-		fmt.Fprintf(b, "wait: %s, %s\n", seconds(wait.Delay), cause(x, restart))
+		fmt.Fprintf(b, "wait: %s, %s\n", seconds(wait.Delay), reasonToWait(x, restart))
 	case next != "" && x.resp == nil:
 		fmt.Fprintf(b, "decision: %s at once\n", next)
 	case next != "":
@@ -802,9 +802,9 @@ func step(x, next *recorded, restarted bool) string {
 	return words
 }
 
-// cause describes why there is a wait after x. restart is the event of a new session,
+// reasonToWait describes why there is a wait after x. restart is the event of a new session,
 // or nil.
-func cause(x *recorded, restart *upload.Event) string {
+func reasonToWait(x *recorded, restart *upload.Event) string {
 	switch {
 	case x.resp == nil && errors.Is(x.broken, session.ErrStalled):
 		return fmt.Sprintf("after a request of %.0f minutes", x.took.Minutes())

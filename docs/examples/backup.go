@@ -22,8 +22,8 @@ func Backup(ctx context.Context, up *upload.Uploader, dir string, spec upload.Sp
 	if err != nil {
 		return 0, 0, err
 	}
-	meter := &meter{sent: map[int64]int64{}, report: progress}
-	up = up.With(upload.CallOptions{Observer: meter.observe})
+	totals := &totals{sent: map[int64]int64{}, report: progress}
+	up = up.With(upload.CallOptions{Observer: totals.observe})
 	opts := &upload.BatchOptions{
 		Skip:    upload.SkipSameTime,
 		Listing: &upload.Listing{Bucket: spec.Bucket, Prefix: spec.Object + "/"},
@@ -43,24 +43,24 @@ func Backup(ctx context.Context, up *upload.Uploader, dir string, spec upload.Sp
 	return uploaded, skipped, errors.Join(failed...)
 }
 
-// meter adds up the progress of uploads that run at the same time. The events of one
+// totals adds up the progress of uploads that run at the same time. The events of one
 // upload arrive one at a time, but those of several uploads concurrently.
-type meter struct {
+type totals struct {
 	mu     sync.Mutex
 	sent   map[int64]int64 // by upload
 	total  int64
 	report func(total int64)
 }
 
-func (m *meter) observe(e upload.Event) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if e.Sent > m.sent[e.Upload] {
-		m.total += e.Sent - m.sent[e.Upload]
-		m.sent[e.Upload] = e.Sent
-		m.report(m.total)
+func (t *totals) observe(e upload.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e.Sent > t.sent[e.Upload] {
+		t.total += e.Sent - t.sent[e.Upload]
+		t.sent[e.Upload] = e.Sent
+		t.report(t.total)
 	}
 	if e.Kind.Terminal() {
-		delete(m.sent, e.Upload)
+		delete(t.sent, e.Upload)
 	}
 }
