@@ -1,10 +1,8 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"gcsup/backoff"
@@ -47,53 +45,23 @@ type State struct {
 	// https://cloud.google.com/storage/docs/retry-strategy#idempotency
 	Unconditional bool
 
-	refreshed   bool  // credentials were refreshed since the last wait, new session or progress
-	beyond      bool  // the last reply claimed bytes that were never sent
-	rangeless   bool  // the last reply had no Range
-	reconnected bool  // a request failed on a reused connection since the last progress
-	suspect     int   // 404 or 400: a query must confirm such an answer; 0 if none
-	doubt       Reply // the 400 to be confirmed, or the reply that made a check of the destination necessary
-	guarded     bool  // an insert carries the precondition ifGenerationMatch=guard
-	guard       int64
+	// Temporary reports that the object is one that only this upload writes. Its
+	// precondition is not the caller's, and no user cancels its session.
+	Temporary bool
+
+	trouble
+	beyond    bool  // the last reply claimed bytes that were never sent
+	rangeless bool  // the last reply had no Range
+	suspect   int   // 404 or 400: a query must confirm such an answer; 0 if none
+	doubt     Reply // the 400 to be confirmed, or the reply that made a check of the destination necessary
+	guarded   bool  // an insert carries the precondition ifGenerationMatch=guard
+	guard     int64
 }
 
 // Guard returns the generation that the existing object must have when the object is
 // inserted again; 0 means that no object must exist. ok is false if there is no such
 // condition.
 func (s State) Guard() (generation int64, ok bool) { return s.guard, s.guarded }
-
-// Step is the kind of the next exchange, or the end of the upload.
-type Step int
-
-// The steps.
-const (
-	Begin  Step = iota // open a session (or insert the small object) and begin at byte 0
-	Send               // send data from State.Committed
-	Finish             // everything is committed: finalize, with no data
-	Query              // ask what is committed
-	Check              // ask what is at the destination
-	Done               // the object exists; compare Action.Object with the source
-	Fail               // Action.Err
-)
-
-// String returns the name of s in lower case, such as "query".
-func (s Step) String() string {
-	names := [...]string{"begin", "send", "finish", "query", "check", "done", "fail"}
-	if s < 0 || int(s) >= len(names) {
-		return fmt.Sprintf("Step(%d)", int(s))
-	}
-	return names[s]
-}
-
-// Action is the next step of an upload.
-type Action struct {
-	Step       Step
-	Wait       bool          // back off before it
-	RetryAfter time.Duration // with Wait: the wait that the server requested, or 0
-	Fresh      bool          // the request should use a connection of its own, see WithoutKeepAlive
-	Object     *Object       // with Done
-	Err        *Error        // with Fail, with Wait, and before a new session: the failure
-}
 
 // Decide returns the next action after the reply to the last exchange. It is a pure
 // function, and contains all knowledge of the protocol's failures.
@@ -115,19 +83,18 @@ type Action struct {
 //	                                         error is permanent
 //	no reply, on a reused connection         query at once, the first time
 //	401                                      refresh the credentials, query; again: fail
-//	400, 404, 410, 413 in mid-upload         not the service's own: wait, query. Else wait, query,
-//	                                         and if the query confirms it:
+//	400, 404, 410, others in mid-upload      wait, query, and if the query confirms it:
 //	  404, 410                               check the destination if the object may exist;
 //	                                         a new session from byte 0, three times at most
 //	  410 around another 4xx                 like that status
-//	  400, 413                               fail; if the session is still open: fail, and
+//	  400, 405, 409, 411, 413, 416           fail; if the session is still open: fail, and
 //	                                         the next time a new session
 //	412, and 304 to a not-match              check the destination if the object may exist; fail
 //	400, 412 that name a hash (its own)      the bytes were damaged: a new session, as after 404
 //	308, a checksum not of the source        the same
 //	499                                      the session was canceled: fail
-//	412, 499 that are not the service's own  wait, query
-//	3xx, other 2xx, 407 in mid-upload        not the service's answer: wait, query
+//	412, 499 of a temporary object           wait, query; if the query confirms it: like 404
+//	3xx, other 2xx, 4xx of a stranger        wait, query, once the service has answered
 //	other                                    fail
 //
 // An insert without a precondition is not repeated if its outcome is not known: it
@@ -158,7 +125,7 @@ func Decide(s State, r Reply) (State, Action) {
 
 func (s *State) decide(r *Reply) Action {
 	s.Sent = max(s.Sent, r.Sent)
-	if (r.Op == OpFinalize || r.Op == OpInsert) && !refused(r.Status) && !r.notModified() && !r.Unsent {
+	if (r.Op == OpFinalize || r.Op == OpInsert) && (!ineffective(r.Status) || r.fromStranger()) && !r.notModified() && !r.Unsent {
 		s.MayExist = true
 	}
 	if r.Status != 308 || r.Redirect != "" {
@@ -180,15 +147,7 @@ func (s *State) decide(r *Reply) Action {
 	if r.strange(s.begun(r)) {
 		return s.again(r)
 	}
-	if (r.Status == 412 || r.Status == 499) && s.begun(r) && !r.FromService {
-		r.Err = strangerError{}
-		return s.again(r)
-	}
-	if family := r.destructive(); family != 0 {
-		if !r.FromService {
-			r.Err = strangerError{}
-			return s.again(r)
-		}
+	if family := s.destructive(r); family != 0 {
 		if s.suspect != family || r.Op != OpQuery {
 			s.suspect = family
 			if family == 400 {
@@ -214,6 +173,9 @@ func (s *State) decide(r *Reply) Action {
 		}
 		return s.check(r)
 	case 499:
+		if s.Temporary {
+			return s.restart(r)
+		}
 		return s.fail(r, ErrCanceled)
 	}
 	if r.damaged(status) {
@@ -243,14 +205,21 @@ func (r *Reply) destructive() int {
 		return 0
 	case r.Status == 404 || r.Status == 410:
 		return 404
-	case (r.Status == 400 || r.Status == 413) && !(r.FromService && r.damaged(r.Status)):
+	case r.Status == 401 || r.Status == 412 || r.Status == 429 || r.Status == 499 || r.denied() || r.damaged(r.Status):
+		return 0
+	case ineffective(r.Status):
 		return 400
 	}
 	return 0
 }
 
-// refused reports whether a status means that the request had no effect.
-func refused(status int) bool { return status >= 400 && status < 500 && status != 408 }
+// destructive is [Reply.destructive], for the session of a temporary object, too.
+func (s *State) destructive(r *Reply) int {
+	if s.Temporary && (r.Status == 412 || r.Status == 499) && !r.Op.begins() && !r.damaged(r.Status) {
+		return 404
+	}
+	return r.destructive()
+}
 
 // complete handles a reply of success.
 func (s *State) complete(r *Reply) Action {
@@ -364,13 +333,11 @@ func (s *State) again(r *Reply) Action {
 	if r.Op == OpInsert {
 		s.doubt = *r
 	}
-	if !s.reconnected && r.StaleConnection() {
-		s.reconnected = true
-		return Action{Step: s.afterFailure(r)}
+	a := s.trouble.again(r, s.afterFailure(r), s.Committed)
+	if a.Wait {
+		s.Failures++
 	}
-	s.Failures++
-	s.refreshed = false
-	return Action{Step: s.afterFailure(r), Wait: true, RetryAfter: r.RetryAfter, Err: r.fail(nil, s.Committed)}
+	return a
 }
 
 // afterFailure returns the step after a request whose outcome is not known: the
@@ -425,7 +392,7 @@ func (s *State) restart(r *Reply) Action {
 // was lost may have made the object.
 func (s *State) check(r *Reply) Action {
 	s.doubt = *r
-	if !s.MayExist {
+	if !s.MayExist && !s.Temporary {
 		return s.unmade()
 	}
 	return Action{Step: Check}
@@ -435,13 +402,13 @@ func (s *State) check(r *Reply) Action {
 func (s *State) checked(r *Reply) Action {
 	found := r.Status == 200 && r.Object != nil
 	switch {
-	case found && r.Ours && !r.Older:
+	case found && r.Ours && (!r.Older || s.Temporary):
 		return Action{Step: Done, Object: r.Object}
 	case r.Status == 200 && !found, verdict(r, true) == backoff.Transient:
 		return s.again(r)
-	case r.Status >= 400 && r.Status != 401 && !r.FromService:
-		r.Err = strangerError{}
-		return s.again(r)
+	case s.Temporary && found:
+		r.Err = errors.New("another client wrote the temporary object")
+		return s.fail(r, ErrUnexpectedData)
 	case verdict(r, true) == backoff.Credentials && !s.refreshed:
 		s.refreshed = true
 		return Action{Step: Check}
@@ -476,7 +443,7 @@ func (s *State) insertGuarded(generation int64) Action {
 func (s *State) unmade() Action {
 	r := s.doubt
 	s.doubt = Reply{}
-	if r.unmet() {
+	if r.unmet() && !s.Temporary {
 		return s.fail(&r, ErrPrecondition)
 	}
 	return s.restart(&r)
@@ -489,116 +456,3 @@ func (s *State) fail(r *Reply, kind error) Action {
 // begun reports whether the service answered before the reply r: it opened a session,
 // or answered another request of the driver.
 func (s *State) begun(r *Reply) bool { return r.Reached || !r.Op.begins() || s.Restarts > 0 }
-
-// verdict classifies a reply. begun reports whether the service answered before. If
-// it did, a request without a reply is always retried: the network may have changed,
-// but the destination did not.
-func verdict(r *Reply, begun bool) backoff.Verdict {
-	if r.strange(begun) {
-		return backoff.Transient
-	}
-	if r.Status != 0 {
-		return backoff.Status(r.Status, r.Reason)
-	}
-	switch {
-	case errors.Is(r.Err, ErrStalled):
-		return backoff.Transient
-	case errors.Is(r.Err, ErrCredentials), errors.Is(r.Err, ErrURIMismatch), errors.Is(r.Err, ErrInvalid), errors.Is(r.Err, context.Canceled):
-		return backoff.Permanent
-	case begun:
-		return backoff.Transient
-	}
-	return backoff.Network(r.Err)
-}
-
-// strange reports whether a reply is not the service's, although the service
-// answered before. It is the login page of a captive portal, for example, or a
-// proxy that requires a password.
-func (r *Reply) strange(begun bool) bool {
-	switch {
-	case !begun || r.Op == OpCancel:
-		return false
-	case r.Redirect != "" || r.Status == 407:
-		return true
-	case r.Status == 200 || r.Status == 201 || r.Status == 308 || r.notModified():
-		return false
-	case (r.Op == OpDelete || r.Op == OpAbort) && r.Status == 204:
-		return false
-	}
-	return r.Status >= 200 && r.Status < 400
-}
-
-// begins reports whether an exchange is the first contact. Its failure may mean
-// that the service or the bucket does not exist.
-func (op Op) begins() bool {
-	switch op {
-	case OpStart, OpInsert, OpStat, OpList, OpRead, OpDelete, OpBucket, OpNotifications, OpPermissions, OpMultipartStart:
-		return true
-	}
-	return false
-}
-
-// permanent returns the sentinel error for a reply that is not retried.
-func permanent(r *Reply, status int) error {
-	begins := r.Op.begins()
-	switch {
-	case errors.Is(r.Err, ErrCredentials):
-		return ErrCredentials
-	case errors.Is(r.Err, ErrURIMismatch):
-		return ErrProtocol
-	case errors.Is(r.Err, ErrInvalid):
-		return ErrInvalid
-	case status == 407 || status == 0 && backoff.ProxyStatus(r.Err) == 407:
-		return ErrCredentials // the proxy's
-	case status == 0:
-		return ErrNotFound // no such host, or a certificate for another host
-	case r.Reason == "dailyLimitExceeded" || r.Reason == "quotaExceeded":
-		return ErrQuota
-	case status == 401:
-		return ErrCredentials
-	case status == 403:
-		return ErrPermission
-	case r.damaged(status):
-		return ErrChecksum
-	case begins && status >= 400 && status < 500:
-		return ErrInvalid
-	case status == 400 || status == 413:
-		return ErrProtocol
-	}
-	// A redirect, or a reply that the API does not send. It is from a proxy and
-	// does not concern the session.
-	return ErrNotFound
-}
-
-// damaged reports whether the service refused the object because its bytes do
-// not have the checksum that was sent with them. The service answers 400,
-// Google's test bench 412
-// (https://github.com/googleapis/storage-testbench).
-func (r *Reply) damaged(status int) bool {
-	return (status == 400 || status == 412) && (r.Op == OpInsert || r.Op == OpFinalize || r.Op == OpPart) &&
-		(mentionsHash(r.Message) || r.Reason == "BadDigest" || r.Reason == "CrcMismatch")
-}
-
-// unmet reports whether the service refused a precondition.
-func (r *Reply) unmet() bool {
-	return r.Status == 412 || r.Status == 410 && r.Inner == 412 || r.notModified()
-}
-
-// notModified reports whether the service refused one of the preconditions
-// IfGenerationNotMatch and IfMetagenerationNotMatch, for which it has another status.
-// https://cloud.google.com/storage/docs/json_api/v1/status-codes#304_Not_Modified
-func (r *Reply) notModified() bool {
-	return r.Status == 304 && r.FromService && (r.Op == OpInsert || r.Op == OpPut || r.Op == OpQuery || r.Op == OpFinalize)
-}
-
-// carriesData reports whether the request had object data.
-func (r *Reply) carriesData() bool {
-	return r.Op == OpPut || r.Op == OpFinalize || r.Op == OpInsert || r.Op == OpPart
-}
-
-// mentionsHash distinguishes a checksum that does not match from other bad requests.
-// The service gives both the same status and reason, and only its text differs.
-func mentionsHash(message string) bool {
-	m := strings.ToLower(message)
-	return strings.Contains(m, "crc32c") || strings.Contains(m, "md5") || strings.Contains(m, "checksum")
-}

@@ -58,7 +58,6 @@ func TestDecide(t *testing.T) {
 	all := func(what string) [5]string { return [5]string{what, what, what, what, what} }
 	// Before a session exists, the request is invalid. Later, the answer of the server is
 	// wrong.
-	strange := [5]string{"ErrInvalid", "ErrNotFound", "ErrNotFound", "ErrNotFound", "ErrInvalid"}
 	refused := [5]string{"ErrInvalid", "ErrProtocol", "ErrProtocol", "ErrProtocol", "ErrInvalid"}
 	// The reply of a proxy. Before a session exists, the destination may be wrong.
 	portal := [5]string{"ErrNotFound", queryWait, queryWait, queryWait, "ErrNotFound"}
@@ -139,11 +138,11 @@ func TestDecide(t *testing.T) {
 			[5]string{"ErrInvalid", "ErrProtocol", "ErrProtocol", beginWait, beginWait}},
 		{"412, the hash differs", session.Reply{Status: 412, Message: "The MD5 you specified did not match."},
 			[5]string{"ErrPrecondition", "ErrPrecondition", "ErrPrecondition", beginWait, beginWait}},
-		{"405", session.Reply{Status: 405}, strange},
-		{"409", session.Reply{Status: 409}, strange},
-		{"411", session.Reply{Status: 411}, strange},
+		{"405", session.Reply{Status: 405}, refused},
+		{"409", session.Reply{Status: 409}, refused},
+		{"411", session.Reply{Status: 411}, refused},
 		{"413", session.Reply{Status: 413}, refused},
-		{"416", session.Reply{Status: 416}, strange},
+		{"416", session.Reply{Status: 416}, refused},
 
 		{"a redirect to another host", session.Reply{Status: 302, Redirect: "http://portal"}, portal},
 		{"a permanent redirect to another host", session.Reply{Status: 308, Committed: -1, Redirect: "http://portal"}, portal},
@@ -759,7 +758,7 @@ func TestRetryable(t *testing.T) {
 	}{
 		{session.OpPut, 503, true}, {session.OpPut, 302, true}, {session.OpQuery, 204, true}, {session.OpFinalize, 302, true},
 		{session.OpPut, 308, false}, {session.OpQuery, 200, false}, {session.OpFinalize, 201, false}, {session.OpPut, 400, false},
-		{session.OpCancel, 503, true}, {session.OpCancel, 200, false}, {session.OpCancel, 302, false},
+		{session.OpCancel, 503, true}, {session.OpCancel, 200, false}, {session.OpCancel, 302, true},
 		{session.OpStat, 200, false}, {session.OpStat, 302, false}, {session.OpStart, 302, false}, {session.OpInsert, 429, true},
 	} {
 		r := status(c.code)
@@ -796,7 +795,7 @@ func TestNoError(t *testing.T) {
 }
 
 func TestStepString(t *testing.T) {
-	want := []string{"begin", "send", "finish", "query", "check", "done", "fail"}
+	want := []string{"begin", "send", "finish", "query", "check", "repeat", "inspect", "absent", "done", "fail", "Step(10)"}
 	for i, w := range want {
 		if got := session.Step(i).String(); got != w {
 			t.Errorf("Step(%d) = %q, want %q", i, got, w)

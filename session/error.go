@@ -123,8 +123,12 @@ func (e *Error) Unwrap() []error {
 // fail returns the error of a reply. The driver sets Attempts and Waits.
 func (r *Reply) fail(kind error, offset int64) *Error {
 	err := r.Err
-	if err == nil && r.Redirect != "" {
+	switch {
+	case err != nil:
+	case r.Redirect != "":
 		err = redirectError(r.Redirect)
+	case r.fromStranger():
+		err = strangerError{}
 	}
 	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Offset: offset, Attempts: 1, Kind: kind, Err: err, FromService: r.FromService}
 }

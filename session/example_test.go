@@ -17,7 +17,7 @@ func ExampleDecide() {
 	for _, reply := range []session.Reply{
 		{Op: session.OpPut, Sent: 768 << 10, Status: 503, Committed: -1}, // the committed offset is unknown
 		{Op: session.OpQuery, Status: 308, Committed: 768 << 10},         // all sent bytes are committed
-		{Op: session.OpFinalize, Sent: 1 << 20, Status: 403, Reason: "forbidden"},
+		{Op: session.OpFinalize, Sent: 1 << 20, Status: 403, Reason: "forbidden", FromService: true},
 	} {
 		var action session.Action
 		state, action = session.Decide(state, reply)

@@ -295,9 +295,6 @@ func (c *Client) exchangeXML(ctx context.Context, op Op, uri URI, req *http.Requ
 		case r.Status == http.StatusNoContent && op == OpAbort:
 		case r.Status != http.StatusOK || op == OpAbort:
 			r.readXMLError(scrub, resp)
-			if op != OpMultipartStart && r.strangeError() {
-				r.Status, r.Err = 0, fmt.Errorf("%s: %w", resp.Status, strangerError{})
-			}
 		default:
 			if err := read(resp); err != nil {
 				r.Status, r.Err = 0, err
@@ -305,12 +302,6 @@ func (c *Client) exchangeXML(ctx context.Context, op Op, uri URI, req *http.Requ
 		}
 		return r
 	})
-}
-
-// strangeError reports whether a reply that would end an upload comes from a proxy and not from
-// the service.
-func (r *Reply) strangeError() bool {
-	return refused(r.Status) && r.Status != http.StatusUnauthorized && r.Status != http.StatusTooManyRequests && !r.FromService
 }
 
 // readXMLError sets r from the XML error in the body of a reply.

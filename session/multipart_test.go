@@ -266,7 +266,7 @@ func FuzzMultipart(f *testing.F) {
 			}
 			uri := freshURI(t)
 			parts, more, r := c.ListParts(t.Context(), multipartSpec, uri, 0)
-			if r.Status != 200 && r.Err == nil && !r.FromService || more && len(parts) == 0 {
+			if r.Status == 0 && r.Err == nil || r.Status != 200 && len(parts) > 0 || more && len(parts) == 0 {
 				t.Errorf("parts: %v, %+v", parts, r)
 			}
 			last := 0

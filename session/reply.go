@@ -40,9 +40,10 @@ type Reply struct {
 	Object *Object // 200, 201: the object; nil if the reply does not describe it
 
 	// Set by the driver.
-	Ours    bool // stat: Object has the size and CRC32C of the upload
+	Ours    bool // stat: Object has the size and CRC32C of the upload; parts: the part has its bytes
 	Older   bool // stat: Object was created before the driver's first attempt, or its session
-	Differs bool // 308: the checksum differs from that of the source
+	Unmet   bool // stat: Object, or its absence, does not meet the preconditions of the caller
+	Differs bool // 308: the checksum differs from that of the source; otherwise: the answer differs from what is known
 	Reached bool // the service answered an earlier request, perhaps of another upload
 
 	FromService bool // the error is from Cloud Storage and not from a proxy

@@ -1,0 +1,155 @@
+package session
+
+import "errors"
+
+// JoinState is the state of making one object from parts that the service has: by a
+// compose, or by completing a multipart upload.
+type JoinState struct {
+	// Seen is the generation of the object at the destination before the parts are joined;
+	// 0 if there is none. A compose replaces only this object, unless Pinned is set.
+	Seen int64
+
+	// Pinned reports that the caller named the generation that is replaced.
+	Pinned bool
+
+	// Temporary reports that the object is one that only this upload writes.
+	Temporary bool
+
+	trouble
+	doubt   Reply // the refusal that made a check of the destination necessary
+	refused doubt // the refusal that the next one confirms
+	foreign int   // how often another client replaced the object
+}
+
+// maxForeign bounds how often parts are joined again because another client replaced the
+// object at the destination.
+const maxForeign = 3
+
+// Inspected returns the state after the driver has found out which parts the service has.
+// resent reports that some had to be sent again.
+func (s JoinState) Inspected(resent bool) JoinState {
+	if resent {
+		s.refused = doubt{}
+	}
+	return s
+}
+
+// DecideJoin returns the next action after the reply to a request that joins parts (Finish),
+// or that reads the metadata of the object at the destination (Check). It is a pure
+// function.
+//
+// For the reply to the first, the driver sets Reply.Differs if the object is not that of the
+// parts. For the reply to the second it sets Reply.Ours if the object is that of the parts
+// and not older than the upload, and Reply.Unmet if the object, or its absence, does not
+// meet the preconditions of the caller.
+//
+//	reply to the request                       action
+//	the object                                 done
+//	an object that differs                     check
+//	no reply, cut, or without an object        wait, check
+//	408, 429, 5xx, rate-limit 403              wait, check
+//	409 to a completion                        wait, check: an earlier request is at work
+//	3xx, other 2xx, 4xx of a stranger          wait, check
+//	401                                        refresh the credentials, finish; again: fail
+//	other                                      check: an earlier request may have made it
+//
+//	reply to the check                         action
+//	the object of the parts                    done
+//	no reply, cut, temporary, of a stranger    wait, check
+//	401                                        refresh the credentials, check; again: fail
+//	403 and other refusals                     fail: the object may exist
+//	no object, or another one:
+//	  after a lost reply                       finish
+//	  after an object that differed            fail: unexpected data; if there is none: wait, finish
+//	  after 412                                fail if the caller's precondition does not hold;
+//	                                           another object, not Pinned: finish with its
+//	                                           generation, three times; else inspect
+//	  after 403, or an exhausted quota         fail
+//	  after any other refusal                  wait, inspect; the second time: fail
+//	  a temporary object                       fail: unexpected data
+//
+// Inspect ends the conversation. The driver finds out which parts the service has, sends
+// those that are missing, and joins them with the state of JoinState.Inspected. After a
+// failure the service still has the parts.
+//
+// Sources: https://cloud.google.com/storage/docs/json_api/v1/objects/compose,
+// https://cloud.google.com/storage/docs/xml-api/post-object-complete
+func DecideJoin(s JoinState, r Reply) (JoinState, Action) {
+	a := s.decide(&r)
+	return s, a
+}
+
+func (s *JoinState) decide(r *Reply) Action {
+	outcome := r.outcome(true)
+	if r.Op == OpStat {
+		return s.checked(r, outcome)
+	}
+	switch {
+	case outcome == unknown:
+		s.doubt = Reply{}
+		return s.again(r, Check, 0)
+	case outcome == unauthorized:
+		return s.refresh(r, Finish)
+	case outcome == succeeded && !r.Differs:
+		return Action{Step: Done, Object: r.Object}
+	}
+	s.doubt = *r
+	return Action{Step: Check}
+}
+
+// checked handles the metadata of the object at the destination.
+func (s *JoinState) checked(r *Reply, o outcome) Action {
+	found := o == succeeded
+	switch {
+	case found && r.Ours:
+		return Action{Step: Done, Object: r.Object}
+	case o == unknown:
+		return s.again(r, Check, 0)
+	case o == unauthorized:
+		return s.refresh(r, Check)
+	case o == refused:
+		return s.fail(r, permanent(r, r.Status))
+	}
+	generation := int64(0)
+	if found {
+		generation = r.Object.Generation
+	}
+	why := s.doubt
+	s.doubt = Reply{}
+	switch {
+	case found && (s.Temporary || why.Object != nil):
+		r.Err = errors.New("the object is not that of the parts")
+		return s.fail(r, ErrUnexpectedData)
+	case why.Status == 0:
+		return Action{Step: Finish}
+	case why.Object != nil:
+		return s.again(&why, Finish, 0)
+	case why.unmet() && r.Unmet:
+		return s.fail(&why, ErrPrecondition)
+	case why.unmet() && generation != s.Seen && !s.Pinned:
+		if s.foreign++; s.foreign > maxForeign {
+			why.Err = errors.New("other clients keep writing the object")
+			return s.fail(&why, ErrOutcomeUnknown)
+		}
+		s.Seen = generation
+		return Action{Step: Finish}
+	case why.denied() || s.refused.confirms(&why):
+		return s.fail(&why, s.kind(&why))
+	}
+	a := s.again(&why, Inspect, 0)
+	a.Wait = true
+	return a
+}
+
+// kind returns the sentinel error for a refusal that a second one confirmed. The caller's
+// precondition holds, and the service has all parts.
+func (s *JoinState) kind(r *Reply) error {
+	if r.unmet() {
+		return ErrProtocol
+	}
+	return permanent(r, r.Status)
+}
+
+func (s *JoinState) fail(r *Reply, kind error) Action {
+	return Action{Step: Fail, Err: r.fail(kind, 0)}
+}

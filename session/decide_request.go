@@ -1,0 +1,82 @@
+package session
+
+// Request is the state of a conversation of one request that may be repeated without
+// harm. It reads something, starts a multipart upload, or removes something.
+type Request struct {
+	// Known reports that the service has, or had, what the request is about. Its absence,
+	// an answer that differs from what is known, and a refusal must be confirmed by a second
+	// answer.
+	Known bool
+
+	trouble
+	doubt doubt // the answer to be confirmed
+}
+
+// doubt is an answer that a second one must confirm.
+type doubt struct {
+	status int // 0 if there is none
+	reason string
+}
+
+// confirms reports whether r confirms the doubt. If it does not, r is the new doubt.
+func (d *doubt) confirms(r *Reply) bool {
+	answer := doubt{r.Status, r.Reason}
+	if *d == answer {
+		return true
+	}
+	*d = answer
+	return false
+}
+
+// DecideRequest returns the next action after the reply to a request. It is a pure
+// function.
+//
+//	reply                                     action
+//	success, with all that it must have       done
+//	no reply, cut, or without what it needs   wait, repeat. Before the service was reached:
+//	                                          fail if the error is permanent
+//	408, 429, 5xx, rate-limit 403             wait, repeat
+//	3xx, other 2xx, 4xx of a stranger         wait, repeat, once the service has answered
+//	401                                       refresh the credentials, repeat; again: fail
+//	403, or an exhausted quota                fail
+//	501 to the start of a multipart upload    fail: the server has no XML API
+//	404 (see below)                           absent
+//	other                                     fail
+//
+// If Known is set, the last two, and a success that differs from what is known
+// (Reply.Differs), mean: wait, repeat. They count if the second answer is the same.
+//
+// Success is 204 to a deletion and to an abort, and 499, or the object, to the cancellation
+// of a session. A multipart upload is absent only after NoSuchUpload: a 404 may also mean
+// that the bucket is missing. A deletion by generation may get 404 and 412 if the object is
+// absent.
+// https://cloud.google.com/storage/docs/json_api/v1/objects/delete,
+// https://cloud.google.com/storage/docs/xml-api/delete-multipart,
+// https://cloud.google.com/storage/docs/performing-resumable-uploads#cancel-upload
+func DecideRequest(s Request, r Reply) (Request, Action) {
+	a := s.decide(&r)
+	return s, a
+}
+
+func (s *Request) decide(r *Reply) Action {
+	switch r.outcome(r.Reached || !r.Op.begins()) {
+	case succeeded:
+		if r.Differs && s.Known && !s.doubt.confirms(r) {
+			return s.again(r, Repeat, 0)
+		}
+		return Action{Step: Done, Object: r.Object}
+	case unknown:
+		return s.again(r, Repeat, 0)
+	case unauthorized:
+		return s.refresh(r, Repeat)
+	case absent:
+		if s.Known && !s.doubt.confirms(r) {
+			return s.again(r, Repeat, 0)
+		}
+		return Action{Step: Absent, Err: r.fail(ErrNotFound, 0)}
+	}
+	if s.Known && r.Status != 0 && !r.denied() && !s.doubt.confirms(r) {
+		return s.again(r, Repeat, 0)
+	}
+	return Action{Step: Fail, Err: r.fail(permanent(r, r.Status), 0)}
+}

@@ -1,0 +1,241 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"gcsup/backoff"
+)
+
+// The tables of all conversations share the rules of this file: [Decide],
+// [DecideRequest], [DecidePart] and [DecideJoin].
+//
+//   - A reply is the service's own or a stranger's. Once the service has answered, a
+//     stranger's reply counts as a lost one.
+//   - Rejected credentials are refreshed once.
+//   - After a lost reply the effect of the request is not known. The next request asks, or
+//     may be repeated without harm.
+//   - Nothing that the service stores is given up on one answer. A second one must confirm it.
+
+// trouble is what a conversation remembers of its failures.
+type trouble struct {
+	refreshed   bool // credentials were refreshed since the last wait, new session or progress
+	reconnected bool // a request failed on a reused connection since the last progress
+}
+
+// again backs off before step. After the first failure on a reused connection there is no
+// wait.
+func (t *trouble) again(r *Reply, step Step, offset int64) Action {
+	if !t.reconnected && r.StaleConnection() {
+		t.reconnected = true
+		return Action{Step: step}
+	}
+	t.refreshed = false
+	return Action{Step: step, Wait: true, RetryAfter: r.RetryAfter, Err: r.fail(nil, offset)}
+}
+
+// refresh makes step with new credentials, the first time. The HTTP client refreshes them
+// after a 401.
+func (t *trouble) refresh(r *Reply, step Step) Action {
+	if t.refreshed {
+		return Action{Step: Fail, Err: r.fail(ErrCredentials, 0)}
+	}
+	t.refreshed = true
+	return Action{Step: step}
+}
+
+// outcome is what a reply shows about the effect of its request.
+type outcome int
+
+const (
+	succeeded    outcome = iota // the request had its effect, and the reply describes it
+	unknown                     // lost, cut, temporary, or a stranger's reply: the effect is not known
+	absent                      // the service does not have what the request is about
+	unauthorized                // the credentials were rejected
+	refused                     // the service refuses the request, or was never reached and will not be
+)
+
+// outcome classifies the reply to any request except those of a session. begun reports
+// whether the service answered before.
+func (r *Reply) outcome(begun bool) outcome {
+	switch {
+	case r.success():
+		return succeeded
+	case begun && r.Status >= 200 && r.Status < 400 && r.Status != 304:
+		return unknown // without what the reply must have
+	case r.absent():
+		return absent
+	case r.Op == OpComplete && r.Status == 409:
+		return unknown // the service still works on an earlier request
+	case r.Op == OpMultipartStart && r.Status == 501:
+		return refused // no XML API
+	}
+	switch verdict(r, begun) {
+	case backoff.Transient:
+		return unknown
+	case backoff.Credentials:
+		return unauthorized
+	}
+	return refused
+}
+
+// success reports whether a request had its effect, and the reply has all that it must
+// have.
+func (r *Reply) success() bool {
+	switch r.Op {
+	case OpStart, OpMultipartStart:
+		return !r.URI.IsZero()
+	case OpDelete, OpAbort:
+		return r.Status == 204
+	case OpCancel:
+		return r.Status == 499 || r.Object != nil
+	case OpList, OpRead, OpBucket, OpNotifications, OpPermissions, OpPart, OpParts:
+		return r.Status == 200 && r.Err == nil
+	}
+	return r.Object != nil
+}
+
+// absent reports whether the service answered that it does not have what the request is
+// about.
+func (r *Reply) absent() bool {
+	switch r.Op {
+	case OpPart, OpParts, OpComplete, OpAbort:
+		return r.NoUpload()
+	case OpCancel:
+		return r.FromService && (r.Status == 404 || r.Status == 410)
+	case OpDelete:
+		return r.FromService && (r.Status == 404 || r.Status == 412)
+	case OpStat, OpRead:
+		return r.FromService && r.Status == 404
+	}
+	return false
+}
+
+// denied reports whether a refusal concerns the rights or the quota of the caller, which a
+// second answer would only repeat.
+func (r *Reply) denied() bool { return r.Status == 403 || r.Reason == "orgPolicyConstraintFailed" }
+
+// verdict classifies a reply. begun reports whether the service answered before. If
+// it did, a request without a reply is always retried: the network may have changed,
+// but the destination did not.
+func verdict(r *Reply, begun bool) backoff.Verdict {
+	if r.strange(begun) {
+		return backoff.Transient
+	}
+	if r.Status != 0 {
+		return backoff.Status(r.Status, r.Reason)
+	}
+	switch {
+	case errors.Is(r.Err, ErrStalled):
+		return backoff.Transient
+	case errors.Is(r.Err, ErrCredentials), errors.Is(r.Err, ErrURIMismatch), errors.Is(r.Err, ErrInvalid), errors.Is(r.Err, context.Canceled):
+		return backoff.Permanent
+	case begun:
+		return backoff.Transient
+	}
+	return backoff.Network(r.Err)
+}
+
+// strange reports whether a reply is not the service's, although the service
+// answered before. It is the login page of a captive portal, for example, or a
+// proxy that requires a password.
+func (r *Reply) strange(begun bool) bool {
+	switch {
+	case !begun:
+		return false
+	case r.Redirect != "" || r.fromStranger():
+		return true
+	case r.Status == 200 || r.Status == 201 || r.Status == 308 || r.notModified():
+		return false
+	case (r.Op == OpDelete || r.Op == OpAbort) && r.Status == 204:
+		return false
+	}
+	return r.Status >= 200 && r.Status < 400
+}
+
+// fromStranger reports whether a refusal comes from a proxy, a load balancer or another
+// server, and not from the service. A 401 may be that of either: it means new credentials.
+func (r *Reply) fromStranger() bool {
+	return r.Status == 407 || ineffective(r.Status) && r.Status != 401 && r.Status != 429 && !r.FromService
+}
+
+// ineffective reports whether a status means that the request had no effect.
+func ineffective(status int) bool { return status >= 400 && status < 500 && status != 408 }
+
+// begins reports whether an exchange is the first contact. Its failure may mean
+// that the service or the bucket does not exist.
+func (op Op) begins() bool {
+	switch op {
+	case OpStart, OpInsert, OpStat, OpList, OpRead, OpDelete, OpBucket, OpNotifications, OpPermissions, OpMultipartStart:
+		return true
+	}
+	return false
+}
+
+// permanent returns the sentinel error for a reply that is not retried.
+func permanent(r *Reply, status int) error {
+	begins := r.Op.begins()
+	switch {
+	case errors.Is(r.Err, ErrCredentials):
+		return ErrCredentials
+	case errors.Is(r.Err, ErrURIMismatch):
+		return ErrProtocol
+	case errors.Is(r.Err, ErrInvalid):
+		return ErrInvalid
+	case status == 407 || status == 0 && backoff.ProxyStatus(r.Err) == 407:
+		return ErrCredentials // the proxy's
+	case status == 0:
+		return ErrNotFound // no such host, or a certificate for another host
+	case r.Reason == "dailyLimitExceeded" || r.Reason == "quotaExceeded":
+		return ErrQuota
+	case status == 401:
+		return ErrCredentials
+	case status == 403:
+		return ErrPermission
+	case r.damaged(status):
+		return ErrChecksum
+	case status == 404 || status == 410 || !r.FromService && status != 400:
+		return ErrNotFound // no such bucket, or another kind of server
+	case begins && ineffective(status):
+		return ErrInvalid
+	case ineffective(status):
+		return ErrProtocol
+	}
+	// A redirect, or a reply that the API does not send. It is from a proxy and
+	// does not concern the session.
+	return ErrNotFound
+}
+
+// damaged reports whether the service refused the object because its bytes do
+// not have the checksum that was sent with them. The service answers 400,
+// Google's test bench 412
+// (https://github.com/googleapis/storage-testbench).
+func (r *Reply) damaged(status int) bool {
+	return (status == 400 || status == 412) && (r.Op == OpInsert || r.Op == OpFinalize || r.Op == OpPart) &&
+		(mentionsHash(r.Message) || r.Reason == "BadDigest" || r.Reason == "CrcMismatch")
+}
+
+// unmet reports whether the service refused a precondition.
+func (r *Reply) unmet() bool {
+	return r.Status == 412 || r.Status == 410 && r.Inner == 412 || r.notModified()
+}
+
+// notModified reports whether the service refused one of the preconditions
+// IfGenerationNotMatch and IfMetagenerationNotMatch, for which it has another status.
+// https://cloud.google.com/storage/docs/json_api/v1/status-codes#304_Not_Modified
+func (r *Reply) notModified() bool {
+	return r.Status == 304 && r.FromService && (r.Op == OpInsert || r.Op == OpPut || r.Op == OpQuery || r.Op == OpFinalize)
+}
+
+// carriesData reports whether the request had object data.
+func (r *Reply) carriesData() bool {
+	return r.Op == OpPut || r.Op == OpFinalize || r.Op == OpInsert || r.Op == OpPart
+}
+
+// mentionsHash distinguishes a checksum that does not match from other bad requests.
+// The service gives both the same status and reason, and only its text differs.
+func mentionsHash(message string) bool {
+	m := strings.ToLower(message)
+	return strings.Contains(m, "crc32c") || strings.Contains(m, "md5") || strings.Contains(m, "checksum")
+}
