@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"gcsup/backoff"
 )
 
 // Wait describes one wait of an upload, for the history in an [Error].
@@ -100,6 +102,23 @@ type strangerError struct{}
 
 func (strangerError) Error() string { return "reply is not from Cloud Storage" }
 
+// errDiffers means that an answer of the service differs from what is known.
+var errDiffers = errors.New("the answer differs from what is known")
+
+// Alone reports whether the failure concerns only one upload, and not the service: its
+// session or its parts were lost, or its object was changed too often.
+func (e *Error) Alone() bool {
+	return (e.Status == 404 || e.Status == 410) && e.FromService || e.Err == errDiffers || backoff.ObjectRateLimit(e.Status, e.Reason, e.Message)
+}
+
+// Short describes the failure in a few words, for a progress line.
+func (e *Error) Short() string {
+	if e.Status != 0 {
+		return fmt.Sprint(e.Status)
+	}
+	return e.Cause()
+}
+
 // redirectError is a redirect. Its value is the scheme and host of the target.
 type redirectError string
 
@@ -129,6 +148,8 @@ func (r *Reply) fail(kind error, offset int64) *Error {
 		err = redirectError(r.Redirect)
 	case r.fromStranger():
 		err = strangerError{}
+	case r.Differs:
+		err = errDiffers
 	}
 	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Offset: offset, Attempts: 1, Kind: kind, Err: err, FromService: r.FromService}
 }

@@ -67,6 +67,29 @@ type Reply struct {
 	content  *[]byte     // read: the content of the object; bucket, notifications, permissions: the body; a pointer, so that a Reply is comparable
 }
 
+// Lost reports that no reply arrived.
+func (r *Reply) Lost() bool { return r.Status == 0 }
+
+// Held returns the committed offset that the reply reports for an open session; -1 if the
+// reply has no Range header. ok is false for any other reply.
+func (r *Reply) Held() (committed int64, ok bool) {
+	return r.Committed, r.Status == 308 && r.Redirect == ""
+}
+
+// Answers reports whether the reply is an answer to the question of the request: success, or
+// the absence of what it is about.
+func (r *Reply) Answers() bool {
+	_, open := r.Held()
+	return open || r.success() || r.absent()
+}
+
+// Answered reports whether the reply comes from the service. It is false for some
+// replies of the service that a proxy may send, too.
+func (r *Reply) Answered() bool {
+	_, open := r.Held()
+	return open || r.FromService || r.Object != nil || !r.URI.IsZero() || r.Op == OpList && r.success()
+}
+
 // Canceled reports whether the reply to a Cancel means that the session does
 // not exist: 499 is success, and a session that was lost need not be canceled.
 func (r Reply) Canceled() bool {

@@ -3,8 +3,8 @@ package upload
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"gcsup/session"
@@ -57,7 +57,7 @@ func (p *composer) askBucket(ctx context.Context, use func(*bucketFacts)) error 
 	defer func() { <-f.asking }()
 	if !f.known {
 		if err := f.ask(ctx, j.transfer, p.parts.Prefix, j.u.opts.Parallel.auto); err != nil {
-			return j.transfer.stopped(ctx, err, nil)
+			return err
 		}
 		f.known = !f.missing // a missing bucket may be created
 	}
@@ -69,22 +69,29 @@ func (p *composer) askBucket(ctx context.Context, use func(*bucketFacts)) error 
 // one that the service does not permit. prefix is the prefix of the names of
 // temporary objects.
 func (f *bucketFacts) ask(ctx context.Context, t *transfer, prefix string, needAll bool) error {
-	repeat := func(exchange func(context.Context) session.Reply) error {
-		_, err := t.retry.repeat(ctx, exchange)
-		return err
+	// known reports whether the service answered. A refusal is an answer, too.
+	known := func(exchange func(context.Context) session.Reply) (ok bool, err error) {
+		if _, err = t.ask(ctx, exchange); refusal(err) {
+			return false, nil
+		}
+		return err == nil, err
 	}
-	if err := repeat(func(ctx context.Context) (r session.Reply) {
+	_, err := t.ask(ctx, func(ctx context.Context) (r session.Reply) {
 		f.config, r = t.wire.bucket(ctx)
-		f.missing = r.Status == http.StatusNotFound && r.FromService
 		return r
-	}); err != nil || needAll && f.config == nil {
+	})
+	if f.missing = errors.Is(err, session.ErrNotFound); refusal(err) {
+		err = nil
+	}
+	if err != nil || f.missing || needAll && f.config == nil {
 		return err
 	}
 	var may []string
-	if err := repeat(func(ctx context.Context) (r session.Reply) {
-		may, f.asked, r = t.wire.permissions(ctx, permissionDelete)
+	f.asked, err = known(func(ctx context.Context) (r session.Reply) {
+		may, _, r = t.wire.permissions(ctx, permissionDelete)
 		return r
-	}); err != nil || needAll && !f.asked {
+	})
+	if err != nil || needAll && !f.asked {
 		return err
 	}
 	f.deletes = slices.Contains(may, permissionDelete)
@@ -92,8 +99,8 @@ func (f *bucketFacts) ask(ctx context.Context, t *transfer, prefix string, needA
 		return nil // reading the notifications needs the same permission
 	}
 	var list []session.Notification
-	err := repeat(func(ctx context.Context) (r session.Reply) {
-		list, f.listed, r = t.wire.notifications(ctx)
+	f.listed, err = known(func(ctx context.Context) (r session.Reply) {
+		list, _, r = t.wire.notifications(ctx)
 		return r
 	})
 	f.notified = slices.ContainsFunc(list, func(n session.Notification) bool { return n.Reports(prefix) })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"gcsup/session"
 )
@@ -65,21 +64,17 @@ func (j *job) cancel(ctx context.Context, token *session.Token, discard func() e
 		}
 		return fmt.Errorf("cancel: upload %s was started at %s: %w", token.ID, token.Endpoint, err)
 	}
-	for refreshed := false; ; refreshed = true {
-		r, err := j.transfer.retry.repeat(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.cancel(ctx, token.URI) })
-		switch {
-		case r.Canceled():
-			return discard()
-		case (r.Status == 200 || r.Status == 201) && r.Object != nil:
-			j.events.post(Event{Kind: Warning, Cause: "the upload was finished already; the object is at " + token.Spec.URL()})
-			return discard()
-		case ctx.Err() != nil:
-			return fmt.Errorf("cancel: %w: %v", ctx.Err(), context.Cause(ctx))
-		case err != nil:
-			return fmt.Errorf("cancel: %w", err)
-		case r.Status == http.StatusUnauthorized && !refreshed:
-		default:
-			return r.Refusal()
-		}
+	a, err := j.transfer.retry.askKnown(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.cancel(ctx, token.URI) })
+	switch {
+	case err == nil && a.Step == session.Fail:
+		return a.Err
+	case err == nil && a.Object != nil:
+		j.events.post(Event{Kind: Warning, Cause: "the upload was finished already; the object is at " + token.Spec.URL()})
+		return discard()
+	case err == nil:
+		return discard()
+	case ctx.Err() != nil:
+		return fmt.Errorf("cancel: %w: %v", ctx.Err(), context.Cause(ctx))
 	}
+	return fmt.Errorf("cancel: %w", err)
 }

@@ -4,19 +4,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
 )
-
-// maxForeign bounds how often the last compose is tried if other clients keep replacing the
-// object at the destination.
-const maxForeign = 3
 
 // span is a temporary object: of one part, or composed from several.
 type span struct {
@@ -159,154 +153,71 @@ func total(name string, group []span) (whole span, components []session.Componen
 func (p *composer) composeTemporary(ctx context.Context, name string, group []span) (span, error) {
 	whole, components := total(name, group)
 	spec := p.temporary(name)
-	o, err := p.request(ctx, spec, components, whole, false)
-	if err != nil {
-		return span{}, err
+	c := &joining{
+		p: p.parallel, spec: spec, state: session.JoinState{Temporary: true}, made: whole.matches, whole: chunkSum{whole.size, whole.crc32c},
+		join: func(ctx context.Context, _ int64) session.Reply {
+			return p.j.transfer.wire.compose(ctx, spec, components, whole.crc32c, false)
+		},
 	}
-	if o == nil {
-		return span{}, fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, spec.URL())
+	o, err := c.hold(ctx)
+	if err == nil {
+		whole.Generation = o.Generation
 	}
-	whole.Generation = o.Generation
-	return whole, nil
+	return whole, err
 }
 
 // composeLast composes the object at the destination. The precondition is that of the
-// caller. If there is none, it is that the object at the destination has not changed.
+// caller. If there is none, it is that the object at the destination has not changed. If
+// another client changed it, it is replaced, as by any upload without a precondition.
 func (p *composer) composeLast(ctx context.Context, level []span) (*session.Object, error) {
 	spec := p.j.spec
 	whole, components := total(spec.Object, level)
-	for range maxForeign {
-		if p.j.spec.IfGenerationMatch == nil {
-			spec.IfGenerationMatch = new(p.parts.Seen)
-		}
-		o, err := p.request(ctx, spec, components, whole, p.parts.DeleteSources)
-		if o != nil || err != nil {
-			return o, err
-		}
-		if p.j.spec.Conditional() {
-			return nil, p.failure(session.Reply{Op: session.OpCompose, Status: http.StatusPreconditionFailed, FromService: true}, session.ErrPrecondition)
-		}
-		// Another client wrote the object meanwhile. It is replaced, as by any upload
-		// without a precondition.
-		if ok, err := p.noteDestination(ctx); !ok || err != nil {
-			return nil, errors.Join(err, fmt.Errorf("%w: the object at %s cannot be read", session.ErrOutcomeUnknown, spec.URL()))
-		}
+	pinned := spec.IfGenerationMatch != nil
+	c := &joining{
+		p: p.parallel, spec: spec, state: session.JoinState{Seen: p.parts.Seen, Pinned: pinned}, made: p.made, whole: chunkSum{p.size, whole.crc32c},
+		join: func(ctx context.Context, seen int64) session.Reply {
+			if !pinned {
+				p.parts.Seen, spec.IfGenerationMatch = seen, &seen
+			}
+			return p.j.transfer.wire.compose(ctx, spec, components, whole.crc32c, p.parts.DeleteSources)
+		},
 	}
-	return nil, fmt.Errorf("%w: other clients keep writing %s", session.ErrOutcomeUnknown, spec.URL())
+	return c.hold(ctx)
 }
 
-// request composes one object from others, and repeats the request until its outcome is known.
-// The object is nil if the precondition fails.
-func (p *composer) request(ctx context.Context, spec Spec, components []session.Component, whole span, deleteSources bool) (*session.Object, error) {
-	t := p.j.transfer
-	for refreshed := false; ; {
-		r, err := t.retry.repeat(ctx, func(ctx context.Context) session.Reply {
-			return described(t.wire.compose(ctx, spec, components, whole.crc32c, deleteSources))
+// made reports whether o is composed from the parts, and newer than the object that it
+// replaces.
+func (p *composer) made(o *session.Object) bool {
+	older := p.parts.Seen
+	if g := p.j.spec.IfGenerationMatch; g != nil {
+		older = *g
+	}
+	whole := span{size: p.size, crc32c: p.crc32c(), parts: int64(len(p.pieces))}
+	return whole.matches(o) && o.Generation > older
+}
+
+// inspect reads the metadata of the temporary objects of the parts, and resets the parts that
+// have none. A second answer must confirm that one is missing or differs.
+func (p *composer) inspect(ctx context.Context) (missing bool, err error) {
+	var gone []*piece
+	for _, c := range p.pieces {
+		spec := p.temporary(p.name(c))
+		a, err := p.j.transfer.askKnown(ctx, func(ctx context.Context) session.Reply {
+			r := p.j.transfer.wire.statOf(ctx, spec)
+			r.Differs = r.Object != nil && r.Object.Generation != c.done.Generation
+			return r
 		})
 		switch {
 		case err != nil:
-			return nil, t.stopped(ctx, err, nil)
-		case r.Status == http.StatusOK && r.Object != nil:
-			t.retry.succeeded()
-			return r.Object, nil
-		case r.Status == http.StatusUnauthorized && !refreshed:
-			refreshed = true
-			continue
-		case r.Status == http.StatusPreconditionFailed, r.Status == http.StatusNotFound:
-			// An earlier request may have made the object, if its reply was lost.
-			o, err := p.ours(ctx, spec, whole)
-			switch {
-			case o != nil || err != nil:
-				return o, err
-			case r.Status == http.StatusNotFound:
-				return nil, p.forgetMissing(ctx, r)
-			}
-			return nil, p.forgetReplaced(ctx)
-		default:
-			return nil, t.retry.failure(r.Refusal(), nil)
+			return false, err
+		case a.Step == session.Absent:
+			gone = append(gone, c)
+		case a.Object.Generation != c.done.Generation:
+			return false, fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, spec.URL())
 		}
 	}
-}
-
-// described returns r. If r should describe an object and does not, because it was
-// cut or is not from the service, described returns it as a lost reply.
-func described(r session.Reply) session.Reply {
-	if r.Status == http.StatusOK && r.Object == nil {
-		r.Status, r.Err = 0, errNoObject
-	}
-	return r
-}
-
-var errNoObject = errors.New("the reply does not describe the object")
-
-// ours returns the object of spec if this upload made it.
-func (p *composer) ours(ctx context.Context, spec Spec, whole span) (*session.Object, error) {
-	t := p.j.transfer
-	r, err := p.stat(ctx, spec)
-	if err != nil {
-		return nil, t.stopped(ctx, err, nil)
-	}
-	o := r.Object
-	switch {
-	case r.Status == http.StatusNotFound:
-		return nil, nil
-	case r.Status != http.StatusOK:
-		return nil, t.retry.failure(r.Refusal(), nil) // the object may exist
-	case !whole.matches(o):
-		return nil, nil
-	}
-	if spec.IfGenerationMatch != nil && o.Generation <= *spec.IfGenerationMatch {
-		return nil, nil // it is older than this upload
-	}
-	return o, nil
-}
-
-// joined returns the object at the destination if an earlier request composed it.
-func (p *composer) joined(ctx context.Context) (*session.Object, error) {
-	spec := p.j.spec
-	if spec.IfGenerationMatch == nil {
-		spec.IfGenerationMatch = new(p.parts.Seen)
-	}
-	return p.ours(ctx, spec, span{size: p.size, crc32c: p.crc32c(), parts: int64(len(p.pieces))})
-}
-
-// forgetMissing resets the parts whose temporary objects do not exist, and returns
-// errPartMissing. If all exist, the error is that of r, the reply that a component was not found.
-func (p *composer) forgetMissing(ctx context.Context, r session.Reply) error {
-	t, missing := p.j.transfer, 0
-	for _, c := range p.pieces {
-		spec := p.temporary(p.name(c))
-		s, err := p.stat(ctx, spec)
-		switch {
-		case err != nil:
-			return t.stopped(ctx, err, nil)
-		case s.Status == http.StatusOK && s.Object != nil && s.Object.Generation == c.done.Generation:
-			continue
-		case s.Status == http.StatusOK:
-			return fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, spec.URL())
-		case s.Status != http.StatusNotFound:
-			return t.retry.failure(s.Refusal(), nil)
-		}
-		missing++
-		c.forget()
-	}
-	if missing == 0 {
-		refused := r.Refusal()
-		refused.Kind = session.ErrNotFound
-		return t.retry.failure(refused, nil)
-	}
-	return errPartMissing
-}
-
-// forgetReplaced is called after a precondition failed. It returns nil if all
-// temporary objects are unchanged. The precondition that failed is then that of the
-// destination.
-func (p *composer) forgetReplaced(ctx context.Context) error {
-	err := p.forgetMissing(ctx, session.Reply{Op: session.OpCompose, Status: http.StatusNotFound, FromService: true})
-	if errors.Is(err, session.ErrNotFound) {
-		return nil
-	}
-	return err
+	p.forget(gone)
+	return len(gone) > 0, nil
 }
 
 // query asks the service for the committed offset of each part.

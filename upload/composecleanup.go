@@ -3,8 +3,8 @@ package upload
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 
 	"gcsup/session"
@@ -12,66 +12,57 @@ import (
 
 // clean deletes the temporary objects. If the object was not made, it first cancels the
 // sessions of the parts that are not finished.
-func (p *composer) clean(ctx context.Context, joined bool) (left string, err error) {
+func (p *composer) clean(ctx context.Context, joined bool) error {
 	if joined && !p.parts.DeleteSources {
 		p.markOver(ctx)
 	}
-	var failed error
+	var left leftovers
 	if !joined {
-		failed = p.cancelAll(ctx)
+		p.each(func(c *piece) { left.add(c.cancel(ctx)) })
 	}
-	names, err := p.remove(ctx)
-	if len(names) > 0 {
-		left = fmt.Sprintf("%d temporary objects could not be deleted: %s", len(names), p.pattern())
+	// If the compose has deleted the parts, they are probably absent.
+	known := !joined || !p.parts.DeleteSources
+	p.each(func(c *piece) {
+		if c.done.Finished() {
+			left.add(p.delete(ctx, c.transfer, p.name(c), c.done.Generation, known))
+		}
+	})
+	p.removeGroups(ctx, &left)
+	if left.n == 0 {
+		return nil
 	}
-	return left, cmp.Or(err, failed)
+	return fmt.Errorf("%d temporary objects or sessions are not removed: %s: %w", left.n, p.pattern(), left.first)
 }
 
-// leftovers describes the temporary objects that may be left.
-func (p *composer) leftovers() string { return "temporary objects may be left: " + p.pattern() }
+// leftovers counts what could not be removed.
+type leftovers struct {
+	mu    sync.Mutex
+	n     int
+	first error // why the first one could not be removed
+}
+
+// add counts err, unless it is nil.
+func (l *leftovers) add(err error) {
+	if err == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.n++
+	l.first = cmp.Or(l.first, err)
+}
 
 // pattern returns a pattern of the names of the temporary objects.
 func (p *composer) pattern() string {
 	return fmt.Sprintf("gs://%s/%s*", p.j.spec.Bucket, p.parts.Prefix)
 }
 
-// cancelAll cancels the sessions of the parts that are not finished.
-func (p *composer) cancelAll(ctx context.Context) (failed error) {
-	var mu sync.Mutex
-	p.each(func(c *piece) {
-		if err := c.cancel(ctx); err != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			failed = err
-		}
-	})
-	return failed
-}
-
-// remove deletes the temporary objects, each by its generation. It returns the names of
-// those that the service refuses to delete. The error is that of a request that may
-// succeed later.
-func (p *composer) remove(ctx context.Context) (left []string, err error) {
-	var mu sync.Mutex
-	p.each(func(c *piece) {
-		if !c.done.Finished() {
-			return
-		}
-		refused, failed := p.delete(ctx, c.transfer, p.name(c), c.done.Generation)
-		mu.Lock()
-		defer mu.Unlock()
-		if refused {
-			left = append(left, p.name(c))
-		}
-		err = cmp.Or(err, failed)
-	})
-	groups, failed := p.removeGroups(ctx)
-	return append(left, groups...), cmp.Or(err, failed)
-}
+// errForeign means that another client may have written a temporary object.
+var errForeign = errors.New("another client may have written it")
 
 // removeGroups deletes the temporary objects that groups of parts were composed into. It leaves
 // those that another client may have made.
-func (p *composer) removeGroups(ctx context.Context) (left []string, err error) {
+func (p *composer) removeGroups(ctx context.Context, left *leftovers) {
 	t := p.j.transfer
 	for level, depth := p.spans(), 1; len(level) > session.ComposeMax; depth++ {
 		var above []span
@@ -79,41 +70,29 @@ func (p *composer) removeGroups(ctx context.Context) (left []string, err error) 
 			whole, _ := total(group.name, group.spans)
 			above = append(above, whole)
 			spec := p.temporary(whole.Name)
-			r, err := p.stat(ctx, spec)
-			switch {
+			switch a, err := t.ask(ctx, func(ctx context.Context) session.Reply { return t.wire.statOf(ctx, spec) }); {
 			case err != nil:
-				return left, err
-			case r.Status == http.StatusNotFound:
-			case r.Status != http.StatusOK || !whole.matches(r.Object):
-				left = append(left, whole.Name)
+				left.add(err)
+			case a.Step == session.Absent:
+			case !whole.matches(a.Object):
+				left.add(errForeign)
 			default:
-				refused, err := p.delete(ctx, t, whole.Name, r.Object.Generation)
-				if err != nil {
-					return left, err
-				}
-				if refused {
-					left = append(left, whole.Name)
-				}
+				left.add(p.delete(ctx, t, whole.Name, a.Object.Generation, true))
 			}
 		}
 		level = above
 	}
-	return left, nil
 }
 
 // delete deletes a temporary object by its generation, so that a bucket with versioning does not
-// keep it as a noncurrent version. refused reports that the service refuses to delete it.
-func (p *composer) delete(ctx context.Context, t *transfer, name string, generation int64) (refused bool, err error) {
+// keep it as a noncurrent version. known is as in [session.Request].
+func (p *composer) delete(ctx context.Context, t *transfer, name string, generation int64, known bool) error {
 	retry := newRetrier(p.j.u.opts.Policy, p.j.u.opts.Gate, p.j.transfer.retry.budget, p.j.events)
 	defer retry.close()
 	spec := p.temporary(name)
 	spec.IfGenerationMatch = nil
-	r, err := retry.repeat(ctx, func(ctx context.Context) session.Reply { return t.wire.remove(ctx, spec, generation) })
-	if err != nil {
-		return false, err
-	}
-	gone := r.Status >= 200 && r.Status < 300 || r.Status == http.StatusNotFound || r.Status == http.StatusPreconditionFailed
-	return !gone, nil
+	_, err := t.asked(ctx)(retry.request(ctx, session.Request{Known: known}, func(ctx context.Context) session.Reply { return t.wire.remove(ctx, spec, generation) }))
+	return err
 }
 
 // each calls f for all parts, at most 8 at a time.

@@ -23,7 +23,7 @@ func (p *composer) record(c *piece) record { return &pieceRecord{piece: c, journ
 func (p *composer) send(ctx context.Context, c *piece) error {
 	t := c.transfer
 	defer t.retry.close()
-	r, action := c.newRun(session.State{Size: c.content.total()}), session.Action{Step: session.Begin}
+	r, action := c.newRun(session.State{Size: c.content.total(), Temporary: true}), session.Action{Step: session.Begin}
 	if c.saved != nil {
 		r, action = c.resume(*c.saved), session.Action{Step: session.Query}
 	}
@@ -51,8 +51,9 @@ func (p *composer) send(ctx context.Context, c *piece) error {
 
 // failed returns the error of a part, with the committed bytes of all parts as its
 // offset. If the service refused data in an open session, it records that in the
-// Token, so that the next call does not send the same data again. If a part lost too
-// many sessions, it is reset in the Token and the other parts stay as they are.
+// Token, so that the next call does not send the same data again. If the session of the
+// part cannot continue, the next call opens another one. The other parts stay as they
+// are.
 func (c *piece) failed(err error) error {
 	e, ok := err.(*session.Error)
 	if !ok {
@@ -62,7 +63,7 @@ func (c *piece) failed(err error) error {
 	case j == nil:
 	case e.Open:
 		j.change(func(t *session.Token) { t.Parts.List[c.i].RejectedAt = e.Offset + 1 })
-	case errors.Is(e, session.ErrSessionLost):
+	case dead(e):
 		j.change(func(t *session.Token) { t.Parts.List[c.i] = session.Part{} })
 	}
 	_, _, e.Offset = c.p.position()
@@ -77,7 +78,7 @@ func (c *piece) resume(saved session.Part) *run {
 	t, size := c.transfer, c.content.total()
 	r := c.newRun(session.State{
 		Size: size, Committed: saved.Committed, Sent: saved.HighWater, Restarts: saved.Restarts,
-		MayExist: saved.HighWater == size, Adopted: true,
+		MayExist: saved.HighWater == size, Adopted: true, Temporary: true,
 		Rejected: saved.RejectedAt > 0, RejectedAt: saved.RejectedAt - 1,
 	})
 	r.uri, r.opened = saved.URI, saved.Created
@@ -138,9 +139,9 @@ func (c *piece) cancel(ctx context.Context) error {
 	}
 	t := c.transfer
 	defer t.retry.close()
-	r, err := t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return t.wire.cancel(ctx, uri) })
-	if err == nil && r.Object != nil {
-		c.done = session.Part{Generation: r.Object.Generation}
+	a, err := t.askKnown(ctx, func(ctx context.Context) session.Reply { return t.wire.cancel(ctx, uri) })
+	if a.Object != nil {
+		c.done = session.Part{Generation: a.Object.Generation}
 	}
 	return err
 }

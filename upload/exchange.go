@@ -3,7 +3,6 @@ package upload
 import (
 	"context"
 	"io"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -55,23 +54,12 @@ func reaching(b *budget) link {
 		return func(ctx context.Context, x exchange) session.Reply {
 			r := next(ctx, x)
 			r.Reached = b.reached.Load()
-			if !r.Reached && answered(r) {
+			if !r.Reached && r.Answered() {
 				b.reached.Store(true)
 			}
 			return r
 		}
 	}
-}
-
-// answered reports whether a reply comes from the service.
-func answered(r session.Reply) bool {
-	switch {
-	case r.FromService, r.Object != nil, !r.URI.IsZero():
-		return true
-	case r.Op == session.OpList:
-		return r.Status == 200 && r.Err == nil
-	}
-	return r.Status == 308 && r.Redirect == ""
 }
 
 // noting calls f with the reply of every exchange that was made.
@@ -80,23 +68,6 @@ func noting(f func(session.Reply)) link {
 		return func(ctx context.Context, x exchange) session.Reply {
 			r := next(ctx, x)
 			f(r)
-			return r
-		}
-	}
-}
-
-// logging writes a line for every exchange, with the attributes that attrs
-// returns.
-func logging(logger *slog.Logger, attrs func() []slog.Attr) link {
-	return func(next doer) doer {
-		return func(ctx context.Context, x exchange) session.Reply {
-			began := time.Now()
-			r := next(ctx, x)
-			if logger.Enabled(ctx, slog.LevelDebug) {
-				logger.LogAttrs(ctx, slog.LevelDebug, string(r.Op), append(attrs(),
-					slog.Int("status", r.Status), slog.Any("err", r.Err),
-					slog.Int64("sent", r.Sent), slog.Int64("held", r.Committed), slog.Duration("took", time.Since(began)))...)
-			}
 			return r
 		}
 	}

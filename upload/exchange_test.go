@@ -73,7 +73,7 @@ func TestLoggingWritesOneLine(t *testing.T) {
 		level slog.Level
 		want  string
 	}{
-		{slog.LevelDebug, "level=DEBUG msg=put id=x status=308 err=<nil> sent=7 held=5 took=0s\n"},
+		{slog.LevelDebug, "level=DEBUG msg=put id=x status=308 err=<nil> from=2 sent=5 held=5 took=0s next=\"wait, query\"\n"},
 		{slog.LevelInfo, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -84,10 +84,12 @@ func TestLoggingWritesOneLine(t *testing.T) {
 				}
 				return a
 			}}))
-			do := chain(logging(logger, func() []slog.Attr { return []slog.Attr{slog.String("id", "x")} }))
-			do(t.Context(), exchange{do: func(context.Context, io.Reader) session.Reply {
+			do := chain(reporting(logger, func() []slog.Attr { return []slog.Attr{slog.String("id", "x")} }, nil, func() (int64, int) { return 0, 0 }))
+			ctx, made := undecided(t.Context())
+			do(ctx, exchange{body: strings.NewReader(""), from: 2, do: func(context.Context, io.Reader) session.Reply {
 				return session.Reply{Op: session.OpPut, Status: 308, Sent: 7, Committed: 5}
 			}})
+			made.report(&session.Action{Step: session.Query, Wait: true})
 			if got := out.String(); got != tt.want {
 				t.Errorf("logged %q, want %q", got, tt.want)
 			}

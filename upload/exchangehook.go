@@ -2,13 +2,14 @@ package upload
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"gcsup/session"
 )
 
-// Exchange describes one request and its reply, see [Options].Exchange. It holds no
-// secrets.
+// Exchange describes one request, its reply and what follows, see [Options].Exchange. It
+// holds no secrets.
 type Exchange struct {
 	Upload int64 // as in [Event]
 	ID     string
@@ -24,6 +25,10 @@ type Exchange struct {
 	Committed int64         // offset up to which the reply reports bytes as durable; -1 if it reports none
 	Err       error         // why no reply arrived, or what is wrong with it
 
+	// Next is the decision that follows. It is nil if the upload ended, or if nothing
+	// depends on the reply.
+	Next *session.Action
+
 	ctx context.Context
 }
 
@@ -31,27 +36,73 @@ type Exchange struct {
 // It may be done.
 func (x Exchange) Context() context.Context { return contextOf(x.ctx) }
 
-// reporting calls the hook with a description of every exchange, in the goroutine of
-// the events. progress returns the committed offset and the number of requests since
-// the last newly committed byte.
-func reporting(e *events, progress func() (committed int64, attempts int)) link {
+// undecidedKey is the key of the exchanges in a context whose decision is not known yet.
+type undecidedKey struct{}
+
+// madeExchanges are the exchanges of one step of a conversation.
+type madeExchanges []func(next *session.Action)
+
+// undecided returns a context for one step of a conversation. Its exchanges are reported
+// when the decision is known.
+func undecided(ctx context.Context) (context.Context, *madeExchanges) {
+	made := new(madeExchanges)
+	return context.WithValue(ctx, undecidedKey{}, made), made
+}
+
+// report reports the exchanges with the action that follows, or nil.
+func (m *madeExchanges) report(next *session.Action) {
+	for _, report := range *m {
+		report(next)
+	}
+	*m = nil
+}
+
+// reporting logs each exchange, with the attributes that attrs returns, and passes its
+// description to the hook, in the goroutine of the events. progress returns the committed
+// offset and the number of requests since the last newly committed byte.
+func reporting(logger *slog.Logger, attrs func() []slog.Attr, e *events, progress func() (committed int64, attempts int)) link {
 	return func(next doer) doer {
-		if e == nil || e.hook == nil {
-			return next
-		}
 		return func(ctx context.Context, x exchange) session.Reply {
+			hooked, logged := e != nil && e.hook != nil, logger.Enabled(ctx, slog.LevelDebug)
+			if !hooked && !logged {
+				return next(ctx, x)
+			}
 			committed, attempts := progress()
-			v := Exchange{Time: time.Now(), Attempt: attempts + 1, Offset: committed, Committed: -1}
+			v := Exchange{Time: time.Now(), Attempt: attempts + 1, Offset: committed}
 			r := next(ctx, x)
 			v.Op, v.Status, v.Err, v.Duration = r.Op, r.Status, r.Err, time.Since(v.Time)
 			if x.body != nil {
 				v.Offset, v.Sent = x.from, max(r.Sent-x.from, 0)
 			}
-			if r.Status == 308 {
-				v.Committed = r.Committed
+			var open bool
+			if v.Committed, open = r.Held(); !open {
+				v.Committed = -1
 			}
-			e.exchanged(v)
+			report := func(next *session.Action) {
+				v.Next = next
+				if logged {
+					v.log(ctx, logger, attrs())
+				}
+				if hooked {
+					e.exchanged(v)
+				}
+			}
+			if made, ok := ctx.Value(undecidedKey{}).(*madeExchanges); ok {
+				*made = append(*made, report)
+			} else {
+				report(nil)
+			}
 			return r
 		}
 	}
+}
+
+// log writes the line of the exchange.
+func (x *Exchange) log(ctx context.Context, logger *slog.Logger, attrs []slog.Attr) {
+	attrs = append(attrs, slog.Int("status", x.Status), slog.Any("err", x.Err), slog.Int64("from", x.Offset),
+		slog.Int64("sent", x.Sent), slog.Int64("held", x.Committed), slog.Duration("took", x.Duration))
+	if x.Next != nil {
+		attrs = append(attrs, slog.String("next", x.Next.String()))
+	}
+	logger.LogAttrs(ctx, slog.LevelDebug, string(x.Op), attrs...)
 }

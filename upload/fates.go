@@ -69,7 +69,7 @@ func (f *fates) learn(result *Result, err error, r *retrier) {
 	case !isReply:
 		return
 	case errors.Is(err, session.ErrRetriesExhausted):
-		if !concernsOne(failed) && f.answered.Before(r.failing) && f.budget.progress().Before(r.failing) {
+		if !failed.Alone() && f.answered.Before(r.failing) && f.budget.progress().Before(r.failing) {
 			f.since = time.Now()
 			f.all = fmt.Errorf("%w: no upload has succeeded for %v: %w", ErrNotTried, time.Since(r.failing).Round(time.Second), session.ErrRetriesExhausted)
 		}

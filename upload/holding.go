@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"math"
 	"time"
 
 	"gcsup/session"
@@ -109,48 +109,51 @@ func (j *job) query(ctx context.Context, token *session.Token) (Holding, error) 
 		}
 		return parts.query(ctx, j, token)
 	}
-	state := session.State{
-		Size: token.ObjectSize(), Committed: token.Committed, Sent: token.HighWater,
-		Replayable: true, Adopted: true, MayExist: token.HighWater == token.ObjectSize(),
+	q := &inquiry{state: session.State{Size: -1, Sent: math.MaxInt64, Replayable: true}, exchange: func(ctx context.Context) session.Reply {
+		return j.bounded(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.query(ctx, token.URI) })
+	}}
+	a, err := j.transfer.retry.converse(ctx, q, session.Action{Step: session.Query})
+	switch {
+	case ctx.Err() != nil:
+		return Holding{}, fmt.Errorf("query: %w: %v", ctx.Err(), context.Cause(ctx))
+	case err != nil:
+		return Holding{}, err
+	case a.Step == session.Fail:
+		return Holding{}, j.transfer.retry.failure(a.Err, nil)
 	}
-	for {
-		reply := j.bounded(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.query(ctx, token.URI) })
-		if ctx.Err() != nil {
-			return Holding{}, fmt.Errorf("query: %w: %v", ctx.Err(), context.Cause(ctx))
-		}
-		switch {
-		case reply.Status == 308 && reply.Redirect == "" && reply.Committed >= 0:
-			return Holding{State: SessionOpen, Stored: reply.Committed}, nil
-		case (reply.Status == 200 || reply.Status == 201) && reply.Object != nil:
-			return Holding{State: SessionFinished, Object: reply.Object}, nil
-		}
-		var action session.Action
-		state, action = session.Decide(state, reply)
-		switch action.Step {
-		case session.Query:
-		case session.Begin, session.Check:
-			if reply.Status == http.StatusNotFound || reply.Status == http.StatusGone {
-				return Holding{State: SessionGone}, nil // confirmed by a second answer
-			}
-			return Holding{}, j.transfer.retry.failure(reply.Refusal(), nil)
-		case session.Fail:
-			if errors.Is(action.Err, session.ErrCanceled) {
-				return Holding{State: SessionCanceled}, nil
-			}
-			return Holding{}, j.transfer.retry.failure(action.Err, nil)
-		default: // the committed offset is 0
-			return Holding{State: SessionOpen, Stored: state.Committed}, nil
-		}
-		if !action.Wait {
-			continue
-		}
-		if err := j.transfer.retry.Wait(ctx, action.Err, action.RetryAfter); err != nil {
-			if ctx.Err() != nil {
-				err = fmt.Errorf("query: %w: %v", ctx.Err(), context.Cause(ctx))
-			}
-			return Holding{}, err
-		}
+	return q.holding, nil
+}
+
+// inquiry is the conversation that finds out what a session holds, and changes nothing.
+type inquiry struct {
+	exchange func(context.Context) session.Reply
+	state    session.State
+	holding  Holding
+}
+
+func (q *inquiry) perform(ctx context.Context, _ session.Action) (session.Reply, error) {
+	return q.exchange(ctx), nil
+}
+
+// handleReply ends the conversation as soon as the decision for an upload would show what
+// the session holds.
+func (q *inquiry) handleReply(_ context.Context, r session.Reply) (a session.Action, _ error) {
+	q.state, a = session.Decide(q.state, r)
+	switch {
+	case a.Step == session.Query:
+		return a, nil
+	case a.Step == session.Done:
+		q.holding = Holding{State: SessionFinished, Object: a.Object}
+	case a.Step == session.Begin:
+		q.holding = Holding{State: SessionGone}
+	case a.Step != session.Fail:
+		q.holding = Holding{State: SessionOpen, Stored: q.state.Committed}
+	case errors.Is(a.Err, session.ErrCanceled):
+		q.holding = Holding{State: SessionCanceled}
+	default:
+		return a, nil
 	}
+	return session.Action{Step: session.Done}, nil
 }
 
 // adopt checks that the session of token may be used with this endpoint.
@@ -174,12 +177,12 @@ func (j *job) bounded(ctx context.Context, do func(context.Context) session.Repl
 
 // holds reports whether o, which a session created, is still at the destination.
 func (j *job) holds(ctx context.Context, o *session.Object) (bool, error) {
-	r, err := j.transfer.retry.repeat(ctx, func(ctx context.Context) session.Reply { return j.bounded(ctx, j.transfer.wire.stat) })
+	a, err := j.transfer.retry.ask(ctx, func(ctx context.Context) session.Reply { return j.bounded(ctx, j.transfer.wire.stat) })
 	switch {
 	case ctx.Err() != nil:
 		return false, fmt.Errorf("stat: %w: %v", ctx.Err(), context.Cause(ctx))
 	case err != nil:
 		return false, err
 	}
-	return r.Status == 200 && r.Object != nil && o.Generation > 0 && r.Object.Generation == o.Generation, nil
+	return a.Object != nil && o.Generation > 0 && a.Object.Generation == o.Generation, nil
 }

@@ -63,18 +63,17 @@ func (j *job) equip(t *transfer, spec Spec, b *budget) {
 			noting(func(r session.Reply) {
 				j.result.tally.requests.Add(1)
 				t.retry.attempted()
-				if r.Reused && r.Status == 0 {
+				if r.Reused && r.Lost() {
 					t.wire.stale.Store(true)
 				}
 			}),
 			reaching(b),
 			limiting(u.limiter), // a wait for tokens is the source's, not a stall of the network
 			watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
-			logging(u.opts.Logger, func() []slog.Attr {
-				return []slog.Attr{slog.String("id", j.result.known.ID), slog.Int64("offset", t.pos.committed.Load())}
-			}),
 			timing(&u.parts.fastestReply),
-			reporting(j.events, func() (int64, int) { return t.pos.committed.Load(), t.retry.attempts }),
+			reporting(u.opts.Logger, func() []slog.Attr {
+				return []slog.Attr{slog.String("id", j.result.known.ID), slog.Int64("offset", t.pos.committed.Load())}
+			}, j.events, func() (int64, int) { return t.pos.committed.Load(), t.retry.attempts }),
 		),
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 	"log/slog"
-	"net/http"
 
 	"gcsup/session"
 )
@@ -101,44 +100,35 @@ func (u *Uploader) newLister(ctx context.Context, l Listing, b *budget) *lister 
 		noting(func(session.Reply) { s.retry.attempted() }),
 		reaching(b),
 		watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
-		logging(u.opts.Logger, func() []slog.Attr {
+		reporting(u.opts.Logger, func() []slog.Attr {
 			return []slog.Attr{slog.String("bucket", l.Bucket), slog.String("prefix", l.Prefix)}
-		}),
-		reporting(e, func() (int64, int) { return 0, s.retry.attempts }),
+		}, e, func() (int64, int) { return 0, s.retry.attempts }),
 	)
 	return s
 }
 
 // page reads one page. It must not be called concurrently.
 func (s *lister) page(ctx context.Context, q session.ListQuery) (*session.ObjectPage, error) {
-	for refreshed := false; ; refreshed = true {
-		var page *session.ObjectPage
-		r, err := s.retry.repeat(ctx, func(ctx context.Context) session.Reply {
-			return s.do(ctx, exchange{do: func(ctx context.Context, _ io.Reader) (r session.Reply) {
-				page, r = s.client.List(ctx, q)
-				return r
-			}})
-		})
-		switch {
-		case ctx.Err() != nil:
-			return nil, listInterrupted(ctx)
-		case err != nil:
-			return nil, err
-		case page != nil && page.NextPageToken != "" && page.NextPageToken == q.PageToken:
-			return nil, &session.Error{Op: session.OpList, Status: r.Status, Kind: session.ErrProtocol, Err: errors.New("the listing repeats a page")}
-		case page != nil:
-			s.retry.succeeded()
-			s.retry.progressed()
-			return page, nil
-		case r.Status == http.StatusUnauthorized && !refreshed:
-			continue // the HTTP client refreshes the credentials
-		}
-		refused := r.Refusal()
-		if r.Status == http.StatusNotFound {
-			refused.Kind = session.ErrNotFound
-		}
-		return nil, s.retry.failure(refused, nil)
+	var page *session.ObjectPage
+	a, err := s.retry.ask(ctx, func(ctx context.Context) session.Reply {
+		return s.do(ctx, exchange{do: func(ctx context.Context, _ io.Reader) (r session.Reply) {
+			page, r = s.client.List(ctx, q)
+			return r
+		}})
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, listInterrupted(ctx)
+	case err != nil:
+		return nil, err
+	case a.Step == session.Fail:
+		return nil, s.retry.failure(a.Err, nil)
+	case page.NextPageToken != "" && page.NextPageToken == q.PageToken:
+		return nil, &session.Error{Op: session.OpList, Kind: session.ErrProtocol, Err: errors.New("the listing repeats a page")}
 	}
+	s.retry.succeeded()
+	s.retry.progressed()
+	return page, nil
 }
 
 // close delivers the last events.
@@ -206,7 +196,7 @@ func (p *pager) got(page *session.ObjectPage, err error) (*session.ObjectPage, e
 func (p *pager) load(ctx context.Context) (*session.ObjectPage, error) {
 	page, err := p.fetch(ctx, p.query)
 	e, ok := errors.AsType[*session.Error](err)
-	if !ok || e.Status != http.StatusBadRequest || p.last == p.restarted {
+	if !ok || !errors.Is(e, session.ErrInvalid) || p.last == p.restarted {
 		return page, err
 	}
 	p.restarted = p.last

@@ -179,7 +179,7 @@ func TestLookupFails(t *testing.T) {
 		{"forbidden", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403}, 1, session.ErrPermission},
 		{"credentials", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 401}, 2, session.ErrCredentials},
 		{"outage", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}, -1, session.ErrRetriesExhausted},
-		{"login page", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 200, Body: "<html>", ContentType: "text/html"}, 1, session.ErrNotFound},
+		{"login page", fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 200, Body: "<html>", ContentType: "text/html"}, -1, session.ErrRetriesExhausted},
 	} {
 		if i%testsize.Full(1, 2) != 0 {
 			continue

@@ -31,7 +31,7 @@ func (j *job) waitForHolder(ctx context.Context) {
 // false if that is not known.
 func (j *job) lookOnce(ctx context.Context) (o *session.Object, ok bool) {
 	r := j.bounded(ctx, j.transfer.wire.stat)
-	return r.Object, r.Status == 200 && r.Object != nil || r.Status == 404 && r.FromService
+	return r.Object, r.Answers()
 }
 
 // madeByHolder reports whether the job is finished, because an object with the bytes

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"maps"
 	"strings"
 	"sync"
 
@@ -45,16 +45,12 @@ func (p *multipart) plan(ctx context.Context) (why string, err error) {
 	if why, err := p.whyUndivided(ctx); why != "" || err != nil {
 		return why, err
 	}
-	refused, err := p.start(ctx)
-	switch {
-	case err != nil:
-		return "", err
-	case refused == nil:
-		return "", nil
-	case p.j.u.opts.Parallel.way == ByMultipart, errors.Is(refused, session.ErrNotFound):
-		return "", p.j.transfer.retry.failure(refused, nil)
+	err = p.start(ctx)
+	if refusal(err) && p.j.u.opts.Parallel.way != ByMultipart && !errors.Is(err, session.ErrNotFound) {
+		e, _ := errors.AsType[*session.Error](err)
+		return "multipart uploads are refused: " + e.Cause(), nil
 	}
-	return "multipart uploads are refused: " + refused.Cause(), nil
+	return "", err
 }
 
 // multipartSize returns the size of the parts of a file of size bytes, within the
@@ -67,32 +63,29 @@ func multipartSize(size, want, memory int64) int64 {
 	return max(min(want, session.MultipartMaxPart), session.MultipartMinPart, chunk.Ceil((size+session.MultipartMaxParts-1)/session.MultipartMaxParts))
 }
 
-// start starts the multipart upload. refused is the error if the service does not allow it.
-func (p *multipart) start(ctx context.Context) (refused *session.Error, err error) {
-	r, err := p.ask(ctx, func(ctx context.Context) session.Reply {
+// start starts the multipart upload.
+func (p *multipart) start(ctx context.Context) error {
+	var uri session.URI
+	_, err := p.j.transfer.ask(ctx, func(ctx context.Context) session.Reply {
 		// Wait for the reply even if the upload is cancelled: only the reply has the ID
 		// with which the multipart upload can be aborted.
 		longer, cancel := outliving(ctx, abandonTimeout)
 		defer cancel()
-		return p.j.transfer.wire.startMultipart(longer)
+		r := p.j.transfer.wire.startMultipart(longer)
+		uri = r.URI
+		return r
 	})
+	if !uri.IsZero() {
+		p.parts.Upload = uri
+	}
 	switch {
-	case err != nil && !r.URI.IsZero():
-		p.parts.Upload = r.URI
-		p.abandonNew(ctx)
-		return nil, err
-	case err != nil:
-		return nil, err
-	case !r.URI.IsZero():
-		p.parts.Upload, p.fresh, p.held = r.URI, true, nil
+	case err == nil:
+		p.fresh, p.held = true, nil
 		p.j.events.post(Event{Kind: Started})
-		return nil, nil
+	case !uri.IsZero():
+		p.abandonNew(ctx)
 	}
-	refused = r.Refusal()
-	if r.Status == http.StatusNotFound && r.FromService {
-		refused.Kind = session.ErrNotFound
-	}
-	return refused, nil
+	return err
 }
 
 // spec returns the Spec of the object, which the requests of a part name.
@@ -102,37 +95,23 @@ func (p *multipart) spec(*piece) Spec { return p.j.spec }
 func (p *multipart) record(*piece) record { return unrecorded{} }
 
 // begin saves an upload that was just started. Otherwise it asks which parts the
-// service has, and resets those that differ from the Token, so that they are sent
-// again. If the upload no longer exists, begin returns the object that it made, or
+// service has. If the upload no longer exists, begin returns the object that it made, or
 // starts another upload.
 func (p *multipart) begin(ctx context.Context) (made *session.Object, err error) {
 	if p.fresh {
 		return nil, p.saveNew(ctx)
 	}
-	held, err := p.confirmed(ctx)
-	switch {
-	case errors.Is(err, errUploadGone):
-		if p.finished() {
-			// An earlier request may have completed it since make looked at the destination.
-			if o, err := p.joined(ctx); o != nil || err != nil {
-				return o, err
-			}
-		}
-		return nil, p.restart(ctx)
-	case err != nil:
+	_, err = p.inspect(ctx)
+	if !errors.Is(err, errUploadGone) {
 		return nil, err
 	}
-	p.mu.Lock()
-	p.held = held
-	p.mu.Unlock()
-	var other []*piece
-	for _, c := range p.pieces {
-		if c.done.Finished() && !c.matches(held[c.i+1]) {
-			other = append(other, c)
+	if p.finished() {
+		// An earlier request may have completed it since make looked at the destination.
+		if o, err := p.joined(ctx); o != nil || err != nil {
+			return o, err
 		}
 	}
-	p.forget(other)
-	return nil, nil
+	return nil, p.restart(ctx)
 }
 
 // saveNew saves an upload before its first part is sent. If that fails, it aborts the upload,
@@ -152,8 +131,8 @@ func (p *multipart) saveNew(ctx context.Context) error {
 
 // abandonNew aborts an upload that is not saved, and warns if it may be left.
 func (p *multipart) abandonNew(ctx context.Context) {
-	if left := p.abandon(ctx); left != nil {
-		p.warn(p.leftovers() + ": " + left.Error())
+	if err := p.abandon(ctx); err != nil {
+		p.warn(err.Error())
 	}
 }
 
@@ -161,28 +140,10 @@ func (p *multipart) abandonNew(ctx context.Context) {
 func (p *multipart) restart(ctx context.Context) error {
 	p.forget(p.pieces)
 	p.j.events.post(Event{Kind: Restarted, Cause: "the multipart upload no longer exists"})
-	refused, err := p.start(ctx)
-	if refused != nil {
-		err = p.j.transfer.retry.failure(refused, nil)
-	}
-	if err != nil {
+	if err := p.start(ctx); err != nil {
 		return err
 	}
 	return p.saveNew(ctx)
-}
-
-// forget resets parts to ones that were not sent.
-func (p *multipart) forget(parts []*piece) {
-	for _, c := range parts {
-		c.forget()
-	}
-	if j := p.j.journal; j != nil {
-		j.change(func(t *session.Token) {
-			for _, c := range parts {
-				t.Parts.List[c.i] = session.Part{}
-			}
-		})
-	}
 }
 
 // matches reports whether held has the size and the ETag of the part that was sent.
@@ -190,8 +151,7 @@ func (c *piece) matches(held session.UploadedPart) bool {
 	return held.Size == c.rng.Len() && strings.Trim(held.ETag, `"`) == strings.Trim(c.done.ETag, `"`)
 }
 
-// join checks that the service has the parts that were sent, and completes the upload. If a reply
-// is lost, join looks for the object that the request may have made.
+// join checks that the service has the parts that were sent, and completes the upload.
 func (p *multipart) join(ctx context.Context) (*session.Object, error) {
 	if j := p.j.journal; j != nil {
 		// A later process needs the checksums of all parts to recognize the object.
@@ -199,203 +159,135 @@ func (p *multipart) join(ctx context.Context) (*session.Object, error) {
 			return nil, err
 		}
 	}
-	parts, err := p.compare(ctx)
-	if err != nil {
+	if missing, err := p.inspect(ctx); err != nil {
 		return nil, err
+	} else if missing {
+		return nil, errPartMissing
 	}
-	t := p.j.transfer
-	for refreshed := false; ; {
-		r := t.wire.complete(ctx, p.parts.Upload, parts)
-		switch {
-		case r.Status == http.StatusOK && r.Object != nil:
-			t.retry.succeeded()
-			return p.describe(ctx, r.Object)
-		case ctx.Err() != nil:
-			return nil, t.interrupted(ctx, r.Err)
-		case r.Status == http.StatusUnauthorized && !refreshed:
-			refreshed = true
-			continue
-		case r.NoUpload():
-		case r.Status == http.StatusConflict: // the service still works on an earlier request
-		case r.Status == http.StatusBadRequest && r.Reason == "InvalidPart":
-			return nil, errPartMissing
-		case !r.Retryable():
-			return nil, t.retry.failure(r.Refusal(), nil)
-		}
-		if r.NoUpload() {
-			if o, err := p.joined(ctx); o != nil || err != nil {
-				return o, err
-			}
-		}
-		if err := t.retry.Wait(ctx, failureOf(r), r.RetryAfter); err != nil {
-			return nil, t.stopped(ctx, err, r.Err)
-		}
-		refreshed = false // these credentials may expire too
-		if o, err := p.joined(ctx); o != nil || err != nil {
-			return o, err
-		}
-		if r.NoUpload() {
-			return nil, errUploadGone
-		}
-	}
-}
-
-// failureOf returns the error for a reply after which the request will be repeated.
-func failureOf(r session.Reply) *session.Error {
-	return &session.Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Err: r.Err, FromService: r.FromService}
-}
-
-// compare returns the parts that the service has, if they are those that were sent. If one
-// differs, the error is errPartMissing.
-func (p *multipart) compare(ctx context.Context) (parts []session.UploadedPart, err error) {
-	held, err := p.confirmed(ctx)
-	if err != nil {
-		return nil, err
-	}
+	var parts []session.UploadedPart
 	for _, c := range p.pieces {
-		part := held[c.i+1]
-		if !c.matches(part) {
-			err = errPartMissing // begin then resets it
-		}
-		parts = append(parts, part)
-		delete(held, c.i+1)
+		parts = append(parts, p.held[c.i+1])
 	}
-	if err == nil && len(held) > 0 {
-		return nil, fmt.Errorf("%w: the multipart upload has %d parts that were not sent", session.ErrUnexpectedData, len(held))
+	if others := len(p.held) - len(parts); others > 0 {
+		return nil, fmt.Errorf("%w: the multipart upload has %d parts that were not sent", session.ErrUnexpectedData, others)
 	}
-	return parts, err
+	c := &joining{
+		p: p.parallel, spec: p.j.spec, state: session.JoinState{Seen: p.parts.Seen}, made: p.made, whole: chunkSum{p.size, p.crc32c()},
+		join: func(ctx context.Context, _ int64) session.Reply {
+			return p.j.transfer.wire.complete(ctx, p.parts.Upload, parts)
+		},
+	}
+	o, err := c.hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.describe(ctx, o), nil
 }
 
-// confirmed returns the parts that the service has. If they differ from those that
-// were sent, it requests the list twice.
-func (p *multipart) confirmed(ctx context.Context) (map[int]session.UploadedPart, error) {
+// inspect asks which parts the service has, and resets finished ones that it does not have
+// as they were sent.
+func (p *multipart) inspect(ctx context.Context) (missing bool, err error) {
 	held, err := p.list(ctx)
-	if err != nil || p.agrees(held) {
-		return held, err
-	}
-	t := p.j.transfer
-	if err := t.retry.Wait(ctx, &session.Error{Op: session.OpParts, Err: errPartsDiffer, FromService: true}, 0); err != nil {
-		return nil, t.stopped(ctx, err, nil)
-	}
-	again, err := p.list(ctx)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	for _, c := range p.pieces {
-		if part := held[c.i+1]; c.done.Finished() && c.matches(part) {
-			again[c.i+1] = part
-		}
-	}
-	return again, nil
-}
-
-// agrees reports whether held has every finished part as it was sent, and no other
-// part numbers.
-func (p *multipart) agrees(held map[int]session.UploadedPart) bool {
+	p.mu.Lock()
+	p.held = held
+	p.mu.Unlock()
+	var other []*piece
 	for _, c := range p.pieces {
 		if c.done.Finished() && !c.matches(held[c.i+1]) {
-			return false
+			other = append(other, c)
 		}
 	}
-	for number := range held {
-		if number > len(p.pieces) {
-			return false
-		}
-	}
-	return true
+	p.forget(other)
+	return len(other) > 0, nil
 }
 
-// errPartsDiffer is the cause of a second request for the list of parts.
-var errPartsDiffer = errors.New("the list of parts differs from the parts that were sent")
-
-// list returns the parts that the service has, by number. The error is errUploadGone if
-// two answers agree that it does not have the upload.
+// list returns the parts that the service has, by number. A second answer must confirm that
+// a finished part is missing or differs. The error is errUploadGone if the service does not
+// have the upload.
 func (p *multipart) list(ctx context.Context) (map[int]session.UploadedPart, error) {
 	held := map[int]session.UploadedPart{}
-	for after, denied := 0, false; ; {
-		var parts []session.UploadedPart
-		var more bool
-		r, err := p.ask(ctx, func(ctx context.Context) (r session.Reply) {
-			parts, more, r = p.j.transfer.wire.parts(ctx, p.parts.Upload, after)
+	for after, more := 0, true; more; {
+		var last int
+		a, err := p.j.transfer.askKnown(ctx, func(ctx context.Context) session.Reply {
+			parts, further, r := p.j.transfer.wire.parts(ctx, p.parts.Upload, after)
+			if last, more = after, further; len(parts) > 0 {
+				last = parts[len(parts)-1].Number
+			}
+			// A part that an earlier answer has as it was sent is not missing.
+			maps.DeleteFunc(held, func(n int, had session.UploadedPart) bool { return n > after && !p.sentAs(had) })
+			for _, part := range parts {
+				if _, sent := held[part.Number]; !sent {
+					held[part.Number] = part
+				}
+			}
+			r.Differs = !p.agrees(held, after, last, further)
 			return r
 		})
 		switch {
 		case err != nil:
 			return nil, err
-		case r.NoUpload() && denied:
+		case a.Step == session.Absent:
 			return nil, errUploadGone
-		case r.NoUpload():
-			denied = true
-			if err := p.j.transfer.retry.Wait(ctx, failureOf(r), r.RetryAfter); err != nil {
-				return nil, p.j.transfer.stopped(ctx, err, nil)
-			}
-			continue
-		case r.Status != http.StatusOK:
-			return nil, p.j.transfer.retry.failure(r.Refusal(), nil)
 		}
-		denied = false
-		for _, part := range parts {
-			held[part.Number] = part
-			after = part.Number
+		after = last
+	}
+	return held, nil
+}
+
+// sentAs reports whether a part that the service has is one that was sent.
+func (p *multipart) sentAs(held session.UploadedPart) bool {
+	return held.Number <= len(p.pieces) && p.pieces[held.Number-1].matches(held)
+}
+
+// agrees reports whether the page of held with the numbers from after+1 to last has every
+// finished part as it was sent, and no other part numbers. more reports that there are
+// further pages.
+func (p *multipart) agrees(held map[int]session.UploadedPart, after, last int, more bool) bool {
+	for _, c := range p.pieces[min(after, len(p.pieces)):] {
+		if more && c.i+1 > last {
+			break
 		}
-		if !more {
-			return held, nil
+		if c.done.Finished() && !c.matches(held[c.i+1]) {
+			return false
 		}
 	}
+	return last <= len(p.pieces)
 }
 
 // describe returns the metadata of the object that was just made. If it cannot be read, describe
 // returns made, which has only what the reply to the completion describes.
-func (p *multipart) describe(ctx context.Context, made *session.Object) (*session.Object, error) {
+func (p *multipart) describe(ctx context.Context, made *session.Object) *session.Object {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	r, err := p.stat(ctx, p.j.spec)
-	if o := r.Object; err == nil && o != nil && (o.Generation == made.Generation || made.Generation == 0 && p.matches(o)) {
-		return o, nil
+	a, err := p.j.transfer.ask(ctx, func(ctx context.Context) session.Reply { return p.j.transfer.wire.statOf(ctx, p.j.spec) })
+	if o := a.Object; err == nil && o != nil && (o.Generation == made.Generation || made.Generation == 0) && p.made(o) {
+		return o
 	}
-	return made, nil
+	return made
 }
 
-// matches reports whether o has the bytes of the file and may have been made by this
+// made reports whether o has the bytes of the file and may have been made by this
 // upload: it is newer than the object seen before, and has no MD5, like every object
 // of a multipart upload.
-func (p *multipart) matches(o *session.Object) bool {
+func (p *multipart) made(o *session.Object) bool {
 	return o.Size == p.size && o.HasCRC32C && o.CRC32C == p.crc32c() && o.MD5 == nil && o.Generation > p.parts.Seen
 }
 
-// joined returns the object at the destination if an earlier request completed the upload.
-func (p *multipart) joined(ctx context.Context) (*session.Object, error) {
-	r, err := p.stat(ctx, p.j.spec)
-	switch {
-	case err != nil:
-		return nil, p.j.transfer.stopped(ctx, err, nil)
-	case r.Status == http.StatusNotFound:
-		return nil, nil
-	case r.Status != http.StatusOK:
-		return nil, p.j.transfer.retry.failure(r.Refusal(), nil) // the object may exist
-	case p.matches(r.Object):
-		return r.Object, nil
-	}
-	return nil, nil
-}
-
 // clean aborts the upload, unless it was completed.
-func (p *multipart) clean(ctx context.Context, joined bool) (left string, err error) {
+func (p *multipart) clean(ctx context.Context, joined bool) error {
 	if joined || p.parts.Upload.IsZero() {
-		return "", nil
+		return nil
 	}
-	r, err := p.ask(ctx, func(ctx context.Context) session.Reply { return p.j.transfer.wire.abort(ctx, p.parts.Upload) })
-	switch {
-	case err != nil:
-		return "", err
-	case r.Status == http.StatusNoContent, r.Status == http.StatusNotFound && r.FromService:
-		return "", nil
+	t := p.j.transfer
+	_, err := t.askKnown(ctx, func(ctx context.Context) session.Reply { return t.wire.abort(ctx, p.parts.Upload) })
+	if err != nil {
+		err = fmt.Errorf("the multipart upload to %s is not removed: %w", p.j.spec.URL(), err)
 	}
-	return fmt.Sprintf("the multipart upload to %s could not be aborted: %s", p.j.spec.URL(), r.Refusal().Cause()), nil
+	return err
 }
-
-// leftovers describes the multipart upload that may be left.
-func (p *multipart) leftovers() string { return "a multipart upload may be left: " + p.j.spec.URL() }
 
 // query requests the list of parts from the service.
 func (p *multipart) query(ctx context.Context, token *session.Token) (Holding, error) {

@@ -3,14 +3,22 @@ package upload
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"gcsup/session"
 )
 
-// send sends a part, unless the service has it already from an earlier process or from a request
-// whose reply was lost.
+// sending is the conversation that sends one part of a multipart upload.
+type sending struct {
+	*transfer
+	p     *multipart
+	c     *piece
+	body  *partBody
+	etag  string // of the part, once the service has it
+	state session.PartState
+}
+
+// send sends a part, unless the service has it already from an earlier process.
 func (p *multipart) send(ctx context.Context, c *piece) error {
 	t := c.transfer
 	defer t.retry.close()
@@ -23,111 +31,80 @@ func (p *multipart) send(ctx context.Context, c *piece) error {
 	if body.data == nil {
 		t.tally.reread.Add(c.rng.Len())
 	}
-	if has, err := p.has(ctx, c, body); err != nil {
-		return err
-	} else if has {
-		c.resumed = c.rng.Len()
-		return nil
-	}
-	t.events.post(Event{Kind: Started, Part: t.part})
-	for refreshed, reconnected, damaged := false, false, 0; ; {
-		etag, r, err := p.put(ctx, c, body)
-		switch {
-		case err != nil:
-			return t.sourceFailed(ctx, err)
-		case etag != "":
-			p.sent(c, etag, body.crc32c)
-			return nil
-		case ctx.Err() != nil:
-			return t.interrupted(ctx, r.Err)
-		case r.NoUpload(): // lookFor checks whether the multipart upload exists
-		case r.Status == http.StatusUnauthorized && !refreshed:
-			refreshed = true
-			continue
-		case r.Damaged() && damaged < maxMissing:
-			damaged++
-			if err := body.unchanged(ctx); err != nil {
-				return t.sourceFailed(ctx, err)
-			}
-		case !r.Retryable():
-			return p.refused(c, r)
-		}
-		if !reconnected && r.StaleConnection() {
-			reconnected = true
-		} else if err := t.retry.Wait(ctx, failureOf(r), r.RetryAfter); err != nil {
-			return t.stopped(ctx, err, r.Err)
-		}
-		refreshed = false // these credentials may expire too
-		if r.Unsent || r.Damaged() {
-			continue
-		}
-		if err := p.lookFor(ctx, c); err != nil {
-			return err
-		}
-		if has, err := p.has(ctx, c, body); has || err != nil {
-			return err
-		}
-	}
-}
-
-// put makes the request that carries a part. The error is one of reading the source.
-func (p *multipart) put(ctx context.Context, c *piece, body *partBody) (etag string, r session.Reply, err error) {
-	t := c.transfer
-	t.pos.sent.Store(0)
-	reader, finish := body.open()
-	etag, r = t.wire.part(ctx, p.parts.Upload, c.i+1, c.rng.Len(), body.crc32c, &meter{r: reader, t: t})
-	t.tally.count(&t.pos, 0, r.Sent)
-	if err := finish(); err != nil {
-		return "", r, err
-	}
-	return etag, r, nil
-}
-
-// lookFor asks the service for a part whose request failed, and updates held.
-func (p *multipart) lookFor(ctx context.Context, c *piece) error {
-	t := c.transfer
-	var parts []session.UploadedPart
-	r, err := t.retry.repeat(ctx, func(ctx context.Context) (r session.Reply) {
-		parts, _, r = t.wire.parts(ctx, p.parts.Upload, c.i)
-		return r
-	})
-	switch {
-	case err != nil:
-		return t.stopped(ctx, err, nil)
-	case r.NoUpload():
-		return errPartMissing
-	case r.Status != http.StatusOK:
-		return nil // send the part again
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.held == nil {
-		p.held = map[int]session.UploadedPart{}
-	}
-	delete(p.held, c.i+1)
-	for _, part := range parts {
-		if part.Number == c.i+1 {
-			p.held[c.i+1] = part
-		}
-	}
-	return nil
-}
-
-// has reports whether held has the part with the same bytes, by the MD5 in its ETag.
-// If it does, has records the part as finished.
-func (p *multipart) has(ctx context.Context, c *piece, body *partBody) (bool, error) {
+	s := &sending{transfer: t, p: p, c: c, body: body}
 	p.mu.Lock()
 	held := p.held[c.i+1]
 	p.mu.Unlock()
-	if held.Size != c.rng.Len() {
+	if has, err := s.is(ctx, held); err != nil {
+		return err
+	} else if has {
+		c.resumed = c.rng.Len()
+		p.sent(c, held.ETag, body.crc32c)
+		return nil
+	}
+	t.events.post(Event{Kind: Started, Part: t.part})
+	a, err := t.retry.converse(ctx, s, session.Action{Step: session.Send})
+	switch {
+	case err != nil:
+		return t.stopped(ctx, err, a.Err)
+	case a.Step == session.Absent:
+		return errUploadGone
+	case a.Step == session.Fail:
+		_, _, a.Err.Offset = p.position()
+		return t.retry.failure(a.Err, fmt.Errorf("part %d", c.i+1))
+	}
+	p.sent(c, s.etag, body.crc32c)
+	return nil
+}
+
+// perform sends the part, or asks whether the service has it.
+func (s *sending) perform(ctx context.Context, a session.Action) (session.Reply, error) {
+	if a.Step == session.Query {
+		return s.query(ctx)
+	}
+	s.pos.sent.Store(0)
+	reader, finish := s.body.open()
+	etag, r := s.wire.part(ctx, s.p.parts.Upload, s.c.i+1, s.c.rng.Len(), s.body.crc32c, &meter{r: reader, t: s.transfer})
+	s.tally.count(&s.pos, 0, r.Sent)
+	s.etag = etag
+	err := finish()
+	if err == nil && r.Damaged() {
+		err = s.body.unchanged(ctx)
+	}
+	if err != nil {
+		return r, s.sourceFailed(ctx, err)
+	}
+	return r, nil
+}
+
+func (s *sending) query(ctx context.Context) (session.Reply, error) {
+	parts, _, r := s.wire.parts(ctx, s.p.parts.Upload, s.c.i)
+	for _, held := range parts {
+		if held.Number != s.c.i+1 {
+			continue
+		}
+		has, err := s.is(ctx, held)
+		if err != nil {
+			return r, err
+		}
+		r.Ours, s.etag = has, held.ETag
+	}
+	return r, nil
+}
+
+func (s *sending) handleReply(_ context.Context, r session.Reply) (a session.Action, _ error) {
+	s.state, a = session.DecidePart(s.state, r)
+	return a, nil
+}
+
+// is reports whether held is the part with the bytes of the source, by the MD5 in its ETag.
+func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, error) {
+	if held.Size != s.c.rng.Len() {
 		return false, nil
 	}
-	same, err := body.hasETag(held.ETag)
+	same, err := s.body.hasETag(held.ETag)
 	if err != nil {
-		return false, c.transfer.sourceFailed(ctx, err)
-	}
-	if same {
-		p.sent(c, held.ETag, body.crc32c)
+		return false, s.sourceFailed(ctx, err)
 	}
 	return same, nil
 }
@@ -148,12 +125,4 @@ func (p *multipart) sent(c *piece, etag string, crc32c uint32) {
 			j.saveSoon()
 		}
 	}
-}
-
-// refused returns the error for a reply to a part, with the committed bytes of all parts as its
-// offset.
-func (p *multipart) refused(c *piece, r session.Reply) error {
-	e := r.Refusal()
-	_, _, e.Offset = p.position()
-	return c.transfer.retry.failure(e, fmt.Errorf("part %d", c.i+1))
 }

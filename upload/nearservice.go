@@ -118,7 +118,7 @@ func timing(f *fastestReply) link {
 		return func(ctx context.Context, x exchange) session.Reply {
 			began := time.Now()
 			r := next(ctx, x)
-			if x.body == nil && (r.Status >= 200 && r.Status < 300 || r.Status == 404) {
+			if x.body == nil && r.Answers() {
 				f.note(time.Since(began))
 			}
 			return r

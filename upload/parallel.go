@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"sync"
 	"sync/atomic"
 
@@ -49,6 +48,10 @@ type joiner interface {
 	// made it, and otherwise nil.
 	begin(ctx context.Context) (*session.Object, error)
 
+	// inspect finds out which of the finished parts the service has, and resets the
+	// others.
+	inspect(ctx context.Context) (missing bool, err error)
+
 	// send sends a part, and calls its method finished when the service has all of it.
 	send(ctx context.Context, c *piece) error
 
@@ -56,18 +59,13 @@ type joiner interface {
 	// errPartMissing if the service no longer has some of them.
 	join(ctx context.Context) (*session.Object, error)
 
-	// joined returns the object at the destination if an earlier request made it from the
-	// parts, which must all be finished. Otherwise the object is nil.
-	joined(ctx context.Context) (*session.Object, error)
+	// made reports whether o has the bytes of the parts, and is not older than the upload.
+	made(o *session.Object) bool
 
 	// clean removes everything except the object from the service. joined reports whether
-	// the object was made. If it was not, clean also cancels open sessions. left
-	// describes what the service refuses to remove, or is "". The error is that of a
-	// request that may succeed later.
-	clean(ctx context.Context, joined bool) (left string, err error)
-
-	// leftovers describes what may be left at the service if clean failed.
-	leftovers() string
+	// the object was made. If it was not, clean also cancels open sessions. The error
+	// describes what is left.
+	clean(ctx context.Context, joined bool) error
 
 	// query requests the state of the parts of a saved upload from the service.
 	query(ctx context.Context, token *session.Token) (Holding, error)
@@ -162,7 +160,7 @@ func (p *parallel) make(ctx context.Context) (*session.Object, error) {
 	p.updatePosition()
 	if p.finished() {
 		// An earlier call may have made the object.
-		if o, err := p.joiner.joined(ctx); o != nil || err != nil {
+		if o, err := p.joined(ctx); o != nil || err != nil {
 			return o, err
 		}
 	}
@@ -296,6 +294,20 @@ func (p *parallel) report(pool *connPool, s *share) {
 	})
 }
 
+// forget resets parts to ones that were not sent.
+func (p *parallel) forget(parts []*piece) {
+	for _, c := range parts {
+		c.forget()
+	}
+	if j := p.j.journal; j != nil {
+		j.change(func(t *session.Token) {
+			for _, c := range parts {
+				t.Parts.List[c.i] = session.Part{}
+			}
+		})
+	}
+}
+
 // errSibling is the cause of the interruption of parts when another one failed.
 var errSibling = errors.New("another part failed")
 
@@ -319,34 +331,6 @@ func (p *parallel) confirm(ctx context.Context) error {
 		return j.transfer.sourceFailed(ctx, err)
 	}
 	return j.transfer.expected(p.crc32c())
-}
-
-// ask repeats a request about the whole object until the service answers. If the
-// service rejects the credentials, ask repeats it once with new ones.
-func (p *parallel) ask(ctx context.Context, exchange func(context.Context) session.Reply) (session.Reply, error) {
-	t := p.j.transfer
-	for refreshed := false; ; refreshed = true {
-		r, err := t.retry.repeat(ctx, exchange)
-		if err != nil {
-			return r, t.stopped(ctx, err, nil)
-		}
-		if r.Status != http.StatusUnauthorized || refreshed {
-			return r, nil
-		}
-	}
-}
-
-// stat repeats a request for the metadata of an object until the service answers.
-func (p *parallel) stat(ctx context.Context, spec Spec) (session.Reply, error) {
-	t := p.j.transfer
-	return t.retry.repeat(ctx, func(ctx context.Context) session.Reply { return described(t.wire.statOf(ctx, spec)) })
-}
-
-// failure returns the error of the given kind for a reply about the whole object.
-func (p *parallel) failure(r session.Reply, kind error) error {
-	refused := r.Refusal()
-	refused.Kind, refused.Offset = kind, p.size
-	return p.j.transfer.retry.failure(refused, nil)
 }
 
 // verify compares the finished object with the source.

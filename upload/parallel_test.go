@@ -377,14 +377,8 @@ func TestParallelForeignGroup(t *testing.T) {
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		var foreign atomic.Pointer[string]
-		var warning atomic.Pointer[string]
 		up := w.uploader(func(o *upload.Options) {
 			o.Parallel, o.ChunkSize = composed(20, q), q
-			o.Observer = func(e upload.Event) {
-				if e.Kind == upload.Warning {
-					warning.Store(&e.Cause)
-				}
-			}
 		}).With(upload.CallOptions{Confirm: func(ctx context.Context) error {
 			if foreign.Load() != nil {
 				return nil
@@ -401,11 +395,18 @@ func TestParallelForeignGroup(t *testing.T) {
 		}
 		w.wantObject(*foreign.Load(), []byte("foreign"))
 		w.wantNoObject("obj")
+		w.wantSaved(1)
+		for saved, err := range up.Saved(w.t.Context()) {
+			if err == nil {
+				err = up.Cancel(w.t.Context(), saved.ID)
+			}
+			if err == nil || !strings.Contains(err.Error(), "gs://bkt/gcsup-parts/") {
+				t.Errorf("cancel: %v, want an error that names what is left", err)
+			}
+		}
+		w.wantSaved(1)
 		if names := w.temporaryObjects(); len(names) != 1 {
 			t.Errorf("left are %q", names)
-		}
-		if text := warning.Load(); text == nil || !strings.Contains(*text, "gs://bkt/gcsup-parts/") {
-			t.Error("no warning names what is left")
 		}
 	})
 }
@@ -608,6 +609,7 @@ func TestParallelPruneComposed(t *testing.T) {
 					if strings.HasSuffix(req.URL.Path, "/compose") {
 						p.dead.Store(true)
 						die(dead)
+						return nil, dead
 					}
 					return resp, err
 				})}

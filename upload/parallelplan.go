@@ -75,8 +75,8 @@ func (p *parallel) whyUndivided(ctx context.Context) (why string, err error) {
 		if !u.opts.Parallel.auto || u.parts.fastestReply.replies.Load() >= nearReplies || u.whyUndivided() != "" {
 			break
 		}
-		if _, err := p.stat(ctx, p.j.spec); err != nil {
-			return "", p.j.transfer.stopped(ctx, err, nil)
+		if _, err := p.j.transfer.ask(ctx, p.j.transfer.wire.stat); err != nil && !refusal(err) {
+			return "", err
 		}
 	}
 	return u.whyUndivided(), nil
@@ -129,16 +129,16 @@ func (p *parallel) noteDestination(ctx context.Context) (ok bool, err error) {
 		p.parts.Seen = *g
 		return true, nil
 	}
-	r, err := t.retry.repeat(ctx, t.wire.stat)
+	a, err := t.ask(ctx, t.wire.stat)
 	switch {
+	case refusal(err):
+		return false, nil
 	case err != nil:
-		return false, t.stopped(ctx, err, nil)
-	case r.Status == 200 && r.Object != nil:
-		p.parts.Seen = r.Object.Generation
-		return true, nil
-	case r.Status == 404:
-		p.parts.Seen = 0
-		return true, nil
+		return false, err
 	}
-	return false, nil
+	p.parts.Seen = 0
+	if a.Object != nil {
+		p.parts.Seen = a.Object.Generation
+	}
+	return true, nil
 }

@@ -48,7 +48,12 @@ type partsEngine struct {
 	// resume continues a saved upload. The Spec is the one with which it was started.
 	resume func(context.Context, *job, *session.Token, Spec) error
 
-	// abandon removes everything that the service stores for a saved upload.
+	// remove removes everything that the service stores for a saved upload. The error
+	// describes what is left.
+	remove func(context.Context, *job, *session.Token) error
+
+	// abandon is remove for a job that starts over. What cannot be removed is saved under an
+	// ID of its own, for Prune.
 	abandon func(context.Context, *job, *session.Token) error
 
 	// query requests the state of a saved upload from the service.
@@ -68,7 +73,7 @@ type partsEngine struct {
 // [New] returns an error if a number is out of range.
 func InParts(connections int, minPart int64) *Parts {
 	return &Parts{connections: connections, minPart: cmp.Or(minPart, defaultMinPart), engine: partsEngine{
-		plan: planParallel, resume: resumeParts, abandon: abandonParts, query: queryParts,
+		plan: planParallel, resume: resumeParts, remove: removeParts, abandon: abandonParts, query: queryParts,
 	}}
 }
 

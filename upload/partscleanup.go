@@ -7,8 +7,8 @@ import (
 	"gcsup/session"
 )
 
-// conclude ends an upload with err. It cleans up after success, abandons an upload that cannot be
-// resumed, and otherwise keeps the saved upload.
+// conclude ends an upload with err. It cleans up after success. After a failure it keeps the
+// saved upload and all that the service stores, unless no later call can use them.
 func (p *parallel) conclude(ctx context.Context, err error) error {
 	j := p.j
 	j.result.update(func(r *Result) {
@@ -17,25 +17,47 @@ func (p *parallel) conclude(ctx context.Context, err error) error {
 			r.ResumedFrom, r.Retries, r.Waited = r.ResumedFrom+c.resumed, r.Retries+retry.retries, r.Waited+retry.waiter.Waited()
 		}
 	})
+	_, unexpected := errors.AsType[*unexpectedBytes](err)
+	unmet, _ := errors.AsType[*session.Error](err)
+	hopeless := unexpected || errors.Is(err, session.ErrPrecondition) && (!unmet.Early || j.spec.NoClobber)
 	switch {
 	case err == nil:
 		p.finish(ctx)
 		return nil
-	case j.journal != nil && !j.journal.saved():
-		return err // nothing was sent yet, or another process has the lease
-	case j.journal == nil || dead(err) && !errors.Is(err, session.ErrSessionLost) || j.spec.NoClobber && errors.Is(err, session.ErrPrecondition):
-		// The upload cannot be resumed.
-		switch left := p.abandon(ctx); {
-		case j.journal.saved() && left == nil:
-			return errors.Join(err, j.journal.discard())
-		case !j.journal.saved() && left != nil:
-			p.warn(p.joiner.leftovers() + ": " + left.Error())
+	case j.journal == nil:
+		p.leave(p.abandon(ctx))
+	case !j.journal.saved():
+		p.disown(ctx) // nothing was sent yet, or another process has the lease
+	case hopeless:
+		if left := p.abandon(ctx); left != nil {
+			p.leave(left)
+			j.journal.keep()
+			return err
 		}
-	}
-	if j.journal.saved() {
+		return errors.Join(err, j.journal.discard())
+	default:
 		j.journal.keep()
 	}
 	return err
+}
+
+// disown abandons an upload whose Token was deleted by another process while this one had
+// the lease. That process may not have known what the service stores.
+func (p *parallel) disown(ctx context.Context) {
+	j := p.j
+	if j.journal.leaseLost() == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
+	defer cancel()
+	if _, err := j.u.opts.Store.Load(ctx, j.journal.next.draft.ID); !errors.Is(err, session.ErrNoToken) {
+		return // the other process finishes the work
+	}
+	for _, c := range p.pieces {
+		c.transfer.wire.lease = nil
+	}
+	j.transfer.wire.lease = nil
+	p.leave(p.joiner.clean(ctx, false))
 }
 
 // leased returns a context that ends when the lease is lost. The other process then
@@ -59,13 +81,10 @@ func (p *parallel) finish(ctx context.Context) {
 	ctx, stop := p.leased(ctx)
 	defer stop()
 	j := p.j
-	left, err := p.joiner.clean(ctx, true)
-	if err != nil {
-		left = p.joiner.leftovers() + ": " + err.Error()
-	}
-	if left != "" {
-		p.warn(left)
+	if err := p.joiner.clean(ctx, true); err != nil {
+		p.leave(err)
 		if j.journal.saved() {
+			p.markOver(ctx)
 			j.journal.keep()
 		}
 		return
@@ -88,9 +107,8 @@ func (p *parallel) markOver(ctx context.Context) {
 // leftovers before the call returns.
 const abandonTimeout = abandonAfter * 3 / 4
 
-// abandon removes everything that the service stores for an upload that cannot be
-// resumed. It warns of leftovers that the service refuses to remove. The error is
-// that of a request that may succeed later.
+// abandon removes everything that the service stores for an upload that will not be
+// resumed. The error describes what is left. The Token then says that it must be removed.
 func (p *parallel) abandon(ctx context.Context) error {
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
@@ -100,11 +118,22 @@ func (p *parallel) abandon(ctx context.Context) error {
 	ctx, stop := p.leased(ctx)
 	defer stop()
 	p.markOver(ctx)
-	left, err := p.joiner.clean(ctx, false)
-	if left != "" {
-		p.warn(left)
+	err := p.joiner.clean(ctx, false)
+	if lease := p.j.transfer.wire.lease; err != nil && lease != nil {
+		if lost := context.Cause(lease.Context()); lost != nil {
+			return lost
+		}
 	}
 	return err
+}
+
+// leave reports what is left at the service, if err is not nil.
+func (p *parallel) leave(err error) {
+	if err == nil {
+		return
+	}
+	p.j.result.update(func(r *Result) { r.Leftover = err.Error() })
+	p.warn(err.Error())
 }
 
 func (p *parallel) warn(text string) { p.j.events.post(Event{Kind: Warning, Cause: text}) }

@@ -34,18 +34,17 @@ func resumeParts(ctx context.Context, j *job, token *session.Token, spec Spec) e
 		}
 	}
 	if why != "" {
-		if err := p.abandon(ctx); err != nil {
+		if err := abandonParts(ctx, j, token); err != nil {
 			return err
 		}
-		j.progress.parts.Store(nil)
 		return j.startOver(ctx, why, session.URI{})
 	}
 	j.journal.next.file = j.file
 	return p.send(ctx)
 }
 
-// abandonParts removes everything that the service stores for a saved upload.
-func abandonParts(ctx context.Context, j *job, token *session.Token) error {
+// removeParts removes everything that the service stores for a saved upload.
+func removeParts(ctx context.Context, j *job, token *session.Token) error {
 	defer j.progress.parts.Store(nil)
 	return newParallel(j, token).abandon(ctx)
 }
@@ -55,7 +54,7 @@ func (p *parallel) made(ctx context.Context) (bool, error) {
 	if !p.finished() {
 		return false, nil
 	}
-	o, err := p.joiner.joined(ctx)
+	o, err := p.joined(ctx)
 	return o != nil, err
 }
 
@@ -92,11 +91,20 @@ func queryParts(ctx context.Context, j *job, token *session.Token) (Holding, err
 	p := newParallel(j, token)
 	if p.finished() {
 		// An earlier call may have made the object.
-		if o, err := p.joiner.joined(ctx); o != nil || err != nil {
+		if o, err := p.joined(ctx); o != nil || err != nil {
 			return Holding{State: SessionFinished, Object: o}, err
 		}
 	}
 	return p.joiner.query(ctx, token)
+}
+
+// remove removes everything that the service stores for a saved upload in parts.
+func (j *job) remove(ctx context.Context, token *session.Token) error {
+	parts, err := j.u.partsOf(token)
+	if err != nil {
+		return err
+	}
+	return parts.remove(ctx, j, token)
 }
 
 // cancelParts removes everything that the service stores for a saved upload in parts,
@@ -108,10 +116,27 @@ func (j *job) cancelParts(ctx context.Context, token *session.Token, journal *jo
 	journal.events = j.events
 	journal.adopt(token)
 	j.journal = journal
-	if err := j.abandon(ctx, token); err != nil {
-		return err
+	if err := j.remove(ctx, token); err != nil {
+		return fmt.Errorf("cancel: %w", err)
 	}
 	return journal.discard()
+}
+
+// resumeRemoval removes what an upload in parts left that has ended. If its object was not
+// made, it was canceled, and the error wraps ErrNoToken.
+func (j *job) resumeRemoval(ctx context.Context, token *session.Token, journal *journal) error {
+	holding, err := j.query(ctx, token)
+	if err != nil {
+		return err
+	}
+	if err := j.cancelParts(ctx, token, journal); err != nil {
+		return err
+	}
+	if holding.State != SessionFinished {
+		return fmt.Errorf("%w: upload %s was canceled, and what it had left at the service is removed now", session.ErrNoToken, token.ID)
+	}
+	j.result.update(func(r *Result) { r.Object = holding.Object })
+	return nil
 }
 
 // decideParts prunes a saved upload in parts. If it cannot be resumed, decideParts
@@ -126,7 +151,7 @@ func (p *pruner) decideParts(ctx context.Context, j *job, token *session.Token, 
 		pruned.Deleted = true
 		return nil
 	}
-	if err := j.abandon(ctx, token); err != nil {
+	if err := j.remove(ctx, token); err != nil {
 		return err
 	}
 	longer, cancel := lingering(ctx)

@@ -26,18 +26,15 @@ func (p *precondition) check(ctx context.Context) error {
 	if p == nil || p.looked || !p.t.wire.spec.Conditional() {
 		return nil
 	}
-	r, err := p.t.retry.repeat(ctx, p.t.wire.stat)
-	if err != nil {
-		if ctx.Err() != nil {
-			return p.t.interrupted(ctx, nil)
-		}
+	a, err := p.t.ask(ctx, p.t.wire.stat)
+	if err != nil && !refusal(err) {
 		return err
 	}
 	p.looked = true
-	switch {
-	case r.Status == 200 && r.Object != nil:
-		return p.compare(r.Object)
-	case r.Status == 404:
+	switch a.Step {
+	case session.Done:
+		return p.compare(a.Object)
+	case session.Absent:
 		p.missing = p.compare(nil)
 	}
 	return nil

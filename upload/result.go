@@ -23,6 +23,8 @@ type Result struct {
 	Skipped     Skip           // the rule of a batch by which the file was not uploaded; Object is the existing object, if it was read
 	Planned     bool           // the file would have been uploaded, see [BatchOptions].DryRun
 
+	Leftover string // what could not be removed from the service, and why; "" if nothing is left. See SavedUpload.ToRemove
+
 	Parts *PartsResult // nil unless this call sent the file in parts
 
 	BytesSent   int64 // object bytes handed to the network, repeats included

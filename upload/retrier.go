@@ -2,7 +2,6 @@ package upload
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"gcsup/backoff"
@@ -44,7 +43,7 @@ func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter tim
 	r.waiter.Budget.AtStake = r.budget.atStake()
 	r.waiter.Before = func(p backoff.Pause) error {
 		r.waiter.Budget.AtStake = r.budget.atStake() // a batch grows while its uploads wait
-		why := shortCause(cause)
+		why := cause.Short()
 		if p.Held {
 			why += "; another upload is probing"
 			if r.budget.held != nil {
@@ -55,7 +54,7 @@ func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter tim
 		r.events.post(Event{Kind: Waiting, Delay: p.Delay, Retry: p.Failures, Cause: why, Part: r.part})
 		return nil
 	}
-	err := r.waiter.Wait(ctx, backoff.Failure{RetryAfter: retryAfter, Alone: concernsOne(cause)})
+	err := r.waiter.Wait(ctx, backoff.Failure{RetryAfter: retryAfter, Alone: cause.Alone()})
 	switch {
 	case err == nil:
 		r.retries++
@@ -65,24 +64,6 @@ func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter tim
 	}
 	spent := *cause
 	return r.failure(&spent, session.ErrRetriesExhausted)
-}
-
-// repeat makes an exchange until its reply is not a transient failure. It is for
-// exchanges that may be repeated. Its error is that of Wait.
-func (r *retrier) repeat(ctx context.Context, exchange func(context.Context) session.Reply) (session.Reply, error) {
-	for {
-		reply := exchange(ctx)
-		if ctx.Err() != nil {
-			return reply, context.Cause(ctx)
-		}
-		if !reply.Retryable() {
-			return reply, nil
-		}
-		failed := &session.Error{Op: reply.Op, Status: reply.Status, Reason: reply.Reason, Message: reply.Message, Err: reply.Err, FromService: reply.FromService}
-		if err := r.Wait(ctx, failed, reply.RetryAfter); err != nil {
-			return reply, err
-		}
-	}
 }
 
 // failed reports whether a request failed since the last progress.
@@ -124,18 +105,4 @@ func (r *retrier) failure(e *session.Error, more error) error {
 		e.Err = more
 	}
 	return e
-}
-
-// concernsOne reports whether a failure concerns only one upload, and not the
-// service: its session or its parts were lost, or its object was changed too often.
-func concernsOne(err *session.Error) bool {
-	return (err.Status == 404 || err.Status == 410) && err.FromService || err.Err == errPartsDiffer || backoff.ObjectRateLimit(err.Status, err.Reason, err.Message)
-}
-
-// shortCause describes a failure in a few words, for a progress line.
-func shortCause(err *session.Error) string {
-	if err.Status != 0 {
-		return fmt.Sprint(err.Status)
-	}
-	return err.Cause()
 }

@@ -125,9 +125,10 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 	if err := p.finish(); err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)
 	}
+	held, open := reply.Held()
 	switch {
 	case p.last:
-	case reply.Status == 308 && reply.Committed >= p.To:
+	case open && held >= p.To:
 		r.sizer.passed(p.Len(), took)
 		if checkRate := r.checkRate; checkRate != nil {
 			r.checkRate = nil
@@ -135,7 +136,7 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 				return reply, err
 			}
 		}
-	case reply.Status != 308 && reply.Sent > p.From:
+	case !open && reply.Sent > p.From:
 		r.cut = chunk.Range{From: p.From, To: reply.Sent}
 	}
 	return reply, nil
@@ -156,7 +157,7 @@ func (r *run) transmit(ctx context.Context, p part) session.Reply {
 // checksum is that of the source.
 func (r *run) query(ctx context.Context) (session.Reply, error) {
 	reply := r.wire.query(ctx, r.uri)
-	if !r.state.Adopted || reply.Status != 308 || reply.Committed <= r.state.Sent || reply.Committed > r.state.Size {
+	if held, open := reply.Held(); !r.state.Adopted || !open || held <= r.state.Sent || held > r.state.Size {
 		return reply, nil
 	}
 	same, err := samePrefix(ctx, r.content, reply)
@@ -211,7 +212,7 @@ func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Act
 	if reopened || action.Step == session.Done || r.state.Committed > before.Committed {
 		r.retry.succeeded()
 	}
-	if reply.Status != 308 || action.Step == session.Fail {
+	if _, open := reply.Held(); !open || action.Step == session.Fail {
 		return action, nil
 	}
 	if reply.Op == session.OpQuery && r.cut.Len() > 0 {

@@ -28,6 +28,11 @@ type SavedUpload struct {
 	Started time.Time // when the session was started
 	Expires time.Time // when the service drops the session, by the clock of this machine; zero if it never does
 
+	// ToRemove reports that the upload ended, and something that it stored at the service,
+	// in parts, could not be removed. Prune, Cancel and the next upload of the same source
+	// try again.
+	ToRemove bool
+
 	// InUse reports that a process, maybe this one, works on the upload. It is false if
 	// the store is not a [session.LockChecker].
 	InUse bool
@@ -145,7 +150,7 @@ func Describe(t *session.Token) SavedUpload {
 	return SavedUpload{
 		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Path: t.SourcePath, Identity: t.SourceIdentity, Size: t.ObjectSize(),
 		Committed: committed, Sent: sent,
-		Started: t.Created, Expires: t.Expires(),
+		Started: t.Created, Expires: t.Expires(), ToRemove: t.Parts != nil && t.Parts.Over,
 	}
 }
 

@@ -119,6 +119,9 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	if token.Endpoint != j.u.client.Endpoint() {
 		return fmt.Errorf("upload %s was started at %s: %w", id, token.Endpoint, session.ErrURIMismatch)
 	}
+	if token.Parts != nil && token.Parts.Over {
+		return j.resumeRemoval(ctx, token, journal)
+	}
 	if token.SourceIdentity != "" {
 		return fmt.Errorf("%w: the source of upload %s is %q, which has no path: only the program that began it can resume it", session.ErrInvalid, id, token.SourceIdentity)
 	}

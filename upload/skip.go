@@ -142,11 +142,11 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 		return false, nil // the precondition detects an existing object
 	}
 	if !listed {
-		r, err := j.transfer.retry.repeat(ctx, j.transfer.wire.stat)
-		if err != nil {
-			return false, j.transfer.stopped(ctx, err, nil)
+		a, err := j.transfer.ask(ctx, j.transfer.wire.stat)
+		if err != nil && !refusal(err) {
+			return false, err
 		}
-		object = r.Object // also nil for a missing bucket, which the upload reports
+		object = a.Object // also nil for a missing bucket, which the upload reports
 	}
 	if object == nil {
 		j.precondition.absent()

@@ -27,55 +27,60 @@ type transfer struct {
 	checkRate func(n int64, took time.Duration) error // checks the rate of the first request, which carried n bytes; may be nil
 }
 
-// conversation is a way to make the object: in a single request ([insertion]) or
-// through a session ([run]).
-type conversation interface {
-	// perform makes the exchange of an action. Its error is a local one: of the source,
-	// of the store, or of a precondition.
-	perform(ctx context.Context, a session.Action) (session.Reply, error)
-
-	// handleReply returns the action after a reply.
-	handleReply(ctx context.Context, r session.Reply) (session.Action, error)
+// drive holds a conversation that makes an object, and returns the object.
+func (t *transfer) drive(ctx context.Context, c conversation, first session.Action) (*session.Object, error) {
+	a, err := t.retry.converse(ctx, c, first)
+	switch {
+	case err != nil:
+		return nil, t.stopped(ctx, err, a.Err)
+	case a.Step == session.Done:
+		return a.Object, nil
+	}
+	return nil, t.retry.failure(a.Err, nil)
 }
 
-// drive is the loop of every upload: it performs an action, and gets the next one
-// from the decision table, until the object exists.
-func (t *transfer) drive(ctx context.Context, c conversation, action session.Action) (*session.Object, error) {
-	for {
-		switch action.Step {
-		case session.Done:
-			return action.Object, nil
-		case session.Fail:
-			return nil, t.retry.failure(action.Err, nil)
+// ask makes a request until its outcome is known, see [retrier.ask]. An interruption and a
+// refusal are errors. The object of the action is nil if it is absent.
+func (t *transfer) ask(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
+	return t.asked(ctx)(t.retry.ask(ctx, exchange))
+}
+
+// askKnown is ask for something that the service has, or had, see [retrier.askKnown].
+func (t *transfer) askKnown(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
+	return t.asked(ctx)(t.retry.askKnown(ctx, exchange))
+}
+
+// asked returns a function that turns what ended a conversation into an error, unless that
+// is an answer.
+func (t *transfer) asked(ctx context.Context) func(session.Action, error) (session.Action, error) {
+	return func(a session.Action, err error) (session.Action, error) {
+		switch {
+		case err != nil:
+			return a, t.stopped(ctx, err, a.Err)
+		case a.Step == session.Fail:
+			return a, t.retry.failure(a.Err, nil)
 		}
-		if action.Wait {
-			if err := t.retry.Wait(ctx, action.Err, action.RetryAfter); err != nil {
-				return nil, t.stopped(ctx, err, action.Err)
-			}
-		}
-		if ctx.Err() != nil {
-			return nil, t.interrupted(ctx, nil)
-		}
-		reply, err := c.perform(ctx, action)
-		if err != nil {
-			return nil, err
-		}
-		if ctx.Err() != nil {
-			return nil, t.interrupted(ctx, reply.Err)
-		}
-		if action, err = c.handleReply(ctx, reply); err != nil {
-			return nil, err
-		}
+		return a, nil
 	}
+}
+
+// refusal reports whether err, from ask, is a refusal of the service. The service was reached
+// then, and the context is not done.
+func refusal(err error) bool {
+	e, ok := err.(*session.Error)
+	return ok && !errors.Is(e, session.ErrRetriesExhausted)
 }
 
 // stopped returns err, the error of a wait, or the error of an interrupted upload if
 // ctx is done. last is the last failure before that.
-func (t *transfer) stopped(ctx context.Context, err, last error) error {
-	if ctx.Err() != nil {
-		return t.interrupted(ctx, last)
+func (t *transfer) stopped(ctx context.Context, err error, last *session.Error) error {
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case last == nil || last.Err == nil && last.Status == 0:
+		return t.interrupted(ctx, nil)
 	}
-	return err
+	return t.interrupted(ctx, last)
 }
 
 // interrupted returns the error of an upload whose context ended. last is the last

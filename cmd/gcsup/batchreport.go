@@ -73,6 +73,9 @@ func (t *runTotals) add(source, status string, res *upload.Result, err error) {
 			t.failures = append(t.failures, printablePath(text, source))
 		}
 	}
+	if res != nil && res.Leftover != "" && t.code == exitcode.OK {
+		t.code = exitcode.Temporary
+	}
 	if status != statusFailed {
 		return
 	}

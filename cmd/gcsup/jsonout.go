@@ -35,6 +35,7 @@ type resultLine struct {
 	WaitedMS    int64      `json:"waited_ms"`
 	ElapsedMS   int64      `json:"elapsed_ms"`
 	Parallel    *partsLine `json:"parallel"`
+	Leftover    *string    `json:"leftover"`
 	File        *int       `json:"file"` // the same in all lines of a file
 	ID          *string    `json:"id"`
 	Error       *errorLine `json:"error"`
@@ -126,6 +127,7 @@ func newResultLine(file int, source, destination, status string, res *upload.Res
 		if p := res.Parts; p != nil {
 			l.Parallel = &partsLine{p.Count, p.Connections, known(p.Rate, p.Rate > 0), known(p.RateOfOne, p.RateOfOne > 0)}
 		}
+		l.Leftover = known(res.Leftover, res.Leftover != "")
 		if o := res.Object; o != nil {
 			l.Generation = new(generationText(o))
 			l.ObjectSize = &o.Size

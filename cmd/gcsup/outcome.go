@@ -67,6 +67,9 @@ func (r *reporter) outcome(t task, named bool, res *upload.Result, err error) {
 			r.explainResume(t, res, err)
 		}
 	}
+	if res != nil && res.Leftover != "" {
+		r.console.message("what is left is billed; to remove it: gcsup sessions prune")
+	}
 	id := r.files.of(t.destination).id
 	delete(r.files.active, t.destination)
 	now := time.Now()

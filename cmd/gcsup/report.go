@@ -159,8 +159,12 @@ func (r *reporter) run(ctx context.Context, c *connection, tasks []task) error {
 		}
 		err = sourceError(err, t.source)
 		r.end(res, err)
-		if err != nil && !t.skipped(err) && code == exitcode.OK {
+		switch {
+		case code != exitcode.OK:
+		case err != nil && !t.skipped(err):
 			code = failure.Classify(err).Code
+		case res != nil && res.Leftover != "":
+			code = exitcode.Temporary
 		}
 		stored = stored || err == nil
 		done++

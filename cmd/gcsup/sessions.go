@@ -92,7 +92,7 @@ func printSessions(w io.Writer, saved []upload.SavedUpload, now time.Time) error
 	rows := [][4]string{{"ID", "STORED", "AGE", "EXPIRES IN"}}
 	for _, u := range saved {
 		rows = append(rows, [4]string{u.ID, storedShare(u.Committed, u.Size),
-			formatSpan(now.Sub(u.Started)), formatExpiry(u.Expires, now)})
+			formatSpan(now.Sub(u.Started)), formatExpiry(u, now)})
 	}
 	var widths [3]int
 	for _, row := range rows {
@@ -137,13 +137,15 @@ func formatSpan(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", d/day, d%day/time.Hour)
 }
 
-// formatExpiry formats the time until the session expires. expires is zero if it
-// never does.
-func formatExpiry(expires, now time.Time) string {
-	if expires.IsZero() {
+// formatExpiry formats the time until the session expires, if it does.
+func formatExpiry(u upload.SavedUpload, now time.Time) string {
+	switch {
+	case u.ToRemove:
+		return "to be removed"
+	case u.Expires.IsZero():
 		return "never"
 	}
-	return formatSpan(expires.Sub(now))
+	return formatSpan(u.Expires.Sub(now))
 }
 
 // sessionLine is a saved upload in JSON, without its session URI.
@@ -159,12 +161,13 @@ type sessionLine struct {
 	Size        *int64     `json:"size"`
 	Created     time.Time  `json:"created"`
 	Expires     *time.Time `json:"expires"` // null if never
+	ToRemove    bool       `json:"to_remove"`
 }
 
 func newSessionLine(s upload.SavedUpload) sessionLine {
 	return sessionLine{
 		V: 1, Type: "session", ID: s.ID, Source: s.Source(), Destination: s.Spec.URL(), Endpoint: s.Endpoint,
-		Committed: s.Committed, Sent: s.Sent, Size: known(s.Size, s.Size >= 0), Created: s.Started.UTC(), Expires: known(s.Expires.UTC(), !s.Expires.IsZero()),
+		Committed: s.Committed, Sent: s.Sent, Size: known(s.Size, s.Size >= 0), Created: s.Started.UTC(), Expires: known(s.Expires.UTC(), !s.Expires.IsZero()), ToRemove: s.ToRemove,
 	}
 }
 
@@ -336,11 +339,7 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 	if err := c.uploader.Cancel(ctx, id); err != nil {
 		return err
 	}
-	warning, exists := x.warnings.Load(id)
-	if token.Parts != nil && exists { // the warning is about temporary objects
-		con.message("%s: warning: %v", id, warning)
-		exists = false
-	}
+	_, exists := x.warnings.Load(id)
 	switch {
 	case x.json && exists:
 		return printAction(out, actionDeleted, reasonFinished, upload.Describe(token), false, nil)

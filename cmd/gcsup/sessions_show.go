@@ -154,7 +154,7 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 		{"service", service},
 		{"last saved", fmt.Sprintf("%s committed, %s sent", storedText(saved.Committed, size), bytesText(saved.Sent))},
 		{"started", fmt.Sprintf("%s (%s ago)", t.Created.Local().Format("2006-01-02 15:04:05"), formatSpan(now.Sub(t.Created)))},
-		{"expires in", formatExpiry(t.Expires(), now)},
+		{"expires in", formatExpiry(saved, now)},
 		{"next", next},
 	} {
 		if row[1] != "" {

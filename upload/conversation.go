@@ -1,0 +1,82 @@
+package upload
+
+import (
+	"context"
+
+	"gcsup/session"
+)
+
+// conversation makes the requests about one thing, such as an object, a part or a
+// deletion. A table of package session decides what follows each reply.
+type conversation interface {
+	// perform makes the exchange of an action. Its error is a local one: of the source,
+	// of the store, or of a precondition.
+	perform(ctx context.Context, a session.Action) (session.Reply, error)
+
+	// handleReply returns the action after a reply.
+	handleReply(ctx context.Context, r session.Reply) (session.Action, error)
+}
+
+// converse is the loop of every conversation: it performs an action, and gets the next one
+// from the decision table, until the conversation ends. If ctx is done, the error is its
+// cause, and the action has the last failure.
+func (r *retrier) converse(ctx context.Context, c conversation, a session.Action) (session.Action, error) {
+	for {
+		if a.Wait {
+			if err := r.Wait(ctx, a.Err, a.RetryAfter); err != nil {
+				return a, err
+			}
+		}
+		if a.Step.Ends() {
+			return a, nil
+		}
+		if ctx.Err() != nil {
+			return a, context.Cause(ctx)
+		}
+		deciding, made := undecided(ctx)
+		reply, err := c.perform(deciding, a)
+		if err == nil && ctx.Err() != nil && reply.Object == nil {
+			a.Err, err = &session.Error{Op: reply.Op, Err: reply.Err}, context.Cause(ctx)
+		}
+		if err != nil {
+			made.report(nil)
+			return a, err
+		}
+		a, err = c.handleReply(deciding, reply)
+		made.report(&a)
+		if err != nil {
+			return a, err
+		}
+	}
+}
+
+// request is the conversation of one request that may be repeated.
+type request struct {
+	exchange func(context.Context) session.Reply
+	state    session.Request
+}
+
+func (q *request) perform(ctx context.Context, _ session.Action) (session.Reply, error) {
+	return q.exchange(ctx), nil
+}
+
+func (q *request) handleReply(_ context.Context, r session.Reply) (a session.Action, _ error) {
+	q.state, a = session.DecideRequest(q.state, r)
+	return a, nil
+}
+
+// ask makes a request until its outcome is known: Done, Absent or Fail. Its error is that
+// of [retrier.converse].
+func (r *retrier) ask(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
+	return r.request(ctx, session.Request{}, exchange)
+}
+
+// askKnown is ask for something that the service has, or had. A second answer must
+// confirm that it does not.
+func (r *retrier) askKnown(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
+	return r.request(ctx, session.Request{Known: true}, exchange)
+}
+
+func (r *retrier) request(ctx context.Context, state session.Request, exchange func(context.Context) session.Reply) (session.Action, error) {
+	return r.converse(ctx, &request{exchange: exchange, state: state}, session.Action{Step: session.Repeat})
+}

@@ -1,0 +1,34 @@
+package upload
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"gcsup/session"
+)
+
+// abandonParts removes everything that the service stores for a saved upload, because the job
+// starts over. What cannot be removed is saved under an ID of its own.
+func abandonParts(ctx context.Context, j *job, token *session.Token) error {
+	left := removeParts(ctx, j, token)
+	if left == nil || ctx.Err() != nil {
+		return left
+	}
+	retired := *token
+	retired.ID, retired.MovedTo, retired.MovedFrom = "removed-"+rand.Text(), "", ""
+	own := *token.Parts
+	retired.Parts, own.Over = &own, true
+	lease, err := session.Acquire(ctx, j.u.opts.Store, retired.ID)
+	if err == nil {
+		err = lease.Save(ctx, &retired)
+		release(ctx, lease)
+	}
+	if err != nil {
+		return errors.Join(left, err)
+	}
+	j.result.update(func(r *Result) { r.Leftover = left.Error() })
+	j.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("%v (saved as %s, to be removed)", left, retired.ID)})
+	return nil
+}
