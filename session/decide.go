@@ -52,7 +52,7 @@ type State struct {
 	trouble
 	beyond    bool  // the last reply claimed bytes that were never sent
 	rangeless bool  // the last reply had no Range
-	suspect   int   // 404 or 400: a query must confirm such an answer; 0 if none
+	suspect   int   // 200, 404 or 400: a query must confirm such an answer; 0 if none
 	doubt     Reply // the 400 to be confirmed, or the reply that made a check of the destination necessary
 	guarded   bool  // an insert carries the precondition ifGenerationMatch=guard
 	guard     int64
@@ -69,6 +69,8 @@ func (s State) Guard() (generation int64, ok bool) { return s.guard, s.guarded }
 //	reply                                    action
 //	200, 201 with an object                  done: compare it with the source
 //	200, 201 without one (lost, cut, HTML)   wait, query
+//	200, 201 with an object of other bytes   wait, query; again: unexpected data. To an
+//	                                         insert: unexpected data
 //	308, Range advanced                      continue there; the budget is restored
 //	308, Range did not advance               after data: wait, query. After a query: send
 //	308, Range has all bytes                 finalize, repeatedly, with waits
@@ -134,7 +136,7 @@ func (s *State) decide(r *Reply) Action {
 	if r.Op == OpStat {
 		return s.checked(r)
 	}
-	if r.Differs {
+	if _, open := r.Held(); open && r.Differs {
 		return s.corrupt(r)
 	}
 	status := r.Status
@@ -234,8 +236,14 @@ func (s *State) complete(r *Reply) Action {
 		// answers every query with it.
 		s.MayExist = true
 		return s.again(r)
-	case s.Size >= 0 && r.Object.Size != s.Size:
-		r.Err = fmt.Errorf("the object has %d bytes, the source %d", r.Object.Size, s.Size)
+	case s.Size >= 0 && r.Object.Size != s.Size, r.Differs:
+		if r.Err = errDiffers; s.Size >= 0 && r.Object.Size != s.Size {
+			r.Err = fmt.Errorf("the object has %d bytes, the source %d", r.Object.Size, s.Size)
+		}
+		if r.Op != OpInsert && s.suspect != 200 {
+			s.suspect = 200
+			return s.again(r)
+		}
 		return s.fail(r, ErrUnexpectedData)
 	}
 	return Action{Step: Done, Object: r.Object}

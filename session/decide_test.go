@@ -78,8 +78,8 @@ func TestDecide(t *testing.T) {
 		{"the object", session.Reply{Status: 200, Object: object(total)}, [5]string{beginWait, "done", "done", "done", "done"}},
 		{"the object, created", session.Reply{Status: 201, Object: object(total)}, [5]string{beginWait, "done", "done", "done", "done"}},
 		{"success without an object", session.Reply{Status: 200}, again},
-		{"a shorter object", session.Reply{Status: 200, Object: object(total - 1)}, [5]string{beginWait, "ErrUnexpectedData", "ErrUnexpectedData", "ErrUnexpectedData", "ErrUnexpectedData"}},
-		{"a longer object", session.Reply{Status: 200, Object: object(total + 1)}, [5]string{beginWait, "ErrUnexpectedData", "ErrUnexpectedData", "ErrUnexpectedData", "ErrUnexpectedData"}},
+		{"a shorter object", session.Reply{Status: 200, Object: object(total - 1)}, [5]string{beginWait, queryWait, queryWait, queryWait, "ErrUnexpectedData"}},
+		{"a longer object", session.Reply{Status: 200, Object: object(total + 1)}, [5]string{beginWait, queryWait, queryWait, queryWait, "ErrUnexpectedData"}},
 
 		{"all sent bytes committed", session.Reply{Status: 308, Committed: 2 * q}, [5]string{"ErrProtocol", "send", "send", "send", "ErrProtocol"}},
 		{"some of the sent bytes committed", session.Reply{Status: 308, Committed: q + 1}, [5]string{"ErrProtocol", "send", "send", "send", "ErrProtocol"}},
@@ -178,6 +178,25 @@ func TestDecide(t *testing.T) {
 			if describe(a) != row.want[i] {
 				t.Errorf("%s: %s: %s, want %s", row.name, op, describe(a), row.want[i])
 			}
+		}
+	}
+}
+
+// TestOneWrongObjectIsNotEnough checks that a finished session that describes another object
+// is asked again.
+func TestOneWrongObjectIsNotEnough(t *testing.T) {
+	differs := query(session.Reply{Status: 200, Object: object(3 * q)})
+	differs.Differs = true
+	for _, r := range []session.Reply{query(session.Reply{Status: 200, Object: object(1)}), differs} {
+		s, a := session.Decide(session.State{Size: 3 * q, Committed: q, Sent: 3 * q, Replayable: true}, r)
+		if describe(a) != "wait query" {
+			t.Errorf("%+v: %s", r.Object, describe(a))
+		}
+		if _, a := session.Decide(s, r); describe(a) != "ErrUnexpectedData" {
+			t.Errorf("%+v, twice: %s", r.Object, describe(a))
+		}
+		if _, a := session.Decide(s, query(session.Reply{Status: 200, Object: object(3 * q)})); describe(a) != "done" {
+			t.Errorf("%+v, and then the right one: %s", r.Object, describe(a))
 		}
 	}
 }
@@ -341,11 +360,12 @@ func TestOffsetErrors(t *testing.T) {
 	if want := "query: protocol error: 308 Resume Incomplete: server reports 7 committed bytes, but reported 262144 before"; a.Err.Error() != want {
 		t.Errorf("%q, want %q", a.Err, want)
 	}
-	_, a = session.Decide(at, query(made(5)))
+	s, _ := session.Decide(at, query(made(5)))
+	_, a = session.Decide(s, query(made(5)))
 	if want := "query: unexpected data on the server: 200 OK: the object has 5 bytes, the source 524288"; a.Err.Error() != want {
 		t.Errorf("%q, want %q", a.Err, want)
 	}
-	s, _ := session.Decide(at, query(held(2*q)))
+	s, _ = session.Decide(at, query(held(2*q)))
 	_, a = session.Decide(s, query(held(2*q)))
 	if want := "query: unexpected data on the server: 308 Resume Incomplete: server reports 524288 committed bytes, but only 262144 were sent"; a.Err.Error() != want {
 		t.Errorf("%q, want %q", a.Err, want)

@@ -89,7 +89,7 @@ func (r *Reply) success() bool {
 	case OpDelete, OpAbort:
 		return r.Status == 204
 	case OpCancel:
-		return r.Status == 499 || r.Object != nil
+		return r.Status == 499 && r.FromService || r.Object != nil
 	case OpList, OpRead, OpBucket, OpNotifications, OpPermissions, OpPart, OpParts:
 		return r.Status == 200 && r.Err == nil
 	}

@@ -109,8 +109,14 @@ func (j *job) query(ctx context.Context, token *session.Token) (Holding, error) 
 		}
 		return parts.query(ctx, j, token)
 	}
-	q := &inquiry{state: session.State{Size: -1, Sent: math.MaxInt64, Replayable: true}, exchange: func(ctx context.Context) session.Reply {
-		return j.bounded(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.query(ctx, token.URI) })
+	return j.inquire(ctx, token.URI, false)
+}
+
+// inquire requests the state of a session from the service. temporary is as in
+// [session.State].
+func (j *job) inquire(ctx context.Context, uri session.URI, temporary bool) (Holding, error) {
+	q := &inquiry{state: session.State{Size: -1, Sent: math.MaxInt64, Replayable: true, Temporary: temporary}, exchange: func(ctx context.Context) session.Reply {
+		return j.bounded(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.query(ctx, uri) })
 	}}
 	a, err := j.transfer.retry.converse(ctx, q, session.Action{Step: session.Query})
 	switch {

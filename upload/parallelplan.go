@@ -2,6 +2,7 @@ package upload
 
 import (
 	"context"
+	"errors"
 
 	"gcsup/session"
 )
@@ -131,7 +132,7 @@ func (p *parallel) noteDestination(ctx context.Context) (ok bool, err error) {
 	}
 	a, err := t.ask(ctx, t.wire.stat)
 	switch {
-	case refusal(err):
+	case refusal(err) && !errors.Is(err, session.ErrCredentials):
 		return false, nil
 	case err != nil:
 		return false, err

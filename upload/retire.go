@@ -10,11 +10,11 @@ import (
 )
 
 // abandonParts removes everything that the service stores for a saved upload, because the job
-// starts over. What cannot be removed is saved under an ID of its own.
+// starts over. What the service refuses to remove is saved under an ID of its own.
 func abandonParts(ctx context.Context, j *job, token *session.Token) error {
 	left := removeParts(ctx, j, token)
-	if left == nil || ctx.Err() != nil {
-		return left
+	if left == nil || ctx.Err() != nil || errors.Is(left, session.ErrRetriesExhausted) {
+		return left // in an outage the upload would fail, too
 	}
 	retired := *token
 	retired.ID, retired.MovedTo, retired.MovedFrom = "removed-"+rand.Text(), "", ""

@@ -200,6 +200,14 @@ func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Act
 	if err := r.refusedMD5(ctx, reply); err != nil {
 		return session.Action{}, err
 	}
+	if o := reply.Object; o != nil && reply.Op != session.OpStat && r.content.total() >= 0 {
+		crc, err := r.content.whole(ctx)
+		if err != nil {
+			return session.Action{}, r.sourceFailed(ctx, err)
+		}
+		_, differs := verifyObject(o, r.wire.spec, r.content.total(), crc)
+		reply.Differs = differs != nil
+	}
 	before := r.state
 	action, err := r.decide(reply)
 	if err != nil {

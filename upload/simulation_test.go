@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,12 +90,12 @@ func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome
 	defer os.RemoveAll(dir)
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{rnd: rand.New(rand.NewPCG(seed, 1)), levels: rand.New(rand.NewPCG(seed, 2)), logf: logf, out: &out, spec: spec}
-		s.spec.Gzip = seed%3 == 0
-		s.parts = seed%4 == 1 && !s.spec.Gzip
-		s.by = upload.ByCompose
-		if s.parts && seed%16 == 5 {
+		// A quarter of the seeds sends the file by compose, and a quarter by multipart.
+		s.parts, s.by = seed%2 == 1, upload.ByCompose
+		if seed%4 == 3 {
 			s.by = upload.ByMultipart
 		}
+		s.spec.Gzip = !s.parts && seed%6 < 3
 		s.run(t, dir)
 		if t.Failed() {
 			t.Logf("seed %d\n%s", seed, s.w.trace())
@@ -162,7 +163,10 @@ func (s *simulation) faults() []fakegcs.Fault {
 	}
 	var plan []fakegcs.Fault
 	for range s.rnd.IntN(9) {
-		all := append(append(append([]fault{}, faults...), dataFaults...), finalFaults...)
+		all := slices.Concat(faults, dataFaults, finalFaults)
+		if s.parts {
+			all = append(all, s.refusal(), s.refusal(), s.refusal())
+		}
 		f := all[s.rnd.IntN(len(all))].plan
 		f.Match = fakegcs.Match{Op: ops[s.rnd.IntN(len(ops))]}
 		f.Skip = s.rnd.IntN(4)
@@ -177,6 +181,51 @@ func (s *simulation) faults() []fakegcs.Fault {
 	return plan
 }
 
+// refusal returns a fault that refuses a request: the service does, or a proxy. The service
+// may have executed it.
+func (s *simulation) refusal() fault {
+	codes := []int{200, 302, 400, 401, 403, 404, 409, 410, 411, 412, 413, 416, 418, 499, 501}
+	do := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: codes[s.rnd.IntN(len(codes))]}
+	if do.Status < 400 || s.chance(50) {
+		do.Body, do.ContentType = "<html>log in</html>", "text/html"
+	}
+	if s.chance(50) {
+		do.Effect = fakegcs.EffectStatusAfter
+	}
+	return fault{plan: fakegcs.Fault{Do: do}}
+}
+
+// duplicate returns a transport that sees to it that the service gets some requests twice,
+// the second time later.
+func (s *simulation) duplicate(next http.RoundTripper) http.RoundTripper {
+	var mu sync.Mutex
+	rnd := rand.New(rand.NewPCG(s.rnd.Uint64(), 3))
+	return roundTrip(func(req *http.Request) (*http.Response, error) {
+		again := req.Method == http.MethodDelete || strings.HasSuffix(req.URL.Path, "/compose") || req.Method == http.MethodPost && req.URL.Query().Has("uploadId")
+		mu.Lock()
+		again, late := again && rnd.IntN(10) == 0, time.Duration(rnd.Int64N(int64(2*time.Minute)))
+		mu.Unlock()
+		if !again {
+			return next.RoundTrip(req)
+		}
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		_ = req.Body.Close()
+		second := req.Clone(context.WithoutCancel(req.Context()))
+		req = req.Clone(req.Context())
+		req.Body, second.Body = io.NopCloser(bytes.NewReader(body)), io.NopCloser(bytes.NewReader(body))
+		time.AfterFunc(late, func() {
+			if r, err := next.RoundTrip(second); err == nil {
+				_, _ = io.Copy(io.Discard, r.Body)
+				_ = r.Body.Close()
+			}
+		})
+		return next.RoundTrip(req)
+	})
+}
+
 func (s *simulation) run(t *testing.T, dir string) {
 	stream := s.chance(25)
 	opts := &fakegcs.Options{RunningHash: s.chance(50), NoMD5: s.chance(50)}
@@ -186,6 +235,11 @@ func (s *simulation) run(t *testing.T, dir string) {
 	s.w = newWorld(t, dir, opts)
 	defer s.w.close()
 	s.md5 = !opts.NoMD5
+	if s.parts {
+		next := s.w.http.Transport
+		s.w.http = &http.Client{Transport: s.duplicate(next)}
+		defer func() { s.w.http = &http.Client{Transport: next} }() // for the judge
+	}
 	s.versions = [][]byte{s.content(s.size())}
 	s.path = s.w.file(s.versions[0])
 	plan := s.faults()
@@ -253,7 +307,6 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		p.die = die
 	}
 	var waited sync.Map
-	var warned atomic.Bool
 	up := s.w.uploader(options, func(o *upload.Options) {
 		o.Store = p
 		o.RestartChanged = s.chance(50)
@@ -263,9 +316,6 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 			}
 			if e.Kind != upload.Progress {
 				s.log("%v %v at %d: %s", e.Kind, e.Delay, e.Committed, e.Cause)
-			}
-			if e.Kind == upload.Warning {
-				warned.Store(true)
 			}
 			if e.Kind == upload.Restarted {
 				s.out.Restarted++
@@ -278,6 +328,9 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 	content := s.versions[len(s.versions)-1]
 	var res *upload.Result
 	var err error
+	if s.parts && s.chance(5) {
+		return s.cancel(ctx, up, p)
+	}
 	if stream {
 		res, err = up.Reader(ctx, pieces(content), s.spec)
 	} else {
@@ -303,11 +356,16 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		if res.Object == nil || res.Object.CRC32C != chunk.Update(0, got) {
 			t.Errorf("Result.Object = %+v", res.Object)
 		}
-		if !warned.Load() {
-			s.w.wantSaved(0)
-			s.w.wantNoLeftovers()
-			s.w.wantNoParts()
+		// What could not be removed is on record.
+		s.w.srv.ClearFaults()
+		for pruned, err := range s.w.uploader(options).Prune(t.Context(), nil) {
+			if err != nil || !pruned.Deleted {
+				t.Errorf("prune: %+v, %v", pruned, err)
+			}
 		}
+		s.w.wantSaved(0)
+		s.w.wantNoLeftovers()
+		s.w.wantNoParts()
 		return true
 	}
 	s.out.Failed++
@@ -319,6 +377,22 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		t.Errorf("an error for damage that did not happen: %v", err)
 	}
 	return stream && !errors.Is(err, session.ErrRetriesExhausted) && !errors.Is(err, session.ErrSessionLost)
+}
+
+// cancel cancels what is saved. It reports false, because the upload is not finished.
+func (s *simulation) cancel(ctx context.Context, up *upload.Uploader, p *process) bool {
+	for saved, err := range up.Saved(ctx) {
+		if err == nil {
+			err = up.Cancel(ctx, saved.ID)
+		}
+		s.log("cancel: %v", err)
+		if err == nil && !p.dead.Load() {
+			s.w.wantSaved(0)
+			s.w.wantNoLeftovers()
+			s.w.wantNoParts()
+		}
+	}
+	return false
 }
 
 // decoded returns the content of an object.
@@ -340,6 +414,7 @@ func (s *simulation) decoded(object []byte) []byte {
 func typed(err error) bool {
 	for _, kind := range []error{
 		session.ErrRetriesExhausted, session.ErrSessionLost, session.ErrSourceChanged, session.ErrProtocol, session.ErrUnexpectedData, session.ErrChecksum,
+		session.ErrPermission, session.ErrCredentials, session.ErrNotFound, session.ErrInvalid, session.ErrCanceled, session.ErrPrecondition,
 	} {
 		if errors.Is(err, kind) {
 			return true
@@ -456,7 +531,7 @@ func (s *simulation) judge(t *testing.T) {
 			if had, ok := parts[number]; ok && had.Before(listed) && s.md5 {
 				t.Errorf("part %s was sent again", number)
 			}
-			if r.Status == 200 {
+			if r.Status == 200 && r.Fault != fakegcs.EffectStatus && r.Fault != fakegcs.EffectStatusAfter {
 				parts[number] = r.Time.Add(r.Elapsed)
 			}
 		case fakegcs.OpStart:
