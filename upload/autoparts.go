@@ -101,7 +101,7 @@ func (u *Uploader) connections() *connPool {
 	if s.auto == nil {
 		limit := max(min(parts.connections, int(u.opts.Memory/connectionMemory)), 1)
 		s.auto = &connPool{
-			limiter: u.limiter, failing: u.opts.Gate.Closed, tuned: true, tuner: newTuner(limit),
+			rate: u.opts.RateLimit, failing: u.opts.Gate.Closed, tuned: true, tuner: newTuner(limit),
 			every: func() time.Duration { return min(max(tuneEvery, 4*s.fastestReply.get()), time.Second) },
 		}
 	}
@@ -127,7 +127,7 @@ func (u *Uploader) whyUndivided() string {
 	switch {
 	case suffices && recent:
 		return "more connections did not raise the rate of an earlier file"
-	case u.limiter != nil && float64(u.limiter.Limit()) <= lowLimit:
+	case u.opts.RateLimit != nil && u.opts.RateLimit.Limit() <= lowLimit:
 		return "one connection reaches the rate limit"
 	}
 	return s.whyNear()

@@ -68,7 +68,7 @@ func (j *job) equip(t *transfer, spec Spec, b *budget) {
 				}
 			}),
 			reaching(b),
-			limiting(u.limiter), // a wait for tokens is the source's, not a stall of the network
+			limiting(u.opts.RateLimit), // the stall watch counts a wait for the limit as time of the source
 			watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
 			logging(u.opts.Logger, func() []slog.Attr {
 				return []slog.Attr{slog.String("id", j.result.known.ID), slog.Int64("offset", t.pos.committed.Load())}
