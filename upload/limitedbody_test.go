@@ -12,7 +12,7 @@ import (
 
 // limitedZeros returns an endless body that limit limits.
 func limitedZeros(limit *RateLimit) (body io.Reader) {
-	limiting(limit)(func(_ context.Context, x exchange) session.Reply {
+	limiting(limit.share())(func(_ context.Context, x exchange) session.Reply {
 		body = x.body
 		return session.Reply{}
 	})(context.Background(), exchange{body: zeroes{}})

@@ -11,8 +11,9 @@ import (
 	"gcsup/session"
 )
 
-// RateLimit limits the object data of all uploads that use it, in bytes per second. Their
-// connections take turns. A RateLimit is safe for concurrent use.
+// RateLimit limits the object data of all uploads that use it, in bytes per second. The
+// uploads take turns, however many connections each of them has. A RateLimit is safe for
+// concurrent use.
 //
 // An upload that waits for its turn is not stalled, see [Options].StallTimeout. It ends at
 // once when its context is done.
@@ -70,13 +71,8 @@ func (l *RateLimit) held() time.Duration {
 
 // wait waits until n bytes may pass. If ctx is done first, it returns the cause of ctx.
 func (l *RateLimit) wait(ctx context.Context, n int) error {
-	if n == 0 || l.Limit() == Unlimited {
-		return nil
-	}
-	select {
-	case l.turn <- struct{}{}: // in the order in which the readers asked for it
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := takeTurn(ctx, l.turn); err != nil {
+		return err
 	}
 	defer func() { <-l.turn }()
 	for {
@@ -112,16 +108,55 @@ func (l *RateLimit) leave() {
 	l.bucket.leave(time.Now())
 }
 
-// limiting makes the object data of all exchanges wait for the limit. A nil limit does
+// takeTurn sends a value to turn, which the caller must receive to end the turn. Senders
+// get the turn in the order in which they asked for it. If ctx is done first, takeTurn
+// returns the cause of ctx.
+func takeTurn(ctx context.Context, turn chan struct{}) error {
+	select {
+	case turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// rateShare is the place of one upload in the queue of a limit. Only one connection of
+// the upload at a time uses it, and the others wait for that one.
+type rateShare struct {
+	limit *RateLimit
+	turn  chan struct{} // holds a value while a connection uses the place
+}
+
+// share returns a place for another upload. It is nil if l is nil.
+func (l *RateLimit) share() *rateShare {
+	if l == nil {
+		return nil
+	}
+	return &rateShare{limit: l, turn: make(chan struct{}, 1)}
+}
+
+// wait waits until n bytes may pass. If ctx is done first, it returns the cause of ctx.
+func (s *rateShare) wait(ctx context.Context, n int) error {
+	if n == 0 || s.limit.Limit() == Unlimited {
+		return nil
+	}
+	if err := takeTurn(ctx, s.turn); err != nil {
+		return err
+	}
+	defer func() { <-s.turn }()
+	return s.limit.wait(ctx, n)
+}
+
+// limiting makes the object data of all exchanges wait for the limit. A nil share does
 // not limit.
-func limiting(limit *RateLimit) link {
+func limiting(share *rateShare) link {
 	return func(next doer) doer {
-		if limit == nil {
+		if share == nil {
 			return next
 		}
 		return func(ctx context.Context, x exchange) session.Reply {
 			if x.body != nil {
-				x.body = &limitedBody{ctx, x.body, limit}
+				x.body = &limitedBody{ctx, x.body, share}
 			}
 			return next(ctx, x)
 		}
@@ -133,15 +168,15 @@ func limiting(limit *RateLimit) link {
 type limitedBody struct {
 	ctx   context.Context
 	r     io.Reader
-	limit *RateLimit
+	share *rateShare
 }
 
 func (b *limitedBody) Read(p []byte) (int, error) {
-	if most := bytesPerTick(b.limit.Limit()); int64(len(p)) > most {
+	if most := bytesPerTick(b.share.limit.Limit()); int64(len(p)) > most {
 		p = p[:most]
 	}
 	n, err := b.r.Read(p)
-	if waited := b.limit.wait(b.ctx, n); waited != nil {
+	if waited := b.share.wait(b.ctx, n); waited != nil {
 		return 0, waited
 	}
 	return n, err

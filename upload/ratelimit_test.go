@@ -335,6 +335,46 @@ func TestRateLimitChanges(t *testing.T) {
 	}
 }
 
+// TestRateLimitShares checks that a stream over one connection has the same rate as a file
+// over eight, of the same Uploader and of another one.
+func TestRateLimitShares(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	for _, same := range []bool{true, false} {
+		t.Run(fmt.Sprintf("same Uploader %v", same), func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				limit := upload.NewRateLimit(1 << 20)
+				eight := func(o *upload.Options) { o.Parallel = composed(8, q) }
+				up := w.uploader(limited(limit), eight)
+				other := up
+				if !same {
+					other = w.uploader(limited(limit))
+				}
+				path := w.file(data(16 * mib))
+				began := time.Now()
+				var both sync.WaitGroup
+				both.Go(func() {
+					if _, err := up.File(w.t.Context(), path, spec); err != nil {
+						t.Error(err)
+					}
+					if took := time.Since(began); took < 21*time.Second || took > 23*time.Second {
+						t.Errorf("both took %v, want 22 s", took)
+					}
+				})
+				both.Go(func() {
+					if _, err := other.Reader(w.t.Context(), bytes.NewReader(data(6*mib)), upload.Spec{Bucket: "bkt", Object: "stream"}); err != nil {
+						t.Error(err)
+					}
+					if took := time.Since(began); took < 11*time.Second || took > 13*time.Second {
+						t.Errorf("one connection took %v, want 12 s", took)
+					}
+				})
+				both.Wait()
+			})
+		})
+	}
+}
+
 // TestRateLimitChangesAtOnce checks that several goroutines can change the limit while
 // uploads run.
 func TestRateLimitChangesAtOnce(t *testing.T) {
