@@ -410,3 +410,17 @@ func TestRateLimitZeroValue(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// TestRateLimitPausedAutoParts checks that a pause is not taken for a low limit, which
+// one connection would reach.
+func TestRateLimitPausedAutoParts(t *testing.T) {
+	t.Parallel()
+	inBubble(t, distant(0), func(w *world) {
+		limit := upload.NewRateLimit(0)
+		time.AfterFunc(time.Minute, func() { limit.SetLimit(upload.Unlimited) })
+		res, err := w.uploader(auto, limited(limit)).File(w.t.Context(), w.file(data(12*mib)), spec)
+		if err != nil || res.Parts == nil {
+			t.Errorf("%+v, %q, %v", res, w.undivided(), err)
+		}
+	})
+}
