@@ -1,15 +1,16 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/time/rate"
 
 	"gcsup/internal/crowd"
+	"gcsup/upload"
 )
 
 // Prefixes of the keys in the workers bucket. All workers read the conditions, and Status reads
@@ -136,16 +137,11 @@ func (w *Worker) alone() bool {
 // limitRate sets the rate limit to the lower of that of this worker and its share of
 // the fleet's, in bytes per second. A share of 0 means no limit.
 func (w *Worker) limitRate(share float64) {
-	limit := rate.Inf
-	if w.opts.Rate > 0 {
-		limit = rate.Limit(w.opts.Rate)
-	}
+	limit := cmp.Or(w.opts.Rate, upload.Unlimited)
 	if share > 0 {
-		limit = min(limit, rate.Limit(share))
+		limit = min(limit, max(int64(share), 1)) // 0 would pause the worker
 	}
-	if w.limiter.Limit() != limit {
-		w.limiter.SetLimit(limit)
-	}
+	w.rateLimit.SetLimit(limit)
 }
 
 // leave deletes the keys of this worker, so that the others need not wait until they expire.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/time/rate"
 
 	"gcsup/backoff"
 	"gcsup/internal/crowd"
@@ -66,17 +65,14 @@ type WorkerOptions struct {
 	Logger *slog.Logger
 }
 
-// rateBurst is the burst of the rate limit in bytes.
-const rateBurst = 64 << 10
-
 // Worker takes tasks from a queue and uploads their files.
 type Worker struct {
-	q       *Queue
-	opts    WorkerOptions
-	log     *slog.Logger
-	store   *bucketstore.Store
-	health  *health
-	limiter *rate.Limiter
+	q         *Queue
+	opts      WorkerOptions
+	log       *slog.Logger
+	store     *bucketstore.Store
+	health    *health
+	rateLimit *upload.RateLimit
 
 	uploaders uploaders
 	totals    totals
@@ -116,7 +112,7 @@ func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOption
 		return nil, fmt.Errorf("%w: the jobs, tries and rate must not be negative", ErrOptions)
 	}
 	w := &Worker{
-		q: q, opts: opts, log: opts.Logger, health: new(health), limiter: rate.NewLimiter(rate.Inf, rateBurst),
+		q: q, opts: opts, log: opts.Logger, health: new(health), rateLimit: upload.NewRateLimit(upload.Unlimited),
 		active: map[string]*delivery{}, changed: make(chan struct{}),
 	}
 	if w.log == nil {
@@ -153,7 +149,7 @@ func (w *Worker) openStore(ctx context.Context, hc *http.Client) error {
 // newUploaders makes the uploaders.
 func (w *Worker) newUploaders(hc *http.Client) (err error) {
 	o := w.opts.Upload
-	o.Gate, o.Limiter, o.Observer = new(backoff.Gate), w.limiter, w.totals.observe
+	o.Gate, o.RateLimit, o.Observer = new(backoff.Gate), w.rateLimit, w.totals.observe
 	o.Store = nil
 	if w.uploaders.small, err = upload.New(hc, &o); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/time/rate"
+	"gcsup/upload"
 )
 
 // WorkerStatus is the state of a worker, which the worker publishes.
@@ -34,9 +34,9 @@ type ActiveUpload struct {
 // Status returns the state of this worker.
 func (w *Worker) Status() WorkerStatus {
 	host, _ := os.Hostname()
-	limit := int64(0)
-	if l := w.limiter.Limit(); l != rate.Inf {
-		limit = int64(l)
+	limit := w.rateLimit.Limit()
+	if limit == upload.Unlimited {
+		limit = 0
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -48,7 +48,7 @@ const (
 //
 //   - the file has less than 150 MiB (without the event),
 //   - the service answers within 3 ms, and the first 8 MiB are sent at 64 MiB/s or more,
-//   - a rate limit of at most 16 MiB/s is set,
+//   - a rate limit of at most 16 MiB/s is set, but not 0,
 //   - several connections were no faster for a file in the last ten minutes,
 //   - the caller may not read the object at the destination, or
 //   - no [JoinBy] supports its settings. For [ByCompose], the bucket and the permissions must
@@ -101,7 +101,7 @@ func (u *Uploader) connections() *connPool {
 	if s.auto == nil {
 		limit := max(min(parts.connections, int(u.opts.Memory/connectionMemory)), 1)
 		s.auto = &connPool{
-			limiter: u.limiter, failing: u.opts.Gate.Closed, tuned: true, tuner: newTuner(limit),
+			rate: u.opts.RateLimit, failing: u.opts.Gate.Closed, tuned: true, tuner: newTuner(limit),
 			every: func() time.Duration { return min(max(tuneEvery, 4*s.fastestReply.get()), time.Second) },
 		}
 	}
@@ -127,10 +127,20 @@ func (u *Uploader) whyUndivided() string {
 	switch {
 	case suffices && recent:
 		return "more connections did not raise the rate of an earlier file"
-	case u.limiter != nil && float64(u.limiter.Limit()) <= lowLimit:
+	case u.opts.RateLimit.low():
 		return "one connection reaches the rate limit"
 	}
 	return s.whyNear()
+}
+
+// low reports whether a single connection reaches the limit. A limit of 0 is not low,
+// because the limit after the pause is not known.
+func (l *RateLimit) low() bool {
+	if l == nil {
+		return false
+	}
+	limit := l.Limit()
+	return limit > 0 && limit <= lowLimit
 }
 
 // noteTuner records after a file whether the tuner found that one connection suffices.

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
 	"gcsup/session"
@@ -185,7 +183,7 @@ func TestAutoPartsUndivided(t *testing.T) {
 		{name: "an emulator without permissions", faults: reply(fakegcs.OpBucketPermissions, 400, ""), spec: spec, want: "the permissions for the bucket cannot be read", requests: 3},
 		{name: "an emulator without notifications", faults: reply(fakegcs.OpNotificationList, 404, ""), spec: spec, want: "the notifications of the bucket cannot be read", requests: 4},
 		{name: "near", near: true, spec: spec, want: "so that one connection is fast enough", requests: 1},
-		{name: "a rate limit", with: func(o *upload.Options) { o.Limiter = rate.NewLimiter(1<<20, 1<<20) }, spec: spec, want: "one connection reaches the rate limit"},
+		{name: "a rate limit", with: func(o *upload.Options) { o.RateLimit = upload.NewRateLimit(1 << 20) }, spec: spec, want: "one connection reaches the rate limit"},
 		{name: "MD5", spec: upload.Spec{Bucket: "bkt", Object: "obj", MD5: make([]byte, 16)}, want: "a composed object has no MD5"},
 	} {
 		if i%testsize.Full(1, 2) != 0 && test.name != "notifications" {
@@ -333,7 +331,7 @@ func TestAutoPartsRateLimit(t *testing.T) {
 	content := random(64 * mib)
 	inBubble(t, distant(16*mib), func(w *world) {
 		began := time.Now()
-		res, err := w.uploader(auto, func(o *upload.Options) { o.Limiter = rate.NewLimiter(24<<20, 64<<10) }).File(w.t.Context(), w.file(content), spec)
+		res, err := w.uploader(auto, func(o *upload.Options) { o.RateLimit = upload.NewRateLimit(24 << 20) }).File(w.t.Context(), w.file(content), spec)
 		if err != nil || res.Parts == nil {
 			t.Fatal(res.Parts, err)
 		}
@@ -439,11 +437,11 @@ func TestAutoPartsNearButSlow(t *testing.T) {
 func TestAutoPartsNearWithRateLimit(t *testing.T) {
 	t.Parallel()
 	content := data(12 * mib)
-	for _, limit := range []rate.Limit{8 << 20, 20 << 20} {
+	for _, limit := range []int64{8 << 20, 20 << 20} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, nil, func(w *world) {
-				res, err := w.uploader(auto, func(o *upload.Options) { o.Limiter = rate.NewLimiter(limit, 64<<10) }).File(w.t.Context(), w.file(content), spec)
+				res, err := w.uploader(auto, func(o *upload.Options) { o.RateLimit = upload.NewRateLimit(limit) }).File(w.t.Context(), w.file(content), spec)
 				if err != nil || res.Parts != nil || res.BytesSent != 12*mib || len(w.undivided()) != 1 || w.saw(upload.Discarded) != 0 {
 					t.Errorf("%+v, %q, %v", res, w.undivided(), err)
 				}

@@ -12,7 +12,7 @@ import (
 // All files of an Uploader share a tuned pool, whose tuner chooses the number of
 // slots. Otherwise each file has its own pool with a fixed number of slots.
 type connPool struct {
-	limiter *sharedLimiter       // nil if there is no limit
+	rate    *RateLimit           // nil if there is no limit
 	failing func() bool          // reports whether the service fails
 	every   func() time.Duration // length of an interval
 
@@ -160,14 +160,14 @@ func (s *share) slots() int {
 func (c *connPool) observe(stop <-chan struct{}, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	last, held := time.Now(), c.limiter.held()
+	last, held := time.Now(), c.rate.held()
 	for {
 		select {
 		case <-stop:
 			return
 		case <-tick.C:
 		}
-		now, waited := time.Now(), c.limiter.held()
+		now, waited := time.Now(), c.rate.held()
 		iv := interval{took: now.Sub(last), failing: c.failing()}
 		iv.limited = waited-held >= iv.took/10
 		last, held = now, waited

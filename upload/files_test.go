@@ -17,8 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/fakegcs"
@@ -383,8 +381,8 @@ func TestFilesRateLimit(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
-		limiter := rate.NewLimiter(32<<10, 32<<10)
-		up := w.uploader(func(o *upload.Options) { o.Limiter = limiter })
+		limit := upload.NewRateLimit(32 << 10)
+		up := w.uploader(func(o *upload.Options) { o.RateLimit = limit })
 		start := time.Now()
 		jobs := append(w.jobs(64, 128<<10), w.jobs(1, 9*mib)...)
 		jobs[64].Spec.Object = "large"
@@ -398,7 +396,7 @@ func TestFilesRateLimit(t *testing.T) {
 			t.Errorf("%d retries", n)
 		}
 		start = time.Now()
-		time.AfterFunc(10*time.Second, func() { limiter.SetLimit(rate.Inf) })
+		time.AfterFunc(10*time.Second, func() { limit.SetLimit(upload.Unlimited) })
 		files(w.t.Context(), up, jobs, nil)
 		if took := time.Since(start); took > 12*time.Second {
 			t.Errorf("took %v without a limit", took)

@@ -28,6 +28,7 @@ type job struct {
 	precondition precondition
 	wait         holderWait
 	batch        *BatchOptions // nil unless the job is one of a batch
+	rate         *rateShare    // nil if there is no limit
 }
 
 // uploads counts the jobs of this process, see [Event].Upload.
@@ -36,7 +37,7 @@ var uploads atomic.Int64
 // newJob returns a job for a call with ctx. It fails when b is spent. The caller
 // must end it with finish.
 func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
-	j := &job{u: u, spec: spec, result: jobResult{began: time.Now(), known: Result{Spec: spec, Size: -1}}}
+	j := &job{u: u, spec: spec, rate: u.opts.RateLimit.share(), result: jobResult{began: time.Now(), known: Result{Spec: spec, Size: -1}}}
 	t := &transfer{expect: u.expect.once()}
 	j.transfer, j.progress.whole = t, &t.pos
 	j.events = newEvents(Event{Upload: uploads.Add(1), ctx: ctx}, &u.opts, &j.progress)
@@ -68,7 +69,7 @@ func (j *job) equip(t *transfer, spec Spec, b *budget) {
 				}
 			}),
 			reaching(b),
-			limiting(u.limiter), // a wait for tokens is the source's, not a stall of the network
+			limiting(j.rate), // the stall watch counts a wait for the limit as time of the source
 			watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
 			timing(&u.parts.fastestReply),
 			reporting(u.opts.Logger, func() []slog.Attr {

@@ -59,11 +59,11 @@ func (e *slowConnection) Error() string {
 // service. why is the reason to use one connection. If the rate is high enough, it is
 // reported, and otherwise the request ends with a slowConnection.
 func (j *job) measureFirst(why string) {
-	limiter := j.u.limiter
-	held := limiter.held()
+	limit := j.u.opts.RateLimit
+	held := limit.held()
 	j.transfer.checkRate = func(n int64, took time.Duration) error {
 		rate := int64(math.MaxInt64)
-		limited := limiter.held()-held >= took/10
+		limited := limit.held()-held >= took/10
 		if took > 0 && n >= firstBytes/2 && !limited { // otherwise it counts as fast
 			rate = int64(float64(n) / took.Seconds())
 		}

@@ -1,11 +1,10 @@
 package upload
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"gcsup/backoff"
 	"gcsup/chunk"
@@ -39,10 +38,9 @@ type Options struct {
 	// Uploader, and [backoff.NoGate] no gate.
 	Gate *backoff.Gate
 
-	// Limiter limits the object data of all uploads together, in bytes per second. A
-	// burst of 64 KiB is enough. A program may change the limit while uploads run. nil
-	// means no limit.
-	Limiter *rate.Limiter
+	// RateLimit limits the object data of all uploads together. A program may change the
+	// limit while uploads run. Uploaders can share one. nil means no limit.
+	RateLimit *RateLimit
 
 	// ChunkSize bounds the bytes of one request, for networks that cut long ones. It is
 	// rounded up to a multiple of 256 KiB. 0 means at most 1 GiB for the first request,
@@ -173,6 +171,8 @@ func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.RetryFor < 0:
 		return o, fmt.Errorf("retry for %v: want a duration that is not negative", o.RetryFor)
+	case o.RateLimit != nil && o.RateLimit.turn == nil:
+		return o, errors.New("rate limit: want a value of NewRateLimit")
 	case o.ChunkSize < 0:
 		return o, fmt.Errorf("chunk size %d: want a size that is not negative", o.ChunkSize)
 	case o.CommitEvery.Bytes < 0 || o.CommitEvery.Time < 0:

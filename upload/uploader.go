@@ -35,10 +35,9 @@ func withHeader(o Objects, header http.Header) Objects {
 type Uploader struct {
 	client  *session.Client
 	opts    Options
-	limiter *sharedLimiter // nil if there is no limit
-	memory  *chunk.Memory  // of streams
-	expect  expectation    // of each source, see With
-	invalid error          // of the options of With
+	memory  *chunk.Memory // of streams
+	expect  expectation   // of each source, see With
+	invalid error         // of the options of With
 	parts   *partsShared
 
 	compressor compressor
@@ -66,7 +65,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if o.Objects == nil {
 		o.Objects = client
 	}
-	return &Uploader{client: client, opts: o, limiter: newSharedLimiter(o.Limiter), memory: chunk.NewMemory(o.Memory), parts: &partsShared{}}, nil
+	return &Uploader{client: client, opts: o, memory: chunk.NewMemory(o.Memory), parts: &partsShared{}}, nil
 }
 
 // File uploads the file at path. If an upload of the same file to the same

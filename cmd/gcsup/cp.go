@@ -152,8 +152,8 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 		}
 		jobs = progress.unfinished(ctx, jobs)
 	}
-	if opts.Limiter != nil {
-		defer toggleOnSignal(opts.Limiter, r.console)()
+	if opts.RateLimit != nil {
+		defer toggleOnSignal(opts.RateLimit, r.console)()
 	}
 	return r.runBatch(ctx, c, chosen, progress, c.uploader.Files(ctx, jobs, f.batchOptions(chosen)))
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/time/rate"
 
 	"gcsup/backoff"
 	"gcsup/internal/cli/bytesize"
@@ -86,10 +85,6 @@ func (f *sendFlags) add(fs *pflag.FlagSet) {
 	fs.Var(&f.limitRate, "limit-rate", "bytes per second of all uploads together, such as 20MiB; SIGUSR2 switches the limit off and on")
 }
 
-// rateBurst is the number of bytes that --limit-rate lets pass at a time: a short
-// time at any rate that is useful for an upload.
-const rateBurst = 64 << 10
-
 // options returns the library's options for these flags.
 func (f *sendFlags) options() (upload.Options, error) {
 	o, err := f.requests.Options()
@@ -102,7 +97,7 @@ func (f *sendFlags) options() (upload.Options, error) {
 	}
 	o.Parallel = f.parallel.parts().By(way)
 	if f.limitRate > 0 {
-		o.Limiter = rate.NewLimiter(rate.Limit(f.limitRate), rateBurst)
+		o.RateLimit = upload.NewRateLimit(int64(f.limitRate))
 	}
 	if f.noGate {
 		o.Gate = backoff.NoGate

@@ -2,7 +2,7 @@
 
 package main
 
-import "golang.org/x/time/rate"
+import "gcsup/upload"
 
 // toggleOnSignal does nothing: the platform has no SIGUSR2.
-func toggleOnSignal(*rate.Limiter, *console) (stop func()) { return func() {} }
+func toggleOnSignal(*upload.RateLimit, *console) (stop func()) { return func() {} }

@@ -7,28 +7,28 @@ import (
 	"os/signal"
 	"syscall"
 
-	"golang.org/x/time/rate"
+	"gcsup/upload"
 )
 
-// toggleOnSignal switches a limiter between its limit and none at each SIGUSR2,
+// toggleOnSignal switches rate between its limit and none at each SIGUSR2,
 // until stop is called.
-func toggleOnSignal(limiter *rate.Limiter, c *console) (stop func()) {
+func toggleOnSignal(rate *upload.RateLimit, c *console) (stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR2)
 	done := make(chan struct{})
 	go func() {
-		limit := limiter.Limit()
+		limit := rate.Limit()
 		for {
 			select {
 			case <-done:
 				return
 			case <-signals:
 			}
-			if limiter.Limit() == rate.Inf {
-				limiter.SetLimit(limit)
-				c.message("SIGUSR2: the rate is limited to %s/s", bytesText(int64(limit)))
+			if rate.Limit() == upload.Unlimited {
+				rate.SetLimit(limit)
+				c.message("SIGUSR2: the rate is limited to %s/s", bytesText(limit))
 			} else {
-				limiter.SetLimit(rate.Inf)
+				rate.SetLimit(upload.Unlimited)
 				c.message("SIGUSR2: the rate is not limited")
 			}
 		}

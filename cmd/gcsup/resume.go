@@ -119,8 +119,8 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) (err erro
 			return r.reportConnectError(ctx, tasks, err)
 		}
 	}
-	if opts.Limiter != nil {
-		defer toggleOnSignal(opts.Limiter, r.console)()
+	if opts.RateLimit != nil {
+		defer toggleOnSignal(opts.RateLimit, r.console)()
 	}
 	return r.run(ctx, c, tasks)
 }

@@ -1,0 +1,426 @@
+package upload_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/upload"
+)
+
+// flow is a transport that records when bytes of request bodies are handed to it.
+type flow struct {
+	base  http.RoundTripper
+	began time.Time
+
+	mu    sync.Mutex
+	reads []flowed
+}
+
+type flowed struct {
+	at time.Duration // since began
+	n  int64
+}
+
+// observeFlow records the request bodies of w from now on.
+func (w *world) observeFlow() *flow {
+	f := &flow{base: w.http.Transport, began: time.Now()}
+	w.http = &http.Client{Transport: f}
+	return f
+}
+
+func (f *flow) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Body != nil && req.Body != http.NoBody {
+		req = req.Clone(req.Context())
+		req.Body = &flowBody{req.Body, f}
+	}
+	return f.base.RoundTrip(req)
+}
+
+type flowBody struct {
+	io.ReadCloser
+	f *flow
+}
+
+func (b *flowBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.f.mu.Lock()
+	defer b.f.mu.Unlock()
+	b.f.reads = append(b.f.reads, flowed{time.Since(b.f.began), int64(n)})
+	return n, err
+}
+
+// between returns the number of bytes after the time from, until the time to.
+func (f *flow) between(from, to time.Duration) (n int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.reads {
+		if from < r.at && r.at <= to {
+			n += r.n
+		}
+	}
+	return n
+}
+
+// limited sets the rate limit of an Uploader.
+func limited(limit *upload.RateLimit) func(*upload.Options) {
+	return func(o *upload.Options) { o.RateLimit = limit }
+}
+
+// rateWays are ways to send a file of at least 2 MiB.
+var rateWays = []struct {
+	name  string
+	saved bool
+	with  func(*upload.Options)
+}{
+	{"one request", false, func(*upload.Options) {}},
+	{"session", true, largeChunks},
+	{"compose", true, byParts},
+}
+
+// TestRateLimitDeadline checks that an upload at a low rate ends at its deadline, as
+// interrupted, and that the rest does not follow without a limit.
+func TestRateLimitDeadline(t *testing.T) {
+	t.Parallel()
+	content := data(partsLarge)
+	for _, way := range rateWays {
+		t.Run(way.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				f, limit := w.observeFlow(), upload.NewRateLimit(16<<10)
+				up, path := w.uploader(limited(limit), way.with), w.file(content)
+				ctx, cancel := context.WithTimeout(w.t.Context(), 4*time.Second)
+				defer cancel()
+				began := time.Now()
+				_, err := up.File(ctx, path, spec)
+				took := time.Since(began)
+				interrupted, ok := errors.AsType[*upload.InterruptedError](err)
+				if !ok || !errors.Is(err, context.DeadlineExceeded) || interrupted.Resumable != way.saved {
+					t.Errorf("%v, want an interrupted upload, saved: %v", err, way.saved)
+				}
+				if took < 4*time.Second || took > 5*time.Second {
+					t.Errorf("took %v of 4 s", took)
+				}
+				// The JSON of some requests is not limited.
+				if n := f.between(-1, time.Hour); n < 56<<10 || n > 68<<10 {
+					t.Errorf("%d bytes passed in 4 s at 16 KiB/s", n)
+				}
+				limit.SetLimit(upload.Unlimited)
+				if _, err := up.File(w.t.Context(), path, spec); err != nil {
+					t.Error(err)
+				}
+				w.wantObject("obj", content)
+			})
+		})
+	}
+}
+
+// TestRateLimitPause checks that two uploads are paused for hours and then continue,
+// without a retry.
+func TestRateLimitPause(t *testing.T) {
+	t.Parallel()
+	content := data(partsLarge)
+	for _, way := range rateWays {
+		t.Run(way.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				f, limit := w.observeFlow(), upload.NewRateLimit(1<<20)
+				up, path := w.uploader(limited(limit), way.with), w.file(content)
+				time.AfterFunc(2*time.Second, func() { limit.SetLimit(0) })
+				time.AfterFunc(3*time.Hour, func() { limit.SetLimit(1 << 20) })
+				began := time.Now()
+				var both sync.WaitGroup
+				for _, name := range []string{"a", "b"} {
+					both.Go(func() {
+						if _, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: name}); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				both.Wait()
+				total := 2 * float64(len(content)) / (1 << 20)
+				want := 3*time.Hour + time.Duration((total-2)*float64(time.Second))
+				if took := time.Since(began); took < want-time.Second || took > want+time.Second {
+					t.Errorf("took %v, want %v", took, want)
+				}
+				if n := f.between(2*time.Second, 3*time.Hour-1); n != 0 {
+					t.Errorf("%d bytes passed in the pause", n)
+				}
+				if n := w.saw(upload.Waiting); n > 0 {
+					t.Errorf("%d retries", n)
+				}
+				w.wantObject("a", content)
+				w.wantObject("b", content)
+			})
+		})
+	}
+}
+
+// TestRateLimitPauseCanceled checks that an upload ends at once when its context is done
+// in a pause, and that the next call resumes it.
+func TestRateLimitPauseCanceled(t *testing.T) {
+	t.Parallel()
+	content := data(partsLarge)
+	for _, way := range rateWays {
+		t.Run(way.name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				limit := upload.NewRateLimit(1 << 20)
+				up, path := w.uploader(limited(limit), way.with), w.file(content)
+				ctx, cancel := context.WithCancel(w.t.Context())
+				defer cancel()
+				time.AfterFunc(2*time.Second, func() { limit.SetLimit(0) })
+				time.AfterFunc(time.Hour, cancel)
+				began := time.Now()
+				res, err := up.File(ctx, path, spec)
+				if took := time.Since(began); took > time.Hour+time.Second {
+					t.Errorf("ended %v after its context", took-time.Hour)
+				}
+				interrupted, ok := errors.AsType[*upload.InterruptedError](err)
+				if !ok || !errors.Is(err, context.Canceled) || interrupted.Resumable != way.saved || res.Resumable != way.saved {
+					t.Errorf("%v, want an interrupted upload, saved: %v", err, way.saved)
+				}
+				limit.SetLimit(upload.Unlimited)
+				if !way.saved {
+					return
+				}
+				w.wantSaved(1)
+				if _, err := up.Resume(w.t.Context(), res.ID); err != nil {
+					t.Error(err)
+				}
+				w.wantObject("obj", content)
+			})
+		})
+	}
+}
+
+// TestRateLimitPauseCut checks that an upload whose connections are cut in a pause is
+// canceled at once, or continues after the pause.
+func TestRateLimitPauseCut(t *testing.T) {
+	t.Parallel()
+	content := data(partsLarge)
+	for _, way := range rateWays {
+		for _, canceled := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, canceled %v", way.name, canceled), func(t *testing.T) {
+				inBubble(t, nil, func(w *world) {
+					cut := w.cutLater()
+					limit := upload.NewRateLimit(1 << 20)
+					up, path := w.uploader(limited(limit), way.with), w.file(content)
+					ctx, cancel := context.WithCancel(w.t.Context())
+					defer cancel()
+					time.AfterFunc(time.Second, func() { limit.SetLimit(0) })
+					time.AfterFunc(time.Minute, cut)
+					end := func() { limit.SetLimit(1 << 20) }
+					if canceled {
+						end = cancel
+					}
+					time.AfterFunc(time.Hour, end)
+					began := time.Now()
+					_, err := up.File(ctx, path, spec)
+					took := time.Since(began) - time.Hour
+					if canceled {
+						if interrupted, ok := errors.AsType[*upload.InterruptedError](err); !ok || interrupted.Resumable != way.saved || took > time.Second {
+							t.Errorf("ended %v after its context: %v", took, err)
+						}
+						return
+					}
+					// All bytes and the wait of a retry take a few seconds.
+					if err != nil || took > 10*time.Second {
+						t.Errorf("took %v after the pause: %v", took, err)
+					}
+					w.wantObject("obj", content)
+				})
+			})
+		}
+	}
+}
+
+// cutLater returns a function that closes all connections that were made since the call
+// of cutLater.
+func (w *world) cutLater() (cut func()) {
+	var mu sync.Mutex
+	var conns []net.Conn
+	tr := w.http.Transport.(*http.Transport)
+	dial := tr.DialContext
+	tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			conns = append(conns, conn)
+		}
+		return conn, err
+	}
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(conns) == 0 {
+			w.t.Error("there is no connection")
+		}
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	}
+}
+
+// TestRateLimitPauseCanceledStream checks that a stream ends at once when its context is
+// done in a pause.
+func TestRateLimitPauseCanceledStream(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		_, err := w.uploader(limited(upload.NewRateLimit(0))).Reader(ctx, bytes.NewReader(data(large)), spec)
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > time.Hour+time.Second {
+			t.Errorf("ended after %v: %v", took, err)
+		}
+		w.wantNoObject("obj")
+	})
+}
+
+// TestRateLimitChanges checks that a new limit holds a second after the change.
+func TestRateLimitChanges(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := data(16 * mib)
+	for _, tt := range []struct {
+		name     string
+		from, to int64
+	}{
+		{"start paused", 0, 1 << 20},
+		{"pause", 1 << 20, 0},
+		{"raise", 1000, 1 << 20},
+		{"raise by a little", 1000, 2000},
+		{"lower", 1 << 20, 1000},
+		{"set", upload.Unlimited, 1 << 20},
+		{"set low", upload.Unlimited, 1000},
+		{"remove", 1000, upload.Unlimited},
+		{"start paused, and remove", 0, upload.Unlimited},
+		{"negative", 1 << 20, -1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			// The link has 2 MiB/s.
+			inBubble(t, &fakegcs.Options{Rate: 2 << 20}, func(w *world) {
+				f, limit := w.observeFlow(), upload.NewRateLimit(tt.from)
+				time.AfterFunc(2*time.Second, func() {
+					limit.SetLimit(tt.to)
+					if got := limit.Limit(); got != max(tt.to, 0) {
+						t.Errorf("the limit is %d", got)
+					}
+				})
+				ctx, cancel := context.WithCancel(w.t.Context())
+				defer cancel()
+				time.AfterFunc(6*time.Second, cancel)
+				_, _ = w.uploader(limited(limit)).File(ctx, w.file(content), spec)
+				for _, s := range []struct {
+					from, to time.Duration
+					limit    int64
+				}{{0, 2 * time.Second, tt.from}, {3 * time.Second, 5 * time.Second, tt.to}} {
+					want := 2 * max(min(s.limit, 2<<20), 0)
+					// The network buffers less than 128 KiB, and the start takes three requests.
+					tolerance := min(want/8+64, 128<<10)
+					if got := f.between(s.from, s.to-1); got < want-tolerance || got > want+tolerance+1<<10 {
+						t.Errorf("%d bytes passed from %v to %v, want %d", got, s.from, s.to, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestRateLimitShares checks that a stream over one connection has the same rate as a file
+// over eight, of the same Uploader and of another one.
+func TestRateLimitShares(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	for _, same := range []bool{true, false} {
+		t.Run(fmt.Sprintf("same Uploader %v", same), func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				limit := upload.NewRateLimit(1 << 20)
+				eight := func(o *upload.Options) { o.Parallel = composed(8, q) }
+				up := w.uploader(limited(limit), eight)
+				other := up
+				if !same {
+					other = w.uploader(limited(limit))
+				}
+				path := w.file(data(16 * mib))
+				began := time.Now()
+				var both sync.WaitGroup
+				both.Go(func() {
+					if _, err := up.File(w.t.Context(), path, spec); err != nil {
+						t.Error(err)
+					}
+					if took := time.Since(began); took < 21*time.Second || took > 23*time.Second {
+						t.Errorf("both took %v, want 22 s", took)
+					}
+				})
+				both.Go(func() {
+					if _, err := other.Reader(w.t.Context(), bytes.NewReader(data(6*mib)), upload.Spec{Bucket: "bkt", Object: "stream"}); err != nil {
+						t.Error(err)
+					}
+					if took := time.Since(began); took < 11*time.Second || took > 13*time.Second {
+						t.Errorf("one connection took %v, want 12 s", took)
+					}
+				})
+				both.Wait()
+			})
+		})
+	}
+}
+
+// TestRateLimitChangesAtOnce checks that several goroutines can change the limit while
+// uploads run.
+func TestRateLimitChangesAtOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		limit := upload.NewRateLimit(1 << 20)
+		jobs := append(w.jobs(16, 64<<10), w.jobs(1, 9*mib)...)
+		jobs[16].Spec.Object = "large"
+		var changes sync.WaitGroup
+		for i := range 4 {
+			changes.Go(func() {
+				random := rand.New(rand.NewPCG(uint64(i), 0))
+				for range 100 {
+					limit.SetLimit([]int64{-1, 0, 1, 1000, 1 << 20}[random.IntN(5)])
+					time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
+				}
+			})
+		}
+		go func() {
+			changes.Wait()
+			limit.SetLimit(upload.Unlimited)
+		}()
+		if n := ended(files(w.t.Context(), w.uploader(limited(limit)), jobs, nil), nil); n != 17 {
+			t.Errorf("%d of 17 uploaded", n)
+		}
+	})
+}
+
+// TestRateLimitZeroValue checks that a RateLimit without channels is refused.
+func TestRateLimitZeroValue(t *testing.T) {
+	t.Parallel()
+	if _, err := upload.New(nil, &upload.Options{RateLimit: &upload.RateLimit{}}); err == nil {
+		t.Error("no error")
+	}
+}
+
+// TestRateLimitPausedAutoParts checks that a pause is not taken for a low limit, which
+// one connection would reach.
+func TestRateLimitPausedAutoParts(t *testing.T) {
+	t.Parallel()
+	inBubble(t, distant(0), func(w *world) {
+		limit := upload.NewRateLimit(0)
+		time.AfterFunc(time.Minute, func() { limit.SetLimit(upload.Unlimited) })
+		res, err := w.uploader(auto, limited(limit)).File(w.t.Context(), w.file(data(12*mib)), spec)
+		if err != nil || res.Parts == nil {
+			t.Errorf("%+v, %q, %v", res, w.undivided(), err)
+		}
+	})
+}
