@@ -56,11 +56,11 @@ type tokenServiceError interface {
 // another error.
 func ofNetwork(err error, endpoint string) string {
 	e, ok := errors.AsType[*session.Error](err)
-	redirect := ok && e.Status >= 300 && e.Status < 400
+	stranger := ok && e.Status >= 300 && e.Status < 500 && !e.FromService
 	if ok && (e.Status == http.StatusProxyAuthRequired || backoff.ProxyStatus(e.Err) == http.StatusProxyAuthRequired) {
 		return "the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"
 	}
-	if !ok || e.Status != 0 && !redirect || !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrRetriesExhausted) {
+	if !ok || e.Status != 0 && !stranger || !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrRetriesExhausted) {
 		return ""
 	}
 	if ts, ok := errors.AsType[tokenServiceError](err); ok {

@@ -22,7 +22,7 @@ func TestAdd(t *testing.T) {
 		want string
 	}{
 		{full, "write state/x.tmp: no space left on device; free some disk space, and run the command again"},
-		{&session.Error{Op: "start", Kind: session.ErrNotFound, Status: 404, Message: "No bucket."}, "start: destination not found: 404 Not Found: No bucket; create the bucket, or correct its name or the endpoint"},
+		{&session.Error{Op: "start", Kind: session.ErrNotFound, Status: 404, Message: "No bucket.", FromService: true}, "start: destination not found: 404 Not Found: No bucket; create the bucket, or correct its name or the endpoint"},
 		{session.ErrSessionLost, "session lost"},
 		{session.ErrNoToken, session.ErrNoToken.Error() + "; see gcsup sessions list"},
 		{&session.Error{Op: "start", Kind: session.ErrNotFound, Err: &net.DNSError{Err: "no such host", Name: "nowhere.invalid"}},
@@ -63,7 +63,8 @@ func TestOfNetwork(t *testing.T) {
 		{session.Error{Kind: session.ErrRetriesExhausted, Err: noTokens{none}}, "access tokens come from https://tokens, which is not available"},
 		{session.Error{Kind: session.ErrRetriesExhausted, Err: reset}, ""},
 		{session.Error{Kind: session.ErrNotFound, Status: 302}, "https://h does not answer like Cloud Storage"},
-		{session.Error{Kind: session.ErrNotFound, Status: 404}, ""},
+		{session.Error{Kind: session.ErrNotFound, Status: 404}, "https://h does not answer like Cloud Storage"},
+		{session.Error{Kind: session.ErrNotFound, Status: 404, FromService: true}, ""},
 		{session.Error{Kind: session.ErrRetriesExhausted, Status: 503}, ""},
 	} {
 		got := ofNetwork(fmt.Errorf("while testing: %w", &c.err), "https://h")

@@ -1,0 +1,112 @@
+package upload_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// Another process deletes the saved upload while its parts are sent. Only this process
+// knows what the service stores, and removes it.
+func TestPartsOfADeletedUpload(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	for name, with := range map[string]func(*upload.Options){"compose": byParts, "multipart": byMultipart} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				f, plain := newFleeting(w.store), w.http.Transport
+				puts := 0
+				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+					resp, err := plain.RoundTrip(req)
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					if puts++; puts == 6 {
+						w.deleteSaved()
+						f.lose(errTaken)
+					}
+					return resp, err
+				})}
+				content := data(partsLarge)
+				if name == "multipart" {
+					content = data(multipartLarge)
+				}
+				res, err := w.uploader(with, func(o *upload.Options) { o.Store, o.Observer = f, nil }).File(w.t.Context(), w.file(content), spec)
+				if !errors.Is(err, session.ErrInUse) || res.Leftover != "" {
+					t.Errorf("%v, %q", err, res.Leftover)
+				}
+				w.http = &http.Client{Transport: plain}
+				w.wantNoObject("obj")
+				w.wantNoLeftovers()
+				w.wantNoParts()
+				w.wantNoUploads()
+			})
+		})
+	}
+}
+
+// deleteSaved deletes the saved uploads, like another process.
+func (w *world) deleteSaved() {
+	ids, err := w.store.List(w.t.Context())
+	if err != nil {
+		w.t.Error(err)
+	}
+	for _, id := range ids {
+		if err := w.store.Delete(w.t.Context(), id); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+// A request for the whole file that is refused does not count as one at its beginning, and
+// does not advise to create a bucket that exists.
+func TestPartsRefusalTexts(t *testing.T) {
+	t.Parallel()
+	refused := func(op fakegcs.Op, status int) fakegcs.Fault {
+		return fakegcs.Fault{Match: fakegcs.Match{Op: op}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status}}
+	}
+	for _, test := range []struct {
+		with  func(*upload.Options)
+		fault fakegcs.Fault
+		want  error
+		text  string
+	}{
+		{byMultipart, refused(fakegcs.OpPartsComplete, 416), session.ErrProtocol, "complete: protocol error: 416 "},
+		{byParts, refused(fakegcs.OpCompose, 416), session.ErrProtocol, "compose: protocol error: 416 "},
+		{byParts, refused(fakegcs.OpCompose, 412), session.ErrProtocol, "compose: protocol error: 412 "},
+	} {
+		inBubble(t, nil, func(w *world) {
+			w.addFaults(test.fault)
+			path := w.file(data(multipartLarge))
+			res, err := w.uploader(test.with).File(w.t.Context(), path, spec)
+			if !errors.Is(err, test.want) || !res.Resumable {
+				t.Fatalf("%v, resumable %v", err, res.Resumable)
+			}
+			if e, _ := errors.AsType[*session.Error](err); e.Offset != multipartLarge || !strings.HasPrefix(err.Error(), test.text) {
+				t.Errorf("at offset %d: %v", e.Offset, err)
+			}
+			w.srv.ClearFaults()
+			if res, err := w.uploader(test.with).File(w.t.Context(), path, spec); err != nil || res.BytesSent != 0 {
+				t.Errorf("sent %d bytes again, %v", res.BytesSent, err)
+			}
+		})
+	}
+}
+
+// A proxy answers the first request with a 404. The destination is not found; the request
+// is not invalid.
+func TestPartsProxyFirst(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		w.addFaults(fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 404, Body: "<html>no such page</html>", ContentType: "text/html"}})
+		_, err := w.uploader(byMultipart).File(w.t.Context(), w.file(data(multipartLarge)), spec)
+		if !errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "not from Cloud Storage") {
+			t.Error(err)
+		}
+	})
+}
