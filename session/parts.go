@@ -14,46 +14,46 @@ import (
 type Parts struct {
 	// Size is the number of bytes of each part except the last: a multiple of
 	// chunk.Granularity.
-	Size int64
+	Size int64 `json:"size"`
 
 	// Prefix is the prefix of the names of the temporary objects. It contains the ID of
 	// the upload and is unique. It is "" if there is a multipart upload.
-	Prefix string
+	Prefix string `json:"prefix,omitempty"`
 
 	// Upload names the multipart upload, and is a secret. It is zero if there are
 	// temporary objects.
-	Upload URI
+	Upload URI `json:"-"`
 
 	// Seen is the generation of the object at the destination when the upload began; 0 if
 	// there was none. A compose replaces the object only if it has this generation,
 	// unless Spec has a condition of its own. An object that an earlier request of this
 	// upload made has a greater one.
-	Seen int64
+	Seen int64 `json:"seen,omitempty"`
 
 	// DeleteSources is set if the request that composes the parts deletes them.
-	DeleteSources bool
+	DeleteSources bool `json:"delete_sources,omitempty"`
 
 	// Over is set if the object was made, or the upload was abandoned. Only the temporary
 	// objects must still be deleted.
-	Over bool
+	Over bool `json:"over,omitempty"`
 
-	List []Part // in the order of the file
+	List []Part `json:"-"` // in the order of the file
 }
 
 // Part is one part of a file. Its offsets are relative to the part. A part of a
 // multipart upload has only ETag and CRC32C, which are set when it is finished.
 type Part struct {
-	URI         URI                // the session URI, a secret; zero before the session was started
-	Created     time.Time          // when the session was started
-	Committed   int64              // committed offset when the Token was saved
-	HighWater   int64              // end of the bytes that were ever sent in this session
-	Checkpoints []chunk.Checkpoint // CRC32C of prefixes of the part, ascending
-	Restarts    int                // earlier sessions of this part that were lost
-	RejectedAt  int64              // see Token
+	URI         URI                `json:"-"`                     // the session URI, a secret; zero before the session was started
+	Created     time.Time          `json:"created,omitzero"`      // when the session was started
+	Committed   int64              `json:"committed,omitempty"`   // committed offset when the Token was saved
+	HighWater   int64              `json:"high_water,omitempty"`  // end of the bytes that were ever sent in this session
+	Checkpoints []chunk.Checkpoint `json:"checkpoints,omitempty"` // CRC32C of prefixes of the part, ascending
+	Restarts    int                `json:"restarts,omitempty"`    // earlier sessions of this part that were lost
+	RejectedAt  int64              `json:"rejected_at,omitempty"` // see Token
 
-	Generation int64  // of the temporary object; 0 until it was made
-	ETag       string // of the part, by multipart; "" until the service has all of it
-	CRC32C     uint32 // of the part, once it is finished
+	Generation int64  `json:"generation,omitempty"` // of the temporary object; 0 until it was made
+	ETag       string `json:"etag,omitempty"`       // of the part, by multipart; "" until the service has all of it
+	CRC32C     uint32 `json:"crc32c,omitempty"`     // of the part, once it is finished
 }
 
 // Finished reports whether the service has all bytes of the part.
@@ -112,28 +112,17 @@ func (p *Parts) sound(size int64) error {
 	return nil
 }
 
-// savedParts is the saved form of Parts.
+// savedParts is the saved form of Parts. A URI redacts itself, and is therefore saved as
+// text.
 type savedParts struct {
-	Size          int64       `json:"size"`
-	Prefix        string      `json:"prefix,omitempty"`
-	UploadURI     string      `json:"upload_uri,omitempty"`
-	Seen          int64       `json:"seen,omitempty"`
-	DeleteSources bool        `json:"delete_sources,omitempty"`
-	Over          bool        `json:"over,omitempty"`
-	List          []savedPart `json:"list"`
+	Parts
+	UploadURI string      `json:"upload_uri,omitempty"`
+	List      []savedPart `json:"list"`
 }
 
 type savedPart struct {
-	SessionURI  string             `json:"session_uri,omitempty"`
-	Created     time.Time          `json:"created,omitzero"`
-	Committed   int64              `json:"committed,omitempty"`
-	HighWater   int64              `json:"high_water,omitempty"`
-	Checkpoints []chunk.Checkpoint `json:"checkpoints,omitempty"`
-	Restarts    int                `json:"restarts,omitempty"`
-	RejectedAt  int64              `json:"rejected_at,omitempty"`
-	Generation  int64              `json:"generation,omitempty"`
-	ETag        string             `json:"etag,omitempty"`
-	CRC32C      uint32             `json:"crc32c,omitempty"`
+	Part
+	SessionURI string `json:"session_uri,omitempty"`
 }
 
 // save returns the saved form.
@@ -141,13 +130,9 @@ func (p *Parts) save() *savedParts {
 	if p == nil {
 		return nil
 	}
-	s := &savedParts{Size: p.Size, Prefix: p.Prefix, UploadURI: p.Upload.reveal(), Seen: p.Seen, DeleteSources: p.DeleteSources, Over: p.Over}
-	for i := range p.List {
-		part := &p.List[i]
-		s.List = append(s.List, savedPart{
-			SessionURI: part.URI.reveal(), Created: part.Created, Committed: part.Committed, HighWater: part.HighWater,
-			Checkpoints: part.Checkpoints, Restarts: part.Restarts, RejectedAt: part.RejectedAt, Generation: part.Generation, ETag: part.ETag, CRC32C: part.CRC32C,
-		})
+	s := &savedParts{Parts: *p, UploadURI: p.Upload.reveal()}
+	for _, part := range p.List {
+		s.List = append(s.List, savedPart{part, part.URI.reveal()})
 	}
 	return s
 }
@@ -157,12 +142,11 @@ func (s *savedParts) restore() *Parts {
 	if s == nil {
 		return nil
 	}
-	p := &Parts{Size: s.Size, Prefix: s.Prefix, Upload: newURI(s.UploadURI), Seen: s.Seen, DeleteSources: s.DeleteSources, Over: s.Over}
-	for _, part := range s.List {
-		p.List = append(p.List, Part{
-			URI: newURI(part.SessionURI), Created: part.Created, Committed: part.Committed, HighWater: part.HighWater,
-			Checkpoints: part.Checkpoints, Restarts: part.Restarts, RejectedAt: part.RejectedAt, Generation: part.Generation, ETag: part.ETag, CRC32C: part.CRC32C,
-		})
+	p := s.Parts
+	p.Upload = newURI(s.UploadURI)
+	for _, saved := range s.List {
+		saved.Part.URI = newURI(saved.SessionURI)
+		p.List = append(p.List, saved.Part)
 	}
-	return p
+	return &p
 }

@@ -69,26 +69,26 @@ func (p *composer) askBucket(ctx context.Context, use func(*bucketFacts)) error 
 // one that the service does not permit. prefix is the prefix of the names of
 // temporary objects.
 func (f *bucketFacts) ask(ctx context.Context, t *transfer, prefix string, needAll bool) error {
-	// known reports whether the service answered. A refusal is an answer, too.
-	known := func(exchange func(context.Context) session.Reply) (ok bool, err error) {
-		if _, err = t.ask(ctx, exchange); refusal(err) {
+	spec := t.wire.spec
+	// known makes a request, and reports whether the service answered. A refusal is no answer.
+	known := func(op session.Op, do func(context.Context, *session.Client) session.Reply) (ok bool, err error) {
+		_, err = t.ask(ctx, func(ctx context.Context) session.Reply { return t.wire.plain(ctx, op, do) })
+		if refusal(err) {
+			f.missing = f.missing || op == session.OpBucket && errors.Is(err, session.ErrNotFound)
 			return false, nil
 		}
 		return err == nil, err
 	}
-	_, err := t.ask(ctx, func(ctx context.Context) (r session.Reply) {
-		f.config, r = t.wire.bucket(ctx)
+	_, err := known(session.OpBucket, func(ctx context.Context, c *session.Client) (r session.Reply) {
+		f.config, r = c.Bucket(ctx, spec.Bucket, spec.UserProject)
 		return r
 	})
-	if f.missing = errors.Is(err, session.ErrNotFound); refusal(err) {
-		err = nil
-	}
 	if err != nil || f.missing || needAll && f.config == nil {
 		return err
 	}
 	var may []string
-	f.asked, err = known(func(ctx context.Context) (r session.Reply) {
-		may, _, r = t.wire.permissions(ctx, permissionDelete)
+	f.asked, err = known(session.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
+		may, _, r = c.Permissions(ctx, spec.Bucket, spec.UserProject, permissionDelete)
 		return r
 	})
 	if err != nil || needAll && !f.asked {
@@ -99,8 +99,8 @@ func (f *bucketFacts) ask(ctx context.Context, t *transfer, prefix string, needA
 		return nil // reading the notifications needs the same permission
 	}
 	var list []session.Notification
-	f.listed, err = known(func(ctx context.Context) (r session.Reply) {
-		list, _, r = t.wire.notifications(ctx)
+	f.listed, err = known(session.OpNotifications, func(ctx context.Context, c *session.Client) (r session.Reply) {
+		list, _, r = c.Notifications(ctx, spec.Bucket, spec.UserProject)
 		return r
 	})
 	f.notified = slices.ContainsFunc(list, func(n session.Notification) bool { return n.Reports(prefix) })

@@ -54,43 +54,10 @@ func (x *exchanger) stat(ctx context.Context) session.Reply {
 	return x.plain(ctx, session.OpStat, func(ctx context.Context, _ *session.Client) session.Reply { return x.objects.Stat(ctx, x.spec) })
 }
 
-// statOf reads the metadata of an object of the upload, which may be a temporary one.
+// statOf reads the metadata of an object of the upload, which may be a temporary one. Unlike
+// that of stat, its reply has the server's clock.
 func (x *exchanger) statOf(ctx context.Context, spec Spec) session.Reply {
 	return x.plain(ctx, session.OpStat, func(ctx context.Context, c *session.Client) session.Reply { return c.Stat(ctx, spec) })
-}
-
-// look checks whether this upload made the object at the destination. Unlike stat,
-// its reply has the fields that the decision table needs: the server's clock, and
-// whether an error comes from the service.
-func (x *exchanger) look(ctx context.Context) session.Reply {
-	return x.plain(ctx, session.OpStat, func(ctx context.Context, c *session.Client) session.Reply { return c.Stat(ctx, x.spec) })
-}
-
-// bucket reads the configuration of the bucket.
-func (x *exchanger) bucket(ctx context.Context) (b *session.Bucket, _ session.Reply) {
-	r := x.plain(ctx, session.OpBucket, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		b, r = c.Bucket(ctx, x.spec.Bucket, x.spec.UserProject)
-		return r
-	})
-	return b, r
-}
-
-// permissions asks which of some permissions the caller has for the bucket.
-func (x *exchanger) permissions(ctx context.Context, names ...string) (has []string, ok bool, _ session.Reply) {
-	r := x.plain(ctx, session.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		has, ok, r = c.Permissions(ctx, x.spec.Bucket, x.spec.UserProject, names...)
-		return r
-	})
-	return has, ok, r
-}
-
-// notifications lists the notifications of the bucket.
-func (x *exchanger) notifications(ctx context.Context) (list []session.Notification, ok bool, _ session.Reply) {
-	r := x.plain(ctx, session.OpNotifications, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		list, ok, r = c.Notifications(ctx, x.spec.Bucket, x.spec.UserProject)
-		return r
-	})
-	return list, ok, r
 }
 
 // compose makes the object of spec from others.

@@ -98,7 +98,7 @@ func (t *transfer) check(ctx context.Context) (session.Reply, error) {
 	if err != nil {
 		return session.Reply{}, t.sourceFailed(ctx, err)
 	}
-	r := t.wire.look(ctx)
+	r := t.wire.statOf(ctx, t.wire.spec)
 	if o := r.Object; o != nil {
 		r.Ours = o.Size == t.content.total() && o.HasCRC32C && o.CRC32C == ours && !t.known(o.Generation)
 	}
