@@ -40,6 +40,9 @@ func (p *composer) send(ctx context.Context, c *piece) error {
 			continue
 		}
 		if err != nil {
+			if j := c.p.j.journal; j.saved() && r.askStored(ctx, err) {
+				j.change(func(token *session.Token) { token.Parts.List[c.i].Committed = t.pos.committed.Load() })
+			}
 			return c.failed(err)
 		}
 		if r.resume != nil {

@@ -133,6 +133,10 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 			return j.compressAgain(ctx, c, other)
 		}
 		err = j.ended(ctx, err)
+		if r, ok := c.(*run); ok && j.journal.saved() && r.askStored(ctx, err) {
+			e, _ := errors.AsType[*InterruptedError](err)
+			e.Committed = j.transfer.pos.committed.Load()
+		}
 		if failed := j.result.failed; err != nil && failed != nil {
 			failed(err)
 		}

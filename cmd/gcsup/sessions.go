@@ -35,14 +35,14 @@ func newSessions(std stdio) *cobra.Command {
 
 func newSessionsList(std stdio) *cobra.Command {
 	var target targetFlags
-	var asJSON bool
+	var asJSON, refresh bool
 	cmd := &cobra.Command{
 		Use:        "list",
 		Short:      "List saved uploads",
 		SuggestFor: []string{"ls"},
 		Long: `list shows the uploads that can be resumed, as they were last saved. STORED is what
-the service had acknowledged. If a request was cut off, it may hold more: sessions
-show queries the service. Saved uploads that cannot be used are reported, not changed.`,
+the service had acknowledged. If a request was cut off, it may hold more: --refresh
+queries the service. Saved uploads that cannot be used are reported, not changed.`,
 		Args: usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			con := newConsole(std.err, false)
@@ -55,6 +55,11 @@ show queries the service. Saved uploads that cannot be used are reported, not ch
 			saved, unusable, err := savedUploads(cmd.Context(), c.saved.store())
 			if err != nil {
 				return withHint(err, c.endpoint)
+			}
+			if refresh {
+				if err := c.refresh(cmd.Context(), con, saved); err != nil {
+					return withHint(err, c.endpoint)
+				}
 			}
 			switch {
 			case asJSON:
@@ -74,8 +79,36 @@ show queries the service. Saved uploads that cannot be used are reported, not ch
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON Lines")
+	cmd.Flags().BoolVar(&refresh, "refresh", false, "query the service for what it stores of each upload")
 	target.addSaving(cmd.Flags())
 	return cmd
+}
+
+// refresh replaces the committed offsets of saved uploads by what the service stores. It
+// reports the uploads whose state it cannot learn.
+func (c *connection) refresh(ctx context.Context, con *console, saved []upload.SavedUpload) error {
+	if err := c.dial(ctx, upload.Options{}); err != nil {
+		return err
+	}
+	for i := range saved {
+		s := &saved[i]
+		if s.Endpoint != c.endpoint {
+			continue
+		}
+		switch holding, err := c.uploader.Query(ctx, s.ID); {
+		case ctx.Err() != nil:
+			return err
+		case err != nil:
+			con.message("%s is shown as it was last saved: %v", s.ID, err)
+		case holding.State == upload.SessionOpen:
+			s.Committed = holding.Stored
+		case holding.State == upload.SessionFinished:
+			s.Committed = max(s.Size, 0)
+		default:
+			s.Committed = 0
+		}
+	}
+	return nil
 }
 
 // printSessions prints each upload on three lines: the last two are its source
