@@ -63,6 +63,7 @@ func (j *job) equip(t *transfer, spec Spec, b *budget) {
 			noting(func(r session.Reply) {
 				j.result.tally.requests.Add(1)
 				t.retry.attempted()
+				t.wire.aim.learn(r)
 				if r.Reused && r.Status == 0 {
 					t.wire.stale.Store(true)
 				}
