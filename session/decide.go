@@ -406,7 +406,8 @@ func (s *State) restart(r *Reply) Action {
 	}
 	confirmed := r.Op == OpQuery && s.suspect == 404 // after a wait
 	s.Restarts++
-	s.Committed, s.Sent, s.MayExist, s.refreshed = 0, 0, false, false
+	s.Committed, s.Sent, s.refreshed = 0, 0, false
+	s.MayExist = s.MayExist && r.Op == OpInsert // a lost session made no object, but an earlier insert may have
 	s.Adopted, s.Rejected, s.RejectedAt = false, false, 0
 	s.reconnected, s.suspect, s.doubt = false, 0, Reply{}
 	a := Action{Step: Begin, RetryAfter: r.RetryAfter, Err: r.fail(nil, 0)}

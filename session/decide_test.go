@@ -705,6 +705,8 @@ func TestUnconditionalInsert(t *testing.T) {
 	lost := broken(io.EOF)
 	unsent := broken(connRefused)
 	unsent.Unsent = true
+	damaged := status(400)
+	damaged.Message = "Provided CRC32C does not match"
 	const unguarded = -1
 	for _, tt := range []struct {
 		name  string
@@ -731,6 +733,9 @@ func TestUnconditionalInsert(t *testing.T) {
 		{"another client writes in between", []turn{
 			{insert(lost), "wait check"}, {stat(older(made(1))), "begin"}, {insert(status(412)), "check"}, {stat(made(1)), "ErrOutcomeUnknown"},
 		}, 7},
+		{"another client writes before damaged bytes are sent again", []turn{
+			{insert(lost), "wait check"}, {stat(status(404)), "begin"}, {insert(damaged), "wait begin"}, {insert(status(412)), "check"}, {stat(made(1)), "ErrOutcomeUnknown"},
+		}, 0},
 		{"the insert is refused, and nothing changed", []turn{
 			{insert(lost), "wait check"}, {stat(older(made(1))), "begin"}, {insert(status(412)), "check"}, {stat(older(made(1))), "wait begin"},
 		}, 7},
