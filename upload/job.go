@@ -26,6 +26,7 @@ type job struct {
 	gzip         *gzipContent // nil unless the file is compressed
 	journal      *journal     // nil if the upload is not saved
 	precondition precondition
+	seen         *int64 // generation at the destination when it was compared, 0 if there was no object; nil if it was not read
 	wait         holderWait
 	batch        *BatchOptions // nil unless the job is one of a batch
 }
