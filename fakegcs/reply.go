@@ -35,6 +35,13 @@ func (r *reply) set(key, value string) *reply {
 	return r
 }
 
+// clone returns a copy of r, which must have no stream.
+func (r *reply) clone() *reply {
+	c := *r
+	c.header = r.header.Clone()
+	return &c
+}
+
 // mark adds the headers that the upload servers send with every reply.
 func (r *reply) mark(id string) *reply {
 	return r.set("X-Guploader-Uploadid", id).set("Server", "UploadServer")

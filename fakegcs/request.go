@@ -22,6 +22,7 @@ type request struct {
 	rangeErr       error
 	in             *body // the request's body; replaces Request.Body
 	fault          fault
+	replayed       bool // the reply is that to an earlier request with its idempotency token
 }
 
 // parse parses r. It never fails; the operation of an unknown request is OpUnknown.

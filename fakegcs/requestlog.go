@@ -25,6 +25,11 @@ type Request struct {
 	Range        string        `json:"range,omitempty"`
 	Fault        Effect        `json:"fault,omitempty"` // the effect that acted on it
 	UserAgent    string        `json:"user_agent,omitempty"`
+
+	// IdempotencyToken is the header X-Goog-Gcs-Idempotency-Token. Replayed reports that the
+	// reply is that to an earlier request with this token, and that this one had no effect.
+	IdempotencyToken string `json:"idempotency_token,omitempty"`
+	Replayed         bool   `json:"replayed,omitempty"`
 }
 
 // LogValue implements [slog.LogValuer].
@@ -62,6 +67,7 @@ func (l *requestLog) note(q *request, out *sent, start time.Time) {
 		Time: start, Elapsed: time.Since(start), Method: q.Method, Path: redact(q.URL), Op: q.op, Bucket: q.bucket, Object: q.object,
 		ContentRange: q.Header.Get("Content-Range"), Received: q.in.received.Load(), Status: out.status, Sent: out.bytes,
 		Range: out.reported, Fault: q.fault.effect, UserAgent: q.UserAgent(),
+		IdempotencyToken: q.Header.Get(idempotencyHeader), Replayed: q.replayed,
 	}
 	l.add(r)
 	if l.onRequest != nil {

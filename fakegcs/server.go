@@ -42,6 +42,11 @@ type Options struct {
 	// has X-GUploader-No-308, as Google's storage-testbench does. The service
 	// answers 200 with an override header.
 	Query308 bool
+	// NoIdempotencyTokens executes a request even if an earlier one had the same
+	// X-Goog-Gcs-Idempotency-Token. The service does that if the earlier one is more than two
+	// minutes old. Otherwise it returns the reply to the earlier request. The server keeps
+	// the latest 4,096 replies for that, in memory even with Dir.
+	NoIdempotencyTokens bool
 	// RequireToken returns 401 to requests without a bearer token from
 	// [Server.AllowToken] or POST /_fakegcs/token. Session URIs need
 	// none.
@@ -84,6 +89,7 @@ type Server struct {
 	requests requestLog
 	missing  missing
 	running  runningRequests
+	replies  firstReplies
 }
 
 // New returns a server. It fails if the options contradict each other or the
@@ -299,7 +305,7 @@ func (s *Server) respond(q *request) *reply {
 	}
 	fields := q.query.Get("fields")
 	if fields == "" || q.xml {
-		return s.operate(q)
+		return s.execute(q)
 	}
 	mask, err := parseFields(fields)
 	if err != nil {
@@ -308,7 +314,7 @@ func (s *Server) respond(q *request) *reply {
 	if bad := mask.unknown(schemaOf(q)); bad != "" {
 		return refuse(http.StatusBadRequest, "invalidParameter", "%v %s", errFields, bad).reply(false)
 	}
-	r := s.operate(q)
+	r := s.execute(q)
 	if r.status/100 == 2 && r.stream == nil && len(r.body) > 0 {
 		r.body = mask.cut(r.body)
 	}
@@ -336,6 +342,14 @@ func (s *Server) applyEntryFault(q *request) *reply {
 		q.in.stalled.Store(false)
 	}
 	return nil
+}
+
+// execute performs the operation of q, unless q is the repeat of a request that was executed.
+func (s *Server) execute(q *request) *reply {
+	if s.opts.NoIdempotencyTokens {
+		return s.operate(q)
+	}
+	return s.replies.once(q, s.now(), func() *reply { return s.operate(q) })
 }
 
 // operate performs the operation of q.

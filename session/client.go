@@ -25,6 +25,8 @@ type Client struct {
 	close    bool          // use each connection for one request
 	key      EncryptionKey // of the session; see WithEncryptionKey
 	header   http.Header   // the caller's, for every request
+
+	intention string // see WithIntention; "" for no idempotency tokens
 }
 
 // NewClient returns a client that sends its requests with hc to endpoint, a

@@ -66,5 +66,6 @@ func (c *Client) Compose(ctx context.Context, spec Spec, components []Component,
 		return unsent(OpCompose, err)
 	}
 	req.Header.Set("Content-Type", "application/json; charset=UTF-8")
+	c.addIdempotencyToken(req, data)
 	return c.exchange(ctx, OpCompose, URI{}, req)
 }

@@ -63,6 +63,15 @@ type State struct {
 // condition.
 func (s State) Guard() (generation int64, ok bool) { return s.guard, s.guarded }
 
+// Guarded returns s with a guard for the first insert, too: the generation of the object at
+// the destination when the driver read it, or 0 if there was none. It is for an insert without a
+// precondition of the caller. If the outcome of the insert is not known, an object with that
+// generation shows that it was not executed.
+func (s State) Guarded(generation int64) State {
+	s.guarded, s.guard = true, generation
+	return s
+}
+
 // Decide returns the next action after the reply to the last exchange. It is a pure
 // function, and contains all knowledge of the protocol's failures.
 //
@@ -105,9 +114,17 @@ func (s State) Guard() (generation int64, ok bool) { return s.guard, s.guarded }
 //
 //	no object                                insert, if there is still none
 //	the source's bytes, since our attempt    done
-//	an object older than our attempt         insert, if it is still there
+//	an object older than our attempt,        insert, if it is still there
+//	or the one of the guard
 //	another object, since our attempt        fail: the outcome is unknown
 //	no permission to read it                 insert, if there is none; after a 412: unknown
+//
+// If an insert is guarded from the beginning (see [State.Guarded]), and is refused with 412
+// before any attempt has an unknown outcome, another client changed the destination. The
+// caller did not set the guard, so that this is no failure. The destination is checked:
+//
+//	the source's bytes                       done; State.MayExist is false
+//	anything else                            insert, without the guard
 //
 // Sources, reply by reply:
 // https://cloud.google.com/storage/docs/performing-resumable-uploads#handling_errors,
@@ -381,7 +398,8 @@ func (s *State) restart(r *Reply) Action {
 	}
 	confirmed := r.Op == OpQuery && s.suspect == 404 // after a wait
 	s.Restarts++
-	s.Committed, s.Sent, s.MayExist, s.refreshed = 0, 0, false, false
+	s.Committed, s.Sent, s.refreshed = 0, 0, false
+	s.MayExist = s.MayExist && r.Op == OpInsert // a lost session made no object, but an earlier insert may have
 	s.Adopted, s.Rejected, s.RejectedAt = false, false, 0
 	s.reconnected, s.suspect, s.doubt = false, 0, Reply{}
 	a := Action{Step: Begin, RetryAfter: r.RetryAfter, Err: r.fail(nil, 0)}
@@ -400,7 +418,7 @@ func (s *State) restart(r *Reply) Action {
 // was lost may have made the object.
 func (s *State) check(r *Reply) Action {
 	s.doubt = *r
-	if !s.MayExist && !s.Temporary {
+	if !s.MayExist && !s.Temporary && !(s.guarded && r.unmet()) {
 		return s.unmade()
 	}
 	return Action{Step: Check}
@@ -409,8 +427,9 @@ func (s *State) check(r *Reply) Action {
 // checked handles the reply to the check of the destination.
 func (s *State) checked(r *Reply) Action {
 	found := r.Status == 200 && r.Object != nil
+	older := r.Older || found && s.guarded && r.Object.Generation == s.guard
 	switch {
-	case found && r.Ours && (!r.Older || s.Temporary):
+	case found && r.Ours && (!older || s.Temporary):
 		return Action{Step: Done, Object: r.Object}
 	case r.Status == 200 && !found, verdict(r, true) == backoff.Transient:
 		return s.again(r)
@@ -424,7 +443,10 @@ func (s *State) checked(r *Reply) Action {
 		return s.unmade() // no object, another client's object, or no permission
 	case r.Status == 0:
 		return s.fail(r, permanent(r, 0))
-	case found && !r.Older:
+	case !s.MayExist:
+		s.guarded, s.doubt = false, Reply{}
+		return Action{Step: Begin}
+	case found && !older:
 		return s.fail(&s.doubt, ErrOutcomeUnknown)
 	case found:
 		return s.insertGuarded(r.Object.Generation)

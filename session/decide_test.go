@@ -721,10 +721,17 @@ func TestUnconditionalInsert(t *testing.T) {
 		return r
 	}
 	older := func(r session.Reply) session.Reply { r.Older = true; return r }
+	next := func(r session.Reply) session.Reply { // another generation
+		o := *r.Object
+		o.Generation++
+		r.Object = &o
+		return r
+	}
 	lost := broken(io.EOF)
 	unsent := broken(connRefused)
 	unsent.Unsent = true
-	const unguarded = -1
+	damaged := status(400)
+	damaged.Message = "Provided CRC32C does not match"
 	for _, tt := range []struct {
 		name  string
 		turns []turn
@@ -748,22 +755,60 @@ func TestUnconditionalInsert(t *testing.T) {
 			{insert(lost), "wait check"}, {stat(status(404)), "begin"}, {insert(status(412)), "check"}, {stat(ours(1)), "done"},
 		}, 0},
 		{"another client writes in between", []turn{
-			{insert(lost), "wait check"}, {stat(older(made(1))), "begin"}, {insert(status(412)), "check"}, {stat(made(1)), "ErrOutcomeUnknown"},
+			{insert(lost), "wait check"}, {stat(older(made(1))), "begin"}, {insert(status(412)), "check"}, {stat(next(made(1))), "ErrOutcomeUnknown"},
 		}, 7},
+		{"another client writes before damaged bytes are sent again", []turn{
+			{insert(lost), "wait check"}, {stat(status(404)), "begin"}, {insert(damaged), "wait begin"}, {insert(status(412)), "check"}, {stat(made(1)), "ErrOutcomeUnknown"},
+		}, 0},
 		{"the insert is refused, and nothing changed", []turn{
 			{insert(lost), "wait check"}, {stat(older(made(1))), "begin"}, {insert(status(412)), "check"}, {stat(older(made(1))), "wait begin"},
 		}, 7},
 	} {
 		s := session.State{Size: 1, Replayable: true, Unconditional: true}
-		for i, turn := range tt.turns {
-			var a session.Action
-			if s, a = session.Decide(s, turn.reply); describe(a) != turn.want {
-				t.Errorf("%s: turn %d: %s, want %s", tt.name, i, describe(a), turn.want)
-			}
+		wantTurns(t, tt.name, s, tt.turns, tt.guard)
+	}
+
+	// The caller read generation 7 before the insert.
+	for _, tt := range []struct {
+		name  string
+		turns []turn
+		guard int64
+	}{
+		{"our object", []turn{{insert(lost), "wait check"}, {stat(next(ours(1))), "done"}}, 7},
+		{"the object that was read", []turn{{insert(lost), "wait check"}, {stat(made(1)), "begin"}}, 7},
+		{"the object that was read, with our bytes", []turn{{insert(lost), "wait check"}, {stat(ours(1)), "begin"}}, 7},
+		{"an object of another client", []turn{{insert(lost), "wait check"}, {stat(next(made(1))), "ErrOutcomeUnknown"}}, 7},
+		{"no object", []turn{{insert(lost), "wait check"}, {stat(status(404)), "begin"}}, 0},
+		{"the guard fails", []turn{{insert(status(412)), "check"}, {stat(next(made(1))), "begin"}}, unguarded},
+		{"the guard fails, and the bytes are the same", []turn{{insert(status(412)), "check"}, {stat(next(ours(1))), "done"}}, 7},
+		{"the guard fails, and there is no object", []turn{{insert(status(412)), "check"}, {stat(status(404)), "begin"}}, unguarded},
+		{"the guard fails, and the object cannot be read", []turn{{insert(status(412)), "check"}, {stat(status(403)), "begin"}}, unguarded},
+		{"the guard fails, and the check too", []turn{{insert(status(412)), "check"}, {stat(status(503)), "wait check"}, {stat(next(made(1))), "begin"}}, unguarded},
+		{"the guard fails, and the next reply is lost", []turn{
+			{insert(status(412)), "check"}, {stat(next(made(1))), "begin"}, {insert(lost), "wait check"}, {stat(older(next(made(1)))), "begin"},
+		}, 8},
+		{"another client after a lost reply", []turn{{insert(lost), "wait check"}, {stat(made(1)), "begin"}, {insert(status(412)), "check"}, {stat(next(made(1))), "ErrOutcomeUnknown"}}, 7},
+		{"a lost reply after the guard failed", []turn{{insert(status(412)), "check"}, {stat(status(404)), "begin"}, {insert(lost), "wait check"}, {stat(made(1)), "ErrOutcomeUnknown"}}, unguarded},
+	} {
+		s := session.State{Size: 1, Replayable: true, Unconditional: true}.Guarded(7)
+		wantTurns(t, tt.name+", guarded", s, tt.turns, tt.guard)
+	}
+}
+
+// unguarded is the guard of an insert without one, for wantTurns.
+const unguarded = -1
+
+// wantTurns checks the decisions from s on, and the guard at the end.
+func wantTurns(t *testing.T, name string, s session.State, turns []turn, guard int64) {
+	t.Helper()
+	for i, turn := range turns {
+		var a session.Action
+		if s, a = session.Decide(s, turn.reply); describe(a) != turn.want {
+			t.Errorf("%s: turn %d: %s, want %s", name, i, describe(a), turn.want)
 		}
-		if guard, ok := s.Guard(); ok != (tt.guard != unguarded) || ok && guard != tt.guard {
-			t.Errorf("%s: guard %d, %v, want %d", tt.name, guard, ok, tt.guard)
-		}
+	}
+	if got, ok := s.Guard(); ok != (guard != unguarded) || ok && got != guard {
+		t.Errorf("%s: guard %d, %v, want %d", name, got, ok, guard)
 	}
 }
 

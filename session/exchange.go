@@ -66,6 +66,7 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 		// the object when it has that many bytes.
 		req.Header.Set("X-Upload-Content-Length", strconv.FormatInt(size, 10))
 	}
+	c.addIdempotencyToken(req, body)
 	r := c.exchange(ctx, OpStart, URI{}, req)
 	if r.Err == nil && (r.Status == 200 || r.Status == 201) {
 		if r.URI, err = c.fresh(r.location.reveal()); err != nil {
@@ -124,6 +125,7 @@ func (c *Client) send(ctx context.Context, op Op, uri URI, rng chunk.Range, tota
 	if crc32c != nil {
 		req.Header.Set("X-Goog-Hash", "crc32c="+chunk.EncodeCRC32C(*crc32c))
 	}
+	c.addIdempotencyToken(req, nil)
 	r := c.exchange(ctx, op, uri, req)
 	r.Sent = rng.From
 	if detachable != nil {
@@ -174,6 +176,7 @@ func (c *Client) Cancel(ctx context.Context, uri URI) Reply {
 	}
 	// Make net/http send Content-Length: 0, which the service requires.
 	req.TransferEncoding = []string{"identity"}
+	c.addIdempotencyToken(req, nil)
 	return c.exchange(ctx, OpCancel, uri, req)
 }
 
@@ -207,6 +210,7 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 		return unsent(OpInsert, err)
 	}
 	req.Header.Set("Content-Type", "multipart/related; boundary="+boundary)
+	c.addIdempotencyToken(req, head)
 	r := c.exchange(ctx, OpInsert, URI{}, req)
 	n := body.stop()
 	r.Sent = min(max(n-int64(len(front)), 0), size)

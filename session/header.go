@@ -43,7 +43,7 @@ func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 func reservedHeader(name string) bool {
 	switch name {
 	case "Host", "Authorization", "Accept-Encoding", "Expect", "Connection", "Transfer-Encoding", "Trailer", "Te", "Range",
-		"X-Goog-Hash", "X-Guploader-No-308", "X-Http-Method-Override":
+		"X-Goog-Hash", idempotencyHeader, "X-Guploader-No-308", "X-Http-Method-Override":
 		return true
 	}
 	for _, prefix := range []string{"Content-", "If-", "X-Upload-", "X-Goog-Encryption-", "X-Goog-Copy-", "X-Goog-If-"} {

@@ -36,7 +36,7 @@ func TestWithHeader(t *testing.T) {
 		t.Errorf("requests with %q, want %q", seen, want)
 	}
 
-	for _, name := range []string{"content-length", "Content-Range", "authorization", "x-goog-hash", "X-Goog-Encryption-Key", "X-Upload-Content-Length", "Accept-Encoding", "expect", "", "a b", "A\r\nB", "a(b", "é"} {
+	for _, name := range []string{"content-length", "Content-Range", "authorization", "x-goog-hash", "X-Goog-Encryption-Key", "X-Upload-Content-Length", "Accept-Encoding", "expect", "X-Goog-Gcs-Idempotency-Token", "", "a b", "A\r\nB", "a(b", "é"} {
 		if _, err := plain.WithHeader(http.Header{name: {"1"}}); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("%s: error = %v, want ErrInvalid", name, err)
 		}

@@ -67,6 +67,9 @@ func (c *Client) onObject(ctx context.Context, op Op, method string, spec Spec, 
 	if err := c.withKey(req, key); err != nil {
 		return unsent(op, err)
 	}
+	if method != "GET" {
+		c.addIdempotencyToken(req, nil)
+	}
 	return c.exchange(ctx, op, URI{}, req)
 }
 

@@ -195,6 +195,8 @@ func permanent(r *Reply, status int) error {
 		return ErrPermission
 	case r.damaged(status):
 		return ErrChecksum
+	case r.Op == OpMultipartStart && (status == 410 || status == 501):
+		return ErrInvalid // no XML API
 	case status == 404 || status == 410 || !r.FromService && status != 400:
 		return ErrNotFound // no such bucket, or another kind of server
 	case begins && ineffective(status):

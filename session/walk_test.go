@@ -159,6 +159,13 @@ func walkAll(t *testing.T, total int64, uri session.URI) {
 			w.from(step{state: session.State{Size: total, Replayable: true, Unconditional: unconditional}, kind: session.Begin})
 		})
 	}
+	run("one request, guarded", func(w *walk) {
+		w.insert = true
+		start := session.State{Size: total, Replayable: true, Unconditional: true}
+		for _, generation := range []int64{0, object(total).Generation, 1} {
+			w.from(step{state: start.Guarded(generation), kind: session.Begin})
+		}
+	})
 }
 
 func newWalk(t *testing.T, total int64, uri session.URI) *walk {
@@ -272,8 +279,12 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 	if before.Unconditional && r.Op == session.OpInsert && ambiguous(r) && !r.Unsent && a.Step == session.Begin {
 		fail("an insert is repeated although its outcome is not known")
 	}
-	if _, guarded := after.Guard(); before.Unconditional && s.kind == session.Check && a.Step == session.Begin && !guarded {
+	_, guarded := after.Guard()
+	if before.Unconditional && before.MayExist && s.kind == session.Check && a.Step == session.Begin && !guarded {
 		fail("an insert is repeated without a precondition")
+	}
+	if _, guarded := before.Guard(); guarded && a.Step == session.Fail && errors.Is(a.Err, session.ErrPrecondition) {
+		fail("a precondition failed that the caller did not set")
 	}
 	refused := r.Err == session.ErrCredentials || r.Err == session.ErrURIMismatch || r.Err == session.ErrInvalid
 	if (r.Status == 0 || r.Redirect != "" || r.Status == 407) && !refused && (s.opened || s.kind == session.Check) && a.Step == session.Fail {
@@ -298,7 +309,7 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 			fail("finished too early")
 		}
 	case session.Check:
-		if !after.MayExist {
+		if !after.MayExist && !guarded {
 			fail("the destination is checked although no request can have made the object")
 		}
 	case session.Done:

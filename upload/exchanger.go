@@ -17,6 +17,7 @@ type exchanger struct {
 	spec    Spec
 	lease   session.Lease // of the saved upload; nil if there is none
 	stale   atomic.Bool   // a request failed on a reused connection since the last progress
+	aim     intention
 	do      doer
 }
 
@@ -38,7 +39,7 @@ func (x *exchanger) query(ctx context.Context, uri session.URI) session.Reply {
 // connection, each request gets a connection of its own until the upload progresses:
 // the peer may close each connection shortly after a reply.
 func (x *exchanger) service() *session.Client {
-	client := x.client.WithEncryptionKey(x.spec.EncryptionKey)
+	client := x.client.WithEncryptionKey(x.spec.EncryptionKey).WithIntention(x.aim.current())
 	if x.stale.Load() {
 		client = client.WithoutKeepAlive()
 	}

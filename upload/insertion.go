@@ -21,13 +21,21 @@ type insertion struct {
 
 	// first is when the first request with an unknown outcome began.
 	first time.Time
+
+	// identical is called if the upload was not necessary, because another client had just made
+	// an object with the same bytes.
+	identical func()
 }
 
 // newInsertion returns the insertion of a content of size bytes. Each call of body
 // returns a new reader of the content.
 func (j *job) newInsertion(body func() io.Reader, size int64, crc32c uint32) *insertion {
-	return &insertion{transfer: j.transfer, body: body, crc32c: crc32c, state: session.State{
-		Size: size, Unconditional: j.spec.IfGenerationMatch == nil,
+	state := session.State{Size: size, Unconditional: j.spec.IfGenerationMatch == nil}
+	if j.seen != nil && !j.spec.Conditional() {
+		state = state.Guarded(*j.seen)
+	}
+	return &insertion{transfer: j.transfer, body: body, crc32c: crc32c, state: state, identical: func() {
+		j.result.update(func(r *Result) { r.Skipped = SkipIdentical })
 	}}
 }
 
@@ -85,6 +93,9 @@ func (i *insertion) handleReply(_ context.Context, r session.Reply) (session.Act
 	i.state, action = session.Decide(i.state, r)
 	if action.Step == session.Done {
 		i.retry.succeeded()
+		if !i.state.MayExist {
+			i.identical()
+		}
 	}
 	if !i.state.MayExist {
 		i.first = time.Time{}

@@ -26,6 +26,7 @@ type job struct {
 	gzip         *gzipContent // nil unless the file is compressed
 	journal      *journal     // nil if the upload is not saved
 	precondition precondition
+	seen         *int64 // generation at the destination when it was compared, 0 if there was no object; nil if it was not read
 	wait         holderWait
 	batch        *BatchOptions // nil unless the job is one of a batch
 	rate         *rateShare    // nil if there is no limit
@@ -64,6 +65,7 @@ func (j *job) equip(t *transfer, spec Spec, b *budget) {
 			noting(func(r session.Reply) {
 				j.result.tally.requests.Add(1)
 				t.retry.attempted()
+				t.wire.aim.learn(r)
 				if r.Reused && r.Lost() {
 					t.wire.stale.Store(true)
 				}

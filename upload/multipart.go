@@ -46,7 +46,7 @@ func (p *multipart) plan(ctx context.Context) (why string, err error) {
 		return why, err
 	}
 	err = p.start(ctx)
-	if refusal(err) && p.j.u.opts.Parallel.way != ByMultipart && !errors.Is(err, session.ErrCredentials) {
+	if refusal(err) && p.j.u.opts.Parallel.way != ByMultipart && !errors.Is(err, session.ErrCredentials) && !errors.Is(err, session.ErrNotFound) {
 		e, _ := errors.AsType[*session.Error](err)
 		return "multipart uploads are refused: " + e.Cause(), nil
 	}

@@ -136,17 +136,26 @@ func (s Skip) unread(job Job) bool {
 
 // skip applies a rule to the job, whose source is open, and reports whether the
 // upload is not necessary. listed is false if the destination was not looked up;
-// object is the object at the destination.
+// object is the object at the destination. skip notes its generation for the insert of a
+// small file, see [session.State.Guarded].
 func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.Object) (bool, error) {
 	if rule == SkipNothing || rule == SkipExisting && !listed {
 		return false, nil // the precondition detects an existing object
 	}
+	known := listed
 	if !listed {
 		a, err := j.transfer.ask(ctx, j.transfer.wire.stat)
 		if err != nil && !refusal(err) {
 			return false, err
 		}
 		object = a.Object // also nil for a missing bucket, which the upload reports
+		known = err == nil
+	}
+	switch {
+	case object != nil && object.Generation != 0:
+		j.seen = &object.Generation
+	case object == nil && known:
+		j.seen = new(int64)
 	}
 	if object == nil {
 		j.precondition.absent()

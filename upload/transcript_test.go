@@ -149,11 +149,13 @@ byte. The client therefore looks first. It sends no byte, and the object stays a
 	{
 		name: "10-precondition-lost-to-ourselves",
 		about: `The object must not exist. The first request makes it, but the reply is lost. The second request
-is refused, because the object exists now. The client looks before it believes the refusal. The
-object has the size and the CRC32C of the source: the upload succeeded.`,
-		url:  docIdempotency,
-		opts: faulty(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}),
-		run:  func(s *scribe) { s.upload(random(1000), upload.Spec{IfGenerationMatch: new(int64)}) },
+is refused, because the object exists now. (For two minutes, the service returns the first reply
+instead. Here it does not, because the client does not depend on that.) The client looks before it
+believes the refusal. The object has the size and the CRC32C of the source: the upload succeeded.`,
+		url: docIdempotency,
+		opts: fakegcs.Options{NoIdempotencyTokens: true, Faults: []fakegcs.Fault{
+			{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}}},
+		run: func(s *scribe) { s.upload(random(1000), upload.Spec{IfGenerationMatch: new(int64)}) },
 	},
 	{
 		name: "11-stream",

@@ -227,6 +227,7 @@ func (d *doctor) checkCredentials(ctx context.Context, line *checkLine) error {
 	case reply.Status == 0 || reply.Status == http.StatusUnauthorized:
 		return reply.Refusal()
 	}
+	a.client = a.client.WithIntention(crand.Text()) // no change is made twice on purpose
 	d.asker = a
 	line.Message = "the service accepts them"
 	if d.c.options.Anonymous || d.target.endpoint == "" && os.Getenv("STORAGE_EMULATOR_HOST") != "" {

@@ -76,7 +76,7 @@ type emulatorFlags struct {
 	addr, dir, faults, log        string
 	createBuckets, discard, noMD5 bool
 	tls, http2                    bool
-	requireToken                  bool
+	requireToken, noTokens        bool
 	runningHash, query308         bool
 	latency                       time.Duration
 	rate, totalRate, faultSpan    bytesize.Flag
@@ -100,6 +100,7 @@ func (f *emulatorFlags) add(fs *pflag.FlagSet) {
 	fs.Var(&f.totalRate, "total-rate", "bytes per second of all connections together (default: no limit)")
 	fs.BoolVar(&f.discard, "discard", false, "keep sizes and checksums of objects only, not their bytes")
 	fs.BoolVar(&f.noMD5, "no-md5", false, "compute no MD5, which costs more than everything else together")
+	fs.BoolVar(&f.noTokens, "no-idempotency-tokens", false, "execute a request again even if it repeats an idempotency token")
 	fs.BoolVar(&f.requireToken, "require-token", false, "answer 401 to requests without an access token of this emulator")
 	fs.BoolVar(&f.runningHash, "running-hash", false, "send the CRC32C of the committed bytes, as the service sometimes does")
 	fs.BoolVar(&f.query308, "query-308", false, "answer status queries with 308 even if the client asks for 200, as Google's test bench does")
@@ -113,6 +114,7 @@ func (f *emulatorFlags) options(std stdio, given *pflag.FlagSet) (fakegcs.Option
 		Latency: f.latency, Rate: int64(f.rate), TotalRate: int64(f.totalRate),
 		Logger:       slog.New(slog.NewTextHandler(std.err, nil)), // the directory, and what is not implemented
 		RequireToken: f.requireToken, RunningHash: f.runningHash, Query308: f.query308,
+		NoIdempotencyTokens: f.noTokens,
 	}
 	switch {
 	case f.dir != "" && f.discard:
@@ -179,6 +181,9 @@ func requestText(r fakegcs.Request) string {
 		if part.value != "" {
 			text += part.before + part.value
 		}
+	}
+	if r.Replayed {
+		text += ", the first reply again"
 	}
 	return fmt.Sprintf("%s (%d bytes in, %d out, %v)", text, r.Received, r.Sent, r.Elapsed.Round(time.Microsecond))
 }

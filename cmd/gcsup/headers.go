@@ -23,8 +23,8 @@ func (h *headerFlag) String() string        { return "" }
 // reservedHeaders are the headers that the upload protocol sets.
 var reservedHeaders = []string{
 	"Connection", "Content-Encoding", "Content-Length", "Content-Range", "Content-Type", "Expect", "Host",
-	"Range", "Te", "X-Goog-Encryption-Algorithm", "X-Goog-Encryption-Key", "X-Goog-Encryption-Key-Sha256", "Trailer", "Transfer-Encoding", "Upgrade", "X-Goog-Hash", "X-Guploader-No-308",
-	"X-Upload-Content-Length", "X-Upload-Content-Type",
+	"Range", "Te", "X-Goog-Encryption-Algorithm", "X-Goog-Encryption-Key", "X-Goog-Encryption-Key-Sha256", "Trailer", "Transfer-Encoding", "Upgrade", "X-Goog-Gcs-Idempotency-Token",
+	"X-Goog-Hash", "X-Guploader-No-308", "X-Upload-Content-Length", "X-Upload-Content-Type",
 }
 
 // header parses the flag's values. Its errors contain none of them.

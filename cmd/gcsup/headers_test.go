@@ -35,7 +35,7 @@ func TestHeaders(t *testing.T) {
 func TestRefusedHeadersAreNotEchoed(t *testing.T) {
 	for _, given := range []string{
 		"hunter2", "=hunter2", "X-A hunter2", "X-A=ok,hunter2", "hunter2 x=1", "X-A=hunter2\n", "X-A=hunter2\x00",
-		`"X-A=hunter2`, "X-A=1\nX-B=hunter2", "Content-Range=hunter2", "host=hunter2", "",
+		`"X-A=hunter2`, "X-A=1\nX-B=hunter2", "Content-Range=hunter2", "host=hunter2", "x-goog-gcs-idempotency-token=hunter2", "",
 	} {
 		_, err := headerFlag{given}.header()
 		if !errors.Is(err, failure.ErrUsage) {

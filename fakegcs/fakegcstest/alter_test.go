@@ -170,6 +170,8 @@ func TestDifferencesShow(t *testing.T) {
 		}), "compose-none name-limit name-newline name-dots parts-number malformed-range beyond-total names-disagree content-type-differs declared-length-differs start-body-type no-name multipart-md5-bad no-bucket no-such-bucket-insert insert-wrong-url unknown-session short-chunk short-chunk-known-total"},
 		"sizes that are wrong":            {rewritten(`"size": "\d+"`, `"size": "7"`), "one-request empty-by-range media-empty finished-answers-again"},
 		"boundaries with quotes":          {asked(quote), "multipart-quoted-boundary multipart-double-quotes"},
+		"tokens not looked at":            {bare("X-Goog-Gcs-Idempotency-Token"), "token-insert token-insert-late token-insert-new token-other-body token-delete token-patch"},
+		"one token":                       {asked(oneToken), "token-insert token-insert-new"},
 		"no type of an upload":            {bare("X-Upload-Content-Type"), "content-type-header content-type-differs"},
 		"no caches":                       {unaware("cacheControl"), "gzip-no-transform multipart"},
 		"names that are taken":            {instead("POST", 409, 200), "bucket-twice"},
@@ -197,6 +199,13 @@ func TestDifferencesShow(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// oneToken replaces every idempotency token by the same one.
+func oneToken(r *http.Request) {
+	if r.Header.Get("X-Goog-Gcs-Idempotency-Token") != "" {
+		r.Header.Set("X-Goog-Gcs-Idempotency-Token", "one")
 	}
 }
 

@@ -31,7 +31,7 @@ const (
 // Cases returns the facts.
 func Cases() []Case {
 	return slices.Concat(
-		uploadCases(), insertCases(), nameCases(), objectCases(), preconditionCases(), readCases(), listCases(), copyCases(), composeCases(),
+		uploadCases(), insertCases(), idempotencyCases(), nameCases(), objectCases(), preconditionCases(), readCases(), listCases(), copyCases(), composeCases(),
 		keyCases(), retentionCases(), versionCases(), bucketCases(), xmlCases(), partCases(),
 	)
 }

@@ -3,6 +3,7 @@ package fakegcstest
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -27,6 +28,7 @@ type conversation struct {
 	sessions  []string // all started sessions
 	multipart bool     // a multipart upload was requested
 	saved     map[string]string
+	tokens    []string
 	made      []byte   // the content generated so far
 	unknown   []string // placeholders without a value
 }
@@ -74,6 +76,8 @@ func (v *conversation) expand(s string, form func(value string) string) string {
 				return strings.Repeat("x", max(0, n-len(v.name)))
 			case "crc32c", "md5", "md5hex":
 				return form(hashOf(kind, v.content(n)))
+			case "token":
+				return form(v.token(n))
 			}
 			v.unknown = append(v.unknown, m)
 			return m
@@ -96,6 +100,14 @@ func (v *conversation) expand(s string, form func(value string) string) string {
 		v.unknown = append(v.unknown, m)
 		return m
 	})
+}
+
+// token returns a random token, another one for each n.
+func (v *conversation) token(n int) string {
+	for len(v.tokens) <= n {
+		v.tokens = append(v.tokens, rand.Text())
+	}
+	return v.tokens[n]
 }
 
 // take sends a step and compares the reply.

@@ -3,6 +3,7 @@
 // are about
 //
 //   - uploads: resumable ones, with their failures, and those in one request;
+//   - requests that are repeated with an idempotency token;
 //   - objects: metadata, names, preconditions, reading, listing, copying,
 //     composing, customer-supplied keys;
 //   - protection: holds, retention policies, object versioning, soft delete;
@@ -79,6 +80,7 @@ type Target struct {
 //	{session}  the session URI, from the first reply with a Location
 //	{crc32c:N} {md5:N} {md5hex:N}
 //	           hashes of the content's first N bytes
+//	{token:N}  a random text, another one for each N
 //	{...}      a value that a step has saved under this name
 //
 // In a path, values are escaped. A placeholder without a value fails the case.

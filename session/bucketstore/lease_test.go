@@ -185,6 +185,38 @@ func (d *duplicator) again(t *testing.T) {
 	}
 }
 
+// A lease counts from the write that the service executed. The reply to the first write is lost, and
+// the next ones do not arrive for most of the TTL. The last one must not be answered by the first reply.
+func TestRepeatedWriteIsExecuted(t *testing.T) {
+	write := fakegcs.Match{Op: fakegcs.OpInsert, Bucket: "state"}
+	inBubble(t, &fakegcs.Options{CreateBuckets: true, Faults: []fakegcs.Fault{
+		{Match: write, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}},
+		{Match: write, Times: 9, Do: fakegcs.Action{Effect: fakegcs.EffectReset}},
+	}}, func(t *testing.T, w *world) {
+		first, second := w.start("first"), w.start("second")
+		began := time.Now()
+		l := take(t, first, "a")
+		if took := time.Since(began); took < ttl/2 || took > ttl {
+			t.Fatalf("the lease was acquired after %v", took)
+		}
+		time.Sleep(time.Until(began.Add(ttl + 2*time.Second)))
+		other, err := second.Acquire(t.Context(), "a")
+		if err == nil && begin(l) == nil {
+			t.Error("two processes have the lease")
+		}
+		if err == nil {
+			_ = other.Release(t.Context(), nil)
+		}
+		tokens := map[string]bool{}
+		for _, r := range w.server.Requests() {
+			if r.Op == fakegcs.OpInsert && (r.IdempotencyToken == "" || tokens[r.IdempotencyToken]) {
+				t.Errorf("a write has the token %q", r.IdempotencyToken)
+			}
+			tokens[r.IdempotencyToken] = true
+		}
+	})
+}
+
 // The reply to Release is lost, and another process acquires the lease before Release
 // asks again.
 func TestReleaseReplyLost(t *testing.T) {

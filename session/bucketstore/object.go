@@ -3,6 +3,7 @@ package bucketstore
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -146,7 +147,10 @@ func (s *Store) insert(ctx context.Context, id string, generation int64, metadat
 	r, err = s.repeat(ctx, func(ctx context.Context) session.Reply {
 		began = s.clock()
 		var body io.Reader = bytes.NewReader(content)
-		return described(s.client.Insert(ctx, spec, int64(len(content)), crc, body))
+		// A repeat has another token, so that the service executes it: the lease counts from
+		// the moment when it is sent.
+		client := s.client.WithIntention(rand.Text())
+		return described(client.Insert(ctx, spec, int64(len(content)), crc, body))
 	})
 	return r, began, err
 }
@@ -166,7 +170,8 @@ var errNoObject = errors.New("the reply does not describe the object")
 func (s *Store) remove(ctx context.Context, id string, generation int64) (session.Reply, error) {
 	spec := s.spec(id)
 	spec.IfGenerationMatch = &generation
-	return s.repeat(ctx, func(ctx context.Context) session.Reply { return s.client.Delete(ctx, spec) })
+	client := s.client.WithIntention(rand.Text())
+	return s.repeat(ctx, func(ctx context.Context) session.Reply { return client.Delete(ctx, spec) })
 }
 
 // repeat makes an exchange until its reply is not a transient failure, for at most RetryFor.
