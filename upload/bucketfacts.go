@@ -73,8 +73,10 @@ func (f *bucketFacts) ask(ctx context.Context, t *transfer, prefix string, needA
 	// known makes a request, and reports whether the service answered. A refusal is no answer.
 	known := func(op session.Op, do func(context.Context, *session.Client) session.Reply) (ok bool, err error) {
 		_, err = t.ask(ctx, func(ctx context.Context) session.Reply { return t.wire.plain(ctx, op, do) })
+		if op == session.OpBucket {
+			f.missing = errors.Is(err, session.ErrNotFound)
+		}
 		if refusal(err) {
-			f.missing = f.missing || op == session.OpBucket && errors.Is(err, session.ErrNotFound)
 			return false, nil
 		}
 		return err == nil, err
