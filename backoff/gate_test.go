@@ -424,7 +424,7 @@ func TestGateLosesNoOperation(t *testing.T) {
 		t.Skip("checks many values")
 	}
 	for range testsize.Full(30, 10) {
-		seed := rand.Uint64()
+		seed := testsize.Seed(t)
 		synctest.Test(t, func(t *testing.T) {
 			gate := &backoff.Gate{Threshold: 1 + int(seed%6)}
 			start := time.Now()

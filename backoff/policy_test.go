@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/testsize"
 )
 
 // almostOne is the largest number that a random source of [0, 1) returns.
@@ -127,8 +128,7 @@ func FuzzDelay(f *testing.F) {
 // article: every wait is between Initial and three times the previous wait.
 func TestDecorrelatedSeries(t *testing.T) {
 	p := backoff.Policy{Initial: 100 * time.Millisecond, Multiplier: 3, Maximum: 10 * time.Second, Jitter: backoff.DecorrelatedJitter}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testsize.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 1000 {
 		random, before := r.Float64(), p.Initial

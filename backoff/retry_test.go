@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/testsize"
 )
 
 // plain waits 1, 2, 4, ... 32 s.
@@ -406,8 +407,7 @@ func TestRetryHistoryBounded(t *testing.T) {
 // TestRetryEnds checks with random operations that never succeed that every
 // operation without progress ends.
 func TestRetryEnds(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testsize.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	errs := []error{io.EOF, status(401), status(429), status(503), &backoff.StatusError{Code: 503, RetryAfter: time.Hour}, context.DeadlineExceeded}
 	for range 200 {

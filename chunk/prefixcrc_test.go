@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/testsize"
 )
 
 // at is the checkpoint of data at offset.
@@ -196,8 +197,7 @@ func TestPrefixCRCForget(t *testing.T) {
 // TestPrefixCRCRandom compares a PrefixCRC with the simplest implementation,
 // which hashes every prefix from the start.
 func TestPrefixCRCRandom(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testsize.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	data := content(8 * q)
 	prefix := map[int64]uint32{}

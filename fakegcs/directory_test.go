@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 )
 
 // TestMain is the emulator process that the crash test kills.
@@ -89,8 +90,7 @@ func TestKilledServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends many MiB, or many requests")
 	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testsize.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
 	content := data(24*q + 99)

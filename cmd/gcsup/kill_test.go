@@ -14,9 +14,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/testsize"
 )
 
 // trap is a server that kills the client after it received a number of bytes of
@@ -58,8 +58,7 @@ func TestKilledAtRandomBytes(t *testing.T) {
 	if testing.Short() {
 		size, kills = 9<<20+12345, 2
 	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testsize.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 
 	dir := t.TempDir()

@@ -21,7 +21,7 @@ import (
 
 var (
 	kills    = flag.Int("kills", testsize.Full(25, 5), "how many processes to kill")
-	killSeed = flag.Uint64("kill-seed", 0, "of the kills; 0 takes a new one and prints it")
+	killSeed = flag.Uint64("kill-seed", 0, "of the kills; 0 takes that of testsize.Seed")
 )
 
 // manner is the way in which the moment of a kill is chosen.

@@ -390,12 +390,13 @@ func source(t *testing.T, path string, size int64, seed uint64) []byte {
 }
 
 // seeded returns a random number generator and logs its seed. A seed of 0 means
-// a new seed.
+// that of [testsize.Seed].
 func seeded(t *testing.T, seed uint64) *rand.Rand {
 	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
+		seed = testsize.Seed(t)
+	} else {
+		t.Logf("seed %d", seed)
 	}
-	t.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 0))
 }
 

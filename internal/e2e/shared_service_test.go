@@ -187,6 +187,7 @@ func (s *leaseService) hasURI(text string) bool {
 // left returns how many objects are left in the state bucket. They have no upload.
 func (s *leaseService) left(t *testing.T) int {
 	t.Helper()
+	s.gcs.ClearFaults() // one may not have happened yet
 	resp, err := http.Get(s.ts.URL + "/storage/v1/b/" + stateBucket + "/o")
 	if err != nil {
 		t.Fatal(err)

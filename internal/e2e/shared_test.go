@@ -22,7 +22,7 @@ import (
 
 var (
 	sharedRuns = flag.Int("shared-runs", testsize.FullOnce(3, 1), "how often processes share a store in a bucket")
-	sharedSeed = flag.Uint64("shared-seed", 0, "of the first run, the next one has the next; 0 takes a new one and prints it")
+	sharedSeed = flag.Uint64("shared-seed", 0, "of the first run, the next one has the next; 0 takes that of testsize.Seed")
 )
 
 const (
@@ -42,7 +42,7 @@ func TestShared(t *testing.T) {
 	t.Parallel()
 	first := *sharedSeed
 	if first == 0 {
-		first = uint64(time.Now().UnixNano())
+		first = testsize.Seed(t)
 	}
 	var all sharedTotals
 	for i := range uint64(*sharedRuns) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/testsize"
 )
 
 // eventHeap is a heap of events, with which the tests and a benchmark compare
@@ -27,8 +28,7 @@ func (h *eventHeap) Pop() any {
 }
 
 func TestWheelOrder(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testsize.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	waits := []int64{1, 1 << 10, 1 << slotWidth, 1 << (slotWidth + 3), int64(time.Second), int64(time.Minute)}
 	for range 20 {
