@@ -110,3 +110,45 @@ func TestPartsProxyFirst(t *testing.T) {
 		}
 	})
 }
+
+// Two machines resume one upload by compose at the same time, without a common store. No
+// error says that a precondition failed: the caller set none.
+func TestPartsTwoMachines(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := data(partsLarge)
+	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
+		path := w.file(content)
+		res := w.interruptParts(path)
+		token, err := w.store.Load(w.t.Context(), res.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := newMemoryStore()
+		if err := other.Save(w.t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+		errs := make(chan error)
+		for _, store := range []session.Store{w.store, other} {
+			up := w.uploader(byParts, func(o *upload.Options) { o.Store, o.Observer = store, nil })
+			go func() {
+				_, err := up.Resume(w.t.Context(), res.ID)
+				errs <- err
+			}()
+		}
+		done := 0
+		for range 2 {
+			switch err := <-errs; {
+			case err == nil:
+				done++
+			case errors.Is(err, session.ErrPrecondition), !errors.Is(err, session.ErrUnexpectedData) && !errors.Is(err, session.ErrProtocol) && !errors.Is(err, session.ErrChecksum) && !errors.Is(err, session.ErrSessionLost):
+				t.Errorf("error = %v", err)
+			default:
+				t.Log(err)
+			}
+		}
+		if done > 0 {
+			w.wantObject("obj", content)
+		}
+	})
+}
