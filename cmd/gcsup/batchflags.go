@@ -37,7 +37,7 @@ func (f *sourceFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.filesFrom, "files-from", "", "upload the files whose paths are in `FILE`, one per line")
 	fs.BoolVarP(&f.fromStdin, "read-paths-from-stdin", "I", false, "upload the files whose paths are on standard input, one per line")
 	fs.BoolVarP(&f.null, "null", "0", false, "paths of --files-from and -I end in a NUL byte, not in a newline")
-	fs.StringArrayVar(&f.include, "include", nil, "upload only files that match this `PATTERN`, such as '**/*.csv'; repeat the flag for more")
+	fs.StringArrayVar(&f.include, "include", nil, "upload only files that match this `PATTERN`, such as '*.csv'; repeat the flag for more")
 	fs.StringArrayVar(&f.exclude, "exclude", nil, "leave out files and directories that match this `PATTERN`; repeat the flag for more")
 	fs.BoolVar(&f.ignoreSymlinks, "ignore-symlinks", false, "leave out symbolic links without an error")
 	fs.StringVar(&f.shard, "shard", "", "upload only the share `I/N` of the files, I from 0; auto/N and auto take I from the job scheduler")

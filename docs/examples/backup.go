@@ -17,7 +17,7 @@ import (
 func Backup(ctx context.Context, up *upload.Uploader, dir string, spec upload.Spec, progress func(sent int64)) (uploaded, skipped int, err error) {
 	files, err := tree.New([]tree.Source{{Path: dir}}, spec, &tree.Options{
 		Sorted:  true, // the order of the listing below
-		Exclude: []string{"**/*.tmp"},
+		Exclude: []string{"*.tmp"},
 	})
 	if err != nil {
 		return 0, 0, err

@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"gcsup/upload/gcs":                  {"*"},
 	"gcsup/upload/manifest":             {"gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/upload", "gcsup/upload/internal/runsort", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"},
 	"gcsup/upload/internal/runsort":     {},
-	"gcsup/upload/tree":                 {"gcsup/upload", "gcsup/upload/internal/runsort", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "github.com/bmatcuk/doublestar/v4", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"},
+	"gcsup/upload/tree":                 {"gcsup/upload", "gcsup/upload/internal/runsort", "gcsup/backoff", "gcsup/chunk", "gcsup/session", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate"},
 	"gcsup/cmd/gcsup":                   {"*"},
 	"gcsup/fakegcs":                     {"gcsup/fakegcs/internal/..."},
 	"gcsup/fakegcs/fakegcstest":         {"gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
@@ -65,7 +65,7 @@ var allowed = map[string][]string{
 // manifests, and links others too.
 func uploads(others ...string) []string {
 	return append(others, "gcsup/backoff", "gcsup/chunk", "gcsup/session", "gcsup/session/bucketstore", "gcsup/upload", "gcsup/upload/manifest", "gcsup/upload/tree", "gcsup/upload/internal/runsort",
-		"github.com/bmatcuk/doublestar/v4", "github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate")
+		"github.com/gofrs/flock/...", "golang.org/x/sys/...", "golang.org/x/sync/semaphore", "golang.org/x/time/rate")
 }
 
 // Only these packages may import packages above the libraries.

@@ -44,14 +44,11 @@
 //
 // # Patterns
 //
-// Options.Include and Options.Exclude are patterns of
-// https://github.com/bmatcuk/doublestar. They match the whole path of a file
-// relative to its source, with slashes on every system. [Options] has
-// examples.
-//
-// A file is uploaded if it matches a pattern of Include, or there are none, and
-// neither it nor one of its directories matches a pattern of Exclude. A directory
-// that matches is not read.
+// Options.Include and Options.Exclude have the patterns of rclone, see
+// https://rclone.org/filtering/, with two differences. A pattern that matches a
+// directory selects all files below it, which rclone does only for an exclude that
+// ends in a slash. An exclude takes precedence over an include. [Options] has the rules
+// and examples.
 //
 // # Two sources for one object
 //

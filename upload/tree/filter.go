@@ -1,56 +1,67 @@
 package tree
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
-)
-
 // filter applies the patterns of Options.
-type filter struct{ include, exclude []string }
+type filter struct{ include, exclude []*pattern }
 
-func newFilter(include, exclude []string) (filter, error) {
-	for _, p := range append(include[:len(include):len(include)], exclude...) {
-		switch {
-		case !doublestar.ValidatePattern(p):
-			return filter{}, fmt.Errorf("%w: pattern %q: syntax error", ErrUsage, p)
-		case p == "", strings.HasPrefix(p, "/"), strings.HasSuffix(p, "/"), strings.HasPrefix(p, "./"), strings.HasPrefix(p, "../"):
-			return filter{}, fmt.Errorf("%w: pattern %q never matches: paths are relative to the source, without a slash at the end", ErrUsage, p)
-		}
+func newFilter(include, exclude []string) (f filter, err error) {
+	if f.include, err = parsePatterns(include); err != nil {
+		return filter{}, err
 	}
-	return filter{include, exclude}, nil
+	f.exclude, err = parsePatterns(exclude)
+	return f, err
+}
+
+func parsePatterns(texts []string) (patterns []*pattern, err error) {
+	for _, text := range texts {
+		p, err := parsePattern(text)
+		if err != nil {
+			return nil, err
+		}
+		patterns = append(patterns, p)
+	}
+	return patterns, nil
 }
 
 // active reports whether there are patterns. Without patterns, callers need no
 // relative paths.
 func (f *filter) active() bool { return len(f.include)+len(f.exclude) > 0 }
 
-// excludes reports whether a file or directory is excluded.
-func (f *filter) excludes(rel string) bool { return matchAny(f.exclude, rel) }
+// all reports whether a file is selected even if it matches no pattern of include.
+func (f *filter) all() bool { return len(f.include) == 0 }
 
-// takes reports whether the patterns select a file. None of its directories may be
-// excluded.
-func (f *filter) takes(rel string) bool {
-	return !f.excludes(rel) && (len(f.include) == 0 || matchAny(f.include, rel))
+// file reports whether the patterns select a file. None of its directories may be
+// excluded, and included reports whether one of them is included.
+func (f *filter) file(rel string, included bool) bool {
+	return !matchAny(f.exclude, rel, false) && (included || matchAny(f.include, rel, false))
 }
 
-// takesPath is takes, but also checks the directories of rel.
-func (f *filter) takesPath(rel string) bool {
+// dir reports whether a directory is excluded, and whether it is included. above
+// reports whether one of the directories above it is.
+func (f *filter) dir(rel string, above bool) (excluded, included bool) {
+	return matchAny(f.exclude, rel, true), above || matchAny(f.include, rel, true)
+}
+
+// path is file, but also checks the directories of rel.
+func (f *filter) path(rel string) bool {
 	if !f.active() {
 		return true
 	}
+	included := f.all()
 	for i := range len(rel) {
-		if rel[i] == '/' && f.excludes(rel[:i]) {
+		if rel[i] != '/' {
+			continue
+		}
+		var excluded bool
+		if excluded, included = f.dir(rel[:i], included); excluded {
 			return false
 		}
 	}
-	return f.takes(rel)
+	return f.file(rel, included)
 }
 
-func matchAny(patterns []string, rel string) bool {
+func matchAny(patterns []*pattern, rel string, isDir bool) bool {
 	for _, p := range patterns {
-		if doublestar.MatchUnvalidated(p, rel) {
+		if p.match(rel, isDir) {
 			return true
 		}
 	}

@@ -80,7 +80,7 @@ func (l *list) unsorted(yield func(upload.Job) bool) {
 			path, root, object, err = l.resolve(path)
 		}
 		if err == nil {
-			if !l.opts.Shard.Has(object) || !l.filter.takesPath(object[len(l.prefix):]) {
+			if !l.opts.Shard.Has(object) || !l.filter.path(object[len(l.prefix):]) {
 				continue
 			}
 			if err = seen.add(root, object); err == errIgnored {
@@ -108,7 +108,7 @@ func (l *list) sorted(yield func(upload.Job) bool) {
 			path, _, object, err = l.resolve(path)
 		}
 		if err == nil {
-			if !l.opts.Shard.Has(object) || !l.filter.takesPath(object[len(l.prefix):]) {
+			if !l.opts.Shard.Has(object) || !l.filter.path(object[len(l.prefix):]) {
 				continue
 			}
 			record = append(append(append(record[:0], object...), 0), path...)

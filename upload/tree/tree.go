@@ -51,28 +51,43 @@ func Sources(args ...string) []Source {
 
 // Options configure a [Tree] and a [List]. The zero value uploads all files.
 //
-// A pattern of Include or Exclude has these parts:
+// The patterns of Include and Exclude follow the rules of rclone. These are the parts
+// of a pattern:
 //
-//	?      one character but a slash    *    any characters but a slash
-//	[a-z]  one of these characters      **   any number of directories
-//	{a,b}  one of the alternatives      \*   the character *
+//	?      one character but a slash       *       any characters but a slash
+//	[a-z]  one of these characters         **      any characters
+//	[^a]   one character but these         {a,b}   one of the alternatives
+//	\*     the character *                 {{a+}}  a regular expression
 //
-// It is compared with the path below the source, without DIR: the sources DIR and
-// DIR/. are equivalent. For a source that is a file, it is compared with the last
-// element of its path, and for a file of a list with its object name without the
-// prefix. These files of a source are uploaded:
+// In a class and in a regular expression, the syntax is that of [regexp/syntax]. The
+// classes \d, \D, \s, \S, \w and \W are also allowed outside.
+//
+// A pattern is compared with the path below the source, without DIR: the sources DIR
+// and DIR/. are equivalent. It matches the last elements of the path, as many as it
+// has, or all of the path if it begins with a slash. If it ends in a slash, it matches
+// only directories. A file is also selected if one of its directories matches.
+//
+// For a source that is a file, the path is the last element of its path. For a file
+// of a list, it is the object name without the prefix.
+//
+// A file is uploaded if Include selects it or is empty, and Exclude does not select
+// it. An excluded directory is not read. These files of a source are uploaded:
 //
 //	Include     Exclude          a.txt  sub/a.txt  sub/b.jpg  tmp/a.txt
 //	                             yes    yes        yes        yes
-//	*.txt                        yes    no         no         no
-//	**/*.txt                     yes    yes        no         yes
-//	sub                          no     no         no         no
-//	sub/**                       no     yes        yes        no
-//	            *.txt            no     yes        yes        yes
+//	*.txt                        yes    yes        no         yes
+//	/*.txt                       yes    no         no         no
+//	**/*.txt                     no     yes        no         yes
+//	sub                          no     yes        yes        no
+//	sub/                         no     yes        yes        no
+//	sub/*.txt                    no     yes        no         no
+//	a.txt/                       no     no         no         no
+//	            *.txt            no     no         yes        no
+//	            /a.txt           no     yes        yes        yes
 //	            tmp              yes    yes        yes        no
 //	            tmp/**           yes    yes        yes        no
-//	            **/a.txt         no     no         yes        no
-//	**/*.txt    {tmp,sub}        yes    no         no         no
+//	*.txt       {tmp,sub}        yes    no         no         no
+//	sub         a.txt            no     no         yes        no
 type Options struct {
 	// Sorted yields the jobs in the order of their object names, as raw bytes.
 	// It is the order in which the service lists objects. A directory of more
@@ -84,7 +99,7 @@ type Options struct {
 	// on disk for each open directory. A sorted list keeps the 8 MiB of a sort.
 	Sorted bool
 
-	// Include and Exclude choose files by doublestar patterns.
+	// Include and Exclude choose files by patterns.
 	Include, Exclude []string
 
 	// IgnoreSymlinks leaves out all symbolic links without an error. An argument

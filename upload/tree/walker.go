@@ -28,6 +28,8 @@ type level struct {
 	path    string // of the directory, with a separator at the end or ""
 	rel     string // relative to the source; "" or with a slash at the end
 	object  string // the start of the object names
+
+	included bool // the files need not match Options.Include
 }
 
 // run is the shared state of the walkers of one iteration.
@@ -75,7 +77,7 @@ func (w *walker) start() (upload.Job, bool) {
 	case s.skip:
 		return upload.Job{}, false
 	case !s.isDir:
-		if !w.run.wants(s.object, path.Base(filepath.ToSlash(s.path))) {
+		if !w.run.wants(s.object, path.Base(filepath.ToSlash(s.path)), w.run.filter.all()) {
 			return upload.Job{}, false
 		}
 		info, err := inspectPath(s.Path, w.run.opts.IgnoreSymlinks)
@@ -91,19 +93,20 @@ func (w *walker) start() (upload.Job, bool) {
 		return w.run.failed(s.path, s.object, err), true
 	}
 	w.root = root
-	if err := w.push(root, s.path, "", s.object); err != nil {
+	top := &level{dir: root, path: s.path, object: s.object, included: w.run.filter.all()}
+	if err := w.push(top); err != nil {
 		return w.run.failed(s.path, s.object, err), true
 	}
 	return upload.Job{}, false
 }
 
-// push starts a directory.
-func (w *walker) push(dir *os.Root, path, rel, object string) error {
-	r, err := openReader(dir, path)
+// push starts a directory. It sets l.entries.
+func (w *walker) push(l *level) error {
+	r, err := openReader(l.dir, l.path)
 	if err != nil {
 		return err
 	}
-	l := &level{dir: dir, entries: r, path: path, rel: rel, object: object}
+	l.entries = r
 	if w.run.sorted {
 		l.entries = sortEntries(w.run.ctx, r, w.run.opts.TempDir, &w.run.held)
 	}
@@ -141,7 +144,7 @@ func (w *walker) entry(top *level, e entry) (upload.Job, bool) {
 	if w.run.filter.active() {
 		rel = top.rel + name
 	}
-	if !w.run.wants(object, rel) {
+	if !w.run.wants(object, rel, top.included) {
 		return upload.Job{}, false
 	}
 	info, err := inspect(w.root, top.rel, top.dir, name, w.run.opts.IgnoreSymlinks)
@@ -154,7 +157,8 @@ func (w *walker) dir(top *level, name string) (upload.Job, bool) {
 	rel, object := top.rel+name, top.object+name
 	name = name[:len(name)-1]
 	dirPath := top.path + name + string(os.PathSeparator)
-	if w.run.filter.excludes(rel[:len(rel)-1]) {
+	excluded, included := w.run.filter.dir(rel[:len(rel)-1], top.included)
+	if excluded {
 		return upload.Job{}, false
 	}
 	if err := checkDir(object); err != nil {
@@ -167,7 +171,7 @@ func (w *walker) dir(top *level, name string) (upload.Job, bool) {
 	if err != nil {
 		return w.run.failed(dirPath, object, err), true
 	}
-	if err := w.push(dir, dirPath, rel, object); err != nil {
+	if err := w.push(&level{dir: dir, path: dirPath, rel: rel, object: object, included: included}); err != nil {
 		_ = dir.Close()
 		if errors.Is(err, fs.ErrNotExist) {
 			return upload.Job{}, false
@@ -177,9 +181,10 @@ func (w *walker) dir(top *level, name string) (upload.Job, bool) {
 	return upload.Job{}, false
 }
 
-// wants reports whether a file is in the shard, and chosen by the patterns.
-func (t *Tree) wants(object, rel string) bool {
-	return t.opts.Shard.Has(object) && t.filter.takes(rel)
+// wants reports whether a file is in the shard, and selected by the patterns.
+// included reports whether one of its directories is.
+func (t *Tree) wants(object, rel string, included bool) bool {
+	return t.opts.Shard.Has(object) && t.filter.file(rel, included)
 }
 
 // file returns the job for a file with the outcome of its inspection.

@@ -41,7 +41,7 @@ func (f *submitFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.recursive, "recursive", "r", false, "submit the files in directories, and in those below them")
 	fs.StringVar(&f.filesFrom, "files-from", "", "submit the files whose paths are in `FILE`, one per line; - is standard input")
 	fs.BoolVarP(&f.null, "null", "0", false, "paths of --files-from end in a NUL byte, not in a newline")
-	fs.StringArrayVar(&f.include, "include", nil, "submit only files that match this `PATTERN`, such as '**/*.csv'; repeat the flag for more")
+	fs.StringArrayVar(&f.include, "include", nil, "submit only files that match this `PATTERN`, such as '*.csv'; repeat the flag for more")
 	fs.StringArrayVar(&f.exclude, "exclude", nil, "leave out files and directories that match this `PATTERN`; repeat the flag for more")
 	fs.BoolVar(&f.ignoreSymlinks, "ignore-symlinks", false, "leave out symbolic links without an error")
 	fs.StringVar(&f.manifest, "manifest", "", "leave out the files that are finished according to `FILE`, the manifest of a gcsup cp")
