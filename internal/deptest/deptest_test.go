@@ -57,6 +57,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/testsize":           {},
 	"gcsup/internal/cli/usage":          uploads("gcsup/internal/cli/bytesize", "gcsup/internal/cli/exitcode", "gcsup/internal/cli/failure", "gcsup/internal/cli/program", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
 	"gcsup/internal/e2e":                {}, // tests only
+	"gcsup/internal/compat/filters":     uploads("golang.org/x/sync/errgroup"),
 	"gcsup/internal/compat/live":        {"*"},
 	"gcsup/internal/compat/official":    {"cloud.google.com/...", "github.com/...", "go.opentelemetry.io/...", "golang.org/...", "google.golang.org/...", "cel.dev/..."},
 }
