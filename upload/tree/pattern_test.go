@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -90,4 +91,70 @@ func TestPatternErrors(t *testing.T) {
 			t.Errorf("pattern %q: %v, want %s", pattern, err, want)
 		}
 	}
+}
+
+// The patterns that matched nothing are reported at the end of a complete walk.
+func TestUnmatched(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "a.txt", "b.log", "tmp/c.txt", "sub/d.txt")
+	t.Chdir(root)
+	sources := []tree.Source{{Path: "."}}
+	var got []string
+	options := func(include, exclude []string) *tree.Options {
+		got = nil
+		return &tree.Options{Include: include, Exclude: exclude, Unmatched: func(include, exclude []string) {
+			got = append(append(append(got, include...), "|"), exclude...)
+		}}
+	}
+	words := strings.Fields
+	for _, test := range []struct{ include, exclude, want string }{
+		{include: "*.txt *.log", exclude: "tmp"},
+		{include: "*.txt *.jpg", exclude: "/tmp/ *.xmp c.txt/", want: "*.jpg | *.xmp c.txt/"},
+		{include: "sub *.txt a.txt", exclude: "* a.txt"}, // the first one that matches is not the only one
+		{exclude: "tmp tmp/c.txt", want: "| tmp/c.txt"},  // in an excluded directory
+		{include: "*.txt b.log", exclude: "b.log"},       // an excluded file matches an include
+	} {
+		for _, sorted := range []bool{false, true} {
+			opts := options(words(test.include), words(test.exclude))
+			opts.Sorted = sorted
+			walk(t, opts, sources...)
+			equal(t, "walk "+test.include+" | "+test.exclude, got, words(test.want))
+
+			opts = options(words(test.include), words(test.exclude))
+			opts.Sorted = sorted
+			for range list(t, "a.txt\nb.log\ntmp/c.txt\nsub/d.txt\n", '\n', opts) {
+			}
+			equal(t, "list "+test.include+" | "+test.exclude, got, words(test.want))
+		}
+	}
+
+	// Every shard compares all names.
+	for i := range 4 {
+		opts := options([]string{"a.txt"}, []string{"c.txt"})
+		opts.Shard = tree.Shard{Index: i, Count: 4}
+		walk(t, opts, sources...)
+		equal(t, "shard", got, nil)
+	}
+
+	// Sizes reports nothing, and neither does a walk that is not complete.
+	tr, err := tree.New(sources, template, options(nil, []string{"*.jpg"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range tr.Sizes(t.Context()) {
+	}
+	for range tr.Walk(t.Context()) {
+		break
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	for range tr.Walk(ctx) {
+		cancel()
+	}
+	cancel()
+	for range list(t, "a.txt\n../b\n", '\n', options(nil, []string{"*.jpg"})) {
+	}
+	equal(t, "not complete", got, nil)
+	write(t, root, ".well-known/acme-challenge/x")
+	walk(t, options(nil, []string{"*.jpg"}), sources...)
+	equal(t, "a directory that cannot be listed", got, nil)
 }

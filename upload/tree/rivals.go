@@ -49,7 +49,7 @@ func (r *rivals) collision(object, other string) error {
 
 // holds reports whether the walk of s uploads the file rel.
 func (r *rivals) holds(s *source, rel string) bool {
-	if path.Clean(rel) != rel || strings.HasPrefix(rel, "../") || !r.tree.filter.path(rel) {
+	if path.Clean(rel) != rel || strings.HasPrefix(rel, "../") || !r.tree.filter.path(nil, rel) {
 		return false
 	}
 	v := r.get(s)

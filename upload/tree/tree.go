@@ -102,6 +102,13 @@ type Options struct {
 	// Include and Exclude choose files by patterns.
 	Include, Exclude []string
 
+	// Unmatched, if not nil, is called at the end of [Tree.Walk] and of the iteration
+	// of a List, if some patterns of Include or Exclude matched no file and no
+	// directory. A pattern is not compared with the files of an excluded directory.
+	// Unmatched is not called if the iteration ended early, or if something could not
+	// be listed.
+	Unmatched func(include, exclude []string)
+
 	// IgnoreSymlinks leaves out all symbolic links without an error. An argument
 	// that ends in "/" or "/." is a directory, not a link.
 	IgnoreSymlinks bool
@@ -232,7 +239,27 @@ func dirPath(path string) string {
 // other, and can be repeated. It ends early if ctx is done.
 func (t *Tree) Walk(ctx context.Context) iter.Seq[upload.Job] {
 	return func(yield func(upload.Job) bool) {
-		t.walk(ctx, t.opts.Sorted, yield)
+		r := &run{Tree: t, ctx: ctx, sorted: t.opts.Sorted, uses: t.filter.newUses()}
+		if toEnd(ctx, r.walk, yield) && !r.incomplete {
+			t.reportUnmatched(r.uses)
+		}
+	}
+}
+
+// toEnd yields jobs. It returns false if the iteration ended early.
+func toEnd(ctx context.Context, jobs iter.Seq[upload.Job], yield func(upload.Job) bool) bool {
+	for job := range jobs {
+		if !yield(job) {
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// reportUnmatched calls Options.Unmatched at the end of an iteration.
+func (t *Tree) reportUnmatched(u *uses) {
+	if include, exclude := t.filter.unused(u); t.opts.Unmatched != nil && len(include)+len(exclude) > 0 {
+		t.opts.Unmatched(include, exclude)
 	}
 }
 
@@ -241,18 +268,20 @@ func (t *Tree) Walk(ctx context.Context) iter.Seq[upload.Job] {
 // be repeated: see [upload.BatchOptions].
 func (t *Tree) Sizes(ctx context.Context) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
-		t.walk(ctx, false, func(job upload.Job) bool { return job.Err != nil || yield(job.Size) })
+		r := &run{Tree: t, ctx: ctx}
+		r.walk(func(job upload.Job) bool { return job.Err != nil || yield(job.Size) })
 	}
 }
 
-func (t *Tree) walk(ctx context.Context, sorted bool, yield func(upload.Job) bool) {
-	r := &run{Tree: t, ctx: ctx, sorted: sorted, rivals: rivals{tree: t}}
+// walk yields the jobs of all sources.
+func (r *run) walk(yield func(upload.Job) bool) {
+	r.rivals.tree = r.Tree
 	defer r.rivals.close()
-	if sorted && len(t.sources) > 1 {
+	if r.sorted && len(r.sources) > 1 {
 		r.merge(yield)
 		return
 	}
-	for _, s := range t.sources {
+	for _, s := range r.sources {
 		if !r.walkOne(s, yield) {
 			return
 		}

@@ -37,8 +37,11 @@ type run struct {
 	*Tree
 	ctx    context.Context
 	sorted bool
-	held   int // entries in memory
+	uses   *uses // nil for Sizes
+	held   int   // entries in memory
 	rivals rivals
+
+	incomplete bool // something could not be listed
 }
 
 // next returns the next job, or false at the end, or if the context is done.
@@ -61,7 +64,7 @@ func (w *walker) next() (upload.Job, bool) {
 			continue
 		}
 		if err != nil {
-			return w.run.failed(top.path, top.object, err), true
+			return w.run.unlisted(top.path, top.object, err), true
 		}
 		if job, ok := w.entry(top, e); ok {
 			return job, true
@@ -85,17 +88,17 @@ func (w *walker) start() (upload.Job, bool) {
 	}
 	if s.object != "" {
 		if err := checkDir(s.object); err != nil {
-			return w.run.failed(s.path, s.object, err), true
+			return w.run.unlisted(s.path, s.object, err), true
 		}
 	}
 	root, err := os.OpenRoot(s.Path)
 	if err != nil {
-		return w.run.failed(s.path, s.object, err), true
+		return w.run.unlisted(s.path, s.object, err), true
 	}
 	w.root = root
 	top := &level{dir: root, path: s.path, object: s.object, included: w.run.filter.all()}
 	if err := w.push(top); err != nil {
-		return w.run.failed(s.path, s.object, err), true
+		return w.run.unlisted(s.path, s.object, err), true
 	}
 	return upload.Job{}, false
 }
@@ -157,34 +160,35 @@ func (w *walker) dir(top *level, name string) (upload.Job, bool) {
 	rel, object := top.rel+name, top.object+name
 	name = name[:len(name)-1]
 	dirPath := top.path + name + string(os.PathSeparator)
-	excluded, included := w.run.filter.dir(rel[:len(rel)-1], top.included)
+	excluded, included := w.run.filter.dir(w.run.uses, rel[:len(rel)-1], top.included)
 	if excluded {
 		return upload.Job{}, false
 	}
 	if err := checkDir(object); err != nil {
-		return w.run.failed(dirPath, object, err), true
+		return w.run.unlisted(dirPath, object, err), true
 	}
 	dir, err := top.dir.OpenRoot(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return upload.Job{}, false
 	}
 	if err != nil {
-		return w.run.failed(dirPath, object, err), true
+		return w.run.unlisted(dirPath, object, err), true
 	}
 	if err := w.push(&level{dir: dir, path: dirPath, rel: rel, object: object, included: included}); err != nil {
 		_ = dir.Close()
 		if errors.Is(err, fs.ErrNotExist) {
 			return upload.Job{}, false
 		}
-		return w.run.failed(dirPath, object, err), true
+		return w.run.unlisted(dirPath, object, err), true
 	}
 	return upload.Job{}, false
 }
 
-// wants reports whether a file is in the shard, and selected by the patterns.
-// included reports whether one of its directories is.
-func (t *Tree) wants(object, rel string, included bool) bool {
-	return t.opts.Shard.Has(object) && t.filter.file(rel, included)
+// wants reports whether a file is selected by the patterns, and in the shard.
+// included reports whether one of its directories is selected. A pattern that matches
+// only files of other shards is used, too.
+func (r *run) wants(object, rel string, included bool) bool {
+	return (!r.filter.active() || r.filter.file(r.uses, rel, included)) && r.opts.Shard.Has(object)
 }
 
 // file returns the job for a file with the outcome of its inspection.
@@ -202,6 +206,12 @@ func (w *walker) file(object, path string, info fs.FileInfo, err error) (upload.
 		return w.run.failed(path, object, err), true
 	}
 	return w.run.job(object, path, info), true
+}
+
+// unlisted returns a job for a directory that cannot be listed.
+func (r *run) unlisted(path, object string, err error) upload.Job {
+	r.incomplete = true
+	return r.failed(path, object, err)
 }
 
 // failed returns a job for a file or directory that is not uploaded.
