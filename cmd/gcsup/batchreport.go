@@ -194,6 +194,7 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 	for _, text := range totals.folded() {
 		r.console.fail(text)
 	}
+	r.warnAbout(chosen)
 	totals.finished = progress.finished()
 	if err := progress.close(); err != nil {
 		totals.code = failure.Classify(err).Code
@@ -222,6 +223,16 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 		return exitcode.Printed(code)
 	}
 	return nil
+}
+
+// warnAbout prints the warnings about the files that were chosen.
+func (r *reporter) warnAbout(chosen *selection) {
+	for _, text := range chosen.notes.Warnings() {
+		r.console.message("warning: %s", text)
+		if r.flags.json && !r.flags.quiet {
+			r.print("", eventLine{V: 1, Type: "warning", Destination: chosen.destination(), Cause: text})
+		}
+	}
 }
 
 // printTotals prints the totals of a run of n files, unless n is 1.

@@ -170,6 +170,9 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	for _, text := range chosen.notes.Warnings() {
+		v.console.message("warning: %s", text)
+	}
 	v.console.message("%s", v.totals.text())
 	if v.totals.code != exitcode.OK {
 		return exitcode.Printed(v.totals.code)

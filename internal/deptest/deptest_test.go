@@ -54,6 +54,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/cli/signals":        uploads("gcsup/internal/cli/exitcode", "gcsup/internal/cli/failure"),
 	"gcsup/internal/cli/statedir":       {},
 	"gcsup/internal/cli/statekey":       {"filippo.io/...", "golang.org/x/crypto/...", "golang.org/x/sys/..."},
+	"gcsup/internal/cli/treeflags":      uploads("gcsup/internal/cli/program", "github.com/spf13/pflag"),
 	"gcsup/internal/testsize":           {},
 	"gcsup/internal/cli/usage":          uploads("gcsup/internal/cli/bytesize", "gcsup/internal/cli/exitcode", "gcsup/internal/cli/failure", "gcsup/internal/cli/program", "github.com/dustin/go-humanize", "github.com/spf13/...", "github.com/inconshreveable/mousetrap"),
 	"gcsup/internal/e2e":                {}, // tests only

@@ -17,6 +17,7 @@ import (
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/objectflags"
+	"gcsup/internal/cli/treeflags"
 	"gcsup/internal/cli/usage"
 	"gcsup/session"
 	"gcsup/upload"
@@ -27,23 +28,21 @@ import (
 // submitFlags choose the files and the attributes of their objects. They have the same meaning as
 // those of gcsup cp.
 type submitFlags struct {
-	recursive        bool
-	filesFrom        string
-	null             bool
-	include, exclude []string
-	ignoreSymlinks   bool
-	manifest         string
-	objects          objectflags.Flags
-	json             bool
+	recursive bool
+	filesFrom string
+	null      bool
+	tree      treeflags.Flags
+	notes     treeflags.Notes // complete when all jobs were read
+	manifest  string
+	objects   objectflags.Flags
+	json      bool
 }
 
 func (f *submitFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.recursive, "recursive", "r", false, "submit the files in directories, and in those below them")
 	fs.StringVar(&f.filesFrom, "files-from", "", "submit the files whose paths are in `FILE`, one per line; - is standard input")
 	fs.BoolVarP(&f.null, "null", "0", false, "paths of --files-from end in a NUL byte, not in a newline")
-	fs.StringArrayVar(&f.include, "include", nil, "submit only files that match this `PATTERN`, such as '*.csv'; repeat the flag for more")
-	fs.StringArrayVar(&f.exclude, "exclude", nil, "leave out files and directories that match this `PATTERN`; repeat the flag for more")
-	fs.BoolVar(&f.ignoreSymlinks, "ignore-symlinks", false, "leave out symbolic links without an error")
+	f.tree.Add(fs)
 	fs.StringVar(&f.manifest, "manifest", "", "leave out the files that are finished according to `FILE`, the manifest of a gcsup cp")
 	f.objects.Add(fs)
 	fs.BoolVar(&f.json, "json", false, "print the totals as JSON")
@@ -148,6 +147,9 @@ func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s f
 		refused = true
 	}
 	done, err := fleet.Submit(ctx, q, s)
+	for _, text := range f.notes.Warnings() {
+		std.message("warning: %s", text)
+	}
 	if printErr := f.print(std, done); err == nil {
 		err = printErr
 	}
@@ -165,7 +167,8 @@ func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s f
 
 // jobs returns the files, sorted by object.
 func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.Spec) (jobs iter.Seq[upload.Job], done func(), err error) {
-	opts := &tree.Options{Sorted: true, Include: f.include, Exclude: f.exclude, IgnoreSymlinks: f.ignoreSymlinks}
+	opts := f.tree.Options(&f.notes)
+	opts.Sorted = true
 	done = func() {}
 	if f.filesFrom != "" {
 		var in io.Reader = os.Stdin
@@ -180,7 +183,7 @@ func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.S
 		if f.null {
 			sep = 0
 		}
-		jobs, err = tree.List(ctx, in, sep, spec, opts)
+		jobs, err = tree.List(ctx, in, sep, spec, &opts)
 	} else {
 		for _, source := range sources {
 			info, err := os.Stat(source)
@@ -192,7 +195,7 @@ func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.S
 			}
 		}
 		var t *tree.Tree
-		if t, err = tree.New(tree.Sources(sources...), spec, opts); err == nil {
+		if t, err = tree.New(tree.Sources(sources...), spec, &opts); err == nil {
 			jobs = t.Walk(ctx)
 		}
 	}
