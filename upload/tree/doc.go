@@ -33,11 +33,12 @@
 //
 //	a link in a directory to              Walk
 //	a file in the same source             yields the file under the link's name
-//	a directory                           reports ErrSymlink
-//	anything outside the source           reports ErrSymlink
-//	a path that begins with /             reports ErrSymlink, even inside the source
-//	nothing, or itself                    reports ErrSymlink
-//	a FIFO, a socket, a device            reports ErrNotRegular
+//	a directory                           reports LinkToDirectory
+//	anything outside the source           reports LinkOutside
+//	a path that begins with /             reports LinkOutside, even inside the source
+//	nothing                               reports LinkDangling
+//	itself                                reports LinkLoop
+//	a FIFO, a socket, a device            reports FIFO, Socket, Device
 //
 // A [Source] that is itself a link is followed. The links of a [List] are followed
 // anywhere.
@@ -65,6 +66,10 @@
 // of the operating system, such as fs.ErrPermission. The job of a directory has a
 // path that ends in a separator and an object that ends in a slash. Its files are
 // not listed. Every shard reports a directory, one shard reports a file.
+//
+// An entry of a directory that is not a file, such as a link to a directory or a
+// socket, has an [*EntryError] with its [Kind]. It is there in every walk, so a
+// program may count such entries and skip them, as gcsup cp does.
 //
 // The functions return errors that wrap [ErrUsage] or [ErrCollision] for wrong
 // arguments, and the error of the operating system for a source that is missing.
