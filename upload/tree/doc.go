@@ -17,8 +17,9 @@
 //
 //   - Memory does not grow with the number of files, except for 12 bytes for each
 //     name of a list that is not sorted.
-//   - A walk uses [os.Root] and reads nothing outside its source. The job has a path,
-//     because an upload opens the file later.
+//   - A walk uses [os.Root] and reads nothing outside its source, unless
+//     Options.FollowSymlinks is set. The job has a path, because an upload opens the
+//     file later.
 //   - Every file is yielded, or reported in Job.Err, unless the options leave it
 //     out or it was removed during the walk. Empty files are files; empty
 //     directories have no job.
@@ -31,14 +32,17 @@
 //
 // A walk treats links as follows, unless Options.IgnoreSymlinks leaves them out.
 //
-//	a link in a directory to              Walk
-//	a file in the same source             yields the file under the link's name
-//	a directory                           reports LinkToDirectory
-//	anything outside the source           reports LinkOutside
-//	a path that begins with /             reports LinkOutside, even inside the source
-//	nothing                               reports LinkDangling
-//	itself                                reports LinkLoop
-//	a FIFO, a socket, a device            reports FIFO, Socket, Device
+//	a link in a directory to        by default                     with Options.FollowSymlinks
+//	a file in the same source       yields the file [1]            yields the file [1]
+//	a directory                     reports LinkToDirectory        yields its files [1]
+//	a directory in which it is      reports LinkToDirectory        reports LinkLoop
+//	anything outside the source     reports LinkOutside            yields it [1]
+//	a path that begins with /       reports LinkOutside [2]        yields it [1]
+//	nothing                         reports LinkDangling           reports LinkDangling
+//	itself                          reports LinkLoop               reports LinkLoop
+//	a FIFO, a socket, a device      reports FIFO, Socket, Device   reports FIFO, Socket, Device
+//
+// [1] means under the link's name. [2] means even inside the source.
 //
 // A [Source] that is itself a link is followed. The links of a [List] are followed
 // anywhere.

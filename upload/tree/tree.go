@@ -113,6 +113,12 @@ type Options struct {
 	// that ends in "/" or "/." is a directory, not a link.
 	IgnoreSymlinks bool
 
+	// FollowSymlinks follows symbolic links to files and directories anywhere. A
+	// directory is uploaded under each of its names. A link to a directory in which
+	// the link itself is would have no end, and is reported with LinkLoop. It excludes
+	// IgnoreSymlinks.
+	FollowSymlinks bool
+
 	// Shard chooses a part of the objects. The zero value is all of them.
 	Shard Shard
 
@@ -127,6 +133,9 @@ func checkOptions(spec upload.Spec, opts *Options) (Options, filter, string, err
 	var o Options
 	if opts != nil {
 		o = *opts
+	}
+	if o.IgnoreSymlinks && o.FollowSymlinks {
+		return o, filter{}, "", fmt.Errorf("%w: IgnoreSymlinks and FollowSymlinks exclude each other", ErrUsage)
 	}
 	if o.Shard != (Shard{}) {
 		if err := o.Shard.check(); err != nil {

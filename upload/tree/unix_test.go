@@ -80,6 +80,56 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// A walk that follows links yields the files of all directories to which they lead, in
+// the order of the service. A loop is reported.
+func TestFollowLinks(t *testing.T) {
+	top := t.TempDir()
+	root := filepath.Join(top, "root")
+	write(t, top, "outside/a", "outside/sub/b", "outside/back -> ../root", "outside/again -> .")
+	write(t, root, "a", "dir/file", "dir/sub/file",
+		"to-file -> dir/file", "to-dir -> dir", "to-dir.x", "to-dir0", "link-to-link -> to-dir", "absolute -> "+filepath.Join(top, "outside/a"), "out -> ../outside",
+		"dir/to-here -> .", "dir/sub/to-above -> ../..", "self -> self", "dangling -> missing", "device -> /dev/null")
+	if err := syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(t, root, "to-fifo -> fifo")
+	below := func(dir string) []string {
+		return []string{dir + "/file", dir + "/sub/file", dir + "/sub/to-above/ link_loop", dir + "/to-here/ link_loop"}
+	}
+	want := []string{
+		"a", "absolute", "dangling link_dangling", "device device", "fifo fifo", "self link_loop", "to-dir.x", "to-dir0", "to-file", "to-fifo fifo",
+		"out/a", "out/again/ link_loop", "out/back/ link_loop", "out/sub/b",
+	}
+	for _, dir := range []string{"dir", "to-dir", "link-to-link"} {
+		want = append(want, below(dir)...)
+	}
+	want = sortedCopy(want)
+	src := tree.Source{Path: root}
+	follow := tree.Options{FollowSymlinks: true, Sorted: true}
+	equal(t, "sorted", walk(t, &follow, src), want)
+	follow.Sorted = false
+	equal(t, "no order", sortedCopy(walk(t, &follow, src)), want)
+	t.Chdir(root)
+	equal(t, "the current directory", sortedCopy(walk(t, &follow, tree.Sources(".")...)), want)
+
+	var parts []string
+	for i := range 3 {
+		follow.Shard = tree.Shard{Index: i, Count: 3}
+		parts = append(parts, walk(t, &follow, src)...)
+	}
+	equal(t, "shards", sortedCopy(parts), want)
+	follow.Shard = tree.Shard{}
+
+	follow.Exclude, follow.Sorted = []string{"dir/", "to-dir/", "link-to-link/", "out/*/", "*e*"}, true
+	equal(t, "excluded as directories", walk(t, &follow, src), []string{"a", "dangling link_dangling", "fifo fifo", "out/a", "to-dir.x", "to-dir0", "to-fifo fifo"})
+
+	// Two sources for one object.
+	write(t, top, "x/d/f", "x/l/f", "y/d -> ../x/d", "y/l -> .", "y/f")
+	overlap := []tree.Source{{Path: filepath.Join(top, "x")}, {Path: filepath.Join(top, "y")}}
+	equal(t, "overlap", walk(t, &tree.Options{FollowSymlinks: true, Sorted: true}, overlap...), []string{"d/f ErrCollision", "d/f ErrCollision", "f", "l/ link_loop", "l/f"})
+	equal(t, "overlap without links", walk(t, &tree.Options{Sorted: true}, overlap...), []string{"d link_outside", "d/f", "f", "l link_to_directory", "l/f"})
+}
+
 // A source that is a link is followed, because the caller named it.
 func TestSourceIsLink(t *testing.T) {
 	root := t.TempDir()

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -30,6 +31,8 @@ type level struct {
 	object  string // the start of the object names
 
 	included bool // the files need not match Options.Include
+
+	info fs.FileInfo // of dir; nil if links are not followed
 }
 
 // run is the shared state of the walkers of one iteration.
@@ -103,9 +106,15 @@ func (w *walker) start() (upload.Job, bool) {
 	return upload.Job{}, false
 }
 
-// push starts a directory. It sets l.entries.
+// push starts a directory. It sets the entries and the info of l.
 func (w *walker) push(l *level) error {
-	r, err := openReader(l.dir, l.path)
+	follow := w.run.opts.FollowSymlinks
+	if follow {
+		if err := w.checkLoop(l); err != nil {
+			return err
+		}
+	}
+	r, err := openReader(l.dir, l.path, follow)
 	if err != nil {
 		return err
 	}
@@ -114,6 +123,22 @@ func (w *walker) push(l *level) error {
 		l.entries = sortEntries(w.run.ctx, r, w.run.opts.TempDir, &w.run.held)
 	}
 	w.stack = append(w.stack, l)
+	return nil
+}
+
+// checkLoop returns an error if l is the same directory as one of those above it. It
+// sets l.info.
+func (w *walker) checkLoop(l *level) error {
+	info, err := l.dir.Stat(".")
+	if err != nil {
+		return err
+	}
+	for _, above := range w.stack {
+		if os.SameFile(info, above.info) {
+			return notFollowed(LinkLoop, "it leads to %s, in which it is", cmp.Or(above.path, "."))
+		}
+	}
+	l.info = info
 	return nil
 }
 
@@ -150,7 +175,13 @@ func (w *walker) entry(top *level, e entry) (upload.Job, bool) {
 	if !w.run.wants(object, rel, top.included) {
 		return upload.Job{}, false
 	}
-	info, err := inspect(w.root, top.rel, top.dir, name, w.run.opts.IgnoreSymlinks)
+	var info fs.FileInfo
+	var err error
+	if w.run.opts.FollowSymlinks {
+		info, err = inspectFollowed(top.path + name)
+	} else {
+		info, err = inspect(w.root, top.rel, top.dir, name, w.run.opts.IgnoreSymlinks)
+	}
 	return w.file(object, top.path+name, info, err)
 }
 
@@ -167,21 +198,33 @@ func (w *walker) dir(top *level, name string) (upload.Job, bool) {
 	if err := checkDir(object); err != nil {
 		return w.run.unlisted(dirPath, object, err), true
 	}
-	dir, err := top.dir.OpenRoot(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return upload.Job{}, false
-	}
-	if err != nil {
-		return w.run.unlisted(dirPath, object, err), true
-	}
-	if err := w.push(&level{dir: dir, path: dirPath, rel: rel, object: object, included: included}); err != nil {
-		_ = dir.Close()
-		if errors.Is(err, fs.ErrNotExist) {
+	err := w.open(top, name, &level{path: dirPath, rel: rel, object: object, included: included})
+	if _, loop := errors.AsType[*EntryError](err); loop {
+		if !included || !w.run.opts.Shard.Has(object) {
 			return upload.Job{}, false
 		}
+		return w.run.failed(dirPath, object, err), true
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return w.run.unlisted(dirPath, object, err), true
 	}
 	return upload.Job{}, false
+}
+
+// open opens and starts the directory name in top. It sets l.dir.
+func (w *walker) open(top *level, name string, l *level) (err error) {
+	if w.run.opts.FollowSymlinks {
+		l.dir, err = os.OpenRoot(l.path)
+	} else {
+		l.dir, err = top.dir.OpenRoot(name)
+	}
+	if err != nil {
+		return err
+	}
+	if err = w.push(l); err != nil {
+		_ = l.dir.Close()
+	}
+	return err
 }
 
 // wants reports whether a file is selected by the patterns, and in the shard.
