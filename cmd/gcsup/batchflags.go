@@ -58,7 +58,7 @@ func (f *sourceFlags) check(sources []string) error {
 	case !f.list() && len(sources) == 0:
 		return failure.Usagef("cp: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
 	}
-	return nil
+	return f.tree.Check()
 }
 
 // selection is what a command uploads.

@@ -180,13 +180,13 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 	ended := map[string]bool{} // the named files whose upload ended, by destination
 	r.beginBatch(ctx, chosen, progress)
 	for res, err := range outcomes {
-		t := task{source: res.Path, destination: res.Spec.URL()}
+		t := task{source: res.Path, destination: res.Spec.URL(), entry: chosen.notes.Skip(res.Path, err)}
 		err = sourceError(err, res.Path)
 		r.endOne(t, !chosen.trees, res, err)
 		if !chosen.trees {
 			ended[t.destination] = true
 		}
-		if progress.add(res, err) != nil {
+		if progress.add(res, t.entry != "", err) != nil {
 			break // nothing more can be recorded
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/objectflags"
+	"gcsup/internal/cli/printable"
 	"gcsup/internal/cli/treeflags"
 	"gcsup/internal/cli/usage"
 	"gcsup/session"
@@ -101,6 +102,9 @@ func (f *submitFlags) check(args []string) error {
 	case f.null && f.filesFrom == "":
 		return failure.Usagef("--null needs --files-from")
 	}
+	if err := f.tree.Check(); err != nil {
+		return err
+	}
 	_, _, err := splitURL("destination", args[len(args)-1])
 	return err
 }
@@ -148,7 +152,7 @@ func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s f
 	}
 	done, err := fleet.Submit(ctx, q, s)
 	for _, text := range f.notes.Warnings() {
-		std.message("warning: %s", text)
+		std.message("warning: %s", printable.Line(text))
 	}
 	if printErr := f.print(std, done); err == nil {
 		err = printErr
@@ -199,10 +203,25 @@ func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.S
 			jobs = t.Walk(ctx)
 		}
 	}
-	if err != nil || f.manifest == "" {
-		return jobs, done, err
+	if err != nil {
+		return nil, done, err
+	}
+	jobs = f.regular(jobs)
+	if f.manifest == "" {
+		return jobs, done, nil
 	}
 	return f.unfinished(ctx, jobs, done)
+}
+
+// regular returns jobs without the entries that are skipped because they are not files.
+func (f *submitFlags) regular(jobs iter.Seq[upload.Job]) iter.Seq[upload.Job] {
+	return func(yield func(upload.Job) bool) {
+		for job := range jobs {
+			if f.notes.Skip(job.Path, job.Err) == "" && !yield(job) {
+				return
+			}
+		}
+	}
 }
 
 // unfinished returns jobs without those that are finished according to the manifest.
@@ -242,7 +261,8 @@ func (f *submitFlags) print(std stdio, s fleet.Submitted) error {
 			Changed  int64  `json:"changed"` // of Queued
 			Finished int64  `json:"finished_before"`
 			Failed   int64  `json:"failed"`
-		}{1, "submitted", s.Files, s.Bytes, s.Queued, s.Changed, s.Finished, s.Failed})
+			Skipped  int    `json:"skipped"` // entries that are not files
+		}{1, "submitted", s.Files, s.Bytes, s.Queued, s.Changed, s.Finished, s.Failed, f.notes.Skipped()})
 	}
 	_, err := fmt.Fprintf(std.out, "submitted %d files, %s; %d in the queue before, %d finished before, %d refused\n",
 		s.Files, humanize.IBytes(uint64(s.Bytes)), s.Queued, s.Finished, s.Failed)
