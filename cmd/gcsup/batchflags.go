@@ -14,6 +14,7 @@ import (
 
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/program"
+	"gcsup/internal/cli/treeflags"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -21,13 +22,12 @@ import (
 
 // sourceFlags choose the files to upload.
 type sourceFlags struct {
-	recursive        bool
-	filesFrom        string
-	fromStdin        bool
-	null             bool
-	include, exclude []string
-	ignoreSymlinks   bool
-	shard            string
+	recursive bool
+	filesFrom string
+	fromStdin bool
+	null      bool
+	tree      treeflags.Flags
+	shard     string
 }
 
 func (f *sourceFlags) add(fs *pflag.FlagSet) {
@@ -37,9 +37,7 @@ func (f *sourceFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.filesFrom, "files-from", "", "upload the files whose paths are in `FILE`, one per line")
 	fs.BoolVarP(&f.fromStdin, "read-paths-from-stdin", "I", false, "upload the files whose paths are on standard input, one per line")
 	fs.BoolVarP(&f.null, "null", "0", false, "paths of --files-from and -I end in a NUL byte, not in a newline")
-	fs.StringArrayVar(&f.include, "include", nil, "upload only files that match this `PATTERN`, such as '**/*.csv'; repeat the flag for more")
-	fs.StringArrayVar(&f.exclude, "exclude", nil, "leave out files and directories that match this `PATTERN`; repeat the flag for more")
-	fs.BoolVar(&f.ignoreSymlinks, "ignore-symlinks", false, "leave out symbolic links without an error")
+	f.tree.Add(fs)
 	fs.StringVar(&f.shard, "shard", "", "upload only the share `I/N` of the files, I from 0; auto/N and auto take I from the job scheduler")
 }
 
@@ -60,7 +58,7 @@ func (f *sourceFlags) check(sources []string) error {
 	case !f.list() && len(sources) == 0:
 		return failure.Usagef("cp: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
 	}
-	return nil
+	return f.tree.Check()
 }
 
 // selection is what a command uploads.
@@ -72,11 +70,15 @@ type selection struct {
 	bucket string
 	prefix string // of all object names
 	shard  tree.Shard
+	notes  treeflags.Notes // complete when jobs ended
 	close  func()
 }
 
 // single reports whether the user named one file.
 func (s *selection) single() bool { return !s.trees && len(s.named) == 1 }
+
+// destination returns the URL of the prefix of all objects.
+func (s *selection) destination() string { return "gs://" + s.bucket + "/" + s.prefix }
 
 // choose returns the files to upload. spec is the template of the objects; choose
 // sets their names. sorted reports whether the jobs must be sorted by name.
@@ -94,15 +96,16 @@ func (f *sourceFlags) choose(ctx context.Context, std stdio, sources []string, d
 	if err != nil {
 		return nil, err
 	}
-	opts := &tree.Options{Sorted: sorted(shard), Include: f.include, Exclude: f.exclude, IgnoreSymlinks: f.ignoreSymlinks, Shard: shard}
 	s := &selection{close: func() {}, bucket: bucket, prefix: object, shard: shard}
+	opts := f.tree.Options(&s.notes)
+	opts.Sorted, opts.Shard = sorted(shard), shard
 	if object != "" && !strings.HasSuffix(object, "/") {
 		s.prefix += "/"
 	}
 	if f.list() {
-		err = f.chooseList(ctx, std, s, spec, opts)
+		err = f.chooseList(ctx, std, s, spec, &opts)
 	} else {
-		err = f.chooseSources(ctx, s, sources, spec, opts)
+		err = f.chooseSources(ctx, s, sources, spec, &opts)
 	}
 	if err != nil {
 		return nil, err
@@ -186,6 +189,9 @@ func (f *sourceFlags) chooseSources(ctx context.Context, s *selection, args []st
 			continue
 		}
 		usable = append(usable, src)
+	}
+	if len(broken) > 0 {
+		opts.Unmatched = nil // a pattern may match there
 	}
 	t, err := tree.New(usable, spec, opts)
 	if err != nil {

@@ -44,14 +44,16 @@ func (r *record) unfinished(ctx context.Context, jobs iter.Seq[upload.Job]) iter
 	}
 }
 
-// add records the outcome of a file. It records nothing for a file that was not tried
-// or was interrupted.
-func (r *record) add(res *upload.Result, err error) error {
+// add records the outcome of a file. notFile reports that it is skipped because it is
+// not a file. add records nothing for a file that was not tried or was interrupted.
+func (r *record) add(res *upload.Result, notFile bool, err error) error {
 	if r == nil || errors.Is(err, upload.ErrNotTried) || errors.Is(err, context.Canceled) {
 		return nil
 	}
 	line := manifest.Record{Status: manifest.Done, Path: res.Path, Source: res.Source, Bucket: res.Spec.Bucket, Object: res.Spec.Object}
 	switch {
+	case notFile:
+		line.Status, line.Reason = manifest.Skipped, err.Error()
 	case err != nil:
 		line.Status, line.Reason = manifest.Failed, err.Error()
 	case res.Skipped != upload.SkipNothing:

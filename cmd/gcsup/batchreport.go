@@ -183,13 +183,13 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 	ended := map[string]bool{} // the named files whose upload ended, by destination
 	r.beginBatch(ctx, chosen, progress)
 	for res, err := range outcomes {
-		t := task{source: res.Path, destination: res.Spec.URL()}
+		t := task{source: res.Path, destination: res.Spec.URL(), entry: chosen.notes.Skip(res.Path, err)}
 		err = sourceError(err, res.Path)
 		r.endOne(t, !chosen.trees, res, err)
 		if !chosen.trees {
 			ended[t.destination] = true
 		}
-		if progress.add(res, err) != nil {
+		if progress.add(res, t.entry != "", err) != nil {
 			break // nothing more can be recorded
 		}
 	}
@@ -197,6 +197,7 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 	for _, text := range totals.folded() {
 		r.console.fail(text)
 	}
+	r.warnAbout(chosen)
 	totals.finished = progress.finished()
 	if err := progress.close(); err != nil {
 		totals.code = failure.Classify(err).Code
@@ -225,6 +226,16 @@ func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selectio
 		return exitcode.Printed(code)
 	}
 	return nil
+}
+
+// warnAbout prints the warnings about the files that were chosen.
+func (r *reporter) warnAbout(chosen *selection) {
+	for _, text := range chosen.notes.Warnings() {
+		r.console.message("warning: %s", text)
+		if r.flags.json && !r.flags.quiet {
+			r.print("", eventLine{V: 1, Type: "warning", Destination: chosen.destination(), Cause: text})
+		}
+	}
 }
 
 // printTotals prints the totals of a run of n files, unless n is 1.

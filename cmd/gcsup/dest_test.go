@@ -10,6 +10,7 @@ import (
 
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
+	"gcsup/internal/cli/treeflags"
 	"gcsup/session"
 	"gcsup/upload/tree"
 )
@@ -51,7 +52,7 @@ func TestChoose(t *testing.T) {
 		{r, []string{"a"}, "gs://bkt/x", "a=x", nil},
 		{r, []string{"dir", "a"}, "gs://bkt/x", "a=x/a dir/a.bin=x/dir/a.bin dir/sub/b=x/dir/sub/b", nil},
 		{r, []string{"dir/.", "e/."}, "gs://bkt/x", "dir/a.bin=x/a.bin! e/a.bin=x/a.bin! dir/sub/b=x/sub/b", nil},
-		{sourceFlags{recursive: true, exclude: []string{"sub"}}, []string{"dir"}, "gs://bkt", "dir/a.bin=dir/a.bin", nil},
+		{sourceFlags{recursive: true, tree: treeflags.Flags{Exclude: []string{"sub"}}}, []string{"dir"}, "gs://bkt", "dir/a.bin=dir/a.bin", nil},
 		{sourceFlags{fromStdin: true}, nil, "gs://bkt/x", "b=x/b dir/a.bin=x/dir/a.bin", nil},
 
 		{sourceFlags{}, []string{"a", "b"}, "gs://bkt/x", "", failure.ErrUsage},
@@ -70,7 +71,7 @@ func TestChoose(t *testing.T) {
 		{sourceFlags{}, []string{"a"}, "gs://bkt/" + long + "y", "", session.ErrInvalid},
 		{sourceFlags{}, []string{"a"}, "gs://bkt/\xff", "", session.ErrInvalid},
 		{sourceFlags{recursive: true, shard: "3/3"}, []string{"dir"}, "gs://bkt", "", failure.ErrUsage},
-		{sourceFlags{recursive: true, include: []string{"["}}, []string{"dir"}, "gs://bkt", "", tree.ErrUsage},
+		{sourceFlags{recursive: true, tree: treeflags.Flags{Include: []string{"["}}}, []string{"dir"}, "gs://bkt", "", tree.ErrUsage},
 	} {
 		name := fmt.Sprintf("%+v %q to %.20q", c.flags, c.sources, c.destination)
 		in := stdio{in: strings.NewReader("b\n./dir/a.bin\n")}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -19,6 +20,7 @@ import (
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
 	"gcsup/upload"
+	"gcsup/upload/tree"
 )
 
 // docs/cli.md is the contract for scripts. These tests check it against the program.
@@ -142,7 +144,8 @@ func TestDocumentedJSON(t *testing.T) {
 		slices.Sort(names)
 		return names
 	}
-	if have, want := column(results), slices.Sorted(slices.Values(resultFields)); !slices.Equal(have, want) {
+	fields := append(slices.Clone(resultFields), "entry") // which is optional
+	if have, want := column(results), slices.Sorted(slices.Values(fields)); !slices.Equal(have, want) {
 		t.Errorf("docs/cli.md has the fields\n%v of a result, the program\n%v", have, want)
 	}
 	events, summary, ok := strings.Cut(events, "The last line is a summary")
@@ -194,6 +197,67 @@ func TestDocumentedTests(t *testing.T) {
 	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(page), -1) {
 		if !strings.Contains(tests.String(), "\nfunc "+name) {
 			t.Errorf("docs/reliability.md names %s, but there is no such test", name)
+		}
+	}
+}
+
+// TestDocumentedPatterns checks that each pattern in docs/cli.md selects the files of
+// its row.
+func TestDocumentedPatterns(t *testing.T) {
+	type row struct {
+		pattern string
+		yes, no []string // the files that it selects, and others
+	}
+	root := t.TempDir()
+	word := regexp.MustCompile("`([^`]*)`")
+	words := func(cell string) (names []string) {
+		for _, m := range word.FindAllStringSubmatch(cell, -1) {
+			if strings.ContainsAny(m[1], "*{") || strings.HasSuffix(m[1], "/") {
+				continue // another pattern
+			}
+			names = append(names, m[1])
+		}
+		return names
+	}
+	var rows []row
+	for line := range strings.Lines(sections(t)["Patterns"]) {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		if len(cells) != 3 || !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		r := row{pattern: word.FindStringSubmatch(cells[0])[1], yes: words(cells[1]), no: words(cells[2])}
+		rows = append(rows, r)
+		for _, name := range slices.Concat(r.yes, r.no) {
+			path := filepath.Join(root, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, nil, 0o666)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(rows) < 15 {
+		t.Errorf("found only %d rows", len(rows))
+	}
+	for _, r := range rows {
+		for _, opts := range []tree.Options{{Include: []string{r.pattern}}, {Exclude: []string{r.pattern}}} {
+			files, err := tree.New([]tree.Source{{Path: root}}, upload.Spec{Bucket: "b"}, &opts)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			uploaded := map[string]bool{}
+			for job := range files.Walk(t.Context()) {
+				uploaded[job.Spec.Object] = true
+			}
+			for _, name := range r.yes {
+				if uploaded[name] != (opts.Include != nil) {
+					t.Errorf("%+v: %s is uploaded: %v", opts, name, uploaded[name])
+				}
+			}
+			for _, name := range r.no {
+				if uploaded[name] != (opts.Exclude != nil) {
+					t.Errorf("%+v: %s is uploaded: %v", opts, name, uploaded[name])
+				}
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/flagenv"
+	"gcsup/internal/cli/treeflags"
 )
 
 // envRules decide which environment variables set flags. Images and CI systems set
@@ -25,6 +26,7 @@ var envRules = flagenv.Rules{
 		{"no-state", "state-key-file"}, {"no-state", "state-unsealed"},
 		{"state-dir", "state-key-file"}, {"state-dir", "state-unsealed"},
 		{"gzip", "content-encoding"},
+		treeflags.Exclusive,
 	},
 	Needs: map[string]string{
 		"state-key-file": "state",

@@ -11,6 +11,7 @@ import (
 	"gcsup/internal/cli/failure"
 	"gcsup/session"
 	"gcsup/upload"
+	"gcsup/upload/tree"
 )
 
 // The types below are the lines that --json prints. docs/cli.md is the contract.
@@ -38,6 +39,7 @@ type resultLine struct {
 	Leftover    *string    `json:"leftover"`
 	File        *int       `json:"file"` // the same in all lines of a file
 	ID          *string    `json:"id"`
+	Entry       tree.Kind  `json:"entry,omitempty"` // of a skipped entry of a directory that is not a file
 	Error       *errorLine `json:"error"`
 }
 
@@ -117,8 +119,8 @@ const (
 )
 
 // newResultLine returns the result of an upload; res may be nil.
-func newResultLine(file int, source, destination, status string, res *upload.Result, err error) resultLine {
-	l := resultLine{V: 1, Type: "result", File: &file, Status: status, Source: source, Destination: destination}
+func newResultLine(file int, t task, status string, res *upload.Result, err error) resultLine {
+	l := resultLine{V: 1, Type: "result", File: &file, Status: status, Source: t.source, Destination: t.destination, Entry: t.entry}
 	if res != nil {
 		l.Size, l.ID = known(res.Size, res.Size >= 0), known(res.ID, res.ID != "")
 		l.BytesSent, l.BytesResent, l.ResumedFrom = res.BytesSent, res.BytesResent, res.ResumedFrom
@@ -137,7 +139,7 @@ func newResultLine(file int, source, destination, status string, res *upload.Res
 			l.CRC32C = known(chunk.EncodeCRC32C(o.CRC32C), o.HasCRC32C)
 		}
 	}
-	if status == statusFailed || notResumable(err) {
+	if status == statusFailed || t.entry != "" || notResumable(err) {
 		l.Error = newErrorLine(err)
 	}
 	return l

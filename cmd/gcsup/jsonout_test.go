@@ -43,7 +43,7 @@ func TestResultLine(t *testing.T) {
 		Waited: 1500 * time.Millisecond, Elapsed: 2 * time.Second,
 		Object: &session.Object{Generation: 1 << 60, Size: 5, CRC32C: 0x01020304, HasCRC32C: true},
 	}
-	text, _ := line(t, newResultLine(7, "a&b\n", "gs://bkt/a", statusOK, res, nil))
+	text, _ := line(t, newResultLine(7, task{source: "a&b\n", destination: "gs://bkt/a"}, statusOK, res, nil))
 	want := `{"v":1,"type":"result","status":"ok","source":"a&b\n","destination":"gs://bkt/a","generation":"1152921504606846976","size":5,"object_size":5,` +
 		`"crc32c":"AQIDBA==","bytes_sent":7,"bytes_resent":2,"resumed_from":1,"requests":4,"retries":1,"waited_ms":1500,"elapsed_ms":2000,"parallel":null,"leftover":null,"file":7,"id":"abc","error":null}` + "\n"
 	if text != want {
@@ -64,7 +64,7 @@ func TestResultLineOfFailure(t *testing.T) {
 		{&upload.Result{Size: 5}, fmt.Errorf("%w (before that: %w)", context.Canceled, &session.Error{Status: 503}), "interrupted", nil},
 		{&upload.Result{Size: 5}, &session.Error{Op: session.OpPut, Kind: session.ErrRetriesExhausted, Err: errors.New("reset")}, "retries_exhausted", nil},
 	} {
-		_, fields := line(t, newResultLine(7, "a", "gs://bkt/a", statusFailed, c.res, c.err))
+		_, fields := line(t, newResultLine(7, task{source: "a", destination: "gs://bkt/a"}, statusFailed, c.res, c.err))
 		var names []string
 		for name := range fields {
 			names = append(names, name)

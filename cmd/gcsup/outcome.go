@@ -51,6 +51,9 @@ func (r *reporter) outcome(t task, named bool, res *upload.Result, err error) {
 		}
 	case err == nil && res.Planned:
 		status = statusPlanned
+	case t.entry != "":
+		status = statusSkipped
+		r.detail("skipped %s", err)
 	case t.finished(err):
 		status = statusSkipped
 		r.console.message("skipped %s: it is no longer saved; another process finished or removed it", t.source)
@@ -74,7 +77,7 @@ func (r *reporter) outcome(t task, named bool, res *upload.Result, err error) {
 	delete(r.files.active, t.destination)
 	now := time.Now()
 	r.totals.add(t.source, status, res, err)
-	if r.progress != nil {
+	if r.progress != nil && t.entry == "" { // the number of all files does not include entries
 		r.progress.display.end(id, status, res, now)
 	}
 	if r.pages != nil {
@@ -85,7 +88,7 @@ func (r *reporter) outcome(t task, named bool, res *upload.Result, err error) {
 	}
 	switch {
 	case r.flags.json:
-		r.print("", newResultLine(id, t.source, t.destination, status, res, err))
+		r.print("", newResultLine(id, t, status, res, err))
 	case r.flags.quiet:
 	case status == statusOK:
 		_, _ = fmt.Fprintln(r.out, summary(t, res)) // flush returns the error

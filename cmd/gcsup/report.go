@@ -205,7 +205,7 @@ func (r *reporter) refuse(tasks []task, err error) error {
 	for _, t := range tasks {
 		r.totals.add(t.source, statusFailed, nil, err)
 		if r.flags.json {
-			r.print("", newResultLine(r.files.nextID(), t.source, t.destination, statusFailed, nil, err))
+			r.print("", newResultLine(r.files.nextID(), t, statusFailed, nil, err))
 		}
 	}
 	return withHint(err, r.endpoint)

@@ -7,18 +7,20 @@ import (
 
 	"gcsup/session"
 	"gcsup/upload"
+	"gcsup/upload/tree"
 )
 
 // task is one upload to run and to report.
 type task struct {
 	source      string
 	destination string
-	skip        bool   // a failed precondition means skipped, not failed
-	listed      bool   // found in the state directory, not named by the user
-	saved       string // the ID of the saved upload that the task resumes
-	all         bool   // resume --all skips what cannot be resumed
-	size        int64  // of the source of a saved upload
-	err         error  // if not nil, the task fails with this error, and do is not called
+	skip        bool      // a failed precondition means skipped, not failed
+	listed      bool      // found in the state directory, not named by the user
+	saved       string    // the ID of the saved upload that the task resumes
+	all         bool      // resume --all skips what cannot be resumed
+	entry       tree.Kind // of an entry that is skipped, because it is not a file
+	size        int64     // of the source of a saved upload
+	err         error     // if not nil, the task fails with this error, and do is not called
 	do          func(context.Context) (*upload.Result, error)
 }
 

@@ -117,7 +117,7 @@ func (v *verifier) run(ctx context.Context, sources []string, destination string
 	// Check the sources first: a typo must not require credentials or a bucket.
 	if len(chosen.named) > 0 && allFailed(chosen.named) {
 		for _, t := range chosen.named {
-			if err := v.report(t.source, t.destination, nil, nil, t.err); err != nil {
+			if err := v.report(t, nil, nil, t.err); err != nil {
 				return err
 			}
 		}
@@ -160,7 +160,8 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 		if err == nil && res.Skipped == upload.SkipNothing {
 			err = difference(destination, res.Size, object, v.encrypted)
 		}
-		if err := v.report(res.Path, destination, res, object, err); err != nil {
+		t := task{source: res.Path, destination: destination, entry: chosen.notes.Skip(res.Path, err)}
+		if err := v.report(t, res, object, err); err != nil {
 			return err
 		}
 	}
@@ -169,6 +170,9 @@ func (v *verifier) compare(ctx context.Context, chosen *selection) error {
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	for _, text := range chosen.notes.Warnings() {
+		v.console.message("warning: %s", text)
 	}
 	v.console.message("%s", v.totals.text())
 	if v.totals.code != exitcode.OK {

@@ -10,6 +10,7 @@ import (
 	"gcsup/internal/cli/printable"
 	"gcsup/session"
 	"gcsup/upload"
+	"gcsup/upload/tree"
 )
 
 // verifyLine is the comparison of one file in JSON.
@@ -23,14 +24,18 @@ type verifyLine struct {
 	Generation   *string    `json:"generation"`
 	ObjectSize   *int64     `json:"object_size"`
 	ObjectCRC32C *string    `json:"object_crc32c"`
+	Entry        tree.Kind  `json:"entry,omitempty"` // of a skipped entry of a directory that is not a file
 	Error        *errorLine `json:"error"`
 }
 
 // report prints the outcome of one file, and counts it. res and object may be nil.
-func (v *verifier) report(source, destination string, res *upload.Result, object *session.Object, err error) error {
+func (v *verifier) report(t task, res *upload.Result, object *session.Object, err error) error {
+	source, destination := t.source, t.destination
 	err = sourceError(err, source)
 	status := statusSame
 	switch {
+	case t.entry != "":
+		status = statusSkipped
 	case errors.Is(err, failure.ErrDiffers) && object == nil:
 		status = statusMissing
 	case errors.Is(err, failure.ErrDiffers):
@@ -40,7 +45,7 @@ func (v *verifier) report(source, destination string, res *upload.Result, object
 	}
 	v.totals.add(status, err)
 	if v.flags.json {
-		line := verifyLine{V: 1, Type: "verify", Status: status, Source: source, Destination: destination}
+		line := verifyLine{V: 1, Type: "verify", Status: status, Source: source, Destination: destination, Entry: t.entry}
 		if res != nil {
 			line.Size = known(res.Size, res.Size >= 0)
 		}
@@ -62,7 +67,7 @@ func (v *verifier) report(source, destination string, res *upload.Result, object
 			text = source + ": " + text
 		}
 		v.console.fail(printablePath(text, source))
-	case v.flags.json || status == statusSame && v.flags.quiet:
+	case v.flags.json || status == statusSkipped || status == statusSame && v.flags.quiet:
 	case status == statusSame:
 		if _, err := fmt.Fprintf(v.std.out, "same     %s\n", printable.Line(source)); err != nil {
 			return fmt.Errorf("standard output: %w", err)

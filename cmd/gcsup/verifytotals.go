@@ -18,7 +18,7 @@ type verifyTotals struct {
 // the same command may compare more, else that of the first failure.
 func (t *verifyTotals) add(status string, err error) {
 	t.counts[status]++
-	if err == nil {
+	if err == nil || status == statusSkipped {
 		return
 	}
 	switch code := failure.Classify(err).Code; {
@@ -31,7 +31,7 @@ func (t *verifyTotals) add(status string, err error) {
 // text returns how many files have each status.
 func (t *verifyTotals) text() string {
 	var parts []string
-	for _, status := range []string{statusSame, statusDiffers, statusMissing, statusFailed} {
+	for _, status := range []string{statusSame, statusDiffers, statusMissing, statusSkipped, statusFailed} {
 		if n := t.counts[status]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, status))
 		}

@@ -11,13 +11,13 @@ import (
 )
 
 // Backup uploads the files of a directory to objects whose names begin with the
-// prefix spec.Object. It skips files whose objects are identical, and continues after
-// a file that fails. progress is called with the number of bytes sent so far, one
-// call at a time.
+// prefix spec.Object. It skips files whose objects are identical, and what is not a
+// file, such as a dangling link or a socket. It continues after a file that fails.
+// progress is called with the number of bytes sent so far, one call at a time.
 func Backup(ctx context.Context, up *upload.Uploader, dir string, spec upload.Spec, progress func(sent int64)) (uploaded, skipped int, err error) {
 	files, err := tree.New([]tree.Source{{Path: dir}}, spec, &tree.Options{
 		Sorted:  true, // the order of the listing below
-		Exclude: []string{"**/*.tmp"},
+		Exclude: []string{"*.tmp"},
 	})
 	if err != nil {
 		return 0, 0, err
@@ -31,7 +31,10 @@ func Backup(ctx context.Context, up *upload.Uploader, dir string, spec upload.Sp
 	}
 	var failed []error
 	for result, err := range up.Files(ctx, files.Walk(ctx), opts) {
+		_, notFile := errors.AsType[*tree.EntryError](err) // the next backup will meet it again
 		switch {
+		case notFile:
+			skipped++
 		case err != nil:
 			failed = append(failed, fmt.Errorf("%s: %w", result.Path, err))
 		case result.Skipped != upload.SkipNothing:

@@ -27,6 +27,9 @@ func TestBackup(t *testing.T) {
 		size += int64(len(data))
 	}
 	write(t, dir, "mail/draft.tmp", []byte("not this"))
+	if err := os.Symlink("nothing", filepath.Join(dir, "mail/dangling")); err != nil {
+		t.Fatal(err)
+	}
 
 	up := uploader(t, srv, upload.Options{})
 	spec := upload.Spec{Bucket: "backups", Object: "monday"}
@@ -38,8 +41,8 @@ func TestBackup(t *testing.T) {
 		}
 		return uploaded, skipped
 	}
-	if uploaded, skipped := backup(); uploaded != 21 || skipped != 0 || sent != size {
-		t.Errorf("the first backup uploaded %d files with %d bytes and skipped %d, want 21 with %d and 0", uploaded, sent, skipped, size)
+	if uploaded, skipped := backup(); uploaded != 21 || skipped != 1 || sent != size {
+		t.Errorf("the first backup uploaded %d files with %d bytes and skipped %d, want 21 with %d and 1", uploaded, sent, skipped, size)
 	}
 	for name, data := range files {
 		wantObject(t, srv, "backups", "monday/"+name, data)
@@ -52,8 +55,8 @@ func TestBackup(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "mail/1.txt")); err != nil {
 		t.Fatal(err)
 	}
-	if uploaded, skipped := backup(); uploaded != 1 || skipped != 19 {
-		t.Errorf("the second backup uploaded %d files and skipped %d, want 1 and 19", uploaded, skipped)
+	if uploaded, skipped := backup(); uploaded != 1 || skipped != 20 {
+		t.Errorf("the second backup uploaded %d files and skipped %d, want 1 and 20", uploaded, skipped)
 	}
 	wantObject(t, srv, "backups", "monday/mail/0.txt", []byte("another mail"))
 }

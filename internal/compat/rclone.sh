@@ -50,3 +50,7 @@ run copyto "$large" "$gcs/faults"
 all_fired
 same faults "$large"
 ok "rclone copyto through a 503, a reset and a lost reply"
+
+# The filters need no server.
+go build -o "$work/filters" ./internal/compat/filters
+limited "$work/filters" # it prints what differs

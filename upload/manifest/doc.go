@@ -21,8 +21,9 @@
 //	 "destination":"gs://my-bucket/a.txt","generation":"1763769254000001","crc32c":"yZRlqg=="}
 //
 // The status is done, skipped or failed. A failed file has an error, which is
-// text for people. The source is the path as it was given; bytes that are not
-// UTF-8 are replaced. If a destination has several records, the last one counts.
+// text for people. A link or a socket that was skipped has an error too, and no
+// identity. The source is the path as it was given; bytes that are not UTF-8 are
+// replaced. If a destination has several records, the last one counts.
 //
 // A manifest holds no secret, but names of files. It is created with mode 0600.
 //

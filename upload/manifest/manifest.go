@@ -188,13 +188,13 @@ func lastBreak(r io.ReaderAt, size int64) (int64, error) {
 // is full, the record is not in the manifest. A batch should then stop, because
 // its progress is no longer kept.
 //
-// A failed file is not recorded if its record would not be valid, for example because
-// its object name is missing or not UTF-8. A file without a record is tried again,
-// like one that failed.
+// A file that failed, or is skipped without an identity, is not recorded if its record
+// would not be valid, for example because its object name is missing or not UTF-8. A
+// file without a record is tried again, like one that failed.
 func (m *Manifest) Record(r Record) error {
 	text, err := r.encode()
 	if err != nil {
-		if r.Status == Failed {
+		if !r.finished() {
 			return nil
 		}
 		return fmt.Errorf("manifest %s: %w", m.path, err)

@@ -183,6 +183,20 @@ func TestSkip(t *testing.T) {
 	}
 }
 
+// TestSkipOfReplacedLink checks that a file is not finished if a link in its place was
+// skipped, whatever the size and the times of the file are.
+func TestSkipOfReplacedLink(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	m := open(t, path+".manifest")
+	record(t, m, Record{Status: Skipped, Path: path, Bucket: "bkt", Object: "a", Reason: "symbolic link not followed"})
+	m = reopen(t, m)
+	m.identity = func(string) (chunk.Identity, error) { return chunk.Identity{}, nil }
+	job := upload.Job{Path: path, Spec: upload.Spec{Bucket: "bkt", Object: "a"}}
+	if got := remaining(t, m, slices.Values([]upload.Job{job})); len(got) != 1 {
+		t.Errorf("remain %q, want a", got)
+	}
+}
+
 // TestSkipProperty compares Skip with a map.
 func TestSkipProperty(t *testing.T) {
 	for seed := range testsize.Full(200, 40) {
@@ -451,6 +465,14 @@ func TestRecordOfRefusedNames(t *testing.T) {
 		r := Record{Status: Failed, Path: "caf\xe9", Bucket: "bkt", Object: object, Reason: "object name not allowed"}
 		if err := m.Record(r); err != nil {
 			t.Errorf("%q failed: %v", object, err)
+		}
+		r.Status = Skipped
+		if err := m.Record(r); err != nil {
+			t.Errorf("%q skipped because it is not a file: %v", object, err)
+		}
+		r.Source.Size = 1
+		if err := m.Record(r); err == nil {
+			t.Errorf("%q skipped: recorded", object)
 		}
 		r.Status = Done
 		if err := m.Record(r); err == nil {

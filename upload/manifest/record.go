@@ -24,10 +24,11 @@ const (
 // Status is the outcome of a file.
 type Status string
 
-// The outcomes. A file that is done or skipped is finished.
+// The outcomes. A file that is done or skipped is finished, unless it is skipped
+// without an identity.
 const (
 	Done    Status = "done"    // the object was made
-	Skipped Status = "skipped" // the object existed already
+	Skipped Status = "skipped" // the object existed already, or Path is not a file: see Record.Reason
 	Failed  Status = "failed"  // see Record.Reason
 )
 
@@ -35,7 +36,7 @@ const (
 type Record struct {
 	Status Status
 	Path   string         // the source file
-	Source chunk.Identity // of the source, before its first byte was read
+	Source chunk.Identity // of the source, before its first byte was read; zero if it is not a file
 
 	// Bucket and Object are the destination.
 	Bucket, Object string
@@ -44,8 +45,13 @@ type Record struct {
 	CRC32C     uint32 // of the object, if HasCRC32C
 	HasCRC32C  bool
 
-	Reason string    // why the file failed, for people; at most 1 KiB is kept
+	Reason string    // why the file failed or is no file, for people; at most 1 KiB is kept
 	Time   time.Time // zero means now
+}
+
+// finished reports whether the file need not be uploaded as long as it does not change.
+func (r *Record) finished() bool {
+	return r.Status == Done || r.Status == Skipped && r.Source != (chunk.Identity{})
 }
 
 // line is the JSON form of a record in the manifest.

@@ -153,7 +153,7 @@ func latest(records iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
 // unchanged reports whether a job is finished. r is the last record of its
 // destination.
 func (m *Manifest) unchanged(ctx context.Context, job upload.Job, r Record) bool {
-	if r.Status == Failed {
+	if !r.finished() {
 		return false
 	}
 	now, err := m.identity(job.Path)

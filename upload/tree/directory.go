@@ -24,13 +24,6 @@ type entry string
 
 func (e entry) isDir() bool { return e[len(e)-1] == '/' }
 
-func makeEntry(d fs.DirEntry) entry {
-	if d.IsDir() {
-		return entry(d.Name() + "/")
-	}
-	return entry(d.Name())
-}
-
 // A lister returns the entries of a directory. next returns io.EOF at the end.
 // It can continue after another error.
 type lister interface {
@@ -40,13 +33,15 @@ type lister interface {
 
 // reader is a lister in the order of the file system.
 type reader struct {
-	file  *os.File
-	batch []fs.DirEntry
-	err   error // to return after batch
+	file   *os.File
+	path   string // of the directory, with a separator at the end or ""
+	follow bool   // a link to a directory is a directory
+	batch  []fs.DirEntry
+	err    error // to return after batch
 }
 
-// openReader reads the directory root, whose path is for error messages only.
-func openReader(root *os.Root, path string) (*reader, error) {
+// openReader reads the directory root, which has the given path.
+func openReader(root *os.Root, path string, follow bool) (*reader, error) {
 	file, err := root.Open(".")
 	if err != nil {
 		return nil, err
@@ -57,13 +52,25 @@ func openReader(root *os.Root, path string) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reader{file: file}, nil
+	return &reader{file: file, path: path, follow: follow}, nil
+}
+
+func (r *reader) entry(d fs.DirEntry) entry {
+	isDir := d.IsDir()
+	if r.follow && d.Type()&fs.ModeSymlink != 0 {
+		info, err := os.Stat(r.path + d.Name())
+		isDir = err == nil && info.IsDir()
+	}
+	if isDir {
+		return entry(d.Name() + "/")
+	}
+	return entry(d.Name())
 }
 
 func (r *reader) next() (entry, error) {
 	for {
 		if len(r.batch) > 0 {
-			e := makeEntry(r.batch[0])
+			e := r.entry(r.batch[0])
 			r.batch = r.batch[1:]
 			return e, nil
 		}

@@ -17,8 +17,9 @@
 //
 //   - Memory does not grow with the number of files, except for 12 bytes for each
 //     name of a list that is not sorted.
-//   - A walk uses [os.Root] and reads nothing outside its source. The job has a path,
-//     because an upload opens the file later.
+//   - A walk uses [os.Root] and reads nothing outside its source, unless
+//     Options.FollowSymlinks is set. The job has a path, because an upload opens the
+//     file later.
 //   - Every file is yielded, or reported in Job.Err, unless the options leave it
 //     out or it was removed during the walk. Empty files are files; empty
 //     directories have no job.
@@ -31,27 +32,28 @@
 //
 // A walk treats links as follows, unless Options.IgnoreSymlinks leaves them out.
 //
-//	a link in a directory to              Walk
-//	a file in the same source             yields the file under the link's name
-//	a directory                           reports ErrSymlink
-//	anything outside the source           reports ErrSymlink
-//	a path that begins with /             reports ErrSymlink, even inside the source
-//	nothing, or itself                    reports ErrSymlink
-//	a FIFO, a socket, a device            reports ErrNotRegular
+//	a link in a directory to        by default                     with Options.FollowSymlinks
+//	a file in the same source       yields the file [1]            yields the file [1]
+//	a directory                     reports LinkToDirectory        yields its files [1]
+//	a directory in which it is      reports LinkToDirectory        reports LinkLoop
+//	anything outside the source     reports LinkOutside            yields it [1]
+//	a path that begins with /       reports LinkOutside [2]        yields it [1]
+//	nothing                         reports LinkDangling           reports LinkDangling
+//	itself                          reports LinkLoop               reports LinkLoop
+//	a FIFO, a socket, a device      reports FIFO, Socket, Device   reports FIFO, Socket, Device
+//
+// [1] means under the link's name. [2] means even inside the source.
 //
 // A [Source] that is itself a link is followed. The links of a [List] are followed
 // anywhere.
 //
 // # Patterns
 //
-// Options.Include and Options.Exclude are patterns of
-// https://github.com/bmatcuk/doublestar. They match the whole path of a file
-// relative to its source, with slashes on every system. [Options] has
-// examples.
-//
-// A file is uploaded if it matches a pattern of Include, or there are none, and
-// neither it nor one of its directories matches a pattern of Exclude. A directory
-// that matches is not read.
+// Options.Include and Options.Exclude have the patterns of rclone, see
+// https://rclone.org/filtering/, with two differences. A pattern that matches a
+// directory selects all files below it, which rclone does only for an exclude that
+// ends in a slash. An exclude takes precedence over an include. [Options] has the rules
+// and examples.
 //
 // # Two sources for one object
 //
@@ -68,6 +70,10 @@
 // of the operating system, such as fs.ErrPermission. The job of a directory has a
 // path that ends in a separator and an object that ends in a slash. Its files are
 // not listed. Every shard reports a directory, one shard reports a file.
+//
+// An entry of a directory that is not a file, such as a link to a directory or a
+// socket, has an [*EntryError] with its [Kind]. It is there in every walk, so a
+// program may count such entries and skip them, as gcsup cp does.
 //
 // The functions return errors that wrap [ErrUsage] or [ErrCollision] for wrong
 // arguments, and the error of the operating system for a source that is missing.

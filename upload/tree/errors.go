@@ -15,12 +15,12 @@ var (
 	// uploaded. In a list, the first one is.
 	ErrCollision = errors.New("two sources for one object")
 
-	// ErrSymlink means that a symbolic link is not followed. It leads to a
-	// directory, out of the tree or to nothing, or it is absolute.
+	// ErrSymlink means that a symbolic link is not followed. Most of these errors are
+	// an [EntryError].
 	ErrSymlink = errors.New("symbolic link not followed")
 
 	// ErrNotRegular means that a file is a FIFO, a socket or a device, or that a
-	// list names a directory.
+	// list names a directory. In a walk it is an [EntryError].
 	ErrNotRegular = errors.New("not a regular file")
 
 	// ErrName means that the service does not allow the object name.
@@ -30,6 +30,37 @@ var (
 	// the disk of Options.TempDir is full.
 	ErrSort = errors.New("cannot sort on disk")
 )
+
+// A Kind is what an entry of a directory is, if it is not a file.
+type Kind string
+
+// The kinds of entries that are not files.
+const (
+	LinkToDirectory Kind = "link_to_directory" // a symbolic link to a directory
+	LinkOutside     Kind = "link_outside"      // a symbolic link that is absolute, or leads out of the source
+	LinkDangling    Kind = "link_dangling"     // a symbolic link to nothing
+	LinkLoop        Kind = "link_loop"         // a symbolic link to itself, or to a directory above it
+	FIFO            Kind = "fifo"
+	Socket          Kind = "socket"
+	Device          Kind = "device"
+	Irregular       Kind = "irregular" // another kind that the operating system has
+)
+
+// An EntryError is the error of an [upload.Job] for an entry of a directory that is not
+// a file. Another walk has the same error, so that a program may count such entries
+// instead of failing. The error wraps [ErrSymlink] or [ErrNotRegular].
+type EntryError struct {
+	Kind Kind
+	err  error
+}
+
+func (e *EntryError) Error() string { return e.err.Error() }
+func (e *EntryError) Unwrap() error { return e.err }
+
+// notFollowed returns the error of a link. The arguments describe why.
+func notFollowed(kind Kind, format string, args ...any) error {
+	return &EntryError{kind, fmt.Errorf("%w: %w", ErrSymlink, fmt.Errorf(format, args...))}
+}
 
 // These errors are outcomes of a file that is not reported.
 var (

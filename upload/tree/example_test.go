@@ -33,7 +33,7 @@ func Example() {
 
 	sources := tree.Sources(dir+"/photos", dir+"/docs/.")
 	spec := upload.Spec{Bucket: "my-bucket", Object: "backup"}
-	t, err := tree.New(sources, spec, &tree.Options{Sorted: true, Exclude: []string{"**/*.tmp"}})
+	t, err := tree.New(sources, spec, &tree.Options{Sorted: true, Exclude: []string{"*.tmp"}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,58 +1,108 @@
 package tree
 
-import (
-	"fmt"
-	"strings"
+// filter applies the patterns of Options. Its methods record in u which patterns
+// match.
+type filter struct{ include, exclude []*pattern }
 
-	"github.com/bmatcuk/doublestar/v4"
-)
+// uses records which patterns of a filter matched. A nil *uses records nothing.
+type uses struct{ include, exclude []bool }
 
-// filter applies the patterns of Options.
-type filter struct{ include, exclude []string }
+func (f *filter) newUses() *uses {
+	return &uses{make([]bool, len(f.include)), make([]bool, len(f.exclude))}
+}
 
-func newFilter(include, exclude []string) (filter, error) {
-	for _, p := range append(include[:len(include):len(include)], exclude...) {
-		switch {
-		case !doublestar.ValidatePattern(p):
-			return filter{}, fmt.Errorf("%w: pattern %q: syntax error", ErrUsage, p)
-		case p == "", strings.HasPrefix(p, "/"), strings.HasSuffix(p, "/"), strings.HasPrefix(p, "./"), strings.HasPrefix(p, "../"):
-			return filter{}, fmt.Errorf("%w: pattern %q never matches: paths are relative to the source, without a slash at the end", ErrUsage, p)
+// unused returns the patterns that did not match.
+func (f *filter) unused(u *uses) (include, exclude []string) {
+	return unusedOf(f.include, u.include), unusedOf(f.exclude, u.exclude)
+}
+
+func unusedOf(patterns []*pattern, used []bool) (texts []string) {
+	for i, p := range patterns {
+		if !used[i] {
+			texts = append(texts, p.text)
 		}
 	}
-	return filter{include, exclude}, nil
+	return texts
+}
+
+func newFilter(include, exclude []string) (f filter, err error) {
+	if f.include, err = parsePatterns(include); err != nil {
+		return filter{}, err
+	}
+	f.exclude, err = parsePatterns(exclude)
+	return f, err
+}
+
+func parsePatterns(texts []string) (patterns []*pattern, err error) {
+	for _, text := range texts {
+		p, err := parsePattern(text)
+		if err != nil {
+			return nil, err
+		}
+		patterns = append(patterns, p)
+	}
+	return patterns, nil
 }
 
 // active reports whether there are patterns. Without patterns, callers need no
 // relative paths.
 func (f *filter) active() bool { return len(f.include)+len(f.exclude) > 0 }
 
-// excludes reports whether a file or directory is excluded.
-func (f *filter) excludes(rel string) bool { return matchAny(f.exclude, rel) }
+// all reports whether a file is selected even if it matches no pattern of include.
+func (f *filter) all() bool { return len(f.include) == 0 }
 
-// takes reports whether the patterns select a file. None of its directories may be
-// excluded.
-func (f *filter) takes(rel string) bool {
-	return !f.excludes(rel) && (len(f.include) == 0 || matchAny(f.include, rel))
+// file reports whether the patterns select a file. None of its directories may be
+// excluded, and included reports whether one of them is included.
+func (f *filter) file(u *uses, rel string, included bool) bool {
+	excluded, matched := f.match(u, rel, false)
+	return !excluded && (included || matched)
 }
 
-// takesPath is takes, but also checks the directories of rel.
-func (f *filter) takesPath(rel string) bool {
+// dir reports whether a directory is excluded, and whether it is included. above
+// reports whether one of the directories above it is.
+func (f *filter) dir(u *uses, rel string, above bool) (excluded, included bool) {
+	excluded, matched := f.match(u, rel, true)
+	return excluded, above || matched
+}
+
+// path is file, but also checks the directories of rel.
+func (f *filter) path(u *uses, rel string) bool {
 	if !f.active() {
 		return true
 	}
+	included := f.all()
 	for i := range len(rel) {
-		if rel[i] == '/' && f.excludes(rel[:i]) {
+		if rel[i] != '/' {
+			continue
+		}
+		var excluded bool
+		if excluded, included = f.dir(u, rel[:i], included); excluded {
 			return false
 		}
 	}
-	return f.takes(rel)
+	return f.file(u, rel, included)
 }
 
-func matchAny(patterns []string, rel string) bool {
-	for _, p := range patterns {
-		if doublestar.MatchUnvalidated(p, rel) {
-			return true
+func (f *filter) match(u *uses, rel string, isDir bool) (excluded, included bool) {
+	if u == nil {
+		u = &uses{}
+	}
+	return matchAny(f.exclude, u.exclude, rel, isDir), matchAny(f.include, u.include, rel, isDir)
+}
+
+// matchAny reports whether one of the patterns matches. If used is not nil, it tries
+// all that are not used yet.
+func matchAny(patterns []*pattern, used []bool, rel string, isDir bool) (matched bool) {
+	for i, p := range patterns {
+		if matched && (used == nil || used[i]) {
+			continue
+		}
+		if p.match(rel, isDir) {
+			matched = true
+			if used != nil {
+				used[i] = true
+			}
 		}
 	}
-	return false
+	return matched
 }

@@ -53,11 +53,16 @@ func List(ctx context.Context, r io.Reader, sep byte, spec upload.Spec, opts *Op
 	if sep != '\n' && sep != 0 {
 		return nil, fmt.Errorf("%w: the paths of a list end in a newline or in NUL, not %q", ErrUsage, sep)
 	}
-	l := &list{Tree: Tree{spec: spec, opts: o, filter: f}, ctx: ctx, prefix: prefix, lines: bufio.NewReaderSize(r, maxLine), sep: sep}
+	l := &list{Tree: Tree{spec: spec, opts: o, filter: f}, ctx: ctx, prefix: prefix, lines: bufio.NewReaderSize(r, maxLine), sep: sep, uses: f.newUses()}
+	jobs := l.unsorted
 	if o.Sorted {
-		return l.sorted, nil
+		jobs = l.sorted
 	}
-	return l.unsorted, nil
+	return func(yield func(upload.Job) bool) {
+		if toEnd(ctx, jobs, yield) && !l.incomplete {
+			l.reportUnmatched(l.uses)
+		}
+	}, nil
 }
 
 type list struct {
@@ -66,6 +71,14 @@ type list struct {
 	prefix string
 	lines  *bufio.Reader
 	sep    byte
+	uses   *uses
+
+	incomplete bool // the list cannot be read, or a path in it is wrong
+}
+
+// wants reports whether a file is selected by the patterns, and in the shard.
+func (l *list) wants(object string) bool {
+	return l.filter.path(l.uses, object[len(l.prefix):]) && l.opts.Shard.Has(object)
 }
 
 // unsorted yields the jobs in the order of the list.
@@ -79,8 +92,9 @@ func (l *list) unsorted(yield func(upload.Job) bool) {
 		if err == nil {
 			path, root, object, err = l.resolve(path)
 		}
+		l.incomplete = l.incomplete || err != nil
 		if err == nil {
-			if !l.opts.Shard.Has(object) || !l.filter.takesPath(object[len(l.prefix):]) {
+			if !l.wants(object) {
 				continue
 			}
 			if err = seen.add(root, object); err == errIgnored {
@@ -107,12 +121,14 @@ func (l *list) sorted(yield func(upload.Job) bool) {
 		if err == nil {
 			path, _, object, err = l.resolve(path)
 		}
+		l.incomplete = l.incomplete || err != nil
 		if err == nil {
-			if !l.opts.Shard.Has(object) || !l.filter.takesPath(object[len(l.prefix):]) {
+			if !l.wants(object) {
 				continue
 			}
 			record = append(append(append(record[:0], object...), 0), path...)
 			if err = sorter.Add(record); err != nil {
+				l.incomplete = true
 				yield(upload.Job{Spec: l.spec, Err: fmt.Errorf("%w: %w", ErrSort, err)})
 				return
 			}

@@ -2,8 +2,10 @@ package tree
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -18,8 +20,10 @@ type rivals struct {
 
 // A rival is a directory in which names of other sources are looked up.
 type rival struct {
-	root *os.Root
-	err  error // the error of opening root
+	root   *os.Root
+	err    error  // the error of opening root
+	path   string // of root, with a separator at the end or ""
+	follow bool   // links are followed anywhere
 
 	// The last directory that was looked up, because most names follow another
 	// one of their directory.
@@ -49,7 +53,7 @@ func (r *rivals) collision(object, other string) error {
 
 // holds reports whether the walk of s uploads the file rel.
 func (r *rivals) holds(s *source, rel string) bool {
-	if path.Clean(rel) != rel || strings.HasPrefix(rel, "../") || !r.tree.filter.takesPath(rel) {
+	if path.Clean(rel) != rel || strings.HasPrefix(rel, "../") || !r.tree.filter.path(nil, rel) {
 		return false
 	}
 	v := r.get(s)
@@ -59,7 +63,12 @@ func (r *rivals) holds(s *source, rel string) bool {
 	if i := strings.LastIndexByte(rel, '/'); i >= 0 && !v.hasDir(rel[:i]) {
 		return false
 	}
-	_, err := inspect(v.root, "", v.root, rel, r.tree.opts.IgnoreSymlinks)
+	var err error
+	if v.follow {
+		_, err = inspectFollowed(v.path + rel)
+	} else {
+		_, err = inspect(v.root, "", v.root, rel, r.tree.opts.IgnoreSymlinks)
+	}
 	return err == nil
 }
 
@@ -75,7 +84,7 @@ func (r *rivals) get(s *source) *rival {
 			break
 		}
 	}
-	v := &rival{}
+	v := &rival{path: s.path, follow: r.tree.opts.FollowSymlinks}
 	v.root, v.err = os.OpenRoot(s.Path)
 	if r.open == nil {
 		r.open = map[*source]*rival{}
@@ -85,17 +94,30 @@ func (r *rivals) get(s *source) *rival {
 }
 
 // hasDir reports whether dir is a directory that a walk enters: none of its
-// elements is a symbolic link.
+// elements is a symbolic link or, if links are followed, leads to one above it.
 func (v *rival) hasDir(dir string) bool {
 	if dir == v.dir {
 		return v.isDir
 	}
 	v.dir, v.isDir = dir, true
+	var above []fs.FileInfo
+	if v.follow {
+		info, err := v.root.Stat(".")
+		v.isDir = err == nil
+		above = append(above, info)
+	}
 	for i := 0; i <= len(dir) && v.isDir; i++ {
-		if i == len(dir) || dir[i] == '/' {
+		if i < len(dir) && dir[i] != '/' {
+			continue
+		}
+		if !v.follow {
 			info, err := v.root.Lstat(dir[:i])
 			v.isDir = err == nil && info.IsDir()
+			continue
 		}
+		info, err := os.Stat(v.path + dir[:i])
+		v.isDir = err == nil && info.IsDir() && !slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, info) })
+		above = append(above, info)
 	}
 	return v.isDir
 }

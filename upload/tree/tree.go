@@ -51,28 +51,43 @@ func Sources(args ...string) []Source {
 
 // Options configure a [Tree] and a [List]. The zero value uploads all files.
 //
-// A pattern of Include or Exclude has these parts:
+// The patterns of Include and Exclude follow the rules of rclone. These are the parts
+// of a pattern:
 //
-//	?      one character but a slash    *    any characters but a slash
-//	[a-z]  one of these characters      **   any number of directories
-//	{a,b}  one of the alternatives      \*   the character *
+//	?      one character but a slash       *       any characters but a slash
+//	[a-z]  one of these characters         **      any characters
+//	[^a]   one character but these         {a,b}   one of the alternatives
+//	\*     the character *                 {{a+}}  a regular expression
 //
-// It is compared with the path below the source, without DIR: the sources DIR and
-// DIR/. are equivalent. For a source that is a file, it is compared with the last
-// element of its path, and for a file of a list with its object name without the
-// prefix. These files of a source are uploaded:
+// In a class and in a regular expression, the syntax is that of [regexp/syntax]. The
+// classes \d, \D, \s, \S, \w and \W are also allowed outside.
+//
+// A pattern is compared with the path below the source, without DIR: the sources DIR
+// and DIR/. are equivalent. It matches the last elements of the path, as many as it
+// has, or all of the path if it begins with a slash. If it ends in a slash, it matches
+// only directories. A file is also selected if one of its directories matches.
+//
+// For a source that is a file, the path is the last element of its path. For a file
+// of a list, it is the object name without the prefix.
+//
+// A file is uploaded if Include selects it or is empty, and Exclude does not select
+// it. An excluded directory is not read. These files of a source are uploaded:
 //
 //	Include     Exclude          a.txt  sub/a.txt  sub/b.jpg  tmp/a.txt
 //	                             yes    yes        yes        yes
-//	*.txt                        yes    no         no         no
-//	**/*.txt                     yes    yes        no         yes
-//	sub                          no     no         no         no
-//	sub/**                       no     yes        yes        no
-//	            *.txt            no     yes        yes        yes
+//	*.txt                        yes    yes        no         yes
+//	/*.txt                       yes    no         no         no
+//	**/*.txt                     no     yes        no         yes
+//	sub                          no     yes        yes        no
+//	sub/                         no     yes        yes        no
+//	sub/*.txt                    no     yes        no         no
+//	a.txt/                       no     no         no         no
+//	            *.txt            no     no         yes        no
+//	            /a.txt           no     yes        yes        yes
 //	            tmp              yes    yes        yes        no
 //	            tmp/**           yes    yes        yes        no
-//	            **/a.txt         no     no         yes        no
-//	**/*.txt    {tmp,sub}        yes    no         no         no
+//	*.txt       {tmp,sub}        yes    no         no         no
+//	sub         a.txt            no     no         yes        no
 type Options struct {
 	// Sorted yields the jobs in the order of their object names, as raw bytes.
 	// It is the order in which the service lists objects. A directory of more
@@ -84,12 +99,25 @@ type Options struct {
 	// on disk for each open directory. A sorted list keeps the 8 MiB of a sort.
 	Sorted bool
 
-	// Include and Exclude choose files by doublestar patterns.
+	// Include and Exclude choose files by patterns.
 	Include, Exclude []string
+
+	// Unmatched, if not nil, is called at the end of [Tree.Walk] and of the iteration
+	// of a List, if some patterns of Include or Exclude matched no file and no
+	// directory. A pattern is not compared with the files of an excluded directory.
+	// Unmatched is not called if the iteration ended early, or if something could not
+	// be listed.
+	Unmatched func(include, exclude []string)
 
 	// IgnoreSymlinks leaves out all symbolic links without an error. An argument
 	// that ends in "/" or "/." is a directory, not a link.
 	IgnoreSymlinks bool
+
+	// FollowSymlinks follows symbolic links to files and directories anywhere. A
+	// directory is uploaded under each of its names. A link to a directory in which
+	// the link itself is would have no end, and is reported with LinkLoop. It excludes
+	// IgnoreSymlinks.
+	FollowSymlinks bool
 
 	// Shard chooses a part of the objects. The zero value is all of them.
 	Shard Shard
@@ -105,6 +133,9 @@ func checkOptions(spec upload.Spec, opts *Options) (Options, filter, string, err
 	var o Options
 	if opts != nil {
 		o = *opts
+	}
+	if o.IgnoreSymlinks && o.FollowSymlinks {
+		return o, filter{}, "", fmt.Errorf("%w: IgnoreSymlinks and FollowSymlinks exclude each other", ErrUsage)
 	}
 	if o.Shard != (Shard{}) {
 		if err := o.Shard.check(); err != nil {
@@ -217,7 +248,27 @@ func dirPath(path string) string {
 // other, and can be repeated. It ends early if ctx is done.
 func (t *Tree) Walk(ctx context.Context) iter.Seq[upload.Job] {
 	return func(yield func(upload.Job) bool) {
-		t.walk(ctx, t.opts.Sorted, yield)
+		r := &run{Tree: t, ctx: ctx, sorted: t.opts.Sorted, uses: t.filter.newUses()}
+		if toEnd(ctx, r.walk, yield) && !r.incomplete {
+			t.reportUnmatched(r.uses)
+		}
+	}
+}
+
+// toEnd yields jobs. It returns false if the iteration ended early.
+func toEnd(ctx context.Context, jobs iter.Seq[upload.Job], yield func(upload.Job) bool) bool {
+	for job := range jobs {
+		if !yield(job) {
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// reportUnmatched calls Options.Unmatched at the end of an iteration.
+func (t *Tree) reportUnmatched(u *uses) {
+	if include, exclude := t.filter.unused(u); t.opts.Unmatched != nil && len(include)+len(exclude) > 0 {
+		t.opts.Unmatched(include, exclude)
 	}
 }
 
@@ -226,18 +277,20 @@ func (t *Tree) Walk(ctx context.Context) iter.Seq[upload.Job] {
 // be repeated: see [upload.BatchOptions].
 func (t *Tree) Sizes(ctx context.Context) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
-		t.walk(ctx, false, func(job upload.Job) bool { return job.Err != nil || yield(job.Size) })
+		r := &run{Tree: t, ctx: ctx}
+		r.walk(func(job upload.Job) bool { return job.Err != nil || yield(job.Size) })
 	}
 }
 
-func (t *Tree) walk(ctx context.Context, sorted bool, yield func(upload.Job) bool) {
-	r := &run{Tree: t, ctx: ctx, sorted: sorted, rivals: rivals{tree: t}}
+// walk yields the jobs of all sources.
+func (r *run) walk(yield func(upload.Job) bool) {
+	r.rivals.tree = r.Tree
 	defer r.rivals.close()
-	if sorted && len(t.sources) > 1 {
+	if r.sorted && len(r.sources) > 1 {
 		r.merge(yield)
 		return
 	}
-	for _, s := range t.sources {
+	for _, s := range r.sources {
 		if !r.walkOne(s, yield) {
 			return
 		}

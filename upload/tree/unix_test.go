@@ -24,7 +24,7 @@ func linkTree(t *testing.T) (root string, want []string) {
 	if err := syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want = []string{"dir/file", "dir/sub/file", "fifo ErrNotRegular", "file"}
+	want = []string{"dir/file", "dir/sub/file", "fifo fifo", "file"}
 	for _, link := range []struct{ name, target, want string }{
 		{"to-file", "file", ""},
 		{"to-file-below", "dir/sub/file", ""},
@@ -34,26 +34,26 @@ func linkTree(t *testing.T) (root string, want []string) {
 		{"link-to-link", "to-file-below", ""},
 		{"dir/link-to-link-above", "../to-file", ""},
 
-		{"to-dir", "dir", "ErrSymlink"},
-		{"to-here", ".", "ErrSymlink"},
-		{"dir/to-above", "..", "ErrSymlink"},
-		{"to-empty", "empty/", "ErrSymlink"},
-		{"absolute", filepath.Join(top, "outside/secret"), "ErrSymlink"},
-		{"absolute-inside", filepath.Join(root, "file"), "ErrSymlink"},
-		{"absolute-dir", top, "ErrSymlink"},
-		{"link-to-absolute", "absolute", "ErrSymlink"},
-		{"out", "../outside/secret", "ErrSymlink"},
-		{"out-and-in", "../root/file", "ErrSymlink"},
-		{"out-to-sibling", "../rootlike/x", "ErrSymlink"},
-		{"dir/out", "../../outside/secret", "ErrSymlink"},
-		{"link-to-out", "dir/out", "ErrSymlink"},
-		{"through-dir-link-out", "dir/to-above/../outside/secret", "ErrSymlink"},
-		{"dangling", "missing", "ErrSymlink"},
-		{"below-file", "file/x", "ErrSymlink"},
-		{"loop", "loop", "ErrSymlink"},
-		{"loop-a", "loop-b", "ErrSymlink"},
-		{"loop-b", "loop-a", "ErrSymlink"},
-		{"to-fifo", "fifo", "ErrNotRegular"},
+		{"to-dir", "dir", "link_to_directory"},
+		{"to-here", ".", "link_to_directory"},
+		{"dir/to-above", "..", "link_to_directory"},
+		{"to-empty", "empty/", "link_to_directory"},
+		{"absolute", filepath.Join(top, "outside/secret"), "link_outside"},
+		{"absolute-inside", filepath.Join(root, "file"), "link_outside"},
+		{"absolute-dir", top, "link_outside"},
+		{"link-to-absolute", "absolute", "link_outside"},
+		{"out", "../outside/secret", "link_outside"},
+		{"out-and-in", "../root/file", "link_outside"},
+		{"out-to-sibling", "../rootlike/x", "link_outside"},
+		{"dir/out", "../../outside/secret", "link_outside"},
+		{"link-to-out", "dir/out", "link_outside"},
+		{"through-dir-link-out", "dir/to-above/../outside/secret", "link_outside"},
+		{"dangling", "missing", "link_dangling"},
+		{"below-file", "file/x", "link_dangling"},
+		{"loop", "loop", "link_loop"},
+		{"loop-a", "loop-b", "link_loop"},
+		{"loop-b", "loop-a", "link_loop"},
+		{"to-fifo", "fifo", "fifo"},
 	} {
 		write(t, root, link.name+" -> "+link.target)
 		want = append(want, strings.TrimSuffix(link.name+" "+link.want, " "))
@@ -66,7 +66,7 @@ func TestLinks(t *testing.T) {
 	src := tree.Source{Path: root}
 	equal(t, "no order", sortedCopy(walk(t, nil, src)), want)
 	equal(t, "sorted", sortedCopy(walk(t, &tree.Options{Sorted: true}, src)), want)
-	equal(t, "ignored", walk(t, &tree.Options{Sorted: true, IgnoreSymlinks: true}, src), []string{"dir/file", "dir/sub/file", "fifo ErrNotRegular", "file"})
+	equal(t, "ignored", walk(t, &tree.Options{Sorted: true, IgnoreSymlinks: true}, src), []string{"dir/file", "dir/sub/file", "fifo fifo", "file"})
 
 	// The errors contain advice.
 	tr, err := tree.New([]tree.Source{src}, template, nil)
@@ -78,6 +78,56 @@ func TestLinks(t *testing.T) {
 			t.Errorf("%s: %v", job.Path, job.Err)
 		}
 	}
+}
+
+// A walk that follows links yields the files of all directories to which they lead, in
+// the order of the service. A loop is reported.
+func TestFollowLinks(t *testing.T) {
+	top := t.TempDir()
+	root := filepath.Join(top, "root")
+	write(t, top, "outside/a", "outside/sub/b", "outside/back -> ../root", "outside/again -> .")
+	write(t, root, "a", "dir/file", "dir/sub/file",
+		"to-file -> dir/file", "to-dir -> dir", "to-dir.x", "to-dir0", "link-to-link -> to-dir", "absolute -> "+filepath.Join(top, "outside/a"), "out -> ../outside",
+		"dir/to-here -> .", "dir/sub/to-above -> ../..", "self -> self", "dangling -> missing", "device -> /dev/null")
+	if err := syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(t, root, "to-fifo -> fifo")
+	below := func(dir string) []string {
+		return []string{dir + "/file", dir + "/sub/file", dir + "/sub/to-above/ link_loop", dir + "/to-here/ link_loop"}
+	}
+	want := []string{
+		"a", "absolute", "dangling link_dangling", "device device", "fifo fifo", "self link_loop", "to-dir.x", "to-dir0", "to-file", "to-fifo fifo",
+		"out/a", "out/again/ link_loop", "out/back/ link_loop", "out/sub/b",
+	}
+	for _, dir := range []string{"dir", "to-dir", "link-to-link"} {
+		want = append(want, below(dir)...)
+	}
+	want = sortedCopy(want)
+	src := tree.Source{Path: root}
+	follow := tree.Options{FollowSymlinks: true, Sorted: true}
+	equal(t, "sorted", walk(t, &follow, src), want)
+	follow.Sorted = false
+	equal(t, "no order", sortedCopy(walk(t, &follow, src)), want)
+	t.Chdir(root)
+	equal(t, "the current directory", sortedCopy(walk(t, &follow, tree.Sources(".")...)), want)
+
+	var parts []string
+	for i := range 3 {
+		follow.Shard = tree.Shard{Index: i, Count: 3}
+		parts = append(parts, walk(t, &follow, src)...)
+	}
+	equal(t, "shards", sortedCopy(parts), want)
+	follow.Shard = tree.Shard{}
+
+	follow.Exclude, follow.Sorted = []string{"dir/", "to-dir/", "link-to-link/", "out/*/", "*e*"}, true
+	equal(t, "excluded as directories", walk(t, &follow, src), []string{"a", "dangling link_dangling", "fifo fifo", "out/a", "to-dir.x", "to-dir0", "to-fifo fifo"})
+
+	// Two sources for one object.
+	write(t, top, "x/d/f", "x/l/f", "y/d -> ../x/d", "y/l -> .", "y/f")
+	overlap := []tree.Source{{Path: filepath.Join(top, "x")}, {Path: filepath.Join(top, "y")}}
+	equal(t, "overlap", walk(t, &tree.Options{FollowSymlinks: true, Sorted: true}, overlap...), []string{"d/f ErrCollision", "d/f ErrCollision", "f", "l/ link_loop", "l/f"})
+	equal(t, "overlap without links", walk(t, &tree.Options{Sorted: true}, overlap...), []string{"d link_outside", "d/f", "f", "l link_to_directory", "l/f"})
 }
 
 // A source that is a link is followed, because the caller named it.
@@ -111,7 +161,7 @@ func TestSpecialFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	equal(t, "walk", walk(t, &tree.Options{Sorted: true}, tree.Source{Path: root}), []string{"empty", "fifo ErrNotRegular", "socket ErrNotRegular"})
+	equal(t, "walk", walk(t, &tree.Options{Sorted: true}, tree.Source{Path: root}), []string{"empty", "fifo fifo", "socket socket"})
 	equal(t, "sources", walk(t, nil, tree.Sources("fifo", "/dev/null", "empty")...), []string{"fifo ErrNotRegular", "null ErrNotRegular", "empty"})
 }
 

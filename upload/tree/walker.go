@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -28,6 +29,10 @@ type level struct {
 	path    string // of the directory, with a separator at the end or ""
 	rel     string // relative to the source; "" or with a slash at the end
 	object  string // the start of the object names
+
+	included bool // the files need not match Options.Include
+
+	info fs.FileInfo // of dir; nil if links are not followed
 }
 
 // run is the shared state of the walkers of one iteration.
@@ -35,8 +40,11 @@ type run struct {
 	*Tree
 	ctx    context.Context
 	sorted bool
-	held   int // entries in memory
+	uses   *uses // nil for Sizes
+	held   int   // entries in memory
 	rivals rivals
+
+	incomplete bool // something could not be listed
 }
 
 // next returns the next job, or false at the end, or if the context is done.
@@ -59,7 +67,7 @@ func (w *walker) next() (upload.Job, bool) {
 			continue
 		}
 		if err != nil {
-			return w.run.failed(top.path, top.object, err), true
+			return w.run.unlisted(top.path, top.object, err), true
 		}
 		if job, ok := w.entry(top, e); ok {
 			return job, true
@@ -75,7 +83,7 @@ func (w *walker) start() (upload.Job, bool) {
 	case s.skip:
 		return upload.Job{}, false
 	case !s.isDir:
-		if !w.run.wants(s.object, path.Base(filepath.ToSlash(s.path))) {
+		if !w.run.wants(s.object, path.Base(filepath.ToSlash(s.path)), w.run.filter.all()) {
 			return upload.Job{}, false
 		}
 		info, err := inspectPath(s.Path, w.run.opts.IgnoreSymlinks)
@@ -83,31 +91,54 @@ func (w *walker) start() (upload.Job, bool) {
 	}
 	if s.object != "" {
 		if err := checkDir(s.object); err != nil {
-			return w.run.failed(s.path, s.object, err), true
+			return w.run.unlisted(s.path, s.object, err), true
 		}
 	}
 	root, err := os.OpenRoot(s.Path)
 	if err != nil {
-		return w.run.failed(s.path, s.object, err), true
+		return w.run.unlisted(s.path, s.object, err), true
 	}
 	w.root = root
-	if err := w.push(root, s.path, "", s.object); err != nil {
-		return w.run.failed(s.path, s.object, err), true
+	top := &level{dir: root, path: s.path, object: s.object, included: w.run.filter.all()}
+	if err := w.push(top); err != nil {
+		return w.run.unlisted(s.path, s.object, err), true
 	}
 	return upload.Job{}, false
 }
 
-// push starts a directory.
-func (w *walker) push(dir *os.Root, path, rel, object string) error {
-	r, err := openReader(dir, path)
+// push starts a directory. It sets the entries and the info of l.
+func (w *walker) push(l *level) error {
+	follow := w.run.opts.FollowSymlinks
+	if follow {
+		if err := w.checkLoop(l); err != nil {
+			return err
+		}
+	}
+	r, err := openReader(l.dir, l.path, follow)
 	if err != nil {
 		return err
 	}
-	l := &level{dir: dir, entries: r, path: path, rel: rel, object: object}
+	l.entries = r
 	if w.run.sorted {
 		l.entries = sortEntries(w.run.ctx, r, w.run.opts.TempDir, &w.run.held)
 	}
 	w.stack = append(w.stack, l)
+	return nil
+}
+
+// checkLoop returns an error if l is the same directory as one of those above it. It
+// sets l.info.
+func (w *walker) checkLoop(l *level) error {
+	info, err := l.dir.Stat(".")
+	if err != nil {
+		return err
+	}
+	for _, above := range w.stack {
+		if os.SameFile(info, above.info) {
+			return notFollowed(LinkLoop, "it leads to %s, in which it is", cmp.Or(above.path, "."))
+		}
+	}
+	l.info = info
 	return nil
 }
 
@@ -141,10 +172,16 @@ func (w *walker) entry(top *level, e entry) (upload.Job, bool) {
 	if w.run.filter.active() {
 		rel = top.rel + name
 	}
-	if !w.run.wants(object, rel) {
+	if !w.run.wants(object, rel, top.included) {
 		return upload.Job{}, false
 	}
-	info, err := inspect(w.root, top.rel, top.dir, name, w.run.opts.IgnoreSymlinks)
+	var info fs.FileInfo
+	var err error
+	if w.run.opts.FollowSymlinks {
+		info, err = inspectFollowed(top.path + name)
+	} else {
+		info, err = inspect(w.root, top.rel, top.dir, name, w.run.opts.IgnoreSymlinks)
+	}
 	return w.file(object, top.path+name, info, err)
 }
 
@@ -154,32 +191,47 @@ func (w *walker) dir(top *level, name string) (upload.Job, bool) {
 	rel, object := top.rel+name, top.object+name
 	name = name[:len(name)-1]
 	dirPath := top.path + name + string(os.PathSeparator)
-	if w.run.filter.excludes(rel[:len(rel)-1]) {
+	excluded, included := w.run.filter.dir(w.run.uses, rel[:len(rel)-1], top.included)
+	if excluded {
 		return upload.Job{}, false
 	}
 	if err := checkDir(object); err != nil {
-		return w.run.failed(dirPath, object, err), true
+		return w.run.unlisted(dirPath, object, err), true
 	}
-	dir, err := top.dir.OpenRoot(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return upload.Job{}, false
-	}
-	if err != nil {
-		return w.run.failed(dirPath, object, err), true
-	}
-	if err := w.push(dir, dirPath, rel, object); err != nil {
-		_ = dir.Close()
-		if errors.Is(err, fs.ErrNotExist) {
+	err := w.open(top, name, &level{path: dirPath, rel: rel, object: object, included: included})
+	if _, loop := errors.AsType[*EntryError](err); loop {
+		if !included || !w.run.opts.Shard.Has(object) {
 			return upload.Job{}, false
 		}
 		return w.run.failed(dirPath, object, err), true
 	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return w.run.unlisted(dirPath, object, err), true
+	}
 	return upload.Job{}, false
 }
 
-// wants reports whether a file is in the shard, and chosen by the patterns.
-func (t *Tree) wants(object, rel string) bool {
-	return t.opts.Shard.Has(object) && t.filter.takes(rel)
+// open opens and starts the directory name in top. It sets l.dir.
+func (w *walker) open(top *level, name string, l *level) (err error) {
+	if w.run.opts.FollowSymlinks {
+		l.dir, err = os.OpenRoot(l.path)
+	} else {
+		l.dir, err = top.dir.OpenRoot(name)
+	}
+	if err != nil {
+		return err
+	}
+	if err = w.push(l); err != nil {
+		_ = l.dir.Close()
+	}
+	return err
+}
+
+// wants reports whether a file is selected by the patterns, and in the shard.
+// included reports whether one of its directories is selected. A pattern that matches
+// only files of other shards is used, too.
+func (r *run) wants(object, rel string, included bool) bool {
+	return (!r.filter.active() || r.filter.file(r.uses, rel, included)) && r.opts.Shard.Has(object)
 }
 
 // file returns the job for a file with the outcome of its inspection.
@@ -197,6 +249,12 @@ func (w *walker) file(object, path string, info fs.FileInfo, err error) (upload.
 		return w.run.failed(path, object, err), true
 	}
 	return w.run.job(object, path, info), true
+}
+
+// unlisted returns a job for a directory that cannot be listed.
+func (r *run) unlisted(path, object string, err error) upload.Job {
+	r.incomplete = true
+	return r.failed(path, object, err)
 }
 
 // failed returns a job for a file or directory that is not uploaded.

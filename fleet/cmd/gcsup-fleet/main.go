@@ -17,6 +17,7 @@ import (
 	"gcsup/internal/cli/hint"
 	"gcsup/internal/cli/printable"
 	"gcsup/internal/cli/signals"
+	"gcsup/internal/cli/treeflags"
 	"gcsup/internal/cli/usage"
 )
 
@@ -95,5 +96,5 @@ Exit codes: 0 done; 64 usage; 65 files failed; 66 no input; 69 unavailable; 74 l
 // envRules decide which environment variables set flags.
 var envRules = flagenv.Rules{
 	None:      []string{"help"},
-	Exclusive: [][]string{{"files-from", "recursive"}, {"state-key-file", "state-unsealed"}},
+	Exclusive: [][]string{{"files-from", "recursive"}, {"state-key-file", "state-unsealed"}, treeflags.Exclusive},
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -245,6 +246,36 @@ func TestOneProcess(t *testing.T) {
 	}
 	if s := w.status(); s.Done.Files != 2 || s.Tasks != 0 {
 		t.Errorf("status %+v", s)
+	}
+}
+
+// TestSubmitSkips checks that submit skips entries that are not files, and warns about
+// them and about patterns that match nothing.
+func TestSubmitSkips(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakegcs.Options{})
+	w.write("a.txt", 10)
+	for _, link := range []string{"one", "two"} {
+		if err := os.Symlink("nothing", filepath.Join(w.tree, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		flags, out, messages string
+		code                 int
+	}{
+		{"--json --exclude=*.tmp", `"files":1,.*"failed":0,"skipped":2}`, "gcsup-fleet: warning: 2 dangling symbolic links were skipped, such as .*/one\ngcsup-fleet: warning: nothing matches --exclude='\\*.tmp'\n", exitcode.OK},
+		{"--ignore-symlinks", "1 in the queue before, 0 finished before, 0 refused", "", exitcode.OK},
+		{"--strict", "1 in the queue before, 0 finished before, 2 refused", "(.*: symbolic link not followed: .*\n){2}", exitcode.NoInput},
+		{"--follow-symlinks --ignore-symlinks", "", "gcsup-fleet: --follow-symlinks and --ignore-symlinks exclude each other\n", exitcode.Usage},
+	} {
+		var out, messages bytes.Buffer
+		cmd := w.command(append([]string{"submit", "-r", w.tree + "/.", "gs://my-bucket/tree"}, strings.Fields(c.flags)...)...)
+		cmd.Stdout, cmd.Stderr = &out, &messages
+		_ = cmd.Run()
+		if code := cmd.ProcessState.ExitCode(); code != c.code || !regexp.MustCompile(c.out).Match(out.Bytes()) || !regexp.MustCompile("^"+c.messages+"$").Match(messages.Bytes()) {
+			t.Errorf("submit %s: exit code %d, output %q, messages %q", c.flags, code, out.String(), messages.String())
+		}
 	}
 }
 

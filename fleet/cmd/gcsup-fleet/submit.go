@@ -17,6 +17,8 @@ import (
 	"gcsup/internal/cli/exitcode"
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/objectflags"
+	"gcsup/internal/cli/printable"
+	"gcsup/internal/cli/treeflags"
 	"gcsup/internal/cli/usage"
 	"gcsup/session"
 	"gcsup/upload"
@@ -27,23 +29,21 @@ import (
 // submitFlags choose the files and the attributes of their objects. They have the same meaning as
 // those of gcsup cp.
 type submitFlags struct {
-	recursive        bool
-	filesFrom        string
-	null             bool
-	include, exclude []string
-	ignoreSymlinks   bool
-	manifest         string
-	objects          objectflags.Flags
-	json             bool
+	recursive bool
+	filesFrom string
+	null      bool
+	tree      treeflags.Flags
+	notes     treeflags.Notes // complete when all jobs were read
+	manifest  string
+	objects   objectflags.Flags
+	json      bool
 }
 
 func (f *submitFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.recursive, "recursive", "r", false, "submit the files in directories, and in those below them")
 	fs.StringVar(&f.filesFrom, "files-from", "", "submit the files whose paths are in `FILE`, one per line; - is standard input")
 	fs.BoolVarP(&f.null, "null", "0", false, "paths of --files-from end in a NUL byte, not in a newline")
-	fs.StringArrayVar(&f.include, "include", nil, "submit only files that match this `PATTERN`, such as '**/*.csv'; repeat the flag for more")
-	fs.StringArrayVar(&f.exclude, "exclude", nil, "leave out files and directories that match this `PATTERN`; repeat the flag for more")
-	fs.BoolVar(&f.ignoreSymlinks, "ignore-symlinks", false, "leave out symbolic links without an error")
+	f.tree.Add(fs)
 	fs.StringVar(&f.manifest, "manifest", "", "leave out the files that are finished according to `FILE`, the manifest of a gcsup cp")
 	f.objects.Add(fs)
 	fs.BoolVar(&f.json, "json", false, "print the totals as JSON")
@@ -102,6 +102,9 @@ func (f *submitFlags) check(args []string) error {
 	case f.null && f.filesFrom == "":
 		return failure.Usagef("--null needs --files-from")
 	}
+	if err := f.tree.Check(); err != nil {
+		return err
+	}
 	_, _, err := splitURL("destination", args[len(args)-1])
 	return err
 }
@@ -148,6 +151,9 @@ func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s f
 		refused = true
 	}
 	done, err := fleet.Submit(ctx, q, s)
+	for _, text := range f.notes.Warnings() {
+		std.message("warning: %s", printable.Line(text))
+	}
 	if printErr := f.print(std, done); err == nil {
 		err = printErr
 	}
@@ -165,7 +171,8 @@ func (f *submitFlags) submit(ctx context.Context, std stdio, q *fleet.Queue, s f
 
 // jobs returns the files, sorted by object.
 func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.Spec) (jobs iter.Seq[upload.Job], done func(), err error) {
-	opts := &tree.Options{Sorted: true, Include: f.include, Exclude: f.exclude, IgnoreSymlinks: f.ignoreSymlinks}
+	opts := f.tree.Options(&f.notes)
+	opts.Sorted = true
 	done = func() {}
 	if f.filesFrom != "" {
 		var in io.Reader = os.Stdin
@@ -180,7 +187,7 @@ func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.S
 		if f.null {
 			sep = 0
 		}
-		jobs, err = tree.List(ctx, in, sep, spec, opts)
+		jobs, err = tree.List(ctx, in, sep, spec, &opts)
 	} else {
 		for _, source := range sources {
 			info, err := os.Stat(source)
@@ -192,14 +199,29 @@ func (f *submitFlags) jobs(ctx context.Context, sources []string, spec session.S
 			}
 		}
 		var t *tree.Tree
-		if t, err = tree.New(tree.Sources(sources...), spec, opts); err == nil {
+		if t, err = tree.New(tree.Sources(sources...), spec, &opts); err == nil {
 			jobs = t.Walk(ctx)
 		}
 	}
-	if err != nil || f.manifest == "" {
-		return jobs, done, err
+	if err != nil {
+		return nil, done, err
+	}
+	jobs = f.regular(jobs)
+	if f.manifest == "" {
+		return jobs, done, nil
 	}
 	return f.unfinished(ctx, jobs, done)
+}
+
+// regular returns jobs without the entries that are skipped because they are not files.
+func (f *submitFlags) regular(jobs iter.Seq[upload.Job]) iter.Seq[upload.Job] {
+	return func(yield func(upload.Job) bool) {
+		for job := range jobs {
+			if f.notes.Skip(job.Path, job.Err) == "" && !yield(job) {
+				return
+			}
+		}
+	}
 }
 
 // unfinished returns jobs without those that are finished according to the manifest.
@@ -239,7 +261,8 @@ func (f *submitFlags) print(std stdio, s fleet.Submitted) error {
 			Changed  int64  `json:"changed"` // of Queued
 			Finished int64  `json:"finished_before"`
 			Failed   int64  `json:"failed"`
-		}{1, "submitted", s.Files, s.Bytes, s.Queued, s.Changed, s.Finished, s.Failed})
+			Skipped  int    `json:"skipped"` // entries that are not files
+		}{1, "submitted", s.Files, s.Bytes, s.Queued, s.Changed, s.Finished, s.Failed, f.notes.Skipped()})
 	}
 	_, err := fmt.Fprintf(std.out, "submitted %d files, %s; %d in the queue before, %d finished before, %d refused\n",
 		s.Files, humanize.IBytes(uint64(s.Bytes)), s.Queued, s.Finished, s.Failed)
