@@ -41,8 +41,9 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 	}
 	defer journal.close()
 	switch {
-	case damaged != nil:
-		return nil // it was set aside, and the session URI is unknown
+	case damaged != nil: // it was set aside, and the session URI is unknown
+		j.warnOfLostParts(id, "BUCKET")
+		return nil
 	case token == nil:
 		return fmt.Errorf("cancel: %w: %s", session.ErrNoToken, id)
 	}

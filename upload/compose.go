@@ -70,13 +70,16 @@ func (p *composer) unsuitable() string {
 	return ""
 }
 
+// temporaryDir is the beginning of the names of all temporary objects.
+const temporaryDir = "gcsup-parts/"
+
 // temporaryPrefix returns a new prefix for the names of temporary objects. id is the
 // ID of the upload, or "" if the upload is not saved.
 func temporaryPrefix(id string) string {
 	if id == "" {
 		id = "upload"
 	}
-	return "gcsup-parts/" + id + "-" + rand.Text() + "/"
+	return temporaryDir + id + "-" + rand.Text() + "/"
 }
 
 // temporary returns the Spec of a temporary object. Its custom time is for lifecycle

@@ -3,6 +3,7 @@ package upload_test
 import (
 	"errors"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -48,6 +49,38 @@ func TestPartsOfADeletedUpload(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A damaged saved upload does not tell what it stored in parts. The next call warns of it.
+func TestPartsOfADamagedUpload(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
+		path := w.file(data(partsLarge))
+		res := w.interruptParts(path)
+		if err := truncate(filepath.Join(w.state, res.ID+".json"), 100); err != nil {
+			t.Fatal(err)
+		}
+		var warnings []string
+		up := w.uploader(byParts, func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.Warning {
+					warnings = append(warnings, e.Cause)
+				}
+			}
+		})
+		if _, err := up.File(w.t.Context(), path, spec); err != nil {
+			t.Fatal(err)
+		}
+		pattern := "gs://bkt/gcsup-parts/" + res.ID + "-*"
+		if len(warnings) != 1 || !strings.Contains(warnings[0], pattern) {
+			t.Errorf("warnings %q, want one with %s", warnings, pattern)
+		}
+		for _, name := range w.temporaryObjects() {
+			if matched, err := filepath.Match("gcsup-parts/"+res.ID+"-*/*", name); !matched || err != nil {
+				t.Errorf("%s is left, and was not named", name)
+			}
+		}
+	})
 }
 
 // deleteSaved deletes the saved uploads, like another process.

@@ -62,12 +62,22 @@ func (j *job) uploadSavable(ctx context.Context, id, path, identity string) erro
 		return j.resume(ctx, token)
 	case damaged != nil:
 		j.events.post(Event{Kind: Discarded, Cause: damaged.Error()})
+		j.warnOfLostParts(id, want.Bucket)
 	default:
 		if done, err := j.madeByHolder(ctx, want); done || err != nil {
 			return err
 		}
 	}
 	return j.fresh(ctx)
+}
+
+// warnOfLostParts warns of what a damaged upload may have stored in parts. Its Token does not
+// tell.
+func (j *job) warnOfLostParts(id, bucket string) {
+	if j.u.opts.Parallel == nil {
+		return // uploads of this program are not in parts
+	}
+	j.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("if the damaged upload was in parts, they are left and billed: remove temporary objects with \"gcloud storage rm 'gs://%s/%s%s-*'\", and let a rule of the bucket abort multipart uploads", bucket, temporaryDir, id)})
 }
 
 // abandon removes the parts of a saved upload from the service.
