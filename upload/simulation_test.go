@@ -307,6 +307,13 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		p.die = die
 	}
 	var waited sync.Map
+	network := s.w.http
+	s.w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+		if p.dead.Load() {
+			return nil, errDead
+		}
+		return network.Transport.RoundTrip(req)
+	})}
 	up := s.w.uploader(options, func(o *upload.Options) {
 		o.Store = p
 		o.RestartChanged = s.chance(50)
@@ -322,6 +329,7 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 			}
 		}
 	})
+	s.w.http = network
 	if s.levels.IntN(4) == 0 {
 		upload.SetGzipLevel(up, 1) // another version of the program
 	}
