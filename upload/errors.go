@@ -54,7 +54,9 @@ import "errors"
 // A failed precondition is a [*session.Error] with status 412, whether the service or
 // the uploader found it. If the uploader found it early, the field Existing is the
 // object at the destination. An *InterruptedError wraps only the error of the
-// context, [context.Canceled] or [context.DeadlineExceeded]. ErrSourceChanged is
+// context, [context.Canceled] or [context.DeadlineExceeded]. An error that wraps
+// ErrCredentials also wraps a [session.AnonymousError] if the request had no
+// credentials, for example because STORAGE_EMULATOR_HOST is set. ErrSourceChanged is
 // [chunk.ErrChanged]. ErrStalled is always the cause of another error.
 var (
 	// ErrTruncated is wrapped by the error of an upload whose source ended before

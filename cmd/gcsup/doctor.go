@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -229,8 +228,10 @@ func (d *doctor) checkCredentials(ctx context.Context, line *checkLine) error {
 	}
 	d.asker = a
 	line.Message = "the service accepts them"
-	if d.c.options.Anonymous || d.target.endpoint == "" && os.Getenv("STORAGE_EMULATOR_HOST") != "" {
+	if why := d.c.client.Anonymous(); d.c.emulator != nil {
 		line.Message = "none are sent to an emulator"
+	} else if why != "" {
+		line.Message = "none are sent, because " + why
 	}
 	return nil
 }
