@@ -14,6 +14,7 @@ import "errors"
 //
 //	session.ErrInvalid              the request is invalid                                   yes        correct the request
 //	session.ErrCredentials          the credentials were rejected, even after a refresh      yes        log in again
+//	*session.AnonymousError         its cause is that no credentials were sent               yes        change the setting in its reason
 //	session.ErrPermission           the credentials do not allow the request                 yes        grant the permission
 //	session.ErrNotFound             no such bucket, or the endpoint is not the API           yes        correct the bucket or the endpoint
 //	session.ErrQuota                a quota is exhausted that is not refilled today          yes        resume when it is refilled
@@ -54,9 +55,7 @@ import "errors"
 // A failed precondition is a [*session.Error] with status 412, whether the service or
 // the uploader found it. If the uploader found it early, the field Existing is the
 // object at the destination. An *InterruptedError wraps only the error of the
-// context, [context.Canceled] or [context.DeadlineExceeded]. An error that wraps
-// ErrCredentials also wraps a [session.AnonymousError] if the request had no
-// credentials, for example because STORAGE_EMULATOR_HOST is set. ErrSourceChanged is
+// context, [context.Canceled] or [context.DeadlineExceeded]. ErrSourceChanged is
 // [chunk.ErrChanged]. ErrStalled is always the cause of another error.
 var (
 	// ErrTruncated is wrapped by the error of an upload whose source ended before

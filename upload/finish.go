@@ -20,12 +20,27 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 		res.Source = j.file.identity
 	}
 	res.Retries, res.Waited = res.Retries+t.retry.retries, res.Waited+t.retry.waiter.Waited() // and those of parts
-	res.Resumable = err != nil && j.journal.saved()
+	res.Resumable = err != nil && (j.journal.saved() || j.withheld(ctx, err))
 	if res.Resumed || err != nil {
 		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",
 			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", t.pos.committed.Load()), slog.Any("err", err))
 	}
 	return j.conclusion(ctx, res, err)
+}
+
+// withheld reports whether the upload is saved, although this call could not use it
+// because of err: another process has its lease, or this program may not read it.
+func (j *job) withheld(ctx context.Context, err error) bool {
+	unusable := func(err error) bool {
+		return errors.Is(err, session.ErrTokenVersion) || errors.Is(err, session.ErrInsecurePermissions)
+	}
+	if !errors.Is(err, session.ErrInUse) {
+		return unusable(err)
+	}
+	ctx, cancel := lingering(ctx)
+	defer cancel()
+	_, err = j.u.opts.Store.Load(ctx, j.result.known.ID) // the other process may have finished it
+	return err == nil || unusable(err)
 }
 
 // conclusion delivers the last event and returns what the call returns.

@@ -116,13 +116,13 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	}
 	j.want = token.Spec
 	j.identify(id, j.want)
+	j.keep(journal, token, token.SourcePath, token.SourceIdentity)
 	if token.Endpoint != j.u.client.Endpoint() {
 		return fmt.Errorf("upload %s was started at %s: %w", id, token.Endpoint, session.ErrURIMismatch)
 	}
 	if token.SourceIdentity != "" {
 		return fmt.Errorf("%w: the source of upload %s is %q, which has no path: only the program that began it can resume it", session.ErrInvalid, id, token.SourceIdentity)
 	}
-	j.keep(journal, token, token.SourcePath, "")
 	if err := j.open(token.SourcePath); err != nil {
 		return err
 	}
