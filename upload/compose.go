@@ -324,7 +324,7 @@ func (p *composer) query(ctx context.Context, token *session.Token) (Holding, er
 		alone := *token
 		alone.Parts, alone.URI, alone.Created = nil, part.URI, part.Created
 		alone.Source.Size, alone.Committed, alone.HighWater = n, part.Committed, part.HighWater
-		held, err := p.j.query(ctx, &alone)
+		held, err := p.j.queryHolding(ctx, &alone)
 		if err != nil {
 			return Holding{}, err
 		}
