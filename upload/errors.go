@@ -7,7 +7,8 @@ import "errors"
 //
 //	error                           what happened                                            resumable  what to do
 //
-//	*InterruptedError               the context of the call was done                         [4]        call again with another context
+//	*InterruptedError               the context of the call was done, or the next row        [4]        call again with another context
+//	ErrPaused                       Uploader.Pause interrupted the upload                    [4]        resume it at any time
 //	ErrTruncated                    the source is shorter than CallOptions.Size              [4]        correct the source or the size
 //	ErrNotTried                     the file of a batch was not started, because of others   yes        upload it again later
 //	*session.Error                  the service refused, or could not be reached             [5]        see the sentinel that it wraps
@@ -22,7 +23,7 @@ import "errors"
 //
 //	session.ErrOutcomeUnknown       an object exists that may be of another client           no         check the object; do not replace it
 //	session.ErrSessionLost          the session was lost and could not be replaced           no         start over
-//	session.ErrCanceled             another client canceled the session                      no         start over
+//	session.ErrCanceled             another client, or Uploader.Cancel, canceled the session no         start over
 //	session.ErrChecksum             bytes are not those of the source, or of Spec.CRC32C     no         check the source, start over
 //	session.ErrUnexpectedData       the server has data that this upload did not send        no         stop the other client, start over
 //	session.ErrProtocol             replies contradict each other, or refuse the data        [2]        resume once, then start over
@@ -55,12 +56,17 @@ import "errors"
 // A failed precondition is a [*session.Error] with status 412, whether the service or
 // the uploader found it. If the uploader found it early, the field Existing is the
 // object at the destination. An *InterruptedError wraps only the error of the
-// context, [context.Canceled] or [context.DeadlineExceeded]. ErrSourceChanged is
+// context, [context.Canceled] or [context.DeadlineExceeded], or instead ErrPaused or
+// ErrCanceled. ErrSourceChanged is
 // [chunk.ErrChanged]. ErrStalled is always the cause of another error.
 var (
 	// ErrTruncated is wrapped by the error of an upload whose source ended before
 	// [CallOptions].Size bytes.
 	ErrTruncated = errors.New("source is shorter than expected")
+
+	// ErrPaused is wrapped by the [*InterruptedError] of an upload that [Uploader.Pause]
+	// interrupted.
+	ErrPaused = errors.New("paused")
 
 	// ErrNotTried is wrapped by the error of a file of a batch that was not uploaded
 	// because others failed: its bucket does not exist, the credentials are not accepted,

@@ -24,7 +24,7 @@ const (
 
 	// The terminal kinds. The last event of every upload has one of them.
 	Done        // the object is there, or a batch left it out: see Result
-	Interrupted // the context of the call was done; Err wraps its error
+	Interrupted // the context of the call was done, and Err wraps its error; or Pause or Cancel ended the upload
 	Failed      // Err is the reason
 
 	Held // another process holds the lease of the saved upload, and may have died; the lease ends in Delay
@@ -99,9 +99,10 @@ func contextOf(ctx context.Context) context.Context {
 // terminal returns the last event of an upload that ended with err.
 func terminal(ctx context.Context, res Result, err error) Event {
 	e := Event{Kind: Done, Err: err, Result: &res}
+	_, interrupted := err.(*InterruptedError)
 	switch {
 	case err == nil:
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	case interrupted, ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		e.Kind = Interrupted
 	default:
 		e.Kind = Failed

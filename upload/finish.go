@@ -45,6 +45,9 @@ func (j *job) withheld(ctx context.Context, err error) bool {
 
 // conclusion delivers the last event and returns what the call returns.
 func (j *job) conclusion(ctx context.Context, res Result, err error) (*Result, error) {
+	if errors.Is(err, session.ErrCanceled) {
+		res.Resumable = false // Cancel has interrupted the upload
+	}
 	if e, ok := err.(*InterruptedError); ok && res.Resumable {
 		e.Resumable = true // never for a Writer, whose Write may have returned e already
 	}
@@ -67,6 +70,10 @@ const abandonAfter = 2 * time.Second
 // interrupt them. The goroutine that hangs holds the lock of the saved upload
 // until the file server is back.
 func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Result, error) {
+	if j.u.opts.Store != nil {
+		ctx, j.interrupt = context.WithCancelCause(ctx)
+		defer j.interrupt(nil)
+	}
 	done := make(chan error, 1)
 	go func() { done <- upload(ctx) }()
 	select {

@@ -27,7 +27,8 @@ type job struct {
 	journal      *journal     // nil if the upload is not saved
 	precondition precondition
 	wait         holderWait
-	batch        *BatchOptions // nil unless the job is one of a batch
+	batch        *BatchOptions           // nil unless the job is one of a batch
+	interrupt    context.CancelCauseFunc // ends the context of the job; nil if the upload cannot be saved
 }
 
 // uploads counts the jobs of this process, see [Event].Upload.

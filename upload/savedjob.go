@@ -141,6 +141,9 @@ func (j *job) openJournal(ctx context.Context, id string, waiting func(context.C
 	})
 	if err == nil {
 		j.transfer.wire.lease = journal.lease
+		if j.interrupt != nil {
+			journal.released = j.u.running.add(id, j.interrupt)
+		}
 	}
 	return journal, token, damaged, err
 }

@@ -40,6 +40,7 @@ type Uploader struct {
 	expect  expectation    // of each source, see With
 	invalid error          // of the options of With
 	parts   *partsShared
+	running *runningUploads
 
 	compressor compressor
 }
@@ -66,7 +67,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if o.Objects == nil {
 		o.Objects = client
 	}
-	return &Uploader{client: client, opts: o, limiter: newSharedLimiter(o.Limiter), memory: chunk.NewMemory(o.Memory), parts: &partsShared{}}, nil
+	return &Uploader{client: client, opts: o, limiter: newSharedLimiter(o.Limiter), memory: chunk.NewMemory(o.Memory), parts: &partsShared{}, running: &runningUploads{}}, nil
 }
 
 // File uploads the file at path. If an upload of the same file to the same
