@@ -32,6 +32,7 @@ import "errors"
 //	session.ErrSourceChanged        the source changed since the session started             yes        restore the source, or start over
 //	session.ErrStalled              a request moved too few bytes for too long               yes        nothing: it is retried
 //	session.ErrRetriesExhausted     too many failures without newly committed bytes          yes        resume later
+//	ErrSourceNeeded                 Resume: the source is no file, but one of ReaderAt       yes        call ReaderAt with the same identity
 //	chunk.ErrRead                   the file or the reader failed                            [6]        correct the source
 //	chunk.ErrNotRegular             the path names no regular file                           no         use Reader for pipes and devices
 //	*fs.PathError                   the file, or the directory of the store, cannot be used  [4]        correct the path or the permissions
@@ -67,6 +68,11 @@ var (
 	// ErrPaused is wrapped by the [*InterruptedError] of an upload that [Uploader.Pause]
 	// interrupted.
 	ErrPaused = errors.New("paused")
+
+	// ErrSourceNeeded is wrapped by the error of [Uploader.Resume] for an upload that
+	// [Uploader.ReaderAt] began. Resume has no source for it. A call of ReaderAt with the
+	// same identity and destination, see [SavedUpload].Identity, continues the upload.
+	ErrSourceNeeded = errors.New("the source must be given again")
 
 	// ErrNotTried is wrapped by the error of a file of a batch that was not uploaded
 	// because others failed: its bucket does not exist, the credentials are not accepted,
