@@ -104,7 +104,7 @@ func (j *job) queryHolding(ctx context.Context, token *session.Token) (Holding, 
 		return Holding{}, err
 	}
 	if token.Parts != nil {
-		parts, err := j.u.partsOf(token)
+		parts, err := j.partsOf(token)
 		if err != nil {
 			return Holding{}, err
 		}

@@ -75,7 +75,7 @@ func (j *job) abandon(ctx context.Context, token *session.Token) error {
 	if token.Parts == nil || j.u.client.Adopt(token) != nil {
 		return nil
 	}
-	parts, err := j.u.partsOf(token)
+	parts, err := j.partsOf(token)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 		return err
 	}
 	if token.Parts != nil {
-		parts, err := j.u.partsOf(token)
+		parts, err := j.partsOf(token)
 		if err != nil {
 			return err
 		}
