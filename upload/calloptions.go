@@ -20,6 +20,17 @@ type CallOptions struct {
 	Window            int
 	DetectContentType func(head []byte) string
 
+	// Skip, if not SkipNothing, makes a call of File, ReaderAt, Bytes or FS upload nothing
+	// if the object exists already, in the sense of the rule. Result.Skipped is then the
+	// rule, the error is nil, and Result.Object is the existing object, if it was read. As in
+	// a batch, the rule is compared before anything is sent. With SkipSameTime the object
+	// gets the modification time of the source; a source that has none is compared as with
+	// SkipIdentical.
+	//
+	// A stream cannot be compared: Reader accepts only SkipExisting, and a Writer no rule.
+	// Resume compares nothing.
+	Skip Skip
+
 	// Header is added to every request, for example X-Goog-Request-Reason or
 	// X-Goog-Custom-Audit-*, except those of an [Options.Objects] without a method
 	// WithHeader, and those of [Options.Store]. Headers of the protocol are refused.
@@ -78,6 +89,11 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	var err error
 	if own.opts, err = own.opts.withDefaults(); err != nil {
 		own.reject(err)
+	}
+	if o.Skip != SkipNothing {
+		if own.skip, err = newCallSkip(o.Skip); err != nil {
+			own.reject(err)
+		}
 	}
 	if !utf8.ValidString(o.SourceVersion) {
 		own.reject(fmt.Errorf("source version %q: want UTF-8", o.SourceVersion))

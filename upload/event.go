@@ -23,7 +23,7 @@ const (
 	Warning                    // a problem that does not stop the upload; Cause describes it
 
 	// The terminal kinds. The last event of every upload has one of them.
-	Done        // the object is there, or a batch left it out: see Result
+	Done        // the object is there, or the upload was skipped: see Result
 	Interrupted // the context of the call was done, and Err wraps its error; or Pause or Cancel ended the upload
 	Failed      // Err is the reason
 

@@ -27,7 +27,7 @@ type job struct {
 	journal      *journal     // nil if the upload is not saved
 	precondition precondition
 	wait         holderWait
-	batch        *BatchOptions           // nil unless the job is one of a batch
+	batch        *BatchOptions           // nil unless the job is one of a batch, or of a call with a rule
 	interrupt    context.CancelCauseFunc // ends the context of the job; nil if the upload cannot be saved
 }
 
@@ -44,6 +44,9 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 	j.events.identify("", spec)
 	j.equip(t, spec, b)
 	j.precondition.t = t
+	if u.skip != nil {
+		j.batch = &u.skip.opts
+	}
 	if size := u.expect.size; size != nil {
 		j.expect(*size)
 	}

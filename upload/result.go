@@ -20,7 +20,7 @@ type Result struct {
 	ResumedFrom int64          // the committed offset at which this call continued an earlier one
 	Resumed     bool           // this call continued the session of an earlier one
 	Resumable   bool           // the upload failed and is saved: the same call, or Resume, continues it when the cause is removed, such as another process that holds it
-	Skipped     Skip           // the rule of a batch by which the file was not uploaded; Object is the existing object, if it was read
+	Skipped     Skip           // the rule of a batch, or of CallOptions, by which the file was not uploaded; Object is the existing object, if it was read
 	Planned     bool           // the file would have been uploaded, see [BatchOptions].DryRun
 
 	Parts *PartsResult // nil unless this call sent the file in parts

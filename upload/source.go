@@ -83,6 +83,9 @@ func (j *job) uploadSource(ctx context.Context, src *chunk.Source, identity stri
 	}
 	defer j.closeSource()
 	j.detectSource(src)
+	if skipped, err := j.skipped(ctx); skipped || err != nil {
+		return err
+	}
 	if identity == "" || j.u.opts.Store == nil {
 		j.identify("", j.spec.Resolved())
 		return j.fresh(ctx)

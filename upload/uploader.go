@@ -41,6 +41,7 @@ type Uploader struct {
 	invalid error          // of the options of With
 	parts   *partsShared
 	running *runningUploads
+	skip    *callSkip // of calls; nil if they skip nothing
 
 	compressor compressor
 }
