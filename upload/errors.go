@@ -1,6 +1,10 @@
 package upload
 
-import "errors"
+import (
+	"errors"
+
+	"gcsup/backoff"
+)
 
 // The sentinel errors of this package. The table lists every error of its calls
 // with its package, unless that is this one.
@@ -33,6 +37,7 @@ import "errors"
 //	session.ErrStalled              a request moved too few bytes for too long               yes        nothing: it is retried
 //	session.ErrRetriesExhausted     too many failures without newly committed bytes          yes        resume later
 //	ErrSourceNeeded                 Resume: the source is no file, but one of ReaderAt       yes        call ReaderAt with the same identity
+//	ErrPermanent                    CallOptions.Permanent decided against a retry            yes        correct the cause
 //	chunk.ErrRead                   the file or the reader failed                            [6]        correct the source
 //	chunk.ErrNotRegular             the path names no regular file                           no         use Reader for pipes and devices
 //	*fs.PathError                   the file, or the directory of the store, cannot be used  [4]        correct the path or the permissions
@@ -58,8 +63,8 @@ import "errors"
 // the uploader found it. If the uploader found it early, the field Existing is the
 // object at the destination. An *InterruptedError wraps only the error of the
 // context, [context.Canceled] or [context.DeadlineExceeded], or instead ErrPaused or
-// ErrCanceled. ErrSourceChanged is
-// [chunk.ErrChanged]. ErrStalled is always the cause of another error.
+// ErrCanceled. ErrSourceChanged is [chunk.ErrChanged], and ErrPermanent is
+// [backoff.ErrPermanent]. ErrStalled is always the cause of another error.
 var (
 	// ErrTruncated is wrapped by the error of an upload whose source ended before
 	// [CallOptions].Size bytes.
@@ -73,6 +78,10 @@ var (
 	// [Uploader.ReaderAt] began. Resume has no source for it. A call of ReaderAt with the
 	// same identity and destination, see [SavedUpload].Identity, continues the upload.
 	ErrSourceNeeded = errors.New("the source must be given again")
+
+	// ErrPermanent is wrapped by the [*session.Error] of a failure for which
+	// [CallOptions].Permanent returned true.
+	ErrPermanent = backoff.ErrPermanent
 
 	// ErrNotTried is wrapped by the error of a file of a batch that was not uploaded
 	// because others failed: its bucket does not exist, the credentials are not accepted,

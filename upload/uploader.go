@@ -39,6 +39,7 @@ type Uploader struct {
 	memory  *chunk.Memory  // of streams
 	expect  expectation    // of each source, see With
 	invalid error          // of the options of With
+	retry   retryRule
 	parts   *partsShared
 	running *runningUploads
 	skip    *callSkip // of calls; nil if they skip nothing
@@ -68,7 +69,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if o.Objects == nil {
 		o.Objects = client
 	}
-	return &Uploader{client: client, opts: o, limiter: newSharedLimiter(o.Limiter), memory: chunk.NewMemory(o.Memory), parts: &partsShared{}, running: &runningUploads{}}, nil
+	return &Uploader{client: client, opts: o, limiter: newSharedLimiter(o.Limiter), memory: chunk.NewMemory(o.Memory), retry: retryRule{time: o.RetryFor}, parts: &partsShared{}, running: &runningUploads{}}, nil
 }
 
 // File uploads the file at path. If an upload of the same file to the same
@@ -127,4 +128,4 @@ func (u *Uploader) ID(path string, spec Spec) (string, error) {
 }
 
 // newBudget returns a budget for one upload.
-func (u *Uploader) newBudget() *budget { return &budget{retryFor: u.opts.RetryFor, began: time.Now()} }
+func (u *Uploader) newBudget() *budget { return &budget{rule: u.retry, began: time.Now()} }

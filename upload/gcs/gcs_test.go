@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/storage"
+	"google.golang.org/api/googleapi"
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
@@ -388,6 +389,29 @@ func TestPlainHTTPCarriesNoCredentials(t *testing.T) {
 	}
 	if _, err := gcs.New(t.Context(), &gcs.Options{Endpoint: "http://127.0.0.1:80"}); !errors.Is(err, session.ErrCredentials) {
 		t.Errorf("this machine over http: %v, want ErrCredentials for the missing file", err)
+	}
+}
+
+// TestNoGoogleAPIError checks that no error of an upload is one of the official library, as
+// docs/from-storage-writer.md says, even if the destination is read with that library.
+func TestNoGoogleAPIError(t *testing.T) {
+	for status, want := range map[int]error{
+		400: session.ErrInvalid, 401: session.ErrCredentials, 403: session.ErrPermission, 404: session.ErrNotFound, 412: session.ErrPrecondition, 503: session.ErrRetriesExhausted,
+	} {
+		srv, url := emulator(t, nil)
+		if err := srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status, Reason: "why", Message: "text"}}); err != nil {
+			t.Fatal(err)
+		}
+		c := newClient(t, &gcs.Options{Endpoint: url, Anonymous: true})
+		path, _ := source(t, 9<<20)
+		_, err := uploader(t, c, nil).With(upload.CallOptions{Tries: -1}).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+		e, ok := errors.AsType[*session.Error](err)
+		if !ok || !errors.Is(err, want) || e.Status != status || e.Reason != "why" || e.Message != "text" {
+			t.Errorf("%d: error = %#v, want %v", status, err, want)
+		}
+		if official, is := errors.AsType[*googleapi.Error](err); is {
+			t.Errorf("%d: the error wraps %v", status, official)
+		}
 	}
 }
 
