@@ -39,7 +39,7 @@ var uploads atomic.Int64
 func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 	j := &job{u: u, spec: spec, result: jobResult{began: time.Now(), known: Result{Spec: spec, Size: -1}}}
 	t := &transfer{expect: u.expect.once()}
-	j.transfer, j.progress.whole = t, &t.pos
+	j.transfer, j.progress.whole, j.progress.tally = t, &t.pos, &j.result.tally
 	j.events = newEvents(Event{Upload: uploads.Add(1), ctx: ctx}, &u.opts, &j.progress)
 	j.events.identify("", spec)
 	j.equip(t, spec, b)
