@@ -23,7 +23,7 @@ func (w *Worker) Handler() http.Handler {
 	}
 	counter("files_total", "Files whose objects this worker made, or found to be right.", w.totals.files.Load)
 	counter("file_bytes_total", "Bytes of these files.", w.totals.bytes.Load)
-	counter("sent_bytes_total", "Object bytes that were handed to the network.", w.totals.sentBytes)
+	counter("sent_bytes_total", "Object bytes that were handed to the network.", w.totals.sent.Load)
 	counter("failed_files_total", "Files that became dead letters.", w.totals.letters.Load)
 	counter("failed_deliveries_total", "Deliveries that failed and count.", w.totals.failures.Load)
 	gauge("active_tasks", "Tasks that this worker has.", func() float64 {

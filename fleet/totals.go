@@ -16,12 +16,12 @@ type totals struct {
 	bytes    atomic.Int64 // of the finished files
 	failures atomic.Int64 // failed deliveries that count
 
-	mu      sync.Mutex
-	sent    int64           // object bytes that were handed to the network
-	uploads map[int64]int64 // sent offsets of the uploads under way, by Event.Upload
-	since   time.Time       // start of the current window
-	then    int64           // value of sent at that time
-	recent  int64           // bytes per second in the last window
+	sent atomic.Int64 // object bytes that were handed to the network
+
+	mu     sync.Mutex
+	since  time.Time // start of the current window
+	then   int64     // value of sent at that time
+	recent int64     // bytes per second in the last window
 }
 
 // finished counts the files of a task that left the queue.
@@ -32,28 +32,7 @@ func (t *totals) finished(files, letters int, bytes int64) {
 }
 
 // observe counts the sent bytes of an upload from its events.
-func (t *totals) observe(e upload.Event) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.uploads == nil {
-		t.uploads = map[int64]int64{}
-	}
-	before, known := t.uploads[e.Upload]
-	switch {
-	case e.Kind.Terminal():
-		delete(t.uploads, e.Upload)
-		if !known && e.Result != nil {
-			t.sent += e.Result.BytesSent
-		}
-	case e.Kind == upload.Resumed, e.Kind == upload.Restarted:
-		t.uploads[e.Upload] = e.Sent
-	case e.Kind == upload.Progress:
-		if known && e.Sent > before || !known {
-			t.sent += e.Sent - before
-		}
-		t.uploads[e.Upload] = e.Sent
-	}
-}
+func (t *totals) observe(e upload.Event) { t.sent.Add(e.SentDelta) }
 
 // rateWindow is the minimum time over which a rate is measured.
 const rateWindow = time.Second
@@ -65,16 +44,9 @@ func (t *totals) rate(now time.Time) int64 {
 	if t.since.IsZero() {
 		t.since = now
 	}
-	if d := now.Sub(t.since); d >= rateWindow {
-		t.recent = int64(float64(t.sent-t.then) / d.Seconds())
-		t.since, t.then = now, t.sent
+	if d, sent := now.Sub(t.since), t.sent.Load(); d >= rateWindow {
+		t.recent = int64(float64(sent-t.then) / d.Seconds())
+		t.since, t.then = now, sent
 	}
 	return t.recent
-}
-
-// sentBytes returns the object bytes that were handed to the network.
-func (t *totals) sentBytes() int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.sent
 }

@@ -77,7 +77,7 @@ func (e *Error) Cause() string {
 			text += ": " + e.Message
 		}
 		if e.Err != nil {
-			text += ": " + e.Err.Error()
+			text = strings.TrimSuffix(text, ".") + ": " + e.Err.Error() // the service ends its messages with a period
 		}
 		return text
 	case e.Err != nil:

@@ -45,7 +45,8 @@ import (
 // yes if [Error.Open] is set: the session still exists. [3] means yes at its own
 // endpoint. No request is sent to another one.
 //
-// ErrSourceChanged is [chunk.ErrChanged], and ErrRetriesExhausted is
+// An error that wraps ErrCredentials also wraps an [AnonymousError] if the request had no
+// credentials. ErrSourceChanged is [chunk.ErrChanged], and ErrRetriesExhausted is
 // [backoff.ErrRetriesExhausted]. ErrStalled is always the cause of another error.
 var (
 	// The request and the destination.

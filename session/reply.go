@@ -157,7 +157,7 @@ func parseReply(op Op, scrub func(string) string, resp *http.Response) Reply {
 
 // newReply returns a Reply with the fields that every response has.
 func newReply(op Op, resp *http.Response) Reply {
-	r := Reply{Op: op, Status: resp.StatusCode, Committed: -1}
+	r := Reply{Op: op, Status: resp.StatusCode, Err: anonymous(resp), Committed: -1}
 	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
 	r.RetryAfter, _ = backoff.RetryAfter(resp.Header.Get("Retry-After"), time.Now())
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {

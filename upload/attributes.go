@@ -10,10 +10,15 @@ import (
 	"gcsup/session"
 )
 
-// validate checks the Spec, and finds the secret of its encryption key.
+// validate checks the Spec, and finds the secret of its encryption key. With SkipExisting
+// it adds the precondition.
 func (j *job) validate() error {
 	if j.u.invalid != nil {
 		return j.u.invalid
+	}
+	if j.batch != nil && j.batch.Skip == SkipExisting {
+		j.spec.IfGenerationMatch, j.spec.NoClobber = new(int64), true
+		j.identify("", j.spec)
 	}
 	if err := j.spec.Validate(); err != nil {
 		return err

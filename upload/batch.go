@@ -21,7 +21,8 @@ type BatchOptions struct {
 	// Memory bounds the bytes of small files in memory. 0 means 64 MiB.
 	Memory int64
 
-	// Skip leaves out files whose object exists.
+	// Skip leaves out files whose object exists. SkipNothing means the rule of
+	// [CallOptions], if there is one.
 	Skip Skip
 
 	// PreservePOSIX writes the modification time, access time, owner, group and
@@ -123,6 +124,9 @@ func newBatch(ctx context.Context, u *Uploader, opts *BatchOptions) *batch {
 	b := &batch{u: u, ctx: ctx, budget: u.newBudget(), outcomes: make(chan outcome)}
 	if opts != nil {
 		b.opts = *opts
+	}
+	if b.opts.Skip == SkipNothing && u.skip != nil {
+		b.opts.Skip = u.skip.opts.Skip
 	}
 	if b.opts.Small <= 0 {
 		b.opts.Small = defaultSmall

@@ -3,19 +3,28 @@ package upload
 import (
 	"sync/atomic"
 	"time"
+
+	"gcsup/session"
 )
+
+// retryRule is the caller's rule for the retries of an upload.
+type retryRule struct {
+	time      time.Duration             // see Options.RetryFor
+	tries     int                       // see CallOptions.Tries
+	permanent func(*session.Error) bool // see CallOptions.Permanent; may be nil
+}
 
 // budget is shared by the uploads of a call. It has the time to retry without
 // progress, and the bytes at stake. Each upload compares its own failures with it, so
 // that each file of a batch has the tries of one file of their total size.
 type budget struct {
-	retryFor time.Duration // see Options.RetryFor
-	staked   atomic.Int64  // bytes of the uploads that have begun
-	counted  atomic.Int64  // bytes of the whole batch, as far as they are known
-	reached  atomic.Bool   // the service answered one of the uploads
-	moved    atomic.Int64  // when data of one of the uploads last arrived, in nanoseconds since began; 0 if never
-	began    time.Time
-	held     func() // called when the gate holds an upload; may be nil
+	rule    retryRule
+	staked  atomic.Int64 // bytes of the uploads that have begun
+	counted atomic.Int64 // bytes of the whole batch, as far as they are known
+	reached atomic.Bool  // the service answered one of the uploads
+	moved   atomic.Int64 // when data of one of the uploads last arrived, in nanoseconds since began; 0 if never
+	began   time.Time
+	held    func() // called when the gate holds an upload; may be nil
 }
 
 // progressed records that data of an upload arrives at the service.

@@ -29,6 +29,9 @@ func (j *job) uploadBytes(ctx context.Context, data []byte) error {
 		return err
 	}
 	j.detectSource(src)
+	if skipped, err := j.skipped(ctx); skipped || err != nil {
+		return err
+	}
 	j.identify("", j.spec.Resolved())
 	if _, err := j.file.sum.Write(data); err != nil {
 		return j.transfer.sourceFailed(ctx, err)

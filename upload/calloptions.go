@@ -20,6 +20,38 @@ type CallOptions struct {
 	Window            int
 	DetectContentType func(head []byte) string
 
+	// Tries, if not 0, is how many retries in a row may be made without newly committed
+	// bytes. It replaces RetryFor, and the number that grows with the size. A negative
+	// number allows no retry.
+	//
+	// Each failure that is followed by a wait counts, whether the retry is the same request
+	// or a status query: the upload ends with [session.ErrRetriesExhausted] after Tries+1
+	// such failures. Only newly committed bytes set the count to 0: an answered query or a
+	// new session does not. A retry without a wait does not count: with new credentials after a
+	// 401, or on a new connection after an idle one broke. The parts of a file count
+	// separately, and so do the files of a batch. While the gate holds an upload, see
+	// [backoff.Gate], it makes no try.
+	Tries int
+
+	// Permanent, if not nil, is called with each failure before the wait for its retry. If
+	// it returns true, there is no retry, and the error of the call wraps [ErrPermanent]. A
+	// saved upload stays resumable. The error has the status, reason and message, the
+	// committed offset, and the attempts and waits since the last newly committed byte; its
+	// Kind may be nil. Permanent must be safe for concurrent use if files are sent in parts
+	// or in a batch. It cannot make other failures retryable.
+	Permanent func(*session.Error) bool
+
+	// Skip, if not SkipNothing, makes a call of File, ReaderAt, Bytes or FS upload nothing
+	// if the object exists already, in the sense of the rule. Result.Skipped is then the
+	// rule, the error is nil, and Result.Object is the existing object, if it was read. As in
+	// a batch, the rule is compared before anything is sent. With SkipSameTime the object
+	// gets the modification time of the source; a source that has none is compared as with
+	// SkipIdentical.
+	//
+	// A stream cannot be compared: Reader accepts only SkipExisting, and a Writer no rule.
+	// Resume compares nothing.
+	Skip Skip
+
 	// Header is added to every request, for example X-Goog-Request-Reason or
 	// X-Goog-Custom-Audit-*, except those of an [Options.Objects] without a method
 	// WithHeader, and those of [Options.Store]. Headers of the protocol are refused.
@@ -59,6 +91,13 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	}
 	if o.RetryFor != 0 {
 		own.opts.RetryFor = o.RetryFor
+		own.retry.time, own.retry.tries = o.RetryFor, 0
+	}
+	if o.Tries != 0 {
+		own.retry.time, own.retry.tries = 0, o.Tries
+	}
+	if o.Permanent != nil {
+		own.retry.permanent = o.Permanent
 	}
 	if o.Window != 0 {
 		own.opts.Window = o.Window
@@ -79,8 +118,16 @@ func (u *Uploader) With(o CallOptions) *Uploader {
 	if own.opts, err = own.opts.withDefaults(); err != nil {
 		own.reject(err)
 	}
+	if o.Skip != SkipNothing {
+		if own.skip, err = newCallSkip(o.Skip); err != nil {
+			own.reject(err)
+		}
+	}
 	if !utf8.ValidString(o.SourceVersion) {
 		own.reject(fmt.Errorf("source version %q: want UTF-8", o.SourceVersion))
+	}
+	if o.RetryFor != 0 && o.Tries != 0 {
+		own.reject(errors.New("RetryFor and Tries: want one of them"))
 	}
 	if o.Size != nil && *o.Size < 0 {
 		own.reject(errors.New("size: want a number that is not negative"))

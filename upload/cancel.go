@@ -13,6 +13,11 @@ import (
 // canceled costs nothing and expires after a week. Like File, Cancel waits for a
 // lease and delivers Held events. The error wraps [session.ErrNoToken] if there is no
 // such upload.
+//
+// If a call of this Uploader runs the upload, as described for [Uploader.Pause], Cancel
+// interrupts it first. That call returns an [*InterruptedError] that wraps
+// [session.ErrCanceled], and its upload does not count as resumable. If Cancel then fails,
+// for example because the service is down, the upload is still saved.
 func (u *Uploader) Cancel(ctx context.Context, id string) error {
 	j := u.newJob(ctx, Spec{}, u.newBudget())
 	err := j.cancelSaved(ctx, id)
@@ -35,6 +40,9 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 		return fmt.Errorf("cancel: %w", err)
 	}
 	j.identify(id, j.spec)
+	if err := j.u.running.stop(ctx, id, session.ErrCanceled); err != nil {
+		return fmt.Errorf("cancel: %w", err)
+	}
 	journal, token, damaged, err := j.openJournal(ctx, id, nil)
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)

@@ -71,6 +71,7 @@
 // needs an [Options.Store], and a source that gets a session: not a stream, and not a
 // file that is sent in one request. [Result.Resumable] reports it for each call.
 //
-// If the context of a call was done, its error is an [*InterruptedError]. If the
-// service refused a request or could not be reached, it is a [*session.Error].
+// If the context of a call was done, or [Uploader.Pause] or [Uploader.Cancel] ended
+// it, its error is an [*InterruptedError]. If the service refused a request or could
+// not be reached, it is a [*session.Error].
 package upload

@@ -1,19 +1,25 @@
 package upload
 
-import "errors"
+import (
+	"errors"
+
+	"gcsup/backoff"
+)
 
 // The sentinel errors of this package. The table lists every error of its calls
 // with its package, unless that is this one.
 //
 //	error                           what happened                                            resumable  what to do
 //
-//	*InterruptedError               the context of the call was done                         [4]        call again with another context
+//	*InterruptedError               the context of the call was done, or the next row        [4]        call again with another context
+//	ErrPaused                       Uploader.Pause interrupted the upload                    [4]        resume it at any time
 //	ErrTruncated                    the source is shorter than CallOptions.Size              [4]        correct the source or the size
 //	ErrNotTried                     the file of a batch was not started, because of others   yes        upload it again later
 //	*session.Error                  the service refused, or could not be reached             [5]        see the sentinel that it wraps
 //
 //	session.ErrInvalid              the request is invalid                                   yes        correct the request
 //	session.ErrCredentials          the credentials were rejected, even after a refresh      yes        log in again
+//	*session.AnonymousError         its cause is that no credentials were sent               yes        change the setting in its reason
 //	session.ErrPermission           the credentials do not allow the request                 yes        grant the permission
 //	session.ErrNotFound             no such bucket, or the endpoint is not the API           yes        correct the bucket or the endpoint
 //	session.ErrQuota                a quota is exhausted that is not refilled today          yes        resume when it is refilled
@@ -21,7 +27,7 @@ import "errors"
 //
 //	session.ErrOutcomeUnknown       an object exists that may be of another client           no         check the object; do not replace it
 //	session.ErrSessionLost          the session was lost and could not be replaced           no         start over
-//	session.ErrCanceled             another client canceled the session                      no         start over
+//	session.ErrCanceled             another client, or Uploader.Cancel, canceled the session no         start over
 //	session.ErrChecksum             bytes are not those of the source, or of Spec.CRC32C     no         check the source, start over
 //	session.ErrUnexpectedData       the server has data that this upload did not send        no         stop the other client, start over
 //	session.ErrProtocol             replies contradict each other, or refuse the data        [2]        resume once, then start over
@@ -30,6 +36,8 @@ import "errors"
 //	session.ErrSourceChanged        the source changed since the session started             yes        restore the source, or start over
 //	session.ErrStalled              a request moved too few bytes for too long               yes        nothing: it is retried
 //	session.ErrRetriesExhausted     too many failures without newly committed bytes          yes        resume later
+//	ErrSourceNeeded                 Resume: the source is no file, but one of ReaderAt       yes        call ReaderAt with the same identity
+//	ErrPermanent                    CallOptions.Permanent decided against a retry            yes        correct the cause
 //	chunk.ErrRead                   the file or the reader failed                            [6]        correct the source
 //	chunk.ErrNotRegular             the path names no regular file                           no         use Reader for pipes and devices
 //	*fs.PathError                   the file, or the directory of the store, cannot be used  [4]        correct the path or the permissions
@@ -54,12 +62,26 @@ import "errors"
 // A failed precondition is a [*session.Error] with status 412, whether the service or
 // the uploader found it. If the uploader found it early, the field Existing is the
 // object at the destination. An *InterruptedError wraps only the error of the
-// context, [context.Canceled] or [context.DeadlineExceeded]. ErrSourceChanged is
-// [chunk.ErrChanged]. ErrStalled is always the cause of another error.
+// context, [context.Canceled] or [context.DeadlineExceeded], or instead ErrPaused or
+// ErrCanceled. ErrSourceChanged is [chunk.ErrChanged], and ErrPermanent is
+// [backoff.ErrPermanent]. ErrStalled is always the cause of another error.
 var (
 	// ErrTruncated is wrapped by the error of an upload whose source ended before
 	// [CallOptions].Size bytes.
 	ErrTruncated = errors.New("source is shorter than expected")
+
+	// ErrPaused is wrapped by the [*InterruptedError] of an upload that [Uploader.Pause]
+	// interrupted.
+	ErrPaused = errors.New("paused")
+
+	// ErrSourceNeeded is wrapped by the error of [Uploader.Resume] for an upload that
+	// [Uploader.ReaderAt] began. Resume has no source for it. A call of ReaderAt with the
+	// same identity and destination, see [SavedUpload].Identity, continues the upload.
+	ErrSourceNeeded = errors.New("the source must be given again")
+
+	// ErrPermanent is wrapped by the [*session.Error] of a failure for which
+	// [CallOptions].Permanent returned true.
+	ErrPermanent = backoff.ErrPermanent
 
 	// ErrNotTried is wrapped by the error of a file of a batch that was not uploaded
 	// because others failed: its bucket does not exist, the credentials are not accepted,

@@ -23,8 +23,8 @@ const (
 	Warning                    // a problem that does not stop the upload; Cause describes it
 
 	// The terminal kinds. The last event of every upload has one of them.
-	Done        // the object is there, or a batch left it out: see Result
-	Interrupted // the context of the call was done; Err wraps its error
+	Done        // the object is there, or the upload was skipped: see Result
+	Interrupted // the context of the call was done, and Err wraps its error; or Pause or Cancel ended the upload
 	Failed      // Err is the reason
 
 	Held // another process holds the lease of the saved upload, and may have died; the lease ends in Delay
@@ -61,6 +61,18 @@ func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k =
 // first request has one, and a file of a batch that is skipped or not tried, too.
 // The events of a listing, of [Uploader.Query] and of [Uploader.Prune] have no
 // terminal kind.
+//
+// SentDelta and CommittedDelta are changes since the previous event of the upload that the
+// Observer got. They are exact even if events between the two were merged or dropped. A
+// counter over all uploads therefore adds one number for each event, and needs no memory
+// of the uploads.
+//
+//   - SentDelta is never negative, because bytes that are sent again count again. The sum
+//     over all events of an upload is Result.BytesSent.
+//   - CommittedDelta is negative if the server lost bytes, as in Restarted and in a
+//     Discarded after the upload has started, or lost a part. Bytes that an earlier call
+//     sent do not count: it is 0 up to Started or Resumed. The sum is the difference
+//     between Committed at that event and Committed at the end.
 type Event struct {
 	Kind      EventKind
 	Time      time.Time // when it happened
@@ -74,15 +86,27 @@ type Event struct {
 	Size      int64          // of the object, -1 while it is not known
 	Sent      int64          // offset up to which bytes were handed to the network
 	Committed int64          // offset up to which the server holds them durably
-	Compared  int64          // Verifying: offset up to which the source was read
-	ToCompare int64          // Verifying: offset up to which it will be read
-	Delay     time.Duration  // Waiting, Held: how long
-	Retry     int            // Waiting: number of consecutive failures, from 1
-	Cause     string         // Waiting, Restarted, Discarded, Undivided, Warning: the reason, for people; Held: the process
-	Err       error          // Interrupted, Failed: what the call returns
-	Result    *Result        // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
+
+	SentDelta      int64 // bytes of the object that were handed to the network since the previous event
+	CommittedDelta int64 // change of Committed since the previous event
+
+	Compared  int64         // Verifying: offset up to which the source was read
+	ToCompare int64         // Verifying: offset up to which it will be read
+	Delay     time.Duration // Waiting, Held: how long
+	Retry     int           // Waiting: number of consecutive failures, from 1
+	Cause     string        // Waiting, Restarted, Discarded, Undivided, Warning: the reason, for people; Held: the process
+	Err       error         // Interrupted, Failed: what the call returns
+	Result    *Result       // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
 
 	ctx context.Context
+	sum counts
+}
+
+// counts are sums over the events of one upload. An Event has their values when it was
+// made, and their changes when it is delivered.
+type counts struct {
+	sent      int64 // bytes handed to the network
+	committed int64 // bytes that became durable since the session was opened or resumed
 }
 
 // Context returns the context of the call, for the values in it, such as a trace.
@@ -99,9 +123,10 @@ func contextOf(ctx context.Context) context.Context {
 // terminal returns the last event of an upload that ended with err.
 func terminal(ctx context.Context, res Result, err error) Event {
 	e := Event{Kind: Done, Err: err, Result: &res}
+	_, interrupted := err.(*InterruptedError)
 	switch {
 	case err == nil:
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	case interrupted, ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		e.Kind = Interrupted
 	default:
 		e.Kind = Failed

@@ -33,6 +33,11 @@ type events struct {
 	queue  []notice
 	last   EventKind // of the newest event that was queued or due
 	ending bool      // nothing more is queued
+	sum    counts
+	opened bool  // a session was opened or resumed, so that committed bytes count
+	held   int64 // Committed of the last event
+
+	delivered counts // those of the last event that was delivered; for the goroutine
 }
 
 // notice is an event or an exchange that is delivered.
@@ -159,7 +164,23 @@ func (e *events) complete(v Event) Event {
 	v.Time, v.ctx = time.Now(), c.ctx
 	v.Upload, v.ID, v.Path, v.Spec = c.Upload, c.ID, c.Path, c.Spec
 	e.progress.describe(&v)
+	if t := e.progress.tally; t != nil {
+		e.sum.sent = t.sent.Load()
+	}
+	if e.opened {
+		e.sum.committed += v.Committed - e.held
+	}
+	e.opened = e.opened || v.Kind == Started || v.Kind == Resumed
+	e.held, v.sum = v.Committed, e.sum
 	return v
+}
+
+// give delivers an event to the observer, with the changes since the one before. They are
+// computed here, because an event may have been dropped after it was completed.
+func (e *events) give(v Event) {
+	v.SentDelta, v.CommittedDelta = v.sum.sent-e.delivered.sent, v.sum.committed-e.delivered.committed
+	e.delivered = v.sum
+	e.observe(v)
 }
 
 func (e *events) signal() {
@@ -184,7 +205,7 @@ func (e *events) deliver() {
 			if v.exchange != nil {
 				e.hook(*v.exchange)
 			} else {
-				e.observe(v.event)
+				e.give(v.event)
 			}
 		}
 		last := e.isLast()
@@ -195,7 +216,7 @@ func (e *events) deliver() {
 		default:
 			if v, ok := e.nextMerged(); ok {
 				reported = time.Now()
-				e.observe(v)
+				e.give(v)
 			}
 		}
 		if last {

@@ -7,6 +7,7 @@ import (
 	"log"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"gcsup/fakegcs"
 	"gcsup/upload"
@@ -42,4 +43,29 @@ func ExampleEvent_progress() {
 	// Output:
 	// started gs://my-bucket/x
 	// done 10 MiB in 5 requests
+}
+
+// Count the bytes of all uploads of a program. Each event adds its changes, so that the
+// counters need no memory of the uploads.
+func ExampleEvent_counter() {
+	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true})
+	defer emulator.Close()
+	var sent, durable atomic.Int64 // or a counter and a gauge of a metrics library
+	up, err := upload.New(http.DefaultClient, &upload.Options{
+		Endpoint: emulator.URL,
+		Observer: func(e upload.Event) {
+			sent.Add(e.SentDelta)
+			durable.Add(e.CommittedDelta)
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, name := range []string{"x", "y"} {
+		if _, err := up.Bytes(context.Background(), make([]byte, 1000), upload.Spec{Bucket: "my-bucket", Object: name}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println(sent.Load(), durable.Load())
+	// Output: 2000 2000
 }

@@ -69,3 +69,9 @@ func AutoPartsFrom(connections int, minFile, minPart int64) *Parts {
 	p.minFile, p.minPart = minFile, minPart
 	return p
 }
+
+// ForgetParts makes the program one that has not called InParts. remember restores it.
+func ForgetParts() (remember func()) {
+	p := partsOfSaved.Swap(nil)
+	return func() { partsOfSaved.Store(p) }
+}

@@ -21,6 +21,9 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 	}
 	defer j.closeSource()
 	j.detectSource(j.file.src)
+	if skipped, err := j.skipped(ctx); skipped || err != nil {
+		return err
+	}
 	want := j.spec
 	if j.u.opts.Store == nil {
 		j.identify("", want.Resolved())
@@ -31,9 +34,6 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 
 // uploadListed uploads a file of a batch, unless it is skipped.
 func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
-	if b.opts.Skip == SkipExisting {
-		j.spec.IfGenerationMatch, j.spec.NoClobber = new(int64), true
-	}
 	if err := j.validate(); err != nil {
 		return err
 	}
@@ -46,9 +46,7 @@ func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
 		j.spec = withPOSIX(j.spec, src.Info())
 	}
 	j.detectSource(j.file.src)
-	if j.timed() && !recent(j.file.identity.ModTimeNS) {
-		j.spec = withMTime(j.spec, j.file.identity.ModTimeNS)
-	}
+	j.writeTime()
 	want := j.spec
 	j.identify("", want.Resolved())
 	if skipped, err := j.skip(ctx, b.opts.Skip, job.Listed, job.Object); skipped || err != nil {
@@ -74,7 +72,7 @@ func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
 	return j.uploadSavableFile(ctx, job.Path)
 }
 
-// timed reports whether the job is one of a batch that writes modification times.
+// timed reports whether the upload writes the modification time of its file.
 func (j *job) timed() bool { return j.batch != nil && j.batch.Skip == SkipSameTime }
 
 // plan ends the job of a dry run: it checks the precondition and sends nothing.

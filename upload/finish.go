@@ -20,7 +20,7 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 		res.Source = j.file.identity
 	}
 	res.Retries, res.Waited = res.Retries+t.retry.retries, res.Waited+t.retry.waiter.Waited() // and those of parts
-	res.Resumable = err != nil && j.journal.saved()
+	res.Resumable = err != nil && (j.journal.saved() || j.withheld(ctx, err))
 	if res.Resumed || err != nil {
 		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",
 			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", t.pos.committed.Load()), slog.Any("err", err))
@@ -28,8 +28,26 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 	return j.conclusion(ctx, res, err)
 }
 
+// withheld reports whether the upload is saved, although this call could not use it
+// because of err: another process has its lease, or this program may not read it.
+func (j *job) withheld(ctx context.Context, err error) bool {
+	unusable := func(err error) bool {
+		return errors.Is(err, session.ErrTokenVersion) || errors.Is(err, session.ErrInsecurePermissions)
+	}
+	if !errors.Is(err, session.ErrInUse) {
+		return unusable(err)
+	}
+	ctx, cancel := lingering(ctx)
+	defer cancel()
+	_, err = j.u.opts.Store.Load(ctx, j.result.known.ID) // the other process may have finished it
+	return err == nil || unusable(err)
+}
+
 // conclusion delivers the last event and returns what the call returns.
 func (j *job) conclusion(ctx context.Context, res Result, err error) (*Result, error) {
+	if errors.Is(err, session.ErrCanceled) {
+		res.Resumable = false // Cancel has interrupted the upload
+	}
 	if e, ok := err.(*InterruptedError); ok && res.Resumable {
 		e.Resumable = true // never for a Writer, whose Write may have returned e already
 	}
@@ -52,6 +70,10 @@ const abandonAfter = 2 * time.Second
 // interrupt them. The goroutine that hangs holds the lock of the saved upload
 // until the file server is back.
 func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Result, error) {
+	if j.u.opts.Store != nil {
+		ctx, j.interrupt = context.WithCancelCause(ctx)
+		defer j.interrupt(nil)
+	}
 	done := make(chan error, 1)
 	go func() { done <- upload(ctx) }()
 	select {

@@ -69,7 +69,7 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 	defer release(ctx, lease)
 	j := u.inspection(ctx, token, lease, u.newBudget())
 	defer j.inspected(ctx)
-	return j.query(ctx, token)
+	return j.queryHolding(ctx, token)
 }
 
 // inspection returns a job that queries a saved upload. The caller holds the lease of
@@ -96,14 +96,15 @@ func (j *job) inspected(ctx context.Context) {
 // more time.
 const queryTimeout = 30 * time.Second
 
-// query requests the state of the upload of token from the service. The caller must
-// hold the lease of the upload.
-func (j *job) query(ctx context.Context, token *session.Token) (Holding, error) {
+// queryHolding requests the state of the upload of token from the service. The caller must
+// hold the lease of the upload. If it had the name and signature of the method of joiner,
+// the linker would keep it in every program.
+func (j *job) queryHolding(ctx context.Context, token *session.Token) (Holding, error) {
 	if err := j.adopt(token); err != nil {
 		return Holding{}, err
 	}
 	if token.Parts != nil {
-		parts, err := j.u.partsOf(token)
+		parts, err := j.partsOf(token)
 		if err != nil {
 			return Holding{}, err
 		}

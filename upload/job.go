@@ -28,8 +28,9 @@ type job struct {
 	precondition precondition
 	seen         *int64 // generation at the destination when it was compared, 0 if there was no object; nil if it was not read
 	wait         holderWait
-	batch        *BatchOptions // nil unless the job is one of a batch
-	rate         *rateShare    // nil if there is no limit
+	batch        *BatchOptions           // nil unless the job is one of a batch, or of a call with a rule
+	interrupt    context.CancelCauseFunc // ends the context of the job; nil if the upload cannot be saved
+	rate         *rateShare              // nil if there is no limit
 }
 
 // uploads counts the jobs of this process, see [Event].Upload.
@@ -40,11 +41,14 @@ var uploads atomic.Int64
 func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 	j := &job{u: u, spec: spec, rate: u.opts.RateLimit.share(), result: jobResult{began: time.Now(), known: Result{Spec: spec, Size: -1}}}
 	t := &transfer{expect: u.expect.once()}
-	j.transfer, j.progress.whole = t, &t.pos
+	j.transfer, j.progress.whole, j.progress.tally = t, &t.pos, &j.result.tally
 	j.events = newEvents(Event{Upload: uploads.Add(1), ctx: ctx}, &u.opts, &j.progress)
 	j.events.identify("", spec)
 	j.equip(t, spec, b)
 	j.precondition.t = t
+	if u.skip != nil {
+		j.batch = &u.skip.opts
+	}
 	if size := u.expect.size; size != nil {
 		j.expect(*size)
 	}

@@ -20,8 +20,9 @@ import (
 // that was not saved, the later process compares the server's checksum with the
 // source. Only one error ends the upload: another process has the lease.
 type journal struct {
-	lease  session.Lease
-	events *events
+	lease    session.Lease
+	released func() // called when the lease is released; nil if the upload does not run
+	events   *events
 
 	ctx  context.Context // for the store; lasts a little longer than the upload's
 	stop context.CancelFunc
@@ -328,6 +329,9 @@ func (j *journal) discard() error {
 // close makes the last save, and releases the lease.
 func (j *journal) close() {
 	defer j.stop()
+	if j.released != nil {
+		defer j.released()
+	}
 	last := j.last
 	if err := j.lease.Release(j.ctx, last); err != nil && last != nil {
 		j.mu.Lock()

@@ -48,8 +48,10 @@ type Options struct {
 	ChunkSize int64
 
 	// Parallel sends large files in parts over several connections: see [InParts] and
-	// [AutoParts]. nil means one connection. Saved uploads in parts then cannot be
-	// resumed, queried or canceled.
+	// [AutoParts]. nil means one connection for new uploads. Saved uploads in parts can be
+	// resumed, queried and canceled with any value. With nil, they cannot be if the program
+	// never calls InParts or AutoParts, because it then has no code for parts. The error
+	// wraps [session.ErrInvalid] and names this option.
 	Parallel *Parts
 
 	// CommitEvery bounds the bytes or the time between two durable offsets. The zero

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"gcsup/session"
 )
@@ -72,10 +73,18 @@ type partsEngine struct {
 //
 // [New] returns an error if a number is out of range.
 func InParts(connections int, minPart int64) *Parts {
-	return &Parts{connections: connections, minPart: cmp.Or(minPart, defaultMinPart), engine: partsEngine{
+	p := Parts{connections: 1, minPart: defaultMinPart, engine: partsEngine{
 		plan: planParallel, resume: resumeParts, remove: removeParts, abandon: abandonParts, query: queryParts,
 	}}
+	partsOfSaved.Store(new(p))
+	p.connections, p.minPart = connections, cmp.Or(minPart, defaultMinPart)
+	return &p
 }
+
+// partsOfSaved is what an Uploader without Options.Parallel uses for a saved upload in
+// parts. It is nil until the program calls InParts or AutoParts. A program that never does
+// does not link the code that it needs, which would make the core a quarter larger.
+var partsOfSaved atomic.Pointer[Parts]
 
 // By returns a copy of p that joins the parts of new uploads in the given way. A saved
 // upload keeps the way with which it was started.
@@ -104,10 +113,15 @@ func (p *Parts) checkSpec(s Spec) error {
 	return nil
 }
 
-// partsOf returns the functions for a saved upload in parts.
-func (u *Uploader) partsOf(token *session.Token) (partsEngine, error) {
-	if u.opts.Parallel == nil {
-		return partsEngine{}, fmt.Errorf("%w: upload %s is in parts: set the option Parallel to continue it", session.ErrInvalid, token.ID)
+// partsOf returns the functions for a saved upload in parts. The job then has a value for
+// Options.Parallel.
+func (j *job) partsOf(token *session.Token) (partsEngine, error) {
+	if j.u.opts.Parallel == nil {
+		own := *j.u
+		if own.opts.Parallel = partsOfSaved.Load(); own.opts.Parallel == nil {
+			return partsEngine{}, fmt.Errorf("%w: upload %s is in parts, and this program has no code for parts: set Options.Parallel, for example to InParts(1, 0)", session.ErrInvalid, token.ID)
+		}
+		j.u = &own
 	}
-	return u.opts.Parallel.engine, nil
+	return j.u.opts.Parallel.engine, nil
 }

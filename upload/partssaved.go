@@ -100,7 +100,7 @@ func queryParts(ctx context.Context, j *job, token *session.Token) (Holding, err
 
 // remove removes everything that the service stores for a saved upload in parts.
 func (j *job) remove(ctx context.Context, token *session.Token) error {
-	parts, err := j.u.partsOf(token)
+	parts, err := j.partsOf(token)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (j *job) cancelParts(ctx context.Context, token *session.Token, journal *jo
 // resumeRemoval removes what an upload in parts left that has ended. If its object was not
 // made, it was canceled, and the error wraps ErrNoToken.
 func (j *job) resumeRemoval(ctx context.Context, token *session.Token, journal *journal) error {
-	holding, err := j.query(ctx, token)
+	holding, err := j.queryHolding(ctx, token)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import "sync/atomic"
 // job continues.
 type progress struct {
 	whole *position
+	tally *tally                    // nil if no bytes are sent
 	parts atomic.Pointer[partsView] // nil unless the file is sent in parts
 }
 

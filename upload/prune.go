@@ -93,7 +93,7 @@ func (p *pruner) prune(ctx context.Context, saved SavedUpload) (Pruned, error) {
 	pruned.SavedUpload = Describe(token) // it may have continued before the lock was taken
 	j := p.u.inspection(ctx, token, lease, p.budget)
 	defer j.inspected(ctx)
-	if pruned.Holding, err = j.query(ctx, token); err != nil {
+	if pruned.Holding, err = j.queryHolding(ctx, token); err != nil {
 		p.learn(err)
 		return pruned, err
 	}

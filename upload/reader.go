@@ -2,6 +2,7 @@ package upload
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"gcsup/chunk"
@@ -10,6 +11,9 @@ import (
 
 // uploadReader uploads a stream.
 func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
+	if err := j.skipsStream(); err != nil {
+		return err
+	}
 	if err := j.validate(); err != nil {
 		return err
 	}
@@ -80,6 +84,9 @@ func (j *job) uploadShort(ctx context.Context, content *streamContent) error {
 // uploadWritten uploads the content of a Writer: first, a file and the bytes after
 // it, or the bytes of r if first is nil.
 func (j *job) uploadWritten(ctx context.Context, first *fileThenStream, r io.Reader) error {
+	if j.u.skip != nil {
+		return fmt.Errorf("%w: a Writer cannot be skipped, because Write would fail: set Spec.IfGenerationMatch", session.ErrInvalid)
+	}
 	if first == nil {
 		return j.uploadReader(ctx, r)
 	}

@@ -19,8 +19,8 @@ type Result struct {
 	Source      chunk.Identity // of the file when its bytes were read; without a change time if a change may not be detectable; zero if it was not opened
 	ResumedFrom int64          // the committed offset at which this call continued an earlier one
 	Resumed     bool           // this call continued the session of an earlier one
-	Resumable   bool           // the upload failed and is saved: the same call, or Resume, continues it
-	Skipped     Skip           // the rule of a batch by which the file was not uploaded; Object is the existing object, if it was read
+	Resumable   bool           // the upload failed and is saved: the same call, or Resume, continues it when the cause is removed, such as another process that holds it
+	Skipped     Skip           // the rule of a batch, or of CallOptions, by which the file was not uploaded; Object is the existing object, if it was read
 	Planned     bool           // the file would have been uploaded, see [BatchOptions].DryRun
 
 	Leftover string // what could not be removed from the service, and why; "" if nothing is left. See SavedUpload.ToRemove

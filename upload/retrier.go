@@ -27,16 +27,24 @@ type retrier struct {
 // newRetrier returns a retrier. The caller must call close.
 func newRetrier(p backoff.Policy, gate *backoff.Gate, b *budget, e *events) *retrier {
 	return &retrier{
-		waiter: backoff.Waiter{Policy: p, Gate: gate, Budget: backoff.Budget{For: b.retryFor}},
+		waiter: backoff.Waiter{Policy: p, Gate: gate, Budget: backoff.Budget{For: b.rule.time, Tries: b.rule.tries}},
 		budget: b,
 		events: e,
 	}
 }
 
 // Wait waits before the retry of an exchange that failed with cause. retryAfter is
-// the wait that the server requested. It returns the cause of ctx when that is done,
-// and an error that wraps [session.ErrRetriesExhausted] when the budget is spent.
+// the wait that the server requested. It returns the cause of ctx when that is done, and
+// an error that wraps [session.ErrRetriesExhausted] when the budget is spent, or
+// [ErrPermanent] if the caller decides so.
 func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter time.Duration) error {
+	if permanent := r.budget.rule.permanent; permanent != nil {
+		last := *cause
+		last.Attempts, last.Waits = r.attempts, r.history
+		if permanent(&last) {
+			return r.failure(&last, ErrPermanent)
+		}
+	}
 	if len(r.history) == 0 {
 		r.failing = time.Now()
 	}

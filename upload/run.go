@@ -306,6 +306,7 @@ const flowing = 16 << 20
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
 	sent := m.t.pos.sent.Add(int64(n))
+	m.t.tally.sent.Add(int64(n))
 	if m.t.slot != nil {
 		m.t.slot.moved.Add(int64(n))
 	}

@@ -85,7 +85,7 @@ func (j *job) abandon(ctx context.Context, token *session.Token) error {
 	if token.Parts == nil || j.u.client.Adopt(token) != nil {
 		return nil
 	}
-	parts, err := j.u.partsOf(token)
+	parts, err := j.partsOf(token)
 	if err != nil {
 		return err
 	}
@@ -126,6 +126,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	}
 	j.want = token.Spec
 	j.identify(id, j.want)
+	j.keep(journal, token, token.SourcePath, token.SourceIdentity)
 	if token.Endpoint != j.u.client.Endpoint() {
 		return fmt.Errorf("upload %s was started at %s: %w", id, token.Endpoint, session.ErrURIMismatch)
 	}
@@ -133,9 +134,8 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 		return j.resumeRemoval(ctx, token, journal)
 	}
 	if token.SourceIdentity != "" {
-		return fmt.Errorf("%w: the source of upload %s is %q, which has no path: only the program that began it can resume it", session.ErrInvalid, id, token.SourceIdentity)
+		return fmt.Errorf("%w: the source of upload %s is %q, which has no path: only the program that began it can resume it, with ReaderAt", ErrSourceNeeded, id, token.SourceIdentity)
 	}
-	j.keep(journal, token, token.SourcePath, "")
 	if err := j.open(token.SourcePath); err != nil {
 		return err
 	}
@@ -154,6 +154,9 @@ func (j *job) openJournal(ctx context.Context, id string, waiting func(context.C
 	})
 	if err == nil {
 		j.transfer.wire.lease = journal.lease
+		if j.interrupt != nil {
+			journal.released = j.u.running.add(id, j.interrupt)
+		}
 	}
 	return journal, token, damaged, err
 }
@@ -194,7 +197,7 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 		return err
 	}
 	if token.Parts != nil {
-		parts, err := j.u.partsOf(token)
+		parts, err := j.partsOf(token)
 		if err != nil {
 			return err
 		}

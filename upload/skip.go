@@ -11,8 +11,8 @@ import (
 	"gcsup/session"
 )
 
-// A Skip is a rule by which a batch leaves out files whose object exists. Its
-// String method returns the rule in a few words.
+// A Skip is a rule by which a batch, or a call, leaves out files whose object exists:
+// [BatchOptions], [CallOptions]. Its String method returns the rule in a few words.
 type Skip int
 
 // The rules. Each compares the file with the object that has the name of the

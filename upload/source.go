@@ -22,7 +22,7 @@ import (
 // identity and destination resumes it, even in another process. The same identity
 // must always mean the same bytes: a resume compares only the size and the bytes
 // between the last two saved checksums, usually 64 MiB ([session.ErrSourceChanged]).
-// [Uploader.Resume] cannot resume such an upload, because it has no r.
+// [Uploader.Resume] cannot resume such an upload, because it has no r: [ErrSourceNeeded].
 //
 // If ctx is done, ReaderAt returns within seconds, even if a call of r hangs.
 func (u *Uploader) ReaderAt(ctx context.Context, r io.ReaderAt, size int64, identity string, spec Spec) (*Result, error) {
@@ -83,6 +83,9 @@ func (j *job) uploadSource(ctx context.Context, src *chunk.Source, identity stri
 	}
 	defer j.closeSource()
 	j.detectSource(src)
+	if skipped, err := j.skipped(ctx); skipped || err != nil {
+		return err
+	}
 	if identity == "" || j.u.opts.Store == nil {
 		j.identify("", j.spec.Resolved())
 		return j.fresh(ctx)

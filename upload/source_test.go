@@ -70,8 +70,8 @@ func TestReaderAtResume(t *testing.T) {
 			t.Fatalf("first call: %+v", first)
 		}
 		w.wantSaved(1)
-		if _, err := w.uploader().Resume(w.t.Context(), first.ID); !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("Resume: error = %v, want ErrInvalid", err)
+		if res, err := w.uploader().Resume(w.t.Context(), first.ID); !errors.Is(err, upload.ErrSourceNeeded) || errors.Is(err, session.ErrInvalid) || !res.Resumable {
+			t.Errorf("Resume: %v, resumable %t, want ErrSourceNeeded", err, res.Resumable)
 		}
 		if _, err := w.uploader().ReaderAt(w.t.Context(), bytes.NewReader(content[1:]), int64(len(content)-1), "report@7", spec); !errors.Is(err, session.ErrSourceChanged) {
 			t.Errorf("another size: error = %v, want ErrSourceChanged", err)

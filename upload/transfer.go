@@ -68,7 +68,7 @@ func (t *transfer) asked(ctx context.Context) func(session.Action, error) (sessi
 // then, and the context is not done.
 func refusal(err error) bool {
 	e, ok := err.(*session.Error)
-	return ok && !errors.Is(e, session.ErrRetriesExhausted)
+	return ok && !errors.Is(e, session.ErrRetriesExhausted) && !errors.Is(e, ErrPermanent)
 }
 
 // stopped returns err, the error of a wait, or the error of an interrupted upload if

@@ -50,7 +50,7 @@ func TestRefusals(t *testing.T) {
 		{"tail corrupted on the way, every time", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Times: -1, Do: wrong(fakegcs.EffectCorrupt, 100)}, session.ErrChecksum, 0, 0},
 		{"offset going back", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: wrong(fakegcs.EffectWrongRange, -3*q)}, session.ErrProtocol, 0, 0},
 		{"offset beyond, always", fakegcs.Fault{Times: -1, Skip: 2, Do: wrong(fakegcs.EffectWrongRange, 2*q)}, session.ErrUnexpectedData, 0, 0},
-		{"another object at the end", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpFinalize}, Do: fakegcs.Action{Effect: fakegcs.EffectWrongHash}}, session.ErrUnexpectedData, 0, 0},
+		{"another object at the end", fakegcs.Fault{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectWrongHash}}, session.ErrUnexpectedData, 0, 0},
 		{"session lost four times", fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}}, session.ErrSessionLost, 12, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -38,7 +38,10 @@ type Uploader struct {
 	memory  *chunk.Memory // of streams
 	expect  expectation   // of each source, see With
 	invalid error         // of the options of With
+	retry   retryRule
 	parts   *partsShared
+	running *runningUploads
+	skip    *callSkip // of calls; nil if they skip nothing
 
 	compressor compressor
 }
@@ -65,7 +68,7 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if o.Objects == nil {
 		o.Objects = client
 	}
-	return &Uploader{client: client, opts: o, memory: chunk.NewMemory(o.Memory), parts: &partsShared{}}, nil
+	return &Uploader{client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: retryRule{time: o.RetryFor}, parts: &partsShared{}, running: &runningUploads{}}, nil
 }
 
 // File uploads the file at path. If an upload of the same file to the same
@@ -103,7 +106,8 @@ func (u *Uploader) Reader(ctx context.Context, r io.Reader, spec Spec) (*Result,
 }
 
 // Resume continues the saved upload with an ID, see [Result.ID]. The error wraps
-// [session.ErrNoToken] if there is none.
+// [session.ErrNoToken] if there is none, and [ErrSourceNeeded] if its source is not a
+// file.
 func (u *Uploader) Resume(ctx context.Context, id string) (*Result, error) {
 	j := u.newJob(ctx, Spec{}, u.newBudget())
 	return j.do(ctx, func(ctx context.Context) error { return j.uploadSaved(ctx, id) })
@@ -123,4 +127,4 @@ func (u *Uploader) ID(path string, spec Spec) (string, error) {
 }
 
 // newBudget returns a budget for one upload.
-func (u *Uploader) newBudget() *budget { return &budget{retryFor: u.opts.RetryFor, began: time.Now()} }
+func (u *Uploader) newBudget() *budget { return &budget{rule: u.retry, began: time.Now()} }

@@ -78,7 +78,9 @@ var (
 // must call Close or Abort.
 func (u *Uploader) NewWriter(ctx context.Context, spec Spec) *Writer {
 	if u.opts.DetectContentType == nil {
-		u = u.With(CallOptions{DetectContentType: http.DetectContentType})
+		detecting := *u // not made by With, which most programs then need not link
+		detecting.opts.DetectContentType = http.DetectContentType
+		u = &detecting
 	}
 	r, w := io.Pipe()
 	own := &Writer{Spec: spec, u: u, ctx: ctx, r: r, w: w, failed: make(chan struct{}), done: make(chan struct{})}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -286,7 +285,7 @@ func (r *reporter) continueCommand() string {
 		words[i] = program.Quote(word)
 	}
 	text := program.Words() + " " + strings.Join(words, " ")
-	if host := os.Getenv("STORAGE_EMULATOR_HOST"); host != "" && !r.given.Changed("emulator") && runtime.GOOS != "windows" {
+	if host := emulatorHost(r.given); host != "" {
 		text = "STORAGE_EMULATOR_HOST=" + program.Quote(host) + " " + text
 	}
 	var same []string

@@ -8,15 +8,16 @@ import (
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/program"
 	"gcsup/session"
+	"gcsup/upload"
 )
 
 // notResumable reports whether a saved upload cannot be resumed as it is: its source
-// does not exist or has changed, or it is damaged or of a newer version. Every later
-// run would fail in the same way. A source that cannot be read for another reason may
-// be readable in the next run.
+// is no file, does not exist or has changed, or it is damaged or of a newer version.
+// Every later run would fail in the same way. A source that cannot be read for another
+// reason may be readable in the next run.
 func notResumable(err error) bool {
 	noSource := errors.Is(err, failure.ErrSource) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, chunk.ErrNotRegular))
-	return noSource || errors.Is(err, session.ErrSourceChanged) ||
+	return noSource || errors.Is(err, session.ErrSourceChanged) || errors.Is(err, upload.ErrSourceNeeded) ||
 		errors.Is(err, session.ErrCorruptToken) || errors.Is(err, session.ErrTokenVersion)
 }
 

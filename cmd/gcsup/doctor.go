@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -230,8 +229,10 @@ func (d *doctor) checkCredentials(ctx context.Context, line *checkLine) error {
 	a.client = a.client.WithIntention(crand.Text()) // no change is made twice on purpose
 	d.asker = a
 	line.Message = "the service accepts them"
-	if d.c.options.Anonymous || d.target.endpoint == "" && os.Getenv("STORAGE_EMULATOR_HOST") != "" {
+	if why := d.c.client.Anonymous(); d.c.emulator != nil {
 		line.Message = "none are sent to an emulator"
+	} else if why != "" {
+		line.Message = "none are sent, because " + why
 	}
 	return nil
 }

@@ -169,10 +169,18 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 	if dir := os.Getenv(statedir.Env); dir != "" && !given.Changed("state-dir") && !given.Changed("state") {
 		words = append(words, program.Quote("--state-dir="+program.Absolute(dir)))
 	}
-	// --endpoint would require credentials. cmd.exe cannot set a variable for one
-	// command.
-	if host := os.Getenv("STORAGE_EMULATOR_HOST"); host != "" && !local && !given.Changed("emulator") && runtime.GOOS != "windows" {
+	if host := emulatorHost(given); host != "" && !local {
 		words = slices.Insert(words, 0, "STORAGE_EMULATOR_HOST="+program.Quote(host))
 	}
 	return strings.Join(words, " ")
+}
+
+// emulatorHost returns the value of STORAGE_EMULATOR_HOST that a printed command must
+// set, or "" if no flag leaves the endpoint to that variable. --endpoint with the same
+// value would require credentials. cmd.exe cannot set a variable for one command.
+func emulatorHost(given *pflag.FlagSet) string {
+	if given.Changed("emulator") || given.Changed("endpoint") || runtime.GOOS == "windows" {
+		return ""
+	}
+	return os.Getenv("STORAGE_EMULATOR_HOST")
 }

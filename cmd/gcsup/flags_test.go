@@ -67,7 +67,7 @@ func TestResumeCommand(t *testing.T) {
 		{[]string{"-q", "--json", "-v", "--additional-headers=X-A=hunter2"}, nil, "gcsup resume ID"},
 		{[]string{"--state-dir=st", "--chunk-size=8MiB"}, nil, "gcsup resume ID --chunk-size=8MiB " + program.Quote("--state-dir="+here+"/st")},
 		{[]string{"--state-dir=/a b'c"}, nil, `gcsup resume ID '--state-dir=/a b'\''c'`},
-		{[]string{"--endpoint=http://h:1"}, map[string]string{"STORAGE_EMULATOR_HOST": "other:2"}, "STORAGE_EMULATOR_HOST=other:2 gcsup resume ID --endpoint=http://h:1"},
+		{[]string{"--endpoint=http://h:1"}, map[string]string{"STORAGE_EMULATOR_HOST": "other:2"}, "gcsup resume ID --endpoint=http://h:1"},
 		{nil, map[string]string{"STORAGE_EMULATOR_HOST": "h:1", "GCSUP_STATE_DIR": "/s"}, "STORAGE_EMULATOR_HOST=h:1 gcsup resume ID --state-dir=/s"},
 		{[]string{"--emulator"}, map[string]string{"STORAGE_EMULATOR_HOST": "h:1"}, "gcsup resume ID --emulator"},
 		{[]string{"--emulator=em"}, nil, "gcsup resume ID " + program.Quote("--emulator="+here+"/em")},

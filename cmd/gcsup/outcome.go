@@ -139,7 +139,8 @@ func (r *reporter) explainResume(t task, res *upload.Result, err error) {
 	switch {
 	case t.saved != "" && notResumable(err):
 		r.explainDiscard(t, err)
-	case errors.Is(err, session.ErrSourceChanged), errors.Is(err, failure.ErrSource): // a resume would fail again
+	case notResumable(err), errors.Is(err, failure.ErrSource), errors.Is(err, session.ErrInUse),
+		errors.Is(err, session.ErrInsecurePermissions), errors.Is(err, session.ErrURIMismatch): // a resume would fail again
 	case res != nil && res.Resumable && r.resumable(res.ID):
 		var same []string
 		if r.given.Changed("additional-headers") {
@@ -155,7 +156,7 @@ func (r *reporter) explainResume(t task, res *upload.Result, err error) {
 		r.console.fail("to resume: " + resumeCommand(program.Words(), r.given, res.ID) + also)
 	case failure.Classify(err).Code == exitcode.Temporary && t.source == stdinName:
 		r.console.fail("a stream cannot be resumed: run the same command again with the whole input")
-	case failure.Classify(err).Code == exitcode.Temporary && !errors.Is(err, session.ErrInUse):
+	case failure.Classify(err).Code == exitcode.Temporary:
 		r.console.fail("to continue: run the same command again")
 	}
 }

@@ -13,7 +13,8 @@ import (
 // Backup uploads the files of a directory to objects whose names begin with the
 // prefix spec.Object. It skips files whose objects are identical, and what is not a
 // file, such as a dangling link or a socket. It continues after a file that fails.
-// progress is called with the number of bytes sent so far, one call at a time.
+// progress is called with the number of bytes sent so far, repeats
+// included, one call at a time.
 func Backup(ctx context.Context, up *upload.Uploader, dir string, spec upload.Spec, progress func(sent int64)) (uploaded, skipped int, err error) {
 	files, err := tree.New([]tree.Source{{Path: dir}}, spec, &tree.Options{
 		Sorted:  true, // the order of the listing below
@@ -22,7 +23,7 @@ func Backup(ctx context.Context, up *upload.Uploader, dir string, spec upload.Sp
 	if err != nil {
 		return 0, 0, err
 	}
-	totals := &totals{sent: map[int64]int64{}, report: progress}
+	totals := &totals{report: progress}
 	up = up.With(upload.CallOptions{Observer: totals.observe})
 	opts := &upload.BatchOptions{
 		Skip:    upload.SkipSameTime,
@@ -50,20 +51,15 @@ func Backup(ctx context.Context, up *upload.Uploader, dir string, spec upload.Sp
 // upload arrive one at a time, but those of several uploads concurrently.
 type totals struct {
 	mu     sync.Mutex
-	sent   map[int64]int64 // by upload
-	total  int64
-	report func(total int64)
+	sent   int64
+	report func(sent int64)
 }
 
 func (t *totals) observe(e upload.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if e.Sent > t.sent[e.Upload] {
-		t.total += e.Sent - t.sent[e.Upload]
-		t.sent[e.Upload] = e.Sent
-		t.report(t.total)
-	}
-	if e.Kind.Terminal() {
-		delete(t.sent, e.Upload)
+	if e.SentDelta > 0 {
+		t.sent += e.SentDelta
+		t.report(t.sent)
 	}
 }

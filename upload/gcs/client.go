@@ -59,8 +59,9 @@ type Options struct {
 
 // Client is a connection to Cloud Storage. It is safe for concurrent use.
 type Client struct {
-	http     *http.Client
-	endpoint string
+	http      *http.Client
+	endpoint  string
+	anonymous string // see Anonymous
 
 	once    sync.Once
 	storage *storage.Client
@@ -71,12 +72,17 @@ type Client struct {
 // there are no credentials, or they cannot be read, the error wraps
 // [session.ErrCredentials]. If ctx is done first, the error is its cause. Any other
 // error is a configuration error.
+//
+// Requests carry no credentials if [Options].Anonymous is set, if the endpoint is that
+// of STORAGE_EMULATOR_HOST, or if it is plain HTTP, with one exception: they are sent to
+// this machine if a credentials file is named. New then looks for none, and
+// [Client.Anonymous] returns the reason.
 func New(ctx context.Context, opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
 	universe := first(opts.UniverseDomain, os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), defaultUniverse)
-	endpoint, emulated, err := findEndpoint(opts.Endpoint, os.Getenv("STORAGE_EMULATOR_HOST"), universe)
+	endpoint, emulator, err := findEndpoint(opts.Endpoint, os.Getenv("STORAGE_EMULATOR_HOST"), universe)
 	if err != nil {
 		return nil, err
 	}
@@ -91,13 +97,11 @@ func New(ctx context.Context, opts *Options) (*Client, error) {
 		// token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	if emulated || opts.Anonymous {
-		return client, nil
-	}
-	if !mayCarryCredentials(endpoint, opts) {
-		if opts.CredentialsFile != "" {
+	if client.anonymous = whyAnonymous(endpoint, emulator, opts); client.anonymous != "" {
+		if opts.CredentialsFile != "" && !opts.Anonymous && !emulator {
 			return nil, fmt.Errorf("credentials are not sent over plain HTTP to %s; use https, or remove the credentials file", endpoint.Host)
 		}
+		rt.anonymous = client.anonymous
 		return client, nil
 	}
 	creds, err := findCredentials(ctx, opts.CredentialsFile, universe)
@@ -124,6 +128,11 @@ func NewUploader(ctx context.Context, opts *upload.Options) (*upload.Uploader, e
 
 // Endpoint returns the scheme and host that requests go to.
 func (c *Client) Endpoint() string { return c.endpoint }
+
+// Anonymous returns the reason why requests carry no credentials, such as
+// "STORAGE_EMULATOR_HOST is set". It is "" if they do. If the service refuses such a
+// request with 401, the error wraps a [session.AnonymousError] with the reason.
+func (c *Client) Anonymous() string { return c.anonymous }
 
 // HTTP returns the client that makes the requests, with credentials. It follows
 // no redirects, and refuses requests to another scheme or host than the
@@ -169,15 +178,17 @@ const (
 	errorLimit      = 64 << 10
 )
 
-// findEndpoint follows the official library: an explicit endpoint takes precedence
-// over STORAGE_EMULATOR_HOST, and if that variable is set, no credentials are sent.
+// findEndpoint returns the endpoint, and whether it is that of STORAGE_EMULATOR_HOST. As
+// in the official library, an explicit endpoint takes precedence over that variable.
+// There, the variable then still disables credentials. Here it has no effect: it
+// describes another server.
 // https://pkg.go.dev/cloud.google.com/go/storage#hdr-Storage_Emulator
-func findEndpoint(explicit, emulatorHost, universe string) (u *url.URL, emulated bool, err error) {
-	emulated = emulatorHost != ""
+func findEndpoint(explicit, emulatorHost, universe string) (u *url.URL, emulator bool, err error) {
 	raw, scheme, what := explicit, "https", "endpoint"
 	switch {
 	case explicit != "":
-	case emulated:
+	case emulatorHost != "":
+		emulator = true
 		raw, scheme, what = emulatorHost, "http", "STORAGE_EMULATOR_HOST"
 	default:
 		raw = "storage." + universe
@@ -200,19 +211,28 @@ func findEndpoint(explicit, emulatorHost, universe string) (u *url.URL, emulated
 		return nil, false, err
 	}
 	u, err = url.Parse(client.Endpoint())
-	return u, emulated, err
+	return u, emulator, err
 }
 
-// mayCarryCredentials reports whether credentials may be sent to endpoint: over
-// https, or to this machine if a credentials file is named.
-func mayCarryCredentials(endpoint *url.URL, opts *Options) bool {
-	if endpoint.Scheme == "https" {
-		return true
-	}
+// whyAnonymous returns the reason why no credentials are sent to endpoint, or "" if they
+// are: over https, or to this machine if a credentials file is named. emulator reports
+// whether the endpoint is that of STORAGE_EMULATOR_HOST.
+func whyAnonymous(endpoint *url.URL, emulator bool, opts *Options) string {
 	host := endpoint.Hostname()
 	ip := net.ParseIP(host)
 	here := host == "localhost" || ip != nil && ip.IsLoopback()
-	return here && (opts.CredentialsFile != "" || os.Getenv("GOOGLE_APPLICATION_CREDENTIALS") != "")
+	switch {
+	case opts.Anonymous:
+		return "the client is anonymous"
+	case emulator:
+		return "STORAGE_EMULATOR_HOST is set"
+	case endpoint.Scheme == "https":
+	case !here:
+		return "the endpoint is plain HTTP on another machine"
+	case opts.CredentialsFile == "" && os.Getenv("GOOGLE_APPLICATION_CREDENTIALS") == "":
+		return "the endpoint is plain HTTP, and GOOGLE_APPLICATION_CREDENTIALS names no file"
+	}
+	return ""
 }
 
 // NewTransport returns the default transport, which is that of
@@ -228,6 +248,7 @@ type decorated struct {
 	header    http.Header
 	project   string // for X-Goog-User-Project; "" leaves it to authorized
 	userAgent string
+	anonymous string // why requests carry no credentials; "" if they do
 }
 
 func (d *decorated) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -250,6 +271,9 @@ func (d *decorated) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := d.base.RoundTrip(req)
 	if err == nil && resp.StatusCode >= 400 {
 		resp.Body = d.withoutSecrets(resp.Body, req.Header)
+	}
+	if err == nil && d.anonymous != "" {
+		session.MarkAnonymous(resp, d.anonymous)
 	}
 	return resp, err
 }

@@ -22,7 +22,8 @@
 //
 // Credentials and Options.Header go to the configured scheme and host only. Over
 // plain HTTP, credentials go to this machine only, and only if a credentials file
-// is named. No redirect is followed.
+// is named. No redirect is followed. If the service refuses a request that had no
+// credentials, the error includes the reason why none were sent.
 //
 // If the token service is not reached, the error is a [TokenServiceError], which
 // names its host and can be retried. If it refuses the credentials, the error wraps
@@ -45,8 +46,9 @@
 // # Emulators
 //
 // STORAGE_EMULATOR_HOST works as for the official library: it is HOST:PORT or
-// SCHEME://HOST:PORT, and no credentials are sent. Options.Endpoint takes
-// precedence over it; even then no credentials are sent.
+// SCHEME://HOST:PORT, and no credentials are sent. Options.Endpoint takes precedence
+// over it. The variable then has no effect, on credentials either. In the official
+// library it still disables them.
 //
 // # Size
 //

@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/storage"
+	"google.golang.org/api/googleapi"
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
@@ -296,22 +298,85 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestEmulatorHasNoCredentials checks that with STORAGE_EMULATOR_HOST no
-// credentials are looked for or sent, even if an endpoint is given.
+// TestEmulatorHasNoCredentials checks that no credentials are looked for or sent if
+// STORAGE_EMULATOR_HOST is the endpoint.
 func TestEmulatorHasNoCredentials(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/does/not/exist")
 	srv, url := emulator(t, nil)
-	for _, endpoint := range []string{"", url} {
-		t.Setenv("STORAGE_EMULATOR_HOST", strings.TrimPrefix(url, "http://"))
-		c := newClient(t, &gcs.Options{Endpoint: endpoint})
-		up := uploader(t, c, nil)
-		path, content := source(t, 100)
-		if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"}); err != nil {
-			t.Fatal(err)
-		}
-		if got, _ := srv.ReadObject("bkt", "o"); !bytes.Equal(got, content) {
-			t.Error("object differs from the source")
-		}
+	t.Setenv("STORAGE_EMULATOR_HOST", strings.TrimPrefix(url, "http://"))
+	c := newClient(t, nil)
+	up := uploader(t, c, nil)
+	path, content := source(t, 100)
+	if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := srv.ReadObject("bkt", "o"); !bytes.Equal(got, content) {
+		t.Error("object differs from the source")
+	}
+}
+
+// TestEndpointHasCredentials checks that STORAGE_EMULATOR_HOST does not disable the
+// credentials of another endpoint, and that its server gets no request.
+func TestEndpointHasCredentials(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request went to STORAGE_EMULATOR_HOST") }))
+	defer other.Close()
+	t.Setenv("STORAGE_EMULATOR_HOST", other.URL)
+	srv, url := emulator(t, &fakegcs.Options{RequireToken: true})
+	service := &tokens{srv: srv}
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", credentialsFile(t, service))
+	c := newClient(t, &gcs.Options{Endpoint: url})
+	path, content := source(t, 100)
+	if _, err := uploader(t, c, nil).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := srv.ReadObject("bkt", "o"); !bytes.Equal(got, content) || c.Anonymous() != "" {
+		t.Errorf("object differs from the source: %t; Anonymous = %q", !bytes.Equal(got, content), c.Anonymous())
+	}
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/does/not/exist")
+	if c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: "https://gcs.example"}); !errors.Is(err, session.ErrCredentials) {
+		t.Errorf("https endpoint with a missing credentials file: %+v, %v, want ErrCredentials", c, err)
+	}
+}
+
+// TestWhyAnonymous checks that the error of a 401 has the reason why no credentials
+// were sent. That of Stat, which uses the official library, has it, too.
+func TestWhyAnonymous(t *testing.T) {
+	_, url := emulator(t, &fakegcs.Options{RequireToken: true})
+	var dialer net.Dialer
+	elsewhere := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return dialer.DialContext(ctx, network, strings.TrimPrefix(url, "http://"))
+	}}
+	defer elsewhere.CloseIdleConnections()
+	for _, tt := range []struct {
+		name     string
+		emulator string
+		opts     gcs.Options
+		want     string
+	}{
+		{"emulator", url, gcs.Options{}, "STORAGE_EMULATOR_HOST is set"},
+		{"option", url, gcs.Options{Anonymous: true}, "the client is anonymous"},
+		{"this machine", "other:1", gcs.Options{Endpoint: url}, "the endpoint is plain HTTP, and GOOGLE_APPLICATION_CREDENTIALS names no file"},
+		{"another machine", "other:1", gcs.Options{Endpoint: "http://gcs.example", Transport: elsewhere}, "the endpoint is plain HTTP on another machine"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("STORAGE_EMULATOR_HOST", tt.emulator)
+			c := newClient(t, &tt.opts)
+			check := func(err error) {
+				t.Helper()
+				why, ok := errors.AsType[*session.AnonymousError](err)
+				if !ok || why.Reason != tt.want || !errors.Is(err, session.ErrCredentials) || !strings.Contains(err.Error(), ": no credentials were sent, because "+tt.want) {
+					t.Errorf("error = %v, want ErrCredentials because %s", err, tt.want)
+				}
+			}
+			spec := upload.Spec{Bucket: "bkt", Object: "o"}
+			path, _ := source(t, 100)
+			_, err := uploader(t, c, nil).File(t.Context(), path, spec)
+			check(err)
+			check(c.Stat(t.Context(), spec).Refusal())
+			if c.Anonymous() != tt.want {
+				t.Errorf("Anonymous = %q, want %q", c.Anonymous(), tt.want)
+			}
+		})
 	}
 }
 
@@ -324,6 +389,29 @@ func TestPlainHTTPCarriesNoCredentials(t *testing.T) {
 	}
 	if _, err := gcs.New(t.Context(), &gcs.Options{Endpoint: "http://127.0.0.1:80"}); !errors.Is(err, session.ErrCredentials) {
 		t.Errorf("this machine over http: %v, want ErrCredentials for the missing file", err)
+	}
+}
+
+// TestNoGoogleAPIError checks that no error of an upload is one of the official library, as
+// docs/from-storage-writer.md says, even if the destination is read with that library.
+func TestNoGoogleAPIError(t *testing.T) {
+	for status, want := range map[int]error{
+		400: session.ErrInvalid, 401: session.ErrCredentials, 403: session.ErrPermission, 404: session.ErrNotFound, 412: session.ErrPrecondition, 503: session.ErrRetriesExhausted,
+	} {
+		srv, url := emulator(t, nil)
+		if err := srv.AddFaults(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpStart}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status, Reason: "why", Message: "text"}}); err != nil {
+			t.Fatal(err)
+		}
+		c := newClient(t, &gcs.Options{Endpoint: url, Anonymous: true})
+		path, _ := source(t, 9<<20)
+		_, err := uploader(t, c, nil).With(upload.CallOptions{Tries: -1}).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+		e, ok := errors.AsType[*session.Error](err)
+		if !ok || !errors.Is(err, want) || e.Status != status || e.Reason != "why" || e.Message != "text" {
+			t.Errorf("%d: error = %#v, want %v", status, err, want)
+		}
+		if official, is := errors.AsType[*googleapi.Error](err); is {
+			t.Errorf("%d: the error wraps %v", status, official)
+		}
 	}
 }
 

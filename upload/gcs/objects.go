@@ -126,6 +126,9 @@ func (c *Client) stat(ctx context.Context, spec upload.Spec, key session.Encrypt
 			reply.Reason = apiErr.Errors[0].Reason
 		}
 		reply.RetryAfter, _ = backoff.RetryAfter(apiErr.Header.Get("Retry-After"), time.Now())
+		if apiErr.Code == http.StatusUnauthorized && c.anonymous != "" {
+			reply.Err = &session.AnonymousError{Reason: c.anonymous}
+		}
 	case errors.Is(err, storage.ErrObjectNotExist), errors.Is(err, storage.ErrBucketNotExist):
 		reply.Status, reply.FromService = http.StatusNotFound, true
 	default:

@@ -50,7 +50,7 @@
 //	gcsup.upload.duration    histogram  s          time of each upload
 //	gcsup.upload.size        histogram  By         size of each object that was made
 //	gcsup.upload.active      updown     {upload}   uploads under way
-//	gcsup.upload.sent        counter    By         bytes of object data that were sent, repeats included
+//	gcsup.upload.sent        counter    By         bytes of object data that were sent, repeats included; added while they are sent
 //	gcsup.upload.resent      counter    By         those of them that were sent before; added when an upload ends
 //	gcsup.upload.restarts    counter    {restart}  sessions that were lost and replaced
 //	gcsup.wait.duration      histogram  s          each wait before a retry, as it begins

@@ -14,8 +14,8 @@ import (
 
 // sentinels are the errors that error.type distinguishes. The first match counts.
 var sentinels = []error{
-	context.Canceled, context.DeadlineExceeded, upload.ErrNotTried, upload.ErrTruncated,
-	session.ErrRetriesExhausted, session.ErrInvalid, session.ErrCredentials, session.ErrPermission, session.ErrNotFound, session.ErrQuota,
+	context.Canceled, context.DeadlineExceeded, upload.ErrPaused, upload.ErrSourceNeeded, upload.ErrNotTried, upload.ErrTruncated,
+	session.ErrRetriesExhausted, upload.ErrPermanent, session.ErrInvalid, session.ErrCredentials, session.ErrPermission, session.ErrNotFound, session.ErrQuota,
 	session.ErrPrecondition, session.ErrOutcomeUnknown, session.ErrSessionLost, session.ErrCanceled, session.ErrChecksum,
 	session.ErrUnexpectedData, session.ErrProtocol, session.ErrURIMismatch, session.ErrSourceChanged, session.ErrNoToken,
 	session.ErrCorruptToken, session.ErrTokenVersion, session.ErrInsecurePermissions, session.ErrOptionsDiffer, session.ErrEncryptionKey,

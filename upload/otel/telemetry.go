@@ -68,6 +68,9 @@ func New(opts *Options) (*Telemetry, error) {
 func (t *Telemetry) Observe(e upload.Event) {
 	ctx := recording(e.Context())
 	bucket := attribute.String(bucketKey, e.Spec.Bucket)
+	if e.SentDelta > 0 {
+		t.metrics.sent.Add(ctx, e.SentDelta, metric.WithAttributes(bucket))
+	}
 	switch e.Kind {
 	case upload.Waiting:
 		t.metrics.waits.Record(ctx, e.Delay.Seconds(), metric.WithAttributes(bucket))
@@ -110,9 +113,6 @@ func (t *Telemetry) Exchange(x upload.Exchange) {
 	bucket := attribute.String(bucketKey, x.Spec.Bucket)
 	reply := replyOf(x)
 	t.metrics.exchanges.Record(ctx, x.Duration.Seconds(), metric.WithAttributes(append(reply, bucket, attribute.String("gcsup.operation", string(x.Op)))...))
-	if x.Sent > 0 {
-		t.metrics.sent.Add(ctx, x.Sent, metric.WithAttributes(bucket))
-	}
 	if x.Upload == 0 {
 		return // a listing or an inspection, which has no span
 	}

@@ -10,6 +10,7 @@ import (
 	"gcsup/internal/cli/exitcode"
 	"gcsup/session"
 	"gcsup/session/bucketstore"
+	"gcsup/upload"
 	"gcsup/upload/manifest"
 	"gcsup/upload/tree"
 )
@@ -80,6 +81,7 @@ var Classes = []Class{
 	{session.ErrCorruptToken, "damaged", exitcode.Data, "to start over, upload the file again; to delete it, run {gcsup} sessions rm ID"},
 	{session.ErrTokenVersion, "newer_version", exitcode.Config, "use the newer program; to delete it, run {gcsup} sessions rm ID"},
 	{chunk.ErrNotRegular, "no_input", exitcode.NoInput, ""},
+	{upload.ErrSourceNeeded, "no_input", exitcode.NoInput, ""},
 	{session.ErrNoToken, "no_saved_upload", exitcode.NoInput, "see {gcsup} sessions list"},
 	{session.ErrNotFound, "not_found", exitcode.Unavailable, "create the bucket, or correct its name or the endpoint"},
 	{session.ErrSessionLost, "session_gone", exitcode.Unavailable, ""},

@@ -11,6 +11,7 @@ import (
 	"gcsup/internal/cli/failure"
 	"gcsup/session"
 	"gcsup/session/bucketstore"
+	"gcsup/upload"
 )
 
 // TestClassify checks the exit code and the kind of each error.
@@ -27,6 +28,7 @@ func TestClassify(t *testing.T) {
 		{session.ErrUnexpectedData, 65, "foreign_writer"},
 		{session.ErrProtocol, 65, "contradiction"},
 		{chunk.ErrNotRegular, 66, "no_input"},
+		{upload.ErrSourceNeeded, 66, "no_input"},
 		{session.ErrNoToken, 66, "no_saved_upload"},
 		{session.ErrNotFound, 69, "not_found"},
 		{session.ErrSessionLost, 69, "session_gone"},

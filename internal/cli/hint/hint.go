@@ -23,8 +23,9 @@ func Add(err error, endpoint, gcsup string) error {
 	if network := ofNetwork(err, cmp.Or(endpoint, "the endpoint")); network != "" {
 		hint = network
 	}
-	if _, refused := errors.AsType[*session.Error](err); !refused && errors.Is(err, session.ErrCredentials) {
-		hint = "" // no credentials were sent, and the error explains what to do
+	_, refused := errors.AsType[*session.Error](err)
+	if _, anonymous := errors.AsType[*session.AnonymousError](err); anonymous || !refused && errors.Is(err, session.ErrCredentials) {
+		hint = "" // no credentials were sent, and the error explains why
 	}
 	if errors.Is(err, syscall.ENOSPC) {
 		hint = "free some disk space, and run the command again"

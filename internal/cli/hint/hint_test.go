@@ -31,6 +31,10 @@ func TestAdd(t *testing.T) {
 			"start: credentials rejected: proxy http://p:3128 answered CONNECT with 407 Proxy Authentication Required; the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"},
 		{&session.Error{Op: "start", Kind: session.ErrCredentials, Status: 407},
 			"start: credentials rejected: 407 Proxy Authentication Required; the proxy requires a user name and a password: set them in HTTPS_PROXY (HTTP_PROXY for an http endpoint), as in http://USER:PASSWORD@HOST:PORT"},
+		{&session.Error{Op: "start", Kind: session.ErrCredentials, Status: 401, Message: "Invalid Credentials"},
+			"start: credentials rejected: 401 Unauthorized: Invalid Credentials; log in again (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to another key file"},
+		{&session.Error{Op: "start", Kind: session.ErrCredentials, Status: 401, Message: "Anonymous caller.", Err: &session.AnonymousError{Reason: "it is Monday"}},
+			"start: credentials rejected: 401 Unauthorized: Anonymous caller: no credentials were sent, because it is Monday"},
 	} {
 		got := Add(c.err, "", "gcsup")
 		if got.Error() != c.want || !errors.Is(got, c.err) {

@@ -1,0 +1,45 @@
+package upload
+
+import (
+	"context"
+	"fmt"
+
+	"gcsup/session"
+)
+
+// Pause interrupts the upload with an ID that a call of this Uploader makes, or of one
+// that [Uploader.With] or a batch derived from it. It waits until the upload is saved and
+// its lease is released. The same call, or Resume, continues the upload. Pause sends no
+// request to the service.
+//
+// The call that was interrupted returns an [*InterruptedError] that wraps [ErrPaused].
+//
+// If no call of this Uploader runs the upload, and it is saved, Pause does nothing. The
+// error wraps [session.ErrInUse] if another Uploader or process has the upload and the
+// store is a [session.LockChecker]. It wraps [session.ErrNoToken] if the upload is not
+// saved: it was finished, or was interrupted before it had a session. If ctx is done, Pause does not wait any longer, for example for a file
+// that hangs. The upload is interrupted nevertheless.
+func (u *Uploader) Pause(ctx context.Context, id string) error {
+	if u.invalid != nil {
+		return u.invalid
+	}
+	store := u.opts.Store
+	if store == nil {
+		return fmt.Errorf("pause: %w: there is no store", session.ErrNoToken)
+	}
+	id, err := follow(ctx, store, id)
+	if err != nil {
+		return fmt.Errorf("pause: %w", err)
+	}
+	if err := u.running.stop(ctx, id, ErrPaused); err != nil {
+		return fmt.Errorf("pause: %w", err)
+	}
+	saved, err := loadSaved(ctx, store, id)
+	if err == nil && saved.InUse {
+		err = session.ErrInUse
+	}
+	if err != nil {
+		return fmt.Errorf("pause: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// TestResumableIsAsInTheTable makes the situation of each sentinel for saved uploads. It
+// checks that Result.Resumable is what the table says, and that it is true if and only if
+// a later call resumes the upload when the cause is removed.
+func TestResumableIsAsInTheTable(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	_, table := errorsOf(t, ".")
+	newer := func(s string) string { return strings.Replace(s, `"v":1`, `"v":9`, 1) }
+	older := func(s string) string { return strings.Replace(s, `"v":9`, `"v":1`, 1) }
+	file := func(ctx context.Context, up *upload.Uploader, path, _ string) (*upload.Result, error) {
+		return up.File(ctx, path, spec)
+	}
+	resume := func(ctx context.Context, up *upload.Uploader, _, id string) (*upload.Result, error) {
+		return up.Resume(ctx, id)
+	}
+	for _, tt := range []struct {
+		name string
+		want error
+		call func(ctx context.Context, up *upload.Uploader, path, id string) (*upload.Result, error)
+		make func(w *world, path, id string) (remove func())
+		row  string // of the table, if it has more than "yes" or "no"
+	}{
+		{"session.ErrInUse", session.ErrInUse, file, func(w *world, _, id string) func() {
+			unlock, err := w.store.Lock(w.t.Context(), id)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			return unlock
+		}, ""},
+		{"session.ErrTokenVersion", session.ErrTokenVersion, file, func(w *world, _, id string) func() {
+			w.rewrite(id, newer, 0o600)
+			return func() { w.rewrite(id, older, 0o600) }
+		}, ""},
+		{"session.ErrInsecurePermissions", session.ErrInsecurePermissions, file, func(w *world, _, id string) func() {
+			w.rewrite(id, same, 0o644)
+			return func() { w.rewrite(id, same, 0o600) }
+		}, ""},
+		{"session.ErrOptionsDiffer", session.ErrOptionsDiffer, func(ctx context.Context, up *upload.Uploader, path, _ string) (*upload.Result, error) {
+			other := spec
+			other.ContentType = "text/other"
+			return up.File(ctx, path, other)
+		}, nil, ""},
+		{"session.ErrURIMismatch", session.ErrURIMismatch, resume, func(w *world, _, id string) func() {
+			w.plant(id, id, func(t *session.Token) { t.Endpoint = "http://other.test" })
+			return func() { w.plant(id, id, func(t *session.Token) { t.Endpoint = "http://gcs.test" }) }
+		}, "[3]"},
+		{"session.ErrCorruptToken", session.ErrCorruptToken, resume, func(w *world, _, id string) func() {
+			w.rewrite(id, func(s string) string { return s[:len(s)/2] }, 0o600)
+			return func() {}
+		}, ""},
+		{"session.ErrNoToken", session.ErrNoToken, resume, func(w *world, _, id string) func() {
+			if err := w.store.Delete(w.t.Context(), id); err != nil {
+				w.t.Fatal(err)
+			}
+			return func() {}
+		}, ""},
+		{"session.ErrSourceChanged", session.ErrSourceChanged, file, func(w *world, path, _ string) func() {
+			times := func() time.Time {
+				info, err := os.Stat(path)
+				if err != nil {
+					w.t.Fatal(err)
+				}
+				return info.ModTime()
+			}
+			old := times()
+			set := func(to time.Time) {
+				if err := os.Chtimes(path, time.Time{}, to); err != nil {
+					w.t.Fatal(err)
+				}
+				w.letPass(path)
+			}
+			set(old.Add(-time.Hour))
+			return func() { set(old) }
+		}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if row := table[tt.name]; tt.row != "" && row != tt.row || row == "" {
+				t.Fatalf("the table has %q", row)
+			}
+			inBubble(t, nil, func(w *world) {
+				path := w.file(data(9 * mib))
+				id := w.interrupt(path, 5*mib).ID
+				remove := func() {}
+				if tt.make != nil {
+					remove = tt.make(w, path, id)
+				}
+				res, err := tt.call(w.t.Context(), w.uploader(), path, id)
+				want := table[tt.name] != "no"
+				if !errors.Is(err, tt.want) || res.Resumable != want {
+					t.Errorf("%v, resumable %t, want %v, %t", err, res.Resumable, tt.want, want)
+				}
+				remove()
+				if res, err := w.uploader().File(w.t.Context(), path, spec); err != nil || res.Resumed != want {
+					t.Errorf("when the cause is removed: resumed %t, %v, want %t", res.Resumed, err, want)
+				}
+			})
+		})
+	}
+}
+
+// TestInUseIsNotAlwaysResumable checks that an upload in use is not resumable if the
+// process that holds it has saved nothing, and that it is if that process took the
+// lease from this one.
+func TestInUseIsNotAlwaysResumable(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(9 * mib))
+		id, err := w.uploader().ID(path, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock, err := w.store.Lock(w.t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unlock()
+		if res, err := w.uploader().File(w.t.Context(), path, spec); !errors.Is(err, session.ErrInUse) || res.Resumable {
+			t.Errorf("%v, resumable %t, want ErrInUse, and nothing is saved", err, res.Resumable)
+		}
+	})
+	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectStall}}}}, func(w *world) {
+		store := newFleeting(w.store)
+		time.AfterFunc(10*time.Second, func() { store.lose(errTaken) })
+		res, err := w.uploader(func(o *upload.Options) { o.Store = store }).File(w.t.Context(), w.file(data(9*mib)), spec)
+		if !errors.Is(err, session.ErrInUse) || !res.Resumable {
+			t.Errorf("%v, resumable %t, want ErrInUse, and the upload is saved", err, res.Resumable)
+		}
+		w.wantSaved(1)
+	})
+}

@@ -1,0 +1,166 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// unavailable is a plan in which the service is down after a number of data requests.
+func unavailable(after int) []fakegcs.Fault {
+	down := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503, Reason: "backendError"}
+	return []fakegcs.Fault{
+		{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: after, Times: -1, Do: down},
+		{Match: fakegcs.Match{Op: fakegcs.OpQuery}, Times: -1, Do: down},
+		{Match: fakegcs.Match{Op: fakegcs.OpInsert}, Times: -1, Do: down},
+	}
+}
+
+// TestTries checks how many failures in a row end an upload.
+func TestTries(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		opts    upload.Options
+		call    []upload.CallOptions
+		retries int
+	}{
+		{"none", upload.Options{}, []upload.CallOptions{{Tries: -1}}, 0},
+		{"one", upload.Options{}, []upload.CallOptions{{Tries: 1}}, 1},
+		{"more than the default", upload.Options{}, []upload.CallOptions{{Tries: 8}}, 8},
+		{"instead of a time", upload.Options{RetryFor: 24 * time.Hour}, []upload.CallOptions{{Tries: 2}}, 2},
+		{"the last one counts", upload.Options{}, []upload.CallOptions{{Tries: 2}, {Tries: 3}}, 3},
+		{"a time instead", upload.Options{}, []upload.CallOptions{{Tries: 1}, {RetryFor: 20 * time.Second}}, 4}, // 1, 2, 4 and 8 seconds, and less than a second each
+		{"the default", upload.Options{}, []upload.CallOptions{{}}, 5},
+	} {
+		for _, size := range []int64{1000, large} {
+			inBubble(t, &fakegcs.Options{Faults: unavailable(1)}, func(w *world) {
+				up := w.uploader(resumable, func(o *upload.Options) { o.RetryFor = tt.opts.RetryFor })
+				for _, c := range tt.call {
+					up = up.With(c)
+				}
+				res, err := up.File(w.t.Context(), w.file(data(size)), spec)
+				e, ok := errors.AsType[*session.Error](err)
+				if !ok || !errors.Is(err, session.ErrRetriesExhausted) || res.Retries != tt.retries || len(e.Waits) != tt.retries || size == large && e.Attempts != tt.retries+1 {
+					t.Errorf("%s, %d bytes: %d retries, %v, want %d", tt.name, size, res.Retries, err, tt.retries)
+				}
+			})
+		}
+	}
+}
+
+// TestTriesCountFromProgress checks that newly committed bytes restore the tries, and that
+// an answered query does not.
+func TestTriesCountFromProgress(t *testing.T) {
+	t.Parallel()
+	content := data(large)
+	busy := fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}
+	// Each request fails once before it commits its bytes.
+	var once []fakegcs.Fault
+	for at := q; at < large-q; at += q {
+		once = append(once, fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut, From: at, To: at + 1}, Do: busy})
+	}
+	inBubble(t, &fakegcs.Options{Faults: once}, func(w *world) {
+		res, err := w.uploader(resumable).With(upload.CallOptions{Tries: 1}).File(w.t.Context(), w.file(content), spec)
+		if err != nil || res.Retries != len(once) {
+			t.Errorf("%d retries, %v, want %d", res.Retries, err, len(once))
+		}
+		w.wantObject("obj", content)
+	})
+	// Data is refused, and queries are answered.
+	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Times: -1, Do: busy}}}, func(w *world) {
+		res, err := w.uploader(resumable).With(upload.CallOptions{Tries: 3}).File(w.t.Context(), w.file(content), spec)
+		if !errors.Is(err, session.ErrRetriesExhausted) || res.Retries != 3 || !res.Resumable {
+			t.Errorf("%d retries, %v, want 3\n%s", res.Retries, err, w.trace())
+		}
+	})
+}
+
+// TestPermanent checks that the caller's decision ends an upload at the first failure for
+// which it is true, that the upload stays saved, and what the function gets.
+func TestPermanent(t *testing.T) {
+	t.Parallel()
+	for _, with := range []func(*upload.Options){resumable, byParts, byMultipart} {
+		inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{
+			{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+			{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 2, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, Reason: "rateLimitExceeded", Message: "too much"}},
+			{Match: fakegcs.Match{Op: fakegcs.OpPartsPut}, Skip: 1, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 429, Reason: "SlowDown", Message: "too much"}},
+		}}, func(w *world) {
+			content := data(4*session.MultipartMinPart + 1)
+			path := w.file(content)
+			var mu sync.Mutex
+			var seen []int
+			up := w.uploader(with).With(upload.CallOptions{Permanent: func(e *session.Error) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				seen = append(seen, e.Status)
+				e.Offset = -1 // it is a copy
+				return e.Status == 429 && e.Message == "too much"
+			}})
+			res, err := up.File(w.t.Context(), path, spec)
+			e, ok := errors.AsType[*session.Error](err)
+			if !ok || !errors.Is(err, upload.ErrPermanent) || errors.Is(err, session.ErrRetriesExhausted) || e.Status != 429 || !res.Resumable {
+				t.Errorf("%v, resumable %t, want ErrPermanent", err, res.Resumable)
+			}
+			if !slices.Contains(seen, 429) {
+				t.Errorf("called with %v", seen)
+			}
+			w.srv.ClearFaults()
+			if res, err := up.File(w.t.Context(), path, spec); err != nil || !res.Resumed {
+				t.Errorf("then: %+v, %v", res, err)
+			}
+			w.wantObject("obj", content)
+		})
+	}
+}
+
+// TestPermanentIsNotCalled checks that Permanent is not called for failures without a
+// retry, and not for an interruption.
+func TestPermanentIsNotCalled(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{401, 403, 412} {
+		inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{{Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status, Reason: "forbidden"}}}}, func(w *world) {
+			_, err := w.uploader().With(upload.CallOptions{Permanent: func(e *session.Error) bool {
+				t.Errorf("called with %v", e)
+				return true
+			}}).File(w.t.Context(), w.file(data(1000)), spec)
+			if err == nil || errors.Is(err, upload.ErrPermanent) {
+				t.Errorf("%d: error = %v", status, err)
+			}
+		})
+	}
+}
+
+// TestPermanentInABatch checks that one file with a permanent failure does not end the
+// others.
+func TestPermanentInABatch(t *testing.T) {
+	t.Parallel()
+	inBubble(t, &fakegcs.Options{Faults: []fakegcs.Fault{
+		{Match: fakegcs.Match{Object: "0"}, Times: -1, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 503}},
+	}}, func(w *world) {
+		up := w.uploader().With(upload.CallOptions{Permanent: func(e *session.Error) bool { return e.Status == 503 }})
+		got := files(w.t.Context(), up, w.jobs(5, 1000), nil)
+		if ended(got, upload.ErrPermanent) != 1 || ended(got, nil) != 4 || !errors.Is(got["0"].err, upload.ErrPermanent) {
+			t.Errorf("outcomes: %+v", got)
+		}
+	})
+}
+
+// TestRetryOptions checks that contradictory options are refused.
+func TestRetryOptions(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		up := w.uploader().With(upload.CallOptions{Tries: 1, RetryFor: time.Minute})
+		if _, err := up.Reader(context.Background(), strings.NewReader("x"), spec); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("error = %v, want ErrInvalid", err)
+		}
+	})
+}
