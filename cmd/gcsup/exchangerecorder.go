@@ -73,7 +73,7 @@ func (e *exchangeRecorder) Handle(_ context.Context, r slog.Record) error {
 		switch a.Key {
 		case "status":
 			l.status = a.Value.Int64()
-		case "offset":
+		case "from":
 			l.offset = a.Value.Int64()
 		case "sent":
 			l.sent = a.Value.Int64()
