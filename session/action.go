@@ -41,17 +41,21 @@ type Action struct {
 	RetryAfter time.Duration // with Wait: the wait that the server requested, or 0
 	Fresh      bool          // the request should use a connection of its own, see WithoutKeepAlive
 	Object     *Object       // with Done
-	Err        *Error        // with Fail, Absent and Inspect, with Wait, and before a new session: the failure
+	Err        *Error        // the failure that the step follows; nil if nothing failed
 }
 
-// String returns the action in words, such as "wait, query: 503 Service Unavailable".
+// String returns the action and its reason, such as "wait, query: 503 Service Unavailable"
+// or "fail: permission denied: 403 Forbidden".
 func (a Action) String() string {
 	text := a.Step.String()
 	if a.Wait {
 		text = "wait, " + text
 	}
-	if a.Err != nil {
-		text += ": " + a.Err.Cause()
+	if a.Err == nil {
+		return text
 	}
-	return text
+	if a.Step == Fail && a.Err.Kind != nil {
+		text += ": " + a.Err.Kind.Error()
+	}
+	return text + ": " + a.Err.Cause()
 }

@@ -211,7 +211,7 @@ func (s *State) decide(r *Reply) Action {
 		if r.Op == OpInsert {
 			s.doubt = *r
 		}
-		return Action{Step: s.afterFailure(r)}
+		return Action{Step: s.afterFailure(r), Err: r.fail(nil, s.Committed)}
 	}
 	return s.fail(r, permanent(r, status))
 }
@@ -421,7 +421,7 @@ func (s *State) check(r *Reply) Action {
 	if !s.MayExist && !s.Temporary && !(s.guarded && r.unmet()) {
 		return s.unmade()
 	}
-	return Action{Step: Check}
+	return Action{Step: Check, Err: r.fail(nil, s.Committed)}
 }
 
 // checked handles the reply to the check of the destination.
@@ -438,7 +438,7 @@ func (s *State) checked(r *Reply) Action {
 		return s.fail(r, ErrUnexpectedData)
 	case verdict(r, true) == backoff.Credentials && !s.refreshed:
 		s.refreshed = true
-		return Action{Step: Check}
+		return Action{Step: Check, Err: r.fail(nil, s.Committed)}
 	case !s.Unconditional:
 		return s.unmade() // no object, another client's object, or no permission
 	case r.Status == 0:

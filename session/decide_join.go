@@ -94,7 +94,7 @@ func (s *JoinState) decide(r *Reply) Action {
 		return Action{Step: Done, Object: r.Object}
 	}
 	s.doubt = *r
-	return Action{Step: Check}
+	return Action{Step: Check, Err: r.fail(nil, 0)}
 }
 
 // checked handles the metadata of the object at the destination.
@@ -132,7 +132,7 @@ func (s *JoinState) checked(r *Reply, o outcome) Action {
 			return s.fail(&why, ErrOutcomeUnknown)
 		}
 		s.Seen = generation
-		return Action{Step: Finish}
+		return Action{Step: Finish, Err: why.fail(nil, 0)}
 	case why.denied() || s.refused.confirms(&why):
 		return s.fail(&why, s.kind(&why))
 	}

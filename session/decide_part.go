@@ -98,6 +98,8 @@ func (s *PartState) asked(r *Reply, o outcome) Action {
 			return s.again(r, Query, 0)
 		}
 		return Action{Step: Absent, Err: r.fail(ErrSessionLost, 0)}
+	case refused:
+		return Action{Step: Send, Err: r.fail(nil, 0)}
 	}
 	return Action{Step: Send}
 }

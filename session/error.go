@@ -69,11 +69,9 @@ func (e *Error) Cause() string {
 	case e.Early && e.Err != nil:
 		return e.Err.Error() // the driver set the status, not a reply
 	case e.Status != 0:
-		text := fmt.Sprintf("%d", e.Status)
-		if s := statusText(e.Status, e.Err); s != "" {
-			text += " " + s
-		}
-		if e.Message != "" {
+		name := statusText(e.Status, e.Err)
+		text := strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, name))
+		if e.Message != "" && e.Message != name {
 			text += ": " + e.Message
 		}
 		if e.Err != nil {

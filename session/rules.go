@@ -27,12 +27,14 @@ type trouble struct {
 // again backs off before step. After the first failure on a reused connection there is no
 // wait.
 func (t *trouble) again(r *Reply, step Step, offset int64) Action {
+	a := Action{Step: step, Err: r.fail(nil, offset)}
 	if !t.reconnected && r.StaleConnection() {
 		t.reconnected = true
-		return Action{Step: step}
+		return a
 	}
 	t.refreshed = false
-	return Action{Step: step, Wait: true, RetryAfter: r.RetryAfter, Err: r.fail(nil, offset)}
+	a.Wait, a.RetryAfter = true, r.RetryAfter
+	return a
 }
 
 // refresh makes step with new credentials, the first time. The HTTP client refreshes them
@@ -42,7 +44,7 @@ func (t *trouble) refresh(r *Reply, step Step) Action {
 		return Action{Step: Fail, Err: r.fail(ErrCredentials, 0)}
 	}
 	t.refreshed = true
-	return Action{Step: step}
+	return Action{Step: step, Err: r.fail(nil, 0)}
 }
 
 // outcome is what a reply shows about the effect of its request.

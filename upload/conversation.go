@@ -43,7 +43,11 @@ func (r *retrier) converse(ctx context.Context, c conversation, a session.Action
 			return a, err
 		}
 		a, err = c.handleReply(deciding, reply)
-		made.report(&a)
+		if _, lost := err.(*sessionLost); err == nil || lost {
+			made.report(&a)
+		} else {
+			made.report(nil) // a local error ends the upload
+		}
 		if err != nil {
 			return a, err
 		}

@@ -113,7 +113,7 @@ func (e *events) exchanged(v Exchange) {
 	e.mu.Lock()
 	if !e.ending {
 		c := e.common
-		v.Upload, v.ID, v.Spec, v.ctx = c.Upload, c.ID, c.Spec, c.ctx
+		v.Upload, v.ID, v.Spec = c.Upload, c.ID, c.Spec
 		e.queue = append(e.queue, notice{exchange: &v})
 	}
 	e.mu.Unlock()

@@ -73,7 +73,7 @@ func TestLoggingWritesOneLine(t *testing.T) {
 		level slog.Level
 		want  string
 	}{
-		{slog.LevelDebug, "level=DEBUG msg=put id=x status=308 err=<nil> from=2 sent=5 held=5 took=0s next=\"wait, query\"\n"},
+		{slog.LevelDebug, "level=DEBUG msg=put id=x part=3 from=2 sent=5 status=308 held=5 took=0s next=\"wait, query\"\n"},
 		{slog.LevelInfo, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestLoggingWritesOneLine(t *testing.T) {
 				}
 				return a
 			}}))
-			do := chain(reporting(logger, func() []slog.Attr { return []slog.Attr{slog.String("id", "x")} }, nil, func() (int64, int) { return 0, 0 }))
+			do := chain(reporting(logger, func() []slog.Attr { return []slog.Attr{slog.String("id", "x")} }, nil, func(x *Exchange) { x.Part = 3 }))
 			ctx, made := undecided(t.Context())
 			do(ctx, exchange{body: strings.NewReader(""), from: 2, do: func(context.Context, io.Reader) session.Reply {
 				return session.Reply{Op: session.OpPut, Status: 308, Sent: 7, Committed: 5}

@@ -16,6 +16,7 @@ type Exchange struct {
 	Spec   Spec
 
 	Op        session.Op
+	Part      int           // the number of the part, from 1; 0 if the request is not about one part of a file
 	Attempt   int           // number of requests since the last newly committed byte, including this one
 	Time      time.Time     // when it began
 	Duration  time.Duration // until the reply was read
@@ -32,9 +33,12 @@ type Exchange struct {
 	ctx context.Context
 }
 
-// Context returns the context of the call, for the values in it, such as a trace.
-// It may be done.
+// Context returns the context of the request. It has the values of the context of the
+// call, such as a trace. It may be done.
 func (x Exchange) Context() context.Context { return contextOf(x.ctx) }
+
+// exchangeKey is the key of the Exchange in the context of its request.
+type exchangeKey struct{}
 
 // undecidedKey is the key of the exchanges in a context whose decision is not known yet.
 type undecidedKey struct{}
@@ -51,6 +55,18 @@ func undecided(ctx context.Context) (context.Context, *madeExchanges) {
 
 // report reports the exchanges with the action that follows, or nil.
 func (m *madeExchanges) report(next *session.Action) {
+	if len(*m) == 0 {
+		return
+	}
+	if next != nil {
+		// The conversation changes its action, and a failed upload the error in it.
+		own := *next
+		if own.Err != nil {
+			err := *own.Err
+			own.Err = &err
+		}
+		next = &own
+	}
 	for _, report := range *m {
 		report(next)
 	}
@@ -58,18 +74,19 @@ func (m *madeExchanges) report(next *session.Action) {
 }
 
 // reporting logs each exchange, with the attributes that attrs returns, and passes its
-// description to the hook, in the goroutine of the events. progress returns the committed
-// offset and the number of requests since the last newly committed byte.
-func reporting(logger *slog.Logger, attrs func() []slog.Attr, e *events, progress func() (committed int64, attempts int)) link {
+// description to the hook, in the goroutine of the events. begin sets what is known before
+// the request.
+func reporting(logger *slog.Logger, attrs func() []slog.Attr, e *events, begin func(*Exchange)) link {
 	return func(next doer) doer {
 		return func(ctx context.Context, x exchange) session.Reply {
 			hooked, logged := e != nil && e.hook != nil, logger.Enabled(ctx, slog.LevelDebug)
 			if !hooked && !logged {
 				return next(ctx, x)
 			}
-			committed, attempts := progress()
-			v := Exchange{Time: time.Now(), Attempt: attempts + 1, Offset: committed}
-			r := next(ctx, x)
+			v := &Exchange{}
+			begin(v)
+			v.Time, v.ctx = time.Now(), context.WithValue(ctx, exchangeKey{}, v)
+			r := next(v.ctx, x)
 			v.Op, v.Status, v.Err, v.Duration = r.Op, r.Status, r.Err, time.Since(v.Time)
 			if x.body != nil {
 				v.Offset, v.Sent = x.from, max(r.Sent-x.from, 0)
@@ -84,7 +101,7 @@ func reporting(logger *slog.Logger, attrs func() []slog.Attr, e *events, progres
 					v.log(ctx, logger, attrs())
 				}
 				if hooked {
-					e.exchanged(v)
+					e.exchanged(*v)
 				}
 			}
 			if made, ok := ctx.Value(undecidedKey{}).(*madeExchanges); ok {
@@ -99,8 +116,17 @@ func reporting(logger *slog.Logger, attrs func() []slog.Attr, e *events, progres
 
 // log writes the line of the exchange.
 func (x *Exchange) log(ctx context.Context, logger *slog.Logger, attrs []slog.Attr) {
-	attrs = append(attrs, slog.Int("status", x.Status), slog.Any("err", x.Err), slog.Int64("from", x.Offset),
-		slog.Int64("sent", x.Sent), slog.Int64("held", x.Committed), slog.Duration("took", x.Duration))
+	if x.Part > 0 {
+		attrs = append(attrs, slog.Int("part", x.Part))
+	}
+	attrs = append(attrs, slog.Int64("from", x.Offset), slog.Int64("sent", x.Sent), slog.Int("status", x.Status))
+	if x.Committed >= 0 {
+		attrs = append(attrs, slog.Int64("held", x.Committed))
+	}
+	if x.Err != nil {
+		attrs = append(attrs, slog.Any("err", x.Err))
+	}
+	attrs = append(attrs, slog.Duration("took", x.Duration))
 	if x.Next != nil {
 		attrs = append(attrs, slog.String("next", x.Next.String()))
 	}

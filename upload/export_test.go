@@ -27,6 +27,10 @@ func WatchStall(ctx context.Context, timeout time.Duration, rate int64) (context
 	return ctx, w.body, w.stop
 }
 
+// ExchangeOf identifies the exchange of a request, from the context of the request or of the
+// Exchange.
+func ExchangeOf(ctx context.Context) any { return ctx.Value(exchangeKey{}) }
+
 // SetGzipLevel makes u compress like another version of the program. 0 changes
 // nothing.
 func SetGzipLevel(u *Uploader, level int) {

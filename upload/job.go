@@ -79,8 +79,8 @@ func (j *job) equip(t *transfer, spec Spec, b *budget) {
 			watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
 			timing(&u.parts.fastestReply),
 			reporting(u.opts.Logger, func() []slog.Attr {
-				return []slog.Attr{slog.String("id", j.result.known.ID), slog.Int64("offset", t.pos.committed.Load())}
-			}, j.events, func() (int64, int) { return t.pos.committed.Load(), t.retry.attempts }),
+				return []slog.Attr{slog.String("id", j.result.known.ID), slog.String("object", j.spec.Object)}
+			}, j.events, func(x *Exchange) { x.Offset, x.Attempt, x.Part = t.pos.committed.Load(), t.retry.attempts+1, t.part }),
 		),
 	}
 }

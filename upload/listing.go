@@ -102,7 +102,7 @@ func (u *Uploader) newLister(ctx context.Context, l Listing, b *budget) *lister 
 		watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
 		reporting(u.opts.Logger, func() []slog.Attr {
 			return []slog.Attr{slog.String("bucket", l.Bucket), slog.String("prefix", l.Prefix)}
-		}, e, func() (int64, int) { return 0, s.retry.attempts }),
+		}, e, func(x *Exchange) { x.Attempt = s.retry.attempts + 1 }),
 	)
 	return s
 }

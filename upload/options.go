@@ -115,14 +115,14 @@ type Options struct {
 	// event, when it has returned from the earlier one.
 	Observer func(Event)
 
-	// Exchange is called with a description of every request and its reply, in the
-	// goroutine of the Observer. It is never called during a call of the Observer for the
-	// same upload, and the order is that of the events. It delays no upload either. Every
-	// description is queued until it is delivered.
+	// Exchange is called with a description of every request, its reply and the decision
+	// that follows, in the goroutine of the Observer. It is never called during a call of
+	// the Observer for the same upload, and the order is that of the events. It delays no
+	// upload either. Every description is queued until it is delivered.
 	Exchange func(Exchange)
 
-	// Logger logs each exchange (debug), and each upload that was resumed or failed
-	// (info). nil logs nothing.
+	// Logger logs each exchange with the decision that follows (debug), and each upload
+	// that was resumed or failed (info). nil logs nothing.
 	Logger *slog.Logger
 }
 

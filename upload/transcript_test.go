@@ -174,9 +174,9 @@ checksum, as a small file does.`,
 	},
 	{
 		name: "13-resume-in-a-second-process",
-		about: `The first process ends in mid-upload. The session's URI is in its store. The second process asks
-what the service holds, compares the MD5 with the file, and sends the rest. No committed byte is
-sent twice.`,
+		about: `The first process is interrupted in mid-upload. It asks once what the service holds, and saves the
+answer. The session's URI is in its store. The second process asks again, compares the MD5 with the
+file, and sends the rest. No committed byte is sent twice.`,
 		url: docStatus,
 		run: func(s *scribe) {
 			content := random(9 * mib)
@@ -302,7 +302,7 @@ func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	want := map[string]bool{}
-	for _, c := range transcripts {
+	for _, c := range slices.Concat(transcripts, partsTranscripts) {
 		want[c.name+".txt"] = true
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -334,8 +334,8 @@ func TestTranscripts(t *testing.T) {
 // compareTranscript compares a conversation with its file, or writes the file.
 func compareTranscript(t *testing.T, path, got string) {
 	t.Helper()
-	if strings.Contains(got, "upload_id=") {
-		t.Error("the transcript shows the address of a session")
+	if strings.Contains(got, "upload_id=") || strings.Contains(got, "uploadId=") {
+		t.Error("the transcript shows the address of a session or a multipart upload")
 	}
 	if t.Failed() {
 		t.Logf("the conversation:\n%s", got)
@@ -377,11 +377,14 @@ type scribe struct {
 	plain   *http.Client // its requests are not recorded
 	waiting func()       // if not nil, called during the first wait
 
-	settling    atomic.Bool
-	mu          sync.Mutex
-	lines       []line
-	ids         []string // upload ids, in the order in which they were seen
-	generations []string
+	dead      atomic.Bool // the process is killed, and makes no further request
+	settling  atomic.Bool
+	mu        sync.Mutex
+	lines     []line
+	exchanges map[any]upload.Exchange // by ExchangeOf
+
+	// In the order in which they were seen.
+	sessions, multiparts, generations []string
 }
 
 // A line is an entry of a transcript. One of these fields is set.
@@ -398,18 +401,22 @@ type recorded struct {
 	resp   *http.Response
 	body   []byte // of resp
 	broken error  // the error if the reply, or the rest of it, did not arrive
-	took   time.Duration
 }
 
 func newScribe(w *world) *scribe {
-	s := &scribe{w: w, next: w.http.Transport, plain: &http.Client{Transport: w.http.Transport}}
+	s := &scribe{w: w, next: w.http.Transport, plain: &http.Client{Transport: w.http.Transport}, exchanges: map[any]upload.Exchange{}}
 	w.http.Transport = s
 	return s
 }
 
-// listen removes the jitter of waits and records the events.
+// listen removes the jitter of waits, and records the events and the decisions.
 func (s *scribe) listen(o *upload.Options) {
 	o.Policy.Jitter = backoff.NoJitter
+	o.Exchange = func(x upload.Exchange) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.exchanges[upload.ExchangeOf(x.Context())] = x
+	}
 	o.Observer = func(e upload.Event) {
 		s.add(line{event: &e})
 		if e.Kind == upload.Waiting && s.waiting != nil {
@@ -497,6 +504,9 @@ func (s *scribe) add(l line) {
 
 // RoundTrip makes one exchange and records it.
 func (s *scribe) RoundTrip(req *http.Request) (*http.Response, error) {
+	if s.dead.Load() {
+		return nil, errDead
+	}
 	if s.settling.CompareAndSwap(false, true) { // otherwise another request waits
 		synctest.Wait() // for the earlier events
 		s.settling.Store(false)
@@ -507,9 +517,7 @@ func (s *scribe) RoundTrip(req *http.Request) (*http.Response, error) {
 		own.Body = &listener{ReadCloser: req.Body, x: x, mu: &s.mu}
 		req = &own
 	}
-	began := time.Now()
 	resp, err := s.next.RoundTrip(req)
-	x.took = time.Since(began)
 	x.broken = err
 	if err == nil {
 		x.body, x.broken = io.ReadAll(resp.Body)
@@ -563,30 +571,51 @@ func (t *tokens) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // text returns the conversation.
 func (s *scribe) text() string {
+	synctest.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var b strings.Builder
 	lines := slices.DeleteFunc(slices.Clone(s.lines), func(l line) bool {
-		return l.event != nil && l.event.Kind != upload.Waiting && l.event.Kind != upload.Restarted
+		return l.event != nil && l.event.Kind != upload.Waiting
 	})
 	sortDeletes(lines)
+	var entries []string
 	for i, l := range lines {
+		var b strings.Builder
 		switch {
 		case l.exchange != nil:
 			s.writeRequest(&b, l.exchange)
 			s.writeReply(&b, l.exchange)
 			s.writeDecision(&b, l.exchange, lines[i+1:])
-		case l.note != "" && !ending(l.note):
-			fmt.Fprintf(&b, "-- %s --\n\n", l.note)
+		case l.note != "":
+			fmt.Fprintf(&b, "-- %s --\n", l.note)
+		default:
+			continue
 		}
+		entries = append(entries, b.String())
 	}
-	text := strings.TrimSuffix(b.String(), "\n")
-	for _, id := range s.ids {
+	text := strings.Join(merged(entries), "\n")
+	for _, id := range slices.Concat(s.sessions, s.multiparts) {
 		if strings.Contains(text, id) {
 			s.w.t.Error("the transcript shows the secret of a session")
 		}
 	}
 	return text
+}
+
+// merged replaces equal entries in a row by one, and their number.
+func merged(entries []string) (short []string) {
+	for i := 0; i < len(entries); {
+		n := 1
+		for i+n < len(entries) && entries[i+n] == entries[i] {
+			n++
+		}
+		short = append(short, entries[i])
+		if n > 1 {
+			short = append(short, fmt.Sprintf("-- this exchange %d times in all --\n", n))
+		}
+		i += n
+	}
+	return short
 }
 
 // sortDeletes sorts requests that delete temporary objects, because they are made
@@ -606,15 +635,13 @@ func sortDeletes(lines []line) {
 	slices.SortFunc(lines[first:end], func(a, b line) int { return cmp.Compare(a.exchange.req.URL.Path, b.exchange.req.URL.Path) })
 }
 
-// ending reports whether a note describes the end of an upload.
-func ending(note string) bool {
-	return strings.HasPrefix(note, "done: ") || strings.HasPrefix(note, "fail: ")
-}
-
 // requestHeaders and replyHeaders are the headers that a transcript shows.
 var (
 	requestHeaders = []string{"Authorization", "Content-Type", "X-Upload-Content-Length", "Content-Range", "Content-Length", "X-Goog-Hash", "X-GUploader-No-308", "Connection"}
 	replyHeaders   = []string{"Location", "Range", "X-Range-MD5", "X-Goog-Running-Hash", "Retry-After", "X-GUploader-UploadID", "Content-Type"}
+
+	// In replies of the XML API, these have what the JSON API has in the body.
+	xmlReplyHeaders = []string{"ETag", "X-Goog-Hash", "X-Goog-Generation"}
 )
 
 // override has the status of a reply that is sent as 200, because the request has
@@ -638,13 +665,18 @@ func (s *scribe) writeRequest(b *strings.Builder, x *recorded) {
 			fmt.Fprintf(b, "> %s: %s\n", name, value)
 		}
 	}
-	if x.req.Method == "POST" {
-		head := string(x.head)
-		if at := strings.Index(head, "{"); at >= 0 {
-			var meta json.RawMessage
-			if json.NewDecoder(strings.NewReader(head[at:])).Decode(&meta) == nil {
-				fmt.Fprintf(b, "> %s\n", s.scrub(string(meta)))
-			}
+	if x.req.Method != "POST" {
+		return
+	}
+	if text, ok := s.xmlSummary(x.head); ok {
+		fmt.Fprintf(b, "> %s\n", text)
+		return
+	}
+	head := string(x.head)
+	if at := strings.Index(head, "{"); at >= 0 {
+		var meta json.RawMessage
+		if json.NewDecoder(strings.NewReader(head[at:])).Decode(&meta) == nil {
+			fmt.Fprintf(b, "> %s\n", s.scrub(string(meta)))
 		}
 	}
 }
@@ -659,7 +691,11 @@ func (s *scribe) writeReply(b *strings.Builder, x *recorded) {
 	} else {
 		fmt.Fprintf(b, "< %d %s\n", x.resp.StatusCode, http.StatusText(x.resp.StatusCode))
 	}
-	for _, name := range replyHeaders {
+	headers := replyHeaders
+	if isXML(x.req) {
+		headers = slices.Concat(headers, xmlReplyHeaders)
+	}
+	for _, name := range headers {
 		value := x.resp.Header.Get(name)
 		switch {
 		case value == "":
@@ -677,13 +713,17 @@ func (s *scribe) writeReply(b *strings.Builder, x *recorded) {
 			}
 			value = "…"
 		case name == "Content-Type":
-			if len(x.body) == 0 || strings.HasPrefix(value, "application/json") {
+			if len(x.body) == 0 || strings.HasPrefix(value, "application/") {
 				continue
 			}
+		case name == "X-Goog-Generation":
+			value = s.scrub(value)
 		}
 		fmt.Fprintf(b, "< %s: %s\n", name, value)
 	}
-	if len(x.body) > 0 {
+	if text, ok := s.xmlSummary(x.body); ok {
+		fmt.Fprintf(b, "< %s\n", text)
+	} else if len(x.body) > 0 {
 		fmt.Fprintf(b, "< %s\n", s.scrub(summary(x.body)))
 	}
 }
@@ -698,8 +738,10 @@ func breakage(x *recorded) string {
 	case errors.Is(x.broken, context.DeadlineExceeded):
 		return "the process ends"
 	}
-	return "the connection broke"
+	return errBroken.Error()
 }
+
+var errBroken = errors.New("the connection broke")
 
 // summary returns a body on one line. For JSON it returns the fields that a client
 // needs.
@@ -727,117 +769,63 @@ func summary(body []byte) string {
 	return string(out)
 }
 
-// writeDecision writes the decision after x, which is the next request or the end.
+// writeDecision writes the decision after x, and the wait that it makes.
 func (s *scribe) writeDecision(b *strings.Builder, x *recorded, after []line) {
-	var wait, restart *upload.Event
-	next := ""
+	exchange := s.exchanges[upload.ExchangeOf(x.req.Context())]
+	next := exchange.Next
+	if next == nil {
+		return
+	}
+	fmt.Fprintf(b, "decision: %s\n", s.scrub(decision(*next)))
+	if !next.Wait {
+		return
+	}
 	for _, l := range after {
-		switch {
-		case l.event != nil && l.event.Kind == upload.Waiting:
-			wait = l.event
-			continue
-		case l.event != nil:
-			restart = l.event
-			continue
-		case l.exchange != nil:
-			next = step(x, l.exchange, restart != nil)
-		case ending(l.note):
-			next = l.note
-		case wait != nil:
-			continue // an action of another client during the wait
+		if l.event != nil && l.event.Part == exchange.Part {
+			fmt.Fprintf(b, "wait: %.4g s\n", l.event.Delay.Seconds())
+			return
 		}
-		break
 	}
-	switch {
-	case wait != nil:
-		fmt.Fprintf(b, "decision: wait, %s\n", next)
-		fmt.Fprintf(b, "wait: %s, %s\n", seconds(wait.Delay), reasonToWait(x, restart))
-	case next != "" && x.resp == nil:
-		fmt.Fprintf(b, "decision: %s at once\n", next)
-	case next != "":
-		fmt.Fprintf(b, "decision: %s\n", next)
-	}
-	b.WriteString("\n")
+	s.w.t.Error("no wait follows the decision to wait")
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.4g s", d.Seconds()) }
-
-// step describes the request next, which followed x, with the words of the decision
-// table.
-func step(x, next *recorded, restarted bool) string {
-	var words string
-	rng := next.req.Header.Get("Content-Range")
-	var from int64
-	switch _, err := fmt.Sscanf(rng, "bytes %d-", &from); {
-	case strings.HasSuffix(next.req.URL.Path, "/b/bkt"):
-		words = "look at the bucket"
-	case strings.HasSuffix(next.req.URL.Path, "/testPermissions"):
-		words = "ask for the permission to delete"
-	case strings.HasSuffix(next.req.URL.Path, "/notificationConfigs"):
-		words = "list the notifications"
-	case strings.HasSuffix(next.req.URL.Path, "/compose"):
-		words = "compose the parts"
-	case next.req.Method == "GET":
-		words = "look at the destination"
-	case next.req.Method == "DELETE" && strings.Contains(next.req.URL.Path, "/o/gcsup-parts/"):
-		words = "delete a temporary object"
-	case next.req.Method == "DELETE":
-		words = "cancel the session"
-	case next.req.URL.Query().Get("uploadType") == "multipart" && x.req.Method == "POST":
-		words = "insert again"
-	case next.req.URL.Query().Get("uploadType") == "multipart":
-		words = "insert"
-	case next.req.Method == "POST" && restarted:
-		words = "a new session from byte 0"
-	case next.req.Method == "POST":
-		words = "open a session"
-	case err == nil:
-		words = fmt.Sprintf("send from %d", from)
-	case rng == "bytes */*":
-		words = "query"
-	default:
-		words = "finalize"
+// decision returns the words for a decision. Those for a lost reply are the same as in
+// breakage.
+func decision(a session.Action) string {
+	if a.Err != nil && a.Err.Status == 0 && !errors.Is(a.Err, session.ErrStalled) {
+		a.Err = &session.Error{Kind: a.Err.Kind, Err: errBroken}
 	}
-	if next.req.Header.Get("Authorization") != x.req.Header.Get("Authorization") {
-		words = "refresh the credentials, " + words
-	}
-	return words
+	return a.String()
 }
 
-// reasonToWait describes why there is a wait after x. restart is the event of a new session,
-// or nil.
-func reasonToWait(x *recorded, restart *upload.Event) string {
-	switch {
-	case x.resp == nil && errors.Is(x.broken, session.ErrStalled):
-		return fmt.Sprintf("after a request of %.0f minutes", x.took.Minutes())
-	case x.resp == nil:
-		return "after a broken connection"
-	case x.resp.Header.Get("Retry-After") != "":
-		return "from Retry-After"
-	case x.resp.StatusCode == 200 && restart != nil:
-		return "because " + strings.TrimPrefix(restart.Cause, "308 Resume Incomplete: ")
-	}
-	return fmt.Sprintf("after %d", x.resp.StatusCode)
-}
-
-// target returns the URL with a number instead of the secret of a session.
+// target returns the URL with a number instead of the secret of a session or a multipart
+// upload.
 func (s *scribe) target(u *url.URL) string {
 	q := u.Query()
-	id := q.Get("upload_id")
-	if id == "" {
-		short := *u
-		if q.Has("fields") {
-			q.Set("fields", "")
-			short.RawQuery = q.Encode() + "…"
-		}
-		return s.scrub(short.RequestURI())
+	if id := q.Get("upload_id"); id != "" {
+		return numbered("session", &s.sessions, id)
 	}
-	n := slices.Index(s.ids, id)
+	if id := q.Get("uploadId"); id != "" {
+		q.Del("uploadId")
+		return strings.TrimSuffix(numbered("multipart upload", &s.multiparts, id)+"?"+q.Encode(), "?")
+	}
+	short := *u
+	if q.Has("fields") {
+		q.Set("fields", "")
+		short.RawQuery = q.Encode() + "…"
+	}
+	return s.scrub(short.RequestURI())
+}
+
+// numbered returns the words for a value that differs between runs, such as "(session 1)".
+// seen has the values so far.
+func numbered(what string, seen *[]string, value string) string {
+	n := slices.Index(*seen, value)
 	if n < 0 {
-		n = len(s.ids)
-		s.ids = append(s.ids, id)
+		n = len(*seen)
+		*seen = append(*seen, value)
 	}
-	return fmt.Sprintf("(session %d)", n+1)
+	return fmt.Sprintf("(%s %d)", what, n+1)
 }
 
 // temporary is the prefix of temporary objects, which has the ID of the upload and is
@@ -849,12 +837,5 @@ var generation = regexp.MustCompile(`\b\d{15,}\b`)
 // scrub replaces generations, which come from the clock, by their order.
 func (s *scribe) scrub(text string) string {
 	text = temporary.ReplaceAllString(text, "gcsup-parts$1(upload)")
-	return generation.ReplaceAllStringFunc(text, func(g string) string {
-		n := slices.Index(s.generations, g)
-		if n < 0 {
-			n = len(s.generations)
-			s.generations = append(s.generations, g)
-		}
-		return fmt.Sprintf("(generation %d)", n+1)
-	})
+	return generation.ReplaceAllStringFunc(text, func(g string) string { return numbered("generation", &s.generations, g) })
 }

@@ -37,15 +37,6 @@ type exchangeSum struct {
 	took, longest time.Duration
 }
 
-type exchangeLine struct {
-	at, took     time.Duration
-	op           string
-	status       int64
-	offset, sent int64
-	held         int64
-	err          string
-}
-
 // keepLatest adds v to the n latest.
 func keepLatest[T any](list []T, v T, n int) []T {
 	if len(list) == n {
@@ -68,29 +59,10 @@ func (e *exchangeRecorder) Handle(_ context.Context, r slog.Record) error {
 	if r.Level != slog.LevelDebug {
 		return nil
 	}
-	l := exchangeLine{op: r.Message}
-	r.Attrs(func(a slog.Attr) bool {
-		switch a.Key {
-		case "status":
-			l.status = a.Value.Int64()
-		case "offset":
-			l.offset = a.Value.Int64()
-		case "sent":
-			l.sent = a.Value.Int64()
-		case "held":
-			l.held = a.Value.Int64()
-		case "took":
-			l.took = a.Value.Duration()
-		case "err":
-			if err, ok := a.Value.Any().(error); ok && err != nil {
-				l.err = err.Error()
-			}
-		}
-		return true
-	})
+	l := readExchange(r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l.at = r.Time.Sub(e.start) - l.took
+	l.at = r.Time.Add(-l.took).Sub(e.start)
 	e.requests++
 	kind := exchangeKind{l.op, l.status}
 	sum := e.sums[kind]

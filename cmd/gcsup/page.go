@@ -149,6 +149,7 @@ svg text { fill: var(--dim); } .axis { stroke: var(--line); } .sent { fill: var(
 .key { display: inline-block; width: .8em; height: .8em; margin-right: .3em; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; padding: .2rem .6rem .2rem 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
+th, table[id$="-requests"] td:nth-child(-n+2) { white-space: nowrap; } table[id$="-requests"] td:nth-child(3) { min-width: 14rem; }
 .n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; } tr.failed td:first-child { color: var(--loss); }
 `
 
@@ -339,9 +340,13 @@ func writeExchanges(w *pageWriter, id, title string, lines []exchangeLine) {
 	if len(lines) == 0 {
 		return
 	}
-	w.table(id, title, 3, "request", "status", "error", "started", "took", "offset", "sent", "durable")
+	w.table(id, title, 3, "request", "status", "decision", "started", "took", "offset", "sent", "durable")
 	for _, l := range lines {
-		w.row("", 3, l.op, statusText(l.status), l.err, secondsText(l.at.Seconds()), roundTook(l.took), fmt.Sprint(l.offset), fmt.Sprint(l.sent), fmt.Sprint(l.held))
+		durable := ""
+		if l.held >= 0 {
+			durable = fmt.Sprint(l.held)
+		}
+		w.row("", 3, l.request(), statusText(l.status), l.decision(), secondsText(l.at.Seconds()), roundTook(l.took), fmt.Sprint(l.from), fmt.Sprint(l.sent), durable)
 	}
 	w.end()
 }

@@ -50,7 +50,7 @@ func examplePage(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	log.Debug("query", "status", 0, "err", errors.New("connection reset"), "took", time.Second)
+	log.Debug("query", "part", 2, "status", 0, "err", errors.New("connection reset"), "took", time.Second, "next", "wait, query: connection reset")
 	log.Info("upload ended")
 	done := &upload.Result{Size: 100 << 20, Elapsed: 25 * time.Second, Retries: 1, BytesSent: 120 << 20, BytesResent: 20 << 20, Requests: 500}
 	totals.add("disk.img", statusOK, done, nil)
@@ -139,7 +139,7 @@ func TestReportInBrowser(t *testing.T) {
 		t.Errorf("the throughput has %d bars, want at least 10", count[".sent"])
 	}
 	for id, want := range map[string]string{
-		"failed": hostile + " → gs://demo/" + hostile, "events": "410 Gone", "requests": "put308500500 MiB", "failed-requests": "connection reset", "charts": "80 MiB",
+		"failed": hostile + " → gs://demo/" + hostile, "events": "410 Gone", "requests": "put308500500 MiB", "failed-requests": "part 2: queryno replywait, query: connection reset", "charts": "80 MiB",
 	} {
 		if id == "charts" {
 			want = "100 MiB" // the durable bytes at the end

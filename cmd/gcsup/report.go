@@ -69,7 +69,7 @@ func (r *reporter) open() error {
 func (r *reporter) logger() *slog.Logger {
 	var handlers []slog.Handler
 	if r.flags.verbose {
-		handlers = append(handlers, slog.NewTextHandler(r.console, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		handlers = append(handlers, verboseLog{r.console})
 	}
 	if r.console.log != nil {
 		handlers = append(handlers, r.console.log.Handler())

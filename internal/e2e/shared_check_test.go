@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -178,8 +179,8 @@ type clientExchange struct {
 	op, id       string
 	began, ended time.Time
 	status       int
-	// The committed offset before the request, the end of the sent bytes, and the
-	// committed offset in the reply.
+	// The offset of the data, or the committed offset before the request; the end of the
+	// data; and the committed offset in the reply, or -1.
 	from, sent, held int64
 }
 
@@ -191,7 +192,32 @@ func success(status int) bool { return status == 200 || status == 201 || status 
 // succeeded reports whether the service accepted the bytes.
 func (q *sharedRequest) succeeded() bool { return success(q.Status) }
 
-var exchangeLine = regexp.MustCompile(`^time=(\S+) level=DEBUG msg=(\w+) id=(\w+) offset=(\d+) status=(\d+) .* sent=(\d+) held=(-?\d+) took=(\S+)\n$`)
+// logField matches an attribute of a line in a log file.
+var logField = regexp.MustCompile(`(\w+)=("(?:[^"\\]|\\.)*"|\S+)`)
+
+// parseExchange parses a line of a log file. ok is false if it is not that of a request for
+// an upload.
+func parseExchange(line string) (x clientExchange, ok bool, err error) {
+	fields := map[string]string{"held": "-1"}
+	for _, m := range logField.FindAllStringSubmatch(line, -1) {
+		fields[m[1]] = m[2]
+	}
+	if fields["level"] != "DEBUG" || fields["id"] == `""` {
+		return x, false, nil
+	}
+	number := func(name string) int64 {
+		n, failed := strconv.ParseInt(fields[name], 10, 64)
+		err = errors.Join(err, failed)
+		return n
+	}
+	x = clientExchange{op: fields["msg"], id: fields["id"], status: int(number("status")), from: number("from"), held: number("held")}
+	x.sent = x.from + number("sent")
+	took, failed := time.ParseDuration(fields["took"])
+	err = errors.Join(err, failed)
+	x.ended, failed = time.Parse(time.RFC3339Nano, fields["time"])
+	x.began = x.ended.Add(-took)
+	return x, true, errors.Join(err, failed)
+}
 
 // readLogs reads the logs and the output of the processes.
 func (r *sharedRun) readLogs() {
@@ -207,25 +233,18 @@ func (r *sharedRun) readLogs() {
 		}
 		p.logged = string(data)
 		for text := range strings.Lines(p.logged) {
-			m := exchangeLine.FindStringSubmatch(text)
-			if m == nil {
-				continue
-			}
-			x := clientExchange{op: m[2], id: m[3]}
-			took, err := time.ParseDuration(m[8])
-			if err == nil {
-				x.ended, err = time.Parse(time.RFC3339Nano, m[1])
-			}
-			if err != nil {
+			x, ok, err := parseExchange(text)
+			if err != nil && strings.HasSuffix(text, "\n") { // otherwise the process was killed
 				r.t.Errorf("log of process %d: %q: %v", p.number, text, err)
 			}
-			x.from, _ = strconv.ParseInt(m[4], 10, 64)
-			x.status, _ = strconv.Atoi(m[5])
-			x.sent, _ = strconv.ParseInt(m[6], 10, 64)
-			x.held, _ = strconv.ParseInt(m[7], 10, 64)
-			x.began = x.ended.Add(-took)
+			if !ok || err != nil {
+				continue
+			}
 			p.exchanges = append(p.exchanges, x)
 		}
+	}
+	if !slices.ContainsFunc(r.processes, func(p *sharedProcess) bool { return len(p.exchanges) > 0 }) {
+		r.t.Error("no log has an exchange: the format differs from parseExchange")
 	}
 }
 

@@ -35,12 +35,16 @@
 //
 // and these span events
 //
-//	query      a status query: http.response.status_code, gcsup.offset (the committed one), error.type
+//	query      a status query: http.response.status_code, gcsup.offset (the committed one), error.type, gcsup.next
 //	wait       before a retry: gcsup.wait.duration in seconds, gcsup.wait.retry, gcsup.cause
 //	restart    the session was lost, the upload starts over: gcsup.cause
 //	resume     a saved session continues: gcsup.offset
 //	discard    a saved upload was not used: gcsup.cause
 //	warning    something is wrong that does not stop the upload: gcsup.cause
+//
+// gcsup.next is the decision that follows the reply, by the name of its [session.Step]:
+// begin, send, finish, query, check, done or fail. It is not set if a local error or the
+// end of the context ended the upload.
 //
 // The spans of [Transport], one for each HTTP request, are in the same trace. They
 // are siblings of the upload's span and not its children.
@@ -57,9 +61,8 @@
 //	gcsup.exchange.duration  histogram  s          each request until its reply was read
 //
 // All have gcsup.bucket. gcsup.upload.duration also has gcsup.outcome and error.type.
-// gcsup.exchange.duration also has gcsup.operation (start, put, query, finalize,
-// insert, stat, cancel, list), http.response.status_code and error.type. No metric
-// has the name of an object.
+// gcsup.exchange.duration also has gcsup.operation, the name of a [session.Op] such as
+// put, http.response.status_code and error.type. No metric has the name of an object.
 //
 // # Secrets
 //

@@ -123,6 +123,9 @@ func (t *Telemetry) Exchange(x upload.Exchange) {
 	if x.Committed >= 0 {
 		reply = append(reply, attribute.Int64(offsetKey, x.Committed))
 	}
+	if x.Next != nil {
+		reply = append(reply, attribute.String("gcsup.next", x.Next.Step.String()))
+	}
 	span.AddEvent("query", trace.WithTimestamp(x.Time.Add(x.Duration)), trace.WithAttributes(reply...))
 }
 

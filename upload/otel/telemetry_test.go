@@ -189,8 +189,8 @@ func TestUpload(t *testing.T) {
 		t.Errorf("events %v, with %d retries", events, res.Retries)
 	}
 	wantAttributes(t, events["wait"][0], map[string]string{"gcsup.wait.retry": "1", "gcsup.cause": "503", "gcsup.wait.duration": "0.001"})
-	wantAttributes(t, events["query"][0], map[string]string{"http.response.status_code": "308", "gcsup.offset": fmt.Sprint(mib)})
-	wantAttributes(t, events["query"][1], map[string]string{"http.response.status_code": "404", "error.type": "404"})
+	wantAttributes(t, events["query"][0], map[string]string{"http.response.status_code": "308", "gcsup.offset": fmt.Sprint(mib), "gcsup.next": "send"})
+	wantAttributes(t, events["query"][1], map[string]string{"http.response.status_code": "404", "error.type": "404", "gcsup.next": "begin"})
 	if !strings.Contains(events["restart"][0]["gcsup.cause"], "404") {
 		t.Errorf("restart: %v", events["restart"])
 	}

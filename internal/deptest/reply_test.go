@@ -1,0 +1,105 @@
+package deptest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestReplyStatus checks that package upload does not look at the status of a reply, or at
+// the reason of a refusal: the tables of package session decide what follows. Only the
+// description of an exchange, upload.Exchange, has a copy of the status.
+func TestReplyStatus(t *testing.T) {
+	fset := token.NewFileSet()
+	files, imports := load(t, fset, "gcsup/upload")
+	info := &types.Info{Selections: map[*ast.SelectorExpr]*types.Selection{}}
+	pkg, err := (&types.Config{Importer: imports}).Check("gcsup/upload", fset, files, info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := imports.Import("gcsup/session")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decisive := fields(t, session, "Reply", "Status", "Inner", "Reason", "Message")
+	description := fields(t, pkg, "Exchange", "Status")
+	// in reports whether n selects one of some fields.
+	in := func(n ast.Expr, fields []types.Object) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		return ok && info.Selections[s] != nil && slices.Contains(fields, info.Selections[s].Obj())
+	}
+	copied := map[ast.Expr]bool{}
+	for _, file := range files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				for i, to := range n.Lhs {
+					if len(n.Rhs) == len(n.Lhs) && in(to, description) {
+						copied[n.Rhs[i]] = true
+					}
+				}
+			case *ast.SelectorExpr:
+				if in(n, decisive) && !copied[n] {
+					t.Errorf("%s: package upload looks at Reply.%s: a table of package session must decide", fset.Position(n.Pos()), n.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// fields returns fields of a struct.
+func fields(t *testing.T, pkg *types.Package, name string, names ...string) (list []types.Object) {
+	t.Helper()
+	owner := pkg.Scope().Lookup(name)
+	for _, n := range names {
+		field, _, _ := types.LookupFieldOrMethod(owner.Type(), true, pkg, n)
+		if field == nil {
+			t.Fatalf("%s.%s has no field %s", pkg.Path(), name, n)
+		}
+		list = append(list, field)
+	}
+	return list
+}
+
+// load parses the files of a package, without its tests. The importer reads what the go
+// command has compiled.
+func load(t *testing.T, fset *token.FileSet, path string) (files []*ast.File, imports types.Importer) {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export,Dir,GoFiles", path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled := map[string]string{}
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
+		var p struct {
+			ImportPath, Export, Dir string
+			GoFiles                 []string
+		}
+		if err := d.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		compiled[p.ImportPath] = p.Export
+		if p.ImportPath != path {
+			continue
+		}
+		for _, name := range p.GoFiles {
+			file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, file)
+		}
+	}
+	return files, importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(compiled[path]) })
+}

@@ -1,0 +1,95 @@
+package upload_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// decisions records the exchanges of an uploader, as "put: send" or "part 2: done".
+type decisions struct {
+	mu    sync.Mutex
+	words []string
+	last  upload.Exchange
+}
+
+func (d *decisions) listen(o *upload.Options) {
+	o.Exchange = func(x upload.Exchange) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		what := string(x.Op)
+		if x.Part > 0 {
+			what += fmt.Sprint(" ", x.Part)
+		}
+		if x.Next != nil {
+			what += ": " + x.Next.String()
+		}
+		d.words, d.last = append(d.words, what), x
+	}
+}
+
+func (d *decisions) want(t *testing.T, want ...string) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Equal(d.words, want) {
+		t.Errorf("decisions\n%q\nwant\n%q", d.words, want)
+	}
+}
+
+// TestExchangeNext checks the decision after each reply, with its reason.
+func TestExchangeNext(t *testing.T) {
+	t.Parallel()
+	status := func(op fakegcs.Op, status int) fakegcs.Fault {
+		return fakegcs.Fault{Match: fakegcs.Match{Op: op}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: status}}
+	}
+	t.Run("the session is lost, and then the upload is refused", func(t *testing.T) {
+		inBubble(t, nil, func(w *world) {
+			w.addFaults(
+				fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Do: fakegcs.Action{Effect: fakegcs.EffectNotFound}},
+				status(fakegcs.OpFinalize, 403))
+			var d decisions
+			_, err := w.uploader(largeChunks, d.listen).File(w.t.Context(), w.file(data(large)), spec)
+			failed, ok := errors.AsType[*session.Error](err)
+			if !ok || !errors.Is(err, session.ErrPermission) {
+				t.Fatalf("error = %v", err)
+			}
+			d.want(t, "start: send", "put: wait, query: 404 Not Found", "query: begin: 404 Not Found",
+				"start: send", "put: send", "finalize: fail: permission denied: 403 Forbidden")
+			if d.last.Next.Err == failed {
+				t.Error("the hook has the error of the upload, which may change meanwhile")
+			}
+		})
+	})
+	// The decision to start over does not count, because the source has another MD5.
+	t.Run("a local error", func(t *testing.T) {
+		inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) {
+			other := spec
+			other.MD5 = make([]byte, 16)
+			var d decisions
+			_, err := w.uploader(largeChunks, d.listen).File(w.t.Context(), w.file(data(large)), other)
+			if !errors.Is(err, session.ErrChecksum) {
+				t.Fatalf("error = %v", err)
+			}
+			d.want(t, "start: send", "put: send", "finalize")
+		})
+	})
+	t.Run("parts", func(t *testing.T) {
+		inBubble(t, nil, func(w *world) {
+			w.addFaults(status(fakegcs.OpPartsComplete, 503))
+			var d decisions
+			if _, err := w.uploader(byMultipart, d.listen).File(w.t.Context(), w.file(data(multipartLarge)), spec); err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(d.words[2:5]) // two at a time
+			d.want(t, "stat: absent: 404 Not Found: No such object: bkt/obj", "multipart-start: done", "part 1: done", "part 2: done", "part 3: done", "parts: done",
+				"complete: wait, check: 503 Service Unavailable", "stat: finish", "complete: done", "stat: done")
+		})
+	})
+}

@@ -1,0 +1,216 @@
+package upload_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/session"
+	"gcsup/upload"
+)
+
+// Documentation of the service's side of the conversations about parts.
+const (
+	docMultipart = "https://cloud.google.com/storage/docs/multipart-uploads"
+	docXML       = "https://cloud.google.com/storage/docs/xml-api/"
+)
+
+// partsTranscripts are uploads of files in parts. The service answers after 10 ms, as a distant
+// one does: to a near one, the client would use a single connection.
+var partsTranscripts = []transcript{
+	{
+		name: "21-parts-by-multipart",
+		about: `A file in three parts of a multipart upload. The client looks at the destination first, so that
+it can recognize the object that it makes. It looks three times, because the response time shows
+whether parts are worthwhile. Each part has its CRC32C. Before the completion the client compares
+the list of the parts with what it sent. The reply to the completion does not describe the object,
+so the client reads its metadata.`,
+		url:  docMultipart,
+		opts: farAway(),
+		run:  func(s *scribe) { s.upload(random(multipartLarge), upload.Spec{}, multipartParts) },
+	},
+	{
+		name: "22-parts-by-multipart-in-a-second-process",
+		about: `The first process is killed in the middle of the second part. Its store has the address of the
+multipart upload, and the ETag of the first part. The second process asks which parts the service
+has. The first part is there, with the same size and ETag, and is not sent again. The service
+keeps a part as a whole or not at all, so the second part is sent from its beginning.`,
+		url:  docXML + "get-object-multipart",
+		opts: farAway(),
+		run:  func(s *scribe) { s.killed(random(twoParts), fakegcs.OpPartsPut, multipartParts) },
+	},
+	{
+		name: "23-lost-reply-to-a-completion",
+		about: `The reply to the completion is lost. The object may exist or not. The client does not complete
+again before it has looked at the destination. The object there has the size and the CRC32C of the
+file, and was made after the upload started. Then the client reads the metadata, as after every
+completion.`,
+		url:  docXML + "post-object-complete",
+		opts: farAway(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsComplete}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}),
+		run:  func(s *scribe) { s.upload(random(twoParts), upload.Spec{}, multipartParts) },
+	},
+	{
+		name: "24-damaged-part-of-a-multipart-upload",
+		about: `A bit of the second part changes on the way. The service compares the part with its CRC32C, and
+refuses it. The client waits and sends this part again. The first part stays at the service.`,
+		url:  docXML + "put-object-multipart",
+		opts: farAway(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}}),
+		run:  func(s *scribe) { s.upload(random(twoParts), upload.Spec{}, multipartParts) },
+	},
+	{
+		name: "25-parts-by-compose-in-a-second-process",
+		about: `The first process is killed in the middle of the second part. Its store has the generation of the
+first temporary object, and the session of the second part. The second process asks what that
+session holds, sends the rest of the part, and composes. It sends no byte of the first part. The
+bucket has no soft delete, so the client deletes the parts after the compose.`,
+		url:  docCompose,
+		opts: farAway(),
+		run:  func(s *scribe) { s.killed(random(6*q), fakegcs.OpPut, composeParts) },
+	},
+	{
+		name: "26-lost-reply-to-a-compose",
+		about: `The reply to the compose is lost. The object may exist or not. The client looks at the
+destination before it composes again. The object there has the size and the CRC32C of the file,
+and was composed from two parts after the upload started: the compose succeeded. The parts are
+deleted only now.`,
+		url:  docCompose,
+		opts: farAway(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpCompose}, Do: fakegcs.Action{Effect: fakegcs.EffectLoseReply}}),
+		run:  func(s *scribe) { s.upload(random(6*q), upload.Spec{}, composeParts) },
+	},
+	{
+		name: "27-damaged-part-of-a-compose",
+		about: `A bit of the second part changes on the way. The last request of a part has the CRC32C of the
+part. The service compares it, and makes no temporary object. Committed bytes of a session cannot
+be replaced, so the client sends this part again, in a new session. The first part stays.`,
+		url:  docValidation,
+		opts: farAway(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPut}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectCorrupt, Bytes: 1}}),
+		run:  func(s *scribe) { s.upload(random(6*q), upload.Spec{}, composeParts) },
+	},
+	{
+		name: "28-cancel-that-is-refused",
+		about: `An upload in parts is canceled, but the service refuses to abort it. Its parts are still stored,
+and they cost money. The client therefore keeps the saved upload, and lists it as to be removed.
+When the permission has been granted, prune asks for the parts, aborts the multipart upload, and
+deletes the saved upload.`,
+		url:  docXML + "delete-multipart",
+		opts: farAway(fakegcs.Fault{Match: fakegcs.Match{Op: fakegcs.OpPartsAbort}, Do: fakegcs.Action{Effect: fakegcs.EffectStatus, Status: 403, Reason: "forbidden"}}),
+		run:  refuseCancel,
+	},
+}
+
+// farAway returns options for a service that answers after 10 ms.
+func farAway(plan ...fakegcs.Fault) fakegcs.Options {
+	return fakegcs.Options{Latency: 10 * time.Millisecond, Faults: plan}
+}
+
+// twoParts is the size of a file that multipartParts sends in two parts.
+const twoParts = 2 * session.MultipartMinPart
+
+// multipartParts sends a file in parts of 5 MiB of a multipart upload.
+func multipartParts(o *upload.Options) {
+	o.Parallel = upload.AutoPartsFrom(0, session.MultipartMinPart, session.MultipartMinPart).By(upload.ByMultipart)
+}
+
+// composeParts sends a file of 1.5 MiB as two objects, each in two requests, and composes them.
+func composeParts(o *upload.Options) {
+	o.Parallel = upload.AutoPartsFrom(0, q, 3*q).By(upload.ByCompose)
+	inParts(o)
+}
+
+// refuseCancel interrupts an upload, cancels it, and prunes it later.
+func refuseCancel(s *scribe) {
+	id := s.kill(s.w.file(random(twoParts)), fakegcs.OpPartsPut, multipartParts)
+	s.note("gcsup sessions cancel")
+	up := s.uploader(multipartParts)
+	s.end(up.Cancel(s.w.t.Context(), id), session.ErrPermission)
+	s.w.wantSaved(1)
+	for saved, err := range up.Saved(s.w.t.Context()) {
+		if err != nil || !saved.ToRemove {
+			s.w.t.Errorf("%+v, %v", saved, err)
+		}
+	}
+	s.note("gcsup sessions list: to be removed")
+	s.note("gcsup sessions prune")
+	for pruned, err := range up.Prune(s.w.t.Context(), nil) {
+		if err != nil || !pruned.Deleted {
+			s.w.t.Errorf("%+v, %v", pruned, err)
+		}
+	}
+	s.w.wantSaved(0)
+	s.note("done: the service has no part, and the upload is not saved")
+}
+
+// kill ends a process that uploads a file when the service is stuck in the second part. The
+// process can save nothing at its end. kill returns the ID of the upload.
+func (s *scribe) kill(path string, op fakegcs.Op, with ...func(*upload.Options)) string {
+	s.w.t.Helper()
+	s.note("the first process")
+	s.w.addFaults(fakegcs.Fault{Match: fakegcs.Match{Op: op}, Skip: 1, Do: fakegcs.Action{Effect: fakegcs.EffectStallBody, Bytes: q + 1000}})
+	p := &process{Store: s.w.store}
+	time.AfterFunc(59*time.Second, func() { // before the end of timeOut
+		p.dead.Store(true)
+		s.dead.Store(true)
+	})
+	defer s.dead.Store(false)
+	return s.w.timeOut(path, spec, slices.Concat(with, []func(*upload.Options){s.listen, func(o *upload.Options) { o.Store = p }})...).ID
+}
+
+// killed uploads content in two processes, of which kill ends the first.
+func (s *scribe) killed(content []byte, op fakegcs.Op, with ...func(*upload.Options)) {
+	path := s.w.file(content)
+	s.kill(path, op, with...)
+	s.note("the second process")
+	s.file(path, spec, nil, with...)
+	s.w.wantObject("obj", content)
+	s.w.wantSaved(0)
+	s.unrecorded(s.w.wantNoLeftovers)
+}
+
+// isXML reports whether a request is one of the XML API.
+func isXML(req *http.Request) bool {
+	return !strings.HasPrefix(req.URL.Path, "/storage/") && !strings.HasPrefix(req.URL.Path, "/upload/")
+}
+
+// xmlSummary returns an XML document on one line, as "Part{PartNumber: 1, Size: 5}". ok is
+// false if the text is not XML.
+func (s *scribe) xmlSummary(text []byte) (summary string, ok bool) {
+	if !bytes.HasPrefix(text, []byte("<?xml")) && !bytes.HasPrefix(text, []byte("<Complete")) {
+		return "", false
+	}
+	var root element
+	if err := xml.Unmarshal(text, &root); err != nil {
+		s.w.t.Errorf("%v: %s", err, text)
+	}
+	return s.scrub(root.words(s)), true
+}
+
+// element is an XML element.
+type element struct {
+	XMLName  xml.Name
+	Text     string    `xml:",chardata"`
+	Elements []element `xml:",any"`
+}
+
+// noise are the elements that a client does not need.
+var noise = []string{"Bucket", "Key", "Location", "StorageClass", "PartNumberMarker", "NextPartNumberMarker", "MaxParts", "LastModified"}
+
+func (e element) words(s *scribe) string {
+	switch name := e.XMLName.Local; {
+	case name == "UploadId":
+		return name + ": " + numbered("multipart upload", &s.multiparts, e.Text)
+	case len(e.Elements) == 0:
+		return name + ": " + e.Text
+	}
+	var list []string
+	for _, child := range e.Elements {
+		if !slices.Contains(noise, child.XMLName.Local) {
+			list = append(list, child.words(s))
+		}
+	}
+	return fmt.Sprintf("%s{%s}", e.XMLName.Local, strings.Join(list, ", "))
+}
