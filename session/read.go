@@ -60,11 +60,9 @@ func (c *Client) onObject(ctx context.Context, op Op, method string, spec Spec, 
 	if spec.UserProject != "" {
 		q.Set("userProject", spec.UserProject)
 	}
-	req, err := c.request(method, c.url(q, "storage", "v1", "b", url.PathEscape(spec.Bucket), "o", url.PathEscape(spec.Object)), nil, 0)
+	target := c.url(q, "storage", "v1", "b", url.PathEscape(spec.Bucket), "o", url.PathEscape(spec.Object))
+	req, err := c.keyedRequest(method, target, key, nil, 0)
 	if err != nil {
-		return unsent(op, err)
-	}
-	if err := c.withKey(req, key); err != nil {
 		return unsent(op, err)
 	}
 	return c.exchange(ctx, op, URI{}, req)
