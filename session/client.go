@@ -167,9 +167,27 @@ func (c *Client) exchange(ctx context.Context, op Op, uri URI, req *http.Request
 	return c.roundTrip(ctx, op, uri, req, parseReply)
 }
 
-// roundTrip sends one request. parse gets the reply, and a function that removes the
-// secrets of the request from a text.
-func (c *Client) roundTrip(ctx context.Context, op Op, uri URI, req *http.Request, parse func(op Op, scrub func(string) string, resp *http.Response) Reply) Reply {
+// parser parses a reply. scrub removes the secrets of the request from a text.
+type parser func(op Op, scrub func(string) string, resp *http.Response) Reply
+
+// reading returns a parser that passes a successful reply to read. If read returns an
+// error and complete is false, the reply counts as lost.
+func reading(read func(resp *http.Response) (complete bool, err error)) parser {
+	return func(op Op, scrub func(string) string, resp *http.Response) Reply {
+		if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
+			return parseReply(op, scrub, resp)
+		}
+		r := newReply(op, resp)
+		complete, err := read(resp)
+		if r.Err = err; err != nil && !complete {
+			r.Status = 0
+		}
+		return r
+	}
+}
+
+// roundTrip sends one request.
+func (c *Client) roundTrip(ctx context.Context, op Op, uri URI, req *http.Request, parse parser) Reply {
 	reused := false
 	scrub := scrubber(uri, req.Header)
 	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -191,6 +209,9 @@ func (c *Client) roundTrip(ctx context.Context, op Op, uri URI, req *http.Reques
 	r := parse(op, scrub, resp)
 	if r.Err != nil {
 		r.Err = transportError(ctx, scrub, r.Err)
+		if ctx.Err() != nil {
+			r.Status = 0
+		}
 	}
 	return r
 }

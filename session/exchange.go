@@ -217,7 +217,7 @@ func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
 }
 
 func (c *Client) stat(ctx context.Context, spec Spec, key EncryptionKey) Reply {
-	return c.onObject(ctx, OpStat, "GET", spec, key, url.Values{})
+	return c.onObject(ctx, OpStat, "GET", spec, key, url.Values{}, parseReply)
 }
 
 // fullReader fills the buffer of each Read. net/http writes the result of each Read

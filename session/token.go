@@ -277,8 +277,7 @@ func ascending(checkpoints []chunk.Checkpoint, size int64) error {
 // first request with the URI.
 func (c *Client) Adopt(t *Token) error {
 	if t.Parts == nil {
-		_, err := c.adopt(t.URI.reveal(), t.Spec.Bucket)
-		return err
+		return c.adopt(t.URI, t.Spec.Bucket)
 	}
 	if t.Endpoint != c.Endpoint() { // the temporary objects are at that endpoint, even if no part has a session
 		return fmt.Errorf("%w: the parts are at %s, the endpoint is %s", ErrURIMismatch, t.Endpoint, c.Endpoint())
@@ -287,12 +286,10 @@ func (c *Client) Adopt(t *Token) error {
 		return c.adoptMultipart(t.Parts.Upload, t.Spec)
 	}
 	for i := range t.Parts.List {
-		uri := t.Parts.List[i].URI
-		if uri.IsZero() {
-			continue
-		}
-		if _, err := c.adopt(uri.reveal(), t.Spec.Bucket); err != nil {
-			return err
+		if uri := t.Parts.List[i].URI; !uri.IsZero() {
+			if err := c.adopt(uri, t.Spec.Bucket); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
