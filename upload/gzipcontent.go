@@ -292,13 +292,14 @@ func (g *gzipContent) head(ctx context.Context, offset int64) io.Reader {
 	return g.stream.head(ctx, offset)
 }
 
-// checkpoint returns the checksum at an offset in the next bytes to send.
-func (g *gzipContent) checkpoint(offset int64) (chunk.Checkpoint, bool) {
+// checkpoint returns the checksum at an offset in the next bytes to send, or zero if the
+// offset is not in them.
+func (g *gzipContent) checkpoint(offset int64) chunk.Checkpoint {
 	cur := g.stream.cur
 	if cur == nil || offset < cur.From || offset > cur.To {
-		return chunk.Checkpoint{}, false
+		return chunk.Checkpoint{}
 	}
-	return cur.Checkpoint(offset), true
+	return cur.Checkpoint(offset)
 }
 
 // state returns the state of the file for a Token that is saved before the compressed
