@@ -31,7 +31,6 @@ var _ content = (*fileContent)(nil)
 
 func (f *fileContent) total() int64      { return f.src.Size() }
 func (f *fileContent) replayable() bool  { return true }
-func (f *fileContent) rereadable() bool  { return true }
 func (f *fileContent) committed(n int64) { f.sum.Forget(n) }
 func (f *fileContent) isCopy() bool      { return f.copied }
 func (f *fileContent) proven()           { f.copied = false }

@@ -41,7 +41,6 @@ func newGzipContent(file *fileContent, u *Uploader, marks *sourceOffsets) *gzipC
 
 func (g *gzipContent) total() int64     { return g.size }
 func (g *gzipContent) replayable() bool { return true }
-func (g *gzipContent) rereadable() bool { return true }
 func (g *gzipContent) isCopy() bool     { return g.file.copied }
 func (g *gzipContent) proven()          { g.file.copied = false }
 

@@ -148,7 +148,7 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 func (j *job) dropUseless(ctx context.Context, c conversation, err error) {
 	r, ok := c.(*run)
 	_, unexpected := errors.AsType[*unexpectedBytes](err)
-	if err == nil || !ok || j.transfer.content.rereadable() && !unexpected ||
+	if err == nil || !ok || j.file != nil && !unexpected ||
 		errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, session.ErrSessionLost) || errors.Is(err, session.ErrCanceled) {
 		return
 	}

@@ -128,7 +128,6 @@ func (f *fileThenStream) total() int64 {
 }
 
 func (f *fileThenStream) replayable() bool { return !f.passed }
-func (f *fileThenStream) rereadable() bool { return false }
 func (f *fileThenStream) isCopy() bool     { return false }
 func (f *fileThenStream) proven()          {}
 
