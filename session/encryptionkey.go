@@ -148,15 +148,6 @@ func scrubber(uri URI, h http.Header) func(text string) string {
 	return func(text string) string { return keys.Replace(uri.scrub(text)) }
 }
 
-// withoutCRC32C removes the checksum from the object of r, because the object is not
-// encrypted with the wanted key.
-func (r Reply) withoutCRC32C() Reply {
-	if r.Object != nil {
-		r.Object.CRC32C, r.Object.HasCRC32C = 0, false
-	}
-	return r
-}
-
 // OtherEncryption reports whether the service refused a request because the
 // object at the destination is not encrypted with the key of the request.
 func (r Reply) OtherEncryption() bool {

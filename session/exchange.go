@@ -206,18 +206,19 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 // object is not encrypted with spec.EncryptionKey, Stat asks again without the
 // key, and the object in the reply has no CRC32C.
 func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
-	if !spec.EncryptionKey.HasSecret() {
-		return c.stat(ctx, spec, EncryptionKey{})
+	stat := func(key EncryptionKey) Reply {
+		return c.onObject(ctx, OpStat, "GET", spec, key, url.Values{}, parseReply)
 	}
-	r := c.stat(ctx, spec, spec.EncryptionKey)
+	if !spec.EncryptionKey.HasSecret() {
+		return stat(EncryptionKey{})
+	}
+	r := stat(spec.EncryptionKey)
 	if r.OtherEncryption() {
-		r = c.stat(ctx, spec, EncryptionKey{}).withoutCRC32C()
+		if r = stat(EncryptionKey{}); r.Object != nil {
+			r.Object.CRC32C, r.Object.HasCRC32C = 0, false
+		}
 	}
 	return r
-}
-
-func (c *Client) stat(ctx context.Context, spec Spec, key EncryptionKey) Reply {
-	return c.onObject(ctx, OpStat, "GET", spec, key, url.Values{}, parseReply)
 }
 
 // fullReader fills the buffer of each Read. net/http writes the result of each Read

@@ -63,8 +63,8 @@ func (j *job) equip(t *transfer, spec Spec, b *budget) {
 			leasing(func() session.Lease { return t.wire.lease }),
 			noting(func(r session.Reply) {
 				j.result.tally.requests.Add(1)
-				t.retry.attempted()
-				if r.Reused && r.Lost() {
+				t.retry.attempts++
+				if r.Reused && r.Status == 0 {
 					t.wire.stale.Store(true)
 				}
 			}),

@@ -87,12 +87,7 @@ func (j *job) uploadSource(ctx context.Context, src *chunk.Source, identity stri
 		j.identify("", j.spec.Resolved())
 		return j.fresh(ctx)
 	}
-	return j.uploadSavable(ctx, j.u.identityID(identity, j.spec), "", identity)
-}
-
-// identityID is ID for a source with an identity that the caller gave.
-func (u *Uploader) identityID(identity string, spec Spec) string {
-	return u.hashID(spec, "identity", identity)
+	return j.uploadSavable(ctx, j.u.hashID(j.spec, "identity", identity), "", identity)
 }
 
 // hashID returns the ID of an upload from its destination and source.
