@@ -59,10 +59,7 @@ func (f *fileContent) part(_ context.Context, offset, limit int64) (part, error)
 	}
 	rng := chunk.Range{From: offset, To: to}
 	body := f.src.Body(rng, f.sum)
-	return part{Range: rng, body: body, finish: func() error {
-		_ = body.Close()
-		return body.Err()
-	}}, nil
+	return part{Range: rng, body: body, finish: body.Finish}, nil
 }
 
 // seek makes the checksum continue from a checkpoint of the bytes sent before. It

@@ -162,10 +162,7 @@ func (f *fileThenStream) filePart(offset, limit int64) (part, error) {
 	}
 	f.sum.Rewind(rng.From)
 	body := f.src.Body(rng, f.sum)
-	return part{Range: rng, body: body, finish: func() error {
-		_ = body.Close()
-		return body.Err()
-	}}, nil
+	return part{Range: rng, body: body, finish: body.Finish}, nil
 }
 
 // pass sends the end of the file to the stream. All bytes before it are committed.
