@@ -98,8 +98,11 @@ func (s *sizedReader) Read(p []byte) (int, error) {
 }
 
 // SetReadDeadline interrupts a Read, if r supports it.
-func (s *sizedReader) SetReadDeadline(t time.Time) error {
-	if d, ok := s.r.(interface{ SetReadDeadline(time.Time) error }); ok {
+func (s *sizedReader) SetReadDeadline(t time.Time) error { return setReadDeadline(s.r, t) }
+
+// setReadDeadline passes a deadline on to r, which may not support it.
+func setReadDeadline(r io.Reader, t time.Time) error {
+	if d, ok := r.(interface{ SetReadDeadline(time.Time) error }); ok {
 		return d.SetReadDeadline(t)
 	}
 	return errors.ErrUnsupported
