@@ -37,8 +37,8 @@ func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 		if _, err := w.Write(tail); err != nil {
 			return n - int64(len(tail)), err
 		}
-	case <-w.failed:
-		return 0, w.failure
+	case <-w.failed.Done():
+		return 0, context.Cause(w.failed)
 	}
 	_, err = r.(io.Seeker).Seek(n, io.SeekCurrent)
 	return n, err
