@@ -96,14 +96,6 @@ func (k *EncryptionKey) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// encoded returns the base64 of the secret, or "".
-func (k EncryptionKey) encoded() string {
-	if k.secret == nil {
-		return ""
-	}
-	return base64.StdEncoding.EncodeToString([]byte(*k.secret))
-}
-
 // encryptionKeyHeader is the header of a request that has the secret.
 const encryptionKeyHeader = "X-Goog-Encryption-Key"
 
@@ -120,7 +112,7 @@ func (c *Client) keyedRequest(method, target string, k EncryptionKey, body io.Re
 		return nil, fmt.Errorf("%w: the encryption key is not sent to %s://%s, the endpoint is %s", ErrURIMismatch, req.URL.Scheme, req.URL.Host, c.Endpoint())
 	}
 	req.Header.Set("X-Goog-Encryption-Algorithm", "AES256")
-	req.Header.Set(encryptionKeyHeader, k.encoded())
+	req.Header.Set(encryptionKeyHeader, base64.StdEncoding.EncodeToString(k.Bytes()))
 	req.Header.Set("X-Goog-Encryption-Key-Sha256", k.sum)
 	return req, nil
 }
