@@ -96,13 +96,7 @@ func (f *fileContent) tail(offset int64) (part, error) {
 }
 
 func (f *fileContent) whole(ctx context.Context) (uint32, error) {
-	size := f.src.Size()
-	from, ok := f.sum.Nearest(size)
-	if !ok {
-		return 0, fmt.Errorf("no checksum below %d", size)
-	}
-	to, err := f.hash(ctx, from, size)
-	return to.CRC32C, err
+	return f.crcOf(ctx, f.src.Size())
 }
 
 func (f *fileContent) prefix(offset int64) (uint32, bool) {
