@@ -162,6 +162,15 @@ func (c *Client) url(query url.Values, elem ...string) string {
 	return b.String()
 }
 
+// setParameters sets the query parameters whose values are not empty.
+func setParameters(q url.Values, values map[string]string) {
+	for key, value := range values {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+}
+
 // exchange sends one request and parses the reply.
 func (c *Client) exchange(ctx context.Context, op Op, uri URI, req *http.Request) Reply {
 	return c.roundTrip(ctx, op, uri, req, parseReply)

@@ -60,13 +60,9 @@ func (c *Client) List(ctx context.Context, query ListQuery) (*ObjectPage, Reply)
 		limit = ListMax
 	}
 	q := url.Values{"fields": {listFields}, "maxResults": {strconv.Itoa(limit)}}
-	for key, value := range map[string]string{
+	setParameters(q, map[string]string{
 		"prefix": query.Prefix, "startOffset": query.StartOffset, "pageToken": query.PageToken, "userProject": query.UserProject,
-	} {
-		if value != "" {
-			q.Set(key, value)
-		}
-	}
+	})
 	req, err := c.request("GET", c.url(q, "storage", "v1", "b", url.PathEscape(query.Bucket), "o"), nil, 0)
 	if err != nil {
 		return nil, unsent(OpList, err)
