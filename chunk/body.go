@@ -202,6 +202,12 @@ func (b *Body) Err() error {
 	return nil
 }
 
+// Finish closes b and returns the error of the source, see [Body.Err].
+func (b *Body) Finish() error {
+	_ = b.Close()
+	return b.Err()
+}
+
 // Close stops reading ahead and waits until a read of the source that is under
 // way has returned. It always returns nil, even if Err does not.
 func (b *Body) Close() error {

@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -40,8 +42,8 @@ func (c *Client) Bucket(ctx context.Context, name, userProject string) (*Bucket,
 		} `json:"retentionPolicy"`
 		Hold bool `json:"defaultEventBasedHold"`
 	}
-	r, ok := c.ofBucket(ctx, OpBucket, name, userProject, url.Values{"fields": {bucketFields}}, &b)
-	if !ok {
+	r := c.ofBucket(ctx, OpBucket, name, userProject, url.Values{"fields": {bucketFields}}, &b)
+	if !r.success() {
 		return nil, r
 	}
 	return &Bucket{
@@ -67,46 +69,41 @@ func (n Notification) Reports(object string) bool {
 }
 
 // Notifications lists the notifications of a bucket. It needs the permission
-// storage.buckets.get. ok is false if the reply does not have them.
+// storage.buckets.get. The list is valid only if the status of the reply is 200.
 // https://cloud.google.com/storage/docs/json_api/v1/notifications/list
-func (c *Client) Notifications(ctx context.Context, bucket, userProject string) (_ []Notification, ok bool, _ Reply) {
+func (c *Client) Notifications(ctx context.Context, bucket, userProject string) ([]Notification, Reply) {
 	var list struct {
 		Items []Notification `json:"items"`
 	}
-	r, ok := c.ofBucket(ctx, OpNotifications, bucket, userProject, url.Values{"fields": {"items(event_types,object_name_prefix)"}}, &list, "notificationConfigs")
-	return list.Items, ok, r
+	r := c.ofBucket(ctx, OpNotifications, bucket, userProject, url.Values{"fields": {"items(event_types,object_name_prefix)"}}, &list, "notificationConfigs")
+	return list.Items, r
 }
 
 // Permissions returns which of the permissions the caller has for a bucket and its
-// objects. No permission is necessary to ask. ok is false if the reply does not have
-// them. https://cloud.google.com/storage/docs/json_api/v1/buckets/testIamPermissions
-func (c *Client) Permissions(ctx context.Context, bucket, userProject string, permissions ...string) (_ []string, ok bool, _ Reply) {
+// objects. No permission is necessary to ask. The list is valid only if the status of
+// the reply is 200. https://cloud.google.com/storage/docs/json_api/v1/buckets/testIamPermissions
+func (c *Client) Permissions(ctx context.Context, bucket, userProject string, permissions ...string) ([]string, Reply) {
 	var has struct {
 		Permissions []string `json:"permissions"`
 	}
-	r, ok := c.ofBucket(ctx, OpPermissions, bucket, userProject, url.Values{"permissions": permissions}, &has, "iam", "testPermissions")
-	return has.Permissions, ok, r
+	r := c.ofBucket(ctx, OpPermissions, bucket, userProject, url.Values{"permissions": permissions}, &has, "iam", "testPermissions")
+	return has.Permissions, r
 }
 
-// ofBucket reads the resource at path below a bucket into v. ok is false if the reply
-// does not have it.
-func (c *Client) ofBucket(ctx context.Context, op Op, name, userProject string, q url.Values, v any, path ...string) (_ Reply, ok bool) {
+// ofBucket reads the resource at path below a bucket into v.
+func (c *Client) ofBucket(ctx context.Context, op Op, name, userProject string, q url.Values, v any, path ...string) Reply {
 	if userProject != "" {
 		q.Set("userProject", userProject)
 	}
 	req, err := c.request("GET", c.url(q, append([]string{"storage", "v1", "b", url.PathEscape(name)}, path...)...), nil, 0)
 	if err != nil {
-		return unsent(op, err), false
+		return unsent(op, err)
 	}
-	r := c.exchange(ctx, op, URI{}, req)
-	if r.content != nil {
-		if err := json.Unmarshal(*r.content, v); err != nil {
-			r.Status, r.Err = 0, err
+	return c.roundTrip(ctx, op, URI{}, req, reading(func(resp *http.Response) (complete bool, err error) {
+		body, err := io.ReadAll(io.LimitReader(resp.Body, objectLimit))
+		if err == nil {
+			err = json.Unmarshal(body, v)
 		}
-		ok, r.content = r.Err == nil, nil
-	}
-	if cause := context.Cause(ctx); r.Err != nil && cause != nil {
-		r.Status, r.Err = 0, cause
-	}
-	return r, ok
+		return false, err
+	}))
 }

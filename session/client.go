@@ -164,14 +164,41 @@ func (c *Client) url(query url.Values, elem ...string) string {
 	return b.String()
 }
 
+// setParameters sets the query parameters whose values are not empty.
+func setParameters(q url.Values, values map[string]string) {
+	for key, value := range values {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+}
+
 // exchange sends one request and parses the reply.
 func (c *Client) exchange(ctx context.Context, op Op, uri URI, req *http.Request) Reply {
 	return c.roundTrip(ctx, op, uri, req, parseReply)
 }
 
-// roundTrip sends one request. parse gets the reply, and a function that removes the
-// secrets of the request from a text.
-func (c *Client) roundTrip(ctx context.Context, op Op, uri URI, req *http.Request, parse func(op Op, scrub func(string) string, resp *http.Response) Reply) Reply {
+// parser parses a reply. scrub removes the secrets of the request from a text.
+type parser func(op Op, scrub func(string) string, resp *http.Response) Reply
+
+// reading returns a parser that passes a successful reply to read. If read returns an
+// error and complete is false, the reply counts as lost.
+func reading(read func(resp *http.Response) (complete bool, err error)) parser {
+	return func(op Op, scrub func(string) string, resp *http.Response) Reply {
+		if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
+			return parseReply(op, scrub, resp)
+		}
+		r := newReply(op, resp)
+		complete, err := read(resp)
+		if r.Err = err; err != nil && !complete {
+			r.Status = 0
+		}
+		return r
+	}
+}
+
+// roundTrip sends one request.
+func (c *Client) roundTrip(ctx context.Context, op Op, uri URI, req *http.Request, parse parser) Reply {
 	reused := false
 	scrub := scrubber(uri, req.Header)
 	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -193,6 +220,9 @@ func (c *Client) roundTrip(ctx context.Context, op Op, uri URI, req *http.Reques
 	r := parse(op, scrub, resp)
 	if r.Err != nil {
 		r.Err = transportError(ctx, scrub, r.Err)
+		if ctx.Err() != nil {
+			r.Status = 0
+		}
 	}
 	return r
 }

@@ -56,11 +56,7 @@ func (c *Client) Compose(ctx context.Context, spec Spec, components []Component,
 	}
 	q := url.Values{}
 	spec.addConditions(q)
-	for key, value := range map[string]string{"destinationPredefinedAcl": spec.PredefinedACL, "kmsKeyName": spec.KMSKeyName, "userProject": spec.UserProject} {
-		if value != "" {
-			q.Set(key, value)
-		}
-	}
+	setParameters(q, map[string]string{"destinationPredefinedAcl": spec.PredefinedACL, "kmsKeyName": spec.KMSKeyName, "userProject": spec.UserProject})
 	req, err := c.request("POST", c.url(q, "storage", "v1", "b", url.PathEscape(spec.Bucket), "o", url.PathEscape(spec.Object), "compose"), bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return unsent(OpCompose, err)

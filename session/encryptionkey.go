@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -95,32 +96,25 @@ func (k *EncryptionKey) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// encoded returns the base64 of the secret, or "".
-func (k EncryptionKey) encoded() string {
-	if k.secret == nil {
-		return ""
-	}
-	return base64.StdEncoding.EncodeToString([]byte(*k.secret))
-}
-
 // encryptionKeyHeader is the header of a request that has the secret.
 const encryptionKeyHeader = "X-Goog-Encryption-Key"
 
-// withKey adds the headers of k to req. It refuses to send the key to a host other
-// than that of the endpoint.
-func (c *Client) withKey(req *http.Request, k EncryptionKey) error {
+// keyedRequest is request with the headers of k. It refuses to send the key to a host
+// other than that of the endpoint.
+func (c *Client) keyedRequest(method, target string, k EncryptionKey, body io.Reader, length int64) (*http.Request, error) {
+	req, err := c.request(method, target, body, length)
 	switch {
-	case k.IsZero():
-		return nil
+	case err != nil || k.IsZero():
+		return req, err
 	case !k.HasSecret():
-		return invalid("%w: only its SHA-256 %s is known", ErrEncryptionKey, k.sum)
+		return nil, invalid("%w: only its SHA-256 %s is known", ErrEncryptionKey, k.sum)
 	case req.URL.Scheme != c.base().Scheme || !sameHost(req.URL, c.base()):
-		return fmt.Errorf("%w: the encryption key is not sent to %s://%s, the endpoint is %s", ErrURIMismatch, req.URL.Scheme, req.URL.Host, c.Endpoint())
+		return nil, fmt.Errorf("%w: the encryption key is not sent to %s://%s, the endpoint is %s", ErrURIMismatch, req.URL.Scheme, req.URL.Host, c.Endpoint())
 	}
 	req.Header.Set("X-Goog-Encryption-Algorithm", "AES256")
-	req.Header.Set(encryptionKeyHeader, k.encoded())
+	req.Header.Set(encryptionKeyHeader, base64.StdEncoding.EncodeToString(k.Bytes()))
 	req.Header.Set("X-Goog-Encryption-Key-Sha256", k.sum)
-	return nil
+	return req, nil
 }
 
 // WithEncryptionKey returns a client that sends k with the requests of a session. A
@@ -144,15 +138,6 @@ func scrubber(uri URI, h http.Header) func(text string) string {
 	}
 	keys := strings.NewReplacer(key, "[encryption key redacted]", url.QueryEscape(key), "[encryption key redacted]")
 	return func(text string) string { return keys.Replace(uri.scrub(text)) }
-}
-
-// withoutCRC32C removes the checksum from the object of r, because the object is not
-// encrypted with the wanted key.
-func (r Reply) withoutCRC32C() Reply {
-	if r.Object != nil {
-		r.Object.CRC32C, r.Object.HasCRC32C = 0, false
-	}
-	return r
 }
 
 // OtherEncryption reports whether the service refused a request because the

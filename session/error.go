@@ -154,11 +154,5 @@ func (r *Reply) fail(kind error, offset int64) *Error {
 
 // Cause returns the status or the error of the transport, for a progress line.
 func (r Reply) Cause() string {
-	if r.Status != 0 {
-		return fmt.Sprint(r.Status)
-	}
-	if r.Err != nil {
-		return r.Err.Error()
-	}
-	return "no reply"
+	return r.fail(nil, 0).Short()
 }

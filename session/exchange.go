@@ -52,11 +52,9 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 	if err != nil {
 		return unsent(OpStart, err)
 	}
-	req, err := c.request("POST", c.url(spec.query("resumable"), "upload", "storage", "v1", "b", url.PathEscape(spec.Bucket), "o"), bytes.NewReader(body), int64(len(body)))
+	target := c.url(spec.query("resumable"), "upload", "storage", "v1", "b", url.PathEscape(spec.Bucket), "o")
+	req, err := c.keyedRequest("POST", target, spec.EncryptionKey, bytes.NewReader(body), int64(len(body)))
 	if err != nil {
-		return unsent(OpStart, err)
-	}
-	if err := c.withKey(req, spec.EncryptionKey); err != nil {
 		return unsent(OpStart, err)
 	}
 	req.Header.Set("Content-Type", "application/json; charset=UTF-8")
@@ -96,6 +94,7 @@ func (c *Client) Finalize(ctx context.Context, uri URI, rng chunk.Range, total i
 	return c.send(ctx, OpFinalize, uri, rng, total, &crc32c, body)
 }
 
+// send makes a request to a session.
 func (c *Client) send(ctx context.Context, op Op, uri URI, rng chunk.Range, total int64, crc32c *uint32, body io.Reader) Reply {
 	switch {
 	case op == OpPut && rng.Len() == 0:
@@ -113,19 +112,20 @@ func (c *Client) send(ctx context.Context, op Op, uri URI, rng chunk.Range, tota
 		detachable = &detachableBody{r: body}
 		reader = detachable
 	}
-	req, err := c.request("PUT", uri.reveal(), reader, rng.Len())
+	req, err := c.keyedRequest("PUT", uri.reveal(), c.key, reader, rng.Len())
 	if err != nil {
 		return unsent(op, err)
 	}
-	if err := c.withKey(req, c.key); err != nil {
-		return unsent(op, err)
-	}
 	req.Header.Set("Content-Range", contentRange(rng, total))
-	noRedirect308(req)
+	// Request replies of 200 with X-HTTP-Status-Code-Override: 308 instead of 308, which
+	// some proxies treat as a redirect. parseReply accepts both.
+	req.Header.Set("X-GUploader-No-308", "yes")
 	if crc32c != nil {
 		req.Header.Set("X-Goog-Hash", "crc32c="+chunk.EncodeCRC32C(*crc32c))
 	}
-	c.addIdempotencyToken(req, nil)
+	if op != OpQuery {
+		c.addIdempotencyToken(req, nil)
+	}
 	r := c.exchange(ctx, op, uri, req)
 	r.Sent = rng.From
 	if detachable != nil {
@@ -154,16 +154,7 @@ func contentRange(rng chunk.Range, total int64) string {
 // Query asks for the committed offset. It sends no total: with a total, the
 // request would finalize an object that has all bytes, without a checksum.
 func (c *Client) Query(ctx context.Context, uri URI) Reply {
-	req, err := c.request("PUT", uri.reveal(), nil, 0)
-	if err != nil {
-		return unsent(OpQuery, err)
-	}
-	if err := c.withKey(req, c.key); err != nil {
-		return unsent(OpQuery, err)
-	}
-	req.Header.Set("Content-Range", "bytes */*")
-	noRedirect308(req)
-	return c.exchange(ctx, OpQuery, uri, req)
+	return c.send(ctx, OpQuery, uri, chunk.Range{}, -1, nil, nil)
 }
 
 // Cancel ends the session, and the server drops its bytes. Status 499 means
@@ -202,11 +193,9 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 		data = http.NoBody
 	}
 	body := &detachableBody{r: fullReader{io.MultiReader(strings.NewReader(front), data, strings.NewReader(back))}}
-	req, err := c.request("POST", c.url(spec.query("multipart"), "upload", "storage", "v1", "b", url.PathEscape(spec.Bucket), "o"), body, int64(len(front)+len(back))+size)
+	target := c.url(spec.query("multipart"), "upload", "storage", "v1", "b", url.PathEscape(spec.Bucket), "o")
+	req, err := c.keyedRequest("POST", target, spec.EncryptionKey, body, int64(len(front)+len(back))+size)
 	if err != nil {
-		return unsent(OpInsert, err)
-	}
-	if err := c.withKey(req, spec.EncryptionKey); err != nil {
 		return unsent(OpInsert, err)
 	}
 	req.Header.Set("Content-Type", "multipart/related; boundary="+boundary)
@@ -223,18 +212,19 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 // object is not encrypted with spec.EncryptionKey, Stat asks again without the
 // key, and the object in the reply has no CRC32C.
 func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
-	if !spec.EncryptionKey.HasSecret() {
-		return c.stat(ctx, spec, EncryptionKey{})
+	stat := func(key EncryptionKey) Reply {
+		return c.onObject(ctx, OpStat, "GET", spec, key, url.Values{}, parseReply)
 	}
-	r := c.stat(ctx, spec, spec.EncryptionKey)
+	if !spec.EncryptionKey.HasSecret() {
+		return stat(EncryptionKey{})
+	}
+	r := stat(spec.EncryptionKey)
 	if r.OtherEncryption() {
-		r = c.stat(ctx, spec, EncryptionKey{}).withoutCRC32C()
+		if r = stat(EncryptionKey{}); r.Object != nil {
+			r.Object.CRC32C, r.Object.HasCRC32C = 0, false
+		}
 	}
 	return r
-}
-
-func (c *Client) stat(ctx context.Context, spec Spec, key EncryptionKey) Reply {
-	return c.onObject(ctx, OpStat, "GET", spec, key, url.Values{})
 }
 
 // fullReader fills the buffer of each Read. net/http writes the result of each Read
@@ -264,11 +254,6 @@ func (c *Client) request(method, target string, body io.Reader, length int64) (*
 	req.GetBody = nil // net/http must not send the request again
 	return req, nil
 }
-
-// noRedirect308 requests replies of 200 with X-HTTP-Status-Code-Override: 308
-// instead of 308, which some proxies treat as a redirect. parseReply accepts
-// both.
-func noRedirect308(req *http.Request) { req.Header.Set("X-GUploader-No-308", "yes") }
 
 // unsent returns the Reply for a request that was not sent because of err.
 func unsent(op Op, err error) Reply { return Reply{Op: op, Committed: -1, Err: err} }

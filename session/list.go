@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -59,23 +60,18 @@ func (c *Client) List(ctx context.Context, query ListQuery) (*ObjectPage, Reply)
 		limit = ListMax
 	}
 	q := url.Values{"fields": {listFields}, "maxResults": {strconv.Itoa(limit)}}
-	for key, value := range map[string]string{
+	setParameters(q, map[string]string{
 		"prefix": query.Prefix, "startOffset": query.StartOffset, "pageToken": query.PageToken, "userProject": query.UserProject,
-	} {
-		if value != "" {
-			q.Set(key, value)
-		}
-	}
+	})
 	req, err := c.request("GET", c.url(q, "storage", "v1", "b", url.PathEscape(query.Bucket), "o"), nil, 0)
 	if err != nil {
 		return nil, unsent(OpList, err)
 	}
-	r := c.exchange(ctx, OpList, URI{}, req)
-	page := r.page
-	r.page = nil
-	if cause := context.Cause(ctx); r.Err != nil && cause != nil {
-		r.Status, r.Err = 0, cause
-	}
+	var page *ObjectPage
+	r := c.roundTrip(ctx, OpList, URI{}, req, reading(func(resp *http.Response) (complete bool, err error) {
+		page, complete, err = readPage(resp.Body)
+		return complete, err
+	}))
 	if page != nil {
 		for i := range page.Objects {
 			page.Objects[i].Bucket = query.Bucket
@@ -158,9 +154,6 @@ func parsePage(body []byte) (*ObjectPage, error) {
 // ParseFileModTime parses the value of FileModTimeKey. It returns the zero time
 // for any other text.
 func ParseFileModTime(text string) time.Time {
-	if text == "" {
-		return time.Time{}
-	}
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return time.Time{}

@@ -24,15 +24,11 @@ func (c *Client) Read(ctx context.Context, spec Spec, generation int64) ([]byte,
 	if generation != 0 {
 		q.Set("generation", strconv.FormatInt(generation, 10))
 	}
-	r := c.onObject(ctx, OpRead, "GET", spec, spec.EncryptionKey, q)
 	var content []byte
-	if r.content != nil {
-		content = *r.content
-		r.content = nil
-	}
-	if cause := context.Cause(ctx); r.Err != nil && cause != nil {
-		r.Status, r.Err = 0, cause
-	}
+	r := c.onObject(ctx, OpRead, "GET", spec, spec.EncryptionKey, q, reading(func(resp *http.Response) (complete bool, err error) {
+		content, complete, err = readContent(resp)
+		return complete, err
+	}))
 	return content, r
 }
 
@@ -52,31 +48,29 @@ func (c *Client) DeleteGeneration(ctx context.Context, spec Spec, generation int
 
 func (c *Client) delete(ctx context.Context, spec Spec, q url.Values) Reply {
 	spec.addConditions(q)
-	return c.onObject(ctx, OpDelete, "DELETE", spec, EncryptionKey{}, q)
+	return c.onObject(ctx, OpDelete, "DELETE", spec, EncryptionKey{}, q, parseReply)
 }
 
 // onObject makes a request without a body for an object.
-func (c *Client) onObject(ctx context.Context, op Op, method string, spec Spec, key EncryptionKey, q url.Values) Reply {
+func (c *Client) onObject(ctx context.Context, op Op, method string, spec Spec, key EncryptionKey, q url.Values, parse parser) Reply {
 	if spec.UserProject != "" {
 		q.Set("userProject", spec.UserProject)
 	}
-	req, err := c.request(method, c.url(q, "storage", "v1", "b", url.PathEscape(spec.Bucket), "o", url.PathEscape(spec.Object)), nil, 0)
+	target := c.url(q, "storage", "v1", "b", url.PathEscape(spec.Bucket), "o", url.PathEscape(spec.Object))
+	req, err := c.keyedRequest(method, target, key, nil, 0)
 	if err != nil {
-		return unsent(op, err)
-	}
-	if err := c.withKey(req, key); err != nil {
 		return unsent(op, err)
 	}
 	if method != "GET" {
 		c.addIdempotencyToken(req, nil)
 	}
-	return c.exchange(ctx, op, URI{}, req)
+	return c.roundTrip(ctx, op, URI{}, req, parse)
 }
 
 // readContent reads the content of an object. complete is false if the connection was
 // cut.
-func readContent(resp *http.Response) (data *[]byte, complete bool, err error) {
-	content, err := io.ReadAll(io.LimitReader(resp.Body, contentLimit+1))
+func readContent(resp *http.Response) (content []byte, complete bool, err error) {
+	content, err = io.ReadAll(io.LimitReader(resp.Body, contentLimit+1))
 	if err != nil {
 		return nil, false, fmt.Errorf("read the content: %w", err)
 	}
@@ -86,5 +80,5 @@ func readContent(resp *http.Response) (data *[]byte, complete bool, err error) {
 	if want, ok := hashHeader(resp.Header, "X-Goog-Hash"); ok && chunk.Update(0, content) != want {
 		return nil, false, fmt.Errorf("read the content: %w", ErrChecksum)
 	}
-	return &content, true, nil
+	return content, true, nil
 }

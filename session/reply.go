@@ -62,9 +62,7 @@ type Reply struct {
 	// proxy.
 	Redirect string
 
-	location URI         // start: the Location header, not checked
-	page     *ObjectPage // list: the page
-	content  *[]byte     // read: the content of the object; bucket, notifications, permissions: the body; a pointer, so that a Reply is comparable
+	location URI // start: the Location header, not checked
 }
 
 // Lost reports that no reply arrived.
@@ -117,29 +115,9 @@ func parseReply(op Op, scrub func(string) string, resp *http.Response) Reply {
 	case r.Status == 200 || r.Status == 201:
 		if op == OpStart {
 			r.location = newURI(resp.Header.Get("Location"))
-			break
+		} else {
+			r.Object = readReplyObject(resp)
 		}
-		var complete bool
-		switch op {
-		case OpList:
-			if r.page, complete, r.Err = readPage(resp.Body); !complete {
-				r.Status = 0
-			}
-			return r
-		case OpRead:
-			if r.content, complete, r.Err = readContent(resp); !complete {
-				r.Status = 0
-			}
-			return r
-		case OpBucket, OpNotifications, OpPermissions:
-			if body, err := io.ReadAll(io.LimitReader(resp.Body, objectLimit)); err != nil {
-				r.Status, r.Err = 0, err
-			} else {
-				r.content = &body
-			}
-			return r
-		}
-		r.Object = readReplyObject(resp)
 	default:
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, bodyLimit))
 		var reason, message string

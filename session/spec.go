@@ -228,12 +228,6 @@ func (s Spec) query(uploadType string) url.Values {
 	// storage.Writer sends full, too.
 	q := url.Values{"uploadType": {uploadType}, "name": {s.Object}, "projection": {"full"}}
 	s.addConditions(q)
-	for _, p := range [...]struct{ key, value string }{
-		{"predefinedAcl", s.PredefinedACL}, {"kmsKeyName", s.KMSKeyName}, {"userProject", s.UserProject},
-	} {
-		if p.value != "" {
-			q.Set(p.key, p.value)
-		}
-	}
+	setParameters(q, map[string]string{"predefinedAcl": s.PredefinedACL, "kmsKeyName": s.KMSKeyName, "userProject": s.UserProject})
 	return q
 }

@@ -24,39 +24,41 @@ const lifetime = 7 * 24 * time.Hour
 // machine with a copy of the source can resume it too, see Uploader.Import of package
 // upload.
 type Token struct {
-	ID       string    // derived from source and destination; not a secret
-	Endpoint string    // scheme and host
-	Spec     Spec      // the object, as given when the session was started
-	Created  time.Time // when the session was started
+	ID       string    `json:"id"`       // derived from source and destination; not a secret
+	Endpoint string    `json:"endpoint"` // scheme and host
+	Spec     Spec      `json:"spec"`     // the object, as given when the session was started
+	Created  time.Time `json:"created"`  // when the session was started
 
-	URI URI // the session URI, a secret; see Encode
+	URI URI `json:"-"` // the session URI, a secret; see Encode
 
-	SourcePath     string         // absolute; "" if SourceIdentity is set
-	SourceIdentity string         // name of the bytes, given by the caller, of a source that is not a file
-	SourceVersion  string         // version of the content of a file, given by the caller; "" if there is none
-	Source         chunk.Identity // identity of the source when the session was started; only the size for SourceIdentity
+	SourcePath     string         `json:"source_path"`               // absolute; "" if SourceIdentity is set
+	SourceIdentity string         `json:"source_identity,omitempty"` // name of the bytes, given by the caller, of a source that is not a file
+	SourceVersion  string         `json:"source_version,omitempty"`  // version of the content of a file, given by the caller; "" if there is none
+	Source         chunk.Identity `json:"source"`                    // identity of the source when the session was started; only the size for SourceIdentity
 
-	Committed   int64              // committed offset when the Token was saved
-	HighWater   int64              // end of the bytes that were ever sent in this session
-	Checkpoints []chunk.Checkpoint // CRC32C of prefixes of the source, ascending
-	Restarts    int                // earlier sessions of this upload that were lost
+	Committed   int64              `json:"committed"`          // committed offset when the Token was saved
+	HighWater   int64              `json:"high_water"`         // end of the bytes that were ever sent in this session
+	Checkpoints []chunk.Checkpoint `json:"checkpoints"`        // CRC32C of prefixes of the source, ascending
+	Restarts    int                `json:"restarts,omitempty"` // earlier sessions of this upload that were lost
 
 	// MovedTo is the ID under which the session continues. The Token is used only if
 	// there is none under that ID. MovedFrom is the ID of a Token that must be deleted
 	// before this one is used. Both are "" unless Uploader.TakeOver of package upload was
 	// interrupted.
-	MovedTo, MovedFrom string
+	MovedTo   string `json:"moved_to,omitempty"`
+	MovedFrom string `json:"moved_from,omitempty"`
+
 	// Gzip is set if Spec.Gzip is. The offsets and the checkpoints are then those
 	// of the compressed bytes, and Source is the file.
-	Gzip *GzipState
+	Gzip *GzipState `json:"gzip,omitempty"`
 
 	// Parts is set if the file is sent in parts. The sessions are then those of the
 	// parts. URI is then zero, and Committed, HighWater and Checkpoints are not used.
-	Parts *Parts
+	Parts *Parts `json:"-"`
 
 	// RejectedAt is 1 + the offset at which the service refused data in this
 	// session although the session existed; 0 if it never did.
-	RejectedAt int64
+	RejectedAt int64 `json:"rejected_at,omitempty"`
 }
 
 // GzipState is the part of a Token that describes a compressed source.
@@ -122,27 +124,15 @@ type envelope struct {
 	Token   json.RawMessage `json:"token"`
 }
 
+// savedToken is a Token with its secrets. plainToken has no method MarshalJSON.
 type savedToken struct {
-	ID          string             `json:"id"`
-	Endpoint    string             `json:"endpoint"`
-	Spec        Spec               `json:"spec"`
-	Created     time.Time          `json:"created"`
-	SessionURI  string             `json:"session_uri,omitempty"` // "" with parts
-	SourcePath  string             `json:"source_path"`
-	RawPath     []byte             `json:"source_path_raw,omitempty"` // the path, if it is not UTF-8, which JSON requires
-	Identity    string             `json:"source_identity,omitempty"`
-	Version     string             `json:"source_version,omitempty"`
-	Source      chunk.Identity     `json:"source"`
-	Committed   int64              `json:"committed"`
-	HighWater   int64              `json:"high_water"`
-	Checkpoints []chunk.Checkpoint `json:"checkpoints"`
-	Restarts    int                `json:"restarts,omitempty"`
-	RejectedAt  int64              `json:"rejected_at,omitempty"`
-	MovedTo     string             `json:"moved_to,omitempty"`
-	MovedFrom   string             `json:"moved_from,omitempty"`
-	Gzip        *GzipState         `json:"gzip,omitempty"`
-	Parts       *savedParts        `json:"parts,omitempty"`
+	plainToken
+	SessionURI string      `json:"session_uri,omitempty"`     // "" with parts
+	RawPath    []byte      `json:"source_path_raw,omitempty"` // the path, if it is not UTF-8, which JSON requires
+	Parts      *savedParts `json:"parts,omitempty"`
 }
+
+type plainToken Token
 
 // MarshalJSON always returns an error. Without the secret, a Token cannot be
 // resumed; with the secret, it could get into logs. Use [Encode].
@@ -160,12 +150,7 @@ func Encode(t *Token) ([]byte, error) {
 	if err := t.sound(); err != nil {
 		return nil, fmt.Errorf("token: %w", err)
 	}
-	s := savedToken{
-		ID: t.ID, Endpoint: t.Endpoint, Spec: t.Spec, Created: t.Created, SessionURI: t.URI.reveal(),
-		SourcePath: t.SourcePath, Identity: t.SourceIdentity, Version: t.SourceVersion, Source: t.Source,
-		Committed: t.Committed, HighWater: t.HighWater, Checkpoints: t.Checkpoints, Restarts: t.Restarts, RejectedAt: t.RejectedAt,
-		MovedTo: t.MovedTo, MovedFrom: t.MovedFrom, Gzip: t.Gzip, Parts: t.Parts.save(),
-	}
+	s := savedToken{plainToken: plainToken(*t), SessionURI: t.URI.reveal(), Parts: t.Parts.save()}
 	if !utf8.ValidString(t.SourcePath) {
 		s.RawPath = []byte(t.SourcePath)
 	}
@@ -213,19 +198,15 @@ func Decode(data []byte) (*Token, error) {
 	if single(data, &envelope{}, true) != nil || single(e.Token, &savedToken{}, true) != nil {
 		return nil, fmt.Errorf("%w: unknown field", ErrTokenVersion)
 	}
-	t := &Token{
-		ID: s.ID, Endpoint: s.Endpoint, Spec: s.Spec, Created: s.Created, URI: newURI(s.SessionURI),
-		SourcePath: s.SourcePath, SourceIdentity: s.Identity, SourceVersion: s.Version, Source: s.Source,
-		Committed: s.Committed, HighWater: s.HighWater, Checkpoints: s.Checkpoints, Restarts: s.Restarts, RejectedAt: s.RejectedAt,
-		MovedTo: s.MovedTo, MovedFrom: s.MovedFrom, Gzip: s.Gzip, Parts: s.Parts.restore(),
-	}
+	t := Token(s.plainToken)
+	t.URI, t.Parts = newURI(s.SessionURI), s.Parts.restore()
 	if len(s.RawPath) > 0 {
 		t.SourcePath = string(s.RawPath)
 	}
 	if err := t.sound(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorruptToken, err)
 	}
-	return t, nil
+	return &t, nil
 }
 
 // single decodes exactly one JSON value. If strict, it returns an error for
@@ -296,8 +277,7 @@ func ascending(checkpoints []chunk.Checkpoint, size int64) error {
 // first request with the URI.
 func (c *Client) Adopt(t *Token) error {
 	if t.Parts == nil {
-		_, err := c.adopt(t.URI.reveal(), t.Spec.Bucket)
-		return err
+		return c.adopt(t.URI, t.Spec.Bucket)
 	}
 	if t.Endpoint != c.Endpoint() { // the temporary objects are at that endpoint, even if no part has a session
 		return fmt.Errorf("%w: the parts are at %s, the endpoint is %s", ErrURIMismatch, t.Endpoint, c.Endpoint())
@@ -306,12 +286,10 @@ func (c *Client) Adopt(t *Token) error {
 		return c.adoptMultipart(t.Parts.Upload, t.Spec)
 	}
 	for i := range t.Parts.List {
-		uri := t.Parts.List[i].URI
-		if uri.IsZero() {
-			continue
-		}
-		if _, err := c.adopt(uri.reveal(), t.Spec.Bucket); err != nil {
-			return err
+		if uri := t.Parts.List[i].URI; !uri.IsZero() {
+			if err := c.adopt(uri, t.Spec.Bucket); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -91,9 +91,7 @@ func (t *traced) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // CloseIdleConnections closes the idle connections of base.
 func (t *traced) CloseIdleConnections() {
-	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
+	(&http.Client{Transport: t.base}).CloseIdleConnections()
 }
 
 // withoutUploadID returns u with a redacted upload_id or uploadId. The other bytes of the

@@ -97,22 +97,22 @@ func (c *Client) fresh(location string) (URI, error) {
 
 // adopt checks a session URI from a store. A writer of the store could plant
 // one, so that scheme, host, path and bucket must match the configured ones.
-func (c *Client) adopt(raw, bucket string) (URI, error) {
-	u, err := url.Parse(raw)
-	if err != nil || raw == "" {
-		return URI{}, fmt.Errorf("%w: not a URL", ErrURIMismatch)
+func (c *Client) adopt(uri URI, bucket string) error {
+	u, err := url.Parse(uri.reveal())
+	if err != nil || uri.IsZero() {
+		return fmt.Errorf("%w: not a URL", ErrURIMismatch)
 	}
 	switch {
 	case u.Scheme != c.base().Scheme:
-		return URI{}, fmt.Errorf("%w: scheme %q, want %q", ErrURIMismatch, u.Scheme, c.base().Scheme)
+		return fmt.Errorf("%w: scheme %q, want %q", ErrURIMismatch, u.Scheme, c.base().Scheme)
 	case !sameHost(u, c.base()) || u.User != nil || u.Opaque != "":
-		return URI{}, fmt.Errorf("%w: host %q, want %q", ErrURIMismatch, u.Host, c.base().Host)
+		return fmt.Errorf("%w: host %q, want %q", ErrURIMismatch, u.Host, c.base().Host)
 	case u.Path != "/upload/storage/v1/b/"+bucket+"/o" && u.Path != "/resumable/upload/storage/v1/b/"+bucket+"/o":
-		return URI{}, fmt.Errorf("%w: not an upload path of bucket %q", ErrURIMismatch, bucket)
+		return fmt.Errorf("%w: not an upload path of bucket %q", ErrURIMismatch, bucket)
 	case u.Query().Get("upload_id") == "":
-		return URI{}, fmt.Errorf("%w: no upload_id", ErrURIMismatch)
+		return fmt.Errorf("%w: no upload_id", ErrURIMismatch)
 	}
-	return newURI(raw), nil
+	return nil
 }
 
 func sameHost(a, b *url.URL) bool {

@@ -93,15 +93,21 @@ func withPOSIX(spec Spec, info fs.FileInfo) Spec {
 	if info == nil {
 		return spec
 	}
-	metadata := make(map[string]string, len(spec.Metadata)+5)
-	maps.Copy(metadata, spec.Metadata)
-	metadata[session.FileModTimeKey] = strconv.FormatInt(info.ModTime().Unix(), 10)
+	spec = withMetadata(spec, session.FileModTimeKey, info.ModTime().Unix())
 	if p, ok := posixOf(info); ok {
-		metadata[session.FileAccessTimeKey] = strconv.FormatInt(p.accessed, 10)
-		metadata[session.FileUIDKey] = strconv.FormatUint(uint64(p.uid), 10)
-		metadata[session.FileGIDKey] = strconv.FormatUint(uint64(p.gid), 10)
-		metadata[session.FileModeKey] = fmt.Sprintf("%03o", info.Mode().Perm())
+		spec.Metadata[session.FileAccessTimeKey] = strconv.FormatInt(p.accessed, 10)
+		spec.Metadata[session.FileUIDKey] = strconv.FormatUint(uint64(p.uid), 10)
+		spec.Metadata[session.FileGIDKey] = strconv.FormatUint(uint64(p.gid), 10)
+		spec.Metadata[session.FileModeKey] = fmt.Sprintf("%03o", info.Mode().Perm())
 	}
+	return spec
+}
+
+// withMetadata returns spec with a number in a copy of its metadata.
+func withMetadata(spec Spec, key string, n int64) Spec {
+	metadata := make(map[string]string, len(spec.Metadata)+1)
+	maps.Copy(metadata, spec.Metadata)
+	metadata[key] = strconv.FormatInt(n, 10)
 	spec.Metadata = metadata
 	return spec
 }

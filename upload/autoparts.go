@@ -94,7 +94,7 @@ type partsShared struct {
 func (u *Uploader) connections() *connPool {
 	parts, s := u.opts.Parallel, u.parts
 	if !parts.auto {
-		return &connPool{fixed: max(parts.connections, 1)}
+		return &connPool{tuner: tuner{level: max(parts.connections, 1)}}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,7 @@ func (l *RateLimit) low() bool {
 // noteTuner records after a file whether the tuner found that one connection suffices.
 func (u *Uploader) noteTuner(c *connPool) {
 	c.mu.Lock()
-	suffices := c.tuned && c.tuner.oneSuffices()
+	suffices := c.tuner.oneSuffices()
 	c.mu.Unlock()
 	if suffices {
 		u.parts.mu.Lock()

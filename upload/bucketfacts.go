@@ -90,7 +90,7 @@ func (f *bucketFacts) ask(ctx context.Context, t *transfer, prefix string, needA
 	}
 	var may []string
 	f.asked, err = known(session.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		may, _, r = c.Permissions(ctx, spec.Bucket, spec.UserProject, permissionDelete)
+		may, r = c.Permissions(ctx, spec.Bucket, spec.UserProject, permissionDelete)
 		return r
 	})
 	if err != nil || needAll && !f.asked {
@@ -102,7 +102,7 @@ func (f *bucketFacts) ask(ctx context.Context, t *transfer, prefix string, needA
 	}
 	var list []session.Notification
 	f.listed, err = known(session.OpNotifications, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		list, _, r = c.Notifications(ctx, spec.Bucket, spec.UserProject)
+		list, r = c.Notifications(ctx, spec.Bucket, spec.UserProject)
 		return r
 	})
 	f.notified = slices.ContainsFunc(list, func(n session.Notification) bool { return n.Reports(prefix) })

@@ -28,32 +28,32 @@ func checkpointDue(offset, last int64, since time.Duration) bool {
 	return gain >= checkpointEvery || gain >= max(checkpointFirst, last) && since >= checkpointPause || gain >= chunk.Granularity && since >= checkpointTime
 }
 
-// lastCheckpoint returns the offset of the last checkpoint in t.
-func lastCheckpoint(t *session.Token) int64 { return lastOffset(t.Checkpoints) }
-
-// lastOffset returns the offset of the last one of a list of checkpoints.
-func lastOffset(list []chunk.Checkpoint) int64 {
+// lastCheckpoint returns the offset of the last one of a list of checkpoints.
+func lastCheckpoint(list []chunk.Checkpoint) int64 {
 	if n := len(list); n > 0 {
 		return list[n-1].Offset
 	}
 	return 0
 }
 
-// withCheckpoint returns t with the checkpoint c, and without those that a resume
-// cannot need.
-func withCheckpoint(t session.Token, c chunk.Checkpoint) *session.Token {
-	if c.Offset > lastCheckpoint(&t) {
-		t.Checkpoints = append(slices.Clone(t.Checkpoints), c)
+// withCheckpoint returns list with the checkpoint c, unless c is zero or not newer. It
+// leaves out those before the greatest one at or below the committed offset, which a
+// resume cannot need.
+func withCheckpoint(list []chunk.Checkpoint, c chunk.Checkpoint, committed int64) []chunk.Checkpoint {
+	list = slices.Clone(list)
+	if c.Offset > lastCheckpoint(list) {
+		list = append(list, c)
 	}
-	return pruned(t)
+	for len(list) > 1 && list[1].Offset <= committed {
+		list = list[1:]
+	}
+	return list
 }
 
-// pruned returns t without the checkpoints before the greatest one at or below
-// the committed offset.
-func pruned(t session.Token) *session.Token {
-	base := t.Checkpoint(t.Committed).Offset
-	t.Checkpoints = slices.DeleteFunc(slices.Clone(t.Checkpoints), func(c chunk.Checkpoint) bool { return c.Offset < base })
-	return &t
+// newestSent returns the newest checksum in sum of bytes that were sent, or zero.
+func newestSent(sum *chunk.PrefixCRC, sent int64) chunk.Checkpoint {
+	c, _ := sum.Nearest(min(sum.Offset(), sent))
+	return c
 }
 
 // withoutUnsent returns t without checksums of bytes that were never sent, because a

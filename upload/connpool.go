@@ -18,8 +18,7 @@ type connPool struct {
 
 	mu     sync.Mutex
 	tuned  bool
-	tuner  tuner
-	fixed  int // number of slots if tuned is false
+	tuner  tuner // its level is the number of slots, which is fixed if tuned is false
 	shares []*share
 	slots  []*slot       // in use
 	stop   chan struct{} // closed to stop observe; nil if it does not run
@@ -71,14 +70,6 @@ func (s *share) leave() {
 	c.grant()
 }
 
-// limit returns the number of slots. The caller holds c.mu.
-func (c *connPool) limit() int {
-	if c.tuned {
-		return c.tuner.level
-	}
-	return c.fixed
-}
-
 // grant gives free slots to waiting workers, first to the file that has the fewest. A
 // file without a slot gets one even if none is free, so that no file waits for a part
 // of another one. The caller holds c.mu.
@@ -92,7 +83,7 @@ func (c *connPool) grant() {
 				next = s
 			}
 		}
-		if next == nil || next.held > 0 && held >= c.limit() {
+		if next == nil || next.held > 0 && held >= c.tuner.level {
 			return
 		}
 		close(next.waiting[0])

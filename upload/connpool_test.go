@@ -9,7 +9,7 @@ import (
 // of them, and that the next free one goes to the file that has the fewest.
 func TestConnPoolSharesSlots(t *testing.T) {
 	t.Parallel()
-	c := &connPool{fixed: 3}
+	c := &connPool{tuner: tuner{level: 3}}
 	first := c.join()
 	var slots []*slot
 	for range 3 {

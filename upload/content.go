@@ -25,10 +25,6 @@ type content interface {
 	// replayable reports whether part can still return the bytes from offset 0.
 	replayable() bool
 
-	// rereadable reports whether another call, or another process, can read the same
-	// bytes.
-	rereadable() bool
-
 	// whole returns the CRC32C of all bytes, for a content whose total is
 	// known.
 	whole(ctx context.Context) (uint32, error)

@@ -6,65 +6,38 @@ import (
 	"gcsup/backoff"
 )
 
-// The sentinel errors of this package. The table lists every error of its calls
-// with its package, unless that is this one.
+// The sentinel errors of this package, and the other errors of its calls, except the
+// sentinels of package session. The table at [session.ErrInvalid] has those.
 //
-//	error                           what happened                                            resumable  what to do
+//	error                  what happened                                            resumable  what to do
 //
-//	*InterruptedError               the context of the call was done, or the next row        [4]        call again with another context
-//	ErrPaused                       Uploader.Pause interrupted the upload                    [4]        resume it at any time
-//	ErrTruncated                    the source is shorter than CallOptions.Size              [4]        correct the source or the size
-//	ErrNotTried                     the file of a batch was not started, because of others   yes        upload it again later
-//	*session.Error                  the service refused, or could not be reached             [5]        see the sentinel that it wraps
+//	*InterruptedError      the context of the call was done, or the next row        [1]        call again with another context
+//	ErrPaused              Uploader.Pause interrupted the upload                    [1]        resume it at any time
+//	ErrTruncated           the source is shorter than CallOptions.Size              [1]        correct the source or the size
+//	ErrNotTried            the file of a batch was not started, because of others   yes        upload it again later
+//	ErrSourceNeeded        Resume: the source is no file, but one of ReaderAt       yes        call ReaderAt with the same identity
+//	ErrPermanent           CallOptions.Permanent decided against a retry            yes        correct the cause
+//	*session.Error         the service refused, or could not be reached             [2]        see the sentinel that it wraps
+//	*session.AnonymousError  its cause is that no credentials were sent             yes        change the setting in its reason
+//	*session.HeldError     another process holds the lease of the upload            yes        wait until the lease runs out
 //
-//	session.ErrInvalid              the request is invalid                                   yes        correct the request
-//	session.ErrCredentials          the credentials were rejected, even after a refresh      yes        log in again
-//	*session.AnonymousError         its cause is that no credentials were sent               yes        change the setting in its reason
-//	session.ErrPermission           the credentials do not allow the request                 yes        grant the permission
-//	session.ErrNotFound             no such bucket, or the endpoint is not the API           yes        correct the bucket or the endpoint
-//	session.ErrQuota                a quota is exhausted that is not refilled today          yes        resume when it is refilled
-//	session.ErrPrecondition         a precondition does not hold                             [1]        check the object at the destination
+//	chunk.ErrRead          the file or the reader failed                            [3]        correct the source
+//	chunk.ErrNotRegular    the path names no regular file                           no         use Reader for pipes and devices
+//	*fs.PathError          the file, or the directory of the store, cannot be used  [1]        correct the path or the permissions
+//	fs.ErrExist            Import: the upload of this file is saved already         yes        resume that
 //
-//	session.ErrOutcomeUnknown       an object exists that may be of another client           no         check the object; do not replace it
-//	session.ErrSessionLost          the session was lost and could not be replaced           no         start over
-//	session.ErrCanceled             another client, or Uploader.Cancel, canceled the session no         start over
-//	session.ErrChecksum             bytes are not those of the source, or of Spec.CRC32C     no         check the source, start over
-//	session.ErrUnexpectedData       the server has data that this upload did not send        no         stop the other client, start over
-//	session.ErrProtocol             replies contradict each other, or refuse the data        [2]        resume once, then start over
-//	session.ErrURIMismatch          the session URI is of another endpoint or bucket         [3]        use the endpoint of the first run
+// In the third column, [1] means yes if a session was saved before: see
+// [InterruptedError.Resumable] and [Result.Resumable]. [2] means that the sentinel
+// decides. [3] means yes for a file.
 //
-//	session.ErrSourceChanged        the source changed since the session started             yes        restore the source, or start over
-//	session.ErrStalled              a request moved too few bytes for too long               yes        nothing: it is retried
-//	session.ErrRetriesExhausted     too many failures without newly committed bytes          yes        resume later
-//	ErrSourceNeeded                 Resume: the source is no file, but one of ReaderAt       yes        call ReaderAt with the same identity
-//	ErrPermanent                    CallOptions.Permanent decided against a retry            yes        correct the cause
-//	chunk.ErrRead                   the file or the reader failed                            [6]        correct the source
-//	chunk.ErrNotRegular             the path names no regular file                           no         use Reader for pipes and devices
-//	*fs.PathError                   the file, or the directory of the store, cannot be used  [4]        correct the path or the permissions
-//	fs.ErrExist                     Import: the upload of this file is saved already         yes        resume that
-//
-//	session.ErrNoToken              no upload is saved under the ID                          no         check the ID, or start over
-//	session.ErrCorruptToken         the saved upload was truncated or edited                 no         start over: it is set aside
-//	session.ErrTokenVersion         a newer program saved the upload                         yes        use the newer program
-//	session.ErrInsecurePermissions  others can access the saved upload, or it is no file     yes        correct the permissions
-//	session.ErrOptionsDiffer        the upload was started with other options                yes        use those options, or start over
-//	session.ErrEncryptionKey        the upload needs its encryption key                      yes        give the key of the first run
-//	session.ErrInUse                another process holds the lock or lease of the upload    yes        wait for that process
-//	*session.HeldError              the same, with the time when the lease runs out          yes        wait for that time
-//
-// In the third column, [1] means yes if [session.Error.Early] is set, and
-// [session.Spec.NoClobber] is not: the precondition was checked before the last
-// byte was sent. [2] means yes if [session.Error.Open] is set: the session still
-// exists. [3] means yes at its own endpoint. [4] means yes if a session was saved
-// before: see [InterruptedError.Resumable] and [Result.Resumable]. [5] means that
-// the sentinel decides. [6] means yes for a file.
+// The driver in the table of package session is the [Uploader]. A call that needs a
+// corrupt saved upload sets it aside ([session.ErrCorruptToken]).
 //
 // A failed precondition is a [*session.Error] with status 412, whether the service or
 // the uploader found it. If the uploader found it early, the field Existing is the
 // object at the destination. An *InterruptedError wraps only the error of the
 // context, [context.Canceled] or [context.DeadlineExceeded], or instead ErrPaused or
-// ErrCanceled. ErrSourceChanged is [chunk.ErrChanged], and ErrPermanent is
-// [backoff.ErrPermanent]. ErrStalled is always the cause of another error.
+// ErrCanceled. ErrPermanent is [backoff.ErrPermanent].
 var (
 	// ErrTruncated is wrapped by the error of an upload whose source ended before
 	// [CallOptions].Size bytes.

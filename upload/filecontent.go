@@ -31,7 +31,6 @@ var _ content = (*fileContent)(nil)
 
 func (f *fileContent) total() int64      { return f.src.Size() }
 func (f *fileContent) replayable() bool  { return true }
-func (f *fileContent) rereadable() bool  { return true }
 func (f *fileContent) committed(n int64) { f.sum.Forget(n) }
 func (f *fileContent) isCopy() bool      { return f.copied }
 func (f *fileContent) proven()           { f.copied = false }
@@ -60,10 +59,7 @@ func (f *fileContent) part(_ context.Context, offset, limit int64) (part, error)
 	}
 	rng := chunk.Range{From: offset, To: to}
 	body := f.src.Body(rng, f.sum)
-	return part{Range: rng, body: body, finish: func() error {
-		_ = body.Close()
-		return body.Err()
-	}}, nil
+	return part{Range: rng, body: body, finish: body.Finish}, nil
 }
 
 // seek makes the checksum continue from a checkpoint of the bytes sent before. It
@@ -100,13 +96,7 @@ func (f *fileContent) tail(offset int64) (part, error) {
 }
 
 func (f *fileContent) whole(ctx context.Context) (uint32, error) {
-	size := f.src.Size()
-	from, ok := f.sum.Nearest(size)
-	if !ok {
-		return 0, fmt.Errorf("no checksum below %d", size)
-	}
-	to, err := f.hash(ctx, from, size)
-	return to.CRC32C, err
+	return f.crcOf(ctx, f.src.Size())
 }
 
 func (f *fileContent) prefix(offset int64) (uint32, bool) {

@@ -41,7 +41,6 @@ func newGzipContent(file *fileContent, u *Uploader, marks *sourceOffsets) *gzipC
 
 func (g *gzipContent) total() int64     { return g.size }
 func (g *gzipContent) replayable() bool { return true }
-func (g *gzipContent) rereadable() bool { return true }
 func (g *gzipContent) isCopy() bool     { return g.file.copied }
 func (g *gzipContent) proven()          { g.file.copied = false }
 
@@ -202,7 +201,11 @@ func (g *gzipContent) seek(ctx context.Context, offset int64) error {
 			stop = min(stop, g.saved[0].Offset)
 		}
 		var err error
-		if at, err = g.skip(ctx, buf, at, stop, base); err != nil {
+		at, err = g.hash(ctx, buf, at, stop, func(read, made int64) { g.file.reread(read, made, base) })
+		switch {
+		case err == io.EOF:
+			return &otherCompressor{at.Offset}
+		case err != nil:
 			return err
 		}
 		if len(g.saved) > 0 && at.Offset == g.saved[0].Offset {
@@ -224,22 +227,19 @@ func (g *gzipContent) seek(ctx context.Context, offset int64) error {
 	return nil
 }
 
-// skip hashes compressed bytes that the server has, up to stop. It reports its
-// progress towards end.
-func (g *gzipContent) skip(ctx context.Context, buf []byte, at chunk.Checkpoint, stop, end int64) (chunk.Checkpoint, error) {
-	var read int64
+// hash hashes compressed bytes up to the offset stop. At the end of the file it returns
+// io.EOF. report gets how many bytes of the file each step read, and the compressed
+// offset after it.
+func (g *gzipContent) hash(ctx context.Context, buf []byte, at chunk.Checkpoint, stop int64, report func(read, made int64)) (chunk.Checkpoint, error) {
 	for at.Offset < stop {
 		if ctx.Err() != nil {
 			return at, context.Cause(ctx)
 		}
-		read = g.reader.read
+		before := g.reader.read
 		n, err := g.reader.Read(buf[:min(int64(len(buf)), stop-at.Offset)])
 		at = chunk.Checkpoint{Offset: at.Offset + int64(n), CRC32C: chunk.Update(at.CRC32C, buf[:n])}
-		g.file.reread(g.reader.read-read, at.Offset, end)
-		switch {
-		case err == io.EOF:
-			return at, &otherCompressor{at.Offset}
-		case err != nil:
+		report(g.reader.read-before, at.Offset)
+		if err != nil {
 			return at, err
 		}
 	}
@@ -251,25 +251,15 @@ func (g *gzipContent) skip(ctx context.Context, buf []byte, at chunk.Checkpoint,
 func (g *gzipContent) digest(ctx context.Context, limit int64) (chunk.Checkpoint, error) {
 	g.open()
 	defer g.close()
-	var at chunk.Checkpoint
 	buf := make([]byte, chunk.Granularity)
-	for at.Offset <= limit {
-		if ctx.Err() != nil {
-			return at, context.Cause(ctx)
-		}
-		read := g.reader.read
-		n, err := g.reader.Read(buf)
-		at = chunk.Checkpoint{Offset: at.Offset + int64(n), CRC32C: chunk.Update(at.CRC32C, buf[:n])}
-		g.file.reread(g.reader.read-read, g.reader.read, g.file.src.Size())
-		switch {
-		case err == io.EOF:
-			g.size, g.crc32c = at.Offset, at.CRC32C
-			return at, nil
-		case err != nil:
-			return at, err
-		}
+	at, err := g.hash(ctx, buf, chunk.Checkpoint{}, limit+1, func(read, _ int64) {
+		g.file.reread(read, g.reader.read, g.file.src.Size())
+	})
+	if err == io.EOF {
+		g.size, g.crc32c = at.Offset, at.CRC32C
+		err = nil
 	}
-	return at, nil
+	return at, err
 }
 
 func (g *gzipContent) whole(ctx context.Context) (uint32, error) {
@@ -292,13 +282,14 @@ func (g *gzipContent) head(ctx context.Context, offset int64) io.Reader {
 	return g.stream.head(ctx, offset)
 }
 
-// checkpoint returns the checksum at an offset in the next bytes to send.
-func (g *gzipContent) checkpoint(offset int64) (chunk.Checkpoint, bool) {
+// checkpoint returns the checksum at an offset in the next bytes to send, or zero if the
+// offset is not in them.
+func (g *gzipContent) checkpoint(offset int64) chunk.Checkpoint {
 	cur := g.stream.cur
 	if cur == nil || offset < cur.From || offset > cur.To {
-		return chunk.Checkpoint{}, false
+		return chunk.Checkpoint{}
 	}
-	return cur.Checkpoint(offset), true
+	return cur.Checkpoint(offset)
 }
 
 // state returns the state of the file for a Token that is saved before the compressed

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"maps"
-	"strconv"
 
 	"gcsup/session"
 )
@@ -31,7 +29,7 @@ func (j *job) compress(on bool) {
 // compressed size is small enough.
 func (j *job) freshGzip(ctx context.Context) error {
 	j.gzip.restart()
-	j.setSpec(withUncompressedSize(j.spec, j.file.src.Size()))
+	j.setSpec(withMetadata(j.spec, session.UncompressedSizeKey, j.file.src.Size()))
 	if err := j.precondition.check(ctx); err != nil {
 		return err
 	}
@@ -87,13 +85,4 @@ func (j *job) compressAgain(ctx context.Context, c conversation, why *otherCompr
 	j.want = j.spec
 	j.unresume()
 	return j.startOver(ctx, why.Error(), uri)
-}
-
-// withUncompressedSize returns spec with the size of the source in its metadata.
-func withUncompressedSize(spec Spec, size int64) Spec {
-	metadata := make(map[string]string, len(spec.Metadata)+1)
-	maps.Copy(metadata, spec.Metadata)
-	metadata[session.UncompressedSizeKey] = strconv.FormatInt(size, 10)
-	spec.Metadata = metadata
-	return spec
 }

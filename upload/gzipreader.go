@@ -3,7 +3,6 @@ package upload
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"io"
 	"io/fs"
 	"sync"
@@ -141,9 +140,4 @@ func (z *gzipReader) first() []byte {
 }
 
 // SetReadDeadline passes a deadline on to the source, which may not support it.
-func (z *gzipReader) SetReadDeadline(t time.Time) error {
-	if r, ok := z.r.(interface{ SetReadDeadline(time.Time) error }); ok {
-		return r.SetReadDeadline(t)
-	}
-	return errors.ErrUnsupported
-}
+func (z *gzipReader) SetReadDeadline(t time.Time) error { return setReadDeadline(z.r, t) }

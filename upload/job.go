@@ -68,7 +68,7 @@ func (j *job) equip(t *transfer, spec Spec, b *budget) {
 			leasing(func() session.Lease { return t.wire.lease }),
 			noting(func(r session.Reply) {
 				j.result.tally.requests.Add(1)
-				t.retry.attempted()
+				t.retry.attempts++
 				t.wire.aim.learn(r)
 				if r.Reused && r.Lost() {
 					t.wire.stale.Store(true)
@@ -158,7 +158,7 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 func (j *job) dropUseless(ctx context.Context, c conversation, err error) {
 	r, ok := c.(*run)
 	_, unexpected := errors.AsType[*unexpectedBytes](err)
-	if err == nil || !ok || j.transfer.content.rereadable() && !unexpected ||
+	if err == nil || !ok || j.file != nil && !unexpected ||
 		errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, session.ErrSessionLost) || errors.Is(err, session.ErrCanceled) {
 		return
 	}

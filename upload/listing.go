@@ -58,7 +58,8 @@ func (u *Uploader) lookup(ctx context.Context, l Listing, b *budget, jobs iter.S
 		lister := u.newLister(ctx, l, b)
 		defer lister.close(ctx)
 		m := &listMerge{prefix: l.Prefix}
-		pages := newPager(ctx, session.ListQuery{Bucket: l.Bucket, Prefix: l.Prefix, UserProject: l.UserProject}, lister.page)
+		query := session.ListQuery{Bucket: l.Bucket, Prefix: l.Prefix, UserProject: l.UserProject}
+		pages := &pager{ctx: ctx, query: query, fetch: lister.page}
 		for job, err := range m.mergeJobs(l.Bucket, jobs, pages) {
 			if ctx.Err() != nil {
 				yield(Job{}, listInterrupted(ctx))
@@ -97,7 +98,7 @@ func (u *Uploader) newLister(ctx context.Context, l Listing, b *budget) *lister 
 	e.identify("", Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject})
 	s := &lister{client: u.client, events: e, retry: newRetrier(u.opts.Policy, u.opts.Gate, b, e)}
 	s.do = chain(
-		noting(func(session.Reply) { s.retry.attempted() }),
+		noting(func(session.Reply) { s.retry.attempts++ }),
 		reaching(b),
 		watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
 		reporting(u.opts.Logger, func() []slog.Attr {
@@ -155,10 +156,6 @@ type pager struct {
 type fetched struct {
 	page *session.ObjectPage
 	err  error
-}
-
-func newPager(ctx context.Context, q session.ListQuery, fetch func(context.Context, session.ListQuery) (*session.ObjectPage, error)) *pager {
-	return &pager{ctx: ctx, query: q, fetch: fetch}
 }
 
 func (p *pager) seek(name string) (*session.ObjectPage, error) {

@@ -49,37 +49,35 @@ func (n *nextToken) sending(committed, sent, to int64) {
 	if !n.file.copied { // otherwise the bytes of the source must still be compared
 		token.Source = n.file.identity
 	}
-	if c, ok := n.newest(sent, to); ok && c.Offset > 0 {
-		n.token = withCheckpoint(token, c)
-	} else {
-		n.token = pruned(token)
-	}
-	n.checked = time.Now()
+	token.Checkpoints = withCheckpoint(token.Checkpoints, n.newest(sent, to), committed)
+	n.token, n.checked = &token, time.Now()
 }
 
-// newest returns the newest checksum of bytes that were sent. It is not one of bytes
-// that were only read, because they may differ in a copy of the source. If the file
+// newest returns the newest checksum of bytes that were sent, or zero. It is not one of
+// bytes that were only read, because they may differ in a copy of the source. If the file
 // is compressed, it returns the checksum of the bytes up to to, which will be sent
 // next: a resume compares every committed byte, because another version may compress
 // differently.
-func (n *nextToken) newest(sent, to int64) (chunk.Checkpoint, bool) {
+func (n *nextToken) newest(sent, to int64) chunk.Checkpoint {
 	if n.gzip != nil {
 		return n.gzip.checkpoint(to)
 	}
-	return n.file.sum.Nearest(min(n.file.sum.Offset(), sent))
+	return newestSent(n.file.sum, sent)
 }
 
 // checkpoint adds the newest checksum to the Token if it should be saved.
 func (n *nextToken) checkpoint(sent int64, now time.Time) bool {
-	last := lastCheckpoint(n.token)
+	last := lastCheckpoint(n.token.Checkpoints)
 	if !checkpointDue(sent, last, now.Sub(n.checked)) {
 		return false
 	}
-	c, ok := n.newest(sent, sent)
-	if !ok || c.Offset <= last {
+	c := n.newest(sent, sent)
+	if c.Offset <= last {
 		return false
 	}
-	n.token, n.checked = withCheckpoint(*n.token, c), now
+	token := *n.token
+	token.Checkpoints = withCheckpoint(token.Checkpoints, c, token.Committed)
+	n.token, n.checked = &token, now
 	return true
 }
 

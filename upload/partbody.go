@@ -58,10 +58,7 @@ func (b *partBody) open() (body io.Reader, finish func() error) {
 		return b.data.Reader(), func() error { return nil }
 	}
 	whole := b.src.Body(chunk.Range{To: b.src.Size()}, nil)
-	return whole, func() error {
-		_ = whole.Close()
-		return whole.Err()
-	}
+	return whole, whole.Finish
 }
 
 // hasETag reports whether etag is the MD5 of the bytes. It is false if etag is not an MD5.

@@ -76,13 +76,7 @@ func (r *pieceRecord) change(f func(*session.Part)) int64 {
 // checkpoint adds the newest checkpoint of bytes that were sent, and removes those
 // that a resume cannot need.
 func (r *pieceRecord) checkpoint(part *session.Part, sent int64) {
-	sum := r.piece.content.sum
-	t := session.Token{Committed: part.Committed, Checkpoints: part.Checkpoints}
-	if c, ok := sum.Nearest(min(sum.Offset(), sent)); ok && c.Offset > 0 {
-		part.Checkpoints = withCheckpoint(t, c).Checkpoints
-		return
-	}
-	part.Checkpoints = pruned(t).Checkpoints
+	part.Checkpoints = withCheckpoint(part.Checkpoints, newestSent(r.piece.content.sum, sent), part.Committed)
 }
 
 // handed adds a checkpoint if one is due, and saves it in the background.
@@ -90,7 +84,7 @@ func (r *pieceRecord) handed(sent int64) {
 	r.mu.Lock()
 	now := time.Now()
 	part := r.journal.part(r.piece.i)
-	due := checkpointDue(sent, lastOffset(part.Checkpoints), now.Sub(r.checked))
+	due := checkpointDue(sent, lastCheckpoint(part.Checkpoints), now.Sub(r.checked))
 	if due {
 		r.checked = now
 	}

@@ -99,8 +99,8 @@ func (j *job) uploadWritten(ctx context.Context, first *fileThenStream, r io.Rea
 	}
 	content := &streamContent{stream: stream}
 	defer content.close()
-	first.open(content)
-	j.detectSource(first.src)
+	first.stream, first.file.reread = content, j.reread
+	j.detectSource(first.file.src)
 	j.identify("", j.spec.Resolved())
 	j.transfer.content = first
 	if err := first.settle(ctx, j); err != nil {

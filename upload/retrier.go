@@ -20,7 +20,7 @@ type retrier struct {
 
 	// These are since the last progress.
 	history  []session.Wait
-	attempts int
+	attempts int       // requests
 	failing  time.Time // time of the first failure; valid if history is not empty
 }
 
@@ -73,12 +73,6 @@ func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter tim
 	spent := *cause
 	return r.failure(&spent, session.ErrRetriesExhausted)
 }
-
-// failed reports whether a request failed since the last progress.
-func (r *retrier) failed() bool { return len(r.history) > 0 }
-
-// attempted records that a request was made.
-func (r *retrier) attempted() { r.attempts++ }
 
 // succeeded records that the service works again. It may be called from any
 // goroutine.

@@ -216,7 +216,7 @@ func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Act
 
 	// A session that opens at the first try, or a query that is answered, is not a
 	// success: both are possible while data is refused.
-	reopened := reply.Op == session.OpStart && !reply.URI.IsZero() && r.retry.failed()
+	reopened := reply.Op == session.OpStart && !reply.URI.IsZero() && len(r.retry.history) > 0
 	if reopened || action.Step == session.Done || r.state.Committed > before.Committed {
 		r.retry.succeeded()
 	}

@@ -11,19 +11,13 @@ import (
 // sameSource checks that the file is the one with which the session began.
 func (j *job) sameSource(ctx context.Context, token *session.Token) error {
 	if identity := j.journal.next.draft.SourceIdentity; identity != "" {
-		if token.Source.Size != j.file.src.Size() {
-			return fmt.Errorf("%w: %q has %d bytes, the source of the saved upload %d", session.ErrSourceChanged, identity, j.file.src.Size(), token.Source.Size)
-		}
-		switch {
-		case token.Parts != nil:
-			return j.compareParts(ctx, token)
-		case token.Gzip != nil:
-			return nil // every checkpoint is compared
-		}
-		return j.file.compareLast(ctx, token.Checkpoints)
+		return j.sameIdentified(ctx, token, fmt.Sprintf("%q", identity))
 	}
 	if version := j.u.expect.version; version != "" && token.SourceVersion != "" && token.Parts == nil {
-		return j.sameVersion(ctx, token, version)
+		if version != token.SourceVersion {
+			return fmt.Errorf("%w: its version is %q, that of the saved upload %q", session.ErrSourceChanged, version, token.SourceVersion)
+		}
+		return j.sameIdentified(ctx, token, "it")
 	}
 	was := token.Source
 	_, shared := j.u.opts.Store.(session.Leaser)
@@ -65,14 +59,14 @@ func (j *job) sameSource(ctx context.Context, token *session.Token) error {
 	return fmt.Errorf("%w: %s is not the file that the upload began with (its size, modification time or inode differs)", session.ErrSourceChanged, token.SourcePath)
 }
 
-// sameVersion checks that the version that the caller gave is the one with which the
-// session began.
-func (j *job) sameVersion(ctx context.Context, token *session.Token, version string) error {
+// sameIdentified checks a source whose bytes the caller identified, with the identity or
+// the version of the saved upload. name is for the error.
+func (j *job) sameIdentified(ctx context.Context, token *session.Token, name string) error {
 	switch {
-	case version != token.SourceVersion:
-		return fmt.Errorf("%w: its version is %q, that of the saved upload %q", session.ErrSourceChanged, version, token.SourceVersion)
 	case token.Source.Size != j.file.src.Size():
-		return fmt.Errorf("%w: it has %d bytes, the source of the saved upload %d", session.ErrSourceChanged, j.file.src.Size(), token.Source.Size)
+		return fmt.Errorf("%w: %s has %d bytes, the source of the saved upload %d", session.ErrSourceChanged, name, j.file.src.Size(), token.Source.Size)
+	case token.Parts != nil:
+		return j.compareParts(ctx, token)
 	case token.Gzip != nil:
 		return nil // every checkpoint is compared
 	}

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -90,12 +91,7 @@ func (j *job) uploadSource(ctx context.Context, src *chunk.Source, identity stri
 		j.identify("", j.spec.Resolved())
 		return j.fresh(ctx)
 	}
-	return j.uploadSavable(ctx, j.u.identityID(identity, j.spec), "", identity)
-}
-
-// identityID is ID for a source with an identity that the caller gave.
-func (u *Uploader) identityID(identity string, spec Spec) string {
-	return u.hashID(spec, "identity", identity)
+	return j.uploadSavable(ctx, j.u.hashID(j.spec, "identity", identity), "", identity)
 }
 
 // hashID returns the ID of an upload from its destination and source.
@@ -105,4 +101,36 @@ func (u *Uploader) hashID(spec Spec, source ...string) string {
 		fmt.Fprintf(h, "%d:%s", len(field), field)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:10])
+}
+
+// Bytes uploads data, which must not change before Bytes has returned. Up to 8 MiB
+// are sent in one request. More bytes get a session, which no other call can resume,
+// because it is not saved in [Options.Store].
+func (u *Uploader) Bytes(ctx context.Context, data []byte, spec Spec) (*Result, error) {
+	j := u.newJob(ctx, spec, u.newBudget())
+	return j.finish(ctx, j.uploadBytes(ctx, data))
+}
+
+// uploadBytes uploads data.
+func (j *job) uploadBytes(ctx context.Context, data []byte) error {
+	src := chunk.FromReaderAt(bytes.NewReader(data), int64(len(data)))
+	if j.spec.Gzip || !j.u.single(src.Size()) {
+		return j.uploadSource(ctx, src, "")
+	}
+	// Without a copy of data.
+	if err := j.validate(); err != nil {
+		return err
+	}
+	if err := j.use(src, "the source"); err != nil {
+		return err
+	}
+	j.detectSource(src)
+	if skipped, err := j.skipped(ctx); skipped || err != nil {
+		return err
+	}
+	j.identify("", j.spec.Resolved())
+	if _, err := j.file.sum.Write(data); err != nil {
+		return j.transfer.sourceFailed(ctx, err)
+	}
+	return j.freshSmall(ctx, data)
 }

@@ -37,9 +37,8 @@ func (s *streamContent) replayable() bool {
 	return s.done == 0 && (s.cur == nil || s.cur.From == 0)
 }
 
-func (s *streamContent) rereadable() bool { return false }
-func (s *streamContent) isCopy() bool     { return false }
-func (s *streamContent) proven()          {}
+func (s *streamContent) isCopy() bool { return false }
+func (s *streamContent) proven()      {}
 
 func (s *streamContent) part(ctx context.Context, offset, limit int64) (part, error) {
 	if s.cur == nil {

@@ -40,15 +40,13 @@ type Writer struct {
 	ctx    context.Context
 	r      *io.PipeReader
 	w      *io.PipeWriter
-	failed chan struct{} // closed when the upload has failed; failure is the error
-	done   chan struct{} // closed when the upload has ended, including its cleanup after a failure
+	failed context.Context // ends when the upload has failed; its cause is the error
+	fail   func(error)     // ends failed, and the current Write; only the first call has an effect
+	done   chan struct{}   // closed when the upload has ended, including its cleanup after a failure
 
 	mu     sync.Mutex
 	state  writerState
 	cancel context.CancelCauseFunc // of an upload that has started
-
-	failure error
-	fail    func(error) // sets failure; only the first call has an effect
 
 	// These are valid when done is closed.
 	result *Result
@@ -83,16 +81,14 @@ func (u *Uploader) NewWriter(ctx context.Context, spec Spec) *Writer {
 		u = &detecting
 	}
 	r, w := io.Pipe()
-	own := &Writer{Spec: spec, u: u, ctx: ctx, r: r, w: w, failed: make(chan struct{}), done: make(chan struct{})}
-	var once sync.Once
-	own.fail = func(err error) {
-		once.Do(func() {
-			own.failure = err
-			close(own.failed)
+	failed, fail := context.WithCancelCause(context.Background())
+	return &Writer{
+		Spec: spec, u: u, ctx: ctx, r: r, w: w, failed: failed, done: make(chan struct{}),
+		fail: func(err error) {
+			fail(err)
 			_ = r.CloseWithError(err) // ends a Write
-		})
+		},
 	}
-	return own
 }
 
 // Write writes p to the object. It returns when p is copied. The Writer keeps the
@@ -118,8 +114,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 // that error.
 func (w *Writer) ended() error {
 	select {
-	case <-w.failed:
-		return w.failure
+	case <-w.failed.Done():
+		return context.Cause(w.failed)
 	case <-w.done:
 		return cmp.Or(w.err, errClosed)
 	}

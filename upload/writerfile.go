@@ -37,8 +37,8 @@ func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 		if _, err := w.Write(tail); err != nil {
 			return n - int64(len(tail)), err
 		}
-	case <-w.failed:
-		return 0, w.failure
+	case <-w.failed.Done():
+		return 0, context.Cause(w.failed)
 	}
 	_, err = r.(io.Seeker).Seek(n, io.SeekCurrent)
 	return n, err
@@ -73,21 +73,16 @@ func (w *Writer) firstFile(r io.Reader) (*fileThenStream, int64, error) {
 	if err != nil {
 		return nil, 0, nil // it has content after its size, and is read as a stream
 	}
-	return &fileThenStream{src: src, base: chunk.LastBoundary(src.Size()), tail: make(chan []byte, 1)}, src.Size(), nil
+	file := &fileContent{src: src, sum: chunk.NewPrefixCRC(chunk.Checkpoint{})}
+	return &fileThenStream{file: file, base: chunk.LastBoundary(src.Size()), tail: make(chan []byte, 1)}, src.Size(), nil
 }
 
 // fileThenStream is a file followed by a stream. The last bytes of the file become
 // the start of the stream. Until then the file can be read again.
 type fileThenStream struct {
-	src   *chunk.Source
-	base  int64       // offset of the stream in the object; a multiple of 256 KiB
-	tail  chan []byte // receives the bytes of the file from base, when the bytes before are committed
-	begin chunk.Identity
-	sum   *chunk.PrefixCRC
-
-	// compare reads the file again and compares it. It is nil unless the file is racy.
-	compare func(ctx context.Context, checksums ...chunk.Checkpoint) error
-
+	file   *fileContent
+	base   int64       // offset of the stream in the object; a multiple of 256 KiB
+	tail   chan []byte // receives the bytes of the file from base, when the bytes before are committed
 	stream *streamContent
 
 	// passed reports that tail was sent. The file is not read afterwards.
@@ -97,11 +92,6 @@ type fileThenStream struct {
 
 var _ content = (*fileThenStream)(nil)
 
-// open prepares f for its first part.
-func (f *fileThenStream) open(stream *streamContent) {
-	f.stream, f.sum = stream, chunk.NewPrefixCRC(chunk.Checkpoint{})
-}
-
 // settle makes sure that a change of the file shows in its identity, and notes the
 // identity. A file that is racy is read again by pass. Nothing is read if the
 // precondition of j does not hold, which its run reports.
@@ -109,15 +99,9 @@ func (f *fileThenStream) settle(ctx context.Context, j *job) error {
 	if err := j.precondition.check(ctx); err != nil || j.precondition.unmet() != nil {
 		return err
 	}
-	s, err := j.settleSource(ctx, f.src)
-	if err != nil {
-		return err
-	}
-	f.begin = s.Identity
-	if s.Racy {
-		f.compare = (&fileContent{src: f.src, reread: j.reread}).compare
-	}
-	return nil
+	s, err := j.settleSource(ctx, f.file.src)
+	f.file.identity, f.file.racy = s.Identity, s.Racy
+	return err
 }
 
 func (f *fileThenStream) total() int64 {
@@ -128,7 +112,6 @@ func (f *fileThenStream) total() int64 {
 }
 
 func (f *fileThenStream) replayable() bool { return !f.passed }
-func (f *fileThenStream) rereadable() bool { return false }
 func (f *fileThenStream) isCopy() bool     { return false }
 func (f *fileThenStream) proven()          {}
 
@@ -158,15 +141,12 @@ func (f *fileThenStream) filePart(offset, limit int64) (part, error) {
 		rng.From = chunk.Floor(offset)
 		rng.To = rng.From + chunk.Granularity
 	}
-	if _, ok := f.sum.Nearest(rng.From); !ok {
-		f.sum = chunk.NewPrefixCRC(chunk.Checkpoint{}) // for another session, from byte 0
+	if _, ok := f.file.sum.Nearest(rng.From); !ok {
+		f.file.sum = chunk.NewPrefixCRC(chunk.Checkpoint{}) // for another session, from byte 0
 	}
-	f.sum.Rewind(rng.From)
-	body := f.src.Body(rng, f.sum)
-	return part{Range: rng, body: body, finish: func() error {
-		_ = body.Close()
-		return body.Err()
-	}}, nil
+	f.file.sum.Rewind(rng.From)
+	body := f.file.src.Body(rng, f.file.sum)
+	return part{Range: rng, body: body, finish: body.Finish}, nil
 }
 
 // pass sends the end of the file to the stream. All bytes before it are committed.
@@ -174,25 +154,25 @@ func (f *fileThenStream) pass(ctx context.Context) error {
 	if f.passed {
 		return nil
 	}
-	tail := make([]byte, f.src.Size()-f.base)
-	if err := f.src.ReadFull(tail, f.base); err != nil {
+	tail := make([]byte, f.file.src.Size()-f.base)
+	if err := f.file.src.ReadFull(tail, f.base); err != nil {
 		return err
 	}
-	now, err := f.src.Identity()
+	now, err := f.file.src.Identity()
 	if err != nil {
 		return err
 	}
-	if f.begin.Compare(now) != chunk.Same {
+	if f.file.identity.Compare(now) != chunk.Same {
 		return fmt.Errorf("%w: its size or one of its times has changed", session.ErrSourceChanged)
 	}
 	// The last pass need not have reached base, because the service may commit bytes of
 	// an earlier request late.
-	at, ok := f.sum.Nearest(f.base)
+	at, ok := f.file.sum.Nearest(f.base)
 	if !ok || at.Offset != f.base {
 		return fmt.Errorf("%w: %d bytes are committed of %d that were read", session.ErrUnexpectedData, f.base, at.Offset)
 	}
-	if f.compare != nil {
-		if err := f.compare(ctx, at); err != nil {
+	if f.file.racy {
+		if err := f.file.compare(ctx, at); err != nil {
 			return err
 		}
 	}
@@ -203,7 +183,7 @@ func (f *fileThenStream) pass(ctx context.Context) error {
 
 func (f *fileThenStream) committed(offset int64) {
 	if offset <= f.base {
-		f.sum.Forget(offset)
+		f.file.committed(offset)
 		return
 	}
 	f.stream.committed(offset - f.base)
@@ -222,7 +202,7 @@ func (f *fileThenStream) prefix(offset int64) (uint32, bool) {
 		crc, ok := f.stream.prefix(offset - f.base)
 		return chunk.Combine(f.crc32c, crc, offset-f.base), ok && f.passed
 	}
-	at, ok := f.sum.Nearest(offset)
+	at, ok := f.file.sum.Nearest(offset)
 	return at.CRC32C, ok && at.Offset == offset
 }
 
