@@ -49,8 +49,16 @@ func undecided(ctx context.Context) (context.Context, *madeExchanges) {
 	return context.WithValue(ctx, undecidedKey{}, made), made
 }
 
-// report reports the exchanges with the action that follows, or nil.
+// report reports the exchanges with the action that follows, or nil. It reports a copy: the
+// conversation goes on while the hook reads it.
 func (m *madeExchanges) report(next *session.Action) {
+	if len(*m) > 0 && next != nil {
+		kept := *next
+		if kept.Err != nil {
+			kept.Err = new(*kept.Err)
+		}
+		next = &kept
+	}
 	for _, report := range *m {
 		report(next)
 	}
