@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"gcsup/session"
@@ -38,7 +39,7 @@ func TestPartsWrongTemporaryObject(t *testing.T) {
 			return plain.RoundTrip(req)
 		})}
 		_, err := w.uploader(byParts).File(w.t.Context(), path, spec)
-		if !errors.Is(err, session.ErrUnexpectedData) {
+		if !errors.Is(err, session.ErrUnexpectedData) || !strings.Contains(err.Error(), "has crc32c ") {
 			t.Fatal(err)
 		}
 		w.http = &http.Client{Transport: plain}
