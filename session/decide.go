@@ -254,9 +254,10 @@ func (s *State) complete(r *Reply) Action {
 		s.MayExist = true
 		return s.again(r)
 	case s.Size >= 0 && r.Object.Size != s.Size, r.Differs:
-		if r.Err = errDiffers; s.Size >= 0 && r.Object.Size != s.Size {
+		if r.Err == nil && s.Size >= 0 && r.Object.Size != s.Size {
 			r.Err = fmt.Errorf("the object has %d bytes, the source %d", r.Object.Size, s.Size)
 		}
+		r.Err = differsError{r.Err}
 		if r.Op != OpInsert && s.suspect != 200 {
 			s.suspect = 200
 			return s.again(r)

@@ -25,15 +25,6 @@ type JoinState struct {
 // object at the destination.
 const maxForeign = 3
 
-// Inspected returns the state after the driver has found out which parts the service has.
-// resent reports that some had to be sent again.
-func (s JoinState) Inspected(resent bool) JoinState {
-	if resent {
-		s.refused = doubt{}
-	}
-	return s
-}
-
 // DecideJoin returns the next action after the reply to a request that joins parts (Finish),
 // or that reads the metadata of the object at the destination (Check). It is a pure
 // function.
@@ -68,9 +59,9 @@ func (s JoinState) Inspected(resent bool) JoinState {
 //	  after any other refusal                  wait, inspect; the second time: fail
 //	  a temporary object                       fail: unexpected data
 //
-// Inspect ends the conversation. The driver finds out which parts the service has, sends
-// those that are missing, and joins them with the state of JoinState.Inspected. After a
-// failure the service still has the parts.
+// Inspect ends the conversation. The driver finds out which parts the service has. If it has
+// all, the driver joins them again with the same state. Otherwise it sends those that are
+// missing, and begins a new conversation. After a failure the service still has the parts.
 //
 // Sources: https://cloud.google.com/storage/docs/json_api/v1/objects/compose,
 // https://cloud.google.com/storage/docs/xml-api/post-object-complete

@@ -100,13 +100,23 @@ type strangerError struct{}
 
 func (strangerError) Error() string { return "reply is not from Cloud Storage" }
 
-// errDiffers means that an answer of the service differs from what is known.
-var errDiffers = errors.New("the answer differs from what is known")
+// differsError means that an answer of the service differs from what is known. why may be nil.
+type differsError struct{ why error }
+
+func (e differsError) Error() string {
+	if e.why == nil {
+		return "the answer differs from what is known"
+	}
+	return e.why.Error()
+}
+
+func (e differsError) Unwrap() error { return e.why }
 
 // Alone reports whether the failure concerns only one upload, and not the service: its
 // session or its parts were lost, or its object was changed too often.
 func (e *Error) Alone() bool {
-	return (e.Status == 404 || e.Status == 410) && e.FromService || e.Err == errDiffers || backoff.ObjectRateLimit(e.Status, e.Reason, e.Message)
+	_, differs := e.Err.(differsError)
+	return (e.Status == 404 || e.Status == 410) && e.FromService || differs || backoff.ObjectRateLimit(e.Status, e.Reason, e.Message)
 }
 
 // Short describes the failure in a few words, for a progress line.
@@ -147,7 +157,7 @@ func (r *Reply) fail(kind error, offset int64) *Error {
 	case r.fromStranger():
 		err = strangerError{}
 	case r.Differs:
-		err = errDiffers
+		err = differsError{}
 	}
 	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Offset: offset, Attempts: 1, Kind: kind, Err: err, FromService: r.FromService}
 }

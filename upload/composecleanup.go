@@ -95,6 +95,17 @@ func (p *composer) delete(ctx context.Context, t *transfer, name string, generat
 	return err
 }
 
+// removeUnfinished cancels the session of a part that is not finished. If the session has made an
+// object, removeUnfinished deletes it.
+func (p *composer) removeUnfinished(ctx context.Context, c *piece) error {
+	if err := c.cancel(ctx); err != nil || !c.done.Finished() {
+		return err
+	}
+	err := p.delete(ctx, c.transfer, p.name(c), c.done.Generation, true)
+	c.done = session.Part{}
+	return err
+}
+
 // each calls f for all parts, at most 8 at a time.
 func (p *composer) each(f func(*piece)) {
 	var wg sync.WaitGroup

@@ -43,7 +43,7 @@ func (p *composer) send(ctx context.Context, c *piece) error {
 			if j := c.p.j.journal; j.saved() && r.askStored(ctx, err) {
 				j.change(func(token *session.Token) { token.Parts.List[c.i].Committed = t.pos.committed.Load() })
 			}
-			return c.failed(err)
+			return c.failed(ctx, p, err)
 		}
 		if r.resume != nil {
 			c.resumed = c.rng.Len() // an earlier call finished it
@@ -55,15 +55,16 @@ func (p *composer) send(ctx context.Context, c *piece) error {
 // failed returns the error of a part, with the committed bytes of all parts as its
 // offset. If the service refused data in an open session, it records that in the
 // Token, so that the next call does not send the same data again. If the session of the
-// part cannot continue, the next call opens another one. The other parts stay as they
-// are.
-func (c *piece) failed(err error) error {
+// part cannot continue, the next call opens another one, for which a temporary object with
+// other bytes must not exist. The other parts stay as they are.
+func (c *piece) failed(ctx context.Context, p *composer, err error) error {
 	e, ok := err.(*session.Error)
 	if !ok {
 		return err
 	}
 	switch j := c.p.j.journal; {
 	case j == nil:
+	case errors.Is(e, session.ErrUnexpectedData) && p.removeUnfinished(ctx, c) != nil: // the Token still has the session, whose reply describes the object
 	case e.Open:
 		j.change(func(t *session.Token) { t.Parts.List[c.i].RejectedAt = e.Offset + 1 })
 	case dead(e):

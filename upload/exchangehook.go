@@ -53,19 +53,15 @@ func undecided(ctx context.Context) (context.Context, *madeExchanges) {
 	return context.WithValue(ctx, undecidedKey{}, made), made
 }
 
-// report reports the exchanges with the action that follows, or nil.
+// report reports the exchanges with the action that follows, or nil. It reports a copy, because
+// the conversation changes its action, and a failed upload the error in it.
 func (m *madeExchanges) report(next *session.Action) {
-	if len(*m) == 0 {
-		return
-	}
-	if next != nil {
-		// The conversation changes its action, and a failed upload the error in it.
-		own := *next
-		if own.Err != nil {
-			err := *own.Err
-			own.Err = &err
+	if len(*m) > 0 && next != nil {
+		kept := *next
+		if kept.Err != nil {
+			kept.Err = new(*kept.Err)
 		}
-		next = &own
+		next = &kept
 	}
 	for _, report := range *m {
 		report(next)

@@ -17,7 +17,7 @@ import (
 	"gcsup/upload"
 )
 
-// fleeting is a store whose leases a test can end.
+// fleeting is a store whose leases a test can end. Leases that are acquired later last.
 type fleeting struct {
 	session.Store
 	lost context.Context
@@ -27,6 +27,9 @@ type fleeting struct {
 
 func (f *fleeting) Acquire(ctx context.Context, id string) (session.Lease, error) {
 	lease, err := session.Acquire(ctx, f.Store, id)
+	if f.lost.Err() != nil {
+		return lease, err
+	}
 	return &fleetingLease{lease, f}, err
 }
 

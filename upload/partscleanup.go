@@ -60,10 +60,11 @@ func (p *parallel) disown(ctx context.Context) {
 	p.leave(p.joiner.clean(ctx, false))
 }
 
-// leased returns a context that ends when the lease is lost. The other process then
-// finishes the work.
-func (p *parallel) leased(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// cleaning returns a context for the removal of what the service stores. It outlives ctx, and
+// ends when the lease is lost: the other process then finishes the work.
+func (p *parallel) cleaning(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, end := outliving(ctx, abandonTimeout)
+	ctx, cancel := context.WithCancelCause(longer)
 	stop := func() bool { return true }
 	if lease := p.j.transfer.wire.lease; lease != nil {
 		lost := lease.Context()
@@ -72,13 +73,14 @@ func (p *parallel) leased(ctx context.Context) (context.Context, context.CancelF
 	return ctx, func() {
 		stop()
 		cancel(nil)
+		end()
 	}
 }
 
 // finish cleans up after a finished upload and deletes its Token. If something cannot be removed
 // from the service, the Token stays, so that Prune or the next call tries again.
 func (p *parallel) finish(ctx context.Context) {
-	ctx, stop := p.leased(ctx)
+	ctx, stop := p.cleaning(ctx)
 	defer stop()
 	j := p.j
 	if err := p.joiner.clean(ctx, true); err != nil {
@@ -103,19 +105,14 @@ func (p *parallel) markOver(ctx context.Context) {
 	}
 }
 
-// abandonTimeout bounds abandon after the upload was cancelled, so that it can report
+// abandonTimeout bounds a cleanup after the upload was cancelled, so that it can report
 // leftovers before the call returns.
 const abandonTimeout = abandonAfter * 3 / 4
 
 // abandon removes everything that the service stores for an upload that will not be
 // resumed. The error describes what is left. The Token then says that it must be removed.
 func (p *parallel) abandon(ctx context.Context) error {
-	if ctx.Err() != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
-		defer cancel()
-	}
-	ctx, stop := p.leased(ctx)
+	ctx, stop := p.cleaning(ctx)
 	defer stop()
 	p.markOver(ctx)
 	err := p.joiner.clean(ctx, false)

@@ -13,6 +13,9 @@ import (
 // starts over. What the service refuses to remove is saved under an ID of its own.
 func abandonParts(ctx context.Context, j *job, token *session.Token) error {
 	left := removeParts(ctx, j, token)
+	if lost := j.journal.leaseLost(); lost != nil && left != nil {
+		return lost // another process may continue the upload
+	}
 	if left == nil || ctx.Err() != nil || errors.Is(left, session.ErrRetriesExhausted) {
 		return left // in an outage the upload would fail, too
 	}

@@ -206,7 +206,7 @@ func (r *run) handleReply(ctx context.Context, reply session.Reply) (session.Act
 			return session.Action{}, r.sourceFailed(ctx, err)
 		}
 		_, differs := verifyObject(o, r.wire.spec, r.content.total(), crc)
-		reply.Differs = differs != nil
+		reply.Differs, reply.Err = differs != nil, differs
 	}
 	before := r.state
 	action, err := r.decide(reply)
