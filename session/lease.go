@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -86,25 +85,10 @@ type Leaser interface {
 	Store
 
 	// Acquire acquires the lease of an upload. It does not wait: if another caller, in this
-	// or another process, holds the lease, the error is a *[HeldError].
+	// or another process, holds the lease, the error is a *[HeldError] with the fields of a
+	// lease.
 	Acquire(ctx context.Context, id string) (Lease, error)
 }
-
-// HeldError is the error of [Leaser] if another caller holds the lease of the upload. It wraps
-// [ErrInUse].
-type HeldError struct {
-	Holder  string        // the name of the process, for people; not trusted, because another machine wrote it
-	Renewal int64         // changes if and only if the holder renews the lease
-	Left    time.Duration // until the lease expires, unless the holder renews it; at least 1 ns
-}
-
-// Error returns the holder, without control characters, and when its lease expires.
-func (e *HeldError) Error() string {
-	return fmt.Sprintf("%v by %s, whose lease ends in %v unless it is renewed", ErrInUse, oneLine(e.Holder), max(e.Left.Round(time.Second), time.Second))
-}
-
-// Unwrap returns ErrInUse.
-func (e *HeldError) Unwrap() error { return ErrInUse }
 
 // Acquire acquires the lease of an upload. If s is not a [Leaser], the lease is the
 // lock of the upload, which never expires. The caller must call Release.

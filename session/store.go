@@ -64,7 +64,8 @@ import (
 // The errors wrap
 //   - [ErrNoToken] if Load finds no upload, or the ID is not valid;
 //   - [ErrCorruptToken] or [ErrTokenVersion] if Decode returned it;
-//   - [ErrInUse] if another caller holds the lock.
+//   - [ErrInUse] if another caller holds the lock. The error of Lock is then a
+//     *[HeldError], which [errors.As] finds.
 //
 // Other errors, such as those of a network, mean that the outcome is not known. Package
 // upload continues an upload whose Token cannot be saved, if it was saved before.

@@ -42,7 +42,7 @@ import "errors"
 //	session.ErrOptionsDiffer        the upload was started with other options                yes        use those options, or start over
 //	session.ErrEncryptionKey        the upload needs its encryption key                      yes        give the key of the first run
 //	session.ErrInUse                another process holds the lock or lease of the upload    yes        wait for that process
-//	*session.HeldError              the same, with the time when the lease runs out          yes        wait for that time
+//	*session.HeldError              the same, with the process, and the end of its lease     yes        wait for that time
 //
 // In the third column, [1] means yes if [session.Error.Early] is set, and
 // [session.Spec.NoClobber] is not: the precondition was checked before the last

@@ -21,7 +21,7 @@ func acquire(ctx context.Context, store session.Store, id string, waiting func(*
 	for {
 		lease, err := session.Acquire(ctx, store, id)
 		held, ok := errors.AsType[*session.HeldError](err)
-		if !ok {
+		if !ok || held.Left == 0 { // a lock, which ends with its process
 			return lease, err
 		}
 		if first == nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/failure"
@@ -49,9 +50,22 @@ type partsLine struct {
 }
 
 type errorLine struct {
-	Kind    string `json:"kind"`
-	Message string `json:"message"`
-	Status  *int   `json:"status"` // HTTP status
+	Kind    string      `json:"kind"`
+	Message string      `json:"message"`
+	Status  *int        `json:"status"` // HTTP status
+	Holder  *holderLine `json:"holder,omitempty"`
+}
+
+// holderLine is the process that uses an upload. An unknown field is null.
+type holderLine struct {
+	Name  string     `json:"name"`
+	Host  *string    `json:"host"`
+	PID   *int       `json:"pid"`
+	Since *time.Time `json:"since"`
+}
+
+func newHolderLine(held *session.HeldError) *holderLine {
+	return &holderLine{held.Holder(), known(held.Host, held.Host != ""), known(held.PID, held.PID != 0), known(held.Since.UTC(), !held.Since.IsZero())}
 }
 
 // eventLine is one event of an upload. Events come before the result.
@@ -147,6 +161,9 @@ func newErrorLine(err error) *errorLine {
 	// the status 412, but the service did not send it.
 	if e, ok := errors.AsType[*session.Error](err); ok && !e.Early && !errors.Is(err, context.Canceled) {
 		l.Status = known(e.Status, e.Status != 0)
+	}
+	if held, ok := errors.AsType[*session.HeldError](err); ok {
+		l.Holder = newHolderLine(held)
 	}
 	return l
 }

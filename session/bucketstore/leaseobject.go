@@ -5,7 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"sync/atomic"
+	"time"
 
 	"gcsup/session"
 )
@@ -37,9 +40,10 @@ type leaseObject struct {
 	// writing holds a value while the object is written, see own. The owner may use the
 	// fields below.
 	writing    chan struct{}
-	after      string // name of the previous lease if it was released, or ""
-	generation int64  // of the object; 0 if it does not exist
-	content    []byte // of the object; empty if the upload is not saved
+	after      string    // name of the previous lease if it was released, or ""
+	since      time.Time // when the lease was acquired, by the service's clock
+	generation int64     // of the object; 0 if it does not exist
+	content    []byte    // of the object; empty if the upload is not saved
 }
 
 func newLeaseObject(s *Store, id string, v *validity) *leaseObject {
@@ -67,7 +71,7 @@ func (o *leaseObject) acquire(ctx context.Context) error {
 		case err != nil:
 			return err
 		case r.Object != nil:
-			o.written(r.Object.Generation, o.content, began)
+			o.written(r.Object, o.content, began)
 			return nil
 		case r.Status != 412:
 			return refusal(r)
@@ -88,7 +92,7 @@ func (o *leaseObject) challenge(ctx context.Context) error {
 			return err
 		}
 		if e.left > 0 && e.lease != o.name {
-			return &session.HeldError{Holder: e.holder, Renewal: e.generation, Left: e.left}
+			return e.heldError()
 		}
 		o.generation, o.content, o.after = e.generation, nil, e.released
 		if e.generation == 0 {
@@ -105,7 +109,17 @@ func (o *leaseObject) challenge(ctx context.Context) error {
 
 // metadata returns the metadata of the object while the lease is held.
 func (o *leaseObject) metadata() map[string]string {
-	m := o.store.leased(o.name)
+	opts := &o.store.opts
+	m := map[string]string{leaseKey: o.name, pidKey: strconv.Itoa(os.Getpid()), ttlKey: strconv.FormatInt(opts.TTL.Milliseconds(), 10)}
+	if host, err := os.Hostname(); err == nil {
+		m[hostKey] = host
+	}
+	if opts.Holder != "" {
+		m[holderKey] = opts.Holder
+	}
+	if !o.since.IsZero() {
+		m[sinceKey] = o.since.Format(time.RFC3339Nano)
+	}
 	if o.after != "" {
 		m[releasedKey] = o.after
 	}
@@ -113,10 +127,11 @@ func (o *leaseObject) metadata() map[string]string {
 }
 
 // written records a successful write and when it was sent. The caller must own the object.
-func (o *leaseObject) written(generation int64, content []byte, sent moment) {
-	o.generation, o.content = generation, content
+func (o *leaseObject) written(now *session.Object, content []byte, sent moment) {
+	o.generation, o.content = now.Generation, content
 	if first := o.validity.renew(sent); first {
-		o.fence.Store(generation)
+		o.fence.Store(now.Generation)
+		o.since = now.Updated
 	}
 }
 
@@ -136,7 +151,7 @@ func (o *leaseObject) replace(ctx context.Context, metadata map[string]string, c
 		case err != nil:
 			return err
 		case r.Object != nil:
-			o.written(r.Object.Generation, content, began)
+			o.written(r.Object, content, began)
 			return nil
 		case r.Status != 412:
 			return refusal(r)
@@ -171,14 +186,15 @@ func (o *leaseObject) reconcile(ctx context.Context) (released bool, err error) 
 
 // taken records that the lease is lost, as e shows, and returns the error.
 func (o *leaseObject) taken(e entry) error {
-	why := "another process acquired it"
+	var err error
 	switch {
 	case e.generation == 0:
-		why = "the object was deleted"
-	case e.holder != "":
-		why = e.holder + " acquired it"
+		err = fmt.Errorf("%w: the lease expired, and the object was deleted", session.ErrInUse)
+	case e.lease == "":
+		err = fmt.Errorf("%w: the lease expired, and another process acquired it", session.ErrInUse)
+	default:
+		err = fmt.Errorf("the lease expired, and another process acquired it: %w", e.heldError())
 	}
-	err := fmt.Errorf("%w: the lease expired, and %s", session.ErrInUse, why)
 	o.validity.stolen(err)
 	return err
 }
@@ -186,6 +202,7 @@ func (o *leaseObject) taken(e entry) error {
 // remove deletes the object. The caller must own it.
 func (o *leaseObject) remove(ctx context.Context) error {
 	o.validity.unback()
+	o.since = time.Time{}
 	for range maxConflicts {
 		if o.generation == 0 {
 			o.content = nil

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"gcsup/backoff"
 	"gcsup/chunk"
@@ -19,7 +17,10 @@ import (
 // Keys of the metadata of an object whose upload is leased.
 const (
 	leaseKey    = "gcsup-lease"    // the name of the lease, which is unique
-	holderKey   = "gcsup-holder"   // the holder, for people
+	hostKey     = "gcsup-host"     // the machine of the holder
+	pidKey      = "gcsup-pid"      // the number of its process
+	holderKey   = "gcsup-holder"   // its name, if it has another one
+	sinceKey    = "gcsup-since"    // when it acquired the lease, by the service's clock; missing in its first write
 	ttlKey      = "gcsup-lease-ms" // duration of the lease after the update of the object, in ms
 	releasedKey = "gcsup-released" // the name of the previous lease, if it was released
 	replacedKey = "gcsup-replaced" // the generation that this one replaced; 0 if there was none
@@ -36,14 +37,21 @@ type entry struct {
 	lease      string // "" if the upload is not leased
 	released   string // the previous lease, if it was released
 	replaced   int64  // the generation that this one replaced; -1 if it is not known
-	holder     string
+	holder     session.HeldError
 	left       time.Duration // until the lease expires, by the clock of the service; 0 if it has
+}
+
+// heldError returns the error for another caller who wants the lease.
+func (e entry) heldError() *session.HeldError {
+	held := e.holder
+	held.Renewal, held.Left = e.generation, e.left
+	return &held
 }
 
 // newEntry returns the entry of an object. date is the Date of the reply that described it. It is
 // in whole seconds and never later than the exact time, so that no lease expires too early.
 func newEntry(o *session.Object, date time.Time) entry {
-	e := entry{generation: o.Generation, size: o.Size, lease: o.Metadata[leaseKey], released: o.Metadata[releasedKey], holder: printable(o.Metadata[holderKey])}
+	e := entry{generation: o.Generation, size: o.Size, lease: o.Metadata[leaseKey], released: o.Metadata[releasedKey]}
 	var err error
 	if e.replaced, err = strconv.ParseInt(o.Metadata[replacedKey], 10, 64); err != nil {
 		e.replaced = -1
@@ -52,24 +60,18 @@ func newEntry(o *session.Object, date time.Time) entry {
 	if e.lease == "" || err != nil {
 		return e
 	}
-	ttl := min(time.Duration(ms)*time.Millisecond, maxTTL)
+	e.holder = session.HeldError{Host: o.Metadata[hostKey], Message: o.Metadata[holderKey], Since: o.Updated, TTL: min(time.Duration(ms)*time.Millisecond, maxTTL)}
+	e.holder.PID, _ = strconv.Atoi(o.Metadata[pidKey]) // 0 if it is not known
+	if since, err := time.Parse(time.RFC3339Nano, o.Metadata[sinceKey]); err == nil {
+		e.holder.Since = since
+	}
+	ttl := e.holder.TTL
 	e.left = ttl
 	if !date.IsZero() && !o.Updated.IsZero() {
 		e.left = min(ttl-date.Sub(o.Updated), ttl+time.Second)
 	}
 	e.left = max(e.left, 0)
 	return e
-}
-
-// printable replaces control characters in the name of a holder. Any writer of the
-// bucket can choose that name.
-func printable(holder string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, holder)
 }
 
 // spec returns the Spec of the object of an upload.
@@ -124,13 +126,6 @@ func (s *Store) confirmMissing(ctx context.Context, id string, generation int64,
 		r.FromService = true // the object was replaced
 	}
 	return r
-}
-
-// leased returns the metadata of an object whose lease has the given name.
-func (s *Store) leased(name string) map[string]string {
-	return map[string]string{
-		leaseKey: name, holderKey: s.opts.Holder, ttlKey: strconv.FormatInt(s.opts.TTL.Milliseconds(), 10),
-	}
 }
 
 // insert replaces the object of an upload if it has the given generation; 0 means that it must

@@ -5,7 +5,6 @@ import (
 	"crypto/cipher"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,8 +46,8 @@ type Options struct {
 	// RetryFor is how long a failed request of the Store is retried. 0 is 10 minutes.
 	RetryFor time.Duration
 
-	// Holder names this process in the errors of other processes. "" is "process N on
-	// HOST".
+	// Holder names this process in the errors of other processes: [session.HeldError].Message.
+	// If it is "", its number and the name of the machine do.
 	Holder string
 
 	// UserProject is the project that is billed for requests, for requester-pays buckets.
@@ -104,10 +103,6 @@ func newStore(client *session.Client, bucket, prefix string, opts *Options) (*St
 	}
 	if s.opts.RetryFor == 0 {
 		s.opts.RetryFor = defaultRetryFor
-	}
-	if s.opts.Holder == "" {
-		host, _ := os.Hostname()
-		s.opts.Holder = fmt.Sprintf("process %d on %s", os.Getpid(), host)
 	}
 	// A lease must be renewed before it expires, even after a few failures.
 	s.policy.Maximum = min(max(s.opts.TTL/8, time.Second), 32*time.Second)
