@@ -22,3 +22,6 @@ const (
 	LeaseKey  = leaseKey
 	HolderKey = holderKey
 )
+
+// ClockSuffix is the end of the name of an object that is written to read the service's clock.
+const ClockSuffix = clockSuffix

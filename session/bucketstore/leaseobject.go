@@ -91,8 +91,14 @@ func (o *leaseObject) challenge(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if e.left > 0 && e.lease != o.name {
-			return e.heldError()
+		if e.lease != o.name {
+			left, err := o.store.left(ctx, o.id, e)
+			if err != nil {
+				return err
+			}
+			if left > 0 {
+				return e.heldError(left)
+			}
 		}
 		o.generation, o.content, o.after = e.generation, nil, e.released
 		if e.generation == 0 {
@@ -193,7 +199,7 @@ func (o *leaseObject) taken(e entry) error {
 	case e.lease == "":
 		err = fmt.Errorf("%w: the lease expired, and another process acquired it", session.ErrInUse)
 	default:
-		err = fmt.Errorf("the lease expired, and another process acquired it: %w", e.heldError())
+		err = fmt.Errorf("the lease expired, and another process acquired it: %w", e.heldError(0))
 	}
 	o.validity.stolen(err)
 	return err

@@ -41,11 +41,12 @@ const modelTTL = 8 * time.Second
 // scenario is the initial state and the scripts of the clients.
 type scenario struct {
 	name    string
-	prelude []string    // steps that A takes first, without faults
-	scripts [2][]string // the steps of A and B
-	setup   string      // events that happen first in each run
-	clock   string      // of the clients, see modelClocks
-	depth   [2]int      // how many events follow setup: in CI, and with the race detector; otherwise one less
+	prelude []string      // steps that A takes first, without faults
+	scripts [2][]string   // the steps of A and B
+	setup   string        // events that happen first in each run
+	clock   string        // of the clients, see modelClocks
+	date    time.Duration // how far the Date of the replies is ahead of the service's clock
+	depth   [2]int        // how many events follow setup: in CI, and with the race detector; otherwise one less
 }
 
 // The clocks of the clients are 30 s apart.
@@ -76,23 +77,29 @@ var (
 
 	// A is suspended when it must renew its lease. B acquires the lease just after it has
 	// expired.
-	expired = "+7.05s +3.05s +50ms B:acquire B1> B1< B2= B3="
+	expired = "+7.05s +3.05s +50ms B:acquire B1> B1< B2= B3= B4= B5="
+
+	// B sees the lease, and A is suspended when it must renew it. B tries again just after it has
+	// expired.
+	seen = "B:acquire B1> B1< B2= +7.05s +3.05s +50ms B:acquire B3> B3< B4= B5= B6= B7="
 
 	// The first request of A arrives after B had the lease. A was suspended.
-	duplicated = "A:acquire +20s A2> A2< A:begin +20s +20s +50ms B:acquire B1> B1< B2= B3= B4> B4< B:leave B5>"
+	duplicated = "A:acquire +20s A2> A2< A:begin +20s +20s +50ms B:acquire B1> B1< B2= B3= B4= B5= B6> B6< B:leave B7>"
 )
 
 var modelScenarios = []scenario{
-	{"both acquire", nil, [2][]string{takes, takes}, "", "apart", [2]int{8, 6}},
-	{"B acquires while A works", holds, [2][]string{saves, takes}, "", "apart", [2]int{7, 5}},
-	{"B acquires while A deletes", holds, [2][]string{deletes, takesAll}, "A:delete B:acquire", "apart", [2]int{6, 4}},
-	{"B acquires while A releases", holds, [2][]string{{"release"}, takes}, "A:release B:acquire", "apart", [2]int{6, 4}},
-	{"reply late", nil, [2][]string{takes, takes}, "A:acquire A1> +7.05s B:acquire B1> B1< B2=", "apart", [2]int{7, 5}},
-	{"A suspended", holds, [2][]string{saves, takes}, expired, "apart", [2]int{6, 4}},
-	{"the machine of A suspended", holds, [2][]string{saves, takes}, expired, "suspended", [2]int{6, 4}},
-	{"wall clocks set back", holds, [2][]string{saves, takes}, expired, "set back", [2]int{6, 4}},
-	{"slow clocks", holds, [2][]string{saves, takes}, expired, "slow", [2]int{6, 4}},
-	{"late duplicate", nil, [2][]string{takes, {"acquire", "leave"}}, duplicated, "apart", [2]int{8, 5}},
+	{"both acquire", nil, [2][]string{takes, takes}, "", "apart", 0, [2]int{8, 6}},
+	{"B acquires while A works", holds, [2][]string{saves, takes}, "", "apart", 0, [2]int{7, 5}},
+	{"B acquires while A deletes", holds, [2][]string{deletes, takesAll}, "A:delete B:acquire", "apart", 0, [2]int{6, 4}},
+	{"B acquires while A releases", holds, [2][]string{{"release"}, takes}, "A:release B:acquire", "apart", 0, [2]int{6, 4}},
+	{"reply late", nil, [2][]string{takes, takes}, "A:acquire A1> +7.05s B:acquire B1> B1< B2=", "apart", 0, [2]int{7, 5}},
+	{"A suspended", holds, [2][]string{saves, takes}, expired, "apart", 0, [2]int{6, 4}},
+	{"the machine of A suspended", holds, [2][]string{saves, takes}, expired, "suspended", 0, [2]int{6, 4}},
+	{"wall clocks set back", holds, [2][]string{saves, takes}, expired, "set back", 0, [2]int{6, 4}},
+	{"slow clocks", holds, [2][]string{saves, takes}, expired, "slow", 0, [2]int{6, 4}},
+	{"late duplicate", nil, [2][]string{takes, {"acquire", "leave"}}, duplicated, "apart", 0, [2]int{8, 5}},
+	{"Date ahead", holds, [2][]string{saves, takes}, "B:acquire B1> B1< B2=", "apart", 10 * time.Minute, [2]int{6, 4}},
+	{"Date behind", holds, [2][]string{saves, takes}, seen, "apart", -10 * time.Minute, [2]int{5, 4}},
 }
 
 // TestInterleavings checks that no request begins, and nothing is saved, under a lease after
@@ -229,7 +236,8 @@ type model struct {
 	arrived  chan struct{} // a request arrived
 	losses   int
 	waits    int
-	seen     uint64 // hash of what the service executed
+	date     time.Duration // see scenario
+	seen     uint64        // hash of what the service executed
 
 	mu   sync.Mutex
 	mode modelMode
@@ -277,6 +285,8 @@ type modelClient struct {
 	request  context.Context // of the last Begin
 	end      func()
 	contents map[string]bool // that it may write
+	looked   int64           // the generation that it saw last
+	sawAt    time.Time       // when it first saw that
 	saw      uint64          // hash of what it saw
 }
 
@@ -284,6 +294,7 @@ type modelClient struct {
 type call struct {
 	number    int
 	method    string
+	reads     bool // it does not concern the lease's object, or only reads it
 	request   *http.Request
 	body      []byte
 	abandoned bool
@@ -294,7 +305,7 @@ type call struct {
 func (e *exploration) newModel(t *testing.T) *model {
 	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // the Date of replies has whole seconds
 	e.start = time.Now()
-	m := &model{t: t, server: e.server, start: e.start, arrived: make(chan struct{}, 1), mode: connected, dead: make(map[string]bool)}
+	m := &model{t: t, server: e.server, start: e.start, date: e.date, arrived: make(chan struct{}, 1), mode: connected, dead: make(map[string]bool)}
 	m.id = fmt.Sprint("run", e.runs)
 	token := *e.token
 	token.ID = m.id
@@ -324,10 +335,10 @@ func (m *model) possible() []string {
 		active := false
 		for _, x := range c.calls {
 			switch {
-			case x.abandoned && x.method != "GET" && x.reply == nil:
+			case x.abandoned && !x.reads && x.reply == nil:
 				faults = append(faults, fmt.Sprintf("%s%d!", c.name, x.number))
 			case x.abandoned:
-			case x.method == "GET":
+			case x.reads:
 				active = true
 				events = append(events, fmt.Sprintf("%s%d=", c.name, x.number))
 				if m.losses < 2 {
@@ -462,7 +473,8 @@ func (c *modelClient) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		_ = req.Body.Close()
 	}
-	x := &call{method: req.Method, request: req, body: body, done: make(chan *http.Response, 1)}
+	clock := strings.HasSuffix(req.URL.Path, bucketstore.ClockSuffix) || bytes.Contains(body, []byte(bucketstore.ClockSuffix+`"`))
+	x := &call{method: req.Method, reads: req.Method == "GET" || clock, request: req, body: body, done: make(chan *http.Response, 1)}
 	c.m.mu.Lock()
 	mode := c.m.mode
 	c.m.mu.Unlock()
@@ -521,6 +533,7 @@ func (m *model) execute(c *modelClient, x *call) {
 	defer m.mu.Unlock()
 	m.server.ServeHTTP(w, req)
 	x.reply = w.Result()
+	x.reply.Header.Set("Date", time.Now().Add(m.date).UTC().Format(http.TimeFormat))
 	x.reply.Request = x.request
 	m.changed(c, x)
 }
@@ -537,6 +550,9 @@ func (m *model) changed(c *modelClient, x *call) {
 			m.t.Error(err)
 		}
 		now = modelObject{o.Generation, o.Metadata[bucketstore.LeaseKey], o.Metadata[bucketstore.HolderKey], string(content)}
+	}
+	if c.looked != now.generation && x.method == "GET" {
+		c.looked, c.sawAt = now.generation, time.Now()
 	}
 	if now == was {
 		return
@@ -631,6 +647,7 @@ func (c *modelClient) step() {
 			c.contents[""] = true
 		}
 	}
+	began := time.Now()
 	go func() {
 		lease := c.lease
 		var request context.Context
@@ -652,6 +669,9 @@ func (c *modelClient) step() {
 			err = lease.Release(c.m.ctx, token)
 		case "leave":
 			err = lease.Release(c.m.ctx, nil)
+		}
+		if held, ok := errors.AsType[*session.HeldError](err); ok && what == "acquire" && c.m.mustBeFree(c, held, began) {
+			c.m.t.Errorf("%s cannot acquire the lease, which has expired", c.name)
 		}
 		c.m.mu.Lock()
 		holder := c.m.object.lease
@@ -686,6 +706,18 @@ func (c *modelClient) step() {
 			c.script = []string{"release"}
 		}
 	}()
+}
+
+// mustBeFree reports whether the lease had expired when a client began to acquire it. The Date has
+// whole seconds. If it is behind, the client waits for a TTL since it saw the renewal.
+func (m *model) mustBeFree(c *modelClient, held *session.HeldError, began time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	free := m.expires.Add(time.Second)
+	if m.date < 0 {
+		free = c.sawAt.Add(modelTTL)
+	}
+	return m.object.lease != "" && held.Renewal == m.object.generation && !began.Before(free)
 }
 
 // load returns the encoded Token that the lease loads, or "" if there is none.

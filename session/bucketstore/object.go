@@ -34,43 +34,43 @@ const requestTimeout = 10 * time.Second
 type entry struct {
 	generation int64
 	size       int64
-	lease      string // "" if the upload is not leased
-	released   string // the previous lease, if it was released
-	replaced   int64  // the generation that this one replaced; -1 if it is not known
-	holder     session.HeldError
-	left       time.Duration // until the lease expires, by the clock of the service; 0 if it has
+	lease      string            // "" if the upload is not leased
+	released   string            // the previous lease, if it was released
+	replaced   int64             // the generation that this one replaced; -1 if it is not known
+	holder     session.HeldError // without the fields that change with a renewal
+	updated    time.Time         // when the service stored the object
+	date       time.Time         // the Date of the reply; zero if there was none
 }
 
-// heldError returns the error for another caller who wants the lease.
-func (e entry) heldError() *session.HeldError {
+// heldError returns the error for another caller who wants the lease, which expires after left.
+func (e entry) heldError(left time.Duration) *session.HeldError {
 	held := e.holder
-	held.Renewal, held.Left = e.generation, e.left
+	held.Renewal, held.Left = e.generation, left
 	return &held
 }
 
-// newEntry returns the entry of an object. date is the Date of the reply that described it. It is
-// in whole seconds and never later than the exact time, so that no lease expires too early.
+// newEntry returns the entry of an object. date is the Date of the reply that described it.
 func newEntry(o *session.Object, date time.Time) entry {
-	e := entry{generation: o.Generation, size: o.Size, lease: o.Metadata[leaseKey], released: o.Metadata[releasedKey]}
-	var err error
-	if e.replaced, err = strconv.ParseInt(o.Metadata[replacedKey], 10, 64); err != nil {
-		e.replaced = -1
+	e := entry{
+		generation: o.Generation, size: o.Size, updated: o.Updated, date: date,
+		lease: o.Metadata[leaseKey], released: o.Metadata[releasedKey], replaced: -1,
 	}
-	ms, err := strconv.ParseInt(o.Metadata[ttlKey], 10, 64)
-	if e.lease == "" || err != nil {
+	if replaced, err := strconv.ParseInt(o.Metadata[replacedKey], 10, 64); err == nil {
+		e.replaced = replaced
+	}
+	ttl, err := strconv.ParseInt(o.Metadata[ttlKey], 10, 64)
+	if err != nil {
+		e.lease = "" // no Store wrote it
 		return e
 	}
-	e.holder = session.HeldError{Host: o.Metadata[hostKey], Message: o.Metadata[holderKey], Since: o.Updated, TTL: min(time.Duration(ms)*time.Millisecond, maxTTL)}
+	e.holder = session.HeldError{
+		Host: o.Metadata[hostKey], Message: o.Metadata[holderKey], Since: o.Updated,
+		TTL: min(max(time.Duration(ttl)*time.Millisecond, minTTL), maxTTL),
+	}
 	e.holder.PID, _ = strconv.Atoi(o.Metadata[pidKey]) // 0 if it is not known
 	if since, err := time.Parse(time.RFC3339Nano, o.Metadata[sinceKey]); err == nil {
 		e.holder.Since = since
 	}
-	ttl := e.holder.TTL
-	e.left = ttl
-	if !date.IsZero() && !o.Updated.IsZero() {
-		e.left = min(ttl-date.Sub(o.Updated), ttl+time.Second)
-	}
-	e.left = max(e.left, 0)
 	return e
 }
 
@@ -149,7 +149,7 @@ func (s *Store) insert(ctx context.Context, id string, generation int64, metadat
 // described returns r. If r should describe an object and does not, because it was
 // cut or is not from the service, described returns it as a lost reply.
 func described(r session.Reply) session.Reply {
-	if r.Status == 200 && (r.Object == nil || r.Object.Generation == 0) {
+	if r.Status == 200 && (r.Object == nil || r.Object.Generation == 0 || r.Object.Updated.IsZero()) {
 		r.Status, r.Object, r.Err = 0, nil, errNoObject
 	}
 	return r

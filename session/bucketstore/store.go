@@ -65,7 +65,8 @@ type Store struct {
 	reached        atomic.Bool // the service answered a request
 
 	mu     sync.Mutex
-	leases map[string]*lease // held by this Store, by ID
+	leases map[string]*lease   // held by this Store, by ID
+	seen   map[string]sighting // of leases of other processes, by ID
 }
 
 var (
@@ -94,7 +95,7 @@ func newStore(client *session.Client, bucket, prefix string, opts *Options) (*St
 	if opts == nil {
 		opts = &Options{}
 	}
-	s := &Store{client: client, bucket: bucket, opts: *opts, clock: now, leases: make(map[string]*lease)}
+	s := &Store{client: client, bucket: bucket, opts: *opts, clock: now, leases: make(map[string]*lease), seen: make(map[string]sighting)}
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		s.prefix = prefix + "/"
 	}
@@ -184,8 +185,8 @@ func (s *Store) Load(ctx context.Context, id string) (*session.Token, error) {
 
 // List returns the sorted IDs of the saved uploads.
 func (s *Store) List(ctx context.Context) (ids []string, err error) {
-	err = s.list(ctx, func(id string, size int64) {
-		if size > 0 {
+	err = s.list(ctx, func(name string, size int64) {
+		if id, ok := s.idOf(name); ok && size > 0 {
 			ids = append(ids, id)
 		}
 	})
@@ -195,9 +196,15 @@ func (s *Store) List(ctx context.Context) (ids []string, err error) {
 	return ids, nil
 }
 
-// list calls each for the objects of uploads, in the order of their IDs. An object
-// without content is only a lease.
-func (s *Store) list(ctx context.Context, each func(id string, size int64)) error {
+// idOf returns the ID of the upload whose object has that name. An object without content
+// is only a lease.
+func (s *Store) idOf(name string) (id string, ok bool) {
+	id, ok = strings.CutSuffix(strings.TrimPrefix(name, s.prefix), objectSuffix)
+	return id, ok && session.ValidID(id)
+}
+
+// list calls each for the objects whose names have the prefix, in the order of their names.
+func (s *Store) list(ctx context.Context, each func(name string, size int64)) error {
 	query := session.ListQuery{Bucket: s.bucket, Prefix: s.prefix, UserProject: s.opts.UserProject}
 	for {
 		var page *session.ObjectPage
@@ -212,10 +219,7 @@ func (s *Store) list(ctx context.Context, each func(id string, size int64)) erro
 			return fmt.Errorf("state in %s: %w", url(s.bucket, s.prefix), err)
 		}
 		for _, o := range page.Objects {
-			id, ok := strings.CutSuffix(strings.TrimPrefix(o.Name, s.prefix), objectSuffix)
-			if ok && session.ValidID(id) {
-				each(id, o.Size)
-			}
+			each(o.Name, o.Size)
 		}
 		if page.NextPageToken == "" {
 			return nil
@@ -225,21 +229,29 @@ func (s *Store) list(ctx context.Context, each func(id string, size int64)) erro
 }
 
 // Sweep deletes the objects of expired leases whose upload was never saved, because
-// the process died. It returns their number. With dryRun it deletes nothing. A lease
-// of a saved upload is a part of its object, and stays.
+// the process died. It returns their number. With dryRun it deletes none. A lease
+// of a saved upload is a part of its object, and stays. Sweep also deletes the objects that
+// were written to read the service's clock, and that their process could not delete.
 //
 // Such a process may only have been suspended for longer than its lease. When it
 // continues, it fails with [session.ErrInUse], because it cannot know who deleted the
 // object.
 func (s *Store) Sweep(ctx context.Context, dryRun bool) (n int, err error) {
-	var empty []string
-	err = s.list(ctx, func(id string, size int64) {
-		if size == 0 {
+	var empty, clocks []string
+	err = s.list(ctx, func(name string, size int64) {
+		id, ok := s.idOf(name)
+		switch {
+		case ok && size == 0:
 			empty = append(empty, id)
+		case !dryRun && s.isClock(name, size):
+			clocks = append(clocks, name)
 		}
 	})
 	if err != nil {
 		return 0, err
+	}
+	for _, name := range clocks { // the process that wrote it died, or could not delete it
+		s.discard(ctx, session.Spec{Bucket: s.bucket, Object: name, UserProject: s.opts.UserProject})
 	}
 	for _, id := range empty {
 		swept, err := s.sweep(ctx, id, dryRun)
@@ -257,7 +269,10 @@ func (s *Store) Sweep(ctx context.Context, dryRun bool) (n int, err error) {
 // listing showed that it has no content.
 func (s *Store) sweep(ctx context.Context, id string, dryRun bool) (bool, error) {
 	e, err := s.look(ctx, id)
-	if err != nil || e.lease == "" || e.left > 0 || e.size > 0 {
+	if err != nil || e.lease == "" || e.size > 0 {
+		return false, err
+	}
+	if left, err := s.left(ctx, id, e); err != nil || left > 0 {
 		return false, err
 	}
 	if dryRun {
@@ -275,16 +290,25 @@ func (s *Store) sweep(ctx context.Context, id string, dryRun bool) (bool, error)
 	return false, refusal(r)
 }
 
-// Locked reports whether any process, including this one, holds the lease of an upload.
+// Locked reports whether any process, including this one, holds the lease of an upload. To find
+// out whether a lease has expired, it writes an object for a moment. If the caller must not, Locked
+// returns true.
 func (s *Store) Locked(ctx context.Context, id string) (bool, error) {
 	if !session.ValidID(id) {
 		return false, nil
 	}
+	left := time.Duration(0)
 	e, err := s.look(ctx, id)
+	if err == nil {
+		left, err = s.left(ctx, id, e)
+	}
+	if errors.Is(err, session.ErrPermission) && e.lease != "" {
+		return true, nil // a caller that must not write cannot find out whether it has expired
+	}
 	if err != nil {
 		return false, fmt.Errorf("lease of upload %s: %w", id, err)
 	}
-	return e.left > 0, nil
+	return left > 0, nil
 }
 
 // Lock acquires the lease of an upload, as Acquire does, and holds it until unlock is called.
