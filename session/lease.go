@@ -10,8 +10,8 @@ import (
 // any [Store].
 //
 // The lock of a Store on one machine ends with its process, and as a lease it never
-// expires. A Store that several machines share cannot know whether a process still
-// runs. Its leases expire unless they are renewed. The Lease renews itself in the
+// expires. A Store that several machines share cannot know whether a process on another
+// machine still runs. Its leases expire unless they are renewed. The Lease renews itself in the
 // background until Release. A lease can be lost in two steps:
 //   - It expires, for example because the store cannot be reached. Begin then
 //     renews it before the next request, and the upload continues.
@@ -76,8 +76,9 @@ type Lease interface {
 //     upload. If there is none, or it was lost, the error wraps ErrInUse. They never
 //     replace what the next holder saved.
 //   - Delete may end a lease or a lock, see Lease.
-//   - The leases of a process that dies remain until they expire. So does the lease of a
-//     call of Acquire or Lock that fails although its request succeeded.
+//   - The leases of a process that dies remain until they expire, or until another process
+//     knows that it has ended. The lease of a call of Acquire or Lock that fails although its
+//     request succeeded remains until it expires.
 //
 // The clocks of the processes and of the shared storage may differ by any amount, and a
 // process may be suspended at any time.

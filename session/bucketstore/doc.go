@@ -28,6 +28,9 @@
 // seems to have expired, because its guess, from the Date of a reply or from its own
 // clocks, may be wrong. The clocks of the machines need not agree.
 //
+// On Linux, another process on the same machine, and in the same PID namespace, need not
+// wait for a holder that has ended: it acquires the lease at once.
+//
 // # Guarantees
 //   - Once another process has acquired the lease, the holder begins no request. A
 //     request that is under way when the holder is suspended cannot be stopped. Its

@@ -21,15 +21,15 @@ type sighting struct {
 }
 
 // left returns the time until the lease of e, the entry of an upload, expires. It is 0 if it has
-// expired.
+// expired, or if its holder has ended.
 //
-// Only the service's clock decides that: the one that sets the update times of objects. How
+// Otherwise only the service's clock decides that: the one that sets the update times of objects. How
 // far it has advanced since the renewal shows an object that is written now. This costs two
 // requests, and is therefore done only if the lease seems to have expired. The guess may be
 // wrong: it uses the Date of a reply, which may be that of another clock, and the clocks of
 // this machine since it first saw the renewal.
 func (s *Store) left(ctx context.Context, id string, e entry) (time.Duration, error) {
-	if e.lease == "" {
+	if e.lease == "" || s.died(e.process) {
 		s.unsee(id)
 		return 0, nil
 	}

@@ -120,6 +120,9 @@ func (o *leaseObject) metadata() map[string]string {
 	if host, err := os.Hostname(); err == nil {
 		m[hostKey] = host
 	}
+	if self := o.store.self.String(); self != "" {
+		m[processKey] = self
+	}
 	if opts.Holder != "" {
 		m[holderKey] = opts.Holder
 	}

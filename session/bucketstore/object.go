@@ -19,6 +19,7 @@ const (
 	leaseKey    = "gcsup-lease"    // the name of the lease, which is unique
 	hostKey     = "gcsup-host"     // the machine of the holder
 	pidKey      = "gcsup-pid"      // the number of its process
+	processKey  = "gcsup-process"  // what shows another process on that machine whether it still runs
 	holderKey   = "gcsup-holder"   // its name, if it has another one
 	sinceKey    = "gcsup-since"    // when it acquired the lease, by the service's clock; missing in its first write
 	ttlKey      = "gcsup-lease-ms" // duration of the lease after the update of the object, in ms
@@ -37,6 +38,7 @@ type entry struct {
 	lease      string            // "" if the upload is not leased
 	released   string            // the previous lease, if it was released
 	replaced   int64             // the generation that this one replaced; -1 if it is not known
+	process    process           // of the holder
 	holder     session.HeldError // without the fields that change with a renewal
 	updated    time.Time         // when the service stored the object
 	date       time.Time         // the Date of the reply; zero if there was none
@@ -63,6 +65,7 @@ func newEntry(o *session.Object, date time.Time) entry {
 		e.lease = "" // no Store wrote it
 		return e
 	}
+	e.process = parseProcess(o.Metadata[processKey])
 	e.holder = session.HeldError{
 		Host: o.Metadata[hostKey], Message: o.Metadata[holderKey], Since: o.Updated,
 		TTL: min(max(time.Duration(ttl)*time.Millisecond, minTTL), maxTTL),

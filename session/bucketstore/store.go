@@ -39,8 +39,8 @@ type Options struct {
 	// write to the sessions.
 	Unsealed bool
 
-	// TTL is how long a lease lasts after its last renewal. When a process dies, others must
-	// wait that long for its uploads. 0 is 2 minutes. The minimum is 2 s, the maximum 1 h.
+	// TTL is how long a lease lasts after its last renewal. When a process dies, those on other
+	// machines must wait that long for its uploads. 0 is 2 minutes. The minimum is 2 s, the maximum 1 h.
 	TTL time.Duration
 
 	// RetryFor is how long a failed request of the Store is retried. 0 is 10 minutes.
@@ -61,6 +61,8 @@ type Store struct {
 	opts           Options
 	policy         backoff.Policy
 	clock          func() moment
+	self           process
+	ended          func(process) bool // see ended
 	warnings       []string
 	reached        atomic.Bool // the service answered a request
 
@@ -95,7 +97,7 @@ func newStore(client *session.Client, bucket, prefix string, opts *Options) (*St
 	if opts == nil {
 		opts = &Options{}
 	}
-	s := &Store{client: client, bucket: bucket, opts: *opts, clock: now, leases: make(map[string]*lease), seen: make(map[string]sighting)}
+	s := &Store{client: client, bucket: bucket, opts: *opts, clock: now, self: thisProcess(), ended: ended, leases: make(map[string]*lease), seen: make(map[string]sighting)}
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		s.prefix = prefix + "/"
 	}
