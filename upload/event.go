@@ -79,7 +79,7 @@ type Event struct {
 	Delay     time.Duration  // Waiting, Held: how long
 	Retry     int            // Waiting: number of consecutive failures, from 1
 	Cause     string         // Waiting, Restarted, Discarded, Undivided, Warning: the reason, for people; Held: the process
-	Err       error          // Interrupted, Failed: what the call returns
+	Err       error          // Interrupted, Failed: what the call returns; Held: a *session.HeldError
 	Result    *Result        // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
 
 	ctx context.Context

@@ -137,7 +137,7 @@ func (j *job) openJournal(ctx context.Context, id string, waiting func(context.C
 		if waiting != nil {
 			waiting(ctx)
 		}
-		j.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder()})
+		j.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder(), Err: held})
 	})
 	if err == nil {
 		j.transfer.wire.lease = journal.lease

@@ -96,6 +96,10 @@ type eventLine struct {
 	DelayMS   int64  `json:"delay_ms,omitempty"`
 	Retry     int    `json:"retry,omitempty"`
 	Cause     string `json:"cause,omitempty"`
+
+	// For a wait for the lease of another process.
+	Holder  *holderLine `json:"holder,omitempty"`
+	LeaseMS int64       `json:"lease_ms,omitempty"` // how long a lease of that process lasts
 }
 
 // summaryLine is the last line of a run.
@@ -177,6 +181,9 @@ func newEventLine(file int, source, destination string, e upload.Event) eventLin
 		Sent: e.Sent, Committed: e.Committed,
 		Compared: e.Compared, ToCompare: e.ToCompare,
 		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, Cause: e.Cause,
+	}
+	if held, ok := errors.AsType[*session.HeldError](e.Err); ok {
+		l.Holder, l.LeaseMS = newHolderLine(held), held.TTL.Milliseconds()
 	}
 	if s := e.Source; s != nil {
 		l.SourceSize, l.SourceSent, l.SourceCommitted = &s.Size, &s.Sent, &s.Committed

@@ -304,7 +304,7 @@ func (x *canceler) observe(e upload.Event) {
 		x.warnings.Store(e.ID, e.Cause)
 	case upload.Held:
 		if _, reported := x.held.LoadOrStore(e.ID, true); !reported {
-			x.console.message("%s: %s works on it, or died: waiting up to %s for its lease", e.ID, e.Cause, formatSpan(e.Delay+time.Second-1))
+			x.console.message("%s: %s", e.ID, heldText(e, x.target.state.lease))
 		}
 	}
 }

@@ -101,6 +101,38 @@ func TestExpiredLongAgo(t *testing.T) {
 	})
 }
 
+// A lease lasts as long as its holder chose, also for a process that chose another duration.
+func TestDurationOfEachHolder(t *testing.T) {
+	for _, lasts := range []time.Duration{10 * time.Second, 10 * time.Minute} {
+		inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+			first, second, third := w.start("first", func(o *bucketstore.Options) { o.TTL = lasts }), w.start("second"), w.start("third")
+			if err := take(t, first, "a").Save(t.Context(), newToken(t, w.client, "a")); err != nil {
+				t.Fatal(err)
+			}
+			check := func(p process, holder string, want time.Duration) {
+				t.Helper()
+				_, err := p.Acquire(t.Context(), "a")
+				if held, ok := errors.AsType[*session.HeldError](err); !ok || held.Message != holder || held.TTL != want || held.Left > want {
+					t.Errorf("%+v, want a lease of %v", held, want)
+				}
+			}
+			first.suspend()
+			defer first.wake()
+			time.Sleep(lasts - 2*time.Second)
+			check(second, "first", lasts)
+			time.Sleep(2 * time.Second)
+			take(t, second, "a")
+			check(third, "second", ttl)
+			second.suspend()
+			defer second.wake()
+			time.Sleep(ttl - time.Second)
+			check(third, "second", ttl)
+			time.Sleep(2 * time.Second)
+			take(t, third, "a")
+		})
+	}
+}
+
 // While a lease is valid, no comparison writes to the bucket: neither the calls that only read, nor a
 // process that waits.
 func TestValidLeaseCostsNoWrite(t *testing.T) {
