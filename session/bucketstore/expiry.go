@@ -77,7 +77,7 @@ func (s *Store) now(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if r.Object == nil {
-		return time.Time{}, refusal(r)
+		return time.Time{}, s.refusal(r)
 	}
 	s.discard(ctx, spec)
 	return r.Object.Updated, nil

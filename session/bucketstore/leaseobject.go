@@ -53,13 +53,13 @@ func newLeaseObject(s *Store, id string, v *validity) *leaseObject {
 // own waits until no other write of the lease is under way. The caller must call free.
 func (o *leaseObject) own(ctx context.Context) (free func(), err error) {
 	if ctx.Err() != nil {
-		return nil, interrupted(ctx)
+		return nil, o.store.interrupted(ctx, nil)
 	}
 	select {
 	case o.writing <- struct{}{}:
 		return func() { <-o.writing }, nil
 	case <-ctx.Done():
-		return nil, interrupted(ctx)
+		return nil, o.store.interrupted(ctx, nil)
 	}
 }
 
@@ -74,7 +74,7 @@ func (o *leaseObject) acquire(ctx context.Context) error {
 			o.written(r.Object, o.content, began)
 			return nil
 		case r.Status != 412:
-			return refusal(r)
+			return o.store.refusal(r)
 		}
 		if err := o.challenge(ctx); err != nil {
 			return err
@@ -151,6 +151,7 @@ func (o *leaseObject) write(ctx context.Context, content []byte) error {
 
 // replace replaces the object. The caller must own it.
 func (o *leaseObject) replace(ctx context.Context, metadata map[string]string, content []byte) error {
+	defer o.validity.write()()
 	for range maxConflicts {
 		if err := context.Cause(o.validity.lost); err != nil {
 			return err
@@ -163,7 +164,7 @@ func (o *leaseObject) replace(ctx context.Context, metadata map[string]string, c
 			o.written(r.Object, content, began)
 			return nil
 		case r.Status != 412:
-			return refusal(r)
+			return o.store.refusal(r)
 		}
 		if released, err := o.reconcile(ctx); released || err != nil {
 			return err
@@ -228,7 +229,7 @@ func (o *leaseObject) remove(ctx context.Context) error {
 		case r.Status == 404, r.Status >= 200 && r.Status < 300:
 			o.generation = 0
 		default:
-			return refusal(r)
+			return o.store.refusal(r)
 		}
 	}
 	return errConflicts

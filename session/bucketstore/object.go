@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"time"
 
-	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/session"
 )
@@ -26,9 +24,6 @@ const (
 	releasedKey = "gcsup-released" // the name of the previous lease, if it was released
 	replacedKey = "gcsup-replaced" // the generation that this one replaced; 0 if there was none
 )
-
-// requestTimeout bounds one request, so that a retry can still renew the lease in time.
-const requestTimeout = 10 * time.Second
 
 // entry is the lease as the metadata of the object describes it. The zero entry means that the
 // object does not exist.
@@ -93,7 +88,7 @@ func (s *Store) look(ctx context.Context, id string) (entry, error) {
 	case r.Status == 404:
 		return entry{}, nil
 	}
-	return entry{}, refusal(r)
+	return entry{}, s.refusal(r)
 }
 
 // read reads the content of a generation of an object; 0 is the current one. The error
@@ -113,7 +108,7 @@ func (s *Store) read(ctx context.Context, id string, generation int64) ([]byte, 
 	case r.Status == 404:
 		return nil, session.ErrNoToken
 	case content == nil:
-		return nil, refusal(r)
+		return nil, s.refusal(r)
 	}
 	return content, nil
 }
@@ -165,66 +160,6 @@ func (s *Store) remove(ctx context.Context, id string, generation int64) (sessio
 	spec := s.spec(id)
 	spec.IfGenerationMatch = &generation
 	return s.repeat(ctx, func(ctx context.Context) session.Reply { return s.client.Delete(ctx, spec) })
-}
-
-// repeat makes an exchange until its reply is not a transient failure, for at most RetryFor.
-func (s *Store) repeat(ctx context.Context, exchange func(context.Context) session.Reply) (session.Reply, error) {
-	waiter := backoff.Waiter{Policy: s.policy, Budget: backoff.Budget{For: s.opts.RetryFor}}
-	defer waiter.Close()
-	for refreshed := false; ; {
-		r := s.once(ctx, exchange)
-		switch {
-		case r.Status >= 200 && r.Status < 300 && !r.Retryable():
-			return r, nil // even if ctx is done
-		case ctx.Err() != nil:
-			return r, interrupted(ctx)
-		case r.Status == 401 && !refreshed:
-			refreshed = true // the HTTP client refreshes the credentials
-			continue
-		case r.Status >= 300 && !r.FromService && r.Reached: // a proxy answered: retry
-		case r.Status == 0 && !r.Retryable():
-			return r, refusal(r)
-		case !r.Retryable():
-			return r, nil
-		}
-		if err := waiter.Wait(ctx, backoff.Failure{RetryAfter: r.RetryAfter}); err != nil {
-			if ctx.Err() != nil {
-				return r, interrupted(ctx)
-			}
-			return r, fmt.Errorf("%w: %w", session.ErrRetriesExhausted, refusal(r))
-		}
-	}
-}
-
-// interrupted returns the error of a call whose ctx is done. The cause of ctx is only in
-// its text: it may be the error of another upload, and wrap one that has a meaning here.
-func interrupted(ctx context.Context) error {
-	return fmt.Errorf("%w: %v", ctx.Err(), context.Cause(ctx))
-}
-
-// once makes an exchange with a time limit.
-func (s *Store) once(ctx context.Context, exchange func(context.Context) session.Reply) session.Reply {
-	ctx, cancel := context.WithTimeoutCause(ctx, min(requestTimeout, s.opts.TTL), errTimeout)
-	defer cancel()
-	r := exchange(ctx)
-	r.Reached = s.reached.Load()
-	if r.Status != 0 && (r.FromService || r.Status < 300) {
-		s.reached.Store(true)
-	}
-	return r
-}
-
-// errTimeout is the cause of contexts that time out. It wraps ErrStalled, so that the failure is
-// transient even if the service never answered before.
-var errTimeout = fmt.Errorf("%w: no reply in time", session.ErrStalled)
-
-// refusal returns the error for a reply that reports a failure.
-func refusal(r session.Reply) error {
-	err := r.Refusal()
-	if r.Status == 404 {
-		err.Kind = session.ErrNotFound
-	}
-	return err
 }
 
 // url returns the gs:// URL of an object, for error messages.

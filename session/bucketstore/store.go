@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gcsup/backoff"
 	"gcsup/session"
 )
 
@@ -29,6 +28,10 @@ const (
 // sealed upload.
 var ErrSealed = errors.New("cannot unseal the saved upload: it is not sealed with this key")
 
+// ErrSlow means that a lease cannot be acquired, or renewed in time, because the bucket answers too
+// slowly. A longer TTL helps.
+var ErrSlow = errors.New("the state bucket answers slower than the lease allows")
+
 // Options configure a [Store]. AEAD or Unsealed is required.
 type Options struct {
 	// AEAD seals the saved uploads. All programs that share them need the same key. Nonces
@@ -43,7 +46,9 @@ type Options struct {
 	// machines must wait that long for its uploads. 0 is 2 minutes. The minimum is 2 s, the maximum 1 h.
 	TTL time.Duration
 
-	// RetryFor is how long a failed request of the Store is retried. 0 is 10 minutes.
+	// RetryFor is how long a failed request of the Store is retried. 0 means as long as the
+	// context of the call requires, see [session.StoreRetry], as the contexts of package upload do.
+	// Other calls then retry for 10 minutes.
 	RetryFor time.Duration
 
 	// Holder names this process in the errors of other processes: [session.HeldError].Message.
@@ -59,7 +64,6 @@ type Store struct {
 	client         *session.Client
 	bucket, prefix string // the prefix is "" or ends with "/"
 	opts           Options
-	policy         backoff.Policy
 	clock          func() moment
 	self           process
 	ended          func(process) bool // see ended
@@ -88,7 +92,7 @@ func Open(ctx context.Context, client *session.Client, bucket, prefix string, op
 		err = s.inspect(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("state in %s: %w", url(bucket, prefix), err)
+		return nil, err
 	}
 	return s, nil
 }
@@ -104,22 +108,30 @@ func newStore(client *session.Client, bucket, prefix string, opts *Options) (*St
 	if s.opts.TTL == 0 {
 		s.opts.TTL = defaultTTL
 	}
-	if s.opts.RetryFor == 0 {
-		s.opts.RetryFor = defaultRetryFor
-	}
-	// A lease must be renewed before it expires, even after a few failures.
-	s.policy.Maximum = min(max(s.opts.TTL/8, time.Second), 32*time.Second)
 	switch {
 	case s.opts.TTL < minTTL || s.opts.TTL > maxTTL:
-		return nil, fmt.Errorf("%w: leases of %v: want %v to %v", session.ErrInvalid, opts.TTL, minTTL, maxTTL)
+		return nil, s.invalid("leases of %v: want %v to %v", opts.TTL, minTTL, maxTTL)
 	case s.opts.RetryFor < 0:
-		return nil, fmt.Errorf("%w: retry for %v: want a duration that is not negative", session.ErrInvalid, opts.RetryFor)
+		return nil, s.invalid("retry for %v: want a duration that is not negative", opts.RetryFor)
 	case s.opts.AEAD == nil && !s.opts.Unsealed:
-		return nil, fmt.Errorf("%w: saved uploads have secrets: a key is required to seal them", session.ErrInvalid)
+		return nil, s.invalid("saved uploads have secrets: a key is required to seal them")
 	case s.opts.AEAD != nil && s.opts.Unsealed:
-		return nil, fmt.Errorf("%w: either a key or no sealing", session.ErrInvalid)
+		return nil, s.invalid("either a key or no sealing")
 	}
-	return s, s.spec("id").Validate()
+	return s, s.about(s.spec("id").Validate())
+}
+
+// about returns err with the name of the Store, or nil for nil.
+func (s *Store) about(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("state in %s: %w", url(s.bucket, strings.TrimSuffix(s.prefix, "/")), err)
+}
+
+// invalid returns an error that wraps session.ErrInvalid.
+func (s *Store) invalid(format string, args ...any) error {
+	return s.about(fmt.Errorf("%w: %s", session.ErrInvalid, fmt.Sprintf(format, args...)))
 }
 
 // Warnings returns one sentence for each setting that makes the bucket keep replaced
@@ -143,16 +155,16 @@ func (s *Store) inspect(ctx context.Context) error {
 		s.warnings = append(s.warnings, fmt.Sprintf("the configuration of the bucket %s cannot be read (storage.buckets.get): if it has versioning or soft delete, it keeps the session URIs of earlier uploads", s.bucket))
 		return nil
 	}
-	return refusal(r)
+	return s.refusal(r)
 }
 
 // judge returns an error if objects cannot be replaced and deleted, and sets the warnings.
 func (s *Store) judge(b *session.Bucket) error {
 	switch {
 	case b.Retention > 0:
-		return fmt.Errorf("%w: the bucket has a retention policy of %v, and saved uploads must be replaced and deleted", session.ErrInvalid, b.Retention)
+		return s.invalid("the bucket has a retention policy of %v, and saved uploads must be replaced and deleted", b.Retention)
 	case b.DefaultEventBasedHold:
-		return fmt.Errorf("%w: the bucket holds new objects (default event-based hold), and saved uploads must be replaced and deleted", session.ErrInvalid)
+		return s.invalid("the bucket holds new objects (default event-based hold), and saved uploads must be replaced and deleted")
 	}
 	if b.Versioning {
 		s.warnings = append(s.warnings, fmt.Sprintf("the bucket %s has versioning: it keeps, and bills, every saved version of an upload with its session URI", s.bucket))
@@ -215,10 +227,10 @@ func (s *Store) list(ctx context.Context, each func(name string, size int64)) er
 			return r
 		})
 		if err == nil && page == nil {
-			err = refusal(r)
+			err = s.refusal(r)
 		}
 		if err != nil {
-			return fmt.Errorf("state in %s: %w", url(s.bucket, s.prefix), err)
+			return err
 		}
 		for _, o := range page.Objects {
 			each(o.Name, o.Size)
@@ -289,7 +301,7 @@ func (s *Store) sweep(ctx context.Context, id string, dryRun bool) (bool, error)
 	case r.Status >= 200 && r.Status < 300:
 		return true, nil
 	}
-	return false, refusal(r)
+	return false, s.refusal(r)
 }
 
 // Locked reports whether any process, including this one, holds the lease of an upload. To find
