@@ -42,6 +42,8 @@ func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (i
 	if err != nil {
 		return "", fmt.Errorf("import: %w", err)
 	}
+	ctx, done := u.storeCall(ctx)
+	defer done()
 	lease, err := session.Acquire(ctx, store, saved.ID)
 	if err != nil {
 		return "", fmt.Errorf("import: %w", err)

@@ -52,9 +52,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// release releases a lease without saving anything. If that fails, the lease expires.
+// release releases a lease without saving anything. If that fails, or takes longer than
+// linger, the lease expires.
 func release(ctx context.Context, lease session.Lease) {
-	ctx, cancel := lingering(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
 	defer cancel()
 	_ = lease.Release(ctx, nil)
 }

@@ -26,6 +26,7 @@ func (j *job) uploadSavableFile(ctx context.Context, path string) error {
 // uploadSavable uploads the open source, with its saved session if there is one. path
 // is absolute, or "" for a source with an identity that the caller gave.
 func (j *job) uploadSavable(ctx context.Context, id, path, identity string) error {
+	ctx = j.storeContext(ctx)
 	store, want := j.u.opts.Store, j.spec
 	j.want = want.Resolved()
 	j.identify(id, j.want)
@@ -98,6 +99,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	if store == nil {
 		return fmt.Errorf("resume: %w: there is no store", session.ErrNoToken)
 	}
+	ctx = j.storeContext(ctx)
 	id, err := follow(ctx, store, id)
 	if err != nil {
 		return err
@@ -141,6 +143,8 @@ func (j *job) openJournal(ctx context.Context, id string, waiting func(context.C
 	})
 	if err == nil {
 		j.transfer.wire.lease = journal.lease
+		journal.ctx = j.u.storeContext(journal.ctx, j.events, nothingAtStake)
+		journal.background = j.u.storeContext(journal.ctx, nil, nothingAtStake)
 	}
 	return journal, token, damaged, err
 }

@@ -37,6 +37,8 @@ func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string,
 	if store == nil {
 		return "", fmt.Errorf("take over: %w: there is no store", session.ErrNoToken)
 	}
+	ctx, done := u.storeCall(ctx)
+	defer done()
 	token, from, err := lockSaved(ctx, store, id)
 	if err != nil {
 		return "", fmt.Errorf("take over: %w", err)
