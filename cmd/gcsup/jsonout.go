@@ -95,6 +95,7 @@ type eventLine struct {
 	ToCompare int64  `json:"to_compare,omitempty"`
 	DelayMS   int64  `json:"delay_ms,omitempty"`
 	Retry     int    `json:"retry,omitempty"`
+	State     bool   `json:"state,omitempty"` // the request was one to the state bucket
 	Cause     string `json:"cause,omitempty"`
 
 	// For a wait for the lease of another process.
@@ -180,7 +181,7 @@ func newEventLine(file int, source, destination string, e upload.Event) eventLin
 		ID: known(e.ID, e.ID != ""), Size: known(e.Size, e.Size >= 0),
 		Sent: e.Sent, Committed: e.Committed,
 		Compared: e.Compared, ToCompare: e.ToCompare,
-		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, Cause: e.Cause,
+		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, State: e.Store, Cause: e.Cause,
 	}
 	if held, ok := errors.AsType[*session.HeldError](e.Err); ok {
 		l.Holder, l.LeaseMS = newHolderLine(held), held.TTL.Milliseconds()

@@ -70,12 +70,19 @@ func (r *reporter) observe(e upload.Event) {
 			r.printEvent(f, t, e, now)
 		}
 	} else {
+		if e.Spec.Bucket == "" {
+			t.destination = "" // the event concerns the saved uploads
+		}
 		if r.flags.json && !r.flags.quiet {
 			r.print("", newEventLine(0, "", t.destination, e))
 		}
 		t.source = "listing of " + t.destination
 		if r.progress != nil {
-			r.progress.display.noteListing("listing "+e.Spec.Bucket, e, now)
+			name := "listing " + e.Spec.Bucket
+			if e.Store {
+				name = "saved uploads"
+			}
+			r.progress.display.noteListing(name, e, now)
 		}
 	}
 	switch e.Kind {
