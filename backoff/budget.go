@@ -89,11 +89,13 @@ func (b *Budget) holdable(p Policy, elapsed time.Duration) time.Duration {
 	if b.For > 0 {
 		return b.For - elapsed
 	}
-	return 2*p.longestTotal(b.tries()) - b.held
+	return 2*p.LongestTotal(b.tries()) - b.held
 }
 
-// longestTotal returns the longest time that tries retries can wait in total.
-func (p Policy) longestTotal(tries int) time.Duration {
+// LongestTotal returns the longest time that tries retries can wait in total. With [Tries], it
+// is the duration for which a Budget without For allows retries, if the server asks for no
+// longer waits.
+func (p Policy) LongestTotal(tries int) time.Duration {
 	var total time.Duration
 	for n := range tries {
 		wait := p.longestDelay(n)

@@ -140,6 +140,10 @@ func (w *Worker) openStore(ctx context.Context, hc *http.Client) error {
 	if err != nil {
 		return err
 	}
+	ctx = session.WithStoreRetry(ctx, session.StoreRetry{
+		Policy:  w.opts.Upload.Policy,
+		Waiting: func(p backoff.Pause, err error) { w.log.Warn("the state bucket fails", "err", err, "wait", p.Delay) },
+	})
 	w.store, err = bucketstore.Open(ctx, client, w.opts.StateBucket, w.opts.StatePrefix, &bucketstore.Options{
 		AEAD: w.opts.AEAD, Unsealed: w.opts.Unsealed, TTL: w.q.AckWait() - leaseMargin, Holder: w.opts.Name,
 	})

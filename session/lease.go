@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -11,8 +10,8 @@ import (
 // any [Store].
 //
 // The lock of a Store on one machine ends with its process, and as a lease it never
-// expires. A Store that several machines share cannot know whether a process still
-// runs. Its leases expire unless they are renewed. The Lease renews itself in the
+// expires. A Store that several machines share cannot know whether a process on another
+// machine still runs. Its leases expire unless they are renewed. The Lease renews itself in the
 // background until Release. A lease can be lost in two steps:
 //   - It expires, for example because the store cannot be reached. Begin then
 //     renews it before the next request, and the upload continues.
@@ -77,8 +76,9 @@ type Lease interface {
 //     upload. If there is none, or it was lost, the error wraps ErrInUse. They never
 //     replace what the next holder saved.
 //   - Delete may end a lease or a lock, see Lease.
-//   - The leases of a process that dies remain until they expire. So does the lease of a
-//     call of Acquire or Lock that fails although its request succeeded.
+//   - The leases of a process that dies remain until they expire, or until another process
+//     knows that it has ended. The lease of a call of Acquire or Lock that fails although its
+//     request succeeded remains until it expires.
 //
 // The clocks of the processes and of the shared storage may differ by any amount, and a
 // process may be suspended at any time.
@@ -86,25 +86,10 @@ type Leaser interface {
 	Store
 
 	// Acquire acquires the lease of an upload. It does not wait: if another caller, in this
-	// or another process, holds the lease, the error is a *[HeldError].
+	// or another process, holds the lease, the error is a *[HeldError] with the fields of a
+	// lease.
 	Acquire(ctx context.Context, id string) (Lease, error)
 }
-
-// HeldError is the error of [Leaser] if another caller holds the lease of the upload. It wraps
-// [ErrInUse].
-type HeldError struct {
-	Holder  string        // the name of the process, for people; not trusted, because another machine wrote it
-	Renewal int64         // changes if and only if the holder renews the lease
-	Left    time.Duration // until the lease expires, unless the holder renews it; at least 1 ns
-}
-
-// Error returns the holder, without control characters, and when its lease expires.
-func (e *HeldError) Error() string {
-	return fmt.Sprintf("%v by %s, whose lease ends in %v unless it is renewed", ErrInUse, oneLine(e.Holder), max(e.Left.Round(time.Second), time.Second))
-}
-
-// Unwrap returns ErrInUse.
-func (e *HeldError) Unwrap() error { return ErrInUse }
 
 // Acquire acquires the lease of an upload. If s is not a [Leaser], the lease is the
 // lock of the upload, which never expires. The caller must call Release.

@@ -51,8 +51,29 @@ func TestLeaseOfLock(t *testing.T) {
 // TestHeldErrorIsPrintable checks that the name of a holder, which another machine
 // wrote, cannot control a terminal.
 func TestHeldErrorIsPrintable(t *testing.T) {
-	err := &session.HeldError{Holder: "a\x1b[2J\r\n\u009b2J\u202eb\xff", Left: time.Second}
-	if text := err.Error(); strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || !strings.Contains(text, "by a [2J") {
-		t.Errorf("%q", text)
+	const name = "a\x1b[2J\r\n\u009b2J\u202eb\xff"
+	for _, err := range []error{&session.HeldError{Message: name, Left: time.Second}, &session.HeldError{Host: name, PID: 1}, &session.HeldError{Host: name}} {
+		if text := err.Error(); strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || !strings.Contains(text, "a [2J") {
+			t.Errorf("%q", text)
+		}
+	}
+}
+
+// TestHeldErrorText checks the text of a HeldError with the fields that a Store may know.
+func TestHeldErrorText(t *testing.T) {
+	since := time.Date(2026, 11, 22, 10, 0, 0, 5, time.FixedZone("", 3600))
+	for _, test := range []struct {
+		err  session.HeldError
+		want string
+	}{
+		{session.HeldError{}, "upload is in use by another process"},
+		{session.HeldError{PID: 12}, "upload is in use by process 12"},
+		{session.HeldError{Host: "alpha"}, "upload is in use by a process on alpha"},
+		{session.HeldError{Host: "alpha", PID: 12, Since: since}, "upload is in use by process 12 on alpha since 2026-11-22T09:00:00Z"},
+		{session.HeldError{Host: "alpha", PID: 12, Message: "worker 3", Left: 90 * time.Second}, "upload is in use by worker 3, whose lease ends in 1m30s unless it is renewed"},
+	} {
+		if got := test.err.Error(); got != test.want || !errors.Is(&test.err, session.ErrInUse) {
+			t.Errorf("%q, want %q", got, test.want)
+		}
 	}
 }

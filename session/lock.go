@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -19,8 +20,8 @@ const sharingViolation = syscall.Errno(32)
 
 // Lock locks the upload for this process. The kernel releases the lock when the
 // process ends for any reason. A lock file that is left does not lock the
-// upload. If another process holds the lock, the error wraps [ErrInUse] and,
-// except on Windows, names that process.
+// upload. If another process holds the lock, the error is a *[HeldError], which names
+// that process, except on Windows.
 func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 	if err := d.check(id); err != nil {
 		return nil, err
@@ -48,11 +49,7 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 			continue
 		}
 		if !held {
-			holder := "another process"
-			if text, err := d.root.ReadFile(name); err == nil && len(text) > 0 && len(text) < 300 {
-				holder = oneLine(string(text))
-			}
-			return nil, fmt.Errorf("%w by %s", ErrInUse, holder)
+			return nil, d.heldBy(name)
 		}
 		// The previous holder may have removed the file between open and lock. This lock
 		// would then be on a deleted file, and another process could lock a new file with the
@@ -125,12 +122,35 @@ func (d *Dir) Locked(_ context.Context, id string) (bool, error) {
 	return err == nil && !free, nil
 }
 
-// sign writes the name of this process to the lock file, for the error message
-// of another process. The lock does not depend on it.
+// lockHolder is the content of a lock file. It is only for the error message of another
+// process: the lock does not depend on it.
+type lockHolder struct {
+	Host  string    `json:"host"`
+	PID   int       `json:"pid"`
+	Since time.Time `json:"since"`
+}
+
+// sign writes to the lock file which process holds the lock.
 func (d *Dir) sign(name string) {
 	host, _ := os.Hostname()
-	_ = d.root.WriteFile(name, fmt.Appendf(nil, "process %d on %s\n", os.Getpid(), host), 0o600)
+	if text, err := json.Marshal(lockHolder{host, os.Getpid(), time.Now().UTC()}); err == nil {
+		_ = d.root.WriteFile(name, append(text, '\n'), 0o600)
+	}
 }
+
+// heldBy returns the error for a lock file that another process has locked. Its fields
+// are zero if that process has not signed the file yet.
+func (d *Dir) heldBy(name string) *HeldError {
+	text, err := d.root.ReadFile(name)
+	var by lockHolder
+	if err != nil || len(text) > lockLimit || json.Unmarshal(text, &by) != nil {
+		return &HeldError{}
+	}
+	return &HeldError{Host: by.Host, PID: by.PID, Since: by.Since}
+}
+
+// lockLimit bounds the size of a lock file. The name of a host has at most 255 bytes.
+const lockLimit = 1 << 10
 
 // unlock releases the lock. If the upload has no Token, unlock removes the lock
 // file first, while it holds the lock.

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"gcsup/internal/testsize"
 	"gcsup/session"
@@ -78,13 +79,45 @@ func holder(t *testing.T, dir string) (*exec.Cmd, io.Closer) {
 	return cmd, stdin
 }
 
-// nameOf returns how the error of Lock names a process. On Windows it names none,
-// because no other handle can read the locked byte.
-func nameOf(pid int) string {
-	if runtime.GOOS == "windows" {
-		return "in use by "
+// checkHolder checks that the error of Lock describes the process that holds the lock. On
+// Windows it does not, because no other handle can read the locked byte.
+func checkHolder(t *testing.T, err error, pid int) {
+	t.Helper()
+	held, ok := errors.AsType[*session.HeldError](err)
+	if !ok || !errors.Is(err, session.ErrInUse) {
+		t.Fatalf("Lock: %v, want a HeldError", err)
 	}
-	return fmt.Sprintf("process %d on ", pid)
+	if runtime.GOOS == "windows" {
+		return
+	}
+	host, _ := os.Hostname()
+	if age := time.Since(held.Since); held.PID != pid || held.Host != host || age < 0 || age > time.Minute {
+		t.Errorf("HeldError %+v, want process %d on %s", *held, pid, host)
+	}
+	if want := fmt.Sprintf("upload is in use by process %d on %s since ", pid, host); !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%q, want %q", err, want)
+	}
+}
+
+// TestUnsignedLock checks that Lock fails with a HeldError even if the lock file does not
+// describe the holder.
+func TestUnsignedLock(t *testing.T) {
+	for _, text := range []string{"", "process 12 on alpha\n", `{"pid":"x"}`, strings.Repeat(" ", 1<<20) + `{"pid":12}`} {
+		dir := newDir(t)
+		d := openDir(t, dir)
+		unlock, err := d.Lock(t.Context(), "id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "id.lock"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = d.Lock(t.Context(), "id")
+		if held, ok := errors.AsType[*session.HeldError](err); !ok || *held != (session.HeldError{}) {
+			t.Errorf("Lock: %#v, want an empty HeldError", err)
+		}
+		unlock()
+	}
 }
 
 // TestLockOfAnotherProcess checks that the error of Lock names the holder, and
@@ -98,9 +131,7 @@ func TestLockOfAnotherProcess(t *testing.T) {
 		cmd, stdin := holder(t, dir)
 		d := openDir(t, dir)
 		_, err := d.Lock(t.Context(), "id")
-		if want := nameOf(cmd.Process.Pid); !errors.Is(err, session.ErrInUse) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: Lock: %v, want ErrInUse with %q", name, err, want)
-		}
+		checkHolder(t, err, cmd.Process.Pid)
 		if unlock, err := d.Lock(t.Context(), "other"); err != nil {
 			t.Errorf("%s: Lock of another upload: %v", name, err)
 		} else {
@@ -129,9 +160,8 @@ func TestLockTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Lock(t.Context(), token.ID); !errors.Is(err, session.ErrInUse) || !strings.Contains(err.Error(), nameOf(os.Getpid())) {
-		t.Errorf("second Lock: %v, want ErrInUse and the holder", err)
-	}
+	_, err = d.Lock(t.Context(), token.ID)
+	checkHolder(t, err, os.Getpid())
 	unlock()
 	again, err := d.Lock(t.Context(), token.ID)
 	if err != nil {

@@ -56,6 +56,9 @@ import (
 // must not wrap the errors below, even if the cause of the context does. It may be the
 // error of another upload, as with errgroup. A failed Lock holds nothing.
 //
+// A Store that sends requests over a network retries them itself. The context of a call may
+// have a [StoreRetry], which describes how.
+//
 // A Store may have a method Close. Close does not release locks. After Close, the
 // caller must not call other methods, except unlock.
 //
@@ -64,7 +67,8 @@ import (
 // The errors wrap
 //   - [ErrNoToken] if Load finds no upload, or the ID is not valid;
 //   - [ErrCorruptToken] or [ErrTokenVersion] if Decode returned it;
-//   - [ErrInUse] if another caller holds the lock.
+//   - [ErrInUse] if another caller holds the lock. The error of Lock is then a
+//     *[HeldError], which [errors.As] finds.
 //
 // Other errors, such as those of a network, mean that the outcome is not known. Package
 // upload continues an upload whose Token cannot be saved, if it was saved before.

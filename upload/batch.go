@@ -191,7 +191,9 @@ func (b *batch) read(jobs iter.Seq[Job]) {
 	if store := b.u.opts.Store; store != nil {
 		// A file that is small now may have been large, and its upload saved. An error of the
 		// store is reported when a large file needs it.
-		b.saved, _ = store.List(b.ctx)
+		ctx, done := b.u.storeCall(b.ctx)
+		b.saved, _ = store.List(ctx)
+		done()
 	}
 	for job := range jobs {
 		queue := b.small

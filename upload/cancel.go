@@ -35,6 +35,7 @@ func (j *job) cancelSaved(ctx context.Context, id string) error {
 	if store == nil {
 		return fmt.Errorf("cancel: %w: there is no store", session.ErrNoToken)
 	}
+	ctx = j.storeContext(ctx)
 	id, err := follow(ctx, store, id)
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)

@@ -19,7 +19,7 @@ const (
 	Progress                   // bytes moved; at most a few times per second
 	Verifying                  // the source is read and compared with what was sent before; at most a few times per second
 	Settling                   // the source is not read yet: its last changes are being written to its disk, or its times are too new to show the next change
-	Waiting                    // a request failed; the next try is in Delay
+	Waiting                    // a request failed, see Store; the next try is in Delay
 	Warning                    // a problem that does not stop the upload; Cause describes it
 
 	// The terminal kinds. The last event of every upload has one of them.
@@ -59,8 +59,8 @@ func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k =
 // a call of [Uploader.Cancel], or a job of [Uploader.Files] that yields a result. Its
 // last event is the only one of a terminal kind. An upload that fails before its
 // first request has one, and a file of a batch that is skipped or not tried, too.
-// The events of a listing, of [Uploader.Query] and of [Uploader.Prune] have no
-// terminal kind.
+// The events of a listing, and of the methods that send nothing, such as
+// [Uploader.Saved], [Uploader.Query] and [Uploader.Prune], have no terminal kind.
 //
 // SentDelta and CommittedDelta are changes since the previous event of the upload that the
 // Observer got. They are exact even if events between the two were merged or dropped. A
@@ -76,7 +76,7 @@ func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k =
 type Event struct {
 	Kind      EventKind
 	Time      time.Time // when it happened
-	Upload    int64     // number of the upload, unique in this process; 0 for Query, Prune and a listing. The prefix of a listing is Spec.Object
+	Upload    int64     // number of the upload, unique in this process; 0 if the event is of no upload. The prefix of a listing is Spec.Object
 	ID        string
 	Path      string // of the source; "" for a stream
 	Spec      Spec
@@ -94,8 +94,9 @@ type Event struct {
 	ToCompare int64         // Verifying: offset up to which it will be read
 	Delay     time.Duration // Waiting, Held: how long
 	Retry     int           // Waiting: number of consecutive failures, from 1
+	Store     bool          // Waiting: the request was one of Options.Store, to save the upload or to keep its lease
 	Cause     string        // Waiting, Restarted, Discarded, Undivided, Warning: the reason, for people; Held: the process
-	Err       error         // Interrupted, Failed: what the call returns
+	Err       error         // Interrupted, Failed: what the call returns; Held: a *session.HeldError
 	Result    *Result       // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
 
 	ctx context.Context

@@ -81,7 +81,7 @@ func (s *tableStore) Lock(_ context.Context, id string) (unlock func(), err erro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.locks[id] {
-		return nil, fmt.Errorf("%w by another process", session.ErrInUse)
+		return nil, &session.HeldError{} // its fields are optional
 	}
 	s.locks[id] = true
 	return sync.OnceFunc(func() {

@@ -62,6 +62,8 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 	if u.opts.Store == nil {
 		return Holding{}, fmt.Errorf("query: %w: there is no store", session.ErrNoToken)
 	}
+	ctx, done := u.storeCall(ctx)
+	defer done()
 	token, lease, err := lockSaved(ctx, u.opts.Store, id)
 	if err != nil {
 		return Holding{}, err

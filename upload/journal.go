@@ -24,8 +24,9 @@ type journal struct {
 	released func() // called when the lease is released; nil if the upload does not run
 	events   *events
 
-	ctx  context.Context // for the store; lasts a little longer than the upload's
-	stop context.CancelFunc
+	ctx        context.Context // for the store; lasts a little longer than the upload's
+	background context.Context // like ctx, for saves for which the upload does not wait
+	stop       context.CancelFunc
 
 	saving sync.Mutex // held during a save, so that no older Token replaces a newer one
 
@@ -79,6 +80,7 @@ func openJournal(ctx context.Context, store session.Store, id string, waiting fu
 	}
 	j = &journal{lease: lease, next: nextToken{draft: session.Token{ID: id}}}
 	j.ctx, j.stop = lingering(ctx)
+	j.background = j.ctx
 	return j, token, damaged, nil
 }
 
@@ -292,7 +294,7 @@ func (j *journal) saveSoon() {
 	defer j.mu.Unlock()
 	if j.writer == nil {
 		j.writer = newCheckpointWriter(func() {
-			ctx, cancel := context.WithTimeout(j.ctx, checkpointTimeout)
+			ctx, cancel := context.WithTimeout(j.background, checkpointTimeout)
 			defer cancel()
 			_ = j.save(ctx)
 		})

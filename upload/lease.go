@@ -21,7 +21,7 @@ func acquire(ctx context.Context, store session.Store, id string, waiting func(*
 	for {
 		lease, err := session.Acquire(ctx, store, id)
 		held, ok := errors.AsType[*session.HeldError](err)
-		if !ok {
+		if !ok || held.Left == 0 { // a lock, which ends with its process
 			return lease, err
 		}
 		if first == nil {
@@ -52,9 +52,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// release releases a lease without saving anything. If that fails, the lease expires.
+// release releases a lease without saving anything. If that fails, or takes longer than
+// linger, the lease expires.
 func release(ctx context.Context, lease session.Lease) {
-	ctx, cancel := lingering(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
 	defer cancel()
 	_ = lease.Release(ctx, nil)
 }

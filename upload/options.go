@@ -21,7 +21,8 @@ type Options struct {
 	Endpoint string
 
 	// Store keeps the uploads of files, so that another process can resume
-	// them: see [session.OpenDir]. If it is nil, no other call can.
+	// them: see [session.OpenDir]. If it is nil, no other call can. If the Store sends requests,
+	// Policy and RetryFor apply to them too: see [session.StoreRetry].
 	Store session.Store
 
 	// Policy gives the length of the wait before each retry. The zero value is
@@ -122,7 +123,8 @@ type Options struct {
 	Exchange func(Exchange)
 
 	// Logger logs each exchange with the decision that follows (debug), and each upload
-	// that was resumed or failed (info). nil logs nothing.
+	// that was resumed or failed, and each failed request of the Store (info). nil logs
+	// nothing.
 	Logger *slog.Logger
 }
 

@@ -53,6 +53,8 @@ func (u *Uploader) Prune(ctx context.Context, opts *PruneOptions) iter.Seq2[Prun
 		opts = &PruneOptions{}
 	}
 	return func(yield func(Pruned, error) bool) {
+		ctx, done := u.storeCall(ctx)
+		defer done()
 		p := pruner{u: u, opts: *opts, budget: u.newBudget()}
 		for saved, err := range u.Saved(ctx) {
 			pruned := Pruned{SavedUpload: saved}

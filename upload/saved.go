@@ -64,6 +64,8 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 		if store == nil {
 			return
 		}
+		ctx, done := u.storeCall(ctx)
+		defer done()
 		ids, err := store.List(ctx)
 		if err != nil {
 			yield(SavedUpload{}, fmt.Errorf("saved uploads: %w", err))

@@ -26,6 +26,7 @@ func (j *job) uploadSavableFile(ctx context.Context, path string) error {
 // uploadSavable uploads the open source, with its saved session if there is one. path
 // is absolute, or "" for a source with an identity that the caller gave.
 func (j *job) uploadSavable(ctx context.Context, id, path, identity string) error {
+	ctx = j.storeContext(ctx)
 	store, want := j.u.opts.Store, j.spec
 	j.want = want.Resolved()
 	j.identify(id, j.want)
@@ -108,6 +109,7 @@ func (j *job) uploadSaved(ctx context.Context, id string) error {
 	if store == nil {
 		return fmt.Errorf("resume: %w: there is no store", session.ErrNoToken)
 	}
+	ctx = j.storeContext(ctx)
 	id, err := follow(ctx, store, id)
 	if err != nil {
 		return err
@@ -150,13 +152,15 @@ func (j *job) openJournal(ctx context.Context, id string, waiting func(context.C
 		if waiting != nil {
 			waiting(ctx)
 		}
-		j.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder})
+		j.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder(), Err: held})
 	})
 	if err == nil {
 		j.transfer.wire.lease = journal.lease
 		if j.interrupt != nil {
 			journal.released = j.u.running.add(id, j.interrupt)
 		}
+		journal.ctx = j.u.storeContext(journal.ctx, j.events, nothingAtStake)
+		journal.background = j.u.storeContext(journal.ctx, nil, nothingAtStake)
 	}
 	return journal, token, damaged, err
 }

@@ -37,6 +37,8 @@ func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string,
 	if store == nil {
 		return "", fmt.Errorf("take over: %w: there is no store", session.ErrNoToken)
 	}
+	ctx, done := u.storeCall(ctx)
+	defer done()
 	token, from, err := lockSaved(ctx, store, id)
 	if err != nil {
 		return "", fmt.Errorf("take over: %w", err)
@@ -265,6 +267,8 @@ func (u *Uploader) Import(ctx context.Context, t *session.Token, path string) (i
 	if err != nil {
 		return "", fmt.Errorf("import: %w", err)
 	}
+	ctx, done := u.storeCall(ctx)
+	defer done()
 	lease, err := session.Acquire(ctx, store, saved.ID)
 	if err != nil {
 		return "", fmt.Errorf("import: %w", err)

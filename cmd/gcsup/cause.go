@@ -11,6 +11,9 @@ import (
 // terminal. It contains no addresses.
 type cause struct{ text, short string }
 
+// stateSlow is the cause of bucketstore.ErrSlow.
+var stateSlow = cause{"state bucket slow", "slow"}
+
 // causes maps the ends of messages of the operating system and of package net to
 // causes.
 var causes = []struct {
@@ -32,8 +35,10 @@ var causes = []struct {
 	{"certificate", cause{"TLS error", "TLS"}},
 	{"tls:", cause{"TLS error", "TLS"}},
 	{"http2:", cause{"HTTP/2 error", "HTTP/2"}},
+	{"slower than the lease", stateSlow},
 	{"stall", cause{"stalled", "stalled"}},
 	{"lags behind", cause{"stalled", "stalled"}},
+	{"no reply within", cause{"no reply", "silent"}},
 	{"timeout", cause{"timeout", "timeout"}},
 	{"timed out", cause{"timeout", "timeout"}},
 	{"deadline exceeded", cause{"timeout", "timeout"}},

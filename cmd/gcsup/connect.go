@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
+	"gcsup/backoff"
 	"gcsup/internal/cli/failure"
 	"gcsup/internal/cli/program"
 	"gcsup/session"
@@ -22,7 +24,9 @@ import (
 type connection struct {
 	endpoint string
 	saved    *lazyStore     // nil if nothing is saved
-	warn     func(string)   // prints a warning about the saved uploads; may be nil
+	policy   backoff.Policy // for requests to the state bucket that the command makes itself
+	retryFor time.Duration  // like upload.Options.RetryFor
+	warn     func(string)   // prints a message about the saved uploads; nil prints nothing
 	emulator *localEmulator // nil for the service
 	options  gcs.Options
 
@@ -117,7 +121,40 @@ func (c *connection) connect(ctx context.Context) error {
 // offline returns an Uploader for calls that make no request to the service, and
 // need no credentials unless the saved uploads are in a bucket.
 func (c *connection) offline(endpoint string) (*upload.Uploader, error) {
-	return upload.New(nil, &upload.Options{Endpoint: endpoint, Store: c.saved.store()})
+	return upload.New(nil, &upload.Options{Endpoint: endpoint, Store: c.saved.store(), Observer: c.observe})
+}
+
+// warnOn prints messages about the saved uploads on con.
+func (c *connection) warnOn(con *console) { c.warn = func(text string) { con.message("%s", text) } }
+
+// observe prints the waits for the state bucket, of an Uploader whose other events are not
+// shown.
+func (c *connection) observe(e upload.Event) {
+	if e.Kind == upload.Waiting && e.Store {
+		c.waiting(e.Delay, e.Cause)
+	}
+}
+
+// waiting prints that a request to the state bucket failed, and will be tried again.
+func (c *connection) waiting(delay time.Duration, cause string) {
+	if c.warn != nil {
+		c.warn(fmt.Sprintf("%s; trying again in %s", cause, formatSpan(delay+time.Second-1)))
+	}
+}
+
+// storeRetry returns how the requests to the state bucket that the command makes itself
+// are retried.
+func (c *connection) storeRetry() session.StoreRetry {
+	return session.StoreRetry{
+		Policy: c.policy,
+		For: func() time.Duration {
+			if c.retryFor > 0 {
+				return c.retryFor
+			}
+			return c.policy.LongestTotal(backoff.Tries(0))
+		},
+		Waiting: func(p backoff.Pause, err error) { c.waiting(p.Delay, err.Error()) },
+	}
 }
 
 // endpointMismatch returns the error for a saved upload that was started at endpoint,
@@ -156,6 +193,7 @@ func (c *connection) close() {
 func (f *targetFlags) lazyStore(c *connection) *lazyStore {
 	return &lazyStore{
 		shared:  f.state.url != "",
+		retry:   func() session.StoreRetry { return c.storeRetry() },
 		missing: f.storeMissing,
 		open: func(ctx context.Context) (openStore, error) {
 			if f.state.url == "" {

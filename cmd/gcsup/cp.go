@@ -165,7 +165,7 @@ func (f *cpFlags) connect(cmd *cobra.Command, r *reporter, opts upload.Options) 
 	if err != nil {
 		return nil, err
 	}
-	c.warn = r.warn
+	c.warn, c.policy, c.retryFor = r.warn, opts.Policy, opts.RetryFor
 	err = checkKeyTarget(f.template.EncryptionKey, c)
 	if err == nil {
 		err = c.dial(cmd.Context(), opts)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/failure"
@@ -52,9 +53,22 @@ type partsLine struct {
 }
 
 type errorLine struct {
-	Kind    string `json:"kind"`
-	Message string `json:"message"`
-	Status  *int   `json:"status"` // HTTP status
+	Kind    string      `json:"kind"`
+	Message string      `json:"message"`
+	Status  *int        `json:"status"` // HTTP status
+	Holder  *holderLine `json:"holder,omitempty"`
+}
+
+// holderLine is the process that uses an upload. An unknown field is null.
+type holderLine struct {
+	Name  string     `json:"name"`
+	Host  *string    `json:"host"`
+	PID   *int       `json:"pid"`
+	Since *time.Time `json:"since"`
+}
+
+func newHolderLine(held *session.HeldError) *holderLine {
+	return &holderLine{held.Holder(), known(held.Host, held.Host != ""), known(held.PID, held.PID != 0), known(held.Since.UTC(), !held.Since.IsZero())}
 }
 
 // eventLine is one event of an upload. Events come before the result.
@@ -84,7 +98,12 @@ type eventLine struct {
 	ToCompare int64  `json:"to_compare,omitempty"`
 	DelayMS   int64  `json:"delay_ms,omitempty"`
 	Retry     int    `json:"retry,omitempty"`
+	State     bool   `json:"state,omitempty"` // the request was one to the state bucket
 	Cause     string `json:"cause,omitempty"`
+
+	// For a wait for the lease of another process.
+	Holder  *holderLine `json:"holder,omitempty"`
+	LeaseMS int64       `json:"lease_ms,omitempty"` // how long a lease of that process lasts
 }
 
 // summaryLine is the last line of a run.
@@ -152,6 +171,9 @@ func newErrorLine(err error) *errorLine {
 	if e, ok := errors.AsType[*session.Error](err); ok && !e.Early && !errors.Is(err, context.Canceled) {
 		l.Status = known(e.Status, e.Status != 0)
 	}
+	if held, ok := errors.AsType[*session.HeldError](err); ok {
+		l.Holder = newHolderLine(held)
+	}
 	return l
 }
 
@@ -163,7 +185,10 @@ func newEventLine(file int, source, destination string, e upload.Event) eventLin
 		ID: known(e.ID, e.ID != ""), Size: known(e.Size, e.Size >= 0),
 		Sent: e.Sent, Committed: e.Committed,
 		Compared: e.Compared, ToCompare: e.ToCompare,
-		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, Cause: e.Cause,
+		DelayMS: e.Delay.Milliseconds(), Retry: e.Retry, State: e.Store, Cause: e.Cause,
+	}
+	if held, ok := errors.AsType[*session.HeldError](e.Err); ok {
+		l.Holder, l.LeaseMS = newHolderLine(held), held.TTL.Milliseconds()
 	}
 	if s := e.Source; s != nil {
 		l.SourceSize, l.SourceSent, l.SourceCommitted = &s.Size, &s.Sent, &s.Committed

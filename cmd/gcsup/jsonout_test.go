@@ -89,6 +89,25 @@ func TestResultLineOfFailure(t *testing.T) {
 	}
 }
 
+// The error of an upload that another process uses has the holder, as far as it is known.
+func TestResultLineInUse(t *testing.T) {
+	since := time.Date(2026, 11, 22, 11, 0, 0, 0, time.FixedZone("", 3600))
+	for _, c := range []struct {
+		held session.HeldError
+		want map[string]any
+	}{
+		{session.HeldError{}, map[string]any{"name": "another process", "host": nil, "pid": nil, "since": nil}},
+		{session.HeldError{Host: "alpha", PID: 12, Since: since}, map[string]any{"name": "process 12 on alpha", "host": "alpha", "pid": 12.0, "since": "2026-11-22T10:00:00Z"}},
+	} {
+		err := fmt.Errorf("while testing: %w", &c.held)
+		_, fields := line(t, newResultLine(7, task{source: "a", destination: "gs://bkt/a"}, statusFailed, nil, err))
+		want := map[string]any{"kind": "in_use", "message": err.Error(), "status": nil, "holder": c.want}
+		if !reflect.DeepEqual(fields["error"], want) {
+			t.Errorf("error %v, want %v", fields["error"], want)
+		}
+	}
+}
+
 func TestEventLine(t *testing.T) {
 	e := upload.Event{Kind: upload.Waiting, ID: "abc", Size: 9, Sent: 5, Committed: 3, Delay: 1500 * time.Millisecond, Retry: 2, Cause: "503"}
 	text, _ := line(t, newEventLine(3, "a", "gs://bkt/a", e))

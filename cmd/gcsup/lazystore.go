@@ -13,8 +13,9 @@ import (
 // nothing therefore needs no state directory, and no request to a state bucket.
 type lazyStore struct {
 	open    func(context.Context) (openStore, error)
-	missing func() bool // reports whether nothing was ever saved there, without opening it
-	shared  bool        // the store is a session.Leaser
+	missing func() bool               // reports whether nothing was ever saved there, without opening it
+	shared  bool                      // the store is a session.Leaser
+	retry   func() session.StoreRetry // for calls of the command itself; not used for a directory
 
 	once   sync.Once
 	opened openStore // nil before it is opened
@@ -41,16 +42,20 @@ func (s *lazyStore) store() session.Store {
 	return s
 }
 
-// get opens the store, if it is not open.
-func (s *lazyStore) get(ctx context.Context) (openStore, error) {
+// get opens the store, if it is not open. It returns the context for calls of it: those of
+// package upload have a StoreRetry already.
+func (s *lazyStore) get(ctx context.Context) (context.Context, openStore, error) {
+	if _, ok := session.StoreRetryOf(ctx); !ok && s.shared {
+		ctx = session.WithStoreRetry(ctx, s.retry())
+	}
 	s.once.Do(func() { s.opened, s.err = s.open(ctx) })
-	return s.opened, s.err
+	return ctx, s.opened, s.err
 }
 
 // sweep deletes the leases of processes that died before they saved their uploads, and
 // returns their number. A directory has none.
 func (s *lazyStore) sweep(ctx context.Context, dryRun bool) (int, error) {
-	opened, err := s.get(ctx)
+	ctx, opened, err := s.get(ctx)
 	if bucket, ok := opened.(stateBucket); ok {
 		return bucket.Sweep(ctx, dryRun)
 	}
@@ -70,7 +75,7 @@ func (s *lazyStore) Load(ctx context.Context, id string) (*session.Token, error)
 	if s.missing() {
 		return nil, fmt.Errorf("%w: %s", session.ErrNoToken, id)
 	}
-	d, err := s.get(ctx)
+	ctx, d, err := s.get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +83,7 @@ func (s *lazyStore) Load(ctx context.Context, id string) (*session.Token, error)
 }
 
 func (s *lazyStore) Save(ctx context.Context, t *session.Token) error {
-	d, err := s.get(ctx)
+	ctx, d, err := s.get(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,7 +95,7 @@ func (s *lazyStore) List(ctx context.Context) ([]string, error) {
 	if s.missing() {
 		return nil, nil
 	}
-	d, err := s.get(ctx)
+	ctx, d, err := s.get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +103,7 @@ func (s *lazyStore) List(ctx context.Context) ([]string, error) {
 }
 
 func (s *lazyStore) Delete(ctx context.Context, id string) error {
-	d, err := s.get(ctx)
+	ctx, d, err := s.get(ctx)
 	if err != nil {
 		return err
 	}
@@ -106,7 +111,7 @@ func (s *lazyStore) Delete(ctx context.Context, id string) error {
 }
 
 func (s *lazyStore) SetAside(ctx context.Context, id string) error {
-	d, err := s.get(ctx)
+	ctx, d, err := s.get(ctx)
 	if err != nil {
 		return err
 	}
@@ -114,7 +119,7 @@ func (s *lazyStore) SetAside(ctx context.Context, id string) error {
 }
 
 func (s *lazyStore) Lock(ctx context.Context, id string) (unlock func(), err error) {
-	d, err := s.get(ctx)
+	ctx, d, err := s.get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +131,7 @@ type lazyLeaser struct{ *lazyStore }
 
 // Acquire returns the lease of an upload.
 func (s lazyLeaser) Acquire(ctx context.Context, id string) (session.Lease, error) {
-	d, err := s.get(ctx)
+	ctx, d, err := s.get(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"gcsup/internal/cli/printable"
+	"gcsup/session"
 	"gcsup/upload"
 )
 
@@ -68,19 +70,27 @@ func (r *reporter) observe(e upload.Event) {
 			r.printEvent(f, t, e, now)
 		}
 	} else {
+		if e.Spec.Bucket == "" {
+			t.destination = "" // the event concerns the saved uploads
+		}
 		if r.flags.json && !r.flags.quiet {
 			r.print("", newEventLine(0, "", t.destination, e))
 		}
 		t.source = "listing of " + t.destination
 		if r.progress != nil {
-			r.progress.display.noteListing("listing "+e.Spec.Bucket, e, now)
+			name := "listing " + e.Spec.Bucket
+			if e.Store {
+				name = "saved uploads"
+			}
+			r.progress.display.noteListing(name, e, now)
 		}
 	}
 	switch e.Kind {
 	case upload.Held:
 		if f := r.files.of(t.destination); !f.held {
 			f.held = true
-			r.console.message("%s to %s: %s works on it, or died: waiting up to %s for its lease (saved upload %s)", t.source, t.destination, e.Cause, formatSpan(e.Delay+time.Second-1), e.ID)
+			lease, _ := r.given.GetDuration("state-lease") // 0 without the flag
+			r.console.message("%s to %s: %s (saved upload %s)", t.source, t.destination, heldText(e, lease), e.ID)
 		}
 	case upload.Resumed:
 		r.console.message("resuming %s to %s: %s are stored (saved upload %s)", t.source, t.destination, storedText(shown(e).committed, shown(e).size), e.ID)
@@ -95,6 +105,16 @@ func (r *reporter) observe(e upload.Event) {
 	case upload.PartDone:
 		r.detail("%s: part %d is stored, %d of %d, %s", t.source, e.Part, e.Parts.Done, e.Parts.Count, plural(e.Parts.Connections, "connection", "connections"))
 	}
+}
+
+// heldText describes the wait for the lease of another process. The lease of this process
+// lasts lease: if that of the other one does not, the user may expect another wait.
+func heldText(e upload.Event, lease time.Duration) string {
+	text := fmt.Sprintf("%s works on it, or died: waiting up to %s for its lease", e.Cause, formatSpan(e.Delay+time.Second-1))
+	if held, ok := errors.AsType[*session.HeldError](e.Err); ok && held.TTL != lease && lease != 0 {
+		text += fmt.Sprintf(", which lasts %v; --state-lease=%v applies when this process has the upload", held.TTL, lease)
+	}
+	return text
 }
 
 // detail prints a message with --verbose, and otherwise only to the log file.

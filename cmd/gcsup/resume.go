@@ -89,12 +89,12 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) (err erro
 		return r.refuse(named, err)
 	}
 	defer c.close()
-	c.warn, r.endpoint = r.warn, c.endpoint
+	c.warn, c.policy, c.retryFor, r.endpoint = r.warn, opts.Policy, opts.RetryFor, c.endpoint
 	if err := checkKeyTarget(key, c); err != nil {
 		return r.refuse(named, err)
 	}
 	if !f.target.storeMissing() { // otherwise there is nothing to resume, and the directory need not be creatable
-		if _, err := c.saved.get(ctx); err != nil {
+		if _, _, err := c.saved.get(ctx); err != nil {
 			return r.refuse(named, err)
 		}
 	}
@@ -128,7 +128,7 @@ func (f *resumeFlags) run(cmd *cobra.Command, std stdio, ids []string) (err erro
 // choose selects the uploads if no ID is given. Uploads that cannot be used are
 // reported as failed.
 func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (ids []string, unusable []unusableUpload, err error) {
-	saved, unusable, err := savedUploads(ctx, c.saved)
+	saved, unusable, err := savedUploads(ctx, c)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -199,9 +199,10 @@ type unusableUpload struct {
 }
 
 // savedUploads reads all saved uploads. It returns those that cannot be used
-// separately. It makes no request, and needs no credentials.
-func savedUploads(ctx context.Context, store session.Store) (saved []upload.SavedUpload, unusable []unusableUpload, err error) {
-	up, err := upload.New(nil, &upload.Options{Store: store})
+// separately. It makes no request to the service, and needs no credentials unless the
+// saved uploads are in a bucket.
+func savedUploads(ctx context.Context, c *connection) (saved []upload.SavedUpload, unusable []unusableUpload, err error) {
+	up, err := c.offline("")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -51,8 +51,8 @@ queries the service. Saved uploads that cannot be used are reported, not changed
 				return err
 			}
 			defer c.close()
-			c.warn = func(text string) { con.message("%s", text) }
-			saved, unusable, err := savedUploads(cmd.Context(), c.saved.store())
+			c.warnOn(con)
+			saved, unusable, err := savedUploads(cmd.Context(), c)
 			if err != nil {
 				return withHint(err, c.endpoint)
 			}
@@ -232,7 +232,7 @@ cancel deletes them.`,
 			}
 			defer c.close()
 			con := newConsole(std.err, false)
-			c.warn = func(text string) { con.message("%s", text) }
+			c.warnOn(con)
 			return forEach(std, c.endpoint, asJSON, ids, func(id string) error {
 				token, err := forget(cmd.Context(), c.saved, id)
 				if err == nil && token != nil && token.Parts != nil {
@@ -325,6 +325,7 @@ func newSessionsCancel(std stdio) *cobra.Command {
 				return err
 			}
 			defer x.c.close()
+			x.c.warnOn(x.console)
 			return forEach(std, x.c.endpoint, x.json, ids, func(id string) error { return x.cancel(cmd.Context(), id) })
 		},
 	}
@@ -335,12 +336,13 @@ func newSessionsCancel(std stdio) *cobra.Command {
 
 // observe gets the events of the library.
 func (x *canceler) observe(e upload.Event) {
+	x.c.observe(e)
 	switch e.Kind {
 	case upload.Warning:
 		x.warnings.Store(e.ID, e.Cause)
 	case upload.Held:
 		if _, reported := x.held.LoadOrStore(e.ID, true); !reported {
-			x.console.message("%s: %s works on it, or died: waiting up to %s for its lease", e.ID, e.Cause, formatSpan(e.Delay+time.Second-1))
+			x.console.message("%s: %s", e.ID, heldText(e, x.target.state.lease))
 		}
 	}
 }

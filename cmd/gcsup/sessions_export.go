@@ -42,6 +42,7 @@ Resume the upload on one machine only, and delete it on the other: sessions rm.`
 				return err
 			}
 			defer c.close()
+			c.warnOn(newConsole(std.err, false))
 			store := c.saved
 			// Without the lock the export could be out of date.
 			unlock, err := store.Lock(cmd.Context(), args[0])
@@ -111,6 +112,8 @@ that were sent, before it sends anything.`,
 				return err
 			}
 			defer c.close()
+			con := newConsole(std.err, false)
+			c.warnOn(con)
 			// Import makes no request, so it uses the export's endpoint.
 			up, err := c.offline(token.Endpoint)
 			if err != nil {
@@ -130,7 +133,6 @@ that were sent, before it sends anything.`,
 			if !token.Expires().IsZero() {
 				expires = "expires in " + formatSpan(time.Until(token.Expires()))
 			}
-			con := newConsole(std.err, false)
 			con.message("saved %s to %s, started at %s, %s\nto resume: %s", source, token.Spec.URL(),
 				endpointText(token.Endpoint), expires, resumeCommand(program.Words(), cmd.Flags(), id))
 			if token.Endpoint != c.endpoint {

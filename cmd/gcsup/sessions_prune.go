@@ -55,7 +55,7 @@ func (p *pruner) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer p.c.close()
-	p.c.warn = func(text string) { p.console.message("%s", text) }
+	p.c.warnOn(p.console)
 	if p.target.storeMissing() {
 		if !p.json {
 			p.console.message("no saved uploads")
@@ -118,13 +118,14 @@ func (p *pruner) run(ctx context.Context) (err error) {
 // connect makes the uploader. It looks for credentials only if the service will be
 // asked about an upload.
 func (p *pruner) connect(ctx context.Context) (err error) {
-	saved, _, err := savedUploads(ctx, p.c.saved)
+	saved, _, err := savedUploads(ctx, p.c)
 	if err != nil {
 		return err
 	}
 	here := func(s upload.SavedUpload) bool { return s.Endpoint == p.c.endpoint }
 	if slices.ContainsFunc(saved, here) {
 		return p.c.dial(ctx, upload.Options{Observer: func(e upload.Event) {
+			p.c.observe(e)
 			if e.Kind == upload.Warning {
 				p.console.message("%s: warning: %s", e.ID, e.Cause)
 			}

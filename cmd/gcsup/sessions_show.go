@@ -37,6 +37,7 @@ a process is working on is shown as it was last saved.`,
 				return err
 			}
 			defer c.close()
+			c.warnOn(newConsole(std.err, false))
 			token, err := c.saved.Load(ctx, args[0])
 			if err != nil {
 				return withHint(err, c.endpoint)
@@ -100,7 +101,7 @@ func (d *details) ask(ctx context.Context, target *targetFlags, c *connection) e
 	if d.token.Endpoint != c.endpoint {
 		return target.endpointMismatch(c, d.token.Endpoint)
 	}
-	if err := c.dial(ctx, upload.Options{}); err != nil {
+	if err := c.dial(ctx, upload.Options{Observer: c.observe}); err != nil {
 		return err
 	}
 	var err error

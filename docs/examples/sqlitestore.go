@@ -123,7 +123,7 @@ func (s *SQLiteStore) Lock(ctx context.Context, id string) (unlock func(), err e
 	if _, err := db.ExecContext(ctx, `BEGIN EXCLUSIVE`); err != nil {
 		var busy *sqlite.Error
 		if errors.As(err, &busy) && busy.Code() == sqliteBusy {
-			err = fmt.Errorf("%w by another process: %s", session.ErrInUse, id)
+			err = &session.HeldError{} // SQLite does not show which process holds the lock
 		}
 		return nil, errors.Join(err, db.Close())
 	}

@@ -23,8 +23,13 @@
 // [Options.TTL] after it sent the last successful renewal. It measures this with its
 // monotonic and its wall clock and uses the longer time, because one of them stops
 // while the machine is suspended. Another process may acquire the lease TTL after the
-// service stored the renewal. It compares two times of the service, the update time of
-// the object and the Date of the reply. The clocks of the machines need not agree.
+// service stored the renewal. Only the service's clock decides that: the process writes
+// an object, and compares its update time with that of the renewal. It does so if the lease
+// seems to have expired, because its guess, from the Date of a reply or from its own
+// clocks, may be wrong. The clocks of the machines need not agree.
+//
+// On Linux, another process on the same machine, and in the same PID namespace, need not
+// wait for a holder that has ended: it acquires the lease at once.
 //
 // # Guarantees
 //   - Once another process has acquired the lease, the holder begins no request. A
@@ -33,12 +38,15 @@
 //   - A crash between any two requests loses nothing: the object has the upload as
 //     it was last saved.
 //   - An error of the service, such as status 429 for too many writes to one object, is
-//     retried for [Options.RetryFor].
+//     retried as the context of the call requires, see [session.StoreRetry] and
+//     [Options.RetryFor]. The error then wraps [session.ErrRetriesExhausted]. If the bucket
+//     answers too slowly for the TTL, it also wraps [ErrSlow].
 //
 // # Cost
 //
 // The service allows about one write per second to an object, and bills each.
-// Acquiring a lease takes one write, and releasing it another. While the upload runs,
+// Acquiring a lease takes one write, and releasing it another. Acquiring one that another
+// process left takes two. While the upload runs,
 // there is one save per TTL/2, or one renewal per 5/8 TTL if nothing must be saved.
 // With the default TTL there is at most one write per minute, which costs 0.0003 USD
 // per hour for each upload. docs/shared-state.md has the details.

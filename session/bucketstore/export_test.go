@@ -14,6 +14,19 @@ func SetClock(s *Store, f func() (wall time.Time, monotonic time.Duration)) {
 	}
 }
 
+// SetProcess makes s the Store of another process, and ended decide whether one has ended.
+func SetProcess(s *Store, place string, pid int, started string, ended func(pid int) bool) {
+	s.self = process{place, pid, started}
+	if ended != nil {
+		s.ended = func(p process) bool { return ended(p.pid) }
+	}
+}
+
+// Process returns what the leases of s show of its process.
+func Process(s *Store) (place string, pid int, started string) {
+	return s.self.place, s.self.pid, s.self.started
+}
+
 // Name returns the unique name of a lease.
 func Name(l session.Lease) string { return l.(*lease).object.name }
 
@@ -22,3 +35,6 @@ const (
 	LeaseKey  = leaseKey
 	HolderKey = holderKey
 )
+
+// ClockSuffix is the end of the name of an object that is written to read the service's clock.
+const ClockSuffix = clockSuffix

@@ -5,7 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"sync/atomic"
+	"time"
 
 	"gcsup/session"
 )
@@ -37,9 +40,10 @@ type leaseObject struct {
 	// writing holds a value while the object is written, see own. The owner may use the
 	// fields below.
 	writing    chan struct{}
-	after      string // name of the previous lease if it was released, or ""
-	generation int64  // of the object; 0 if it does not exist
-	content    []byte // of the object; empty if the upload is not saved
+	after      string    // name of the previous lease if it was released, or ""
+	since      time.Time // when the lease was acquired, by the service's clock
+	generation int64     // of the object; 0 if it does not exist
+	content    []byte    // of the object; empty if the upload is not saved
 }
 
 func newLeaseObject(s *Store, id string, v *validity) *leaseObject {
@@ -49,13 +53,13 @@ func newLeaseObject(s *Store, id string, v *validity) *leaseObject {
 // own waits until no other write of the lease is under way. The caller must call free.
 func (o *leaseObject) own(ctx context.Context) (free func(), err error) {
 	if ctx.Err() != nil {
-		return nil, interrupted(ctx)
+		return nil, o.store.interrupted(ctx, nil)
 	}
 	select {
 	case o.writing <- struct{}{}:
 		return func() { <-o.writing }, nil
 	case <-ctx.Done():
-		return nil, interrupted(ctx)
+		return nil, o.store.interrupted(ctx, nil)
 	}
 }
 
@@ -67,10 +71,10 @@ func (o *leaseObject) acquire(ctx context.Context) error {
 		case err != nil:
 			return err
 		case r.Object != nil:
-			o.written(r.Object.Generation, o.content, began)
+			o.written(r.Object, o.content, began)
 			return nil
 		case r.Status != 412:
-			return refusal(r)
+			return o.store.refusal(r)
 		}
 		if err := o.challenge(ctx); err != nil {
 			return err
@@ -87,8 +91,14 @@ func (o *leaseObject) challenge(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if e.left > 0 && e.lease != o.name {
-			return &session.HeldError{Holder: e.holder, Renewal: e.generation, Left: e.left}
+		if e.lease != o.name {
+			left, err := o.store.left(ctx, o.id, e)
+			if err != nil {
+				return err
+			}
+			if left > 0 {
+				return e.heldError(left)
+			}
 		}
 		o.generation, o.content, o.after = e.generation, nil, e.released
 		if e.generation == 0 {
@@ -105,7 +115,20 @@ func (o *leaseObject) challenge(ctx context.Context) error {
 
 // metadata returns the metadata of the object while the lease is held.
 func (o *leaseObject) metadata() map[string]string {
-	m := o.store.leased(o.name)
+	opts := &o.store.opts
+	m := map[string]string{leaseKey: o.name, pidKey: strconv.Itoa(os.Getpid()), ttlKey: strconv.FormatInt(opts.TTL.Milliseconds(), 10)}
+	if host, err := os.Hostname(); err == nil {
+		m[hostKey] = host
+	}
+	if self := o.store.self.String(); self != "" {
+		m[processKey] = self
+	}
+	if opts.Holder != "" {
+		m[holderKey] = opts.Holder
+	}
+	if !o.since.IsZero() {
+		m[sinceKey] = o.since.Format(time.RFC3339Nano)
+	}
 	if o.after != "" {
 		m[releasedKey] = o.after
 	}
@@ -113,10 +136,11 @@ func (o *leaseObject) metadata() map[string]string {
 }
 
 // written records a successful write and when it was sent. The caller must own the object.
-func (o *leaseObject) written(generation int64, content []byte, sent moment) {
-	o.generation, o.content = generation, content
+func (o *leaseObject) written(now *session.Object, content []byte, sent moment) {
+	o.generation, o.content = now.Generation, content
 	if first := o.validity.renew(sent); first {
-		o.fence.Store(generation)
+		o.fence.Store(now.Generation)
+		o.since = now.Updated
 	}
 }
 
@@ -127,6 +151,7 @@ func (o *leaseObject) write(ctx context.Context, content []byte) error {
 
 // replace replaces the object. The caller must own it.
 func (o *leaseObject) replace(ctx context.Context, metadata map[string]string, content []byte) error {
+	defer o.validity.write()()
 	for range maxConflicts {
 		if err := context.Cause(o.validity.lost); err != nil {
 			return err
@@ -136,10 +161,10 @@ func (o *leaseObject) replace(ctx context.Context, metadata map[string]string, c
 		case err != nil:
 			return err
 		case r.Object != nil:
-			o.written(r.Object.Generation, content, began)
+			o.written(r.Object, content, began)
 			return nil
 		case r.Status != 412:
-			return refusal(r)
+			return o.store.refusal(r)
 		}
 		if released, err := o.reconcile(ctx); released || err != nil {
 			return err
@@ -171,14 +196,15 @@ func (o *leaseObject) reconcile(ctx context.Context) (released bool, err error) 
 
 // taken records that the lease is lost, as e shows, and returns the error.
 func (o *leaseObject) taken(e entry) error {
-	why := "another process acquired it"
+	var err error
 	switch {
 	case e.generation == 0:
-		why = "the object was deleted"
-	case e.holder != "":
-		why = e.holder + " acquired it"
+		err = fmt.Errorf("%w: the lease expired, and the object was deleted", session.ErrInUse)
+	case e.lease == "":
+		err = fmt.Errorf("%w: the lease expired, and another process acquired it", session.ErrInUse)
+	default:
+		err = fmt.Errorf("the lease expired, and another process acquired it: %w", e.heldError(0))
 	}
-	err := fmt.Errorf("%w: the lease expired, and %s", session.ErrInUse, why)
 	o.validity.stolen(err)
 	return err
 }
@@ -186,6 +212,7 @@ func (o *leaseObject) taken(e entry) error {
 // remove deletes the object. The caller must own it.
 func (o *leaseObject) remove(ctx context.Context) error {
 	o.validity.unback()
+	o.since = time.Time{}
 	for range maxConflicts {
 		if o.generation == 0 {
 			o.content = nil
@@ -202,7 +229,7 @@ func (o *leaseObject) remove(ctx context.Context) error {
 		case r.Status == 404, r.Status >= 200 && r.Status < 300:
 			o.generation = 0
 		default:
-			return refusal(r)
+			return o.store.refusal(r)
 		}
 	}
 	return errConflicts

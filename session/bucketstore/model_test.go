@@ -27,7 +27,7 @@ import (
 // one of these events happens: a client takes its next step, the service executes a
 // request, a client gets a reply, a reply is lost, a request that its client canceled
 // still arrives, or time passes until something may expire. A client whose request
-// waits while time passes is suspended.
+// waits while time passes is suspended. In some scenarios A may die, which B can see.
 //
 // A schedule is a list of these events. Each run executes the real code in virtual time. The
 // runs cover all schedules up to a length. A run ends early if the clients and the service have
@@ -41,11 +41,13 @@ const modelTTL = 8 * time.Second
 // scenario is the initial state and the scripts of the clients.
 type scenario struct {
 	name    string
-	prelude []string    // steps that A takes first, without faults
-	scripts [2][]string // the steps of A and B
-	setup   string      // events that happen first in each run
-	clock   string      // of the clients, see modelClocks
-	depth   [2]int      // how many events follow setup: in CI, and with the race detector; otherwise one less
+	prelude []string      // steps that A takes first, without faults
+	scripts [2][]string   // the steps of A and B
+	setup   string        // events that happen first in each run
+	clock   string        // of the clients, see modelClocks
+	mortal  bool          // A may die at any time
+	date    time.Duration // how far the Date of the replies is ahead of the service's clock
+	depth   [2]int        // how many events follow setup: in CI, and with the race detector; otherwise one less
 }
 
 // The clocks of the clients are 30 s apart.
@@ -76,23 +78,31 @@ var (
 
 	// A is suspended when it must renew its lease. B acquires the lease just after it has
 	// expired.
-	expired = "+7.05s +3.05s +50ms B:acquire B1> B1< B2= B3="
+	expired = "+7.05s +3.05s +50ms B:acquire B1> B1< B2= B3= B4= B5="
+
+	// B sees the lease, and A is suspended when it must renew it. B tries again just after it has
+	// expired.
+	seen = "B:acquire B1> B1< B2= +7.05s +3.05s +50ms B:acquire B3> B3< B4= B5= B6= B7="
 
 	// The first request of A arrives after B had the lease. A was suspended.
-	duplicated = "A:acquire +20s A2> A2< A:begin +20s +20s +50ms B:acquire B1> B1< B2= B3= B4> B4< B:leave B5>"
+	duplicated = "A:acquire +20s A2> A2< A:begin +20s +20s +50ms B:acquire B1> B1< B2= B3= B4= B5= B6> B6< B:leave B7>"
 )
 
 var modelScenarios = []scenario{
-	{"both acquire", nil, [2][]string{takes, takes}, "", "apart", [2]int{8, 6}},
-	{"B acquires while A works", holds, [2][]string{saves, takes}, "", "apart", [2]int{7, 5}},
-	{"B acquires while A deletes", holds, [2][]string{deletes, takesAll}, "A:delete B:acquire", "apart", [2]int{6, 4}},
-	{"B acquires while A releases", holds, [2][]string{{"release"}, takes}, "A:release B:acquire", "apart", [2]int{6, 4}},
-	{"reply late", nil, [2][]string{takes, takes}, "A:acquire A1> +7.05s B:acquire B1> B1< B2=", "apart", [2]int{7, 5}},
-	{"A suspended", holds, [2][]string{saves, takes}, expired, "apart", [2]int{6, 4}},
-	{"the machine of A suspended", holds, [2][]string{saves, takes}, expired, "suspended", [2]int{6, 4}},
-	{"wall clocks set back", holds, [2][]string{saves, takes}, expired, "set back", [2]int{6, 4}},
-	{"slow clocks", holds, [2][]string{saves, takes}, expired, "slow", [2]int{6, 4}},
-	{"late duplicate", nil, [2][]string{takes, {"acquire", "leave"}}, duplicated, "apart", [2]int{8, 5}},
+	{"both acquire", nil, [2][]string{takes, takes}, "", "apart", false, 0, [2]int{8, 6}},
+	{"B acquires while A works", holds, [2][]string{saves, takes}, "", "apart", false, 0, [2]int{7, 5}},
+	{"B acquires while A deletes", holds, [2][]string{deletes, takesAll}, "A:delete B:acquire", "apart", false, 0, [2]int{6, 4}},
+	{"B acquires while A releases", holds, [2][]string{{"release"}, takes}, "A:release B:acquire", "apart", false, 0, [2]int{6, 4}},
+	{"reply late", nil, [2][]string{takes, takes}, "A:acquire A1> +7.05s B:acquire B1> B1< B2=", "apart", false, 0, [2]int{7, 5}},
+	{"A suspended", holds, [2][]string{saves, takes}, expired, "apart", false, 0, [2]int{6, 4}},
+	{"the machine of A suspended", holds, [2][]string{saves, takes}, expired, "suspended", false, 0, [2]int{6, 4}},
+	{"wall clocks set back", holds, [2][]string{saves, takes}, expired, "set back", false, 0, [2]int{6, 4}},
+	{"slow clocks", holds, [2][]string{saves, takes}, expired, "slow", false, 0, [2]int{6, 4}},
+	{"late duplicate", nil, [2][]string{takes, {"acquire", "leave"}}, duplicated, "apart", false, 0, [2]int{8, 5}},
+	{"Date ahead", holds, [2][]string{saves, takes}, "B:acquire B1> B1< B2=", "apart", false, 10 * time.Minute, [2]int{6, 4}},
+	{"Date behind", holds, [2][]string{saves, takes}, seen, "apart", false, -10 * time.Minute, [2]int{5, 4}},
+	{"A dies", holds, [2][]string{saves, takes}, "", "apart", true, 0, [2]int{6, 5}},
+	{"A dies while B acquires", holds, [2][]string{saves, takes}, "A:begin A:save B:acquire B1>", "apart", true, 0, [2]int{5, 4}},
 }
 
 // TestInterleavings checks that no request begins, and nothing is saved, under a lease after
@@ -157,6 +167,7 @@ func (e *exploration) explore(t *testing.T) {
 			wall, monotonic := e.clocks(i, elapsed)
 			return e.start.Add(wall), monotonic
 		})
+		bucketstore.SetProcess(e.stores[i], "model", i+1, "1", func(pid int) bool { return e.links[pid-1].c.died() })
 		e.token = newToken(t, client, "a")
 	}
 	e.todo = [][]string{e.begin}
@@ -229,7 +240,9 @@ type model struct {
 	arrived  chan struct{} // a request arrived
 	losses   int
 	waits    int
-	seen     uint64 // hash of what the service executed
+	mortal   bool          // see scenario
+	date     time.Duration // see scenario
+	seen     uint64        // hash of what the service executed
 
 	mu   sync.Mutex
 	mode modelMode
@@ -267,6 +280,7 @@ type modelClient struct {
 	script []string
 
 	mu       sync.Mutex
+	dead     time.Time // when it died; zero while it is alive
 	calls    []*call
 	made     int // calls
 	busy     bool
@@ -277,6 +291,8 @@ type modelClient struct {
 	request  context.Context // of the last Begin
 	end      func()
 	contents map[string]bool // that it may write
+	looked   int64           // the generation that it saw last
+	sawAt    time.Time       // when it first saw that
 	saw      uint64          // hash of what it saw
 }
 
@@ -284,6 +300,7 @@ type modelClient struct {
 type call struct {
 	number    int
 	method    string
+	reads     bool // it does not concern the lease's object, or only reads it
 	request   *http.Request
 	body      []byte
 	abandoned bool
@@ -294,7 +311,7 @@ type call struct {
 func (e *exploration) newModel(t *testing.T) *model {
 	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // the Date of replies has whole seconds
 	e.start = time.Now()
-	m := &model{t: t, server: e.server, start: e.start, arrived: make(chan struct{}, 1), mode: connected, dead: make(map[string]bool)}
+	m := &model{t: t, server: e.server, start: e.start, mortal: e.mortal, date: e.date, arrived: make(chan struct{}, 1), mode: connected, dead: make(map[string]bool)}
 	m.id = fmt.Sprint("run", e.runs)
 	token := *e.token
 	token.ID = m.id
@@ -319,15 +336,18 @@ func (m *model) possible() []string {
 	synctest.Wait()
 	var events, faults []string
 	waiting := false // a client waits for time to pass
+	if a := m.clients[0]; m.mortal && !a.died() {
+		faults = append(faults, a.name+"~")
+	}
 	for _, c := range m.clients {
 		c.mu.Lock()
 		active := false
 		for _, x := range c.calls {
 			switch {
-			case x.abandoned && x.method != "GET" && x.reply == nil:
+			case x.abandoned && !x.reads && x.reply == nil:
 				faults = append(faults, fmt.Sprintf("%s%d!", c.name, x.number))
 			case x.abandoned:
-			case x.method == "GET":
+			case x.reads:
 				active = true
 				events = append(events, fmt.Sprintf("%s%d=", c.name, x.number))
 				if m.losses < 2 {
@@ -344,10 +364,10 @@ func (m *model) possible() []string {
 				}
 			}
 		}
-		if !c.busy && len(c.script) > 0 {
+		if !c.busy && len(c.script) > 0 && c.dead.IsZero() {
 			events = append(events, c.name+":"+c.script[0])
 		}
-		waiting = waiting || c.busy && !active
+		waiting = waiting || c.busy && !active && c.dead.IsZero()
 		c.mu.Unlock()
 	}
 	if m.waits < 4 {
@@ -376,9 +396,14 @@ func (m *model) do(event string) {
 		return
 	}
 	c := m.clients[event[0]-'A']
-	if event[1] == ':' {
+	switch event[1] {
+	case ':':
 		c.note(event)
 		c.step()
+		return
+	case '~':
+		m.seen = hash(m.seen, event, m.now())
+		c.die()
 		return
 	}
 	var number int
@@ -462,7 +487,12 @@ func (c *modelClient) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		_ = req.Body.Close()
 	}
-	x := &call{method: req.Method, request: req, body: body, done: make(chan *http.Response, 1)}
+	clock := strings.HasSuffix(req.URL.Path, bucketstore.ClockSuffix) || bytes.Contains(body, []byte(bucketstore.ClockSuffix+`"`))
+	if c.died() {
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	}
+	x := &call{method: req.Method, reads: req.Method == "GET" || clock, request: req, body: body, done: make(chan *http.Response, 1)}
 	c.m.mu.Lock()
 	mode := c.m.mode
 	c.m.mu.Unlock()
@@ -498,6 +528,22 @@ func (c *modelClient) RoundTrip(req *http.Request) (*http.Response, error) {
 
 var errLost = errors.New("connection reset")
 
+// die ends the client. Its requests that were sent may still arrive.
+func (c *modelClient) die() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dead = time.Now()
+	for _, x := range c.calls {
+		x.abandoned = true
+	}
+}
+
+func (c *modelClient) died() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.dead.IsZero()
+}
+
 func (c *modelClient) remove(x *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -521,6 +567,7 @@ func (m *model) execute(c *modelClient, x *call) {
 	defer m.mu.Unlock()
 	m.server.ServeHTTP(w, req)
 	x.reply = w.Result()
+	x.reply.Header.Set("Date", time.Now().Add(m.date).UTC().Format(http.TimeFormat))
 	x.reply.Request = x.request
 	m.changed(c, x)
 }
@@ -538,10 +585,13 @@ func (m *model) changed(c *modelClient, x *call) {
 		}
 		now = modelObject{o.Generation, o.Metadata[bucketstore.LeaseKey], o.Metadata[bucketstore.HolderKey], string(content)}
 	}
+	if c.looked != now.generation && x.method == "GET" {
+		c.looked, c.sawAt = now.generation, time.Now()
+	}
 	if now == was {
 		return
 	}
-	held := was.lease != "" && time.Now().Before(m.expires)
+	held := was.lease != "" && time.Now().Before(m.expires) && !(was.holder == m.clients[0].name && c != m.clients[0] && m.clients[0].died())
 	m.object, m.expires = now, time.Time{}
 	if now.lease != "" {
 		m.expires = o.Updated.Add(modelTTL)
@@ -580,7 +630,7 @@ func (m *model) check() {
 		c.mu.Lock()
 		lease, request := c.lease, c.request
 		c.mu.Unlock()
-		if lease == nil {
+		if lease == nil || c.died() {
 			continue
 		}
 		name := bucketstore.Name(lease)
@@ -631,6 +681,7 @@ func (c *modelClient) step() {
 			c.contents[""] = true
 		}
 	}
+	began := time.Now()
 	go func() {
 		lease := c.lease
 		var request context.Context
@@ -652,6 +703,9 @@ func (c *modelClient) step() {
 			err = lease.Release(c.m.ctx, token)
 		case "leave":
 			err = lease.Release(c.m.ctx, nil)
+		}
+		if held, ok := errors.AsType[*session.HeldError](err); ok && what == "acquire" && c.m.mustBeFree(c, held, began) {
+			c.m.t.Errorf("%s cannot acquire the lease, which has expired", c.name)
 		}
 		c.m.mu.Lock()
 		holder := c.m.object.lease
@@ -686,6 +740,22 @@ func (c *modelClient) step() {
 			c.script = []string{"release"}
 		}
 	}()
+}
+
+// mustBeFree reports whether the lease had expired, or its holder was dead, when a client began to
+// acquire it. The Date has whole seconds. If it is behind, the client waits for a TTL since it saw
+// the renewal.
+func (m *model) mustBeFree(c *modelClient, held *session.HeldError, began time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	free := m.expires.Add(time.Second)
+	if m.date < 0 {
+		free = c.sawAt.Add(modelTTL)
+	}
+	if holder := m.clients[0]; m.object.holder == holder.name && holder.died() {
+		free = holder.dead
+	}
+	return m.object.lease != "" && held.Renewal == m.object.generation && !began.Before(free)
 }
 
 // load returns the encoded Token that the lease loads, or "" if there is none.
@@ -744,7 +814,7 @@ func (m *model) finish() {
 		c.mu.Lock()
 		lease := c.lease
 		c.mu.Unlock()
-		if lease != nil {
+		if lease != nil && !c.died() {
 			_ = lease.Release(m.ctx, nil)
 		}
 	}
@@ -761,13 +831,19 @@ func (m *model) finish() {
 		m.t.Errorf("the lease cannot be acquired: %v", err)
 	}
 	m.cancel()
+	if a := m.clients[0]; a.died() {
+		synctest.Wait()
+		if a.lease != nil {
+			_ = a.lease.Release(m.ctx, nil)
+		}
+	}
 }
 
 func (m *model) busy() bool {
 	busy := false
 	for _, c := range m.clients {
 		c.mu.Lock()
-		busy = busy || c.busy
+		busy = busy || c.busy && c.dead.IsZero()
 		c.mu.Unlock()
 	}
 	return busy

@@ -5,14 +5,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
-	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/session"
 )
@@ -20,57 +16,61 @@ import (
 // Keys of the metadata of an object whose upload is leased.
 const (
 	leaseKey    = "gcsup-lease"    // the name of the lease, which is unique
-	holderKey   = "gcsup-holder"   // the holder, for people
+	hostKey     = "gcsup-host"     // the machine of the holder
+	pidKey      = "gcsup-pid"      // the number of its process
+	processKey  = "gcsup-process"  // what shows another process on that machine whether it still runs
+	holderKey   = "gcsup-holder"   // its name, if it has another one
+	sinceKey    = "gcsup-since"    // when it acquired the lease, by the service's clock; missing in its first write
 	ttlKey      = "gcsup-lease-ms" // duration of the lease after the update of the object, in ms
 	releasedKey = "gcsup-released" // the name of the previous lease, if it was released
 	replacedKey = "gcsup-replaced" // the generation that this one replaced; 0 if there was none
 )
-
-// requestTimeout bounds one request, so that a retry can still renew the lease in time.
-const requestTimeout = 10 * time.Second
 
 // entry is the lease as the metadata of the object describes it. The zero entry means that the
 // object does not exist.
 type entry struct {
 	generation int64
 	size       int64
-	lease      string // "" if the upload is not leased
-	released   string // the previous lease, if it was released
-	replaced   int64  // the generation that this one replaced; -1 if it is not known
-	holder     string
-	left       time.Duration // until the lease expires, by the clock of the service; 0 if it has
+	lease      string            // "" if the upload is not leased
+	released   string            // the previous lease, if it was released
+	replaced   int64             // the generation that this one replaced; -1 if it is not known
+	process    process           // of the holder
+	holder     session.HeldError // without the fields that change with a renewal
+	updated    time.Time         // when the service stored the object
+	date       time.Time         // the Date of the reply; zero if there was none
 }
 
-// newEntry returns the entry of an object. date is the Date of the reply that described it. It is
-// in whole seconds and never later than the exact time, so that no lease expires too early.
+// heldError returns the error for another caller who wants the lease, which expires after left.
+func (e entry) heldError(left time.Duration) *session.HeldError {
+	held := e.holder
+	held.Renewal, held.Left = e.generation, left
+	return &held
+}
+
+// newEntry returns the entry of an object. date is the Date of the reply that described it.
 func newEntry(o *session.Object, date time.Time) entry {
-	e := entry{generation: o.Generation, size: o.Size, lease: o.Metadata[leaseKey], released: o.Metadata[releasedKey], holder: printable(o.Metadata[holderKey])}
-	var err error
-	if e.replaced, err = strconv.ParseInt(o.Metadata[replacedKey], 10, 64); err != nil {
-		e.replaced = -1
+	e := entry{
+		generation: o.Generation, size: o.Size, updated: o.Updated, date: date,
+		lease: o.Metadata[leaseKey], released: o.Metadata[releasedKey], replaced: -1,
 	}
-	ms, err := strconv.ParseInt(o.Metadata[ttlKey], 10, 64)
-	if e.lease == "" || err != nil {
+	if replaced, err := strconv.ParseInt(o.Metadata[replacedKey], 10, 64); err == nil {
+		e.replaced = replaced
+	}
+	ttl, err := strconv.ParseInt(o.Metadata[ttlKey], 10, 64)
+	if err != nil {
+		e.lease = "" // no Store wrote it
 		return e
 	}
-	ttl := min(time.Duration(ms)*time.Millisecond, maxTTL)
-	e.left = ttl
-	if !date.IsZero() && !o.Updated.IsZero() {
-		e.left = min(ttl-date.Sub(o.Updated), ttl+time.Second)
+	e.process = parseProcess(o.Metadata[processKey])
+	e.holder = session.HeldError{
+		Host: o.Metadata[hostKey], Message: o.Metadata[holderKey], Since: o.Updated,
+		TTL: min(max(time.Duration(ttl)*time.Millisecond, minTTL), maxTTL),
 	}
-	e.left = max(e.left, 0)
+	e.holder.PID, _ = strconv.Atoi(o.Metadata[pidKey]) // 0 if it is not known
+	if since, err := time.Parse(time.RFC3339Nano, o.Metadata[sinceKey]); err == nil {
+		e.holder.Since = since
+	}
 	return e
-}
-
-// printable replaces control characters in the name of a holder. Any writer of the
-// bucket can choose that name.
-func printable(holder string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, holder)
 }
 
 // spec returns the Spec of the object of an upload.
@@ -89,7 +89,7 @@ func (s *Store) look(ctx context.Context, id string) (entry, error) {
 	case r.Status == 404:
 		return entry{}, nil
 	}
-	return entry{}, refusal(r)
+	return entry{}, s.refusal(r)
 }
 
 // read reads the content of a generation of an object; 0 is the current one. The error
@@ -109,7 +109,7 @@ func (s *Store) read(ctx context.Context, id string, generation int64) ([]byte, 
 	case r.Status == 404:
 		return nil, session.ErrNoToken
 	case content == nil:
-		return nil, refusal(r)
+		return nil, s.refusal(r)
 	}
 	return content, nil
 }
@@ -125,13 +125,6 @@ func (s *Store) confirmMissing(ctx context.Context, id string, generation int64,
 		r.FromService = true // the object was replaced
 	}
 	return r
-}
-
-// leased returns the metadata of an object whose lease has the given name.
-func (s *Store) leased(name string) map[string]string {
-	return map[string]string{
-		leaseKey: name, holderKey: s.opts.Holder, ttlKey: strconv.FormatInt(s.opts.TTL.Milliseconds(), 10),
-	}
 }
 
 // insert replaces the object of an upload if it has the given generation; 0 means that it must
@@ -158,7 +151,7 @@ func (s *Store) insert(ctx context.Context, id string, generation int64, metadat
 // described returns r. If r should describe an object and does not, because it was
 // cut or is not from the service, described returns it as a lost reply.
 func described(r session.Reply) session.Reply {
-	if r.Status == 200 && (r.Object == nil || r.Object.Generation == 0) {
+	if r.Status == 200 && (r.Object == nil || r.Object.Generation == 0 || r.Object.Updated.IsZero()) {
 		r.Status, r.Object, r.Err = 0, nil, errNoObject
 	}
 	return r
@@ -172,66 +165,6 @@ func (s *Store) remove(ctx context.Context, id string, generation int64) (sessio
 	spec.IfGenerationMatch = &generation
 	client := s.client.WithIntention(rand.Text())
 	return s.repeat(ctx, func(ctx context.Context) session.Reply { return client.Delete(ctx, spec) })
-}
-
-// repeat makes an exchange until its reply is not a transient failure, for at most RetryFor.
-func (s *Store) repeat(ctx context.Context, exchange func(context.Context) session.Reply) (session.Reply, error) {
-	waiter := backoff.Waiter{Policy: s.policy, Budget: backoff.Budget{For: s.opts.RetryFor}}
-	defer waiter.Close()
-	for refreshed := false; ; {
-		r := s.once(ctx, exchange)
-		switch {
-		case r.Status >= 200 && r.Status < 300 && !r.Retryable():
-			return r, nil // even if ctx is done
-		case ctx.Err() != nil:
-			return r, interrupted(ctx)
-		case r.Status == 401 && !refreshed:
-			refreshed = true // the HTTP client refreshes the credentials
-			continue
-		case r.Status >= 300 && !r.FromService && r.Reached: // a proxy answered: retry
-		case r.Status == 0 && !r.Retryable():
-			return r, refusal(r)
-		case !r.Retryable():
-			return r, nil
-		}
-		if err := waiter.Wait(ctx, backoff.Failure{RetryAfter: r.RetryAfter}); err != nil {
-			if ctx.Err() != nil {
-				return r, interrupted(ctx)
-			}
-			return r, fmt.Errorf("%w: %w", session.ErrRetriesExhausted, refusal(r))
-		}
-	}
-}
-
-// interrupted returns the error of a call whose ctx is done. The cause of ctx is only in
-// its text: it may be the error of another upload, and wrap one that has a meaning here.
-func interrupted(ctx context.Context) error {
-	return fmt.Errorf("%w: %v", ctx.Err(), context.Cause(ctx))
-}
-
-// once makes an exchange with a time limit.
-func (s *Store) once(ctx context.Context, exchange func(context.Context) session.Reply) session.Reply {
-	ctx, cancel := context.WithTimeoutCause(ctx, min(requestTimeout, s.opts.TTL), errTimeout)
-	defer cancel()
-	r := exchange(ctx)
-	r.Reached = s.reached.Load()
-	if r.Status != 0 && (r.FromService || r.Status < 300) {
-		s.reached.Store(true)
-	}
-	return r
-}
-
-// errTimeout is the cause of contexts that time out. It wraps ErrStalled, so that the failure is
-// transient even if the service never answered before.
-var errTimeout = fmt.Errorf("%w: no reply in time", session.ErrStalled)
-
-// refusal returns the error for a reply that reports a failure.
-func refusal(r session.Reply) error {
-	err := r.Refusal()
-	if r.Status == 404 {
-		err.Kind = session.ErrNotFound
-	}
-	return err
 }
 
 // url returns the gs:// URL of an object, for error messages.

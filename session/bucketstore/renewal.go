@@ -2,19 +2,16 @@ package bucketstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"gcsup/backoff"
 )
 
-var errLate = errors.New("the reply to the renewal took too long")
-
 // renew writes the object again if the lease has expired, and returns the context of current.
 // It tries for at most one TTL.
 func (l *lease) renew(ctx context.Context) (valid context.Context, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, l.store.opts.TTL, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, l.store.opts.TTL, &timeoutError{l.store.opts.TTL, true})
 	defer cancel()
 	free, err := l.object.own(ctx)
 	if err == nil {
@@ -26,7 +23,7 @@ func (l *lease) renew(ctx context.Context) (valid context.Context, err error) {
 		}
 	}
 	if valid == nil && err == nil {
-		err = errLate
+		err = ErrSlow // the reply arrived after the new end of the lease
 	}
 	if err != nil && l.validity.ended() == nil {
 		err = fmt.Errorf("%w and cannot be renewed: %w", errExpired, err)
@@ -37,13 +34,14 @@ func (l *lease) renew(ctx context.Context) (valid context.Context, err error) {
 // keep renews the lease until it is released or lost.
 func (l *lease) keep() {
 	defer close(l.kept)
-	waiter := backoff.Waiter{Policy: l.store.policy, Budget: backoff.Budget{For: 365 * 24 * time.Hour}}
+	waiter := backoff.Waiter{Policy: l.store.retry(context.Background()).Policy, Budget: backoff.Budget{For: 365 * 24 * time.Hour}}
 	defer waiter.Close()
+	limit := l.validity.part(1) + time.Second
 	for {
 		if !l.validity.due() {
 			return
 		}
-		ctx, cancel := context.WithTimeoutCause(l.validity.alive, l.validity.part(1)+time.Second, errTimeout)
+		ctx, cancel := context.WithTimeoutCause(l.validity.alive, limit, &timeoutError{limit, true})
 		err := l.refresh(ctx)
 		cancel()
 		switch {
@@ -52,6 +50,7 @@ func (l *lease) keep() {
 		case l.validity.ended() != nil:
 			return
 		default:
+			l.validity.fail(err)
 			if waiter.Wait(l.validity.alive, backoff.Failure{}) != nil {
 				return
 			}

@@ -5,13 +5,11 @@ import (
 	"crypto/cipher"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"gcsup/backoff"
 	"gcsup/session"
 )
 
@@ -30,6 +28,10 @@ const (
 // sealed upload.
 var ErrSealed = errors.New("cannot unseal the saved upload: it is not sealed with this key")
 
+// ErrSlow means that a lease cannot be acquired, or renewed in time, because the bucket answers too
+// slowly. A longer TTL helps.
+var ErrSlow = errors.New("the state bucket answers slower than the lease allows")
+
 // Options configure a [Store]. AEAD or Unsealed is required.
 type Options struct {
 	// AEAD seals the saved uploads. All programs that share them need the same key. Nonces
@@ -40,15 +42,17 @@ type Options struct {
 	// write to the sessions.
 	Unsealed bool
 
-	// TTL is how long a lease lasts after its last renewal. When a process dies, others must
-	// wait that long for its uploads. 0 is 2 minutes. The minimum is 2 s, the maximum 1 h.
+	// TTL is how long a lease lasts after its last renewal. When a process dies, those on other
+	// machines must wait that long for its uploads. 0 is 2 minutes. The minimum is 2 s, the maximum 1 h.
 	TTL time.Duration
 
-	// RetryFor is how long a failed request of the Store is retried. 0 is 10 minutes.
+	// RetryFor is how long a failed request of the Store is retried. 0 means as long as the
+	// context of the call requires, see [session.StoreRetry], as the contexts of package upload do.
+	// Other calls then retry for 10 minutes.
 	RetryFor time.Duration
 
-	// Holder names this process in the errors of other processes. "" is "process N on
-	// HOST".
+	// Holder names this process in the errors of other processes: [session.HeldError].Message.
+	// If it is "", its number and the name of the machine do.
 	Holder string
 
 	// UserProject is the project that is billed for requests, for requester-pays buckets.
@@ -60,13 +64,15 @@ type Store struct {
 	client         *session.Client
 	bucket, prefix string // the prefix is "" or ends with "/"
 	opts           Options
-	policy         backoff.Policy
 	clock          func() moment
+	self           process
+	ended          func(process) bool // see ended
 	warnings       []string
 	reached        atomic.Bool // the service answered a request
 
 	mu     sync.Mutex
-	leases map[string]*lease // held by this Store, by ID
+	leases map[string]*lease   // held by this Store, by ID
+	seen   map[string]sighting // of leases of other processes, by ID
 }
 
 var (
@@ -86,7 +92,7 @@ func Open(ctx context.Context, client *session.Client, bucket, prefix string, op
 		err = s.inspect(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("state in %s: %w", url(bucket, prefix), err)
+		return nil, err
 	}
 	return s, nil
 }
@@ -95,33 +101,37 @@ func newStore(client *session.Client, bucket, prefix string, opts *Options) (*St
 	if opts == nil {
 		opts = &Options{}
 	}
-	s := &Store{client: client, bucket: bucket, opts: *opts, clock: now, leases: make(map[string]*lease)}
+	s := &Store{client: client, bucket: bucket, opts: *opts, clock: now, self: thisProcess(), ended: ended, leases: make(map[string]*lease), seen: make(map[string]sighting)}
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		s.prefix = prefix + "/"
 	}
 	if s.opts.TTL == 0 {
 		s.opts.TTL = defaultTTL
 	}
-	if s.opts.RetryFor == 0 {
-		s.opts.RetryFor = defaultRetryFor
-	}
-	if s.opts.Holder == "" {
-		host, _ := os.Hostname()
-		s.opts.Holder = fmt.Sprintf("process %d on %s", os.Getpid(), host)
-	}
-	// A lease must be renewed before it expires, even after a few failures.
-	s.policy.Maximum = min(max(s.opts.TTL/8, time.Second), 32*time.Second)
 	switch {
 	case s.opts.TTL < minTTL || s.opts.TTL > maxTTL:
-		return nil, fmt.Errorf("%w: leases of %v: want %v to %v", session.ErrInvalid, opts.TTL, minTTL, maxTTL)
+		return nil, s.invalid("leases of %v: want %v to %v", opts.TTL, minTTL, maxTTL)
 	case s.opts.RetryFor < 0:
-		return nil, fmt.Errorf("%w: retry for %v: want a duration that is not negative", session.ErrInvalid, opts.RetryFor)
+		return nil, s.invalid("retry for %v: want a duration that is not negative", opts.RetryFor)
 	case s.opts.AEAD == nil && !s.opts.Unsealed:
-		return nil, fmt.Errorf("%w: saved uploads have secrets: a key is required to seal them", session.ErrInvalid)
+		return nil, s.invalid("saved uploads have secrets: a key is required to seal them")
 	case s.opts.AEAD != nil && s.opts.Unsealed:
-		return nil, fmt.Errorf("%w: either a key or no sealing", session.ErrInvalid)
+		return nil, s.invalid("either a key or no sealing")
 	}
-	return s, s.spec("id").Validate()
+	return s, s.about(s.spec("id").Validate())
+}
+
+// about returns err with the name of the Store, or nil for nil.
+func (s *Store) about(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("state in %s: %w", url(s.bucket, strings.TrimSuffix(s.prefix, "/")), err)
+}
+
+// invalid returns an error that wraps session.ErrInvalid.
+func (s *Store) invalid(format string, args ...any) error {
+	return s.about(fmt.Errorf("%w: %s", session.ErrInvalid, fmt.Sprintf(format, args...)))
 }
 
 // Warnings returns one sentence for each setting that makes the bucket keep replaced
@@ -145,16 +155,16 @@ func (s *Store) inspect(ctx context.Context) error {
 		s.warnings = append(s.warnings, fmt.Sprintf("the configuration of the bucket %s cannot be read (storage.buckets.get): if it has versioning or soft delete, it keeps the session URIs of earlier uploads", s.bucket))
 		return nil
 	}
-	return refusal(r)
+	return s.refusal(r)
 }
 
 // judge returns an error if objects cannot be replaced and deleted, and sets the warnings.
 func (s *Store) judge(b *session.Bucket) error {
 	switch {
 	case b.Retention > 0:
-		return fmt.Errorf("%w: the bucket has a retention policy of %v, and saved uploads must be replaced and deleted", session.ErrInvalid, b.Retention)
+		return s.invalid("the bucket has a retention policy of %v, and saved uploads must be replaced and deleted", b.Retention)
 	case b.DefaultEventBasedHold:
-		return fmt.Errorf("%w: the bucket holds new objects (default event-based hold), and saved uploads must be replaced and deleted", session.ErrInvalid)
+		return s.invalid("the bucket holds new objects (default event-based hold), and saved uploads must be replaced and deleted")
 	}
 	if b.Versioning {
 		s.warnings = append(s.warnings, fmt.Sprintf("the bucket %s has versioning: it keeps, and bills, every saved version of an upload with its session URI", s.bucket))
@@ -189,8 +199,8 @@ func (s *Store) Load(ctx context.Context, id string) (*session.Token, error) {
 
 // List returns the sorted IDs of the saved uploads.
 func (s *Store) List(ctx context.Context) (ids []string, err error) {
-	err = s.list(ctx, func(id string, size int64) {
-		if size > 0 {
+	err = s.list(ctx, func(name string, size int64) {
+		if id, ok := s.idOf(name); ok && size > 0 {
 			ids = append(ids, id)
 		}
 	})
@@ -200,9 +210,15 @@ func (s *Store) List(ctx context.Context) (ids []string, err error) {
 	return ids, nil
 }
 
-// list calls each for the objects of uploads, in the order of their IDs. An object
-// without content is only a lease.
-func (s *Store) list(ctx context.Context, each func(id string, size int64)) error {
+// idOf returns the ID of the upload whose object has that name. An object without content
+// is only a lease.
+func (s *Store) idOf(name string) (id string, ok bool) {
+	id, ok = strings.CutSuffix(strings.TrimPrefix(name, s.prefix), objectSuffix)
+	return id, ok && session.ValidID(id)
+}
+
+// list calls each for the objects whose names have the prefix, in the order of their names.
+func (s *Store) list(ctx context.Context, each func(name string, size int64)) error {
 	query := session.ListQuery{Bucket: s.bucket, Prefix: s.prefix, UserProject: s.opts.UserProject}
 	for {
 		var page *session.ObjectPage
@@ -211,16 +227,13 @@ func (s *Store) list(ctx context.Context, each func(id string, size int64)) erro
 			return r
 		})
 		if err == nil && page == nil {
-			err = refusal(r)
+			err = s.refusal(r)
 		}
 		if err != nil {
-			return fmt.Errorf("state in %s: %w", url(s.bucket, s.prefix), err)
+			return err
 		}
 		for _, o := range page.Objects {
-			id, ok := strings.CutSuffix(strings.TrimPrefix(o.Name, s.prefix), objectSuffix)
-			if ok && session.ValidID(id) {
-				each(id, o.Size)
-			}
+			each(o.Name, o.Size)
 		}
 		if page.NextPageToken == "" {
 			return nil
@@ -230,21 +243,29 @@ func (s *Store) list(ctx context.Context, each func(id string, size int64)) erro
 }
 
 // Sweep deletes the objects of expired leases whose upload was never saved, because
-// the process died. It returns their number. With dryRun it deletes nothing. A lease
-// of a saved upload is a part of its object, and stays.
+// the process died. It returns their number. With dryRun it deletes none. A lease
+// of a saved upload is a part of its object, and stays. Sweep also deletes the objects that
+// were written to read the service's clock, and that their process could not delete.
 //
 // Such a process may only have been suspended for longer than its lease. When it
 // continues, it fails with [session.ErrInUse], because it cannot know who deleted the
 // object.
 func (s *Store) Sweep(ctx context.Context, dryRun bool) (n int, err error) {
-	var empty []string
-	err = s.list(ctx, func(id string, size int64) {
-		if size == 0 {
+	var empty, clocks []string
+	err = s.list(ctx, func(name string, size int64) {
+		id, ok := s.idOf(name)
+		switch {
+		case ok && size == 0:
 			empty = append(empty, id)
+		case !dryRun && s.isClock(name, size):
+			clocks = append(clocks, name)
 		}
 	})
 	if err != nil {
 		return 0, err
+	}
+	for _, name := range clocks { // the process that wrote it died, or could not delete it
+		s.discard(ctx, session.Spec{Bucket: s.bucket, Object: name, UserProject: s.opts.UserProject})
 	}
 	for _, id := range empty {
 		swept, err := s.sweep(ctx, id, dryRun)
@@ -262,7 +283,10 @@ func (s *Store) Sweep(ctx context.Context, dryRun bool) (n int, err error) {
 // listing showed that it has no content.
 func (s *Store) sweep(ctx context.Context, id string, dryRun bool) (bool, error) {
 	e, err := s.look(ctx, id)
-	if err != nil || e.lease == "" || e.left > 0 || e.size > 0 {
+	if err != nil || e.lease == "" || e.size > 0 {
+		return false, err
+	}
+	if left, err := s.left(ctx, id, e); err != nil || left > 0 {
 		return false, err
 	}
 	if dryRun {
@@ -277,19 +301,28 @@ func (s *Store) sweep(ctx context.Context, id string, dryRun bool) (bool, error)
 	case r.Status >= 200 && r.Status < 300:
 		return true, nil
 	}
-	return false, refusal(r)
+	return false, s.refusal(r)
 }
 
-// Locked reports whether any process, including this one, holds the lease of an upload.
+// Locked reports whether any process, including this one, holds the lease of an upload. To find
+// out whether a lease has expired, it writes an object for a moment. If the caller must not, Locked
+// returns true.
 func (s *Store) Locked(ctx context.Context, id string) (bool, error) {
 	if !session.ValidID(id) {
 		return false, nil
 	}
+	left := time.Duration(0)
 	e, err := s.look(ctx, id)
+	if err == nil {
+		left, err = s.left(ctx, id, e)
+	}
+	if errors.Is(err, session.ErrPermission) && e.lease != "" {
+		return true, nil // a caller that must not write cannot find out whether it has expired
+	}
 	if err != nil {
 		return false, fmt.Errorf("lease of upload %s: %w", id, err)
 	}
-	return e.left > 0, nil
+	return left > 0, nil
 }
 
 // Lock acquires the lease of an upload, as Acquire does, and holds it until unlock is called.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -41,7 +42,7 @@ func TestSharedByProcesses(t *testing.T) {
 				}
 				_, err = second.Acquire(t.Context(), "a")
 				held, ok := errors.AsType[*session.HeldError](err)
-				if !ok || held.Holder != "first" || held.Left <= 0 {
+				if !ok || held.Message != "first" || held.PID != os.Getpid() || held.Left <= 0 {
 					t.Fatalf("acquire: %v", err)
 				}
 				token.Committed, token.HighWater = 1<<20, 2<<20
@@ -66,6 +67,47 @@ func TestSharedByProcesses(t *testing.T) {
 	}
 }
 
+// The error of another caller has the process of the holder, and when it acquired the lease by
+// the service's clock. A renewal does not change that; Delete ends the lease.
+func TestHolder(t *testing.T) {
+	inBubble(t, &fakegcs.Options{CreateBuckets: true, ClockSkew: time.Hour}, func(t *testing.T, w *world) {
+		first, second := w.start("", func(o *bucketstore.Options) { o.TTL = time.Minute }), w.start("second")
+		host, err := os.Hostname()
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(since time.Time) {
+			t.Helper()
+			_, err := second.Acquire(t.Context(), "a")
+			held, ok := errors.AsType[*session.HeldError](err)
+			if !ok || held.PID != os.Getpid() || held.Host != host || held.Message != "" || held.TTL != time.Minute || !held.Since.Equal(since.Add(time.Hour)) {
+				t.Errorf("%+v, want one since %v", held, since.Add(time.Hour))
+			}
+		}
+		began := time.Now()
+		l := take(t, first, "a")
+		check(began)
+		time.Sleep(time.Hour)
+		check(began)
+		if err := l.Save(t.Context(), newToken(t, w.client, "a")); err != nil {
+			t.Fatal(err)
+		}
+		check(began)
+		if err := l.Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began = time.Now()
+		if _, end, err := l.Begin(t.Context()); err != nil {
+			t.Fatal(err)
+		} else {
+			end()
+		}
+		check(began)
+		time.Sleep(time.Hour)
+		check(began)
+	})
+}
+
 // The name of a holder, which any program with access to the bucket can write, has no
 // control characters.
 func TestHolderIsPrintable(t *testing.T) {
@@ -83,14 +125,13 @@ func TestHolderIsPrintable(t *testing.T) {
 			t.Fatal(resp, err)
 		}
 		_ = resp.Body.Close()
-		const want = "a?[2J???b"
-		_, err = second.Acquire(t.Context(), "a")
-		if held, ok := errors.AsType[*session.HeldError](err); !ok || held.Holder != want {
-			t.Errorf("acquire: %#v", err)
+		const want = "upload is in use by a [2J b since "
+		if _, err = second.Acquire(t.Context(), "a"); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("acquire: %q", err)
 		}
 		first.wake()
 		synctest.Wait()
-		if _, _, err := l.Begin(t.Context()); !errors.Is(err, session.ErrInUse) || !strings.Contains(err.Error(), want+" acquired it") {
+		if _, _, err := l.Begin(t.Context()); !errors.Is(err, session.ErrInUse) || !strings.Contains(err.Error(), "another process acquired it: "+want) {
 			t.Errorf("begin: %q", err)
 		}
 	})

@@ -3,6 +3,7 @@ package bucketstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -36,6 +37,8 @@ type validity struct {
 	saved     moment          // when the last save was sent, or the write that acquired the lease
 	valid     context.Context // ends when the lease expires; replaced by a later renewal
 	invalid   context.CancelCauseFunc
+	writing   *moment // when a write that is under way was begun; nil if there is none
+	trouble   error   // why the lease was not renewed in time; nil if it was, or was not tried
 	expiry    *time.Timer
 	listening chan struct{} // receives a value when the lease is renewed, for due
 }
@@ -95,7 +98,7 @@ func (v *validity) renew(sent moment) (first bool) {
 	if first = !v.backed; first {
 		v.saved = sent
 	}
-	v.backed, v.renewed = true, sent
+	v.backed, v.renewed, v.trouble = true, sent, nil
 	left := v.left(validFor)
 	if left <= 0 {
 		return first // the reply took too long
@@ -138,7 +141,39 @@ func (v *validity) expire() {
 		v.expiry.Reset(v.nap(left))
 		return
 	}
-	v.invalid(errExpired)
+	v.invalid(v.expired())
+}
+
+// expired returns the error of a request that ends because the lease has expired. v.mu is held.
+func (v *validity) expired() error {
+	const late = validFor - renewAfter // the time that a renewal may take
+	switch {
+	case v.trouble != nil:
+		return fmt.Errorf("%w: %w", errExpired, v.trouble)
+	case v.writing != nil && v.clock().since(*v.writing) >= v.part(late):
+		return fmt.Errorf("%w: %w", errExpired, ErrSlow)
+	}
+	return errExpired
+}
+
+// fail records that a renewal failed.
+func (v *validity) fail(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.trouble = err
+}
+
+// write records that a write is under way until end is called.
+func (v *validity) write() (end func()) {
+	now := v.clock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.writing = &now
+	return func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.writing = nil
+	}
 }
 
 // nap returns how long to wait before the clocks are read again, at most left. It is

@@ -23,6 +23,7 @@ type world struct {
 	server    *fakegcs.Server
 	transport *http.Transport
 	client    *session.Client
+	token     *session.Token // for one test
 }
 
 // inBubble runs f with a service in a bubble of virtual time.

@@ -135,10 +135,13 @@ func keptAlive(s *subject, a, b Process) {
 	unlock := s.lock(a, "locked")
 	request := l.begin()
 	renewals := map[int64]bool{}
+	holder, locker := s.refused(b, "id"), s.locked(b, "locked")
 	for range 3 * 8 {
 		s.pause(2)
-		renewals[s.refused(b, "id").Renewal] = true
-		s.locked(b, "locked")
+		e := s.refused(b, "id")
+		renewals[e.Renewal] = true
+		s.sameHolder(holder, e)
+		s.sameHolder(locker, s.locked(b, "locked"))
 	}
 	if len(renewals) < 2 {
 		s.Errorf("HeldError.Renewal did not change while the lease was renewed")

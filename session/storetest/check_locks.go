@@ -12,6 +12,7 @@ import (
 // lockChecks check the locks.
 var lockChecks = []check{
 	{"lock", "", lock},
+	{"holder of a lock", "", lockHolder},
 	{"unlock twice", "", unlockTwice},
 	{"reads without the lock", "", readsWithoutLock},
 	{"lock race", "", lockRace},
@@ -45,6 +46,27 @@ func lock(s *subject) {
 	s.locked(b, "id")
 	unlock()
 	s.list(b)
+}
+
+// lockHolder checks that the HeldError of a lock describes its holder: it does not change
+// while the lock is held, and a later holder has a later Since. A Store that does not know
+// the holder has zero fields.
+func lockHolder(s *subject) {
+	a, b := s.start(), s.start()
+	unlock := s.lock(a, "id")
+	first := s.locked(b, "id")
+	if first.PID < 0 || first.Holder() == "" {
+		s.Errorf("HeldError has the PID %d and the holder %q", first.PID, first.Holder())
+	}
+	s.save(a, token("id", 1))
+	s.yield()
+	s.sameHolder(first, s.locked(b, "id"))
+	s.sameHolder(first, s.locked(a, "id"))
+	unlock()
+	s.lock(b, "id")
+	if second := s.locked(a, "id"); second.Since.Before(first.Since) || second.Since.IsZero() != first.Since.IsZero() {
+		s.Errorf("HeldError.Since is %v, and that of an earlier holder %v", second.Since, first.Since)
+	}
 }
 
 // unlockTwice checks that only the first call of unlock has an effect, in any

@@ -31,7 +31,9 @@ var flaws = map[string][]string{
 	"canceled":                     {"no token if canceled", "a canceled save is cut", "nothing is listed if canceled", "a canceled lock stays", "the cause of a context is returned"},
 	"lock": {
 		"locks do nothing", "a process can lock twice", "another error of a lock", "lock waits", "save unlocks", "delete unlocks", "unlock deletes",
+		"no HeldError of a lock",
 	},
+	"holder of a lock":               {"the HeldError is of the caller", "a later holder has an earlier Since"},
 	"unlock twice":                   {"unlock unlocks any lock"},
 	"reads without the lock":         {"load needs the lock", "load locks"},
 	"lock race":                      {"two can lock"},
@@ -45,7 +47,7 @@ var flaws = map[string][]string{
 		"the cause of a context is returned",
 	},
 	"lease race":                    {"two can acquire"},
-	"lease is renewed":              {"leases are not renewed", "the renewal does not show"},
+	"lease is renewed":              {"leases are not renewed", "the renewal does not show", "the holder is that of the renewal", "the TTL is what is left"},
 	"lease runs out and is renewed": {"requests do not end", "Begin does nothing", "Context ends with the lease", "a lease that ran out is lost"},
 	"lease runs out and is acquired": {
 		"a lost lease is renewed", "Context never ends", "the loss has another cause", "save under a lost lease", "delete under a lost lease",

@@ -34,6 +34,7 @@ type row struct {
 	kept    *session.Token // a flaw
 	holder  any            // the lock, or the lease
 	pid     int            // the process of the holder
+	since   time.Time      // when it got the lock or lease
 	expires time.Time      // of the lease, by the clock of the place
 	renewal int64
 }
@@ -390,7 +391,16 @@ func (s *store) Lock(ctx context.Context, id string) (unlock func(), err error) 
 			}
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("%w by process %d", session.ErrInUse, s.rows[id].pid)
+		held := s.heldBy(s.rows[id])
+		switch s.flaw {
+		case "no HeldError of a lock":
+			return nil, session.ErrInUse
+		case "the HeldError is of the caller":
+			held.PID = s.pid
+		case "a later holder has an earlier Since":
+			held.Since = time.Unix(0, -held.Since.UnixNano())
+		}
+		return nil, held
 	}
 	if s.flaw == "two can lock" {
 		s.yield()
@@ -414,8 +424,16 @@ func (s *store) Lock(ctx context.Context, id string) (unlock func(), err error) 
 // grip records the holder of an upload.
 func (s *store) grip(id string, holder any) {
 	r := s.rows[id]
+	if r.holder != holder {
+		r.since = time.Now()
+	}
 	r.holder, r.pid = holder, s.pid
 	s.rows[id] = r
+}
+
+// heldBy returns the error for a row with a holder.
+func (s *store) heldBy(r row) *session.HeldError {
+	return &session.HeldError{Host: "memory", PID: r.pid, Since: r.since}
 }
 
 func (s *store) Locked(ctx context.Context, id string) (bool, error) {
@@ -478,7 +496,15 @@ func (s *leaser) Acquire(ctx context.Context, id string) (session.Lease, error) 
 			s.fence++
 			renewal = s.fence
 		}
-		return nil, &session.HeldError{Holder: fmt.Sprint("process ", r.pid), Renewal: renewal, Left: left}
+		held := s.heldBy(r)
+		held.Renewal, held.Left, held.TTL = renewal, left, s.ttl
+		switch s.flaw {
+		case "the holder is that of the renewal":
+			held.Since = held.Since.Add(time.Duration(renewal))
+		case "the TTL is what is left":
+			held.TTL = left
+		}
+		return nil, held
 	}
 	if s.flaw == "two can acquire" {
 		s.yield()

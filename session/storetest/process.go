@@ -134,8 +134,9 @@ type answer struct {
 	LockChecks, Quarantine bool // the Store has these features
 
 	Failed bool
-	Text   string // of the error
-	Kinds  []int  // the indexes in kinds of the errors that it wraps
+	Text   string             // of the error
+	Kinds  []int              // the indexes in kinds of the errors that it wraps
+	Held   *session.HeldError // that it wraps; nil if it wraps none
 }
 
 // kinds are the errors that callers of a Store distinguish.
@@ -193,6 +194,9 @@ func (r *remote) do(ctx context.Context, c call) (*answer, error) {
 	e := &remoteError{text: a.Text}
 	for _, i := range a.Kinds {
 		e.kinds = append(e.kinds, kinds[i])
+	}
+	if a.Held != nil {
+		e.kinds = append(e.kinds, a.Held)
 	}
 	return a, e
 }
@@ -274,6 +278,7 @@ func (s *server) Do(request []byte, reply *[]byte) error {
 				a.Kinds = append(a.Kinds, i)
 			}
 		}
+		a.Held, _ = errors.AsType[*session.HeldError](err)
 	}
 	*reply, err = json.Marshal(a)
 	return err

@@ -122,14 +122,29 @@ func (s *subject) lock(p Process, id string) (unlock func()) {
 	return unlock
 }
 
-// locked fails the test unless Lock reports at once that the upload is in use.
-func (s *subject) locked(p Process, id string) {
+// locked fails the test unless Lock reports at once that the upload is in use, with a
+// HeldError, which it returns.
+func (s *subject) locked(p Process, id string) *session.HeldError {
 	s.Helper()
 	unlock, err := p.Store.Lock(s.brief(patience), id)
 	if err == nil {
 		unlock()
 	}
 	s.inUse(err, "Lock of %s, which is locked", id)
+	e, ok := errors.AsType[*session.HeldError](err)
+	if !ok {
+		s.Fatalf("Lock of %s, which is locked: %T, want a *session.HeldError", id, err)
+	}
+	return e
+}
+
+// sameHolder fails the test unless both errors name the same holder, which has held the
+// lock or lease without a break.
+func (s *subject) sameHolder(a, b *session.HeldError) {
+	s.Helper()
+	if a.Host != b.Host || a.PID != b.PID || a.Message != b.Message || !a.Since.Equal(b.Since) {
+		s.Errorf("the HeldError of one holder changed from %+v to %+v", *a, *b)
+	}
 }
 
 // save saves a Token.
@@ -270,8 +285,8 @@ func (s *subject) heldError(err error) *session.HeldError {
 	if !ok {
 		s.Fatalf("Acquire of a lease that is held: %T, want a *session.HeldError", err)
 	}
-	if e.Left <= 0 || e.Left > 2*s.place.TTL || e.Holder == "" {
-		s.Errorf("HeldError has the holder %q and Left %v, with a TTL of %v", e.Holder, e.Left, s.place.TTL)
+	if e.Left <= 0 || e.Left > 2*s.place.TTL || e.TTL != s.place.TTL {
+		s.Errorf("HeldError has Left %v and TTL %v, with a TTL of %v", e.Left, e.TTL, s.place.TTL)
 	}
 	return e
 }

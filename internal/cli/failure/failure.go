@@ -70,6 +70,7 @@ var Classes = []Class{
 	{manifest.ErrLocked, "in_use", exitcode.Temporary, ""},
 	{manifest.ErrVersion, "newer_version", exitcode.Config, "use the newer program, or name another manifest"},
 	{manifest.ErrFormat, "usage", exitcode.Usage, "name another file"},
+	{bucketstore.ErrSlow, "retries_exhausted", exitcode.Temporary, "give a longer lease (--state-lease, or --ack-wait of gcsup-fleet)"},
 	{session.ErrRetriesExhausted, "retries_exhausted", exitcode.Temporary, ""},
 	{session.ErrSourceChanged, "source_changed", exitcode.Data, "to upload the changed file, add --if-source-changed=restart"},
 	{session.ErrChecksum, "checksum", exitcode.Data, ""},

@@ -38,6 +38,7 @@ func TestClassify(t *testing.T) {
 		{session.ErrCorruptToken, 65, "damaged"},
 		{errors.New("unheard of"), 74, "local_io"},
 		{session.ErrRetriesExhausted, 75, "retries_exhausted"},
+		{bucketstore.ErrSlow, 75, "retries_exhausted"},
 		{session.ErrInUse, 75, "in_use"},
 		{context.Canceled, 75, "interrupted"},
 		{session.ErrCredentials, 77, "credentials"},
