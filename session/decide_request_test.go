@@ -174,7 +174,7 @@ func TestDecideRequestSuccess(t *testing.T) {
 				default:
 					r = session.Reply{Op: request.op, Status: 200, Reached: reached}
 				}
-				if got := repeated(s, r); reached && got != "wait repeat, ..." {
+				if got := repeated(s, r); got != "wait repeat, ..." {
 					t.Errorf("%s without what it must have, known %v, reached %v: %s, want wait repeat, ...", r.Op, s.Known, reached, got)
 				}
 			}

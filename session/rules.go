@@ -62,7 +62,7 @@ func (r *Reply) outcome(begun bool) outcome {
 	switch {
 	case r.success():
 		return succeeded
-	case begun && r.Status >= 200 && r.Status < 400 && r.Status != 304:
+	case r.Status == 200 || r.Status == 201 || begun && r.Status == 308:
 		return unknown // without what the reply must have
 	case r.absent():
 		return absent
