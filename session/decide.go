@@ -165,7 +165,7 @@ func (s *State) decide(r *Reply) Action {
 	case 404, 410:
 		return s.gone(r)
 	case 412:
-		if r.Reason == "orgPolicyConstraintFailed" {
+		if r.forbidden() {
 			return s.fail(r, ErrPermission)
 		}
 		if r.damaged(status) {

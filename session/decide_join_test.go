@@ -89,6 +89,8 @@ func TestDecideJoin(t *testing.T) {
 
 		{"403", status(403), never("ErrPermission")},
 		{"403 quotaExceeded", because(403, "quotaExceeded"), never("ErrQuota")},
+		{"429 dailyLimitExceeded", because(429, "dailyLimitExceeded"), never("ErrQuota")},
+		{"412 orgPolicyConstraintFailed", because(412, "orgPolicyConstraintFailed"), never("ErrPermission")},
 
 		{"412", status(412), after{"check", "done", "wait inspect", "finish", "finish", "ErrPrecondition", "ErrProtocol"}},
 		{"400", status(400), refused("ErrProtocol")},

@@ -71,6 +71,8 @@ func TestDecidePart(t *testing.T) {
 		{"401 of a stranger", stranger(401), "send", "ErrCredentials"},
 		{"403", status(403), "ErrPermission", ""},
 		{"403 quotaExceeded", because(403, "quotaExceeded"), "ErrQuota", ""},
+		{"429 dailyLimitExceeded", because(429, "dailyLimitExceeded"), "ErrQuota", ""},
+		{"412 orgPolicyConstraintFailed", because(412, "orgPolicyConstraintFailed"), "ErrPermission", ""},
 		{"400 that names a hash", badDigest(), "wait send", "wait send"},
 		{"404 NoSuchUpload", noUpload(), "wait query", "wait query"},
 		{"400", status(400), "wait query", "ErrProtocol"},

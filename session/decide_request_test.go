@@ -100,6 +100,8 @@ func TestDecideRequest(t *testing.T) {
 		{"401 of a stranger", stranger(401), always("repeat, ErrCredentials"), nil, [3]string{}},
 		{"403", status(403), always("ErrPermission"), nil, [3]string{}},
 		{"403 quotaExceeded", because(403, "quotaExceeded"), always("ErrQuota"), nil, [3]string{}},
+		{"429 dailyLimitExceeded", because(429, "dailyLimitExceeded"), always("ErrQuota"), nil, [3]string{}},
+		{"412 orgPolicyConstraintFailed", because(412, "orgPolicyConstraintFailed"), always("ErrPermission"), nil, [3]string{}},
 
 		{"404", status(404), confirmed("ErrNotFound"), append(stat, session.OpCancel), confirmed("absent")},
 		{"404 NoSuchUpload", because(404, "NoSuchUpload"), confirmed("ErrNotFound"), append(append(stat, session.OpCancel), upload...), confirmed("absent")},
