@@ -7,6 +7,9 @@ type PartState struct {
 	doubt   doubt // a refusal, or the answer that the upload does not exist
 }
 
+// noUpload is the doubt after the answer of [Reply.NoUpload].
+var noUpload = doubt{404, "NoSuchUpload"}
+
 // maxDamaged bounds how often the bytes of a part are sent again because they arrived
 // damaged.
 const maxDamaged = 3
@@ -83,7 +86,7 @@ func (s *PartState) decide(r *Reply) Action {
 func (s *PartState) asked(r *Reply, o outcome) Action {
 	switch o {
 	case succeeded:
-		if s.doubt.status == 404 {
+		if s.doubt == noUpload {
 			s.doubt = doubt{}
 		}
 		if r.Ours {

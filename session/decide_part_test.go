@@ -75,6 +75,7 @@ func TestDecidePart(t *testing.T) {
 		{"412 orgPolicyConstraintFailed", because(412, "orgPolicyConstraintFailed"), "ErrPermission", ""},
 		{"400 that names a hash", badDigest(), "wait send", "wait send"},
 		{"404 NoSuchUpload", noUpload(), "wait query", "wait query"},
+		{"404 NoSuchBucket", because(404, "NoSuchBucket"), "wait query", "ErrNotFound"},
 		{"400", status(400), "wait query", "ErrProtocol"},
 		{"405", status(405), "wait query", "ErrProtocol"},
 		{"409", status(409), "wait query", "ErrProtocol"},
