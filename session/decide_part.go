@@ -101,6 +101,10 @@ func (s *PartState) asked(r *Reply, o outcome) Action {
 			return s.again(r, Query, 0)
 		}
 		return Action{Step: Absent, Err: r.fail(ErrSessionLost, 0)}
+	case refused:
+		if r.Status == 0 {
+			return s.fail(r) // no request can be made
+		}
 	}
 	return Action{Step: Send}
 }

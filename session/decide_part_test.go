@@ -130,6 +130,8 @@ func TestDecidePartQuestion(t *testing.T) {
 		{"404 of a stranger", session.Reply{Status: 404, Reason: "NoSuchUpload"}, "wait query", "wait query"},
 
 		{"401", status(401), "query", "ErrCredentials"},
+		{"no credentials", broken(session.ErrCredentials), "ErrCredentials", ""},
+		{"a request that cannot be made", broken(session.ErrInvalid), "ErrInvalid", ""},
 		{"404 NoSuchUpload", noUpload(), "wait query", "absent"},
 		{"404 NoSuchBucket", because(404, "NoSuchBucket"), "send", "send"},
 		{"400", status(400), "send", "send"},

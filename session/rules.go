@@ -14,6 +14,7 @@ import (
 //   - A reply is the service's own or a stranger's. Once the service has answered, a
 //     stranger's reply counts as a lost one.
 //   - Rejected credentials are refreshed once.
+//   - A request that cannot be made, for example without credentials, ends the conversation.
 //   - After a lost reply the effect of the request is not known. The next request asks, or
 //     may be repeated without harm.
 //   - Nothing that the service stores is given up on one answer. A second one must confirm it.
