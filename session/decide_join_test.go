@@ -87,6 +87,9 @@ func TestDecideJoin(t *testing.T) {
 		{"409 of a stranger", stranger(409), lost},
 		{"412 of a stranger", stranger(412), lost},
 
+		{"no credentials", broken(session.ErrCredentials), never("ErrCredentials")},
+		{"a request that cannot be made", broken(session.ErrInvalid), never("ErrInvalid")},
+		{"an upload at another host", broken(session.ErrURIMismatch), never("ErrProtocol")},
 		{"403", status(403), never("ErrPermission")},
 		{"403 quotaExceeded", because(403, "quotaExceeded"), never("ErrQuota")},
 		{"429 dailyLimitExceeded", because(429, "dailyLimitExceeded"), never("ErrQuota")},
