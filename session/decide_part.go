@@ -46,6 +46,9 @@ const maxDamaged = 3
 func DecidePart(s PartState, r Reply) (PartState, Action) {
 	a := s.decide(&r)
 	a.Fresh = s.reconnected && !a.Step.Ends()
+	if a.Step == Fail {
+		a.Err.Open = true
+	}
 	return s, a
 }
 
@@ -109,9 +112,6 @@ func (s *PartState) asked(r *Reply, o outcome) Action {
 	return Action{Step: Send}
 }
 
-// fail ends the conversation. The multipart upload is still open.
 func (s *PartState) fail(r *Reply) Action {
-	a := Action{Step: Fail, Err: r.fail(permanent(r, r.Status), 0)}
-	a.Err.Open = true
-	return a
+	return Action{Step: Fail, Err: r.fail(permanent(r, r.Status), 0)}
 }
