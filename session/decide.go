@@ -173,8 +173,8 @@ func (s *State) decide(r *Reply) Action {
 		}
 		return s.check(r)
 	case 499:
-		if s.Temporary {
-			return s.restart(r)
+		if s.Temporary && !r.Op.begins() {
+			return s.gone(r)
 		}
 		return s.fail(r, ErrCanceled)
 	}

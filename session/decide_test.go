@@ -296,9 +296,16 @@ func TestTemporaryObject(t *testing.T) {
 			{finalize(3*q, session.Reply{Status: 412, Message: "The MD5 you specified did not match.", FromService: true, Committed: -1}), "wait begin"},
 		}},
 		{"499", at, []turn{{put(2*q, status(499)), "wait query"}, {query(status(499)), "begin"}}},
+		{"499 after the last byte, and the object exists", ended, []turn{
+			{finalize(3*q, status(499)), "wait query"}, {query(status(499)), "check"}, {stat(older), "done"},
+		}},
+		{"499 after the last byte, and there is no object", ended, []turn{
+			{finalize(3*q, status(499)), "wait query"}, {query(status(499)), "check"}, {stat(status(404)), "begin"},
+		}},
 		{"499, and the session is open", at, []turn{{put(2*q, status(499)), "wait query"}, {query(held(q)), "send"}}},
 		{"499 and then 404", at, []turn{{put(2*q, status(499)), "wait query"}, {query(status(404)), "begin"}}},
 		{"410 around 499", at, []turn{{put(2*q, envelope(499)), "wait query"}, {query(envelope(499)), "begin"}}},
+		{"499 to a start", begins, []turn{{start(status(499)), "ErrCanceled"}}},
 		{"404 after the last byte, and an earlier process made the object", ended, []turn{
 			{query(status(404)), "wait query"}, {query(status(404)), "check"}, {stat(older), "done"},
 		}},
