@@ -167,7 +167,7 @@ func TestDecide(t *testing.T) {
 				r.Committed = -1
 			}
 			s, a := session.Decide(s, r)
-			if session.Destructive(r) {
+			if session.Destructive(s, r) {
 				// A query must confirm such an answer.
 				if describe(a) != queryWait {
 					t.Errorf("%s: %s: %s, want %s", row.name, op, describe(a), queryWait)
