@@ -89,10 +89,10 @@ reliability: walk
 	$(FIRE) ./upload
 	$(FIRE) ./internal/e2e
 
-# walk tries every sequence of replies on the decision table, and pairs of mishaps in an
-# upload in parts.
+# walk tries every sequence of replies on the decision tables and in an upload in parts,
+# and pairs of mishaps in an upload in parts.
 walk:
-	GCSUP_TEST_FULL=1 $(FIRE) ./session -run EveryState
+	GCSUP_TEST_FULL=1 $(FIRE) ./session -run 'EveryState|Walk'
 	GCSUP_TEST_FULL=1 $(FIRE) ./upload -run ParallelWalk
 
 # simulate runs faults, crashes and outages in virtual time. To repeat one seed and print

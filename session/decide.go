@@ -184,7 +184,7 @@ func (s *State) decide(r *Reply) Action {
 	case 404, 410:
 		return s.gone(r)
 	case 412:
-		if r.Reason == "orgPolicyConstraintFailed" {
+		if r.forbidden() {
 			return s.fail(r, ErrPermission)
 		}
 		if r.damaged(status) {
@@ -192,8 +192,8 @@ func (s *State) decide(r *Reply) Action {
 		}
 		return s.check(r)
 	case 499:
-		if s.Temporary {
-			return s.restart(r)
+		if s.Temporary && !r.Op.begins() {
+			return s.gone(r)
 		}
 		return s.fail(r, ErrCanceled)
 	}

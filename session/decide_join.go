@@ -56,6 +56,7 @@ const maxForeign = 3
 //	                                           another object, not Pinned: finish with its
 //	                                           generation, three times; else inspect
 //	  after 403, or an exhausted quota         fail
+//	  after a request that cannot be made      fail
 //	  after any other refusal                  wait, inspect; the second time: fail
 //	  a temporary object                       fail: unexpected data
 //
@@ -77,7 +78,6 @@ func (s *JoinState) decide(r *Reply) Action {
 	}
 	switch {
 	case outcome == unknown:
-		s.doubt = Reply{}
 		return s.again(r, Check, 0)
 	case outcome == unauthorized:
 		return s.refresh(r, Finish)
@@ -111,7 +111,7 @@ func (s *JoinState) checked(r *Reply, o outcome) Action {
 	case found && (s.Temporary || why.Object != nil):
 		r.Err = errors.New("the object is not that of the parts")
 		return s.fail(r, ErrUnexpectedData)
-	case why.Status == 0:
+	case why.Op == "":
 		return Action{Step: Finish}
 	case why.Object != nil:
 		return s.again(&why, Finish, 0)
@@ -124,7 +124,7 @@ func (s *JoinState) checked(r *Reply, o outcome) Action {
 		}
 		s.Seen = generation
 		return Action{Step: Finish, Err: why.fail(nil, 0)}
-	case why.denied() || s.refused.confirms(&why):
+	case why.Status == 0 || why.denied() || s.refused.confirms(&why):
 		return s.fail(&why, s.kind(&why))
 	}
 	a := s.again(&why, Inspect, 0)

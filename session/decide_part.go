@@ -7,6 +7,9 @@ type PartState struct {
 	doubt   doubt // a refusal, or the answer that the upload does not exist
 }
 
+// noUpload is the doubt after the answer of [Reply.NoUpload].
+var noUpload = doubt{404, "NoSuchUpload"}
+
 // maxDamaged bounds how often the bytes of a part are sent again because they arrived
 // damaged.
 const maxDamaged = 3
@@ -43,6 +46,9 @@ const maxDamaged = 3
 func DecidePart(s PartState, r Reply) (PartState, Action) {
 	a := s.decide(&r)
 	a.Fresh = s.reconnected && !a.Step.Ends()
+	if a.Step == Fail {
+		a.Err.Open = true
+	}
 	return s, a
 }
 
@@ -83,7 +89,7 @@ func (s *PartState) decide(r *Reply) Action {
 func (s *PartState) asked(r *Reply, o outcome) Action {
 	switch o {
 	case succeeded:
-		if s.doubt.status == 404 {
+		if s.doubt == noUpload {
 			s.doubt = doubt{}
 		}
 		if r.Ours {
@@ -99,14 +105,14 @@ func (s *PartState) asked(r *Reply, o outcome) Action {
 		}
 		return Action{Step: Absent, Err: r.fail(ErrSessionLost, 0)}
 	case refused:
+		if r.Status == 0 {
+			return s.fail(r) // no request can be made
+		}
 		return Action{Step: Send, Err: r.fail(nil, 0)}
 	}
 	return Action{Step: Send}
 }
 
-// fail ends the conversation. The multipart upload is still open.
 func (s *PartState) fail(r *Reply) Action {
-	a := Action{Step: Fail, Err: r.fail(permanent(r, r.Status), 0)}
-	a.Err.Open = true
-	return a
+	return Action{Step: Fail, Err: r.fail(permanent(r, r.Status), 0)}
 }

@@ -167,7 +167,7 @@ func TestDecide(t *testing.T) {
 				r.Committed = -1
 			}
 			s, a := session.Decide(s, r)
-			if session.Destructive(r) {
+			if session.Destructive(s, r) {
 				// A query must confirm such an answer.
 				if describe(a) != queryWait {
 					t.Errorf("%s: %s: %s, want %s", row.name, op, describe(a), queryWait)
@@ -206,7 +206,7 @@ func TestOneWrongObjectIsNotEnough(t *testing.T) {
 func TestOneDestructiveAnswerIsNotEnough(t *testing.T) {
 	at := session.State{Size: 3 * q, Committed: q, Sent: 2 * q, Replayable: true}
 	foreign := func(code int) session.Reply { return session.Reply{Status: code, Committed: -1} }
-	for _, code := range []int{400, 404, 410, 413} {
+	for _, code := range []int{400, 404, 405, 409, 410, 411, 413, 416} {
 		// A proxy never ends a session.
 		s := at
 		for range 10 {
@@ -220,7 +220,7 @@ func TestOneDestructiveAnswerIsNotEnough(t *testing.T) {
 		}
 		// An answer of the service that the query does not confirm.
 		s, _ = session.Decide(at, query(status(code)))
-		if s, a := session.Decide(s, query(held(q))); code < 404 || code == 413 {
+		if s, a := session.Decide(s, query(held(q))); code != 404 && code != 410 {
 			continue // see TestRejectedData
 		} else if describe(a) != "send" || s.Committed != q || s.Restarts != 0 {
 			t.Errorf("%d, and then 308: %s, %+v", code, describe(a), s)
@@ -243,7 +243,7 @@ func TestOneDestructiveAnswerIsNotEnough(t *testing.T) {
 // open. The saved upload is kept. If the next process gets the same refusal at the
 // same offset, a new session is started.
 func TestRejectedData(t *testing.T) {
-	for _, code := range []int{400, 413} {
+	for _, code := range []int{400, 405, 409, 411, 413, 416} {
 		s := session.State{Size: 3 * q, Committed: q, Sent: q, Replayable: true}
 		refuse := func(s session.State) (session.State, session.Action) {
 			s, a := session.Decide(s, put(2*q, status(code)))
@@ -264,6 +264,137 @@ func TestRejectedData(t *testing.T) {
 		next.RejectedAt = 0 // the refusal was at another offset
 		if _, a := refuse(next); describe(a) != "ErrProtocol" || !a.Err.Open {
 			t.Errorf("%d, elsewhere: %s", code, describe(a))
+		}
+	}
+}
+
+// TestTemporaryObject checks the decisions for an object that only this upload writes. A
+// refused precondition and a canceled session are not the user's, and the object is that of
+// this upload even if an earlier process made it.
+func TestTemporaryObject(t *testing.T) {
+	older := ours(3 * q)
+	older.Older = true
+	at := session.State{Size: 3 * q, Committed: q, Sent: 2 * q, Replayable: true, Temporary: true}
+	begins := session.State{Size: 3 * q, Replayable: true, Temporary: true}
+	ended := at
+	ended.MayExist = true
+	user := at
+	user.Temporary, user.MayExist = false, true
+	envelope := func(inner int) session.Reply { r := status(410); r.Inner = inner; return r }
+	for _, story := range []struct {
+		name  string
+		state session.State
+		turns []turn
+	}{
+		{"412, and this upload made the object", at, []turn{
+			{finalize(3*q, status(412)), "wait query"}, {query(status(412)), "check"}, {stat(ours(3 * q)), "done"},
+		}},
+		{"412, and an earlier process made the object", at, []turn{
+			{finalize(3*q, status(412)), "wait query"}, {query(status(412)), "check"}, {stat(older), "done"},
+		}},
+		{"412, and another client made the object", at, []turn{
+			{finalize(3*q, status(412)), "wait query"}, {query(status(412)), "check"}, {stat(made(3 * q)), "ErrUnexpectedData"},
+		}},
+		{"412, and there is no object", at, []turn{
+			{finalize(3*q, status(412)), "wait query"}, {query(status(412)), "check"}, {stat(status(404)), "begin"},
+		}},
+		{"412, and the object cannot be read", at, []turn{
+			{put(2*q, status(412)), "wait query"}, {query(status(412)), "check"}, {stat(status(503)), "wait check"},
+			{stat(stranger(404)), "wait check"}, {stat(status(401)), "check"}, {stat(status(403)), "begin"},
+		}},
+		{"412, and the session is open", at, []turn{
+			{put(2*q, status(412)), "wait query"}, {query(held(q)), "send"}, {put(2*q, status(412)), "wait query"}, {query(held(q)), "send"},
+		}},
+		{"412, with an outage in between", at, []turn{
+			{put(2*q, status(412)), "wait query"}, {query(status(503)), "wait query"}, {query(stranger(412)), "wait query"}, {query(status(412)), "check"},
+		}},
+		{"410 around 412", at, []turn{{put(2*q, envelope(412)), "wait query"}, {query(envelope(412)), "check"}, {stat(older), "done"}}},
+		{"412 to a start", begins, []turn{{start(status(412)), "check"}, {stat(older), "done"}}},
+		{"412 to a start, and there is no object", begins, []turn{{start(status(412)), "check"}, {stat(status(404)), "wait begin"}}},
+		{"412 that names a hash", at, []turn{
+			{finalize(3*q, session.Reply{Status: 412, Message: "The MD5 you specified did not match.", FromService: true, Committed: -1}), "wait begin"},
+		}},
+		{"499", at, []turn{{put(2*q, status(499)), "wait query"}, {query(status(499)), "begin"}}},
+		{"499 after the last byte, and the object exists", ended, []turn{
+			{finalize(3*q, status(499)), "wait query"}, {query(status(499)), "check"}, {stat(older), "done"},
+		}},
+		{"499 after the last byte, and there is no object", ended, []turn{
+			{finalize(3*q, status(499)), "wait query"}, {query(status(499)), "check"}, {stat(status(404)), "begin"},
+		}},
+		{"499, and the session is open", at, []turn{{put(2*q, status(499)), "wait query"}, {query(held(q)), "send"}}},
+		{"499 and then 404", at, []turn{{put(2*q, status(499)), "wait query"}, {query(status(404)), "begin"}}},
+		{"410 around 499", at, []turn{{put(2*q, envelope(499)), "wait query"}, {query(envelope(499)), "begin"}}},
+		{"499 to a start", begins, []turn{{start(status(499)), "ErrCanceled"}}},
+		{"404 after the last byte, and an earlier process made the object", ended, []turn{
+			{query(status(404)), "wait query"}, {query(status(404)), "check"}, {stat(older), "done"},
+		}},
+
+		{"the user's 412", user, []turn{{query(status(412)), "check"}, {stat(older), "ErrPrecondition"}}},
+		{"the user's 499", user, []turn{{query(status(499)), "ErrCanceled"}}},
+	} {
+		s := story.state
+		for i, turn := range story.turns {
+			var a session.Action
+			if s, a = session.Decide(s, turn.reply); describe(a) != turn.want {
+				t.Errorf("%s: turn %d, %s: %s, want %s", story.name, i, turn.reply.Op, describe(a), turn.want)
+				break
+			}
+			if a.Step == session.Begin && turn.reply.Op != session.OpStart && s.Restarts != 1 {
+				t.Errorf("%s: turn %d: %d restarts, want 1", story.name, i, s.Restarts)
+			}
+		}
+	}
+	// New sessions are bounded.
+	for _, code := range []int{412, 499} {
+		s := at
+		for range session.MaxRestarts {
+			s, _ = session.Decide(s, put(2*q, status(code)))
+			var a session.Action
+			if s, a = session.Decide(s, query(status(code))); a.Step == session.Check {
+				s, a = session.Decide(s, stat(status(404)))
+			}
+			if describe(a) != "begin" {
+				t.Fatalf("%d: %s, want begin", code, describe(a))
+			}
+			s, _ = session.Decide(s, start(opened(t)))
+		}
+		s, _ = session.Decide(s, put(q, status(code)))
+		s, a := session.Decide(s, query(status(code)))
+		if a.Step == session.Check {
+			_, a = session.Decide(s, stat(status(404)))
+		}
+		if describe(a) != "ErrSessionLost" {
+			t.Errorf("%d, too often: %s, want ErrSessionLost", code, describe(a))
+		}
+	}
+}
+
+// TestStrangers checks that a refusal that is not from the service counts as a lost reply at
+// every exchange, once the service has answered.
+func TestStrangers(t *testing.T) {
+	for code := 400; code < 500; code++ {
+		if code == 401 || code == 408 || code == 429 {
+			continue // they mean the same from any server
+		}
+		for _, c := range []struct {
+			op   session.Op
+			want string
+		}{
+			{session.OpStart, "wait begin"}, {session.OpPut, "wait query"}, {session.OpQuery, "wait query"}, {session.OpFinalize, "wait query"},
+			{session.OpInsert, "wait check"}, {session.OpStat, "wait check"},
+		} {
+			s := session.State{Size: 2 * q, Committed: q, Sent: q, Replayable: true, Unconditional: true}
+			for range 3 {
+				r := stranger(code)
+				r.Op, r.Sent, r.Reached, r.Message = c.op, 2*q, true, "bad checksum"
+				var a session.Action
+				if s, a = session.Decide(s, r); describe(a) != c.want {
+					t.Errorf("%d to %s: %s, want %s", code, c.op, describe(a), c.want)
+				}
+			}
+			if last := c.op == session.OpFinalize || c.op == session.OpInsert; s.MayExist != last || s.Restarts != 0 || s.Committed != q {
+				t.Errorf("%d to %s: %+v", code, c.op, s)
+			}
 		}
 	}
 }

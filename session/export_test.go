@@ -8,4 +8,4 @@ const (
 
 // Destructive reports whether a reply would end its session, so that it must be
 // confirmed.
-func Destructive(r Reply) bool { return r.destructive() != 0 }
+func Destructive(s State, r Reply) bool { return s.destructive(&r) != 0 }

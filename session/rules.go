@@ -14,6 +14,7 @@ import (
 //   - A reply is the service's own or a stranger's. Once the service has answered, a
 //     stranger's reply counts as a lost one.
 //   - Rejected credentials are refreshed once.
+//   - A request that cannot be made, for example without credentials, ends the conversation.
 //   - After a lost reply the effect of the request is not known. The next request asks, or
 //     may be repeated without harm.
 //   - Nothing that the service stores is given up on one answer. A second one must confirm it.
@@ -64,7 +65,7 @@ func (r *Reply) outcome(begun bool) outcome {
 	switch {
 	case r.success():
 		return succeeded
-	case begun && r.Status >= 200 && r.Status < 400 && r.Status != 304:
+	case r.Status == 200 || r.Status == 201 || begun && r.Status == 308:
 		return unknown // without what the reply must have
 	case r.absent():
 		return absent
@@ -107,7 +108,7 @@ func (r *Reply) absent() bool {
 	case OpCancel:
 		return r.FromService && (r.Status == 404 || r.Status == 410)
 	case OpDelete:
-		return r.FromService && (r.Status == 404 || r.Status == 412)
+		return r.FromService && (r.Status == 404 || r.Status == 412 && !r.forbidden())
 	case OpStat, OpRead:
 		return r.FromService && r.Status == 404
 	}
@@ -116,7 +117,15 @@ func (r *Reply) absent() bool {
 
 // denied reports whether a refusal concerns the rights or the quota of the caller, which a
 // second answer would only repeat.
-func (r *Reply) denied() bool { return r.Status == 403 || r.Reason == "orgPolicyConstraintFailed" }
+func (r *Reply) denied() bool { return r.Status == 403 || r.exhausted() || r.forbidden() }
+
+// exhausted reports whether a quota is exhausted that is not refilled today.
+func (r *Reply) exhausted() bool {
+	return r.Reason == "dailyLimitExceeded" || r.Reason == "quotaExceeded"
+}
+
+// forbidden reports whether a policy of the organization forbids the request. The status is 412.
+func (r *Reply) forbidden() bool { return r.Reason == "orgPolicyConstraintFailed" }
 
 // verdict classifies a reply. begun reports whether the service answered before. If
 // it did, a request without a reply is always retried: the network may have changed,
@@ -189,11 +198,11 @@ func permanent(r *Reply, status int) error {
 		return ErrCredentials // the proxy's
 	case status == 0:
 		return ErrNotFound // no such host, or a certificate for another host
-	case r.Reason == "dailyLimitExceeded" || r.Reason == "quotaExceeded":
+	case r.exhausted():
 		return ErrQuota
 	case status == 401:
 		return ErrCredentials
-	case status == 403:
+	case status == 403 || r.forbidden():
 		return ErrPermission
 	case r.damaged(status):
 		return ErrChecksum
@@ -222,7 +231,7 @@ func (r *Reply) damaged(status int) bool {
 
 // unmet reports whether the service refused a precondition.
 func (r *Reply) unmet() bool {
-	return r.Status == 412 || r.Status == 410 && r.Inner == 412 || r.notModified()
+	return r.Status == 412 && !r.forbidden() || r.Status == 410 && r.Inner == 412 || r.notModified()
 }
 
 // notModified reports whether the service refused one of the preconditions

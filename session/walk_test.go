@@ -135,9 +135,16 @@ func walkAll(t *testing.T, total int64, uri session.URI) {
 		name       string
 		size       int64 // State.Size at the start
 		replayable bool
-	}{{"file", total, true}, {"stream of known size", total, false}, {"stream", -1, false}, {"compressed file", -1, true}} {
+		temporary  bool
+	}{
+		{"file", total, true, false}, {"stream of known size", total, false, false}, {"stream", -1, false, false},
+		{"compressed file", -1, true, false}, {"temporary object", total, true, true},
+	} {
 		if total > q && source.name != "file" && testsize.Full(0, 1) == 1 {
 			continue // as a file, with more states
+		}
+		if source.temporary && total > q {
+			continue // its states differ only at the end of the data
 		}
 		for _, part := range []int64{q, 1 << 40} {
 			if total < 2*q && part == q {
@@ -145,7 +152,7 @@ func walkAll(t *testing.T, total int64, uri session.URI) {
 			}
 			run(fmt.Sprintf("%s in parts of %d", source.name, part), func(w *walk) {
 				w.part = part
-				start := session.State{Size: source.size, Replayable: source.replayable}
+				start := session.State{Size: source.size, Replayable: source.replayable, Temporary: source.temporary}
 				w.from(step{state: start, kind: session.Begin})
 				if source.size >= 0 || source.replayable {
 					w.adopted(start)
@@ -270,11 +277,14 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 	if (ambiguous(r) || r.Status == 429) && a.Step != session.Fail && !a.Wait && !r.Reused && after.Restarts == before.Restarts {
 		fail("no wait after a failure")
 	}
-	if after.Restarts > before.Restarts && session.Destructive(r) && (r.Op != session.OpQuery || !r.FromService) {
+	if after.Restarts > before.Restarts && session.Destructive(before, r) && (r.Op != session.OpQuery || !r.FromService) {
 		fail("a session is abandoned after one reply")
 	}
-	if a.Step == session.Fail && (session.Destructive(r) || s.opened && (r.Status == 412 || r.Status == 499)) && !r.FromService {
+	if a.Step == session.Fail && (session.Destructive(before, r) || s.opened && (r.Status == 412 || r.Status == 499)) && !r.FromService {
 		fail("a reply that is not the service's ends the upload")
+	}
+	if before.Temporary && errors.Is(a.Err, session.ErrPrecondition) {
+		fail("the precondition of a temporary object is not the caller's")
 	}
 	if before.Unconditional && r.Op == session.OpInsert && ambiguous(r) && !r.Unsent && a.Step == session.Begin {
 		fail("an insert is repeated although its outcome is not known")
@@ -309,7 +319,7 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 			fail("finished too early")
 		}
 	case session.Check:
-		if !after.MayExist && !guarded {
+		if !after.MayExist && !guarded && !after.Temporary {
 			fail("the destination is checked although no request can have made the object")
 		}
 	case session.Done:
@@ -491,34 +501,46 @@ func (w *walk) recovers(s step) bool {
 // noFreeCycle fails if requests can repeat indefinitely without a wait and
 // without progress.
 func (w *walk) noFreeCycle() {
+	if cycle := findCycle(w.free); cycle != nil {
+		w.t.Errorf("total %d: an endless loop of requests without a wait and without progress:", w.total)
+		for _, id := range cycle {
+			w.t.Errorf("  %s in %+v", w.steps[id].kind, w.steps[id].state)
+		}
+	}
+}
+
+// findCycle returns the nodes of a cycle in a graph, or nil. edges[i] are the nodes that an edge
+// leads to from node i.
+func findCycle(edges [][]int) []int {
 	const unseen, open, closed = 0, 1, 2
-	mark := make([]int, len(w.steps))
+	mark := make([]int, len(edges))
 	var path []int
-	var visit func(id int) bool
-	visit = func(id int) bool {
+	var visit func(id int) (cycle []int)
+	visit = func(id int) []int {
 		mark[id] = open
 		path = append(path, id)
-		for _, next := range w.free[id] {
+		for _, next := range edges[id] {
 			if mark[next] == open {
-				w.t.Errorf("total %d: an endless loop of requests without a wait and without progress:", w.total)
-				for _, id := range path[slices.Index(path, next):] {
-					w.t.Errorf("  %s in %+v", w.steps[id].kind, w.steps[id].state)
-				}
-				return false
+				return path[slices.Index(path, next):]
 			}
-			if mark[next] == unseen && !visit(next) {
-				return false
+			if mark[next] == unseen {
+				if cycle := visit(next); cycle != nil {
+					return cycle
+				}
 			}
 		}
 		path = path[:len(path)-1]
 		mark[id] = closed
-		return true
+		return nil
 	}
-	for id := range w.steps {
-		if mark[id] == unseen && !visit(id) {
-			return
+	for id := range edges {
+		if mark[id] == unseen {
+			if cycle := visit(id); cycle != nil {
+				return cycle
+			}
 		}
 	}
+	return nil
 }
 
 // object returns a finished object of a size. It is always the same pointer, so

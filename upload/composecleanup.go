@@ -18,7 +18,10 @@ func (p *composer) clean(ctx context.Context, joined bool) error {
 	}
 	var left leftovers
 	if !joined {
-		p.each(func(c *piece) { left.add(c.cancel(ctx)) })
+		p.each(func(c *piece) {
+			left.add(c.cancel(ctx))
+			left.add(p.find(ctx, c))
+		})
 	}
 	// If the compose has deleted the parts, they are probably absent.
 	known := !joined || !p.parts.DeleteSources
@@ -32,6 +35,20 @@ func (p *composer) clean(ctx context.Context, joined bool) error {
 		return nil
 	}
 	return fmt.Errorf("%d temporary objects or sessions are not removed: %s: %w", left.n, p.pattern(), left.first)
+}
+
+// find looks for the temporary object of a part whose session may have made it although that is
+// not recorded. Its name has a random part, so that no other upload writes it.
+func (p *composer) find(ctx context.Context, c *piece) error {
+	if c.done.Finished() {
+		return nil
+	}
+	spec := p.temporary(p.name(c))
+	a, err := c.transfer.ask(ctx, func(ctx context.Context) session.Reply { return c.transfer.wire.statOf(ctx, spec) })
+	if a.Object != nil {
+		c.done = session.Part{Generation: a.Object.Generation}
+	}
+	return err
 }
 
 // leftovers counts what could not be removed.

@@ -16,7 +16,8 @@ import (
 // upload of the XML API. It makes no temporary objects that must be deleted.
 type multipart struct {
 	*parallel
-	fresh bool // the upload was just started: it is not saved, and no part was sent
+	fresh     bool // the upload was just started: it is not saved, and no part was sent
+	completed bool // the reply to a completion had the object, so that the upload no longer exists
 
 	mu   sync.Mutex
 	held map[int]session.UploadedPart // the parts that the service had when it was asked, by number
@@ -174,7 +175,9 @@ func (p *multipart) join(ctx context.Context) (*session.Object, error) {
 	c := &joining{
 		p: p.parallel, spec: p.j.spec, state: session.JoinState{Seen: p.parts.Seen}, made: p.made, whole: chunkSum{p.size, p.crc32c()},
 		join: func(ctx context.Context, _ int64) session.Reply {
-			return p.j.transfer.wire.complete(ctx, p.parts.Upload, parts)
+			r := p.j.transfer.wire.complete(ctx, p.parts.Upload, parts)
+			p.completed = r.Object != nil
+			return r
 		},
 	}
 	o, err := c.hold(ctx)
@@ -276,13 +279,18 @@ func (p *multipart) made(o *session.Object) bool {
 	return o.Size == p.size && o.HasCRC32C && o.CRC32C == p.crc32c() && o.MD5 == nil && o.Generation > p.parts.Seen
 }
 
-// clean aborts the upload, unless it was completed.
+// clean aborts the upload, unless it was completed. If the object was found at the destination,
+// another upload of the same bytes may have made it.
 func (p *multipart) clean(ctx context.Context, joined bool) error {
-	if joined || p.parts.Upload.IsZero() {
+	if p.completed || p.parts.Upload.IsZero() {
 		return nil
 	}
 	t := p.j.transfer
-	_, err := t.askKnown(ctx, func(ctx context.Context) session.Reply { return t.wire.abort(ctx, p.parts.Upload) })
+	ask := t.askKnown
+	if joined {
+		ask = t.ask // it is probably absent
+	}
+	_, err := ask(ctx, func(ctx context.Context) session.Reply { return t.wire.abort(ctx, p.parts.Upload) })
 	if err != nil {
 		err = fmt.Errorf("the multipart upload to %s is not removed: %w", p.j.spec.URL(), err)
 	}

@@ -1,0 +1,237 @@
+package session_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/session"
+)
+
+// repeated returns the actions if every request of a conversation gets the same reply:
+// "wait repeat, absent". A conversation that does not end has "...".
+func repeated(s session.Request, r session.Reply) string {
+	var words []string
+	for range 5 {
+		var a session.Action
+		s, a = session.DecideRequest(s, r)
+		if words = append(words, describe(a)); a.Step.Ends() {
+			return strings.Join(words, ", ")
+		}
+		if len(words) > 1 && words[len(words)-1] == words[len(words)-2] {
+			return words[0] + ", ..."
+		}
+	}
+	return strings.Join(words, ", ") + ", ..."
+}
+
+// stranger returns a reply that is not from the service.
+func stranger(code int) session.Reply { return session.Reply{Status: code, Committed: -1} }
+
+// because returns the service's refusal with a reason.
+func because(code int, reason string) session.Reply {
+	r := status(code)
+	r.Reason = reason
+	return r
+}
+
+// requests are the exchanges that DecideRequest serves, with their success. The service
+// may not have been reached before those up to OpMultipartStart.
+var requests = []struct {
+	op      session.Op
+	success session.Reply
+}{
+	{session.OpStat, made(1)}, {session.OpList, status(200)}, {session.OpRead, status(200)}, {session.OpDelete, status(204)},
+	{session.OpBucket, status(200)}, {session.OpNotifications, status(200)}, {session.OpPermissions, status(200)},
+	{session.OpMultipartStart, session.Reply{}}, // its success has a URI
+	{session.OpParts, status(200)}, {session.OpAbort, status(204)}, {session.OpCancel, status(499)},
+}
+
+// TestDecideRequest checks the table of DecideRequest: each reply to each request, at first
+// contact, once the service has answered, and if the service has what the request is about.
+func TestDecideRequest(t *testing.T) {
+	const again = "wait repeat, ..."
+	always := func(what string) [3]string { return [3]string{what, what, what} }
+	confirmed := func(what string) [3]string { return [3]string{what, what, "wait repeat, " + what} }
+	// A stranger's reply at first contact means that the destination may be wrong.
+	strangers := [3]string{"ErrNotFound", again, again}
+	stat := []session.Op{session.OpStat, session.OpRead, session.OpDelete}
+	upload := []session.Op{session.OpParts, session.OpAbort}
+	removal := []session.Op{session.OpDelete, session.OpAbort}
+	for _, row := range []struct {
+		name  string
+		reply session.Reply
+		want  [3]string // at first contact, later, and later if Known is set
+
+		except []session.Op // the requests with another action
+		other  [3]string
+	}{
+		{"connection reset", broken(errReset), always(again), nil, [3]string{}},
+		{"a reply that was cut", broken(io.ErrUnexpectedEOF), always(again), nil, [3]string{}},
+		{"stall", broken(session.ErrStalled), always(again), nil, [3]string{}},
+		{"a certificate that is not trusted", broken(errTrust), strangers, nil, [3]string{}},
+		{"a proxy that asks for a password", broken(errProxy407), [3]string{"ErrCredentials", again, again}, nil, [3]string{}},
+		{"no credentials", broken(session.ErrCredentials), always("ErrCredentials"), nil, [3]string{}},
+		{"a request that cannot be made", broken(session.ErrInvalid), always("ErrInvalid"), nil, [3]string{}},
+		{"an upload at another host", broken(session.ErrURIMismatch), always("ErrProtocol"), nil, [3]string{}},
+
+		{"408", status(408), always(again), nil, [3]string{}},
+		{"429", status(429), always(again), nil, [3]string{}},
+		{"429 of a stranger", stranger(429), always(again), nil, [3]string{}},
+		{"500", status(500), always(again), nil, [3]string{}},
+		{"501", status(501), always(again), []session.Op{session.OpMultipartStart}, always("ErrNotFound")},
+		{"503", status(503), always(again), nil, [3]string{}},
+		{"503 of a stranger", stranger(503), always(again), nil, [3]string{}},
+		{"403 rateLimitExceeded", because(403, "rateLimitExceeded"), always(again), nil, [3]string{}},
+
+		{"302", stranger(302), strangers, nil, [3]string{}},
+		{"a redirect", session.Reply{Status: 302, Redirect: "http://portal"}, strangers, nil, [3]string{}},
+		{"a permanent redirect", session.Reply{Status: 308, Redirect: "http://portal"}, strangers, nil, [3]string{}},
+		{"308", stranger(308), strangers, nil, [3]string{}},
+		{"202", stranger(202), strangers, nil, [3]string{}},
+		{"407", stranger(407), [3]string{"ErrCredentials", again, again}, nil, [3]string{}},
+		{"403 of a stranger", stranger(403), [3]string{"ErrPermission", again, again}, nil, [3]string{}},
+		{"404 of a stranger", stranger(404), strangers, nil, [3]string{}},
+		{"410 of a stranger", stranger(410), strangers, nil, [3]string{}},
+		{"412 of a stranger", stranger(412), strangers, nil, [3]string{}},
+
+		{"401", status(401), always("repeat, ErrCredentials"), nil, [3]string{}},
+		{"401 of a stranger", stranger(401), always("repeat, ErrCredentials"), nil, [3]string{}},
+		{"403", status(403), always("ErrPermission"), nil, [3]string{}},
+		{"403 quotaExceeded", because(403, "quotaExceeded"), always("ErrQuota"), nil, [3]string{}},
+		{"429 dailyLimitExceeded", because(429, "dailyLimitExceeded"), always("ErrQuota"), nil, [3]string{}},
+		{"412 orgPolicyConstraintFailed", because(412, "orgPolicyConstraintFailed"), always("ErrPermission"), nil, [3]string{}},
+
+		{"404", status(404), confirmed("ErrNotFound"), append(stat, session.OpCancel), confirmed("absent")},
+		{"404 NoSuchUpload", because(404, "NoSuchUpload"), confirmed("ErrNotFound"), append(append(stat, session.OpCancel), upload...), confirmed("absent")},
+		{"410", status(410), confirmed("ErrNotFound"), []session.Op{session.OpCancel}, confirmed("absent")},
+		{"412", status(412), confirmed("refused"), removal[:1], confirmed("absent")},
+		{"400", status(400), confirmed("refused"), nil, [3]string{}},
+		{"405", status(405), confirmed("refused"), nil, [3]string{}},
+		{"409", status(409), confirmed("refused"), nil, [3]string{}},
+		{"411", status(411), confirmed("refused"), nil, [3]string{}},
+		{"416", status(416), confirmed("refused"), nil, [3]string{}},
+	} {
+		for _, request := range requests {
+			want, first, refused := row.want, true, "ErrInvalid"
+			for _, op := range row.except {
+				if op == request.op {
+					want = row.other
+				}
+			}
+			switch request.op {
+			case session.OpParts, session.OpAbort, session.OpCancel:
+				first, refused = false, "ErrProtocol" // the service has been reached
+			}
+			for i, s := range []session.Request{{}, {}, {Known: true}} {
+				if s.Known && request.op == session.OpMultipartStart {
+					continue // it is about nothing that the service has
+				}
+				r := row.reply
+				r.Op, r.Reached = request.op, i > 0
+				wanted := want[i]
+				if i == 0 && !first {
+					wanted = want[1]
+				}
+				wanted = strings.ReplaceAll(wanted, "refused", refused)
+				if request.op == session.OpMultipartStart && (r.Status == 410 || r.Status == 501) {
+					wanted = strings.ReplaceAll(wanted, "ErrNotFound", "ErrInvalid") // the server has no XML API
+				}
+				if got := repeated(s, r); got != wanted {
+					t.Errorf("%s to %s, reached %v, known %v: %s, want %s", row.name, r.Op, r.Reached, s.Known, got, wanted)
+				}
+			}
+		}
+	}
+}
+
+// TestDecideRequestSuccess checks the success of each request, and replies that lack what the
+// success must have.
+func TestDecideRequestSuccess(t *testing.T) {
+	for _, request := range requests {
+		success := request.success
+		if success.Op = request.op; request.op == session.OpMultipartStart {
+			success.Status, success.URI = 200, freshURI(t)
+		}
+		for _, s := range []session.Request{{}, {Known: true}} {
+			for _, reached := range []bool{false, true} {
+				r := success
+				r.Reached = reached
+				if got := repeated(s, r); got != "done" {
+					t.Errorf("%s, known %v, reached %v: %s, want done", r.Op, s.Known, reached, got)
+				}
+				if _, a := session.DecideRequest(s, r); a.Object != r.Object {
+					t.Errorf("%s: object %v, want %v", r.Op, a.Object, r.Object)
+				}
+				// An answer that differs from what is known counts if it is given twice.
+				want := "done"
+				if s.Known {
+					want = "wait repeat, done"
+				}
+				if r.Differs = true; repeated(s, r) != want {
+					t.Errorf("%s that differs, known %v: %s, want %s", r.Op, s.Known, repeated(s, r), want)
+				}
+				// The reply was cut, or is the page of a captive portal.
+				switch request.op {
+				case session.OpList, session.OpRead, session.OpBucket, session.OpNotifications, session.OpPermissions, session.OpParts:
+					r = session.Reply{Op: request.op, Status: 200, Err: io.ErrUnexpectedEOF, Reached: reached}
+				default:
+					r = session.Reply{Op: request.op, Status: 200, Reached: reached}
+				}
+				if got := repeated(s, r); got != "wait repeat, ..." {
+					t.Errorf("%s without what it must have, known %v, reached %v: %s, want wait repeat, ...", r.Op, s.Known, reached, got)
+				}
+			}
+		}
+	}
+	finished := made(1)
+	finished.Op = session.OpCancel
+	if got := repeated(session.Request{Known: true}, finished); got != "done" {
+		t.Errorf("the session to be canceled made the object: %s, want done", got)
+	}
+}
+
+// TestDecideRequestStories checks decisions of DecideRequest that depend on several replies.
+func TestDecideRequestStories(t *testing.T) {
+	differs := status(200)
+	differs.Differs = true
+	later := status(503)
+	later.RetryAfter = 5 * time.Second
+	for _, story := range []struct {
+		name  string
+		op    session.Op
+		turns []turn
+	}{
+		{"another answer is a new doubt", session.OpDelete, []turn{
+			{status(404), "wait repeat"}, {status(412), "wait repeat"}, {status(404), "wait repeat"}, {status(404), "absent"},
+		}},
+		{"another reason is another answer", session.OpAbort, []turn{
+			{because(404, "NoSuchBucket"), "wait repeat"}, {because(404, "NoSuchUpload"), "wait repeat"}, {because(404, "NoSuchUpload"), "absent"},
+		}},
+		{"failures between two equal answers", session.OpDelete, []turn{
+			{status(404), "wait repeat"}, {later, "wait 5s repeat"}, {stranger(412), "wait repeat"}, {status(401), "repeat"},
+			{broken(errTrust), "wait repeat"}, {status(404), "absent"},
+		}},
+		{"the answer was wrong", session.OpParts, []turn{{because(404, "NoSuchUpload"), "wait repeat"}, {status(200), "done"}}},
+		{"the difference was wrong", session.OpParts, []turn{{differs, "wait repeat"}, {status(200), "done"}}},
+		{"a difference, a refusal, a difference", session.OpParts, []turn{
+			{differs, "wait repeat"}, {status(400), "wait repeat"}, {differs, "wait repeat"}, {differs, "done"},
+		}},
+		{"a difference, an outage, a difference", session.OpParts, []turn{{differs, "wait repeat"}, {status(503), "wait repeat"}, {differs, "done"}}},
+		{"the credentials expire in an outage", session.OpDelete, []turn{
+			{status(401), "repeat"}, {status(503), "wait repeat"}, {status(401), "repeat"}, {status(401), "ErrCredentials"},
+		}},
+	} {
+		s := session.Request{Known: true}
+		for i, turn := range story.turns {
+			r := turn.reply
+			r.Op, r.Reached = story.op, true
+			var a session.Action
+			if s, a = session.DecideRequest(s, r); describe(a) != turn.want {
+				t.Errorf("%s: turn %d: %s, want %s", story.name, i, describe(a), turn.want)
+				break
+			}
+		}
+	}
+}
