@@ -65,10 +65,9 @@ func inProxyWorld(t *testing.T, f func(t *testing.T, w *proxyWorld), faults ...f
 
 // put uploads body and returns the status of the reply.
 func (w *proxyWorld) put(ctx context.Context, name string, body io.Reader, header ...string) (int, error) {
-	w.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://proxy.test/"+name, body)
 	if err != nil {
-		w.t.Fatal(err)
+		return 0, err
 	}
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
