@@ -4,7 +4,8 @@
 //   - backup.go copies a directory and reports its progress.
 //   - before and after have the same service with storage.Writer and with
 //     upload.Writer.
-//   - proxy.go uploads the bodies of HTTP requests.
+//   - proxy.go uploads the bodies of HTTP requests, with limits for their size, their time
+//     and their number. A client that disconnects leaves no object.
 //   - jobs.go resumes uploads after a restart, with the state in SQLite
 //     (sqlitestore.go).
 //   - steps.go drives a session with its own loop.
