@@ -200,20 +200,29 @@ func TestSweepClocks(t *testing.T) {
 		if n := clocks(); n != 1 {
 			t.Fatalf("%d objects are left, want 1: %q", n, w.objects())
 		}
-		const mine = "uploads/mine" + bucketstore.ClockSuffix
-		resp, err := (&http.Client{Transport: w.transport}).Post("http://gcs.test/upload/storage/v1/b/state/o?uploadType=media&name="+mine, "text/plain", strings.NewReader(""))
-		if err != nil {
-			t.Fatal(err)
+		mine := map[string]string{ // names and contents
+			"uploads/mine" + bucketstore.ClockSuffix:                              "",
+			"uploads/" + strings.Repeat("A", 26) + bucketstore.ClockSuffix:        "content",
+			"uploads/" + strings.Repeat("A/", 13) + bucketstore.ClockSuffix:       "",
+			"uploads/" + strings.Repeat("A", 26) + bucketstore.ClockSuffix + ".x": "",
 		}
-		_ = resp.Body.Close()
-		if n, err := second.Sweep(t.Context(), true); n != 0 || err != nil || clocks() != 2 {
+		for name, content := range mine {
+			resp, err := (&http.Client{Transport: w.transport}).Post("http://gcs.test/upload/storage/v1/b/state/o?uploadType=media&name="+name, "text/plain", strings.NewReader(content))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+		}
+		if n, err := second.Sweep(t.Context(), true); n != 0 || err != nil || clocks() != 4 {
 			t.Errorf("a dry run swept %d, %v; left %q", n, err, w.objects())
 		}
-		if n, err := second.Sweep(t.Context(), false); n != 0 || err != nil || clocks() != 1 {
+		if n, err := second.Sweep(t.Context(), false); n != 0 || err != nil || clocks() != 3 {
 			t.Errorf("swept %d, %v; left %q", n, err, w.objects())
 		}
-		if _, ok := w.server.Object("state", mine); !ok {
-			t.Error("the object of another program was deleted")
+		for name := range mine {
+			if _, ok := w.server.Object("state", name); !ok {
+				t.Errorf("%s of another program was deleted", name)
+			}
 		}
 	})
 }

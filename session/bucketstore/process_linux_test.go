@@ -119,15 +119,21 @@ func TestEndedHolder(t *testing.T) {
 	}
 }
 
-// A process does not take its own number for that of another one.
+// A process does not take over from itself, nor without knowing where both are.
 func TestThisProcess(t *testing.T) {
-	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
-		first, second := w.start("first"), w.start("second")
-		take(t, first, "a")
-		if err := acquire(t, second, "a"); !errors.Is(err, session.ErrInUse) {
-			t.Error(err)
-		}
-	})
+	for _, known := range []bool{true, false} {
+		inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
+			first, second := w.start("first"), w.start("second")
+			if !known {
+				bucketstore.SetProcess(first.Store, "", 0, "", nil)
+				bucketstore.SetProcess(second.Store, "", 0, "", func(int) bool { return true })
+			}
+			take(t, first, "a")
+			if err := acquire(t, second, "a"); !errors.Is(err, session.ErrInUse) {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // Two processes find that the holder has ended. Only one acquires the lease.

@@ -101,8 +101,7 @@ func (v *validity) renew(sent moment) (first bool) {
 	v.backed, v.renewed, v.trouble = true, sent, nil
 	left := v.left(validFor)
 	if left <= 0 {
-		v.trouble = ErrSlow
-		return first
+		return first // the reply took too long
 	}
 	if v.valid.Err() != nil {
 		v.valid, v.invalid = context.WithCancelCause(context.Background())
