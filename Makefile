@@ -93,7 +93,7 @@ reliability: walk
 # and pairs of mishaps in an upload in parts.
 walk:
 	GCSUP_TEST_FULL=1 $(FIRE) ./session -run 'EveryState|Walk'
-	GCSUP_TEST_FULL=1 $(FIRE) ./upload -run ParallelWalk
+	GCSUP_TEST_FULL=1 $(FIRE) ./upload -run PartsMatrix
 
 # simulate runs faults, crashes and outages in virtual time. To repeat one seed and print
 # its events: go test ./upload -run Simulation -seed 17 -v

@@ -1,0 +1,68 @@
+package upload_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+
+	"gcsup/session"
+)
+
+var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+
+// reply returns a reply of the service without a body.
+func reply(req *http.Request, status int) *http.Response {
+	return &http.Response{
+		Status: http.StatusText(status), StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"X-Guploader-Uploadid": {"x"}}, Body: http.NoBody, Request: req,
+	}
+}
+
+// memoryStore keeps the saved form of Tokens.
+type memoryStore struct {
+	mu     sync.Mutex
+	tokens map[string][]byte
+}
+
+func newMemoryStore() *memoryStore { return &memoryStore{tokens: map[string][]byte{}} }
+
+func (s *memoryStore) Load(_ context.Context, id string) (*session.Token, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.tokens[id]
+	if !ok {
+		return nil, session.ErrNoToken
+	}
+	return session.Decode(b)
+}
+
+func (s *memoryStore) Save(_ context.Context, t *session.Token) error {
+	b, err := session.Encode(t)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tokens[t.ID] = b
+	return nil
+}
+
+func (s *memoryStore) List(context.Context) (ids []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.tokens {
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+func (s *memoryStore) Delete(_ context.Context, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tokens, id)
+	return nil
+}
+
+func (s *memoryStore) Lock(context.Context, string) (func(), error) { return func() {}, nil }
