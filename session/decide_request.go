@@ -48,8 +48,7 @@ func (d *doubt) confirms(r *Reply) bool {
 //
 // Success is 204 to a deletion and to an abort, and 499, or the object, to the cancellation
 // of a session. A multipart upload is absent only after NoSuchUpload: a 404 may also mean
-// that the bucket is missing. A deletion by generation may get 404 and 412 if the object is
-// absent.
+// that the bucket is missing.
 // https://cloud.google.com/storage/docs/json_api/v1/objects/delete,
 // https://cloud.google.com/storage/docs/xml-api/delete-multipart,
 // https://cloud.google.com/storage/docs/performing-resumable-uploads#cancel-upload

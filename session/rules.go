@@ -107,9 +107,7 @@ func (r *Reply) absent() bool {
 		return r.NoUpload()
 	case OpCancel:
 		return r.FromService && (r.Status == 404 || r.Status == 410)
-	case OpDelete:
-		return r.FromService && (r.Status == 404 || r.Status == 412 && !r.forbidden())
-	case OpStat, OpRead:
+	case OpDelete, OpStat, OpRead:
 		return r.FromService && r.Status == 404
 	}
 	return false

@@ -174,6 +174,10 @@ func (s *simulation) faults() []fakegcs.Fault {
 		if f.Do.Bytes > 0 {
 			f.Do.Bytes = s.rnd.Int64N(6*q) + 1
 		}
+		op, denies := f.Match.Op, f.Do.Status == 404 || f.Do.Status == 410
+		if removes := op == fakegcs.OpDelete || op == fakegcs.OpPartsAbort || op == ""; removes && denies && f.Do.Body == "" {
+			continue // nothing finds what the service says twice that it does not have
+		}
 		if f.Validate() == nil {
 			plan = append(plan, f)
 		}
