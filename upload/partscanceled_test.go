@@ -24,8 +24,8 @@ func TestPartsCanceledWhileCleaning(t *testing.T) {
 			return plain.RoundTrip(req)
 		})}
 		res, err := w.uploader(byParts, func(o *upload.Options) { o.Store = nil }).File(ctx, w.file(content), spec)
-		if err != nil || res.Leftover != "" {
-			t.Errorf("%v, %q", err, res.Leftover)
+		if err != nil || res.Leftover != nil {
+			t.Errorf("%v, %v", err, res.Leftover)
 		}
 		w.http = &http.Client{Transport: plain}
 		w.wantOnlyObject(content)

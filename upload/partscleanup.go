@@ -129,7 +129,7 @@ func (p *parallel) leave(err error) {
 	if err == nil {
 		return
 	}
-	p.j.result.update(func(r *Result) { r.Leftover = err.Error() })
+	p.j.result.update(func(r *Result) { r.Leftover = err })
 	p.warn(err.Error())
 }
 

@@ -23,7 +23,7 @@ type Result struct {
 	Skipped     Skip           // the rule of a batch, or of CallOptions, by which the file was not uploaded; Object is the existing object, if it was read
 	Planned     bool           // the file would have been uploaded, see [BatchOptions].DryRun
 
-	Leftover string // what could not be removed from the service, and why; "" if nothing is left. See SavedUpload.ToRemove
+	Leftover error // what could not be removed from the service, and why; nil if nothing is left. See SavedUpload.ToRemove
 
 	Parts *PartsResult // nil unless this call sent the file in parts
 

@@ -31,7 +31,7 @@ func abandonParts(ctx context.Context, j *job, token *session.Token) error {
 	if err != nil {
 		return errors.Join(left, err)
 	}
-	j.result.update(func(r *Result) { r.Leftover = left.Error() })
+	j.result.update(func(r *Result) { r.Leftover = left })
 	j.events.post(Event{Kind: Warning, Cause: fmt.Sprintf("%v (saved as %s, to be removed)", left, retired.ID)})
 	return nil
 }

@@ -29,8 +29,8 @@ type SavedUpload struct {
 	Expires time.Time // when the service drops the session, by the clock of this machine; zero if it never does
 
 	// ToRemove reports that the upload ended, and something that it stored at the service,
-	// in parts, could not be removed. Prune, Cancel and the next upload of the same source
-	// try again.
+	// in parts, could not be removed. Prune and Cancel try again. So does the next upload of
+	// the same source, unless an upload that started over saved this one under another ID.
 	ToRemove bool
 
 	// InUse reports that a process, maybe this one, works on the upload. It is false if

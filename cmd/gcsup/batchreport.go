@@ -72,8 +72,8 @@ func (t *runTotals) add(source, status string, res *upload.Result, err error) {
 			t.failures = append(t.failures, printablePath(text, source))
 		}
 	}
-	if res != nil && res.Leftover != "" && t.code == exitcode.OK {
-		t.code = exitcode.Temporary
+	if res != nil && res.Leftover != nil && t.code == exitcode.OK {
+		t.code = failure.Classify(res.Leftover).Code
 	}
 	if status != statusFailed {
 		return

@@ -148,7 +148,9 @@ func newResultLine(file int, t task, status string, res *upload.Result, err erro
 		if p := res.Parts; p != nil {
 			l.Parallel = &partsLine{p.Count, p.Connections, known(p.Rate, p.Rate > 0), known(p.RateOfOne, p.RateOfOne > 0)}
 		}
-		l.Leftover = known(res.Leftover, res.Leftover != "")
+		if res.Leftover != nil {
+			l.Leftover = new(res.Leftover.Error())
+		}
 		if o := res.Object; o != nil {
 			l.Generation = new(generationText(o))
 			l.ObjectSize = &o.Size

@@ -70,7 +70,7 @@ func (r *reporter) outcome(t task, named bool, res *upload.Result, err error) {
 			r.explainResume(t, res, err)
 		}
 	}
-	if res != nil && res.Leftover != "" {
+	if res != nil && res.Leftover != nil {
 		r.console.message("what is left is billed; to remove it: gcsup sessions prune")
 	}
 	id := r.files.of(t.destination).id
