@@ -35,7 +35,7 @@ func (r *retrier) converse(ctx context.Context, c conversation, a session.Action
 		}
 		deciding, made := undecided(ctx)
 		reply, err := c.perform(deciding, a)
-		if err == nil && ctx.Err() != nil && reply.Object == nil {
+		if err == nil && ctx.Err() != nil && !reply.Answers() {
 			a.Err, err = &session.Error{Op: reply.Op, Err: reply.Err}, context.Cause(ctx)
 		}
 		if err != nil {
