@@ -113,13 +113,22 @@ func (r *sharedRun) known(q sharedRequest, began time.Time) (offset int64) {
 	if p == nil {
 		return 0
 	}
+	from, to := q.span()
 	for _, x := range p.exchanges {
-		if r.objects[x.id] == q.Object && x.answered() && x.began.After(began) && x.ended.Before(q.Time) {
+		if r.objects[x.id] != q.Object || !x.answered() || !x.began.After(began) || !x.ended.Before(q.Time) {
+			continue
+		}
+		// The times in a log are rounded down, so that the reply to a short request seems to
+		// have arrived before it.
+		if own := x.from == from && x.sent == to && !x.ended.Add(logPrecision).Before(q.Time); !own {
 			offset = max(offset, x.held)
 		}
 	}
 	return offset
 }
+
+// logPrecision is the precision of the times in a log.
+const logPrecision = time.Millisecond
 
 // checkWake checks that a process that was stopped begins no request for an upload
 // whose lease another process acquired meanwhile.
