@@ -52,6 +52,9 @@ func inStateWorld(t *testing.T, ttl time.Duration, f func(w *stateWorld, saved s
 				w.events = append(w.events, e)
 			}
 		})
+		w.addFaults(fakegcs.Fault{ // otherwise the upload could end before its Observer runs
+			Match: fakegcs.Match{Op: fakegcs.OpPut, From: large / 4, To: large/4 + 1}, Do: fakegcs.Action{Effect: fakegcs.EffectStall},
+		})
 		ctx, interrupt := context.WithCancel(w.t.Context())
 		res, err := w.up.With(upload.CallOptions{Observer: func(e upload.Event) {
 			if e.Committed > 0 {
