@@ -61,7 +61,7 @@ func (r *sharedRun) checkSessions(src sharedSource, all *sharedTotals) {
 		}
 		h.sent += q.Received
 		ack := acknowledgment{q.process, string(q.Op), from, to}
-		if q.Received == to-from && q.succeeded() && acknowledged[ack] > 0 {
+		if q.Received == to-from && q.succeeded() && acknowledged[ack] > 0 && !r.overtaken(q) {
 			acknowledged[ack]--
 		} else {
 			h.cut += q.Received
@@ -84,6 +84,14 @@ func (r *sharedRun) checkSessions(src sharedSource, all *sharedTotals) {
 	if len(generations) != 1 && r.noClobber || len(generations) == 0 {
 		r.t.Errorf("%s: %d objects were made, want 1", src.object, len(generations))
 	}
+}
+
+// overtaken reports whether another process used the session of a request while the request was
+// under way, because its own process was stopped.
+func (r *sharedRun) overtaken(q sharedRequest) bool {
+	return slices.ContainsFunc(r.service.log, func(other sharedRequest) bool {
+		return other.session == q.session && other.process != q.process && other.Time.After(q.Time) && other.Time.Before(q.Time.Add(q.Elapsed))
+	})
 }
 
 // acknowledgment is a data request whose reply a process received.
