@@ -37,6 +37,7 @@ var allowed = map[string][]string{
 	"gcsup/internal/benchembed":         {"*"},
 	"gcsup/internal/benchmany":          {},
 	"gcsup/internal/benchparallel":      {},
+	"gcsup/internal/benchrun":           {"gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
 	"gcsup/internal/cli/bytesize":       {"github.com/dustin/go-humanize"},
 	"gcsup/internal/cli/contenttype":    {},
 	"gcsup/internal/crowd":              {},
