@@ -53,8 +53,8 @@ bench-many:
 	PATH="$$PATH:$${XDG_CACHE_HOME:-$$HOME/.cache}/gcsup-compat" go run ./internal/benchmany -gcsup bin/gcsup $(MANY)
 
 # bench-embed measures streams and small objects in a program that embeds package
-# upload, compares them with bare requests and with the official library's Writer, and
-# prints the ratios. EMBED has further flags: EMBED='-only small -rounds 15'.
+# upload, and compares them with bare requests and with the official library's Writer.
+# EMBED has further flags: EMBED='-only small -runs 15'.
 bench-embed:
 	go run ./internal/benchembed $(EMBED)
 
