@@ -45,9 +45,9 @@ test-windows:
 bench:
 	go test -run '^$$' -bench . -benchtime 3x ./upload/gcs
 
-# bench-many uploads 10,000 files of 16 KiB to the emulator with gcsup, a bare
-# net/http loop, and rclone and gcloud if they are installed, and prints the ratios.
-# MANY has further flags: MANY='-latency 50ms'.
+# bench-many uploads 10,000 files of 16 KiB with gcsup and a bare net/http loop, uploads
+# them a second time, and uploads them with rclone and gcloud if they are installed.
+# MANY has further flags: MANY='-latency 50ms -only upload'.
 bench-many:
 	go build -o bin/gcsup ./cmd/gcsup
 	PATH="$$PATH:$${XDG_CACHE_HOME:-$$HOME/.cache}/gcsup-compat" go run ./internal/benchmany -gcsup bin/gcsup $(MANY)

@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"gcsup/fakegcs/internal/strictjson": {},
 	"gcsup/fakegcs/internal/disk":       {"gcsup/fakegcs/internal/blob"},
 	"gcsup/internal/benchembed":         {"*"},
-	"gcsup/internal/benchmany":          {},
+	"gcsup/internal/benchmany":          {"gcsup/internal/benchrun", "gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
 	"gcsup/internal/benchparallel":      {},
 	"gcsup/internal/benchrun":           {"gcsup/fakegcs", "gcsup/fakegcs/internal/..."},
 	"gcsup/internal/cli/bytesize":       {"github.com/dustin/go-humanize"},
