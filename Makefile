@@ -40,30 +40,36 @@ test-arm64:
 test-windows:
 	sh internal/dist/foreign.sh windows
 
-# bench uploads 1 GiB over loopback with gcsup, with one bare PUT that computes
-# the CRC32C, and with the official library's Writer, and prints the ratios.
-bench:
-	go test -run '^$$' -bench . -benchtime 3x ./upload/gcs
+# The benchmarks run gcsup, a baseline and the server as processes of their own, in turn.
+# They print medians and the spread of nine runs, the ratios, and whether the machine was
+# idle: docs/performance.md. Common flags are -runs, -only, -ways and -cpuprofile.
 
-# bench-many uploads 10,000 files of 16 KiB to the emulator with gcsup, a bare
-# net/http loop, and rclone and gcloud if they are installed, and prints the ratios.
-# MANY has further flags: MANY='-latency 50ms'.
-bench-many:
+# bench uploads 1 GiB over loopback, without and with TLS and with 50 ms per reply: with
+# one bare PUT that computes the CRC32C, with gcsup, with the official library's Writer, and
+# with curl if it is installed. BENCH has further flags: BENCH='-runs 3 -size 268435456'.
+bench:
 	go build -o bin/gcsup ./cmd/gcsup
-	PATH="$$PATH:$${XDG_CACHE_HOME:-$$HOME/.cache}/gcsup-compat" go run ./internal/benchmany -gcsup bin/gcsup $(MANY)
+	go run ./internal/benchfile -gcsup bin/gcsup -only loopback,tls,latency $(BENCH)
+
+# bench-parallel uploads 1 GiB over one connection, in parts, and with gcloud if it is
+# installed: over loopback, with 20 MiB/s for each connection, and with a kill.
+# PARALLEL has further flags: PARALLEL='-runs 1 -only parallel'.
+bench-parallel:
+	go build -o bin/gcsup ./cmd/gcsup
+	go run ./internal/benchfile -gcsup bin/gcsup -only parallel,limited,killed $(PARALLEL)
 
 # bench-embed measures streams and small objects in a program that embeds package
-# upload, compares them with bare requests and with the official library's Writer, and
-# prints the ratios. EMBED has further flags: EMBED='-only small -rounds 15'.
+# upload, and compares them with bare requests and with the official library's Writer.
+# EMBED has further flags: EMBED='-only small -runs 15'.
 bench-embed:
 	go run ./internal/benchembed $(EMBED)
 
-# bench-parallel uploads 1 GiB over one connection, in parts, and with gcloud if it is
-# installed: over loopback, with 20 MiB/s for each connection, and with a kill. It prints
-# the ratios. PARALLEL has further flags: PARALLEL='-rounds 1 -size 268435456'.
-bench-parallel:
+# bench-many uploads 10,000 files of 16 KiB with gcsup and a bare net/http loop, uploads
+# them a second time, and uploads them with rclone and gcloud if they are installed.
+# MANY has further flags: MANY='-latency 50ms -only upload'.
+bench-many:
 	go build -o bin/gcsup ./cmd/gcsup
-	go run ./internal/benchparallel -gcsup bin/gcsup $(PARALLEL)
+	PATH="$$PATH:$${XDG_CACHE_HOME:-$$HOME/.cache}/gcsup-compat" go run ./internal/benchmany -gcsup bin/gcsup $(MANY)
 
 # compat uploads to the emulator with other programs, kills them, and runs them
 # again: the official library, and those of gcloud, gsutil, rclone and Node.js that are

@@ -1,13 +1,11 @@
-// Command benchmany uploads a tree of small files to the emulator with gcsup, with a
-// bare net/http loop, and with rclone and gcloud if they are installed. Each runs in
-// turn as a process of its own. So does the emulator. It prints the files per second,
-// the CPU time per file, and both as ratios to the bare loop.
+// Command benchmany uploads a tree of small files with gcsup, with a bare net/http loop,
+// and with rclone and gcloud if they are installed. It also measures a second run over
+// the same tree. Package benchrun describes how they are compared.
 //
-//	go build -o /tmp/gcsup ./cmd/gcsup && go run ./internal/benchmany -gcsup /tmp/gcsup
+//	go build -o bin/gcsup ./cmd/gcsup && go run ./internal/benchmany -gcsup bin/gcsup
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/base64"
 	"encoding/binary"
@@ -24,11 +22,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
+
+	"gcsup/internal/benchrun"
 )
 
 var (
@@ -37,146 +35,78 @@ var (
 	files   = flag.Int("files", 10_000, "number of files")
 	size    = flag.Int("size", 16<<10, "bytes of each file")
 	jobs    = flag.Int("jobs", 32, "uploads at a time")
-	rounds  = flag.Int("rounds", 3, "how often each way runs; the median counts")
-	latency = flag.Duration("latency", 0, "delay of each reply of the emulator")
-	only    = flag.String("only", "", "comma-separated `names` of the ways to run; empty runs all that are installed")
-	bare    = flag.String("bare", "", "run the bare loop itself, to the `endpoint`")
-	listing = flag.String("list", "", "list and walk once, as the least that a second run costs, from the `endpoint`")
+	latency = flag.Duration("latency", 0, "delay of each reply of the server")
 )
 
 func main() {
-	flag.Parse()
-	var err error
-	switch {
-	case *bare != "":
-		err = bareLoop(*bare, flag.Arg(0), *jobs)
-	case *listing != "":
-		err = listAndWalk(*listing, flag.Arg(0))
-	default:
-		err = compare()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "benchmany:", err)
-		os.Exit(1)
-	}
+	benchrun.Main(map[string]func([]string) error{"bare": bareLoop, "list": listAndWalk}, compare)
 }
 
-// way is one program that uploads the tree.
-type way struct {
-	name    string
-	md5     bool // it compares the MD5 of each object; the emulator then needs more time
-	command func(tree, endpoint string) *exec.Cmd
-	wall    []time.Duration
-	cpu     []time.Duration
-}
-
-func compare() error {
-	dir, err := os.MkdirTemp("", "benchmany")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	tree := filepath.Join(dir, "tree")
+func compare(s *benchrun.Suite) error {
+	tree := filepath.Join(s.Dir, "tree")
 	if err := grow(tree); err != nil {
 		return err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
+	time.Sleep(2 * time.Second) // a second run trusts modification times that are so old
+	var (
+		checker  = benchrun.Server{Latency: *latency}
+		emulator = benchrun.Server{Latency: *latency, Emulator: true}
+		md5      = benchrun.Server{Latency: *latency, Emulator: true, MD5: true}
+	)
+	role := func(name, role string, server benchrun.Server) benchrun.Way {
+		return benchrun.Way{Name: name, Server: server, Command: func(endpoint string, _ int) *exec.Cmd {
+			return benchrun.Role(role, endpoint, tree)
+		}}
 	}
-	n := fmt.Sprint(*jobs)
-	ways := []*way{
-		{name: "bare loop", command: func(tree, endpoint string) *exec.Cmd {
-			return exec.Command(self, "-jobs", n, "-bare", endpoint, tree)
-		}},
-		{name: "gcsup", command: func(tree, endpoint string) *exec.Cmd {
-			return exec.Command(*gcsup, "cp", "-r", "--quiet", "--jobs", n, tree, "gs://bench/x/")
-		}},
-		{name: "list and walk", command: func(tree, endpoint string) *exec.Cmd {
-			return exec.Command(self, "-list", endpoint, tree)
-		}},
-		{name: "gcsup -n again", command: func(tree, endpoint string) *exec.Cmd {
-			return exec.Command(*gcsup, "cp", "-r", "-n", "--quiet", "--jobs", n, tree, "gs://bench/t/")
-		}},
-		{name: "gcsup =mtime again", command: func(tree, endpoint string) *exec.Cmd {
-			return exec.Command(*gcsup, "cp", "-r", "--skip-identical=mtime", "--quiet", "--jobs", n, tree, "gs://bench/t/")
-		}},
-		{name: "gcsup =crc32c again", command: func(tree, endpoint string) *exec.Cmd {
-			return exec.Command(*gcsup, "cp", "-r", "--skip-identical", "--quiet", "--jobs", n, tree, "gs://bench/t/")
-		}},
-		{name: "rclone", md5: true, command: func(tree, endpoint string) *exec.Cmd {
-			c := exec.Command(*rclone, "copy", "--transfers", n, "--checkers", n, tree, "bench:bench/r")
-			c.Env = append(os.Environ(), "RCLONE_CONFIG="+os.DevNull, "RCLONE_CONFIG_BENCH_TYPE=google cloud storage", "RCLONE_CONFIG_BENCH_ANONYMOUS=true",
-				"RCLONE_CONFIG_BENCH_ENDPOINT="+endpoint+"/storage/v1/", "RCLONE_CONFIG_BENCH_BUCKET_POLICY_ONLY=true", "RCLONE_CONFIG_BENCH_NO_CHECK_BUCKET=true")
-			return c
-		}},
-		{name: "gcloud", md5: true, command: func(tree, endpoint string) *exec.Cmd {
-			c := exec.Command("gcloud", "storage", "cp", "-r", tree, "gs://bench/g/")
-			c.Env = append(os.Environ(), "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE="+endpoint+"/", "CLOUDSDK_CORE_PROJECT=p", "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING=1",
-				"CLOUDSDK_AUTH_DISABLE_CREDENTIALS=1", "CLOUDSDK_CONFIG="+dir+"/gcloud", "CLOUDSDK_CORE_DISABLE_PROMPTS=1")
-			return c
-		}},
+	ours := func(name string, server benchrun.Server, args ...string) benchrun.Way {
+		return benchrun.Way{Name: name, Server: server, Command: func(string, int) *exec.Cmd {
+			return upload(append(args, tree, "gs://bench/t/")...)
+		}}
 	}
-	ways = slices.DeleteFunc(ways, func(w *way) bool {
-		if *only != "" && !slices.Contains(strings.Split(*only, ","), w.name) {
-			return true
-		}
-		path := w.command(tree, "").Path
-		_, err := exec.LookPath(path)
-		return err != nil
-	})
-	endpoints := map[bool]string{}
-	for _, md5 := range []bool{false, true} {
-		endpoint, stop, err := emulator(md5)
-		if err != nil {
+	for _, c := range []benchrun.Comparison{
+		{Name: "upload", Title: "uploaded", Ways: []benchrun.Way{
+			role("bare loop", "bare", checker),
+			ours("gcsup", checker),
+		}},
+		{Name: "again", Title: "uploaded before", Ways: []benchrun.Way{
+			role("list and walk", "list", emulator),
+			ours("gcsup -n", emulator, "-n"),
+			ours("gcsup =mtime", emulator, "--skip-identical=mtime"),
+			ours("gcsup =crc32c", emulator, "--skip-identical"),
+		}, Prepare: func(p *benchrun.Process) error {
+			first := upload("--skip-identical=mtime", tree, "gs://bench/t/")
+			first.Env = s.Environ(p)
+			if out, err := first.CombinedOutput(); err != nil {
+				return fmt.Errorf("%w\n%s", err, out)
+			}
+			return nil
+		}},
+		{Name: "others", Title: "uploaded to the emulator, which computes MD5s too", Ways: []benchrun.Way{
+			role("bare loop", "bare", md5),
+			ours("gcsup", md5),
+			{Name: "rclone", Server: md5, Optional: true, Command: func(endpoint string, n int) *exec.Cmd {
+				c := exec.Command(*rclone, "copy", "--transfers", fmt.Sprint(*jobs), "--checkers", fmt.Sprint(*jobs), tree, fmt.Sprint("bench:bench/r", n))
+				c.Env = []string{"RCLONE_CONFIG=" + os.DevNull, "RCLONE_CONFIG_BENCH_TYPE=google cloud storage", "RCLONE_CONFIG_BENCH_ANONYMOUS=true",
+					"RCLONE_CONFIG_BENCH_ENDPOINT=" + endpoint + "/storage/v1/", "RCLONE_CONFIG_BENCH_BUCKET_POLICY_ONLY=true", "RCLONE_CONFIG_BENCH_NO_CHECK_BUCKET=true"}
+				return c
+			}},
+			{Name: "gcloud", Server: md5, Optional: true, Command: func(string, int) *exec.Cmd {
+				return exec.Command("gcloud", "storage", "cp", "-r", tree, "gs://bench/g/")
+			}},
+		}},
+	} {
+		c.Title = fmt.Sprintf("%s: %d files of %d bytes, %d at a time, %v per reply, %s", c.Name, *files, *size, *jobs, *latency, c.Title)
+		c.Work, c.Unit = float64(*files), "file"
+		if err := s.Compare(c); err != nil {
 			return err
 		}
-		defer stop()
-		endpoints[md5] = endpoint
 	}
-	// The second run. Wait until the modification times are two seconds old.
-	time.Sleep(2 * time.Second)
-	first := exec.Command(*gcsup, "cp", "-r", "--skip-identical=mtime", "--quiet", tree, "gs://bench/t/")
-	first.Env = append(os.Environ(), "STORAGE_EMULATOR_HOST="+endpoints[false], "XDG_STATE_HOME="+dir)
-	if out, err := first.CombinedOutput(); err != nil {
-		return fmt.Errorf("first run: %w\n%s", err, out)
-	}
-	for range *rounds {
-		for _, w := range ways {
-			endpoint := endpoints[w.md5]
-			c := w.command(tree, endpoint)
-			if c.Env == nil {
-				c.Env = append(os.Environ(), "STORAGE_EMULATOR_HOST="+endpoint, "XDG_STATE_HOME="+dir)
-			}
-			var output bytes.Buffer
-			c.Stdout, c.Stderr = &output, &output
-			start := time.Now()
-			if err := c.Run(); err != nil {
-				return fmt.Errorf("%s: %w\n%s", w.name, err, output.Bytes())
-			}
-			w.wall = append(w.wall, time.Since(start))
-			w.cpu = append(w.cpu, c.ProcessState.UserTime()+c.ProcessState.SystemTime())
-		}
-	}
-	return report(ways)
+	return nil
 }
 
-func report(ways []*way) error {
-	fmt.Printf("%d files of %d bytes, %d at a time, %v per reply, median of %d\n", *files, *size, *jobs, *latency, *rounds)
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "way\tfiles/s\tCPU ms/file\tfiles/s, of the bare loop's\tCPU, of the bare loop's\t")
-	base := ways[0]
-	for _, w := range ways {
-		wall, cpu := median(w.wall), median(w.cpu)
-		fmt.Fprintf(t, "%s\t%.0f\t%.3f\t%.2f\t%.2f\t\n", w.name, float64(*files)/wall.Seconds(), cpu.Seconds()*1000/float64(*files),
-			median(base.wall).Seconds()/wall.Seconds(), cpu.Seconds()/median(base.cpu).Seconds())
-	}
-	return t.Flush()
-}
-
-func median(d []time.Duration) time.Duration {
-	d = slices.Sorted(slices.Values(d))
-	return d[len(d)/2]
+// upload returns the command of gcsup that uploads a tree.
+func upload(args ...string) *exec.Cmd {
+	return exec.Command(*gcsup, append([]string{"cp", "-r", "--quiet", "--jobs", fmt.Sprint(*jobs)}, args...)...)
 }
 
 // grow makes the tree. Each directory has 100 files with different bytes.
@@ -201,33 +131,10 @@ func grow(tree string) error {
 	return nil
 }
 
-// emulator starts the emulator and returns its address.
-func emulator(md5 bool) (endpoint string, stop func(), err error) {
-	c := exec.Command(*gcsup, "emulator", "--addr", "127.0.0.1:0", "--create-buckets", "--discard", fmt.Sprintf("--no-md5=%v", !md5), "--latency", latency.String())
-	out, err := c.StdoutPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	c.Stderr = os.Stderr
-	if err := c.Start(); err != nil {
-		return "", nil, err
-	}
-	stop = func() {
-		_ = c.Process.Signal(os.Interrupt)
-		_ = c.Wait()
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	_, endpoint, ok := strings.Cut(strings.TrimSpace(line), "=")
-	if err != nil || !ok {
-		stop()
-		return "", nil, fmt.Errorf("the emulator printed %q: %v", line, err)
-	}
-	return endpoint, stop, nil
-}
-
 // bareLoop measures the minimum cost of a checked upload of many files: each worker
 // reads a file, hashes it and inserts it. It checks only the status.
-func bareLoop(endpoint, tree string, workers int) error {
+func bareLoop(args []string) error {
+	endpoint, tree, workers := args[0], args[1], *jobs
 	hc := &http.Client{Transport: &http.Transport{
 		MaxIdleConnsPerHost: workers, DialContext: (&net.Dialer{}).DialContext, WriteBufferSize: 64 << 10,
 	}}
@@ -262,7 +169,8 @@ func bareLoop(endpoint, tree string, workers int) error {
 
 // listAndWalk lists the objects of the first run, and reads the metadata of the files
 // in the tree.
-func listAndWalk(endpoint, tree string) error {
+func listAndWalk(args []string) error {
+	endpoint, tree := args[0], args[1]
 	objects, files := 0, 0
 	for token := ""; ; {
 		resp, err := http.Get(endpoint + "/storage/v1/b/bench/o?maxResults=1000&prefix=t/&fields=" +

@@ -1,0 +1,175 @@
+package benchrun
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"gcsup/upload"
+)
+
+func TestSpread(t *testing.T) {
+	for _, test := range []struct {
+		values []float64
+		want   spread
+		text   string
+	}{
+		{[]float64{2}, spread{2, 2, 2}, "2 (2-2)"},
+		{[]float64{0.7, 0.5, 0.9}, spread{0.7, 0.5, 0.9}, "0.700 (0.500-0.900)"},
+		{[]float64{4, 1, 2, 1234.5}, spread{3, 1, 1234.5}, "3 (1-1234)"},
+		{[]float64{12.34, 1.234}, spread{6.787, 1.234, 12.34}, "6.79 (1.23-12.3)"},
+	} {
+		before := slices.Clone(test.values)
+		got := spreadOf(test.values)
+		if math.Abs(got.median-test.want.median) > 1e-9 || got.least != test.want.least || got.greatest != test.want.greatest {
+			t.Errorf("spreadOf(%v) = %+v, want %+v", test.values, got, test.want)
+		}
+		if got.String() != test.text {
+			t.Errorf("spreadOf(%v) is %q, want %q", test.values, got, test.text)
+		}
+		if !slices.Equal(test.values, before) {
+			t.Errorf("spreadOf changed %v to %v", before, test.values)
+		}
+	}
+}
+
+// The ratio is that of runs at the same time. The machine was twice as slow in the second
+// run, which does not affect it.
+func TestRatiosAreOfEachRun(t *testing.T) {
+	if got, want := ratios([]float64{3, 6, 3}, []float64{2, 4, 2}), []float64{1.5, 1.5, 1.5}; !slices.Equal(got, want) {
+		t.Errorf("ratios are %v, want %v", got, want)
+	}
+}
+
+func TestTable(t *testing.T) {
+	var base, ours result
+	for _, wall := range []float64{2, 4, 2} {
+		base.add(measured{wall: wall, cpu: wall / 2, resident: 10, extra: 1})
+		ours.add(measured{wall: wall * 1.5, cpu: wall, resident: 20, extra: 3})
+	}
+	c := Comparison{Work: 1024, Unit: "MiB", Ways: []Way{{Name: "bare"}, {Name: "ours"}}, ExtraTitle: "requests",
+		Extra: func(Run) (float64, error) { return 0, nil }}
+	lines := strings.Split(c.table([]result{base, ours}), "\n")
+	for i, want := range []string{
+		"way wall s CPU s MiB/s CPU ms/MiB resident MiB requests wall, of bare CPU, of bare",
+		"bare 2 (2-4) 1 (1-2) 512 0.977 10 1 1 1",
+		"ours 3 (3-6) 2 (2-4) 341 1.95 20 3 1.50 (1.50-1.50) 2 (2-2)",
+	} {
+		if got := strings.Join(strings.Fields(lines[i]), " "); got != want {
+			t.Errorf("line %d is\n%s, want\n%s", i, got, want)
+		}
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	got, err := parseStat("cpu  100 20 30 4000 500 6 7 8 90 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n")
+	if want := (cpuTimes{busy: 100 + 20 + 30 + 6 + 7 + 8, stolen: 8, total: 4671}); err != nil || got != want {
+		t.Errorf("parseStat = %+v, %v, want %+v", got, err, want)
+	}
+	for _, stat := range []string{"", "cpu  1 2 3\n", "cpu0 1 2 3 4 5 6 7 8\n", "cpu 1 2 3 4 x 6 7 8\n"} {
+		if got, err := parseStat(stat); err == nil {
+			t.Errorf("parseStat(%q) = %+v, want an error", stat, got)
+		}
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		busy   []float64
+		stolen float64
+		idle   bool
+	}{
+		{"idle", []float64{0, 0.02, 0.1, 0}, 0, true},
+		{"always a little busy", []float64{0.06, 0.06, 0.06, 0.06}, 0, false},
+		{"another program for a short time", []float64{0, 0, 0, 0, 0, 0, 0, 0, 0, 0.3}, 0, false},
+		{"the hypervisor takes time", []float64{0, 0, 0, 0}, 0.02, false},
+	} {
+		if got := verdict(test.busy, test.stolen); strings.Contains(got, "NOT IDLE") == test.idle {
+			t.Errorf("%s: %s", test.name, got)
+		}
+	}
+}
+
+func TestShare(t *testing.T) {
+	if got := share(1, 4); got != 0.25 {
+		t.Errorf("share(1, 4) = %v", got)
+	}
+	if got := share(0, 0); got != 0 {
+		t.Errorf("share(0, 0) = %v", got)
+	}
+}
+
+// TestChecker uploads to the server that only checks CRC32C, in each way that a
+// benchmark uses.
+func TestChecker(t *testing.T) {
+	srv := httptest.NewServer(newChecker(0))
+	defer srv.Close()
+	up, err := upload.New(srv.Client(), &upload.Options{Endpoint: srv.URL, Window: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := make([]byte, 10<<20+1)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(data)
+	for _, size := range []int{1, 1 << 10, len(data)} {
+		for name, send := range map[string]func() (*upload.Result, error){
+			"stream": func() (*upload.Result, error) {
+				r := io.LimitReader(bytes.NewReader(data), int64(size))
+				return up.Reader(t.Context(), r, upload.Spec{Bucket: "bench", Object: "o"})
+			},
+			"bytes": func() (*upload.Result, error) {
+				return up.Bytes(context.Background(), data[:size], upload.Spec{Bucket: "bench", Object: "o"})
+			},
+		} {
+			if result, err := send(); err != nil || result.Size != int64(size) {
+				t.Errorf("%s of %d bytes: %+v, %v", name, size, result, err)
+			}
+		}
+	}
+}
+
+// TestCheckerRefusesDamage sends a wrong CRC32C to the server, in a session and in one
+// request.
+func TestCheckerRefusesDamage(t *testing.T) {
+	srv := httptest.NewServer(newChecker(0))
+	defer srv.Close()
+	post := func(url, contentType, body string, header ...string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequest("POST", url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", contentType)
+		for i := 0; i < len(header); i += 2 {
+			req.Header.Set(header[i], header[i+1])
+		}
+		resp, err := srv.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp
+	}
+	const right, wrong = "crc32c=4waSgw==", "crc32c=AAAAAA==" // of "123456789": 0xe3069283
+	base := srv.URL + "/upload/storage/v1/b/bench/o?name=o&uploadType="
+	for sum, want := range map[string]int{right: 200, wrong: 400} {
+		uri := post(base+"resumable", "application/json", "{}").Header.Get("Location")
+		if got := post(uri, "", "12345678", "Content-Range", "bytes 0-7/*").Header.Get("Range"); got != "bytes=0-7" {
+			t.Errorf("session has %q, want bytes=0-7", got)
+		}
+		if got := post(uri, "", "9", "Content-Range", "bytes 8-8/9", "X-Goog-Hash", sum).StatusCode; got != want {
+			t.Errorf("session with %s: status %d, want %d", sum, got, want)
+		}
+		body := "--b\r\n\r\n{\"crc32c\":\"" + strings.TrimPrefix(sum, "crc32c=") + "\"}\r\n--b\r\n\r\n123456789\r\n--b--\r\n"
+		if got := post(base+"multipart", "multipart/related; boundary=b", body).StatusCode; got != want {
+			t.Errorf("insert with %s: status %d, want %d", sum, got, want)
+		}
+	}
+}
