@@ -28,7 +28,6 @@ func (j *job) validate() error {
 	}
 	key, err := j.encryptionKey(j.spec.EncryptionKey)
 	j.spec.EncryptionKey = key
-	j.transfer.wire.spec.EncryptionKey = key
 	return err
 }
 

@@ -307,7 +307,7 @@ func (b *batch) do(job Job) outcome {
 	j := b.u.newJob(b.ctx, job.Spec, b.budget)
 	j.batch = &b.opts
 	result, err := j.do(b.ctx, func(ctx context.Context) error { return j.uploadListed(ctx, b, job) })
-	b.fates.learn(result, err, j.transfer.retry)
+	b.fates.learn(result, err, j.requests.retry)
 	return outcome{result, err}
 }
 

@@ -27,7 +27,7 @@ func (j *job) conclude(err error, unqueried bool) error {
 		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {
 			j.journal.rejected(e.Offset)
 		}
-		_, sent, committed := j.transfer.pos.load()
+		_, sent, committed := j.requests.pos.load()
 		j.journal.ended(committed, sent)
 	}
 	return err

@@ -46,6 +46,18 @@ type notice struct {
 	exchange *Exchange // nil for an event
 }
 
+// partEvents are the events of one part of a file, or of the whole file.
+type partEvents struct {
+	*events
+	part int // the number of the part, from 1; 0 for the whole file
+}
+
+// post queues an event about the part.
+func (e partEvents) post(v Event) {
+	v.Part = e.part
+	e.events.post(v)
+}
+
 // newEvents starts the goroutine. common is what every event has. The caller must call
 // close.
 func newEvents(common Event, o *Options, p *progress) *events {

@@ -13,17 +13,17 @@ import (
 // with err.
 func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 	err = j.ended(ctx, err)
-	j.transfer.retry.close()
-	t := j.transfer
-	res := j.result.snapshot(&t.pos)
+	j.requests.retry.close()
+	q := j.requests
+	res := j.result.snapshot(q.pos)
 	if j.file != nil && err == nil {
 		res.Source = j.file.identity
 	}
-	res.Retries, res.Waited = res.Retries+t.retry.retries, res.Waited+t.retry.waiter.Waited() // and those of parts
+	res.Retries, res.Waited = res.Retries+q.retry.retries, res.Waited+q.retry.waiter.Waited() // and those of parts
 	res.Resumable = err != nil && (j.journal.saved() || j.withheld(ctx, err))
 	if res.Resumed || err != nil {
 		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",
-			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", t.pos.committed.Load()), slog.Any("err", err))
+			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", q.pos.committed.Load()), slog.Any("err", err))
 	}
 	return j.conclusion(ctx, res, err)
 }
@@ -90,12 +90,12 @@ func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Resu
 	}
 	go func() {
 		<-done
-		j.transfer.retry.close()
+		j.requests.retry.close()
 	}()
-	res := j.result.snapshot(&j.transfer.pos)
+	res := j.result.snapshot(j.requests.pos)
 	res.Resumable = j.result.saved()
-	e := newInterrupted(ctx, j.transfer, errors.New("a file or the store does not answer"))
-	_, sent, committed := j.progress.position() // the transfer does not have that of parts yet
+	e := newInterrupted(ctx, j.requests, errors.New("a file or the store does not answer"))
+	_, sent, committed := j.progress.position() // the requester does not have that of parts yet
 	e.Sent, e.Committed = max(sent, committed), committed
 	return j.conclusion(ctx, res, e)
 }
@@ -108,7 +108,7 @@ func (j *job) ended(ctx context.Context, err error) error {
 		return lost
 	}
 	if err != nil && ctx.Err() != nil {
-		return j.transfer.interrupted(ctx, err)
+		return j.requests.interrupted(ctx, err)
 	}
 	return err
 }

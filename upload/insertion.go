@@ -29,12 +29,12 @@ type insertion struct {
 
 // newInsertion returns the insertion of a content of size bytes. Each call of body
 // returns a new reader of the content.
-func (j *job) newInsertion(body func() io.Reader, size int64, crc32c uint32) *insertion {
+func (j *job) newInsertion(t *transfer, body func() io.Reader, size int64, crc32c uint32) *insertion {
 	state := session.State{Size: size, Unconditional: j.spec.IfGenerationMatch == nil}
 	if j.seen != nil && !j.spec.Conditional() {
 		state = state.Guarded(*j.seen)
 	}
-	return &insertion{transfer: j.transfer, body: body, crc32c: crc32c, state: state, identical: func() {
+	return &insertion{transfer: t, body: body, crc32c: crc32c, state: state, identical: func() {
 		j.result.update(func(r *Result) { r.Skipped = SkipIdentical })
 	}}
 }
@@ -61,7 +61,7 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 		spec.IfGenerationMatch, spec.IfGenerationNotMatch = &generation, nil
 	}
 	r := i.wire.insert(ctx, spec, i.state.Size, i.crc32c, &meter{r: i.body(), t: i.transfer})
-	i.tally.count(&i.pos, 0, r.Sent)
+	i.tally.count(i.pos, 0, r.Sent)
 	if i.first.IsZero() {
 		i.first = began // until handleReply knows the outcome
 	}

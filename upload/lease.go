@@ -60,16 +60,14 @@ func release(ctx context.Context, lease session.Lease) {
 	_ = lease.Release(ctx, nil)
 }
 
-// leasing returns a link that makes an exchange only while the lease of the upload is
-// valid. lease returns nil if the upload is not saved.
-func leasing(lease func() session.Lease) link {
+// leasing returns a link that makes an exchange only while the lease that u needs is valid.
+func leasing(u *uplink) link {
 	return func(next doer) doer {
 		return func(ctx context.Context, x exchange) session.Reply {
-			l := lease()
-			if l == nil {
+			if u.lease == nil {
 				return next(ctx, x)
 			}
-			ctx, end, err := l.Begin(ctx)
+			ctx, end, err := u.lease.Begin(ctx)
 			if err != nil {
 				return session.Reply{Op: x.op, Sent: x.from, Committed: -1, Err: err, Unsent: true, Reached: true}
 			}

@@ -92,11 +92,9 @@ type lister struct {
 // newLister returns a lister that fails when b is spent. Its events have the prefix
 // as the name of the object. The caller must call close.
 func (u *Uploader) newLister(ctx context.Context, l Listing, b *budget) *lister {
-	var nowhere position
-	nowhere.size.Store(-1)
-	e := newEvents(Event{ctx: ctx}, &u.opts, &progress{whole: &nowhere})
+	e := newEvents(Event{ctx: ctx}, &u.opts, &progress{whole: newPosition(-1)})
 	e.identify("", Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject})
-	s := &lister{client: u.client, events: e, retry: newRetrier(u.opts.Policy, u.opts.Gate, b, e)}
+	s := &lister{client: u.client, events: e, retry: newRetrier(u.opts.Policy, u.opts.Gate, b, partEvents{events: e})}
 	s.do = chain(
 		noting(func(session.Reply) { s.retry.attempts++ }),
 		reaching(b),

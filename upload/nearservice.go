@@ -61,7 +61,7 @@ func (e *slowConnection) Error() string {
 func (j *job) measureFirst(why string) {
 	limit := j.u.opts.RateLimit
 	held := limit.held()
-	j.transfer.checkRate = func(n int64, took time.Duration) error {
+	j.checkRate = func(n int64, took time.Duration) error {
 		rate := int64(math.MaxInt64)
 		limited := limit.held()-held >= took/10
 		if took > 0 && n >= firstBytes/2 && !limited { // otherwise it counts as fast
@@ -84,10 +84,9 @@ func (j *job) restartInParts(ctx context.Context, c conversation, slow *slowConn
 		if err := j.journal.discard(); err != nil {
 			return err
 		}
-		j.transfer.record = unrecorded{}
 	}
 	if r, ok := c.(*run); ok {
-		j.transfer.drop(ctx, r.uri)
+		j.wire().drop(ctx, r.uri)
 	}
 	j.unresume()
 	j.file.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})

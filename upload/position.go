@@ -14,6 +14,13 @@ type position struct {
 	handed int64 // the greatest offset that this call handed to the network; for the upload's goroutine
 }
 
+// newPosition returns the position at the start of a range of size bytes.
+func newPosition(size int64) *position {
+	p := new(position)
+	p.size.Store(size)
+	return p
+}
+
 // load returns the three numbers that events carry.
 func (p *position) load() (size, sent, committed int64) {
 	return p.size.Load(), p.sent.Load(), p.committed.Load()

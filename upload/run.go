@@ -63,7 +63,7 @@ func (r *run) perform(ctx context.Context, a session.Action) (session.Reply, err
 
 // start opens a session.
 func (r *run) start(ctx context.Context) (session.Reply, error) {
-	if err := r.precondition.check(ctx); err != nil {
+	if err := r.precondition.check(ctx, r.wire.spec); err != nil {
 		return session.Reply{}, err
 	}
 	reply := r.wire.start(ctx, r.content.total())
@@ -72,17 +72,17 @@ func (r *run) start(ctx context.Context) (session.Reply, error) {
 	}
 	r.uri, r.opened = reply.URI, time.Now()
 	if err := r.precondition.unmet(); err != nil {
-		r.drop(ctx, r.uri)
+		r.wire.drop(ctx, r.uri)
 		return reply, err
 	}
 	r.record.started(r.uri, r.state.Restarts)
-	r.events.post(Event{Kind: Started, Part: r.part})
+	r.events.post(Event{Kind: Started})
 	return reply, nil
 }
 
 // send sends the next part, which may be the last.
 func (r *run) send(ctx context.Context) (session.Reply, error) {
-	if err := r.precondition.check(ctx); err != nil {
+	if err := r.precondition.check(ctx, r.wire.spec); err != nil {
 		return session.Reply{}, err
 	}
 	if err := r.precondition.unmet(); err != nil {
@@ -107,7 +107,7 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 		if err := r.content.unchanged(ctx); err != nil {
 			return session.Reply{}, errors.Join(r.sourceFailed(ctx, err), p.finish())
 		}
-		if err := r.expected(p.crc32c); err != nil {
+		if err := expectCRC32C(r.wire.spec, p.crc32c); err != nil {
 			return session.Reply{}, errors.Join(err, p.finish())
 		}
 		r.state.Size = p.To
@@ -121,7 +121,7 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 	reply := r.transmit(ctx, p)
 	took := time.Since(began)
 	r.record.sent()
-	r.tally.count(&r.pos, p.From, reply.Sent)
+	r.tally.count(r.pos, p.From, reply.Sent)
 	if err := p.finish(); err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)
 	}
@@ -187,7 +187,7 @@ func (r *run) finish(ctx context.Context) (session.Reply, error) {
 	if err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)
 	}
-	if err := r.expected(crc); err != nil {
+	if err := expectCRC32C(r.wire.spec, crc); err != nil {
 		return session.Reply{}, err
 	}
 	end := chunk.Range{From: r.state.Size, To: r.state.Size}
@@ -267,7 +267,7 @@ func (r *run) decide(reply session.Reply) (session.Action, error) {
 func (r *run) progressed() {
 	r.retry.progressed()
 	r.retry.budget.progressed()
-	r.wire.stale.Store(false)
+	r.line.stale.Store(false)
 	r.retry.stake(r.state.Committed)
 	r.pos.sent.Store(max(r.pos.sent.Load(), r.state.Committed))
 	r.events.committed()
@@ -307,8 +307,8 @@ func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
 	sent := m.t.pos.sent.Add(int64(n))
 	m.t.tally.sent.Add(int64(n))
-	if m.t.slot != nil {
-		m.t.slot.moved.Add(int64(n))
+	if m.t.moved != nil {
+		m.t.moved(int64(n))
 	}
 	if m.record != nil {
 		m.record.handed(sent)

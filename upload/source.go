@@ -66,10 +66,10 @@ func (j *job) uploadFS(ctx context.Context, fsys fs.FS, name string) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("open %s: %w", name, chunk.ErrNotRegular)
 	}
-	if err := j.transfer.expect.sized(info.Size()); err != nil {
+	if err := j.expect.sized(info.Size()); err != nil {
 		return err
 	}
-	j.expect(info.Size())
+	j.expectSize(info.Size())
 	return j.uploadReader(ctx, f)
 }
 
@@ -130,7 +130,7 @@ func (j *job) uploadBytes(ctx context.Context, data []byte) error {
 	}
 	j.identify("", j.spec.Resolved())
 	if _, err := j.file.sum.Write(data); err != nil {
-		return j.transfer.sourceFailed(ctx, err)
+		return j.requests.sourceFailed(ctx, err)
 	}
 	return j.freshSmall(ctx, data)
 }

@@ -38,7 +38,7 @@ func nothingAtStake() int64 { return 0 }
 
 // storeContext returns ctx for calls of the store in the foreground of the job.
 func (j *job) storeContext(ctx context.Context) context.Context {
-	return j.u.storeContext(ctx, j.events, j.transfer.retry.budget.atStake)
+	return j.u.storeContext(ctx, j.events, j.requests.retry.budget.atStake)
 }
 
 // storeCall returns ctx for calls of the store that belong to no upload. The caller must call
@@ -47,9 +47,7 @@ func (u *Uploader) storeCall(ctx context.Context) (_ context.Context, done func(
 	if u.opts.Store == nil {
 		return ctx, func() {}
 	}
-	var nowhere position
-	nowhere.size.Store(-1)
-	e := newEvents(Event{ctx: ctx}, &u.opts, &progress{whole: &nowhere})
+	e := newEvents(Event{ctx: ctx}, &u.opts, &progress{whole: newPosition(-1)})
 	return u.storeContext(ctx, e, nothingAtStake), func() { e.close(ctx, nil) }
 }
 

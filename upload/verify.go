@@ -99,8 +99,7 @@ type copyDiffers struct{ error }
 func (e *copyDiffers) Unwrap() error { return e.error }
 
 // verify compares the finished object with the source. See [unqueried].
-func (j *job) verify(ctx context.Context, object *session.Object, unqueried bool) error {
-	t := j.transfer
+func (j *job) verify(ctx context.Context, t *transfer, object *session.Object, unqueried bool) error {
 	ours, err := t.content.whole(ctx)
 	if err != nil {
 		return t.sourceFailed(ctx, err)

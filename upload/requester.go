@@ -1,0 +1,90 @@
+package upload
+
+import (
+	"context"
+	"errors"
+
+	"gcsup/session"
+)
+
+// requester makes the requests of an upload, or of one part of a file, and repeats them until
+// their outcome is known. It has the state that outlives single requests and sessions.
+type requester struct {
+	line   *line
+	retry  *retrier
+	sizer  *requestSizer
+	events partEvents
+	tally  *tally
+	pos    *position
+}
+
+// newRequester returns a requester for a part of a file, with a number from 1, or for a whole
+// file if part is 0. It reports its progress in pos. The caller must close retry.
+func newRequester(u *uplink, part int, pos *position) *requester {
+	q := &requester{sizer: newRequestSizer(u.chunkSize, u.commitEvery), events: partEvents{u.events, part}, tally: u.tally, pos: pos}
+	q.retry = newRetrier(u.policy, u.gate, u.budget, q.events)
+	q.line = newLine(u, q.retry, func(x *Exchange) { x.Offset, x.Attempt, x.Part = pos.committed.Load(), q.retry.attempts+1, part })
+	return q
+}
+
+// ask makes a request until its outcome is known, see [retrier.ask]. An interruption and a
+// refusal are errors. The object of the action is nil if it is absent.
+func (q *requester) ask(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
+	return q.asked(ctx)(q.retry.ask(ctx, exchange))
+}
+
+// askKnown is ask for something that the service has, or had, see [retrier.askKnown].
+func (q *requester) askKnown(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
+	return q.asked(ctx)(q.retry.askKnown(ctx, exchange))
+}
+
+// asked returns a function that turns what ended a conversation into an error, unless that
+// is an answer.
+func (q *requester) asked(ctx context.Context) func(session.Action, error) (session.Action, error) {
+	return func(a session.Action, err error) (session.Action, error) {
+		switch {
+		case err != nil:
+			return a, q.stopped(ctx, err, a.Err)
+		case a.Step == session.Fail:
+			return a, q.retry.failure(a.Err, nil)
+		}
+		return a, nil
+	}
+}
+
+// refusal reports whether err, from ask, is a refusal of the service. The service was reached
+// then, and the context is not done.
+func refusal(err error) bool {
+	e, ok := err.(*session.Error)
+	return ok && !errors.Is(e, session.ErrRetriesExhausted) && !errors.Is(e, ErrPermanent)
+}
+
+// stopped returns err, the error of a wait, or the error of an interrupted upload if
+// ctx is done. last is the last failure before that.
+func (q *requester) stopped(ctx context.Context, err error, last *session.Error) error {
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case last == nil || last.Err == nil && last.Status == 0:
+		return q.interrupted(ctx, nil)
+	}
+	return q.interrupted(ctx, last)
+}
+
+// interrupted returns the error of an upload whose context ended. last is the last
+// failure before that, or nil.
+func (q *requester) interrupted(ctx context.Context, last error) error {
+	if e, ok := errors.AsType[*InterruptedError](last); ok && e.of == q {
+		return e
+	}
+	return newInterrupted(ctx, q, last)
+}
+
+// sourceFailed returns the error of an upload whose source could not be read or has
+// changed.
+func (q *requester) sourceFailed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return q.interrupted(ctx, nil)
+	}
+	return sourceError(err)
+}
