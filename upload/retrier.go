@@ -58,7 +58,8 @@ func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter tim
 			}
 		}
 		r.history = append(r.history, session.Wait{Delay: p.Delay, Cause: why})
-		r.events.post(Event{Kind: Waiting, Delay: p.Delay, Retry: p.Failures, Cause: why})
+		failed := *cause // cause gets the history if the upload fails
+		r.events.post(Event{Kind: Waiting, Delay: p.Delay, Retry: p.Failures, Held: p.Held, Cause: why, Err: &failed})
 		return nil
 	}
 	err := r.waiter.Wait(ctx, backoff.Failure{RetryAfter: retryAfter, Alone: cause.Alone()})

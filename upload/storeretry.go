@@ -28,7 +28,7 @@ func (u *Uploader) storeContext(ctx context.Context, e *events, atStake func() i
 		},
 		Waiting: func(p backoff.Pause, err error) {
 			u.opts.Logger.LogAttrs(ctx, slog.LevelInfo, "a request of the store failed", slog.Any("err", err), slog.Int("failures", p.Failures), slog.Duration("wait", p.Delay))
-			e.post(Event{Kind: Waiting, Store: true, Delay: p.Delay, Retry: p.Failures, Cause: storeCause(err)})
+			e.post(Event{Kind: Waiting, Store: true, Delay: p.Delay, Retry: p.Failures, Cause: storeCause(err), Err: err})
 		},
 	})
 }
