@@ -18,7 +18,7 @@ func (j *job) validate() error {
 	}
 	if j.batch != nil && j.batch.Skip == SkipExisting {
 		j.spec.IfGenerationMatch, j.spec.NoClobber = new(int64), true
-		j.identify("", j.spec)
+		j.setSpec(j.spec)
 	}
 	if err := j.spec.Validate(); err != nil {
 		return err

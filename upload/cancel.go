@@ -74,7 +74,7 @@ func (j *job) cancel(ctx context.Context, token *session.Token, discard func() e
 		}
 		return fmt.Errorf("cancel: upload %s was started at %s: %w", token.ID, token.Endpoint, err)
 	}
-	a, err := j.requests.retry.askKnown(ctx, func(ctx context.Context) session.Reply { return j.wire().cancel(ctx, token.URI) })
+	a, err := j.requests.retry.request(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply { return j.wire().cancel(ctx, token.URI) })
 	switch {
 	case err == nil && a.Step == session.Fail:
 		return a.Err

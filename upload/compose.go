@@ -33,7 +33,7 @@ func (p *composer) plan(ctx context.Context) (why string, err error) {
 	if why := p.j.u.whyUndivided(); why != "" {
 		return why, nil
 	}
-	p.parts.Prefix = temporaryPrefix(p.j.result.known.ID)
+	p.parts.Prefix = temporaryPrefix(p.j.result.label.get().id)
 	err = p.askBucket(ctx, func(f *bucketFacts) {
 		why = f.forbidden()
 		costs := f.costs(p.j.spec.StorageClass)

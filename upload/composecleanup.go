@@ -108,7 +108,13 @@ func (p *composer) delete(ctx context.Context, t *requester, name string, genera
 	defer retry.close()
 	spec := p.temporary(name)
 	spec.IfGenerationMatch = nil
-	_, err := t.asked(ctx)(retry.request(ctx, session.Request{Known: known}, func(ctx context.Context) session.Reply { return t.line.to(spec).remove(ctx, spec, generation) }))
+	own := *t
+	own.retry = retry
+	ask := own.ask
+	if known {
+		ask = own.askKnown
+	}
+	_, err := ask(ctx, func(ctx context.Context) session.Reply { return t.line.to(spec).remove(ctx, spec, generation) })
 	return err
 }
 

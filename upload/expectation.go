@@ -58,8 +58,8 @@ func (e expectation) exceeded(n int64) error {
 	return e.sized(n)
 }
 
-// ended checks a source of n bytes before the request that publishes the object.
-func (e expectation) ended(ctx context.Context, n int64) error {
+// checkEnd checks a source of n bytes before the request that publishes the object.
+func (e expectation) checkEnd(ctx context.Context, n int64) error {
 	if err := e.sized(n); err != nil {
 		return err
 	}

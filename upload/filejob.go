@@ -26,7 +26,7 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 	}
 	want := j.spec
 	if j.u.opts.Store == nil {
-		j.identify("", want.Resolved())
+		j.setSpec(want.Resolved())
 		return j.fresh(ctx)
 	}
 	return j.uploadSavableFile(ctx, path)
@@ -48,7 +48,7 @@ func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
 	j.detectSource(j.file.src)
 	j.writeTime()
 	want := j.spec
-	j.identify("", want.Resolved())
+	j.setSpec(want.Resolved())
 	if skipped, err := j.skip(ctx, b.opts.Skip, job.Listed, job.Object); skipped || err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (j *job) timed() bool { return j.batch != nil && j.batch.Skip == SkipSameTi
 
 // plan ends the job of a dry run: it checks the precondition and sends nothing.
 func (j *job) plan(ctx context.Context) error {
-	if err := j.precondition.check(ctx, j.spec); err != nil {
+	if err := j.precondition.look(ctx, j.spec); err != nil {
 		return err
 	}
 	if err := j.precondition.unmet(); err != nil {
@@ -89,8 +89,7 @@ func (j *job) plan(ctx context.Context) error {
 
 // open opens the source.
 func (j *job) open(path string) error {
-	j.result.update(func(r *Result) { r.Path = path })
-	j.events.source(path)
+	j.result.label.set(func(n *names) { n.path = path })
 	src, err := chunk.Open(path)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 // finish delivers the last event and returns the Result of an upload that ended
 // with err.
 func (j *job) finish(ctx context.Context, err error) (*Result, error) {
-	err = j.ended(ctx, err)
+	err = j.endError(ctx, err)
 	j.requests.retry.close()
 	q := j.requests
 	res := j.result.snapshot(q.pos)
@@ -39,7 +39,7 @@ func (j *job) withheld(ctx context.Context, err error) bool {
 	}
 	ctx, cancel := lingering(ctx)
 	defer cancel()
-	_, err = j.u.opts.Store.Load(ctx, j.result.known.ID) // the other process may have finished it
+	_, err = j.u.opts.Store.Load(ctx, j.result.label.get().id) // the other process may have finished it
 	return err == nil || unusable(err)
 }
 
@@ -74,19 +74,14 @@ func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Resu
 		ctx, j.interrupt = context.WithCancelCause(ctx)
 		defer j.interrupt(nil)
 	}
-	done := make(chan error, 1)
-	go func() { done <- upload(ctx) }()
-	select {
-	case err := <-done:
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = upload(ctx)
+	}()
+	if awaitDone(ctx, done, abandonAfter) {
 		return j.finish(ctx, err)
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(abandonAfter)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		return j.finish(ctx, err)
-	case <-timer.C:
 	}
 	go func() {
 		<-done
@@ -100,10 +95,10 @@ func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Resu
 	return j.conclusion(ctx, res, e)
 }
 
-// ended returns err, with which something ended, or the error of an interrupted
+// endError returns err, with which something ended, or the error of an interrupted
 // upload if ctx is done: whatever failed after that may have failed because of
 // it, and errors that the context's cause brings along are not this upload's.
-func (j *job) ended(ctx context.Context, err error) error {
+func (j *job) endError(ctx context.Context, err error) error {
 	if lost := j.journal.leaseLost(); lost != nil && err != nil {
 		return lost
 	}

@@ -54,7 +54,7 @@ func (j *job) fresh(ctx context.Context) error {
 // freshSmall uploads data, the whole source, in a single request. data is already
 // hashed.
 func (j *job) freshSmall(ctx context.Context, data []byte) error {
-	if err := j.precondition.check(ctx, j.spec); err != nil {
+	if err := j.precondition.look(ctx, j.spec); err != nil {
 		return err
 	}
 	size := int64(len(data))

@@ -28,7 +28,7 @@ func (j *job) compress(on bool) {
 func (j *job) freshGzip(ctx context.Context) error {
 	j.gzip.restart()
 	j.setSpec(withMetadata(j.spec, session.UncompressedSizeKey, j.file.src.Size()))
-	if err := j.precondition.check(ctx, j.spec); err != nil {
+	if err := j.precondition.look(ctx, j.spec); err != nil {
 		return err
 	}
 	if j.precondition.unmet() != nil {

@@ -84,7 +84,7 @@ func (u *Uploader) inspection(ctx context.Context, token *session.Token, lease s
 		spec = with // otherwise query without the key, which the service may accept
 	}
 	j.identify(token.ID, spec)
-	j.events.unnumber() // an inspection has no terminal event
+	j.result.label.set(func(n *names) { n.upload = 0 }) // an inspection has no terminal event
 	return j
 }
 
@@ -186,7 +186,7 @@ func (j *job) bounded(ctx context.Context, do func(context.Context) session.Repl
 
 // holds reports whether o, which a session created, is still at the destination.
 func (j *job) holds(ctx context.Context, o *session.Object) (bool, error) {
-	a, err := j.requests.retry.ask(ctx, func(ctx context.Context) session.Reply { return j.bounded(ctx, j.wire().stat) })
+	a, err := j.requests.retry.request(ctx, session.Request{}, func(ctx context.Context) session.Reply { return j.bounded(ctx, j.wire().stat) })
 	switch {
 	case ctx.Err() != nil:
 		return false, fmt.Errorf("stat: %w: %v", ctx.Err(), context.Cause(ctx))

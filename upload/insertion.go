@@ -43,9 +43,9 @@ func (j *job) newInsertion(t *transfer, body func() io.Reader, size int64, crc32
 // object, and check the destination after an insert with an unknown outcome.
 func (i *insertion) perform(ctx context.Context, a session.Action) (session.Reply, error) {
 	if a.Step == session.Check {
-		return i.check(ctx)
+		return i.checkObject(ctx, i.first)
 	}
-	if err := i.expect.ended(ctx, i.state.Size); err != nil {
+	if err := i.expect.checkEnd(ctx, i.state.Size); err != nil {
 		return session.Reply{}, err
 	}
 	i.events.post(Event{Kind: Started})
@@ -76,14 +76,6 @@ func excluded(spec Spec, generation int64) error {
 		object = &session.Object{Generation: generation}
 	}
 	return Spec{Bucket: spec.Bucket, Object: spec.Object, IfGenerationNotMatch: spec.IfGenerationNotMatch}.Unmet(object)
-}
-
-// check reads the object at the destination, and whether it is older than the first
-// request with an unknown outcome.
-func (i *insertion) check(ctx context.Context) (session.Reply, error) {
-	r, err := i.transfer.check(ctx)
-	r.Older = older(r, i.first)
-	return r, err
 }
 
 // handleReply returns the action of the decision table.

@@ -41,16 +41,16 @@ var uploads atomic.Int64
 // newJob returns a job for a call with ctx. It fails when b is spent. The caller
 // must end it with finish.
 func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
-	j := &job{u: u, spec: spec, expect: u.expect.once(), result: jobResult{began: time.Now(), known: Result{Spec: spec, Size: -1}}}
+	j := &job{u: u, spec: spec, expect: u.expect.once(), result: jobResult{began: time.Now()}}
+	j.result.label.names = names{upload: uploads.Add(1), spec: spec}
 	j.progress.whole, j.progress.tally = newPosition(-1), &j.result.tally
-	j.events = newEvents(Event{Upload: uploads.Add(1), ctx: ctx}, &u.opts, &j.progress)
-	j.events.identify("", spec)
+	j.events = newEvents(ctx, &j.result.label, &u.opts, &j.progress)
 	o := &u.opts
 	j.uplink = &uplink{
 		client: u.client, objects: o.Objects, policy: o.Policy, gate: o.Gate, budget: b, rate: o.RateLimit.share(), fastest: &u.parts.fastestReply,
 		chunkSize: o.ChunkSize, commitEvery: o.CommitEvery, stallTimeout: o.StallTimeout, stallRate: o.StallRate,
 		events: j.events, tally: &j.result.tally, logger: o.Logger, named: func() []slog.Attr {
-			return []slog.Attr{slog.String("id", j.result.known.ID), slog.String("object", j.spec.Object)}
+			return []slog.Attr{slog.String("id", j.result.label.get().id), slog.String("object", j.spec.Object)}
 		},
 	}
 	j.requests = newRequester(j.uplink, 0, j.progress.whole)
@@ -76,11 +76,10 @@ func (j *job) expectSize(size int64) {
 	}
 }
 
-// identify sets what the upload is called: in its Result, its events and its log.
+// identify sets the ID of the upload, and the options of the object.
 func (j *job) identify(id string, spec Spec) {
-	j.result.update(func(r *Result) { r.ID, r.Spec = id, spec })
-	j.spec = spec
-	j.events.identify(id, spec)
+	j.result.label.set(func(n *names) { n.id = id })
+	j.setSpec(spec)
 }
 
 // content returns the bytes that a job with a file sends.
@@ -139,7 +138,7 @@ func (j *job) upload(ctx context.Context, t *transfer, c conversation, first ses
 		if other, ok := errors.AsType[*otherCompressor](err); ok {
 			return j.compressAgain(ctx, c, other)
 		}
-		err = j.ended(ctx, err)
+		err = j.endError(ctx, err)
 		if r, ok := c.(*run); ok && j.journal.saved() && r.askStored(ctx, err) {
 			e, _ := errors.AsType[*InterruptedError](err)
 			e.Committed = t.pos.committed.Load()
@@ -148,7 +147,7 @@ func (j *job) upload(ctx context.Context, t *transfer, c conversation, first ses
 			failed(err)
 		}
 		j.dropUseless(ctx, c, err)
-		return j.conclude(err, unqueried(c))
+		return j.keepSaved(err, unqueried(c))
 	}
 }
 

@@ -11,10 +11,11 @@ type jobResult struct {
 	began  time.Time
 	tally  tally
 	failed func(error) // nil, or called with the error of the upload before its session is cancelled
+	label  label
 
 	mu      sync.Mutex // guards what follows. Only the goroutine of the job writes it, and may read it without mu
-	known   Result
-	journal *journal // nil if the upload is not saved
+	known   Result     // without what label and tally have
+	journal *journal   // nil if the upload is not saved
 }
 
 // update changes the Result.
@@ -43,7 +44,8 @@ func (r *jobResult) saved() bool {
 func (r *jobResult) snapshot(at *position) Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	res := r.known
+	res, n := r.known, r.label.get()
+	res.ID, res.Path, res.Spec = n.id, n.path, n.spec
 	res.Size = at.size.Load()
 	if size, ok := at.source.fileSize(); ok {
 		res.Size = size

@@ -23,3 +23,21 @@ func outliving(ctx context.Context, by time.Duration) (context.Context, context.
 		cancel()
 	}
 }
+
+// awaitDone waits until done is closed. Once ctx is done, it waits for grace only, and
+// returns false if that is not enough.
+func awaitDone(ctx context.Context, done <-chan struct{}, grace time.Duration) bool {
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

@@ -52,7 +52,7 @@ func (j *job) madeByHolder(ctx context.Context, want Spec) (bool, error) {
 	if same, err := j.sameBytes(ctx, o); err != nil || !same {
 		return false, err
 	}
-	if err := j.expect.ended(ctx, j.file.src.Size()); err != nil {
+	if err := j.expect.checkEnd(ctx, j.file.src.Size()); err != nil {
 		return false, err
 	}
 	j.result.update(func(r *Result) { r.Object = o })

@@ -140,7 +140,7 @@ func (p *parallel) send(ctx context.Context) error {
 	if err == nil {
 		err = p.verify(object)
 	}
-	return p.conclude(ctx, j.ended(ctx, err))
+	return p.conclude(ctx, j.endError(ctx, err))
 }
 
 // updatePosition copies the sums over all parts to the transfer of the whole file.
@@ -323,7 +323,7 @@ func (p *parallel) crc32c() (crc uint32) {
 // change and that the expectations of the caller hold.
 func (p *parallel) confirm(ctx context.Context) error {
 	j := p.j
-	if err := j.expect.ended(ctx, p.size); err != nil {
+	if err := j.expect.checkEnd(ctx, p.size); err != nil {
 		return err
 	}
 	whole := func() chunk.Checkpoint { return chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()} }

@@ -25,7 +25,7 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 		j.stayUndivided(why)
 		return nil, nil
 	}
-	if err := j.precondition.check(ctx, j.spec); err != nil {
+	if err := j.precondition.look(ctx, j.spec); err != nil {
 		return nil, err
 	}
 	if j.precondition.unmet() != nil {

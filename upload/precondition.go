@@ -19,10 +19,10 @@ type precondition struct {
 	missing  error // a *session.Error: an object is required, and there is none
 }
 
-// check checks the destination of spec. If the object is missing, the bucket may be missing
-// too, which only the start of a session shows. check then returns nil, and the
+// look compares the preconditions of spec with the destination, once. If the object is missing, the bucket may be missing
+// too, which only the start of a session shows. look then returns nil, and the
 // caller must call unmet when a session is open.
-func (p *precondition) check(ctx context.Context, spec Spec) error {
+func (p *precondition) look(ctx context.Context, spec Spec) error {
 	if p == nil || p.looked || !spec.Conditional() {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (p *precondition) compare(spec Spec, o *session.Object) error {
 	return err
 }
 
-// absent records that a listing showed no object at the destination. check then makes
+// absent records that a listing showed no object at the destination. look then makes
 // no request if the preconditions allow that. The service decides at the end.
 func (p *precondition) absent(spec Spec) {
 	if spec.Unmet(nil) == nil {
@@ -59,7 +59,7 @@ func (p *precondition) absent(spec Spec) {
 	}
 }
 
-// unmet returns the error that check postponed.
+// unmet returns the error that look postponed.
 func (p *precondition) unmet() error {
 	if p == nil {
 		return nil

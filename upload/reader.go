@@ -43,7 +43,7 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 func (j *job) uploadStream(ctx context.Context, content *streamContent, zipped *gzipReader) error {
 	// Check the precondition first: nothing is read if it does not hold. The run reports
 	// that, or a missing bucket.
-	if err := j.precondition.check(ctx, j.spec); err != nil {
+	if err := j.precondition.look(ctx, j.spec); err != nil {
 		return err
 	}
 	var whole bool
@@ -60,7 +60,7 @@ func (j *job) uploadStream(ctx context.Context, content *streamContent, zipped *
 		}
 		whole = all
 	}
-	j.identify("", j.spec.Resolved())
+	j.setSpec(j.spec.Resolved())
 	if whole {
 		return j.uploadShort(ctx, content)
 	}
@@ -100,7 +100,7 @@ func (j *job) uploadWritten(ctx context.Context, first *fileThenStream, r io.Rea
 	defer content.close()
 	first.stream, first.file.reread = content, j.reread
 	j.detectSource(first.file.src)
-	j.identify("", j.spec.Resolved())
+	j.setSpec(j.spec.Resolved())
 	if err := first.settle(ctx, j); err != nil {
 		return err
 	}

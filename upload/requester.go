@@ -27,29 +27,29 @@ func newRequester(u *uplink, part int, pos *position) *requester {
 	return q
 }
 
-// ask makes a request until its outcome is known, see [retrier.ask]. An interruption and a
-// refusal are errors. The object of the action is nil if it is absent.
-func (q *requester) ask(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
-	return q.asked(ctx)(q.retry.ask(ctx, exchange))
-}
-
-// askKnown is ask for something that the service has, or had, see [retrier.askKnown].
-func (q *requester) askKnown(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
-	return q.asked(ctx)(q.retry.askKnown(ctx, exchange))
-}
-
-// asked returns a function that turns what ended a conversation into an error, unless that
-// is an answer.
-func (q *requester) asked(ctx context.Context) func(session.Action, error) (session.Action, error) {
-	return func(a session.Action, err error) (session.Action, error) {
-		switch {
-		case err != nil:
-			return a, q.stopped(ctx, err, a.Err)
-		case a.Step == session.Fail:
-			return a, q.retry.failure(a.Err, nil)
-		}
-		return a, nil
+// converse holds a conversation, see [retrier.converse]. An interruption and a refusal are
+// errors.
+func (q *requester) converse(ctx context.Context, c conversation, first session.Action) (session.Action, error) {
+	a, err := q.retry.converse(ctx, c, first)
+	switch {
+	case err != nil:
+		return a, q.stopped(ctx, err, a.Err)
+	case a.Step == session.Fail:
+		return a, q.retry.failure(a.Err, nil)
 	}
+	return a, nil
+}
+
+// ask makes a request until its outcome is known. The errors are those of converse. The
+// object of the action is nil if it is absent.
+func (q *requester) ask(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
+	return q.converse(ctx, &request{exchange: exchange}, session.Action{Step: session.Repeat})
+}
+
+// askKnown is ask for something that the service has, or had. A second answer must confirm
+// that it does not.
+func (q *requester) askKnown(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
+	return q.converse(ctx, &request{exchange, session.Request{Known: true}}, session.Action{Step: session.Repeat})
 }
 
 // refusal reports whether err, from ask, is a refusal of the service. The service was reached

@@ -53,9 +53,9 @@ func (r *run) perform(ctx context.Context, a session.Action) (session.Reply, err
 	case session.Send:
 		return r.send(ctx)
 	case session.Finish:
-		return r.finish(ctx)
+		return r.finalize(ctx)
 	case session.Check:
-		return r.check(ctx)
+		return r.checkObject(ctx, r.opened)
 	default:
 		return r.query(ctx)
 	}
@@ -63,7 +63,7 @@ func (r *run) perform(ctx context.Context, a session.Action) (session.Reply, err
 
 // start opens a session.
 func (r *run) start(ctx context.Context) (session.Reply, error) {
-	if err := r.precondition.check(ctx, r.wire.spec); err != nil {
+	if err := r.precondition.look(ctx, r.wire.spec); err != nil {
 		return session.Reply{}, err
 	}
 	reply := r.wire.start(ctx, r.content.total())
@@ -82,7 +82,7 @@ func (r *run) start(ctx context.Context) (session.Reply, error) {
 
 // send sends the next part, which may be the last.
 func (r *run) send(ctx context.Context) (session.Reply, error) {
-	if err := r.precondition.check(ctx, r.wire.spec); err != nil {
+	if err := r.precondition.look(ctx, r.wire.spec); err != nil {
 		return session.Reply{}, err
 	}
 	if err := r.precondition.unmet(); err != nil {
@@ -100,7 +100,7 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 		return session.Reply{}, errors.Join(err, p.finish())
 	}
 	if p.last {
-		if err := r.expect.ended(ctx, p.To); err != nil {
+		if err := r.expect.checkEnd(ctx, p.To); err != nil {
 			return session.Reply{}, errors.Join(err, p.finish())
 		}
 		// Check this last, because the object exists after this request.
@@ -170,17 +170,9 @@ func (r *run) query(ctx context.Context) (session.Reply, error) {
 	return reply, nil
 }
 
-// check checks whether this session made the object at the destination. An object
-// with the same bytes that is older than the session was not made by it.
-func (r *run) check(ctx context.Context) (session.Reply, error) {
-	reply, err := r.transfer.check(ctx)
-	reply.Older = older(reply, r.opened)
-	return reply, err
-}
-
-// finish finalizes a session whose bytes are all committed.
-func (r *run) finish(ctx context.Context) (session.Reply, error) {
-	if err := r.expect.ended(ctx, r.state.Size); err != nil {
+// finalize finalizes a session whose bytes are all committed.
+func (r *run) finalize(ctx context.Context) (session.Reply, error) {
+	if err := r.expect.checkEnd(ctx, r.state.Size); err != nil {
 		return session.Reply{}, err
 	}
 	crc, err := r.content.whole(ctx)

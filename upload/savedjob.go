@@ -180,7 +180,8 @@ func (j *job) keep(journal *journal, token *session.Token, path, identity string
 
 // setSpec sets the options of the object, for this upload and for its Token.
 func (j *job) setSpec(spec Spec) {
-	j.identify(j.result.known.ID, spec)
+	j.spec = spec
+	j.result.label.set(func(n *names) { n.spec = spec })
 	if j.journal != nil {
 		j.journal.next.draft.Spec = withoutSecret(spec)
 	}

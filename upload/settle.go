@@ -51,7 +51,7 @@ func (j *job) settleSource(ctx context.Context, src *chunk.Source) (chunk.Settle
 // settleForNew settles the source of a new session, unless a precondition shows
 // that it will not be read.
 func (j *job) settleForNew(ctx context.Context) error {
-	if err := j.precondition.check(ctx, j.spec); err != nil || j.precondition.unmet() != nil {
+	if err := j.precondition.look(ctx, j.spec); err != nil || j.precondition.unmet() != nil {
 		return err
 	}
 	return j.settle(ctx)

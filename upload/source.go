@@ -88,7 +88,7 @@ func (j *job) uploadSource(ctx context.Context, src *chunk.Source, identity stri
 		return err
 	}
 	if identity == "" || j.u.opts.Store == nil {
-		j.identify("", j.spec.Resolved())
+		j.setSpec(j.spec.Resolved())
 		return j.fresh(ctx)
 	}
 	return j.uploadSavable(ctx, j.u.hashID(j.spec, "identity", identity), "", identity)
@@ -128,7 +128,7 @@ func (j *job) uploadBytes(ctx context.Context, data []byte) error {
 	if skipped, err := j.skipped(ctx); skipped || err != nil {
 		return err
 	}
-	j.identify("", j.spec.Resolved())
+	j.setSpec(j.spec.Resolved())
 	if _, err := j.file.sum.Write(data); err != nil {
 		return j.requests.sourceFailed(ctx, err)
 	}

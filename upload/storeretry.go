@@ -47,7 +47,7 @@ func (u *Uploader) storeCall(ctx context.Context) (_ context.Context, done func(
 	if u.opts.Store == nil {
 		return ctx, func() {}
 	}
-	e := newEvents(Event{ctx: ctx}, &u.opts, &progress{whole: newPosition(-1)})
+	e := newEvents(ctx, new(label), &u.opts, &progress{whole: newPosition(-1)})
 	return u.storeContext(ctx, e, nothingAtStake), func() { e.close(ctx, nil) }
 }
 

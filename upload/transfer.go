@@ -32,18 +32,13 @@ func newTransfer(q *requester, spec Spec, source content, r record, o transferOp
 
 // drive holds a conversation that makes an object, and returns the object.
 func (t *transfer) drive(ctx context.Context, c conversation, first session.Action) (*session.Object, error) {
-	a, err := t.retry.converse(ctx, c, first)
-	switch {
-	case err != nil:
-		return nil, t.stopped(ctx, err, a.Err)
-	case a.Step == session.Done:
-		return a.Object, nil
-	}
-	return nil, t.retry.failure(a.Err, nil)
+	a, err := t.converse(ctx, c, first)
+	return a.Object, err
 }
 
-// check checks whether this upload made the object at the destination.
-func (t *transfer) check(ctx context.Context) (session.Reply, error) {
+// checkObject checks whether this upload made the object at the destination, by a request
+// that began at since. An object with the same bytes that is older was not made by it.
+func (t *transfer) checkObject(ctx context.Context, since time.Time) (session.Reply, error) {
 	ours, err := t.content.whole(ctx)
 	if err != nil {
 		return session.Reply{}, t.sourceFailed(ctx, err)
@@ -52,6 +47,7 @@ func (t *transfer) check(ctx context.Context) (session.Reply, error) {
 	if o := r.Object; o != nil {
 		r.Ours = o.Size == t.content.total() && o.HasCRC32C && o.CRC32C == ours && !t.known(o.Generation)
 	}
+	r.Older = older(r, since)
 	return r, nil
 }
 

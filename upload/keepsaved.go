@@ -6,9 +6,9 @@ import (
 	"gcsup/session"
 )
 
-// conclude deletes or updates the saved upload, depending on err, with which the
+// keepSaved deletes or updates the saved upload, depending on err, with which the
 // upload ended. See [unqueried].
-func (j *job) conclude(err error, unqueried bool) error {
+func (j *job) keepSaved(err error, unqueried bool) error {
 	if !j.journal.saved() {
 		return err
 	}
