@@ -22,7 +22,7 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 	j := u.newJob(ctx, Spec{}, u.newBudget())
 	err := j.cancelSaved(ctx, id)
 	j.requests.retry.close()
-	_, err = j.conclusion(ctx, j.result.snapshot(j.requests.pos), err)
+	_, err = j.conclusion(ctx, j.result.snapshot(&j.progress), err)
 	return err
 }
 

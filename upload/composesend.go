@@ -40,7 +40,7 @@ func (p *composer) send(ctx context.Context, c *piece) error {
 			continue
 		}
 		if err != nil {
-			if j := c.p.j.journal; j.saved() && r.askStored(ctx, err) {
+			if j := c.p.j.journal; j.saved() && context.Cause(ctx) != errSibling && r.askStored(ctx, err) {
 				j.change(func(token *session.Token) { token.Parts.List[c.i].Committed = t.pos.committed.Load() })
 			}
 			return c.failed(ctx, p, err)

@@ -25,7 +25,7 @@ type events struct {
 	hook     func(Exchange)  // nil if there is none
 	ctx      context.Context // of the call
 	label    *label
-	progress *progress
+	describe func(*Event) int64 // see progress
 	merged   mergedEvent
 	wake     chan struct{} // holds at most one
 	done     chan struct{} // closed when the goroutine has ended
@@ -59,13 +59,13 @@ func (e partEvents) post(v Event) {
 	e.events.post(v)
 }
 
-// newEvents starts the goroutine. The caller must call close.
-func newEvents(ctx context.Context, l *label, o *Options, p *progress) *events {
-	if o.Observer == nil && o.Exchange == nil {
+// newEvents starts the goroutine, unless observe and hook are nil. The caller must call close.
+func newEvents(ctx context.Context, l *label, observe func(Event), hook func(Exchange), describe func(*Event) int64) *events {
+	if observe == nil && hook == nil {
 		return nil
 	}
 	e := &events{
-		observe: o.Observer, hook: o.Exchange, ctx: ctx, label: l, progress: p,
+		observe: observe, hook: hook, ctx: ctx, label: l, describe: describe,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		last: none,
 	}
@@ -145,10 +145,7 @@ func (e *events) complete(v Event) Event {
 	n := e.label.get()
 	v.Time, v.ctx = time.Now(), e.ctx
 	v.Upload, v.ID, v.Path, v.Spec = n.upload, n.id, n.path, n.spec
-	e.progress.describe(&v)
-	if t := e.progress.tally; t != nil {
-		e.sum.sent = t.sent.Load()
-	}
+	e.sum.sent = e.describe(&v)
 	if e.opened {
 		e.sum.committed += v.Committed - e.held
 	}

@@ -16,10 +16,10 @@ func eventsTo(hold func(Event)) (*events, *[]Event) {
 	at.size.Store(100)
 	at.sent.Store(20)
 	at.committed.Store(10)
-	e := newEvents(context.Background(), &label{names: names{upload: 7, id: "id", spec: Spec{Bucket: "bkt", Object: "obj"}}}, &Options{Observer: func(v Event) {
+	e := newEvents(context.Background(), &label{names: names{upload: 7, id: "id", spec: Spec{Bucket: "bkt", Object: "obj"}}}, func(v Event) {
 		seen = append(seen, v)
 		hold(v)
-	}}, &progress{whole: &at})
+	}, nil, (&progress{whole: &at}).describe)
 	return e, &seen
 }
 
@@ -172,7 +172,7 @@ func TestEventsEndWithTheTerminalOne(t *testing.T) {
 
 // TestNoObserverNoGoroutine checks that all methods of nil events work.
 func TestNoObserverNoGoroutine(t *testing.T) {
-	e := newEvents(t.Context(), nil, &Options{}, nil)
+	e := newEvents(t.Context(), nil, nil, nil, nil)
 	if e != nil {
 		t.Fatal("there are events without an observer")
 	}

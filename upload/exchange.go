@@ -72,3 +72,17 @@ func noting(f func(session.Reply)) link {
 		}
 	}
 }
+
+// timing calls f with how long the service took to answer a request that carries no data.
+func timing(f func(time.Duration)) link {
+	return func(next doer) doer {
+		return func(ctx context.Context, x exchange) session.Reply {
+			began := time.Now()
+			r := next(ctx, x)
+			if x.body == nil && r.Answers() {
+				f(time.Since(began))
+			}
+			return r
+		}
+	}
+}

@@ -13,16 +13,16 @@ import (
 // line makes exchanges, each through the chain do. It has what one exchange needs to know of
 // the earlier ones.
 type line struct {
-	client  *session.Client
-	objects Objects
-	stale   atomic.Bool // a request failed on a reused connection since the last progress
-	aim     intention
-	do      doer
+	client *session.Client
+	read   func(context.Context, Spec) session.Reply // see uplink
+	stale  atomic.Bool                               // a request failed on a reused connection since the last progress
+	aim    intention
+	do     doer
 }
 
 // newLine returns a line. retry counts its requests. begin describes them, see [reporting].
 func newLine(u *uplink, retry *retrier, begin func(*Exchange)) *line {
-	l := &line{client: u.client, objects: u.objects}
+	l := &line{client: u.client, read: u.stat}
 	l.do = chain(
 		leasing(u),
 		noting(func(r session.Reply) {
@@ -34,9 +34,9 @@ func newLine(u *uplink, retry *retrier, begin func(*Exchange)) *line {
 			}
 		}),
 		reaching(u.budget),
-		limiting(u.rate), // the stall watch counts a wait for the limit as time of the source
+		u.limit, // the stall watch counts a wait for the limit as time of the source
 		watchingStalls(u.stallTimeout, u.stallRate),
-		timing(u.fastest),
+		timing(u.replied),
 		reporting(u.logger, u.named, u.events, begin),
 	)
 	return l
@@ -83,7 +83,7 @@ func (x exchanger) cancel(ctx context.Context, uri session.URI) session.Reply {
 
 // stat reads the metadata of the object at the destination, to check a precondition.
 func (x exchanger) stat(ctx context.Context) session.Reply {
-	return x.plain(ctx, session.OpStat, func(ctx context.Context, _ *session.Client) session.Reply { return x.objects.Stat(ctx, x.spec) })
+	return x.plain(ctx, session.OpStat, func(ctx context.Context, _ *session.Client) session.Reply { return x.read(ctx, x.spec) })
 }
 
 // statOf reads the metadata of an object of the upload, which may be a temporary one. Unlike

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"gcsup/session"
 )
@@ -15,7 +14,7 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 	err = j.endError(ctx, err)
 	j.requests.retry.close()
 	q := j.requests
-	res := j.result.snapshot(q.pos)
+	res := j.result.snapshot(&j.progress)
 	if j.file != nil && err == nil {
 		res.Source = j.file.identity
 	}
@@ -61,10 +60,6 @@ func (j *job) conclusion(ctx context.Context, res Result, err error) (*Result, e
 	return &res, err
 }
 
-// abandonAfter is how long a cancelled upload is waited for. What it does then
-// takes milliseconds, unless a file hangs.
-const abandonAfter = 2 * time.Second
-
 // do uploads a file. Once ctx is done it does not wait for reads of the source,
 // or for the store: a file server that is away can block them, and nothing can
 // interrupt them. The goroutine that hangs holds the lock of the saved upload
@@ -87,7 +82,7 @@ func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Resu
 		<-done
 		j.requests.retry.close()
 	}()
-	res := j.result.snapshot(j.requests.pos)
+	res := j.result.snapshot(&j.progress)
 	res.Resumable = j.result.saved()
 	e := newInterrupted(ctx, j.requests, errors.New("a file or the store does not answer"))
 	_, sent, committed := j.progress.position() // the requester does not have that of parts yet

@@ -8,6 +8,10 @@ import (
 	"gcsup/session"
 )
 
+// smallLimit is the maximum size of a file that is sent in one request. The request
+// cannot be resumed, but carries the checksum.
+const smallLimit = 8 << 20
+
 // small reports whether the file is sent in a single request.
 func (j *job) small() bool { return j.u.single(j.file.src.Size()) }
 
@@ -85,5 +89,8 @@ func (j *job) insert(ctx context.Context, source content, body func() io.Reader,
 		return err
 	}
 	t := j.newTransfer(source, unrecorded{})
-	return j.upload(ctx, t, j.newInsertion(t, body, size, crc32c), session.Action{Step: session.Begin})
+	c := newInsertion(t, body, size, crc32c, j.seen, func() {
+		j.result.update(func(r *Result) { r.Skipped = SkipIdentical })
+	})
+	return j.upload(ctx, t, c, session.Action{Step: session.Begin})
 }

@@ -12,13 +12,13 @@ import (
 func (j *job) compress(on bool) {
 	switch {
 	case on && j.gzip == nil:
-		j.gzip = newGzipContent(j.file, j.u, &j.requests.pos.source)
+		j.gzip = newGzipContent(j.file, j.u, &j.progress.source)
 		j.requests.pos.size.Store(-1)
 		j.expect.size = nil // it is the size of the file, which was checked
 	case !on && j.gzip != nil:
 		j.gzip.close()
 		j.gzip = nil
-		j.requests.pos.source.disable()
+		j.progress.source.disable()
 		j.requests.pos.size.Store(j.file.src.Size())
 	}
 }

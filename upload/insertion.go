@@ -8,10 +8,6 @@ import (
 	"gcsup/session"
 )
 
-// smallLimit is the maximum size of a file that is sent in one request. The request
-// cannot be resumed, but carries the checksum.
-const smallLimit = 8 << 20
-
 // insertion makes an object in a single request.
 type insertion struct {
 	*transfer
@@ -27,16 +23,16 @@ type insertion struct {
 	identical func()
 }
 
-// newInsertion returns the insertion of a content of size bytes. Each call of body
-// returns a new reader of the content.
-func (j *job) newInsertion(t *transfer, body func() io.Reader, size int64, crc32c uint32) *insertion {
-	state := session.State{Size: size, Unconditional: j.spec.IfGenerationMatch == nil}
-	if j.seen != nil && !j.spec.Conditional() {
-		state = state.Guarded(*j.seen)
+// newInsertion returns the insertion of size bytes. Each call of body returns a new reader of
+// them. seen is the generation at the destination before, 0 if there was no object, and nil if
+// that is not known.
+func newInsertion(t *transfer, body func() io.Reader, size int64, crc32c uint32, seen *int64, identical func()) *insertion {
+	spec := t.wire.spec
+	state := session.State{Size: size, Unconditional: spec.IfGenerationMatch == nil}
+	if seen != nil && !spec.Conditional() {
+		state = state.Guarded(*seen)
 	}
-	return &insertion{transfer: t, body: body, crc32c: crc32c, state: state, identical: func() {
-		j.result.update(func(r *Result) { r.Skipped = SkipIdentical })
-	}}
+	return &insertion{transfer: t, body: body, crc32c: crc32c, state: state, identical: identical}
 }
 
 // perform makes one exchange. The decision table requests only two kinds: insert the

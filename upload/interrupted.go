@@ -24,6 +24,10 @@ type InterruptedError struct {
 	text string
 }
 
+// stopped is the cause of the context of an upload that a call of its Uploader ended. It
+// has no Unwrap: an error of a request that has this cause is not the service's answer.
+type stopped struct{ error }
+
 // newInterrupted returns the error of an upload that ctx ended. last is the last
 // failure before that, or nil.
 func newInterrupted(ctx context.Context, of *requester, last error) *InterruptedError {

@@ -30,9 +30,9 @@ type job struct {
 	precondition precondition
 	seen         *int64 // generation at the destination when it was compared, 0 if there was no object; nil if it was not read
 	wait         holderWait
-	batch        *BatchOptions                           // nil unless the job is one of a batch, or of a call with a rule
-	interrupt    context.CancelCauseFunc                 // ends the context of the job; nil if the upload cannot be saved
-	checkRate    func(n int64, took time.Duration) error // of the next transfer; may be nil
+	batch        *BatchOptions           // nil unless the job is one of a batch, or of a call with a rule
+	interrupt    context.CancelCauseFunc // ends the context of the job; nil if the upload cannot be saved
+	measure      *measurement            // of the next transfer; may be nil
 }
 
 // uploads counts the jobs of this process, see [Event].Upload.
@@ -44,10 +44,10 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 	j := &job{u: u, spec: spec, expect: u.expect.once(), result: jobResult{began: time.Now()}}
 	j.result.label.names = names{upload: uploads.Add(1), spec: spec}
 	j.progress.whole, j.progress.tally = newPosition(-1), &j.result.tally
-	j.events = newEvents(ctx, &j.result.label, &u.opts, &j.progress)
+	j.events = newEvents(ctx, &j.result.label, u.opts.Observer, u.opts.Exchange, j.progress.describe)
 	o := &u.opts
 	j.uplink = &uplink{
-		client: u.client, objects: o.Objects, policy: o.Policy, gate: o.Gate, budget: b, rate: o.RateLimit.share(), fastest: &u.parts.fastestReply,
+		client: u.client, stat: o.Objects.Stat, policy: o.Policy, gate: o.Gate, budget: b, limit: limiting(o.RateLimit.share()), replied: u.parts.fastestReply.note,
 		chunkSize: o.ChunkSize, commitEvery: o.CommitEvery, stallTimeout: o.StallTimeout, stallRate: o.StallRate,
 		events: j.events, tally: &j.result.tally, logger: o.Logger, named: func() []slog.Attr {
 			return []slog.Attr{slog.String("id", j.result.label.get().id), slog.String("object", j.spec.Object)}
@@ -92,8 +92,8 @@ func (j *job) content() content {
 
 // newTransfer returns the transfer of source to the destination, when the Spec is known.
 func (j *job) newTransfer(source content, r record) *transfer {
-	o := transferOptions{expect: j.expect, checkRate: j.checkRate}
-	j.checkRate = nil // it is only for the next transfer
+	o := transferOptions{expect: j.expect, measure: j.measure}
+	j.measure = nil // it is only for the next transfer
 	return newTransfer(j.requests, j.spec, source, r, o)
 }
 
@@ -127,7 +127,16 @@ func (j *job) upload(ctx context.Context, t *transfer, c conversation, first ses
 			continue
 		}
 		if err == nil {
-			err = j.verify(guarded, t, object, unqueried(c))
+			object, err = t.verify(guarded, object)
+		}
+		if err == nil {
+			j.result.update(func(r *Result) {
+				r.Object = object
+				if unqueried(c) {
+					r.Resumed, r.ResumedFrom = true, object.Size // the earlier process finished it
+				}
+			})
+			j.events.committed()
 		}
 		if differs, ok := errors.AsType[*copyDiffers](err); ok && j.u.opts.RestartChanged {
 			return j.discardCopy(ctx, differs)

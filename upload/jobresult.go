@@ -40,14 +40,14 @@ func (r *jobResult) saved() bool {
 	return j.saved()
 }
 
-// snapshot returns the Result as far as it is known. at is the position of the upload.
-func (r *jobResult) snapshot(at *position) Result {
+// snapshot returns the Result of an upload with progress p, as far as it is known.
+func (r *jobResult) snapshot(p *progress) Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	res, n := r.known, r.label.get()
 	res.ID, res.Path, res.Spec = n.id, n.path, n.spec
-	res.Size = at.size.Load()
-	if size, ok := at.source.fileSize(); ok {
+	res.Size = p.whole.size.Load()
+	if size, ok := p.source.fileSize(); ok {
 		res.Size = size
 	}
 	res.BytesSent, res.BytesResent, res.BytesReread = r.tally.sent.Load(), r.tally.resent.Load(), r.tally.reread.Load()

@@ -8,6 +8,10 @@ import (
 // linger is how long the store may take after the upload was cancelled.
 const linger = 5 * time.Second
 
+// abandonAfter is how long a cancelled upload is waited for. What it does then
+// takes milliseconds, unless a file hangs.
+const abandonAfter = 2 * time.Second
+
 // lingering returns a context that outlives ctx a little: state can still be
 // saved or deleted after cancellation.
 func lingering(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -93,7 +93,7 @@ type lister struct {
 // as the name of the object. The caller must call close.
 func (u *Uploader) newLister(ctx context.Context, l Listing, b *budget) *lister {
 	prefix := Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject}
-	e := newEvents(ctx, &label{names: names{spec: prefix}}, &u.opts, &progress{whole: newPosition(-1)})
+	e := newEvents(ctx, &label{names: names{spec: prefix}}, u.opts.Observer, u.opts.Exchange, (&progress{whole: newPosition(-1)}).describe)
 	s := &lister{client: u.client, events: e, retry: newRetrier(u.opts.Policy, u.opts.Gate, b, partEvents{events: e})}
 	s.do = chain(
 		noting(func(session.Reply) { s.retry.attempts++ }),

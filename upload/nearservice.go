@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"gcsup/chunk"
-	"gcsup/session"
 )
 
 // A service that is near usually needs only one connection. Whether it limits each connection is
@@ -61,7 +60,7 @@ func (e *slowConnection) Error() string {
 func (j *job) measureFirst(why string) {
 	limit := j.u.opts.RateLimit
 	held := limit.held()
-	j.checkRate = func(n int64, took time.Duration) error {
+	j.measure = &measurement{firstBytes, func(n int64, took time.Duration) error {
 		rate := int64(math.MaxInt64)
 		limited := limit.held()-held >= took/10
 		if took > 0 && n >= firstBytes/2 && !limited { // otherwise it counts as fast
@@ -72,7 +71,7 @@ func (j *job) measureFirst(why string) {
 		}
 		j.reportUndivided(why)
 		return nil
-	}
+	}}
 }
 
 // restartInParts starts over in parts after the first request showed that one connection is
@@ -107,20 +106,6 @@ func (f *fastestReply) note(d time.Duration) {
 		was := f.ns.Load()
 		if was > 0 && was <= int64(d) || f.ns.CompareAndSwap(was, max(int64(d), 1)) {
 			return
-		}
-	}
-}
-
-// timing records in f how long the service takes to answer requests that carry no data.
-func timing(f *fastestReply) link {
-	return func(next doer) doer {
-		return func(ctx context.Context, x exchange) session.Reply {
-			began := time.Now()
-			r := next(ctx, x)
-			if x.body == nil && r.Answers() {
-				f.note(time.Since(began))
-			}
-			return r
 		}
 	}
 }

@@ -9,8 +9,6 @@ type position struct {
 	sent      atomic.Int64 // offset up to which the current request handed bytes to the network
 	committed atomic.Int64 // offset up to which the server holds them
 
-	source sourceOffsets // of a source that is compressed
-
 	handed int64 // the greatest offset that this call handed to the network; for the upload's goroutine
 }
 

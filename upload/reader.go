@@ -34,7 +34,7 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	}
 	err = j.uploadStream(ctx, content, zipped)
 	if zipped != nil && err == nil {
-		j.requests.pos.source.reset(zipped.read, sourceMark{made: zipped.made, read: zipped.read}) // for the Result
+		j.progress.source.reset(zipped.read, sourceMark{made: zipped.made, read: zipped.read}) // for the Result
 	}
 	return err
 }

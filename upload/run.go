@@ -89,27 +89,17 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 		return session.Reply{}, err
 	}
 	size := r.sizer.size()
-	if r.checkRate != nil {
-		size = min(size, firstBytes)
+	if r.measure != nil {
+		size = min(size, r.measure.size)
 	}
 	p, err := r.content.part(ctx, r.state.Committed, size)
 	if err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)
 	}
-	if err := r.expect.exceeded(p.To); err != nil {
+	if err := r.mayBeSent(ctx, p); err != nil {
 		return session.Reply{}, errors.Join(err, p.finish())
 	}
 	if p.last {
-		if err := r.expect.checkEnd(ctx, p.To); err != nil {
-			return session.Reply{}, errors.Join(err, p.finish())
-		}
-		// Check this last, because the object exists after this request.
-		if err := r.content.unchanged(ctx); err != nil {
-			return session.Reply{}, errors.Join(r.sourceFailed(ctx, err), p.finish())
-		}
-		if err := expectCRC32C(r.wire.spec, p.crc32c); err != nil {
-			return session.Reply{}, errors.Join(err, p.finish())
-		}
 		r.state.Size = p.To
 		r.pos.size.Store(p.To)
 	}
@@ -130,9 +120,9 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 	case p.last:
 	case open && held >= p.To:
 		r.sizer.passed(p.Len(), took)
-		if checkRate := r.checkRate; checkRate != nil {
-			r.checkRate = nil
-			if err := checkRate(p.Len(), took); err != nil {
+		if measure := r.measure; measure != nil {
+			r.measure = nil
+			if err := measure.check(p.Len(), took); err != nil {
 				return reply, err
 			}
 		}
@@ -140,6 +130,21 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 		r.cut = chunk.Range{From: p.From, To: reply.Sent}
 	}
 	return reply, nil
+}
+
+// mayBeSent checks what the caller expects of the source. The object exists after the last
+// part was sent.
+func (r *run) mayBeSent(ctx context.Context, p part) error {
+	if err := r.expect.exceeded(p.To); err != nil || !p.last {
+		return err
+	}
+	if err := r.expect.checkEnd(ctx, p.To); err != nil {
+		return err
+	}
+	if err := r.content.unchanged(ctx); err != nil {
+		return r.sourceFailed(ctx, err)
+	}
+	return expectCRC32C(r.wire.spec, p.crc32c)
 }
 
 // transmit makes the request that carries p.

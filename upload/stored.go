@@ -15,7 +15,7 @@ const storedTimeout = abandonAfter * 3 / 4
 func (r *run) askStored(ctx context.Context, err error) (ok bool) {
 	_, interrupted := errors.AsType[*InterruptedError](err)
 	_, sent, committed := r.pos.load()
-	if !interrupted || context.Cause(ctx) == errSibling || r.uri.IsZero() || r.resume != nil || sent <= committed {
+	if !interrupted || r.uri.IsZero() || r.resume != nil || sent <= committed {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storedTimeout)

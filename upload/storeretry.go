@@ -47,7 +47,7 @@ func (u *Uploader) storeCall(ctx context.Context) (_ context.Context, done func(
 	if u.opts.Store == nil {
 		return ctx, func() {}
 	}
-	e := newEvents(ctx, new(label), &u.opts, &progress{whole: newPosition(-1)})
+	e := newEvents(ctx, new(label), u.opts.Observer, u.opts.Exchange, (&progress{whole: newPosition(-1)}).describe)
 	return u.storeContext(ctx, e, nothingAtStake), func() { e.close(ctx, nil) }
 }
 

@@ -19,9 +19,15 @@ type transfer struct {
 
 // transferOptions are what not every transfer needs.
 type transferOptions struct {
-	expect    expectation
-	moved     func(n int64)                           // called after n bytes were handed to the network; may be nil
-	checkRate func(n int64, took time.Duration) error // checks the rate of the first request, which carried n bytes; may be nil
+	expect  expectation
+	moved   func(n int64) // called after n bytes were handed to the network; may be nil
+	measure *measurement  // of the first request; nil after it, or if it is not measured
+}
+
+// measurement is a request of at most size bytes whose rate is checked.
+type measurement struct {
+	size  int64
+	check func(n int64, took time.Duration) error // an error ends the upload
 }
 
 // newTransfer returns a transfer of source to the object of spec. r keeps the state of its
@@ -61,4 +67,20 @@ func (t *transfer) known(generation int64) bool {
 		}
 	}
 	return false
+}
+
+// verify compares the finished object with the source. The result is the object that the
+// service described.
+func (t *transfer) verify(ctx context.Context, object *session.Object) (*session.Object, error) {
+	ours, err := t.content.whole(ctx)
+	if err != nil {
+		return nil, t.sourceFailed(ctx, err)
+	}
+	o, err := verifyObject(object, t.wire.spec, t.content.total(), ours)
+	if err != nil {
+		return nil, t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
+	}
+	t.pos.committed.Store(o.Size)
+	t.pos.sent.Store(o.Size)
+	return o, nil
 }

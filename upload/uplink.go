@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -12,12 +13,12 @@ import (
 // parts of a file share it. It does not change, except the lease.
 type uplink struct {
 	client  *session.Client
-	objects Objects
+	stat    func(context.Context, Spec) session.Reply // reads the object at the destination
 	policy  backoff.Policy
 	gate    *backoff.Gate
 	budget  *budget
-	rate    *rateShare    // nil if there is no limit
-	fastest *fastestReply // measures the replies
+	limit   link                // makes object data wait for the rate limit
+	replied func(time.Duration) // called after a request without object data was answered
 
 	chunkSize    int64
 	commitEvery  CommitEvery
