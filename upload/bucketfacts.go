@@ -71,7 +71,7 @@ func (p *composer) askBucket(ctx context.Context, use func(*bucketFacts)) error 
 func (f *bucketFacts) ask(ctx context.Context, q *requester, spec Spec, prefix string, needAll bool) error {
 	// known makes a request, and reports whether the service answered. A refusal is no answer.
 	known := func(op session.Op, do func(context.Context, *session.Client) session.Reply) (ok bool, err error) {
-		_, err = q.ask(ctx, func(ctx context.Context) session.Reply { return q.line.to(spec).plain(ctx, op, do) })
+		_, err = q.ask(ctx, func(ctx context.Context) session.Reply { return q.to(spec).plain(ctx, op, do) })
 		if op == session.OpBucket {
 			f.missing = errors.Is(err, session.ErrNotFound)
 		}

@@ -87,7 +87,7 @@ func (p *composer) removeGroups(ctx context.Context, left *leftovers) {
 			whole, _ := total(group.name, group.spans)
 			above = append(above, whole)
 			spec := p.temporary(whole.Name)
-			switch a, err := t.ask(ctx, func(ctx context.Context) session.Reply { return t.line.to(spec).statOf(ctx, spec) }); {
+			switch a, err := t.ask(ctx, func(ctx context.Context) session.Reply { return t.to(spec).statOf(ctx, spec) }); {
 			case err != nil:
 				left.add(err)
 			case a.Step == session.Absent:
@@ -104,17 +104,15 @@ func (p *composer) removeGroups(ctx context.Context, left *leftovers) {
 // delete deletes a temporary object by its generation, so that a bucket with versioning does not
 // keep it as a noncurrent version. known is as in [session.Request].
 func (p *composer) delete(ctx context.Context, t *requester, name string, generation int64, known bool) error {
-	retry := newRetrier(p.j.u.opts.Policy, p.j.u.opts.Gate, p.j.requests.retry.budget, p.j.requests.events)
-	defer retry.close()
 	spec := p.temporary(name)
 	spec.IfGenerationMatch = nil
-	own := *t
-	own.retry = retry
+	own := newRequester(p.j.uplink, t.events.part, t.pos)
+	defer own.retry.close()
 	ask := own.ask
 	if known {
 		ask = own.askKnown
 	}
-	_, err := ask(ctx, func(ctx context.Context) session.Reply { return t.line.to(spec).remove(ctx, spec, generation) })
+	_, err := ask(ctx, func(ctx context.Context) session.Reply { return own.to(spec).remove(ctx, spec, generation) })
 	return err
 }
 

@@ -3,52 +3,16 @@ package upload
 import (
 	"context"
 	"io"
-	"sync/atomic"
 	"time"
 
 	"gcsup/chunk"
 	"gcsup/session"
 )
 
-// line makes exchanges, each through the chain do. It has what one exchange needs to know of
-// the earlier ones.
-type line struct {
-	client *session.Client
-	read   func(context.Context, Spec) session.Reply // see uplink
-	stale  atomic.Bool                               // a request failed on a reused connection since the last progress
-	aim    intention
-	do     doer
-}
-
-// newLine returns a line. retry counts its requests. begin describes them, see [reporting].
-func newLine(u *uplink, retry *retrier, begin func(*Exchange)) *line {
-	l := &line{client: u.client, read: u.stat}
-	l.do = chain(
-		leasing(u),
-		noting(func(r session.Reply) {
-			u.tally.requests.Add(1)
-			retry.attempts++
-			l.aim.learn(r)
-			if r.Reused && r.Lost() {
-				l.stale.Store(true)
-			}
-		}),
-		reaching(u.budget),
-		u.limit, // the stall watch counts a wait for the limit as time of the source
-		watchingStalls(u.stallTimeout, u.stallRate),
-		timing(u.replied),
-		reporting(u.logger, u.named, u.events, begin),
-	)
-	return l
-}
-
-// to returns an exchanger for the object of spec.
-func (l *line) to(spec Spec) exchanger { return exchanger{l, spec} }
-
 // exchanger makes the exchanges of one object. It has the methods of [session.Client],
 // without the arguments that do not change.
 type exchanger struct {
-	*line
+	*requester
 	spec Spec
 }
 
@@ -83,7 +47,7 @@ func (x exchanger) cancel(ctx context.Context, uri session.URI) session.Reply {
 
 // stat reads the metadata of the object at the destination, to check a precondition.
 func (x exchanger) stat(ctx context.Context) session.Reply {
-	return x.plain(ctx, session.OpStat, func(ctx context.Context, _ *session.Client) session.Reply { return x.read(ctx, x.spec) })
+	return x.plain(ctx, session.OpStat, func(ctx context.Context, _ *session.Client) session.Reply { return x.requester.stat(ctx, x.spec) })
 }
 
 // statOf reads the metadata of an object of the upload, which may be a temporary one. Unlike

@@ -65,7 +65,7 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 }
 
 // wire returns an exchanger for the object at the destination.
-func (j *job) wire() exchanger { return j.requests.line.to(j.spec) }
+func (j *job) wire() exchanger { return j.requests.to(j.spec) }
 
 // expectSize sets how many bytes the source must have.
 func (j *job) expectSize(size int64) {

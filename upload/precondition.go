@@ -26,7 +26,7 @@ func (p *precondition) look(ctx context.Context, spec Spec) error {
 	if p == nil || p.looked || !spec.Conditional() {
 		return nil
 	}
-	a, err := p.requests.ask(ctx, p.requests.line.to(spec).stat)
+	a, err := p.requests.ask(ctx, p.requests.to(spec).stat)
 	if err != nil && !refusal(err) {
 		return err
 	}

@@ -3,6 +3,7 @@ package upload
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"gcsup/session"
 )
@@ -10,9 +11,13 @@ import (
 // requester makes the requests of an upload, or of one part of a file, and repeats them until
 // their outcome is known. It has the state that outlives single requests and sessions.
 type requester struct {
-	line   *line
+	client *session.Client
+	stat   func(context.Context, Spec) session.Reply // see uplink
+	do     doer                                      // makes each exchange
 	retry  *retrier
 	sizer  *requestSizer
+	aim    intention
+	stale  atomic.Bool // a request failed on a reused connection since the last progress
 	events partEvents
 	tally  *tally
 	pos    *position
@@ -21,11 +26,37 @@ type requester struct {
 // newRequester returns a requester for a part of a file, with a number from 1, or for a whole
 // file if part is 0. It reports its progress in pos. The caller must close retry.
 func newRequester(u *uplink, part int, pos *position) *requester {
-	q := &requester{sizer: newRequestSizer(u.chunkSize, u.commitEvery), events: partEvents{u.events, part}, tally: u.tally, pos: pos}
-	q.retry = newRetrier(u.policy, u.gate, u.budget, q.events)
-	q.line = newLine(u, q.retry, func(x *Exchange) { x.Offset, x.Attempt, x.Part = pos.committed.Load(), q.retry.attempts+1, part })
+	events := partEvents{u.events, part}
+	q := &requester{
+		client: u.client, stat: u.stat, events: events, tally: u.tally, pos: pos,
+		retry: newRetrier(u.policy, u.gate, u.budget, events), sizer: newRequestSizer(u.chunkSize, u.commitEvery),
+	}
+	q.do = chain(
+		leasing(u),
+		noting(q.note),
+		reaching(u.budget),
+		u.limit, // the stall watch counts a wait for the limit as time of the source
+		watchingStalls(u.stallTimeout, u.stallRate),
+		timing(u.replied),
+		reporting(u.logger, u.named, u.events, func(x *Exchange) {
+			x.Offset, x.Attempt, x.Part = pos.committed.Load(), q.retry.attempts+1, part
+		}),
+	)
 	return q
 }
+
+// note records the reply to a request.
+func (q *requester) note(r session.Reply) {
+	q.tally.requests.Add(1)
+	q.retry.attempts++
+	q.aim.learn(r)
+	if r.Reused && r.Lost() {
+		q.stale.Store(true)
+	}
+}
+
+// to returns an exchanger for the object of spec.
+func (q *requester) to(spec Spec) exchanger { return exchanger{q, spec} }
 
 // converse holds a conversation, see [retrier.converse]. An interruption and a refusal are
 // errors.

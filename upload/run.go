@@ -264,7 +264,7 @@ func (r *run) decide(reply session.Reply) (session.Action, error) {
 func (r *run) progressed() {
 	r.retry.progressed()
 	r.retry.budget.progressed()
-	r.line.stale.Store(false)
+	r.stale.Store(false)
 	r.retry.stake(r.state.Committed)
 	r.pos.sent.Store(max(r.pos.sent.Load(), r.state.Committed))
 	r.events.committed()

@@ -33,7 +33,7 @@ type measurement struct {
 // newTransfer returns a transfer of source to the object of spec. r keeps the state of its
 // sessions.
 func newTransfer(q *requester, spec Spec, source content, r record, o transferOptions) *transfer {
-	return &transfer{requester: q, wire: q.line.to(spec), content: source, record: r, transferOptions: o}
+	return &transfer{requester: q, wire: q.to(spec), content: source, record: r, transferOptions: o}
 }
 
 // drive holds a conversation that makes an object, and returns the object.
