@@ -83,7 +83,7 @@ func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Resu
 		j.requests.retry.close()
 	}()
 	res := j.result.snapshot(&j.progress)
-	res.Resumable = j.result.saved()
+	res.Resumable = j.result.saved.Load().saved()
 	e := newInterrupted(ctx, j.requests, errors.New("a file or the store does not answer"))
 	_, sent, committed := j.progress.position() // the requester does not have that of parts yet
 	e.Sent, e.Committed = max(sent, committed), committed

@@ -74,12 +74,9 @@ func (j *job) compressWhole(ctx context.Context) (body func() io.Reader, err err
 }
 
 // compressAgain starts over because this version of the program compresses the file
-// differently. It uses the options of the first run, as after the loss of a session.
-func (j *job) compressAgain(ctx context.Context, c conversation, why *otherCompressor) error {
-	var uri session.URI
-	if r, ok := c.(*run); ok {
-		uri = r.uri
-	}
+// differently. It uses the options of the first run, as after the loss of a session, whose URI
+// is uri.
+func (j *job) compressAgain(ctx context.Context, uri session.URI, why *otherCompressor) error {
 	j.want = j.spec
 	j.unresume()
 	return j.startOver(ctx, why.Error(), uri)

@@ -119,7 +119,7 @@ func (j *job) queryHolding(ctx context.Context, token *session.Token) (Holding, 
 // [session.State].
 func (j *job) inquire(ctx context.Context, uri session.URI, temporary bool) (Holding, error) {
 	q := &inquiry{state: session.State{Size: -1, Sent: math.MaxInt64, Replayable: true, Temporary: temporary}, exchange: func(ctx context.Context) session.Reply {
-		return j.bounded(ctx, func(ctx context.Context) session.Reply { return j.wire().query(ctx, uri) })
+		return bounded(ctx, func(ctx context.Context) session.Reply { return j.wire().query(ctx, uri) })
 	}}
 	a, err := j.requests.retry.converse(ctx, q, session.Action{Step: session.Query})
 	switch {
@@ -178,7 +178,7 @@ func (j *job) adopt(token *session.Token) error {
 }
 
 // bounded makes one request that sends no data, with queryTimeout.
-func (j *job) bounded(ctx context.Context, do func(context.Context) session.Reply) session.Reply {
+func bounded(ctx context.Context, do func(context.Context) session.Reply) session.Reply {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	return do(ctx)
@@ -186,7 +186,7 @@ func (j *job) bounded(ctx context.Context, do func(context.Context) session.Repl
 
 // holds reports whether o, which a session created, is still at the destination.
 func (j *job) holds(ctx context.Context, o *session.Object) (bool, error) {
-	a, err := j.requests.retry.request(ctx, session.Request{}, func(ctx context.Context) session.Reply { return j.bounded(ctx, j.wire().stat) })
+	a, err := j.requests.retry.request(ctx, session.Request{}, func(ctx context.Context) session.Reply { return bounded(ctx, j.wire().stat) })
 	switch {
 	case ctx.Err() != nil:
 		return false, fmt.Errorf("stat: %w: %v", ctx.Err(), context.Cause(ctx))

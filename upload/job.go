@@ -50,7 +50,8 @@ func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
 		client: u.client, stat: o.Objects.Stat, policy: o.Policy, gate: o.Gate, budget: b, limit: limiting(o.RateLimit.share()), replied: u.parts.fastestReply.note,
 		chunkSize: o.ChunkSize, commitEvery: o.CommitEvery, stallTimeout: o.StallTimeout, stallRate: o.StallRate,
 		events: j.events, tally: &j.result.tally, logger: o.Logger, named: func() []slog.Attr {
-			return []slog.Attr{slog.String("id", j.result.label.get().id), slog.String("object", j.spec.Object)}
+			n := j.result.label.get()
+			return []slog.Attr{slog.String("id", n.id), slog.String("object", n.spec.Object)}
 		},
 	}
 	j.requests = newRequester(j.uplink, 0, j.progress.whole)
@@ -114,6 +115,12 @@ func (j *job) upload(ctx context.Context, t *transfer, c conversation, first ses
 	defer stop()
 	for {
 		object, err := t.drive(guarded, c, first)
+		var uri session.URI
+		var unqueried bool // the session is of another process, and the server has not reported how much it holds
+		r, _ := c.(*run)
+		if r != nil {
+			uri, unqueried = r.uri, r.resume != nil
+		}
 		if lost, ok := errors.AsType[*sessionLost](err); ok {
 			t.pos.sent.Store(0) // of the new session
 			j.events.post(Event{Kind: Restarted, Cause: lost.cause})
@@ -132,7 +139,7 @@ func (j *job) upload(ctx context.Context, t *transfer, c conversation, first ses
 		if err == nil {
 			j.result.update(func(r *Result) {
 				r.Object = object
-				if unqueried(c) {
+				if unqueried {
 					r.Resumed, r.ResumedFrom = true, object.Size // the earlier process finished it
 				}
 			})
@@ -142,21 +149,21 @@ func (j *job) upload(ctx context.Context, t *transfer, c conversation, first ses
 			return j.discardCopy(ctx, differs)
 		}
 		if slow, ok := errors.AsType[*slowConnection](err); ok {
-			return j.restartInParts(ctx, c, slow)
+			return j.restartInParts(ctx, uri, slow)
 		}
 		if other, ok := errors.AsType[*otherCompressor](err); ok {
-			return j.compressAgain(ctx, c, other)
+			return j.compressAgain(ctx, uri, other)
 		}
 		err = j.endError(ctx, err)
-		if r, ok := c.(*run); ok && j.journal.saved() && r.askStored(ctx, err) {
+		if r != nil && j.journal.saved() && r.askStored(ctx, err) {
 			e, _ := errors.AsType[*InterruptedError](err)
 			e.Committed = t.pos.committed.Load()
 		}
 		if failed := j.result.failed; err != nil && failed != nil {
 			failed(err)
 		}
-		j.dropUseless(ctx, c, err)
-		return j.keepSaved(err, unqueried(c))
+		j.dropUseless(ctx, uri, err)
+		return j.keepSaved(err, unqueried)
 	}
 }
 
@@ -164,12 +171,11 @@ func (j *job) upload(ctx context.Context, t *transfer, c conversation, first ses
 // not keep its bytes: of a stream that failed, and of a file that does not have the
 // expected checksum. A service that does not answer, or does not know the session, is
 // not asked.
-func (j *job) dropUseless(ctx context.Context, c conversation, err error) {
-	r, ok := c.(*run)
+func (j *job) dropUseless(ctx context.Context, uri session.URI, err error) {
 	_, unexpected := errors.AsType[*unexpectedBytes](err)
-	if err == nil || !ok || j.file != nil && !unexpected ||
+	if err == nil || j.file != nil && !unexpected ||
 		errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, session.ErrSessionLost) || errors.Is(err, session.ErrCanceled) {
 		return
 	}
-	j.wire().drop(ctx, r.uri)
+	j.wire().drop(ctx, uri)
 }

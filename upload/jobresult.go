@@ -2,6 +2,7 @@ package upload
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,10 +13,10 @@ type jobResult struct {
 	tally  tally
 	failed func(error) // nil, or called with the error of the upload before its session is cancelled
 	label  label
+	saved  atomic.Pointer[journal] // nil if the upload is not saved
 
-	mu      sync.Mutex // guards what follows. Only the goroutine of the job writes it, and may read it without mu
-	known   Result     // without what label and tally have
-	journal *journal   // nil if the upload is not saved
+	mu    sync.Mutex // guards known. Only the goroutine of the job writes it, and may read it without mu
+	known Result     // without what label and tally have
 }
 
 // update changes the Result.
@@ -23,21 +24,6 @@ func (r *jobResult) update(change func(*Result)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.known)
-}
-
-// keptIn notes the journal of an upload that is saved.
-func (r *jobResult) keptIn(j *journal) {
-	r.mu.Lock()
-	r.journal = j
-	r.mu.Unlock()
-}
-
-// saved reports whether the store has the upload.
-func (r *jobResult) saved() bool {
-	r.mu.Lock()
-	j := r.journal
-	r.mu.Unlock()
-	return j.saved()
 }
 
 // snapshot returns the Result of an upload with progress p, as far as it is known.

@@ -7,7 +7,8 @@ import (
 )
 
 // keepSaved deletes or updates the saved upload, depending on err, with which the
-// upload ended. See [unqueried].
+// upload ended. unqueried reports that the server has not reported how much it holds of a
+// session of another process.
 func (j *job) keepSaved(err error, unqueried bool) error {
 	if !j.journal.saved() {
 		return err

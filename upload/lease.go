@@ -59,20 +59,3 @@ func release(ctx context.Context, lease session.Lease) {
 	defer cancel()
 	_ = lease.Release(ctx, nil)
 }
-
-// leasing returns a link that makes an exchange only while the lease that u needs is valid.
-func leasing(u *uplink) link {
-	return func(next doer) doer {
-		return func(ctx context.Context, x exchange) session.Reply {
-			if u.lease == nil {
-				return next(ctx, x)
-			}
-			ctx, end, err := u.lease.Begin(ctx)
-			if err != nil {
-				return session.Reply{Op: x.op, Sent: x.from, Committed: -1, Err: err, Unsent: true, Reached: true}
-			}
-			defer end()
-			return next(ctx, x)
-		}
-	}
-}

@@ -30,7 +30,7 @@ func (j *job) waitForHolder(ctx context.Context) {
 // lookOnce returns the object at the destination, or nil if there is none. ok is
 // false if that is not known.
 func (j *job) lookOnce(ctx context.Context) (o *session.Object, ok bool) {
-	r := j.bounded(ctx, j.wire().stat)
+	r := bounded(ctx, j.wire().stat)
 	return r.Object, r.Answers()
 }
 

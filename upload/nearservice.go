@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/session"
 )
 
 // A service that is near usually needs only one connection. Whether it limits each connection is
@@ -77,16 +78,14 @@ func (j *job) measureFirst(why string) {
 // restartInParts starts over in parts after the first request showed that one connection is
 // slow. The saved upload is deleted before its session. After a crash in between, the
 // session expires.
-func (j *job) restartInParts(ctx context.Context, c conversation, slow *slowConnection) error {
+func (j *job) restartInParts(ctx context.Context, uri session.URI, slow *slowConnection) error {
 	j.events.post(Event{Kind: Discarded, Cause: slow.Error()})
 	if j.journal != nil {
 		if err := j.journal.discard(); err != nil {
 			return err
 		}
 	}
-	if r, ok := c.(*run); ok {
-		j.wire().drop(ctx, r.uri)
-	}
+	j.wire().drop(ctx, uri)
 	j.unresume()
 	j.file.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
 	return j.fresh(ctx)

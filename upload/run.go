@@ -28,13 +28,6 @@ type run struct {
 	resume func(ctx context.Context, committed int64) error
 }
 
-// unqueried reports whether c continues a session of another process, and the server
-// has not yet reported how much it holds.
-func unqueried(c conversation) bool {
-	r, ok := c.(*run)
-	return ok && r.resume != nil
-}
-
 // sessionLost ends a run whose session no longer exists. It has the state for the
 // next run.
 type sessionLost struct {
@@ -286,6 +279,30 @@ func (r *run) verify(ctx context.Context, reply session.Reply) (differs, err err
 		return nil, r.sourceFailed(ctx, err)
 	}
 	return differs, nil
+}
+
+// storedTimeout bounds the question what the service stores when a call is interrupted. The
+// caller waits for the answer.
+const storedTimeout = abandonAfter * 3 / 4
+
+// askStored asks the service once what it stores, if the call was interrupted while bytes were
+// on their way. Their request has no reply, so that the committed offset may be far behind.
+// ok is false if the offset did not change.
+func (r *run) askStored(ctx context.Context, err error) (ok bool) {
+	_, interrupted := errors.AsType[*InterruptedError](err)
+	_, sent, committed := r.pos.load()
+	if !interrupted || r.uri.IsZero() || r.resume != nil || sent <= committed {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storedTimeout)
+	defer cancel()
+	reply := r.wire.query(ctx, r.uri)
+	held, open := reply.Held()
+	if !open || held <= committed || held > sent {
+		return false // the next call asks again
+	}
+	r.pos.committed.Store(held)
+	return true
 }
 
 // meter counts the bytes of a request on their way to the network.

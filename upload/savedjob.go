@@ -173,7 +173,7 @@ func (j *job) keep(journal *journal, token *session.Token, path, identity string
 		journal.adopt(token)
 	}
 	j.journal = journal
-	j.result.keptIn(journal)
+	j.result.saved.Store(journal)
 	journal.next.draft.Endpoint, journal.next.draft.Spec, journal.next.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
 	journal.next.draft.SourceIdentity, journal.next.draft.SourceVersion = identity, j.u.expect.version
 }
