@@ -71,12 +71,13 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 		for i, rng := range []chunk.Range{{From: 0, To: half}, {From: half, To: size}} {
 			j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: fmt.Sprint("part", i)}, u.newBudget())
 			section := chunk.FromReaderAt(io.NewSectionReader(src, rng.From, rng.Len()), rng.Len())
-			j.transfer.content = &fileContent{
+			file := &fileContent{
 				src: section, identity: chunk.Identity{Size: rng.Len()}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
 			}
 			wg.Go(func() {
-				r := &run{transfer: j.transfer, state: session.State{Size: rng.Len()}}
-				if err := j.upload(t.Context(), r, session.Action{Step: session.Begin}); err != nil {
+				part := newTransfer(j.requests, j.spec, file, unrecorded{}, transferOptions{})
+				r := &run{transfer: part, state: session.State{Size: rng.Len()}}
+				if err := j.upload(t.Context(), part, r, session.Action{Step: session.Begin}); err != nil {
 					t.Errorf("part %d: %v", i, err)
 				}
 				if n := j.result.tally.sent.Load(); n < rng.Len() {
@@ -159,7 +160,6 @@ func TestCancellationWaitsForNoFile(t *testing.T) {
 		j.file = &fileContent{
 			src: chunk.FromReaderAt(hanging, size), identity: chunk.Identity{Size: size}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
 		}
-		j.transfer.content = j.file
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
@@ -196,7 +196,6 @@ func TestCancellationWaitsForNoPart(t *testing.T) {
 		j.file = &fileContent{
 			src: chunk.FromReaderAt(source, 4*part), identity: chunk.Identity{Size: 4 * part}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
 		}
-		j.transfer.content = j.file
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		_, err := j.do(ctx, j.fresh)
@@ -230,7 +229,6 @@ func TestRequestsOfAMinute(t *testing.T) {
 		j.file = &fileContent{
 			src: chunk.FromReaderAt(zeros{}, size), identity: chunk.Identity{Size: size}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
 		}
-		j.transfer.content = j.file
 		res, err := j.do(t.Context(), j.fresh)
 		if err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ func (j *job) validate() error {
 	}
 	if j.batch != nil && j.batch.Skip == SkipExisting {
 		j.spec.IfGenerationMatch, j.spec.NoClobber = new(int64), true
-		j.identify("", j.spec)
+		j.setSpec(j.spec)
 	}
 	if err := j.spec.Validate(); err != nil {
 		return err
@@ -28,7 +28,6 @@ func (j *job) validate() error {
 	}
 	key, err := j.encryptionKey(j.spec.EncryptionKey)
 	j.spec.EncryptionKey = key
-	j.transfer.wire.spec.EncryptionKey = key
 	return err
 }
 

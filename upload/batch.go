@@ -169,14 +169,7 @@ func (b *batch) start(jobs iter.Seq[Job]) {
 		workers.Wait()
 		// Reading the next job may block, for example in a directory of a file server that
 		// does not respond.
-		select {
-		case <-read:
-		case <-b.ctx.Done():
-			select {
-			case <-read:
-			case <-time.After(abandonAfter):
-			}
-		}
+		awaitDone(b.ctx, read, abandonAfter)
 		close(b.outcomes)
 	}()
 }
@@ -307,7 +300,7 @@ func (b *batch) do(job Job) outcome {
 	j := b.u.newJob(b.ctx, job.Spec, b.budget)
 	j.batch = &b.opts
 	result, err := j.do(b.ctx, func(ctx context.Context) error { return j.uploadListed(ctx, b, job) })
-	b.fates.learn(result, err, j.transfer.retry)
+	b.fates.learn(result, err, j.requests.retry)
 	return outcome{result, err}
 }
 
@@ -323,7 +316,7 @@ func (b *batch) untried(res Result, err error) outcome {
 			defer close(done)
 			observe(e)
 		}()
-		awaitObserver(b.ctx, done)
+		awaitDone(b.ctx, done, lastEventGrace)
 	}
 	return outcome{&res, err}
 }

@@ -52,11 +52,11 @@ func (p *composer) askBucket(ctx context.Context, use func(*bucketFacts)) error 
 	select {
 	case f.asking <- struct{}{}:
 	case <-ctx.Done():
-		return j.transfer.interrupted(ctx, nil)
+		return j.requests.interrupted(ctx, nil)
 	}
 	defer func() { <-f.asking }()
 	if !f.known {
-		if err := f.ask(ctx, j.transfer, p.parts.Prefix, j.u.opts.Parallel.auto); err != nil {
+		if err := f.ask(ctx, j.requests, j.spec, p.parts.Prefix, j.u.opts.Parallel.auto); err != nil {
 			return err
 		}
 		f.known = !f.missing // a missing bucket may be created
@@ -68,11 +68,10 @@ func (p *composer) askBucket(ctx context.Context, use func(*bucketFacts)) error 
 // ask makes the requests, at most three. If needAll is set, it stops after the first
 // one that the service does not permit. prefix is the prefix of the names of
 // temporary objects.
-func (f *bucketFacts) ask(ctx context.Context, t *transfer, prefix string, needAll bool) error {
-	spec := t.wire.spec
+func (f *bucketFacts) ask(ctx context.Context, q *requester, spec Spec, prefix string, needAll bool) error {
 	// known makes a request, and reports whether the service answered. A refusal is no answer.
 	known := func(op session.Op, do func(context.Context, *session.Client) session.Reply) (ok bool, err error) {
-		_, err = t.ask(ctx, func(ctx context.Context) session.Reply { return t.wire.plain(ctx, op, do) })
+		_, err = q.ask(ctx, func(ctx context.Context) session.Reply { return q.to(spec).plain(ctx, op, do) })
 		if op == session.OpBucket {
 			f.missing = errors.Is(err, session.ErrNotFound)
 		}

@@ -21,8 +21,8 @@ import (
 func (u *Uploader) Cancel(ctx context.Context, id string) error {
 	j := u.newJob(ctx, Spec{}, u.newBudget())
 	err := j.cancelSaved(ctx, id)
-	j.transfer.retry.close()
-	_, err = j.conclusion(ctx, j.result.snapshot(&j.transfer.pos), err)
+	j.requests.retry.close()
+	_, err = j.conclusion(ctx, j.result.snapshot(&j.progress), err)
 	return err
 }
 
@@ -74,7 +74,7 @@ func (j *job) cancel(ctx context.Context, token *session.Token, discard func() e
 		}
 		return fmt.Errorf("cancel: upload %s was started at %s: %w", token.ID, token.Endpoint, err)
 	}
-	a, err := j.transfer.retry.askKnown(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.cancel(ctx, token.URI) })
+	a, err := j.requests.retry.request(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply { return j.wire().cancel(ctx, token.URI) })
 	switch {
 	case err == nil && a.Step == session.Fail:
 		return a.Err

@@ -33,7 +33,7 @@ func (p *composer) plan(ctx context.Context) (why string, err error) {
 	if why := p.j.u.whyUndivided(); why != "" {
 		return why, nil
 	}
-	p.parts.Prefix = temporaryPrefix(p.j.result.known.ID)
+	p.parts.Prefix = temporaryPrefix(p.j.result.label.get().id)
 	err = p.askBucket(ctx, func(f *bucketFacts) {
 		why = f.forbidden()
 		costs := f.costs(p.j.spec.StorageClass)
@@ -159,7 +159,7 @@ func (p *composer) composeTemporary(ctx context.Context, name string, group []sp
 	c := &joining{
 		p: p.parallel, spec: spec, state: session.JoinState{Temporary: true}, made: whole.matches, whole: chunkSum{whole.size, whole.crc32c},
 		join: func(ctx context.Context, _ int64) session.Reply {
-			return p.j.transfer.wire.compose(ctx, spec, components, whole.crc32c, false)
+			return p.j.wire().compose(ctx, spec, components, whole.crc32c, false)
 		},
 	}
 	o, err := c.hold(ctx)
@@ -182,7 +182,7 @@ func (p *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 			if !pinned {
 				p.parts.Seen, spec.IfGenerationMatch = seen, &seen
 			}
-			return p.j.transfer.wire.compose(ctx, spec, components, whole.crc32c, p.parts.DeleteSources)
+			return p.j.wire().compose(ctx, spec, components, whole.crc32c, p.parts.DeleteSources)
 		},
 	}
 	return c.hold(ctx)
@@ -205,8 +205,8 @@ func (p *composer) inspect(ctx context.Context) (missing bool, err error) {
 	var gone []*piece
 	for _, c := range p.pieces {
 		spec := p.temporary(p.name(c))
-		a, err := p.j.transfer.askKnown(ctx, func(ctx context.Context) session.Reply {
-			r := p.j.transfer.wire.statOf(ctx, spec)
+		a, err := p.j.requests.askKnown(ctx, func(ctx context.Context) session.Reply {
+			r := p.j.wire().statOf(ctx, spec)
 			r.Differs = r.Object != nil && r.Object.Generation != c.done.Generation
 			return r
 		})

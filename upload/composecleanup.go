@@ -27,7 +27,7 @@ func (p *composer) clean(ctx context.Context, joined bool) error {
 	known := !joined || !p.parts.DeleteSources
 	p.each(func(c *piece) {
 		if c.done.Finished() {
-			left.add(p.delete(ctx, c.transfer, p.name(c), c.done.Generation, known))
+			left.add(p.delete(ctx, c.transfer.requester, p.name(c), c.done.Generation, known))
 		}
 	})
 	p.removeGroups(ctx, &left)
@@ -80,14 +80,14 @@ var errForeign = errors.New("another client may have written it")
 // removeGroups deletes the temporary objects that groups of parts were composed into. It leaves
 // those that another client may have made.
 func (p *composer) removeGroups(ctx context.Context, left *leftovers) {
-	t := p.j.transfer
+	t := p.j.requests
 	for level, depth := p.spans(), 1; len(level) > session.ComposeMax; depth++ {
 		var above []span
 		for _, group := range p.groups(level, depth) {
 			whole, _ := total(group.name, group.spans)
 			above = append(above, whole)
 			spec := p.temporary(whole.Name)
-			switch a, err := t.ask(ctx, func(ctx context.Context) session.Reply { return t.wire.statOf(ctx, spec) }); {
+			switch a, err := t.ask(ctx, func(ctx context.Context) session.Reply { return t.to(spec).statOf(ctx, spec) }); {
 			case err != nil:
 				left.add(err)
 			case a.Step == session.Absent:
@@ -103,12 +103,16 @@ func (p *composer) removeGroups(ctx context.Context, left *leftovers) {
 
 // delete deletes a temporary object by its generation, so that a bucket with versioning does not
 // keep it as a noncurrent version. known is as in [session.Request].
-func (p *composer) delete(ctx context.Context, t *transfer, name string, generation int64, known bool) error {
-	retry := newRetrier(p.j.u.opts.Policy, p.j.u.opts.Gate, p.j.transfer.retry.budget, p.j.events)
-	defer retry.close()
+func (p *composer) delete(ctx context.Context, t *requester, name string, generation int64, known bool) error {
 	spec := p.temporary(name)
 	spec.IfGenerationMatch = nil
-	_, err := t.asked(ctx)(retry.request(ctx, session.Request{Known: known}, func(ctx context.Context) session.Reply { return t.wire.remove(ctx, spec, generation) }))
+	own := newRequester(p.j.uplink, t.events.part, t.pos)
+	defer own.retry.close()
+	ask := own.ask
+	if known {
+		ask = own.askKnown
+	}
+	_, err := ask(ctx, func(ctx context.Context) session.Reply { return own.to(spec).remove(ctx, spec, generation) })
 	return err
 }
 
@@ -118,7 +122,7 @@ func (p *composer) removeUnfinished(ctx context.Context, c *piece) error {
 	if err := c.cancel(ctx); err != nil || !c.done.Finished() {
 		return err
 	}
-	err := p.delete(ctx, c.transfer, p.name(c), c.done.Generation, true)
+	err := p.delete(ctx, c.transfer.requester, p.name(c), c.done.Generation, true)
 	c.done = session.Part{}
 	return err
 }

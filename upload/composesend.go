@@ -35,12 +35,12 @@ func (p *composer) send(ctx context.Context, c *piece) error {
 			c.saved = nil
 			t.pos.sent.Store(0)
 			t.pos.committed.Store(0)
-			t.events.post(Event{Kind: Restarted, Part: c.i + 1, Cause: fmt.Sprintf("part %d: %s", c.i+1, lost.cause)})
+			t.events.post(Event{Kind: Restarted, Cause: fmt.Sprintf("part %d: %s", c.i+1, lost.cause)})
 			r, action = c.newRun(lost.state), lost.next
 			continue
 		}
 		if err != nil {
-			if j := c.p.j.journal; j.saved() && r.askStored(ctx, err) {
+			if j := c.p.j.journal; j.saved() && context.Cause(ctx) != errSibling && r.askStored(ctx, err) {
 				j.change(func(token *session.Token) { token.Parts.List[c.i].Committed = t.pos.committed.Load() })
 			}
 			return c.failed(ctx, p, err)

@@ -69,18 +69,8 @@ func (q *request) handleReply(_ context.Context, r session.Reply) (a session.Act
 	return a, nil
 }
 
-// ask makes a request until its outcome is known: Done, Absent or Fail. Its error is that
-// of [retrier.converse].
-func (r *retrier) ask(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
-	return r.request(ctx, session.Request{}, exchange)
-}
-
-// askKnown is ask for something that the service has, or had. A second answer must
-// confirm that it does not.
-func (r *retrier) askKnown(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
-	return r.request(ctx, session.Request{Known: true}, exchange)
-}
-
+// request makes a request until its outcome is known: Done, Absent or Fail. Its error is that
+// of converse.
 func (r *retrier) request(ctx context.Context, state session.Request, exchange func(context.Context) session.Reply) (session.Action, error) {
-	return r.converse(ctx, &request{exchange: exchange, state: state}, session.Action{Step: session.Repeat})
+	return r.converse(ctx, &request{exchange, state}, session.Action{Step: session.Repeat})
 }

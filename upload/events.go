@@ -21,15 +21,16 @@ const lastEventGrace = 100 * time.Millisecond
 //
 // A nil *events discards everything.
 type events struct {
-	observe  func(Event)    // nil if there is no observer
-	hook     func(Exchange) // nil if there is none
-	progress *progress
+	observe  func(Event)     // nil if there is no observer
+	hook     func(Exchange)  // nil if there is none
+	ctx      context.Context // of the call
+	label    *label
+	describe func(*Event) int64 // see progress
 	merged   mergedEvent
 	wake     chan struct{} // holds at most one
 	done     chan struct{} // closed when the goroutine has ended
 
 	mu     sync.Mutex // never held during a delivery
-	common Event      // what every event has: context, number, ID, Path and Spec
 	queue  []notice
 	last   EventKind // of the newest event that was queued or due
 	ending bool      // nothing more is queued
@@ -46,50 +47,31 @@ type notice struct {
 	exchange *Exchange // nil for an event
 }
 
-// newEvents starts the goroutine. common is what every event has. The caller must call
-// close.
-func newEvents(common Event, o *Options, p *progress) *events {
-	if o.Observer == nil && o.Exchange == nil {
+// partEvents are the events of one part of a file, or of the whole file.
+type partEvents struct {
+	*events
+	part int // the number of the part, from 1; 0 for the whole file
+}
+
+// post queues an event about the part.
+func (e partEvents) post(v Event) {
+	v.Part = e.part
+	e.events.post(v)
+}
+
+// newEvents starts the goroutine, unless observe and hook are nil. The caller must call close.
+func newEvents(ctx context.Context, l *label, observe func(Event), hook func(Exchange), describe func(*Event) int64) *events {
+	if observe == nil && hook == nil {
 		return nil
 	}
 	e := &events{
-		observe: o.Observer, hook: o.Exchange, progress: p, common: common,
+		observe: observe, hook: hook, ctx: ctx, label: l, describe: describe,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		last: none,
 	}
 	e.merged.drop()
 	go e.deliver()
 	return e
-}
-
-// identify sets what every event carries.
-func (e *events) identify(id string, spec Spec) {
-	if e == nil {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.common.ID, e.common.Spec = id, spec
-}
-
-// unnumber removes the number of the upload from what every event carries.
-func (e *events) unnumber() {
-	if e == nil {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.common.Upload = 0
-}
-
-// source sets the path of the source that every event carries.
-func (e *events) source(path string) {
-	if e == nil {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.common.Path = path
 }
 
 // post queues an event. A merged event that is due is dropped: this one is
@@ -112,8 +94,8 @@ func (e *events) post(v Event) {
 func (e *events) exchanged(v Exchange) {
 	e.mu.Lock()
 	if !e.ending {
-		c := e.common
-		v.Upload, v.ID, v.Spec = c.Upload, c.ID, c.Spec
+		n := e.label.get()
+		v.Upload, v.ID, v.Spec = n.upload, n.id, n.spec
 		e.queue = append(e.queue, notice{exchange: &v})
 	}
 	e.mu.Unlock()
@@ -160,13 +142,10 @@ func (e *events) comparing(offset, end int64) {
 
 // complete adds what every event carries. e.mu is held.
 func (e *events) complete(v Event) Event {
-	c := &e.common
-	v.Time, v.ctx = time.Now(), c.ctx
-	v.Upload, v.ID, v.Path, v.Spec = c.Upload, c.ID, c.Path, c.Spec
-	e.progress.describe(&v)
-	if t := e.progress.tally; t != nil {
-		e.sum.sent = t.sent.Load()
-	}
+	n := e.label.get()
+	v.Time, v.ctx = time.Now(), e.ctx
+	v.Upload, v.ID, v.Path, v.Spec = n.upload, n.id, n.path, n.spec
+	e.sum.sent = e.describe(&v)
 	if e.opened {
 		e.sum.committed += v.Committed - e.held
 	}
@@ -284,7 +263,7 @@ func (e *events) close(ctx context.Context, last *Event) {
 	e.ending = true
 	e.mu.Unlock()
 	e.signal()
-	if !awaitObserver(ctx, e.done) {
+	if !awaitDone(ctx, e.done, lastEventGrace) {
 		e.mu.Lock()
 		if last == nil {
 			e.queue = nil
@@ -292,23 +271,5 @@ func (e *events) close(ctx context.Context, last *Event) {
 			e.queue = e.queue[max(0, len(e.queue)-1):]
 		}
 		e.mu.Unlock()
-	}
-}
-
-// awaitObserver waits until done is closed. Once ctx is done, it waits for
-// lastEventGrace only, and returns false if that is not enough.
-func awaitObserver(ctx context.Context, done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(lastEventGrace)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
 	}
 }

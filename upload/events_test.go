@@ -16,11 +16,10 @@ func eventsTo(hold func(Event)) (*events, *[]Event) {
 	at.size.Store(100)
 	at.sent.Store(20)
 	at.committed.Store(10)
-	e := newEvents(Event{Upload: 7}, &Options{Observer: func(v Event) {
+	e := newEvents(context.Background(), &label{names: names{upload: 7, id: "id", spec: Spec{Bucket: "bkt", Object: "obj"}}}, func(v Event) {
 		seen = append(seen, v)
 		hold(v)
-	}}, &progress{whole: &at})
-	e.identify("id", Spec{Bucket: "bkt", Object: "obj"})
+	}, nil, (&progress{whole: &at}).describe)
 	return e, &seen
 }
 
@@ -173,11 +172,10 @@ func TestEventsEndWithTheTerminalOne(t *testing.T) {
 
 // TestNoObserverNoGoroutine checks that all methods of nil events work.
 func TestNoObserverNoGoroutine(t *testing.T) {
-	e := newEvents(Event{}, &Options{}, nil)
+	e := newEvents(t.Context(), nil, nil, nil, nil)
 	if e != nil {
 		t.Fatal("there are events without an observer")
 	}
-	e.identify("id", Spec{})
 	e.post(Event{})
 	e.flowing()
 	e.committed()

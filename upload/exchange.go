@@ -33,6 +33,23 @@ func chain(links ...link) doer {
 	return do
 }
 
+// leasing returns a link that makes an exchange only while the lease that u needs is valid.
+func leasing(u *uplink) link {
+	return func(next doer) doer {
+		return func(ctx context.Context, x exchange) session.Reply {
+			if u.lease == nil {
+				return next(ctx, x)
+			}
+			ctx, end, err := u.lease.Begin(ctx)
+			if err != nil {
+				return session.Reply{Op: x.op, Sent: x.from, Committed: -1, Err: err, Unsent: true, Reached: true}
+			}
+			defer end()
+			return next(ctx, x)
+		}
+	}
+}
+
 // watchingStalls cancels an exchange that lags behind rate, in bytes per second,
 // by more than timeout. Its error is then [session.ErrStalled].
 func watchingStalls(timeout time.Duration, rate int64) link {
@@ -68,6 +85,20 @@ func noting(f func(session.Reply)) link {
 		return func(ctx context.Context, x exchange) session.Reply {
 			r := next(ctx, x)
 			f(r)
+			return r
+		}
+	}
+}
+
+// timing calls f with how long the service took to answer a request that carries no data.
+func timing(f func(time.Duration)) link {
+	return func(next doer) doer {
+		return func(ctx context.Context, x exchange) session.Reply {
+			began := time.Now()
+			r := next(ctx, x)
+			if x.body == nil && r.Answers() {
+				f(time.Since(began))
+			}
 			return r
 		}
 	}

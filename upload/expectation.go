@@ -58,8 +58,8 @@ func (e expectation) exceeded(n int64) error {
 	return e.sized(n)
 }
 
-// ended checks a source of n bytes before the request that publishes the object.
-func (e expectation) ended(ctx context.Context, n int64) error {
+// checkEnd checks a source of n bytes before the request that publishes the object.
+func (e expectation) checkEnd(ctx context.Context, n int64) error {
 	if err := e.sized(n); err != nil {
 		return err
 	}
@@ -117,10 +117,10 @@ type unexpectedBytes struct{ error }
 
 func (e *unexpectedBytes) Unwrap() error { return e.error }
 
-// expected compares the CRC32C of the source with the one that the caller expects. It
+// expectCRC32C compares the CRC32C of the source with the one that the caller expects. It
 // must be called before the last request is sent.
-func (t *transfer) expected(crc32c uint32) error {
-	want := t.wire.spec.CRC32C
+func expectCRC32C(spec Spec, crc32c uint32) error {
+	want := spec.CRC32C
 	if want == nil || *want == crc32c {
 		return nil
 	}
@@ -128,9 +128,9 @@ func (t *transfer) expected(crc32c uint32) error {
 		session.ErrChecksum, chunk.EncodeCRC32C(crc32c), chunk.EncodeCRC32C(*want))}
 }
 
-// expectedMD5 compares the MD5 of n bytes with the one that the caller expects.
-func (t *transfer) expectedMD5(r io.Reader, n int64) error {
-	want := t.wire.spec.MD5
+// expectMD5 compares the MD5 of n bytes with the one that the caller expects.
+func expectMD5(spec Spec, r io.Reader, n int64) error {
+	want := spec.MD5
 	if want == nil {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (t *transfer) refusedMD5(ctx context.Context, r session.Reply) error {
 	if whole == nil {
 		return nil // a stream that cannot be sent again fails anyway
 	}
-	if err := t.expectedMD5(whole, n); err != nil {
+	if err := expectMD5(t.wire.spec, whole, n); err != nil {
 		return t.sourceFailed(ctx, err)
 	}
 	return nil

@@ -26,7 +26,7 @@ func (j *job) uploadFile(ctx context.Context, path string) error {
 	}
 	want := j.spec
 	if j.u.opts.Store == nil {
-		j.identify("", want.Resolved())
+		j.setSpec(want.Resolved())
 		return j.fresh(ctx)
 	}
 	return j.uploadSavableFile(ctx, path)
@@ -48,7 +48,7 @@ func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
 	j.detectSource(j.file.src)
 	j.writeTime()
 	want := j.spec
-	j.identify("", want.Resolved())
+	j.setSpec(want.Resolved())
 	if skipped, err := j.skip(ctx, b.opts.Skip, job.Listed, job.Object); skipped || err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (j *job) uploadListed(ctx context.Context, b *batch, job Job) error {
 	if j.small() {
 		size := min(src.Size(), b.opts.Memory)
 		if err := b.memory.Acquire(ctx, size); err != nil {
-			return j.transfer.interrupted(ctx, nil)
+			return j.requests.interrupted(ctx, nil)
 		}
 		defer b.memory.Release(size)
 		if len(b.saved) == 0 {
@@ -77,7 +77,7 @@ func (j *job) timed() bool { return j.batch != nil && j.batch.Skip == SkipSameTi
 
 // plan ends the job of a dry run: it checks the precondition and sends nothing.
 func (j *job) plan(ctx context.Context) error {
-	if err := j.precondition.check(ctx); err != nil {
+	if err := j.precondition.look(ctx, j.spec); err != nil {
 		return err
 	}
 	if err := j.precondition.unmet(); err != nil {
@@ -89,8 +89,7 @@ func (j *job) plan(ctx context.Context) error {
 
 // open opens the source.
 func (j *job) open(path string) error {
-	j.result.update(func(r *Result) { r.Path = path })
-	j.events.source(path)
+	j.result.label.set(func(n *names) { n.path = path })
 	src, err := chunk.Open(path)
 	if err != nil {
 		return err
@@ -114,14 +113,13 @@ func (j *job) use(src *chunk.Source, name string) error {
 	case src.Size() > maxObject:
 		return fmt.Errorf("%w: %s has %d bytes, an object at most %d (5 TiB)", session.ErrInvalid, name, src.Size(), int64(maxObject))
 	}
-	if err := j.transfer.expect.sized(src.Size()); err != nil {
+	if err := j.expect.sized(src.Size()); err != nil {
 		return err
 	}
 	j.file = &fileContent{src: src, identity: identity, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread}
-	j.transfer.content = j.file
 	j.result.update(func(r *Result) { r.Source = identity })
-	j.transfer.pos.size.Store(src.Size())
-	j.transfer.retry.stake(src.Size())
+	j.requests.pos.size.Store(src.Size())
+	j.requests.retry.stake(src.Size())
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"gcsup/session"
 )
@@ -12,18 +11,18 @@ import (
 // finish delivers the last event and returns the Result of an upload that ended
 // with err.
 func (j *job) finish(ctx context.Context, err error) (*Result, error) {
-	err = j.ended(ctx, err)
-	j.transfer.retry.close()
-	t := j.transfer
-	res := j.result.snapshot(&t.pos)
+	err = j.endError(ctx, err)
+	j.requests.retry.close()
+	q := j.requests
+	res := j.result.snapshot(&j.progress)
 	if j.file != nil && err == nil {
 		res.Source = j.file.identity
 	}
-	res.Retries, res.Waited = res.Retries+t.retry.retries, res.Waited+t.retry.waiter.Waited() // and those of parts
+	res.Retries, res.Waited = res.Retries+q.retry.retries, res.Waited+q.retry.waiter.Waited() // and those of parts
 	res.Resumable = err != nil && (j.journal.saved() || j.withheld(ctx, err))
 	if res.Resumed || err != nil {
 		j.u.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "upload ended",
-			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", t.pos.committed.Load()), slog.Any("err", err))
+			slog.String("id", res.ID), slog.Int64("resumed_from", res.ResumedFrom), slog.Int64("committed", q.pos.committed.Load()), slog.Any("err", err))
 	}
 	return j.conclusion(ctx, res, err)
 }
@@ -39,7 +38,7 @@ func (j *job) withheld(ctx context.Context, err error) bool {
 	}
 	ctx, cancel := lingering(ctx)
 	defer cancel()
-	_, err = j.u.opts.Store.Load(ctx, j.result.known.ID) // the other process may have finished it
+	_, err = j.u.opts.Store.Load(ctx, j.result.label.get().id) // the other process may have finished it
 	return err == nil || unusable(err)
 }
 
@@ -61,10 +60,6 @@ func (j *job) conclusion(ctx context.Context, res Result, err error) (*Result, e
 	return &res, err
 }
 
-// abandonAfter is how long a cancelled upload is waited for. What it does then
-// takes milliseconds, unless a file hangs.
-const abandonAfter = 2 * time.Second
-
 // do uploads a file. Once ctx is done it does not wait for reads of the source,
 // or for the store: a file server that is away can block them, and nothing can
 // interrupt them. The goroutine that hangs holds the lock of the saved upload
@@ -74,41 +69,36 @@ func (j *job) do(ctx context.Context, upload func(context.Context) error) (*Resu
 		ctx, j.interrupt = context.WithCancelCause(ctx)
 		defer j.interrupt(nil)
 	}
-	done := make(chan error, 1)
-	go func() { done <- upload(ctx) }()
-	select {
-	case err := <-done:
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = upload(ctx)
+	}()
+	if awaitDone(ctx, done, abandonAfter) {
 		return j.finish(ctx, err)
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(abandonAfter)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		return j.finish(ctx, err)
-	case <-timer.C:
 	}
 	go func() {
 		<-done
-		j.transfer.retry.close()
+		j.requests.retry.close()
 	}()
-	res := j.result.snapshot(&j.transfer.pos)
-	res.Resumable = j.result.saved()
-	e := newInterrupted(ctx, j.transfer, errors.New("a file or the store does not answer"))
-	_, sent, committed := j.progress.position() // the transfer does not have that of parts yet
+	res := j.result.snapshot(&j.progress)
+	res.Resumable = j.result.saved.Load().saved()
+	e := newInterrupted(ctx, j.requests, errors.New("a file or the store does not answer"))
+	_, sent, committed := j.progress.position() // the requester does not have that of parts yet
 	e.Sent, e.Committed = max(sent, committed), committed
 	return j.conclusion(ctx, res, e)
 }
 
-// ended returns err, with which something ended, or the error of an interrupted
+// endError returns err, with which something ended, or the error of an interrupted
 // upload if ctx is done: whatever failed after that may have failed because of
 // it, and errors that the context's cause brings along are not this upload's.
-func (j *job) ended(ctx context.Context, err error) error {
+func (j *job) endError(ctx context.Context, err error) error {
 	if lost := j.journal.leaseLost(); lost != nil && err != nil {
 		return lost
 	}
 	if err != nil && ctx.Err() != nil {
-		return j.transfer.interrupted(ctx, err)
+		return j.requests.interrupted(ctx, err)
 	}
 	return err
 }

@@ -8,6 +8,10 @@ import (
 	"gcsup/session"
 )
 
+// smallLimit is the maximum size of a file that is sent in one request. The request
+// cannot be resumed, but carries the checksum.
+const smallLimit = 8 << 20
+
 // small reports whether the file is sent in a single request.
 func (j *job) small() bool { return j.u.single(j.file.src.Size()) }
 
@@ -46,7 +50,7 @@ func (j *job) fresh(ctx context.Context) error {
 	j.file.racy = j.file.src.Racy(j.file.identity)
 	data, err := j.file.load(ctx)
 	if err != nil {
-		return j.transfer.sourceFailed(ctx, err)
+		return j.requests.sourceFailed(ctx, err)
 	}
 	return j.freshSmall(ctx, data)
 }
@@ -54,34 +58,39 @@ func (j *job) fresh(ctx context.Context) error {
 // freshSmall uploads data, the whole source, in a single request. data is already
 // hashed.
 func (j *job) freshSmall(ctx context.Context, data []byte) error {
-	if err := j.precondition.check(ctx); err != nil {
+	if err := j.precondition.look(ctx, j.spec); err != nil {
 		return err
 	}
 	size := int64(len(data))
 	if j.precondition.unmet() != nil {
 		// Start a session: its reply also shows whether the bucket is missing.
-		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
+		return j.uploadRun(ctx, j.newTransfer(j.content(), unrecorded{}), size)
 	}
-	return j.insert(ctx, func() io.Reader { return bytes.NewReader(data) }, size, j.file.sum.Sum())
+	return j.insert(ctx, j.file, func() io.Reader { return bytes.NewReader(data) }, size, j.file.sum.Sum())
 }
 
 // uploadNew uploads the file through a new session. size is -1 if it is not known.
 func (j *job) uploadNew(ctx context.Context, size int64) error {
+	var kept record = unrecorded{}
 	if j.journal != nil {
 		j.journal.next.file, j.journal.next.gzip = j.file, j.gzip
-		j.transfer.record = j.journal
+		kept = j.journal
 	}
-	return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
+	return j.uploadRun(ctx, j.newTransfer(j.content(), kept), size)
 }
 
-// insert uploads a content of size bytes in a single request. Each call of body
-// returns a new reader of the content.
-func (j *job) insert(ctx context.Context, body func() io.Reader, size int64, crc32c uint32) error {
-	if err := j.transfer.expected(crc32c); err != nil {
+// insert uploads source, which has size bytes, in a single request. Each call of body
+// returns a new reader of the bytes.
+func (j *job) insert(ctx context.Context, source content, body func() io.Reader, size int64, crc32c uint32) error {
+	if err := expectCRC32C(j.spec, crc32c); err != nil {
 		return err
 	}
-	if err := j.transfer.expectedMD5(body(), size); err != nil {
+	if err := expectMD5(j.spec, body(), size); err != nil {
 		return err
 	}
-	return j.upload(ctx, j.newInsertion(body, size, crc32c), session.Action{Step: session.Begin})
+	t := j.newTransfer(source, unrecorded{})
+	c := newInsertion(t, body, size, crc32c, j.seen, func() {
+		j.result.update(func(r *Result) { r.Skipped = SkipIdentical })
+	})
+	return j.upload(ctx, t, c, session.Action{Step: session.Begin})
 }

@@ -664,3 +664,31 @@ func TestGzipDeterministic(t *testing.T) {
 		}
 	})
 }
+
+// TestReplacedGzipIsThatOfTheObject checks that a batch with SkipSameContent names the
+// encoding of the bytes that it sends. It named that of the job.
+func TestReplacedGzipIsThatOfTheObject(t *testing.T) {
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(1 << 20))
+		up := w.uploader()
+		for _, gzip := range []bool{false, true} {
+			job := upload.Job{Path: path, Spec: upload.Spec{Bucket: "bkt", Object: "obj", Gzip: gzip}}
+			for _, err := range up.Files(w.t.Context(), one(job), &upload.BatchOptions{Skip: upload.SkipSameContent}) {
+				if err != nil {
+					w.t.Fatal(err)
+				}
+			}
+			now, err := os.ReadFile(path)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			w.wantObject("obj", now)
+			if o, _ := w.srv.Object("bkt", "obj"); o.ContentEncoding != "" {
+				w.t.Errorf("the encoding of bytes that are not compressed is %q", o.ContentEncoding)
+			}
+			if err := appendTo(path, "x"); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	})
+}

@@ -12,16 +12,14 @@ import (
 func (j *job) compress(on bool) {
 	switch {
 	case on && j.gzip == nil:
-		j.gzip = newGzipContent(j.file, j.u, &j.transfer.pos.source)
-		j.transfer.content = j.gzip
-		j.transfer.pos.size.Store(-1)
-		j.transfer.expect.size = nil // it is the size of the file, which was checked
+		j.gzip = newGzipContent(j.file, j.u, &j.progress.source)
+		j.requests.pos.size.Store(-1)
+		j.expect.size = nil // it is the size of the file, which was checked
 	case !on && j.gzip != nil:
 		j.gzip.close()
 		j.gzip = nil
-		j.transfer.content = j.file
-		j.transfer.pos.source.disable()
-		j.transfer.pos.size.Store(j.file.src.Size())
+		j.progress.source.disable()
+		j.requests.pos.size.Store(j.file.src.Size())
 	}
 }
 
@@ -30,19 +28,19 @@ func (j *job) compress(on bool) {
 func (j *job) freshGzip(ctx context.Context) error {
 	j.gzip.restart()
 	j.setSpec(withMetadata(j.spec, session.UncompressedSizeKey, j.file.src.Size()))
-	if err := j.precondition.check(ctx); err != nil {
+	if err := j.precondition.look(ctx, j.spec); err != nil {
 		return err
 	}
 	if j.precondition.unmet() != nil {
 		// Start a session: its reply also shows whether the bucket is missing.
-		return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
+		return j.uploadRun(ctx, j.newTransfer(j.gzip, unrecorded{}), -1)
 	}
 	body, err := j.compressWhole(ctx)
 	if err != nil {
 		return err
 	}
 	if body != nil && j.u.single(j.gzip.size) {
-		return j.insert(ctx, body, j.gzip.size, j.gzip.crc32c)
+		return j.insert(ctx, j.gzip, body, j.gzip.size, j.gzip.crc32c)
 	}
 	if err := j.settle(ctx); err != nil {
 		return err
@@ -58,7 +56,7 @@ func (j *job) compressWhole(ctx context.Context) (body func() io.Reader, err err
 		j.file.racy = j.file.src.Racy(j.file.identity)
 		data, err := j.gzip.load(ctx)
 		if err != nil {
-			return nil, j.transfer.sourceFailed(ctx, err)
+			return nil, j.requests.sourceFailed(ctx, err)
 		}
 		return func() io.Reader { return bytes.NewReader(data) }, nil
 	}
@@ -70,18 +68,15 @@ func (j *job) compressWhole(ctx context.Context) (body func() io.Reader, err err
 		err = j.gzip.unchanged(ctx)
 	}
 	if err != nil {
-		return nil, j.transfer.sourceFailed(ctx, err)
+		return nil, j.requests.sourceFailed(ctx, err)
 	}
 	return body, nil
 }
 
 // compressAgain starts over because this version of the program compresses the file
-// differently. It uses the options of the first run, as after the loss of a session.
-func (j *job) compressAgain(ctx context.Context, c conversation, why *otherCompressor) error {
-	var uri session.URI
-	if r, ok := c.(*run); ok {
-		uri = r.uri
-	}
+// differently. It uses the options of the first run, as after the loss of a session, whose URI
+// is uri.
+func (j *job) compressAgain(ctx context.Context, uri session.URI, why *otherCompressor) error {
 	j.want = j.spec
 	j.unresume()
 	return j.startOver(ctx, why.Error(), uri)

@@ -78,19 +78,19 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 // the upload, and must call inspected afterwards.
 func (u *Uploader) inspection(ctx context.Context, token *session.Token, lease session.Lease, b *budget) *job {
 	j := u.newJob(ctx, token.Spec, b)
-	j.transfer.wire.lease = lease
+	j.uplink.needLease(lease)
 	spec := token.Spec
 	if with, err := j.unlock(spec, session.EncryptionKey{}); err == nil {
 		spec = with // otherwise query without the key, which the service may accept
 	}
 	j.identify(token.ID, spec)
-	j.events.unnumber() // an inspection has no terminal event
+	j.result.label.set(func(n *names) { n.upload = 0 }) // an inspection has no terminal event
 	return j
 }
 
 // inspected ends an inspection.
 func (j *job) inspected(ctx context.Context) {
-	j.transfer.retry.close()
+	j.requests.retry.close()
 	j.events.close(ctx, nil)
 }
 
@@ -119,16 +119,16 @@ func (j *job) queryHolding(ctx context.Context, token *session.Token) (Holding, 
 // [session.State].
 func (j *job) inquire(ctx context.Context, uri session.URI, temporary bool) (Holding, error) {
 	q := &inquiry{state: session.State{Size: -1, Sent: math.MaxInt64, Replayable: true, Temporary: temporary}, exchange: func(ctx context.Context) session.Reply {
-		return j.bounded(ctx, func(ctx context.Context) session.Reply { return j.transfer.wire.query(ctx, uri) })
+		return bounded(ctx, func(ctx context.Context) session.Reply { return j.wire().query(ctx, uri) })
 	}}
-	a, err := j.transfer.retry.converse(ctx, q, session.Action{Step: session.Query})
+	a, err := j.requests.retry.converse(ctx, q, session.Action{Step: session.Query})
 	switch {
 	case ctx.Err() != nil:
 		return Holding{}, fmt.Errorf("query: %w: %v", ctx.Err(), context.Cause(ctx))
 	case err != nil:
 		return Holding{}, err
 	case a.Step == session.Fail:
-		return Holding{}, j.transfer.retry.failure(a.Err, nil)
+		return Holding{}, j.requests.retry.failure(a.Err, nil)
 	}
 	return q.holding, nil
 }
@@ -178,7 +178,7 @@ func (j *job) adopt(token *session.Token) error {
 }
 
 // bounded makes one request that sends no data, with queryTimeout.
-func (j *job) bounded(ctx context.Context, do func(context.Context) session.Reply) session.Reply {
+func bounded(ctx context.Context, do func(context.Context) session.Reply) session.Reply {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	return do(ctx)
@@ -186,7 +186,7 @@ func (j *job) bounded(ctx context.Context, do func(context.Context) session.Repl
 
 // holds reports whether o, which a session created, is still at the destination.
 func (j *job) holds(ctx context.Context, o *session.Object) (bool, error) {
-	a, err := j.transfer.retry.ask(ctx, func(ctx context.Context) session.Reply { return j.bounded(ctx, j.transfer.wire.stat) })
+	a, err := j.requests.retry.request(ctx, session.Request{}, func(ctx context.Context) session.Reply { return bounded(ctx, j.wire().stat) })
 	switch {
 	case ctx.Err() != nil:
 		return false, fmt.Errorf("stat: %w: %v", ctx.Err(), context.Cause(ctx))

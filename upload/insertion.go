@@ -8,10 +8,6 @@ import (
 	"gcsup/session"
 )
 
-// smallLimit is the maximum size of a file that is sent in one request. The request
-// cannot be resumed, but carries the checksum.
-const smallLimit = 8 << 20
-
 // insertion makes an object in a single request.
 type insertion struct {
 	*transfer
@@ -27,25 +23,25 @@ type insertion struct {
 	identical func()
 }
 
-// newInsertion returns the insertion of a content of size bytes. Each call of body
-// returns a new reader of the content.
-func (j *job) newInsertion(body func() io.Reader, size int64, crc32c uint32) *insertion {
-	state := session.State{Size: size, Unconditional: j.spec.IfGenerationMatch == nil}
-	if j.seen != nil && !j.spec.Conditional() {
-		state = state.Guarded(*j.seen)
+// newInsertion returns the insertion of size bytes. Each call of body returns a new reader of
+// them. seen is the generation at the destination before, 0 if there was no object, and nil if
+// that is not known.
+func newInsertion(t *transfer, body func() io.Reader, size int64, crc32c uint32, seen *int64, identical func()) *insertion {
+	spec := t.wire.spec
+	state := session.State{Size: size, Unconditional: spec.IfGenerationMatch == nil}
+	if seen != nil && !spec.Conditional() {
+		state = state.Guarded(*seen)
 	}
-	return &insertion{transfer: j.transfer, body: body, crc32c: crc32c, state: state, identical: func() {
-		j.result.update(func(r *Result) { r.Skipped = SkipIdentical })
-	}}
+	return &insertion{transfer: t, body: body, crc32c: crc32c, state: state, identical: identical}
 }
 
 // perform makes one exchange. The decision table requests only two kinds: insert the
 // object, and check the destination after an insert with an unknown outcome.
 func (i *insertion) perform(ctx context.Context, a session.Action) (session.Reply, error) {
 	if a.Step == session.Check {
-		return i.check(ctx)
+		return i.checkObject(ctx, i.first)
 	}
-	if err := i.expect.ended(ctx, i.state.Size); err != nil {
+	if err := i.expect.checkEnd(ctx, i.state.Size); err != nil {
 		return session.Reply{}, err
 	}
 	i.events.post(Event{Kind: Started})
@@ -61,7 +57,7 @@ func (i *insertion) perform(ctx context.Context, a session.Action) (session.Repl
 		spec.IfGenerationMatch, spec.IfGenerationNotMatch = &generation, nil
 	}
 	r := i.wire.insert(ctx, spec, i.state.Size, i.crc32c, &meter{r: i.body(), t: i.transfer})
-	i.tally.count(&i.pos, 0, r.Sent)
+	i.tally.count(i.pos, 0, r.Sent)
 	if i.first.IsZero() {
 		i.first = began // until handleReply knows the outcome
 	}
@@ -76,14 +72,6 @@ func excluded(spec Spec, generation int64) error {
 		object = &session.Object{Generation: generation}
 	}
 	return Spec{Bucket: spec.Bucket, Object: spec.Object, IfGenerationNotMatch: spec.IfGenerationNotMatch}.Unmet(object)
-}
-
-// check reads the object at the destination, and whether it is older than the first
-// request with an unknown outcome.
-func (i *insertion) check(ctx context.Context) (session.Reply, error) {
-	r, err := i.transfer.check(ctx)
-	r.Older = older(r, i.first)
-	return r, err
 }
 
 // handleReply returns the action of the decision table.

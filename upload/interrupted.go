@@ -19,14 +19,18 @@ type InterruptedError struct {
 	Sent      int64 // bytes that were handed to the network; the server may hold more than it acknowledged
 	Resumable bool  // the upload is saved: the same call, or Resume, continues it; as in [Result.Resumable]
 
-	of   *transfer // the upload; the cause of ctx may belong to another one
-	err  error     // of the context, or of the call that ended the upload
+	of   *requester // the upload; the cause of ctx may belong to another one
+	err  error      // of the context, or of the call that ended the upload
 	text string
 }
 
+// stopped is the cause of the context of an upload that a call of its Uploader ended. It
+// has no Unwrap: an error of a request that has this cause is not the service's answer.
+type stopped struct{ error }
+
 // newInterrupted returns the error of an upload that ctx ended. last is the last
 // failure before that, or nil.
-func newInterrupted(ctx context.Context, of *transfer, last error) *InterruptedError {
+func newInterrupted(ctx context.Context, of *requester, last error) *InterruptedError {
 	_, sent, committed := of.pos.load()
 	e := &InterruptedError{Committed: committed, Sent: max(sent, committed), of: of, err: ctx.Err()}
 	cause := context.Cause(ctx)

@@ -17,7 +17,9 @@ type job struct {
 	u        *Uploader
 	spec     Spec // in use
 	want     Spec // of a call of File, also if a saved upload with other options is resumed
-	transfer *transfer
+	expect   expectation
+	uplink   *uplink
+	requests *requester
 	events   *events
 	progress progress
 	result   jobResult
@@ -30,7 +32,7 @@ type job struct {
 	wait         holderWait
 	batch        *BatchOptions           // nil unless the job is one of a batch, or of a call with a rule
 	interrupt    context.CancelCauseFunc // ends the context of the job; nil if the upload cannot be saved
-	rate         *rateShare              // nil if there is no limit
+	measure      *measurement            // of the next transfer; may be nil
 }
 
 // uploads counts the jobs of this process, see [Event].Upload.
@@ -39,115 +41,129 @@ var uploads atomic.Int64
 // newJob returns a job for a call with ctx. It fails when b is spent. The caller
 // must end it with finish.
 func (u *Uploader) newJob(ctx context.Context, spec Spec, b *budget) *job {
-	j := &job{u: u, spec: spec, rate: u.opts.RateLimit.share(), result: jobResult{began: time.Now(), known: Result{Spec: spec, Size: -1}}}
-	t := &transfer{expect: u.expect.once()}
-	j.transfer, j.progress.whole, j.progress.tally = t, &t.pos, &j.result.tally
-	j.events = newEvents(Event{Upload: uploads.Add(1), ctx: ctx}, &u.opts, &j.progress)
-	j.events.identify("", spec)
-	j.equip(t, spec, b)
-	j.precondition.t = t
+	j := &job{u: u, spec: spec, expect: u.expect.once(), result: jobResult{began: time.Now()}}
+	j.result.label.names = names{upload: uploads.Add(1), spec: spec}
+	j.progress.whole, j.progress.tally = newPosition(-1), &j.result.tally
+	j.events = newEvents(ctx, &j.result.label, u.opts.Observer, u.opts.Exchange, j.progress.describe)
+	o := &u.opts
+	j.uplink = &uplink{
+		client: u.client, stat: o.Objects.Stat, policy: o.Policy, gate: o.Gate, budget: b, limit: limiting(o.RateLimit.share()), replied: u.parts.fastestReply.note,
+		chunkSize: o.ChunkSize, commitEvery: o.CommitEvery, stallTimeout: o.StallTimeout, stallRate: o.StallRate,
+		events: j.events, tally: &j.result.tally, logger: o.Logger, named: func() []slog.Attr {
+			n := j.result.label.get()
+			return []slog.Attr{slog.String("id", n.id), slog.String("object", n.spec.Object)}
+		},
+	}
+	j.requests = newRequester(j.uplink, 0, j.progress.whole)
+	j.precondition = precondition{requests: j.requests}
 	if u.skip != nil {
 		j.batch = &u.skip.opts
 	}
 	if size := u.expect.size; size != nil {
-		j.expect(*size)
+		j.expectSize(*size)
 	}
 	return j
 }
 
-// equip makes t a transfer of the job to the object of spec. It fails when b is
-// spent.
-func (j *job) equip(t *transfer, spec Spec, b *budget) {
-	u := j.u
-	t.sizer, t.record, t.tally, t.events = newRequestSizer(u.opts.ChunkSize, u.opts.CommitEvery), unrecorded{}, &j.result.tally, j.events
-	t.pos.size.Store(-1)
-	t.retry = newRetrier(u.opts.Policy, u.opts.Gate, b, j.events)
-	t.wire = &exchanger{
-		client: u.client, objects: u.opts.Objects, spec: spec,
-		do: chain(
-			leasing(func() session.Lease { return t.wire.lease }),
-			noting(func(r session.Reply) {
-				j.result.tally.requests.Add(1)
-				t.retry.attempts++
-				t.wire.aim.learn(r)
-				if r.Reused && r.Lost() {
-					t.wire.stale.Store(true)
-				}
-			}),
-			reaching(b),
-			limiting(j.rate), // the stall watch counts a wait for the limit as time of the source
-			watchingStalls(u.opts.StallTimeout, u.opts.StallRate),
-			timing(&u.parts.fastestReply),
-			reporting(u.opts.Logger, func() []slog.Attr {
-				return []slog.Attr{slog.String("id", j.result.known.ID), slog.String("object", j.spec.Object)}
-			}, j.events, func(x *Exchange) { x.Offset, x.Attempt, x.Part = t.pos.committed.Load(), t.retry.attempts+1, t.part }),
-		),
-	}
-}
+// wire returns an exchanger for the object at the destination.
+func (j *job) wire() exchanger { return j.requests.to(j.spec) }
 
-// expect sets how many bytes the source must have.
-func (j *job) expect(size int64) {
-	j.transfer.expect.size = &size
+// expectSize sets how many bytes the source must have.
+func (j *job) expectSize(size int64) {
+	j.expect.size = &size
 	if !j.spec.Gzip {
-		j.transfer.pos.size.Store(size)
-		j.transfer.retry.stake(size)
+		j.requests.pos.size.Store(size)
+		j.requests.retry.stake(size)
 	}
 }
 
-// identify sets what the upload is called: in its Result, its events and its log.
+// identify sets the ID of the upload, and the options of the object.
 func (j *job) identify(id string, spec Spec) {
-	j.result.update(func(r *Result) { r.ID, r.Spec = id, spec })
-	j.spec = spec
-	j.transfer.wire.spec = spec
-	j.events.identify(id, spec)
+	j.result.label.set(func(n *names) { n.id = id })
+	j.setSpec(spec)
 }
 
-// newRun returns a run for the next session.
-func (j *job) newRun(s session.State) *run {
-	return &run{transfer: j.transfer, precondition: &j.precondition, state: s}
+// content returns the bytes that a job with a file sends.
+func (j *job) content() content {
+	if j.gzip != nil {
+		return j.gzip
+	}
+	return j.file
 }
 
-// upload makes the object, with a new session for each one that is lost, and
-// verifies it.
-func (j *job) upload(ctx context.Context, c conversation, first session.Action) error {
+// newTransfer returns the transfer of source to the destination, when the Spec is known.
+func (j *job) newTransfer(source content, r record) *transfer {
+	o := transferOptions{expect: j.expect, measure: j.measure}
+	j.measure = nil // it is only for the next transfer
+	return newTransfer(j.requests, j.spec, source, r, o)
+}
+
+// newRun returns a run of t for the next session.
+func (j *job) newRun(t *transfer, s session.State) *run {
+	return &run{transfer: t, precondition: &j.precondition, state: s}
+}
+
+// uploadRun is upload through a new session. size is -1 if it is not known.
+func (j *job) uploadRun(ctx context.Context, t *transfer, size int64) error {
+	return j.upload(ctx, t, j.newRun(t, session.State{Size: size}), session.Action{Step: session.Begin})
+}
+
+// upload makes the object with c, a conversation of t. It makes a new session for each one
+// that is lost, and verifies the object.
+func (j *job) upload(ctx context.Context, t *transfer, c conversation, first session.Action) error {
 	guarded, stop := j.journal.guard(ctx)
 	defer stop()
 	for {
-		object, err := j.transfer.drive(guarded, c, first)
+		object, err := t.drive(guarded, c, first)
+		var uri session.URI
+		var unqueried bool // the session is of another process, and the server has not reported how much it holds
+		r, _ := c.(*run)
+		if r != nil {
+			uri, unqueried = r.uri, r.resume != nil
+		}
 		if lost, ok := errors.AsType[*sessionLost](err); ok {
-			j.transfer.pos.sent.Store(0) // of the new session
+			t.pos.sent.Store(0) // of the new session
 			j.events.post(Event{Kind: Restarted, Cause: lost.cause})
-			j.transfer.retry.stake(j.transfer.pos.handed)
+			t.retry.stake(t.pos.handed)
 			if j.gzip != nil {
 				j.gzip.restart()
 				lost.state.Size = -1
-				j.transfer.pos.size.Store(-1)
+				t.pos.size.Store(-1)
 			}
-			c, first = j.newRun(lost.state), lost.next
+			c, first = j.newRun(t, lost.state), lost.next
 			continue
 		}
 		if err == nil {
-			err = j.verify(guarded, object, unqueried(c))
+			object, err = t.verify(guarded, object)
+		}
+		if err == nil {
+			j.result.update(func(r *Result) {
+				r.Object = object
+				if unqueried {
+					r.Resumed, r.ResumedFrom = true, object.Size // the earlier process finished it
+				}
+			})
+			j.events.committed()
 		}
 		if differs, ok := errors.AsType[*copyDiffers](err); ok && j.u.opts.RestartChanged {
 			return j.discardCopy(ctx, differs)
 		}
 		if slow, ok := errors.AsType[*slowConnection](err); ok {
-			return j.restartInParts(ctx, c, slow)
+			return j.restartInParts(ctx, uri, slow)
 		}
 		if other, ok := errors.AsType[*otherCompressor](err); ok {
-			return j.compressAgain(ctx, c, other)
+			return j.compressAgain(ctx, uri, other)
 		}
-		err = j.ended(ctx, err)
-		if r, ok := c.(*run); ok && j.journal.saved() && r.askStored(ctx, err) {
+		err = j.endError(ctx, err)
+		if r != nil && j.journal.saved() && r.askStored(ctx, err) {
 			e, _ := errors.AsType[*InterruptedError](err)
-			e.Committed = j.transfer.pos.committed.Load()
+			e.Committed = t.pos.committed.Load()
 		}
 		if failed := j.result.failed; err != nil && failed != nil {
 			failed(err)
 		}
-		j.dropUseless(ctx, c, err)
-		return j.conclude(err, unqueried(c))
+		j.dropUseless(ctx, uri, err)
+		return j.keepSaved(err, unqueried)
 	}
 }
 
@@ -155,12 +171,11 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 // not keep its bytes: of a stream that failed, and of a file that does not have the
 // expected checksum. A service that does not answer, or does not know the session, is
 // not asked.
-func (j *job) dropUseless(ctx context.Context, c conversation, err error) {
-	r, ok := c.(*run)
+func (j *job) dropUseless(ctx context.Context, uri session.URI, err error) {
 	_, unexpected := errors.AsType[*unexpectedBytes](err)
-	if err == nil || !ok || j.file != nil && !unexpected ||
+	if err == nil || j.file != nil && !unexpected ||
 		errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, session.ErrSessionLost) || errors.Is(err, session.ErrCanceled) {
 		return
 	}
-	j.transfer.drop(ctx, r.uri)
+	j.wire().drop(ctx, uri)
 }

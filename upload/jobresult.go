@@ -2,6 +2,7 @@ package upload
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,10 +12,11 @@ type jobResult struct {
 	began  time.Time
 	tally  tally
 	failed func(error) // nil, or called with the error of the upload before its session is cancelled
+	label  label
+	saved  atomic.Pointer[journal] // nil if the upload is not saved
 
-	mu      sync.Mutex // guards what follows. Only the goroutine of the job writes it, and may read it without mu
-	known   Result
-	journal *journal // nil if the upload is not saved
+	mu    sync.Mutex // guards known. Only the goroutine of the job writes it, and may read it without mu
+	known Result     // without what label and tally have
 }
 
 // update changes the Result.
@@ -24,28 +26,14 @@ func (r *jobResult) update(change func(*Result)) {
 	change(&r.known)
 }
 
-// keptIn notes the journal of an upload that is saved.
-func (r *jobResult) keptIn(j *journal) {
-	r.mu.Lock()
-	r.journal = j
-	r.mu.Unlock()
-}
-
-// saved reports whether the store has the upload.
-func (r *jobResult) saved() bool {
-	r.mu.Lock()
-	j := r.journal
-	r.mu.Unlock()
-	return j.saved()
-}
-
-// snapshot returns the Result as far as it is known. at is the position of the upload.
-func (r *jobResult) snapshot(at *position) Result {
+// snapshot returns the Result of an upload with progress p, as far as it is known.
+func (r *jobResult) snapshot(p *progress) Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	res := r.known
-	res.Size = at.size.Load()
-	if size, ok := at.source.fileSize(); ok {
+	res, n := r.known, r.label.get()
+	res.ID, res.Path, res.Spec = n.id, n.path, n.spec
+	res.Size = p.whole.size.Load()
+	if size, ok := p.source.fileSize(); ok {
 		res.Size = size
 	}
 	res.BytesSent, res.BytesResent, res.BytesReread = r.tally.sent.Load(), r.tally.resent.Load(), r.tally.reread.Load()

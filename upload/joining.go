@@ -25,7 +25,7 @@ type chunkSum struct {
 
 func (c *joining) perform(ctx context.Context, a session.Action) (session.Reply, error) {
 	if a.Step == session.Check {
-		r := c.p.j.transfer.wire.statOf(ctx, c.spec)
+		r := c.p.j.wire().statOf(ctx, c.spec)
 		r.Ours = r.Object != nil && c.made(r.Object)
 		r.Unmet = !c.state.Temporary && c.p.j.spec.Unmet(r.Object) != nil
 		return r, nil
@@ -46,7 +46,7 @@ func (c *joining) handleReply(_ context.Context, r session.Reply) (a session.Act
 // hold holds the conversation until the object exists. The error is errPartMissing if the
 // service does not have all parts. The others stay as they are after any error.
 func (c *joining) hold(ctx context.Context) (*session.Object, error) {
-	t := c.p.j.transfer
+	t := c.p.j.requests
 	for {
 		a, err := t.retry.converse(ctx, c, session.Action{Step: session.Finish})
 		switch {
@@ -70,8 +70,7 @@ func (c *joining) hold(ctx context.Context) (*session.Object, error) {
 // joined returns the object at the destination if an earlier request made it from the parts,
 // which must all be finished. Otherwise the object is nil.
 func (p *parallel) joined(ctx context.Context) (*session.Object, error) {
-	t := p.j.transfer
-	a, err := t.ask(ctx, func(ctx context.Context) session.Reply { return t.wire.statOf(ctx, p.j.spec) })
+	a, err := p.j.requests.ask(ctx, func(ctx context.Context) session.Reply { return p.j.wire().statOf(ctx, p.j.spec) })
 	if err != nil || a.Object == nil || !p.joiner.made(a.Object) {
 		return nil, err
 	}

@@ -59,22 +59,3 @@ func release(ctx context.Context, lease session.Lease) {
 	defer cancel()
 	_ = lease.Release(ctx, nil)
 }
-
-// leasing returns a link that makes an exchange only while the lease of the upload is
-// valid. lease returns nil if the upload is not saved.
-func leasing(lease func() session.Lease) link {
-	return func(next doer) doer {
-		return func(ctx context.Context, x exchange) session.Reply {
-			l := lease()
-			if l == nil {
-				return next(ctx, x)
-			}
-			ctx, end, err := l.Begin(ctx)
-			if err != nil {
-				return session.Reply{Op: x.op, Sent: x.from, Committed: -1, Err: err, Unsent: true, Reached: true}
-			}
-			defer end()
-			return next(ctx, x)
-		}
-	}
-}

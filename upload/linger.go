@@ -8,6 +8,10 @@ import (
 // linger is how long the store may take after the upload was cancelled.
 const linger = 5 * time.Second
 
+// abandonAfter is how long a cancelled upload is waited for. What it does then
+// takes milliseconds, unless a file hangs.
+const abandonAfter = 2 * time.Second
+
 // lingering returns a context that outlives ctx a little: state can still be
 // saved or deleted after cancellation.
 func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -21,5 +25,23 @@ func outliving(ctx context.Context, by time.Duration) (context.Context, context.
 	return longer, func() {
 		stop()
 		cancel()
+	}
+}
+
+// awaitDone waits until done is closed. Once ctx is done, it waits for grace only, and
+// returns false if that is not enough.
+func awaitDone(ctx context.Context, done <-chan struct{}, grace time.Duration) bool {
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
 	}
 }

@@ -92,11 +92,9 @@ type lister struct {
 // newLister returns a lister that fails when b is spent. Its events have the prefix
 // as the name of the object. The caller must call close.
 func (u *Uploader) newLister(ctx context.Context, l Listing, b *budget) *lister {
-	var nowhere position
-	nowhere.size.Store(-1)
-	e := newEvents(Event{ctx: ctx}, &u.opts, &progress{whole: &nowhere})
-	e.identify("", Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject})
-	s := &lister{client: u.client, events: e, retry: newRetrier(u.opts.Policy, u.opts.Gate, b, e)}
+	prefix := Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject}
+	e := newEvents(ctx, &label{names: names{spec: prefix}}, u.opts.Observer, u.opts.Exchange, (&progress{whole: newPosition(-1)}).describe)
+	s := &lister{client: u.client, events: e, retry: newRetrier(u.opts.Policy, u.opts.Gate, b, partEvents{events: e})}
 	s.do = chain(
 		noting(func(session.Reply) { s.retry.attempts++ }),
 		reaching(b),
@@ -111,7 +109,7 @@ func (u *Uploader) newLister(ctx context.Context, l Listing, b *budget) *lister 
 // page reads one page. It must not be called concurrently.
 func (s *lister) page(ctx context.Context, q session.ListQuery) (*session.ObjectPage, error) {
 	var page *session.ObjectPage
-	a, err := s.retry.ask(ctx, func(ctx context.Context) session.Reply {
+	a, err := s.retry.request(ctx, session.Request{}, func(ctx context.Context) session.Reply {
 		return s.do(ctx, exchange{do: func(ctx context.Context, _ io.Reader) (r session.Reply) {
 			page, r = s.client.List(ctx, q)
 			return r

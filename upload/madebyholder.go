@@ -30,7 +30,7 @@ func (j *job) waitForHolder(ctx context.Context) {
 // lookOnce returns the object at the destination, or nil if there is none. ok is
 // false if that is not known.
 func (j *job) lookOnce(ctx context.Context) (o *session.Object, ok bool) {
-	r := j.bounded(ctx, j.transfer.wire.stat)
+	r := bounded(ctx, j.wire().stat)
 	return r.Object, r.Answers()
 }
 
@@ -52,11 +52,11 @@ func (j *job) madeByHolder(ctx context.Context, want Spec) (bool, error) {
 	if same, err := j.sameBytes(ctx, o); err != nil || !same {
 		return false, err
 	}
-	if err := j.transfer.expect.ended(ctx, j.file.src.Size()); err != nil {
+	if err := j.expect.checkEnd(ctx, j.file.src.Size()); err != nil {
 		return false, err
 	}
 	j.result.update(func(r *Result) { r.Object = o })
-	j.transfer.pos.size.Store(o.Size)
+	j.requests.pos.size.Store(o.Size)
 	return true, nil
 }
 

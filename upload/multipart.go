@@ -67,12 +67,12 @@ func multipartSize(size, want, memory int64) int64 {
 // start starts the multipart upload.
 func (p *multipart) start(ctx context.Context) error {
 	var uri session.URI
-	_, err := p.j.transfer.ask(ctx, func(ctx context.Context) session.Reply {
+	_, err := p.j.requests.ask(ctx, func(ctx context.Context) session.Reply {
 		// Wait for the reply even if the upload is cancelled: only the reply has the ID
 		// with which the multipart upload can be aborted.
 		longer, cancel := outliving(ctx, abandonTimeout)
 		defer cancel()
-		r := p.j.transfer.wire.startMultipart(longer)
+		r := p.j.wire().startMultipart(longer)
 		uri = r.URI
 		return r
 	})
@@ -175,7 +175,7 @@ func (p *multipart) join(ctx context.Context) (*session.Object, error) {
 	c := &joining{
 		p: p.parallel, spec: p.j.spec, state: session.JoinState{Seen: p.parts.Seen}, made: p.made, whole: chunkSum{p.size, p.crc32c()},
 		join: func(ctx context.Context, _ int64) session.Reply {
-			r := p.j.transfer.wire.complete(ctx, p.parts.Upload, parts)
+			r := p.j.wire().complete(ctx, p.parts.Upload, parts)
 			p.completed = r.Object != nil
 			return r
 		},
@@ -214,8 +214,8 @@ func (p *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 	held := map[int]session.UploadedPart{}
 	for after, more := 0, true; more; {
 		var last int
-		a, err := p.j.transfer.askKnown(ctx, func(ctx context.Context) session.Reply {
-			parts, further, r := p.j.transfer.wire.parts(ctx, p.parts.Upload, after)
+		a, err := p.j.requests.askKnown(ctx, func(ctx context.Context) session.Reply {
+			parts, further, r := p.j.wire().parts(ctx, p.parts.Upload, after)
 			if last, more = after, further; len(parts) > 0 {
 				last = parts[len(parts)-1].Number
 			}
@@ -265,7 +265,7 @@ func (p *multipart) agrees(held map[int]session.UploadedPart, after, last int, m
 func (p *multipart) describe(ctx context.Context, made *session.Object) *session.Object {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	a, err := p.j.transfer.ask(ctx, func(ctx context.Context) session.Reply { return p.j.transfer.wire.statOf(ctx, p.j.spec) })
+	a, err := p.j.requests.ask(ctx, func(ctx context.Context) session.Reply { return p.j.wire().statOf(ctx, p.j.spec) })
 	if o := a.Object; err == nil && o != nil && (o.Generation == made.Generation || made.Generation == 0) && p.made(o) {
 		return o
 	}
@@ -285,12 +285,12 @@ func (p *multipart) clean(ctx context.Context, joined bool) error {
 	if p.completed || p.parts.Upload.IsZero() {
 		return nil
 	}
-	t := p.j.transfer
+	t := p.j.requests
 	ask := t.askKnown
 	if joined {
 		ask = t.ask // it is probably absent
 	}
-	_, err := ask(ctx, func(ctx context.Context) session.Reply { return t.wire.abort(ctx, p.parts.Upload) })
+	_, err := ask(ctx, func(ctx context.Context) session.Reply { return p.j.wire().abort(ctx, p.parts.Upload) })
 	if err != nil {
 		err = fmt.Errorf("the multipart upload to %s is not removed: %w", p.j.spec.URL(), err)
 	}

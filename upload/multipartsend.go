@@ -42,7 +42,7 @@ func (p *multipart) send(ctx context.Context, c *piece) error {
 		p.sent(c, held.ETag, body.crc32c)
 		return nil
 	}
-	t.events.post(Event{Kind: Started, Part: t.part})
+	t.events.post(Event{Kind: Started})
 	a, err := t.retry.converse(ctx, s, session.Action{Step: session.Send})
 	switch {
 	case err != nil:
@@ -65,7 +65,7 @@ func (s *sending) perform(ctx context.Context, a session.Action) (session.Reply,
 	s.pos.sent.Store(0)
 	reader, finish := s.body.open()
 	etag, r := s.wire.part(ctx, s.p.parts.Upload, s.c.i+1, s.c.rng.Len(), s.body.crc32c, &meter{r: reader, t: s.transfer})
-	s.tally.count(&s.pos, 0, r.Sent)
+	s.tally.count(s.pos, 0, r.Sent)
 	s.etag = etag
 	err := finish()
 	if err == nil && r.Damaged() {

@@ -61,7 +61,7 @@ func (e *slowConnection) Error() string {
 func (j *job) measureFirst(why string) {
 	limit := j.u.opts.RateLimit
 	held := limit.held()
-	j.transfer.checkRate = func(n int64, took time.Duration) error {
+	j.measure = &measurement{firstBytes, func(n int64, took time.Duration) error {
 		rate := int64(math.MaxInt64)
 		limited := limit.held()-held >= took/10
 		if took > 0 && n >= firstBytes/2 && !limited { // otherwise it counts as fast
@@ -72,23 +72,20 @@ func (j *job) measureFirst(why string) {
 		}
 		j.reportUndivided(why)
 		return nil
-	}
+	}}
 }
 
 // restartInParts starts over in parts after the first request showed that one connection is
 // slow. The saved upload is deleted before its session. After a crash in between, the
 // session expires.
-func (j *job) restartInParts(ctx context.Context, c conversation, slow *slowConnection) error {
+func (j *job) restartInParts(ctx context.Context, uri session.URI, slow *slowConnection) error {
 	j.events.post(Event{Kind: Discarded, Cause: slow.Error()})
 	if j.journal != nil {
 		if err := j.journal.discard(); err != nil {
 			return err
 		}
-		j.transfer.record = unrecorded{}
 	}
-	if r, ok := c.(*run); ok {
-		j.transfer.drop(ctx, r.uri)
-	}
+	j.wire().drop(ctx, uri)
 	j.unresume()
 	j.file.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
 	return j.fresh(ctx)
@@ -108,20 +105,6 @@ func (f *fastestReply) note(d time.Duration) {
 		was := f.ns.Load()
 		if was > 0 && was <= int64(d) || f.ns.CompareAndSwap(was, max(int64(d), 1)) {
 			return
-		}
-	}
-}
-
-// timing records in f how long the service takes to answer requests that carry no data.
-func timing(f *fastestReply) link {
-	return func(next doer) doer {
-		return func(ctx context.Context, x exchange) session.Reply {
-			began := time.Now()
-			r := next(ctx, x)
-			if x.body == nil && r.Answers() {
-				f.note(time.Since(began))
-			}
-			return r
 		}
 	}
 }

@@ -298,11 +298,14 @@ func (w *world) wantReports(n int, every time.Duration) {
 		if e.Delay > every {
 			w.t.Errorf("a report of a wait of %v", e.Delay)
 		}
+		if failed, ok := e.Err.(*session.Error); !ok || failed.Status != 503 {
+			w.t.Errorf("error %v", e.Err)
+		}
 		switch {
-		case strings.HasSuffix(e.Cause, "; another upload is probing"):
+		case e.Held && e.Cause == "503; another upload is probing":
 			held[e.Spec.Object] += e.Delay
-		case e.Cause != "503":
-			w.t.Errorf("cause %q", e.Cause)
+		case e.Held || e.Cause != "503":
+			w.t.Errorf("cause %q, held %v", e.Cause, e.Held)
 		}
 	}
 	for i := range n {

@@ -140,14 +140,14 @@ func (p *parallel) send(ctx context.Context) error {
 	if err == nil {
 		err = p.verify(object)
 	}
-	return p.conclude(ctx, j.ended(ctx, err))
+	return p.conclude(ctx, j.endError(ctx, err))
 }
 
 // updatePosition copies the sums over all parts to the transfer of the whole file.
 func (p *parallel) updatePosition() {
 	_, sent, committed := p.position()
-	p.j.transfer.pos.sent.Store(sent)
-	p.j.transfer.pos.committed.Store(committed)
+	p.j.requests.pos.sent.Store(sent)
+	p.j.requests.pos.committed.Store(committed)
 }
 
 // make sends the parts that are not finished and makes the object. If parts disappear from
@@ -186,7 +186,7 @@ func (p *parallel) makeOnce(ctx context.Context) (*session.Object, error) {
 	before := p.done.Load()
 	err := p.sendAll(ctx)
 	if p.done.Load() > before {
-		p.j.transfer.retry.progressed() // restores the budget for requests about the whole object
+		p.j.requests.retry.progressed() // restores the budget for requests about the whole object
 	}
 	if err != nil {
 		return nil, err
@@ -254,7 +254,7 @@ func (p *parallel) sendAll(ctx context.Context) error {
 				if err != nil {
 					once.Do(func() {
 						first = err
-						p.j.transfer.retry.failing = c.transfer.retry.failing // for the other files of a batch
+						p.j.requests.retry.failing = c.transfer.retry.failing // for the other files of a batch
 						cancel(errSibling)
 					})
 					return
@@ -279,8 +279,8 @@ func (p *parallel) sendOne(ctx context.Context, s *share, c *piece) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	c.transfer.slot = slot
-	defer func() { c.transfer.slot = nil }()
+	c.slot = slot
+	defer func() { c.slot = nil }()
 	return p.joiner.send(ctx, c)
 }
 
@@ -323,14 +323,14 @@ func (p *parallel) crc32c() (crc uint32) {
 // change and that the expectations of the caller hold.
 func (p *parallel) confirm(ctx context.Context) error {
 	j := p.j
-	if err := j.transfer.expect.ended(ctx, p.size); err != nil {
+	if err := j.expect.checkEnd(ctx, p.size); err != nil {
 		return err
 	}
 	whole := func() chunk.Checkpoint { return chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()} }
 	if err := j.file.unchangedFrom(ctx, whole); err != nil {
-		return j.transfer.sourceFailed(ctx, err)
+		return j.requests.sourceFailed(ctx, err)
 	}
-	return j.transfer.expected(p.crc32c())
+	return expectCRC32C(j.spec, p.crc32c())
 }
 
 // verify compares the finished object with the source.
@@ -341,7 +341,7 @@ func (p *parallel) verify(object *session.Object) error {
 	}
 	o, err := verifyObject(object, j.spec, p.size, p.crc32c())
 	if err != nil {
-		return j.transfer.retry.failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
+		return j.requests.retry.failure(&session.Error{Op: op, Status: 200, Kind: session.ErrUnexpectedData}, err)
 	}
 	j.result.update(func(r *Result) { r.Object = o })
 	j.events.committed()

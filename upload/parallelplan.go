@@ -25,7 +25,7 @@ func planParallel(ctx context.Context, j *job) (func(context.Context) error, err
 		j.stayUndivided(why)
 		return nil, nil
 	}
-	if err := j.precondition.check(ctx); err != nil {
+	if err := j.precondition.look(ctx, j.spec); err != nil {
 		return nil, err
 	}
 	if j.precondition.unmet() != nil {
@@ -76,7 +76,7 @@ func (p *parallel) whyUndivided(ctx context.Context) (why string, err error) {
 		if !u.opts.Parallel.auto || u.parts.fastestReply.replies.Load() >= nearReplies || u.whyUndivided() != "" {
 			break
 		}
-		if _, err := p.j.transfer.ask(ctx, p.j.transfer.wire.stat); err != nil && !refusal(err) {
+		if _, err := p.j.requests.ask(ctx, p.j.wire().stat); err != nil && !refusal(err) {
 			return "", err
 		}
 	}
@@ -125,12 +125,11 @@ func (j *job) reportUndivided(why string) {
 // object that a request with a lost reply made could not be recognized. ok is false if the
 // service does not allow the caller to read it.
 func (p *parallel) noteDestination(ctx context.Context) (ok bool, err error) {
-	t := p.j.transfer
 	if g := p.j.spec.IfGenerationMatch; g != nil {
 		p.parts.Seen = *g
 		return true, nil
 	}
-	a, err := t.ask(ctx, t.wire.stat)
+	a, err := p.j.requests.ask(ctx, p.j.wire().stat)
 	switch {
 	case refusal(err) && !errors.Is(err, session.ErrCredentials):
 		return false, nil

@@ -53,10 +53,7 @@ func (p *parallel) disown(ctx context.Context) {
 	if _, err := j.u.opts.Store.Load(ctx, j.journal.next.draft.ID); !errors.Is(err, session.ErrNoToken) {
 		return // the other process finishes the work
 	}
-	for _, c := range p.pieces {
-		c.transfer.wire.lease = nil
-	}
-	j.transfer.wire.lease = nil
+	j.uplink.needLease(nil)
 	p.leave(p.joiner.clean(ctx, false))
 }
 
@@ -66,7 +63,7 @@ func (p *parallel) cleaning(ctx context.Context) (context.Context, context.Cance
 	longer, end := outliving(ctx, abandonTimeout)
 	ctx, cancel := context.WithCancelCause(longer)
 	stop := func() bool { return true }
-	if lease := p.j.transfer.wire.lease; lease != nil {
+	if lease := p.j.uplink.lease; lease != nil {
 		lost := lease.Context()
 		stop = context.AfterFunc(lost, func() { cancel(context.Cause(lost)) })
 	}
@@ -116,7 +113,7 @@ func (p *parallel) abandon(ctx context.Context) error {
 	defer stop()
 	p.markOver(ctx)
 	err := p.joiner.clean(ctx, false)
-	if lease := p.j.transfer.wire.lease; err != nil && lease != nil {
+	if lease := p.j.uplink.lease; err != nil && lease != nil {
 		if lost := context.Cause(lease.Context()); lost != nil {
 			return lost
 		}

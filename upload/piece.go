@@ -12,6 +12,7 @@ type piece struct {
 	rng      chunk.Range
 	transfer *transfer
 	content  *fileContent
+	slot     *slot         // nil while the part is not being sent
 	saved    *session.Part // the unfinished state that an earlier call saved; nil if there is none, or its session was lost
 
 	session session.URI  // of the last run in this call; zero if there was none
@@ -23,40 +24,43 @@ type piece struct {
 func (c *piece) prepare() {
 	p := c.p
 	j := p.j
-	t := &transfer{}
-	j.equip(t, p.joiner.spec(c), j.transfer.retry.budget)
-	if j.file != nil { // otherwise the parts are not sent
-		c.content = j.section(c.rng)
-		t.content = c.content
-	}
-	t.wire.lease = j.transfer.wire.lease
-	t.part, t.retry.part = c.i+1, c.i+1
-	t.pos.size.Store(c.rng.Len())
-	t.pos.handed = min(max(j.transfer.pos.handed-c.rng.From, 0), c.rng.Len()) // already sent over one connection, see restartInParts
-	if j.journal != nil {
-		t.record = p.joiner.record(c)
-	}
-	c.transfer = t
+	pos := newPosition(c.rng.Len())
+	pos.handed = min(max(j.requests.pos.handed-c.rng.From, 0), c.rng.Len()) // already sent over one connection, see restartInParts
 	switch {
 	case c.done.Finished():
-		t.pos.committed.Store(c.rng.Len())
-		t.pos.sent.Store(c.rng.Len())
+		pos.committed.Store(c.rng.Len())
+		pos.sent.Store(c.rng.Len())
 	case c.saved != nil:
-		t.pos.committed.Store(c.saved.Committed)
-		t.pos.sent.Store(c.saved.Committed)
+		pos.committed.Store(c.saved.Committed)
+		pos.sent.Store(c.saved.Committed)
+	}
+	var source content // nil if the parts are not sent
+	if j.file != nil {
+		c.content = j.section(c.rng)
+		source = c.content
+	}
+	var kept record = unrecorded{}
+	if j.journal != nil {
+		kept = p.joiner.record(c)
+	}
+	c.transfer = newTransfer(newRequester(j.uplink, c.i+1, pos), p.joiner.spec(c), source, kept, transferOptions{moved: c.moved})
+}
+
+// moved counts bytes for the slot, while the part has one.
+func (c *piece) moved(n int64) {
+	if c.slot != nil {
+		c.slot.moved.Add(n)
 	}
 }
 
-// forget resets the piece to the state before it was sent. It keeps the transfer,
-// because events read it.
+// forget resets the piece to the state before it was sent.
 func (c *piece) forget() {
 	if c.done.Finished() {
 		c.p.done.Add(-1)
 	}
 	c.saved, c.done, c.resumed = nil, session.Part{}, 0
-	c.content = c.p.j.section(c.rng)
+	c.content.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
 	t := c.transfer
-	t.content = c.content
 	t.pos.sent.Store(0)
 	t.pos.committed.Store(0)
 }
@@ -76,5 +80,5 @@ func (c *piece) finished(done session.Part) {
 	t.pos.committed.Store(n)
 	t.pos.sent.Store(n)
 	c.p.done.Add(1)
-	t.events.post(Event{Kind: PartDone, Part: t.part})
+	t.events.post(Event{Kind: PartDone})
 }

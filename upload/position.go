@@ -9,9 +9,14 @@ type position struct {
 	sent      atomic.Int64 // offset up to which the current request handed bytes to the network
 	committed atomic.Int64 // offset up to which the server holds them
 
-	source sourceOffsets // of a source that is compressed
-
 	handed int64 // the greatest offset that this call handed to the network; for the upload's goroutine
+}
+
+// newPosition returns the position at the start of a range of size bytes.
+func newPosition(size int64) *position {
+	p := new(position)
+	p.size.Store(size)
+	return p
 }
 
 // load returns the three numbers that events carry.

@@ -5,9 +5,10 @@ import "sync/atomic"
 // progress is how far a job is, for its events, and for [job.do]. They read it while the
 // job continues.
 type progress struct {
-	whole *position
-	tally *tally                    // nil if no bytes are sent
-	parts atomic.Pointer[partsView] // nil unless the file is sent in parts
+	whole  *position
+	source sourceOffsets             // of a source that is compressed
+	tally  *tally                    // nil if no bytes are sent
+	parts  atomic.Pointer[partsView] // nil unless the file is sent in parts
 }
 
 // partsView shows how far a file in parts is.
@@ -24,11 +25,16 @@ func (p *progress) position() (size, sent, committed int64) {
 	return p.whole.load()
 }
 
-// describe sets the numbers that every event carries.
-func (p *progress) describe(e *Event) {
+// describe sets the numbers that every event carries. It returns how many bytes were handed to
+// the network.
+func (p *progress) describe(e *Event) (sent int64) {
 	e.Size, e.Sent, e.Committed = p.position()
 	if parts := p.parts.Load(); parts != nil {
 		e.Parts = parts.progress()
 	}
-	e.Source = p.whole.source.of(e.Sent, e.Committed)
+	e.Source = p.source.of(e.Sent, e.Committed)
+	if p.tally != nil {
+		sent = p.tally.sent.Load()
+	}
+	return sent
 }

@@ -19,8 +19,8 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	}
 	var zipped *gzipReader
 	if j.spec.Gzip {
-		zipped = j.u.compressor.reader(j.transfer.expect.reader(r))
-		j.transfer.expect.size = nil // it is the size before compression
+		zipped = j.u.compressor.reader(j.expect.reader(r))
+		j.expect.size = nil // it is the size before compression
 		r = zipped
 	}
 	stream, err := j.u.memory.NewStream(r, j.u.opts.Window)
@@ -32,10 +32,9 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	if zipped != nil {
 		defer zipped.stop() // before close, which waits for Read
 	}
-	j.transfer.content = content
 	err = j.uploadStream(ctx, content, zipped)
 	if zipped != nil && err == nil {
-		j.transfer.pos.source.reset(zipped.read, sourceMark{made: zipped.made, read: zipped.read}) // for the Result
+		j.progress.source.reset(zipped.read, sourceMark{made: zipped.made, read: zipped.read}) // for the Result
 	}
 	return err
 }
@@ -44,14 +43,14 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 func (j *job) uploadStream(ctx context.Context, content *streamContent, zipped *gzipReader) error {
 	// Check the precondition first: nothing is read if it does not hold. The run reports
 	// that, or a missing bucket.
-	if err := j.precondition.check(ctx); err != nil {
+	if err := j.precondition.look(ctx, j.spec); err != nil {
 		return err
 	}
 	var whole bool
 	if j.precondition.unmet() == nil {
 		first, all, err := content.stream.Head(ctx)
 		if err != nil {
-			return j.transfer.sourceFailed(ctx, err)
+			return j.requests.sourceFailed(ctx, err)
 		}
 		if zipped != nil {
 			first = zipped.first()
@@ -61,11 +60,11 @@ func (j *job) uploadStream(ctx context.Context, content *streamContent, zipped *
 		}
 		whole = all
 	}
-	j.identify("", j.spec.Resolved())
+	j.setSpec(j.spec.Resolved())
 	if whole {
 		return j.uploadShort(ctx, content)
 	}
-	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
+	return j.uploadRun(ctx, j.newTransfer(content, unrecorded{}), -1)
 }
 
 // uploadShort uploads a stream whose bytes are all in memory, in one request, like a
@@ -73,12 +72,12 @@ func (j *job) uploadStream(ctx context.Context, content *streamContent, zipped *
 func (j *job) uploadShort(ctx context.Context, content *streamContent) error {
 	p, err := content.stream.Next(ctx)
 	if err != nil {
-		return j.transfer.sourceFailed(ctx, err)
+		return j.requests.sourceFailed(ctx, err)
 	}
 	content.cur = &p
-	j.transfer.pos.size.Store(p.To)
+	j.requests.pos.size.Store(p.To)
 	body := func() io.Reader { return p.Reader(0, p.To) }
-	return j.insert(ctx, body, p.To, p.CRC32C)
+	return j.insert(ctx, content, body, p.To, p.CRC32C)
 }
 
 // uploadWritten uploads the content of a Writer: first, a file and the bytes after
@@ -101,10 +100,9 @@ func (j *job) uploadWritten(ctx context.Context, first *fileThenStream, r io.Rea
 	defer content.close()
 	first.stream, first.file.reread = content, j.reread
 	j.detectSource(first.file.src)
-	j.identify("", j.spec.Resolved())
-	j.transfer.content = first
+	j.setSpec(j.spec.Resolved())
 	if err := first.settle(ctx, j); err != nil {
 		return err
 	}
-	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
+	return j.uploadRun(ctx, j.newTransfer(first, unrecorded{}), -1)
 }

@@ -14,8 +14,7 @@ type retrier struct {
 	waiter  backoff.Waiter
 	budget  *budget
 	staked  int64 // what this upload has added to the budget
-	events  *events
-	part    int // see transfer
+	events  partEvents
 	retries int
 
 	// These are since the last progress.
@@ -25,7 +24,7 @@ type retrier struct {
 }
 
 // newRetrier returns a retrier. The caller must call close.
-func newRetrier(p backoff.Policy, gate *backoff.Gate, b *budget, e *events) *retrier {
+func newRetrier(p backoff.Policy, gate *backoff.Gate, b *budget, e partEvents) *retrier {
 	return &retrier{
 		waiter: backoff.Waiter{Policy: p, Gate: gate, Budget: backoff.Budget{For: b.rule.time, Tries: b.rule.tries}},
 		budget: b,
@@ -59,7 +58,8 @@ func (r *retrier) Wait(ctx context.Context, cause *session.Error, retryAfter tim
 			}
 		}
 		r.history = append(r.history, session.Wait{Delay: p.Delay, Cause: why})
-		r.events.post(Event{Kind: Waiting, Delay: p.Delay, Retry: p.Failures, Cause: why, Part: r.part})
+		failed := *cause // cause gets the history if the upload fails
+		r.events.post(Event{Kind: Waiting, Delay: p.Delay, Retry: p.Failures, Held: p.Held, Cause: why, Err: &failed})
 		return nil
 	}
 	err := r.waiter.Wait(ctx, backoff.Failure{RetryAfter: retryAfter, Alone: cause.Alone()})

@@ -28,13 +28,6 @@ type run struct {
 	resume func(ctx context.Context, committed int64) error
 }
 
-// unqueried reports whether c continues a session of another process, and the server
-// has not yet reported how much it holds.
-func unqueried(c conversation) bool {
-	r, ok := c.(*run)
-	return ok && r.resume != nil
-}
-
 // sessionLost ends a run whose session no longer exists. It has the state for the
 // next run.
 type sessionLost struct {
@@ -53,9 +46,9 @@ func (r *run) perform(ctx context.Context, a session.Action) (session.Reply, err
 	case session.Send:
 		return r.send(ctx)
 	case session.Finish:
-		return r.finish(ctx)
+		return r.finalize(ctx)
 	case session.Check:
-		return r.check(ctx)
+		return r.checkObject(ctx, r.opened)
 	default:
 		return r.query(ctx)
 	}
@@ -63,7 +56,7 @@ func (r *run) perform(ctx context.Context, a session.Action) (session.Reply, err
 
 // start opens a session.
 func (r *run) start(ctx context.Context) (session.Reply, error) {
-	if err := r.precondition.check(ctx); err != nil {
+	if err := r.precondition.look(ctx, r.wire.spec); err != nil {
 		return session.Reply{}, err
 	}
 	reply := r.wire.start(ctx, r.content.total())
@@ -72,44 +65,34 @@ func (r *run) start(ctx context.Context) (session.Reply, error) {
 	}
 	r.uri, r.opened = reply.URI, time.Now()
 	if err := r.precondition.unmet(); err != nil {
-		r.drop(ctx, r.uri)
+		r.wire.drop(ctx, r.uri)
 		return reply, err
 	}
 	r.record.started(r.uri, r.state.Restarts)
-	r.events.post(Event{Kind: Started, Part: r.part})
+	r.events.post(Event{Kind: Started})
 	return reply, nil
 }
 
 // send sends the next part, which may be the last.
 func (r *run) send(ctx context.Context) (session.Reply, error) {
-	if err := r.precondition.check(ctx); err != nil {
+	if err := r.precondition.look(ctx, r.wire.spec); err != nil {
 		return session.Reply{}, err
 	}
 	if err := r.precondition.unmet(); err != nil {
 		return session.Reply{}, err
 	}
 	size := r.sizer.size()
-	if r.checkRate != nil {
-		size = min(size, firstBytes)
+	if r.measure != nil {
+		size = min(size, r.measure.size)
 	}
 	p, err := r.content.part(ctx, r.state.Committed, size)
 	if err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)
 	}
-	if err := r.expect.exceeded(p.To); err != nil {
+	if err := r.mayBeSent(ctx, p); err != nil {
 		return session.Reply{}, errors.Join(err, p.finish())
 	}
 	if p.last {
-		if err := r.expect.ended(ctx, p.To); err != nil {
-			return session.Reply{}, errors.Join(err, p.finish())
-		}
-		// Check this last, because the object exists after this request.
-		if err := r.content.unchanged(ctx); err != nil {
-			return session.Reply{}, errors.Join(r.sourceFailed(ctx, err), p.finish())
-		}
-		if err := r.expected(p.crc32c); err != nil {
-			return session.Reply{}, errors.Join(err, p.finish())
-		}
 		r.state.Size = p.To
 		r.pos.size.Store(p.To)
 	}
@@ -121,7 +104,7 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 	reply := r.transmit(ctx, p)
 	took := time.Since(began)
 	r.record.sent()
-	r.tally.count(&r.pos, p.From, reply.Sent)
+	r.tally.count(r.pos, p.From, reply.Sent)
 	if err := p.finish(); err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)
 	}
@@ -130,9 +113,9 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 	case p.last:
 	case open && held >= p.To:
 		r.sizer.passed(p.Len(), took)
-		if checkRate := r.checkRate; checkRate != nil {
-			r.checkRate = nil
-			if err := checkRate(p.Len(), took); err != nil {
+		if measure := r.measure; measure != nil {
+			r.measure = nil
+			if err := measure.check(p.Len(), took); err != nil {
 				return reply, err
 			}
 		}
@@ -140,6 +123,21 @@ func (r *run) send(ctx context.Context) (session.Reply, error) {
 		r.cut = chunk.Range{From: p.From, To: reply.Sent}
 	}
 	return reply, nil
+}
+
+// mayBeSent checks what the caller expects of the source. The object exists after the last
+// part was sent.
+func (r *run) mayBeSent(ctx context.Context, p part) error {
+	if err := r.expect.exceeded(p.To); err != nil || !p.last {
+		return err
+	}
+	if err := r.expect.checkEnd(ctx, p.To); err != nil {
+		return err
+	}
+	if err := r.content.unchanged(ctx); err != nil {
+		return r.sourceFailed(ctx, err)
+	}
+	return expectCRC32C(r.wire.spec, p.crc32c)
 }
 
 // transmit makes the request that carries p.
@@ -170,24 +168,16 @@ func (r *run) query(ctx context.Context) (session.Reply, error) {
 	return reply, nil
 }
 
-// check checks whether this session made the object at the destination. An object
-// with the same bytes that is older than the session was not made by it.
-func (r *run) check(ctx context.Context) (session.Reply, error) {
-	reply, err := r.transfer.check(ctx)
-	reply.Older = older(reply, r.opened)
-	return reply, err
-}
-
-// finish finalizes a session whose bytes are all committed.
-func (r *run) finish(ctx context.Context) (session.Reply, error) {
-	if err := r.expect.ended(ctx, r.state.Size); err != nil {
+// finalize finalizes a session whose bytes are all committed.
+func (r *run) finalize(ctx context.Context) (session.Reply, error) {
+	if err := r.expect.checkEnd(ctx, r.state.Size); err != nil {
 		return session.Reply{}, err
 	}
 	crc, err := r.content.whole(ctx)
 	if err != nil {
 		return session.Reply{}, r.sourceFailed(ctx, err)
 	}
-	if err := r.expected(crc); err != nil {
+	if err := expectCRC32C(r.wire.spec, crc); err != nil {
 		return session.Reply{}, err
 	}
 	end := chunk.Range{From: r.state.Size, To: r.state.Size}
@@ -267,7 +257,7 @@ func (r *run) decide(reply session.Reply) (session.Action, error) {
 func (r *run) progressed() {
 	r.retry.progressed()
 	r.retry.budget.progressed()
-	r.wire.stale.Store(false)
+	r.stale.Store(false)
 	r.retry.stake(r.state.Committed)
 	r.pos.sent.Store(max(r.pos.sent.Load(), r.state.Committed))
 	r.events.committed()
@@ -291,6 +281,30 @@ func (r *run) verify(ctx context.Context, reply session.Reply) (differs, err err
 	return differs, nil
 }
 
+// storedTimeout bounds the question what the service stores when a call is interrupted. The
+// caller waits for the answer.
+const storedTimeout = abandonAfter * 3 / 4
+
+// askStored asks the service once what it stores, if the call was interrupted while bytes were
+// on their way. Their request has no reply, so that the committed offset may be far behind.
+// ok is false if the offset did not change.
+func (r *run) askStored(ctx context.Context, err error) (ok bool) {
+	_, interrupted := errors.AsType[*InterruptedError](err)
+	_, sent, committed := r.pos.load()
+	if !interrupted || r.uri.IsZero() || r.resume != nil || sent <= committed {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storedTimeout)
+	defer cancel()
+	reply := r.wire.query(ctx, r.uri)
+	held, open := reply.Held()
+	if !open || held <= committed || held > sent {
+		return false // the next call asks again
+	}
+	r.pos.committed.Store(held)
+	return true
+}
+
 // meter counts the bytes of a request on their way to the network.
 type meter struct {
 	r      io.Reader
@@ -307,8 +321,8 @@ func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
 	sent := m.t.pos.sent.Add(int64(n))
 	m.t.tally.sent.Add(int64(n))
-	if m.t.slot != nil {
-		m.t.slot.moved.Add(int64(n))
+	if m.t.moved != nil {
+		m.t.moved(int64(n))
 	}
 	if m.record != nil {
 		m.record.handed(sent)

@@ -19,10 +19,6 @@ type runningUpload struct {
 	released  chan struct{}           // closed when the upload has released its lease
 }
 
-// stopped is the cause of the context of an upload that a call of its Uploader ended. It
-// has no Unwrap: an error of a request that has this cause is not the service's answer.
-type stopped struct{ error }
-
 // add registers an upload that holds its lease. The caller must call remove when the
 // lease is released. By then, another upload with that ID may be registered.
 func (r *runningUploads) add(id string, interrupt context.CancelCauseFunc) (remove func()) {

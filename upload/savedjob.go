@@ -155,7 +155,7 @@ func (j *job) openJournal(ctx context.Context, id string, waiting func(context.C
 		j.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder(), Err: held})
 	})
 	if err == nil {
-		j.transfer.wire.lease = journal.lease
+		j.uplink.needLease(journal.lease)
 		if j.interrupt != nil {
 			journal.released = j.u.running.add(id, j.interrupt)
 		}
@@ -173,14 +173,15 @@ func (j *job) keep(journal *journal, token *session.Token, path, identity string
 		journal.adopt(token)
 	}
 	j.journal = journal
-	j.result.keptIn(journal)
+	j.result.saved.Store(journal)
 	journal.next.draft.Endpoint, journal.next.draft.Spec, journal.next.draft.SourcePath = j.u.client.Endpoint(), withoutSecret(j.spec), path
 	journal.next.draft.SourceIdentity, journal.next.draft.SourceVersion = identity, j.u.expect.version
 }
 
 // setSpec sets the options of the object, for this upload and for its Token.
 func (j *job) setSpec(spec Spec) {
-	j.identify(j.result.known.ID, spec)
+	j.spec = spec
+	j.result.label.set(func(n *names) { n.spec = spec })
 	if j.journal != nil {
 		j.journal.next.draft.Spec = withoutSecret(spec)
 	}
@@ -223,16 +224,16 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 	}
 	j.journal.adopt(token) // without the checksums of unsent bytes
 	j.journal.next.file, j.journal.next.gzip = j.file, j.gzip
-	j.transfer.record = j.journal
 	// This is enough to check the object if it is already finished.
 	if j.gzip != nil {
 		j.gzip.adopt(token)
 	} else {
 		j.file.sum = chunk.NewPrefixCRC(token.Checkpoint(token.Source.Size))
 	}
-	size := j.transfer.content.total()
-	j.transfer.pos.size.Store(size)
-	r := j.newRun(session.State{
+	t := j.newTransfer(j.content(), j.journal)
+	size := t.content.total()
+	t.pos.size.Store(size)
+	r := j.newRun(t, session.State{
 		Size: size, Committed: token.Committed, Sent: token.HighWater, Restarts: token.Restarts,
 		// The earlier process may have sent the last byte.
 		MayExist: token.HighWater == size,
@@ -240,9 +241,9 @@ func (j *job) resume(ctx context.Context, token *session.Token) error {
 		Rejected: token.RejectedAt > 0, RejectedAt: token.RejectedAt - 1,
 	})
 	r.uri, r.opened = token.URI, token.Created
-	j.transfer.pos.committed.Store(token.Committed)
+	t.pos.committed.Store(token.Committed)
 	r.resume = func(ctx context.Context, committed int64) error { return j.resumeFrom(ctx, token, committed) }
-	return j.upload(ctx, r, session.Action{Step: session.Query})
+	return j.upload(ctx, t, r, session.Action{Step: session.Query})
 }
 
 // resumeFrom continues at the committed offset. The checksum of the bytes before it
@@ -253,9 +254,9 @@ func (j *job) resumeFrom(ctx context.Context, token *session.Token, offset int64
 		seek = func() error { return j.gzip.seek(ctx, offset) }
 	}
 	if err := seek(); err != nil {
-		return j.transfer.sourceFailed(ctx, err)
+		return j.requests.sourceFailed(ctx, err)
 	}
-	j.transfer.pos.sent.Store(offset)
+	j.requests.pos.sent.Store(offset)
 	j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = true, offset })
 	j.events.post(Event{Kind: Resumed})
 	return nil
@@ -271,7 +272,7 @@ func (j *job) startOver(ctx context.Context, why string, uri session.URI) error 
 	if err := j.journal.discard(); err != nil {
 		return err
 	}
-	j.transfer.drop(ctx, uri)
+	j.wire().drop(ctx, uri)
 	return j.fresh(ctx)
 }
 
@@ -297,7 +298,7 @@ func (j *job) discardCopy(ctx context.Context, why error) error {
 
 // unresume resets the progress of a saved session.
 func (j *job) unresume() {
-	j.transfer.pos.sent.Store(0)
-	j.transfer.pos.committed.Store(0)
+	j.requests.pos.sent.Store(0)
+	j.requests.pos.committed.Store(0)
 	j.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })
 }

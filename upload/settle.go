@@ -43,7 +43,7 @@ func (j *job) settleSource(ctx context.Context, src *chunk.Source) (chunk.Settle
 		err = fmt.Errorf("%w: its size was %d bytes when it was opened, and is %d", session.ErrSourceChanged, src.Size(), s.Identity.Size)
 	}
 	if err != nil {
-		return s, j.transfer.sourceFailed(ctx, err)
+		return s, j.requests.sourceFailed(ctx, err)
 	}
 	return s, nil
 }
@@ -51,7 +51,7 @@ func (j *job) settleSource(ctx context.Context, src *chunk.Source) (chunk.Settle
 // settleForNew settles the source of a new session, unless a precondition shows
 // that it will not be read.
 func (j *job) settleForNew(ctx context.Context) error {
-	if err := j.precondition.check(ctx); err != nil || j.precondition.unmet() != nil {
+	if err := j.precondition.look(ctx, j.spec); err != nil || j.precondition.unmet() != nil {
 		return err
 	}
 	return j.settle(ctx)

@@ -144,7 +144,7 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 	}
 	known := listed
 	if !listed {
-		a, err := j.transfer.ask(ctx, j.transfer.wire.stat)
+		a, err := j.requests.ask(ctx, j.wire().stat)
 		if err != nil && !refusal(err) {
 			return false, err
 		}
@@ -158,7 +158,7 @@ func (j *job) skip(ctx context.Context, rule Skip, listed bool, object *session.
 		j.seen = new(int64)
 	}
 	if object == nil {
-		j.precondition.absent()
+		j.precondition.absent(j.spec)
 		return false, nil
 	}
 	if rule == SkipSameContent {
@@ -224,7 +224,7 @@ func (j *job) sameBytes(ctx context.Context, object *session.Object) (bool, erro
 		err = unchanged()
 	}
 	if err != nil {
-		return false, j.transfer.sourceFailed(ctx, err)
+		return false, j.requests.sourceFailed(ctx, err)
 	}
 	return same, nil
 }

@@ -42,7 +42,7 @@ func skipCall(ctx context.Context, j *job) (bool, error) {
 	}
 	j.writeTime()
 	want := j.spec
-	j.identify("", want.Resolved())
+	j.setSpec(want.Resolved())
 	skipped, err := j.skip(ctx, rule, false, nil)
 	j.spec = want
 	return skipped, err

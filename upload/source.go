@@ -66,10 +66,10 @@ func (j *job) uploadFS(ctx context.Context, fsys fs.FS, name string) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("open %s: %w", name, chunk.ErrNotRegular)
 	}
-	if err := j.transfer.expect.sized(info.Size()); err != nil {
+	if err := j.expect.sized(info.Size()); err != nil {
 		return err
 	}
-	j.expect(info.Size())
+	j.expectSize(info.Size())
 	return j.uploadReader(ctx, f)
 }
 
@@ -88,7 +88,7 @@ func (j *job) uploadSource(ctx context.Context, src *chunk.Source, identity stri
 		return err
 	}
 	if identity == "" || j.u.opts.Store == nil {
-		j.identify("", j.spec.Resolved())
+		j.setSpec(j.spec.Resolved())
 		return j.fresh(ctx)
 	}
 	return j.uploadSavable(ctx, j.u.hashID(j.spec, "identity", identity), "", identity)
@@ -128,9 +128,9 @@ func (j *job) uploadBytes(ctx context.Context, data []byte) error {
 	if skipped, err := j.skipped(ctx); skipped || err != nil {
 		return err
 	}
-	j.identify("", j.spec.Resolved())
+	j.setSpec(j.spec.Resolved())
 	if _, err := j.file.sum.Write(data); err != nil {
-		return j.transfer.sourceFailed(ctx, err)
+		return j.requests.sourceFailed(ctx, err)
 	}
 	return j.freshSmall(ctx, data)
 }

@@ -38,7 +38,7 @@ func watchStall(ctx context.Context, timeout time.Duration, rate int64) (context
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &stallWatch{timeout: timeout, rate: rate, cancel: cancel, since: time.Now()}
 	if timeout > 0 {
-		w.timer = time.AfterFunc(timeout, w.check)
+		w.timer = time.AfterFunc(timeout, w.timerFired)
 	}
 	return ctx, w
 }
@@ -59,8 +59,8 @@ func (w *stallWatch) advance(now time.Time) {
 	w.since, w.credit = now, 0
 }
 
-// check is called by the timer when the lag may have reached the timeout.
-func (w *stallWatch) check() {
+// timerFired is called when the lag may have reached the timeout.
+func (w *stallWatch) timerFired() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopped {

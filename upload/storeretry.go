@@ -28,7 +28,7 @@ func (u *Uploader) storeContext(ctx context.Context, e *events, atStake func() i
 		},
 		Waiting: func(p backoff.Pause, err error) {
 			u.opts.Logger.LogAttrs(ctx, slog.LevelInfo, "a request of the store failed", slog.Any("err", err), slog.Int("failures", p.Failures), slog.Duration("wait", p.Delay))
-			e.post(Event{Kind: Waiting, Store: true, Delay: p.Delay, Retry: p.Failures, Cause: storeCause(err)})
+			e.post(Event{Kind: Waiting, Store: true, Delay: p.Delay, Retry: p.Failures, Cause: storeCause(err), Err: err})
 		},
 	})
 }
@@ -38,7 +38,7 @@ func nothingAtStake() int64 { return 0 }
 
 // storeContext returns ctx for calls of the store in the foreground of the job.
 func (j *job) storeContext(ctx context.Context) context.Context {
-	return j.u.storeContext(ctx, j.events, j.transfer.retry.budget.atStake)
+	return j.u.storeContext(ctx, j.events, j.requests.retry.budget.atStake)
 }
 
 // storeCall returns ctx for calls of the store that belong to no upload. The caller must call
@@ -47,9 +47,7 @@ func (u *Uploader) storeCall(ctx context.Context) (_ context.Context, done func(
 	if u.opts.Store == nil {
 		return ctx, func() {}
 	}
-	var nowhere position
-	nowhere.size.Store(-1)
-	e := newEvents(Event{ctx: ctx}, &u.opts, &progress{whole: &nowhere})
+	e := newEvents(ctx, new(label), u.opts.Observer, u.opts.Exchange, (&progress{whole: newPosition(-1)}).describe)
 	return u.storeContext(ctx, e, nothingAtStake), func() { e.close(ctx, nil) }
 }
 

@@ -186,7 +186,7 @@ func TestStateBucketSlow(t *testing.T) {
 		if took := time.Since(began); took > 30*time.Second || !errors.Is(err, bucketstore.ErrSlow) || !errors.Is(err, session.ErrRetriesExhausted) {
 			t.Errorf("%v after %v", err, took)
 		}
-		if waits := w.waits(); len(waits) == 0 || !strings.Contains(waits[0].Cause, bucketstore.ErrSlow.Error()) {
+		if waits := w.waits(); len(waits) == 0 || !errors.Is(waits[0].Err, bucketstore.ErrSlow) {
 			t.Errorf("events %+v", waits)
 		}
 		undo()

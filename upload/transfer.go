@@ -2,98 +2,49 @@ package upload
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"gcsup/session"
 )
 
-// transfer sends one range of a source to one object. It has the state that outlives
-// single requests and sessions. A job has one transfer. A file that is sent in parts
-// also has one for each part.
+// transfer sends one range of a source to one object. It outlives the sessions that are lost
+// meanwhile.
 type transfer struct {
-	wire    *exchanger
+	*requester
+	wire    exchanger
 	content content
-	retry   *retrier
-	sizer   *requestSizer
 	record  record
-	events  *events
-	tally   *tally
-	expect  expectation
-	pos     position
-	part    int   // the number of the part, from 1; 0 if the transfer is not a part of a file
-	slot    *slot // of the part; nil if it has none
+	transferOptions
+}
 
-	checkRate func(n int64, took time.Duration) error // checks the rate of the first request, which carried n bytes; may be nil
+// transferOptions are what not every transfer needs.
+type transferOptions struct {
+	expect  expectation
+	moved   func(n int64) // called after n bytes were handed to the network; may be nil
+	measure *measurement  // of the first request; nil after it, or if it is not measured
+}
+
+// measurement is a request of at most size bytes whose rate is checked.
+type measurement struct {
+	size  int64
+	check func(n int64, took time.Duration) error // an error ends the upload
+}
+
+// newTransfer returns a transfer of source to the object of spec. r keeps the state of its
+// sessions.
+func newTransfer(q *requester, spec Spec, source content, r record, o transferOptions) *transfer {
+	return &transfer{requester: q, wire: q.to(spec), content: source, record: r, transferOptions: o}
 }
 
 // drive holds a conversation that makes an object, and returns the object.
 func (t *transfer) drive(ctx context.Context, c conversation, first session.Action) (*session.Object, error) {
-	a, err := t.retry.converse(ctx, c, first)
-	switch {
-	case err != nil:
-		return nil, t.stopped(ctx, err, a.Err)
-	case a.Step == session.Done:
-		return a.Object, nil
-	}
-	return nil, t.retry.failure(a.Err, nil)
+	a, err := t.converse(ctx, c, first)
+	return a.Object, err
 }
 
-// ask makes a request until its outcome is known, see [retrier.ask]. An interruption and a
-// refusal are errors. The object of the action is nil if it is absent.
-func (t *transfer) ask(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
-	return t.asked(ctx)(t.retry.ask(ctx, exchange))
-}
-
-// askKnown is ask for something that the service has, or had, see [retrier.askKnown].
-func (t *transfer) askKnown(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
-	return t.asked(ctx)(t.retry.askKnown(ctx, exchange))
-}
-
-// asked returns a function that turns what ended a conversation into an error, unless that
-// is an answer.
-func (t *transfer) asked(ctx context.Context) func(session.Action, error) (session.Action, error) {
-	return func(a session.Action, err error) (session.Action, error) {
-		switch {
-		case err != nil:
-			return a, t.stopped(ctx, err, a.Err)
-		case a.Step == session.Fail:
-			return a, t.retry.failure(a.Err, nil)
-		}
-		return a, nil
-	}
-}
-
-// refusal reports whether err, from ask, is a refusal of the service. The service was reached
-// then, and the context is not done.
-func refusal(err error) bool {
-	e, ok := err.(*session.Error)
-	return ok && !errors.Is(e, session.ErrRetriesExhausted) && !errors.Is(e, ErrPermanent)
-}
-
-// stopped returns err, the error of a wait, or the error of an interrupted upload if
-// ctx is done. last is the last failure before that.
-func (t *transfer) stopped(ctx context.Context, err error, last *session.Error) error {
-	switch {
-	case ctx.Err() == nil:
-		return err
-	case last == nil || last.Err == nil && last.Status == 0:
-		return t.interrupted(ctx, nil)
-	}
-	return t.interrupted(ctx, last)
-}
-
-// interrupted returns the error of an upload whose context ended. last is the last
-// failure before that, or nil.
-func (t *transfer) interrupted(ctx context.Context, last error) error {
-	if e, ok := errors.AsType[*InterruptedError](last); ok && e.of == t {
-		return e
-	}
-	return newInterrupted(ctx, t, last)
-}
-
-// check checks whether this upload made the object at the destination.
-func (t *transfer) check(ctx context.Context) (session.Reply, error) {
+// checkObject checks whether this upload made the object at the destination, by a request
+// that began at since. An object with the same bytes that is older was not made by it.
+func (t *transfer) checkObject(ctx context.Context, since time.Time) (session.Reply, error) {
 	ours, err := t.content.whole(ctx)
 	if err != nil {
 		return session.Reply{}, t.sourceFailed(ctx, err)
@@ -102,6 +53,7 @@ func (t *transfer) check(ctx context.Context) (session.Reply, error) {
 	if o := r.Object; o != nil {
 		r.Ours = o.Size == t.content.total() && o.HasCRC32C && o.CRC32C == ours && !t.known(o.Generation)
 	}
+	r.Older = older(r, since)
 	return r, nil
 }
 
@@ -117,33 +69,18 @@ func (t *transfer) known(generation int64) bool {
 	return false
 }
 
-// sourceFailed returns the error of an upload whose source could not be read or has
-// changed.
-func (t *transfer) sourceFailed(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return t.interrupted(ctx, nil)
+// verify compares the finished object with the source. The result is the object that the
+// service described.
+func (t *transfer) verify(ctx context.Context, object *session.Object) (*session.Object, error) {
+	ours, err := t.content.whole(ctx)
+	if err != nil {
+		return nil, t.sourceFailed(ctx, err)
 	}
-	return sourceError(err)
-}
-
-// dropTimeout bounds the cancellation of a session that is no longer needed.
-// dropTimeoutCancelled is the bound after the upload was cancelled.
-const (
-	dropTimeout          = 10 * time.Second
-	dropTimeoutCancelled = 2 * time.Second
-)
-
-// drop cancels a session that is no longer needed, even if ctx is done. This is
-// optional, because an unused session expires.
-func (t *transfer) drop(ctx context.Context, uri session.URI) {
-	if uri.IsZero() {
-		return
+	o, err := verifyObject(object, t.wire.spec, t.content.total(), ours)
+	if err != nil {
+		return nil, t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
 	}
-	timeout := dropTimeout
-	if ctx.Err() != nil {
-		timeout = dropTimeoutCancelled
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-	defer cancel()
-	t.wire.cancel(ctx, uri)
+	t.pos.committed.Store(o.Size)
+	t.pos.sent.Store(o.Size)
+	return o, nil
 }

@@ -98,29 +98,6 @@ type copyDiffers struct{ error }
 
 func (e *copyDiffers) Unwrap() error { return e.error }
 
-// verify compares the finished object with the source. See [unqueried].
-func (j *job) verify(ctx context.Context, object *session.Object, unqueried bool) error {
-	t := j.transfer
-	ours, err := t.content.whole(ctx)
-	if err != nil {
-		return t.sourceFailed(ctx, err)
-	}
-	o, err := verifyObject(object, j.spec, t.content.total(), ours)
-	if err != nil {
-		return t.retry.failure(&session.Error{Op: session.OpFinalize, Status: 200, Offset: t.pos.committed.Load(), Kind: session.ErrUnexpectedData}, err)
-	}
-	j.result.update(func(r *Result) {
-		r.Object = o
-		if unqueried {
-			r.Resumed, r.ResumedFrom = true, o.Size // the earlier process finished it
-		}
-	})
-	t.pos.committed.Store(o.Size)
-	t.pos.sent.Store(o.Size)
-	j.events.committed()
-	return nil
-}
-
 // verifyObject compares the finished object with the source. crc32c is the checksum
 // of the source. The result is the object that the service described.
 func verifyObject(o *session.Object, spec Spec, size int64, crc32c uint32) (*session.Object, error) {

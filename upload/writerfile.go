@@ -96,7 +96,7 @@ var _ content = (*fileThenStream)(nil)
 // identity. A file that is racy is read again by pass. Nothing is read if the
 // precondition of j does not hold, which its run reports.
 func (f *fileThenStream) settle(ctx context.Context, j *job) error {
-	if err := j.precondition.check(ctx); err != nil || j.precondition.unmet() != nil {
+	if err := j.precondition.look(ctx, j.spec); err != nil || j.precondition.unmet() != nil {
 		return err
 	}
 	s, err := j.settleSource(ctx, f.file.src)

@@ -67,10 +67,7 @@ func (t *activeFile) note(e upload.Event, now time.Time) {
 		t.wait.until, t.wait.held = now.Add(e.Delay), true
 	case upload.Waiting:
 		t.samples = samples{}
-		t.wait = fileWait{until: now.Add(e.Delay), cause: causeOf(e.Cause), probing: probing(e.Cause), retry: e.Retry}
-		if e.Store && t.wait.cause != stateSlow {
-			t.wait.cause.text = shorten("state "+t.wait.cause.text, 18)
-		}
+		t.wait = fileWait{until: now.Add(e.Delay), cause: causeOf(e), probing: e.Held, retry: e.Retry}
 	case upload.Progress, upload.Resumed, upload.Started, upload.Restarted:
 		t.samples.add(now, is.sent)
 	case upload.Verifying:

@@ -1,65 +1,98 @@
 package main
 
 import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"gcsup/internal/cli/printable"
+	"gcsup/session"
+	"gcsup/session/bucketstore"
+	"gcsup/upload"
 )
 
 // cause describes why an upload waits, in at most 18 columns, or 7 on a narrow
 // terminal. It contains no addresses.
 type cause struct{ text, short string }
 
-// stateSlow is the cause of bucketstore.ErrSlow.
-var stateSlow = cause{"state bucket slow", "slow"}
-
-// causes maps the ends of messages of the operating system and of package net to
-// causes.
-var causes = []struct {
-	part string
-	cause
-}{
-	{"connection reset", cause{"connection reset", "reset"}},
-	{"forcibly closed", cause{"connection reset", "reset"}}, // Windows
-	{"connection refused", cause{"connection refused", "refused"}},
-	{"actively refused", cause{"connection refused", "refused"}}, // Windows
-	{"broken pipe", cause{"connection closed", "closed"}},
-	{"EOF", cause{"connection closed", "closed"}},
-	{"closed network connection", cause{"connection closed", "closed"}},
-	{"server closed", cause{"connection closed", "closed"}},
-	{"no such host", cause{"host not found", "no host"}},
-	{"server misbehaving", cause{"name server fails", "no host"}},
-	{"unreachable", cause{"no network", "no net"}},
-	{"no route to host", cause{"no network", "no net"}},
-	{"certificate", cause{"TLS error", "TLS"}},
-	{"tls:", cause{"TLS error", "TLS"}},
-	{"http2:", cause{"HTTP/2 error", "HTTP/2"}},
-	{"slower than the lease", stateSlow},
-	{"stall", cause{"stalled", "stalled"}},
-	{"lags behind", cause{"stalled", "stalled"}},
-	{"no reply within", cause{"no reply", "silent"}},
-	{"timeout", cause{"timeout", "timeout"}},
-	{"timed out", cause{"timeout", "timeout"}},
-	{"deadline exceeded", cause{"timeout", "timeout"}},
-}
-
 var (
-	statusCode = regexp.MustCompile(`^[1-5]\d\d(?:$|[ ;])`)
-	// address matches HOST:PORT, an IP address, and an arrow between two of them.
-	address = regexp.MustCompile(`\[[0-9a-fA-F:.%a-z]+\](:\d+)?|\S*\d+\.\d+\.\d+\.\d+\S*|\S+:\d+\b|->`)
+	timeout = cause{"timeout", "timeout"}
+	closed  = cause{"connection closed", "closed"}
+	noReply = cause{"no reply", "silent"}
 )
 
-// causeOf shortens the cause of an event.
-func causeOf(text string) cause {
-	if code := statusCode.FindString(text); code != "" {
-		return cause{code[:3], code[:3]}
+// causes are the causes of errors of the operating system and of packages net and
+// session. connErrors are those of the operating system.
+var causes = append(connErrors,
+	errorCause{io.EOF, closed},
+	errorCause{io.ErrUnexpectedEOF, closed},
+	errorCause{net.ErrClosed, closed},
+	errorCause{session.ErrStalled, cause{"stalled", "stalled"}},
+)
+
+type errorCause struct {
+	err error
+	cause
+}
+
+// address matches HOST:PORT, an IP address, and an arrow between two of them.
+var address = regexp.MustCompile(`\[[0-9a-fA-F:.%a-z]+\](:\d+)?|\S*\d+\.\d+\.\d+\.\d+\S*|\S+:\d+\b|->`)
+
+// causeOf returns the cause of a wait.
+func causeOf(e upload.Event) cause {
+	if !e.Store {
+		return causeOfError(e.Err)
+	}
+	if errors.Is(e.Err, bucketstore.ErrSlow) {
+		return cause{"state bucket slow", "slow"}
+	}
+	c := causeOfError(e.Err)
+	if errors.Is(e.Err, session.ErrStalled) {
+		c = noReply // the bucket has a timeout instead of a minimum rate
+	}
+	return cause{shorten("state "+c.text, 18), c.short}
+}
+
+// causeOfError returns the cause of a failed request.
+func causeOfError(err error) cause {
+	if failed, ok := errors.AsType[*session.Error](err); ok {
+		if code := strconv.Itoa(failed.Status); failed.Status != 0 {
+			return cause{code, code}
+		}
+		err = failed.Err
 	}
 	for _, c := range causes {
-		if strings.Contains(text, c.part) {
+		if errors.Is(err, c.err) {
 			return c.cause
 		}
 	}
+	if t, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err); ok && t.Timeout() {
+		return timeout
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		if dns.IsNotFound {
+			return cause{"host not found", "no host"}
+		}
+		return cause{"name server fails", "no host"}
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return cause{"TLS error", "TLS"}
+	}
+	if err == nil {
+		return noReply
+	}
+	return shortened(err.Error())
+}
+
+// shortened returns the end of the text of an error that has no type.
+func shortened(text string) cause {
 	parts := strings.Split(address.ReplaceAllString(printable.Line(text), ""), ": ")
 	last := strings.Join(strings.Fields(parts[len(parts)-1]), " ")
 	if last == "" {
@@ -67,6 +100,3 @@ func causeOf(text string) cause {
 	}
 	return cause{shorten(last, 18), shorten(last, 7)}
 }
-
-// probing reports whether an upload waits for another one that probes the service.
-func probing(text string) bool { return strings.Contains(text, "another upload is probing") }

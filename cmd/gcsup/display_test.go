@@ -16,7 +16,7 @@ func TestFrameOfLowTerminal(t *testing.T) {
 	for _, columns := range []int{20, 40, 80, 200} {
 		for height := 1; height < 6; height++ {
 			story(func(name string, d *display, now time.Time) {
-				d.noteListing("listing bucket", upload.Event{Kind: upload.Waiting, Delay: time.Hour, Cause: "503"}, now)
+				d.noteListing("listing bucket", upload.Event{Kind: upload.Waiting, Delay: time.Hour, Cause: "503", Err: unavailable}, now)
 				frame := d.frame(now, columns, height)
 				if len(frame) > height {
 					t.Errorf("%d columns, %d lines, %s: %d lines", columns, height, name, len(frame))
@@ -34,7 +34,7 @@ func TestFrameOfLowTerminal(t *testing.T) {
 func TestWaitForListing(t *testing.T) {
 	now := time.Unix(0, 0)
 	d := newDisplay(-1)
-	d.noteListing("listing bucket", upload.Event{Kind: upload.Waiting, Size: -1, Delay: 8 * time.Second, Retry: 3, Cause: "503"}, now)
+	d.noteListing("listing bucket", upload.Event{Kind: upload.Waiting, Size: -1, Delay: 8 * time.Second, Retry: 3, Cause: "503", Err: unavailable}, now)
 	frame := d.frame(now, 80, 24)
 	if len(frame) != 2 || !strings.HasPrefix(frame[0].text, "listing bucket ") || !strings.Contains(frame[0].text, "retry 3 in 8 s: 503") || frame[1].text != "file 0                           0/0 B" {
 		t.Errorf("got %q", frame)

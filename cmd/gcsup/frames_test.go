@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"gcsup/session"
 	"gcsup/upload"
 )
 
@@ -123,7 +125,7 @@ func story(frame func(name string, d *display, now time.Time)) {
 	now = now.Add(2 * time.Second)
 	event(1, disk, upload.Progress, 1000, 500, 200)
 	d.note(2, photo, upload.Event{Kind: upload.Waiting, Size: 400 * mib, Sent: 150 * mib, Committed: 120 * mib, Delay: 8 * time.Second, Retry: 3,
-		Cause: "read tcp 10.1.2.3:51334->142.250.1.207:443: read: connection reset by peer"}, now)
+		Err: &session.Error{Err: &net.OpError{Op: "read", Net: "tcp", Err: connErrors[0].err}}}, now)
 	d.note(3, "db.sql", upload.Event{Kind: upload.Settling, Size: 64 * mib}, now)
 	frame("waiting, and counted", d, now)
 	now = now.Add(9 * time.Second)
@@ -139,7 +141,7 @@ func story(frame func(name string, d *display, now time.Time)) {
 	for i := range 9 {
 		d.end(4+i, statusOK, &upload.Result{Size: mib}, now)
 	}
-	d.note(13, "logs/2026-11-10/access.log", upload.Event{Kind: upload.Waiting, Size: mib, Delay: 30 * time.Second, Retry: 2, Cause: "503; another upload is probing"}, now)
+	d.note(13, "logs/2026-11-10/access.log", upload.Event{Kind: upload.Waiting, Size: mib, Delay: 30 * time.Second, Retry: 2, Cause: "503; another upload is probing", Held: true, Err: unavailable}, now)
 	frame("the service lost a session", d, now)
 	now = now.Add(12 * time.Second)
 	event(1, disk, upload.Progress, 1000, 100, 0)
@@ -257,7 +259,7 @@ func TestPercentageNeverGoesBack(t *testing.T) {
 	last := 0
 	for i, e := range []upload.Event{
 		{Kind: upload.Started}, {Sent: 60, Kind: upload.Progress}, {Sent: 80, Committed: 20, Kind: upload.Progress},
-		{Sent: 80, Committed: 20, Kind: upload.Waiting, Delay: time.Second, Cause: "503"}, {Sent: 20, Committed: 20, Kind: upload.Progress},
+		{Sent: 80, Committed: 20, Kind: upload.Waiting, Delay: time.Second, Cause: "503", Err: unavailable}, {Sent: 20, Committed: 20, Kind: upload.Progress},
 		{Sent: 40, Committed: 20, Kind: upload.Progress}, {Sent: 90, Committed: 40, Kind: upload.Progress},
 		{Sent: 0, Committed: 0, Kind: upload.Restarted, Cause: "410"}, {Sent: 10, Kind: upload.Progress}, {Sent: 100, Committed: 100, Kind: upload.Progress},
 	} {

@@ -25,7 +25,7 @@ func TestProgressInALog(t *testing.T) {
 		if b.Len() > 0 {
 			t.Errorf("after 9 s: %q, want nothing", b.String())
 		}
-		note(upload.Event{Kind: upload.Waiting, Size: 100, Sent: 50, Delay: 8 * time.Second, Retry: 3, Cause: "503"})
+		note(upload.Event{Kind: upload.Waiting, Size: 100, Sent: 50, Delay: 8 * time.Second, Retry: 3, Cause: "503", Err: unavailable})
 		time.Sleep(12 * time.Second)
 		synctest.Wait()
 		p.stop()

@@ -6,9 +6,10 @@ import (
 	"gcsup/session"
 )
 
-// conclude deletes or updates the saved upload, depending on err, with which the
-// upload ended. See [unqueried].
-func (j *job) conclude(err error, unqueried bool) error {
+// keepSaved deletes or updates the saved upload, depending on err, with which the
+// upload ended. unqueried reports that the server has not reported how much it holds of a
+// session of another process.
+func (j *job) keepSaved(err error, unqueried bool) error {
 	if !j.journal.saved() {
 		return err
 	}
@@ -27,7 +28,7 @@ func (j *job) conclude(err error, unqueried bool) error {
 		if e, ok := errors.AsType[*session.Error](err); ok && e.Open {
 			j.journal.rejected(e.Offset)
 		}
-		_, sent, committed := j.transfer.pos.load()
+		_, sent, committed := j.requests.pos.load()
 		j.journal.ended(committed, sent)
 	}
 	return err

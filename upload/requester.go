@@ -1,0 +1,121 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"gcsup/session"
+)
+
+// requester makes the requests of an upload, or of one part of a file, and repeats them until
+// their outcome is known. It has the state that outlives single requests and sessions.
+type requester struct {
+	client *session.Client
+	stat   func(context.Context, Spec) session.Reply // see uplink
+	do     doer                                      // makes each exchange
+	retry  *retrier
+	sizer  *requestSizer
+	aim    intention
+	stale  atomic.Bool // a request failed on a reused connection since the last progress
+	events partEvents
+	tally  *tally
+	pos    *position
+}
+
+// newRequester returns a requester for a part of a file, with a number from 1, or for a whole
+// file if part is 0. It reports its progress in pos. The caller must close retry.
+func newRequester(u *uplink, part int, pos *position) *requester {
+	events := partEvents{u.events, part}
+	q := &requester{
+		client: u.client, stat: u.stat, events: events, tally: u.tally, pos: pos,
+		retry: newRetrier(u.policy, u.gate, u.budget, events), sizer: newRequestSizer(u.chunkSize, u.commitEvery),
+	}
+	q.do = chain(
+		leasing(u),
+		noting(q.note),
+		reaching(u.budget),
+		u.limit, // the stall watch counts a wait for the limit as time of the source
+		watchingStalls(u.stallTimeout, u.stallRate),
+		timing(u.replied),
+		reporting(u.logger, u.named, u.events, func(x *Exchange) {
+			x.Offset, x.Attempt, x.Part = pos.committed.Load(), q.retry.attempts+1, part
+		}),
+	)
+	return q
+}
+
+// note records the reply to a request.
+func (q *requester) note(r session.Reply) {
+	q.tally.requests.Add(1)
+	q.retry.attempts++
+	q.aim.learn(r)
+	if r.Reused && r.Lost() {
+		q.stale.Store(true)
+	}
+}
+
+// to returns an exchanger for the object of spec.
+func (q *requester) to(spec Spec) exchanger { return exchanger{q, spec} }
+
+// converse holds a conversation, see [retrier.converse]. An interruption and a refusal are
+// errors.
+func (q *requester) converse(ctx context.Context, c conversation, first session.Action) (session.Action, error) {
+	a, err := q.retry.converse(ctx, c, first)
+	switch {
+	case err != nil:
+		return a, q.stopped(ctx, err, a.Err)
+	case a.Step == session.Fail:
+		return a, q.retry.failure(a.Err, nil)
+	}
+	return a, nil
+}
+
+// ask makes a request until its outcome is known. The errors are those of converse. The
+// object of the action is nil if it is absent.
+func (q *requester) ask(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
+	return q.converse(ctx, &request{exchange: exchange}, session.Action{Step: session.Repeat})
+}
+
+// askKnown is ask for something that the service has, or had. A second answer must confirm
+// that it does not.
+func (q *requester) askKnown(ctx context.Context, exchange func(context.Context) session.Reply) (session.Action, error) {
+	return q.converse(ctx, &request{exchange, session.Request{Known: true}}, session.Action{Step: session.Repeat})
+}
+
+// refusal reports whether err, from ask, is a refusal of the service. The service was reached
+// then, and the context is not done.
+func refusal(err error) bool {
+	e, ok := err.(*session.Error)
+	return ok && !errors.Is(e, session.ErrRetriesExhausted) && !errors.Is(e, ErrPermanent)
+}
+
+// stopped returns err, the error of a wait, or the error of an interrupted upload if
+// ctx is done. last is the last failure before that.
+func (q *requester) stopped(ctx context.Context, err error, last *session.Error) error {
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case last == nil || last.Err == nil && last.Status == 0:
+		return q.interrupted(ctx, nil)
+	}
+	return q.interrupted(ctx, last)
+}
+
+// interrupted returns the error of an upload whose context ended. last is the last
+// failure before that, or nil.
+func (q *requester) interrupted(ctx context.Context, last error) error {
+	if e, ok := errors.AsType[*InterruptedError](last); ok && e.of == q {
+		return e
+	}
+	return newInterrupted(ctx, q, last)
+}
+
+// sourceFailed returns the error of an upload whose source could not be read or has
+// changed.
+func (q *requester) sourceFailed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return q.interrupted(ctx, nil)
+	}
+	return sourceError(err)
+}
