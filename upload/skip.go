@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strconv"
 	"time"
 
 	"gcsup/chunk"
@@ -55,16 +54,6 @@ const coarseTime = 2 * time.Second
 // modification time, in whole seconds. It uses the local clock, because that of the
 // service may be ahead.
 func recent(ns int64) bool { return time.Since(time.Unix(0, ns)) < coarseTime }
-
-// withMTime returns spec with the modification time of the source in its
-// metadata.
-func withMTime(spec Spec, ns int64) Spec {
-	metadata := make(map[string]string, len(spec.Metadata)+1)
-	maps.Copy(metadata, spec.Metadata)
-	metadata[session.FileModTimeKey] = strconv.FormatInt(time.Unix(0, ns).Unix(), 10)
-	spec.Metadata = metadata
-	return spec
-}
 
 // sameMTime returns want with the modification time in the metadata of saved, or
 // without one if it has none. The time is not an option of the caller. A change of

@@ -3,6 +3,7 @@ package upload
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"gcsup/session"
 )
@@ -51,7 +52,7 @@ func skipCall(ctx context.Context, j *job) (bool, error) {
 // writeTime adds the modification time of the file to the metadata, for SkipSameTime.
 func (j *job) writeTime() {
 	if ns := j.file.identity.ModTimeNS; j.timed() && ns != 0 && !recent(ns) {
-		j.spec = withMTime(j.spec, ns)
+		j.spec = withMetadata(j.spec, session.FileModTimeKey, time.Unix(0, ns).Unix())
 	}
 }
 
