@@ -70,10 +70,7 @@ func TestTwoRunsOverTwoRanges(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, rng := range []chunk.Range{{From: 0, To: half}, {From: half, To: size}} {
 			j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: fmt.Sprint("part", i)}, u.newBudget())
-			section := chunk.FromReaderAt(io.NewSectionReader(src, rng.From, rng.Len()), rng.Len())
-			j.transfer.content = &fileContent{
-				src: section, identity: chunk.Identity{Size: rng.Len()}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
-			}
+			j.transfer.content = FromReaderAt(io.NewSectionReader(src, rng.From, rng.Len()), rng.Len(), j.reread)
 			wg.Go(func() {
 				r := &run{transfer: j.transfer, state: session.State{Size: rng.Len()}}
 				if err := j.upload(t.Context(), r, session.Action{Step: session.Begin}); err != nil {
@@ -156,10 +153,9 @@ func TestCancellationWaitsForNoFile(t *testing.T) {
 		const size = 20 << 20
 		hanging := hangingReader{make(chan struct{})}
 		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
-		j.file = &fileContent{
-			src: chunk.FromReaderAt(hanging, size), identity: chunk.Identity{Size: size}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
+		if err := j.use(FromReaderAt(hanging, size, j.reread), "the source"); err != nil {
+			t.Fatal(err)
 		}
-		j.transfer.content = j.file
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
@@ -191,19 +187,18 @@ func TestCancellationWaitsForNoPart(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		const part = 2 << 20
 		u.opts.Parallel = InParts(2, part).By(ByCompose)
-		source := halfReader{hangingReader{make(chan struct{})}, 2 * part}
+		half := halfReader{hangingReader{make(chan struct{})}, 2 * part}
 		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
-		j.file = &fileContent{
-			src: chunk.FromReaderAt(source, 4*part), identity: chunk.Identity{Size: 4 * part}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
+		if err := j.use(FromReaderAt(half, 4*part, j.reread), "the source"); err != nil {
+			t.Fatal(err)
 		}
-		j.transfer.content = j.file
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		_, err := j.do(ctx, j.fresh)
 		if e, ok := errors.AsType[*InterruptedError](err); !ok || e.Committed != 2*part || e.Sent != 2*part {
 			t.Errorf("%v, want %d bytes acknowledged", err, 2*part)
 		}
-		close(source.release)
+		close(half.release)
 		time.Sleep(time.Minute) // until the parts are removed
 	})
 }
@@ -227,10 +222,9 @@ func TestRequestsOfAMinute(t *testing.T) {
 		u.opts.ChunkSize = 0
 		const size = firstSize + 64<<20
 		j := u.newJob(t.Context(), Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
-		j.file = &fileContent{
-			src: chunk.FromReaderAt(zeros{}, size), identity: chunk.Identity{Size: size}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: j.reread,
+		if err := j.use(FromReaderAt(zeros{}, size, j.reread), "the source"); err != nil {
+			t.Fatal(err)
 		}
-		j.transfer.content = j.file
 		res, err := j.do(t.Context(), j.fresh)
 		if err != nil {
 			t.Fatal(err)

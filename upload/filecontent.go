@@ -5,67 +5,152 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"gcsup/chunk"
 	"gcsup/session"
 )
+
+// Reread is called when n bytes before offset were read only for their checksum. The
+// reading ends at end.
+type Reread func(n, offset, end int64)
 
 // rereadStep is the number of bytes after which a long comparison reports its
 // progress. From a disk these are many reports per second, and one every few seconds
 // from a slow file server.
 const rereadStep = 8 << 20
 
-// fileContent is a source that can be read again.
-type fileContent struct {
-	src      *chunk.Source
+// File is a source that can be read again. It is the content that is sent unless the
+// file is compressed.
+type File struct {
+	src    *chunk.Source
+	data   []byte // all bytes, if the caller has them in memory; otherwise nil
+	reread Reread
+	sum    *chunk.PrefixCRC
+	saved  Saved // of the session being resumed
+
 	identity chunk.Identity // of the bytes that sum has hashed
-	sum      *chunk.PrefixCRC
-	reread   func(n, offset, end int64) // called when n bytes before offset were read only for their checksum; the reading ends at end
-	copied   bool                       // the session began with another file; the bytes are still to be compared
-	settled  bool                       // every later change changes the identity, with these exceptions:
-	unsynced bool                       // see chunk.Settled
-	racy     bool                       // see chunk.Settled; identity has no change time
+	copied   bool           // the session began with another file; the bytes must still be compared
+	settled  bool           // every later change changes the identity, with these exceptions:
+	unsynced bool           // see chunk.Settled
+	racy     bool           // see chunk.Settled; identity has no change time
 }
 
-var _ content = (*fileContent)(nil)
+var _ Resumable = (*File)(nil)
 
-func (f *fileContent) total() int64      { return f.src.Size() }
-func (f *fileContent) replayable() bool  { return true }
-func (f *fileContent) committed(n int64) { f.sum.Forget(n) }
-func (f *fileContent) isCopy() bool      { return f.copied }
-func (f *fileContent) proven()           { f.copied = false }
+// NewFile returns the file src. name is for an error.
+func NewFile(src *chunk.Source, name string, reread Reread) (*File, error) {
+	identity, err := src.Identity()
+	switch {
+	case err != nil:
+		return nil, err
+	case identity.Size != src.Size():
+		return nil, fmt.Errorf("%w: %s is being written to", session.ErrSourceChanged, name)
+	}
+	return &File{src: src, identity: identity, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: reread}, nil
+}
 
-// part returns one long part up to the last multiple of 256 KiB, and then a tail of
+// FromReaderAt returns the first size bytes of r as a file.
+func FromReaderAt(r io.ReaderAt, size int64, reread Reread) *File {
+	return &File{
+		src: chunk.FromReaderAt(r, size), identity: chunk.Identity{Size: size},
+		sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: reread,
+	}
+}
+
+// FromBytes returns data as a file. Load does not copy it.
+func FromBytes(data []byte, reread Reread) *File {
+	f := FromReaderAt(bytes.NewReader(data), int64(len(data)), reread)
+	f.data = data
+	return f
+}
+
+// Section returns a range of the file as a file of its own. It does not detect changes.
+// [File.Unchanged] does that for the whole file.
+func (f *File) Section(rng chunk.Range) *File {
+	return FromReaderAt(io.NewSectionReader(f.src, rng.From, rng.Len()), rng.Len(), f.reread)
+}
+
+func (f *File) Close() { _ = f.src.Close() }
+
+// Identity returns the identity of the bytes that were read. It has no change time if a
+// change may not be detectable.
+func (f *File) Identity() chunk.Identity { return f.identity }
+
+// Info describes the file. It is nil for bytes that are not in a file.
+func (f *File) Info() fs.FileInfo { return f.src.Info() }
+
+// Head returns the first bytes, as far as they can be read.
+func (f *File) Head() []byte {
+	head := make([]byte, min(f.Total(), chunk.HeadSize))
+	n, _ := f.src.ReadAt(head, 0)
+	return head[:n]
+}
+
+func (f *File) Total() int64      { return f.src.Size() }
+func (f *File) Replayable() bool  { return true }
+func (f *File) Committed(n int64) { f.sum.Forget(n) }
+
+// Next returns one long body up to the last multiple of 256 KiB, and then a tail of
 // at most 256 KiB, which is sent in a separate request. The checksum of all bytes is
 // then known, and the service can compare it before the object exists.
-func (f *fileContent) part(_ context.Context, offset, limit int64) (part, error) {
-	size := f.src.Size()
+func (f *File) Next(ctx context.Context, offset, limit int64) (Body, error) {
 	if offset == 0 {
-		f.restart()
-		f.copied = false // the server has no bytes that could differ
+		f.Restart()
 	}
-	f.sum.Rewind(offset)
-	tail := chunk.LastBoundary(size)
+	tail := chunk.LastBoundary(f.Total())
 	if offset >= tail {
-		return f.tail(offset)
+		return f.tail(ctx, offset)
 	}
 	to := min(chunk.Floor(offset+limit), tail)
 	if to-offset < chunk.Granularity {
 		// The bytes from an unaligned offset to the next boundary are less than the service
 		// accepts in a request that is not the last.
 		if to += chunk.Granularity; to > tail {
-			return f.tail(offset)
+			return f.tail(ctx, offset)
 		}
 	}
-	rng := chunk.Range{From: offset, To: to}
-	body := f.src.Body(rng, f.sum)
-	return part{Range: rng, body: body, finish: body.Finish}, nil
+	return f.body(chunk.Range{From: offset, To: to}), nil
 }
 
-// seek makes the checksum continue from a checkpoint of the bytes sent before. It
-// reads the bytes between the checkpoint and offset.
-func (f *fileContent) seek(ctx context.Context, from chunk.Checkpoint, offset int64) error {
-	to, err := f.hash(ctx, from, offset)
+// body returns a body that is not the last one.
+func (f *File) body(rng chunk.Range) Body {
+	f.sum.Rewind(rng.From)
+	body := f.src.Body(rng, f.sum)
+	return Body{Range: rng, Reader: body, finish: body.Finish}
+}
+
+func (f *File) tail(ctx context.Context, offset int64) (Body, error) {
+	b := f.body(chunk.Range{From: offset, To: f.Total()})
+	data := make([]byte, b.Len())
+	_, err := io.ReadFull(b, data)
+	if finished := b.finish(); err == nil {
+		err = finished
+	}
+	if err == nil {
+		err = f.Unchanged(ctx, f.hashed)
+	}
+	return Body{Range: b.Range, Reader: bytes.NewReader(data), Last: true, CRC32C: f.sum.Sum()}, err
+}
+
+// Restart makes the checksum start at byte 0 if it started at a checkpoint. The server
+// has no bytes that could differ from those of a copy.
+func (f *File) Restart() {
+	if _, ok := f.sum.Nearest(0); !ok {
+		f.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
+	}
+	f.copied = false
+}
+
+// Adopt makes the checksum start at the last checkpoint. That is enough to check an
+// object that is already finished.
+func (f *File) Adopt(s Saved) {
+	f.saved, f.sum = s, chunk.NewPrefixCRC(s.last(f.Total()))
+}
+
+// Seek makes the checksum start at offset.
+func (f *File) Seek(ctx context.Context, offset int64) error {
+	to, err := f.hash(ctx, f.saved.last(offset), offset)
 	if err != nil {
 		return err
 	}
@@ -73,183 +158,31 @@ func (f *fileContent) seek(ctx context.Context, from chunk.Checkpoint, offset in
 	return nil
 }
 
-// restart makes the checksum begin at byte 0 if it began at a checkpoint.
-func (f *fileContent) restart() {
-	if _, ok := f.sum.Nearest(0); !ok {
-		f.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
-	}
+func (f *File) Newest(sent, _ int64) chunk.Checkpoint {
+	c, _ := f.sum.Nearest(min(f.sum.Offset(), sent))
+	return c
 }
 
-func (f *fileContent) tail(offset int64) (part, error) {
-	rng := chunk.Range{From: offset, To: f.src.Size()}
-	body := f.src.Body(rng, f.sum)
-	defer body.Close()
-	data := make([]byte, rng.Len())
-	if _, err := io.ReadFull(body, data); err != nil {
-		return part{}, err
-	}
-	return part{
-		Range: rng, last: true, crc32c: f.sum.Sum(),
-		body:   bytes.NewReader(data),
-		finish: func() error { return nil },
-	}, nil
-}
+func (f *File) Compression(int64) *Compression { return nil }
 
-func (f *fileContent) whole(ctx context.Context) (uint32, error) {
-	return f.crcOf(ctx, f.src.Size())
-}
-
-func (f *fileContent) prefix(offset int64) (uint32, bool) {
-	from, ok := f.sum.Nearest(offset)
-	if !ok || offset-from.Offset >= chunk.Granularity {
-		return 0, false
-	}
-	to, err := f.hash(context.Background(), from, offset)
-	return to.CRC32C, err == nil
-}
-
-// crcOf returns the CRC32C of the bytes before offset. It reads them if necessary.
-func (f *fileContent) crcOf(ctx context.Context, offset int64) (uint32, error) {
-	from, _ := f.sum.Nearest(offset) // the zero Checkpoint if there is none
-	to, err := f.hash(ctx, from, offset)
-	return to.CRC32C, err
-}
-
-func (f *fileContent) head(ctx context.Context, offset int64) io.Reader {
-	if offset > headLimit && !f.copied {
-		return nil
-	}
-	return &headReader{ctx: ctx, f: f, end: offset}
-}
-
-// headReader reads the first bytes of a source until ctx ends.
-type headReader struct {
-	ctx     context.Context
-	f       *fileContent
-	at, end int64
-}
-
-func (h *headReader) Read(p []byte) (int, error) {
-	if h.at == h.end {
-		return 0, io.EOF
-	}
-	if h.ctx.Err() != nil {
-		return 0, context.Cause(h.ctx)
-	}
-	n, err := h.f.src.ReadAt(p[:min(int64(len(p)), h.end-h.at)], h.at)
-	h.at += int64(n)
-	h.f.reread(int64(n), h.at, h.end)
-	return n, err
-}
-
-// remember sets the identity. For a racy file it removes the change time, so that
-// each resume compares the bytes.
-func (f *fileContent) remember(id chunk.Identity) {
-	if f.racy {
-		id.ChangeTimeNS = 0
-	}
-	f.identity = id
-}
-
-// unchanged compares the identity with the one at the beginning. If the file is racy,
-// or only the change time differs, it compares the bytes: a chmod changes the change
-// time, and so does an edit after which the modification time was restored.
-func (f *fileContent) unchanged(ctx context.Context) error {
-	return f.unchangedFrom(ctx, func() chunk.Checkpoint {
-		// While a file is being compressed, bytes are still written to sum.
-		hashed, _ := f.sum.Nearest(f.sum.Offset())
-		return hashed
-	})
-}
-
-// unchangedFrom is unchanged for the bytes whose checksum hashed returns. It calls
-// hashed after it has read the identity.
-func (f *fileContent) unchangedFrom(ctx context.Context, hashed func() chunk.Checkpoint) error {
-	now, err := f.src.Identity()
-	if err != nil {
-		return err
-	}
-	change := f.identity.Compare(now)
-	if change == chunk.Same && f.racy {
-		change = chunk.ChangeTimeOnly
-	}
-	switch change {
-	case chunk.Same:
-		return nil
-	case chunk.ChangeTimeOnly:
-		if err := f.compare(ctx, hashed()); err != nil {
-			return err
+// Load reads a small file whole. A racy file is read twice, which is faster than waiting
+// until it is no longer racy.
+func (f *File) Load(ctx context.Context) (Loaded, error) {
+	f.noteRacy()
+	data := f.data
+	if data == nil {
+		data = make([]byte, f.Total())
+		if err := f.src.ReadFull(data, 0); err != nil {
+			return Loaded{}, err
 		}
-		f.remember(now)
-		return nil
-	}
-	return fmt.Errorf("%w: its size or modification time has changed", session.ErrSourceChanged)
-}
-
-// compare reads the source from the beginning and compares it with ascending
-// checksums of an earlier run. It checks all of them, because a resume may start from
-// any of them.
-func (f *fileContent) compare(ctx context.Context, checksums ...chunk.Checkpoint) error {
-	var got chunk.Checkpoint
-	for _, want := range checksums {
-		var err error
-		if got, err = f.hashOf(ctx, got, want.Offset, checksums[len(checksums)-1].Offset); err != nil {
-			return err
-		}
-		if got != want {
-			return fmt.Errorf("%w: its first %d bytes have changed", session.ErrSourceChanged, want.Offset)
-		}
-	}
-	return nil
-}
-
-// compareLast compares the bytes between the last two checksums of an earlier run.
-func (f *fileContent) compareLast(ctx context.Context, checksums []chunk.Checkpoint) error {
-	if len(checksums) == 0 {
-		return nil
-	}
-	from, last := chunk.Checkpoint{}, checksums[len(checksums)-1]
-	if len(checksums) > 1 {
-		from = checksums[len(checksums)-2]
-	}
-	got, err := f.hash(ctx, from, last.Offset)
-	if err != nil {
-		return err
-	}
-	if got != last {
-		return fmt.Errorf("%w: its bytes from %d to %d have changed", session.ErrSourceChanged, from.Offset, last.Offset)
-	}
-	return nil
-}
-
-// hash continues a checksum up to another offset.
-func (f *fileContent) hash(ctx context.Context, from chunk.Checkpoint, to int64) (chunk.Checkpoint, error) {
-	return f.hashOf(ctx, from, to, to)
-}
-
-// hashOf is hash for a part of a comparison that ends at end.
-func (f *fileContent) hashOf(ctx context.Context, from chunk.Checkpoint, to, end int64) (chunk.Checkpoint, error) {
-	for from.Offset < to {
-		next, err := f.src.Hash(ctx, from, min(from.Offset+rereadStep, to))
-		if err != nil {
-			return next, err
-		}
-		f.reread(next.Offset-from.Offset, next.Offset, end)
-		from = next
-	}
-	return from, nil
-}
-
-// load reads a small file whole.
-func (f *fileContent) load(ctx context.Context) ([]byte, error) {
-	size := f.src.Size()
-	data := make([]byte, size)
-	if err := f.src.ReadFull(data, 0); err != nil {
-		return nil, err
 	}
 	f.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
 	if _, err := f.sum.Write(data); err != nil {
-		return nil, err
+		return Loaded{}, err
 	}
-	return data, f.unchanged(ctx)
+	return loaded(data, f.sum.Sum()), f.Unchanged(ctx, f.hashed)
+}
+
+func loaded(data []byte, crc32c uint32) Loaded {
+	return Loaded{Size: int64(len(data)), CRC32C: crc32c, Open: func() io.Reader { return bytes.NewReader(data) }}
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"testing"
 
-	"gcsup/chunk"
 	"gcsup/session"
 )
 
@@ -31,13 +30,9 @@ func (e *editedAfter) ReadAt(p []byte, off int64) (int, error) {
 func TestSmallRacyFileThatIsEdited(t *testing.T) {
 	for _, racy := range []bool{false, true} {
 		const size = 3<<20 + 1
-		f := &fileContent{
-			src:      chunk.FromReaderAt(&editedAfter{content: make([]byte, size)}, size),
-			identity: chunk.Identity{Size: size}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{}),
-			reread: func(int64, int64, int64) {},
-			racy:   racy,
-		}
-		_, err := f.load(t.Context())
+		f := FromReaderAt(&editedAfter{content: make([]byte, size)}, size, func(int64, int64, int64) {})
+		f.racy = racy
+		_, err := f.Load(t.Context())
 		if racy != errors.Is(err, session.ErrSourceChanged) {
 			t.Errorf("racy %v: error = %v", racy, err)
 		}

@@ -17,7 +17,7 @@ func (j *job) finish(ctx context.Context, err error) (*Result, error) {
 	t := j.transfer
 	res := j.result.snapshot(&t.pos)
 	if j.file != nil && err == nil {
-		res.Source = j.file.identity
+		res.Source = j.file.Identity()
 	}
 	res.Retries, res.Waited = res.Retries+t.retry.retries, res.Waited+t.retry.waiter.Waited() // and those of parts
 	res.Resumable = err != nil && (j.journal.saved() || j.withheld(ctx, err))

@@ -1,15 +1,13 @@
 package upload
 
 import (
-	"bytes"
 	"context"
-	"io"
 
 	"gcsup/session"
 )
 
 // small reports whether the file is sent in a single request.
-func (j *job) small() bool { return j.u.single(j.file.src.Size()) }
+func (j *job) small() bool { return j.u.single(j.file.Total()) }
 
 // single reports whether a file of that size is sent in a single request.
 func (u *Uploader) single(size int64) bool {
@@ -23,13 +21,12 @@ func (u *Uploader) single(size int64) bool {
 
 // fresh uploads a file from byte 0.
 func (j *job) fresh(ctx context.Context) error {
-	j.compress(j.spec.Gzip)
-	if j.gzip != nil {
-		return j.freshGzip(ctx)
+	if zipped := j.compress(j.spec.Gzip); zipped != nil {
+		return j.freshGzip(ctx, zipped)
 	}
-	size := j.file.src.Size()
+	size := j.file.Total()
 	if !j.small() {
-		if err := j.settleForNew(ctx); err != nil {
+		if err := j.settleForNew(ctx, j.file); err != nil {
 			return err
 		}
 		if parts := j.u.opts.Parallel; parts != nil {
@@ -41,47 +38,37 @@ func (j *job) fresh(ctx context.Context) error {
 		}
 		return j.uploadNew(ctx, size)
 	}
-	// A single request is not saved and not resumed. A racy file is read twice, which is
-	// faster than waiting.
-	j.file.racy = j.file.src.Racy(j.file.identity)
-	data, err := j.file.load(ctx)
+	// A single request is not saved and not resumed.
+	loaded, err := j.file.Load(ctx)
 	if err != nil {
 		return j.transfer.sourceFailed(ctx, err)
 	}
-	return j.freshSmall(ctx, data)
-}
-
-// freshSmall uploads data, the whole source, in a single request. data is already
-// hashed.
-func (j *job) freshSmall(ctx context.Context, data []byte) error {
 	if err := j.precondition.check(ctx); err != nil {
 		return err
 	}
-	size := int64(len(data))
 	if j.precondition.unmet() != nil {
 		// Start a session: its reply also shows whether the bucket is missing.
 		return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
 	}
-	return j.insert(ctx, func() io.Reader { return bytes.NewReader(data) }, size, j.file.sum.Sum())
+	return j.insert(ctx, loaded)
 }
 
 // uploadNew uploads the file through a new session. size is -1 if it is not known.
 func (j *job) uploadNew(ctx context.Context, size int64) error {
 	if j.journal != nil {
-		j.journal.next.file, j.journal.next.gzip = j.file, j.gzip
+		j.journal.next.file, j.journal.next.source = j.file, j.source
 		j.transfer.record = j.journal
 	}
 	return j.upload(ctx, j.newRun(session.State{Size: size}), session.Action{Step: session.Begin})
 }
 
-// insert uploads a content of size bytes in a single request. Each call of body
-// returns a new reader of the content.
-func (j *job) insert(ctx context.Context, body func() io.Reader, size int64, crc32c uint32) error {
-	if err := j.transfer.expected(crc32c); err != nil {
+// insert uploads a content in a single request.
+func (j *job) insert(ctx context.Context, c Loaded) error {
+	if err := j.transfer.expected(c.CRC32C); err != nil {
 		return err
 	}
-	if err := j.transfer.expectedMD5(body(), size); err != nil {
+	if err := j.transfer.expectedMD5(c.Open(), c.Size); err != nil {
 		return err
 	}
-	return j.upload(ctx, j.newInsertion(body, size, crc32c), session.Action{Step: session.Begin})
+	return j.upload(ctx, j.newInsertion(c.Open, c.Size, c.CRC32C), session.Action{Step: session.Begin})
 }

@@ -4,27 +4,26 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 
 	"gcsup/chunk"
-	"gcsup/session"
 )
 
-// gzipContent is a file that is compressed while it is sent. Like a stream, it keeps
-// a window of the bytes that the server has not committed. To start over, or to
-// resume, the file is compressed again.
+// Gzip is a file that is compressed while it is sent. Like a stream, it keeps a window
+// of the bytes that the server has not committed. To start over, or to resume, the file
+// is compressed again.
 //
 // file.sum has hashed the bytes of the file. All offsets and checksums below are
 // those of the compressed bytes.
-type gzipContent struct {
-	file   *fileContent
-	with   compressor
-	memory *chunk.Memory
-	window int
-	marks  *sourceOffsets
+type Gzip struct {
+	file    *File
+	with    Compressor
+	memory  *chunk.Memory
+	window  int
+	offsets Offsets
 
 	body   *chunk.Body // nil unless the file is being compressed
-	reader *gzipReader
-	stream streamContent
+	stream Stream
 
 	size   int64              // -1 while it is not known
 	crc32c uint32             // of all bytes, if size is known
@@ -32,95 +31,114 @@ type gzipContent struct {
 	end    int64              // compressed size in that session; 0 if it is unknown
 }
 
-var _ content = (*gzipContent)(nil)
+var _ Resumable = (*Gzip)(nil)
 
-func newGzipContent(file *fileContent, u *Uploader, marks *sourceOffsets) *gzipContent {
-	marks.reset(file.src.Size(), sourceMark{})
-	return &gzipContent{file: file, with: u.compressor, memory: u.memory, window: u.opts.Window, marks: marks, size: -1}
+// NewGzip returns the compressed content of a file, with windows of at most window bytes
+// of memory.
+func NewGzip(file *File, with Compressor, memory *chunk.Memory, window int) *Gzip {
+	g := &Gzip{file: file, with: with, memory: memory, window: window, offsets: Offsets{size: file.Total()}}
+	g.reset(offsetMark{})
+	return g
 }
 
-func (g *gzipContent) total() int64     { return g.size }
-func (g *gzipContent) replayable() bool { return true }
-func (g *gzipContent) isCopy() bool     { return g.file.copied }
-func (g *gzipContent) proven()          { g.file.copied = false }
+// Offsets returns the offsets in the file.
+func (g *Gzip) Offsets() *Offsets { return &g.offsets }
 
-func (g *gzipContent) unchanged(ctx context.Context) error { return g.file.unchanged(ctx) }
+func (g *Gzip) Total() int64     { return g.size }
+func (g *Gzip) Replayable() bool { return true }
+
+func (g *Gzip) Changed(ctx context.Context, n int64) error { return g.file.Changed(ctx, n) }
 
 // open begins to compress the file. If it was compressed before, file.sum compares
 // the bytes.
-func (g *gzipContent) open() {
-	g.close()
+func (g *Gzip) open() {
+	g.Stop()
 	g.file.sum.Rewind(0)
-	g.body = g.file.src.Body(chunk.Range{To: g.file.src.Size()}, g.file.sum)
-	g.reader = g.with.reader(g.body)
+	g.body = g.file.src.Body(chunk.Range{To: g.file.Total()}, g.file.sum)
+	g.stream = Stream{zipped: g.with.reader(g.body)}
 }
 
-// close stops compressing.
-func (g *gzipContent) close() {
+// Stop stops compressing.
+func (g *Gzip) Stop() {
 	if g.body == nil {
 		return
 	}
-	g.reader.stop()
+	g.stream.zipped.stop()
 	_ = g.body.Close() // first: it ends a Read
 	if g.stream.stream != nil {
-		g.stream.close()
+		g.stream.Close()
 	}
-	g.body, g.reader, g.stream = nil, nil, streamContent{}
+	g.body, g.stream = nil, Stream{}
 }
 
-// restart makes part(0) possible again, for a new session. The compressed bytes may
-// differ from those of the previous session.
-func (g *gzipContent) restart() {
-	g.close()
-	g.marks.reset(g.file.src.Size(), sourceMark{})
+func (g *Gzip) Close() {
+	g.Stop()
+	g.file.Close()
+}
+
+// Restart makes Next(0) possible again. The compressed bytes may differ from those of the
+// previous session.
+func (g *Gzip) Restart() {
+	g.reset(offsetMark{})
+	g.file.Restart()
+}
+
+// reset forgets the compressed bytes. m is the first known pair of offsets.
+func (g *Gzip) reset(m offsetMark) {
+	g.Stop()
+	g.offsets.reset(m)
 	g.size, g.crc32c, g.saved, g.end = -1, 0, nil, 0
 }
 
 // begin begins to compress the file for a new session.
-func (g *gzipContent) begin() error {
-	g.restart()
-	g.file.copied = false // the server has no bytes that could differ
+func (g *Gzip) begin() error {
+	g.Restart()
 	g.open()
 	return g.split(chunk.Checkpoint{})
 }
 
-// split makes parts of the compressed bytes after a checkpoint.
-func (g *gzipContent) split(from chunk.Checkpoint) error {
-	g.marks.reset(g.file.src.Size(), sourceMark{made: g.reader.made, read: g.reader.read})
-	g.reader.marks = g.marks
-	stream, err := g.memory.ResumeStream(g.reader, g.window, from)
-	g.stream = streamContent{stream: stream, done: from.Offset}
+// split makes windows of the compressed bytes after a checkpoint.
+func (g *Gzip) split(from chunk.Checkpoint) (err error) {
+	zipped := g.stream.zipped
+	g.offsets.reset(offsetMark{made: zipped.made, read: zipped.read})
+	zipped.marks = &g.offsets
+	g.stream.done = from.Offset
+	g.stream.stream, err = g.memory.ResumeStream(zipped, g.window, from)
 	return err
 }
 
-func (g *gzipContent) part(ctx context.Context, offset, limit int64) (part, error) {
-	if offset == 0 && (g.body == nil || !g.stream.replayable()) {
+func (g *Gzip) Next(ctx context.Context, offset, limit int64) (Body, error) {
+	if offset == 0 && (g.body == nil || !g.stream.Replayable()) {
 		if err := g.begin(); err != nil {
-			return part{}, err
+			return Body{}, err
 		}
 	}
 	if g.body == nil {
-		return part{}, fmt.Errorf("%w: the server requests byte %d, which it had committed", session.ErrProtocol, offset)
+		return Body{}, committedBefore(offset)
 	}
 	if err := g.fill(ctx); err != nil {
-		return part{}, err
+		return Body{}, err
 	}
-	return g.stream.part(ctx, offset, limit)
+	b, err := g.stream.Next(ctx, offset, limit)
+	if err == nil && b.Last {
+		err = g.file.Unchanged(ctx, g.file.hashed)
+	}
+	return b, err
 }
 
 // fill waits for the next compressed bytes, and compares them with those of the
 // session being resumed.
-func (g *gzipContent) fill(ctx context.Context) error {
+func (g *Gzip) fill(ctx context.Context) error {
 	if g.stream.cur != nil {
 		return nil
 	}
-	next, err := g.stream.stream.Next(ctx)
-	if err != nil {
+	if err := g.stream.fill(ctx); err != nil {
 		if serr := g.body.Err(); serr != nil {
 			return serr
 		}
 		return err
 	}
+	next := g.stream.cur
 	for len(g.saved) > 0 && g.saved[0].Offset <= next.To {
 		if next.Checkpoint(g.saved[0].Offset) != g.saved[0] {
 			return &otherCompressor{g.saved[0].Offset}
@@ -133,7 +151,6 @@ func (g *gzipContent) fill(ctx context.Context) error {
 	case next.Last:
 		g.size, g.crc32c = next.To, next.CRC32C
 	}
-	g.stream.cur = &next
 	return nil
 }
 
@@ -146,62 +163,66 @@ func (e *otherCompressor) Error() string {
 	return fmt.Sprintf("this version of the program compresses the first %d bytes differently", e.offset)
 }
 
-// alone compresses the file up to the size of a window, and returns a function that
-// returns a reader of the compressed bytes. The function is nil if they do not fit
-// into the window.
-func (g *gzipContent) alone(ctx context.Context) (func() io.Reader, error) {
+// LoadWindow compresses the file into a window. Open is nil if it does not fit.
+func (g *Gzip) LoadWindow(ctx context.Context) (Loaded, error) {
 	if err := g.begin(); err != nil {
-		return nil, err
+		return Loaded{}, err
 	}
-	if err := g.fill(ctx); err != nil {
-		return nil, err
+	if err := g.fill(ctx); err != nil || !g.stream.cur.Last {
+		return Loaded{}, err
 	}
-	cur := *g.stream.cur
-	if !cur.Last {
-		return nil, nil
-	}
-	return func() io.Reader { return cur.Reader(0, cur.To) }, nil
+	return g.stream.loaded(), g.file.Unchanged(ctx, g.file.hashed)
 }
 
-// load compresses a small file in memory.
-func (g *gzipContent) load(ctx context.Context) ([]byte, error) {
-	data, err := g.file.load(ctx)
+// Load compresses a small file in memory.
+func (g *Gzip) Load(ctx context.Context) (Loaded, error) {
+	plain, err := g.file.Load(ctx)
 	if err != nil {
-		return nil, err
+		return plain, err
 	}
-	zipped := g.with.whole(data)
-	g.size, g.crc32c = int64(len(zipped)), chunk.Update(0, zipped)
-	g.marks.reset(g.file.src.Size(), sourceMark{made: g.size, read: int64(len(data))})
-	return zipped, nil
+	data, err := io.ReadAll(g.with.reader(plain.Open()))
+	l := loaded(data, chunk.Update(0, data))
+	g.size, g.crc32c = l.Size, l.CRC32C
+	g.offsets.reset(offsetMark{made: l.Size, read: plain.Size})
+	return l, err
 }
 
-// adopt continues the saved session of a Token.
-func (g *gzipContent) adopt(t *session.Token) {
-	g.restart() // a comparison may have compressed the file before
-	g.saved = t.Checkpoints
-	g.marks.reset(g.file.src.Size(), sourceMark{made: t.HighWater, read: t.Gzip.Source.Offset})
-	if c := t.Checkpoint(t.Gzip.Size); t.Gzip.Size > 0 && c.Offset == t.Gzip.Size {
+// CompareAll compares all bytes of the file that were sent.
+func (g *Gzip) CompareAll(ctx context.Context, s Saved) error {
+	err := g.file.compare(ctx, chunk.Checkpoint{}, s.Compression.Source)
+	if err == nil {
+		g.file.copied = false
+	}
+	return err
+}
+
+// CompareLast compares nothing, because Seek compares every checkpoint.
+func (g *Gzip) CompareLast(context.Context, Saved) error { return nil }
+
+func (g *Gzip) Adopt(s Saved) {
+	g.reset(offsetMark{made: s.Sent, read: s.Compression.Source.Offset}) // a comparison may have compressed the file before
+	g.saved = s.Checkpoints
+	if c := s.last(s.Compression.Size); s.Compression.Size > 0 && c.Offset == s.Compression.Size {
 		g.end, g.size, g.crc32c = c.Offset, c.Offset, c.CRC32C
 	}
 }
 
-// seek compresses the file again up to an offset of the saved session, and compares
-// the bytes with its checkpoints. The last checkpoint is the end of what was sent,
-// so that every committed byte is compared.
-func (g *gzipContent) seek(ctx context.Context, offset int64) error {
+// Seek compresses the file again up to offset, and compares the bytes with the
+// checkpoints. The last checkpoint is the end of what was sent, so that every committed
+// byte is compared.
+func (g *Gzip) Seek(ctx context.Context, offset int64) error {
 	if offset == g.size {
 		return nil // all bytes are committed
 	}
 	g.open()
 	at := chunk.Checkpoint{}
-	buf := make([]byte, chunk.Granularity)
 	for base := chunk.Floor(offset); at.Offset < base; {
 		stop := base
 		if len(g.saved) > 0 {
 			stop = min(stop, g.saved[0].Offset)
 		}
 		var err error
-		at, err = g.hash(ctx, buf, at, stop, func(read, made int64) { g.file.reread(read, made, base) })
+		at, err = g.hash(ctx, at, stop, func(read, made int64) { g.file.reread(read, made, base) })
 		switch {
 		case err == io.EOF:
 			return &otherCompressor{at.Offset}
@@ -230,15 +251,16 @@ func (g *gzipContent) seek(ctx context.Context, offset int64) error {
 // hash hashes compressed bytes up to the offset stop. At the end of the file it returns
 // io.EOF. report gets how many bytes of the file each step read, and the compressed
 // offset after it.
-func (g *gzipContent) hash(ctx context.Context, buf []byte, at chunk.Checkpoint, stop int64, report func(read, made int64)) (chunk.Checkpoint, error) {
+func (g *Gzip) hash(ctx context.Context, at chunk.Checkpoint, stop int64, report func(read, made int64)) (chunk.Checkpoint, error) {
+	zipped, buf := g.stream.zipped, make([]byte, chunk.Granularity)
 	for at.Offset < stop {
 		if ctx.Err() != nil {
 			return at, context.Cause(ctx)
 		}
-		before := g.reader.read
-		n, err := g.reader.Read(buf[:min(int64(len(buf)), stop-at.Offset)])
+		before := zipped.read
+		n, err := zipped.Read(buf[:min(int64(len(buf)), stop-at.Offset)])
 		at = chunk.Checkpoint{Offset: at.Offset + int64(n), CRC32C: chunk.Update(at.CRC32C, buf[:n])}
-		report(g.reader.read-before, at.Offset)
+		report(zipped.read-before, at.Offset)
 		if err != nil {
 			return at, err
 		}
@@ -246,14 +268,13 @@ func (g *gzipContent) hash(ctx context.Context, buf []byte, at chunk.Checkpoint,
 	return at, nil
 }
 
-// digest compresses the whole file and returns the size and the CRC32C. It stops if
-// the size exceeds limit.
-func (g *gzipContent) digest(ctx context.Context, limit int64) (chunk.Checkpoint, error) {
+// digest compresses the whole file and returns the size and the CRC32C. It stops at the
+// offset stop.
+func (g *Gzip) digest(ctx context.Context, stop int64) (chunk.Checkpoint, error) {
 	g.open()
-	defer g.close()
-	buf := make([]byte, chunk.Granularity)
-	at, err := g.hash(ctx, buf, chunk.Checkpoint{}, limit+1, func(read, _ int64) {
-		g.file.reread(read, g.reader.read, g.file.src.Size())
+	defer g.Stop()
+	at, err := g.hash(ctx, chunk.Checkpoint{}, stop, func(read, _ int64) {
+		g.file.reread(read, g.stream.zipped.read, g.file.Total())
 	})
 	if err == io.EOF {
 		g.size, g.crc32c = at.Offset, at.CRC32C
@@ -262,40 +283,45 @@ func (g *gzipContent) digest(ctx context.Context, limit int64) (chunk.Checkpoint
 	return at, err
 }
 
-func (g *gzipContent) whole(ctx context.Context) (uint32, error) {
+func (g *Gzip) Whole(ctx context.Context) (chunk.Checkpoint, error) {
 	if g.size < 0 {
-		if _, err := g.digest(ctx, maxObject); err != nil {
-			return 0, err
-		}
+		return g.digest(ctx, math.MaxInt64)
 	}
-	return g.crc32c, nil
+	return chunk.Checkpoint{Offset: g.size, CRC32C: g.crc32c}, nil
 }
 
-func (g *gzipContent) committed(offset int64) {
-	g.stream.committed(offset)
-	g.marks.forget(offset)
+func (g *Gzip) Equal(ctx context.Context, c chunk.Checkpoint) (bool, error) {
+	g.file.noteRacy()
+	whole, err := g.digest(ctx, c.Offset+1)
+	if err != nil || whole != c {
+		return false, err
+	}
+	err = g.file.Unchanged(ctx, g.file.hashed)
+	return err == nil, err
 }
 
-func (g *gzipContent) prefix(offset int64) (uint32, bool) { return g.stream.prefix(offset) }
-
-func (g *gzipContent) head(ctx context.Context, offset int64) io.Reader {
-	return g.stream.head(ctx, offset)
+func (g *Gzip) Committed(offset int64) {
+	g.stream.Committed(offset)
+	g.offsets.forget(offset)
 }
 
-// checkpoint returns the checksum at an offset in the next bytes to send, or zero if the
-// offset is not in them.
-func (g *gzipContent) checkpoint(offset int64) chunk.Checkpoint {
-	cur := g.stream.cur
-	if cur == nil || offset < cur.From || offset > cur.To {
+func (g *Gzip) Compare(ctx context.Context, p Prefix, reread bool) (Verdict, error) {
+	v, err := g.stream.Compare(ctx, p, reread)
+	if v == Same {
+		g.file.copied = false
+	}
+	return v, err
+}
+
+func (g *Gzip) Newest(_, to int64) chunk.Checkpoint {
+	if !g.stream.holds(to) {
 		return chunk.Checkpoint{}
 	}
-	return cur.Checkpoint(offset)
+	return g.stream.cur.Checkpoint(to)
 }
 
-// state returns the state of the file for a Token that is saved before the compressed
-// bytes up to an offset are sent.
-func (g *gzipContent) state(to int64) *session.GzipState {
-	s := &session.GzipState{Size: max(g.size, 0)}
-	s.Source, _ = g.file.sum.Nearest(g.marks.read(to))
-	return s
+func (g *Gzip) Compression(to int64) *Compression {
+	c := &Compression{Size: max(g.size, 0)}
+	c.Source, _ = g.file.sum.Nearest(g.offsets.read(to))
+	return c
 }

@@ -1,35 +1,37 @@
 package upload
 
 import (
-	"bytes"
 	"context"
-	"io"
 
 	"gcsup/session"
 )
 
-// compress sets whether the file is compressed while it is sent.
-func (j *job) compress(on bool) {
+// compress sets whether the file is compressed while it is sent. It returns the
+// compressed content, or nil.
+func (j *job) compress(on bool) *Gzip {
+	zipped, _ := j.source.(*Gzip)
 	switch {
-	case on && j.gzip == nil:
-		j.gzip = newGzipContent(j.file, j.u, &j.transfer.pos.source)
-		j.transfer.content = j.gzip
+	case on && zipped == nil:
+		zipped = NewGzip(j.file, j.u.compressor, j.u.memory, j.u.opts.Window)
+		j.source, j.transfer.content = zipped, zipped
+		j.transfer.pos.source.Store(zipped.Offsets())
 		j.transfer.pos.size.Store(-1)
 		j.transfer.expect.size = nil // it is the size of the file, which was checked
-	case !on && j.gzip != nil:
-		j.gzip.close()
-		j.gzip = nil
-		j.transfer.content = j.file
-		j.transfer.pos.source.disable()
-		j.transfer.pos.size.Store(j.file.src.Size())
+	case !on && zipped != nil:
+		zipped.Stop()
+		j.source, j.transfer.content = j.file, j.file
+		j.transfer.pos.source.Store(nil)
+		j.transfer.pos.size.Store(j.file.Total())
+		return nil
 	}
+	return zipped
 }
 
 // freshGzip compresses and uploads the file from byte 0, in a single request if the
 // compressed size is small enough.
-func (j *job) freshGzip(ctx context.Context) error {
-	j.gzip.restart()
-	j.setSpec(withMetadata(j.spec, session.UncompressedSizeKey, j.file.src.Size()))
+func (j *job) freshGzip(ctx context.Context, zipped *Gzip) error {
+	zipped.Restart()
+	j.setSpec(withMetadata(j.spec, session.UncompressedSizeKey, j.file.Total()))
 	if err := j.precondition.check(ctx); err != nil {
 		return err
 	}
@@ -37,42 +39,24 @@ func (j *job) freshGzip(ctx context.Context) error {
 		// Start a session: its reply also shows whether the bucket is missing.
 		return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
 	}
-	body, err := j.compressWhole(ctx)
+	load := zipped.Load
+	if !j.small() {
+		if err := j.settle(ctx, j.file); err != nil {
+			return err
+		}
+		load = zipped.LoadWindow
+	}
+	loaded, err := load(ctx)
 	if err != nil {
-		return err
+		return j.transfer.sourceFailed(ctx, err)
 	}
-	if body != nil && j.u.single(j.gzip.size) {
-		return j.insert(ctx, body, j.gzip.size, j.gzip.crc32c)
+	if loaded.Open != nil && j.u.single(loaded.Size) {
+		return j.insert(ctx, loaded)
 	}
-	if err := j.settle(ctx); err != nil {
+	if err := j.settle(ctx, j.file); err != nil {
 		return err
 	}
 	return j.uploadNew(ctx, -1)
-}
-
-// compressWhole compresses the file in memory, and returns a function that returns a
-// new reader of the compressed bytes at each call. The function is nil if they do not
-// fit in memory.
-func (j *job) compressWhole(ctx context.Context) (body func() io.Reader, err error) {
-	if j.small() {
-		j.file.racy = j.file.src.Racy(j.file.identity)
-		data, err := j.gzip.load(ctx)
-		if err != nil {
-			return nil, j.transfer.sourceFailed(ctx, err)
-		}
-		return func() io.Reader { return bytes.NewReader(data) }, nil
-	}
-	if err := j.settle(ctx); err != nil {
-		return nil, err
-	}
-	body, err = j.gzip.alone(ctx)
-	if err == nil && body != nil {
-		err = j.gzip.unchanged(ctx)
-	}
-	if err != nil {
-		return nil, j.transfer.sourceFailed(ctx, err)
-	}
-	return body, nil
 }
 
 // compressAgain starts over because this version of the program compresses the file

@@ -22,9 +22,9 @@ type job struct {
 	progress progress
 	result   jobResult
 
-	file         *fileContent // nil for a stream
-	gzip         *gzipContent // nil unless the file is compressed
-	journal      *journal     // nil if the upload is not saved
+	file         *File     // nil for a stream
+	source       Resumable // what is sent of the file: its bytes, or the compressed ones; nil for a stream
+	journal      *journal  // nil if the upload is not saved
 	precondition precondition
 	seen         *int64 // generation at the destination when it was compared, 0 if there was no object; nil if it was not read
 	wait         holderWait
@@ -118,10 +118,10 @@ func (j *job) upload(ctx context.Context, c conversation, first session.Action) 
 			j.transfer.pos.sent.Store(0) // of the new session
 			j.events.post(Event{Kind: Restarted, Cause: lost.cause})
 			j.transfer.retry.stake(j.transfer.pos.handed)
-			if j.gzip != nil {
-				j.gzip.restart()
-				lost.state.Size = -1
-				j.transfer.pos.size.Store(-1)
+			if j.source != nil {
+				j.source.Restart()
+				lost.state.Size = j.source.Total()
+				j.transfer.pos.size.Store(lost.state.Size)
 			}
 			c, first = j.newRun(lost.state), lost.next
 			continue

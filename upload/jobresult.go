@@ -45,8 +45,8 @@ func (r *jobResult) snapshot(at *position) Result {
 	defer r.mu.Unlock()
 	res := r.known
 	res.Size = at.size.Load()
-	if size, ok := at.source.fileSize(); ok {
-		res.Size = size
+	if offsets := at.source.Load(); offsets != nil {
+		res.Size = offsets.Size()
 	}
 	res.BytesSent, res.BytesResent, res.BytesReread = r.tally.sent.Load(), r.tally.resent.Load(), r.tally.reread.Load()
 	res.Requests, res.Elapsed = int(r.tally.requests.Load()), time.Since(r.began)

@@ -41,7 +41,7 @@ func TestJournalSavesOneAtATime(t *testing.T) {
 	}
 	defer j.close()
 	j.next.draft.Endpoint, j.next.draft.Spec, j.next.draft.SourcePath = "http://gcs.test", Spec{Bucket: "bkt", Object: "obj"}, "/source"
-	j.next.file = &fileContent{identity: chunk.Identity{Size: parts * chunk.Granularity}}
+	j.next.file = FromReaderAt(nil, parts*chunk.Granularity, nil)
 	j.startedParts(session.Parts{Size: chunk.Granularity, Prefix: "gcsup-parts/x/", List: make([]session.Part, parts)})
 	var saves sync.WaitGroup
 	for i := range parts {

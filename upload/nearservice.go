@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/session"
 )
 
@@ -90,7 +89,7 @@ func (j *job) restartInParts(ctx context.Context, c conversation, slow *slowConn
 		j.transfer.drop(ctx, r.uri)
 	}
 	j.unresume()
-	j.file.sum = chunk.NewPrefixCRC(chunk.Checkpoint{})
+	j.source.Restart()
 	return j.fresh(ctx)
 }
 

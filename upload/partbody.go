@@ -13,21 +13,25 @@ import (
 	"gcsup/session"
 )
 
-// partBody has the bytes of a part of a multipart upload. The bytes are hashed before
-// they are sent. They are kept in memory, or read again for each request if the
-// memory budget is spent.
-type partBody struct {
-	src    *chunk.Source // the part
-	data   *chunk.Buffer // nil if the bytes are not in memory
-	crc32c uint32
+// Hashed is a file whose bytes are hashed before they are sent. They are kept in
+// memory, or read again for each request if the memory budget is spent.
+type Hashed struct {
+	CRC32C uint32
+
+	src  *chunk.Source
+	data *chunk.Buffer // nil if the bytes are not in memory
 }
 
-// readPart reads and hashes a part of a file. The caller must call free.
-func readPart(ctx context.Context, src *chunk.Source, memory *chunk.Memory) (*partBody, error) {
-	b := &partBody{src: src, data: memory.NewBuffer(src.Size())}
+// Hash reads and hashes the file. The caller must call Free.
+func (f *File) Hash(ctx context.Context, memory *chunk.Memory) (*Hashed, error) {
+	src, size := f.src, f.Total()
+	b := &Hashed{src: src, data: memory.NewBuffer(size)}
 	if b.data == nil {
-		sum, err := src.Hash(ctx, chunk.Checkpoint{}, src.Size())
-		b.crc32c = sum.CRC32C
+		sum, err := src.Hash(ctx, chunk.Checkpoint{}, size)
+		if err == nil {
+			f.reread(size, size, size)
+		}
+		b.CRC32C = sum.CRC32C
 		return b, err
 	}
 	for at, p := range b.data.Pieces() {
@@ -36,24 +40,24 @@ func readPart(ctx context.Context, src *chunk.Source, memory *chunk.Memory) (*pa
 			err = src.ReadFull(p, at)
 		}
 		if err != nil {
-			b.free()
+			b.Free()
 			return nil, err
 		}
-		b.crc32c = chunk.Update(b.crc32c, p)
+		b.CRC32C = chunk.Update(b.CRC32C, p)
 	}
 	return b, nil
 }
 
-// free returns the memory to the budget.
-func (b *partBody) free() {
+// Free returns the memory to the budget.
+func (b *Hashed) Free() {
 	if b.data != nil {
 		b.data.Free()
 	}
 }
 
-// open returns a reader of the bytes. The caller must call finish after reading. It
+// Open returns a reader of the bytes. The caller must call finish after reading. It
 // returns the error of the source, or nil.
-func (b *partBody) open() (body io.Reader, finish func() error) {
+func (b *Hashed) Open() (body io.Reader, finish func() error) {
 	if b.data != nil {
 		return b.data.Reader(), func() error { return nil }
 	}
@@ -61,28 +65,28 @@ func (b *partBody) open() (body io.Reader, finish func() error) {
 	return whole, whole.Finish
 }
 
-// hasETag reports whether etag is the MD5 of the bytes. It is false if etag is not an MD5.
-func (b *partBody) hasETag(etag string) (bool, error) {
+// HasETag reports whether etag is the MD5 of the bytes. It is false if etag is not an MD5.
+func (b *Hashed) HasETag(etag string) (bool, error) {
 	want, err := hex.DecodeString(strings.Trim(etag, `"`))
 	if err != nil || len(want) != md5.Size {
 		return false, nil
 	}
-	body, finish := b.open()
-	sum, err := md5Of(body, b.src.Size())
+	body, finish := b.Open()
+	sum, err := MD5(body, b.src.Size())
 	if finished := finish(); finished != nil {
 		return false, finished
 	}
 	return err == nil && bytes.Equal(sum[:], want), nil
 }
 
-// unchanged is called after the service refused bytes that do not have the checksum. It returns an
+// Unchanged is called after the service refused bytes that do not have the checksum. It returns an
 // error if the source changed since it was hashed.
-func (b *partBody) unchanged(ctx context.Context) error {
+func (b *Hashed) Unchanged(ctx context.Context) error {
 	if b.data != nil {
 		return nil
 	}
 	sum, err := b.src.Hash(ctx, chunk.Checkpoint{}, b.src.Size())
-	if err == nil && sum.CRC32C != b.crc32c {
+	if err == nil && sum.CRC32C != b.CRC32C {
 		err = fmt.Errorf("%w: a part changed while it was sent", session.ErrSourceChanged)
 	}
 	return err

@@ -77,11 +77,11 @@ func (j *job) compareParts(ctx context.Context, token *session.Token) error {
 		if part.Finished() {
 			known = []chunk.Checkpoint{{Offset: rng.Len(), CRC32C: part.CRC32C}}
 		}
-		if err := j.section(rng).compare(ctx, known...); err != nil {
+		if err := j.file.Section(rng).CompareAll(ctx, Saved{Checkpoints: known}); err != nil {
 			return err
 		}
 	}
-	j.file.copied = false
+	j.file.Proven()
 	return nil
 }
 

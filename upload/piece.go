@@ -11,7 +11,7 @@ type piece struct {
 	i        int // from 0
 	rng      chunk.Range
 	transfer *transfer
-	content  *fileContent
+	content  *File
 	saved    *session.Part // the unfinished state that an earlier call saved; nil if there is none, or its session was lost
 
 	session session.URI  // of the last run in this call; zero if there was none
@@ -26,7 +26,7 @@ func (c *piece) prepare() {
 	t := &transfer{}
 	j.equip(t, p.joiner.spec(c), j.transfer.retry.budget)
 	if j.file != nil { // otherwise the parts are not sent
-		c.content = j.section(c.rng)
+		c.content = j.file.Section(c.rng)
 		t.content = c.content
 	}
 	t.wire.lease = j.transfer.wire.lease
@@ -54,7 +54,7 @@ func (c *piece) forget() {
 		c.p.done.Add(-1)
 	}
 	c.saved, c.done, c.resumed = nil, session.Part{}, 0
-	c.content = c.p.j.section(c.rng)
+	c.content = c.p.j.file.Section(c.rng)
 	t := c.transfer
 	t.content = c.content
 	t.pos.sent.Store(0)

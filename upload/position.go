@@ -9,7 +9,7 @@ type position struct {
 	sent      atomic.Int64 // offset up to which the current request handed bytes to the network
 	committed atomic.Int64 // offset up to which the server holds them
 
-	source sourceOffsets // of a source that is compressed
+	source atomic.Pointer[Offsets] // of a source that is compressed; nil for any other
 
 	handed int64 // the greatest offset that this call handed to the network; for the upload's goroutine
 }

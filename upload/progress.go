@@ -30,5 +30,8 @@ func (p *progress) describe(e *Event) {
 	if parts := p.parts.Load(); parts != nil {
 		e.Parts = parts.progress()
 	}
-	e.Source = p.whole.source.of(e.Sent, e.Committed)
+	if offsets := p.whole.source.Load(); offsets != nil {
+		sent, committed := offsets.Estimate(e.Sent, e.Committed)
+		e.Source = &SourceOffsets{Size: offsets.Size(), Sent: sent, Committed: committed}
+	}
 }

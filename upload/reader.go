@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"gcsup/chunk"
 	"gcsup/session"
 )
 
@@ -17,31 +16,27 @@ func (j *job) uploadReader(ctx context.Context, r io.Reader) error {
 	if err := j.validate(); err != nil {
 		return err
 	}
-	var zipped *gzipReader
+	newStream := NewStream
 	if j.spec.Gzip {
-		zipped = j.u.compressor.reader(j.transfer.expect.reader(r))
+		newStream = j.u.compressor.NewStream
+		r = j.transfer.expect.reader(r)
 		j.transfer.expect.size = nil // it is the size before compression
-		r = zipped
 	}
-	stream, err := j.u.memory.NewStream(r, j.u.opts.Window)
+	stream, err := newStream(r, j.u.memory, j.u.opts.Window)
 	if err != nil {
 		return err
 	}
-	content := &streamContent{stream: stream}
-	defer content.close()
-	if zipped != nil {
-		defer zipped.stop() // before close, which waits for Read
+	defer stream.Close()
+	j.transfer.content = stream
+	if err := j.uploadStream(ctx, stream); err != nil {
+		return err
 	}
-	j.transfer.content = content
-	err = j.uploadStream(ctx, content, zipped)
-	if zipped != nil && err == nil {
-		j.transfer.pos.source.reset(zipped.read, sourceMark{made: zipped.made, read: zipped.read}) // for the Result
-	}
-	return err
+	j.transfer.pos.source.Store(stream.Offsets()) // for the Result
+	return nil
 }
 
-// uploadStream uploads a stream. The stream is compressed if zipped is not nil.
-func (j *job) uploadStream(ctx context.Context, content *streamContent, zipped *gzipReader) error {
+// uploadStream uploads a stream.
+func (j *job) uploadStream(ctx context.Context, stream *Stream) error {
 	// Check the precondition first: nothing is read if it does not hold. The run reports
 	// that, or a missing bucket.
 	if err := j.precondition.check(ctx); err != nil {
@@ -49,41 +44,29 @@ func (j *job) uploadStream(ctx context.Context, content *streamContent, zipped *
 	}
 	var whole bool
 	if j.precondition.unmet() == nil {
-		first, all, err := content.stream.Head(ctx)
+		first, all, err := stream.Head(ctx)
 		if err != nil {
 			return j.transfer.sourceFailed(ctx, err)
 		}
-		if zipped != nil {
-			first = zipped.first()
-		}
-		if j.detects() {
-			j.detect(first[:min(len(first), chunk.HeadSize)])
-		}
+		j.detect(func() []byte { return first })
 		whole = all
 	}
 	j.identify("", j.spec.Resolved())
-	if whole {
-		return j.uploadShort(ctx, content)
+	if !whole {
+		return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
 	}
-	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})
-}
-
-// uploadShort uploads a stream whose bytes are all in memory, in one request, like a
-// small file.
-func (j *job) uploadShort(ctx context.Context, content *streamContent) error {
-	p, err := content.stream.Next(ctx)
+	// All bytes are in memory. Send them in one request, like a small file.
+	loaded, err := stream.Load(ctx)
 	if err != nil {
 		return j.transfer.sourceFailed(ctx, err)
 	}
-	content.cur = &p
-	j.transfer.pos.size.Store(p.To)
-	body := func() io.Reader { return p.Reader(0, p.To) }
-	return j.insert(ctx, body, p.To, p.CRC32C)
+	j.transfer.pos.size.Store(loaded.Size)
+	return j.insert(ctx, loaded)
 }
 
 // uploadWritten uploads the content of a Writer: first, a file and the bytes after
 // it, or the bytes of r if first is nil.
-func (j *job) uploadWritten(ctx context.Context, first *fileThenStream, r io.Reader) error {
+func (j *job) uploadWritten(ctx context.Context, first *firstFile, r io.Reader) error {
 	if j.u.skip != nil {
 		return fmt.Errorf("%w: a Writer cannot be skipped, because Write would fail: set Spec.IfGenerationMatch", session.ErrInvalid)
 	}
@@ -93,17 +76,19 @@ func (j *job) uploadWritten(ctx context.Context, first *fileThenStream, r io.Rea
 	if err := j.validate(); err != nil {
 		return err
 	}
-	stream, err := j.u.memory.NewStream(r, j.u.opts.Window)
+	file, err := NewFile(first.src, "the file", j.reread)
 	if err != nil {
 		return err
 	}
-	content := &streamContent{stream: stream}
-	defer content.close()
-	first.stream, first.file.reread = content, j.reread
-	j.detectSource(first.file.src)
+	stream, err := NewStream(r, j.u.memory, j.u.opts.Window)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	j.detect(file.Head)
 	j.identify("", j.spec.Resolved())
-	j.transfer.content = first
-	if err := first.settle(ctx, j); err != nil {
+	j.transfer.content = NewFileThenStream(file, stream, first.tail)
+	if err := j.settleForNew(ctx, file); err != nil {
 		return err
 	}
 	return j.upload(ctx, j.newRun(session.State{Size: -1}), session.Action{Step: session.Begin})

@@ -6,94 +6,80 @@ import (
 	"sync"
 )
 
-// sourceOffsets maps offsets in compressed bytes to offsets in the file. It is safe
-// for concurrent use. If known is false, the source is not compressed.
-type sourceOffsets struct {
+// Offsets maps offsets in compressed bytes to offsets in the file. It is safe for
+// concurrent use.
+type Offsets struct {
+	size  int64 // of the file
 	mu    sync.Mutex
-	known bool
-	size  int64        // of the file
-	marks []sourceMark // ascending
+	marks []offsetMark // ascending
 }
 
-// sourceMark is a pair of offsets: when made bytes had been compressed, read bytes of
+// offsetMark is a pair of offsets: when made bytes had been compressed, read bytes of
 // the file had been read.
-type sourceMark struct{ made, read int64 }
+type offsetMark struct{ made, read int64 }
 
-// reset replaces all marks by m. size is the size of the file.
-func (s *sourceOffsets) reset(size int64, m sourceMark) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.known, s.size, s.marks = true, size, append(s.marks[:0], m)
+// reset replaces all marks by m.
+func (o *Offsets) reset(m offsetMark) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.marks = append(o.marks[:0], m)
 }
 
-// disable is called if the source is not compressed after all.
-func (s *sourceOffsets) disable() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.known = false
-}
+// Size returns the size of the file.
+func (o *Offsets) Size() int64 { return o.size }
 
-// fileSize returns the size of the file. ok is false if it is not compressed.
-func (s *sourceOffsets) fileSize() (size int64, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.size, s.known
-}
-
-func (s *sourceOffsets) add(m sourceMark) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.marks = append(s.marks, m)
+func (o *Offsets) add(m offsetMark) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.marks = append(o.marks, m)
 }
 
 // forget removes the marks before a compressed offset. The bytes before it will not
 // be sent again.
-func (s *sourceOffsets) forget(offset int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := s.after(offset)
-	s.marks = s.marks[max(i-1, 0):]
+func (o *Offsets) forget(offset int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	i := o.after(offset)
+	o.marks = o.marks[max(i-1, 0):]
 }
 
 // read returns how many bytes of the file had been read when the compressed bytes
 // before an offset were made.
-func (s *sourceOffsets) read(offset int64) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if i := s.after(offset); i < len(s.marks) {
-		return s.marks[i].read
+func (o *Offsets) read(offset int64) int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if i := o.after(offset); i < len(o.marks) {
+		return o.marks[i].read
 	}
-	return s.size
+	return o.size
 }
 
 // after returns the index of the first mark at or after a compressed offset. The
-// caller holds s.mu.
-func (s *sourceOffsets) after(offset int64) int {
-	i, _ := slices.BinarySearchFunc(s.marks, offset, func(m sourceMark, offset int64) int { return cmp.Compare(m.made, offset) })
+// caller holds o.mu.
+func (o *Offsets) after(offset int64) int {
+	i, _ := slices.BinarySearchFunc(o.marks, offset, func(m offsetMark, offset int64) int { return cmp.Compare(m.made, offset) })
 	return i
 }
 
-// of returns the offsets of an event, or nil if no source is compressed.
-func (s *sourceOffsets) of(sent, committed int64) *SourceOffsets {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.known {
-		return nil
-	}
-	return &SourceOffsets{Size: s.size, Sent: s.estimate(sent), Committed: s.estimate(committed)}
+// Estimate returns about how much of the file is in the compressed bytes before two
+// offsets.
+func (o *Offsets) Estimate(sent, committed int64) (fileSent, fileCommitted int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.estimate(sent), o.estimate(committed)
 }
 
-// estimate interpolates between two marks. The caller holds s.mu.
-func (s *sourceOffsets) estimate(offset int64) int64 {
-	var before sourceMark
-	i := s.after(offset)
+// estimate interpolates between two marks. The caller holds o.mu.
+func (o *Offsets) estimate(offset int64) int64 {
+	var before offsetMark
+	i := o.after(offset)
 	if i > 0 {
-		before = s.marks[i-1]
+		before = o.marks[i-1]
 	}
-	if i == len(s.marks) {
+	if i == len(o.marks) {
 		return before.read
 	}
-	after := s.marks[i]
+	after := o.marks[i]
 	if after.made == before.made {
 		return after.read
 	}

@@ -13,7 +13,7 @@ import (
 // also has one for each part.
 type transfer struct {
 	wire    *exchanger
-	content content
+	content Content
 	retry   *retrier
 	sizer   *requestSizer
 	record  record
@@ -94,13 +94,13 @@ func (t *transfer) interrupted(ctx context.Context, last error) error {
 
 // check checks whether this upload made the object at the destination.
 func (t *transfer) check(ctx context.Context) (session.Reply, error) {
-	ours, err := t.content.whole(ctx)
+	ours, err := t.content.Whole(ctx)
 	if err != nil {
 		return session.Reply{}, t.sourceFailed(ctx, err)
 	}
 	r := t.wire.statOf(ctx, t.wire.spec)
 	if o := r.Object; o != nil {
-		r.Ours = o.Size == t.content.total() && o.HasCRC32C && o.CRC32C == ours && !t.known(o.Generation)
+		r.Ours = o.Size == ours.Offset && o.HasCRC32C && o.CRC32C == ours.CRC32C && !t.known(o.Generation)
 	}
 	return r, nil
 }

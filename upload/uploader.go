@@ -43,7 +43,7 @@ type Uploader struct {
 	running *runningUploads
 	skip    *callSkip // of calls; nil if they skip nothing
 
-	compressor compressor
+	compressor Compressor
 }
 
 // New returns an Uploader that sends its requests with hc, which adds the
